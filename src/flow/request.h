@@ -149,6 +149,7 @@ struct request {
     const char *node; /* that should answer, "": this one; NULL, or it cannot: any */
     bool explain;     /* report the decision in full */
     bool dry;         /* decide, but do not run */
+    bool streams;     /* the client reads an answer while it is made */
     bool no_cache;    /* the answer is not kept, and not taken from those that are */
     bool screened;    /* personal data was looked for (privacy_run.h) */
     bool marked;      /* its texts have pseudonyms, which mean something to its client alone */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "flow/routing.h"
 #include "pipeline/graph/graph_kind.h"
+#include "pipeline/pipeline_input.h"
 #include "pipeline/pipeline_report.h"
 #include "pipeline/pipeline_value.h"
 #include "pipeline/pipeline_work.h"
@@ -60,6 +61,13 @@ struct run {
     struct task *tasks;
     uint32_t n_open;
     bool late, cancelled, answered, advancing, again;
+    /* An answer that is sent while it is made: the pieces of the output before `piece`, and
+     * n_of_piece bytes of that one. */
+    bool began;
+    uint32_t piece;
+    size_t n_sent, n_of_piece; /* bytes */
+    uint64_t first_ns;
+    struct routing_choice *choice;
     uint32_t prompt_tokens, generated_tokens;
 };
 
@@ -160,11 +168,30 @@ static bool fallback_value(struct run *x, const struct graph_step *g, const stru
     return true;
 }
 
+/* Whether the next piece of the output is the result of this step, or of one that it works for. */
+static bool feeds_output(const struct run *x, uint32_t i)
+{
+    const struct graph *g = x->graph;
+    const struct graph_expr *piece = graph_expr_piece(g->output.expr, x->piece);
+    for (uint32_t k = 0; k < g->n_steps; k++) {
+        const char *name = g->steps[k].spec.name;
+        uint32_t at = k;
+        if (!g->steps[k].main || !graph_expr_is_field(piece, name, strlen(name), g->steps[k].main))
+            continue;
+        while (at != i && x->steps[at].state == PIPELINE_PENDING)
+            at = (uint32_t)x->steps[at].waits_for;
+        return at == i;
+    }
+    return false;
+}
+
 static void step_failed(struct run *x, uint32_t i, const struct failure *f, bool late)
 {
     const struct graph_step *g = &x->graph->steps[i];
     struct step_state *s = &x->steps[i];
     struct value v;
+    /* what was sent cannot be replaced */
+    bool fixed = s->replaced || (x->n_of_piece > 0 && feeds_output(x, i));
     s->late |= late;
     s->task = NULL;
     if (!s->why[0]) {
@@ -173,10 +200,10 @@ static void step_failed(struct run *x, uint32_t i, const struct failure *f, bool
         s->failure.reason = f->kind == FAILURE_DEADLINE ? "deadline" : NULL;
         snprintf(s->why, sizeof(s->why), "%.199s", f->message);
     }
-    if (!s->replaced && fallback_value(x, g, NULL, late, &v)) {
+    if (!fixed && fallback_value(x, g, NULL, late, &v)) {
         s->degraded = true;
         step_done(x, i, v);
-    } else if (!s->replaced && g->fallback_step >= 0) {
+    } else if (!fixed && g->fallback_step >= 0) {
         s->degraded = s->replaced = true;
         s->waits_for = g->fallback_step;
         s->state = PIPELINE_PENDING;
@@ -294,6 +321,14 @@ static void on_work_done(struct pipeline_work *w, const struct failure *f)
     advance(x);
 }
 
+static void on_work_more(struct pipeline_work *w);
+
+static bool on_work_full(struct pipeline_work *w)
+{
+    const struct run *x = ((const struct task *)(const void *)w)->run;
+    return x->sink->ops->full && x->sink->ops->full(x->sink);
+}
+
 /* Until when a step may work; 0: for ever. */
 static uint64_t limit_of(const struct run *x, const struct graph_step *g)
 {
@@ -365,6 +400,7 @@ static void start_task(struct run *x, uint32_t step, int32_t map, uint32_t index
         return;
     }
     uint64_t until = limit_of(x, g);
+    bool read = x->request->streams && g->spec.kind == GRAPH_GENERATE && map < 0;
     t->work = (struct pipeline_work){.owner = x->owner,
                                      .collections = x->site->collections,
                                      .outside = x->site->outside,
@@ -374,7 +410,9 @@ static void start_task(struct run *x, uint32_t step, int32_t map, uint32_t index
                                      .deadline_ns = until,
                                      .index = index,
                                      .arena = &x->request->arena,
-                                     .done = on_work_done};
+                                     .done = on_work_done,
+                                     .more = read ? on_work_more : NULL,
+                                     .full = read ? on_work_full : NULL};
     t->open = true;
     x->n_open++;
     if (map < 0)
@@ -656,16 +694,118 @@ static void send_failure(struct run *x, const struct failure *f)
     x->sink->ops->fail(x->sink, f);
 }
 
-/* The names of the events and of the report live as long as the graph, which is held. */
+/* The names of the events and of the report live as long as the graph, which is held.  False: out
+ * of memory, and nothing happened. */
+static bool begin_answer(struct run *x, bool degraded)
+{
+    const struct routing_choice *route = x->sink->routed;
+    const struct sink_start start = {.model = x->graph->name, .version = ""};
+    x->choice = arena_zalloc(&x->request->arena, sizeof(*x->choice));
+    if (!x->choice)
+        return false;
+    *x->choice = (struct routing_choice){.route = route ? route->route : x->graph->name,
+                                         .model = x->graph->name,
+                                         .degraded = degraded,
+                                         .rule = -1};
+    x->began = true;
+    x->sink->routed = x->choice;
+    x->sink->ops->start(x->sink, &start);
+    return true;
+}
+
+static void send_text(struct run *x, const char *p, size_t n)
+{
+    const struct sink_token token = {.token = -1, .text = p, .text_bytes = n};
+    if (n == 0 || x->cancelled)
+        return;
+    if (x->n_sent == 0)
+        x->first_ns = clock_ns() - x->start_ns;
+    x->n_sent += n;
+    x->sink->ops->token(x->sink, &token);
+}
+
+struct needs {
+    const struct graph *graph;
+    uint64_t bits;
+};
+
+static int add_need(void *ctx, const char *name, size_t n, size_t at)
+{
+    struct needs *to = ctx;
+    int32_t i = graph_find(to->graph, name, n);
+    (void)at;
+    if (i >= 0)
+        to->bits |= bit((uint32_t)i);
+    return 0;
+}
+
+/* The text of a piece of the output; false: it is not known yet, or cannot be. */
+static bool piece_text(struct run *x, uint32_t i, struct buf *b)
+{
+    const struct graph_expr *piece = graph_expr_piece(x->graph->output.expr, i);
+    const struct view v = {{view_get}, x, NULL};
+    struct needs need = {x->graph, 0};
+    struct value out;
+    struct err e = {0};
+    if (graph_expr_names(piece, add_need, &need) != 0 || !needs_are_over(x, need.bits))
+        return false;
+    for (uint32_t k = 0; k < x->graph->n_steps; k++)
+        if ((need.bits & bit(k)) && x->steps[k].state == PIPELINE_FAILED)
+            return false;
+    if (graph_expr_eval(&out, piece, &v.values, GRAPH_EXPR_PLAIN, &x->request->arena, &e) < 0)
+        return false;
+    graph_expr_put(b, &out, GRAPH_EXPR_PLAIN);
+    return b->rc == 0;
+}
+
+/* Sends what is known of the output up to the text of this step, and then that. */
+static void send_so_far(struct run *x, const struct task *t)
+{
+    uint32_t n_pieces = graph_expr_pieces(x->graph->output.expr), old = x->piece;
+    size_t n_old = x->n_of_piece;
+    const struct buf *text = &t->work.text;
+    struct buf b;
+    buf_init(&b, MAX_OUTPUT_BYTES);
+    while (x->piece < n_pieces && !feeds_output(x, t->step) && piece_text(x, x->piece, &b)) {
+        x->piece++;
+        x->n_of_piece = 0;
+    }
+    if (x->piece < n_pieces && feeds_output(x, t->step) && b.rc == 0 &&
+        (x->began || begin_answer(x, any_degraded(x)))) {
+        send_text(x, buf_str(&b) + n_old, x->piece > old ? b.len - n_old : 0);
+        send_text(x, buf_str(text) + x->n_of_piece, text->len - x->n_of_piece);
+        x->n_of_piece = text->len;
+        if (x->sink->ops->flush && !x->cancelled)
+            x->sink->ops->flush(x->sink);
+    } else { /* it waits for an earlier piece */
+        x->piece = old;
+        x->n_of_piece = n_old;
+    }
+    buf_fini(&b);
+}
+
+static void on_work_more(struct pipeline_work *w)
+{
+    struct task *t = (struct task *)(void *)w;
+    struct run *x = t->run;
+    bool inside = x->advancing;
+    if (t->over || x->answered || x->cancelled)
+        return;
+    x->advancing = true; /* what the reader does meanwhile waits for the end */
+    send_so_far(x, t);
+    x->advancing = inside;
+    if (x->again)
+        advance(x);
+}
+
 static void send_answer(struct run *x, const struct value *output, bool degraded)
 {
     struct pipeline_report *report = arena_zalloc(&x->request->arena, sizeof(*report));
-    struct routing_choice *choice = arena_zalloc(&x->request->arena, sizeof(*choice));
     struct buf b;
     struct failure f;
     buf_init(&b, MAX_OUTPUT_BYTES);
     graph_expr_put(&b, output, GRAPH_EXPR_PLAIN);
-    if (!report || !choice || b.rc < 0) {
+    if (!report || b.rc < 0 || b.len < x->n_sent || (!x->began && !begin_answer(x, degraded))) {
         failure_of(&f, b.rc < 0 ? b.rc : SHOAL_ENOMEM, "the flow's answer is too long");
         buf_fini(&b);
         send_failure(x, &f);
@@ -679,27 +819,18 @@ static void send_answer(struct run *x, const struct value *output, bool degraded
         .total_ns = total,
         .budget_ns = x->request->deadline_ns ? x->request->deadline_ns - x->start_ns : 0};
     report_steps(x, report);
-    const struct routing_choice *route = x->sink->routed;
-    *choice = (struct routing_choice){.route = route ? route->route : x->graph->name,
-                                      .model = x->graph->name,
-                                      .degraded = degraded,
-                                      .rule = -1};
-    const struct sink_start start = {.model = x->graph->name, .version = ""};
-    const struct sink_token token = {.token = -1, .text = buf_str(&b), .text_bytes = b.len};
     const struct sink_done done = {
         .finish = SHOAL_FINISH_STOP,
         .prompt_tokens = x->prompt_tokens,
         .generated_tokens = x->generated_tokens,
-        .first_token_ns = total,
+        .first_token_ns = x->n_sent > 0 ? x->first_ns : total,
         .total_ns = total,
         .last = true,
         .usage = {.prompt_tokens = x->prompt_tokens, .generated_tokens = x->generated_tokens},
         .report = report};
     x->answered = true;
-    x->sink->routed = choice;
-    x->sink->ops->start(x->sink, &start);
-    if (b.len > 0 && !x->cancelled)
-        x->sink->ops->token(x->sink, &token);
+    x->choice->degraded = degraded;
+    send_text(x, buf_str(&b) + x->n_sent, b.len - x->n_sent);
     if (!x->cancelled)
         x->sink->ops->done(x->sink, &done);
     if (x->sink->ops->flush)
@@ -720,7 +851,7 @@ static void answer(struct run *x)
         if ((g->output_needs & bit(i)) && x->steps[i].state == PIPELINE_FAILED)
             bad = (int32_t)i;
     int rc = bad < 0 ? eval(x, from, NULL, &out, &e) : SHOAL_EINVAL;
-    if (rc < 0 && g->fallback.text) {
+    if (rc < 0 && g->fallback.text && !x->began) {
         degraded = true;
         rc = eval(x, &g->fallback, NULL, &out, &e);
         bad = rc == 0 ? -1 : bad;
@@ -832,72 +963,15 @@ static void on_cancel(struct flow_job *j)
 
 static void on_resume(struct flow_job *j)
 {
-    (void)j; /* the answer comes as a whole */
-}
-
-static struct value text_of(const struct request *r)
-{
-    const struct request_generate *g = &r->generate;
-    if (r->kind == REQUEST_ASK)
-        return value_text(r->ask.text, strlen(r->ask.text));
-    if (g->chat.n_messages > 0) {
-        const struct chat_message *last = &g->chat.messages[g->chat.n_messages - 1];
-        return value_text(last->content ? last->content : "",
-                          last->content ? last->content_bytes : 0);
-    }
-    if (g->n_prompts > 0 && g->prompts[0].text)
-        return value_text(g->prompts[0].text, g->prompts[0].text_bytes);
-    return value_text("", 0);
-}
-
-static bool fits(const struct value *v, const struct graph_type *t)
-{
-    static const enum value_kind kinds[] = {
-        [GRAPH_TYPE_BOOL] = VALUE_BOOL,
-        [GRAPH_TYPE_NUMBER] = VALUE_NUMBER,
-        [GRAPH_TYPE_TEXT] = VALUE_TEXT,
-        [GRAPH_TYPE_LIST] = VALUE_LIST,
-    };
-    if (v->kind != kinds[t->kind])
-        return false;
-    for (size_t i = 0; t->kind == GRAPH_TYPE_LIST && i < v->list.n; i++)
-        if (!fits(&v->list.items[i], t->of))
-            return false;
-    return true;
-}
-
-/* The input as a record of the graph's type; false: *f says what is wrong with the request. */
-static bool read_input(struct run *x, struct failure *f)
-{
-    const struct graph *g = x->graph;
-    const struct value *given = x->request->input;
-    struct value_member *m = arena_zalloc_n(&x->request->arena, g->n_inputs + 1u, sizeof(*m));
-    if (!m) {
-        failure_of(f, SHOAL_ENOMEM, "out of memory");
-        return false;
-    }
-    m[0] = (struct value_member){"text", text_of(x->request)};
-    for (size_t i = 0; given && i < given->map.n; i++) {
-        const char *key = given->map.members[i].key;
-        if (strcmp(key, "text") == 0 || !graph_type_field(&g->input_type, key, strlen(key))) {
-            failure_set(f, FAILURE_INVALID, SHOAL_EINVAL, "input", "unknown_field",
-                        "the flow '%s' has no input '%.60s'", g->name, key);
-            return false;
-        }
-    }
-    for (uint32_t i = 0; i < g->n_inputs; i++) {
-        const struct graph_input *in = &g->inputs[i];
-        const struct value *v = given ? graph_type_member(given, in->name, strlen(in->name)) : NULL;
-        if (v ? !fits(v, in->of) : !in->fallback) {
-            failure_set(f, FAILURE_INVALID, SHOAL_EINVAL, "input", "bad_input",
-                        "the flow '%s' needs the input '%s', %s", g->name, in->name,
-                        graph_type_name(in->of));
-            return false;
-        }
-        m[i + 1] = (struct value_member){in->name, v ? *v : in->value};
-    }
-    x->input = (struct value){.kind = VALUE_MAP, .map = {m, g->n_inputs + 1u}};
-    return true;
+    struct run *x = (struct run *)(void *)j;
+    bool inside = x->advancing;
+    x->advancing = true;
+    for (struct task *t = x->tasks; t; t = t->next)
+        if (t->open && t->work.full)
+            flow_resume(&t->work.sink);
+    x->advancing = inside;
+    if (x->again)
+        advance(x);
 }
 
 static void refuse(struct flow_owner *o, struct request *r, struct sink *s, const struct failure *f)
@@ -947,7 +1021,7 @@ void pipeline_run(const struct pipeline_site *site, struct graph *g, struct flow
         flow_refuse_nomem(o, r, s);
         return;
     }
-    if (!read_input(x, &f)) {
+    if (!pipeline_input_read(&x->input, g, r, &f)) {
         refuse(o, r, s, &f);
         return;
     }

@@ -2,9 +2,10 @@
  * deadline.
  *
  * A request whose model is the name of a flow is taken (flow_owner.flows); its answer is the text
- * of the flow's output, as one token event, and `done` has a report of the steps
- * (pipeline_report.h).  Steps that take too long, or fail, are replaced by their fallbacks; the
- * answer is then marked degraded.  It comes a little before the deadline, whatever steps do.
+ * of the flow's output, as one token event, or, if the client streams, with the tokens of the step
+ * that writes it.  `done` has a report of the steps (pipeline_report.h).  Steps that take too long,
+ * or fail, are replaced by their fallbacks; the answer is then marked degraded.  It comes a little
+ * before the deadline, whatever steps do.
  *
  * Thread:    the owner's.
  * Ownership: the site is the caller's; graphs are held while they run.

@@ -79,6 +79,7 @@ static struct request *make_request(struct pipeline_work *w, enum request_kind k
     r->received_ns = clock_ns();
     r->deadline_ns = w->deadline_ns;
     r->no_cache = from->no_cache;
+    r->streams = w->more != NULL;
     r->screened = from->screened;
     r->marked = from->marked;
     r->here = from->here;
@@ -101,7 +102,16 @@ static void on_start(struct sink *s, const struct sink_start *e)
 
 static void on_token(struct sink *s, const struct sink_token *e)
 {
-    buf_put(&work_of(s)->text, e->text, e->text_bytes);
+    struct pipeline_work *w = work_of(s);
+    buf_put(&w->text, e->text, e->text_bytes);
+    if (w->more && w->text.rc == 0 && e->text_bytes > 0)
+        w->more(w);
+}
+
+static bool on_full(struct sink *s)
+{
+    struct pipeline_work *w = work_of(s);
+    return w->full && w->full(w);
 }
 
 static void on_done(struct sink *s, const struct sink_done *e)
@@ -186,7 +196,8 @@ static void send(struct pipeline_work *w, struct request *r)
                                         .result = on_result,
                                         .done = on_done,
                                         .fail = on_fail,
-                                        .closed = on_closed};
+                                        .closed = on_closed,
+                                        .full = on_full};
     if (!r || request_rc(r) < 0) {
         if (r)
             flow_give_request(w->owner, r);

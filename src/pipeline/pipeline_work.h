@@ -43,12 +43,16 @@ struct pipeline_work {
     uint32_t index;             /* of an item of a map */
     struct arena *arena;
     void (*done)(struct pipeline_work *w, const struct failure *f); /* NULL: `result` is set */
+    /* Of a generation that is read while it is made; else both are NULL.  `text` has
+     * more; when it returns, the work may be gone. */
+    void (*more)(struct pipeline_work *w);
+    bool (*full)(struct pipeline_work *w); /* the reader is slow */
     /* results */
     struct value result;
     uint32_t prompt_tokens, generated_tokens;
     /* private */
     struct sink sink;
-    struct buf text;
+    struct buf text; /* of a generation or an ask, so far */
     const char *input;
     bool cancelled, failed, has_result, cut;
     struct failure why;

@@ -10,12 +10,16 @@ const t = require('./serve.js');
 const shoal = path.resolve(process.argv[2]);
 
 (async () => {
-    const calls = [];
+    const calls = [], late = [];
     let failing = 0;
     const web = http.createServer((req, res) => {
         let body = '';
         req.on('data', (d) => { body += d; });
         req.on('end', () => {
+            if (req.url === '/late') { // answers when the client has read a part of the stream
+                late.push(() => res.end('late'));
+                return;
+            }
             calls.push({ url: req.url, key: req.headers['idempotency-key'], body });
             if (req.url === '/never')
                 return; // nobody gets an answer here
@@ -59,6 +63,11 @@ flows:
       - {name: get, do: call, url: "http://${host}/never", fallback_step: other}
       - {name: other, do: call, url: "http://${host}/never"}
       - {name: last, do: generate, model: reply, text: "\${get.text}", fallback: "no time, \${input.text}"}
+  - name: talk
+    output: "\${chat.text} \${hook.text}"
+    steps:
+      - {name: chat, do: generate, model: reply, text: "\${input.text}", max_tokens: 12}
+      - {name: hook, do: call, method: get, url: "http://${host}/late", timeout: 60s}
   - name: nothing
     budget: 200ms
     output: \${get.text}
@@ -109,6 +118,29 @@ process: {flow: desk}
     t.same(r.status, 400, `no vectors: ${r.text}`);
     const list = await (await t.within(fetch(`${server.url}/v1/models`), 'models')).text();
     t.check(/"id":"helper"[^}]*"task":"flow"/.test(list), 'listed');
+
+    // a stream has text before the flow is complete: the hook answers only when the first text was read
+    for (const [where, body, of] of [['/v1/process', { text: 'turn on the light' }, (e) => (e.type === 'text' ? e.text : '')],
+        ['/v1/chat/completions', { messages: [{ role: 'user', content: 'turn on the light' }] }, (e) => e.choices?.[0]?.delta.content || '']]) {
+        const res = await t.within(fetch(`${server.url}${where}`, { method: 'POST',
+            body: JSON.stringify({ model: 'talk', stream: true, ...body }) }), `${where}: the stream begins`);
+        let all = '', early = '';
+        const reader = res.body.getReader(), decoder = new TextDecoder();
+        for (;;) {
+            const { done, value } = await t.within(reader.read(), `${where}: more of the stream`);
+            if (done)
+                break;
+            all += decoder.decode(value, { stream: true });
+            const said = all.split('\n').filter((l) => /^data: .*\}$/.test(l)).map((l) => of(JSON.parse(l.slice(6)))).join('');
+            if (said && !early) {
+                early = said;
+                await t.until(() => late.length > 0, `${where}: the hook is called`);
+                late.pop()();
+            }
+        }
+        const said = all.split('\n').filter((l) => /^data: .*\}$/.test(l)).map((l) => of(JSON.parse(l.slice(6)))).join('');
+        t.check(early && said.startsWith(early) && said.endsWith(' late') && said.length > early.length, `${where}: ${all}`);
+    }
 
     // calls: values are escaped, failures are repeated with one key
     failing = 2;

@@ -363,7 +363,7 @@ int anthropic_read(struct request *r, bool *stream, const cJSON *body, bool coun
                                           .top_p = b.top_p > 0 ? (float)b.top_p : 1e-6f};
     if (b.model)
         r->model = request_copy(r, b.model, strlen(b.model));
-    *stream = b.stream;
+    *stream = r->streams = b.stream;
     rc = read_messages(r, &b, e);
     if (rc == 0)
         rc = openai_read_stop(r, b.stop, e);

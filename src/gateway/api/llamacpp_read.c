@@ -173,6 +173,7 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
         .seed = g->has_seed ? (uint64_t)b->seed : 0,
         .n_logprobs = (uint32_t)b->n_probs,
         .logprobs = b->n_probs > 0};
+    r->streams = b->stream;
     *shape = (struct llamacpp_shape){.stream = b->stream, .return_tokens = b->return_tokens};
     int rc = openai_read_stop(r, b->stop, e);
     r->no_cache |= g->n_stop > 0; /* a kept answer does not say why it ended */

@@ -411,6 +411,7 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
         rc = read_options(r, defaults, b.options, e);
     if (rc == 0)
         rc = read_shape(shape, &b, chat, e);
+    r->streams = b.stream;
     if (rc < 0)
         return rc;
     g->sampling.logprobs = b.logprobs;

@@ -241,7 +241,7 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
     r->priority = (int32_t)b->priority;
     request_set_budget(r, b->latency_budget_ms);
     r->explain |= b->explain;
-    shape->stream = b->stream;
+    shape->stream = r->streams = b->stream;
     g->n = (uint32_t)b->n;
     g->n_prompts = 1;
     int64_t most = b->max_completion_tokens ? b->max_completion_tokens : b->max_tokens;

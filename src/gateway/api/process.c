@@ -251,7 +251,7 @@ int process_read(struct request *r, bool *stream, const cJSON *json, bool lenien
         return SHOAL_EINVAL;
     r->ask.explain = b.explain;
     r->ask.reply = b.reply;
-    *stream = b.stream;
+    *stream = r->streams = b.stream;
     return request_rc(r) < 0 ? fields_fail(e, "text", NULL, "out of memory") : 0;
 }
 

@@ -352,6 +352,7 @@ static int use_body(struct request *r, struct responses_shape *shape, const stru
     r->model = copy(r, b->model);
     r->priority = (int32_t)b->priority;
     request_set_budget(r, b->latency_budget_ms);
+    r->streams = b->stream;
     *shape = (struct responses_shape){.stream = b->stream,
                                       .store = b->store,
                                       .logprobs = b->top_logprobs > 0,

@@ -91,6 +91,7 @@ static void run(struct reading *g)
     else if (!(a = grpc_answer_open(c, g->method, r, g->top)))
         grpc_call_fail_frame(c, SHOAL_ENOMEM);
     if (a) {
+        r->streams = g->method->stream;
         tool_sink_run(&c->gl->flow, r, c->sink, g->method->stream);
     } else {
         c->asked_model = NULL; /* it goes with the request */

@@ -484,3 +484,20 @@ const struct graph_type *graph_expr_type(const struct graph_expr *x)
 {
     return x->type;
 }
+
+uint32_t graph_expr_pieces(const struct graph_expr *x)
+{
+    return x->op == GRAPH_OP_CONCAT ? x->n_args : 1;
+}
+
+const struct graph_expr *graph_expr_piece(const struct graph_expr *x, uint32_t i)
+{
+    return x->op == GRAPH_OP_CONCAT ? x->args[i] : x;
+}
+
+bool graph_expr_is_field(const struct graph_expr *x, const char *name, size_t n, const char *field)
+{
+    return x->op == GRAPH_OP_FIELD && x->a->op == GRAPH_OP_NAME && x->a->name_bytes == n &&
+           memcmp(x->a->name, name, n) == 0 && x->name_bytes == strlen(field) &&
+           memcmp(x->name, field, x->name_bytes) == 0;
+}

@@ -59,6 +59,11 @@ int graph_expr_names(const struct graph_expr *x,
 SHOAL_MUST_CHECK int graph_expr_check(struct graph_expr *x, const struct graph_scope *s,
                                       const struct graph_type *wanted, struct graph_expr_error *e);
 const struct graph_type *graph_expr_type(const struct graph_expr *x); /* after check */
+/* The pieces of a template, one behind the other; what is none is one piece. */
+uint32_t graph_expr_pieces(const struct graph_expr *x);
+const struct graph_expr *graph_expr_piece(const struct graph_expr *x, uint32_t i);
+/* Whether it is a field of a name and nothing else, as ${answer.text} is. */
+bool graph_expr_is_field(const struct graph_expr *x, const char *name, size_t n, const char *field);
 
 SHOAL_MUST_CHECK int graph_expr_eval(struct value *out, const struct graph_expr *x,
                                      const struct graph_values *v, enum graph_expr_form form,

@@ -78,7 +78,8 @@ static bool turn(struct turns *q)
 
 static const struct executor_ops turn_ops = {post, post, timer_set, timer_clear};
 
-/* ---- models: "ok" answers at the next turn, "slow" when it is cancelled, "bad" fails ---- */
+/* ---- models: "ok" answers at the next turn, "slow" when it is cancelled, "bad" fails, "words" has
+ * one word at each turn, "torn" fails after the first word ---- */
 
 struct world;
 
@@ -89,6 +90,7 @@ struct held {
     struct request *request;
     struct sink *sink;
     bool cancelled, ended;
+    uint32_t n_words;
 };
 
 struct world {
@@ -101,7 +103,7 @@ struct world {
     struct graph *graph;
     struct graph *list[1];
     struct held held[MAX_HELD];
-    uint32_t n_held, n_open, most_open, n_cancelled;
+    uint32_t n_held, n_open, most_open, n_cancelled, n_resumed;
     char log[512]; /* models in the order of their requests */
     char keys[256];
     uint32_t n_calls;
@@ -156,14 +158,41 @@ static void answer_text(struct held *h)
     h->sink->ops->done(h->sink, &d);
 }
 
+/* The next word; false: there are no more. */
+static bool answer_word(struct held *h)
+{
+    static const char *const words[] = {"one ", "two ", "three"};
+    const struct sink_start start = {.model = "words", .version = ""};
+    const struct sink_done d = {.finish = SHOAL_FINISH_STOP, .last = true};
+    if (h->n_words == 0)
+        h->sink->ops->start(h->sink, &start);
+    if (h->n_words == 3) {
+        h->sink->ops->done(h->sink, &d);
+        return false;
+    }
+    const char *word = words[h->n_words++];
+    const struct sink_token t = {.token = 1, .text = word, .text_bytes = strlen(word)};
+    h->sink->ops->token(h->sink, &t);
+    return true;
+}
+
 static void on_turn(struct executor_task *t)
 {
     struct held *h = EXECUTOR_OF(t, struct held, turn);
     const char *model = h->request->model ? h->request->model : "ok";
     struct failure f;
+    bool torn = strcmp(model, "torn") == 0 && h->n_words > 0;
+    if (!h->ended && !h->cancelled && !torn &&
+        (strcmp(model, "words") == 0 || strcmp(model, "torn") == 0)) {
+        if (answer_word(h))
+            executor_post(&h->world->queue.executor, &h->turn);
+        else
+            end_held(h);
+        return;
+    }
     if (!h->ended && !h->cancelled) {
         const struct sink_start start = {.model = model, .version = ""};
-        if (strcmp(model, "bad") == 0) {
+        if (strcmp(model, "bad") == 0 || torn) {
             failure_of(&f, SHOAL_EBUSY, "too busy");
             (h->sink->ops->fail)(h->sink, &f);
         } else {
@@ -188,7 +217,7 @@ static void on_cancel(struct flow_job *j)
 
 static void on_resume(struct flow_job *j)
 {
-    (void)j;
+    ((struct held *)(void *)j)->world->n_resumed++;
 }
 
 static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
@@ -228,8 +257,10 @@ static void run_call(struct pipeline_outside *o, struct pipeline_call *c)
 
 struct answer {
     struct sink sink;
-    bool closed, done, degraded;
-    char text[512], failure[512];
+    bool closed, done, degraded, full;
+    uint32_t cancel_at;                        /* this many pieces of text; 0: never */
+    char text[512], pieces[512], failure[512]; /* pieces: with a '|' behind each */
+    uint32_t n_pieces;
     enum failure_kind kind;
     char states[512];
     struct sink_usage usage;
@@ -244,7 +275,16 @@ static void on_start(struct sink *s, const struct sink_start *e)
 static void on_token(struct sink *s, const struct sink_token *t)
 {
     struct answer *a = (struct answer *)(void *)s;
-    snprintf(a->text, sizeof(a->text), "%.*s", (int)t->text_bytes, t->text);
+    size_t n = strlen(a->text), m = strlen(a->pieces);
+    snprintf(a->text + n, sizeof(a->text) - n, "%.*s", (int)t->text_bytes, t->text);
+    snprintf(a->pieces + m, sizeof(a->pieces) - m, "%.*s|", (int)t->text_bytes, t->text);
+    if (++a->n_pieces == a->cancel_at)
+        flow_cancel(s);
+}
+
+static bool on_full(struct sink *s)
+{
+    return ((struct answer *)(void *)s)->full;
 }
 
 static void on_done(struct sink *s, const struct sink_done *d)
@@ -274,8 +314,12 @@ static void on_closed(struct sink *s)
     ((struct answer *)(void *)s)->closed = true;
 }
 
-static const struct sink_ops answer_ops = {
-    .start = on_start, .token = on_token, .done = on_done, .fail = on_fail, .closed = on_closed};
+static const struct sink_ops answer_ops = {.start = on_start,
+                                           .token = on_token,
+                                           .done = on_done,
+                                           .fail = on_fail,
+                                           .closed = on_closed,
+                                           .full = on_full};
 
 static int setup(void **state)
 {
@@ -596,6 +640,119 @@ static void test_inputs(void **state)
     }
 }
 
+/* ---- answers that are read while they are made ---- */
+
+static void stream(struct world *w, const char *output, struct answer *a, uint32_t cancel_at)
+{
+    struct request *r = ready(w, output, a, 0);
+    a->cancel_at = cancel_at;
+    r->streams = true;
+    assert_true(w->owner.flows->ops->run(w->owner.flows, &w->owner, r, &a->sink));
+    finish(w, a);
+}
+
+static void test_stream_of_the_output(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    step(w, "lab", GRAPH_CLASSIFY, "ok", "${input.text}");
+    step(w, "gen", GRAPH_GENERATE, "words", "${lab.label}");
+    step(w, "end", GRAPH_TEMPLATE, NULL, "${text(len(gen.text))}");
+    stream(w, "${lab.label}: ${gen.text} (${end.text})", &a, 0);
+    assert_string_equal(a.pieces, "weather: |one |two |three| (13)|");
+    assert_true(a.done);
+    assert_string_equal(a.states, "lab:done gen:done end:done");
+}
+
+static void test_without_a_reader_it_comes_as_a_whole(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    step(w, "gen", GRAPH_GENERATE, "words", "x");
+    run(w, "${gen.text}", &a, 0);
+    assert_string_equal(a.pieces, "one two three|");
+}
+
+static void test_stream_through_a_switch(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    struct graph_step *s = step(w, "pick", GRAPH_SWITCH, NULL, NULL);
+    assert_int_equal(graph_add_case(w->graph, s, "false", NULL, "no", NULL, NULL, NULL), 0);
+    assert_int_equal(graph_add_case(w->graph, s, NULL, NULL, NULL, NULL, "gen", NULL), 0);
+    step(w, "gen", GRAPH_GENERATE, "words", "x");
+    stream(w, "${pick.value}", &a, 0);
+    assert_string_equal(a.pieces, "one |two |three|");
+}
+
+/* The text of the second step waits for that of the first. */
+static void test_stream_of_two_steps_keeps_their_order(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    step(w, "a", GRAPH_GENERATE, "words", "x");
+    step(w, "b", GRAPH_GENERATE, "words", "${late.label}");
+    step(w, "late", GRAPH_CLASSIFY, "ok", "x");
+    stream(w, "${b.text}, ${a.text}", &a, 0);
+    assert_string_equal(a.text, "one two three, one two three");
+    assert_true(a.n_pieces >= 4);
+}
+
+static void test_a_reader_gets_no_second_beginning(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    struct graph_step *s = step(w, "gen", GRAPH_GENERATE, "torn", "x");
+    arg(w, s, GRAPH_ROLE_FALLBACK, "sorry");
+    assert_int_equal(graph_set_fallback(w->graph, "later", NULL), 0);
+    stream(w, "${gen.text}", &a, 0);
+    assert_string_equal(a.pieces, "one |");
+    assert_false(a.done);
+    assert_non_null(strstr(a.failure, "step 'gen': too busy"));
+}
+
+static void test_a_fallback_before_the_first_word(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    struct graph_step *s = step(w, "gen", GRAPH_GENERATE, "bad", "x");
+    s->spec.fallback_step = "other";
+    step(w, "other", GRAPH_GENERATE, "words", "x");
+    stream(w, "${gen.text}!", &a, 0);
+    assert_string_equal(a.pieces, "one |two |three|!|");
+    assert_true(a.degraded);
+}
+
+static void test_cancel_in_the_middle_of_a_stream(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    step(w, "gen", GRAPH_GENERATE, "words", "x");
+    step(w, "slow", GRAPH_GENERATE, "slow", "x");
+    stream(w, "${gen.text}${slow.text}", &a, 2);
+    assert_string_equal(a.pieces, "one |two |");
+    assert_false(a.done);
+    assert_int_equal(w->n_cancelled, 2);
+}
+
+static void test_a_slow_reader_stops_the_model(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    step(w, "gen", GRAPH_GENERATE, "words", "x");
+    struct request *r = ready(w, "${gen.text}", &a, 0);
+    r->streams = true;
+    assert_true(w->owner.flows->ops->run(w->owner.flows, &w->owner, r, &a.sink));
+    struct sink *model = w->held[0].sink;
+    assert_false(model->ops->full(model));
+    a.full = true;
+    assert_true(model->ops->full(model));
+    flow_resume(&a.sink);
+    assert_int_equal(w->n_resumed, 1);
+    finish(w, &a);
+    assert_string_equal(a.pieces, "one |two |three|");
+}
+
 /* A flow that calls itself ends. */
 static void test_recursion_ends(void **state)
 {
@@ -658,6 +815,14 @@ int main(void)
         TEST(test_calls),
         TEST(test_cancel),
         TEST(test_inputs),
+        TEST(test_stream_of_the_output),
+        TEST(test_without_a_reader_it_comes_as_a_whole),
+        TEST(test_stream_through_a_switch),
+        TEST(test_stream_of_two_steps_keeps_their_order),
+        TEST(test_a_reader_gets_no_second_beginning),
+        TEST(test_a_fallback_before_the_first_word),
+        TEST(test_cancel_in_the_middle_of_a_stream),
+        TEST(test_a_slow_reader_stops_the_model),
         TEST(test_recursion_ends),
         TEST(test_memory_failures),
     };
