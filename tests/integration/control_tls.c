@@ -283,6 +283,30 @@ static void test_who_is_not_let_in(void **state)
     close_member(&m);
 }
 
+/* Copies the files of a member into the folder of another one. */
+static void copy_files(const char *from, const char *to)
+{
+    char command[512];
+    snprintf(command, sizeof(command), "mkdir -p '%s/%s' && cp '%s/%s'/*.pem '%s/%s/'", site.dir,
+             to, site.dir, from, site.dir, to);
+    assert_int_equal(system(command), 0);
+}
+
+/* A member whose certificate is not accepted comes in when its files are replaced. */
+static void test_new_certificates_are_used(void **state)
+{
+    (void)state;
+    struct member m;
+    struct err e = {0};
+    copy_files("other/members/spy", "copy/members/n1");
+    open_bus(&m, "copy", "n1", site.urls, N);
+    assert_int_equal(bus_wait(m.bus, 1500, &e), SHOAL_EIO);
+    copy_files("ca/members/n1", "copy/members/n1");
+    if (bus_wait(m.bus, 60000, &e) < 0)
+        fail_msg("%s", e.msg);
+    close_member(&m);
+}
+
 static bool out_has(const char *text)
 {
     char path[100], all[8192];
@@ -324,6 +348,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_who_is_not_let_in),
+        cmocka_unit_test(test_new_certificates_are_used),
         cmocka_unit_test(test_commands),
     };
     if (argc != 2)

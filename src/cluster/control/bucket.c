@@ -2,6 +2,7 @@
 #include "cluster/control/bucket.h"
 
 #include <nats/nats.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,8 +13,17 @@
 
 #define MAX_VALUE_BYTES (6 << 20) /* with room over the largest state */
 
-struct bucket {
+/* A context of a connection that is no more.  Another thread may still wait for it. */
+struct old {
+    struct old *next;
     jsCtx *js;
+};
+
+struct bucket {
+    pthread_mutex_t lock; /* the next three; not held while a server is asked */
+    jsCtx *js;
+    uint32_t generation; /* of the bus, when it was made */
+    struct old *old;
     struct bus *bus;
     char name[96];   /* shoal-CLUSTER-NAME */
     char stream[96]; /* KV_shoal-CLUSTER-NAME */
@@ -21,11 +31,42 @@ struct bucket {
     atomic_bool filled; /* a value was seen; relaxed: a thread that misses it asks once more */
 };
 
+static jsCtx *make_context(struct bucket *k)
+{
+    jsCtx *js = NULL;
+    jsOptions o;
+    jsOptions_Init(&o);
+    o.Wait = k->wait_ms;
+    k->generation = bus_generation(k->bus); /* before: a newer connection is noticed */
+    return natsConnection_JetStream(&js, bus_connection(k->bus), &o) == NATS_OK ? js : NULL;
+}
+
+/* The context of the connection that the bus has now. */
+static jsCtx *context(struct bucket *k)
+{
+    pthread_mutex_lock(&k->lock);
+    if (k->generation != bus_generation(k->bus)) {
+        uint32_t before = k->generation;
+        struct old *old = mem_alloc(sizeof(*old));
+        jsCtx *js = old ? make_context(k) : NULL;
+        if (js) {
+            *old = (struct old){k->old, k->js};
+            k->old = old;
+            k->js = js;
+        } else { /* the old one fails, and the next call tries again */
+            mem_free(old);
+            k->generation = before;
+        }
+    }
+    jsCtx *js = k->js;
+    pthread_mutex_unlock(&k->lock);
+    return js;
+}
+
 int bucket_open(struct bucket **out, struct bus *b, const char *name, uint32_t wait_ms,
                 struct err *e)
 {
     struct bucket *k = mem_zalloc(sizeof(*k));
-    jsOptions o;
     *out = NULL;
     if (!k)
         return err_set(e, SHOAL_ENOMEM, "bucket");
@@ -33,12 +74,12 @@ int bucket_open(struct bucket **out, struct bus *b, const char *name, uint32_t w
     k->wait_ms = wait_ms;
     snprintf(k->name, sizeof(k->name), "shoal-%s-%s", bus_cluster(b), name);
     snprintf(k->stream, sizeof(k->stream), "KV_%.80s", k->name);
-    jsOptions_Init(&o);
-    o.Wait = wait_ms;
-    if (natsConnection_JetStream(&k->js, bus_connection(b), &o) != NATS_OK) {
+    k->js = make_context(k);
+    if (!k->js) {
         mem_free(k);
         return err_set(e, SHOAL_ENOMEM, "bucket");
     }
+    pthread_mutex_init(&k->lock, NULL);
     *out = k;
     return 0;
 }
@@ -48,6 +89,12 @@ void bucket_close(struct bucket *k)
     if (!k)
         return;
     jsCtx_Destroy(k->js);
+    for (struct old *o = k->old, *next; o; o = next) {
+        next = o->next;
+        jsCtx_Destroy(o->js);
+        mem_free(o);
+    }
+    pthread_mutex_destroy(&k->lock);
     mem_free(k);
 }
 
@@ -96,7 +143,7 @@ int bucket_create(struct bucket *k, unsigned replicas, unsigned history, struct 
     kvConfig c;
     jsErrCode code = 0;
     uint64_t before = denied(k);
-    natsStatus s = js_GetStreamInfo(&info, k->js, k->stream, NULL, &code);
+    natsStatus s = js_GetStreamInfo(&info, context(k), k->stream, NULL, &code);
     jsStreamInfo_Destroy(info);
     if (s == NATS_OK)
         return 0;
@@ -108,7 +155,7 @@ int bucket_create(struct bucket *k, unsigned replicas, unsigned history, struct 
     c.MaxValueSize = MAX_VALUE_BYTES;
     c.StorageType = js_FileStorage;
     c.Replicas = replicas ? (int)replicas : replicas_for(k->bus);
-    s = js_CreateKeyValue(&kv, k->js, &c);
+    s = js_CreateKeyValue(&kv, context(k), &c);
     kvStore_Destroy(kv);
     if (s == NATS_OK)
         return 0;
@@ -116,7 +163,7 @@ int bucket_create(struct bucket *k, unsigned replicas, unsigned history, struct 
     char why[160];
     bus_reason(k->bus, why, (int)s);
     info = NULL;
-    natsStatus again = js_GetStreamInfo(&info, k->js, k->stream, NULL, &code);
+    natsStatus again = js_GetStreamInfo(&info, context(k), k->stream, NULL, &code);
     jsStreamInfo_Destroy(info);
     if (again == NATS_OK)
         return 0;
@@ -136,7 +183,7 @@ int bucket_last(struct bucket *k, uint64_t *revision, struct err *e)
     jsStreamInfo *info = NULL;
     jsErrCode code = 0;
     uint64_t before = denied(k);
-    natsStatus s = js_GetStreamInfo(&info, k->js, k->stream, NULL, &code);
+    natsStatus s = js_GetStreamInfo(&info, context(k), k->stream, NULL, &code);
     if (s != NATS_OK)
         return failed(k, s, code, before, "look at", e);
     *revision = info->State.LastSeq;
@@ -165,7 +212,7 @@ int bucket_get(struct bucket *k, const char *key, struct buf *out, uint64_t *rev
     }
     subject_of(k, subject, key);
     uint64_t before = denied(k);
-    natsStatus s = js_GetLastMsg(&m, k->js, k->stream, subject, NULL, &code);
+    natsStatus s = js_GetLastMsg(&m, context(k), k->stream, subject, NULL, &code);
     if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr)
         return err_set(e, SHOAL_ENOTFOUND, "%s has no value %s yet", k->name, key);
     if (s != NATS_OK) {
@@ -199,7 +246,7 @@ int bucket_put(struct bucket *k, const char *key, const void *bytes, size_t n, u
         o.ExpectNoMessage = true;
     subject_of(k, subject, key);
     uint64_t before = denied(k);
-    natsStatus s = js_Publish(&ack, k->js, subject, bytes, (int)n, &o, &code);
+    natsStatus s = js_Publish(&ack, context(k), subject, bytes, (int)n, &o, &code);
     if (s == NATS_OK) {
         *revision = ack->Sequence;
         jsPubAck_Destroy(ack);

@@ -4,22 +4,30 @@
 #include <errno.h>
 #include <nats/nats.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/executor.h"
+#include "base/hash.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 enum {
     DEFAULT_RECONNECT_MS = 250,
     DEFAULT_PING_MS = 2000,
     CONNECT_TIMEOUT_MS = 2000,
     WRITE_DEADLINE_MS = 2000,
+    FILES_MS = 1000, /* while away: between two looks at the certificates */
 };
 #define DEFAULT_QUEUE_BYTES (8u << 20)
 #define MAX_QUEUE_MESSAGES 65536u
+#define MAX_PAUSE_SHIFT 4u /* reconnect_ms, doubled with every refusal */
+#define MS_NS 1000000u
+#define N_FILES 3 /* CA, certificate, key */
 
 struct message {
     struct message *next;
@@ -31,20 +39,38 @@ struct message {
 struct bus_sub {
     struct bus_sub *next;
     struct bus *bus;
-    natsSubscription *nats;
-    bus_message_fn fn; /* NULL: unsubscribed */
+    natsSubscription *nats; /* NULL: there was no connection yet */
+    bus_message_fn fn;      /* NULL: unsubscribed */
     void *ctx;
     bool running; /* libnats may call; under the lock */
+    char subject[BUS_MAX_SUBJECT];
+};
+
+/* A connection that libnats has given up.  Others may still hold its pointer. */
+struct retired {
+    struct retired *next;
+    natsConnection *nc;
 };
 
 struct bus {
-    natsConnection *nc;
     struct executor *x;
     bus_link_fn on_link;
     void *ctx;
     char cluster[BUS_MAX_CLUSTER + 1];
     size_t max_queue_bytes, n_urls;
-    struct bus_sub *subs; /* owner's */
+    struct bus_opts opts; /* strings are owned */
+    char *urls[BUS_MAX_SERVERS];
+    char *files[N_FILES];
+    struct timespec changed_at[N_FILES]; /* of the files, when they were read; the keeper's */
+    pthread_t keeper;
+    bool has_keeper;
+
+    /* The next four; taken before `lock`.  Not held while libnats connects or calls. */
+    pthread_mutex_t connection_lock;
+    natsConnection *nc;
+    struct retired *retired;
+    struct bus_sub *subs; /* the list: also under `lock` */
+    _Atomic uint32_t generation;
 
     pthread_mutex_t lock; /* all below; never held during a callback or a call into libnats */
     pthread_cond_t changed;
@@ -55,6 +81,7 @@ struct bus {
     bool posted;     /* task is in the executor */
     bool link_news;  /* on_link is due */
     bool nats_calls; /* libnats may still call about the connection */
+    bool dead;       /* libnats has given the connection up */
     bool closed;
 };
 
@@ -185,6 +212,7 @@ static void on_closed(natsConnection *nc, void *closure) /* the last call of a c
     struct bus *b = closure;
     pthread_mutex_lock(&b->lock);
     b->nats_calls = false;
+    b->dead = true; /* two refusals in a row are enough for libnats; the keeper goes on */
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }
@@ -193,6 +221,11 @@ static void on_closed(natsConnection *nc, void *closure) /* the last call of a c
 
 static void free_bus(struct bus *b)
 {
+    for (size_t i = 0; i < b->n_urls; i++)
+        mem_free(b->urls[i]);
+    for (int i = 0; i < N_FILES; i++)
+        mem_free(b->files[i]);
+    mem_free((char *)(uintptr_t)b->opts.name);
     for (struct message *m = b->first, *next; m; m = next) {
         next = m->next;
         mem_free(m);
@@ -203,6 +236,7 @@ static void free_bus(struct bus *b)
     }
     pthread_cond_destroy(&b->changed);
     pthread_mutex_destroy(&b->lock);
+    pthread_mutex_destroy(&b->connection_lock);
     mem_free(b);
 }
 
@@ -240,6 +274,7 @@ static void run_task(struct executor_task *t)
         free_bus(b);
 }
 
+/* Under the lock. */
 static bool any_calls(const struct bus *b)
 {
     for (const struct bus_sub *s = b->subs; s; s = s->next)
@@ -254,7 +289,10 @@ void bus_close(struct bus *b)
         return;
     pthread_mutex_lock(&b->lock);
     b->closed = true; /* from now on nothing is queued or posted */
+    pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
+    if (b->has_keeper)
+        pthread_join(b->keeper, NULL);
     if (b->nc)
         natsConnection_Close(b->nc);
     pthread_mutex_lock(&b->lock);
@@ -266,6 +304,11 @@ void bus_close(struct bus *b)
         natsSubscription_Destroy(s->nats);
     natsConnection_Destroy(b->nc);
     b->nc = NULL;
+    for (struct retired *r = b->retired, *next; r; r = next) {
+        next = r->next;
+        natsConnection_Destroy(r->nc);
+        mem_free(r);
+    }
     if (!posted) /* else the task frees it */
         free_bus(b);
 }
@@ -307,8 +350,10 @@ static int set_tls(natsOptions *no, const struct bus_opts *o, struct err *e)
     return s == NATS_OK ? 0 : err_set(e, SHOAL_ENOMEM, "NATS options");
 }
 
-static int set_options(natsOptions *no, struct bus *b, const struct bus_opts *o, struct err *e)
+/* patient: libnats itself waits for the first server that can be reached. */
+static int set_options(natsOptions *no, struct bus *b, bool patient, struct err *e)
 {
+    const struct bus_opts *o = &b->opts;
     const char *urls[BUS_MAX_SERVERS];
     uint32_t wait = o->reconnect_ms ? o->reconnect_ms : DEFAULT_RECONNECT_MS;
     for (size_t i = 0; i < o->n_urls; i++) {
@@ -339,7 +384,7 @@ static int set_options(natsOptions *no, struct bus *b, const struct bus_opts *o,
         s = natsOptions_SetWriteDeadline(no, WRITE_DEADLINE_MS);
     if (s == NATS_OK) /* a request fails at once when the connection is lost */
         s = natsOptions_SetFailRequestsOnDisconnect(no, true);
-    if (s == NATS_OK)
+    if (s == NATS_OK && patient)
         s = natsOptions_SetRetryOnFailedConnect(no, true, on_connected, b);
     if (s == NATS_OK)
         s = natsOptions_SetReconnectedCB(no, on_connected, b);
@@ -352,13 +397,164 @@ static int set_options(natsOptions *no, struct bus *b, const struct bus_opts *o,
     return s == NATS_OK ? set_tls(no, o, e) : err_set(e, SHOAL_ENOMEM, "NATS options");
 }
 
+/* Connects with the certificates as they are now. */
+static int connect_once(struct bus *b, natsConnection **nc, bool patient, struct err *e)
+{
+    natsOptions *no = NULL;
+    struct stat st;
+    for (int i = 0; i < N_FILES; i++) /* before they are read */
+        if (b->files[i] && stat(b->files[i], &st) == 0)
+            b->changed_at[i] = st.st_mtim;
+    int rc = natsOptions_Create(&no) == NATS_OK ? set_options(no, b, patient, e)
+                                                : err_set(e, SHOAL_ENOMEM, "NATS options");
+    if (rc == 0) {
+        pthread_mutex_lock(&b->lock); /* before: it may close itself at once */
+        b->nats_calls = true;
+        b->dead = false;
+        pthread_mutex_unlock(&b->lock);
+        natsStatus s = natsConnection_Connect(nc, no);
+        if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED) {
+            pthread_mutex_lock(&b->lock);
+            b->nats_calls = false; /* there is no connection, and no thread of it */
+            b->dead = true;
+            pthread_mutex_unlock(&b->lock);
+            rc = err_set(e, SHOAL_EIO, "cannot connect to NATS at %s: %s", b->urls[0],
+                         natsStatus_GetText(s));
+        }
+        if (s == NATS_OK) /* then libnats does not call on_connected */
+            on_connected(*nc, b);
+    }
+    natsOptions_Destroy(no);
+    return rc;
+}
+
+/* Under connection_lock. */
+static natsStatus subscribe(struct bus *b, struct bus_sub *s)
+{
+    natsSubscription *nats = NULL;
+    natsStatus st = natsConnection_Subscribe(&nats, b->nc, s->subject, on_message, s);
+    if (st != NATS_OK)
+        return st;
+    natsSubscription_SetPendingLimits(nats, (int)MAX_QUEUE_MESSAGES, (int)b->max_queue_bytes);
+    pthread_mutex_lock(&b->lock);
+    s->running = true; /* before: it may end at once */
+    pthread_mutex_unlock(&b->lock);
+    if (natsSubscription_SetOnCompleteCB(nats, on_complete, s) != NATS_OK)
+        on_complete(s);
+    s->nats = nats;
+    return NATS_OK;
+}
+
+/* ---- the keeper's thread --------------------------------------------------------------------- */
+
+/* A new connection takes the place of one that libnats has given up. */
+static bool replace(struct bus *b, struct err *e)
+{
+    natsConnection *nc = NULL;
+    struct retired *old = mem_alloc(sizeof(*old));
+    int rc = old ? connect_once(b, &nc, false, e) : err_set(e, SHOAL_ENOMEM, "NATS connection");
+    if (rc < 0) {
+        mem_free(old);
+        return false;
+    }
+    natsStatus s = NATS_OK;
+    pthread_mutex_lock(&b->connection_lock);
+    *old = (struct retired){b->retired, b->nc};
+    b->retired = old;
+    b->nc = nc;
+    for (struct bus_sub *sub = b->subs; sub && s == NATS_OK; sub = sub->next) {
+        natsSubscription_Destroy(sub->nats);
+        sub->nats = NULL;
+        if (sub->fn)
+            s = subscribe(b, sub);
+    }
+    atomic_fetch_add(&b->generation, 1);
+    pthread_mutex_unlock(&b->connection_lock);
+    if (s != NATS_OK)
+        natsConnection_Close(nc); /* it is dead then, and replaced */
+    return true;
+}
+
+static bool files_changed(const struct bus *b)
+{
+    struct stat st;
+    for (int i = 0; i < N_FILES; i++)
+        if (b->files[i] && stat(b->files[i], &st) == 0 &&
+            (st.st_mtim.tv_sec != b->changed_at[i].tv_sec ||
+             st.st_mtim.tv_nsec != b->changed_at[i].tv_nsec))
+            return true;
+    return false;
+}
+
+/* Under the lock. */
+static void wait_changed(struct bus *b, uint64_t until_ns)
+{
+    struct timespec t = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    (void)pthread_cond_timedwait(&b->changed, &b->lock, &t);
+}
+
+/* Keeps a connection: libnats ends one whose credentials were refused twice, and reads certificates
+ * only when a connection is made. */
+static void *keep(void *arg)
+{
+    struct bus *b = arg;
+    uint32_t n_tries = 0;
+    uint64_t pause = (uint64_t)(b->opts.reconnect_ms ? b->opts.reconnect_ms : DEFAULT_RECONNECT_MS);
+    pthread_mutex_lock(&b->lock);
+    while (!b->closed) {
+        if (b->dead && !any_calls(b)) {
+            uint64_t most = (pause << (n_tries < MAX_PAUSE_SHIFT ? n_tries : MAX_PAUSE_SHIFT));
+            uint64_t end = clock_ns() + (most + hash_mix(clock_ns()) % (most + 1)) * MS_NS;
+            struct err e = {0};
+            while (!b->closed && clock_ns() < end)
+                wait_changed(b, end);
+            if (b->closed)
+                break;
+            pthread_mutex_unlock(&b->lock);
+            bool ok = replace(b, &e);
+            pthread_mutex_lock(&b->lock);
+            n_tries = ok ? 0 : n_tries + 1;
+            if (!ok)
+                snprintf(b->status.error, sizeof(b->status.error), "%.159s", e.msg);
+        } else if (!b->dead && b->status.link != BUS_UP && b->files[0]) {
+            wait_changed(b, clock_ns() + (uint64_t)FILES_MS * MS_NS);
+            bool away = !b->closed && !b->dead && b->status.link != BUS_UP;
+            pthread_mutex_unlock(&b->lock);
+            if (away && files_changed(b))
+                natsConnection_Close(b->nc); /* only the keeper changes nc */
+            pthread_mutex_lock(&b->lock);
+        } else {
+            pthread_cond_wait(&b->changed, &b->lock);
+        }
+    }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+/* ---- opening, again -------------------------------------------------------------------------- */
+
+static bool copy_opts(struct bus *b, const struct bus_opts *o)
+{
+    const char *files[N_FILES] = {o->ca_file, o->cert_file, o->key_file};
+    bool ok = true;
+    b->opts = *o;
+    b->opts.name = mem_strndup(o->name ? o->name : "shoal", strlen(o->name ? o->name : "shoal"));
+    for (size_t i = 0; i < o->n_urls; i++)
+        ok &= (b->urls[i] = mem_strndup(o->urls[i], strlen(o->urls[i]))) != NULL;
+    for (int i = 0; i < N_FILES; i++)
+        ok &= !files[i] || (b->files[i] = mem_strndup(files[i], strlen(files[i])));
+    b->opts.urls = (const char *const *)b->urls;
+    b->opts.ca_file = b->files[0];
+    b->opts.cert_file = b->files[1];
+    b->opts.key_file = b->files[2];
+    return ok && b->opts.name;
+}
+
 int bus_open(struct bus **out, const struct bus_opts *o, struct executor *x, bus_link_fn on_link,
              void *ctx, struct err *e)
 {
     pthread_condattr_t monotonic;
-    natsOptions *no = NULL;
     struct bus *b;
-    int rc;
     *out = NULL;
     if (!o->cluster || !bus_cluster_ok(o->cluster))
         return err_set(e, SHOAL_EINVAL,
@@ -380,24 +576,15 @@ int bus_open(struct bus **out, const struct bus_opts *o, struct executor *x, bus
     snprintf(b->cluster, sizeof(b->cluster), "%s", o->cluster);
     b->status.since_ns = clock_ns();
     pthread_mutex_init(&b->lock, NULL);
+    pthread_mutex_init(&b->connection_lock, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&b->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    rc = natsOptions_Create(&no) == NATS_OK ? set_options(no, b, o, e)
-                                            : err_set(e, SHOAL_ENOMEM, "NATS options");
-    if (rc == 0) {
-        b->nats_calls = true; /* before: a connection that is refused twice closes itself at once */
-        natsStatus s = natsConnection_Connect(&b->nc, no);
-        if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED) {
-            b->nats_calls = false; /* there is no connection, and no thread of it */
-            rc = err_set(e, SHOAL_EIO, "cannot connect to NATS at %s: %s", o->urls[0],
-                         natsStatus_GetText(s));
-        }
-        if (s == NATS_OK) /* then libnats does not call on_connected */
-            on_connected(b->nc, b);
-    }
-    natsOptions_Destroy(no);
+    int rc = copy_opts(b, o) ? connect_once(b, &b->nc, true, e)
+                             : err_set(e, SHOAL_ENOMEM, "NATS connection");
+    if (rc == 0 && (rc = thread_create(&b->keeper, "bus", keep, b, e)) == 0)
+        b->has_keeper = true;
     if (rc < 0) {
         bus_close(b);
         return rc;
@@ -419,27 +606,33 @@ int bus_subject(const struct bus *b, char out[BUS_MAX_SUBJECT], const char *tail
 int bus_subscribe(struct bus *b, const char *tail, bus_message_fn fn, void *ctx,
                   struct bus_sub **out, struct err *e)
 {
-    char subject[BUS_MAX_SUBJECT];
-    struct bus_sub *s;
-    int rc = bus_subject(b, subject, tail, e);
+    struct bus_sub *s = mem_zalloc(sizeof(*s));
     if (out)
         *out = NULL;
-    if (rc < 0)
-        return rc;
-    s = mem_zalloc(sizeof(*s));
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "NATS subscription");
     *s = (struct bus_sub){.bus = b, .fn = fn, .ctx = ctx};
-    natsStatus st = natsConnection_Subscribe(&s->nats, b->nc, subject, on_message, s);
-    if (st != NATS_OK) {
+    int rc = bus_subject(b, s->subject, tail, e);
+    if (rc < 0) {
         mem_free(s);
-        return err_set(e, SHOAL_EIO, "cannot subscribe to %s: %s", subject, natsStatus_GetText(st));
+        return rc;
     }
-    natsSubscription_SetPendingLimits(s->nats, (int)MAX_QUEUE_MESSAGES, (int)b->max_queue_bytes);
-    /* Ends with the connection alone, so nobody clears it before it is set. */
-    s->running = natsSubscription_SetOnCompleteCB(s->nats, on_complete, s) == NATS_OK;
-    s->next = b->subs;
-    b->subs = s;
+    pthread_mutex_lock(&b->connection_lock);
+    natsStatus st = subscribe(b, s);
+    bool ok = st == NATS_OK || st == NATS_CONNECTION_CLOSED; /* closed: the keeper does it */
+    if (ok) {
+        pthread_mutex_lock(&b->lock);
+        s->next = b->subs;
+        b->subs = s;
+        pthread_mutex_unlock(&b->lock);
+    }
+    pthread_mutex_unlock(&b->connection_lock);
+    if (!ok) {
+        rc =
+            err_set(e, SHOAL_EIO, "cannot subscribe to %s: %s", s->subject, natsStatus_GetText(st));
+        mem_free(s);
+        return rc;
+    }
     if (out)
         *out = s;
     return 0;
@@ -449,8 +642,11 @@ void bus_unsubscribe(struct bus_sub *s) /* freed with the bus: messages may stil
 {
     if (!s)
         return;
+    pthread_mutex_lock(&s->bus->connection_lock);
     s->fn = NULL;
-    natsSubscription_Unsubscribe(s->nats);
+    if (s->nats)
+        natsSubscription_Unsubscribe(s->nats);
+    pthread_mutex_unlock(&s->bus->connection_lock);
 }
 
 int bus_publish(struct bus *b, const char *tail, const void *bytes, size_t n, struct err *e)
@@ -459,8 +655,9 @@ int bus_publish(struct bus *b, const char *tail, const void *bytes, size_t n, st
     int rc = bus_subject(b, subject, tail, e);
     if (rc < 0)
         return rc;
-    natsStatus s =
-        n > INT32_MAX ? NATS_MAX_PAYLOAD : natsConnection_Publish(b->nc, subject, bytes, (int)n);
+    natsStatus s = n > INT32_MAX
+                       ? NATS_MAX_PAYLOAD
+                       : natsConnection_Publish(bus_connection(b), subject, bytes, (int)n);
     pthread_mutex_lock(&b->lock);
     if (s == NATS_OK)
         b->status.n_sent++;
@@ -472,7 +669,7 @@ int bus_publish(struct bus *b, const char *tail, const void *bytes, size_t n, st
         return 0;
     case NATS_MAX_PAYLOAD:
         return err_set(e, SHOAL_ELIMIT, "a message of %zu bytes to %s: the NATS server takes %lld",
-                       n, subject, (long long)natsConnection_GetMaxPayload(b->nc));
+                       n, subject, (long long)natsConnection_GetMaxPayload(bus_connection(b)));
     default:
         return err_set(e, SHOAL_EBUSY, "NATS is away (%s)", natsStatus_GetText(s));
     }
@@ -512,7 +709,7 @@ int bus_wait(struct bus *b, uint32_t ms, struct err *e)
     if (up)
         return 0;
     const char *last = NULL;
-    if (!why[0] && natsConnection_GetLastError(b->nc, &last) != NATS_OK && last)
+    if (!why[0] && natsConnection_GetLastError(bus_connection(b), &last) != NATS_OK && last)
         snprintf(why, sizeof(why), "%s", last);
     return err_set(e, SHOAL_EIO, "no NATS server can be reached%s%s%s", why[0] ? " (" : "", why,
                    why[0] ? ")" : "");
@@ -530,7 +727,15 @@ size_t bus_n_urls(const struct bus *b)
 
 struct __natsConnection *bus_connection(struct bus *b)
 {
-    return b->nc;
+    pthread_mutex_lock(&b->connection_lock);
+    natsConnection *nc = b->nc;
+    pthread_mutex_unlock(&b->connection_lock);
+    return nc;
+}
+
+uint32_t bus_generation(const struct bus *b)
+{
+    return atomic_load(&b->generation);
 }
 
 void bus_reason(struct bus *b, char out[160], int nats_status)

@@ -3,6 +3,8 @@
  *
  * It opens at once, also while no server can be reached, and reconnects without end: after
  * reconnect_ms and up to as much again at random, so that members do not come back all at once.
+ * A server that refuses its credentials is asked again, too, less and less often; certificates are
+ * read anew for every connection, so that copying new files is enough.
  * Nothing is kept for later: a message that cannot be sent now is refused (SHOAL_EBUSY) and
  * counted. A heartbeat of ten seconds ago would be wrong, and event_log.h keeps its own.
  *
@@ -87,8 +89,10 @@ SHOAL_MUST_CHECK int bus_wait(struct bus *b, uint32_t ms, struct err *e);
 const char *bus_cluster(const struct bus *b);
 size_t bus_n_urls(const struct bus *b);
 /* For bucket.h and event_log.h: the connection, and why the last call of this thread into libnats
- * failed. */
+ * failed.  A connection is valid until close, but another one may take its place; then the
+ * generation is another. */
 struct __natsConnection *bus_connection(struct bus *b);
+uint32_t bus_generation(const struct bus *b);
 void bus_reason(struct bus *b, char out[160], int nats_status);
 /* "shoal.CLUSTER.TAIL" */
 SHOAL_MUST_CHECK int bus_subject(const struct bus *b, char out[BUS_MAX_SUBJECT], const char *tail,

@@ -43,7 +43,8 @@ struct waiting {
 
 struct event_log {
     struct bus *bus;
-    jsCtx *js;
+    jsCtx *js;           /* the thread's */
+    uint32_t generation; /* of the bus, when it was made */
     char name[EVENT_LOG_MAX_NAME + 1];
     char run[33]; /* random: numbers of this run are unique with it */
     uint32_t max_waiting, flush_ms;
@@ -207,12 +208,32 @@ static natsStatus create_stream(struct event_log *l)
     return code == JSStreamNameExistErr ? NATS_OK : s;
 }
 
+/* Uses the connection that the bus has now. */
+static bool follow_bus(struct event_log *l)
+{
+    jsCtx *js = NULL;
+    jsOptions o;
+    uint32_t generation = bus_generation(l->bus);
+    if (l->js && generation == l->generation)
+        return true;
+    jsOptions_Init(&o);
+    o.Wait = WAIT_MS;
+    if (natsConnection_JetStream(&js, bus_connection(l->bus), &o) != NATS_OK)
+        return false;
+    jsCtx_Destroy(l->js);
+    l->js = js;
+    l->generation = generation;
+    return true;
+}
+
 /* NATS stores it once: repeated ids are ignored. */
 static natsStatus store(struct event_log *l, const struct waiting *w)
 {
     char subject[BUS_MAX_SUBJECT], tail[64], id[64];
     jsPubOptions o;
     natsStatus s = NATS_OK;
+    if (!follow_bus(l))
+        return NATS_NO_MEMORY;
     if (!l->stream_there && (s = create_stream(l)) != NATS_OK)
         return s;
     l->stream_there = true;
@@ -288,7 +309,6 @@ int event_log_open(struct event_log **out, const struct event_log_opts *o, struc
     pthread_condattr_t monotonic;
     uint32_t hours = o->keep_hours ? o->keep_hours : DEFAULT_HOURS;
     uint64_t r[2] = {0};
-    jsOptions js;
     int rc = 0;
     *out = NULL;
     if (!l)
@@ -306,13 +326,11 @@ int event_log_open(struct event_log **out, const struct event_log_opts *o, struc
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&l->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    jsOptions_Init(&js);
-    js.Wait = WAIT_MS;
     if (getrandom(r, sizeof(r), 0) != (ssize_t)sizeof(r))
         rc = err_set(e, SHOAL_EIO, "no random bytes for events");
     snprintf(l->run, sizeof(l->run), "%016llx%016llx", (unsigned long long)r[0],
              (unsigned long long)r[1]);
-    if (rc == 0 && natsConnection_JetStream(&l->js, bus_connection(o->bus), &js) != NATS_OK)
+    if (rc == 0 && !follow_bus(l))
         rc = err_set(e, SHOAL_ENOMEM, "events");
     if (rc == 0 && (rc = thread_create(&l->thread, "events", run, l, e)) == 0)
         l->threaded = true;
