@@ -2,8 +2,10 @@
 #include "engine/cost.h"
 
 #define MEMORY 8u       /* a new figure counts for an eighth, once there are so many */
+#define LONG_MEMORY 32u /* of what differs much from one figure to the next: lengths, the pace */
 #define MIN_PREFILL 16u /* a shorter prompt says more about a step than about prompts */
 #define ERRORS 2.0      /* so many usual errors are allowed for; most predictions are closer */
+#define SPREADS 2.0     /* few answers are so many usual differences longer than usual */
 #define MAX_ERROR 0.5   /* but no more than this part of a prediction */
 #define MIN_PART 0.05   /* of a step that decodes and prefills, for either */
 
@@ -21,15 +23,20 @@ static bool is_stale(struct cost_mean *m, uint64_t now_ns)
 
 /* An old value is replaced, a young one moves towards the new figure: by half at the second, a
  * third at the third, and so on, so that one odd figure at the beginning does not stay. */
-static void add(struct cost_mean *m, uint64_t now_ns, double value)
+static void add_to(struct cost_mean *m, uint64_t now_ns, double value, uint32_t memory)
 {
     uint32_t n = is_stale(m, now_ns) ? 0 : atomic_load_explicit(&m->n, memory_order_relaxed);
     double old = atomic_load_explicit(&m->value, memory_order_relaxed);
     if (n > 0)
         value = old + (value - old) / (n + 1);
     atomic_store_explicit(&m->value, value, memory_order_relaxed);
-    atomic_store_explicit(&m->n, n + 1 < MEMORY ? n + 1 : MEMORY - 1, memory_order_relaxed);
+    atomic_store_explicit(&m->n, n + 1 < memory ? n + 1 : memory - 1, memory_order_relaxed);
     atomic_store_explicit(&m->at_ns, now_ns ? now_ns : 1, memory_order_relaxed);
+}
+
+static void add(struct cost_mean *m, uint64_t now_ns, double value)
+{
+    add_to(m, now_ns, value, MEMORY);
 }
 
 static uint32_t batch_of(uint32_t n)
@@ -83,7 +90,7 @@ void cost_saw_step(struct cost *c, uint64_t now_ns, uint64_t ns, uint32_t n_deco
                    uint32_t n_prefilled)
 {
     if (n_decoded > 0)
-        add(&c->pace[batch_of(n_decoded)], now_ns, (double)ns);
+        add_to(&c->pace[batch_of(n_decoded)], now_ns, (double)ns, LONG_MEMORY);
     if (n_prefilled > 0 && n_decoded > 0 && ns > 0)
         saw_mixed(c, now_ns, (double)ns, n_decoded, n_prefilled);
     else if (n_decoded > 0)
@@ -94,8 +101,12 @@ void cost_saw_step(struct cost *c, uint64_t now_ns, uint64_t ns, uint32_t n_deco
 
 void cost_saw_answer(struct cost *c, uint64_t now_ns, uint32_t n_tokens, bool ended)
 {
-    if (ended || n_tokens > read_mean(&c->length, 0))
-        add(&c->length, now_ns, n_tokens > 0 ? n_tokens : 1);
+    const double usual = read_mean(&c->length, 0), n = n_tokens > 0 ? n_tokens : 1.0;
+    if (!ended && n <= usual)
+        return;
+    if (usual > 0.0)
+        add_to(&c->spread, now_ns, n > usual ? n - usual : usual - n, LONG_MEMORY);
+    add_to(&c->length, now_ns, n, LONG_MEMORY);
 }
 
 void cost_saw_prompt(struct cost *c, uint64_t now_ns, uint32_t n_tokens, uint32_t n_cached)
@@ -128,10 +139,38 @@ static double expected(struct cost *c, uint32_t max_tokens, bool ignore_end, uin
     return limit > 0.0 && limit < learned ? limit : learned;
 }
 
+/* The same for an answer that is longer than most. */
+static double longest(struct cost *c, uint32_t max_tokens, bool ignore_end, uint64_t since_ns)
+{
+    double n = expected(c, max_tokens, ignore_end, since_ns), limit = max_tokens;
+    if (ignore_end)
+        return n;
+    n += SPREADS * read_mean(&c->spread, since_ns);
+    return limit > 0.0 && limit < n ? limit : n;
+}
+
+static uint32_t whole(double n)
+{
+    return n < 1.0 ? 1 : n > 1e9 ? (uint32_t)1e9 : (uint32_t)n;
+}
+
 uint32_t cost_expected_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end)
 {
-    double n = expected(c, max_tokens, ignore_end, 0);
-    return n < 1.0 ? 1 : n > 1e9 ? (uint32_t)1e9 : (uint32_t)n;
+    return whole(expected(c, max_tokens, ignore_end, 0));
+}
+
+uint32_t cost_longest_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end)
+{
+    return whole(longest(c, max_tokens, ignore_end, 0));
+}
+
+/* An answer that is longer than expected does not end with the next token: as much may be left as
+ * lengths differ. */
+uint32_t cost_remaining_tokens(struct cost *c, uint32_t generated, uint32_t usual, uint32_t most)
+{
+    const uint32_t left = usual > generated ? usual - generated : 1;
+    const uint32_t spread = most > usual ? whole(read_mean(&c->spread, 0)) : 1;
+    return left > spread ? left : spread;
 }
 
 /* Tokens of a whole answer of those that run, which are half done on average, if they are like the
@@ -147,7 +186,7 @@ static double whole_active(const struct cost_load *l, double length)
 
 /* Until the first token and the end of the request, with what is there already. */
 static void predict(struct cost *c, const struct cost_load *l, const struct cost_request *r,
-                    uint64_t since_ns, uint64_t now_ns, double *first, double *total)
+                    uint64_t since_ns, uint64_t now_ns, struct cost_estimate *x)
 {
     const double choices = r->n_choices ? r->n_choices : 1;
     const double length = expected(c, r->max_tokens, r->ignore_end, since_ns);
@@ -164,16 +203,18 @@ static void predict(struct cost *c, const struct cost_load *l, const struct cost
         prefill += step / l->shared_chunk;
     double own = prompt * prefill > step ? prompt * prefill : step;
     if (tasks <= most) {
-        *first = (double)l->prompt_tokens * prefill + own;
-        *total = *first + (length - 1.0) * step;
+        x->first_ns = (double)l->prompt_tokens * prefill + own;
+        x->total_ns = x->first_ns + (length - 1.0) * step;
+        x->long_ns = x->total_ns;
         return;
     }
     /* Tasks beyond the batch wait for others to end: on average one ends every time that a whole
      * answer takes, divided by how many run.  Prompts that come in between are part of the pace. */
     double pace = by_batch(c->pace, (uint32_t)batch, since_ns, now_ns);
     double all = (double)l->waiting_decode + l->n_active * whole_active(l, length);
-    *first = (tasks - most) * ((all + choices * length) / tasks) * pace / batch + own;
-    *total = *first + (length - 1.0) * pace;
+    x->first_ns = (tasks - most) * ((all + choices * length) / tasks) * pace / batch + own;
+    x->total_ns = x->first_ns + (length - 1.0) * pace;
+    x->long_ns = x->first_ns + (longest(c, r->max_tokens, r->ignore_end, since_ns) - 1.0) * pace;
 }
 
 double cost_pace(struct cost *c, uint32_t n, uint64_t now_ns)
@@ -188,7 +229,6 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
     struct cost_estimate x = {.n_ahead = l->n_active + l->n_waiting,
                               .error = read_mean(&c->error, 0)};
     uint64_t since = 0;
-    double first;
     if (l->n_active == 0 && now_ns > COST_FRESH_NS)
         since = now_ns - COST_FRESH_NS;
     if (r->units > 0) {
@@ -196,10 +236,12 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
         /* what is ahead may all be of lower rank: it counts when it is more than a batch */
         uint64_t all = r->units + (l->units > l->batch_units ? l->units : 0);
         x.alone_ns = unit * (double)r->units;
-        x.first_ns = x.total_ns = unit * (double)all;
+        x.first_ns = x.total_ns = x.long_ns = unit * (double)all;
     } else {
-        predict(c, l, r, since, now_ns, &x.first_ns, &x.total_ns);
-        predict(c, &nothing, r, since, now_ns, &first, &x.alone_ns);
+        struct cost_estimate alone = {.known = false};
+        predict(c, l, r, since, now_ns, &x);
+        predict(c, &nothing, r, since, now_ns, &alone);
+        x.alone_ns = alone.total_ns;
     }
     x.known = x.total_ns > 0.0;
     return x;
@@ -210,6 +252,7 @@ int cost_check(const struct cost_estimate *x, uint64_t deadline_ns, uint64_t now
     double left = deadline_ns > now_ns ? (double)(deadline_ns - now_ns) : 0.0;
     double error = ERRORS * x->error < MAX_ERROR ? ERRORS * x->error : MAX_ERROR;
     double need = x->n_ahead > 0 ? x->total_ns * (1.0 + error) : x->total_ns;
+    need = need > x->long_ns ? need : x->long_ns;
     if (deadline_ns == 0 || (left > 0.0 && need <= left))
         return 0;
     need /= 1e6;
@@ -244,9 +287,9 @@ struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l)
                                .error = read_mean(&c->error, 0),
                                .in_flight = ahead,
                                .parallel = most};
-    double first, total;
-    predict(c, l, &usual, 0, 0, &first, &total);
-    t.queue_ns = first - step > 0.0 ? first - step : 0.0;
+    struct cost_estimate x = {.known = false};
+    predict(c, l, &usual, 0, 0, &x);
+    t.queue_ns = x.first_ns - step > 0.0 ? x.first_ns - step : 0.0;
     if (l->n_active > 0 && l->shared_chunk > 0)
         t.prefill_ns += step / l->shared_chunk;
     if (l->units > l->batch_units) /* as in cost_predict */

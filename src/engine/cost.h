@@ -7,8 +7,9 @@
  *
  * A decoder computes steps.  A step decodes one token of every task that generates and may prefill
  * prompts beside that.  Learned are: the time of a step by how many tasks it decodes, alone and
- * with the prompts that come in between, the time to prefill a token, the length of answers, and
- * the part of a prompt that is found in the KV cache. A specialist's work is priced in units.
+ * with the prompts that come in between, the time to prefill a token, the length of answers and how
+ * much it differs, and the part of a prompt that is found in the KV cache. A specialist's work is
+ * priced in units.
  *
  * What is not known costs nothing, so that work is let through and measured.  While nothing runs,
  * old measurements count as not known: the machine may have become faster since, and a model that
@@ -39,6 +40,7 @@ struct cost {                            /* all zero: nothing is known */
     struct cost_mean pace[COST_BATCHES]; /* the same with the prompts that came in between */
     struct cost_mean prefill;            /* ns for each token of a prompt */
     struct cost_mean length;             /* tokens of an answer that ended by itself */
+    struct cost_mean spread;             /* how far lengths are from that, on average */
     struct cost_mean reused;             /* part of a prompt that was found, 0 to 1 */
     struct cost_mean unit;               /* ns for each unit of a specialist's cost */
     struct cost_mean error;              /* |actual - predicted| / predicted, of whole tasks */
@@ -68,6 +70,7 @@ struct cost_estimate {
     uint32_t n_ahead; /* tasks that wait or run */
     double first_ns;  /* until the last choice's first token */
     double total_ns;  /* until the last choice is complete */
+    double long_ns;   /* the same in a full model, if its answer is longer than most */
     double alone_ns;  /* the same if nothing else were there */
     double error;     /* how far off predictions were lately, as a part of them; 0: not known */
 };
@@ -97,13 +100,19 @@ void cost_saw_total(struct cost *c, uint64_t now_ns, double predicted_ns, uint64
 /* How many tokens an answer will have: the limit or the learned length, whichever is less.  1:
  * nobody can say. */
 uint32_t cost_expected_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end);
+/* The same for an answer that is longer than most. */
+uint32_t cost_longest_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end);
+/* How many tokens of an answer are still to come, of which so many are generated.  usual, most: as
+ * the two functions above said. */
+uint32_t cost_remaining_tokens(struct cost *c, uint32_t generated, uint32_t usual, uint32_t most);
 /* ns between two tokens while n tasks run; 0: not known. */
 double cost_pace(struct cost *c, uint32_t n, uint64_t now_ns);
 struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
                                   const struct cost_request *r, uint64_t now_ns);
 /* SHOAL_EDEADLINE if the deadline (CLOCK_MONOTONIC; 0: none) comes before the estimated end:
  * "needs about 12 ms, 5 ms remain".  With others ahead the estimate is made longer by its usual
- * error: an answer that is cut off just before its end has cost others their time. */
+ * error, and in a full model a long answer must fit too: an answer that is cut off just before its
+ * end has cost others their time. */
 SHOAL_MUST_CHECK int cost_check(const struct cost_estimate *x, uint64_t deadline_ns,
                                 uint64_t now_ns, struct err *e);
 struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l);

@@ -142,6 +142,7 @@ int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *opt
     if (rc < 0)
         return rc;
     t->expected = cost_expected_tokens(&en->cost, limit_of(en, &o), o.ignore_end);
+    t->longest = cost_longest_tokens(&en->cost, limit_of(en, &o), o.ignore_end);
     t->predicted_ns = x.total_ns;
     rc = queue_submit(en, t, o.held, e);
     if (rc < 0) {

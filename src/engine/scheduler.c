@@ -184,12 +184,15 @@ static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
 }
 
 /* Whether t, which waited, cannot be complete in time any more: what is begun and not completed
- * would only have cost the others their time.  An answer that a client has a part of goes on. */
+ * would only have cost the others their time.  If others wait too, even a long answer must fit.  An
+ * answer that a client has a part of goes on. */
 static bool is_too_late(struct shoal_engine *en, const struct shoal_task *t)
 {
     const struct cost_load l = {.n_active = en->n_active, .max_active = en->max_tasks};
-    const struct cost_request r = {
-        .prompt_tokens = t->n_prompt, .max_tokens = t->expected, .ignore_end = true};
+    const uint32_t n_waiting = atomic_load_explicit(&en->load.n_waiting, memory_order_relaxed);
+    const struct cost_request r = {.prompt_tokens = t->n_prompt,
+                                   .max_tokens = n_waiting > 1 ? t->longest : t->expected,
+                                   .ignore_end = true}; /* t is one of those that wait */
     if (t->deadline_ns == 0 || t->n_continued > 0 || t->first_token_ns || en->n_active == 0)
         return false;
     const uint64_t now = clock_ns();
@@ -547,7 +550,7 @@ static void publish_load(struct shoal_engine *en)
         const struct shoal_task *t = en->active[i];
         uint32_t generated = t->n_tokens - t->n_prompt;
         prompt += t->n_prompt > t->n_computed ? t->n_prompt - t->n_computed : 0;
-        decode += t->expected > generated ? t->expected - generated : 1;
+        decode += cost_remaining_tokens(&en->cost, generated, t->expected, t->longest);
     }
     atomic_store_explicit(&l->n_active, en->n_active, memory_order_relaxed);
     atomic_store_explicit(&l->active_prompt, prompt, memory_order_relaxed);

@@ -37,6 +37,7 @@ struct shoal_task {
     bool stopped; /* by a stop string; at submit: the tokens it continues end with one */
     uint64_t deadline_ns, submitted_ns, serial;
     uint32_t expected;   /* tokens of the answer */
+    uint32_t longest;    /* few answers are longer */
     double predicted_ns; /* from submit to the end; 0: nobody could tell */
     int32_t priority;
     uint64_t client_id;

@@ -232,6 +232,36 @@ static void test_the_usual_error_is_allowed_for(void **state)
     assert_int_equal(cost_check(&behind, NOW + 151 * MS, NOW, &e), 0);
 }
 
+/* Lengths differ: in a full model a long answer must fit, since others can use the place. */
+static void test_long_answers(void **state)
+{
+    struct cost c = {0};
+    struct cost_request r = {.prompt_tokens = 10, .max_tokens = 100};
+    const struct cost_load full = {.max_active = 4, .n_active = 4, .decode_tokens = 40};
+    const struct cost_load room = {.max_active = 4, .n_active = 3, .decode_tokens = 30};
+    struct err e = {0};
+    (void)state;
+    cost_saw_step(&c, NOW, 2 * MS, 4, 0);
+    for (uint32_t i = 0; i < 200; i++)
+        cost_saw_answer(&c, NOW, i % 2 ? 10 : 30, true);
+    const uint32_t usual = cost_expected_tokens(&c, 100, false);
+    const uint32_t most = cost_longest_tokens(&c, 100, false);
+    assert_in_range(usual, 19, 21);
+    assert_in_range(most, 38, 42);
+    assert_int_equal(cost_longest_tokens(&c, 25, false), 25);
+    assert_int_equal(cost_longest_tokens(&c, 25, true), 25);
+    struct cost_estimate x = cost_predict(&c, &full, &r, NOW);
+    assert_true(x.long_ns - x.total_ns > 18 * 2e6 && x.long_ns - x.total_ns < 22 * 2e6);
+    assert_int_equal(cost_check(&x, NOW + (uint64_t)x.long_ns - MS, NOW, &e), SHOAL_EDEADLINE);
+    assert_int_equal(cost_check(&x, NOW + (uint64_t)x.long_ns + MS, NOW, &e), 0);
+    x = cost_predict(&c, &room, &r, NOW);
+    assert_true(near(x.long_ns, x.total_ns));
+    /* What is left of an answer: as expected, then as much as lengths differ. */
+    assert_int_equal(cost_remaining_tokens(&c, 4, usual, most), usual - 4);
+    assert_in_range(cost_remaining_tokens(&c, 35, usual, most), 9, 11);
+    assert_int_equal(cost_remaining_tokens(&c, 35, 36, 36), 1); /* known */
+}
+
 /* In a full model the time between tokens has the prompts of others in it. */
 static void test_the_pace_of_a_full_model(void **state)
 {
@@ -331,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_large_batches_do_not_price_small_ones),
         cmocka_unit_test(test_a_slow_moment_does_not_keep_batches_small),
         cmocka_unit_test(test_the_usual_error_is_allowed_for),
+        cmocka_unit_test(test_long_answers),
         cmocka_unit_test(test_the_pace_of_a_full_model),
         cmocka_unit_test(test_units_of_specialists),
         cmocka_unit_test(test_what_a_model_tells),
