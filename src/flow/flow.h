@@ -8,6 +8,7 @@
 #ifndef SHOAL_FLOW_FLOW_H
 #define SHOAL_FLOW_FLOW_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,6 +54,7 @@ struct flow_owner {
     const struct flow *flow;
     struct executor *executor;
     uint32_t load_wait_ms;     /* how long a request waits for a model that is being loaded */
+    bool any_model;            /* a name that is not known here means the default model */
     uint64_t next_seed;        /* for requests without a seed */
     struct dispatch *once;     /* takes requests with an idempotency key; NULL: it is ignored */
     struct dispatch *dispatch; /* where requests may go; NULL: all are answered here */

@@ -51,9 +51,20 @@ void flow_resolve_name(const struct flow_owner *o, struct request *r)
         r->model = request_copy(r, r->model, n);
 }
 
+/* Clients of one server only: what other nodes have is theirs to say, and they ask by exact name.
+ */
+static void take_any_model(const struct flow_owner *o, struct request *r)
+{
+    enum registry_state state;
+    if (o->any_model && !o->dispatch && r->model && !r->version && r->kind != REQUEST_ASK &&
+        !registry_state(o->flow->registry, r->model, &state))
+        r->model = NULL;
+}
+
 void flow_run(struct flow_owner *o, struct request *r, struct sink *s)
 {
     flow_resolve_name(o, r);
+    take_any_model(o, r);
     if (r->has_once_key && o->once && o->once->ops->run(o->once, o, r, s))
         return;
     if (r->here || !o->dispatch || !o->dispatch->ops->run(o->dispatch, o, r, s))

@@ -336,12 +336,25 @@ static void add(struct head *head, const char *name, const char *value)
         head->h[head->n++] = (struct http_header){name, value};
 }
 
+bool call_is_local_page(const char *origin)
+{
+    static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]"};
+    const char *host = strstr(origin, "://");
+    for (size_t i = 0; host && i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        size_t n = strlen(hosts[i]);
+        if (strncasecmp(host + 3, hosts[i], n) == 0 && (host[3 + n] == ':' || host[3 + n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
 const char *call_origin(const struct call *c)
 {
     const char *origin = http_header(c->req, "origin");
     const struct gw_config *cfg = c->gl->config;
     for (uint32_t i = 0; origin && i < cfg->cors.n; i++)
-        if (strcmp(cfg->cors.v[i], "*") == 0 || strcasecmp(cfg->cors.v[i], origin) == 0)
+        if (strcmp(cfg->cors.v[i], "*") == 0 || strcasecmp(cfg->cors.v[i], origin) == 0 ||
+            (strcmp(cfg->cors.v[i], "localhost") == 0 && call_is_local_page(origin)))
             return origin;
     return NULL;
 }
@@ -639,7 +652,7 @@ void call_preflight(struct call *c)
         add(&head, "access-control-allow-headers", asked ? asked : "authorization, content-type");
         add(&head, "access-control-max-age", "600");
     }
-    send_whole(c, 204, &head, "", 0);
+    send_whole(c, 200, &head, "", 0);
 }
 
 void call_begin(struct call *c, const char *type)

@@ -102,6 +102,8 @@ void call_file(struct call *c, int status, const char *type, const struct http_h
                size_t n_extra, const char *body, size_t n);
 /* The origin of the requesting page, if the configuration allows it; otherwise NULL. */
 const char *call_origin(const struct call *c);
+/* A page of this machine, whatever its port. */
+bool call_is_local_page(const char *origin);
 /* Answers a CORS preflight request. */
 void call_preflight(struct call *c);
 

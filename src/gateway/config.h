@@ -97,6 +97,8 @@ struct gw_config {
     char *privacy_key_file;               /* NULL: a random key */
     size_t memory_bytes;
     uint32_t idle_unload_ms, load_wait_ms;
+    bool any_model; /* unknown names mean the default model */
+    bool lenient;   /* unknown fields are ignored */
     struct admission_key keys[CONFIG_MAX_KEYS];
     uint32_t n_keys;
     struct yaml_in_strs cors;       /* origins; "*": any */

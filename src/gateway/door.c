@@ -200,7 +200,7 @@ static void greet(struct call *c)
 {
     struct http_req *r = c->req;
     const char *lenient = http_header(r, "x-shoal-lenient");
-    c->lenient = lenient && strcmp(lenient, "1") == 0;
+    c->lenient = c->gl->config->lenient || (lenient && strcmp(lenient, "1") == 0);
     make_id(c);
     read_trace(c);
     c->ollama = strncmp(r->path, "/api/", 5) == 0;

@@ -99,7 +99,7 @@ static int read_one(const struct field *f, const cJSON *v, void *into, bool leni
 int fields_read(const struct field *table, size_t n, const cJSON *object, void *into, bool lenient,
                 struct fields_error *e)
 {
-    uint64_t seen = 0;
+    uint64_t seen[FIELDS_MAX / 64] = {0};
     const cJSON *v;
     if (!cJSON_IsObject(object))
         return fields_fail(e, "", "invalid_type", "the body must be a JSON object");
@@ -114,9 +114,9 @@ int fields_read(const struct field *table, size_t n, const cJSON *object, void *
             return fields_fail(e, v->string, "unknown_parameter", "unknown field '%.64s'",
                                v->string);
         }
-        if (seen >> i & 1)
+        if (seen[i / 64] >> i % 64 & 1)
             return fields_fail(e, v->string, "invalid_value", "'%s' is given twice", v->string);
-        seen |= (uint64_t)1 << i;
+        seen[i / 64] |= (uint64_t)1 << i % 64;
         if (cJSON_IsNull(v))
             continue;
         int rc = read_one(&table[i], v, into, lenient, e);

@@ -41,7 +41,7 @@ struct fields_error {
     const char *code; /* OpenAI's name of the kind of error, or NULL */
 };
 
-#define FIELDS_MAX 64u
+#define FIELDS_MAX 128u
 
 /* A field that is null counts as not given and leaves its place as it is, also an unknown one.
  * lenient: unknown and unbuilt fields are skipped. */

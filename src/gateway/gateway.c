@@ -176,6 +176,7 @@ static void use_config(struct gw_loop *gl)
 {
     const struct config_flows *f = &gl->config->flows;
     gl->flow.load_wait_ms = gl->config->load_wait_ms;
+    gl->flow.any_model = gl->config->any_model;
     gl->flow.routes = &gl->config->router;
     gl->flows.graphs = f->v;
     gl->flows.n = f->n;

@@ -109,19 +109,6 @@ static bool is_local(const char *peer)
            (inet_pton(AF_INET, peer, &four) == 1 && ntohl(four.s_addr) >> 24 == 127);
 }
 
-/* A page of this machine, whatever its port. */
-static bool is_local_page(const char *origin)
-{
-    static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]"};
-    const char *host = strstr(origin, "://");
-    for (size_t i = 0; host && i < sizeof(hosts) / sizeof(hosts[0]); i++) {
-        size_t n = strlen(hosts[i]);
-        if (strncasecmp(host + 3, hosts[i], n) == 0 && (host[3 + n] == ':' || host[3 + n] == '\0'))
-            return true;
-    }
-    return false;
-}
-
 bool guard_may_change(const struct call *c)
 {
     if (admission_needed(c->gl->gw->admission))
@@ -145,5 +132,5 @@ bool guard_admin(struct call *c)
                   "an admin key or use the unix socket");
         return false;
     }
-    return (read && origin && is_local_page(origin)) || guard_origin(c);
+    return (read && origin && call_is_local_page(origin)) || guard_origin(c);
 }

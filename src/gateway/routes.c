@@ -20,6 +20,7 @@
 #include "gateway/api/sensors.h"
 #include "gateway/api/specialists.h"
 #include "gateway/api/tei.h"
+#include "gateway/api/tgi.h"
 #include "gateway/stream_ws.h"
 
 #define WORK (ROUTE_JSON | ROUTE_WORK)
@@ -178,8 +179,12 @@ const struct route gw_routes[] = {
      tei_predict_fields, &n_tei_predict_fields, "Text Embeddings Inference", NULL, NULL},
     {"POST", "/similarity", WORK, specialist_tei_similarity, "how alike sentences are",
      tei_similarity_fields, &n_tei_similarity_fields, "Text Embeddings Inference", NULL, NULL},
-    {"GET", "/info", 0, tei_info, "the default embedding model", NULL, NULL,
-     "Text Embeddings Inference", NULL, NULL},
+    {"GET", "/info", 0, tei_info, "the default embedding model, or else the one that generates",
+     NULL, NULL, "Text Embeddings Inference", NULL, NULL},
+    {"POST", "/generate", WORK, tgi_generate, "continue a text", tgi_fields, &tgi_n_fields,
+     "Text Generation Inference", NULL, NULL},
+    {"POST", "/generate_stream", WORK, tgi_generate_stream, "the same, as server-sent events",
+     tgi_fields, &tgi_n_fields, "Text Generation Inference", NULL, NULL},
     {"POST", "/admin/cluster", ROUTE_ADMIN | ROUTE_JSON, api_cluster_change,
      "drain a node, or give it work again", api_cluster_fields, &api_n_cluster_fields, "Admin",
      NULL, NULL},

@@ -240,8 +240,8 @@ async function prompts(server, ai) {
     t.same(most.choices.length, 128, 'as many as there may be');
     for (const [prompt, param, what, more] of [[[], 'prompt', /list/], [[[]], 'prompt', /list/], [7, 'prompt', /must be/],
         [{}, 'prompt', /must be/], [[null], 'prompt', /must be/], [['a', 5], 'prompt[1]', /text/],
-        [['a', ['b']], 'prompt[1]', /text/],
-        [[5, 'a'], 'prompt', /token id/], [[5, [6]], 'prompt', /token id/], [[[5], 'a'], 'prompt[1]', /token ids/],
+        [['a', ['b']], 'prompt[1]', /token id/],
+        [[5, 'a'], 'prompt', /token id/], [[5, [6]], 'prompt', /token id/], [[[5], 7], 'prompt[1]', /token ids/],
         [[[5], []], 'prompt[1]', /token ids/], [[[5], [1.5]], 'prompt[1]', /token id/], [[[5], [-1]], 'prompt[1]', /token id/],
         [[[5], [['x']]], 'prompt[1]', /token id/], [Array(65).fill('a'), 'prompt', /65 prompts: at most 64/],
         [Array(33).fill('a'), 'prompt', /132 choices.*at most 128/, { n: 4 }]]) {
@@ -306,7 +306,10 @@ async function errors(ai) {
     const base = { model: 'reply', messages };
     const tool = { type: 'function', function: { name: 'f', parameters: { type: 'object', properties: {} } } };
     const cases = [
-        [{ functions: [tool.function] }, 400, 'functions'], [{ tools: [{ type: 'web_search' }] }, 400, 'tools[0]'], [{ frobnicate: 1 }, 400, 'frobnicate'],
+        [{ functions: [{}] }, 400, 'functions[0]'], [{ functions: [tool.function], function_call: 'must' }, 400, 'function_call'],
+        [{ functions: [tool.function], function_call: { name: 'g' } }, 400, 'function_call'], [{ functions: [tool.function], tools: [tool] }, 400, 'functions'],
+        [{ messages: [{ role: 'user', content: 'x', function_call: { name: 'f' } }] }, 400, 'messages[0].function_call'], [{ files: [{ id: 'x' }] }, 400, 'files'],
+        [{ tools: [{ type: 'web_search' }] }, 400, 'tools[0]'], [{ frobnicate: 1 }, 400, 'frobnicate'],
         [{ temperature: 3 }, 400, 'temperature'], [{ temperature: 'hot' }, 400, 'temperature'],
         [{ n: 0 }, 400, 'n'], [{ messages: [] }, 400, 'messages'],
         [{ messages: [{ role: 'robot', content: 'x' }] }, 400, 'messages[0].role'],
@@ -322,6 +325,10 @@ async function errors(ai) {
         t.same(e.param, param, 'param');
         t.check(e.error?.message?.length > 10, `a message: ${e.message}`);
     }
+    // what Open WebUI adds to a chat is its own matter
+    const ui = await ai.chat.completions.create({ ...base, chat_id: 'c', id: 'm', features: { web_search: false }, params: {}, files: [],
+        background_tasks: { title_generation: true }, model_item: { id: 'reply' }, variables: { '{{USER_NAME}}': 'x' }, tool_servers: [], max_tokens: 1 });
+    t.same(ui.choices.length, 1, 'Open WebUI');
     // what libraries send by default asks for nothing
     const empty = await ai.chat.completions.create({ ...base, tools: [], functions: [], tool_choice: 'none', max_tokens: 1 });
     t.same(empty.choices.length, 1, 'an empty list of tools');

@@ -115,6 +115,29 @@ async function conversation(server, name) {
     t.same(second.choices[0].finish_reason, 'tool_calls', `${name}: goes on`);
 }
 
+// `functions`, which `tools` replaced: the same call in its older form.
+async function functions(server) {
+    const ai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
+    const base = { model: 'hermes', messages, functions: tools.map((x) => x.function), temperature: 0 };
+    const whole = (await ai.chat.completions.create(base)).choices[0];
+    t.same(`${whole.finish_reason} ${whole.message.function_call?.name} ${whole.message.tool_calls}`, 'function_call get_weather undefined', 'functions');
+    t.same(JSON.stringify(JSON.parse(whole.message.function_call.arguments)), wanted, 'functions: arguments');
+    const seen = [];
+    for await (const c of await ai.chat.completions.create({ ...base, stream: true }))
+        seen.push(c.choices[0]);
+    const pieces = seen.map((c) => c.delta.function_call).filter((f) => f);
+    t.same(`${pieces[0].name} ${JSON.stringify(JSON.parse(pieces.map((p) => p.arguments).join('')))}`, `get_weather ${wanted}`, 'functions, streamed');
+    t.same(seen.at(-1).finish_reason, 'function_call', 'functions, streamed: finish');
+    const none = (await ai.chat.completions.create({ ...base, function_call: 'none' })).choices[0];
+    t.check(!none.message.function_call, 'function_call: none');
+    const forced = (await ai.chat.completions.create({ ...base, model: 'two', function_call: { name: 'set_light' } })).choices[0];
+    t.same(forced.message.function_call?.name, 'set_light', 'function_call: a name');
+    const result = [...messages, whole.message, { role: 'function', name: 'get_weather', content: '{"degrees": 20}' }];
+    const plain = await ai.chat.completions.create({ ...base, messages });
+    const second = await ai.chat.completions.create({ ...base, messages: result });
+    t.check(second.usage.prompt_tokens > plain.usage.prompt_tokens, 'functions: a call and its result are part of the prompt');
+}
+
 async function choices(server) {
     const ai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
     const base = { model: 'two', messages, tools, temperature: 0 };
@@ -257,6 +280,7 @@ async function cluster(files) {
     for (const name of ['hermes', 'generic', 'mistral', 'tagged', 'two'])
         await conversation(server, name);
     await choices(server);
+    await functions(server);
     await forces(server);
     for (const name of ['hermes', 'mistral', 'two', 'text']) {
         await ollama(server, name, models[name].n ?? 1);

@@ -128,7 +128,7 @@ limits: {body: 20KiB, headers: 4KiB}
 async function keys() {
     const file = config(`
 models: [{name: long, path: ${long}}]
-cors: [https://app.example]
+cors: [https://app.example, localhost]
 keys:
   - {name: user, sha256: ${sha('secret-1')}}
   - {name: slow, sha256: ${sha('secret-2')}, rate: 0.01, burst: 2}
@@ -173,10 +173,14 @@ keys:
     // CORS
     let r = await fetch(`${server.url}/v1/chat/completions`, { method: 'OPTIONS',
         headers: { origin: 'https://app.example', 'access-control-request-headers': 'x-a' } });
-    t.same(r.status, 204, 'preflight');
+    t.same(r.status, 200, 'preflight');
     t.same(r.headers.get('access-control-allow-origin'), 'https://app.example', 'origin');
     r = await fetch(`${server.url}/healthz`, { headers: { origin: 'https://evil.example' } });
     t.same(r.headers.get('access-control-allow-origin'), null, 'another origin');
+    for (const [origin, known] of [['http://localhost:3000', true], ['https://[::1]', true], ['http://localhost.evil.example', false]]) {
+        r = await fetch(`${server.url}/healthz`, { headers: { origin } });
+        t.same(r.headers.get('access-control-allow-origin'), known ? origin : null, `pages of this machine: ${origin}`);
+    }
     // SIGHUP: other keys, the same connection
     fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace(sha('secret-1'), sha('secret-9')));
     server.child.kill('SIGHUP');

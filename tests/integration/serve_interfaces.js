@@ -102,6 +102,13 @@ async function completion() {
     t.check(whole.completion_probabilities.every((p, i) => p.id === whole.tokens[i] && p.top_logprobs.length === 2 &&
         p.logprob <= 0 && p.logprob === p.top_logprobs[0].logprob), 'probabilities');
     t.same(whole.generation_settings.n_predict, 6, 'settings');
+    t.same(`${whole.prompt} ${whole.has_new_line}`, `${base.prompt} ${whole.content.includes('\n')}`, 'prompt and has_new_line');
+    const some = (await post('/completion', { ...base, response_fields: ['content', 'generation_settings/n_predict', 'none'] })).body;
+    t.same(JSON.stringify(some), JSON.stringify({ content: whole.content, 'generation_settings/n_predict': 6 }), 'response_fields');
+    const mixed = (await post('/completion', { ...base, prompt: [base.prompt, { prompt_string: base.prompt }, [5, 6, 7]] })).body;
+    t.same(`${mixed.length} ${mixed[1].content === whole.content} ${mixed[2].tokens_evaluated}`, '3 true 3', 'prompts of several kinds');
+    const biased = (await post('/completion', { ...base, logit_bias: [[5, false], [6, 2.5]] })).body.generation_settings.logit_bias;
+    t.same(JSON.stringify(biased), '[{"bias":null,"token":5},{"bias":2.5,"token":6}]', 'logit_bias in the settings');
     t.check(whole.timings.predicted_n === 6 && whole.timings.prompt_n + whole.timings.cache_n > 0, 'timings');
     const list = await events('/completion', base);
     t.same(list.map((e) => e.content).join(''), whole.content, 'streamed');
@@ -124,7 +131,8 @@ async function completion() {
         samplers: ['top_k'], min_keep: 0, n_keep: 0, grammar: '', lora: [] };
     t.same((await post('/completion', { ...base, ...off })).body.content, whole.content, 'samplers that are off');
     for (const [bad, param] of [[{ mirostat: 2 }, 'mirostat'], [{ n_probs: 21 }, 'n_probs'], [{ prompt: 5 }, 'prompt'],
-        [{ logit_bias: [[1]] }, 'logit_bias'], [{ frob: 1 }, 'frob']]) {
+        [{ logit_bias: [[1]] }, 'logit_bias'], [{ response_fields: [5] }, 'response_fields'], [{ response_fields: 'content' }, 'response_fields'],
+        [{ prompt: { prompt_string: 'a', multimodal_data: ['x'] } }, 'prompt'], [{ frob: 1 }, 'frob']]) {
         const r = await post('/completion', { ...base, ...bad });
         t.same(`${r.status} ${r.body.error?.param}`, `400 ${param}`, JSON.stringify(bad));
     }
@@ -202,6 +210,35 @@ async function embeddings() {
     }
 }
 
+// Text Generation Inference.
+async function generate() {
+    const inputs = 'Once upon a time', parameters = { max_new_tokens: 6 };
+    const want = (await post('/completion', { model: 'long', prompt: inputs, n_predict: 6, temperature: 0, return_tokens: true })).body;
+    const plain = (await post('/generate', { model: 'long', inputs, parameters })).body;
+    t.same(JSON.stringify(plain), JSON.stringify({ generated_text: want.content }), 'generate is greedy unless told otherwise');
+    const { details, generated_text } = (await post('/generate', { model: 'long', inputs, parameters: { ...parameters, details: true,
+        top_n_tokens: 2, return_full_text: true, seed: 7 } })).body;
+    t.same(generated_text, inputs + want.content, 'the whole text');
+    t.same(`${details.finish_reason} ${details.generated_tokens} ${details.seed} ${details.prefill.length}`, 'length 6 7 0', 'details');
+    t.same(details.tokens.map((x) => x.id).join(), want.tokens.join(), 'tokens');
+    t.check(details.tokens.every((x, i) => x.logprob <= 0 && details.top_tokens[i].length === 2 && details.top_tokens[i][0].id === x.id), 'log-probabilities');
+    const list = await events('/generate_stream', { model: 'long', inputs, parameters });
+    t.same(list.map((e) => e.token.id).join(), want.tokens.join(), 'streamed');
+    t.same(list.map((e) => e.token.text).join(''), want.content, 'its texts');
+    t.check(list.slice(0, -1).every((e, i) => e.generated_text === null && e.details === null && e.index === i + 1), 'the end comes last');
+    t.same(`${list.at(-1).generated_text} ${list.at(-1).details.generated_tokens}`, `${want.content} 6`, 'with the whole text');
+    const bound = (await post('/generate', { model: 'long', inputs, parameters: { grammar: { type: 'regex', value: '[0-9]{3}' } } })).body;
+    t.check(/^[0-9]{3}$/.test(bound.generated_text), `grammar: ${bound.generated_text}`);
+    const json = (await post('/generate', { model: 'long', inputs, parameters: { grammar: { type: 'json', value: { enum: [42] } } } })).body;
+    t.same(json.generated_text, '42', 'a schema');
+    for (const [bad, param] of [[{ inputs: undefined }, 'inputs'], [{ parameters: { best_of: 2 } }, 'parameters.best_of'], [{ frob: 1 }, 'frob'],
+        [{ parameters: { max_new_tokens: 0 } }, 'parameters.max_new_tokens'], [{ parameters: { grammar: { type: 'abnf' } } }, 'parameters.grammar'],
+        [{ parameters: 5 }, 'parameters']]) {
+        const r = await post('/generate', { model: 'long', inputs, ...bad });
+        t.same(`${r.status} ${r.body.error?.param}`, `400 ${param}`, JSON.stringify(bad));
+    }
+}
+
 async function ranks() {
     const query = 'the pump', documents = ['jazz', 'the pump and the coolant', 'it rains a lot in the north'];
     const own = (await post('/v1/rerank', { model: 'rank', query, documents, top_n: 2, return_documents: true })).body;
@@ -246,6 +283,21 @@ async function metrics(server) {
     t.same(await value('shoal_model_refused_total{model="reply",reason="busy"}'), 0, 'by reason');
 }
 
+// A server that answers for any name and ignores fields that it does not know.
+async function forgiving() {
+    const file = path.join(t.tmp, 'any.yaml');
+    fs.writeFileSync(file, `listen: ["127.0.0.1:0"]\nany_model: true\nlenient: true\nmodels: [{name: long, path: ${long}}]\n`);
+    const server = await t.start(shoal, ['--config', file]);
+    url = server.url;
+    const chat = await post('/v1/completions', { model: 'gpt-4o', prompt: 'Once', max_tokens: 2, frobnicate: 1 });
+    t.same(`${chat.status} ${chat.body.model}`, '200 long', 'any_model');
+    t.same((await post('/tokenize', { model: 'gpt-4o', text: 'a' })).status, 200, 'any_model, tokens');
+    t.same((await post('/v1/embeddings', { model: 'text-embedding-3-small', input: 'a' })).status, 404, 'but no model here can embed');
+    const info = await get('/info');
+    t.same(`${info.model_id} ${info.model_pipeline_tag}`, 'long text-generation', 'info of a server that generates');
+    t.same((await server.stop()).code, 0, 'exit');
+}
+
 (async () => {
     const fill = rename_tokens(long, path.join(t.tmp, 'fill.gguf'), ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>']);
     const server = await t.start(shoal, ['-m', `long=${long}`, '-m', `reply=${t.root}/models/reply-draft.gguf`, '-m', `fill=${fill}`,
@@ -256,7 +308,9 @@ async function metrics(server) {
     await server_state(server);
     await embeddings();
     await ranks();
+    await generate();
     await metrics(server);
     t.same((await server.stop()).code, 0, 'exit');
+    await forgiving();
     t.finish();
 })().catch(t.abandon);

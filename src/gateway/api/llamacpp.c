@@ -1,6 +1,7 @@
 /* llamacpp.c - see llamacpp.h: events to answers, and the handlers. */
 #include "gateway/api/llamacpp.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -16,6 +17,7 @@ struct choice {             /* the answer to one prompt */
     struct buf text, probs; /* probs: elements of completion_probabilities */
     struct buf tokens;      /* int32_t each */
     uint32_t n_probs, n_tokens;
+    bool new_line; /* its text has one */
     struct sink_done done;
 };
 
@@ -88,6 +90,19 @@ static void put_settings(struct json_out *j, const char *key, const struct reque
     json_out_member_uint(j, "top_k", s->top_k);
     json_out_member_uint(j, "repeat_last_n", s->repeat_last_n);
     json_out_member_uint(j, "n_probs", s->n_logprobs);
+    json_out_key(j, "max_tokens"); /* another name of n_predict */
+    json_out_int(j, g->prompt_only ? 0 : g->max_tokens > 0 ? (int64_t)g->max_tokens : -1);
+    json_out_key(j, "logit_bias");
+    json_out_array(j);
+    for (uint32_t i = 0; i < s->n_bias; i++) {
+        json_out_object(j);
+        json_out_key(j, "bias");
+        isfinite(s->bias[i].bias) ? json_out_float(j, s->bias[i].bias) : json_out_null(j);
+        json_out_key(j, "token");
+        json_out_int(j, s->bias[i].token);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
     json_out_key(j, "ignore_eos");
     json_out_bool(j, g->ignore_end);
     json_out_key(j, "stop");
@@ -168,6 +183,12 @@ static void put_end(struct answer *a, struct json_out *j, uint32_t i)
     json_out_member_uint(j, "tokens_evaluated", d->prompt_tokens);
     json_out_member_uint(j, "tokens_cached", d->prompt_tokens + d->generated_tokens);
     put_settings(j, "generation_settings", &a->asked);
+    if (a->asked.prompts && a->asked.prompts[i].text) {
+        json_out_key(j, "prompt");
+        json_out_strn(j, a->asked.prompts[i].text, a->asked.prompts[i].text_bytes);
+    }
+    json_out_key(j, "has_new_line");
+    json_out_bool(j, ch->new_line);
     json_out_key(j, "truncated");
     json_out_bool(j, false);
     json_out_member_str(j, "stop_type", length ? "limit" : d->stopped_by_text ? "word" : "eos");
@@ -179,6 +200,46 @@ static void put_end(struct answer *a, struct json_out *j, uint32_t i)
         put_list(j, "completion_probabilities", &ch->probs);
     put_timings(j, d);
     json_out_object_end(j);
+}
+
+/* Of an answer, the fields that the client wants, each under its whole path. */
+static void put_fields(struct answer *a, struct json_out *j, uint32_t i)
+{
+    struct buf whole;
+    buf_init(&whole, MAX_TEXT_BYTES);
+    struct json_out all = json_out_make(&whole);
+    put_end(a, &all, i);
+    cJSON *tree = whole.rc < 0 ? NULL : cJSON_Parse(buf_str(&whole)), *some = cJSON_CreateObject();
+    for (uint32_t k = 0; tree && some && k < a->shape.n_fields; k++) {
+        const char *path = a->shape.fields[k], *at = path;
+        cJSON *v = tree;
+        while (v && at) {
+            char name[64];
+            size_t n = strcspn(at, "/");
+            if (n >= sizeof(name)) {
+                v = NULL;
+                break;
+            }
+            memcpy(name, at, n);
+            name[n] = '\0';
+            v = cJSON_GetObjectItemCaseSensitive(v, name);
+            at = at[n] ? at + n + 1 : NULL;
+        }
+        if (v && !cJSON_HasObjectItem(some, path))
+            cJSON_AddItemToObject(some, path, cJSON_Duplicate(v, true));
+    }
+    char *text = tree && some ? cJSON_PrintUnformatted(some) : NULL;
+    if (!text)
+        j->b->rc = SHOAL_ENOMEM;
+    else if (j->comma)
+        buf_putc(j->b, ',');
+    if (text)
+        buf_puts(j->b, text);
+    j->comma = true;
+    cJSON_free(text);
+    cJSON_Delete(some);
+    cJSON_Delete(tree);
+    buf_fini(&whole);
 }
 
 static void put_whole(struct answer *a)
@@ -196,7 +257,10 @@ static void put_whole(struct answer *a)
     if (a->shape.several)
         json_out_array(&j);
     for (uint32_t i = 0; i < a->shape.n_prompts; i++)
-        put_end(a, &j, i);
+        if (a->shape.n_fields > 0)
+            put_fields(a, &j, i);
+        else
+            put_end(a, &j, i);
     if (a->shape.several)
         json_out_array_end(&j);
     for (uint32_t i = 0; i < a->shape.n_prompts; i++)
@@ -256,6 +320,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
     if (!a->call->req)
         return;
     ch->n_tokens += t->token >= 0;
+    ch->new_line |= t->text_bytes > 0 && memchr(t->text, '\n', t->text_bytes);
     if (a->shape.stream) {
         stream_token(a, t);
         return;

@@ -18,6 +18,8 @@ extern const size_t llamacpp_n_completion_fields, llamacpp_n_infill_fields,
 struct llamacpp_shape {                       /* the format of the answer */
     bool stream, return_tokens, several, raw; /* several: a list; raw: a template, no answer */
     uint32_t n_prompts;
+    const char *const *fields; /* [n_fields] of the answer, as PATH/PATH; n_fields 0: all */
+    uint32_t n_fields;
 };
 
 /* A body into an empty request.  lenient: unknown fields are skipped. */

@@ -5,10 +5,12 @@
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/llamacpp.h"
 #include "gateway/api/openai.h"
+#include "gateway/api/tools_read.h"
 
 struct body {
     const char *model, *prefix, *suffix;
-    const cJSON *prompt, *stop, *logit_bias, *messages, *template_vars;
+    const cJSON *prompt, *stop, *logit_bias, *messages, *template_vars, *tools, *generation_prompt,
+        *response_fields;
     struct constraint_fields constraint;
     bool stream, ignore_eos, return_tokens, echo;
     int64_t n_predict, seed, top_k, repeat_last_n, n_probs, priority;
@@ -18,6 +20,7 @@ struct body {
 
 #define AT(member) offsetof(struct body, member)
 #define MAX_SEED 9223372036854775807.0
+#define MAX_RESPONSE_FIELDS 64
 #define IGNORED(name)                                                                              \
     {                                                                                              \
         name, FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL                                \
@@ -75,7 +78,14 @@ struct body {
         IGNORED("dry_penalty_last_n"), IGNORED("dry_sequence_breakers"), IGNORED("cache_prompt"),    \
         IGNORED("id_slot"), IGNORED("n_keep"), IGNORED("n_discard"), IGNORED("min_keep"),            \
         IGNORED("samplers"), IGNORED("timings_per_token"), IGNORED("t_max_predict_ms"),              \
-        IGNORED("n_indent"), IGNORED("response_fields"), IGNORED("return_progress"),                 \
+        IGNORED("n_indent"), IGNORED("return_progress"), IGNORED("backend_sampling"),                \
+        {"response_fields",                                                                          \
+         FIELD_VALUE,                                                                                \
+         AT(response_fields),                                                                        \
+         0,                                                                                          \
+         0,                                                                                          \
+         "fields to return, such as \"content\" or \"timings/predicted_n\"; empty: all",             \
+         "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"},                                    \
         IGNORED("t_max_prompt_ms"), IGNORED("user"),                                                 \
         CONSTRAINT_FIELD(AT(constraint), grammar, "the answer keeps to this grammar, in GBNF",       \
                          "{\"type\":\"string\"}"),                                                   \
@@ -104,7 +114,9 @@ const struct field llamacpp_template_fields[] = {
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},
     {"chat_template_kwargs", FIELD_VALUE, AT(template_vars), 0, 0,
      "variables of the model's chat template", "{\"type\":\"object\"}"},
-    OFF("tools", NULL),
+    {"tools", FIELD_VALUE, AT(tools), 0, 0, "functions that the model may call", TOOLS_READ_SCHEMA},
+    {"add_generation_prompt", FIELD_VALUE, AT(generation_prompt), 0, 0,
+     "the template begins an answer; default: true", "{\"type\":\"boolean\"}"},
     IGNORED("stream")};
 const size_t llamacpp_n_template_fields =
     sizeof(llamacpp_template_fields) / sizeof(llamacpp_template_fields[0]);
@@ -143,6 +155,30 @@ static int read_bias(struct request *r, const cJSON *bias, struct fields_error *
     return 0;
 }
 
+/* The fields of the answer that the client wants. */
+static int read_response_fields(struct request *r, struct llamacpp_shape *shape, const cJSON *list,
+                                struct fields_error *e)
+{
+    const cJSON *one;
+    int n = list ? cJSON_GetArraySize(list) : 0;
+    if (list && (!cJSON_IsArray(list) || n > MAX_RESPONSE_FIELDS))
+        return fields_fail(e, "response_fields", "invalid_value",
+                           "'response_fields' must be a list of at most %d texts",
+                           MAX_RESPONSE_FIELDS);
+    const char **names = n > 0 ? arena_zalloc_n(&r->arena, (size_t)n, sizeof(*names)) : NULL;
+    if (!names)
+        return 0; /* none, or request_rc tells */
+    cJSON_ArrayForEach(one, list)
+    {
+        if (!cJSON_IsString(one))
+            return fields_fail(e, "response_fields", "invalid_type",
+                               "'response_fields' must hold texts");
+        names[shape->n_fields++] = request_copy(r, one->valuestring, strlen(one->valuestring));
+    }
+    shape->fields = names;
+    return 0;
+}
+
 static int use_body(struct request *r, struct llamacpp_shape *shape, const struct body *b,
                     struct fields_error *e)
 {
@@ -175,7 +211,9 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
         .logprobs = b->n_probs > 0};
     r->streams = b->stream;
     *shape = (struct llamacpp_shape){.stream = b->stream, .return_tokens = b->return_tokens};
-    int rc = openai_read_stop(r, b->stop, e);
+    int rc = read_response_fields(r, shape, b->response_fields, e);
+    if (rc == 0)
+        rc = openai_read_stop(r, b->stop, e);
     r->no_cache |= g->n_stop > 0; /* a kept answer does not say why it ended */
     if (rc == 0)
         rc = constraint_read(r, &b->constraint, false, e);
@@ -254,8 +292,12 @@ int llamacpp_read_template(struct request *r, struct llamacpp_shape *shape, cons
     rc = openai_read_messages(r, b.messages, lenient, e);
     if (rc == 0)
         rc = openai_read_template_vars(r, b.template_vars, e);
+    if (rc == 0)
+        rc = tools_read(r, b.tools, e);
     if (rc < 0)
         return rc;
+    if (b.generation_prompt)
+        openai_add_var(r, "add_generation_prompt", value_bool(cJSON_IsTrue(b.generation_prompt)));
     openai_prefill(r);
     return request_rc(r) < 0 ? fields_fail(e, "messages", NULL, "out of memory") : 0;
 }

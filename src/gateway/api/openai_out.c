@@ -17,9 +17,11 @@
 
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 
-static const char *finish_name(enum shoal_finish finish, uint32_t n_calls)
+static const char *finish_name(const struct openai_answer *a, enum shoal_finish finish,
+                               uint32_t n_calls)
 {
-    return finish == SHOAL_FINISH_LENGTH ? "length" : n_calls > 0 ? "tool_calls" : "stop";
+    const char *called = a->shape.functions ? "function_call" : "tool_calls";
+    return finish == SHOAL_FINISH_LENGTH ? "length" : n_calls > 0 ? called : "stop";
 }
 
 static struct openai_answer *answer_of(struct sink *s)
@@ -110,8 +112,18 @@ static void gather_chat(struct openai_choice *ch, const struct sink_token *t)
     }
 }
 
+static void put_function(struct json_out *j, const struct openai_choice *ch, const char *name)
+{
+    json_out_object(j);
+    json_out_member_str(j, "name", name);
+    json_out_key(j, "arguments");
+    json_out_strn(j, buf_str(&ch->arguments), ch->arguments.len);
+    json_out_object_end(j);
+}
+
 /* A call is complete when its end comes. */
-static void gather_call(struct openai_choice *ch, const struct sink_call *e)
+static void gather_call(const struct openai_answer *a, struct openai_choice *ch,
+                        const struct sink_call *e)
 {
     if (e->begins)
         buf_clear(&ch->arguments);
@@ -119,16 +131,18 @@ static void gather_call(struct openai_choice *ch, const struct sink_call *e)
     if (!e->ends)
         return;
     struct json_out j = json_out_make(&ch->calls);
+    if (a->shape.functions) { /* there is one call at most */
+        ch->n_calls = 1;
+        buf_clear(&ch->calls);
+        put_function(&j, ch, e->name);
+        return;
+    }
     j.comma = ch->n_calls++ > 0;
     json_out_object(&j);
     json_out_member_str(&j, "id", e->id);
     json_out_member_str(&j, "type", "function");
     json_out_key(&j, "function");
-    json_out_object(&j);
-    json_out_member_str(&j, "name", e->name);
-    json_out_key(&j, "arguments");
-    json_out_strn(&j, buf_str(&ch->arguments), ch->arguments.len);
-    json_out_object_end(&j);
+    put_function(&j, ch, e->name);
     json_out_object_end(&j);
 }
 
@@ -147,10 +161,10 @@ static void put_chat_choice(struct openai_answer *a, struct json_out *j,
     json_out_key(j, "refusal");
     json_out_null(j);
     if (ch->n_calls > 0) {
-        json_out_key(j, "tool_calls");
-        buf_putc(j->b, '[');
+        json_out_key(j, a->shape.functions ? "function_call" : "tool_calls");
+        buf_puts(j->b, a->shape.functions ? "" : "[");
         buf_put(j->b, buf_str(&ch->calls), ch->calls.len);
-        buf_putc(j->b, ']');
+        buf_puts(j->b, a->shape.functions ? "" : "]");
         j->comma = true;
     }
     json_out_object_end(j);
@@ -286,7 +300,7 @@ static void put_whole(struct openai_answer *a, const struct sink_usage *usage)
         else
             put_text_choice(a, &j, ch);
         json_out_key(&j, "finish_reason");
-        json_out_str(&j, finish_name(ch->finish, ch->n_calls));
+        json_out_str(&j, finish_name(a, ch->finish, ch->n_calls));
         json_out_object_end(&j);
         check_choice(a, ch);
     }
@@ -376,20 +390,25 @@ static void stream_call(struct openai_answer *a, const struct sink_call *e)
     if (e->ends || (!e->begins && e->text_bytes == 0))
         return;
     chunk_begin(a, e->choice);
-    buf_printf(b, "\"delta\":{\"tool_calls\":[{\"index\":%u,", e->index);
     struct json_out j = json_out_make(b);
-    if (e->begins) {
-        json_out_member_str(&j, "id", e->id);
-        json_out_member_str(&j, "type", "function");
+    if (a->shape.functions) {
+        buf_puts(b, "\"delta\":{");
+        json_out_key(&j, "function_call");
+    } else {
+        buf_printf(b, "\"delta\":{\"tool_calls\":[{\"index\":%u,", e->index);
+        if (e->begins) {
+            json_out_member_str(&j, "id", e->id);
+            json_out_member_str(&j, "type", "function");
+        }
+        json_out_key(&j, "function");
     }
-    json_out_key(&j, "function");
     json_out_object(&j);
     if (e->begins)
         json_out_member_str(&j, "name", e->name);
     json_out_key(&j, "arguments");
     json_out_strn(&j, e->text, e->text_bytes);
     json_out_object_end(&j);
-    buf_puts(b, "}]},\"logprobs\":null");
+    buf_puts(b, a->shape.functions ? "},\"logprobs\":null" : "}]},\"logprobs\":null");
     chunk_end(a, NULL);
 }
 
@@ -439,7 +458,7 @@ static void stream_done(struct openai_answer *a, const struct sink_done *d)
     chunk_begin(a, d->choice);
     buf_puts(b,
              a->shape.chat ? "\"delta\":{},\"logprobs\":null" : "\"text\":\"\",\"logprobs\":null");
-    chunk_end(a, finish_name(d->finish, d->n_calls));
+    chunk_end(a, finish_name(a, d->finish, d->n_calls));
     if (!d->last)
         return;
     if (a->shape.include_usage) {
@@ -538,7 +557,7 @@ static void on_call(struct sink *s, const struct sink_call *e)
     if (!a->call->req)
         return;
     if (!a->shape.stream) {
-        gather_call(&a->choices[e->choice], e);
+        gather_call(a, &a->choices[e->choice], e);
         return;
     }
     begin_stream(a);

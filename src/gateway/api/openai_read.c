@@ -15,7 +15,7 @@
 struct openai_body {
     const char *model, *reasoning_effort, *verbosity, *suffix;
     const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options, *template_vars,
-        *continue_final, *generation_prompt, *tools, *tool_choice;
+        *continue_final, *generation_prompt, *tools, *tool_choice, *functions, *function_call;
     bool parallel_calls, stream, echo, ignore_eos, explain;
     struct constraint_fields constraint;
     int64_t max_tokens, max_completion_tokens, n, best_of, seed, top_logprobs, top_k, priority;
@@ -129,8 +129,12 @@ const struct field openai_chat_fields[] = {
      "{\"oneOf\":[{\"enum\":[\"none\",\"auto\",\"required\"]},{\"type\":\"object\"}]}"},
     {"parallel_tool_calls", FIELD_BOOL, AT(parallel_calls), 0, 0,
      "false: at most one call in an answer", NULL},
-    {"functions", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"function_call", FIELD_UNBUILT, 0, 0, 0, NULL, "none"},
+    {"functions", FIELD_VALUE, AT(functions), 0, 0,
+     "older form of tools; the answer then has function_call",
+     "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\"]}}"},
+    {"function_call", FIELD_VALUE, AT(function_call), 0, 0,
+     "with functions: auto, none, or {\"name\": ...}",
+     "{\"oneOf\":[{\"enum\":[\"none\",\"auto\"]},{\"type\":\"object\"}]}"},
     {"modalities", FIELD_UNBUILT, 0, 0, 0, NULL, "text"},
     {"audio", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"prediction", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
@@ -139,6 +143,21 @@ const struct field openai_chat_fields[] = {
     {"verbosity", FIELD_STR, AT(verbosity), 0, 0,
      "a variable of the model's chat template, if it has one", NULL},
     {"web_search_options", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    /* Open WebUI's own records of a chat: it does itself what they ask for. */
+    {"chat_id", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"id", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"message_id", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"parent_id", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"parent_message", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"features", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"background_tasks", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"variables", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"model_item", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"filter_ids", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"params", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}, /* fine while empty, as are the next */
+    {"files", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"tool_ids", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"tool_servers", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
 };
 const size_t openai_n_chat_fields = sizeof(openai_chat_fields) / sizeof(openai_chat_fields[0]);
 
@@ -357,17 +376,15 @@ int openai_read_content(struct request *r, struct chat_message *m, const cJSON *
 
 struct message_body {
     const char *role, *name, *call_id;
-    const cJSON *content, *calls;
+    const cJSON *content, *calls, *function_call;
 };
 
 const char *openai_role(const char *given, uint32_t i, struct fields_error *e)
 {
     /* models were trained with system messages; "developer" is their new name */
-    static const char *const roles[][2] = {{"system", "system"},
-                                           {"developer", "system"},
-                                           {"user", "user"},
-                                           {"assistant", "assistant"},
-                                           {"tool", "tool"}};
+    static const char *const roles[][2] = {
+        {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"},
+        {"tool", "tool"},     {"function", "tool"}}; /* its older name */
     char param[64];
     for (size_t k = 0; given && k < sizeof(roles) / sizeof(roles[0]); k++)
         if (strcmp(given, roles[k][0]) == 0)
@@ -397,9 +414,10 @@ int openai_read_message(struct request *r, struct chat_message *m, const cJSON *
         {"tool_calls", FIELD_VALUE, offsetof(struct message_body, calls), 0, 0, NULL, NULL},
         {"tool_call_id", FIELD_STR, offsetof(struct message_body, call_id), 0, 0, NULL, NULL},
         {"tool_name", FIELD_STR, offsetof(struct message_body, name), 0, 0, NULL, NULL},
-        {"function_call", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+        {"function_call", FIELD_VALUE, offsetof(struct message_body, function_call), 0, 0, NULL,
+         NULL},
         {"audio", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
-    struct message_body b = {NULL, NULL, NULL, NULL, NULL};
+    struct message_body b = {.role = NULL};
     struct fields_error inner = {{0}, {0}, NULL};
     if (fields_read(table, sizeof(table) / sizeof(table[0]), v, &b, lenient, &inner) < 0) {
         char param[64];
@@ -415,6 +433,8 @@ int openai_read_message(struct request *r, struct chat_message *m, const cJSON *
     if (b.call_id)
         m->call_id = request_copy_utf8(r, b.call_id, strlen(b.call_id), NULL);
     int rc = tools_read_calls(r, m, b.calls, (uint32_t)i, e);
+    if (rc == 0)
+        rc = tools_read_function_call(r, m, b.function_call, (uint32_t)i, e);
     return rc < 0 ? rc : openai_read_content(r, m, b.content, i, e);
 }
 
@@ -573,6 +593,23 @@ static int read_chat_logprobs(struct shoal_sampling *s, const struct openai_body
     return 0;
 }
 
+static int read_chat_tools(struct request *r, struct openai_shape *shape,
+                           const struct openai_body *b, struct fields_error *e)
+{
+    shape->functions = cJSON_IsArray(b->functions) && b->functions->child;
+    if (shape->functions && cJSON_IsArray(b->tools) && b->tools->child)
+        return fields_fail(e, "functions", "invalid_value",
+                           "'functions' is the older form of 'tools': give only one of them");
+    int rc = tools_read(r, b->tools, e);
+    if (rc == 0)
+        rc = tools_read_choice(r, b->tool_choice, e);
+    if (rc == 0 && (shape->functions || b->function_call))
+        rc = tools_read_functions(r, b->functions, b->function_call, e);
+    r->generate.chat.one_call = !b->parallel_calls || shape->functions;
+    shape->tools = chat_has_tools(&r->generate.chat);
+    return rc;
+}
+
 int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON *body, bool lenient,
                      struct fields_error *e)
 {
@@ -595,11 +632,7 @@ int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON 
     if (rc == 0)
         rc = read_ending(r, &b, e);
     if (rc == 0)
-        rc = tools_read(r, b.tools, e);
-    if (rc == 0)
-        rc = tools_read_choice(r, b.tool_choice, e);
-    r->generate.chat.one_call = !b.parallel_calls;
-    shape->tools = chat_has_tools(&r->generate.chat);
+        rc = read_chat_tools(r, shape, &b, e);
     return rc < 0 ? rc : finish(r, shape, "messages", e);
 }
 
@@ -626,31 +659,38 @@ static int read_ids(struct request *r, struct request_prompt *p, const cJSON *li
     return 0;
 }
 
-static void read_text(struct request *r, struct request_prompt *p, const cJSON *v)
+/* A prompt as text: a string, or as llama.cpp writes it, {"prompt_string": ...}, where data beside
+ * it would be an image or a sound.  NULL: it is neither. */
+static const char *prompt_text(const cJSON *v)
 {
-    p->text_bytes = strlen(v->valuestring);
-    p->text = request_copy(r, v->valuestring, p->text_bytes);
+    if (cJSON_IsObject(v) && v->child && !v->child->next)
+        v = cJSON_GetObjectItemCaseSensitive(v, "prompt_string");
+    return cJSON_GetStringValue(v);
+}
+
+static void read_text(struct request *r, struct request_prompt *p, const char *text)
+{
+    p->text_bytes = strlen(text);
+    p->text = request_copy(r, text, p->text_bytes);
     r->input_bytes += p->text_bytes;
 }
 
-/* A list of prompts, all texts or all lists of ids. */
+/* A list of prompts, each a text or a list of ids. */
 static int read_prompts(struct request *r, struct request_prompt *out, const cJSON *list,
                         struct fields_error *e)
 {
-    bool texts = cJSON_IsString(list->child);
     const cJSON *v;
     uint32_t i = 0;
     cJSON_ArrayForEach(v, list)
     {
         char name[32];
+        const char *text = prompt_text(v);
         snprintf(name, sizeof(name), "prompt[%u]", i);
-        if (texts ? !cJSON_IsString(v) : !cJSON_IsArray(v) || !v->child)
+        if (!text && (!cJSON_IsArray(v) || !v->child))
             return fields_fail(e, name, "invalid_type",
-                               texts ? "'%s' must be a text, like the first one"
-                                     : "'%s' must be a list of token ids",
-                               name);
-        if (texts)
-            read_text(r, &out[i], v);
+                               "'%s' must be a text or a list of token ids", name);
+        if (text)
+            read_text(r, &out[i], text);
         else if (read_ids(r, &out[i], v, name, e) < 0)
             return SHOAL_EINVAL;
         i++;
@@ -684,15 +724,15 @@ int openai_read_prompt(struct request *r, const cJSON *prompt, struct fields_err
         !cJSON_IsNumber(prompt->child))
         prompt = prompt->child; /* a list of one prompt */
     const cJSON *first = cJSON_IsArray(prompt) ? prompt->child : NULL;
-    bool several = cJSON_IsString(first) || cJSON_IsArray(first);
+    bool several = prompt_text(first) || cJSON_IsArray(first);
     if (several)
         rc = count_prompts(g, prompt, e);
     struct request_prompt *list = arena_zalloc_n(&r->arena, g->n_prompts, sizeof(*list));
     if (rc < 0 || !list)
         return rc;
     g->prompts = list;
-    if (cJSON_IsString(prompt))
-        read_text(r, &list[0], prompt);
+    if (prompt_text(prompt))
+        read_text(r, &list[0], prompt_text(prompt));
     else if (cJSON_IsNumber(first))
         rc = read_ids(r, &list[0], prompt, "prompt", e);
     else if (several)

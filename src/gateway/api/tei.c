@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "gateway/api/tgi.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
@@ -62,9 +63,8 @@ void tei_info(struct call *c)
         x.kind = kinds[i];
         registry_each(c->gl->gw->registry, put_info, &x);
     }
-    if (x.found)
+    if (x.found || tgi_put_info(c))
         call_json(c, 200);
     else
-        call_fail(c, 404, NULL, NULL, "model_not_found",
-                  "no model that embeds, ranks or classifies is loaded");
+        call_fail(c, 404, NULL, NULL, "model_not_found", "no model is loaded");
 }

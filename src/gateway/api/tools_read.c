@@ -78,17 +78,19 @@ int tools_read_one(struct request *r, struct chat_tool *list, uint32_t *n, const
     return tools_read_check(list, (*n)++, param, e);
 }
 
-static int read_tools(struct request *r, const cJSON *tools, bool flat, struct fields_error *e)
+/* field: the list's name. */
+static int read_tools(struct request *r, const cJSON *tools, const char *field, bool flat,
+                      struct fields_error *e)
 {
     struct chat *c = &r->generate.chat;
     const cJSON *v;
     if (!tools || cJSON_IsNull(tools))
         return 0;
     if (!cJSON_IsArray(tools))
-        return fields_fail(e, "tools", "invalid_type", "'tools' must be a list of functions");
+        return fields_fail(e, field, "invalid_type", "'%s' must be a list of functions", field);
     size_t n = (size_t)cJSON_GetArraySize(tools);
     if (n > REQUEST_MAX_TOOLS)
-        return fields_fail(e, "tools", "invalid_value", "'tools' holds %zu tools: at most %u", n,
+        return fields_fail(e, field, "invalid_value", "'%s' holds %zu tools: at most %u", field, n,
                            REQUEST_MAX_TOOLS);
     struct chat_tool *list = arena_zalloc_n(&r->arena, n, sizeof(*list));
     if (!list)
@@ -99,7 +101,7 @@ static int read_tools(struct request *r, const cJSON *tools, bool flat, struct f
         char param[40];
         const cJSON *type = cJSON_GetObjectItemCaseSensitive(v, "type");
         const cJSON *f = flat ? v : cJSON_GetObjectItemCaseSensitive(v, "function");
-        snprintf(param, sizeof(param), "tools[%u]", i);
+        snprintf(param, sizeof(param), "%s[%u]", field, i);
         if ((type && (!cJSON_IsString(type) || strcmp(type->valuestring, "function") != 0)) ||
             !cJSON_IsObject(f))
             return fields_fail(e, param, "invalid_value",
@@ -120,12 +122,32 @@ static int read_tools(struct request *r, const cJSON *tools, bool flat, struct f
 
 int tools_read(struct request *r, const cJSON *tools, struct fields_error *e)
 {
-    return read_tools(r, tools, false, e);
+    return read_tools(r, tools, "tools", false, e);
 }
 
 int tools_read_flat(struct request *r, const cJSON *tools, struct fields_error *e)
 {
-    return read_tools(r, tools, true, e);
+    return read_tools(r, tools, "tools", true, e);
+}
+
+int tools_read_functions(struct request *r, const cJSON *functions, const cJSON *choice,
+                         struct fields_error *e)
+{
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(choice, "name");
+    const char *word = cJSON_GetStringValue(choice);
+    int rc = read_tools(r, functions, "functions", true, e);
+    if (rc < 0 || !choice || (word && !word[0]) || request_rc(r) < 0)
+        return rc;
+    if (word && (strcmp(word, "auto") == 0 || strcmp(word, "none") == 0))
+        return tools_read_word(r, word, e);
+    if (!cJSON_IsString(name))
+        return fields_fail(e, "function_call", "invalid_value",
+                           "'function_call' must be \"auto\", \"none\" or {\"name\": \"...\"}");
+    if (tools_read_force(r, name->valuestring, e) == 0)
+        return 0;
+    return fields_fail(e, "function_call", "invalid_value",
+                       "'function_call' names the function \"%.64s\", which is not in 'functions'",
+                       name->valuestring);
 }
 
 int tools_read_force(struct request *r, const char *name, struct fields_error *e)
@@ -245,6 +267,28 @@ int tools_read_calls(struct request *r, struct chat_message *m, const cJSON *cal
     m->calls = list;
     m->n_calls = k;
     return 0;
+}
+
+int tools_read_function_call(struct request *r, struct chat_message *m, const cJSON *call,
+                             uint32_t i, struct fields_error *e)
+{
+    char param[64];
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(call, "name");
+    snprintf(param, sizeof(param), "messages[%u].function_call", i);
+    if (!call || m->n_calls > 0) /* a message with both says the same twice */
+        return 0;
+    if (strcmp(m->role, "assistant") != 0 || !cJSON_IsString(name))
+        return fields_fail(e, param, "invalid_value",
+                           "'%s' must be {\"name\": \"...\", \"arguments\": \"...\"}, in a message "
+                           "of the assistant",
+                           param);
+    struct chat_call *one = arena_zalloc(&r->arena, sizeof(*one));
+    if (!one)
+        return 0; /* request_rc tells */
+    m->calls = one;
+    m->n_calls = 1;
+    return tools_read_call(r, one, NULL, name, cJSON_GetObjectItemCaseSensitive(call, "arguments"),
+                           param, e);
 }
 
 /* The call that message i, a result, belongs to: by its id; without one (Ollama) by its name, or by

@@ -21,6 +21,14 @@
 SHOAL_MUST_CHECK int tools_read(struct request *r, const cJSON *tools, struct fields_error *e);
 /* The same as /v1/responses has it: {"type": "function", "name": ...}, without the inner object. */
 SHOAL_MUST_CHECK int tools_read_flat(struct request *r, const cJSON *tools, struct fields_error *e);
+/* OpenAI's fields before `tools`: functions is a list of {"name": ...}, choice (`function_call`) is
+ * "auto", "none" or {"name": ...}. */
+SHOAL_MUST_CHECK int tools_read_functions(struct request *r, const cJSON *functions,
+                                          const cJSON *choice, struct fields_error *e);
+/* `function_call` of message i: its only call. */
+SHOAL_MUST_CHECK int tools_read_function_call(struct request *r, struct chat_message *m,
+                                              const cJSON *call, uint32_t i,
+                                              struct fields_error *e);
 /* choice: "auto", "none", "required" or a function; after tools_read. */
 SHOAL_MUST_CHECK int tools_read_choice(struct request *r, const cJSON *choice,
                                        struct fields_error *e);

@@ -266,6 +266,13 @@ const struct config_key config_keys[] = {
         "Unload a `lazy` model that was not asked for so long. 0: never."),
     ROW("load_wait", MS, AT(load_wait_ms), "10s", 0, 0, LIVE,
         "How long a request waits for its model to be loaded before it gets 503. 0: not at all."),
+    ROW("any_model", BOOL, AT(any_model), "false", 0, 0, LIVE,
+        "Answer a request for a model that nobody knows with the first model that can, as "
+        "llama.cpp's server does. For programs that ask for a fixed name, such as gpt-4o. "
+        "Otherwise it gets 404."),
+    ROW("lenient", BOOL, AT(lenient), "false", 0, 0, LIVE,
+        "Ignore fields of requests that are not known or not supported, for all clients, as the "
+        "header `x-shoal-lenient: 1` does for one request. Otherwise they are refused by name."),
 
     {.path = "routes",
      .type = CONFIG_ITEMS,
@@ -593,7 +600,8 @@ const struct config_key config_keys[] = {
         "of the weights."),
 
     ROW("cors", STRS, AT(cors), NULL, 0, CONFIG_MAX_ORIGINS, LIVE,
-        "Origins of web pages that may use this server, such as https://app.example; `*`: all."),
+        "Origins of web pages that may use this server, such as https://app.example; `localhost`: "
+        "pages of this machine, on any port; `*`: all."),
     ROW("hosts", STRS, AT(hosts), NULL, 0, CONFIG_MAX_HOSTS, LIVE,
         "Names of this server beside localhost and the `listen` addresses; `*`: any. A request "
         "with another Host header is refused."),
