@@ -1,7 +1,7 @@
 # A front for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all conformance-python help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster schedulers fmt clean
+.PHONY: all conformance-llama-server conformance-python help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster schedulers fmt clean
 all: build
 
 help: ## this list
@@ -45,6 +45,10 @@ unit: ## unit and fuzz tests: a quarter of a minute, no network
 test: ## every test, then part of them again under the sanitizers
 	@tools/install-deps test
 	@tools/run-tests $(TESTS)
+
+conformance-llama-server: configure ## llama.cpp's own server tests against ours, with a table; STORIES=FILE.gguf: stories260K
+	@cmake --build build --target shoal
+	@tests/conformance/llama_server build/shoal
 
 conformance-python: configure ## Python clients from PyPI against the server, with counts by client
 	@cmake --build build --target shoal
