@@ -64,6 +64,7 @@ void registry_set_state(struct registry_slot *s, enum registry_state state)
     if (s->state == state)
         return;
     s->state = state;
+    atomic_store_explicit(&s->progress, state == REGISTRY_READY ? 1000 : 0, memory_order_relaxed);
     registry_changed(s->all);
 }
 

@@ -31,11 +31,9 @@ static void put_model(struct json_out *j, const struct node_model *m)
     json_out_array_end(j);
     if (m->duty)
         json_out_member_str(j, "duty", desired_duty_text((enum desired_duty)m->duty));
-    if (m->error && m->error[0])
-        json_out_member_str(j, "error", m->error);
     json_out_member_uint(j, "in_flight", m->in_flight);
     json_out_member_uint(j, "bytes", m->bytes);
-    json_out_key(j, "progress"); /* of fetching, 0 to 1 */
+    json_out_key(j, "progress"); /* of fetching and loading, 0 to 1 */
     json_out_num(j, m->progress / 1000.0);
     json_out_member_str(j, "error", m->error ? m->error : "");
     json_out_key(j, "prefill_us"); /* of a token */

@@ -117,6 +117,9 @@ static void test_load_while_unloading_loads(void **state)
             usleep(1000);
         assert_int_equal(state_of(ms), REGISTRY_READY);
     }
+    struct registry_model *m = get(ms);
+    assert_int_equal(atomic_load(&m->slot->progress), 1000);
+    registry_put(m);
     registry_destroy(ms);
 }
 
