@@ -15,6 +15,7 @@
 #include "cluster/control/desired.h"
 #include "cluster/deployed.h"
 #include "cluster/node_state.h"
+#include "cluster/once_bucket.h"
 #include "cluster/quota_bucket.h"
 #include "engine/cache_dir.h"
 
@@ -35,6 +36,7 @@ struct join {
     struct agent *agent;           /* NULL: it is no node */
     struct deployed *deployed;
     struct quota_bucket *quota; /* or NULL */
+    struct once_bucket *once;   /* or NULL */
     char name[MAX_NAME];
     uint64_t heartbeat_ns, forget_ns;
     int (*state)(void *ctx, struct buf *out);
@@ -395,6 +397,10 @@ int join_open(struct join **out, struct executor *x, const struct join_opts *o, 
         j->quota = o->quota;
         rc = quota_bucket_connect(j->quota, control_bus(j->control), e);
     }
+    if (rc == 0 && o->once) {
+        j->once = o->once;
+        rc = once_bucket_connect(j->once, control_bus(j->control), e);
+    }
     if (rc == 0 && o->may_control)
         rc = controller_create(&j->controller, j->control, x, e);
     if (rc < 0) {
@@ -414,6 +420,7 @@ void join_close(struct join *j)
     agent_destroy(j->agent);
     controller_destroy(j->controller);
     quota_bucket_disconnect(j->quota);
+    once_bucket_disconnect(j->once);
     control_close(j->control);
     pthread_mutex_destroy(&j->lock);
     mem_free(j);

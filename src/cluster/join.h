@@ -29,6 +29,7 @@ struct deployed;
 struct desired;
 struct join;
 struct node_state;
+struct once_bucket;
 struct quota_bucket;
 struct registry;
 
@@ -58,6 +59,7 @@ struct join_opts {
     const struct agent_source *source; /* with registry */
     struct deployed *deployed;         /* kept up to date; may be NULL */
     struct quota_bucket *quota;        /* connected while this member has joined; may be NULL */
+    struct once_bucket *once;          /* likewise */
 };
 
 SHOAL_MUST_CHECK int join_open(struct join **out, struct executor *x, const struct join_opts *o,

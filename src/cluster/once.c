@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "cluster/event_feed.h"
 #include "cluster/event_pb.h"
+#include "cluster/once_ledger.h"
+#include "cluster/once_record.h"
 #include "cluster/request_pb.h"
 #include "flow/run.h"
 #include "host/sha256.h"
@@ -29,7 +31,7 @@ struct entry {
     bool listed;       /* can be found by its key */
     bool over, failed; /* nothing more comes; the answer is a failure */
     uint64_t expires_ns;
-    struct buf events; /* messages of RunEvents, each behind its length */
+    struct buf events; /* messages of RunEvents, each as once_record_put_message puts it */
     struct reader *readers;
     struct sink_start begun;
     char model[256], version[128], node[128];
@@ -45,6 +47,13 @@ struct run {
     struct flow_owner *owner;
     struct run *prev, *next;
     struct buf events; /* not appended yet */
+    /* with a ledger */
+    struct once_claim claim;
+    struct request *request;        /* until it is known who runs it */
+    bool left;                      /* the owner goes */
+    bool held;                      /* the key is this gateway's */
+    bool foreign;                   /* another gateway's answer is replayed, */
+    struct once_record_about about; /* and what it says of it */
 };
 
 /* A client. */
@@ -153,14 +162,13 @@ static struct run *run_of(struct sink *s)
 static void append(struct run *x)
 {
     struct entry *e = x->entry;
-    uint32_t n = (uint32_t)x->events.len;
+    size_t n = x->events.len;
     bool broken = false;
     if (n == 0 && x->events.rc == 0)
         return;
     pthread_mutex_lock(&x->all->lock);
     size_t before = e->events.len;
-    buf_put(&e->events, &n, sizeof(n));
-    buf_put(&e->events, x->events.data, n);
+    once_record_put_message(&e->events, x->events.data, n);
     if (x->events.rc < 0 || e->events.rc < 0) { /* readers are told that it broke off */
         e->events.len = before;
         unlist(x->all, e);
@@ -177,16 +185,17 @@ static void run_start(struct sink *s, const struct sink_start *v)
 {
     struct run *x = run_of(s);
     struct entry *e = x->entry;
+    const char *node = x->foreign && x->about.node[0] ? x->about.node : v->node;
     snprintf(e->model, sizeof(e->model), "%s", v->model);
     snprintf(e->version, sizeof(e->version), "%s", v->version);
-    snprintf(e->node, sizeof(e->node), "%s", v->node ? v->node : "");
+    snprintf(e->node, sizeof(e->node), "%s", node ? node : "");
     if (v->sum)
         memcpy(e->sum, v->sum, sizeof(e->sum));
     e->begun = (struct sink_start){.tools = v->tools,
                                    .model = e->model,
                                    .version = e->version,
                                    .sum = v->sum ? e->sum : NULL,
-                                   .node = v->node ? e->node : NULL,
+                                   .node = node ? e->node : NULL,
                                    .cache = v->cache};
     event_pb_put_start(&x->events, v);
 }
@@ -209,7 +218,11 @@ static void run_result(struct sink *s, const struct sink_result *v)
 static void run_done(struct sink *s, const struct sink_done *v)
 {
     struct run *x = run_of(s);
-    if (v->last)
+    if (v->last && x->foreign)
+        x->entry->usage = (struct sink_usage){.prompt_tokens = x->about.prompt_tokens,
+                                              .cached_tokens = x->about.cached_tokens,
+                                              .generated_tokens = x->about.generated_tokens};
+    else if (v->last)
         x->entry->usage = v->usage;
     event_pb_put_done(&x->events, v);
 }
@@ -229,12 +242,38 @@ static void run_flush(struct sink *s)
     append(run_of(s));
 }
 
+/* The other gateways learn how it ended.  Events do not change any more. */
+static void end_claim(struct run *x)
+{
+    struct once_ledger *g = x->all->opts.ledger;
+    struct entry *e = x->entry;
+    if (!x->held)
+        return;
+    pthread_mutex_lock(&x->all->lock);
+    bool whole = e->listed && !e->failed;
+    pthread_mutex_unlock(&x->all->lock);
+    struct once_record_about about = {.prompt_tokens = e->usage.prompt_tokens,
+                                      .cached_tokens = e->usage.cached_tokens,
+                                      .generated_tokens = e->usage.generated_tokens};
+    struct buf answer;
+    memcpy(about.node, e->node, sizeof(about.node));
+    buf_init(&answer, MAX_ANSWER_BYTES);
+    once_record_put_about(&answer, &about);
+    buf_put(&answer, e->events.data, e->events.len);
+    if (whole && answer.rc == 0)
+        g->ops->complete(g, e->key, answer.data, answer.len);
+    else
+        g->ops->release(g, e->key);
+    buf_fini(&answer);
+}
+
 static void run_closed(struct sink *s)
 {
     struct run *x = run_of(s);
     struct once *w = x->all;
     struct entry *e = x->entry;
     append(x);
+    end_claim(x);
     pthread_mutex_lock(&w->lock);
     e->over = true;
     w->counts.n_running--;
@@ -249,6 +288,7 @@ static void run_closed(struct sink *s)
     unref(e);
     pthread_mutex_unlock(&w->lock);
     buf_fini(&x->events);
+    buf_fini(&x->claim.answer);
     mem_free(x);
 }
 
@@ -359,14 +399,16 @@ static void fail_reader(struct reader *r)
 /* Gives the client what is there, as long as it has room. */
 static void pump(struct reader *r)
 {
-    size_t at = 0;
-    uint32_t n;
+    size_t at = 0, n;
+    const uint8_t *p;
+    int64_t used;
     bool over = take(r), ok = true;
     r->pumping = true;
-    while (ok && !r->feed.quiet && r->held.len - at >= sizeof(n) && !event_feed_full(&r->feed)) {
-        memcpy(&n, r->held.data + at, sizeof(n));
-        ok = event_feed_put(&r->feed, (const uint8_t *)r->held.data + at + sizeof(n), n) == 0;
-        at += sizeof(n) + n;
+    while (ok && !r->feed.quiet && !event_feed_full(&r->feed) &&
+           (used = once_record_next_message(&p, &n, (const uint8_t *)r->held.data + at,
+                                            r->held.len - at)) > 0) {
+        ok = event_feed_put(&r->feed, p, n) == 0;
+        at += (size_t)used;
     }
     if (at > 0) {
         memmove(r->held.data, r->held.data + at, r->held.len - at);
@@ -437,13 +479,20 @@ static void refuse(struct flow_owner *o, struct request *r, struct sink *s, cons
     flow_give_request(o, r);
 }
 
+static void fail_reused(struct failure *f)
+{
+    failure_set(f, FAILURE_CONFLICT, SHOAL_EINVAL, "idempotency-key", "idempotency_key_reused",
+                "this idempotency key was used with another request: use a new key");
+}
+
 /* What is asked for, without who asks when: bytes and their hash.  False: out of memory. */
 static bool describe(struct buf *out, uint8_t sum[SHA256_BYTES], const struct request *r)
 {
     struct request same = *r;
     struct sha256 h;
     same.id[0] = same.trace[0] = '\0';
-    same.deadline_ns = 0;
+    same.deadline_ns = same.epoch = 0;
+    same.node = NULL; /* what a router prefers now */
     if (request_pb_put(out, &same, 0) < 0)
         return false;
     sha256_begin(&h);
@@ -533,7 +582,6 @@ static void list_run(struct once *w, struct run *x, const uint8_t *key, const ui
     if (x->next)
         x->next->prev = x;
     w->runs = x;
-    w->counts.n_first++;
     w->counts.n_running++;
 }
 
@@ -555,6 +603,105 @@ static void reader_discard(struct reader *d)
     event_feed_fini(&d->feed);
     buf_fini(&d->held);
     mem_free(d);
+}
+
+static void count(struct once *w, uint64_t *n)
+{
+    pthread_mutex_lock(&w->lock);
+    ++*n;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void fail_run(struct run *x, const struct failure *f)
+{
+    x->inner.ops->fail(&x->inner, f);
+    x->inner.ops->closed(&x->inner);
+}
+
+/* The answer of another gateway, as if it came from a run here. */
+static void replay(struct run *x)
+{
+    const struct once_claim *c = &x->claim;
+    struct event_feed feed;
+    struct failure f;
+    const uint8_t *p;
+    size_t at = 0, n;
+    struct err e = {0};
+    int rc = SHOAL_EFORMAT;
+    int64_t used = once_record_next_message(&p, &n, (const uint8_t *)c->answer.data, c->answer.len);
+    if (used > 0) {
+        rc = once_record_read_about(&x->about, p, n, &e);
+        at = (size_t)used;
+    }
+    x->foreign = true;
+    event_feed_init(&feed, &x->inner);
+    while (rc == 0 && (used = once_record_next_message(&p, &n, (const uint8_t *)c->answer.data + at,
+                                                       c->answer.len - at)) > 0) {
+        rc = event_feed_put(&feed, p, n);
+        append(x);
+        at += (size_t)used;
+    }
+    if (rc < 0 || used < 0 || !feed.quiet) {
+        failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EFORMAT, NULL, NULL,
+                    "the answer that gateway %s has shared for this idempotency key is damaged",
+                    c->where);
+        event_feed_fail(&feed, &f);
+    }
+    x->inner.ops->closed(&x->inner); /* frees x; the feed has no business with it any more */
+    event_feed_fini(&feed);
+}
+
+/* It is known who runs the call. */
+static void on_claimed(struct executor_task *t)
+{
+    struct run *x = EXECUTOR_OF(t, struct run, claim.done);
+    struct once *w = x->all;
+    struct request *r = x->request;
+    struct failure f;
+    x->request = NULL;
+    x->owner->n_jobs--;
+    x->held = x->claim.how == ONCE_CLAIMED_MINE;
+    if (!x->left && (x->held || x->claim.how == ONCE_CLAIMED_UNSHARED)) {
+        count(w, &w->counts.n_first);
+        flow_run(x->owner, r, &x->inner);
+        return;
+    }
+    flow_give_request(x->owner, r);
+    if (x->left) {
+        failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_ECANCELLED, NULL, NULL, "this gateway stops");
+        fail_run(x, &f);
+    } else if (x->claim.how == ONCE_CLAIMED_ANSWERED) {
+        count(w, &w->counts.n_replayed);
+        replay(x);
+    } else if (x->claim.how == ONCE_CLAIMED_OTHER) {
+        count(w, &w->counts.n_conflicts);
+        fail_reused(&f);
+        fail_run(x, &f);
+    } else {
+        failure_set(&f, FAILURE_CONFLICT, SHOAL_ELIMIT, "idempotency-key", "answer_elsewhere",
+                    "the call with this idempotency key is complete, and its answer is too large "
+                    "to be shared: ask gateway %s, which has it",
+                    x->claim.where);
+        fail_run(x, &f);
+    }
+}
+
+/* Starts the run, unless another gateway has. */
+static void begin(struct once *w, struct run *x, struct request *r)
+{
+    struct once_ledger *g = w->opts.ledger;
+    if (!g) {
+        count(w, &w->counts.n_first);
+        flow_run(x->owner, r, &x->inner);
+        return;
+    }
+    memcpy(x->claim.key, x->entry->key, sizeof(x->claim.key));
+    memcpy(x->claim.body, x->entry->body, sizeof(x->claim.body));
+    x->claim.executor = x->owner->executor;
+    x->claim.done.fn = on_claimed;
+    x->request = r;
+    x->owner->n_jobs++;
+    g->ops->claim(g, &x->claim);
 }
 
 static bool take_call(struct dispatch *p, struct flow_owner *o, struct request *r, struct sink *s)
@@ -585,8 +732,7 @@ static bool take_call(struct dispatch *p, struct flow_owner *o, struct request *
             refused = true;
         }
     } else if (e && memcmp(e->body, body, sizeof(body)) != 0) {
-        failure_set(&f, FAILURE_CONFLICT, SHOAL_EINVAL, "idempotency-key", "idempotency_key_reused",
-                    "this idempotency key was used with another request: use a new key");
+        fail_reused(&f);
         w->counts.n_conflicts++;
         refused = true;
         e = NULL;
@@ -607,10 +753,10 @@ static bool take_call(struct dispatch *p, struct flow_owner *o, struct request *
     }
     s->job = &d->job;
     o->n_jobs++;
-    if (r->deadline_ns && !started)
+    if (r->deadline_ns && (!started || w->opts.ledger)) /* else the run keeps it */
         executor_timer_set(o->executor, &d->late, r->deadline_ns);
     if (started)
-        flow_run(o, copy, &x->inner);
+        begin(w, x, copy);
     return true;
 }
 
@@ -660,6 +806,9 @@ void once_leave(struct once *w, const struct flow_owner *o)
         pthread_mutex_unlock(&w->lock);
         if (!x)
             return;
+        x->left = true;
+        if (x->request) /* its claim is not decided */
+            w->opts.ledger->ops->cancel(w->opts.ledger, &x->claim);
         flow_cancel(&x->inner);
     }
 }

@@ -6,6 +6,9 @@
  * loop.  The same key with another request is refused.  A failed answer is not kept: the next call
  * tries again.
  *
+ * With a ledger (once_ledger.h) this holds for all gateways that share it: the first call is run by
+ * one of them, and the others wait for its answer.  Without one, each gateway is alone.
+ *
  * Answers are kept for ttl_ms and within max_bytes; the oldest are forgotten first.
  *
  * Thread:    any owner's; one lock inside.
@@ -19,11 +22,13 @@
 #include "flow/flow.h"
 
 struct once;
+struct once_ledger;
 
 struct once_opts {
-    size_t max_bytes;     /* of answers that are kept */
-    uint32_t ttl_ms;      /* how long after they are complete */
-    uint32_t max_running; /* keys whose answer is not complete; 0: 1024 */
+    size_t max_bytes;           /* of answers that are kept */
+    uint32_t ttl_ms;            /* how long after they are complete */
+    uint32_t max_running;       /* keys whose answer is not complete; 0: 1024 */
+    struct once_ledger *ledger; /* borrowed, until destroy; NULL: none */
 };
 
 struct once_counts { /* since the start */

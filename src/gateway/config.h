@@ -116,6 +116,7 @@ struct gw_config {
     size_t deferred_bytes;
     size_t once_bytes; /* of answers kept by idempotency key */
     uint32_t once_ttl_ms;
+    bool once_shared;                   /* with the other gateways, through NATS */
     char *ollama_dir, *ollama_registry; /* or NULL */
     size_t ollama_max_model;
     size_t responses_bytes; /* of what /v1/responses keeps */

@@ -22,6 +22,7 @@
 #include "cluster/machine/node_measure.h"
 #include "cluster/members.h"
 #include "cluster/once.h"
+#include "cluster/once_bucket.h"
 #include "cluster/quota_bucket.h"
 #include "gateway/api/ollama_manage.h"
 #include "gateway/api/ollama_store.h"
@@ -681,6 +682,18 @@ static int open_admission(struct gw *gw, const struct gw_config *config, struct 
     return rc < 0 ? rc : admission_create(&gw->admission, &ao, e);
 }
 
+static int open_once(struct gw *gw, const struct gw_config *config, struct err *e)
+{
+    struct once_opts o = {.max_bytes = config->once_bytes, .ttl_ms = config->once_ttl_ms};
+    const struct once_bucket_opts bo = {.name = config->cluster.name ? config->cluster.name : "",
+                                        .ttl_ms = config->once_ttl_ms};
+    bool shared = config->cluster.nats.n > 0 && !config->cluster.no_relay && config->once_shared;
+    int rc = shared ? once_bucket_create(&gw->shared_once, &bo, e) : 0;
+    if (gw->shared_once)
+        o.ledger = once_bucket_ledger(gw->shared_once);
+    return rc < 0 ? rc : once_create(&gw->once, &o, e);
+}
+
 static int open_deeds(struct gw *gw, struct err *e)
 {
     struct mqtt *client = mqtt_site_client(gw);
@@ -762,9 +775,8 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     if (rc == 0 && config->cache_bytes > 0)
         rc = prompt_cache_create(&gw->cache, config->cache_bytes,
                                  (uint64_t)config->cache_ttl_ms * 1000000u, e);
-    const struct once_opts once = {.max_bytes = config->once_bytes, .ttl_ms = config->once_ttl_ms};
     if (rc == 0 && config->once_bytes > 0)
-        rc = once_create(&gw->once, &once, e);
+        rc = open_once(gw, config, e);
     if (rc == 0 && config->responses_bytes > 0)
         rc = response_store_create(&gw->response_store, config->responses_bytes,
                                    config->responses_ttl_ms, e);
@@ -941,6 +953,7 @@ void gateway_destroy(struct gateway *g)
     tls_client_close(gw->link_tls);
     prompt_cache_destroy(gw->cache);
     once_destroy(gw->once);
+    once_bucket_destroy(gw->shared_once);
     response_store_destroy(gw->response_store);
     collections_close(gw->collections);
     ollama_store_close(gw->ollama);

@@ -47,6 +47,7 @@ struct peers;
 struct plant;
 struct pool;
 struct prompt_cache;
+struct once_bucket;
 struct quota;
 struct quota_bucket;
 struct recall;
@@ -112,6 +113,7 @@ struct gw {
     struct registry *registry;
     struct workers *workers;           /* processes of models apart; NULL: none */
     struct quota *quota;               /* tokens of clients */
+    struct once_bucket *shared_once;   /* idempotency keys; NULL: this server is alone */
     struct quota_bucket *shared_quota; /* slices of their limits; NULL: this server is alone */
     struct admission *admission;
     struct peers *peers; /* what clients hold, over all loops */

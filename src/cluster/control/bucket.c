@@ -28,6 +28,8 @@ struct bucket {
     char name[96];   /* shoal-CLUSTER-NAME */
     char stream[96]; /* KV_shoal-CLUSTER-NAME */
     uint32_t wait_ms;
+    uint32_t ttl_ms;    /* 0: values stay */
+    int64_t max_bytes;  /* 0: no limit */
     atomic_bool filled; /* a value was seen; relaxed: a thread that misses it asks once more */
 };
 
@@ -98,6 +100,12 @@ void bucket_close(struct bucket *k)
     mem_free(k);
 }
 
+void bucket_limit(struct bucket *k, uint32_t ttl_ms, int64_t max_bytes)
+{
+    k->ttl_ms = ttl_ms;
+    k->max_bytes = max_bytes;
+}
+
 static uint64_t denied(const struct bucket *k)
 {
     struct bus_status s;
@@ -154,6 +162,9 @@ int bucket_create(struct bucket *k, unsigned replicas, unsigned history, struct 
     c.History = (uint8_t)history;
     c.MaxValueSize = MAX_VALUE_BYTES;
     c.StorageType = js_FileStorage;
+    c.TTL = (int64_t)k->ttl_ms * 1000000;
+    if (k->max_bytes)
+        c.MaxBytes = k->max_bytes;
     c.Replicas = replicas ? (int)replicas : replicas_for(k->bus);
     s = js_CreateKeyValue(&kv, context(k), &c);
     kvStore_Destroy(kv);

@@ -25,6 +25,9 @@ SHOAL_MUST_CHECK int bucket_open(struct bucket **out, struct bus *b, const char 
                                  uint32_t wait_ms, struct err *e);
 void bucket_close(struct bucket *k);
 
+/* For create: values are removed ttl_ms after they were written, at least two minutes; 0: never.  A
+ * bucket that holds max_bytes takes no more; 0: no limit. */
+void bucket_limit(struct bucket *k, uint32_t ttl_ms, int64_t max_bytes);
 /* Creates it unless it is there.  replicas: 1, 3 or 5 servers hold it; 0: by the number of
  * addresses that the bus was given.  history: revisions kept of a key, 1 to 64. */
 SHOAL_MUST_CHECK int bucket_create(struct bucket *k, unsigned replicas, unsigned history,

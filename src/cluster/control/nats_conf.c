@@ -32,6 +32,11 @@ static const struct permission {
         {ROLE_GATEWAY, "$JS.API.STREAM.INFO.KV_shoal-%s-quota"},
         {ROLE_GATEWAY, "$JS.API.STREAM.MSG.GET.KV_shoal-%s-quota"},
         {ROLE_GATEWAY, "$KV.shoal-%s-quota.*"},
+        /* idempotency keys and their answers */
+        {ROLE_GATEWAY, "$JS.API.STREAM.CREATE.KV_shoal-%s-once"},
+        {ROLE_GATEWAY, "$JS.API.STREAM.INFO.KV_shoal-%s-once"},
+        {ROLE_GATEWAY, "$JS.API.STREAM.MSG.GET.KV_shoal-%s-once"},
+        {ROLE_GATEWAY, "$KV.shoal-%s-once.*"},
         /* changes the desired state */
         {ROLE_CONTROLLER, "$JS.API.STREAM.CREATE.KV_shoal-%s-desired"},
         {ROLE_CONTROLLER, "$KV.shoal-%s-desired.state"},

@@ -648,6 +648,8 @@ const struct config_key config_keys[] = {
         "Memory for them. 0: the keys are ignored."),
     ROW("idempotency.ttl", MS, AT(once_ttl_ms), "10m", 0, 0, START,
         "How long the answer is given again to whoever brings the same key and request."),
+    ROW("idempotency.shared", BOOL, AT(once_shared), "true", 0, 0, START,
+        "In a shoal with NATS: whether gateways share keys and answers there."),
     MAP("deferred", "Requests that are answered later (docs/GATEWAY.md)."),
     ROW("deferred.file", STR, AT(deferred_file), NULL, 0, 0, START,
         "SQLite file that keeps them and their answers, not encrypted. Without it there are none."),

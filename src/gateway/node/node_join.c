@@ -118,7 +118,8 @@ int node_join_open(struct gw *gw, struct err *e)
                                 .registry = is_node ? gw->registry : NULL,
                                 .source = is_node ? node_models_source(gw->models) : NULL,
                                 .deployed = gw->deployed,
-                                .quota = gw->shared_quota};
+                                .quota = gw->shared_quota,
+                                .once = gw->shared_once};
     if (rc == 0)
         rc = join_open(&gw->join, loop_executor(gw->loops[0].loop), &o, e);
     return rc;

@@ -1,0 +1,55 @@
+/* once_ledger.h - where the gateways of a shoal agree which of them runs a call with an idempotency
+ * key, and where the others find its answer.  once.h asks it; once_bucket.h implements it.
+ *
+ * Thread:    any; claims come back on their own executor's thread.
+ * Ownership: a claim belongs to the caller and stays until `done` has run, which happens exactly
+ *            once. */
+#ifndef SHOAL_CLUSTER_ONCE_LEDGER_H
+#define SHOAL_CLUSTER_ONCE_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/executor.h"
+
+struct once_ledger;
+
+enum once_claimed {
+    ONCE_CLAIMED_MINE,     /* run it, then complete or release the key */
+    ONCE_CLAIMED_ANSWERED, /* by another gateway: `answer` */
+    ONCE_CLAIMED_LARGE,    /* the same, but the answer was too large to be shared */
+    ONCE_CLAIMED_OTHER,    /* the key was used with another request */
+    ONCE_CLAIMED_UNSHARED, /* nobody can be asked, or it was cancelled */
+};
+
+struct once_claim {
+    uint8_t key[32], body[32]; /* hashes of the key and of the request */
+    struct executor *executor; /* gets `done` */
+    struct executor_task done; /* fn is the caller's */
+    enum once_claimed how;     /* from here: for done */
+    struct buf answer;         /* ANSWERED: as in once_record.h; the caller's buf_fini */
+    char where[65];            /* the gateway that has it */
+    struct once_claim *next;   /* from here: the ledger's */
+    uint64_t due_ns, seen_ns;  /* the next look; since when its record stands still */
+    uint64_t seen;             /* revision; 0: none */
+    bool cancelled;
+};
+
+struct once_ledger_ops {
+    /* Waits while another gateway runs the call. */
+    void (*claim)(struct once_ledger *g, struct once_claim *c);
+    /* It is wanted no more: `done` comes soon. */
+    void (*cancel)(struct once_ledger *g, struct once_claim *c);
+    /* Of a key that is ours: its answer, which is copied; or it failed, and the next call with the
+     * key tries again. */
+    void (*complete)(struct once_ledger *g, const uint8_t *key, const void *answer, size_t n);
+    void (*release)(struct once_ledger *g, const uint8_t *key);
+};
+
+struct once_ledger {
+    const struct once_ledger_ops *ops;
+};
+
+#endif

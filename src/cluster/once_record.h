@@ -1,0 +1,50 @@
+/* once_record.h - what gateways share about an idempotency key, as bytes.
+ *
+ * Thread:    pure.
+ * Ownership: what is read points into the bytes.
+ * Failure:   SHOAL_EFORMAT. */
+#ifndef SHOAL_CLUSTER_ONCE_RECORD_H
+#define SHOAL_CLUSTER_ONCE_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define ONCE_RECORD_MAX_OWNER 64u
+
+enum once_record_state {
+    ONCE_RECORD_FREE,    /* the call failed: the next one tries again */
+    ONCE_RECORD_RUNNING, /* written again and again while it runs */
+    ONCE_RECORD_DONE,
+    ONCE_RECORD_LARGE, /* done, and the answer is not here */
+};
+
+struct once_record {
+    enum once_record_state state;
+    uint64_t until_ms; /* Unix time; DONE and LARGE: free from then on */
+    uint8_t body[32];  /* hash of the request */
+    char owner[ONCE_RECORD_MAX_OWNER + 1];
+    const uint8_t *answer; /* DONE: a once_record_about as a message, then messages of RunEvents */
+    size_t n_answer;
+};
+
+/* What a gateway knows of an answer beyond its events. */
+struct once_record_about {
+    uint32_t prompt_tokens, cached_tokens, generated_tokens; /* of the whole answer */
+    char node[128];                                          /* that answered; "": not known */
+};
+
+void once_record_put(struct buf *out, const struct once_record *r);
+SHOAL_MUST_CHECK int once_record_read(struct once_record *r, const uint8_t *p, size_t n,
+                                      struct err *e);
+void once_record_put_about(struct buf *out, const struct once_record_about *a);
+SHOAL_MUST_CHECK int once_record_read_about(struct once_record_about *a, const uint8_t *p, size_t n,
+                                            struct err *e);
+/* One message behind its length, as answers are kept.  next: returns the bytes used, 0 at
+ * the end, or SHOAL_EFORMAT. */
+void once_record_put_message(struct buf *out, const void *p, size_t n);
+int64_t once_record_next_message(const uint8_t **p, size_t *n, const uint8_t *from, size_t bytes);
+
+#endif

@@ -1,0 +1,228 @@
+/* control_once.c - two gateways agree through a real nats-server who runs a call with an
+ * idempotency key: one runs it, the other waits for its answer, or takes it over when the first one
+ * is gone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/executor_queue.h"
+#include "cluster/control/bus.h"
+#include "cluster/once_bucket.h"
+#include "cluster/once_record.h"
+#include "support/nats_site.h"
+
+static struct nats_site site;
+
+struct gateway {
+    struct executor_queue queue;
+    struct bus *bus;
+    struct once_bucket *bucket;
+    struct once_ledger *ledger;
+};
+
+struct call {
+    struct once_claim claim;
+    bool done;
+};
+
+static void open_gateway(struct gateway *g, const char *name, uint32_t ttl_ms, uint32_t gone_ms)
+{
+    const struct once_bucket_opts o = {.name = name, .ttl_ms = ttl_ms, .gone_ms = gone_ms};
+    const struct bus_opts bo = {
+        .cluster = "test", .name = name, .urls = site.urls, .n_urls = 1, .reconnect_ms = 50};
+    struct err e = {0};
+    assert_int_equal(executor_queue_init(&g->queue, &e), 0);
+    assert_int_equal(bus_open(&g->bus, &bo, NULL, NULL, NULL, &e), 0);
+    if (bus_wait(g->bus, 60000, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(once_bucket_create(&g->bucket, &o, &e), 0);
+    assert_int_equal(once_bucket_connect(g->bucket, g->bus, &e), 0);
+    g->ledger = once_bucket_ledger(g->bucket);
+}
+
+static void close_gateway(struct gateway *g)
+{
+    once_bucket_destroy(g->bucket);
+    bus_close(g->bus);
+    while (executor_queue_run(&g->queue))
+        ;
+    executor_queue_fini(&g->queue);
+}
+
+static void on_done(struct executor_task *t)
+{
+    EXECUTOR_OF(t, struct call, claim.done)->done = true;
+}
+
+static void begin(struct gateway *g, struct call *c, uint8_t key, uint8_t body)
+{
+    *c = (struct call){.claim = {.executor = &g->queue.executor, .done = {.fn = on_done}}};
+    memset(c->claim.key, key, sizeof(c->claim.key));
+    memset(c->claim.body, body, sizeof(c->claim.body));
+    g->ledger->ops->claim(g->ledger, &c->claim);
+}
+
+static bool is_done(struct gateway *g, const struct call *c, double limit_s)
+{
+    for (double end = nats_site_now() + limit_s; !c->done && nats_site_now() < end;) {
+        nats_site_pause(5);
+        while (executor_queue_run(&g->queue))
+            ;
+    }
+    return c->done;
+}
+
+static enum once_claimed wait_done(struct gateway *g, struct call *c)
+{
+    assert_true(is_done(g, c, 60));
+    return c->claim.how;
+}
+
+static enum once_claimed ask(struct gateway *g, struct call *c, uint8_t key, uint8_t body)
+{
+    begin(g, c, key, body);
+    return wait_done(g, c);
+}
+
+static void end_call(struct call *c)
+{
+    buf_fini(&c->claim.answer);
+}
+
+static void test_one_runs_and_the_other_gets_its_answer(void **state)
+{
+    struct gateway a, b;
+    struct call first, second, third;
+    (void)state;
+    open_gateway(&a, "a", 60000, 60000);
+    open_gateway(&b, "b", 60000, 60000);
+    assert_int_equal(ask(&a, &first, 1, 1), ONCE_CLAIMED_MINE);
+    assert_int_equal(ask(&b, &third, 1, 2), ONCE_CLAIMED_OTHER); /* another request */
+    end_call(&third);
+    begin(&b, &second, 1, 1);
+    assert_false(is_done(&b, &second, 0.5)); /* it waits */
+    a.ledger->ops->complete(a.ledger, first.claim.key, "answer", 6);
+    assert_int_equal(wait_done(&b, &second), ONCE_CLAIMED_ANSWERED);
+    assert_string_equal(buf_str(&second.claim.answer), "answer");
+    assert_string_equal(second.claim.where, "a");
+    assert_int_equal(ask(&a, &third, 1, 1), ONCE_CLAIMED_ANSWERED); /* also where it ran */
+    end_call(&first);
+    end_call(&second);
+    end_call(&third);
+    /* a failure is not kept */
+    assert_int_equal(ask(&a, &first, 2, 1), ONCE_CLAIMED_MINE);
+    begin(&b, &second, 2, 1);
+    a.ledger->ops->release(a.ledger, first.claim.key);
+    assert_int_equal(wait_done(&b, &second), ONCE_CLAIMED_MINE);
+    b.ledger->ops->release(b.ledger, second.claim.key);
+    end_call(&first);
+    end_call(&second);
+    /* one that is too large stays where it is */
+    static char large[600 << 10];
+    assert_int_equal(ask(&b, &first, 3, 1), ONCE_CLAIMED_MINE);
+    b.ledger->ops->complete(b.ledger, first.claim.key, large, sizeof(large));
+    assert_int_equal(ask(&a, &second, 3, 1), ONCE_CLAIMED_LARGE);
+    assert_string_equal(second.claim.where, "b");
+    end_call(&first);
+    end_call(&second);
+    /* one that is cancelled comes back */
+    assert_int_equal(ask(&a, &first, 4, 1), ONCE_CLAIMED_MINE);
+    begin(&b, &second, 4, 1);
+    b.ledger->ops->cancel(b.ledger, &second.claim);
+    assert_int_equal(wait_done(&b, &second), ONCE_CLAIMED_UNSHARED);
+    end_call(&first);
+    end_call(&second);
+    close_gateway(&a);
+    close_gateway(&b);
+}
+
+static void test_answers_fade(void **state)
+{
+    struct gateway a, b;
+    struct call first, second;
+    (void)state;
+    open_gateway(&a, "a", 1, 60000);
+    open_gateway(&b, "b", 1, 60000);
+    assert_int_equal(ask(&a, &first, 10, 1), ONCE_CLAIMED_MINE);
+    begin(&b, &second, 10, 2); /* another request, when the first is forgotten: runs */
+    enum once_claimed how = wait_done(&b, &second);
+    assert_int_equal(how, ONCE_CLAIMED_OTHER);
+    end_call(&second);
+    a.ledger->ops->complete(a.ledger, first.claim.key, "answer", 6);
+    for (double end = nats_site_now() + 60; how != ONCE_CLAIMED_MINE && nats_site_now() < end;) {
+        how = ask(&b, &second, 10, 2);
+        end_call(&second);
+    }
+    assert_int_equal(how, ONCE_CLAIMED_MINE);
+    end_call(&first);
+    close_gateway(&a);
+    close_gateway(&b);
+}
+
+static void test_a_gateway_that_is_gone(void **state)
+{
+    struct gateway a, b;
+    struct call first, second;
+    (void)state;
+    open_gateway(&a, "a", 60000, 60000);
+    open_gateway(&b, "b", 60000, 600);
+    assert_int_equal(ask(&a, &first, 20, 1), ONCE_CLAIMED_MINE);
+    close_gateway(&a); /* with the call unfinished */
+    end_call(&first);
+    assert_int_equal(ask(&b, &second, 20, 1), ONCE_CLAIMED_MINE);
+    end_call(&second);
+    close_gateway(&b);
+}
+
+static void test_while_nats_is_away(void **state)
+{
+    struct gateway a, b;
+    struct call first, second, third;
+    (void)state;
+    open_gateway(&a, "a", 60000, 60000);
+    open_gateway(&b, "b", 60000, 60000);
+    assert_int_equal(ask(&a, &first, 30, 1), ONCE_CLAIMED_MINE);
+    begin(&b, &second, 30, 1);
+    assert_false(is_done(&b, &second, 0.5)); /* it has seen that a runs it */
+    nats_site_kill(&site, 0);
+    assert_int_equal(ask(&b, &third, 31, 1), ONCE_CLAIMED_UNSHARED); /* a new one runs */
+    end_call(&third);
+    a.ledger->ops->complete(a.ledger, first.claim.key, "answer", 6);
+    assert_false(is_done(&b, &second, 0.5)); /* it goes on waiting */
+    nats_site_restart(&site, 0);
+    assert_int_equal(wait_done(&b, &second), ONCE_CLAIMED_ANSWERED);
+    assert_string_equal(buf_str(&second.claim.answer), "answer");
+    end_call(&first);
+    end_call(&second);
+    close_gateway(&a);
+    close_gateway(&b);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    nats_site_begin(&site, 1);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    nats_site_end(&site);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_runs_and_the_other_gets_its_answer),
+        cmocka_unit_test(test_answers_fade),
+        cmocka_unit_test(test_a_gateway_that_is_gone),
+        cmocka_unit_test(test_while_nats_is_away),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
