@@ -60,8 +60,9 @@ struct sub {
     uint8_t qos;
     enum mqtt_retained retained;
     struct handler *handlers;
-    int mid;     /* of the last SUBSCRIBE */
-    bool placed; /* on this connection */
+    int mid;        /* of the last SUBSCRIBE */
+    bool placed;    /* on this connection */
+    bool confirmed; /* the broker has answered, whatever it said */
 };
 
 struct mqtt {
@@ -269,7 +270,7 @@ int mqtt_subscribe(struct mqtt *m, const char *filter, uint8_t qos, enum mqtt_re
     while (*at)
         at = &(*at)->next;
     *at = h;
-    s->placed = false;
+    s->placed = s->confirmed = false;
     pthread_mutex_unlock(&m->lock);
     sub_free(fresh);
     wake(m);
@@ -336,12 +337,12 @@ static void on_connect(struct mosquitto *c, void *ctx, int rc, int flags,
     m->status.link = MQTT_UP;
     m->status.error[0] = '\0';
     for (struct sub *s = m->subs; s; s = s->next)
-        s->placed = false;
+        s->placed = s->confirmed = false;
     pthread_mutex_unlock(&m->lock);
     atomic_store_explicit(&m->up, true, memory_order_relaxed);
     log_info("mqtt", "connected broker=%s:%u client=%s", m->host, m->port, m->client_id);
-    tell_status(m, "online");
     place_subs(m);
+    tell_status(m, "online"); /* whoever reads it can send: we are subscribed by then */
     if (m->on_link)
         m->on_link(m->link_ctx, true);
 }
@@ -363,10 +364,14 @@ static void on_subscribe(struct mosquitto *c, void *ctx, int mid, int n, const i
     (void)c;
     (void)props;
     pthread_mutex_lock(&m->lock);
-    for (const struct sub *s = m->subs; s; s = s->next)
-        if (s->mid == mid && n > 0 && granted[0] >= 128)
+    for (struct sub *s = m->subs; s; s = s->next) {
+        if (!s->placed || s->mid != mid)
+            continue;
+        s->confirmed = true;
+        if (n > 0 && granted[0] >= 128)
             log_error("mqtt", "the broker refuses the subscription to '%s': %s", s->filter,
                       mosquitto_reason_string(granted[0]));
+    }
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -903,6 +908,8 @@ void mqtt_get_status(struct mqtt *m, struct mqtt_status *out)
     *out = m->status;
     out->n_queued = m->n_queued;
     out->queued_bytes = m->queued_bytes;
+    for (const struct sub *s = m->subs; s; s = s->next)
+        out->n_unconfirmed += !s->confirmed;
     if (m->spool)
         spool_get_stats(m->spool, &st);
     pthread_mutex_unlock(&m->lock);

@@ -58,6 +58,7 @@ struct mqtt_status {
     uint64_t n_sent, n_refused, n_rejected;   /* rejected: by the broker */
     size_t n_queued, queued_bytes;            /* not acknowledged yet */
     size_t n_kept, kept_bytes;                /* of them, on disk */
+    size_t n_unconfirmed; /* subscriptions that the broker has not answered on this connection */
 };
 
 enum mqtt_retained { MQTT_RETAINED_ALWAYS, MQTT_RETAINED_NEVER };

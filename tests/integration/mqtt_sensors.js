@@ -6,6 +6,7 @@ const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
 const m = require('./mqtt_site.js');
+const { up } = m;
 
 const shoal = path.resolve(process.argv[2]);
 function config(broker, name, sensors, subscriptions) {
@@ -19,7 +20,6 @@ function config(broker, name, sensors, subscriptions) {
     return ['--config', file];
 }
 
-const up = (server) => t.until(async () => await t.metric(server, 'shoal_mqtt_up') === 1, 'a connection to the broker');
 const read = (server) => t.metric(server, 'shoal_mqtt_readings_total');
 const events = (client) => client.seen.filter((x) => x.topic.startsWith('shoal/alarm/event/'))
     .map((x) => ({ ...JSON.parse(x.text), message: x.properties.id, topic: x.topic }));
@@ -84,16 +84,19 @@ async function payloads() {
     await m.publish(client, 'plant/nobody/vibration', '9');
     await t.until(async () => await t.metric(server, 'shoal_mqtt_unknown_sensors_total') >= 1, 'an unknown sensor');
     t.check(await t.metric(server, 'shoal_mqtt_bad_payloads_total') >= 6, 'wrong payloads are counted');
-    t.check(server.log.includes('is no reading'), 'and logged');
+    await t.until(() => server.log.includes('is no reading'), 'and logged');
     t.same(events(client).length, before, 'no alarm of them');
 
     // the cause is over
-    for (let i = 0; i < 400 && state(client, 'motor3')?.open !== 0; i++) {
-        await m.publish(client, 'plant/plain/vibration', `2.${i % 10}`, { qos: 0 });
+    let n = 0;
+    await t.until(async () => {
+        await m.publish(client, 'plant/plain/vibration', `2.${++n % 10}`, { qos: 0 });
         await t.sleep(50);
-    }
-    t.same(state(client, 'motor3')?.state, 'ok', 'the alarm ends');
-    t.same(events(client).filter((e) => e.topic.endsWith('/motor3')).map((e) => e.change).join(), 'raised,cleared', 'its events');
+        return state(client, 'motor3')?.open === 0;
+    }, 'the alarm ends');
+    t.same(state(client, 'motor3')?.state, 'ok', 'the state of the machine is ok again');
+    const told = () => events(client).filter((e) => e.topic.endsWith('/motor3')).map((e) => e.change).join();
+    await t.until(() => told() === 'raised,cleared', 'its events');
     await client.endAsync(true);
     await server.stop();
     await broker.kill();
@@ -117,11 +120,7 @@ async function killed() {
         for (const end = next + n; next < end; next++)
             await m.publish(source, `k/${ids[next]}`, '11');
     };
-    const wait = async (n, what) => {
-        for (let i = 0; i < 6000 && raised().size < n; i++)
-            await t.sleep(10);
-        t.check(raised().size >= n, `${what}: ${raised().size} of ${n}`);
-    };
+    const wait = (n, what) => t.until(() => raised().size >= n, { toString: () => `${what}: ${raised().size} of ${n}` });
 
     await fire(10);
     await wait(10, 'alarms with everything up');
@@ -197,7 +196,7 @@ async function damaged() {
     fs.appendFileSync(queue, 'half a record');
     server = await t.start(shoal, args, { ready: false });
     await up(server);
-    t.check(server.log.includes('13 bytes') && server.log.includes('damaged'), 'a damaged end is said');
+    await t.until(() => server.log.includes('13 bytes') && server.log.includes('damaged'), 'a damaged end is said');
     const client = await m.connect(broker);
     await m.subscribe(client, 'shoal/alarm/event/#');
     await m.publish(client, 'd/a', '11');

@@ -34,15 +34,6 @@ function find_broker() {
     throw new Error('mosquitto is not installed (tools/install-deps test)');
 }
 
-function free_port() {
-    return new Promise((done) => {
-        const s = net.createServer().listen(0, '127.0.0.1', () => {
-            const { port } = s.address();
-            s.close(() => done(port));
-        });
-    });
-}
-
 function accepts(port) {
     return new Promise((done) => {
         const s = net.connect(port, '127.0.0.1');
@@ -56,7 +47,7 @@ class Broker {
     static async open(more = '', ports = 1) {
         for (let i = 0; ; i++) { // another process may take the port first
             const b = new Broker();
-            b.ports = await Promise.all(Array.from({ length: ports }, free_port));
+            b.ports = await Promise.all(Array.from({ length: ports }, t.free_port));
             b.port = b.ports[0];
             b.dir = fs.mkdtempSync(path.join(t.tmp, 'broker-'));
             b.url = `mqtt://127.0.0.1:${b.port}`;
@@ -79,12 +70,13 @@ class Broker {
         this.child = spawn(find_broker(), ['-c', this.conf], { stdio: ['ignore', 'ignore', 'pipe'] });
         const child = this.child;
         started.add(child);
+        t.watch(this);
         child.stderr.on('data', (d) => { this.log += d; });
         this.ended = new Promise((done) => child.on('exit', () => {
             started.delete(child);
             done();
         }));
-        for (let i = 0; i < 2000; i++) {
+        for (let i = 0; i < 6000; i++) {
             if (child.exitCode !== null)
                 throw new Error(`mosquitto ended: ${this.log}`);
             if (await accepts(this.port))
@@ -111,6 +103,10 @@ class Broker {
         await t.within(this.ended, 'the end of mosquitto');
     }
 }
+
+// Until the server is connected to its broker, and the broker has confirmed its subscriptions.
+const up = (server) => t.until(async () => await t.metric(server, 'shoal_mqtt_up') === 1 &&
+    await t.metric(server, 'shoal_mqtt_unconfirmed') === 0, 'a connection to the broker');
 
 // A client of MQTT 5 that is connected.  Its `seen` has all messages.
 function connect(broker, options = {}) {
@@ -162,4 +158,4 @@ function certificates(dir) {
     return dir;
 }
 
-module.exports = { Broker, ask, certificates, connect, publish, subscribe };
+module.exports = { Broker, ask, certificates, connect, publish, subscribe, up };

@@ -209,6 +209,8 @@ void mqtt_site_metrics(struct gw *gw, struct buf *b)
         return;
     mqtt_get_status(gw->mqtt->client, &s);
     put(b, "shoal_mqtt_up", "gauge", "Whether the MQTT broker is connected.", s.link == MQTT_UP);
+    put(b, "shoal_mqtt_unconfirmed", "gauge",
+        "Subscriptions that the MQTT broker has not answered yet.", s.n_unconfirmed);
     put(b, "shoal_mqtt_losses_total", "counter", "Connections to the MQTT broker that were lost.",
         s.n_losses);
     put(b, "shoal_mqtt_received_total", "counter", "MQTT messages received.", s.n_received);
