@@ -52,11 +52,11 @@ machines: [{name: pump, title: Pump}]
 sensors: [{name: pump.flow, machine: pump}]
 deeds_allow: {commands: ["${script}"], hosts: ["${host}"]}
 deeds:
-  - {things: light.kitchen, ability: power, topic: "home/{id}/set", values: ["on=ON", "off=OFF"], state: "home/{id}/state", state_value: state.power, timeout: 30s, payload: '{"power": "{value}"}'}
-  - {things: light.office, topic: "plain/{id}/{ability}", retain: true}
+  - {things: light.kitchen, ability: power, topic: "home/{id}/set", values: ["on=ON", "off=OFF"], state: "home/{id}/state", state_value: state.power, timeout: 60s, payload: '{"power": "{value}"}'}
+  - {things: light.office, topic: "plain/{id}/{ability}", retain: true, timeout: 60s}
   - {things: light.bedroom, ability: power, topic: "deaf/{id}", state: "deaf/{id}/state", timeout: 400ms, retry: 2}
-  - {things: light.garage, via: http, url: "http://${host}/lights/{id}", payload: '{"to": "{value}"}', method: put}
-  - {things: fan, via: command, command: ["${script}", "{id}", "{value}"]}
+  - {things: light.garage, via: http, url: "http://${host}/lights/{id}", payload: '{"to": "{value}"}', method: put, timeout: 60s}
+  - {things: fan, via: command, command: ["${script}", "{id}", "{value}"], timeout: 60s}
 `);
     const server = await t.start(shoal, ['--config', file]);
     const lamp = await m.connect(broker);
@@ -68,7 +68,7 @@ deeds:
         if (topic === 'home/light.kitchen/set')
             lamp.publish('home/light.kitchen/state', JSON.stringify({ state: JSON.parse(payload.toString()) }), { qos: 1, retain: true });
     });
-    await t.until(async () => await t.metric(server, 'shoal_mqtt_up') === 1, 'a connection to the broker');
+    await m.up(server);
     const ask = async (text) => (await t.within(fetch(`${server.url}/v1/process`, { method: 'POST',
         body: JSON.stringify({ text }) }), text)).json();
     const result = async (text) => {
@@ -133,12 +133,12 @@ deeds:
         { qos: 1, retain: true });
     await m.publish(lamp, 'homeassistant/light/broken/config', '{"name": "broken"}', { qos: 1, retain: true });
     await t.until(async () => /light\.z2m_hall_lamp/.test(await states()) && /lock\.front/.test(await states()), 'devices of Home Assistant');
-    r = await result('turn on the lamp in the hall');
-    t.same(r.result, 'done', `a device of Home Assistant: ${r.all}`);
+    // it has two seconds to say what it did, which may be too short on a busy machine
+    await t.until(async () => (r = await result('turn on the lamp in the hall')).result === 'done', 'a device of Home Assistant');
     t.same(last('ha/hall/set')?.text, '{"state": "ON"}', 'as its schema wants it');
-    r = await result('lock the front door');
-    t.same(r.result, 'done', `a lock, whose states have other names than its commands: ${r.all}`);
-    t.check(server.log.includes('homeassistant/light/broken/config'), 'a config of no use is logged');
+    await t.until(async () => (r = await result('lock the front door')).result === 'done',
+        'a lock, whose states have other names than its commands');
+    await t.until(() => server.log.includes('homeassistant/light/broken/config'), 'a config of no use is logged');
     await m.publish(lamp, 'homeassistant/light/z2m/hall_lamp/config', '', { qos: 1, retain: true });
     await t.until(async () => !JSON.parse(await states()).devices.some((x) => x.id === 'light.z2m_hall_lamp'), 'a device that is gone');
     t.check(/light\.kitchen/.test(await states()), 'the others stay');

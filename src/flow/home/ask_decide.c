@@ -3,10 +3,7 @@
 
 #include <string.h>
 
-#include "base/clock.h"
 #include "flow/home/home_words.h"
-
-#define CARRY_NS (5ull * 1000000000) /* how long a thing may take to answer */
 
 /* Entities as texts, where the rules use places in the clause. */
 static const struct ask_plan_entity *plan_entities(struct arena *a, const struct home_clause *c)
@@ -305,9 +302,6 @@ static void on_carried(void *ctx, enum home_sink_result result, const char *reas
 void ask_decide_carry(struct ask_request *r)
 {
     struct home_sink *sink = r->ask->things ? home_things_sink(r->ask->things) : NULL;
-    uint64_t until = clock_ns() + CARRY_NS;
-    if (r->deadline_ns && r->deadline_ns < until)
-        until = r->deadline_ns;
     r->n_deeds = r->ask->things
                      ? home_carry_deeds(&r->arena, r->ask->table, r->file, &r->draft, &r->deeds)
                      : 0;
@@ -316,7 +310,7 @@ void ask_decide_carry(struct ask_request *r)
     r->simulated = !sink;
     for (uint32_t i = 0; list && sink && i < r->n_deeds; i++)
         if (r->deeds[i].listed) {
-            r->deeds[i].deed.deadline_ns = until;
+            r->deeds[i].deed.deadline_ns = r->deadline_ns; /* 0: the sink's own time limits hold */
             list[n++] = (struct carrying){r, &r->deeds[i]};
         }
     r->stage = ASK_STAGE_CARRY;

@@ -33,7 +33,7 @@ struct home_deed {       /* one thing gets one value */
     const char *unit;     /* of the number: "percent", "celsius"; NULL: none */
     bool change;          /* the number is added to the present one */
     const char *action;   /* the action that asks for it: "turn_on" */
-    uint64_t deadline_ns; /* on clock_ns(): nobody waits longer; 0: none */
+    uint64_t deadline_ns; /* on clock_ns(): nobody waits longer; 0: none, and the sink has limits */
 };
 
 /* reason: a short clause for a person, such as "the bulb does not answer"; NULL: none. */
