@@ -7,7 +7,6 @@
 'use strict';
 const { execFile, execFileSync, spawn } = require('child_process');
 const fs = require('fs');
-const net = require('net');
 const path = require('path');
 const t = require('./serve.js');
 const c = require('./cluster_site.js');
@@ -17,20 +16,13 @@ const run = (...args) => execFileSync(shoal, args, { cwd: dir });
 const certs = (name) => path.join(dir, 'ca', 'members', name);
 const body = { model: 'reply', prompt: 'ask: what is the weather', max_tokens: 60, ignore_eos: true, temperature: 0 };
 
-const free_port = () => new Promise((done) => {
-    const s = net.createServer().listen(0, '127.0.0.1', () => {
-        const { port } = s.address();
-        s.close(() => done(port));
-    });
-});
-
 let url, nats;
 process.on('exit', () => nats?.kill('SIGKILL'));
 
 // shoal cluster ARGS as administrator: its exit code, JSON (the last line) and messages.
 function cluster(...args) {
     return new Promise((done) => {
-        execFile(shoal, ['cluster', ...args, '--cluster', 'home', '--certs', certs('admin'), '--nats', url],
+        execFile(shoal, ['cluster', ...args, '--cluster', 'home', '--certs', certs('admin'), '--nats', url, '--timeout', '60'],
             { cwd: dir, maxBuffer: 1 << 26 }, (error, out, err) => {
                 let json = null;
                 try {
@@ -41,12 +33,21 @@ function cluster(...args) {
     });
 }
 
-const desired = async () => (await cluster('desired', '--json')).json;
+async function desired() {
+    const r = await cluster('desired', '--json');
+    if (!r.json)
+        throw new Error(`shoal cluster desired: exit code ${r.code}: ${r.err}`);
+    return r.json;
+}
 const where = async (model) => (await desired()).assignments.filter((a) => a.model === model && a.duty === 'serve')
     .map((a) => a.node).sort();
 async function controller() {
-    const { out } = await cluster('events', '--last', '1000', '--json');
-    const all = out.trim().split('\n').filter(Boolean).map((l) => JSON.parse(l)).filter((e) => e.kind === 'controller');
+    let all = [];
+    await t.until(async () => {
+        const { out } = await cluster('events', '--last', '1000', '--json');
+        all = out.trim().split('\n').filter(Boolean).map((l) => JSON.parse(l)).filter((e) => e.kind === 'controller');
+        return all.length > 0;
+    }, 'somebody is controller');
     return all[all.length - 1];
 }
 
@@ -73,9 +74,9 @@ function load(gw, n, want) {
 }
 
 (async () => {
-    const port = await free_port();
+    const port = await t.free_port();
     url = `tls://127.0.0.1:${port}`;
-    run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await free_port()));
+    run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await t.free_port()));
     for (const name of ['node1', 'node2', 'node3'])
         run('ca', 'issue', name, '--role', 'node,controller', '--host', '127.0.0.1');
     run('ca', 'issue', 'gw', '--role', 'gateway');
@@ -175,7 +176,4 @@ function load(gw, n, want) {
     t.same((await gw.end('SIGTERM')).code, 0, 'the gateway ends');
     await c.close();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -9,6 +9,7 @@
 #include "cmd/cmd.h"
 
 #define MS_NS 1000000u
+#define LEAST_RETRY_MS 15000u /* for a change that others' changes hold up */
 
 static void on_heartbeat(void *ctx, const char *subject, const void *bytes, size_t n)
 {
@@ -30,7 +31,9 @@ int cluster_site_open(struct cluster_site *s, const struct opts *o, bool hears)
     int rc = cluster_opts_connect(&s->bus, o, &s->queue.executor);
     if (rc != CMD_OK)
         return rc;
-    const struct desired_store_opts so = {.bus = s->bus};
+    const uint32_t wait_ms = opts_u32(o, "timeout") * 1000;
+    const uint32_t retry_ms = wait_ms > LEAST_RETRY_MS ? wait_ms : LEAST_RETRY_MS;
+    const struct desired_store_opts so = {.bus = s->bus, .wait_ms = wait_ms, .retry_ms = retry_ms};
     if (desired_store_open(&s->store, &so, NULL, NULL, NULL, &e) < 0 ||
         (hears && controller_view_create(&s->view, &e) < 0) ||
         (hears && bus_subscribe(s->bus, "hb.*", on_heartbeat, s, NULL, &e) < 0))

@@ -45,6 +45,7 @@ static int load(struct desired **d, const struct opts *o)
     rc = cluster_opts_connect(&so.bus, o, NULL);
     if (rc != CMD_OK)
         return rc;
+    so.wait_ms = opts_u32(o, "timeout") * 1000;
     int failed = desired_store_open(&s, &so, NULL, NULL, NULL, &e);
     if (failed == 0)
         failed = desired_store_load(s, d, &e);
