@@ -311,11 +311,13 @@ static void disturb(const char *self, const char *shm, struct bus *b, unsigned k
         printf("kill s%u, leader of the lease's stream\n", s);
         nats_site_kill(&site, s);
         uint64_t asked = atomic_load(&shared->n_asked[h]);
-        for (double end = nats_site_now() + 3; nats_site_now() < end;)
+        double down = nats_site_now() + 3, end = down + 120;
+        while (nats_site_now() < down || atomic_load(&shared->n_asked[h]) == asked) {
+            if (nats_site_now() > end) {
+                printf("FAIL: m%d stands still\n", h);
+                exit(1);
+            }
             nats_site_pause(50);
-        if (atomic_load(&shared->n_asked[h]) == asked) {
-            printf("FAIL: m%d stands still\n", h);
-            exit(1);
         }
         nats_site_restart(&site, s);
         break;

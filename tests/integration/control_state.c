@@ -250,9 +250,8 @@ static void test_changes_reach_a_member(void **state)
         fail_msg("%s", e.msg);
     UNTIL(&m, m.version == before + 1);
     assert_int_equal(desired_store_current(m.store)->version, before + 1);
-    desired_store_get_status(m.store, &st);
+    UNTIL(&m, (desired_store_get_status(m.store, &st), st.fresh));
     assert_int_equal(st.origin, DESIRED_FROM_NATS);
-    assert_true(st.fresh);
     member_close(&m);
 }
 
@@ -271,12 +270,12 @@ static void test_garbage_is_refused(void **state)
     member_open(&m, NULL);
     UNTIL(&m, m.version > 0);
     uint64_t version = m.version;
-    assert_int_equal(bucket_open(&k, m.bus, "desired", 5000, &e), 0);
+    assert_int_equal(bucket_open(&k, m.bus, "desired", 60000, &e), 0);
     buf_init(&old, 1 << 20);
     assert_int_equal(bucket_get(k, "state", &old, &revision, &e), 0);
     if (bucket_put(k, "state", "garbage", 7, revision, NULL, &next, &e) != 0)
         fail_msg("%s", e.msg);
-    UNTIL(&m, (desired_store_get_status(m.store, &st), st.n_refused == 1));
+    UNTIL(&m, (desired_store_get_status(m.store, &st), st.n_refused >= 1));
     assert_non_null(strstr(st.error, "not a desired state"));
     assert_int_equal(m.version, version); /* the last good one stays */
     assert_int_equal(desired_store_current(m.store)->version, version);
@@ -499,7 +498,8 @@ static void whole_open(struct whole *w, const char *name, bool may_control)
                                      .reconnect_ms = 50},
                              .hears = !may_control,
                              .may_control = may_control,
-                             .lease_ttl_ms = 1000,
+                             .lease_ttl_ms =
+                                 10000, /* nobody loses it because the machine is busy */
                              .desired_poll_ms = 500};
     struct err e = {0};
     *w = (struct whole){0};
@@ -572,29 +572,21 @@ static void test_a_whole_member(void **state)
     whole_close(&b);
 }
 
-/* A holder that gets no answer is none any more after 9/10 of the ttl, whatever its thread waits
- * for. */
-static void test_a_lease_ends_by_the_clock(void **state)
+/* What a holder says while the server stands still. */
+struct silence {
+    unsigned n_lost, n_held, n_late; /* late: it counts itself holder after 9/10 of the ttl */
+};
+
+static struct silence stop_server(struct lease *l, uint32_t ttl_ms, double end)
 {
-    (void)state;
-    enum { TTL_MS = 2000 };
-    struct lease_opts o = {.name = "clock", .ttl_ms = TTL_MS};
-    struct executor_queue owner;
+    struct silence s = {0};
     struct lease_status st;
-    struct lease *l;
-    struct err e = {0};
     uint64_t fence;
-    assert_int_equal(executor_queue_init(&owner, &e), 0);
-    open_bus(&o.bus, NULL, NULL, NULL);
-    assert_int_equal(lease_open(&l, &o, &owner.executor, NULL, NULL, &e), 0);
-    double end = nats_site_now() + 120, last = 0;
-    for (st.n_renewed = 0; st.n_renewed < 2 && nats_site_now() < end; nats_site_pause(2))
-        lease_get_status(l, &st);
-    assert_true(st.held);
+    lease_get_status(l, &st);
+    uint64_t lost = st.n_lost, renewed = st.n_renewed;
+    double last = nats_site_now();
     kill(site.pid[0], SIGSTOP);
-    uint64_t renewed = 0;
-    unsigned n_held = 0, n_late = 0;
-    while (st.n_lost == 0 && nats_site_now() < end) {
+    while (st.n_lost == lost && nats_site_now() < end) {
         double before = nats_site_now();
         bool held = lease_held(l, &fence);
         lease_get_status(l, &st);
@@ -602,15 +594,40 @@ static void test_a_lease_ends_by_the_clock(void **state)
             renewed = st.n_renewed;
             last = nats_site_now();
         } else {
-            n_held += held;
-            n_late += held && before > last + TTL_MS * 0.9e-3;
+            s.n_held += held;
+            s.n_late += held && before > last + ttl_ms * 0.9e-3;
         }
         nats_site_pause(2);
     }
     kill(site.pid[0], SIGCONT);
-    assert_int_equal(st.n_lost, 1);
-    assert_true(n_held > 0);
-    assert_int_equal(n_late, 0);
+    s.n_lost = (unsigned)(st.n_lost - lost);
+    return s;
+}
+
+/* A holder that gets no answer is none any more after 9/10 of the ttl, whatever its thread waits
+ * for.  On a busy machine the lease may be lost before the server stops: then it is tried again. */
+static void test_a_lease_ends_by_the_clock(void **state)
+{
+    (void)state;
+    enum { TTL_MS = 2000 };
+    struct lease_opts o = {.name = "clock", .ttl_ms = TTL_MS};
+    struct executor_queue owner;
+    struct silence s = {0};
+    struct lease *l;
+    struct err e = {0};
+    uint64_t fence;
+    assert_int_equal(executor_queue_init(&owner, &e), 0);
+    open_bus(&o.bus, NULL, NULL, NULL);
+    assert_int_equal(lease_open(&l, &o, &owner.executor, NULL, NULL, &e), 0);
+    double end = nats_site_now() + 120;
+    while (s.n_held == 0 && nats_site_now() < end) {
+        while (!lease_held(l, &fence) && nats_site_now() < end)
+            nats_site_pause(2);
+        s = stop_server(l, TTL_MS, end);
+        assert_int_equal(s.n_late, 0);
+    }
+    assert_int_equal(s.n_lost, 1);
+    assert_true(s.n_held > 0);
     while (!lease_held(l, &fence) && nats_site_now() < end) /* nobody else wanted it */
         nats_site_pause(10);
     assert_true(lease_held(l, &fence));
@@ -619,6 +636,29 @@ static void test_a_lease_ends_by_the_clock(void **state)
         ;
     executor_queue_fini(&owner);
     bus_close(o.bus);
+}
+
+/* A server that accepts the first connection and then says nothing for longer than the time for
+ * connecting: the member comes when it speaks. */
+static void test_a_silent_server_is_waited_for(void **state)
+{
+    (void)state;
+    const char *none = "nats://127.0.0.1:1", *urls[] = {none, site.urls[0], none};
+    for (size_t from = 0; from < 2; from++) { /* alone, and among others in any order */
+        struct bus_opts o = {.cluster = "test",
+                             .urls = from ? urls : site.urls,
+                             .n_urls = from ? 3 : 1,
+                             .reconnect_ms = 50};
+        struct err e = {0};
+        struct bus *b;
+        kill(site.pid[0], SIGSTOP);
+        int rc = bus_open(&b, &o, NULL, NULL, NULL, &e);
+        kill(site.pid[0], SIGCONT);
+        assert_int_equal(rc, 0);
+        if (bus_wait(b, 60000, &e) < 0)
+            fail_msg("%s", e.msg);
+        bus_close(b);
+    }
 }
 
 static void test_no_server(void **state)
@@ -658,6 +698,7 @@ int main(void)
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_a_whole_member),
         cmocka_unit_test(test_a_lease_ends_by_the_clock),
+        cmocka_unit_test(test_a_silent_server_is_waited_for),
         cmocka_unit_test(test_no_server),
     };
     nats_site_begin(&site, 1);

@@ -44,18 +44,26 @@ static inline double nats_site_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* A port below those that the system gives to clients, so that a server finds it free when it is
+ * started again. */
 static inline unsigned nats_site_free_port(void)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(a);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&a, n) < 0 ||
-        getsockname(fd, (struct sockaddr *)&a, &n) < 0) {
-        perror("free port");
-        exit(1);
+    static unsigned seed;
+    if (seed == 0)
+        seed = (unsigned)getpid() * 2654435761u ^ (unsigned)time(NULL);
+    for (int tries = 0; tries < 1000; tries++) {
+        struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        unsigned port = 10000 + (unsigned)rand_r(&seed) % 10000;
+        a.sin_port = htons((uint16_t)port);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
+        if (fd >= 0)
+            close(fd);
+        if (ok)
+            return port;
     }
-    close(fd);
-    return ntohs(a.sin_port);
+    fprintf(stderr, "no free port\n");
+    exit(1);
 }
 
 static inline void nats_site_configure(struct nats_site *s, unsigned i)
