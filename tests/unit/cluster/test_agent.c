@@ -464,7 +464,7 @@ static void test_a_shelf_finds_models_by_their_hash(void **state)
     assert_int_equal(find_on(s, site.sum, path), SHELF_NOWHERE); /* not the name of a model */
     assert_int_equal(rename(moved, site.path), 0);
     enum shelf_found f = SHELF_NOWHERE;
-    for (int i = 0; i < 60 && f != SHELF_HERE; i++) {
+    for (int i = 0; i < 600 && f != SHELF_HERE; i++) {
         nanosleep(&(struct timespec){0, 100000000}, NULL);
         f = find_on(s, site.sum, path);
     }

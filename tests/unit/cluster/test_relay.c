@@ -299,6 +299,7 @@ static void turn_until_closed(struct recorder *r)
     assert_int_equal(site.requests.n_jobs, 0);
 }
 
+enum { LONG_MS = 60000 }; /* longer than a busy machine needs */
 static uint32_t stall_ms, hedge_ms;
 
 static struct recorder *relay(struct request *q, uint32_t wait_ms)
@@ -343,7 +344,7 @@ static void test_a_relay_changes_nothing(void **state)
     assert_int_equal(whole.n_of[0], 10);
     assert_string_not_equal(whole.text[0], whole.text[1]);
     set_replicas(1, WORKS, 0, WORKS);
-    assert_whole(relay(story(), 1000));
+    assert_whole(relay(story(), LONG_MS));
     assert_int_equal(counts.n_requests, 1);
     assert_int_equal(counts.n_moved + counts.n_retried + counts.n_lost, 0);
 }
@@ -353,7 +354,7 @@ static void test_a_stream_survives_a_break_at_every_event(void **state)
     (void)state;
     for (uint32_t after = 0; after < 24; after++) { /* start, 20 tokens, 2 ends */
         set_replicas(2, BREAKS, after, WORKS);
-        assert_whole(relay(story(), 1000));
+        assert_whole(relay(story(), LONG_MS));
         assert_int_equal(replicas[0].n_runs, 1);
         assert_int_equal(replicas[1].n_runs, after < 23 ? 1 : 0);
         assert_int_equal(counts.n_moved, after > 1 && after < 23);
@@ -361,7 +362,7 @@ static void test_a_stream_survives_a_break_at_every_event(void **state)
     }
     for (uint32_t after = 1; after < 24; after += 4) { /* and again where it went on */
         set_replicas(3, BREAKS, after, BREAKS);
-        assert_whole(relay(story(), 1000));
+        assert_whole(relay(story(), LONG_MS));
     }
 }
 
@@ -373,13 +374,13 @@ static void test_an_echo_survives_a_break_at_every_event(void **state)
     (void)state;
     q->generate.echo = true;
     set_replicas(1, WORKS, 0, WORKS);
-    echoed = *relay(q, 1000);
+    echoed = *relay(q, LONG_MS);
     assert_non_null(strstr(echoed.text[1], "tell me about the weather"));
     for (uint32_t after = 0; after < 6; after++) { /* start, 2 prompts, 3 tokens */
         q = story();
         q->generate.echo = true;
         set_replicas(2, BREAKS, after, WORKS);
-        const struct recorder *r = relay(q, 1000);
+        const struct recorder *r = relay(q, LONG_MS);
         assert_int_equal(r->n_fails, 0);
         assert_int_equal(replicas[1].n_runs, 1);
         for (int i = 0; i < 2; i++)
@@ -392,7 +393,7 @@ static void test_the_client_learns_who_answers(void **state)
 {
     (void)state;
     set_replicas(2, BEGINS_OLD, 0, WORKS);
-    const struct recorder *r = relay(story(), 1000);
+    const struct recorder *r = relay(story(), LONG_MS);
     assert_whole(r);
     assert_string_not_equal(r->version, "fp_old");
     assert_int_equal(replicas[1].n_runs, 1);
@@ -406,7 +407,7 @@ static void test_a_silent_replica_is_overtaken(void **state)
     for (uint32_t after = 0; after < 23; after += 2) {
         set_replicas(2, STALLS, after, WORKS);
         expected_ns = 1;
-        assert_whole(relay(story(), 1000));
+        assert_whole(relay(story(), LONG_MS));
         assert_true(replicas[1].n_runs > 0); /* more than once on a machine that stalls itself */
         assert_true(replicas[0].n_blamed > 0);
         assert_true(counts.n_stalled > 0 && counts.n_won > 0);
@@ -415,7 +416,7 @@ static void test_a_silent_replica_is_overtaken(void **state)
     set_replicas(3, STALLS, 5, BREAKS); /* the second one dies too: a third goes on */
     expected_ns = 1;
     replicas[1].after = 2;
-    struct recorder *r = relay(story(), 1000);
+    struct recorder *r = relay(story(), LONG_MS);
     assert_whole(r);
     assert_true(replicas[2].n_runs > 0);
     stall_ms = 0;
@@ -429,7 +430,7 @@ static void test_hedging_is_for_deadlines(void **state)
         struct request *q = i ? classify(3) : story();
         q->deadline_ns = clock_ns() + 60000000000u;
         set_replicas(2, STALLS, 1, WORKS);
-        struct recorder *r = relay(q, 1000);
+        struct recorder *r = relay(q, LONG_MS);
         assert_int_equal(r->n_fails, 0);
         assert_int_equal(r->n_last, 1);
         assert_int_equal(replicas[1].n_runs, 1);
@@ -438,7 +439,7 @@ static void test_hedging_is_for_deadlines(void **state)
         assert_int_equal(replicas[0].n_blamed, 0); /* slow is no fault */
     }
     set_replicas(2, WORKS, 0, WORKS);
-    assert_whole(relay(story(), 1000)); /* no deadline */
+    assert_whole(relay(story(), LONG_MS)); /* no deadline */
     assert_int_equal(counts.n_hedged, 0);
     hedge_ms = 0;
 }
@@ -448,7 +449,7 @@ static void test_two_replicas_are_cancelled(void **state)
 {
     (void)state;
     struct recorder *r = fresh();
-    const struct relay_opts o = {.source = &source, .wait_ms = 1000, .stall_ms = 20};
+    const struct relay_opts o = {.source = &source, .wait_ms = LONG_MS, .stall_ms = 20};
     set_replicas(2, STALLS, 3, STALLS);
     replicas[1].after = 0;
     expected_ns = 1;
@@ -479,11 +480,11 @@ static void test_a_canary_that_fails_costs_nothing(void **state)
     canary_sum = new_sum;
     usual_sum = sum;
     set_replicas(1, FAILS, 0, WORKS); /* one node with both */
-    assert_whole(relay(story(), 1000));
+    assert_whole(relay(story(), LONG_MS));
     assert_int_equal(replicas[0].n_runs, 2);
     set_replicas(2, BREAKS, 1, WORKS); /* lost after its start, while it was on trial */
     canary_sum = sum;
-    assert_whole(relay(story(), 1000));
+    assert_whole(relay(story(), LONG_MS));
     canary_sum = usual_sum = NULL;
 }
 
@@ -492,11 +493,11 @@ static void test_replicas_that_lie_or_say_nothing(void **state)
     (void)state;
     for (uint32_t after = 0; after < 20; after += 3) {
         set_replicas(2, LIES, after, WORKS);
-        assert_whole(relay(story(), 1000));
+        assert_whole(relay(story(), LONG_MS));
         assert_int_equal(replicas[1].n_runs, 1);
     }
     set_replicas(3, SAYS_NOTHING, 0, REFUSES);
-    assert_whole(relay(story(), 1000));
+    assert_whole(relay(story(), LONG_MS));
     set_replicas(1, LIES, 3, WORKS); /* there is only that one: not for ever */
     struct recorder *r = relay(story(), 200);
     assert_int_equal(r->n_fails, 1);
@@ -509,18 +510,18 @@ static void test_what_a_replica_refuses(void **state)
 {
     (void)state;
     set_replicas(1, REFUSES, 0, WORKS);
-    struct recorder *r = relay(story(), 60000); /* not waited for: it is there and says no */
+    struct recorder *r = relay(story(), LONG_MS); /* not waited for: it is there and says no */
     assert_int_equal(r->n_fails, 1);
     assert_int_equal(r->failure.kind, FAILURE_BUSY);
     assert_string_equal(r->reason, "overloaded");
     assert_int_equal(replicas[0].n_runs, 1);
     set_replicas(0, WORKS, 0, WORKS);
-    r = relay(story(), 60000);
+    r = relay(story(), LONG_MS);
     assert_int_equal(r->failure.kind, FAILURE_NOT_FOUND);
     set_replicas(2, WORKS, 0, WORKS);
     struct request *q = story();
     q->generate.sampling.temperature = -1; /* wrong everywhere */
-    r = relay(q, 60000);
+    r = relay(q, LONG_MS);
     assert_int_equal(r->failure.kind, FAILURE_INVALID);
     assert_int_equal(replicas[1].n_runs, 0);
 }
@@ -530,7 +531,7 @@ static void test_a_lost_replica_is_waited_for(void **state)
     (void)state;
     set_replicas(1, BREAKS, 5, WORKS);
     struct recorder *r = fresh();
-    const struct relay_opts o = {.source = &source, .wait_ms = 60000};
+    const struct relay_opts o = {.source = &source, .wait_ms = LONG_MS};
     relay_run(&o, &site.requests, story(), &r->sink);
     for (int i = 0; i < 60000 && replicas[0].n_runs < 3; i++)
         loop_turn(site.loop, 10);
@@ -541,7 +542,7 @@ static void test_a_lost_replica_is_waited_for(void **state)
     set_replicas(1, BREAKS, 0, WORKS); /* it never comes back */
     struct request *q = story();
     q->deadline_ns = clock_ns() + 100000000u;
-    r = relay(q, 60000);
+    r = relay(q, LONG_MS);
     assert_int_equal(r->n_fails, 1);
     assert_int_equal(r->failure.kind, FAILURE_DEADLINE);
 }
@@ -570,18 +571,18 @@ static void test_specialists_run_again(void **state)
 {
     (void)state;
     set_replicas(1, WORKS, 0, WORKS);
-    struct recorder first = *relay(classify(3), 1000);
+    struct recorder first = *relay(classify(3), LONG_MS);
     assert_int_equal(first.n_results, 3);
     for (uint32_t after = 0; after < 4; after++) {
         set_replicas(2, BREAKS, after, WORKS);
-        struct recorder *r = relay(classify(3), 1000);
+        struct recorder *r = relay(classify(3), LONG_MS);
         assert_int_equal(r->n_results, 3);
         assert_int_equal(r->n_last, 1);
         assert_int_equal(r->n_fails, 0);
         assert_memory_equal(r->labels, first.labels, sizeof(first.labels));
     }
     set_replicas(2, LIES, 0, WORKS);
-    assert_int_equal(relay(classify(3), 1000)->n_results, 3);
+    assert_int_equal(relay(classify(3), LONG_MS)->n_results, 3);
 }
 
 static void test_nothing_comes_after_cancel(void **state)
@@ -589,7 +590,7 @@ static void test_nothing_comes_after_cancel(void **state)
     (void)state;
     for (uint32_t at = 1; at <= 20; at += 4) {
         struct recorder *r = fresh();
-        const struct relay_opts o = {.source = &source, .wait_ms = 1000};
+        const struct relay_opts o = {.source = &source, .wait_ms = LONG_MS};
         set_replicas(2, BREAKS, 7, WORKS);
         r->cancel_at = RECORDER_TOKEN;
         r->after = at - 1;
@@ -600,7 +601,7 @@ static void test_nothing_comes_after_cancel(void **state)
     }
     set_replicas(1, BREAKS, 0, WORKS); /* while it waits for a replica */
     struct recorder *r = fresh();
-    const struct relay_opts o = {.source = &source, .wait_ms = 60000};
+    const struct relay_opts o = {.source = &source, .wait_ms = LONG_MS};
     relay_run(&o, &site.requests, story(), &r->sink);
     for (int i = 0; i < 60000 && replicas[0].n_runs < 2; i++)
         loop_turn(site.loop, 10);
@@ -612,7 +613,7 @@ static void test_nothing_comes_after_cancel(void **state)
 static void test_a_full_sink_is_left_alone(void **state)
 {
     struct recorder *r = fresh();
-    const struct relay_opts o = {.source = &source, .wait_ms = 1000};
+    const struct relay_opts o = {.source = &source, .wait_ms = LONG_MS};
     (void)state;
     set_replicas(2, BREAKS, 9, WORKS);
     r->full = true;

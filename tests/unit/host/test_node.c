@@ -216,7 +216,8 @@ static void test_an_overload_locks_nobody_out(void **state)
     const struct cost_request r = {
         .prompt_tokens = 8, .max_tokens = MAX_TOKENS, .ignore_end = true};
     const struct fair_who who = {.client = 0};
-    struct shoal_task *t, *all[256];
+    enum { N = 256 };
+    struct shoal_task *t, *all[N];
     uint32_t n = 0, n_refused = 0;
     struct err e = {0};
     (void)state;
@@ -230,8 +231,8 @@ static void test_an_overload_locks_nobody_out(void **state)
     assert_true(idle.known && idle.total_ns > 0);
     uint64_t alone = (uint64_t)idle.total_ns;
     f.n_ended = 0;
-    /* until one is refused: more and more are ahead, so that this comes */
-    while (n_refused == 0 && n < sizeof(all) / sizeof(all[0])) {
+    /* until one is refused behind others: more and more are ahead, so that this comes */
+    for (int tries = 0; (n_refused == 0 || n == 0) && n < N && tries < 10000; tries++) {
         o.deadline_ns = clock_ns() + 3 * alone;
         int rc = shoal_task_submit(en, &o, &t, &e);
         assert_true(rc == 0 || rc == SHOAL_EDEADLINE || rc == SHOAL_EBUSY);
@@ -240,7 +241,7 @@ static void test_an_overload_locks_nobody_out(void **state)
         else
             n_refused++;
     }
-    assert_true(n > 0 && n_refused == 1);
+    assert_true(n > 0 && n_refused > 0);
     for (uint32_t i = 0; i < n; i++) {
         int rc = shoal_task_wait(all[i]);
         assert_true(rc == 0 || rc == SHOAL_EDEADLINE);

@@ -185,7 +185,7 @@ static int lease(struct quota_source *s, const char *name, uint64_t day, uint64_
 static uint32_t spend(struct quota *q, struct quota_account *a, uint32_t n)
 {
     uint32_t done = 0, tries = 0, retry;
-    while (done < n && tries < 300) {
+    while (done < n && tries < 6000) {
         if (quota_has_left(q, a, &retry)) {
             quota_spend(q, a, 50, 50);
             done++;

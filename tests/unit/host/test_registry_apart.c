@@ -21,6 +21,7 @@
 struct process {                               /* of the model */
     _Atomic int n_opened, n_closed, n_crashes; /* crashes: of the next opens */
     _Atomic uint64_t serial, opened_ns[16];
+    _Atomic bool hold; /* an open waits */
 };
 
 static int open_process(void *ctx, const struct registry_slot *s, const char *name, size_t memory,
@@ -32,6 +33,7 @@ static int open_process(void *ctx, const struct registry_slot *s, const char *na
     (void)cache_dir;
     (void)stop;
     assert(strcmp(name, "m") == 0 && strcmp(s->path, PATH) == 0);
+    WAIT_UNTIL(!p->hold);
     p->serial = s->serial;
     p->opened_ns[p->n_opened % 16] = clock_ns();
     p->n_opened++;
@@ -126,9 +128,11 @@ static void test_a_crash_is_followed_by_a_restart(void **state)
     assert_int_equal(registry_get_any(r, "m", SHOAL_KIND_GENERATE, &m, NULL, NULL), 0);
     for (int i = 1; i <= 3; i++) { /* in use or not */
         uint64_t began = clock_ns();
+        p.hold = true; /* until we have looked */
         registry_apart_lost(r, p.serial, "it was ended by signal 9");
         assert_false(is_in(r, REGISTRY_READY));
         assert_non_null(strstr(figures_of(r).error, "signal 9"));
+        p.hold = false;
         WAIT_UNTIL(is_in(r, REGISTRY_READY));
         assert_int_equal(p.n_opened, 1 + i);
         /* not before its time: 100 ms, twice as long with every crash in a row */
