@@ -108,7 +108,4 @@ function report(done, figures) {
     t.check(counts.good > 0, 'no request was answered');
     report(done, figures);
     process.exit(bad || t.failures() ? 1 : 0);
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -192,7 +192,4 @@ async function deadlines(server, client) {
     t.same((await server.stop()).code, 0, 'exit');
     await refuses();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

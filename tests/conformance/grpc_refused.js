@@ -173,7 +173,4 @@ limits: {body: 200KiB, headers: 4KiB, request_timeout: 1500ms}
     session.close();
     await drains(server);
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

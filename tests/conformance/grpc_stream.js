@@ -319,7 +319,4 @@ async function breaks(session) {
     client.close();
     health.close();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

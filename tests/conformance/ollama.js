@@ -62,7 +62,4 @@ const options = { temperature: 0, repeat_penalty: 1 };
     t.check(/format/.test(bad.message), `an error in Ollama's shape: ${bad.message}`);
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -401,7 +401,4 @@ async function abort(server, ai) {
     t.same(code, 0, 'exit code');
     await promptLimits();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

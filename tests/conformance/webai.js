@@ -62,7 +62,4 @@ async function streamsAsItGoes(server, first) {
     }
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -114,7 +114,4 @@ function frames(port, bytes) {
     t.same(await closed, 1001, 'going away');
     t.same((await server.ended).code, 0, 'exit');
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

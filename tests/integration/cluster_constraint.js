@@ -71,9 +71,4 @@ let site;
     console.log(`${moved} streams moved, ${want.map((w) => w.usage.completion_tokens)} tokens`);
     await c.close(site);
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    if (site)
-        console.log(site.gateway?.log.split('\n').slice(-60).join('\n'));
-    process.exit(1);
-});
+})().catch(t.abandon);

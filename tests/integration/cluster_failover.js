@@ -159,9 +159,4 @@ let site;
     t.same((await site.gateway.end('SIGTERM')).code, 0, 'the gateway ends');
     await c.close(site);
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    if (site)
-        console.log(site.gateway?.log.split('\n').slice(-60).join('\n'));
-    process.exit(1);
-});
+})().catch(t.abandon);

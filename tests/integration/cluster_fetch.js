@@ -8,7 +8,6 @@ const { execFileSync, spawn, spawnSync } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const https = require('https');
-const net = require('net');
 const path = require('path');
 const t = require('./serve.js');
 const c = require('./cluster_site.js');
@@ -19,17 +18,10 @@ const certs = (name) => path.join(dir, 'ca', 'members', name);
 const model = path.join(t.root, 'models', 'reply.gguf'), draft = path.join(t.root, 'models', 'reply-draft.gguf');
 const sum_of = (file) => crypto.createHash('sha256').update(fs.readFileSync(file)).digest('hex');
 const sum = sum_of(model), draft_sum = sum_of(draft), size = fs.statSync(model).size;
-const RATE = 3 << 20;
+const RATE = 1 << 20; // a model takes so long that it is interrupted in the middle, also on a busy machine
 const empty = path.join(dir, 'empty');
 fs.mkdirSync(empty);
 process.env.SHOAL_MODELS = empty; // nodes have what their configuration says, and nothing else
-
-const free_port = () => new Promise((done) => {
-    const s = net.createServer().listen(0, '127.0.0.1', () => {
-        const { port } = s.address();
-        s.close(() => done(port));
-    });
-});
 
 // A node; models: NAME: PATH; more: of its cluster section.
 async function node(name, models = {}, more = '') {
@@ -82,7 +74,7 @@ async function from_nodes() {
     let there = 0;
     await t.until(() => {
         there = list(store)[0]?.bytes ?? 0;
-        return there >= 4 << 20;
+        return there >= 2 << 20;
     }, 'some of it is there');
     const seconds = Number(process.hrtime.bigint() - began) / 1e9;
     t.check(there <= RATE * seconds + (RATE >> 1), `${there} bytes in ${seconds} s keep the limit`);
@@ -90,7 +82,7 @@ async function from_nodes() {
     t.same(await f.ended, 0, `a source is killed: ${f.err}`);
     t.same(sum_of(f.out.trim()), sum, 'the model');
     await t.until(() => sent(fast) > 0, `the log of the second node: ${fast.log.slice(-300)}`);
-    t.check(sent(fast) < size - (3 << 20), `the second source sent ${sent(fast)} of ${size} bytes`);
+    t.check(sent(fast) < size - (1 << 20), `the second source sent ${sent(fast)} of ${size} bytes`);
     t.check(/127\.0\.0\.1:\d+: /.test(f.err), `the source that broke off is named: ${f.err}`);
 
     // wrong bytes: refused and named; the next source is asked
@@ -108,13 +100,13 @@ async function from_nodes() {
     const again = path.join(dir, 'again'), slow2 = await node('slow2', { reply: model }, `, share_rate: ${RATE}`);
     await t.until(() => /identified path=/.test(slow2.log), 'slow2 knows its model');
     const first = start_fetch(again, sum, [slow2.address]);
-    await t.until(() => (list(again)[0]?.bytes ?? 0) >= 2 << 20, 'some of it is there');
+    await t.until(() => (list(again)[0]?.bytes ?? 0) >= 1 << 20, 'some of it is there');
     first.child.kill('SIGKILL');
     await first.ended;
     const before = sent(fast);
     await fetch_ok('after a kill', again, sum, [fast.address]);
     await t.until(() => sent(fast) > before, 'the log of the node');
-    t.check(sent(fast) - before < size - (1 << 20), `it went on: ${sent(fast) - before} of ${size} bytes`);
+    t.check(sent(fast) - before < size - (1 << 19), `it went on: ${sent(fast) - before} of ${size} bytes`);
 
     // who may not
     const gw = spawnSync(shoal, ['store', 'fetch', sum, '--store', path.join(dir, 'gw'), '--from', fast.address, '--certs',
@@ -171,25 +163,25 @@ let nats = null;
 process.on('exit', () => nats?.kill('SIGKILL'));
 
 async function in_a_shoal() {
-    const port = await free_port(), url = `tls://127.0.0.1:${port}`;
-    run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await free_port()));
+    const port = await t.free_port(), url = `tls://127.0.0.1:${port}`;
+    run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await t.free_port()));
     nats = spawn('nats-server', ['-c', 'nats.conf'], { cwd: certs('nats-1'), stdio: 'ignore' });
     const more = `, nats: ['${url}'], shoal: home, fetch_ca: ${path.join(certs('web'), 'ca.pem')}`;
     const nodes = [await node('node1', { story: model }, more), await node('node2', {}, more)];
     const deploy = async (...args) => { // not spawnSync: the web server is in this process
         const p = spawn(shoal, ['cluster', 'deploy', ...args, '--nats', url, '--cluster', 'home', '--certs', certs('admin'),
-            '--timeout', '30'], { cwd: dir });
+            '--timeout', '60'], { cwd: dir });
         let said = '';
         p.stdout.on('data', (d) => { said += d; });
         p.stderr.on('data', (d) => { said += d; });
         const code = await new Promise((done) => p.on('close', done));
         t.same(code, 0, `deploy ${args[0]}: ${said} ${nodes[1].log.slice(-2000)}`);
     };
-    await deploy('story', '--sha256', sum, '--replicas', '2', '--memory', '64', '--wait', '90');
+    await deploy('story', '--sha256', sum, '--replicas', '2', '--memory', '64', '--wait', '150');
     const store = path.join(dir, 'node2.store');
     t.same(list(store).map((x) => `${x.sha256} ${x.state}`).join(), `${sum} in use`, 'node2 fetched it from node1 and holds it');
     web.breaks = 1;
-    await deploy('draft', '--sha256', draft_sum, '--source', web.url, '--replicas', '2', '--memory', '64', '--wait', '90');
+    await deploy('draft', '--sha256', draft_sum, '--source', web.url, '--replicas', '2', '--memory', '64', '--wait', '150');
     t.check(list(store).some((x) => x.sha256 === draft_sum && x.state === 'in use'), 'node2 has the one from the URL');
     const gone = spawnSync(shoal, ['store', 'remove', sum, '--store', store], { encoding: 'utf8' });
     t.check(gone.status === 3 && /in use/.test(gone.stdout), `what is served stays: ${gone.stdout}`);
@@ -209,7 +201,4 @@ async function in_a_shoal() {
     web.server.close();
     await c.close();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -66,10 +66,10 @@ async function ask(site, headers = {}, more = {}) {
     });
     t.same(gone.error, null, 'no error');
     t.check(gone.usage.completion_tokens === 400, `usage: ${JSON.stringify(gone.usage)}`);
+    await site.nodes[0].ended;
     const after = await ask(site);
     t.same(after.node, 'spare', 'the standby answers when nobody else can');
     t.same(after.choices?.[0].text, want, 'the standby: text');
-    await site.nodes[0].ended;
     await site.nodes[0].start();
     await c.all_ready(site, 2);
     await asks_first('plain', 'the node is back');

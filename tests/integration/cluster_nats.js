@@ -6,7 +6,6 @@
 'use strict';
 const { execFileSync, spawn } = require('child_process');
 const fs = require('fs');
-const net = require('net');
 const path = require('path');
 const t = require('./serve.js');
 const c = require('./cluster_site.js');
@@ -15,13 +14,6 @@ const shoal = path.resolve(process.argv[2]), dir = t.tmp;
 const run = (...args) => execFileSync(shoal, args, { cwd: dir });
 const certs = (name) => path.join(dir, 'ca', 'members', name);
 const body = { model: 'reply', prompt: 'ask: what is the weather', max_tokens: 100, ignore_eos: true, temperature: 0 };
-
-const free_port = () => new Promise((done) => {
-    const s = net.createServer().listen(0, '127.0.0.1', () => {
-        const { port } = s.address();
-        s.close(() => done(port));
-    });
-});
 
 let nats = null;
 process.on('exit', () => nats?.kill('SIGKILL'));
@@ -40,8 +32,8 @@ async function node(name, url) {
 }
 
 (async () => {
-    const port = await free_port(), url = `tls://127.0.0.1:${port}`;
-    run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await free_port()));
+    const port = await t.free_port(), url = `tls://127.0.0.1:${port}`;
+    run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await t.free_port()));
     for (const name of ['node1', 'node2', 'node3'])
         run('ca', 'issue', name, '--role', 'node', '--host', '127.0.0.1');
     run('ca', 'issue', 'gw', '--role', 'gateway');
@@ -63,7 +55,7 @@ async function node(name, url) {
     // NATS away: streams go on, also over a node that dies
     await stop_nats();
     await t.until(async () => await t.metric(gw, 'shoal_nats_up') === 0, 'NATS is away');
-    t.check(/NATS is away/.test(gw.log), 'the gateway says so');
+    await t.until(() => /NATS is away/.test(gw.log), 'the gateway says so');
     t.same((await c.stream(gw.url, body)).text, want.text, 'a stream without NATS');
     const unasked = { ...body, prompt: 'what no node has the answer of yet' };
     let victim = null;
@@ -82,14 +74,11 @@ async function node(name, url) {
 
     // the dead one is forgotten, the others are not
     await t.until(async () => await t.metric(gw, 'shoal_nodes{state="lost"}') === 0, 'the dead node is forgotten');
-    t.same(await t.metric(gw, 'shoal_nodes{state="ready"}'), 2, 'nodes that are left');
+    await c.all_ready(site, 2); // those that are left
     t.same(await t.metric(gw, 'shoal_lost_total'), 0, 'lost');
     for (const n of site.nodes.filter((x) => x !== victim))
         t.same((await n.end('SIGTERM')).code, 0, `${n.name} ends`);
     t.same((await gw.end('SIGTERM')).code, 0, 'the gateway ends');
     await c.close();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -6,7 +6,6 @@
 const { execFileSync, spawn } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
-const net = require('net');
 const path = require('path');
 const t = require('./serve.js');
 const c = require('./cluster_site.js');
@@ -15,13 +14,6 @@ const shoal = path.resolve(process.argv[2]), dir = t.tmp, LIMIT = 5000, TOKENS =
 const run = (...args) => execFileSync(shoal, args, { cwd: dir });
 const certs = (name) => path.join(dir, 'ca', 'members', name);
 const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
-
-const free_port = () => new Promise((done) => {
-    const s = net.createServer().listen(0, '127.0.0.1', () => {
-        const { port } = s.address();
-        s.close(() => done(port));
-    });
-});
 
 let nats = null, n = 0;
 process.on('exit', () => nats?.kill('SIGKILL'));
@@ -64,8 +56,8 @@ async function use_up(gateways, key) {
 }
 
 (async () => {
-    const port = await free_port(), url = `tls://127.0.0.1:${port}`;
-    run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await free_port()));
+    const port = await t.free_port(), url = `tls://127.0.0.1:${port}`;
+    run('cluster', 'init', '--name', 'home', '--port', String(port), '--route-port', String(await t.free_port()));
     run('ca', 'issue', 'node1', '--role', 'node', '--host', '127.0.0.1');
     for (const name of ['gw1', 'gw2'])
         run('ca', 'issue', name, '--role', 'gateway');
@@ -102,7 +94,4 @@ async function use_up(gateways, key) {
     await t.until(async () => (await ask(gateways[0], 'away')).used > 0, 'NATS is back, and so are tokens');
     await c.close();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -8,7 +8,6 @@ const { execFile, spawn } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const http = require('http');
-const net = require('net');
 const path = require('path');
 const t = require('./serve.js');
 const c = require('./cluster_site.js');
@@ -29,12 +28,6 @@ const broken = put('broken.gguf', Buffer.concat([new_bytes.subarray(0, new_bytes
 const cut = put('cut.gguf', new_bytes.subarray(0, new_bytes.length / 2));
 
 // ---- the shoal ----
-const free_port = () => new Promise((done) => {
-    const s = net.createServer().listen(0, '127.0.0.1', () => {
-        const { port } = s.address();
-        s.close(() => done(port));
-    });
-});
 let nats = null, url = '';
 process.on('exit', () => nats?.kill('SIGKILL'));
 
@@ -132,7 +125,7 @@ async function check_now(gateways, version, what) {
 }
 
 (async () => {
-    const port = await free_port();
+    const port = await t.free_port();
     url = `nats://127.0.0.1:${port}`;
     nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'js')], { stdio: 'ignore' });
     const nodes = await Promise.all(['node1', 'node2', 'node3'].map((name) => node(name).start()));
@@ -275,7 +268,4 @@ async function check_now(gateways, version, what) {
     for (const m of [...nodes, ...gateways])
         t.same((await m.end('SIGTERM')).code, 0, `${m.name} ends`);
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

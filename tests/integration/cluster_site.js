@@ -25,19 +25,20 @@ class Member {
             env: { ...process.env, SHOAL_CACHE_DIR: path.join(t.tmp, 'cache') },
         });
         members.add(this);
+        t.watch(this);
         this.n_starts++;
         this.out = '';
         const child = this.child;
         child.stderr.on('data', (d) => { this.log += d; });
-        this.ended = new Promise((done) => child.on('exit', (code, signal) => done({ code, signal })));
-        await new Promise((done, give) => {
+        this.ended = t.ended(child);
+        await t.within(new Promise((done, give) => {
             child.stdout.on('data', (d) => {
                 this.out += d;
                 if (/(models:|in a browser)/.test(this.out))
                     done();
             });
-            child.on('exit', () => give(new Error(`${this.name} ended: ${this.log}`)));
-        });
+            this.ended.then(() => give(new Error(`${this.name} ended: ${this.log}`)));
+        }), { toString: () => `the start of ${this.name}: ${this.log.slice(-2000)}` });
         const url = this.out.match(/listening on (http\S+)/);
         this.url = url && url[1];
         return this;
@@ -58,7 +59,7 @@ class Member {
     // Ends it: SIGKILL as a crash, SIGTERM as an operator would.
     async end(signal = 'SIGKILL') {
         this.child.kill(signal);
-        const how = await this.ended;
+        const how = await t.within(this.ended, { toString: () => `the end of ${this.name} after ${signal}: ${this.log.slice(-2000)}` });
         members.delete(this);
         return how;
     }

@@ -98,7 +98,4 @@ const says = (m, what, why) => t.until(() => what.test(m.log), `${why}: ${m.log.
     t.same((await again.end('SIGTERM')).code, 0, 'exit');
     await c.close();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

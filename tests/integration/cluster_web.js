@@ -98,7 +98,4 @@ async function drain(page, pills) {
     await drain(page, pills);
     await browser.close();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

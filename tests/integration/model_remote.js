@@ -153,7 +153,4 @@ async function others() {
     await live();
     await others();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

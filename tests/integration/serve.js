@@ -3,6 +3,7 @@
 const { spawn, execFileSync } = require('child_process');
 const fs = require('fs');
 const http = require('http');
+const net = require('net');
 const os = require('os');
 const path = require('path');
 
@@ -10,14 +11,33 @@ const root = path.resolve(__dirname, '../..');
 const tmp = fs.mkdtempSync(path.join(os.tmpdir(), 'shoal-serve-'));
 process.on('exit', () => fs.rmSync(tmp, { recursive: true, force: true }));
 let failed = 0, checked = 0;
-const running = new Set(), servers = new Set();
+const complaints = []; // the first of them
+const running = new Set(), watched = new Set();
 process.on('exit', () => running.forEach((p) => p.kill('SIGKILL')));
+
+// A process with its log (child, log), which is shown when the test fails.
+const watch = (it) => watched.add(it);
+const PROCESSES = 8, LOG_LINES = 40, LOG_BYTES = 5000;
+
+// What the last processes logged last, and what those that run do now; then once more what failed: whoever reads only the
+// end of the output finds it there.
+function explain() {
+    for (const { child, log } of [...watched].slice(-PROCESSES)) {
+        const tasks = `/proc/${child.pid}/task`, how = child.exitCode ?? child.signalCode;
+        console.log(`-- process ${child.pid}: ${child.spawnargs.join(' ')}: ${how === null ? 'runs' : `ended with ${how}`}`);
+        console.log(log.split('\n').slice(-LOG_LINES).join('\n').slice(-LOG_BYTES));
+        for (const id of how === null && fs.existsSync(tasks) ? fs.readdirSync(tasks) : [])
+            console.log(['comm', 'wchan'].map((f) => fs.readFileSync(`${tasks}/${id}/${f}`, 'utf8').trim()).join(' in '));
+    }
+    console.log(complaints.map((c) => c.slice(0, 2000)).join('\n'));
+}
 
 function check(ok, what) {
     checked++;
     if (ok)
         return true;
-    failed++;
+    if (++failed <= 10)
+        complaints.push(`FAIL ${what}`);
     console.log(`FAIL ${what}`);
     return false;
 }
@@ -48,17 +68,36 @@ function within(promise, what, ms = MAX_WAIT_MS) {
     return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// Ends the test after an error: prints it, and what the running servers logged last and do now.
+// Ends the test after an error: prints it, and what the processes say.
 function abandon(e) {
+    explain();
     console.log(e);
-    for (const server of servers) {
-        const tasks = `/proc/${server.child.pid}/task`;
-        console.log(`-- process ${server.child.pid}: ${server.child.spawnargs.join(' ')}`);
-        console.log(server.log.split('\n').slice(-60).join('\n'));
-        for (const id of fs.existsSync(tasks) ? fs.readdirSync(tasks) : [])
-            console.log(['comm', 'wchan'].map((f) => fs.readFileSync(`${tasks}/${id}/${f}`, 'utf8').trim()).join(' in '));
-    }
     process.exit(1);
+}
+
+// A port that nobody has, below those that the system gives to clients: a process that has ended finds it free when it
+// is started again.
+async function free_port() {
+    for (let tries = 0; tries < 1000; tries++) {
+        const port = 10000 + Math.floor(Math.random() * 10000);
+        const free = await new Promise((done) => {
+            const s = net.createServer().once('error', () => done(false)).listen(port, '127.0.0.1', () => s.close(() => done(true)));
+        });
+        if (free)
+            return port;
+    }
+    throw new Error('no free port');
+}
+
+// How a child ended, { code, signal }, when everything it wrote was read; what it has started may hold its pipes open.
+function ended(child) {
+    return new Promise((done) => child.on('exit', (code, signal) => {
+        const timer = setTimeout(() => done({ code, signal }), 5000);
+        child.on('close', () => {
+            clearTimeout(timer);
+            done({ code, signal });
+        });
+    }));
 }
 
 // Starts the server; resolves when it listens and its models are loaded.  With options.admin it listens on a unix
@@ -74,21 +113,18 @@ async function start(shoal, args, options = {}) {
     });
     running.add(child);
     const server = { child, log: '', out: '', tmp, sock };
-    servers.add(server);
+    watch(server);
     child.stderr.on('data', (d) => { server.log += d; });
-    server.ended = new Promise((done) => child.on('exit', (code, signal) => {
-        running.delete(child);
-        servers.delete(server);
-        done({ code, signal });
-    }));
-    await new Promise((done, give) => {
+    child.on('exit', () => running.delete(child));
+    server.ended = ended(child);
+    await within(new Promise((done, give) => {
         child.stdout.on('data', (d) => {
             server.out += d;
             if (server.out.includes('models:'))
                 done();
         });
-        child.on('exit', () => give(new Error(`the server ended: ${server.log}`)));
-    });
+        server.ended.then(() => give(new Error(`the server ended: ${server.log}`)));
+    }), `the start of shoal serve ${args.join(' ')}`);
     server.urls = [...server.out.matchAll(/listening on (\S+)/g)].map((m) => m[1]);
     server.url = server.urls[0];
     server.port = Number(new URL(server.url).port);
@@ -162,8 +198,11 @@ function modules(...names) {
 const failures = () => failed;
 
 function finish() {
+    if (failed)
+        explain();
     console.log(`${checked} checks, ${failed} failed`);
     process.exit(failed ? 1 : 0);
 }
 
-module.exports = { abandon, admin, start, check, same, fails, sleep, until, within, memory, metric, modules, npm, failures, finish, root, tmp };
+module.exports = { abandon, admin, start, check, same, ended, fails, free_port, sleep, until, watch, within, memory, metric, modules, npm, failures,
+    finish, root, tmp };

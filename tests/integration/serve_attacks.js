@@ -137,11 +137,11 @@ const preface = Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), 
 const get = (id, url) => frame(1, 5, id, Buffer.concat([Buffer.from([0x82, 0x86, 0x41, 9]), Buffer.from('localhost'),
     Buffer.from([0x44, url.length]), Buffer.from(url)]));
 const PING = 6, GOAWAY = 7;
-const has = (buffer, type) => {
+const count = (buffer, type) => { // frames of this type
+    let n = 0;
     for (let i = 0; i + 9 <= buffer.length; i += 9 + buffer.readUIntBE(i, 3))
-        if (buffer[i + 3] === type)
-            return true;
-    return false;
+        n += buffer[i + 3] === type;
+    return n;
 };
 
 // One connection: requests, each made invalid by `trick`, until the server has had enough; how many were sent.
@@ -151,17 +151,15 @@ async function resets(server, address, most, trick) {
     s.on('data', (d) => { got = Buffer.concat([got, d]); });
     await connected(s);
     s.write(preface);
-    while (n < most && !s.destroyed && !has(got, GOAWAY)) {
+    for (let pings = 1; n < most && !s.destroyed && count(got, GOAWAY) === 0; pings++) {
         const part = [];
         for (let i = 0; i < 20 && n < most; i++, n++, id += 2)
             part.push(get(id, '/v1/models'), trick(id));
-        s.write(Buffer.concat(part));
-        await t.sleep(1);
+        s.write(Buffer.concat([...part, frame(PING, 0, 0, Buffer.alloc(8))])); // answered when all before it was read
+        await t.until(() => count(got, PING) >= pings || count(got, GOAWAY) > 0 || s.destroyed, 'what was sent is read');
     }
-    s.write(frame(PING, 0, 0, Buffer.alloc(8))); // its answer comes when everything before it was read
-    await t.until(() => has(got, PING) || has(got, GOAWAY) || s.destroyed, 'the end of the resets');
     s.destroy();
-    return { n, refused: has(got, GOAWAY) };
+    return { n, refused: count(got, GOAWAY) > 0 };
 }
 
 // ---- attacks: each returns when it is over; `bound`: MiB above the quiet server; `more`: limits ----
@@ -194,15 +192,19 @@ const attacks = {
     },
     // Bodies of 15 MiB with a wrong key: answered by their headers.
     async wrong_key(server) {
-        const one = async () => {
-            const s = connect(server), came = answer(s);
+        const one = async (tries = 3) => {
+            const s = connect(server), came = answer(s), began = Date.now();
             await connected(s);
             s.write(post(15 * MiB, 'wrong'));
             await pour(s, 15 * MiB - 1, seconds(2));
-            t.check((await came).startsWith('HTTP/1.1 401'), `a wrong key: ${(await came).slice(0, 100)}`);
+            const text = await came;
             s.destroy();
+            // who still sends two seconds after the answer is cut off, and may lose it before it is read
+            if (text === '' && tries > 1 && Date.now() - began > 1500)
+                return one(tries - 1);
+            t.check(text.startsWith('HTTP/1.1 401'), `a wrong key: ${text.slice(0, 100)}`);
         };
-        await Promise.all(Array.from({ length: 60 }, one));
+        await Promise.all(Array.from({ length: 60 }, () => one()));
     },
     // The same over gRPC: the answer comes although the body has not.
     async wrong_key_grpc(server) {
@@ -467,7 +469,4 @@ const more = { idle: ', connections: 64' };
         t.same(`${end.code} ${end.signal}`, '0 null', `${name}: exit: ${server.log.slice(-2000)}`);
     }
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -147,7 +147,4 @@ async function live() {
     t.same(fs.readdirSync(dir).join(), '', 'with its files');
     await server.stop();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -54,7 +54,4 @@ function replace(text) {
     await t.until(async () => await names() === 'auto,one,three', 'SIGHUP reads it without watch, too');
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -156,7 +156,4 @@ routes:
 (async () => {
     await main();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -61,7 +61,4 @@ const encoder = path.join(t.root, 'tests/data/encoders/bert');
     }
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

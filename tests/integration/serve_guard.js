@@ -206,7 +206,4 @@ async function paths() {
     await folders();
     await paths();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

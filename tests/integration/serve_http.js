@@ -503,7 +503,4 @@ limits: {values: 1000}
     await http2();
     await secure();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -213,7 +213,4 @@ routes:
     await callers_and_classifier();
     await other_nodes();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -53,7 +53,4 @@ keys:
     t.check(await t.metric(server, 'shoal_similar_total{outcome="refused"}') >= 1, 'and what was refused');
     await server.stop();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

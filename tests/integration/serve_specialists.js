@@ -145,7 +145,4 @@ async function metrics(server, post, n_inputs) {
     t.same((await post('/v1/score', { model: 'anomaly', stream: 'x'.repeat(200), input: [1] })).status, 400, 'a long name');
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

@@ -359,7 +359,4 @@ async function pictures(browser, server) {
     await browser.close();
     await server.stop();
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

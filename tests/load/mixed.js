@@ -121,7 +121,7 @@ async function end(site) {
     const turns = clients.flatMap(([turn, n]) => Array(n).fill(turn));
     const all = Promise.all([watch(site, goes, memory), ...turns.map((turn, i) => client(turn, i, site, goes))]);
     const stuck = await Promise.race([all.then(() => false), site.server.ended.then(() => false),
-        t.sleep(seconds * 1000 + 60000).then(() => true)]);
+        t.sleep(seconds * 1000 + 150000).then(() => true)]);
     t.check(!stuck, 'every client ends');
     const lives = t.check(!site.dead, 'the server lives');
     if (lives)
@@ -139,7 +139,4 @@ async function end(site) {
         console.log(`  ${kind.padEnd(34)} ${Object.entries(counts).map(([got, n]) => `${got}: ${n}`).join(', ')}`);
     console.log(`${answers} answers, ${wrong} wrong, in ${Math.round((Date.now() - began) / 1000)} s (SEED=${seed})`);
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);

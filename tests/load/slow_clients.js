@@ -72,7 +72,4 @@ log_requests: false
     t.same(await t.metric(server, 'shoal_responses_total{status="5xx"}'), 0, 'failed');
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
-})().catch((e) => {
-    console.log(e);
-    process.exit(1);
-});
+})().catch(t.abandon);
