@@ -644,16 +644,20 @@ static void test_a_silent_server_is_waited_for(void **state)
 {
     (void)state;
     const char *none = "nats://127.0.0.1:1", *urls[] = {none, site.urls[0], none};
-    for (size_t from = 0; from < 2; from++) { /* alone, and among others in any order */
-        struct bus_opts o = {.cluster = "test",
-                             .urls = from ? urls : site.urls,
-                             .n_urls = from ? 3 : 1,
-                             .reconnect_ms = 50};
+    for (size_t n = 1; n <= 3; n += 2) { /* alone, and among others in any order */
+        struct bus_opts o = {
+            .cluster = "test", .urls = n == 1 ? site.urls : urls, .n_urls = n, .reconnect_ms = 50};
         struct err e = {0};
         struct bus *b;
         kill(site.pid[0], SIGSTOP);
+        pid_t waker = fork();
+        if (waker == 0) {
+            nats_site_pause(3000);
+            kill(site.pid[0], SIGCONT);
+            _exit(0);
+        }
         int rc = bus_open(&b, &o, NULL, NULL, NULL, &e);
-        kill(site.pid[0], SIGCONT);
+        assert_int_equal(waitpid(waker, NULL, 0), waker);
         assert_int_equal(rc, 0);
         if (bus_wait(b, 60000, &e) < 0)
             fail_msg("%s", e.msg);
