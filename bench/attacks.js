@@ -3,7 +3,7 @@
 "use strict";
 const path = require("path");
 const { execFileSync, spawnSync } = require("child_process");
-const { ROOT, median, printTable, writeRows } = require("./lib.js");
+const { ROOT, median, writeRows } = require("./lib.js");
 
 const TEST = path.join(ROOT, "tests/integration/serve_attacks.js"), MOST = 10;
 const USAGE = `usage: bench/run attacks [--rounds N] [--only LIST]
@@ -44,9 +44,11 @@ for (const name of names) {
   rows.push({ part: "attacks", name, ours: attacked, peer: quiet, unit: "ms p99", ratio: quiet / attacked, roofline: null,
     target: `< ${MOST} times quiet`, met: attacked < MOST * quiet && memory < got[0].bound_mib, times: attacked / quiet, memory_mib: memory,
     bound_mib: got[0].bound_mib, runs: got });
-  console.error(`${name}: quiet ${quiet.toFixed(2)} ms, attacked ${attacked.toFixed(2)} ms, ${(attacked / quiet).toFixed(1)} times; memory +${memory.toFixed(0)} of ${got[0].bound_mib} MiB`);
+  console.error(`${name}: ${(attacked / quiet).toFixed(1)} times`);
 }
-console.log("peer: the same client on the quiet server");
-printTable(rows);
+const cells = [["attack", "quiet p99", "attacked p99", "times", "memory", "bound", "met"], ...rows.map((r) => [r.name, `${r.peer.toFixed(2)} ms`,
+  `${r.ours.toFixed(2)} ms`, r.times.toFixed(1), `+${r.memory_mib.toFixed(0)} MiB`, `${r.bound_mib} MiB`, r.met ? "yes" : "NO"])];
+const widths = cells[0].map((_, i) => Math.max(...cells.map((c) => c[i].length)));
+for (const c of cells) console.log(c.map((x, i) => (i ? x.padStart(widths[i]) : x.padEnd(widths[i]))).join("  "));
 writeRows("attacks", rows, { rounds: o.rounds });
 process.exit(failed ? 1 : 0);

@@ -56,15 +56,21 @@ char *buf_room(struct buf *b, size_t n)
     return reserve(b, n) < 0 ? NULL : b->data + b->len;
 }
 
+/* Most texts fit into the memory at hand and are formatted once. */
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
+    const size_t there = b->rc == 0 ? b->cap - b->len : 0;
     va_list ap, again;
     va_start(ap, fmt);
     va_copy(again, ap);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = vsnprintf(there ? b->data + b->len : NULL, there, fmt, ap);
     va_end(ap);
-    if (n >= 0 && reserve(b, (size_t)n) == 0) {
-        vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+    const bool fits = n >= 0 && (size_t)n < there && (size_t)n <= b->max - b->len;
+    if (!fits && there)
+        b->data[b->len] = '\0'; /* nothing was appended yet */
+    if (n >= 0 && (fits || reserve(b, (size_t)n) == 0)) {
+        if (!fits)
+            vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
         b->len += (size_t)n;
     }
     va_end(again);

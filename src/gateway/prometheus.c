@@ -13,6 +13,18 @@ void prometheus_help(struct buf *b, const char *name, const char *type, const ch
     buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+/* Written by hand: a page has hundreds of buckets, and whoever asks for pages takes the loop's
+ * time. */
+static void put_u64(struct buf *b, uint64_t n)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+    do
+        digits[--at] = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    buf_put(b, digits + at, sizeof(digits) - at);
+}
+
 /* One bucket; returns how many there are up to here. */
 static uint64_t put_bucket(struct buf *b, const char *name, const char *labels, double bound,
                            uint64_t n)
@@ -20,8 +32,14 @@ static uint64_t put_bucket(struct buf *b, const char *name, const char *labels, 
     char le[32] = "+Inf";
     if (!isinf(bound))
         snprintf(le, sizeof(le), "%g", bound);
-    buf_printf(b, "%s_bucket{%s%sle=\"%s\"} %" PRIu64 "\n", name, labels, labels[0] ? "," : "", le,
-               n);
+    buf_puts(b, name);
+    buf_puts(b, "_bucket{");
+    buf_puts(b, labels);
+    buf_puts(b, labels[0] ? ",le=\"" : "le=\"");
+    buf_puts(b, le);
+    buf_puts(b, "\"} ");
+    put_u64(b, n);
+    buf_putc(b, '\n');
     return n;
 }
 
