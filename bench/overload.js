@@ -2,11 +2,10 @@
 // Ours beside llama.cpp's llama-server on the same file; see README.md.
 "use strict";
 const fs = require("fs");
-const http = require("http");
 const net = require("net");
 const os = require("os");
 const path = require("path");
-const { execFileSync } = require("child_process");
+const { execFileSync, spawn } = require("child_process");
 const { ROOT, Server, modelFile, median, printTable, writeRows } = require("./lib.js");
 
 const LOADS = [1, 2, 4, 8], PLACES = 8;
@@ -33,7 +32,6 @@ const tmp = fs.mkdtempSync(path.join(os.tmpdir(), "shoal-bench-"));
 process.on("exit", () => fs.rmSync(tmp, { recursive: true, force: true }));
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const say = (text) => process.stderr.write(`${text}\n`);
-const now = () => Number(process.hrtime.bigint()) / 1e6;
 
 async function freePort() {
   const s = net.createServer();
@@ -43,71 +41,43 @@ async function freePort() {
   return port;
 }
 
-// ---- one request ----
+// ---- the clients ----
 
-let serial = 0;
-const prompt = () => `${++serial} one two three four five six seven eight nine ten`; // no cache has it
+const BODY = (side) => JSON.stringify(side.body("@ one two three four five six seven eight nine ten")); // @: a number, so no cache has it
+const WHOLE = (side) => `"${side.tokens}":${o.out}`;
 
-const agent = new http.Agent({ keepAlive: true, maxSockets: Infinity, maxFreeSockets: 4096 });
-
-// "ok": complete within the budget; "late": it was not, and the client has left; "refused" or "failed": told so.
-function ask(side, budget) {
-  return new Promise((resolve) => {
-    const began = now(), body = JSON.stringify(side.body(prompt()));
-    const r = http.request(side.url + side.path, { method: "POST", agent, headers: { "content-type": "application/json",
-      "content-length": Buffer.byteLength(body), ...(budget ? side.budget(budget) : {}) } });
-    const end = (what) => { clearTimeout(timer); resolve({ what, ms: now() - began }); };
-    const timer = setTimeout(() => { end("late"); r.destroy(); }, budget || 120000);
-    r.on("error", () => end("failed"));
-    r.on("response", (res) => {
-      let text = "";
-      res.on("data", (d) => { text += d; });
-      res.on("error", () => end("failed"));
-      res.on("end", () => {
-        if (res.statusCode !== 200) { end([429, 503, 504].includes(res.statusCode) ? "refused" : "failed"); return; }
-        const whole = side.tokens(JSON.parse(text)) === o.out;
-        end(!whole ? "failed" : budget && now() - began > budget ? "late" : "ok");
-      });
-    });
-    r.end(body);
-  });
+// bench_overload_load: its figures.
+async function load(side, { clients = 0, rate = 0, seconds, budget = 0 }) {
+  const argv = [side.port, side.path, budget ? side.budget(budget) : "", BODY(side), WHOLE(side), clients, rate, seconds, budget].map(String);
+  const proc = spawn(path.join(ROOT, "build/bench/bench_overload_load"), argv, { stdio: ["ignore", "pipe", "inherit"] });
+  let text = "";
+  proc.stdout.on("data", (d) => { text += d; });
+  const code = await new Promise((resolve, reject) => { proc.on("close", resolve); proc.on("error", reject); });
+  if (code !== 0) throw new Error(`bench_overload_load ended with ${code}`);
+  return JSON.parse(text);
 }
-
-// ---- runs ----
 
 // As many clients as the server has places, one request after the other: answers a second, and their median time.
 async function capacity(side, seconds) {
-  const began = now(), end = began + seconds * 1000, times = [];
-  await Promise.all(Array.from({ length: PLACES }, async () => {
-    while (now() < end) {
-      const x = await ask(side, 0);
-      if (x.what !== "ok") throw new Error(`${side.name}: a request without a budget: ${x.what} ${side.server.errors}`);
-      times.push(x.ms);
-    }
-  }));
-  return { rate: times.length * 1000 / (now() - began), ms: median(times) };
+  const x = await load(side, { clients: PLACES, seconds });
+  if (x.ok < x.sent) throw new Error(`${side.name}: requests without a budget: ${JSON.stringify(x)} ${side.server.errors}`);
+  return { rate: x.rate, ms: x.median_ms };
 }
 
 // Requests at a fixed rate, whether or not earlier ones have been answered; how many of each outcome.  Goodput counts
 // those that are complete between one budget after the beginning, when the load is steady, and the last request.
 async function run(side, rate) {
-  const budget = side.budgetMs, seconds = Math.max(o.seconds, 5 * budget / 1000), n = Math.round(rate * seconds);
-  const seen = { ok: 0, late: 0, refused: 0, failed: 0 }, all = [], began = now(), end = began + seconds * 1000;
-  let steady = 0;
-  for (let i = 0; i < n; i++) {
-    const wait = began + i * 1000 / rate - now();
-    if (wait > 1) await sleep(wait);
-    all.push(ask(side, budget).then((x) => {
-      seen[x.what]++;
-      steady += x.what === "ok" && now() > began + budget && now() <= end;
-    }));
-  }
-  await Promise.all(all);
-  return { ...seen, sent: n, seconds, goodput: steady / (seconds - budget / 1000) };
+  const seconds = Math.max(o.seconds, 5 * side.budgetMs / 1000);
+  const { rate: goodput, ...x } = await load(side, { rate, seconds, budget: side.budgetMs });
+  return { ...x, seconds, goodput };
 }
 
 async function idle(side) { // what clients have left behind has ended
-  for (let i = 0; i < 3; i++) await ask(side, 0);
+  for (let i = 0; i < 3; i++) {
+    const r = await fetch(side.url + side.path, { method: "POST", headers: { "content-type": "application/json" }, body: BODY(side).replaceAll("@", `idle ${i}`) });
+    const text = await r.text();
+    if (r.status !== 200 || !text.includes(WHOLE(side))) throw new Error(`${side.name}: ${r.status} ${text.slice(0, 500)} ${side.server.errors}`);
+  }
 }
 
 // ---- the two sides ----
@@ -118,35 +88,33 @@ async function sides(file) {
   const list = [{ name: "ours", path: "/v1/completions",
     argv: [path.join(ROOT, "build/shoal"), "serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--config", config],
     body: (prompt) => ({ model: "m", prompt, max_tokens: o.out, ignore_eos: true, temperature: 0 }),
-    budget: (ms) => ({ "x-latency-budget-ms": String(Math.round(ms) - 5) }),
-    tokens: (x) => x.usage.completion_tokens }];
+    budget: (ms) => `x-latency-budget-ms: ${Math.round(ms) - 5}`,
+    tokens: "completion_tokens" }];
   if (!o.peer) return list;
   const port = await freePort(), program = execFileSync(path.join(ROOT, "bench/build-llama-server"), { encoding: "utf8" }).trim();
-  list.push({ name: "llama-server", path: "/completion", port,
+  list.push({ name: "llama-server", path: "/completion", health: "/health", port,
     argv: [path.join(ROOT, program), "-m", file, "-np", String(PLACES), "-c", String(512 * PLACES), "-t", String(os.availableParallelism()),
       "--host", "127.0.0.1", "--port", String(port)],
     body: (prompt) => ({ prompt, n_predict: o.out, ignore_eos: true, temperature: 0, cache_prompt: false }),
-    budget: () => ({}), // it has none: its clients leave when theirs is over
-    tokens: (x) => x.tokens_predicted });
+    budget: () => "", // it has none: its clients leave when theirs is over
+    tokens: "tokens_predicted" });
   return list;
 }
 
 async function startSide(side) {
   side.server = new Server(side.name, side.argv);
-  if (side.port) {
+  if (side.health) {
     side.url = `http://127.0.0.1:${side.port}`;
     side.server.proc.stdout.resume();
     const healthy = async () => {
-      while (!await fetch(`${side.url}/health`).then((r) => r.status === 200).catch(() => false)) await sleep(100);
+      while (!await fetch(side.url + side.health).then((r) => r.status === 200).catch(() => false)) await sleep(100);
     };
     await side.server.within(180000, "its start", healthy());
   } else {
     side.url = (await side.server.listening()).replace(/\/$/, "");
+    side.port = new URL(side.url).port;
   }
-  for (let i = 0; i < 3; i++) {
-    const x = await ask(side, 0);
-    if (x.what !== "ok") throw new Error(`${side.name}: the first requests: ${x.what} ${side.server.errors}`);
-  }
+  await idle(side);
 }
 
 // llama.cpp's AMX code ends with SIGILL in some virtual machines that announce AMX; without it the next best is taken.
@@ -177,7 +145,7 @@ function withoutAmx(side, e) {
         only(side);
         const x = await run(side, load * side.rate);
         (side.got[load] ??= []).push(x);
-        say(`round ${r + 1}, ${load} times, ${side.name}: ${x.goodput.toFixed(1)} in time/s; of ${x.sent}: ok ${x.ok}, late ${x.late}, refused ${x.refused}, failed ${x.failed}`);
+        say(`round ${r + 1}, ${load} times, ${side.name}: ${x.goodput.toFixed(1)} in time/s; of ${x.sent}: ok ${x.ok}, late ${x.late}, refused ${x.refused}, failed ${x.failed}; the clients took ${(x.cpu_s / x.seconds).toFixed(2)} of a core`);
         await idle(side);
       }
   for (const side of list) {

@@ -146,7 +146,7 @@ static void ask_again(struct sim *s)
     uint32_t running = 0;
     for (uint32_t i = s->n > s->n_closed ? s->n - s->n_closed : 0; i < s->n; i++)
         running += !s->all[i].over;
-    for (; running < s->n_closed && now_ns < END; running++) {
+    for (; running < s->n_closed && (double)now_ns < END; running++) {
         submit(s, add(s, (double)now_ns, 0.0));
         s->next = s->n;
     }
