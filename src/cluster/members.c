@@ -278,6 +278,14 @@ static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, str
     return true;
 }
 
+static uint64_t epoch(struct dispatch *d)
+{
+    struct members *m = (struct members *)(void *)d;
+    if (m->source.epoch == 0)
+        update_epoch(m);
+    return m->source.epoch;
+}
+
 /* ---- lifetime ---- */
 
 static void on_refresh(struct executor_timer *t)
@@ -334,7 +342,7 @@ void members_remove(struct members *m, const char *address)
 int members_create(struct members **out, struct loop *l, const struct members_opts *o,
                    struct err *e)
 {
-    static const struct dispatch_ops ops = {run};
+    static const struct dispatch_ops ops = {.run = run, .epoch = epoch};
     static const struct replica_source_ops source_ops = {find};
     struct members *m = mem_zalloc(sizeof(*m));
     int rc = 0;

@@ -764,7 +764,7 @@ static bool take_call(struct dispatch *p, struct flow_owner *o, struct request *
 
 int once_create(struct once **out, const struct once_opts *o, struct err *e)
 {
-    static const struct dispatch_ops ops = {take_call};
+    static const struct dispatch_ops ops = {.run = take_call};
     struct once *w = mem_zalloc(sizeof(*w));
     *out = NULL;
     if (!w)

@@ -369,6 +369,8 @@ static void on_encoder(struct acquire *q, struct registry_model *m)
     a->for_act.owner = a->owner;
     a->for_act.ready = on_act;
     a->for_act.failed = on_act_failed;
+    a->for_act.epoch = a->request->epoch;
+    a->for_act.key = request_key(a->request);
     acquire_model(&a->for_act, act, SHOAL_KIND_TAG);
 }
 

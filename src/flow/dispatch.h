@@ -8,6 +8,7 @@
 #define SHOAL_FLOW_DISPATCH_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct dispatch;
 struct flow_owner;
@@ -18,6 +19,8 @@ struct dispatch_ops {
     /* True: the request was taken; its events come to the sink as of flow_run.  False: it is to be
      * answered here, and nothing happened. */
     bool (*run)(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s);
+    /* The epoch of new requests; 0: none is known.  May be NULL. */
+    uint64_t (*epoch)(struct dispatch *d);
 };
 
 struct dispatch {

@@ -395,6 +395,8 @@ static bool classify(struct flow_owner *o, const struct router_route *route, str
     q->model = request_copy(q, route->classifier, strlen(route->classifier));
     q->client = r->client;
     q->priority = r->priority;
+    flow_stamp(o, r);
+    q->epoch = r->epoch;
     q->received_ns = r->received_ns;
     q->deadline_ns = r->deadline_ns;
     q->input_bytes = in->text_bytes;

@@ -10,12 +10,24 @@
 #include "flow/tokens.h"
 #include "host/registry.h"
 
+static void stamp_here(struct flow_owner *o, struct request *r)
+{
+    uint64_t end;
+    if (r->epoch == 0 && o->flow->registry)
+        registry_get_epoch(o->flow->registry, &r->epoch, &end);
+}
+
+void flow_stamp(struct flow_owner *o, struct request *r)
+{
+    struct dispatch *d = r->here ? NULL : o->dispatch;
+    if (r->epoch == 0 && d && d->ops->epoch)
+        r->epoch = d->ops->epoch(d);
+    stamp_here(o, r);
+}
+
 void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
 {
-    if (r->epoch == 0) {
-        uint64_t end;
-        registry_get_epoch(o->flow->registry, &r->epoch, &end);
-    }
+    stamp_here(o, r);
     if (o->apart && o->apart->ops->run(o->apart, o, r, s))
         return;
     switch (r->kind) {

@@ -9,6 +9,9 @@
 /* Takes the request and answers it where it is answered best (flow/dispatch.h).  Events may come
  * before this returns; sink->job tells whether it is over already. */
 void flow_run(struct flow_owner *o, struct request *r, struct sink *s);
+/* Gives a request that becomes several its epoch, unless it has one: all of them carry it, so that
+ * none sees a model of another version than the others. */
+void flow_stamp(struct flow_owner *o, struct request *r);
 /* How many bytes of a model's name count: NAME:latest, as Ollama's clients write it, is NAME unless
  * a model of this server has the whole name. */
 size_t flow_name_bytes(const struct flow *f, const char *name);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "flow/routing.h"
+#include "flow/run.h"
 #include "pipeline/graph/graph_kind.h"
 #include "pipeline/pipeline_input.h"
 #include "pipeline/pipeline_report.h"
@@ -1026,6 +1027,7 @@ void pipeline_run(const struct pipeline_site *site, struct graph *g, struct flow
         return;
     }
     graph_ref(g);
+    flow_stamp(o, r);
     if (!r->received_ns)
         r->received_ns = x->start_ns;
     s->job = &x->job;
@@ -1072,6 +1074,6 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
 
 void pipeline_site_init(struct pipeline_site *s, struct collections *c, struct pipeline_outside *o)
 {
-    static const struct dispatch_ops ops = {take};
+    static const struct dispatch_ops ops = {.run = take};
     *s = (struct pipeline_site){.dispatch = {&ops}, .collections = c, .outside = o};
 }

@@ -318,7 +318,7 @@ int worker_links_create(struct worker_links **out, struct loop *l, struct worker
                         struct registry *r, uint32_t wait_ms, struct replica_counts *counts,
                         struct err *e)
 {
-    static const struct dispatch_ops ops = {run};
+    static const struct dispatch_ops ops = {.run = run};
     struct worker_links *m = mem_zalloc(sizeof(*m));
     *out = NULL;
     if (!m)

@@ -241,6 +241,7 @@ struct panel *panel_create(struct flow_owner *o, const struct router_route *rout
         return NULL;
     s->routed = &p->choice;
     s->job = &p->job;
+    flow_stamp(o, r);
     o->n_jobs++;
     return p;
 }

@@ -240,6 +240,39 @@ static void test_failed_allocations(void **state)
 }
 
 /* Last: the reply model is unloaded, then removed. */
+static void serve(const char *name, enum shoal_kind kind, uint64_t epoch, uint64_t until)
+{
+    const struct registry_service s = {REGISTRY_SERVE, epoch, until, 0};
+    struct registry_model *m = NULL;
+    struct err e = {0};
+    assert_int_equal(registry_get_any(site.flow.registry, name, kind, &m, NULL, &e), 0);
+    for (int i = 0; i < 60000 && !registry_sum(m); i++)
+        usleep(1000);
+    assert_non_null(registry_sum(m));
+    assert_int_equal(registry_set_service(site.flow.registry, name, registry_sum(m), &s, &e), 0);
+    registry_put(m);
+}
+
+/* A command of an epoch that is over is answered by the models of that epoch, all of them. */
+static void test_all_models_are_of_one_epoch(void **state)
+{
+    (void)state;
+    serve("reply", SHOAL_KIND_GENERATE, 5, 7);
+    serve("command", SHOAL_KIND_CLASSIFY, 5, 7);
+    registry_set_epoch(site.flow.registry, 7, 8);
+    struct request *q = ask(BOTH, true);
+    q->epoch = 6;
+    struct recorder *r = run(fresh(), q);
+    assert_int_equal(r->n_fails, 0);
+    assert_int_equal(r->n_done, 1);
+    assert_int_equal(run(fresh(), ask(BOTH, true))->n_fails, 1); /* one of now */
+    registry_set_epoch(site.flow.registry, 5, 8);
+    assert_int_equal(run(fresh(), ask(BOTH, true))->n_done, 1);
+    serve("reply", SHOAL_KIND_GENERATE, 0, 0);
+    serve("command", SHOAL_KIND_CLASSIFY, 0, 0);
+    registry_set_epoch(site.flow.registry, 0, 0);
+}
+
 static void test_models_that_are_not_there(void **state)
 {
     struct err e = {0};
@@ -313,6 +346,7 @@ int main(void)
         cmocka_unit_test(test_failures_are_typed),
         cmocka_unit_test(test_deadlines),
         cmocka_unit_test(test_failed_allocations),
+        cmocka_unit_test(test_all_models_are_of_one_epoch),
         cmocka_unit_test(test_models_that_are_not_there),
     };
     return cmocka_run_group_tests(tests, open_site, close_site);

@@ -277,7 +277,7 @@ static void test_requests_carry_their_session(void **state)
                  {"x-session-id: "
                   "0123456789012345678901234567890123456789012345678901234567890123\r\n",
                   NULL}};
-    static const struct dispatch_ops ops = {spy_run};
+    static const struct dispatch_ops ops = {.run = spy_run};
     static const char body[] = "{\"prompt\":\"hello\",\"max_tokens\":1}";
     static struct gw gw;
     static char got[1 << 16];

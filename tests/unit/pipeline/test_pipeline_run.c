@@ -107,6 +107,8 @@ struct world {
     char log[512]; /* models in the order of their requests */
     char keys[256];
     uint32_t n_calls;
+    uint64_t epoch; /* of the next request; 0: there are none */
+    uint64_t seen[MAX_HELD];
 };
 
 static void end_held(struct held *h)
@@ -227,6 +229,7 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
     const char *model = r->model ? r->model : "ok";
     (void)o;
     assert_true(w->n_held < MAX_HELD);
+    w->seen[w->n_held] = r->epoch;
     struct held *h = &w->held[w->n_held++];
     *h = (struct held){.job = {&ops}, .turn = {.fn = on_turn}, .world = w, .request = r, .sink = s};
     w->n_open++;
@@ -237,6 +240,13 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
     if (strcmp(model, "slow") != 0)
         executor_post(&w->queue.executor, &h->turn);
     return true;
+}
+
+/* Another one each time, as if updates came as fast as steps. */
+static uint64_t epoch(struct dispatch *d)
+{
+    struct world *w = (struct world *)(void *)d;
+    return w->epoch ? w->epoch++ : 0;
 }
 
 static void run_call(struct pipeline_outside *o, struct pipeline_call *c)
@@ -323,7 +333,7 @@ static const struct sink_ops answer_ops = {.start = on_start,
 
 static int setup(void **state)
 {
-    static const struct dispatch_ops ops = {take};
+    static const struct dispatch_ops ops = {.run = take, .epoch = epoch};
     static const struct pipeline_outside_ops outside_ops = {run_call};
     struct world *w = mem_zalloc(sizeof(*w));
     assert_non_null(w);
@@ -442,6 +452,22 @@ static void test_switch_starts_what_it_chooses(void **state)
     assert_string_equal(a.text, "<weather> 2");
     assert_string_equal(w->log, "ok ok ok"); /* not slow */
     assert_non_null(strstr(a.states, "big:unused"));
+}
+
+static void test_all_steps_have_one_epoch(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    step(w, "intent", GRAPH_CLASSIFY, "ok", "${input.text}");
+    step(w, "slots", GRAPH_TAG, "ok", "${input.text}");
+    step(w, "gen", GRAPH_GENERATE, "ok", "${intent.label}"); /* after it */
+    w->epoch = 7;
+    run(w, "${gen.text} ${slots.values.city}", &a, 0);
+    assert_true(a.done);
+    assert_int_equal(w->n_held, 3);
+    for (uint32_t i = 0; i < w->n_held; i++)
+        assert_int_equal(w->seen[i], 7);
+    assert_int_equal(w->epoch, 8); /* it was asked once */
 }
 
 static void test_condition_skips(void **state)
@@ -803,6 +829,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_steps_run_together),
+        TEST(test_all_steps_have_one_epoch),
         TEST(test_switch_starts_what_it_chooses),
         TEST(test_condition_skips),
         TEST(test_timeout_and_fallbacks),
