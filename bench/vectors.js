@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Search of vectors: ours (exact) beside FAISS flat (exact) and hnswlib, on the same vectors in the same run, one query
+// Search of vectors: ours (exact, and with its index) beside FAISS flat (exact) and hnswlib, on the same vectors in the same run, one query
 // at a time on one thread.  Usage: vectors.js [ROWS [QUERIES]]; default: 100000 200.
 'use strict';
 const { execFileSync } = require('child_process');
@@ -17,9 +17,9 @@ try {
     const venv = run(path.join(__dirname, 'fetch-faiss'), []).trim(), python = path.join(venv, 'bin/python');
     const peer = [path.join(__dirname, 'peer_faiss.py'), tmp, n, n_queries, dims, k].map(String);
     run(python, [...peer, 'make']);
-    const ours = { name: 'shoal', ...JSON.parse(run(path.join(root, 'build/bench/bench_vectors'),
-        [`${tmp}/rows.f32`, `${tmp}/queries.f32`, String(dims), String(k)])) };
-    const all = [ours, ...JSON.parse(run(python, peer))];
+    const own = (name, ...more) => ({ name, ...JSON.parse(run(path.join(root, 'build/bench/bench_vectors'),
+        [`${tmp}/rows.f32`, `${tmp}/queries.f32`, String(dims), String(k), ...more])) });
+    const ours = own('shoal exact'), all = [ours, own('shoal HNSW', 'indexed'), ...JSON.parse(run(python, peer))];
     const truth = all.find((x) => x.name === 'faiss flat').queries.map((q) => new Set(q.ids));
     const rows = all.map((x) => {
         const us = x.queries.map((q) => q.us);

@@ -132,9 +132,10 @@ struct gw_config {
     struct config_flows flows;       /* graphs of steps */
     char *manuals;                   /* collection that explains alarms; NULL: none */
     char *alarms_file;               /* open alarms; NULL: in the cache folder */
-    /* Folder of collections, NULL: the usual one; passages that one may have. */
+    /* Folder of collections, NULL: the usual one; passages that one may have, and up to which its
+     * search is exact. */
     char *collections_dir;
-    uint32_t collections_max_passages;
+    uint32_t collections_max_passages, collections_exact_passages;
     char *similar_model; /* embeds prompts for the semantic cache; NULL: embed */
     /* Where conversations are kept, NULL: the usual file; "off": nowhere. */
     char *sessions_store, *sessions_key_file;

@@ -625,7 +625,8 @@ static int open_collections(struct gw *gw, struct err *e)
     const char *dir = gw->config->collections_dir;
     if (!dir && !collections_default_dir(usual, sizeof(usual)))
         return 0;
-    return collections_open(&gw->collections, dir ? dir : usual, e);
+    return collections_open(&gw->collections, dir ? dir : usual,
+                            gw->config->collections_exact_passages, e);
 }
 
 /* Without a state folder and without configuration there are none. */

@@ -222,6 +222,7 @@ struct kern_ops {
     float (*softmax_exp)(float *y, const float *x, uint32_t n, float max);
     float (*max)(const float *x, uint32_t n);
     uint32_t (*argmax)(const float *x, uint32_t n); /* lowest index among equal values */
+    float (*dot)(const float *a, const float *b, uint32_t n);
 };
 
 /* The best set that this CPU and OS can run, or the one named `force` (NULL: best).  NULL, with e

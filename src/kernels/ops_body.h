@@ -156,6 +156,14 @@ static void ops_quantize_wide(const struct kern_act *a, uint32_t t, uint32_t g0,
     }
 }
 
+static float ops_dot(const float *a, const float *b, uint32_t n)
+{
+    v16 sum = v16_zero();
+    for (uint32_t i = 0; i < n; i += 16)
+        sum = v16_fma(ops_load(a + i, n - i), ops_load(b + i, n - i), sum);
+    return v16_sum(sum);
+}
+
 static void ops_rmsnorm(float *y, const float *x, const float *w, uint32_t n, float eps)
 {
     v16 ss = v16_zero();
@@ -838,4 +846,5 @@ static void ops_widen(float *y, enum kern_fmt fmt, const void *x, uint32_t n)
     .silu_mul = ops_silu_mul, .gelu_mul = ops_gelu_mul, .gelu = ops_gelu,                          \
     .gelu_erf = ops_gelu_erf, .relu = ops_relu, .tanh = ops_tanh, .sigmoid = ops_sigmoid,          \
     .attend_full = ops_attend_full, .rope = ops_rope, .kv_store = ops_kv_store,                    \
-    .attend = ops_attend, .softmax_exp = ops_softmax_exp, .max = ops_max, .argmax = ops_argmax
+    .attend = ops_attend, .softmax_exp = ops_softmax_exp, .max = ops_max, .argmax = ops_argmax,    \
+    .dot = ops_dot

@@ -61,4 +61,5 @@ void hit_json_info(struct json_out *j, const char *name, const struct collection
     put_number(j, "bytes", info->text_bytes);
     put_number(j, "file_bytes", info->file_bytes);
     put_number(j, "memory_bytes", info->memory_bytes);
+    put_number(j, "indexed", info->n_indexed);
 }

@@ -39,6 +39,7 @@ struct collection {
     struct db write, read;
     pthread_mutex_t lock; /* guards the rest; taken before the lock of a database */
     struct vectors *vectors;
+    uint32_t exact_passages;
     uint32_t n_dims;
     int64_t changes; /* that the vectors have seen */
     int64_t last_id;
@@ -109,7 +110,8 @@ int collection_make(const char *path, const struct collection_settings *s, struc
     return rc;
 }
 
-int collection_open(struct collection **out, const char *path, struct err *e)
+int collection_open(struct collection **out, const char *path, uint32_t exact_passages,
+                    struct err *e)
 {
     *out = NULL;
     struct collection *c = mem_zalloc(sizeof(*c));
@@ -127,6 +129,7 @@ int collection_open(struct collection **out, const char *path, struct err *e)
         collection_close(c);
         return rc;
     }
+    c->exact_passages = exact_passages;
     *out = c;
     return 0;
 }
@@ -180,6 +183,7 @@ int collection_info(struct collection *c, struct collection_info *out, struct er
     *out = (struct collection_info){.model = ""};
     pthread_mutex_lock(&c->lock);
     out->memory_bytes = c->vectors ? vectors_bytes(c->vectors) : 0;
+    out->n_indexed = c->vectors ? vectors_linked(c->vectors) : 0;
     pthread_mutex_unlock(&c->lock);
     db_lock(&c->read);
     int rc = read_info(&c->read, out, e);
@@ -280,7 +284,7 @@ static int catch_up(struct collection *c, struct err *e)
     bool first = !c->vectors;
     if (first) {
         c->n_dims = (uint32_t)dims;
-        rc = vectors_create(&c->vectors, c->n_dims, e);
+        rc = vectors_create(&c->vectors, c->n_dims, c->exact_passages, e);
     } else {
         rc = drop_gone(c, e);
     }

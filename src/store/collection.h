@@ -33,6 +33,7 @@ struct collection_info {
     char model[128], version[64]; /* version: of the model, "" until the first document */
     uint32_t max_tokens, overlap, n_dims;
     uint64_t n_docs, n_chunks, text_bytes, file_bytes, memory_bytes;
+    uint64_t n_indexed; /* passages that a search finds by an index; the others it reads */
 };
 
 struct collection_doc {
@@ -64,7 +65,10 @@ bool collection_name_ok(const char *name);
 /* path: of the file.  SHOAL_EINVAL: it is there already. */
 SHOAL_MUST_CHECK int collection_make(const char *path, const struct collection_settings *s,
                                      struct err *e);
-SHOAL_MUST_CHECK int collection_open(struct collection **out, const char *path, struct err *e);
+/* exact_passages: up to so many, a search by meaning is exact; beyond, it uses an index
+ * (vectors.h); 0: always exact. */
+SHOAL_MUST_CHECK int collection_open(struct collection **out, const char *path,
+                                     uint32_t exact_passages, struct err *e);
 void collection_close(struct collection *c);
 SHOAL_MUST_CHECK int collection_info(struct collection *c, struct collection_info *out,
                                      struct err *e);

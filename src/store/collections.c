@@ -24,6 +24,7 @@ struct entry {
 
 struct collections {
     char dir[PATH_MAX];
+    uint32_t exact_passages;
     pthread_mutex_t lock; /* guards the list */
     struct entry *list[2 * COLLECTIONS_MAX];
     uint32_t n;
@@ -47,7 +48,8 @@ bool collections_default_dir(char *out, size_t cap)
     return false;
 }
 
-int collections_open(struct collections **out, const char *dir, struct err *e)
+int collections_open(struct collections **out, const char *dir, uint32_t exact_passages,
+                     struct err *e)
 {
     *out = NULL;
     if (strlen(dir) + COLLECTION_MAX_NAME + sizeof(ENDING "-wal") >= PATH_MAX)
@@ -56,6 +58,7 @@ int collections_open(struct collections **out, const char *dir, struct err *e)
     if (!cs)
         return err_set(e, SHOAL_ENOMEM, "out of memory for collections");
     snprintf(cs->dir, sizeof(cs->dir), "%s", dir);
+    cs->exact_passages = exact_passages;
     pthread_mutex_init(&cs->lock, NULL);
     *out = cs;
     return 0;
@@ -146,7 +149,7 @@ static int open_entry(struct collections *cs, const char *name, struct entry **o
     struct entry *x = mem_zalloc(sizeof(*x));
     if (!x)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a collection");
-    rc = collection_open(&x->c, path, e);
+    rc = collection_open(&x->c, path, cs->exact_passages, e);
     if (rc < 0) {
         mem_free(x);
         return rc;

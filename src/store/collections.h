@@ -16,8 +16,9 @@ struct collections;
 /* $SHOAL_COLLECTIONS, else collections in $STATE_DIRECTORY (systemd), in $XDG_STATE_HOME/shoal or
  * in ~/.local/state/shoal.  False: none of these is set. */
 bool collections_default_dir(char *out, size_t cap);
-/* The folder is made when the first collection is. */
-SHOAL_MUST_CHECK int collections_open(struct collections **out, const char *dir, struct err *e);
+/* The folder is made when the first collection is.  exact_passages: see collection_open. */
+SHOAL_MUST_CHECK int collections_open(struct collections **out, const char *dir,
+                                      uint32_t exact_passages, struct err *e);
 void collections_close(struct collections *cs); /* none may be held */
 SHOAL_MUST_CHECK int collections_make(struct collections *cs, const char *name,
                                       const struct collection_settings *s, struct err *e);

@@ -7,12 +7,16 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 #include "kernels/kern.h"
 #include "kernels/tiles.h"
+#include "store/hnsw.h"
 
 #define SLAB_ROWS 4096u /* divisible by the rows of a tile */
 #define F16_ROUNDING (1.0f / 2048.0f)
-#define FLOAT_ERROR 1e-4f /* of sums of floats, relative to the lengths */
+#define FLOAT_ERROR 1e-4f  /* of sums of floats, relative to the lengths */
+#define LEAST_BREADTH 128u /* of a search in the graph */
+#define EVEN_LENGTH 0.9f   /* of the longest: shorter vectors are not for the graph */
 
 struct slab {
     float *rows;    /* [SLAB_ROWS][n_cols] */
@@ -29,10 +33,18 @@ struct vectors {
     struct slab **slabs;
     size_t n_slabs, cap_slabs;
     size_t n_rows, n_dead;
-    float max_len, max_error; /* of a vector, and of its 8-bit copy */
+    float min_len, max_len, max_error; /* of a vector, and of its 8-bit copy */
+    /* the graph, above exact_rows vectors (0: never) */
+    size_t exact_rows;
+    struct hnsw *graph; /* NULL: none yet */
+    uint64_t moves;     /* of all rows, by compact: a plan from before is void */
+    pthread_t linker;
+    pthread_mutex_t wake_lock; /* taken alone */
+    pthread_cond_t wake;
+    bool linking, more, stop; /* linking: there is a linker; more: there may be rows for it */
 };
 
-int vectors_create(struct vectors **out, uint32_t n_dims, struct err *e)
+int vectors_create(struct vectors **out, uint32_t n_dims, size_t exact_rows, struct err *e)
 {
     *out = NULL;
     if (n_dims == 0 || n_dims > VECTORS_MAX_DIMS)
@@ -53,6 +65,10 @@ int vectors_create(struct vectors **out, uint32_t n_dims, struct err *e)
     pthread_rwlockattr_setkind_np(&how, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&v->lock, &how);
     pthread_rwlockattr_destroy(&how);
+    pthread_mutex_init(&v->wake_lock, NULL);
+    pthread_cond_init(&v->wake, NULL);
+    v->exact_rows = exact_rows;
+    v->min_len = INFINITY;
     *out = v;
     return 0;
 }
@@ -70,9 +86,19 @@ void vectors_destroy(struct vectors *v)
 {
     if (!v)
         return;
+    if (v->linking) {
+        pthread_mutex_lock(&v->wake_lock);
+        v->stop = true;
+        pthread_cond_signal(&v->wake);
+        pthread_mutex_unlock(&v->wake_lock);
+        pthread_join(v->linker, NULL);
+    }
+    hnsw_destroy(v->graph);
     for (size_t i = 0; i < v->n_slabs; i++)
         free_slab(v->slabs[i]);
     mem_free(v->slabs);
+    pthread_cond_destroy(&v->wake);
+    pthread_mutex_destroy(&v->wake_lock);
     pthread_rwlock_destroy(&v->lock);
     mem_free(v);
 }
@@ -130,6 +156,7 @@ static void put_row(struct vectors *v, int64_t id, const float *row)
     s->ids[at] = id;
     s->dead[at] = false;
     measure(v, to, &len, &error);
+    v->min_len = fminf(v->min_len, len);
     v->max_len = fmaxf(v->max_len, len);
     v->max_error = fmaxf(v->max_error, error);
     v->n_rows++;
@@ -139,6 +166,104 @@ static void put_row(struct vectors *v, int64_t id, const float *row)
                         s->tiles + first / per * v->tile_bytes);
     }
 }
+
+/* ---- the graph ---- */
+
+/* Both under the lock. */
+static const float *graph_row(const void *ctx, uint32_t row)
+{
+    const struct vectors *v = ctx;
+    return v->slabs[row / SLAB_ROWS]->rows + (size_t)(row % SLAB_ROWS) * v->n_cols;
+}
+
+static bool is_alive(const void *ctx, uint32_t row)
+{
+    const struct vectors *v = ctx;
+    return !v->slabs[row / SLAB_ROWS]->dead[row % SLAB_ROWS];
+}
+
+/* Whether the graph should have more rows than it has.  Under the lock. */
+static bool wants_links(const struct vectors *v)
+{
+    return v->exact_rows > 0 && v->n_rows - v->n_dead > v->exact_rows && v->n_rows < UINT32_MAX &&
+           v->min_len >= EVEN_LENGTH * v->max_len &&
+           (!v->graph || hnsw_count(v->graph) < v->n_rows);
+}
+
+/* Links one row; false: there is none left, or no memory: then the rest is searched exactly. */
+static bool link_row(struct vectors *v, struct hnsw_plan *p)
+{
+    struct err e;
+    uint64_t moves = 0;
+    int rc = SHOAL_ENOTFOUND;
+    pthread_rwlock_rdlock(&v->lock);
+    if (wants_links(v)) {
+        uint32_t row = hnsw_count(v->graph);
+        int64_t id = v->slabs[row / SLAB_ROWS]->ids[row % SLAB_ROWS];
+        moves = v->moves;
+        rc = hnsw_plan(v->graph, (uint64_t)id, p, &e);
+    }
+    pthread_rwlock_unlock(&v->lock);
+    if (rc < 0)
+        return false;
+    pthread_rwlock_wrlock(&v->lock);
+    if (moves == v->moves)
+        rc = hnsw_apply(v->graph, p, &e);
+    pthread_rwlock_unlock(&v->lock);
+    return rc == 0;
+}
+
+static void *run_linker(void *arg)
+{
+    struct vectors *v = arg;
+    struct hnsw_plan *p = mem_zalloc(sizeof(*p));
+    pthread_mutex_lock(&v->wake_lock);
+    while (!v->stop) {
+        if (!v->more || !p) {
+            pthread_cond_wait(&v->wake, &v->wake_lock);
+            continue;
+        }
+        v->more = false; /* set again by rows that come meanwhile */
+        pthread_mutex_unlock(&v->wake_lock);
+        bool linked = link_row(v, p);
+        pthread_mutex_lock(&v->wake_lock);
+        v->more |= linked;
+    }
+    pthread_mutex_unlock(&v->wake_lock);
+    mem_free(p);
+    return NULL;
+}
+
+/* Without memory or a thread the search stays exact. */
+static void wake_linker(struct vectors *v)
+{
+    struct err e;
+    const struct hnsw_rows rows = {
+        .get = graph_row, .ctx = v, .dot = v->k->dot, .n_cols = v->n_cols};
+    pthread_rwlock_wrlock(&v->lock);
+    bool wanted = wants_links(v);
+    if (wanted && !v->graph && hnsw_create(&v->graph, &rows, &e) < 0)
+        wanted = false;
+    pthread_rwlock_unlock(&v->lock);
+    if (!wanted)
+        return;
+    pthread_mutex_lock(&v->wake_lock);
+    if (!v->linking)
+        v->linking = thread_create(&v->linker, "vectors", run_linker, v, &e) == 0;
+    v->more = true;
+    pthread_cond_signal(&v->wake);
+    pthread_mutex_unlock(&v->wake_lock);
+}
+
+size_t vectors_linked(struct vectors *v)
+{
+    pthread_rwlock_rdlock(&v->lock);
+    size_t n = v->graph ? hnsw_count(v->graph) : 0;
+    pthread_rwlock_unlock(&v->lock);
+    return n;
+}
+
+/* ---- changes ---- */
 
 int vectors_add(struct vectors *v, const int64_t *ids, const float *rows, size_t n, struct err *e)
 {
@@ -153,10 +278,12 @@ int vectors_add(struct vectors *v, const int64_t *ids, const float *rows, size_t
     for (size_t i = 0; i < n && rc == 0; i++)
         put_row(v, ids[i], rows + i * v->n_dims);
     pthread_rwlock_unlock(&v->lock);
+    if (rc == 0 && v->exact_rows > 0)
+        wake_linker(v);
     return rc;
 }
 
-/* When half of the rows are dead, the others move together. */
+/* When half of the rows are dead, the others move together, and the graph is made anew. */
 static void compact(struct vectors *v)
 {
     size_t n = v->n_rows;
@@ -164,6 +291,10 @@ static void compact(struct vectors *v)
         return;
     v->n_rows = v->n_dead = 0;
     v->max_len = v->max_error = 0;
+    v->min_len = INFINITY;
+    v->moves++;
+    if (v->graph)
+        hnsw_clear(v->graph);
     for (size_t i = 0; i < n; i++) {
         struct slab *s = v->slabs[i / SLAB_ROWS];
         size_t at = i % SLAB_ROWS;
@@ -195,6 +326,8 @@ static void mark(struct vectors *v, const int64_t *ids, size_t n, bool dead_if_l
     }
     compact(v);
     pthread_rwlock_unlock(&v->lock);
+    if (v->exact_rows > 0)
+        wake_linker(v);
 }
 
 void vectors_remove(struct vectors *v, const int64_t *ids, size_t n)
@@ -221,22 +354,12 @@ size_t vectors_bytes(struct vectors *v)
     pthread_rwlock_rdlock(&v->lock);
     size_t n = v->n_slabs * (sizeof(struct slab) + (size_t)SLAB_ROWS * v->n_cols * sizeof(float) +
                              SLAB_ROWS / v->k->layout.tile_rows * v->tile_bytes);
+    n += v->graph ? hnsw_bytes(v->graph) : 0;
     pthread_rwlock_unlock(&v->lock);
     return n;
 }
 
 /* ---- searching ---- */
-
-static float dot(const float *a, const float *b, uint32_t n)
-{
-    float part[16] = {0}, sum = 0;
-    for (uint32_t i = 0; i < n; i += 16)
-        for (uint32_t k = 0; k < 16; k++)
-            part[k] += a[i + k] * b[i + k];
-    for (uint32_t k = 0; k < 16; k++)
-        sum += part[k];
-    return sum;
-}
 
 /* The query as floats and in 8 bits; memory of one block. */
 struct query {
@@ -244,18 +367,23 @@ struct query {
     int8_t *q;
     float *scale;
     int32_t *sums;
-    float *scores; /* [n_rows] */
+    float *scores; /* of the rows from `first` on, which begins a slab */
+    size_t first;
+    size_t linked; /* rows that the graph has: their scores are -INFINITY */
     float len, error;
     struct kern_act act;
 };
 
-static int make_query(struct query *s, const struct vectors *v, const float *q, struct err *e)
+static int make_query(struct query *s, const struct vectors *v, const float *q, size_t linked,
+                      struct err *e)
 {
     uint32_t c = v->n_cols;
-    size_t rows = (v->n_slabs ? v->n_slabs : 1) * SLAB_ROWS;
+    size_t rows = (v->n_slabs - linked / SLAB_ROWS + 1) * SLAB_ROWS;
     char *m = mem_aligned(c * (2 * sizeof(float) + sizeof(int32_t) + 1) + rows * sizeof(float));
     if (!m)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a search");
+    s->linked = linked;
+    s->first = linked / SLAB_ROWS * SLAB_ROWS;
     s->scores = (float *)(void *)m;
     s->x = s->scores + rows;
     s->scale = s->x + c;
@@ -276,12 +404,13 @@ static int make_query(struct query *s, const struct vectors *v, const float *q, 
     return 0;
 }
 
-/* About all rows; those of the last tile, which is not full, exactly. */
+/* About all rows that are not linked; those of the last tile, which is not full, exactly. */
 static void score_all(const struct vectors *v, struct query *s)
 {
     uint32_t per = v->k->layout.tile_rows;
-    for (size_t first = 0; first < v->n_rows; first += SLAB_ROWS) {
+    for (size_t first = s->first; first < v->n_rows; first += SLAB_ROWS) {
         const struct slab *b = v->slabs[first / SLAB_ROWS];
+        float *to = s->scores + (first - s->first);
         uint32_t n = v->n_rows - first < SLAB_ROWS ? (uint32_t)(v->n_rows - first) : SLAB_ROWS;
         const struct kern_mat m = {.fmt = KERN_Q8W,
                                    .n_rows = n / per * per,
@@ -290,12 +419,12 @@ static void score_all(const struct vectors *v, struct query *s)
                                    .tile_bytes = v->tile_bytes,
                                    .data = b->tiles};
         if (n >= per)
-            v->k->gemm(&m, &s->act, 1, 0, n / per, s->scores + first, SLAB_ROWS);
+            v->k->gemm(&m, &s->act, 1, 0, n / per, to, SLAB_ROWS);
         for (uint32_t i = n / per * per; i < n; i++)
-            s->scores[first + i] = dot(s->x, b->rows + (size_t)i * v->n_cols, v->n_cols);
+            to[i] = v->k->dot(s->x, b->rows + (size_t)i * v->n_cols, v->n_cols);
         for (uint32_t i = 0; i < n; i++)
-            if (b->dead[i])
-                s->scores[first + i] = -INFINITY;
+            if (b->dead[i] || first + i < s->linked)
+                to[i] = -INFINITY;
     }
 }
 
@@ -336,23 +465,27 @@ static int best_first(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Compares as floats whatever scored at least `least`. */
+/* Compares as floats whatever scored at least `least`, and what the graph found. */
 static int compare(const struct vectors *v, const struct query *s, float least, uint32_t k,
-                   struct vectors_hit *hits, uint32_t *n, struct err *e)
+                   const struct hnsw_hit *found, uint32_t n_found, struct vectors_hit *hits,
+                   uint32_t *n, struct err *e)
 {
-    size_t many = 0, at = 0;
-    for (size_t i = 0; i < v->n_rows; i++)
+    size_t many = n_found, at = 0, n_scores = v->n_rows - s->first;
+    for (size_t i = 0; i < n_scores; i++)
         many += s->scores[i] >= least && s->scores[i] > -INFINITY;
     struct vectors_hit *list = mem_zalloc_n(many + 1, sizeof(*list));
     if (!list)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a search");
-    for (size_t i = 0; i < v->n_rows; i++) {
+    for (uint32_t i = 0; i < n_found; i++)
+        list[at++] = (struct vectors_hit){
+            v->slabs[found[i].row / SLAB_ROWS]->ids[found[i].row % SLAB_ROWS], found[i].score};
+    for (size_t i = 0; i < n_scores; i++) {
         if (!(s->scores[i] >= least && s->scores[i] > -INFINITY))
             continue;
-        const struct slab *b = v->slabs[i / SLAB_ROWS];
-        size_t row = i % SLAB_ROWS;
-        list[at++] =
-            (struct vectors_hit){b->ids[row], dot(s->x, b->rows + row * v->n_cols, v->n_cols)};
+        const struct slab *b = v->slabs[(s->first + i) / SLAB_ROWS];
+        size_t row = (s->first + i) % SLAB_ROWS;
+        list[at++] = (struct vectors_hit){b->ids[row],
+                                          v->k->dot(s->x, b->rows + row * v->n_cols, v->n_cols)};
     }
     qsort(list, many, sizeof(*list), best_first);
     *n = many < k ? (uint32_t)many : k;
@@ -361,11 +494,35 @@ static int compare(const struct vectors *v, const struct query *s, float least, 
     return 0;
 }
 
+/* Under the lock.  linked: rows that the graph is asked for. */
+static int search(const struct vectors *v, const float *q, size_t linked, uint32_t k,
+                  struct vectors_hit *hits, uint32_t *n, struct err *e)
+{
+    uint32_t breadth = 2 * k > LEAST_BREADTH ? 2 * k : LEAST_BREADTH, n_found = 0;
+    struct hnsw_hit *found = linked > 0 ? mem_zalloc_n(breadth, sizeof(*found)) : NULL;
+    float heap[VECTORS_MAX_NEAREST];
+    struct query s = {.scores = NULL};
+    if (linked > 0 && !found)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a search");
+    int rc = make_query(&s, v, q, linked, e);
+    if (rc == 0 && linked > 0)
+        rc = hnsw_search(v->graph, s.x, breadth, v->n_dead > 0 ? is_alive : NULL, found, &n_found,
+                         e);
+    if (rc == 0) {
+        score_all(v, &s);
+        /* A score is off by at most this; so is the k-th. */
+        float off = s.len * v->max_error + s.error * (v->max_len + v->max_error);
+        float least = kth_of(s.scores, v->n_rows - s.first, k, heap) - 2 * off;
+        rc = compare(v, &s, least, k, found, n_found, hits, n, e);
+    }
+    mem_free(s.scores);
+    mem_free(found);
+    return rc;
+}
+
 int vectors_search(struct vectors *v, const float *q, uint32_t k, struct vectors_hit *hits,
                    uint32_t *n, struct err *e)
 {
-    float heap[VECTORS_MAX_NEAREST];
-    struct query s;
     *n = 0;
     if (k == 0 || k > VECTORS_MAX_NEAREST)
         return err_set(e, SHOAL_EINVAL, "at most %u results", VECTORS_MAX_NEAREST);
@@ -373,15 +530,9 @@ int vectors_search(struct vectors *v, const float *q, uint32_t k, struct vectors
         if (!isfinite(q[i]))
             return err_set(e, SHOAL_EINVAL, "the query's vector has values that are not finite");
     pthread_rwlock_rdlock(&v->lock);
-    int rc = make_query(&s, v, q, e);
-    if (rc == 0) {
-        score_all(v, &s);
-        /* A score is off by at most this; so is the k-th. */
-        float off = s.len * v->max_error + s.error * (v->max_len + v->max_error);
-        float least = kth_of(s.scores, v->n_rows, k, heap) - 2 * off;
-        rc = compare(v, &s, least, k, hits, n, e);
-        mem_free(s.scores);
-    }
+    bool even = v->min_len >= EVEN_LENGTH * v->max_len;
+    bool many = v->n_rows - v->n_dead > v->exact_rows;
+    int rc = search(v, q, v->graph && even && many ? hnsw_count(v->graph) : 0, k, hits, n, e);
     pthread_rwlock_unlock(&v->lock);
     return rc;
 }

@@ -15,7 +15,7 @@ const file = path.join(t.tmp, 'collections.yaml');
 fs.writeFileSync(file, `models:
   - {name: embed, path: "${t.root}/models/encoder", task: embed}
   - {name: reply, path: "${t.root}/models/reply.gguf"}
-collections: {dir: "${dir}", max_passages: 40}
+collections: {dir: "${dir}", max_passages: 40, exact_passages: 3}
 keys:
   - {name: boss, sha256: ${sha('admin-key')}, admin: true}
   - {name: reader, sha256: ${sha('reader-key')}}
@@ -134,6 +134,26 @@ async function live() {
     t.check(wrongs === 0 && asked > 0, `${wrongs} of ${asked} queries were wrong`);
 }
 
+// More passages than exact_passages: an index grows behind the searches, and they find the same.
+async function indexed() {
+    const stats = async () => JSON.parse((await call('GET', '/v1/collections/many')).text);
+    t.same((await post('', { name: 'many', model: 'embed' })).status, 200, 'made');
+    const documents = ['lamp', 'boiler', 'garage', 'fridge', 'window', 'sprinkler'].map((what) =>
+        ({ name: what, text: `The ${what} is described here, and how the ${what} is cleaned.` }));
+    for (const some of [documents.slice(0, 3), documents.slice(3)]) {
+        t.same((await post('/many/documents', { documents: some })).status, 200, 'added');
+        const r = await post('/many/query', { query: 'clean the boiler', n: 1, by: 'meaning' });
+        t.same(r.json?.data?.[0]?.document, 'boiler', r.text);
+        t.check(some[0].name !== 'lamp' || (await stats()).indexed === 0, 'few passages have no index');
+    }
+    await t.until(async () => (await stats()).indexed === 6, 'all passages are in the index');
+    for (const d of documents) {
+        const r = await post('/many/query', { query: d.text, n: 1, by: 'meaning' });
+        t.same(r.json?.data?.[0]?.document, d.name, r.text);
+    }
+    t.same((await call('DELETE', '/v1/collections/many')).status, 200, 'gone');
+}
+
 (async () => {
     const server = await t.start(shoal, ['--config', file]);
     url = server.url;
@@ -142,6 +162,7 @@ async function live() {
     await wrong();
     await answers();
     await live();
+    await indexed();
     t.same((await call('DELETE', '/v1/collections/manuals')).status, 200, 'the collection goes');
     t.same((await call('DELETE', '/v1/collections/manuals')).status, 404, 'once');
     t.same(fs.readdirSync(dir).join(), '', 'with its files');

@@ -33,7 +33,7 @@ int index_site_open(struct index_site *s, const struct opts *o)
     *s = (struct index_site){.o = o, .interrupt_fd = term_catch_interrupt()};
     if (!dir && !collections_default_dir(usual, sizeof(usual)))
         return opts_usage(o->page, "there is no state folder: use --dir DIR");
-    if (collections_open(&s->collections, dir ? dir : usual, &e) < 0 ||
+    if (collections_open(&s->collections, dir ? dir : usual, 0, &e) < 0 ||
         local_open(&s->local, &e) < 0)
         return cmd_fail(o->page, "%s", e.msg);
     return CMD_OK;

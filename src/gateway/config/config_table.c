@@ -580,6 +580,10 @@ const struct config_key config_keys[] = {
         "state folder."),
     ROW("collections.max_passages", U32, AT(collections_max_passages), "1000000", 1, 1e9, LIVE,
         "Passages of one collection. A million need about 2 GiB of memory."),
+    ROW("collections.exact_passages", U32, AT(collections_exact_passages), "100000", 0, 1e9, START,
+        "Up to so many passages, a search by meaning reads all of them and is exact. Larger "
+        "collections get an index in memory (HNSW), which finds nearly all of the nearest. "
+        "0: always exact."),
     MAP("sessions", "Conversations that continue by an id (docs/SESSIONS.md)."),
     ROW("sessions.store", STR, AT(sessions_store), NULL, 0, 0, START,
         "Where they are kept: sqlite:PATH, redis://HOST:PORT or redis://HOST:PORT/DB, or off. "

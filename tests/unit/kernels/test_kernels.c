@@ -543,6 +543,8 @@ static void test_vector_ops_equal_scalar(void **state)
             expect_same(k->name, "softmax_exp", got, want, n);
             assert_memory_equal(&sum_got, &sum_want, 4);
             assert_int_equal(k->argmax(x, n), r->argmax(x, n));
+            float dot_want = r->dot(x, want, n), dot_got = k->dot(x, want, n);
+            expect_same(k->name, "dot", &dot_got, &dot_want, 1);
         }
     }
     /* and the functions are what they say */

@@ -40,7 +40,7 @@ static struct collections *open_all(void)
 {
     struct collections *cs;
     struct err e = {0};
-    assert_int_equal(collections_open(&cs, dir, &e), 0);
+    assert_int_equal(collections_open(&cs, dir, 0, &e), 0);
     return cs;
 }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -89,7 +90,7 @@ static void test_equals_a_plain_search(void **state)
             fill(rows + i * cases[c].dims, cases[c].dims, i + 1);
             ids[i] = (int64_t)i + 1;
         }
-        assert_int_equal(vectors_create(&v, cases[c].dims, &e), 0);
+        assert_int_equal(vectors_create(&v, cases[c].dims, 0, &e), 0);
         assert_int_equal(vectors_add(v, ids, rows, n, &e), 0);
         assert_int_equal(vectors_count(v), n);
         for (uint64_t q = 0; q < 5; q++)
@@ -113,7 +114,7 @@ static void test_removed_rows_are_not_found(void **state)
         fill(rows + i * DIMS, DIMS, i + 1);
         ids[i] = (int64_t)i + 1;
     }
-    assert_int_equal(vectors_create(&v, DIMS, &e), 0);
+    assert_int_equal(vectors_create(&v, DIMS, 0, &e), 0);
     assert_int_equal(vectors_add(v, ids, rows, N, &e), 0);
     for (int64_t id = 3; id <= N; id += 3)
         some[n++] = id;
@@ -144,12 +145,105 @@ static void test_bad_input(void **state)
     int64_t id = 1;
     uint32_t n;
     (void)state;
-    assert_int_equal(vectors_create(&v, 0, &e), SHOAL_EINVAL);
-    assert_int_equal(vectors_create(&v, 2, &e), 0);
+    assert_int_equal(vectors_create(&v, 0, 0, &e), SHOAL_EINVAL);
+    assert_int_equal(vectors_create(&v, 2, 0, &e), 0);
     assert_int_equal(vectors_add(v, &id, bad, 1, &e), SHOAL_EINVAL);
     assert_int_equal(vectors_search(v, bad, 1, &hit, &n, &e), SHOAL_EINVAL);
     assert_int_equal(vectors_search(v, bad, VECTORS_MAX_NEAREST + 1, &hit, &n, &e), SHOAL_EINVAL);
     vectors_destroy(v);
+}
+
+/* ---- many vectors ---- */
+
+static void wait_for_links(struct vectors *v, size_t n)
+{
+    for (int i = 0; i < 60000 && vectors_linked(v) < n; i++)
+        usleep(1000);
+    assert_int_equal(vectors_linked(v), n);
+}
+
+/* Of the ten nearest, how many are found; rows with an id up to `gone` were removed. */
+static double recall(struct vectors *v, const float *rows, size_t n, uint32_t dims, int64_t gone)
+{
+    struct vectors_hit hits[10];
+    struct plain *all = mem_zalloc_n(n, sizeof(*all));
+    struct err e = {0};
+    float q[64];
+    uint32_t n_hits, good = 0;
+    for (uint64_t seed = 500; seed < 540; seed++) {
+        size_t m = 0;
+        fill(q, dims, seed * 31);
+        for (size_t i = (size_t)gone; i < n; i++)
+            all[m++] = (struct plain){(int64_t)i + 1, score_of(q, rows + i * dims, dims)};
+        qsort(all, m, sizeof(*all), best_first);
+        assert_int_equal(vectors_search(v, q, 10, hits, &n_hits, &e), 0);
+        assert_int_equal(n_hits, 10);
+        for (uint32_t i = 0; i < 10; i++) {
+            assert_true(hits[i].id > gone);
+            good += (double)hits[i].score >= all[9].score - 1e-6;
+        }
+    }
+    mem_free(all);
+    return good / 400.0;
+}
+
+/* Above the limit a graph takes over, row by row; removing and adding goes on as before. */
+static void test_many_vectors_get_a_graph(void **state)
+{
+    enum { N = 3000, DIMS = 32, LIMIT = 1000 };
+    float *rows = mem_zalloc_n((size_t)(N + 1) * DIMS, sizeof(float));
+    int64_t *ids = mem_zalloc_n(N + 1, sizeof(*ids));
+    struct vectors *v;
+    struct vectors_hit hits[10];
+    struct err e = {0};
+    uint32_t n;
+    (void)state;
+    for (size_t i = 0; i < N + 1; i++) {
+        fill(rows + i * DIMS, DIMS, i + 1);
+        ids[i] = (int64_t)i + 1;
+    }
+    assert_int_equal(vectors_create(&v, DIMS, LIMIT, &e), 0);
+    assert_int_equal(vectors_add(v, ids, rows, LIMIT, &e), 0);
+    check(v, rows, LIMIT, DIMS, 7, 10, 0);
+    assert_int_equal(vectors_linked(v), 0);
+    for (size_t at = LIMIT; at < N; at += 500)
+        assert_int_equal(vectors_add(v, ids + at, rows + at * DIMS, 500, &e), 0);
+    assert_true(recall(v, rows, N, DIMS, 0) >= 0.95); /* while it is made */
+    wait_for_links(v, N);
+    assert_true(recall(v, rows, N, DIMS, 0) >= 0.95);
+    assert_int_equal(vectors_add(v, ids + N, rows + (size_t)N * DIMS, 1, &e), 0);
+    assert_int_equal(vectors_search(v, rows + (size_t)N * DIMS, 10, hits, &n, &e), 0);
+    assert_int_equal(hits[0].id, N + 1); /* linked or not */
+    vectors_remove(v, ids, 1400);
+    assert_true(recall(v, rows, N, DIMS, 1400) >= 0.95);
+    vectors_remove(v, ids, 2200); /* below the limit again, and exact */
+    assert_true(recall(v, rows, N + 1, DIMS, 2200) == 1);
+    vectors_destroy(v);
+    mem_free(rows);
+    mem_free(ids);
+}
+
+static void test_vectors_of_different_length_stay_exact(void **state)
+{
+    enum { N = 300, DIMS = 32 };
+    float *rows = mem_zalloc_n((size_t)N * DIMS, sizeof(float));
+    int64_t *ids = mem_zalloc_n(N, sizeof(*ids));
+    struct vectors *v;
+    struct err e = {0};
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        fill(rows + i * DIMS, DIMS, i + 1);
+        for (size_t k = 0; k < DIMS; k++)
+            rows[i * DIMS + k] *= i % 2 ? 1.0f : 0.5f;
+        ids[i] = (int64_t)i + 1;
+    }
+    assert_int_equal(vectors_create(&v, DIMS, 100, &e), 0);
+    assert_int_equal(vectors_add(v, ids, rows, N, &e), 0);
+    check(v, rows, N, DIMS, 5, 20, 0);
+    assert_int_equal(vectors_linked(v), 0);
+    vectors_destroy(v);
+    mem_free(rows);
+    mem_free(ids);
 }
 
 /* ---- beside changes ---- */
@@ -186,7 +280,7 @@ static void test_searches_beside_changes(void **state)
     struct err e = {0};
     float row[64];
     (void)state;
-    assert_int_equal(vectors_create(&s.v, 64, &e), 0);
+    assert_int_equal(vectors_create(&s.v, 64, 0, &e), 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, search_on, &s), 0);
     for (int64_t id = 1; id <= 1000; id++) {
@@ -208,12 +302,64 @@ static void test_searches_beside_changes(void **state)
     vectors_destroy(s.v);
 }
 
+static void *search_any(void *arg)
+{
+    struct shared *s = arg;
+    struct vectors_hit hits[10];
+    struct err e = {0};
+    float q[64];
+    uint32_t n;
+    for (uint64_t i = 0; !atomic_load(&s->over); i++) {
+        fill(q, 64, i);
+        if (vectors_search(s->v, q, 10, hits, &n, &e) < 0)
+            return (void *)1;
+        for (uint32_t k = 1; k < n; k++)
+            if (hits[k].score > hits[k - 1].score)
+                return (void *)2;
+    }
+    return NULL;
+}
+
+/* Rows come and go, all of them too, while they are linked and searched. */
+static void test_a_graph_beside_changes(void **state)
+{
+    struct shared s = {.n_added = 0};
+    pthread_t thread;
+    struct err e = {0};
+    enum { N = 9000, DIMS = 64 };
+    float *rows = mem_zalloc_n((size_t)N * DIMS, sizeof(float));
+    int64_t *ids = mem_zalloc_n(N, sizeof(*ids));
+    void *rc;
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        fill(rows + i * DIMS, DIMS, i + 1);
+        ids[i] = (int64_t)i + 1;
+    }
+    assert_int_equal(vectors_create(&s.v, DIMS, 200, &e), 0);
+    assert_int_equal(pthread_create(&thread, NULL, search_any, &s), 0);
+    for (size_t at = 0; at < N; at += 300) {
+        assert_int_equal(vectors_add(s.v, ids + at, rows + at * DIMS, 300, &e), 0);
+        vectors_remove(s.v, ids + at, at % 900 == 0 ? 200 : 50);
+    }
+    vectors_remove(s.v, ids, N - 400); /* the rest moves together, and is linked anew */
+    wait_for_links(s.v, 400 - 50);
+    atomic_store(&s.over, true);
+    pthread_join(thread, &rc);
+    assert_null(rc);
+    vectors_destroy(s.v);
+    mem_free(rows);
+    mem_free(ids);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_a_plain_search),
         cmocka_unit_test(test_removed_rows_are_not_found),
         cmocka_unit_test(test_bad_input),
+        cmocka_unit_test(test_many_vectors_get_a_graph),
+        cmocka_unit_test(test_vectors_of_different_length_stay_exact),
+        cmocka_unit_test(test_a_graph_beside_changes),
         cmocka_unit_test(test_searches_beside_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
