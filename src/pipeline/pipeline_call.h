@@ -1,4 +1,4 @@
-/* pipeline_call.h - how a flow reaches the outside: HTTP, MQTT, commands.
+/* pipeline_call.h - how a flow reaches the outside: HTTP, MQTT, commands, plug-ins.
  *
  * The pipeline does not know how: whoever knows (src/gateway/deeds) implements this interface.
  *

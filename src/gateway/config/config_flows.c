@@ -156,6 +156,15 @@ static int check_call(struct yaml_in *r, const yaml_node_t *at, const struct con
             return yaml_in_fail(r, v, "a topic to publish to has no '+' and no '#'");
         return use(r, c, k->via, k->topic, v);
     }
+    if (k->via == GRAPH_PLUGIN) {
+        v = value_of(r, at, "plugin");
+        if (!k->plugin || k->plugin[0] != '/' || strstr(k->plugin, "/../") ||
+            strchr(k->plugin, '$'))
+            return yaml_in_fail(r, v ? v : at,
+                                "via: plugin needs 'plugin', the absolute path of a shared object, "
+                                "without '..' and without expressions");
+        return use(r, c, k->via, k->plugin, v);
+    }
     v = value_of(r, at, "command");
     if (k->command.n == 0 || k->command.v[0][0] != '/' || strchr(k->command.v[0], '$'))
         return yaml_in_fail(r, v ? v : at,
@@ -251,6 +260,7 @@ int config_flows_take_step(struct yaml_in *r, yaml_node_t *at, void *item, void 
                                          .call = {.via = (enum graph_via)k->via,
                                                   .server = server,
                                                   .method = methods[k->method],
+                                                  .plugin = k->plugin,
                                                   .qos = k->qos,
                                                   .retry = k->retry,
                                                   .retain = k->retain,
@@ -357,15 +367,34 @@ static bool topic_allowed(const struct yaml_in_strs *filters, const char *topic)
     return false;
 }
 
+/* A plug-in lies in one of the folders itself. */
+static bool plugin_allowed(const struct yaml_in_strs *folders, const char *path)
+{
+    const char *name = strrchr(path, '/');
+    for (uint32_t i = 0; name && i < folders->n; i++) {
+        size_t n = strlen(folders->v[i]);
+        while (n > 0 && folders->v[i][n - 1] == '/')
+            n--;
+        if (n == (size_t)(name - path) && strncmp(folders->v[i], path, n) == 0)
+            return true;
+    }
+    return false;
+}
+
 int config_flows_finish(const struct config_flows *c, const struct router_table *t,
                         const char *file, struct err *e)
 {
-    static const char *const lists[] = {"hosts", "topics", "commands"};
+    static const char *const lists[] = {"hosts", "topics", "commands", "plugins"};
     for (uint32_t i = 0; i < c->n_uses; i++) {
         const struct config_flow_use *x = &c->uses[i];
-        bool ok = x->via == GRAPH_HTTP   ? is_in(&c->hosts, x->what)
-                  : x->via == GRAPH_MQTT ? topic_allowed(&c->topics, x->what)
-                                         : is_in(&c->commands, x->what);
+        bool ok = x->via == GRAPH_HTTP     ? is_in(&c->hosts, x->what)
+                  : x->via == GRAPH_MQTT   ? topic_allowed(&c->topics, x->what)
+                  : x->via == GRAPH_PLUGIN ? plugin_allowed(&c->plugins, x->what)
+                                           : is_in(&c->commands, x->what);
+        if (!ok && x->via == GRAPH_PLUGIN)
+            return err_set(e, SHOAL_EFORMAT,
+                           "%s:%zu:%zu: add the folder of %.100s to flows_allow.plugins to use it",
+                           file, x->line, x->column, x->what);
         if (!ok)
             return err_set(e, SHOAL_EFORMAT, "%s:%zu:%zu: add %.100s to flows_allow.%s to use it",
                            file, x->line, x->column, x->what, lists[x->via]);

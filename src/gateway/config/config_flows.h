@@ -23,7 +23,7 @@ struct config_flow_case { /* an entry of flows[].steps[].cases */
 struct config_flow_step { /* an entry of flows[].steps */
     char *name, *model, *labels, *text, *system, *query, *collection, *reranker, *values, *passages;
     char *over, *step, *separator, *when, *fallback, *fallback_step, *on_timeout;
-    char *url, *topic, *payload;
+    char *url, *topic, *payload, *plugin;
     struct yaml_in_strs from, command;
     uint32_t kind, count, max_tokens, timeout_ms, how, via, method, qos, retry;
     double temperature, share;
@@ -38,7 +38,7 @@ struct config_flow_input { /* an entry of flows[].inputs */
 };
 
 struct config_flow_use { /* something outside that a flow calls */
-    char *what;          /* HOST:PORT, a topic, or a program */
+    char *what;          /* HOST:PORT, a topic, a program, or a plug-in */
     uint32_t via;        /* enum graph_via */
     size_t line, column;
 };
@@ -56,8 +56,8 @@ struct config_flows {
     uint32_t n;
     struct config_flow_use *uses;
     uint32_t n_uses;
-    struct yaml_in_strs hosts, topics, commands; /* that may be used at all */
-    char *process;                               /* what /v1/process runs; NULL: ask */
+    struct yaml_in_strs hosts, topics, commands, plugins; /* that may be used at all */
+    char *process;                                        /* what /v1/process runs; NULL: ask */
 };
 
 struct router_table;

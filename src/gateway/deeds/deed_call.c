@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "gateway/deeds/deed_command.h"
+#include "gateway/deeds/deed_plugin.h"
 #include "mqtt/mqtt.h"
 #include "net/http_ask.h"
 #include "pipeline/pipeline_call.h"
@@ -19,6 +20,7 @@
 struct deed_calls {
     struct pipeline_outside outside; /* first */
     struct mqtt *client;
+    struct deed_plugins *plugins;
     pthread_mutex_t lock; /* guards n_running */
     pthread_cond_t ended;
     uint32_t n_running;
@@ -92,6 +94,16 @@ static int run_command(struct job *j)
     return rc;
 }
 
+static int run_plugin(struct job *j)
+{
+    struct pipeline_call *c = j->call;
+    buf_clear(&c->answer);
+    int rc = deed_plugins_run(j->calls->plugins, c->how->plugin, c->payload ? c->payload : "",
+                              c->payload_bytes, c->key, left_ms(c), &c->answer, &j->error);
+    j->again = rc == SHOAL_EIO;
+    return rc;
+}
+
 /* ---- the thread ---- */
 
 static void on_back(struct executor_task *t)
@@ -113,9 +125,10 @@ static void *work(void *arg)
     for (uint32_t i = 0;; i++) {
         j->error = (struct err){0};
         j->again = false;
-        j->rc = c->how->via == GRAPH_HTTP   ? call_http(j)
-                : c->how->via == GRAPH_MQTT ? publish(j)
-                                            : run_command(j);
+        j->rc = c->how->via == GRAPH_HTTP     ? call_http(j)
+                : c->how->via == GRAPH_MQTT   ? publish(j)
+                : c->how->via == GRAPH_PLUGIN ? run_plugin(j)
+                                              : run_command(j);
         if (j->rc == 0 || !j->again || i == c->how->retry || clock_ns() + pause >= c->deadline_ns)
             break;
         const struct timespec ts = {(time_t)(pause / 1000000000u), (long)(pause % 1000000000u)};
@@ -177,6 +190,10 @@ int deed_calls_create(struct deed_calls **out, struct mqtt *client, struct err *
     *out = NULL;
     if (!d)
         return err_set(e, SHOAL_ENOMEM, "calls of flows");
+    if (deed_plugins_create(&d->plugins, e) < 0) {
+        mem_free(d);
+        return SHOAL_ENOMEM;
+    }
     d->outside.ops = &ops;
     d->client = client;
     pthread_mutex_init(&d->lock, NULL);
@@ -195,6 +212,7 @@ void deed_calls_destroy(struct deed_calls *d)
     pthread_mutex_unlock(&d->lock);
     pthread_mutex_destroy(&d->lock);
     pthread_cond_destroy(&d->ended);
+    deed_plugins_destroy(d->plugins);
     mem_free(d);
 }
 

@@ -1,4 +1,5 @@
-/* deed_call.h - calls of flows to the outside (pipeline/pipeline_call.h): HTTP, MQTT, commands.
+/* deed_call.h - calls of flows to the outside (pipeline/pipeline_call.h): HTTP, MQTT, commands,
+ * plug-ins.
  *
  * What may be called at all was checked when the configuration was read (flows_allow).  A call that
  * fails is repeated within its time; HTTP calls then carry the same Idempotency-Key.

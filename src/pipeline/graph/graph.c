@@ -77,9 +77,9 @@ int graph_add_step(struct graph *g, const struct graph_step_spec *spec, const vo
     *s = (struct graph_step){
         .spec = *spec, .where = where, .body = -1, .fallback_step = -1, .body_of = -1};
     struct graph_step_spec *k = &s->spec;
-    const char **texts[] = {&k->name,        &k->model,      &k->labels,        &k->collection,
-                            &k->reranker,    &k->body,       &k->fallback_step, &k->separator,
-                            &k->call.server, &k->call.method};
+    const char **texts[] = {&k->name,        &k->model,       &k->labels,        &k->collection,
+                            &k->reranker,    &k->body,        &k->fallback_step, &k->separator,
+                            &k->call.server, &k->call.method, &k->call.plugin};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         *texts[i] = keep(g, *texts[i]);
     s->args = arena_zalloc_n(&g->arena, GRAPH_MAX_ARGS, sizeof(*s->args));

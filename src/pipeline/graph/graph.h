@@ -65,8 +65,8 @@ enum graph_role {
     GRAPH_ROLE_CASE_VALUE,
 };
 
-enum graph_how { GRAPH_FIRST, GRAPH_JOIN, GRAPH_LIST };   /* merge */
-enum graph_via { GRAPH_HTTP, GRAPH_MQTT, GRAPH_COMMAND }; /* call */
+enum graph_how { GRAPH_FIRST, GRAPH_JOIN, GRAPH_LIST };                 /* merge */
+enum graph_via { GRAPH_HTTP, GRAPH_MQTT, GRAPH_COMMAND, GRAPH_PLUGIN }; /* call */
 enum graph_input_type {
     GRAPH_IN_TEXT,
     GRAPH_IN_NUMBER,
@@ -94,6 +94,7 @@ struct graph_call { /* what a call needs beside expressions */
     enum graph_via via;
     const char *server; /* http: "http://HOST:PORT" */
     const char *method;
+    const char *plugin; /* path of a shared object */
     uint32_t qos, retry;
     bool retain, json; /* json: the answer is JSON */
 };

@@ -53,7 +53,7 @@ static void test_collection(void **state)
     assert_string_equal(
         buf_str(&b), "{\"name\":\"manuals\",\"model\":\"embed\",\"dimensions\":384,"
                      "\"chunk_tokens\":0,\"overlap\":0,\"documents\":2,\"passages\":0,\"bytes\":0,"
-                     "\"file_bytes\":0,\"memory_bytes\":0}");
+                     "\"file_bytes\":0,\"memory_bytes\":0,\"indexed\":0}");
     buf_fini(&b);
 }
 

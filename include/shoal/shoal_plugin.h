@@ -1,0 +1,72 @@
+/* shoal_plugin.h - what a plug-in is: a shared object whose function a flow can call.
+ *
+ *   flows:
+ *     - name: price
+ *       output: ${ask.text}
+ *       steps: [{name: ask, do: call, via: plugin, plugin: /opt/plugins/price.so, payload:
+ * "${input.text}"}] flows_allow: {plugins: [/opt/plugins]}
+ *
+ * The object exports one function, shoal_plugin, which returns a constant table.  Build it with
+ *
+ *   cc -shared -fPIC -o price.so price.c
+ *
+ * A plug-in runs inside the server: what it breaks is broken, and what it reads the server can
+ * read. Put only what you trust into the folder, and let nobody else write there.
+ *
+ * Thread:    open and close: one; run: any number at a time, each on a thread of its own.
+ * Ownership: the call and its texts are the server's, until run returns.
+ * Failure:   run returns 0, or anything else for a failure: `fail` can say why.
+ * Versions:  the server refuses a table of another SHOAL_PLUGIN_VERSION.  Structs may grow at their
+ *            ends; `size` is what the one who made it knows. */
+#ifndef SHOAL_SHOAL_PLUGIN_H
+#define SHOAL_SHOAL_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shoal/shoal_errors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SHOAL_PLUGIN_VERSION 1u
+#define SHOAL_PLUGIN_SYMBOL "shoal_plugin"
+
+/* One call.  Everything in it stays valid until run returns. */
+struct shoal_plugin_call {
+    size_t size;
+    const char *payload; /* as the step says; ends with a NUL, which does not count */
+    size_t payload_bytes;
+    const char *key; /* the same for all attempts at one call */
+    /* Milliseconds until nobody waits for the answer any more; 0: it is over, return soon. */
+    uint32_t (*left_ms)(const struct shoal_plugin_call *call);
+    /* Appends to the answer.  0, or a negative number: there is no room for it. */
+    int (*answer)(struct shoal_plugin_call *call, const char *text, size_t n);
+    /* Says why run will return a failure: one line for people. */
+    void (*fail)(struct shoal_plugin_call *call, const char *why);
+};
+
+struct shoal_plugin {
+    size_t size;      /* sizeof(struct shoal_plugin) */
+    uint32_t version; /* SHOAL_PLUGIN_VERSION */
+    /* Before the first call; state is given to the others.  Not 0: the plug-in cannot be used.  May
+     * be NULL. */
+    int (*open)(void **state);
+    /* A run that does not return in time is given up: its thread and its place are lost until it
+     * does. */
+    int (*run)(void *state, struct shoal_plugin_call *call);
+    /* When the server ends, if all runs have returned.  May be NULL. */
+    void (*close)(void *state);
+};
+
+typedef const struct shoal_plugin *(*shoal_plugin_fn)(void);
+
+/* In front of what the plug-in defines: visible whatever the flags of the compiler are. */
+#define SHOAL_PLUGIN_EXPORT __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

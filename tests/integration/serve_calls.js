@@ -1,0 +1,80 @@
+#!/usr/bin/env node
+// Calls of flows against the real thing: a message to an MQTT broker, which goes away and comes back, and a plug-in.
+// Usage: serve_calls.js SHOAL PLUGIN.so
+'use strict';
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+const m = require('./mqtt_site.js');
+
+const shoal = path.resolve(process.argv[2]), plugin = path.resolve(process.argv[3]);
+
+(async () => {
+    fs.chmodSync(plugin, 0o755); // whatever the umask of the build was
+    const broker = await m.Broker.open();
+    const file = path.join(t.tmp, 'calls.yaml');
+    fs.writeFileSync(file, `
+mqtt: {broker: "${broker.url}", client_id: caller, reconnect_max: 500ms, queue: {file: "${t.tmp}/queue"}}
+flows:
+  - name: say
+    output: said
+    inputs: [{name: room, default: hall}]
+    steps:
+      - {name: say, do: call, via: mqtt, topic: "home/\${input.room}/say", payload: '{"text": "\${input.text}"}', retry: 0, fallback: nobody}
+  - name: told
+    output: \${say.text}
+    steps: [{name: say, do: call, via: mqtt, topic: home/all/say, payload: "\${input.text}", qos: 2, retain: true, retry: 0, fallback: nobody}]
+  - name: words
+    output: \${count.json.words} words
+    fallback: none
+    steps: [{name: count, do: call, via: plugin, plugin: "${plugin}", payload: "\${input.text}", json: true, retry: 0}]
+flows_allow: {topics: [home/+/say], plugins: ["${path.dirname(plugin)}/"]}
+`);
+    const server = await t.start(shoal, ['--config', file]);
+    const process_ = async (model, text, input) => {
+        const r = await t.within(fetch(`${server.url}/v1/process`, { method: 'POST', body: JSON.stringify({ model, text, input, explain: true }) }), model);
+        return { status: r.status, json: await r.json() };
+    };
+
+    const client = await m.connect(broker);
+    await m.subscribe(client, 'home/+/say');
+    const seen = (topic, text) => client.seen.some((x) => x.topic === topic && x.text === text);
+    // the server may still be connecting: the flow says so until it is there
+    await t.until(async () => (await process_('told', 'first')).json.degraded === false, 'the server reaches the broker');
+    await t.until(() => seen('home/all/say', 'first'), 'the message is delivered');
+    let r = await process_('say', 'a "quoted" text', { room: 'kit/chen' });
+    t.same(`${r.status} ${r.json.text} ${r.json.degraded}`, '200 said false', JSON.stringify(r.json));
+    await t.until(() => seen('home/kit_chen/say', '{"text": "a \\"quoted\\" text"}'), 'values are escaped for the topic and for JSON');
+    const late = await m.connect(broker);
+    await m.subscribe(late, 'home/all/say');
+    await t.until(() => late.seen.some((x) => x.text === 'first'), 'a retained message waits for a later subscriber');
+
+    // a broker that goes away: the flow falls back, and calls again when it is back
+    client.end(true);
+    late.end(true);
+    await broker.kill();
+    await t.until(async () => (await process_('told', 'lost')).json.text === 'nobody', 'the flow falls back');
+    await broker.start();
+    await t.until(async () => (await process_('told', 'second')).json.degraded === false, 'the server is connected again');
+    const again = await m.connect(broker);
+    await m.subscribe(again, 'home/all/say');
+    await t.until(() => again.seen.some((x) => x.text === 'second'), 'the message is delivered');
+    again.end(true);
+
+    // the plug-in keeps its state; what it says in a failure is shown
+    r = await process_('words', 'turn on the light');
+    t.same(r.json.text, '4 words', JSON.stringify(r.json));
+    t.same(r.json.steps[0].output.json.call, 1, JSON.stringify(r.json));
+    r = await process_('words', 'again');
+    t.same(r.json.steps[0].output.json.call, 2, JSON.stringify(r.json));
+    r = await process_('words', ' ');
+    t.check(r.json.text === 'none' && /there is no word in it/.test(JSON.stringify(r.json)), JSON.stringify(r.json));
+    t.same((await server.stop()).code, 0, 'a clean end');
+
+    // a folder that is not allowed
+    fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace(/plugins: .*\]/, 'plugins: [/opt/other]'));
+    const bad = require('child_process').spawnSync(shoal, ['serve', '--config', file, '--check'], { encoding: 'utf8' });
+    t.check(bad.status !== 0 && /add the folder of .* to flows_allow\.plugins/.test(bad.stderr), bad.stderr);
+    await broker.kill();
+    t.finish();
+})().catch(t.abandon);
