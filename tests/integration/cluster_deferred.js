@@ -73,6 +73,22 @@ keys:
     const soon = await defer(site, '1h');
     await t.until(async () => (await fetched(site, soon.id)).status === 200, 'an answer while the node is there');
 
+    // another gateway of the shoal says where it is
+    t.check(soon.id.endsWith('.gateway'), `the id names the gateway: ${soon.id}`);
+    const other = { shoal, nodes: site.nodes };
+    other.gateway = await c.gateway(other, 'other', config('other.yaml', `cluster: {name: other, wait: 300ms}
+keys:
+  - {name: ann, sha256: ${hash('ann')}}
+`));
+    for (const method of ['GET', 'DELETE']) {
+        const there = await call(other, method, `/v1/deferred/${soon.id}`);
+        t.same([there.status, there.error?.code].join(), '421,deferred_elsewhere', `${method} at another gateway`);
+        t.check(/gateway gateway keeps this/.test(there.error?.message), `it says which: ${there.error?.message}`);
+    }
+    for (const id of ['def_0.gateway', 'def_0.', '.gateway', `${soon.id}/x`, `def_0.${'g'.repeat(70)}`, 'def_0.%20'])
+        t.same((await fetched(site, id)).status, 404, `an unknown id: ${id}`);
+    t.same((await other.gateway.end('SIGTERM')).code, 0, 'the other gateway ends');
+
     // the node is away
     await node.end('SIGKILL');
     const id = await one(site);

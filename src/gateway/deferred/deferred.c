@@ -14,6 +14,9 @@
 #include "store/deferred_store.h"
 #include "wire/json_out.h"
 
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+#define MAX_NAME_BYTES 64u
+#define FULL_ID_BYTES (DEFERRED_STORE_ID_BYTES + MAX_NAME_BYTES + 1)
 #define PREFIX "/v1/deferred/"
 #define HEADER "x-shoal-defer"
 #define MAX_HEADER_BYTES ((size_t)16 << 10)
@@ -155,16 +158,34 @@ static const char *state_name(enum deferred_state s)
     return names[s];
 }
 
+/* Which of several gateways this one is, as a part of ids; "": it is alone. */
+static const char *own_name(const struct call *c)
+{
+    const struct config_cluster *k = &c->gl->gw->config->cluster;
+    bool alone = k->nodes.n == 0 && k->nats.n == 0;
+    const char *name = k->name ? k->name : "";
+    size_t n = strspn(name, NAME_CHARACTERS);
+    return alone || n > MAX_NAME_BYTES || name[n] ? "" : name;
+}
+
+/* The id as clients know it: with the gateway that keeps the request. */
+static void full_id(char out[FULL_ID_BYTES], const struct call *c, const char *id)
+{
+    const char *name = own_name(c);
+    snprintf(out, FULL_ID_BYTES, "%s%s%s", id, name[0] ? "." : "", name);
+}
+
 /* 202 with where the answer will be. */
 static void answer_later(struct call *c, const struct work *w)
 {
     const struct deferred_view *v = &w->view;
-    char where[sizeof(PREFIX) + DEFERRED_STORE_ID_BYTES];
+    char id[FULL_ID_BYTES], where[sizeof(PREFIX) + FULL_ID_BYTES];
     struct json_out j = json_out_make(&c->out);
-    snprintf(where, sizeof(where), PREFIX "%s", w->id);
+    full_id(id, c, w->id);
+    snprintf(where, sizeof(where), PREFIX "%s", id);
     buf_clear(&c->out);
     json_out_object(&j);
-    json_out_member_str(&j, "id", w->id);
+    json_out_member_str(&j, "id", id);
     json_out_member_str(&j, "object", "deferred");
     json_out_member_str(&j, "state", state_name(v->state));
     json_out_member_num(&j, "created", (double)v->created_ms / SECOND_MS);
@@ -182,8 +203,10 @@ static void answer(struct call *c, const struct work *w)
 {
     static const struct http_header done = {"x-shoal-deferred", "done"};
     if (w->deed == DEED_DROP) {
+        char id[FULL_ID_BYTES];
+        full_id(id, c, w->id);
         buf_clear(&c->out);
-        buf_printf(&c->out, "{\"id\":\"%s\",\"deleted\":true}", w->id);
+        buf_printf(&c->out, "{\"id\":\"%s\",\"deleted\":true}", id);
         call_json(c, 200);
     } else if (w->deed == DEED_PUT || w->view.state <= DEFERRED_RUNNING) {
         answer_later(c, w);
@@ -348,14 +371,23 @@ static void by_id(struct call *c, enum deed deed)
 {
     const char *id = c->req->path + strlen(PREFIX);
     size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789_");
-    if (!c->gl->gw->deferred || n == 0 || id[n] || n >= DEFERRED_STORE_ID_BYTES) {
+    const char *name = id[n] == '.' ? id + n + 1 : "";
+    size_t n_name = strspn(name, NAME_CHARACTERS);
+    bool wrong = n == 0 || n >= DEFERRED_STORE_ID_BYTES || (id[n] && n_name == 0) || name[n_name] ||
+                 n_name > MAX_NAME_BYTES;
+    if (!wrong && name[0] && strcmp(name, own_name(c)) != 0) {
+        call_fail(c, 421, NULL, NULL, "deferred_elsewhere",
+                  "gateway %s keeps this deferred request and its answer: ask there", name);
+        return;
+    }
+    if (!c->gl->gw->deferred || wrong) {
         call_fail(c, 404, NULL, NULL, "not_found", "there is no such deferred request");
         return;
     }
     struct work *w = work_create(c, deed);
     if (!w)
         return;
-    memcpy(w->id, id, n + 1);
+    memcpy(w->id, id, n);
     work_run(w);
 }
 
