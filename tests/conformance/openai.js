@@ -296,8 +296,9 @@ keys: [{name: four, sha256: ${key('k-four')}, in_flight: 4}, {name: any, sha256:
     // a budget that is enough for one is not for what takes many rounds
     for (let i = 0; i < 3; i++) // something to measure by
         await any.completions.create({ ...base, prompt: 'a'.repeat(200), max_tokens: 20, ignore_eos: true });
-    const late = await t.fails(any.completions.create({ ...base, prompt: Array(7).fill('b'.repeat(3000)),
-        latency_budget_ms: 5 }), 'late');
+    let late; // on a busy machine even that time may be over before it is looked at
+    await t.until(async () => (late = await t.fails(any.completions.create({ ...base, prompt: Array(7).fill('b'.repeat(3000)),
+        latency_budget_ms: 5 }), 'late')).code !== 'deadline', 'a refusal before the time is over');
     t.same(`${late.status} ${late.code} ${late.headers.get('retry-after')}`, '504 deadline_unreachable null', 'it can never be in time');
     t.same((await server.stop()).code, 0, 'exit');
 }

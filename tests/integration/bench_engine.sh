@@ -89,21 +89,21 @@ mv tiny models/s15m-q8_0.gguf
 bench 1 --peer ./nowhere; has err "bench/build-peer"
 bench 1 --ours ./nowhere --peer ./twin; has err "run make to build it"
 for p in dead mute odd; do
-    bench 0 --peer ./$p --tests decode --answer 1
+    bench 0 --peer ./$p --tests decode --answer 4
     has err "measuring ours only"
     same "$p: peer" "$(field 'rows[1].peer')" null
     same "$p: failures" "$(field engine.failures.length)" 1
 done
 has err "not JSON"
 # one that hangs, dies or lies in the middle: the row says so, the next one is measured again
-BREAK=decode HOW='exec sleep 600' bench 0 --peer ./frail --tests decode,prompt --answer 1 --threads 1
+BREAK=decode HOW='exec sleep 600' bench 0 --peer ./frail --tests decode,prompt --answer 4 --threads 1
 same "hangs: peer" "$(field 'rows[1].peer')" null
-same "hangs: note" "$(field 'rows[1].notes[0]')" "peer: no answer to decode in 1 s (1 thread)"
-same "hangs: below" "$(field 'rows[1].peer_below')" 8
+same "hangs: note" "$(field 'rows[1].notes[0]')" "peer: no answer to decode in 4 s (1 thread)"
+same "hangs: below" "$(field 'rows[1].peer_below')" 2
 same "hangs: next" "$(field 'rows[2].peer')" 100
-has text "< 8"
-BREAK=decode HOW='exec sleep 600' bench 0 --peer ./frail --tests busy --answer 1 --threads 1
-same "hangs: beside" "$(field 'rows[2].peer_below')" 4
+has text "< 2"
+BREAK=decode HOW='exec sleep 600' bench 0 --peer ./frail --tests busy --answer 4 --threads 1
+same "hangs: beside" "$(field 'rows[2].peer_below')" 1
 BREAK=prompt HOW='echo bad >&2; exit 4' bench 0 --peer ./frail --tests prompt --threads 1
 same "dies: note" "$(field 'rows[1].notes[0]')" "peer: exited with code 4: bad  (1 thread)"
 BREAK=load HOW='kill -9 $$' bench 0 --peer ./frail --tests load
@@ -113,7 +113,7 @@ BREAK=threads HOW="echo '{\"ok\":false,\"error\":\"no threads\"}'; continue" ben
 same "refuses: note" "$(field 'rows[1].notes[0]')" "peer: threads: no threads (1 thread)"
 
 # the time is over in the middle; a signal
-BREAK=prompt HOW='exec sleep 600' bench 0 --peer ./frail --tests decode,prompt --threads 1 --limit 3 --answer 600
+BREAK=prompt HOW='exec sleep 600' bench 0 --peer ./frail --tests decode,prompt --threads 1 --limit 8 --answer 600
 same "limit: rows" "$(field rows.length)" 2
 same "limit: left" "$(field 'engine.not_measured[0]')" "s15m q8_0 prompt 32"
 has text "not measured: s15m q8_0 prompt 32, s15m q8_0 prompt 128, s15m q8_0 prompt 512"
@@ -123,7 +123,7 @@ for sig in INT KILL; do
         --models models --json rows.json --no-limits --quick --tests busy --threads 1 --rounds 1 --answer 600 \
         >text 2>err &
     pid=$!
-    for _ in $(seq 300); do # the driver, ours, the peer and a busy process
+    for _ in $(seq 1200); do # the driver, ours, the peer and a busy process
         [ "$(children)" = 4 ] && break
         sleep 0.05
     done
@@ -132,7 +132,7 @@ for sig in INT KILL; do
     wait $pid 2>/dev/null
     got=$?
     [ $sig = KILL ] || { same "signal" $got 130; has text "interrupted"; }
-    for _ in 1 2 3 4 5 6 7 8 9 10; do [ "$(children)" = 0 ] || sleep 0.1; done
+    for _ in $(seq 600); do [ "$(children)" = 0 ] && break; sleep 0.1; done
     same "left running after $sig" "$(children)" 0
 done
 

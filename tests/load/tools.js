@@ -27,19 +27,21 @@ function tool(program, args) {
         ? give(new Error(`${program} ${args.join(' ')}: ${err}${out}`)) : done(out))));
 }
 
-// HTTP/1.1 for a while.  What is under way at the end is dropped: so the server may have counted
-// up to one more for each connection.  Resolves with how many answers wrk has counted.
-async function wrk(server, kind, connections, seconds) {
+// HTTP/1.1 for a while, and for longer on a machine that is so busy that nothing was answered.  What is under way at the
+// end is dropped: so the server may have counted up to one more for each connection.  Resolves with how many answers wrk
+// has counted, and how many it may have dropped.
+async function wrk(server, kind, connections, seconds = 1) {
     const [url, body, wanted] = kinds[kind];
     const out = await tool('wrk', ['-t', '1', '-c', `${connections}`, '-d', `${seconds}s`, '--timeout', '60s', '-s',
         path.join(__dirname, 'wrk.lua'), server.url, '--', body ? 'POST' : 'GET', url, wanted,
         ...(body ? [JSON.stringify(body)] : [])]);
     const counts = Object.fromEntries([...out.matchAll(/(\w+)=(\d+)/g)].map((m) => [m[1], Number(m[2])]));
-    t.check(counts.requests > 0, `wrk ${kind} was answered: ${out}`);
+    const more = counts.requests === 0 && seconds < 60 ? await wrk(server, kind, connections, 4 * seconds) : { n: 0, dropped: 0 };
+    t.check(counts.requests + more.n > 0, `wrk ${kind} was answered: ${out}`);
     t.check(['wrong', 'connect', 'read', 'write', 'status', 'timeout'].every((name) => counts[name] === 0),
         `wrk ${kind}: ${out}`);
     console.log(`wrk    ${server.url.split(':')[0].padEnd(5)} ${kind.padEnd(8)} ${counts.requests} requests`);
-    return counts.requests;
+    return { n: counts.requests + more.n, dropped: connections + more.dropped };
 }
 
 // A number of requests, on connections with many streams each (or pipelined: --h1).
@@ -95,8 +97,9 @@ async function timed(server) {
     const asked = {}, more = {};
     for (const [kind, connections] of [['health', 100], ['cached', 100], ['chat', 64], ['stream', 64], ['embed', 32],
         ['classify', 32]]) {
-        asked[route(kind)] = (asked[route(kind)] ?? 0) + await wrk(server, kind, connections, 1);
-        more[route(kind)] = (more[route(kind)] ?? 0) + connections;
+        const { n, dropped } = await wrk(server, kind, connections);
+        asked[route(kind)] = (asked[route(kind)] ?? 0) + n;
+        more[route(kind)] = (more[route(kind)] ?? 0) + dropped;
     }
     await idle(server);
     const after = figures(server), rise = (name) => after(name) - before(name);
@@ -104,7 +107,8 @@ async function timed(server) {
         const seen = rise(`shoal_http_seconds_count{route="${name}"}`);
         t.check(seen >= n && seen <= n + more[name], `${name}: the server counted ${seen}, wrk ${n}`);
     }
-    t.check(rise('shoal_responses_total{status="4xx"}') <= 392, 'only what wrk dropped was not answered');
+    t.check(rise('shoal_responses_total{status="4xx"}') <= Object.values(more).reduce((a, b) => a + b),
+        'only what wrk dropped was not answered');
     t.same(rise('shoal_responses_total{status="5xx"}'), 0, 'answers: 5xx');
 }
 
@@ -152,7 +156,7 @@ async function over(server) {
     const secure = await serve(`tls: {cert: ${t.tmp}/cert.pem, key: ${t.tmp}/key.pem}`);
     await counted(secure);
     for (const kind of ['cached', 'chat'])
-        await wrk(secure, kind, 50, 1);
+        await wrk(secure, kind, 50);
     await over(secure);
     t.finish();
 })().catch(t.abandon);
