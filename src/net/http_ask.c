@@ -135,7 +135,8 @@ static int open_connection(struct talk *t, struct err *e)
     }
     if (t->fd >= 0)
         return 0;
-    return err_set(e, SHOAL_ENOTFOUND, "cannot reach %.200s: %s", server, strerror(why));
+    return err_set(e, why == ETIMEDOUT ? SHOAL_EDEADLINE : SHOAL_ENOTFOUND,
+                   "cannot reach %.200s: %s", server, strerror(why));
 }
 
 /* ---- request and response ---- */

@@ -1,4 +1,6 @@
 /* test_http_ask.c - one request to a server: answers of all kinds, memory that runs out. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -174,6 +176,35 @@ static void test_a_request_and_its_answer(void **state)
     assert_int_equal(http_ask(&a, &status, &body, &e), SHOAL_ENOTFOUND);
 }
 
+/* A server that takes no more connections: the time passes while connecting. */
+static void test_a_connection_that_comes_too_late(void **state)
+{
+    enum { N_FULL = 8 };
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t n = sizeof(a);
+    struct buf body;
+    struct err e = {0};
+    char address[64];
+    int status, full[N_FULL], fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)state;
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, n), 0);
+    assert_int_equal(listen(fd, 0), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+    for (int i = 0; i < N_FULL; i++) { /* nobody accepts them */
+        full[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        (void)!connect(full[i], (struct sockaddr *)&a, n);
+    }
+    snprintf(address, sizeof(address), "http://127.0.0.1:%u", ntohs(a.sin_port));
+    const struct http_ask ask = {.server = address, .method = "GET", .path = "/", .timeout_ms = 50};
+    buf_init(&body, 1000);
+    assert_int_equal(http_ask(&ask, &status, &body, &e), SHOAL_EDEADLINE);
+    assert_non_null(strstr(e.msg, address));
+    buf_fini(&body);
+    for (int i = 0; i < N_FULL; i++)
+        close(full[i]);
+    close(fd);
+}
+
 static void test_every_allocation_may_fail(void **state)
 {
     struct server s;
@@ -214,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_answers_whole_and_in_pieces),
         cmocka_unit_test(test_a_head_without_end_is_cut_off),
         cmocka_unit_test(test_a_request_and_its_answer),
+        cmocka_unit_test(test_a_connection_that_comes_too_late),
         cmocka_unit_test(test_every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
