@@ -18,6 +18,18 @@ static struct value text_of(const struct request *r)
     return value_text("", 0);
 }
 
+/* Whether the text is all that the flow works on, and there is none.  Within a flow it may be what
+ * a step made. */
+static bool lacks_text(const struct graph *g, const struct request *r, const struct value *text)
+{
+    if (!g->reads_input || g->n_inputs > 0 || r->depth > 0)
+        return false;
+    for (size_t i = 0; i < text->text.n; i++)
+        if (!strchr(" \t\r\n", text->text.p[i]))
+            return false;
+    return true;
+}
+
 static bool fits(const struct value *v, const struct graph_type *t)
 {
     static const enum value_kind kinds[] = {
@@ -44,6 +56,11 @@ bool pipeline_input_read(struct value *out, const struct graph *g, struct reques
         return false;
     }
     m[0] = (struct value_member){"text", text_of(r)};
+    if (lacks_text(g, r, &m[0].value)) {
+        failure_set(f, FAILURE_INVALID, SHOAL_EINVAL, NULL, "empty_text",
+                    "the flow '%s' works on a text, and that of the request is empty", g->name);
+        return false;
+    }
     for (size_t i = 0; given && i < given->map.n; i++) {
         const char *key = given->map.members[i].key;
         if (strcmp(key, "text") == 0 || !graph_type_field(&g->input_type, key, strlen(key))) {

@@ -147,6 +147,7 @@ struct graph {
     struct graph_arg output, fallback; /* expr NULL: none */
     /* found by graph_check */
     struct graph_type input_type;
+    bool reads_input;                                /* an expression does */
     uint64_t output_needs, fallback_needs, at_start; /* at_start: steps that are not lazy */
 };
 

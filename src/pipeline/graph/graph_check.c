@@ -308,8 +308,10 @@ static const struct graph_type *scope_type(const struct graph_scope *s, const ch
     int32_t i = graph_find(x->c->g, name, n);
     if (i >= 0)
         return x->c->g->steps[i].gives;
-    if (n == 5 && memcmp(name, "input", 5) == 0)
+    if (n == 5 && memcmp(name, "input", 5) == 0) {
+        x->c->g->reads_input = true;
         return &x->c->g->input_type;
+    }
     if (n == 4 && memcmp(name, "item", 4) == 0) {
         if (!x->item)
             *why = "'item' is only in the step of a map";

@@ -666,6 +666,32 @@ static void test_inputs(void **state)
     }
 }
 
+/* An empty text is refused where it is all that the flow works on. */
+static void test_empty_text(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    step(w, "lab", GRAPH_CLASSIFY, "ok", "${input.text}");
+    struct request *r = ready(w, "${lab.label}", &a, 0);
+    r->ask.text = " \n";
+    assert_true(w->owner.flows->ops->run(w->owner.flows, &w->owner, r, &a.sink));
+    finish(w, &a);
+    assert_false(a.done);
+    assert_non_null(strstr(a.failure, "the flow 'f' works on a text"));
+}
+
+static void test_empty_text_that_is_not_read(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    step(w, "lab", GRAPH_CLASSIFY, "ok", "always the same");
+    struct request *r = ready(w, "${lab.label}", &a, 0);
+    r->ask.text = "";
+    assert_true(w->owner.flows->ops->run(w->owner.flows, &w->owner, r, &a.sink));
+    finish(w, &a);
+    assert_string_equal(a.text, "weather");
+}
+
 /* ---- answers that are read while they are made ---- */
 
 static void stream(struct world *w, const char *output, struct answer *a, uint32_t cancel_at)
@@ -842,6 +868,8 @@ int main(void)
         TEST(test_calls),
         TEST(test_cancel),
         TEST(test_inputs),
+        TEST(test_empty_text),
+        TEST(test_empty_text_that_is_not_read),
         TEST(test_stream_of_the_output),
         TEST(test_without_a_reader_it_comes_as_a_whole),
         TEST(test_stream_through_a_switch),
