@@ -584,6 +584,17 @@ void call_fail(struct call *c, int status, const char *type, const char *param, 
     fail_with(c, &e);
 }
 
+bool call_query_bool(struct call *c, const char *name, bool *out)
+{
+    char text[256];
+    const bool given = http_query(c->req, name, text, sizeof(text));
+    *out = given && strcmp(text, "true") == 0;
+    if (!given || *out || strcmp(text, "false") == 0)
+        return true;
+    call_fail(c, 400, NULL, name, "invalid_value", "'%s' must be true or false", name);
+    return false;
+}
+
 void call_fail_method(struct call *c, const char *allow)
 {
     char msg[256];

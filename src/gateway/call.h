@@ -84,6 +84,9 @@ void call_unset_sink(struct call *c);
 /* Counts n bytes of input to the client until the call ends, also from a thread that works for it:
  * a large body, or the request that it became.  False: they are too many. */
 bool call_count_input(struct call *c, size_t n);
+/* The parameter `name` of the query, true or false; *out is false where it is missing.  False: it
+ * is something else, and the call has failed. */
+bool call_query_bool(struct call *c, const char *name, bool *out);
 /* Frees the parsed body before the call ends. */
 void call_drop_json(struct call *c);
 /* For headers and the log. */

@@ -105,6 +105,12 @@ async function watch(url, seen, stop) {
     }
     t.same((await get('/v1/sensors')).data[1].value, 60, 'a refused request changes nothing');
     t.same((await fetch(`${server.url}/v1/alarms?limit=0`)).status, 400, 'a bad limit');
+    for (const url of ['/v1/alarms?stream=maybe', '/v1/alarms?open=1', '/v1/sensors?stream=yes']) {
+        const bad = await fetch(server.url + url), { error } = await bad.json();
+        t.same(`${bad.status} ${error?.message}`, `400 '${error?.param}' must be true or false`, url);
+        t.check(url.includes(`?${error?.param}=`), `${url}: ${error?.param}`);
+    }
+    t.same((await fetch(`${server.url}/v1/alarms?stream=false`)).status, 200, 'no stream');
     stop.abort();
     await watching;
     t.same((await server.stop()).code, 0, 'exit');

@@ -93,14 +93,15 @@ void alarms_list(struct call *c)
     static const struct ticker_ops ops = {send_changes, call_end};
     struct listing l = {.call = c, .limit = LISTED};
     char text[24];
-    if (!alarms_has_plant(c))
+    bool stream;
+    if (!alarms_has_plant(c) || !call_query_bool(c, "stream", &stream) ||
+        !call_query_bool(c, "open", &l.only_open))
         return;
-    if (http_query(c->req, "stream", text, sizeof(text)) && strcmp(text, "true") == 0) {
+    if (stream) {
         if (!ticker_start(c, STREAM_MS, &ops))
             call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many watch this server");
         return;
     }
-    l.only_open = http_query(c->req, "open", text, sizeof(text)) && strcmp(text, "true") == 0;
     if (http_query(c->req, "limit", text, sizeof(text))) {
         char *end;
         unsigned long limit = strtoul(text, &end, 10);

@@ -246,8 +246,10 @@ static void send_event(struct call *c)
 void api_cluster(struct call *c)
 {
     static const struct ticker_ops ops = {send_event, call_end};
-    char stream[8];
-    if (!http_query(c->req, "stream", stream, sizeof(stream)) || strcmp(stream, "true") != 0) {
+    bool stream;
+    if (!call_query_bool(c, "stream", &stream))
+        return;
+    if (!stream) {
         put_cluster(c);
         call_json(c, 200);
     } else if (!ticker_start(c, STREAM_MS, &ops)) {

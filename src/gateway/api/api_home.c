@@ -47,10 +47,10 @@ static void send_home(struct call *c)
 void api_home(struct call *c)
 {
     static const struct ticker_ops ops = {send_home, call_end};
-    char stream[8];
-    if (!has_home(c))
+    bool stream;
+    if (!has_home(c) || !call_query_bool(c, "stream", &stream))
         return;
-    if (!http_query(c->req, "stream", stream, sizeof(stream)) || strcmp(stream, "true") != 0) {
+    if (!stream) {
         put_home(c);
         call_json(c, 200);
     } else if (!ticker_start(c, STREAM_MS, &ops)) {

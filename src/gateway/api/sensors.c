@@ -23,14 +23,13 @@ struct look {
     bool stream, first;     /* first: the stream has just begun */
 };
 
-static bool read_stream(struct look *l, struct call *c)
+/* False: the call has failed. */
+static bool read_query(struct look *l, struct call *c)
 {
-    char text[8];
     *l = (struct look){.call = c};
-    l->stream = http_query(c->req, "stream", text, sizeof(text)) && strcmp(text, "true") == 0;
     if (!http_query(c->req, "machine", l->machine, sizeof(l->machine)))
         l->machine[0] = '\0';
-    return l->stream;
+    return call_query_bool(c, "stream", &l->stream);
 }
 
 static void number(struct json_out *j, const char *key, double v)
@@ -207,7 +206,8 @@ static void send_changes(struct call *c)
 {
     struct look l;
     uint64_t before = c->cursor;
-    read_stream(&l, c);
+    if (!read_query(&l, c))
+        return;
     l.first = !c->began;
     if (l.first)
         call_begin(c, SSE_TYPE);
@@ -221,9 +221,9 @@ void sensors_list(struct call *c)
 {
     static const struct ticker_ops ops = {send_changes, call_end};
     struct look l;
-    if (!alarms_has_plant(c))
+    if (!alarms_has_plant(c) || !read_query(&l, c))
         return;
-    if (read_stream(&l, c)) {
+    if (l.stream) {
         if (!ticker_start(c, STREAM_MS, &ops))
             call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many watch this server");
         return;
