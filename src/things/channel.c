@@ -7,12 +7,20 @@
 
 #define LEARN 256u
 #define MIN_LEARN 32u
-#define SHORT 32.0    /* steps of the short mean */
-#define LONG 256.0    /* of the long one */
-#define SPREAD 16.0   /* of the spread */
-#define SLACK 0.5     /* of the cumulative sums, in deviations */
-#define CLIP 6.0      /* a single value counts at most so much in sums and means */
+#define SHORT 16.0      /* steps of the short means */
+#define MIDDLE 64.0     /* of the middle ones */
+#define LONG 256.0      /* of the long one */
+#define SPREAD 16.0     /* of the spread */
+#define ALL 8192.0      /* of the running reference */
+#define BEYOND 2.0      /* a spike is so many times larger than those of late */
+#define RISE 4.0        /* ... of which each one counts with this part */
+#define BEYOND_LONG 4.0 /* the same for the long mean */
+#define RISE_LONG 1024.0
+#define LEAST 0.05    /* deviation of the running reference */
+#define CLIP 6.0      /* a single value counts at most so much in the means against the usual */
 #define JUMP_CLIP 6.0 /* ... and a jump in the spread */
+#define AWAY 3.0      /* deviations of the short mean: a state that began goes on */
+#define MOST 1e9      /* any distance, so that its square is a number */
 #define FOLLOW 2048.0 /* steps in which the usual level follows the channel */
 #define DAY_MS 86400000.0
 #define MIN_DAYS 2 /* that a daily course is learned from */
@@ -71,33 +79,77 @@ double channel_usual(const struct profile *p, int64_t time_ms)
 
 /* ---- statistics ---- */
 
-static void moving(double *mean, double *weight, double x, double steps)
+/* How far the tail of a statistic is trusted, and after how many steps by half of that: a few steps
+ * show little of what a channel does. */
+static const double trust[CHANNEL_N_STATS] = {1, 1, 1, 1, 1, 0.5};
+static const double few[CHANNEL_N_STATS] = {128, 128, 128, 128, 320, 128};
+
+static double clamp(double x, double most)
 {
-    double k = 1 - 1 / steps;
-    *mean = k * *mean + x;
-    *weight = k * *weight + 1;
+    return fmax(-most, fmin(most, x));
 }
 
-/* Logarithms of the six statistics after one more value. */
+static double moving(struct channel_mean *m, double x, double steps)
+{
+    double k = 1 - 1 / steps;
+    m->sum = k * m->sum + x;
+    m->weight = k * m->weight + 1;
+    return m->sum / m->weight;
+}
+
+static void begin_motion(struct channel_motion *m, const struct profile *p, uint32_t n)
+{
+    *m = (struct channel_motion){.most_out = p->most_out,
+                                 .most_jump = p->most_jump,
+                                 .most_long = p->most_long,
+                                 .raw16 = {SHORT * p->plain_mean, SHORT},
+                                 .raw64 = {MIDDLE * p->plain_mean, MIDDLE},
+                                 .short16 = {0, SHORT},
+                                 .slow = {0, LONG}};
+    m->all_weight = n;
+    m->all = n * p->plain_mean;
+    m->all_squares = n * (p->plain_spread * p->plain_spread + p->plain_mean * p->plain_mean);
+}
+
+/* Distance of a mean from everything so far, in its deviations. */
+static double from_all(const struct channel_motion *m, double mean)
+{
+    if (!(m->all_weight > 0))
+        return 0;
+    double centre = m->all / m->all_weight;
+    double square = m->all_squares / m->all_weight - centre * centre;
+    return fabs(mean - centre) / sqrt(fmax(square, LEAST * LEAST));
+}
+
+static void extend_all(struct channel_motion *m, double z)
+{
+    double k = 1 - 1 / ALL;
+    m->all = k * m->all + z;
+    m->all_squares = k * m->all_squares + z * z;
+    m->all_weight = k * m->all_weight + 1;
+}
+
+/* Logarithms of the statistics after one more value. */
 static void step_stats(const struct profile *p, struct channel_motion *m, double value,
                        double usual, double out[CHANNEL_N_STATS], double *z_out)
 {
-    double z = (value - usual) / p->spread, c = fmax(-CLIP, fmin(CLIP, z));
-    double d = m->started ? (value - m->last) / p->step : 0;
-    double limited = fmax(-JUMP_CLIP, fmin(JUMP_CLIP, d));
+    double z = clamp((value - usual) / p->spread, MOST), c = clamp(z, CLIP);
+    double d = m->started ? clamp((value - m->last) / p->step, MOST) : 0;
+    double limited = clamp(d, JUMP_CLIP);
     m->started = true;
     m->last = value;
-    m->up = fmin(fmax(0, m->up + c - SLACK), 1000);
-    m->down = fmin(fmax(0, m->down - c - SLACK), 1000);
-    moving(&m->mean, &m->mean_weight, c, SHORT);
-    moving(&m->long_mean, &m->long_weight, c, LONG);
-    moving(&m->spread, &m->spread_weight, limited * limited, SPREAD);
-    out[CHANNEL_OUT] = log1p(fabs(z));
-    out[CHANNEL_JUMP] = log1p(fabs(d));
-    out[CHANNEL_CUSUM] = log1p(fmax(m->up, m->down));
-    out[CHANNEL_MEAN] = log1p(fabs(m->mean) / sqrt(m->mean_weight));
-    out[CHANNEL_LONG] = log1p(fabs(m->long_mean) / sqrt(m->long_weight));
-    out[CHANNEL_SPREAD] = log1p(m->spread_weight < SPREAD / 2 ? 0 : m->spread / m->spread_weight);
+    double raw16 = moving(&m->raw16, z, SHORT), raw64 = moving(&m->raw64, z, MIDDLE);
+    double now = fabs(moving(&m->short16, c, SHORT));
+    double spread = moving(&m->spread, limited * limited, SPREAD);
+    out[CHANNEL_OUT] = log1p(tail_record(&m->most_out, fabs(z), BEYOND, RISE));
+    out[CHANNEL_JUMP] = log1p(tail_record(&m->most_jump, fabs(d), BEYOND, RISE));
+    out[CHANNEL_SHIFT] = log1p(from_all(m, raw16));
+    out[CHANNEL_SLOW] = log1p(from_all(m, raw64));
+    /* Not more than the last steps say, so that it ends when the channel is back. */
+    double slow = fmin(now, fabs(moving(&m->slow, c, LONG)));
+    out[CHANNEL_LONG] = log1p(tail_record(&m->most_long, slow, BEYOND_LONG, RISE_LONG));
+    out[CHANNEL_SPREAD] = log1p(m->spread.weight < SPREAD / 2 ? 0 : spread);
+    extend_all(m, z);
     *z_out = z;
 }
 
@@ -135,17 +187,35 @@ static uint32_t longest_run(const double *v, size_t n)
 static void learn_tails(struct profile *p, const double *v, const int64_t *times, size_t n,
                         double *one, double *scratch)
 {
-    static const double windows[CHANNEL_N_STATS] = {1, 1, SHORT, SHORT, LONG, SPREAD};
+    static const double windows[CHANNEL_N_STATS] = {1, 1, SHORT, MIDDLE, MIDDLE, SPREAD};
     double out[CHANNEL_N_STATS], z;
     for (uint32_t s = 0; s < CHANNEL_N_STATS; s++) {
-        struct channel_motion m = {.started = false};
+        struct channel_motion m = {.short16 = {0, SHORT}, .slow = {0, LONG}};
         for (size_t i = 0; i < n; i++) {
+            m.most_out = m.most_jump = m.most_long = 0; /* every value is a record here */
             step_stats(p, &m, v[i], channel_usual(p, times ? times[i] : -1), out, &z);
             one[i] = out[s];
+            p->most_long = fmax(p->most_long, expm1(out[CHANNEL_LONG]));
         }
         /* What was seen for less than a few of its windows says nothing yet. */
         tail_learn(&p->tails[s], one, (double)n >= ENOUGH * windows[s] ? n : 0, scratch);
     }
+}
+
+/* Mean, deviation and largest values, outliers and all. */
+static void learn_plain(struct profile *p, const double *v, const int64_t *times, size_t n)
+{
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        double z = (v[i] - channel_usual(p, times ? times[i] : -1)) / p->spread;
+        double jump = i > 0 ? fabs(v[i] - v[i - 1]) / p->step : 0;
+        sum += z;
+        squares += z * z;
+        p->most_out = fmax(p->most_out, fabs(z));
+        p->most_jump = fmax(p->most_jump, jump);
+    }
+    p->plain_mean = sum / (double)n;
+    p->plain_spread = sqrt(fmax(squares / (double)n - p->plain_mean * p->plain_mean, 0));
 }
 
 void channel_learn(struct profile *p, const double *v, const int64_t *times, size_t n,
@@ -171,6 +241,7 @@ void channel_learn(struct profile *p, const double *v, const int64_t *times, siz
         a[i - 1] = v[i] - v[i - 1];
     p->step = fmax(robust_spread(a, n - 1, 0, b), 0.1 * least);
     p->longest_run = longest_run(v, n);
+    learn_plain(p, v, times, n);
     learn_tails(p, v, times, n, b, c);
 }
 
@@ -183,7 +254,9 @@ static void learn_now(struct channel *c)
     for (uint32_t i = 0; i < c->n_kept; i++)
         v[i] = (double)c->kept[(first + i) % c->learn];
     channel_learn(&c->usual, v, NULL, c->n_kept, old.interval_ms, scratch);
-    c->motion = (struct channel_motion){.started = true, .last = c->last};
+    begin_motion(&c->motion, &c->usual, c->n_kept);
+    c->motion.started = true;
+    c->motion.last = c->last;
     c->n_unusual = 0;
     c->n_since = 0;
 }
@@ -195,8 +268,10 @@ void channel_init(struct channel *c, const struct profile *p, uint32_t learn, do
                                    : learn > CHANNEL_MAX_LEARN ? CHANNEL_MAX_LEARN
                                                                : learn,
                           .fixed = p && p->n > 0};
-    if (c->fixed)
+    if (c->fixed) {
         c->usual = *p;
+        begin_motion(&c->motion, p, p->n);
+    }
     c->usual.interval_ms = c->fixed ? p->interval_ms : interval_ms;
 }
 
@@ -216,7 +291,7 @@ static void follow(struct channel *c, double value, double z)
     double size = fmin(fabs(z), 4);
     p->mean += part * copysign(size, z) * p->spread;
     /* The mean absolute distance of a normal channel is 0.8 deviations. */
-    p->spread *= 1 + part * (size / 0.8 - 1) * 0.5;
+    p->spread *= 1 + part * fmin(size / 0.8 - 1, 1) * 0.5; /* a drift is not a spread */
     if (size < 4) {
         p->low = fmin(p->low, value);
         p->high = fmax(p->high, value);
@@ -246,8 +321,12 @@ struct channel_result channel_step(struct channel *c, double value, int64_t time
     }
     step_stats(&c->usual, &c->motion, value, channel_usual(&c->usual, time_ms), stats, &r.z);
     per_day = DAY_MS / fmax(c->usual.interval_ms, 1);
+    double seen = (double)c->usual.n + c->n_since;
     for (uint32_t s = 0; s < CHANNEL_N_STATS; s++) {
-        double n = tail_expected(&c->usual.tails[s], stats[s], per_day);
+        double n =
+            tail_expected(&c->usual.tails[s], stats[s], per_day, trust[s] * seen / (seen + few[s]));
+        if (s == CHANNEL_SHIFT || s == CHANNEL_SLOW || s == CHANNEL_SPREAD)
+            tail_follow(&c->usual.tails[s], stats[s]);
         if (n < r.expected) {
             r.expected = n;
             r.stat = (enum channel_stat)s;
@@ -255,7 +334,9 @@ struct channel_result channel_step(struct channel *c, double value, int64_t time
     }
     r.stuck = is_stuck(c);
     r.ready = true;
-    c->n_unusual = r.expected < 1 ? c->n_unusual + 1 : 0;
+    bool away = fabs(c->motion.short16.sum) > AWAY * c->motion.short16.weight;
+    c->n_unusual = r.expected < 1 || away ? c->n_unusual + 1 : 0;
+    r.away = away && c->n_unusual <= 4 * c->learn;
     if (!c->fixed) {
         follow(c, value, r.z);
         if (c->n_unusual > 4 * c->learn)

@@ -1,9 +1,18 @@
 /* channel.h - the detector of one channel: what is usual, and how unusual each step is.
  *
- * A step is one value on the sensor's own grid of time.  Six statistics follow the channel: the
- * distance from the usual level, the jump from the value before, a cumulative sum, a short and a
- * long moving mean, and the spread.  What each does in normal times is learned (tail.h), so they
- * are comparable: each tells how many false alarms a day its present value stands for.
+ * A step is one value on the sensor's own grid of time.  Six statistics follow the channel.  What
+ * each does in normal times is learned (tail.h), so they are comparable: each tells how many false
+ * alarms a day its present value stands for.
+ *
+ *  - The distance of a value from the usual level, and the jump from the value before.  Both count
+ *    only when they are more than twice as large as any of late: real channels have spikes.
+ *  - Moving means of 16 and 64 steps against the mean and the deviation of everything seen so far.
+ *    This reference learns from all steps, also from unusual ones, so a channel that changes often
+ *    needs a larger change to be unusual.
+ *  - A moving mean of 256 steps against the usual level, which finds what changes so slowly that
+ *    the running reference follows it.  It counts only when it is more than twice as large as it
+ *    was in normal times: real channels wander.
+ *  - The spread of the changes.
  *
  * What is usual comes from a profile learned before (it stays as it is), or from the first steps of
  * the channel itself; then it follows the channel slowly, and is learned anew when an unusual state
@@ -27,16 +36,21 @@
 enum channel_stat {
     CHANNEL_OUT,    /* distance of the value from the usual level */
     CHANNEL_JUMP,   /* change since the step before */
-    CHANNEL_CUSUM,  /* of small distances in one direction */
-    CHANNEL_MEAN,   /* of about 32 steps */
-    CHANNEL_LONG,   /* of about 256 steps */
-    CHANNEL_SPREAD, /* of about 16 steps */
+    CHANNEL_SHIFT,  /* mean of about 16 steps against everything so far */
+    CHANNEL_SLOW,   /* ... of about 64 steps */
+    CHANNEL_LONG,   /* mean of about 256 steps against the usual level */
+    CHANNEL_SPREAD, /* of the changes of about 16 steps */
     CHANNEL_N_STATS
 };
 
 /* What is usual for a channel. */
 struct profile {
-    double mean, spread;  /* usual level and deviation */
+    double mean, spread;  /* usual level and deviation, by medians */
+    double plain_mean;    /* of all steps, as a distance from the usual level in `spread` */
+    double plain_spread;  /* ... and their deviation, outliers and all */
+    double most_out;      /* largest distance from the usual level, in `spread` */
+    double most_jump;     /* largest change between steps, in `step` */
+    double most_long;     /* largest long mean, in `spread` */
     double step;          /* usual deviation of a change between steps */
     double low, high;     /* normal range */
     double interval_ms;   /* between steps */
@@ -47,9 +61,19 @@ struct profile {
     float day[CHANNEL_DAY_BINS];
 };
 
+/* A moving mean is sum / weight. */
+struct channel_mean {
+    double sum, weight;
+};
+
 /* Moving values of the statistics. */
 struct channel_motion {
-    double last, up, down, mean, mean_weight, long_mean, long_weight, spread, spread_weight;
+    double last;
+    struct channel_mean raw16, raw64;  /* of all distances */
+    struct channel_mean short16, slow; /* of distances up to a limit: 16 and 256 steps */
+    struct channel_mean spread;
+    double all, all_squares, all_weight;   /* the running reference */
+    double most_out, most_jump, most_long; /* of late */
     bool started;
 };
 
@@ -57,8 +81,9 @@ struct channel_result {
     double expected;        /* false alarms a day that the most unusual statistic stands for */
     enum channel_stat stat; /* that one */
     double z;               /* distance from the usual level in usual deviations, with its sign */
-    bool stuck;             /* the value has not changed for unusually many steps */
-    bool ready;             /* false: still learning, nothing is said */
+    bool away;  /* the last steps are far from the usual level: what began is not over */
+    bool stuck; /* the value has not changed for unusually many steps */
+    bool ready; /* false: still learning, nothing is said */
 };
 
 struct channel {
@@ -68,7 +93,7 @@ struct channel {
     uint32_t learn;        /* steps to learn from */
     uint32_t n_kept, next; /* of `kept`, a ring */
     uint32_t run;          /* equal values so far */
-    uint32_t n_unusual;    /* steps since the channel is unusual */
+    uint32_t n_unusual;    /* steps since the channel is unusual, or away */
     uint32_t n_since;      /* steps since it was learned */
     double last;
     float kept[CHANNEL_MAX_LEARN]; /* the last steps, to learn from */

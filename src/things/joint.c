@@ -9,14 +9,21 @@
 #define CLIP 8.0   /* one channel counts at most so many deviations */
 #define SHRINK 0.1 /* share of independence in the correlations, and more for few rows */
 #define SHORT 16.0
-#define LONG 64.0
-#define ENOUGH 4 /* windows of a statistic that it is learned from */
+#define MIN_LONG 4.0
+#define MAX_LONG 256.0
+#define LONG_SHARE 0.4 /* of the rows that it is learned from */
+#define BEYOND 4.0     /* an unusual distance (a square) is so many times those of late */
+#define RISE 64.0      /* ... of which each one counts with this part */
+#define FEW 10.0       /* rows of each channel after which correlations are trusted by half */
+#define SLOWLY 4096.0  /* steps that a tail counts as seen: a machine that wears stays unusual */
+#define ENOUGH 4       /* windows of the short mean that it is learned from */
 
 struct joint {
     uint32_t n;
     bool ready;
+    bool calm; /* the short mean is usual */
     double weight, long_weight;
-    struct tail tails[JOINT_N_STATS];
+    struct joint_facts facts;
     double *inverse;          /* [n][n] */
     double *mean, *long_mean; /* moving sums of rows */
     double *row, *work;       /* [n] each */
@@ -60,14 +67,15 @@ bool joint_ready(const struct joint *j)
 void joint_restart(struct joint *j)
 {
     memset(j->mean, 0, 2 * (size_t)j->n * sizeof(double));
-    j->weight = j->long_weight = 0;
+    j->weight = SHORT; /* as if they had seen usual rows only */
+    j->long_weight = j->facts.window;
 }
 
 int joint_copy(struct joint **out, const struct joint *j, struct err *e)
 {
     int rc = joint_create(out, j->n, e);
     if (rc == 0 && j->ready)
-        joint_set(*out, j->inverse, j->tails);
+        joint_set(*out, j->inverse, &j->facts);
     return rc;
 }
 
@@ -76,15 +84,15 @@ const double *joint_inverse(const struct joint *j)
     return j->inverse;
 }
 
-const struct tail *joint_tails(const struct joint *j)
+const struct joint_facts *joint_facts(const struct joint *j)
 {
-    return j->tails;
+    return &j->facts;
 }
 
-void joint_set(struct joint *j, const double *inverse, const struct tail *tails)
+void joint_set(struct joint *j, const double *inverse, const struct joint_facts *f)
 {
     memcpy(j->inverse, inverse, (size_t)j->n * j->n * sizeof(double));
-    memcpy(j->tails, tails, sizeof(j->tails));
+    j->facts = *f;
     j->ready = true;
     joint_restart(j);
 }
@@ -116,6 +124,21 @@ static void moving(double *sum, const double *row, uint32_t n, double *weight, d
     *weight = k * *weight + 1;
 }
 
+/* Mean over the channels of their distance for a longer time. */
+static double long_distance(const struct joint *j, uint32_t *worst)
+{
+    double sum = 0, most = -1;
+    for (uint32_t i = 0; i < j->n; i++) {
+        double d = fabs(j->long_mean[i]) / j->long_weight;
+        if (d > most) {
+            most = d;
+            *worst = i;
+        }
+        sum += d;
+    }
+    return sum / j->n;
+}
+
 /* Logarithms of the three distances after one more row. */
 static void step_stats(struct joint *j, const double *row, double out[JOINT_N_STATS],
                        uint32_t worst[JOINT_N_STATS])
@@ -123,23 +146,34 @@ static void step_stats(struct joint *j, const double *row, double out[JOINT_N_ST
     for (uint32_t i = 0; i < j->n; i++)
         j->row[i] = isfinite(row[i]) ? fmax(-CLIP, fmin(CLIP, row[i])) : 0;
     moving(j->mean, j->row, j->n, &j->weight, SHORT);
-    moving(j->long_mean, j->row, j->n, &j->long_weight, LONG);
-    out[JOINT_ROW] = log1p(distance(j, j->row, &worst[JOINT_ROW]));
+    moving(j->long_mean, j->row, j->n, &j->long_weight, j->facts.window);
+    out[JOINT_ROW] = log1p(
+        tail_record(&j->facts.most_row, distance(j, j->row, &worst[JOINT_ROW]), BEYOND, RISE));
     /* A mean of w rows that are independent has a w-th of their square. */
-    out[JOINT_MEAN] = log1p(distance(j, j->mean, &worst[JOINT_MEAN]) / j->weight);
-    out[JOINT_LONG] = log1p(distance(j, j->long_mean, &worst[JOINT_LONG]) / j->long_weight);
+    double d = distance(j, j->mean, &worst[JOINT_MEAN]) / j->weight;
+    const struct tail *t = &j->facts.tails[JOINT_MEAN];
+    j->calm = t->n > 0 && log1p(d) <= t->from;
+    out[JOINT_MEAN] = log1p(tail_record(&j->facts.most_mean, d, BEYOND, RISE));
+    out[JOINT_LONG] = log1p(long_distance(j, &worst[JOINT_LONG]));
 }
 
 double joint_step(struct joint *j, const double *row, double n_steps, uint32_t *worst)
 {
     double stats[JOINT_N_STATS], best = INFINITY;
+    /* Correlations take many rows to know. */
+    double known = j->facts.rows / (j->facts.rows + FEW * j->n);
     uint32_t who[JOINT_N_STATS] = {0};
     *worst = 0;
     if (!j->ready)
         return INFINITY;
     step_stats(j, row, stats, who);
     for (uint32_t s = 0; s < JOINT_N_STATS; s++) {
-        double n = tail_expected(&j->tails[s], stats[s], n_steps);
+        double n =
+            tail_expected(&j->facts.tails[s], stats[s], n_steps, s == JOINT_LONG ? 1 : known);
+        if (s == JOINT_LONG) {
+            tail_follow(&j->facts.tails[s], stats[s]);
+            n = j->calm ? n_steps : n; /* what was long off is back */
+        }
         if (n < best) {
             best = n;
             *worst = who[s];
@@ -200,7 +234,6 @@ static void learn_inverse(struct joint *j, const double *rows, size_t n_rows, do
 
 int joint_learn(struct joint *j, const double *rows, size_t n_rows, struct err *e)
 {
-    static const double windows[JOINT_N_STATS] = {1, SHORT, LONG};
     size_t n = j->n, bytes;
     double *square = mem_zalloc(n * n * sizeof(double)), *stats = NULL;
     if (mem_mul(&bytes, n_rows, (JOINT_N_STATS + 1) * sizeof(double)))
@@ -211,19 +244,29 @@ int joint_learn(struct joint *j, const double *rows, size_t n_rows, struct err *
         return err_set(e, SHOAL_ENOMEM, "out of memory for %zu rows", n_rows);
     }
     learn_inverse(j, rows, n_rows, square);
+    j->facts.rows = (double)n_rows;
+    j->facts.window = fmax(MIN_LONG, fmin(MAX_LONG, LONG_SHARE * (double)n_rows));
     joint_restart(j);
+    j->weight = j->long_weight = 0; /* the means of few rows show what chance does */
     for (size_t r = 0; r < n_rows; r++) {
         double out[JOINT_N_STATS];
         uint32_t worst[JOINT_N_STATS];
+        double most_row = j->facts.most_row, most_mean = j->facts.most_mean;
+        j->facts.most_row = j->facts.most_mean = 0; /* every distance is a record here */
         step_stats(j, rows + r * n, out, worst);
+        j->facts.most_row = fmax(most_row, expm1(out[JOINT_ROW]));
+        j->facts.most_mean = fmax(most_mean, expm1(out[JOINT_MEAN]));
         for (uint32_t s = 0; s < JOINT_N_STATS; s++)
             stats[s * n_rows + r] = out[s];
     }
-    for (uint32_t s = 0; s < JOINT_N_STATS; s++)
-        /* What was seen for less than a few of its windows says nothing yet. */
-        tail_learn(&j->tails[s], stats + s * n_rows,
-                   (double)n_rows >= ENOUGH * windows[s] ? n_rows : 0,
+    for (uint32_t s = 0; s < JOINT_N_STATS; s++) {
+        /* A short mean that was seen for less than a few of its windows says nothing yet. */
+        bool enough = s != JOINT_MEAN || (double)n_rows >= ENOUGH * SHORT;
+        tail_learn(&j->facts.tails[s], stats + s * n_rows, enough ? n_rows : 0,
                    stats + JOINT_N_STATS * n_rows);
+        if (j->facts.tails[s].n > 0)
+            j->facts.tails[s].n = fmax(j->facts.tails[s].n, SLOWLY);
+    }
     j->ready = n_rows > 0;
     joint_restart(j);
     mem_free(square);

@@ -2,8 +2,10 @@
  *
  * A row holds the distance of each channel from its usual level, in usual deviations.  The distance
  * of a row from the usual rows (Mahalanobis: by the correlations that were learned, drawn towards
- * independence) is taken for the row itself and for moving means of about 16 and 64 rows, so a
- * small change of many channels is found before any single one looks unusual.
+ * independence) is taken for the row itself and for a moving mean of about 16 rows.  The third
+ * statistic is the mean over the channels of how far each has been off for a longer time (up to
+ * 256 rows, less after a short recording), so a small change of many channels is found before any
+ * single one looks unusual.
  *
  * Thread:    belongs to its caller.
  * Ownership: create/destroy.
@@ -21,6 +23,13 @@
 
 enum joint_stat { JOINT_ROW, JOINT_MEAN, JOINT_LONG, JOINT_N_STATS };
 
+struct joint_facts {
+    double rows;                /* that it was learned from */
+    double window;              /* rows of the long mean */
+    double most_row, most_mean; /* largest distances of late (tail_record) */
+    struct tail tails[JOINT_N_STATS];
+};
+
 struct joint;
 
 SHOAL_MUST_CHECK int joint_create(struct joint **out, uint32_t n_channels, struct err *e);
@@ -36,9 +45,9 @@ SHOAL_MUST_CHECK int joint_copy(struct joint **out, const struct joint *j, struc
 double joint_step(struct joint *j, const double *row, double n_steps, uint32_t *worst);
 void joint_restart(struct joint *j); /* forgets the moving means */
 
-/* What was learned, for a file: the inverse of the correlations [n][n], and the tails. */
+/* What was learned, for a file: the inverse of the correlations [n][n], and this. */
 const double *joint_inverse(const struct joint *j);
-const struct tail *joint_tails(const struct joint *j); /* [JOINT_N_STATS] */
-void joint_set(struct joint *j, const double *inverse, const struct tail *tails);
+const struct joint_facts *joint_facts(const struct joint *j);
+void joint_set(struct joint *j, const double *inverse, const struct joint_facts *f);
 
 #endif

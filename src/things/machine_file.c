@@ -12,6 +12,7 @@
 #include "wire/json_out.h"
 
 #define TYPE "shoal_machine"
+#define VERSION 2 /* 1: other statistics */
 #define MAX_FILE_BYTES ((size_t)64 << 20)
 
 void machine_file_destroy(struct machine_file *m)
@@ -143,6 +144,8 @@ static void put_tails(struct json_out *j, const struct tail *t, uint32_t n)
         json_out_num(j, t[i].from);
         json_out_num(j, t[i].scale);
         json_out_num(j, t[i].share);
+        json_out_num(j, t[i].gap);
+        json_out_num(j, t[i].n);
         json_out_array_end(j);
     }
     json_out_array_end(j);
@@ -155,6 +158,11 @@ static void put_profile(struct json_out *j, const char *name, const struct profi
     json_out_member_num(j, "mean", p->mean);
     json_out_member_num(j, "spread", p->spread);
     json_out_member_num(j, "step", p->step);
+    json_out_member_num(j, "plain_mean", p->plain_mean);
+    json_out_member_num(j, "plain_spread", p->plain_spread);
+    json_out_member_num(j, "most_out", p->most_out);
+    json_out_member_num(j, "most_jump", p->most_jump);
+    json_out_member_num(j, "most_long", p->most_long);
     json_out_member_num(j, "low", p->low);
     json_out_member_num(j, "high", p->high);
     json_out_member_num(j, "interval_ms", p->interval_ms);
@@ -176,7 +184,7 @@ void machine_file_write(const struct machine_file *m, struct buf *out)
     struct json_out j = json_out_make(out);
     json_out_object(&j);
     json_out_member_str(&j, "type", TYPE);
-    json_out_member_uint(&j, "version", 1);
+    json_out_member_uint(&j, "version", VERSION);
     json_out_key(&j, "channels");
     json_out_array(&j);
     for (uint32_t i = 0; i < m->n; i++)
@@ -190,7 +198,12 @@ void machine_file_write(const struct machine_file *m, struct buf *out)
         for (size_t i = 0; i < (size_t)m->n * m->n; i++)
             json_out_num(&j, joint_inverse(m->joint)[i]);
         json_out_array_end(&j);
-        put_tails(&j, joint_tails(m->joint), JOINT_N_STATS);
+        const struct joint_facts *f = joint_facts(m->joint);
+        put_tails(&j, f->tails, JOINT_N_STATS);
+        json_out_member_num(&j, "rows", f->rows);
+        json_out_member_num(&j, "window", f->window);
+        json_out_member_num(&j, "most_row", f->most_row);
+        json_out_member_num(&j, "most_mean", f->most_mean);
         json_out_object_end(&j);
     }
     json_out_object_end(&j);
@@ -229,15 +242,17 @@ static int read_tails(const cJSON *o, struct tail *t, uint32_t n, struct err *e)
 {
     const cJSON *list = member(o, "tails"), *one = cJSON_IsArray(list) ? list->child : NULL;
     for (uint32_t i = 0; i < n; i++, one = one->next) {
-        double v[3];
+        double v[5];
         if (!one)
             return err_set(e, SHOAL_EFORMAT, "tails must be a list of %u lists", n);
-        int rc = read_numbers(one, "tails", v, 3, e);
+        int rc = read_numbers(one, "tails", v, 5, e);
         if (rc < 0)
             return rc;
-        if (!(v[0] >= 0 && v[1] > 0 && v[2] >= 0 && v[2] <= 1))
+        bool good = v[0] >= 0 && v[1] > 0 && v[2] >= 0 && v[2] <= 1 && v[3] > 0 && v[3] <= 1e3 &&
+                    v[4] >= 0 && v[4] <= UINT32_MAX;
+        if (!good)
             return err_set(e, SHOAL_EFORMAT, "tails hold values that no statistic has");
-        t[i] = (struct tail){v[0], v[1], v[2]};
+        t[i] = (struct tail){.from = v[0], .scale = v[1], .share = v[2], .gap = v[3], .n = v[4]};
     }
     return one ? err_set(e, SHOAL_EFORMAT, "tails must be a list of %u lists", n) : 0;
 }
@@ -265,6 +280,11 @@ static int read_profile(const cJSON *o, struct profile *p, struct err *e)
     int rc = number(o, "mean", -most, most, &p->mean, e);
     rc = rc < 0 ? rc : number(o, "spread", 1e-300, most, &p->spread, e);
     rc = rc < 0 ? rc : number(o, "step", 1e-300, most, &p->step, e);
+    rc = rc < 0 ? rc : number(o, "plain_mean", -1e9, 1e9, &p->plain_mean, e);
+    rc = rc < 0 ? rc : number(o, "plain_spread", 0, 1e9, &p->plain_spread, e);
+    rc = rc < 0 ? rc : number(o, "most_out", 0, 1e12, &p->most_out, e);
+    rc = rc < 0 ? rc : number(o, "most_jump", 0, 1e12, &p->most_jump, e);
+    rc = rc < 0 ? rc : number(o, "most_long", 0, 1e12, &p->most_long, e);
     rc = rc < 0 ? rc : number(o, "low", -most, most, &p->low, e);
     rc = rc < 0 ? rc : number(o, "high", p->low, most, &p->high, e);
     rc = rc < 0 ? rc : number(o, "interval_ms", 1e-3, 1e12, &p->interval_ms, e);
@@ -295,7 +315,7 @@ static int read_channels(struct machine_file *m, const cJSON *list, struct err *
 
 static int read_joint(struct machine_file *m, const cJSON *o, struct err *e)
 {
-    struct tail tails[JOINT_N_STATS];
+    struct joint_facts f = {0};
     size_t n = (size_t)m->n * m->n;
     if (!o)
         return 0;
@@ -306,9 +326,17 @@ static int read_joint(struct machine_file *m, const cJSON *o, struct err *e)
     if (rc == 0)
         rc = read_numbers(member(o, "inverse"), "inverse", inverse, n, e);
     if (rc == 0)
-        rc = read_tails(o, tails, JOINT_N_STATS, e);
+        rc = read_tails(o, f.tails, JOINT_N_STATS, e);
     if (rc == 0)
-        joint_set(m->joint, inverse, tails);
+        rc = number(o, "rows", 1, UINT32_MAX, &f.rows, e);
+    if (rc == 0)
+        rc = number(o, "window", 1, 1e6, &f.window, e);
+    if (rc == 0)
+        rc = number(o, "most_row", 0, 1e300, &f.most_row, e);
+    if (rc == 0)
+        rc = number(o, "most_mean", 0, 1e300, &f.most_mean, e);
+    if (rc == 0)
+        joint_set(m->joint, inverse, &f);
     mem_free(inverse);
     return rc;
 }
@@ -323,10 +351,11 @@ int machine_file_parse(struct machine_file **out, const char *json, size_t n, st
     *out = NULL;
     if (!type || strcmp(type, TYPE) != 0)
         rc = err_set(e, SHOAL_EFORMAT, "this is not a file of `shoal anomaly fit`");
-    else if (!cJSON_IsNumber(version) || version->valuedouble != 1)
+    else if (!cJSON_IsNumber(version) || version->valuedouble != VERSION)
         rc = err_set(e, SHOAL_EFORMAT,
-                     "version must be 1: the file is of another program version; "
-                     "learn the machine again");
+                     "version must be %d: the file is of another program version; learn the "
+                     "machine again with `shoal anomaly fit`",
+                     VERSION);
     else if (!cJSON_IsArray(list))
         rc = err_set(e, SHOAL_EFORMAT, "channels must be a list");
     if (rc == 0)

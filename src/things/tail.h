@@ -5,22 +5,39 @@
  * level for a wanted number of false alarms a day can be computed although no recording is long
  * enough to count them.
  *
- * Thread:    any; plain data.
+ * A recording is never long enough to have seen everything that is normal, so the tail goes on
+ * learning from what it watches (like DSPOT; Siffer et al. 2017): what comes again and again stops
+ * to be unusual.
+ *
+ * Thread:    its owner's; plain data.
  * Failure:   cannot fail; a tail without data is never reached. */
 #ifndef SHOAL_THINGS_TAIL_H
 #define SHOAL_THINGS_TAIL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct tail {
-    double from;  /* begins at this value */
-    double scale; /* mean excess above it */
-    double share; /* of all steps, runs above `from` begin at so many */
+    double from;    /* begins at this value */
+    double scale;   /* mean excess above it */
+    double share;   /* of all steps, runs above `from` begin at so many */
+    double gap;     /* from the median to `from` */
+    double n;       /* steps that it has seen, as far as it remembers; 0: nothing is known */
+    uint32_t below; /* steps since the last one above `from` */
+    uint32_t above; /* steps of the present run above it */
 };
 
 /* v: [n] logarithms of the statistic in normal times, in order of time.  scratch: [n]. */
 void tail_learn(struct tail *t, const double *v, size_t n, double *scratch);
-/* Expected number of runs above v in n_steps steps; at most n_steps. */
-double tail_expected(const struct tail *t, double v, double n_steps);
+/* Expected number of runs above v in n_steps steps; at most n_steps.  trust: 0 to 1; below 1 the
+ * tail is taken to fall off more slowly. */
+double tail_expected(const struct tail *t, double v, double n_steps, double trust);
+/* One more value, after it was judged. */
+void tail_follow(struct tail *t, double v);
+
+/* Gate for single values: size, if it is `beyond` times larger than those of late; 0 otherwise.
+ * *most follows the largest of late: it rises by a part of 1 / rise, and forgets in thousands of
+ * steps. */
+double tail_record(double *most, double size, double beyond, double rise);
 
 #endif

@@ -91,8 +91,8 @@ static void check_limits(const struct things_sensor *s, double v, struct things_
 static enum alarm_kind kind_of(enum channel_stat s)
 {
     switch (s) {
-    case CHANNEL_CUSUM:
-    case CHANNEL_MEAN:
+    case CHANNEL_SHIFT:
+    case CHANNEL_SLOW:
         return ALARM_SHIFT;
     case CHANNEL_LONG:
         return ALARM_DRIFT;
@@ -101,6 +101,11 @@ static enum alarm_kind kind_of(enum channel_stat s)
     default:
         return ALARM_SPIKE;
     }
+}
+
+static bool is_statistical(enum alarm_kind kind)
+{
+    return kind == ALARM_SPIKE || kind == ALARM_SHIFT || kind == ALARM_DRIFT || kind == ALARM_NOISE;
 }
 
 /* ---- statistics ---- */
@@ -129,6 +134,8 @@ static void step(struct things_sensor *s, int64_t time_ms, struct things_cause *
     double wanted = s->policy.false_alarms * (s->alarm ? RELEASE : 1);
     if (r.expected <= wanted)
         consider(c, kind_of(r.stat), ALARM_WARNING, s->score, (double)NAN, 0);
+    else if (r.away && s->alarm && is_statistical(s->alarm->event.kind))
+        consider(c, s->alarm->event.kind, ALARM_WARNING, s->score, (double)NAN, 0);
 }
 
 /* Several readings within an interval are one step. */

@@ -15,23 +15,32 @@ static double per_day(const struct things_machine *m)
     return DAY_MS / longest;
 }
 
+/* Rows to learn from: as many as the channels learn from. */
+static uint32_t rows_wanted(const struct things_machine *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < m->n_members; i++)
+        n = m->members[i]->channel.learn > n ? m->members[i]->channel.learn : n;
+    return n < THINGS_JOINT_ROWS ? n : THINGS_JOINT_ROWS;
+}
+
 /* Rows are kept by their members until there are enough. */
 static void keep_row(struct things_machine *m)
 {
-    uint32_t n = m->n_members;
+    uint32_t n = m->n_members, wanted = rows_wanted(m);
     struct err e = {0};
-    if (m->n_rows < THINGS_JOINT_ROWS) {
+    if (m->n_rows < wanted) {
         for (uint32_t i = 0; i < n; i++)
             m->members[i]->zs[m->n_rows] = (float)m->members[i]->z;
         m->n_rows++;
     }
-    if (m->n_rows < THINGS_JOINT_ROWS)
+    if (m->n_rows < wanted)
         return;
-    double *rows = mem_zalloc_n((size_t)THINGS_JOINT_ROWS * n, sizeof(*rows));
-    for (uint32_t r = 0; rows && r < THINGS_JOINT_ROWS; r++)
+    double *rows = mem_zalloc_n((size_t)wanted * n, sizeof(*rows));
+    for (uint32_t r = 0; rows && r < wanted; r++)
         for (uint32_t i = 0; i < n; i++)
             rows[r * n + i] = (double)m->members[i]->zs[r];
-    if (!rows || joint_learn(m->joint, rows, THINGS_JOINT_ROWS, &e) < 0)
+    if (!rows || joint_learn(m->joint, rows, wanted, &e) < 0)
         m->n_rows = 0; /* without memory: from the next rows */
     mem_free(rows);
 }

@@ -30,6 +30,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (!(channel_step(&c, values[k], (int64_t)k * 1000).expected >= 0))
                 abort();
     }
+    for (size_t k = 0; m->joint && k < sizeof(values) / sizeof(values[0]); k++) {
+        double row[JOINT_MAX_CHANNELS];
+        uint32_t worst;
+        for (uint32_t i = 0; i < m->n; i++)
+            row[i] = values[(k + i) % (sizeof(values) / sizeof(values[0]))];
+        if (!(joint_step(m->joint, row, 86400, &worst) >= 0) || worst >= m->n)
+            abort();
+    }
     if (b.rc == 0)
         machine_file_destroy(again);
     machine_file_destroy(m);

@@ -80,11 +80,12 @@ static void test_what_is_refused(void **state)
     } cases[] = {
         {"", "not a file of"},
         {"{\"type\":\"shoal_scorer\"}", "not a file of"},
-        {"{\"type\":\"shoal_machine\",\"version\":2,\"channels\":[]}", "version must be 1"},
-        {"{\"type\":\"shoal_machine\",\"version\":1,\"channels\":{}}", "must be a list"},
-        {"{\"type\":\"shoal_machine\",\"version\":1,\"channels\":[]}", "1 to 1024 channels"},
-        {"{\"type\":\"shoal_machine\",\"version\":1,\"channels\":[{}]}", "has no name"},
-        {"{\"type\":\"shoal_machine\",\"version\":1,\"channels\":[{\"name\":\"a\",\"mean\":1,"
+        {"{\"type\":\"shoal_machine\",\"version\":1,\"channels\":[]}",
+         "learn the machine again with `shoal anomaly fit`"},
+        {"{\"type\":\"shoal_machine\",\"version\":2,\"channels\":{}}", "must be a list"},
+        {"{\"type\":\"shoal_machine\",\"version\":2,\"channels\":[]}", "1 to 1024 channels"},
+        {"{\"type\":\"shoal_machine\",\"version\":2,\"channels\":[{}]}", "has no name"},
+        {"{\"type\":\"shoal_machine\",\"version\":2,\"channels\":[{\"name\":\"a\",\"mean\":1,"
          "\"spread\":0}]}",
          "channel a: spread must be a number"},
     };

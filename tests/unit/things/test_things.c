@@ -179,6 +179,25 @@ static void test_a_shift_is_found_in_seconds_and_ends(void **state)
     things_destroy(k.t);
 }
 
+/* An alarm goes on as long as its cause, and ends soon after. */
+static void test_a_long_fault_is_one_alarm(void **state)
+{
+    struct kit k;
+    (void)state;
+    open_kit(&k);
+    uint32_t s = add(&k, vibration());
+    calm(&k, s, 1000);
+    for (int i = 0; i < 600; i++)
+        second(&k, s, 7.5 + 0.1 * noise(&k));
+    assert_int_equal(k.n, 1);
+    int64_t over = k.now;
+    calm(&k, s, 300);
+    assert_int_equal(k.n, 2);
+    assert_int_equal(k.events[1].change, ALARM_CLEARED);
+    assert_true(k.events[1].at - over < 120000);
+    things_destroy(k.t);
+}
+
 static void test_a_single_wild_value(void **state)
 {
     struct kit k;
@@ -558,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_one_reading_over_a_limit),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_a_shift_is_found_in_seconds_and_ends),
+        cmocka_unit_test(test_a_long_fault_is_one_alarm),
         cmocka_unit_test(test_a_single_wild_value),
         cmocka_unit_test(test_a_slow_drift),
         cmocka_unit_test(test_stuck_and_lost),

@@ -1,0 +1,236 @@
+/* test_channel.c - the detector of one channel, on streams with known answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "things/channel.h"
+#include "things/joint.h"
+
+static const double WANTED = 0.1; /* false alarms a day, at one step a second */
+
+struct stream {
+    struct channel c;
+    uint64_t seed;
+    struct channel_result last;
+};
+
+/* About normal, mean 0, deviation 1. */
+static double noise(struct stream *s)
+{
+    double sum = 0;
+    for (int i = 0; i < 12; i++) {
+        s->seed = hash_mix(s->seed + 0x9e3779b97f4a7c15u);
+        sum += (double)(s->seed >> 11) / 9007199254740992.0;
+    }
+    return sum - 6;
+}
+
+static bool step(struct stream *s, double value)
+{
+    s->last = channel_step(&s->c, value, -1);
+    return s->last.ready && s->last.expected <= WANTED;
+}
+
+/* Steps until the first unusual one, at most n; n: there was none. */
+static int steps(struct stream *s, int n, double level, double slope)
+{
+    for (int i = 0; i < n; i++)
+        if (step(s, level + slope * i + noise(s)))
+            return i;
+    return n;
+}
+
+static void begin(struct stream *s, uint64_t seed)
+{
+    *s = (struct stream){.seed = seed};
+    channel_init(&s->c, NULL, 0, 1000);
+}
+
+static void test_quiet(void **state)
+{
+    static struct stream s;
+    uint32_t n = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) { /* 8 times 3 hours: a day */
+        begin(&s, seed);
+        n += steps(&s, 10800, 60, 0) < 10800;
+    }
+    assert_true(n <= 1);
+}
+
+static void test_a_spike_at_once(void **state)
+{
+    static struct stream s;
+    (void)state;
+    begin(&s, 1);
+    assert_int_equal(steps(&s, 1000, 60, 0), 1000);
+    assert_true(step(&s, 60 + 75));
+    assert_int_equal(s.last.stat, CHANNEL_OUT);
+    (void)steps(&s, 100, 60, 0);
+    assert_true(step(&s, 60 - 75));
+}
+
+/* The spikes of a channel that has many are not told each time. */
+static void test_spikes_that_are_usual(void **state)
+{
+    static struct stream s;
+    int told = 0;
+    (void)state;
+    begin(&s, 2);
+    for (int i = 0; i < 20000; i++)
+        told += step(&s, 60 + noise(&s) + (i > 1000 && i % 200 == 0 ? 40 : 0));
+    assert_true(told >= 1 && told <= 8);
+}
+
+static void test_a_shift_and_back(void **state)
+{
+    static struct stream s;
+    int on = 0, after = 0;
+    (void)state;
+    begin(&s, 3);
+    assert_int_equal(steps(&s, 2000, 60, 0), 2000);
+    for (int i = 0; i < 60; i++)
+        on += step(&s, 66 + noise(&s)) || s.last.away;
+    for (int i = 0; i < 300; i++)
+        after += step(&s, 60 + noise(&s));
+    assert_true(on > 30);
+    assert_true(after < 60); /* and quiet soon after */
+}
+
+static void test_a_drift(void **state)
+{
+    static struct stream s;
+    (void)state;
+    begin(&s, 4);
+    assert_int_equal(steps(&s, 3000, 60, 0), 3000);
+    int at = steps(&s, 1500, 60, 0.01);
+    assert_true(at < 1500);
+    assert_true(s.last.z > 2);
+}
+
+/* A new set point is told, and learned after a while. */
+static void test_a_new_set_point(void **state)
+{
+    static struct stream s;
+    int late = 0;
+    (void)state;
+    begin(&s, 5);
+    assert_int_equal(steps(&s, 1000, 60, 0), 1000);
+    assert_true(steps(&s, 10, 80, 0) < 10);
+    for (int i = 0; i < 6000; i++)
+        late += step(&s, 80 + noise(&s)) && i >= 4000;
+    assert_int_equal(late, 0);
+}
+
+static void test_more_noise(void **state)
+{
+    static struct stream s;
+    int on = 0;
+    (void)state;
+    begin(&s, 6);
+    assert_int_equal(steps(&s, 2000, 60, 0), 2000);
+    for (int i = 0; i < 200; i++)
+        on += step(&s, 60 + 12 * noise(&s));
+    assert_true(on > 0);
+}
+
+/* A learned profile: the first value is not unusual only because it is the first. */
+static void test_a_learned_profile(void **state)
+{
+    static struct stream s;
+    enum { N = 2000 };
+    double *v = calloc(N, sizeof(*v)), *scratch = calloc(3 * N, sizeof(*scratch));
+    struct profile p;
+    (void)state;
+    s.seed = 7;
+    for (int i = 0; i < N; i++)
+        v[i] = 60 + noise(&s);
+    channel_learn(&p, v, NULL, N, 1000, scratch);
+    assert_true(fabs(p.mean - 60) < 0.1 && fabs(p.spread - 1) < 0.1);
+    assert_true(fabs(p.plain_mean) < 0.1 && fabs(p.plain_spread - 1) < 0.1);
+    assert_true(p.most_out > 2.5 && p.most_out < 5);
+    assert_true(p.most_long > 0 && p.most_long < 0.5);
+    channel_init(&s.c, &p, 0, 1000);
+    assert_false(step(&s, 60 + p.most_out));
+    assert_int_equal(steps(&s, 3000, 60, 0), 3000);
+    assert_true(steps(&s, 60, 63, 0) < 60);
+    free(v);
+    free(scratch);
+}
+
+/* Values that no sensor has do no harm for long. */
+static void test_wild_values(void **state)
+{
+    static struct stream s;
+    (void)state;
+    begin(&s, 8);
+    (void)steps(&s, 500, 0, 0);
+    assert_true(step(&s, 1e300));
+    (void)step(&s, -1e300);
+    for (int i = 0; i < 3000; i++)
+        (void)step(&s, noise(&s));
+    assert_true(s.last.expected > WANTED && isfinite(s.last.z));
+}
+
+/* ---- the channels together ---- */
+
+enum { CHANNELS = 8, ROWS = 600 };
+
+static void row_of(struct stream *s, double row[CHANNELS], double shift)
+{
+    for (int i = 0; i < CHANNELS; i++)
+        row[i] = noise(s) + (i % 2 ? shift : -shift);
+}
+
+/* Every channel is off by one deviation, which none of them shows alone. */
+static void test_a_small_shift_of_many(void **state)
+{
+    static struct stream s;
+    static double rows[ROWS][CHANNELS];
+    struct joint *j, *copy;
+    struct err e = {0};
+    uint32_t worst;
+    int at = 0;
+    (void)state;
+    s.seed = 9;
+    for (int i = 0; i < ROWS; i++)
+        row_of(&s, rows[i], 0);
+    assert_int_equal(joint_create(&j, CHANNELS, &e), 0);
+    assert_int_equal(joint_learn(j, rows[0], ROWS, &e), 0);
+    assert_true(joint_facts(j)->window == 240 && joint_facts(j)->rows == ROWS);
+    assert_int_equal(joint_copy(&copy, j, &e), 0);
+    joint_destroy(j);
+    for (int i = 0; i < 3000; i++) {
+        row_of(&s, rows[0], 0);
+        assert_true(joint_step(copy, rows[0], 86400, &worst) > WANTED);
+    }
+    for (; at < 600; at++) {
+        row_of(&s, rows[0], 1);
+        if (joint_step(copy, rows[0], 86400, &worst) <= WANTED)
+            break;
+    }
+    assert_true(at < 600);
+    joint_destroy(copy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_quiet),
+        cmocka_unit_test(test_a_spike_at_once),
+        cmocka_unit_test(test_spikes_that_are_usual),
+        cmocka_unit_test(test_a_shift_and_back),
+        cmocka_unit_test(test_a_drift),
+        cmocka_unit_test(test_a_new_set_point),
+        cmocka_unit_test(test_more_noise),
+        cmocka_unit_test(test_a_learned_profile),
+        cmocka_unit_test(test_wild_values),
+        cmocka_unit_test(test_a_small_shift_of_many),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
