@@ -335,10 +335,12 @@ struct channel_result channel_step(struct channel *c, double value, int64_t time
     r.stuck = is_stuck(c);
     r.ready = true;
     bool away = fabs(c->motion.short16.sum) > AWAY * c->motion.short16.weight;
-    c->n_unusual = r.expected < 1 || away ? c->n_unusual + 1 : 0;
+    bool drifts = stats[CHANNEL_LONG] > 0;
+    c->n_unusual = r.expected < 1 || away || drifts ? c->n_unusual + 1 : 0;
     r.away = away && c->n_unusual <= 4 * c->learn;
     if (!c->fixed) {
-        follow(c, value, r.z);
+        if (!drifts) /* otherwise it would follow what it is to find */
+            follow(c, value, r.z);
         if (c->n_unusual > 4 * c->learn)
             learn_now(c);
     }
