@@ -65,6 +65,80 @@ def load(folder):
     return out
 
 
+def plants(seed=2026, n_series=40, n=4000, learn=800):
+    """Plants that do not exist, unlike the public sets: a check that nothing was fitted to those. Nothing was tuned on them."""
+    rng, out = np.random.default_rng(seed), []
+    t = np.arange(n)
+
+    def ar(phi, size):
+        v = np.zeros(size)
+        for i in range(1, len(v)):
+            v[i] = phi * v[i - 1] + rng.normal(size=size[1:])
+        return v
+
+    def thermostat():  # heats to 70, cools to 60, with a slower room
+        v, on, x = np.zeros(n), True, 65.0
+        for i in range(n):
+            on = x < 70 if on else x < 60
+            x += (0.25 if on else -0.12) + rng.normal(0, 0.05)
+            v[i] = x + rng.normal(0, 0.1)
+        return v[:, None]
+
+    def tank():  # emptied slowly, filled at random times
+        v, x = np.zeros(n), 50.0
+        for i in range(n):
+            x -= 0.08 + rng.exponential(0.02)
+            if x < 20 + rng.uniform(0, 15) * (rng.random() < 0.01):
+                x = 80 + rng.normal(0, 2)
+            v[i] = x + rng.normal(0, 0.2)
+        return v[:, None]
+
+    def counter():  # parts a minute, with shifts of work
+        return rng.poisson(40 + 15 * ((t // 480) % 3 > 0))[:, None].astype(float)
+
+    def compressor():  # vibration, current, temperature, flow, of one load
+        load = ar(0.98, (n, 1))[:, 0] / 5
+        slow = np.convolve(load, np.exp(-np.arange(300) / 80) / 80)[:n]
+        return np.stack([2 + 0.3 * load + rng.laplace(0, 0.15, n), 14 + load + rng.normal(0, 0.2, n),
+                         60 + 3 * slow + rng.normal(0, 0.2, n), 100 + 4 * load + rng.laplace(0, 1, n)], 1)
+
+    def line():  # six channels that wander, two by two
+        return np.repeat(ar(0.9, (n, 3)), 2, 1) + rng.standard_t(5, (n, 6)) * 0.5 + 20
+
+    def fault(x, a, b):
+        kind, c = rng.integers(6), rng.integers(x.shape[1])
+        v, m = x[:, c], b - a
+        spread = v[:learn].std()
+        size = rng.uniform(1.5, 5) * rng.choice([-1, 1])
+        if kind == 0:
+            v[a:b] += size * spread
+        elif kind == 1:  # grows and is mended
+            v[a:b] += np.linspace(0, 1.5 * size, m) * spread
+        elif kind == 2:
+            v[a:b] += rng.normal(0, abs(size) * spread, m)
+        elif kind == 3:  # an oscillation
+            v[a:b] += size * spread * np.sin(np.arange(m) / 3)
+        elif kind == 4:  # bursts of wrong values
+            at = a + rng.integers(0, m, 6)
+            v[at] += 4 * size * spread
+        else:  # two channels of the plant at once
+            for k in {c, (c + 1) % x.shape[1]}:
+                x[a:b, k] += 0.6 * size * x[:learn, k].std()
+
+    makers = [thermostat, tank, counter, compressor, line]
+    for i in range(n_series):
+        x, windows = makers[i % len(makers)](), []
+        at = learn + int(rng.integers(200, 800))
+        while at + 300 < n:
+            windows.append((at, at + int(rng.integers(60, 250))))
+            fault(x, *windows[-1])
+            at += int(rng.integers(700, 1500))
+        s = Series("plants", f"plant {i:02}", 60.0 * t + 60, x, windows, learn)
+        s.judged = i // len(makers) % 2 == 1
+        out.append(s)
+    return out
+
+
 # ------------------------------------------------------------------ methods: one score a row, the higher the odder
 
 
@@ -268,13 +342,13 @@ def main():
     p.add_argument("--data", type=pathlib.Path, required=True)
     p.add_argument("--shoal", default="build/shoal")
     p.add_argument("--only", help="methods whose name contains this")
-    p.add_argument("--sets", default=",".join(KINDS))
+    p.add_argument("--sets", default=",".join(KINDS), help="of nab, skab, cmapss, plants (generated)")
     p.add_argument("--dev-only", action="store_true", help="figures of the development half; the judged half is not scored")
     p.add_argument("--json", type=pathlib.Path)
     a = p.parse_args()
     warnings.filterwarnings("ignore")
     os.environ.setdefault("SHOAL_MODELS", str(pathlib.Path(__file__).resolve().parent.parent / "models"))
-    everything, rows = load(a.data), []
+    everything, rows = load(a.data) + plants(), []
     for name, settings in methods(a.shoal).items():
         if a.only and a.only not in name:
             continue
