@@ -71,7 +71,7 @@ def story(options, tmp, infill):
 
 def model_of(options, tmp):
     repo = f"{options.get('--hf-repo', '')} {options.get('--hf-file', '')}"
-    if "stories260K" in repo or "tinyllamas/stories260K" in repo:
+    if "stories260K" in repo or not repo.strip():  # llama-server without a model waits for one; ours needs one
         return story(options, tmp, "infill" in repo)
     if options.has("--embedding") or options.has("--reranking"):
         return ROOT / "models/encoder"
@@ -83,7 +83,7 @@ def main():
     tmp = pathlib.Path(tempfile.mkdtemp(prefix="llama-server."))
     lines = [f'listen: ["{options.get("--host")}:{options.get("--port")}"]', 'hosts: ["*"]', "any_model: true"]
     lines.append('cors: ["%s"]' % options.get("--cors-origins", "*"))
-    if options.get("--hf-repo"):
+    if "--hf-repo" in options.argv or "--models-dir" not in options.argv:
         path = model_of(options, tmp)
         if not path:
             print(f"llama_server_wrapper: there is no {options.get('--hf-repo')} here", file=sys.stderr)

@@ -62,6 +62,10 @@ struct options {
          "{}"},                                                                                     \
         {"truncate", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                        \
         {"shift", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                           \
+        {"temperature", FIELD_IGNORED, 0, 0, 0, "Ollama reads it in options only", NULL},           \
+        {"top_p", FIELD_IGNORED, 0, 0, 0, "Ollama reads it in options only", NULL},                 \
+        {"top_k", FIELD_IGNORED, 0, 0, 0, "Ollama reads it in options only", NULL},                 \
+        {"max_output_tokens", FIELD_IGNORED, 0, 0, 0, "Ollama reads it in options only", NULL},     \
     {                                                                                               \
         "format", FIELD_VALUE, AT(format), 0, 0, "\"json\", or a JSON Schema of the answer", "{}"   \
     }
@@ -69,6 +73,7 @@ struct options {
 const struct field ollama_chat_fields[] = {
     {"messages", FIELD_VALUE, AT(messages), 0, 0, "the conversation", "{\"type\":\"array\"}"},
     COMMON,
+    {"tool_choice", FIELD_IGNORED, 0, 0, 0, "Ollama does not read it", NULL},
     {"tools", FIELD_VALUE, AT(tools), 0, 0, "functions that the model may call",
      TOOLS_READ_SCHEMA}};
 const size_t ollama_n_chat_fields = sizeof(ollama_chat_fields) / sizeof(ollama_chat_fields[0]);

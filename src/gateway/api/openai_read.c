@@ -158,6 +158,24 @@ const struct field openai_chat_fields[] = {
     {"files", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"tool_ids", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"tool_servers", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    /* What the page of llama.cpp's server sends: its own samplers only while they are off. */
+    {"id_slot", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"timings_per_token", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"return_progress", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"reasoning_format", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"backend_sampling", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"samplers", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"n_keep", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"min_keep", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"dynatemp_exponent", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"xtc_threshold", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"dry_base", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"dry_allowed_length", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"dry_penalty_last_n", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"dry_sequence_breakers", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"dynatemp_range", FIELD_UNBUILT, 0, 0, 0, NULL, "0"},
+    {"xtc_probability", FIELD_UNBUILT, 0, 0, 0, NULL, "0"},
+    {"dry_multiplier", FIELD_UNBUILT, 0, 0, 0, NULL, "0"},
 };
 const size_t openai_n_chat_fields = sizeof(openai_chat_fields) / sizeof(openai_chat_fields[0]);
 
@@ -171,6 +189,8 @@ const struct field openai_completion_fields[] = {
     {"logprobs", FIELD_VALUE, AT(logprobs), 0, 0,
      "number of most likely tokens to return with each token",
      "{\"type\":\"integer\",\"minimum\":0,\"maximum\":20}"},
+    {"n_predict", FIELD_INT, AT(max_tokens), -1, 1 << 24, "same as max_tokens, llama.cpp's name",
+     NULL},
     {"suffix", FIELD_STR, AT(suffix), 0, 0, "text behind the answer, for models that can fill in",
      NULL},
 };
