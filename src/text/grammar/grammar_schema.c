@@ -152,20 +152,61 @@ static uint32_t build_any_of(struct schema_emit *s, const cJSON *schema, const c
 
 #define MAX_BRANCHES 64
 
-/* Takes from branch i what would make branch j hold too; false: that is not possible. */
+/* Of the values that a lists, only those that b rejects; false: it is not known of one. */
+static bool part_values(cJSON *a, const cJSON *b)
+{
+    cJSON *values = cJSON_GetObjectItemCaseSensitive(a, "enum"),
+          *one = values ? values->child : NULL;
+    while (one) {
+        cJSON *next = one->next;
+        enum schema_verdict v = schema_merge_judge(b, one);
+        if (v == SCHEMA_UNKNOWN)
+            return false;
+        if (v == SCHEMA_VALID)
+            cJSON_Delete(cJSON_DetachItemViaPointer(values, one));
+        one = next;
+    }
+    return values;
+}
+
+/* The property shall be there. */
+static bool demand(cJSON *schema, const char *key)
+{
+    cJSON *list = cJSON_GetObjectItemCaseSensitive(schema, "required");
+    if (!list)
+        list = cJSON_AddArrayToObject(schema, "required");
+    return list && cJSON_AddItemToArray(list, cJSON_CreateString(key));
+}
+
+/* Takes from branch a what would make branch b hold too; false: that is not possible. */
 static bool part_branches(struct schema_emit *s, cJSON *a, const cJSON *b)
 {
     const cJSON *one;
     bool parted = false;
-    if (schema_merge_disjoint(s->root, a, b))
+    if (schema_merge_disjoint(s->root, a, b) || part_values(a, b))
         return true;
+    if (schema_merge_common_types(a, b) != SCHEMA_TYPE_OBJECT)
+        return false; /* what follows is about objects alone */
     cJSON_ArrayForEach(one, schema_merge_get(b, "required"))
     {
         const char *key = cJSON_GetStringValue(one);
         if (key && !schema_merge_requires(a, key) && forbid(a, key))
             parted = true;
     }
+    cJSON_ArrayForEach(one, schema_merge_get(a, "properties"))
+    {
+        if (parted)
+            break;
+        parted = schema_merge_parts(s->root, a, b, one->string) && demand(a, one->string);
+    }
     return parted;
+}
+
+/* Whether nothing is left of a branch that lists values. */
+static bool is_empty(const cJSON *schema)
+{
+    const cJSON *values = schema_merge_get(schema, "enum");
+    return cJSON_IsArray(values) && !values->child;
 }
 
 static int flatten_branches(struct schema_emit *s, const cJSON *schema, const cJSON *branches,
@@ -209,7 +250,7 @@ static uint32_t build_one_of(struct schema_emit *s, const cJSON *schema, const c
                 schema_emit_refuse(s, "oneOf", why);
                 break;
             }
-        if (less)
+        if (less && !is_empty(less))
             grammar_tree_push(s->t, &l, rule_for(s, less));
         cJSON_Delete(less);
     }
@@ -500,6 +541,54 @@ static uint32_t build_types(struct schema_emit *s, const cJSON *schema)
     return grammar_tree_rc(s->t) < 0 ? NONE : grammar_tree_either(s->t, &l);
 }
 
+/* ---- minProperties ---- */
+
+#define MAX_CHOICES 8u /* each is a copy of the object's rules */
+
+/* How many optional properties of an object `minProperties` asks for, if there are so many. */
+static uint32_t wanted_properties(const cJSON *schema)
+{
+    const cJSON *min = schema_merge_get(schema, "minProperties"), *one;
+    const int n_required = cJSON_GetArraySize(schema_merge_get(schema, "required"));
+    uint32_t n = 0;
+    if (!cJSON_IsNumber(min) || !(min->valuedouble > n_required && min->valuedouble < 1000) ||
+        schema_merge_common_types(schema, schema) != SCHEMA_TYPE_OBJECT)
+        return 0;
+    cJSON_ArrayForEach(one, schema_merge_get(schema, "properties")) n +=
+        !cJSON_IsFalse(one) && !schema_merge_requires(schema, one->string);
+    const uint32_t wanted = (uint32_t)(ceil(min->valuedouble) - n_required);
+    return wanted <= n ? wanted : 0;
+}
+
+/* So many optional properties become required: each in turn if it is one, else the first ones. */
+static uint32_t build_min_properties(struct schema_emit *s, const cJSON *schema, uint32_t wanted)
+{
+    struct grammar_tree_list l = {0};
+    const bool each = wanted == 1;
+    cJSON *with = copy_without(schema, "minProperties");
+    const cJSON *one;
+    cJSON_ArrayForEach(one, schema_merge_get(schema, "properties"))
+    {
+        if (cJSON_IsFalse(one) || schema_merge_requires(schema, one->string))
+            continue;
+        if (wanted == 0 || l.n == MAX_CHOICES || grammar_tree_rc(s->t) < 0)
+            break;
+        if (!with || !demand(with, one->string)) {
+            no_memory(s);
+        } else if (each) {
+            grammar_tree_push(s->t, &l, rule_for(s, with));
+            cJSON_Delete(with);
+            with = copy_without(schema, "minProperties");
+        } else {
+            wanted--;
+        }
+    }
+    if (!each && grammar_tree_rc(s->t) == 0)
+        grammar_tree_push(s->t, &l, rule_for(s, with));
+    cJSON_Delete(with);
+    return grammar_tree_rc(s->t) < 0 ? NONE : grammar_tree_either(s->t, &l);
+}
+
 /* ---- schemas ---- */
 
 /* Keywords that restrict values in ways that a grammar cannot follow. */
@@ -536,7 +625,8 @@ static uint32_t build_flat(struct schema_emit *s, const cJSON *schema)
         return build_not(s, schema, v);
     if ((v = schema_merge_get(schema, "enum")))
         return build_enum(s, schema, v);
-    return build_types(s, schema);
+    const uint32_t wanted = wanted_properties(schema);
+    return wanted > 0 ? build_min_properties(s, schema, wanted) : build_types(s, schema);
 }
 
 /* The only keyword beside annotations. */

@@ -485,6 +485,23 @@ static bool property_apart(const cJSON *root, const cJSON *a, const cJSON *b, co
     return apart;
 }
 
+/* No value that has the property is valid. */
+static bool closed_to(const cJSON *schema, const char *key)
+{
+    return cJSON_IsFalse(schema_merge_get(schema, "additionalProperties")) &&
+           !schema_merge_get(schema, "patternProperties") &&
+           !schema_merge_get(schema_merge_get(schema, "properties"), key);
+}
+
+/* Code points of a text in UTF-8. */
+static size_t count_characters(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++)
+        n += ((unsigned char)*s & 0xc0) != 0x80;
+    return n;
+}
+
 static bool objects_apart(const cJSON *root, const cJSON *a, const cJSON *b, uint32_t depth)
 {
     const cJSON *props = schema_merge_get(a, "properties"), *one;
@@ -503,11 +520,7 @@ static bool objects_apart(const cJSON *root, const cJSON *a, const cJSON *b, uin
         const char *key = cJSON_GetStringValue(one);
         if (!key)
             continue;
-        if (property_apart(root, a, b, key, depth))
-            return true;
-        if (cJSON_IsFalse(schema_merge_get(b, "additionalProperties")) &&
-            !schema_merge_get(b, "patternProperties") &&
-            !schema_merge_get(schema_merge_get(b, "properties"), key))
+        if (property_apart(root, a, b, key, depth) || closed_to(b, key))
             return true;
     }
     return false;
@@ -524,6 +537,60 @@ static bool flat_disjoint(const cJSON *root, const cJSON *a, const cJSON *b, uin
         return ranges_apart(a, b, "minLength", "maxLength") ||
                ranges_apart(b, a, "minLength", "maxLength");
     return common == SCHEMA_TYPE_OBJECT && objects_apart(root, a, b, depth);
+}
+
+unsigned schema_merge_common_types(const cJSON *a, const cJSON *b)
+{
+    return types_of(a, true) & types_of(b, false);
+}
+
+bool schema_merge_parts(const cJSON *root, const cJSON *a, const cJSON *b, const char *key)
+{
+    const cJSON *x = schema_merge_get(schema_merge_get(a, "properties"), key);
+    if (!x || cJSON_IsFalse(x))
+        return false; /* it is never there */
+    return property_apart(root, a, b, key, 8) || closed_to(b, key);
+}
+
+/* Keywords that judge_keyword understands for values of these types; others it need not. */
+static bool is_judged(const char *key, unsigned type)
+{
+    if (schema_merge_is_annotation(key) || is_one_of(key, "type enum"))
+        return true;
+    if (type & (SCHEMA_TYPE_INTEGER | SCHEMA_TYPE_NUMBER))
+        return is_one_of(key, "minimum maximum minLength maxLength pattern format required "
+                              "properties additionalProperties items");
+    if (type == SCHEMA_TYPE_STRING)
+        return is_one_of(key, "minLength maxLength minimum maximum multipleOf required "
+                              "properties additionalProperties items");
+    return type & (SCHEMA_TYPE_NULL | SCHEMA_TYPE_BOOLEAN)
+               ? is_one_of(key, "minimum maximum multipleOf minLength maxLength pattern format "
+                                "required properties additionalProperties items")
+               : false;
+}
+
+static bool out_of_bounds(const cJSON *schema, const char *min, const char *max, double v)
+{
+    const cJSON *lo = schema_merge_get(schema, min), *hi = schema_merge_get(schema, max);
+    return (cJSON_IsNumber(lo) && v < lo->valuedouble) ||
+           (cJSON_IsNumber(hi) && v > hi->valuedouble);
+}
+
+enum schema_verdict schema_merge_judge(const cJSON *schema, const cJSON *value)
+{
+    unsigned types, type = schema_merge_type_of(value);
+    const cJSON *list = schema_merge_get(schema, "enum"), *one;
+    if (schema_merge_types(schema, &types, NULL) < 0)
+        return SCHEMA_UNKNOWN;
+    if (!(types & type) || (list && !list_has(list, value)))
+        return SCHEMA_INVALID;
+    if (cJSON_IsNumber(value) && out_of_bounds(schema, "minimum", "maximum", value->valuedouble))
+        return SCHEMA_INVALID;
+    if (cJSON_IsString(value) && out_of_bounds(schema, "minLength", "maxLength",
+                                               (double)count_characters(value->valuestring)))
+        return SCHEMA_INVALID;
+    cJSON_ArrayForEach(one, schema) if (!is_judged(one->string, type)) return SCHEMA_UNKNOWN;
+    return SCHEMA_VALID;
 }
 
 bool schema_merge_disjoint(const cJSON *root, const cJSON *a, const cJSON *b)

@@ -42,6 +42,14 @@ SHOAL_MUST_CHECK int schema_merge_flatten(cJSON **out, const cJSON *root, const 
                                           struct err *e);
 /* Whether no text that is generated for a (flat) can be valid under b (flat).  False: not known. */
 bool schema_merge_disjoint(const cJSON *root, const cJSON *a, const cJSON *b);
+/* The types that are generated for a (flat) and that b (flat) allows. */
+unsigned schema_merge_common_types(const cJSON *a, const cJSON *b);
+/* Whether the property would keep every value of a (flat, generated) that has it apart from b
+ * (flat). False: not known. */
+bool schema_merge_parts(const cJSON *root, const cJSON *a, const cJSON *b, const char *key);
+/* Whether a value is valid under a flat schema. */
+enum schema_verdict { SCHEMA_UNKNOWN, SCHEMA_VALID, SCHEMA_INVALID };
+enum schema_verdict schema_merge_judge(const cJSON *schema, const cJSON *value);
 /* Whether `required` names it. */
 bool schema_merge_requires(const cJSON *schema, const char *key);
 

@@ -276,6 +276,36 @@ static void test_schema_shapes(void **state)
          ","
          "\"oneOf\":[{\"required\":[\"r\"]},{\"required\":[\"l\"]}]}",
          {{'y', "{\"r\":null}"}, {'y', "{\"l\":null}"}, {'n', "{\"l\":null,\"r\""}, {'n', "{}"}}},
+        /* a value that two branches list is valid under neither */
+        {SCHEMA,
+         "{\"oneOf\":[{\"enum\":[\"on\",\"off\",7]},{\"enum\":[\"off\",\"auto\"]},{\"const\":7}]}",
+         {{'y', "\"on\""}, {'n', "\"off\""}, {'y', "\"auto\""}, {'n', "7"}}},
+        /* so many optional properties become required */
+        {SCHEMA,
+         "{\"type\":\"object\",\"minProperties\":1,\"properties\":{\"a\":{\"type\":\"null\"},\"b\":"
+         "{\"type\":"
+         "\"null\"}}}",
+         {{'y', "{\"a\":null}"},
+          {'y', "{\"b\":null}"},
+          {'y', "{\"a\":null,\"b\":null}"},
+          {'n', "{}"}}},
+        {SCHEMA,
+         "{\"type\":\"object\",\"minProperties\":3,\"required\":[\"c\"],\"properties\":{\"a\":{"
+         "\"type\":"
+         "\"null\"},\"b\":{\"type\":\"null\"},\"c\":{\"type\":\"null\"}}}",
+         {{'y', "{\"a\":null,\"b\":null,\"c\":null}"}, {'n', "{\"a\":null,\"c"}}},
+        /* an optional property that tells the branches apart becomes required */
+        {SCHEMA,
+         "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"k\":{\"const\":1}}},{\"type\":"
+         "\"object\","
+         "\"properties\":{\"k\":{\"const\":2}}}]}",
+         {{'y', "{\"k\":1}"}, {'y', "{\"k\":2}"}, {'n', "{}"}}},
+        {SCHEMA,
+         "{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"}},"
+         "\"additionalProperties\":false},{\"type\":\"object\",\"properties\":{\"b\":{\"type\":"
+         "\"null\"}},"
+         "\"additionalProperties\":false}]}",
+         {{'y', "{\"a\":null}"}, {'y', "{\"b\":null}"}, {'n', "{}"}}},
         {SCHEMA,
          "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"null\"}}"
          ","
@@ -304,6 +334,13 @@ static void test_schema_refusals(void **state)
          "'multipleOf' at /a"},
         {SCHEMA, "{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", SHOAL_EUNSUPPORTED,
          "'oneOf'"},
+        {SCHEMA,
+         "{\"oneOf\":[{\"type\":[\"string\",\"object\"]},{\"type\":[\"string\",\"object\"],"
+         "\"required\":["
+         "\"k\"]}]}",
+         SHOAL_EUNSUPPORTED, "'oneOf'"},
+        {SCHEMA, "{\"oneOf\":[{\"enum\":[\"a\"]},{\"type\":\"string\",\"pattern\":\"x\"}]}",
+         SHOAL_EUNSUPPORTED, "'oneOf'"},
         {SCHEMA, "{\"$ref\":\"http://x/y\"}", SHOAL_EUNSUPPORTED, "'$ref'"},
         {SCHEMA, "{\"$ref\":\"#/nowhere\"}", SHOAL_EINVAL, "leads nowhere"},
         {SCHEMA, "{\"$ref\":\"#\"}", SHOAL_EINVAL, "begin with itself"},
