@@ -327,7 +327,7 @@ async function errors(ai) {
         t.check(e.error?.message?.length > 10, `a message: ${e.message}`);
     }
     // what Open WebUI adds to a chat is its own matter
-    const ui = await ai.chat.completions.create({ ...base, chat_id: 'c', id: 'm', features: { web_search: false }, params: {}, files: [],
+    const ui = await ai.chat.completions.create({ ...base, chat_id: 'c', id: 'm', session_id: 's', features: { web_search: false }, params: {}, files: [],
         background_tasks: { title_generation: true }, model_item: { id: 'reply' }, variables: { '{{USER_NAME}}': 'x' }, tool_servers: [], max_tokens: 1 });
     t.same(ui.choices.length, 1, 'Open WebUI');
     // what libraries send by default asks for nothing

@@ -18,7 +18,10 @@ static bool id_ok(const char *id, size_t cap)
 
 bool api_sessions_read(struct call *c, struct request *r, bool *found)
 {
-    const cJSON *v = cJSON_GetObjectItemCaseSensitive(c->json, "session_id");
+    /* beside `chat_id` it is Open WebUI's own, which sends the whole conversation itself */
+    const cJSON *v = cJSON_HasObjectItem(c->json, "chat_id")
+                         ? NULL
+                         : cJSON_GetObjectItemCaseSensitive(c->json, "session_id");
     const char *id = c->req ? http_header(c->req, "x-shoal-session") : NULL;
     *found = false;
     if (v && !cJSON_IsNull(v))
@@ -35,7 +38,7 @@ bool api_sessions_read(struct call *c, struct request *r, bool *found)
                   "this server keeps no sessions: set sessions.store in the configuration");
         return false;
     }
-    if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(c->json, "tools")) > 0) {
+    if (r->generate.chat.n_tools > 0) {
         call_fail(c, 400, NULL, "tools", "invalid_value",
                   "tool calls are not kept in a session: send the messages yourself");
         return false;
