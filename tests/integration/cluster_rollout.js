@@ -109,6 +109,24 @@ function load(gateways) {
     return { seen, stop: async () => { on = false; await users; return seen; } };
 }
 
+// A flow of two steps: an answer of two versions would show.
+async function ask_pair(gw) {
+    const res = await t.within(fetch(`${gw.url}/v1/completions`, { method: 'POST', body: JSON.stringify({ model: 'pair', prompt: prompts[0] }) }),
+        'a flow');
+    const got = await res.json();
+    return res.status === 200 ? got.choices[0].text : `status ${res.status}: ${JSON.stringify(got.error)}`;
+}
+
+function load_pairs(gw) {
+    const seen = new Set();
+    let on = true;
+    const user = (async () => {
+        while (on)
+            seen.add(await ask_pair(gw));
+    })();
+    return { stop: async () => { on = false; await user; return seen; } };
+}
+
 function check_load(seen, what) {
     t.check(seen.n > 10, `${what}: there were ${seen.n} requests`);
     t.same(seen.failed.length, 0, `${what}: failed requests (${seen.failed[0]})`);
@@ -129,7 +147,15 @@ async function check_now(gateways, version, what) {
     url = `nats://127.0.0.1:${port}`;
     nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'js')], { stdio: 'ignore' });
     const nodes = await Promise.all(['node1', 'node2', 'node3'].map((name) => node(name).start()));
-    const joined = await new c.Member(shoal, 'gateway', 'gw1', ['--insecure', '--join', url, '--listen', '127.0.0.1:0',
+    const config = path.join(dir, 'gw1.yaml');
+    fs.writeFileSync(config, `flows:
+  - name: pair
+    output: "\${first.text} | \${second.text}"
+    steps:
+      - {name: first, do: generate, model: m, text: "\${input.text}", max_tokens: 12, temperature: 0}
+      - {name: second, do: generate, model: m, text: "\${input.text} \${len(first.text)}", max_tokens: 12, temperature: 0}
+`);
+    const joined = await new c.Member(shoal, 'gateway', 'gw1', ['--config', config, '--insecure', '--join', url, '--listen', '127.0.0.1:0',
         '--listen', `unix:${path.join(dir, 'admin.sock')}`]).start();
     const still = await new c.Member(shoal, 'gateway', 'gw2', ['--insecure', '--listen', '127.0.0.1:0',
         ...nodes.flatMap((n) => ['--node', `unix:${path.join(dir, `${n.name}.sock`)}`])]).start();
@@ -190,7 +216,9 @@ async function check_now(gateways, version, what) {
     await check_now(gateways, 'v1', 'after the undo');
 
     // strong, while a node dies and comes back: every answer is of one version
+    const pair = { v1: await ask_pair(joined) };
     users = load(gateways);
+    const pairs = load_pairs(joined);
     r = await rollout('start', 'm', v2.path, '--kind', 'strong');
     t.same(r.state, 'pending', `strong: ${r.err}`);
     await t.until(async () => (await rollout('status', 'm')).rollouts[0].state !== 'pending', 'it begins');
@@ -207,6 +235,13 @@ async function check_now(gateways, version, what) {
     check_load(seen, 'strong');
     t.check(seen.v1 > 0 && seen.v2 > 0, `both versions answered: ${seen.v1} and ${seen.v2}`);
     await check_now(gateways, 'v2', 'after strong');
+    const seen_pairs = await pairs.stop();
+    pair.v2 = await ask_pair(joined);
+    t.check(pair.v1 !== pair.v2, 'the versions give a flow different answers');
+    // (one that is at work long after the switch may find the old version gone: it fails, and is not mixed)
+    const mixed = [...seen_pairs].filter((x) => x !== pair.v1 && x !== pair.v2 && !/^status 50[34]/.test(x));
+    t.same(mixed.join(), '', 'all steps of a flow have one version');
+    t.check(seen_pairs.has(pair.v1) || seen_pairs.has(pair.v2), 'flows were answered');
 
     // a canary that fails: it goes by itself, and no user notices
     users = load(gateways);
