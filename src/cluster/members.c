@@ -278,12 +278,20 @@ static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, str
     return true;
 }
 
+/* Before the first update of the kind `strong` no epoch is known, and requests carry 0, which means
+ * the epoch of the moment.  One that becomes several carries the first epoch instead, if all nodes
+ * know it: it must not follow into the second. */
 static uint64_t epoch(struct dispatch *d)
 {
     struct members *m = (struct members *)(void *)d;
     if (m->source.epoch == 0)
         update_epoch(m);
-    return m->source.epoch;
+    bool known = node_state_knows(&m->local, REGISTRY_FIRST_EPOCH);
+    for (uint32_t i = 0; i < m->n_links; i++) {
+        const struct node_state *s = node_link_state(m->links[i]);
+        known &= !s || node_state_knows(s, REGISTRY_FIRST_EPOCH);
+    }
+    return m->source.epoch == 0 && known ? REGISTRY_FIRST_EPOCH : m->source.epoch;
 }
 
 /* ---- lifetime ---- */

@@ -20,9 +20,14 @@ static void stamp_here(struct flow_owner *o, struct request *r)
 void flow_stamp(struct flow_owner *o, struct request *r)
 {
     struct dispatch *d = r->here ? NULL : o->dispatch;
+    uint64_t now, end = 0;
     if (r->epoch == 0 && d && d->ops->epoch)
         r->epoch = d->ops->epoch(d);
     stamp_here(o, r);
+    if (r->epoch == 0 && o->flow->registry) {
+        registry_get_epoch(o->flow->registry, &now, &end);
+        r->epoch = end > REGISTRY_FIRST_EPOCH ? REGISTRY_FIRST_EPOCH : 0; /* not the next one */
+    }
 }
 
 void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)

@@ -261,6 +261,8 @@ SHOAL_MUST_CHECK int registry_set_service(struct registry *r, const char *name,
 /* As registry_remove, of one version. */
 SHOAL_MUST_CHECK int registry_remove_version(struct registry *r, const char *name,
                                              const uint8_t sum[SHA256_BYTES], struct err *e);
+/* The first epoch that a request may name.  Epoch 0 in a request means the one of the moment. */
+#define REGISTRY_FIRST_EPOCH 1u
 /* The epoch of new requests, and the end of the epochs that are known here: requests of end and
  * later are refused.  end 0: all are taken, because no controller decides here. */
 void registry_set_epoch(struct registry *r, uint64_t epoch, uint64_t end);

@@ -10,6 +10,7 @@
 #include "cluster/node_state.h"
 #include "cluster/rollout/rollout_judge.h"
 #include "cluster/rollout/rollout_view.h"
+#include "host/registry.h"
 
 #define MAX_VIEW_BYTES ((size_t)256 << 20)
 #define GRACE_MS 3000u          /* until gateways have learned about a new epoch */
@@ -679,5 +680,5 @@ uint64_t rollout_epoch_end(const struct desired *d)
         last = d->rollouts[i].epoch > last ? d->rollouts[i].epoch : last;
         last = d->rollouts[i].old_epoch > last ? d->rollouts[i].old_epoch : last;
     }
-    return last + 1;
+    return last < REGISTRY_FIRST_EPOCH ? REGISTRY_FIRST_EPOCH + 1 : last + 1;
 }

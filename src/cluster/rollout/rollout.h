@@ -47,7 +47,8 @@ bool rollout_active(const struct desired_rollout *r);
 const struct desired_rollout *rollout_of(const struct desired *d, const char *model);
 /* The share of requests that this version gets as a canary, in thousandths; 0: it is none. */
 uint32_t rollout_share(const struct desired *d, const char *model, const uint8_t *sha256);
-/* Requests of this epoch and later are not served by nodes that know this state. */
+/* Requests of this epoch and later are not served by nodes that know this state.  The first update
+ * of the kind `strong` gets the second epoch: what came before is the first (registry.h). */
 uint64_t rollout_epoch_end(const struct desired *d);
 
 #endif
