@@ -192,7 +192,7 @@ async function paths() {
     t.same(`${headers[':status']} ${trailers['grpc-status'] ?? headers['grpc-status']}`, '200 12', 'an unknown gRPC service');
     c.destroy();
     // two loops share a port, two servers do not
-    const second = spawnSync(shoal, ['serve', '--threads', '2', '--listen', `127.0.0.1:${server.port}`], { timeout: 20000 });
+    const second = spawnSync(shoal, ['serve', '--threads', '2', '--listen', `127.0.0.1:${server.port}`], { timeout: 120000 });
     t.same(second.status, 1, 'a second server on the same port');
     t.check(/in use/.test(second.stderr), `says why: ${second.stderr}`);
     await server.stop();

@@ -279,6 +279,7 @@ async function keyboard(browser, server) {
     t.same(await page.evaluate(() => document.documentElement.dataset.theme), 'dark', 'dark');
     await tabTo('Models', 'Shift+Tab');
     await page.keyboard.press('Enter');
+    await shown(page, '[data-focus="card reply"]');
     await tabTo('Card of reply');
     await page.keyboard.press('Enter');
     await shown(page, '#card .prose table');
