@@ -2,11 +2,12 @@
 """Trains the encoder that intent, router, entities, embed and summary share.
 
     training/encoder.py vocab     # data/encoder-vocab.txt, once
-    training/encoder.py train     # teachers, distillation, one student; about 7 minutes on one H200
+    training/encoder.py all       # arrays, two teachers beside the distillation, one student; 6 minutes on one H200
     training/encoder.py export    # models/encoder/
 
-A stock BERT of 3 layers starts from layers of all-MiniLM-L6-v2 (pieces, feed-forward neurons and layers
-left out), learns MiniLM's vectors on plain text, then all tasks at once from two fine-tuned MiniLM teachers.
+A stock BERT of 3 layers starts from the folder of --start (an earlier encoder), or from layers of
+all-MiniLM-L6-v2 (pieces, feed-forward neurons and layers left out). It learns MiniLM's vectors of plain
+text and of queries with their passages, then all tasks at once from two fine-tuned MiniLM teachers.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import math
 import os
 import pathlib
 import random
+import subprocess
 import sys
 import time
 
@@ -34,10 +36,13 @@ STUDENT = dict(hidden=384, layers=3, heads=12, ffn=640, positions=ed.POSITIONS)
 TEACHER = dict(hidden=384, layers=6, heads=12, ffn=1536, positions=512)
 FROM_LAYERS = (0, 2, 5)
 WIDTH, WORDS = 64, 52  # pieces and words of a labelled sample
-QUOTA = dict(snips=88, atis=56, clinc150=112, oos=24, home=88, wnut17=16)
+QUOTA = dict(snips=88, atis=56, clinc150=112, oos=32, home=72, wnut17=32, names=40)
 INTENT_SETS = ["snips", "atis", "clinc150", "combined", "router"]
 LIMIT = None  # rows measured; a number for smoke tests
 TAG_SETS = ["snips", "atis", "home", "wnut17"]
+# The kinds of names in other sets, and the tags of wnut17 that may stand for each; MISC says nothing.
+NAME_KINDS = {"PER": ["person"], "LOC": ["location"], "ORG": ["corporation", "group"]}
+NAME_TAGS = ["O"] + [p + k for k in NAME_KINDS for p in ("B-", "I-")]
 
 
 # ------------------------------------------------------------------ labels
@@ -220,6 +225,7 @@ def encode_samples(s, vocab, base, intents, tags):
     a = dict(s=np.zeros((n, WIDTH), np.int16), t=np.zeros((n, WIDTH), np.int16), sf=np.zeros((n, WORDS), np.int16), tf=np.zeros((n, WORDS), np.int16), tag=np.full((n, WORDS), -1, np.int16),
              lab=np.full((n, len(INTENT_SETS)), -1, np.int16), src=np.zeros(n, np.int8), len=np.zeros(n, np.int16))
     names = list(QUOTA)
+    names_of = {t: k for k, t in enumerate(NAME_TAGS)}
     for i, x in enumerate(s):
         words = x["words"][:WORDS]
         ids, first = sp.encode(words, WIDTH)
@@ -231,7 +237,7 @@ def encode_samples(s, vocab, base, intents, tags):
         a["src"][i] = names.index(x["source"])
         a["len"][i] = max(len(ids), len(tid))
         if x["tags"]:
-            ids = rt[x["source"]]
+            ids = names_of if x["source"] == "names" else rt[x["source"]]
             for j, t in enumerate(x["tags"][:WORDS]):
                 if first[j] >= 0 and tfirst[j] >= 0:
                     a["tag"][i, j] = ids.get(t, -1)
@@ -297,14 +303,35 @@ def task_loss(lg, tg, b, ri, rt, soft=None, alpha=0.0, smooth=0.0, temp=2.0):
             kd = -(t * torch.log_softmax(x / temp, -1)).sum(-1).mean() * temp
             loss = (1 - alpha) * loss + alpha * kd
         parts["tag-" + name] = float(loss.detach()) if b.get("log") else 0
-        total = total + {"wnut17": 0.3}.get(name, 2.0) * loss
-    return total, parts
+        total = total + {"wnut17": 1.0}.get(name, 2.0) * loss
+    rows = b["src"] == list(QUOTA).index("names")
+    lo, hi = rt.at["wnut17"]
+    y = b["tag"][rows].long()
+    m = y >= 0
+    x = torch.log_softmax(tg[rows][..., lo:hi][m].float(), -1)
+    loss = -torch.logsumexp(x + b["allowed"][y[m]], -1).mean()
+    parts["tag-names"] = float(loss.detach()) if b.get("log") else 0
+    return total + loss, parts
+
+
+def allowed_tags(rt, device):
+    """[NAME_TAGS, wnut17 tags]: 0 where the first may be the second, else a large negative number."""
+    out = torch.full((len(NAME_TAGS), len(rt.id["wnut17"])), -1e4, device=device)
+    covered = {k for ks in NAME_KINDS.values() for k in ks}
+    for t, i in rt.id["wnut17"].items():
+        if t[2:] not in covered:  # O, products and works are O in the other sets
+            out[0, i] = 0
+        for n, kind in enumerate(NAME_TAGS):
+            if n and t[:2] == kind[:2] and t[2:] in NAME_KINDS[kind[2:]]:
+                out[n, i] = 0
+    return out
 
 
 class Stream:
     """Batches with a fixed share of every source, all arrays on the device."""
 
-    def __init__(self, a, device, seed):
+    def __init__(self, a, device, seed, allowed):
+        self.allowed = allowed
         self.dev = {k: torch.from_numpy(v).to(device) for k, v in a.items() if k != "len"}
         self.len = a["len"]
         self.rng = np.random.default_rng(seed)
@@ -327,7 +354,7 @@ class Stream:
         i = torch.from_numpy(rows).to(self.dev["s"].device)
         b = {k: v[i] for k, v in self.dev.items()}
         b["s"], b["t"] = b["s"][:, :w].int(), b["t"][:, :w].int()
-        b["has_lab"] = self.has
+        b["has_lab"], b["allowed"] = self.has, self.allowed
         return b
 
 
@@ -360,11 +387,71 @@ def text_loss(student, minilm, batch):
     m = (sf > 0)[..., None]
     w = first_pieces(h, sf)
     word = (((w - tw).float() ** 2) * m).sum() / (m.sum() * w.shape[-1])
-    sim_s, sim_t = v @ v.T, tv @ tv.T
+    with torch.autocast(v.device.type, enabled=False):
+        sim_s, sim_t = v @ v.T, tv @ tv.T
     eye = torch.eye(len(v), device=v.device) * 1e4
     near = F.kl_div(torch.log_softmax(sim_s / 0.05 - eye, -1), torch.softmax(sim_t / 0.05 - eye, -1), reduction="batchmean")
     cos = (1 - (v * tv).sum(-1)).mean()
     return 4 * cos + word + 0.5 * near, float(cos.detach())
+
+
+def pair_shard(job):
+    """Queries and passages as pieces of both vocabularies, with their numbers of pieces."""
+    pairs, vocab, base = job
+    n = len(pairs)
+    out = {}
+    for side, width in ((0, 64), (1, ed.POSITIONS)):
+        for name, pieces in (("s", ed.Pieces(vocab)), ("t", ed.Pieces(base))):
+            a, count = np.zeros((n, width), np.int16), np.zeros(n, np.int16)
+            for i, x in enumerate(pairs):
+                ids = pieces.encode(x[side].split()[:400], width)[0]
+                a[i, : len(ids)] = ids
+                count[i] = len(ids)
+            out[f"{name}{side}"], out[f"{name}{side}n"] = a, count
+    return out
+
+
+class Pairs:
+    """Queries with their passages, MiniLM's vectors of both, and the passages that lie nearest to each."""
+
+    def __init__(self, arrays, ids, minilm, device, seed):
+        self.rng = np.random.default_rng(seed)
+        self.a = {k: torch.from_numpy(x).to(device) for k, x in arrays.items() if not k.endswith("n")}
+        self.n = {k: x for k, x in arrays.items() if k.endswith("n")}
+        self.id = torch.from_numpy(ids).to(device)
+        self.size = len(ids)
+        with torch.no_grad(), torch.autocast(device, torch.bfloat16):
+            run = lambda k: torch.cat([mean_vector(*minilm(self.cut(k, np.arange(at, min(at + 512, self.size))))).float() for at in range(0, self.size, 512)])
+            self.query, self.passage = run("t0"), run("t1")
+            k = min(self.size, 40)
+            self.near = torch.cat([(self.passage[at : at + 2048] @ self.passage.T).topk(k).indices for at in range(0, self.size, 2048)]).cpu().numpy()
+
+    def cut(self, k, rows):
+        w = (int(self.n[k + "n"][rows].max()) + 15) // 16 * 16
+        return self.a[k][torch.from_numpy(rows).to(self.id.device)][:, :w].int()
+
+    def next(self, size):
+        if self.rng.random() < 0.6:  # neighbourhoods: the other passages are hard to tell apart
+            rows = np.unique(self.near[self.rng.integers(0, self.size, max(1, size // 32))][:, :32])
+        else:
+            rows = self.rng.choice(self.size, min(size, self.size), replace=False)
+        i = torch.from_numpy(rows).to(self.id.device)
+        return self.cut("s0", rows), self.cut("s1", rows), self.query[i], self.passage[i], self.id[i]
+
+
+def pair_loss(student, batch):
+    """MiniLM's vectors of queries and passages, its ranking among them, and the right passage first."""
+    q, p, tq, tp, same = batch
+    vq, vp = mean_vector(*student(q)), mean_vector(*student(p))
+    cos_q, cos_p = (1 - (vq * tq).sum(-1)).mean(), (1 - (vp * tp).sum(-1)).mean()
+    with torch.autocast(vq.device.type, enabled=False):
+        ours, theirs, pp, tt = vq @ vp.T / 0.05, tq @ tp.T / 0.05, vp @ vp.T / 0.05, tp @ tp.T / 0.05
+    kl = lambda a, b: F.kl_div(torch.log_softmax(a, -1), torch.softmax(b, -1), reduction="batchmean")
+    eye = torch.eye(len(vp), device=vp.device) * 1e4
+    rank = kl(ours, theirs) + kl(ours.T, theirs.T) + 0.5 * kl(pp - eye, tt - eye)
+    twin = (same[:, None] == same[None]) & (eye == 0)
+    right = F.cross_entropy(ours - twin * 1e4, torch.arange(len(vq), device=vq.device))
+    return 3 * (cos_q + cos_p) + 0.7 * rank + 0.4 * right, float(cos_p.detach())
 
 
 class Ema:
@@ -594,6 +681,16 @@ def measure_embed(vectors, data):
     return out
 
 
+def measure_passages(model, pieces, data, device):
+    """XQuAD, which is in no training data: the share of questions whose paragraph is the nearest, or among five."""
+    r = json.load(open(data / "xquad.json"))
+    of = [i for i, x in enumerate(r) for _ in x["questions"]]
+    vec = lambda ts: logits_of(model, [t.split() for t in ts], pieces, device)[2]
+    sim = vec([q for x in r for q in x["questions"]]) @ vec([x["context"] for x in r]).T
+    rank = (sim > sim[np.arange(len(of)), of][:, None]).sum(1)
+    return dict(recall_at_1=round(float((rank < 1).mean()), 4), recall_at_5=round(float((rank < 5).mean()), 4))
+
+
 # ------------------------------------------------------------------ commands
 
 
@@ -601,82 +698,167 @@ def vocab_command(a):
     data = pathlib.Path(a.data)
     _, base = load_minilm(pathlib.Path(a.minilm))
     s = ed.train_samples(data, 1, 1, 20000, 6000)
-    plain = ed.plain_texts(data, pathlib.Path(a.stories), 3, 40000)
+    plain = ed.plain_texts(data, pathlib.Path(a.stories), 3, 20000)
+    pairs = [y for x in ed.rows(data / "pairs.jsonl") for y in x[:2]]
     by = lambda *src: [" ".join(x["words"]) for x in s if x["source"] in src]
-    v = ed.choose_vocab(base, [(4, by("snips", "atis", "clinc150")), (1, by("home", "oos")), (0.5, by("wnut17")), (1, plain)], VOCAB)
+    v = ed.choose_vocab(base, [(4, by("snips", "atis", "clinc150")), (1, by("home", "oos")), (0.5, by("wnut17", "names")), (0.5, plain), (a.passage_weight, pairs)], VOCAB)
     (HERE / "data" / "encoder-vocab.txt").write_text("\n".join(v) + "\n")
     print(len(v), "pieces")
+
+
+def say(text, t0=time.time()):
+    print(f"[{time.time() - t0:6.1f} s] {text}", flush=True)
+
+
+class Setting:
+    """What every command of a run shares."""
+
+    def __init__(self, a):
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        torch.set_float32_matmul_precision("high")
+        torch.manual_seed(SEED)
+        self.data, self.work = pathlib.Path(a.data), pathlib.Path(a.work)
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.w, self.base = load_minilm(pathlib.Path(a.minilm))
+        self.vocab = (HERE / "data" / "encoder-vocab.txt").read_text().split("\n")[:-1]
+        self.intents, self.tags = label_sets(self.data)
+        self.ri, self.rt = Ranges(self.intents, INTENT_SETS), Ranges(self.tags, TAG_SETS)
+        self.sp, self.tp = ed.Pieces(self.vocab), ed.Pieces(self.base)
+
+    def check(self, model, pieces):
+        return json.dumps(measure(model, pieces, self.data, self.intents, self.tags, self.ri, self.rt, self.device, True)[0])
+
+    def stream(self, seed):
+        """The labelled samples, once `arrays` has written them."""
+        path = self.work / "arrays.npz"
+        while not path.exists():
+            time.sleep(0.5)
+        with np.load(path) as z:
+            return Stream({k: z[k] for k in z.files}, self.device, seed, allowed_tags(self.rt, self.device))
+
+
+def arrays(a):
+    import multiprocessing as mp
+
+    x = Setting(a)
+    jobs = [(a.data, SEED + i, 1 if i else 0, a.home // a.shards, a.oos // a.shards, x.vocab, x.base, x.intents, x.tags, i, a.shards) for i in range(a.shards)]
+    with mp.get_context("fork").Pool(a.workers) as pool:
+        parts = pool.map(encode_shard, jobs, chunksize=1)
+    arr = {k: np.concatenate([p[k] for p in parts]) for k in parts[0]}
+    np.savez(x.work / "arrays.part.npz", **arr)
+    (x.work / "arrays.part.npz").rename(x.work / "arrays.npz")
+    say(f"{len(arr['s'])} labelled samples")
+
+
+def teacher(a):
+    x = Setting(a)
+    seed = SEED + a.number
+    m = train_teacher(x.w, x.base, x.stream(seed), x.ri, x.rt, a.teacher_steps, a.teacher_lr, x.device, seed, a.teacher_seconds, say, lambda m, _: x.check(m, x.tp))
+    torch.save({k: v.half().cpu() for k, v in m.state_dict().items()}, x.work / f"teacher-{a.number}.part")
+    (x.work / f"teacher-{a.number}.part").rename(x.work / f"teacher-{a.number}.pt")
+
+
+def load_teachers(a, x):
+    out = []
+    for i in range(a.teachers):
+        path = x.work / f"teacher-{i}.pt"
+        while not path.exists():
+            time.sleep(0.5)
+        m = Tasks(TEACHER, len(x.base), x.ri.n, x.rt.n)
+        m.load_state_dict(torch.load(path))
+        m.bert.drop = 0.0
+        out.append(m.to(x.device).eval())
+    return out
+
+
+def start_from(student, folder, x):
+    """Weights of an earlier encoder: pieces and labels by name; a new piece begins as MiniLM's."""
+    from safetensors.torch import load_file
+
+    old = {k: v.float() for k, v in load_file(str(folder / "model.safetensors")).items() if "transitions" not in k}
+    vocab = (folder / "vocab.txt").read_text().split("\n")[:-1]
+    shoal = json.load(open(folder / "config.json"))["shoal"]
+    at, theirs = {t: i for i, t in enumerate(vocab)}, {t: i for i, t in enumerate(x.base)}
+    k = "bert.embeddings.word_embeddings.weight"
+    have = [t for t in x.vocab if t in at]
+    move = (old[k][[at[t] for t in have]] - x.w[k[5:]][[theirs[t] for t in have]]).mean(0)
+    old[k] = torch.stack([old[k][at[t]] if t in at else x.w[k[5:]][theirs[t]] + move for t in x.vocab])
+    now = student.state_dict()
+    for head, sets, ranges in (("classifier", shoal["intent"]["label_sets"], x.ri), ("tagger", shoal["entities"]["label_sets"], x.rt)):
+        for part in ("weight", "bias"):
+            rows = now[f"{head}.{part}"].clone()
+            for name, ids in ranges.id.items():
+                lo, first = ranges.at[name][0], sets[name]["first"]
+                for i, label in enumerate(sets[name]["labels"]):
+                    if label in ids:
+                        rows[lo + ids[label]] = old[f"{head}.{part}"][first + i]
+            old[f"{head}.{part}"] = rows
+    student.load_state_dict(old)
+    say(f"starts from {folder}: {len(x.vocab) - len(have)} new pieces")
+
+
+def text_step(student, minilm, tx, pairs, rng, size):
+    return pair_loss(student, pairs.next(size)) if rng.random() < 0.65 else text_loss(student, minilm, tx.next())
 
 
 def train(a):
     import multiprocessing as mp
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.set_float32_matmul_precision("high")
-    torch.manual_seed(SEED)
-    data, work = pathlib.Path(a.data), pathlib.Path(a.work)
-    work.mkdir(parents=True, exist_ok=True)
-    t0 = time.time()
-
-    def say(s):
-        print(f"[{time.time() - t0:6.1f} s] {s}", flush=True)
-
-    w, base = load_minilm(pathlib.Path(a.minilm))
-    vocab = (HERE / "data" / "encoder-vocab.txt").read_text().split("\n")[:-1]
-    intents, tags = label_sets(data)
-    ri, rt = Ranges(intents, INTENT_SETS), Ranges(tags, TAG_SETS)
-    jobs = [(a.data, SEED + i, 1 if i else 0, a.home // a.shards, a.oos // a.shards, vocab, base, intents, tags, i, a.shards) for i in range(a.shards)]
-    texts = ed.plain_texts(data, pathlib.Path(a.stories), SEED, a.texts)
+    x = Setting(a)
+    device = x.device
+    texts = ed.plain_texts(x.data, pathlib.Path(a.stories), SEED, a.texts)
+    pairs = ed.rows(x.data / "pairs.jsonl")[: a.pairs]
     with mp.get_context("fork").Pool(a.workers) as pool:
-        later = pool.map_async(encode_shard, jobs, chunksize=1)
         chunk = (len(texts) + 63) // 64
-        tparts = pool.map(text_shard, [(texts[i : i + chunk], vocab, base) for i in range(0, len(texts), chunk)], chunksize=1)
-        parts = later.get()
-    arr = {k: np.concatenate([p[k] for p in parts]) for k in parts[0]}
+        later = pool.map_async(text_shard, [(texts[i : i + chunk], x.vocab, x.base) for i in range(0, len(texts), chunk)], chunksize=1)
+        step = (len(pairs) + 31) // 32
+        pparts = pool.map(pair_shard, [(pairs[i : i + step], x.vocab, x.base) for i in range(0, len(pairs), step)], chunksize=1)
+        tparts = later.get()
     groups = {g: np.concatenate([p[g] for p in tparts]) for g in tparts[0]}
-    say(f"data: {len(arr['s'])} labelled samples, {len(texts)} texts")
-    sp, tp = ed.Pieces(vocab), ed.Pieces(base)
-    check = lambda m, teacher: json.dumps(measure(m, tp if teacher else sp, data, intents, tags, ri, rt, device, True)[0])
-
-    teachers = []
-    for i in range(a.teachers):
-        st = Stream(arr, device, SEED + i)
-        teachers.append(train_teacher(w, base, st, ri, rt, a.teacher_steps, a.teacher_lr, device, SEED + i, a.teacher_seconds, say, check))
-    minilm = Bert(TEACHER, len(base))
-    minilm.load_state_dict(w)
+    number = {}
+    ids = np.array([number.setdefault(p[1], len(number)) for p in pairs])
+    say(f"{len(texts)} texts, {len(pairs)} pairs")
+    minilm = Bert(TEACHER, len(x.base))
+    minilm.load_state_dict(x.w)
     minilm.to(device).eval()
-    for t in teachers:
-        t.bert.drop = 0.0
+    tx = Texts(groups, device, SEED, a.text_pieces)
+    pr = Pairs({k: np.concatenate([p[k] for p in pparts]) for k in pparts[0]}, ids, minilm, device, SEED)
+    say("MiniLM's vectors of the pairs")
 
-    student = Tasks(STUDENT, len(vocab), ri.n, rt.n)
-    ids = torch.from_numpy(groups[64][:2000, 1] if len(groups[64]) else arr["t"][:500])
-    student.bert.load_state_dict(shrink(w, base, vocab, ids, device))
-    if teachers:
-        student.bert.pooler.load_state_dict({k: x.cpu() for k, x in teachers[0].bert.pooler.state_dict().items()})
-        student.classifier.load_state_dict({k: x.cpu() for k, x in teachers[0].classifier.state_dict().items()})
-        student.tagger.load_state_dict({k: x.cpu() for k, x in teachers[0].tagger.state_dict().items()})
+    student = Tasks(STUDENT, len(x.vocab), x.ri.n, x.rt.n)
+    if a.start:
+        start_from(student, pathlib.Path(a.start), x)
+    else:
+        sample = torch.from_numpy(groups[64][:2000, 1])
+        student.bert.load_state_dict(shrink(x.w, x.base, x.vocab, sample, device))
     student.to(device).train()
     say(f"student: {sum(p.numel() for p in student.parameters()) / 1e6:.3f} M parameters")
+    rng = np.random.default_rng(SEED)
 
-    stream, tx = Stream(arr, device, SEED + 50), Texts(groups, device, SEED, a.text_pieces)
-    student.bert.drop = 0.05
+    student.bert.drop = 0.0
     opt, t1 = optimizer(student, a.lr, 0.01, device), time.time()
     for step in range(a.distil_steps):
         done = max(step / a.distil_steps, (time.time() - t1) / a.distil_seconds)
         if done >= 1:
             break
-        rate(opt, a.lr, done * 0.8, step)
+        rate(opt, a.lr, done * 0.7, step)
         with torch.autocast(device, torch.bfloat16):
-            loss, cos = text_loss(student.bert, minilm, tx.next())
+            loss, cos = text_step(student.bert, minilm, tx, pr, rng, a.pair_batch)
         opt.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(student.parameters(), 1.0)
         opt.step()
         if step % 500 == 0:
             say(f"distil step {step} loss {float(loss.detach()):.4f} cosine {1 - cos:.4f}")
-    say(f"distilled: {step} steps, cosine {1 - cos:.4f}")
+    say(f"distilled: {step} steps, cosine {1 - cos:.4f}; passages {json.dumps(measure_passages(student, x.sp, x.data, device))}")
+    teachers, stream = load_teachers(a, x), x.stream(SEED + 50)
+    if teachers and not a.start:
+        for part in ("bert.pooler", "classifier", "tagger"):
+            student.get_submodule(part).load_state_dict(teachers[0].get_submodule(part).state_dict())
+    say("teachers are there")
 
-    student.bert.drop = 0.1
+    student.train()
+    student.bert.drop = 0.05
     lr = a.lr * 0.7
     opt, ema, t1 = optimizer(student, lr, 0.02, device), Ema(student, 0.9995), time.time()
     for step in range(a.steps):
@@ -693,8 +875,8 @@ def train(a):
                     hs = [(t, t.bert(b["t"])[0]) for t in teachers]
                     soft = (sum(t.intents(h) for t, h in hs) / len(hs), sum(t.tags(first_pieces(h, b["tf"])) for t, h in hs) / len(hs))
             h, _ = student.bert(b["s"])
-            loss, parts_ = task_loss(student.intents(h), student.tags(first_pieces(h, b["sf"])), b, ri, rt, soft, a.alpha)
-            more, cos = text_loss(student.bert, minilm, tx.next())
+            loss, parts = task_loss(student.intents(h), student.tags(first_pieces(h, b["sf"])), b, x.ri, x.rt, soft, a.alpha)
+            more, cos = text_step(student.bert, minilm, tx, pr, rng, a.pair_batch)
             loss = loss + a.text_weight * more
         opt.zero_grad(set_to_none=True)
         loss.backward()
@@ -702,34 +884,52 @@ def train(a):
         opt.step()
         ema.step(student, step)
         if b["log"]:
-            say(f"step {step} loss {float(loss.detach()):.3f} cosine {1 - cos:.4f} " + " ".join(f"{k} {x:.3f}" for k, x in parts_.items()))
-        if step and step % 4000 == 0:
-            say(check(student, False))
-            student.train()
-    say(f"fine-tuned: {step} steps in {time.time() - t1:.0f} s; last weights {check(student, False)}")
+            say(f"step {step} loss {float(loss.detach()):.3f} cosine {1 - cos:.4f} " + " ".join(f"{k} {v:.3f}" for k, v in parts.items()))
+    say(f"fine-tuned: {step} steps in {time.time() - t1:.0f} s")
     student.load_state_dict(ema.w)
     from safetensors.torch import save_file
 
-    save_file({k: x.detach().half().cpu().contiguous() for k, x in student.state_dict().items()}, str(work / "encoder.safetensors"))
-    figures, extra = measure(student, sp, data, intents, tags, ri, rt, device)
+    save_file({k: v.detach().half().cpu().contiguous() for k, v in student.state_dict().items()}, str(x.work / "encoder.safetensors"))
+    figures, extra = measure(student, x.sp, x.data, x.intents, x.tags, x.ri, x.rt, device)
     vec = lambda m, p: (lambda ts: logits_of(m, [t.split() for t in ts], p, device)[2])
-    plain_teacher = Tasks(TEACHER, len(base), 1, 1)
-    plain_teacher.bert = minilm
-    figures["embed"] = measure_embed(vec(student, sp), data)
-    figures["embed_minilm"] = measure_embed(vec(plain_teacher.to(device), tp), data)
+    plain = Tasks(TEACHER, len(x.base), 1, 1)
+    plain.bert = minilm
+    plain.to(device)
+    figures["embed"], figures["embed_minilm"] = measure_embed(vec(student, x.sp), x.data), measure_embed(vec(plain, x.tp), x.data)
+    figures["passages"], figures["passages_minilm"] = measure_passages(student, x.sp, x.data, device), measure_passages(plain, x.tp, x.data, device)
     say(json.dumps(figures))
     say(json.dumps(extra))
-    json.dump(dict(figures=figures, intents=intents, tags=tags), open(work / "encoder-figures.json", "w"), indent=1)
+    json.dump(dict(figures=figures, intents=x.intents, tags=x.tags), open(x.work / "encoder-figures.json", "w"), indent=1)
+
+
+def everything(a):
+    """arrays and teachers in processes of their own, beside train."""
+    work = pathlib.Path(a.work)
+    for p in [work / "arrays.npz", *work.glob("teacher-*.pt")]:
+        p.unlink(missing_ok=True)
+    rest = sys.argv[2:]
+    this = [sys.executable, __file__]
+    beside = [subprocess.Popen(this + ["arrays", *rest])] + [subprocess.Popen(this + ["teacher", "--number", str(i), *rest]) for i in range(a.teachers)]
+    try:
+        subprocess.run(this + ["train", *rest], check=True)
+    finally:
+        for p in beside:
+            p.terminate()
+            p.wait()
 
 
 if __name__ == "__main__":
     ap = argparse.ArgumentParser()
-    ap.add_argument("what", choices=["vocab", "train", "export"])
+    ap.add_argument("what", choices=["vocab", "arrays", "teacher", "train", "all", "export"])
     ap.add_argument("--data", default=".cache/train-data")
     ap.add_argument("--minilm", default=".cache/train-minilm")
     ap.add_argument("--stories", default=".cache/train-reply/stories.txt")
     ap.add_argument("--work", default=".cache/train-encoder")
     ap.add_argument("--out", default="models/encoder")
+    ap.add_argument("--start", help="folder of an earlier encoder to start from")
+    ap.add_argument("--number", type=int, default=0, help="which teacher")
+    ap.add_argument("--pairs", type=int, default=10**9)
+    ap.add_argument("--pair-batch", type=int, default=256)
     ap.add_argument("--shards", type=int, default=12, help="augmented copies of the training data")
     ap.add_argument("--home", type=int, default=120000)
     ap.add_argument("--oos", type=int, default=24000)
@@ -747,7 +947,8 @@ if __name__ == "__main__":
     ap.add_argument("--alpha", type=float, default=0.7)
     ap.add_argument("--text-pieces", type=int, default=16384)
     ap.add_argument("--text-weight", type=float, default=1.0)
+    ap.add_argument("--passage-weight", type=float, default=0.5, help="of the words of passages among those that choose the vocabulary")
     ap.add_argument("--limit", type=int, help="rows measured, for smoke tests")
     args = ap.parse_args()
     LIMIT = args.limit
-    {"vocab": vocab_command, "train": train, "export": lambda a: __import__("encoder_export").main(a)}[args.what](args)
+    {"vocab": vocab_command, "arrays": arrays, "teacher": teacher, "train": train, "all": everything, "export": lambda a: __import__("encoder_export").main(a)}[args.what](args)

@@ -328,15 +328,30 @@ def train_samples(data, seed, n_aug, n_home, n_oos):
             out.append(sample(w, "clinc150", None, **lab))
     lab = dict(clinc150="oos", combined="oos", router="oos")
     known = [r["text"] for r in rows(data / "clinc150.oos_train.jsonl")]
+    known = sorted({*known, *rows(data / "oos_more.jsonl")})
     for x in known * (4 * (n_aug + 1)):
         w, _x = noise(rng, x.split(), None, 0.03, 0.05)
         out.append(sample(w, "oos", None, **lab))
+    asked = rows(data / "questions.jsonl")
     for _ in range(n_oos):
         k = rng.random()
-        x = oos.question(rng) if k < 0.7 else rng.choice(t["oos"]).lower().rstrip("?.! ") if k < 0.92 else rng.choice(t["plain"]).lower()
+        x = oos.question(rng) if k < 0.45 else rng.choice(asked) if k < 0.94 else rng.choice(t["plain"]).lower()
         out.append(sample(x.split()[:40], "oos", None, **lab))
-    for r in rows(data / "wnut17.train.jsonl"):
-        out.append(sample(r["tokens"][:60], "wnut17", r["tags"][:60]))
+    tweets, names = rows(data / "wnut17.train.jsonl"), rows(data / "names.train.jsonl")
+    slots, found = Slots(tweets), Slots(names)
+    for ours, theirs in (("person", "PER"), ("location", "LOC")):
+        slots.values[ours] += found.values[theirs]
+    for r in tweets:
+        w, tg = r["tokens"][:60], r["tags"][:60]
+        if n_aug:
+            w, tg = slots.swap(rng, w, tg, 0.5, 0.0)
+            w, tg = noise(rng, w, tg, 0.01, 0.02)
+        out.append(sample(w[:60], "wnut17", tg[:60]))
+    for r in names:
+        w, tg = r["tokens"], r["tags"]
+        if n_aug:
+            w, tg = found.swap(rng, w, tg, 0.4, 0.0)
+        out.append(sample(w[:60], "names", tg[:60]))
     out += [home_sample(rng) for _ in range(n_home)]
     return out
 
@@ -359,9 +374,11 @@ def plain_texts(data, stories, seed, n_generated):
     out += [r["text"] for r in rows(data / "banking77.train.jsonl") if r["label"] not in skip] * 2
     out += [r["text"] for r in rows(data / "wnut17.train.jsonl")]
     split = lambda p: [s for s in re.split(r"(?<=[.!?]) +(?=[A-Z\"])", p) if 12 < len(s) < 600]
-    paras = [p for a in t["wiki"] for p in a] + [r["context"] for r in json.load(open(data / "xquad.json"))]
+    paras = [p for a in t["wiki"] for p in a]
     out += [s for p in paras for s in split(p)] * 2 + [p[:1100] for p in paras]
-    out += [q for r in json.load(open(data / "xquad.json")) for q in r["questions"]]
+    out += rows(data / "more_texts.jsonl") + rows(data / "questions.jsonl")
+    pairs = rows(data / "pairs.jsonl")
+    out += [x for q, p, _ in pairs for x in (q, p)] + [s for _, p, _ in pairs for s in rng.sample(split(p), min(1, len(split(p))))]
     out += [x for q, a in t["talk"] for x in (q, a)]
     if stories.exists():
         for s in open(stories).read().split("\n")[: n_generated // 8]:
