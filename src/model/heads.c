@@ -140,6 +140,7 @@ static int read_set(struct heads *h, struct heads_set *s, const struct heads_sou
     s->temperature = (float)number_or(o, "temperature", 1);
     s->threshold = (float)number_or(o, "threshold", 0);
     s->multi = cJSON_IsTrue(member(o, "multi"));
+    s->cased = cJSON_IsTrue(member(o, "cased"));
     int rc = check_set(s, rows, e);
     if (rc == 0)
         rc = read_labels(h, s, member(o, "labels"), e);

@@ -34,6 +34,7 @@ struct heads_set {
     float threshold;          /* a best probability below it means out of scope; 0: never */
     int32_t oos;              /* the out-of-scope label, -1: none */
     bool multi;               /* labels are independent (sigmoid), not exclusive (softmax) */
+    bool cased;               /* TAG: the token types say which words have capitals */
     const float *transitions; /* TAG: [count + 1][count], from row to column, the last row starts a
                                  sentence; NULL: choose the best tag of each word alone */
 };
@@ -134,6 +135,12 @@ struct heads_word {
  * at most n_tokens words. */
 uint32_t heads_words(const struct heads *h, const char *text, size_t n_text, const uint32_t *start,
                      const uint32_t *end, uint32_t n_tokens, struct heads_word *words);
+
+#define HEADS_CASES 3
+/* What the capitals of each token's word say, as a token type: 0: there is none, 1: only the first
+ * letter is one, 2: any other.  Only ASCII letters count.  Tokens of no word keep their type. */
+void heads_cases(const char *text, const struct heads_word *words, uint32_t n_words,
+                 const uint32_t *start, const uint32_t *end, uint32_t n_tokens, uint8_t *types);
 
 /* Memory for decoding the tags of a given number of words. */
 struct heads_work;

@@ -110,6 +110,32 @@ uint32_t heads_words(const struct heads *h, const char *text, size_t n_text, con
                                : plain_words(text, n_text, start, end, n_tokens, words);
 }
 
+static uint8_t case_of(const char *p, size_t n)
+{
+    size_t letters = 0, capitals = 0;
+    bool first = false;
+    for (size_t i = 0; i < n; i++) {
+        bool capital = p[i] >= 'A' && p[i] <= 'Z';
+        if (!capital && !(p[i] >= 'a' && p[i] <= 'z'))
+            continue;
+        first |= capital && letters == 0;
+        letters++;
+        capitals += capital;
+    }
+    return capitals == 0 ? 0 : capitals == 1 && first ? 1 : 2;
+}
+
+void heads_cases(const char *text, const struct heads_word *words, uint32_t n_words,
+                 const uint32_t *start, const uint32_t *end, uint32_t n_tokens, uint8_t *types)
+{
+    for (uint32_t w = 0; w < n_words; w++) {
+        uint8_t type = case_of(text + words[w].start, words[w].end - words[w].start);
+        for (uint32_t t = words[w].token; t < n_tokens && start[t] < words[w].end; t++)
+            if (start[t] < end[t])
+                types[t] = type;
+    }
+}
+
 /* ---- tags ----------------------------------------------------------------------------------- */
 
 struct heads_work {

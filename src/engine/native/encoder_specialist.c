@@ -28,7 +28,7 @@ struct enc {
     const struct tokenizer *tokenizer; /* borrowed too */
     char *arch;                        /* ONNX */
     uint32_t n_ctx, max_seqs;
-    bool types; /* the model has token types, for pairs of texts */
+    bool types; /* the model has token types, for pairs of texts or the capitals of words */
     /* the engine's thread only */
     struct encoder_seq *seqs; /* [max_seqs] */
     struct heads_work *work;
@@ -68,6 +68,9 @@ static int reserve_tags(const struct enc *s, struct job *j, struct input *in, st
         return err_set(e, SHOAL_ENOMEM, "out of memory for a task of %zu tokens", in->x.n);
     in->n_words = heads_words(s->heads, j->text, j->o.text_bytes, in->x.start, in->x.end,
                               (uint32_t)in->x.n, in->words);
+    if (in->set->cased)
+        heads_cases(j->text, in->words, in->n_words, in->x.start, in->x.end, (uint32_t)in->x.n,
+                    in->x.types);
     in->spans = mem_zalloc_n(in->n_words, sizeof(*in->spans));
     return in->spans
                ? 0
@@ -421,6 +424,12 @@ static int reserve(struct enc *s, struct err *e)
             uint32_t n = heads_set(s->heads, (enum heads_task)task, i)->count;
             widest = n > widest ? n : widest;
         }
+    for (uint32_t i = 0; i < heads_n_sets(s->heads, HEADS_TAG); i++)
+        if (heads_set(s->heads, HEADS_TAG, i)->cased &&
+            (!s->encoder || encoder_config(s->encoder)->n_types < HEADS_CASES))
+            return err_set(e, SHOAL_EFORMAT,
+                           "label set \"%.60s\" is cased: that needs %d token types in the model",
+                           heads_set(s->heads, HEADS_TAG, i)->name, HEADS_CASES);
     s->seqs = mem_zalloc_n(s->max_seqs, sizeof(*s->seqs));
     s->row = mem_zalloc_n(widest, sizeof(*s->row));
     s->tags = mem_zalloc_n(s->n_ctx, sizeof(*s->tags));

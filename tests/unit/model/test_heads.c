@@ -296,7 +296,8 @@ static const char *const sets_json =
     "\"b\":{\"first\":2,\"count\":3,\"temperature\":2,\"labels\":[\"p\",\"q\",\"oos\"],"
     "\"oos\":\"oos\",\"threshold\":0.6}}},"
     "\"entities\":{\"weight\":\"tagger.weight\",\"unit\":\"first piece of each whitespace word\","
-    "\"label_sets\":{\"t\":{\"first\":1,\"count\":5,\"labels\":[\"O\",\"B-x\",\"I-x\",\"S-y\","
+    "\"label_sets\":{\"t\":{\"first\":1,\"count\":5,\"cased\":true,\"labels\":[\"O\",\"B-x\",\"I-"
+    "x\",\"S-y\","
     "\"E-x\"]}}},\"embed\":{\"pooling\":\"mean\",\"dimensions\":8}}}";
 
 static void test_label_sets(void **state)
@@ -417,6 +418,27 @@ static void test_words(void **state)
     heads_destroy(plain);
 }
 
+/* The capitals of a word are those of all its tokens; what was added keeps its type. */
+static void test_cases(void **state)
+{
+    (void)state;
+    struct heads *h = made(sets_json, NULL, 8, 5, 6, 0);
+    const char *text = "Call ANA's \"Reno\" iPad 5pm \xc3\x89lu I";
+    const uint32_t start[] = {0, 0, 5, 8, 9, 11, 12, 16, 18, 19, 23, 27, 32, 0};
+    const uint32_t end[] = {0, 4, 8, 9, 10, 12, 16, 17, 19, 22, 26, 31, 33, 0};
+    const uint8_t want[] = {7, 1, 2, 2, 2, 1, 1, 1, 2, 2, 0, 0, 1, 7};
+    uint8_t types[14];
+    struct heads_word words[14];
+    memset(types, 7, sizeof(types));
+    uint32_t n = heads_words(h, text, strlen(text), start, end, 14, words);
+    assert_int_equal(n, 7);
+    heads_cases(text, words, n, start, end, 14, types);
+    assert_memory_equal(types, want, sizeof(want));
+    assert_true(heads_set(h, HEADS_TAG, 0)->cased);
+    assert_false(heads_set(h, HEADS_CLASSIFY, 0)->cased);
+    heads_destroy(h);
+}
+
 static void test_spans(void **state)
 {
     (void)state;
@@ -524,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_label_sets),
         cmocka_unit_test(test_wrong_descriptions),
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_cases),
         cmocka_unit_test(test_spans),
         cmocka_unit_test(test_viterbi_finds_the_best_path),
     };
