@@ -80,7 +80,7 @@ def slots(model, pieces, data, tags, rt, table):
     for name, split in (("snips", "valid"), ("atis", "valid"), ("wnut17", "valid")):
         r = ed.rows(data / f"{name}.{split}.jsonl")[: en.LIMIT]
         a, b = rt.at[name]
-        _, tg, _ = en.logits_of(model, [x["tokens"] for x in r], pieces, "cpu")
+        _, tg, _ = en.logits_of(model, [x["tokens"] for x in r], pieces, "cpu", cased=name in en.CASED)
         out[name] = round(en.f1([x["tags"][: len(z)] for x, z in zip(r, tg)], [decode(z[:, a:b], table[name], tags[name]) for z in tg]), 4)
     return out
 
@@ -112,14 +112,14 @@ def main(a):
     flow = {d: {"home": "act", "time": "act", "media": "act", "organizer": "act", "communication": "act", "machine": "machine", "talk": "chat", "oos": "refuse"}.get(d, "answer") for d in intents["router"]}
     config = dict(
         architectures=["BertForSequenceClassification"], model_type="bert", hidden_size=c["hidden"], num_hidden_layers=c["layers"], num_attention_heads=c["heads"],
-        intermediate_size=c["ffn"], hidden_act="gelu", layer_norm_eps=1e-12, max_position_embeddings=c["positions"], type_vocab_size=2, vocab_size=len(vocab),
+        intermediate_size=c["ffn"], hidden_act="gelu", layer_norm_eps=1e-12, max_position_embeddings=c["positions"], type_vocab_size=ed.CASES, vocab_size=len(vocab),
         pad_token_id=0, position_embedding_type="absolute", hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1, torch_dtype="float16",
         id2label={str(i): x for i, x in enumerate(flat)}, label2id={x: i for i, x in enumerate(flat)},
         shoal=dict(
             intent=dict(weight="classifier.weight", bias="classifier.bias", pooling="pooler", default="combined", label_sets=sets),
             router=dict(uses="intent", label_set="router", flow=flow),
             entities=dict(weight="tagger.weight", bias="tagger.bias", unit="first piece of each whitespace word", default="home", pii=en.home.PII,
-                          label_sets={s: dict(first=rt.at[s][0], count=len(tags[s]), transitions="tagger.transitions." + s, labels=tags[s]) for s in en.TAG_SETS}),
+                          label_sets={s: dict(first=rt.at[s][0], count=len(tags[s]), transitions="tagger.transitions." + s, cased=s in en.CASED, labels=tags[s]) for s in en.TAG_SETS}),
             embed=dict(pooling="mean", normalize=True, dimensions=c["hidden"]),
         ))
     json.dump(config, open(out / "config.json", "w"), indent=1)
@@ -149,6 +149,8 @@ def main(a):
         print(bits, "bits", json.dumps(got), flush=True)
     json.dump(report, open(work / "encoder-bits.json", "w"), indent=1)
 
+    if en.LIMIT:
+        return
     try:  # the folder must load as a stock BERT
         from transformers import BertForSequenceClassification
         from tokenizers import Tokenizer

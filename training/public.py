@@ -89,6 +89,15 @@ def sentences(p):
     return [s for s in re.split(r"(?<=[.!?]) +(?=[A-Z\"])", p) if len(s) > 30]
 
 
+def asked(rng, title, text):
+    """The title finds the text, or one sentence finds the rest."""
+    ss = sentences(text)
+    if len(ss) < 4 or rng.random() < 0.6:
+        return title, text
+    i = rng.randrange(len(ss))
+    return ss[i], " ".join(ss[:i] + ss[i + 1 :])
+
+
 def conll(path):
     """Sentences of (tokens, tags)."""
     words, tags = [], []
@@ -120,7 +129,7 @@ def collect(public, data, out, each):
     squad_words = lambda s: re.sub(r"[^a-z0-9]", "", s.lower())
     xquad = [json.loads(x) for x in open(data / "retrieval/xquad-en.jsonl", encoding="utf-8")]
     held = " ".join(squad_words(r["context"]) for r in xquad)
-    pairs = [(t, a, "arxiv") for t, a in arxiv(public / "arxiv", each, rng)]
+    pairs = [(*asked(rng, t, a), "arxiv") for t, a in arxiv(public / "arxiv", each, rng)]
     paras = wiki(public / "wiki")
     for head, p in paras:
         if squad_words(p)[:60] in held:
@@ -133,7 +142,7 @@ def collect(public, data, out, each):
     src = open(public / "squad/src.txt", encoding="utf-8").read().split("\n")
     tgt = open(public / "squad/tgt.txt", encoding="utf-8").read().split("\n")
     left = 0
-    asked = []
+    wanted = []
     for i, (s, q) in enumerate(zip(src, tgt)):
         if not s or not q:
             continue
@@ -144,7 +153,7 @@ def collect(public, data, out, each):
         near = list(dict.fromkeys(x for x in near if squad_words(x)[:50] not in held))
         pairs.append((q, s, "squad"))
         pairs.append((q, " ".join((near[:1] + [s] + near[-2:])), "squad"))  # with its neighbours
-        asked.append(q)
+        wanted.append(q)
     questions, facts = [], []
     for p in sorted((public / "trivia").glob("*")):
         for block in open(p, encoding="utf-8", errors="ignore").read().split("\n\n"):
@@ -154,8 +163,7 @@ def collect(public, data, out, each):
                 facts.append(q)
                 if a not in ("True", "False") and q.endswith("?") and len(q) < 100:
                     questions.append(q)
-    wanted = [x.split("\t")[0] for x in open(public / "queries/train.tsv", encoding="utf-8")]
-    questions += wanted + asked
+    questions += wanted + [x.split("\t")[0] for x in open(public / "queries/train.tsv", encoding="utf-8")]
     questions = sorted({" ".join(q.lower().replace(" ?", "").rstrip("? .").split()) for q in questions})
     questions = [q for q in questions if 3 <= len(q.split()) <= 16 and q.isascii() and not IN_SCOPE.search(q)]
     more = [r[0] for r in json.load(open(public / "clinc/data_oos_plus.json"))["oos_train"]]
