@@ -28,6 +28,10 @@ flows:
     output: \${count.json.words} words
     fallback: none
     steps: [{name: count, do: call, via: plugin, plugin: "${plugin}", payload: "\${input.text}", json: true, retry: 0}]
+  - name: wordless
+    output: \${count.json.words} words
+    fallback: none
+    steps: [{name: count, do: call, via: plugin, plugin: "${plugin}", payload: " ", json: true, retry: 0}]
 flows_allow: {topics: [home/+/say], plugins: ["${path.dirname(plugin)}/"]}
 `);
     const server = await t.start(shoal, ['--config', file]);
@@ -67,7 +71,7 @@ flows_allow: {topics: [home/+/say], plugins: ["${path.dirname(plugin)}/"]}
     t.same(r.json.steps[0].output.json.call, 1, JSON.stringify(r.json));
     r = await process_('words', 'again');
     t.same(r.json.steps[0].output.json.call, 2, JSON.stringify(r.json));
-    r = await process_('words', ' ');
+    r = await process_('wordless', 'x');
     t.check(r.json.text === 'none' && /there is no word in it/.test(JSON.stringify(r.json)), JSON.stringify(r.json));
     t.same((await server.stop()).code, 0, 'a clean end');
 
