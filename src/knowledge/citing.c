@@ -71,6 +71,15 @@ static void read_marks(struct citing *x)
     }
 }
 
+/* What a passage is about often stands in its heading alone. */
+static const char *headed(struct citing *x, const struct collection_hit *h)
+{
+    const char *head = h->heading[0] ? h->heading : h->title;
+    const char *text =
+        head[0] ? arena_printf(&x->retrieval.arena, "%s.\n%s", head, h->text) : h->text;
+    return text[0] ? text : h->text;
+}
+
 static void judge(struct citing *x)
 {
     const char *passages[CITING_MAX_PASSAGES];
@@ -78,7 +87,7 @@ static void judge(struct citing *x)
     const float *v = x->embedding.vectors;
     float *near = v ? mem_zalloc_n((size_t)x->support.n * n + 1, sizeof(float)) : NULL;
     for (uint32_t k = 0; k < n; k++)
-        passages[k] = x->retrieval.hits[k].text;
+        passages[k] = headed(x, &x->retrieval.hits[k]);
     for (uint32_t i = 0; near && i < x->support.n; i++)
         for (uint32_t k = 0; k < n; k++)
             for (uint32_t d = 0; d < dims; d++)

@@ -8,6 +8,7 @@
 #define ENOUGH 0.6 /* share of words, without vectors */
 #define SOME 0.35  /* with vectors that are near */
 #define NEAR 0.6f
+#define SAME 0.75       /* share of words of one sentence: they say the same */
 #define MAX_BYTES 4096u /* of a sentence */
 
 const char *support_verdict_name(enum support_verdict v)
@@ -119,13 +120,16 @@ static enum support_reason missing_in(const struct wording *a, const struct word
     return SUPPORT_FINE;
 }
 
-/* Whether the sentence of the passage that is nearest says no where this one says yes. */
-static bool negated(const struct wording *a, const char *passage)
+/* Compares with the nearest sentence of the passage: it may say no where this one says yes, and if
+ * it says nearly the same, numbers and names must be its own: "E3 means that the sensor is broken"
+ * is not what "E1 means that the sensor is broken. E3 means ..." says. */
+static enum support_reason nearest_says(const struct wording *a, const char *passage)
 {
     struct support parts;
     struct wording w;
     double best = 0;
     bool opposite = false;
+    enum support_reason missing = SUPPORT_FINE;
     support_split(&parts, passage, strlen(passage));
     for (uint32_t i = 0; i < parts.n; i++) {
         wording_read(&w, passage + parts.sentences[i].at, parts.sentences[i].n);
@@ -134,8 +138,11 @@ static bool negated(const struct wording *a, const char *passage)
             continue;
         best = share;
         opposite = (wording_count(a, WORDING_NEGATION) + wording_count(&w, WORDING_NEGATION)) % 2;
+        missing = missing_in(a, &w);
     }
-    return best >= 0.5 && opposite;
+    if (best >= 0.5 && opposite)
+        return SUPPORT_NEGATED;
+    return best >= SAME ? missing : SUPPORT_FINE;
 }
 
 static enum support_reason judge_by(const struct wording *a, const struct wording *passage,
@@ -148,7 +155,7 @@ static enum support_reason judge_by(const struct wording *a, const struct wordin
     bool near = similarity && *similarity >= NEAR;
     if (*overlap < (near ? SOME : ENOUGH))
         return SUPPORT_UNRELATED;
-    return negated(a, text) ? SUPPORT_NEGATED : SUPPORT_FINE;
+    return nearest_says(a, text);
 }
 
 void support_judge(struct support *s, const char *answer, const char *const *passages,

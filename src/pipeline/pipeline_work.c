@@ -417,9 +417,13 @@ static void start_verify(struct pipeline_work *w)
             (struct str){answer.p + x->support.sentences[i].at, x->support.sentences[i].n};
     for (uint32_t i = 0; i < x->n_passages; i++) {
         const struct value *t = graph_type_member(&x->hits[i], "text", 4);
-        bool there = t && t->kind == VALUE_TEXT;
-        x->passages[i] = there ? t->text.p : "";
-        x->texts[n++] = (struct str){x->passages[i], there ? t->text.n : 0};
+        const struct value *h = graph_type_member(&x->hits[i], "heading", 7);
+        const char *text = t && t->kind == VALUE_TEXT ? t->text.p : "";
+        /* what a passage is about often stands in its heading alone */
+        if (h && h->kind == VALUE_TEXT && h->text.n > 0)
+            text = arena_printf(w->arena, "%s.\n%s", h->text.p, text);
+        x->passages[i] = text;
+        x->texts[n++] = (struct str){text, strlen(text)};
     }
     w->check = x;
     x->embedding = (struct embedding){.owner = w->owner,

@@ -6,6 +6,7 @@ flows=$root/examples/flows
 
 # check
 for f in helper manual ask; do run 0 flow check "$flows/$f.yaml"; has out "$f: "; done
+run 0 flow check "$flows/manual_llm.yaml"; has out "manual: 6 steps"
 run 0 flow check "$flows/helper.yaml" --json; same "kind" "$(field '[0].steps[1].do')" tag; same "lazy" "$(field '[0].steps[2].lazy')" true
 sed 's/slots.values.place}/slotz.values.place}/' "$flows/helper.yaml" >bad.yaml
 run 1 flow check bad.yaml; has err "bad.yaml:32:42: there is no step 'slotz' (did you mean 'slots'?)"

@@ -47,6 +47,29 @@ static void test_verdicts(void **state)
     }
 }
 
+/* A number or a name of one sentence does not belong to what the next one says. */
+static void test_neighbours_are_not_mixed(void **state)
+{
+    static const char *const faults[] = {
+        "E1 means that the sensor of the tank is broken. E3 means that the filter is blocked. The "
+        "tank holds 270 litres and weighs 98 kilograms."};
+    static const struct {
+        const char *answer;
+        enum support_verdict verdict;
+    } cases[] = {{"E1 means that the sensor of the tank is broken.", SUPPORT_TRUE},
+                 {"The fault E3 means that the sensor of the tank is broken.", SUPPORT_FALSE},
+                 {"The fault E3 means that the filter is blocked.", SUPPORT_TRUE},
+                 {"The tank weighs 98 kilograms and holds 270 litres.", SUPPORT_TRUE}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct support s;
+        support_split(&s, cases[i].answer, strlen(cases[i].answer));
+        support_judge(&s, cases[i].answer, faults, 1, NULL);
+        if (s.verdict != cases[i].verdict)
+            fail_msg("'%s': %s", cases[i].answer, support_verdict_name(s.verdict));
+    }
+}
+
 static void test_vectors_help_where_words_differ(void **state)
 {
     static const char answer[] = "The pump overheats if coolant lacks.";
@@ -75,6 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_neighbours_are_not_mixed),
         cmocka_unit_test(test_vectors_help_where_words_differ),
         cmocka_unit_test(test_sentences),
     };
