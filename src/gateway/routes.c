@@ -212,6 +212,9 @@ const struct route gw_routes[] = {
      NULL, NULL},
     {"GET", "/openapi.json", ROUTE_OPEN, api_openapi, "this description", NULL, NULL, "Server",
      NULL, NULL},
+    {"GET", "/", ROUTE_OPEN, assets_handle, "pages", NULL, NULL, "Server", NULL, NULL},
+    {"POST", "/", WORK, tgi_root, "as /generate, with a list of one answer", tgi_fields,
+     &tgi_n_fields, "Text Generation Inference", NULL, NULL},
     {"GET", "/*", ROUTE_OPEN, assets_handle, "pages", NULL, NULL, "Server", NULL, NULL},
 };
 const size_t gw_n_routes = sizeof(gw_routes) / sizeof(gw_routes[0]);

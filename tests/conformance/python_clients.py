@@ -23,9 +23,7 @@ KEY = "boss"
 GREEDY = {"temperature": 0, "repeat_penalty": 1}
 
 # Calls that are not ours to answer, and why.
-EXPECTED = {
-    "huggingface_hub text_generation": "the interface of Text Generation Inference",
-}
+EXPECTED = {}
 
 os.environ.update(OPENAI_API_KEY=KEY, LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR")
 
@@ -258,12 +256,68 @@ def use_huggingface_hub(call, url):
     call("feature_extraction, normalize", lambda: of("/embed").feature_extraction("a", normalize=True, truncate=True).size > 100)
     call("sentence_similarity", lambda: of("/similarity").sentence_similarity("turn on the lamp", other_sentences=["switch the lamp on", "rain"])[0] > 0.8)
     call("text_classification", lambda: of("/predict").text_classification("turn off the lights")[0].label)
-    call("text_generation", lambda: of().text_generation("Once", max_new_tokens=3))
+    call("text_generation", lambda: of("/generate").text_generation("Once", max_new_tokens=3))
+    call("text_generation, details", lambda: of("/generate").text_generation("Once", max_new_tokens=3, details=True).details.generated_tokens == 3)
+    call("text_generation, streamed", lambda: len(list(of("/generate").text_generation("Once", max_new_tokens=3, stream=True))) == 3)
+
+
+def use_instructor(call, url):
+    from typing import Literal
+    import instructor
+    import openai
+    import pydantic
+
+    class Weather(pydantic.BaseModel):
+        mood: Literal["sunny", "rainy"]
+        degrees: int = pydantic.Field(ge=-50, le=60)
+
+    for mode in (instructor.Mode.JSON_SCHEMA, instructor.Mode.TOOLS_STRICT):
+        client = instructor.from_openai(openai.OpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0), mode=mode)
+        ask = lambda **more: client.chat.completions.create(model="reply", messages=MESSAGES, response_model=Weather, max_retries=0, temperature=0, **more)
+        call(f"{mode.name}", lambda: -50 <= ask().degrees <= 60)
+    partial = instructor.from_openai(openai.OpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0), mode=instructor.Mode.JSON_SCHEMA)
+    call("partial", lambda: list(partial.chat.completions.create_partial(model="reply", messages=MESSAGES, response_model=Weather, max_retries=0))[-1].mood in ("sunny", "rainy"))
+
+
+def use_pydantic_ai(call, url):
+    import pydantic
+    from pydantic_ai import Agent, NativeOutput
+    from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    class Light(pydantic.BaseModel):
+        on: bool
+
+    provider = OpenAIProvider(base_url=url + "/v1", api_key=KEY)
+    for kind in (OpenAIChatModel, OpenAIResponsesModel):
+        model = kind("reply", provider=provider)
+        call(f"{kind.__name__}", lambda: Agent(model).run_sync(ASK).output)
+        call(f"{kind.__name__}, native output", lambda: Agent(model, output_type=NativeOutput(Light)).run_sync(ASK).output.on in (True, False))
+        call(f"{kind.__name__}, tool output", lambda: Agent(model, output_type=Light).run_sync(ASK).output.on in (True, False))
+
+
+def use_openai_agents(call, url):
+    import agents
+    import openai
+    agents.set_tracing_disabled(True)
+    client = openai.AsyncOpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0)
+    for kind in (agents.OpenAIChatCompletionsModel, agents.OpenAIResponsesModel):
+        agent = agents.Agent(name="a", instructions="Be brief.", model=kind(model="reply", openai_client=client))
+        call(f"{kind.__name__}", lambda: agents.Runner.run_sync(agent, ASK).final_output)
+
+
+def use_text_generation(call, url):
+    import text_generation
+    client = text_generation.Client(url, headers={"Authorization": f"Bearer {KEY}"}, timeout=60)
+    call("generate", lambda: client.generate("Once", max_new_tokens=3).details.generated_tokens == 3)
+    call("generate_stream", lambda: len(list(client.generate_stream("Once", max_new_tokens=3))) == 3)
+    call("sampling", lambda: client.generate("Once", max_new_tokens=3, do_sample=True, temperature=0.7, top_p=0.9, top_k=20, seed=3, stop_sequences=["zz"]).generated_text)
 
 
 CLIENTS = {"openai": use_openai, "ollama": use_ollama, "litellm": use_litellm, "langchain": use_langchain,
-           "llama-index": use_llama_index, "huggingface_hub": use_huggingface_hub}
-PACKAGES = {"langchain": "langchain-openai", "llama-index": "llama-index-core"}
+           "llama-index": use_llama_index, "huggingface_hub": use_huggingface_hub, "instructor": use_instructor,
+           "pydantic-ai": use_pydantic_ai, "openai-agents": use_openai_agents, "text-generation": use_text_generation}
+PACKAGES = {"langchain": "langchain-openai", "llama-index": "llama-index-core", "pydantic-ai": "pydantic-ai-slim"}
 
 
 def main():

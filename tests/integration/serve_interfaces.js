@@ -227,6 +227,10 @@ async function generate() {
     t.same(list.map((e) => e.token.text).join(''), want.content, 'its texts');
     t.check(list.slice(0, -1).every((e, i) => e.generated_text === null && e.details === null && e.index === i + 1), 'the end comes last');
     t.same(`${list.at(-1).generated_text} ${list.at(-1).details.generated_tokens}`, `${want.content} 6`, 'with the whole text');
+    const asked = await events('/generate', { model: 'long', inputs, parameters });
+    t.same(asked.at(-1).generated_text, want.content, 'stream: true, as Hugging Face\'s client asks');
+    t.same(JSON.stringify((await post('/', { model: 'long', inputs, parameters })).body), JSON.stringify([plain]), 'POST /, for older clients');
+    t.check((await (await t.within(fetch(`${url}/`), 'the page')).text()).includes('<html'), 'GET / is the page');
     const bound = (await post('/generate', { model: 'long', inputs, parameters: { grammar: { type: 'regex', value: '[0-9]{3}' } } })).body;
     t.check(/^[0-9]{3}$/.test(bound.generated_text), `grammar: ${bound.generated_text}`);
     const json = (await post('/generate', { model: 'long', inputs, parameters: { grammar: { type: 'json', value: { enum: [42] } } } })).body;

@@ -188,12 +188,16 @@ static void on_done(struct sink *s, const struct sink_done *d)
     }
     buf_clear(&c->out);
     struct json_out j = json_out_make(&c->out);
+    if (a->shape.list)
+        json_out_array(&j);
     json_out_object(&j);
     json_out_key(&j, "generated_text");
     json_out_strn(&j, buf_str(&a->text), a->text.len);
     if (a->shape.details)
         put_details(a, &j, d);
     json_out_object_end(&j);
+    if (a->shape.list)
+        json_out_array_end(&j);
     if (a->text.rc < 0 || a->tokens.rc < 0 || a->tops.rc < 0)
         c->out.rc = SHOAL_ENOMEM;
     call_json(c, 200);
@@ -238,7 +242,7 @@ static void on_closed(struct sink *s)
 
 /* ---- handlers ---- */
 
-static void run(struct call *c, bool stream)
+static void run(struct call *c, bool stream, bool list)
 {
     static const struct sink_ops ops = {.start = on_start,
                                         .token = on_token,
@@ -257,6 +261,7 @@ static void run(struct call *c, bool stream)
         flow_give_request(&c->gl->flow, r);
         return;
     }
+    shape.list = list;
     struct answer *a = arena_zalloc(&r->arena, sizeof(*a));
     if (!a) {
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
@@ -281,12 +286,17 @@ static void run(struct call *c, bool stream)
 
 void tgi_generate(struct call *c)
 {
-    run(c, false);
+    run(c, false, false);
 }
 
 void tgi_generate_stream(struct call *c)
 {
-    run(c, true);
+    run(c, true, false);
+}
+
+void tgi_root(struct call *c)
+{
+    run(c, false, true);
 }
 
 struct shown {

@@ -13,8 +13,8 @@ struct call;
 extern const struct field tgi_fields[];
 extern const size_t tgi_n_fields;
 
-struct tgi_shape {              /* the format of the answer */
-    bool stream, details, full; /* full: the prompt comes in front */
+struct tgi_shape {                    /* the format of the answer */
+    bool stream, details, full, list; /* full: the prompt comes in front */
 };
 
 /* A body into an empty request.  lenient: unknown fields are skipped. */
@@ -24,6 +24,8 @@ SHOAL_MUST_CHECK int tgi_read(struct request *r, struct tgi_shape *shape, const 
 /* Handlers. */
 void tgi_generate(struct call *c);
 void tgi_generate_stream(struct call *c);
+/* POST /: older clients call it; the answer is a list of one. */
+void tgi_root(struct call *c);
 /* Puts /info of the model that generates when none is named into c->out.  False: there is none. */
 bool tgi_put_info(struct call *c);
 

@@ -9,6 +9,7 @@
 struct body {
     const char *model, *inputs;
     const cJSON *parameters;
+    bool stream;
 };
 
 struct parameters {
@@ -30,7 +31,7 @@ const struct field tgi_fields[] = {
      "do_sample, return_full_text, details, top_n_tokens, grammar",
      "{\"type\":\"object\"}"},
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},
-    {"stream", FIELD_IGNORED, 0, 0, 0, "the path says it", NULL}};
+    {"stream", FIELD_BOOL, AT(stream), 0, 0, "/generate answers as /generate_stream does", NULL}};
 const size_t tgi_n_fields = sizeof(tgi_fields) / sizeof(tgi_fields[0]);
 
 static const struct field parameter_fields[] = {
@@ -106,7 +107,7 @@ int tgi_read(struct request *r, struct tgi_shape *shape, const cJSON *body, bool
     struct parameters p = {.max_new_tokens = 100, .seed = -1, .top_p = 1, .repetition_penalty = 1};
     struct fields_error inner = {{0}, {0}, NULL};
     int rc = fields_read(tgi_fields, tgi_n_fields, body, &b, lenient, e);
-    *shape = (struct tgi_shape){.stream = stream};
+    *shape = (struct tgi_shape){.stream = stream || b.stream};
     if (rc < 0)
         return rc;
     if (!b.inputs)
