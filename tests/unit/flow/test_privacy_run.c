@@ -342,6 +342,8 @@ static void test_a_command_and_its_actions(void **state)
     seen.sink->ops->token(seen.sink, &reply);
     finish();
     assert_string_equal(to->text[0], "call " PHONE);
+    assert_non_null(strstr(buf_str(&to->json), PHONE));
+    buf_fini(&to->json);
 }
 
 /* What a flow gets beside its text is searched too, and the codec's tree stays as it is. */
