@@ -14,8 +14,21 @@ const shoal = path.resolve(process.argv[2]), shots = path.join(path.dirname(shoa
 process.chdir(t.root); // where ./models is
 fs.mkdirSync(shots, { recursive: true });
 
+// A page whose console is watched.  Each view of a server has one of its own: a page that leaves for another address may
+// complain of what the browser still fetches for the old one, such as its icon.
+async function open(context) {
+    const page = await context.newPage();
+    page.on('console', (m) => t.check(!['error', 'warning'].includes(m.type()), `console: ${m.text()}`));
+    page.on('pageerror', (e) => t.check(false, `the page failed: ${e.stack}`));
+    page.setDefaultTimeout(60000);
+    return page;
+}
+
+const pills = (page, want) => page.waitForFunction((w) => [...document.querySelectorAll('#shoal-nodes .pill')]
+    .map((p) => p.textContent).sort().join() === w, want);
+
 // A shoal with NATS: the page shows the controller, and drains a node and gives it work again.
-async function drain(page, pills) {
+async function drain(context) {
     const nats = spawn('nats-server', ['-js', '-sd', path.join(t.tmp, 'js'), '-a', '127.0.0.1', '-p', '-1', '--ports_file_dir',
         t.tmp], { stdio: 'ignore' });
     process.on('exit', () => nats.kill('SIGKILL'));
@@ -27,31 +40,29 @@ async function drain(page, pills) {
     fs.writeFileSync(config, `listen: 127.0.0.1:0\nkeys: [{name: boss, sha256: ${sum}, admin: true}, {name: other, sha256: ${
         createHash('sha256').update('guest').digest('hex')}}]\n`);
     const gateway = await new c.Member(shoal, 'gateway', 'front', [...join, '--name', 'front', '--config', config]).start();
-    await page.setViewportSize({ width: 1180, height: 860 });
     const enter = async (key) => { // with this key
-        await page.goto('about:blank');
-        await page.addInitScript((k) => {
-            if (location.protocol === 'http:')
-                sessionStorage.setItem('shoal-key', JSON.stringify(k));
-        }, key);
+        const page = await open(context);
+        await page.addInitScript((k) => sessionStorage.setItem('shoal-key', JSON.stringify(k)), key);
         await page.goto(gateway.url);
         await page.click('#nav-shoal');
-        await pills('ready');
+        await pills(page, 'ready');
+        return page;
     };
-    await enter('guest');
+    let page = await enter('guest');
     t.same(await page.$('#drain-hub1'), null, 'a key without administration has no button');
+    await page.close();
     const refused = await fetch(`${gateway.url}/admin/cluster`, { method: 'POST', headers: { authorization: 'Bearer guest' },
         body: '{"node": "hub1", "action": "drain"}' });
     t.same(refused.status, 403, 'nor may it drain');
-    await enter('sesame');
+    page = await enter('sesame');
     await page.waitForFunction(() => /controller (hub1|front)/.test(document.querySelector('#shoal-sum').textContent));
     await page.click('#drain-hub1');
-    await pills('drained');
+    await pills(page, 'drained');
     await page.waitForFunction(() => document.querySelector('#drain-hub1').textContent === 'Undrain');
     await page.screenshot({ path: path.join(shots, 'shoal-drained.png') });
     await page.click('#drain-hub1');
-    await pills('ready');
-    await page.goto('about:blank');
+    await pills(page, 'ready');
+    await page.close();
     await c.close();
     nats.kill('SIGKILL');
 }
@@ -59,26 +70,22 @@ async function drain(page, pills) {
 (async () => {
     const site = await c.open(shoal, {});
     const browser = await web.launch();
-    const page = await (await browser.newContext({ viewport: { width: 1180, height: 860 }, reducedMotion: 'reduce' })).newPage();
-    page.on('console', (m) => t.check(!['error', 'warning'].includes(m.type()), `console: ${m.text()}`));
-    page.on('pageerror', (e) => t.check(false, `the page failed: ${e.stack}`));
-    page.setDefaultTimeout(60000);
+    const context = await browser.newContext({ viewport: { width: 1180, height: 860 }, reducedMotion: 'reduce' });
+    const page = await open(context);
     await page.goto(site.gateway.url);
     await page.waitForSelector('#nav-shoal', { state: 'visible' });
     await page.click('#nav-shoal');
-    const pills = (want) => page.waitForFunction((w) => [...document.querySelectorAll('#shoal-nodes .pill')]
-        .map((p) => p.textContent).sort().join() === w, want);
-    await pills('ready,ready,ready');
+    await pills(page, 'ready,ready,ready');
     t.check(/^3 of 3 nodes ready/.test(await page.textContent('#shoal-sum')), 'the sum');
     await page.screenshot({ path: path.join(shots, 'shoal.png') });
     await web.accessible(page, 'axe: shoal');
 
     await site.nodes[1].end('SIGKILL');
-    await pills('lost,ready,ready');
+    await pills(page, 'lost,ready,ready');
     await page.waitForFunction(() => /node2 is lost/.test(document.querySelector('#shoal-events').textContent));
     await page.screenshot({ path: path.join(shots, 'shoal-lost.png') });
     await site.nodes[1].start();
-    await pills('ready,ready,ready');
+    await pills(page, 'ready,ready,ready');
     await page.waitForFunction(() => /node2 takes requests/.test(document.querySelector('#shoal-events').textContent));
 
     // the other views, at a gateway without models
@@ -90,12 +97,12 @@ async function drain(page, pills) {
     await page.waitForFunction(() => /kitchen lights are now off/i.test(document.querySelector('.turn')?.textContent));
     await page.setViewportSize({ width: 360, height: 720 });
     await page.click('#nav-shoal');
-    await pills('ready,ready,ready');
+    await pills(page, 'ready,ready,ready');
     await web.noScroll(page, 'on a small screen');
-    await page.goto('about:blank');
+    await page.close();
     t.same((await site.gateway.end('SIGTERM')).code, 0, 'the gateway ends while nobody watches');
     await c.close(site);
-    await drain(page, pills);
+    await drain(context);
     await browser.close();
     t.finish();
 })().catch(t.abandon);
