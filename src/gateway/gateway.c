@@ -739,6 +739,125 @@ static int open_plant(struct gw *gw, struct err *e)
     return rc;
 }
 
+/* What requests are held against and kept in. */
+static int open_limits_and_caches(struct gw *gw, struct err *e)
+{
+    const struct gw_config *c = gw->config;
+    const struct peers_limits pl = http_peers_limits(&c->limits);
+    const uint64_t cache_ttl_ns = (uint64_t)c->cache_ttl_ms * 1000000u;
+    const struct similar_opts similar = {.model = c->similar_model ? c->similar_model : "embed",
+                                         .max_bytes = c->cache_bytes,
+                                         .ttl_ns = cache_ttl_ns};
+    int rc = open_admission(gw, c, e);
+    if (rc == 0)
+        rc = peers_create(&gw->peers, &pl, e);
+    if (rc == 0)
+        rc = pool_create(&gw->pool, POOL_THREADS, POOL_WAITING, e);
+    if (rc == 0 && c->cache_bytes > 0)
+        rc = prompt_cache_create(&gw->cache, c->cache_bytes, cache_ttl_ns, e);
+    if (rc == 0 && c->cache_bytes > 0)
+        rc = similar_create(&gw->similar, &similar, e);
+    if (rc == 0 && c->once_bytes > 0)
+        rc = open_once(gw, c, e);
+    if (rc == 0 && c->responses_bytes > 0)
+        rc = response_store_create(&gw->response_store, c->responses_bytes, c->responses_ttl_ms, e);
+    return rc;
+}
+
+static int open_loops(struct gateway *g, struct err *e)
+{
+    struct gw *gw = &g->gw;
+    uint32_t n = gw->config->threads ? gw->config->threads : default_loops();
+    n = n < GW_MAX_LOOPS ? n : GW_MAX_LOOPS;
+    int rc = open_cluster_tls(gw, e);
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        gw->n_loops++;
+        rc = open_loop(&gw->loops[i], gw, e);
+    }
+    return rc < 0 ? rc : listen_all(g, e);
+}
+
+/* From here on the models load, on threads of their own. */
+static int open_models(struct gw *gw, struct err *e)
+{
+    const struct gw_config *c = gw->config;
+    struct registry_opts o = {.memory_bytes = c->memory_bytes,
+                              .idle_unload_ms = c->idle_unload_ms,
+                              .cache_dir = c->cache_dir,
+                              .identity = on_identity,
+                              .changed = on_changed,
+                              .ctx = gw};
+    int rc = open_registry(gw, &o, e);
+    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
+        rc = open_workers(&gw->loops[i], e); /* before the first worker says that it is ready */
+    for (uint32_t i = 0; i < c->n_models && rc == 0; i++)
+        rc = registry_add(gw->registry, &c->models[i], e);
+    return rc;
+}
+
+/* What requests use beside models. */
+static int open_state(struct gw *gw, struct err *e)
+{
+    int rc = open_flow_home(gw, gw->config, e);
+    if (rc == 0)
+        rc = open_collections(gw, e);
+    if (rc == 0)
+        rc = open_sessions(gw, e);
+    if (rc == 0)
+        rc = open_pseudonyms(gw, e);
+    if (rc == 0)
+        rc = deferred_open(&gw->deferred, gw->config, e);
+    gw->flow = (struct flow){.registry = gw->registry,
+                             .cache = gw->cache,
+                             .pool = gw->pool,
+                             .home = gw->home,
+                             .things = gw->things,
+                             .pseudonyms = gw->pseudonyms};
+    return rc < 0 ? rc : ollama_manage_open(gw, gw->config, e);
+}
+
+static int open_cluster(struct gateway *g, struct err *e)
+{
+    struct gw *gw = &g->gw;
+    int rc = node_join_prepare(gw, e);
+    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
+        rc = open_members(&gw->loops[i], e);
+    set_advertise(g);
+    if (rc == 0)
+        rc = node_store_open(gw, e);
+    if (rc == 0)
+        rc = open_measure(gw, e);
+    return rc < 0 ? rc : node_join_open(gw, e);
+}
+
+static int open_things(struct gw *gw, struct err *e)
+{
+    int rc = open_plant(gw, e);
+    if (rc == 0)
+        rc = mqtt_site_open(gw, e);
+    if (rc == 0)
+        rc = open_deeds(gw, e);
+    return rc < 0 ? rc : open_flows(gw, e);
+}
+
+static int start_all(struct gateway *g, struct err *e)
+{
+    struct gw *gw = &g->gw;
+    int rc = gw->plant ? plant_start(gw->plant, e) : 0;
+    if (rc == 0)
+        rc = deferred_runner_create(&gw->deferred_runner, gw, e);
+    if (rc == 0)
+        rc = webhooks_start(gw->webhooks, e);
+    if (rc == 0)
+        rc = explainer_start(gw->explainer, e);
+    if (rc == 0)
+        rc = demo_create(&gw->demo, (enum demo_mode)gw->config->demo, gw->plant,
+                         mqtt_site_client(gw), e);
+    if (rc == 0)
+        rc = start_threads(g, e);
+    return rc < 0 ? rc : mqtt_site_start(gw, e);
+}
+
 int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
 {
     struct gateway *g = mem_zalloc(sizeof(*g));
@@ -759,100 +878,19 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     gw->started_s = (uint64_t)ts.tv_sec;
     if (getrandom(&gw->id_salt, sizeof(gw->id_salt), 0) < 0)
         gw->id_salt = gw->started_ns;
-    uint32_t n = config->threads ? config->threads : default_loops();
-    n = n < GW_MAX_LOOPS ? n : GW_MAX_LOOPS;
-    struct registry_opts mo = {.memory_bytes = config->memory_bytes,
-                               .idle_unload_ms = config->idle_unload_ms,
-                               .cache_dir = config->cache_dir,
-                               .identity = on_identity,
-                               .changed = on_changed,
-                               .ctx = gw};
-    const struct peers_limits pl = http_peers_limits(&config->limits);
-    int rc = open_admission(gw, config, e);
+    int rc = open_limits_and_caches(gw, e);
     if (rc == 0)
-        rc = peers_create(&gw->peers, &pl, e);
+        rc = open_loops(g, e);
     if (rc == 0)
-        rc = pool_create(&gw->pool, POOL_THREADS, POOL_WAITING, e);
-    if (rc == 0 && config->cache_bytes > 0)
-        rc = prompt_cache_create(&gw->cache, config->cache_bytes,
-                                 (uint64_t)config->cache_ttl_ms * 1000000u, e);
-    if (rc == 0 && config->once_bytes > 0)
-        rc = open_once(gw, config, e);
-    if (rc == 0 && config->responses_bytes > 0)
-        rc = response_store_create(&gw->response_store, config->responses_bytes,
-                                   config->responses_ttl_ms, e);
+        rc = open_models(gw, e);
     if (rc == 0)
-        rc = open_cluster_tls(gw, e);
-    for (uint32_t i = 0; i < n && rc == 0; i++) {
-        gw->n_loops++;
-        rc = open_loop(&gw->loops[i], gw, e);
-    }
+        rc = open_state(gw, e);
     if (rc == 0)
-        rc = listen_all(g, e);
+        rc = open_cluster(g, e);
     if (rc == 0)
-        rc = open_flow_home(gw, config, e);
+        rc = open_things(gw, e);
     if (rc == 0)
-        rc = open_collections(gw, e);
-    if (rc == 0)
-        rc = open_sessions(gw, e);
-    if (rc == 0)
-        rc = open_pseudonyms(gw, e);
-    if (rc == 0)
-        rc = deferred_open(&gw->deferred, config, e);
-    const struct similar_opts similar = {.model = config->similar_model ? config->similar_model
-                                                                        : "embed",
-                                         .max_bytes = config->cache_bytes,
-                                         .ttl_ns = (uint64_t)config->cache_ttl_ms * 1000000u};
-    if (rc == 0 && config->cache_bytes > 0)
-        rc = similar_create(&gw->similar, &similar, e);
-    if (rc == 0)
-        rc = open_registry(gw, &mo, e);
-    gw->flow = (struct flow){.registry = gw->registry,
-                             .cache = gw->cache,
-                             .pool = gw->pool,
-                             .home = gw->home,
-                             .things = gw->things,
-                             .pseudonyms = gw->pseudonyms};
-    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
-        rc = open_workers(&gw->loops[i], e);
-    for (uint32_t i = 0; i < config->n_models && rc == 0; i++)
-        rc = registry_add(gw->registry, &config->models[i], e);
-    if (rc == 0)
-        rc = ollama_manage_open(gw, config, e);
-    if (rc == 0)
-        rc = node_join_prepare(gw, e);
-    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
-        rc = open_members(&gw->loops[i], e);
-    set_advertise(g);
-    if (rc == 0)
-        rc = node_store_open(gw, e);
-    if (rc == 0)
-        rc = open_measure(gw, e);
-    if (rc == 0)
-        rc = node_join_open(gw, e);
-    if (rc == 0)
-        rc = open_plant(gw, e);
-    if (rc == 0)
-        rc = mqtt_site_open(gw, e);
-    if (rc == 0)
-        rc = open_deeds(gw, e);
-    if (rc == 0)
-        rc = open_flows(gw, e);
-    if (rc == 0 && gw->plant)
-        rc = plant_start(gw->plant, e);
-    if (rc == 0)
-        rc = deferred_runner_create(&gw->deferred_runner, gw, e);
-    if (rc == 0)
-        rc = webhooks_start(gw->webhooks, e);
-    if (rc == 0)
-        rc = explainer_start(gw->explainer, e);
-    if (rc == 0)
-        rc = demo_create(&gw->demo, (enum demo_mode)gw->config->demo, gw->plant,
-                         mqtt_site_client(gw), e);
-    if (rc == 0)
-        rc = start_threads(g, e);
-    if (rc == 0)
-        rc = mqtt_site_start(gw, e);
+        rc = start_all(g, e);
     if (rc < 0) {
         gateway_destroy(g);
         return rc;
