@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "engine/fair.h"
 #include "shoal/shoal.h"
 
@@ -272,54 +271,6 @@ static void test_estimates_count_what_goes_first(void **state)
     fair_fini(&f);
 }
 
-/* A step takes 5 ms for each task, at least. */
-static void slow_event(void *ctx, const struct shoal_event *ev)
-{
-    if (ev->kind == SHOAL_EVENT_TOKEN)
-        usleep(5000);
-    on_event(ctx, ev);
-}
-
-/* Eight answers that begin together would all be cut off: some end early, so that others are
- * complete.  How many were.  Nothing was measured before, so none is refused. */
-static uint32_t run_eight(void)
-{
-    static const int32_t prompt[] = {1, 7, 33};
-    struct shoal_engine *en = open_engine((struct shoal_engine_opts){.max_tasks = 8, .n_ctx = 128});
-    uint32_t n_complete = 0;
-    struct shoal_task_opts o = {.size = sizeof(o),
-                                .tokens = prompt,
-                                .n_tokens = 3,
-                                .max_tokens = 50,
-                                .ignore_end = true,
-                                .held = true,
-                                .event = slow_event};
-    o.deadline_ns = clock_ns() + 1500000000u; /* 50 steps of all eight take 2 s */
-    for (uint32_t i = 0; i < 8; i++) {
-        o.event_ctx = &ones[i];
-        int rc = shoal_task_submit(en, &o, &ones[i].task, NULL);
-        assert_true(rc == 0 || rc == SHOAL_EDEADLINE); /* this thread may have been kept waiting */
-    }
-    shoal_engine_wake(en);
-    for (uint32_t i = 0; i < 8; i++) {
-        if (!ones[i].task)
-            continue;
-        n_complete += shoal_task_wait(ones[i].task) == 0;
-        shoal_task_free(ones[i].task);
-    }
-    shoal_engine_close(en);
-    return n_complete;
-}
-
-static void test_as_many_as_fit_are_completed(void **state)
-{
-    (void)state;
-    uint32_t n_complete = 0; /* a busy machine may need a second try */
-    for (int i = 0; i < 10 && n_complete == 0; i++)
-        n_complete = run_eight();
-    assert_in_range(n_complete, 1, 7);
-}
-
 /* More clients than there is room for: those without tasks are replaced, the others stay. */
 static void test_many_clients(void **state)
 {
@@ -349,7 +300,6 @@ int main(void)
         cmocka_unit_test(test_long_prompts_leave_room_for_short_ones),
         cmocka_unit_test(test_one_client_cannot_fill_the_queue),
         cmocka_unit_test(test_estimates_count_what_goes_first),
-        cmocka_unit_test(test_as_many_as_fit_are_completed),
         cmocka_unit_test(test_many_clients),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
