@@ -15,7 +15,7 @@
 #include "cluster/control/desired.h"
 #include "cluster/deployed.h"
 #include "cluster/node_state.h"
-#include "cluster/once_bucket.h"
+#include "cluster/once/once_bucket.h"
 #include "cluster/quota_bucket.h"
 #include "engine/cache_dir.h"
 

@@ -10,7 +10,7 @@
 #include "cmd/cmd.h"
 #include "cmd/local/local.h"
 #include "flow/home/ask_pack.h"
-#include "flow/home/home_open.h"
+#include "flow/home/site/home_open.h"
 
 #define SESSION "terminal" /* all texts of one call are one conversation */
 #define TOKEN_BYTES 64u

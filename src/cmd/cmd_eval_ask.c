@@ -9,7 +9,7 @@
 #include "eval/eval_rows.h"
 #include "eval/quality.h"
 #include "flow/home/ask_pack.h"
-#include "flow/home/home_open.h"
+#include "flow/home/site/home_open.h"
 #include "wire/json_out.h"
 
 #define MAX_KINDS 64u

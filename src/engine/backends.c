@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "engine/cache_dir.h"
-#include "engine/chat.h"
+#include "engine/chat/chat.h"
 #include "engine/engine_state.h"
 #include "engine/memory_plan.h"
 #include "engine/native/encoder_specialist.h"

@@ -9,7 +9,7 @@
 #include "base/thread.h"
 #include "engine/backends.h"
 #include "engine/batcher.h"
-#include "engine/chat.h"
+#include "engine/chat/chat.h"
 #include "engine/engine_files.h"
 #include "engine/engine_state.h"
 #include "engine/onnx/onnx_session.h"

@@ -14,7 +14,7 @@
 #include "engine/lm.h"
 #include "engine/sampler.h"
 #include "engine/specialist.h"
-#include "engine/tool_format.h"
+#include "engine/chat/tool_format.h"
 #include "format/model_file.h"
 #include "shoal/shoal.h"
 #include "text/tokenizer/tokenizer.h"

@@ -10,7 +10,7 @@
 
 #include "flow/acquire.h"
 #include "flow/home/ask.h"
-#include "flow/home/home_table.h"
+#include "flow/home/table/home_table.h"
 #include "flow/token_queue.h"
 #include "host/kept_answer.h"
 

@@ -8,14 +8,14 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "engine/chat.h"
+#include "engine/chat/chat.h"
 #include "engine/constraint_check.h"
 #include "flow/acquire.h"
 #include "flow/answer_cache.h"
 #include "flow/pool.h"
 #include "flow/prompt.h"
 #include "flow/token_queue.h"
-#include "flow/tool_constraint.h"
+#include "flow/tools/tool_constraint.h"
 #include "host/kept_answer.h"
 
 #define INLINE_BYTES ((size_t)8 << 10) /* shorter prompts are prepared on the owner's thread */

@@ -3,8 +3,8 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "engine/infill_tokens.h"
-#include "engine/chat_tokens.h"
+#include "engine/chat/infill_tokens.h"
+#include "engine/chat/chat_tokens.h"
 
 #define MAX_TOKEN_BYTES ((size_t)256 << 20)
 

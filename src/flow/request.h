@@ -16,7 +16,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/value.h"
-#include "engine/chat_messages.h"
+#include "engine/chat/chat_messages.h"
 #include "engine/estimate.h"
 #include "shoal/shoal.h"
 
@@ -107,7 +107,7 @@ struct request_infer {
 
 struct request_ask {
     const char *text;
-    const char *confirm; /* token of actions that shall happen now; NULL: none */
+    const char *confirm; /* token of actions to carry out now; NULL: none */
     bool explain, reply;
 };
 

@@ -7,7 +7,7 @@
 #include "base/hash.h"
 #include "flow/dispatch.h"
 #include "flow/panel/panel_run.h"
-#include "flow/privacy_run.h"
+#include "flow/privacy/privacy_run.h"
 #include "flow/run.h"
 #include "host/registry.h"
 

@@ -31,7 +31,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/tool_format.h"
+#include "engine/chat/tool_format.h"
 #include "flow/ask_plan.h"
 #include "flow/failure.h"
 #include "shoal/shoal.h"

@@ -11,7 +11,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "engine/chat_tokens.h"
+#include "engine/chat/chat_tokens.h"
 
 #define HISTORY_MAX_MESSAGES 2048u
 

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "flow/privacy_run.h"
+#include "flow/privacy/privacy_run.h"
 #include "flow/routing.h"
 #include "knowledge/history.h"
 #include "knowledge/offload.h"

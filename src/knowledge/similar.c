@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/privacy_run.h"
+#include "flow/privacy/privacy_run.h"
 #include "flow/routing.h"
 #include "host/sha256.h"
 #include "knowledge/embedding.h"

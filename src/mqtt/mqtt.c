@@ -612,7 +612,7 @@ static bool has_work(struct mqtt *m)
     return work;
 }
 
-/* Until the connection is lost, or the client shall stop and has nothing more to say. */
+/* Until the connection is lost, or the client must stop and has nothing more to say. */
 static void run_connection(struct mqtt *m)
 {
     uint64_t give_up_ns = clock_ns() + CONNACK_NS;

@@ -297,7 +297,7 @@ void router_decide(struct router_decision *out, const struct router_route *route
         return;
     out->chosen = d.left[0];
     out->verdicts[d.left[0]] = ROUTER_CHOSEN;
-    /* One candidate needs no steps, but the client shall know that it will be late. */
+    /* One candidate needs no steps, but the client is told that it will be late. */
     for (uint32_t i = 0; i < route->policy.n && q->budget_ns > 0; i++)
         if (route->policy.steps[i] == ROUTER_FIT && !in_time(&d, d.left[0]))
             out->degraded = true;

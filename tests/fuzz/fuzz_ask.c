@@ -11,7 +11,7 @@
 #include "flow/home/home_truth.h"
 #include "flow/home/home_turn.h"
 #include "flow/home/home_values.h"
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 
 #include "flow/home/home_clauses.h"
 #include "flow/home/home_rules.h"
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "gateway/api/oci_manifest.h"
+#include "gateway/api/ollama/oci_manifest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "gateway/api/ollama.h"
+#include "gateway/api/ollama/ollama.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cluster/event_pb.h"
-#include "cluster/once_record.h"
+#include "cluster/once/once_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/api/response_store.h"
-#include "gateway/api/responses.h"
+#include "gateway/api/openai/response_store.h"
+#include "gateway/api/openai/responses.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 
 #include <cjson/cJSON.h>
 
-#include "flow/tool_parse.h"
+#include "flow/tools/tool_parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

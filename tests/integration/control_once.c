@@ -11,8 +11,8 @@
 
 #include "base/executor_queue.h"
 #include "cluster/control/bus.h"
-#include "cluster/once_bucket.h"
-#include "cluster/once_record.h"
+#include "cluster/once/once_bucket.h"
+#include "cluster/once/once_record.h"
 #include "support/nats_site.h"
 
 static struct nats_site site;

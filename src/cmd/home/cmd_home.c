@@ -7,9 +7,9 @@
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "flow/home/ask_pack.h"
-#include "flow/home/home_file_read.h"
-#include "flow/home/home_import.h"
-#include "flow/home/home_open.h"
+#include "flow/home/site/home_file_read.h"
+#include "flow/home/site/home_import.h"
+#include "flow/home/site/home_open.h"
 
 #define MAX_OUTPUT_BYTES ((size_t)64 << 20)
 

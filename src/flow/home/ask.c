@@ -14,7 +14,7 @@
 #include "flow/home/home_clauses.h"
 #include "flow/home/home_spell.h"
 #include "flow/home/home_turn.h"
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_words.h"
 
 #define ARENA_BYTES ((size_t)8 << 20)
 

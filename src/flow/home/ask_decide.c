@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_words.h"
 
 /* Entities as texts, where the rules use places in the clause. */
 static const struct ask_plan_entity *plan_entities(struct arena *a, const struct home_clause *c)

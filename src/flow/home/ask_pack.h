@@ -7,7 +7,7 @@
 #define SHOAL_FLOW_HOME_ASK_PACK_H
 
 #include "flow/home/ask.h"
-#include "flow/home/home_table.h"
+#include "flow/home/table/home_table.h"
 
 struct ask_pack {
     struct home_table *table;

@@ -17,7 +17,7 @@
 #include "flow/home/home_memory.h"
 #include "flow/home/home_rules.h"
 #include "flow/home/home_speech.h"
-#include "flow/home/home_things.h"
+#include "flow/home/site/home_things.h"
 #include "shoal/shoal.h"
 
 #define ASK_PER_CLAUSE 3u /* intent, router, entities */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_words.h"
 
 /* One inference of a clause.  Each writes to its own fields of the clause, so results need no lock;
  * an engine delivers its results one after the other. */

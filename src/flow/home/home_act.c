@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "flow/home/home_link.h"
+#include "flow/home/site/home_link.h"
 #include "flow/home/home_risk.h"
 #include "flow/home/home_values.h"
 
@@ -176,7 +176,7 @@ void home_act_put_slots(struct home_act *x, const struct home_fill *s)
     }
 }
 
-/* When it shall happen, or how long; true: later. */
+/* When to do it, or for how long; true: later. */
 static bool put_when(struct home_act *x, const struct home_fill *s)
 {
     bool later = false;

@@ -11,7 +11,7 @@
 
 #include "flow/home/home_answer.h"
 #include "flow/home/home_draft.h"
-#include "flow/home/home_file.h"
+#include "flow/home/site/home_file.h"
 #include "flow/home/home_fill.h"
 
 struct home_act { /* one action being made */

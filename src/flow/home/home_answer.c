@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "flow/home/home_link.h"
+#include "flow/home/site/home_link.h"
 
 const struct home_effect *home_answer_asked(const struct home_table *t,
                                             const struct home_words *plain)

@@ -6,9 +6,9 @@
 #ifndef SHOAL_FLOW_HOME_HOME_ANSWER_H
 #define SHOAL_FLOW_HOME_HOME_ANSWER_H
 
-#include "flow/home/home_file.h"
-#include "flow/home/home_states.h"
-#include "flow/home/home_words.h"
+#include "flow/home/site/home_file.h"
+#include "flow/home/site/home_states.h"
+#include "flow/home/table/home_words.h"
 
 struct home_here {                /* the home that a text is about */
     const struct home_file *file; /* NULL: none: every thing is taken by its words */

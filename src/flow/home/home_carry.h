@@ -11,9 +11,9 @@
 #define SHOAL_FLOW_HOME_HOME_CARRY_H
 
 #include "flow/home/home_draft.h"
-#include "flow/home/home_file.h"
-#include "flow/home/home_sink.h"
-#include "flow/home/home_states.h"
+#include "flow/home/site/home_file.h"
+#include "flow/home/site/home_sink.h"
+#include "flow/home/site/home_states.h"
 
 struct home_carry { /* one deed of an action */
     struct home_deed deed;

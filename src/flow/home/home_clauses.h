@@ -8,7 +8,7 @@
 #define SHOAL_FLOW_HOME_HOME_CLAUSES_H
 
 #include "base/arena.h"
-#include "flow/home/home_table.h"
+#include "flow/home/table/home_table.h"
 
 /* Returns how many, in *out. */
 uint32_t home_clauses_split(struct arena *a, const struct home_table *t, const char *text,

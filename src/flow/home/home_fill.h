@@ -11,8 +11,8 @@
 
 #include "base/arena.h"
 #include "flow/ask_plan.h"
-#include "flow/home/home_table.h"
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_table.h"
+#include "flow/home/table/home_words.h"
 
 #define HOME_FILL_MAX_PLACES (HOME_MAX_SLOTS + HOME_MAX_WHEN)
 

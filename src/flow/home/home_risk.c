@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_words.h"
 
 /* "doors" is "door". */
 static const char *singular(struct arena *a, const char *word)

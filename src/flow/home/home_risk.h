@@ -7,7 +7,7 @@
 #ifndef SHOAL_FLOW_HOME_HOME_RISK_H
 #define SHOAL_FLOW_HOME_HOME_RISK_H
 
-#include "flow/home/home_table.h"
+#include "flow/home/table/home_table.h"
 
 /* The highest class with a rule that applies; thing: what the action acts on, in lower case. */
 enum home_risk home_risk_of(struct arena *a, const struct home_table *t,

@@ -49,7 +49,7 @@ static bool is_question(const struct home_action *x)
     return x->answer.n > 0 || x->reason;
 }
 
-/* Words inside messages, titles and other names are not about what shall happen. */
+/* Words inside messages, titles and other names are not about what should happen. */
 static void cover(struct decision *d)
 {
     d->covered = arena_zalloc_n(d->a, (size_t)d->w.n + 1, sizeof(*d->covered));

@@ -14,7 +14,7 @@
 #include "flow/home/home_act.h"
 #include "flow/home/home_draft.h"
 #include "flow/home/home_memory.h"
-#include "flow/home/home_table.h"
+#include "flow/home/table/home_table.h"
 
 /* Adds what the clause asks for to the draft.  now: local time.  focus: what "it" means; NULL:
  * nothing.  here: NULL: no home is known.  Returns what the clause was taken for. */

@@ -5,7 +5,7 @@
 
 #include "flow/home/home_clauses.h"
 
-#define MAX_THING 4u  /* words of a thing that shall stop */
+#define MAX_THING 4u  /* words of a thing to stop */
 #define MAX_CUE_AT 8u /* words in front of a question's first word */
 
 /* ---- cues ----------------------------------------------------------------------------------- */

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "flow/home/home_table.h"
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_table.h"
+#include "flow/home/table/home_words.h"
 
 struct home_part { /* some words of a text, and what they do */
     uint32_t from, to;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "flow/home/home_near.h"
+#include "flow/home/site/home_near.h"
 
 #define LEAST_BYTES 4u
 

@@ -10,9 +10,9 @@
 #ifndef SHOAL_FLOW_HOME_HOME_SPELL_H
 #define SHOAL_FLOW_HOME_HOME_SPELL_H
 
-#include "flow/home/home_file.h"
-#include "flow/home/home_table.h"
-#include "flow/home/home_words.h"
+#include "flow/home/site/home_file.h"
+#include "flow/home/table/home_table.h"
+#include "flow/home/table/home_words.h"
 
 /* Is a word one of the language's common words?  NULL: not known. */
 typedef bool (*home_spell_fn)(void *ctx, const char *word);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_words.h"
 
 #define DIGITS "0123456789"
 

@@ -8,9 +8,9 @@
 #ifndef SHOAL_FLOW_HOME_HOME_TURN_H
 #define SHOAL_FLOW_HOME_HOME_TURN_H
 
-#include "flow/home/home_file.h"
+#include "flow/home/site/home_file.h"
 #include "flow/home/home_memory.h"
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_words.h"
 
 /* "At 7 pm close the blinds" is "close the blinds at 7 pm"; with several commands each of them gets
  * it.  NULL: the words stay as they are. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_words.h"
 
 #define DIGITS "0123456789"
 

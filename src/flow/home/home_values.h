@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "base/arena.h"
-#include "flow/home/home_table.h"
+#include "flow/home/table/home_table.h"
 
 struct home_value {
     const char *show; /* as the reply says it */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "flow/tool_sink.h"
+#include "flow/tools/tool_sink.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 

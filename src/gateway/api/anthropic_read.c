@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gateway/api/anthropic.h"
-#include "gateway/api/openai.h"
+#include "gateway/api/openai/openai.h"
 #include "gateway/api/tools_read.h"
 
 #define MAX_BLOCKS 65536u

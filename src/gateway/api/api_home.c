@@ -1,8 +1,8 @@
 /* api_home.c - /v1/home: the things that /v1/process knows, and another home at run time. */
 #include <string.h>
 
-#include "flow/home/home_file_read.h"
-#include "flow/home/home_things.h"
+#include "flow/home/site/home_file_read.h"
+#include "flow/home/site/home_things.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "gateway/ticker.h"

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "cluster/join.h"
 #include "cluster/members.h"
-#include "cluster/once.h"
+#include "cluster/once/once.h"
 #include "cluster/worker/worker_links.h"
 #include "flow/run.h"
 #include "gateway/api/api.h"

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "flow/routing.h"
-#include "gateway/api/openai.h"
+#include "gateway/api/openai/openai.h"
 #include "gateway/call.h"
 #include "gateway/door.h"
 #include "wire/json_out.h"

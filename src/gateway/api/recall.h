@@ -11,7 +11,7 @@
 #define SHOAL_GATEWAY_API_RECALL_H
 
 #include "flow/generate.h"
-#include "gateway/api/openai_shape.h"
+#include "gateway/api/openai/openai_shape.h"
 
 struct call;
 struct recall;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "gateway/api/constraint_read.h"
-#include "gateway/api/openai.h"
+#include "gateway/api/openai/openai.h"
 #include "gateway/api/tgi.h"
 
 struct body {

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "flow/home/home_things.h"
+#include "flow/home/site/home_things.h"
 #include "gateway/deeds/deed_command.h"
 #include "gateway/deeds/deed_text.h"
 #include "mqtt/mqtt.h"

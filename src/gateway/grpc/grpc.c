@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "flow/pool.h"
-#include "flow/tool_sink.h"
+#include "flow/tools/tool_sink.h"
 #include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/grpc_read.h"

@@ -8,7 +8,7 @@
 #include <shoal/v1/shoal.pb-c.h>
 
 #include "base/utf8.h"
-#include "gateway/api/openai.h"
+#include "gateway/api/openai/openai.h"
 #include "gateway/api/specialists.h"
 #include "gateway/api/tools_read.h"
 #include "wire/json_out.h"

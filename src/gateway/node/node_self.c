@@ -6,7 +6,7 @@
 #include "cluster/machine/node_measure.h"
 #include "cluster/node_machine.h"
 #include "cluster/node_state.h"
-#include "flow/home/home_table.h"
+#include "flow/home/table/home_table.h"
 #include "gateway/gw.h"
 #include "shoal/shoal_version.h"
 

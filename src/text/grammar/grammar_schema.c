@@ -80,7 +80,7 @@ static cJSON *copy_without(const cJSON *schema, const char *key)
     return out;
 }
 
-/* The property shall not be there. */
+/* The property must not be there. */
 static bool forbid(cJSON *schema, const char *key)
 {
     cJSON *props = cJSON_GetObjectItemCaseSensitive(schema, "properties");
@@ -169,7 +169,7 @@ static bool part_values(cJSON *a, const cJSON *b)
     return values;
 }
 
-/* The property shall be there. */
+/* The property must be there. */
 static bool demand(cJSON *schema, const char *key)
 {
     cJSON *list = cJSON_GetObjectItemCaseSensitive(schema, "required");

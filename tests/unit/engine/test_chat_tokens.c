@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/value.h"
-#include "engine/chat_tokens.h"
+#include "engine/chat/chat_tokens.h"
 #include "shoal/shoal.h"
 
 #define MODEL SHOAL_TEST_DATA "/../../models/reply-draft.gguf"

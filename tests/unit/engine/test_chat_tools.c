@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "engine/chat_tools.h"
+#include "engine/chat/chat_tools.h"
 #include "text/chat_template.h"
 
 #define PARAMETERS "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}}}"

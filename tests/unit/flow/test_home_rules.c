@@ -17,7 +17,7 @@
 #include "flow/home/home_clauses.h"
 #include "flow/home/home_rules.h"
 #include "flow/home/home_values.h"
-#include "flow/home/home_words.h"
+#include "flow/home/table/home_words.h"
 
 static struct home_table *table;
 

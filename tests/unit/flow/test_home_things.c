@@ -14,12 +14,12 @@
 #include "base/buf.h"
 #include "base/file/file_read.h"
 #include "flow/home/ask_pack.h"
-#include "flow/home/home_file_read.h"
-#include "flow/home/home_import.h"
-#include "flow/home/home_link.h"
-#include "flow/home/home_near.h"
+#include "flow/home/site/home_file_read.h"
+#include "flow/home/site/home_import.h"
+#include "flow/home/site/home_link.h"
+#include "flow/home/site/home_near.h"
 #include "flow/home/home_spell.h"
-#include "flow/home/home_things.h"
+#include "flow/home/site/home_things.h"
 
 static const char house[] =
     "name: my house\n"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "flow/home/home_file_read.h"
+#include "flow/home/site/home_file_read.h"
 #include "flow/home/home_turn.h"
 
 static const char house[] = "name: my house\n"

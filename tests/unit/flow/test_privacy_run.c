@@ -10,8 +10,8 @@
 
 #include "base/executor_queue.h"
 #include "base/mem.h"
-#include "flow/privacy_run.h"
-#include "flow/pseudonyms.h"
+#include "flow/privacy/privacy_run.h"
+#include "flow/privacy/pseudonyms.h"
 #include "privacy/pii.h"
 #include "support/recorder.h"
 

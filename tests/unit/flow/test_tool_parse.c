@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "flow/tool_parse.h"
+#include "flow/tools/tool_parse.h"
 
 static const struct chat_tool tools[] = {
     {.name = "get_weather", .description = "", .parameters = ""},

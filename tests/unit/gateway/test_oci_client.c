@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "gateway/api/oci_client.h"
+#include "gateway/api/ollama/oci_client.h"
 
 static void test_public_addresses(void **state)
 {

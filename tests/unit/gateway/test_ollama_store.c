@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/log.h"
-#include "gateway/api/ollama_store.h"
+#include "gateway/api/ollama/ollama_store.h"
 
 /* SHA-256 of "hello" */
 #define HELLO "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "gateway/api/response_store.h"
+#include "gateway/api/openai/response_store.h"
 
 #define S 1000000000ull
 

@@ -1,0 +1,37 @@
+/* once_bucket.h - idempotency keys over all gateways of a shoal: a JetStream bucket has a record of
+ * every key in use (once_record.h), written by compare-and-set.
+ *
+ * The gateway that writes the first record runs the call.  It writes the record again every two
+ * seconds while the call runs, and at the end with the answer.  The others look at it several times
+ * a second; one that stands still for ten seconds belongs to a gateway that is gone, and the next
+ * who looks takes the call over.  While NATS is away, new calls run where they come in; who waits
+ * for another gateway's answer goes on waiting.
+ *
+ * Thread:    any; one thread inside waits for NATS.
+ * Ownership: create gives, destroy takes back (NULL is fine); all claims are done before destroy.
+ *            The bus must stay until disconnect.
+ * Failure:   SHOAL_ENOMEM.  That NATS is away is said once, and is no failure. */
+#ifndef SHOAL_CLUSTER_ONCE_BUCKET_H
+#define SHOAL_CLUSTER_ONCE_BUCKET_H
+
+#include "base/err.h"
+#include "cluster/once/once_ledger.h"
+
+struct bus;
+struct once_bucket;
+
+struct once_bucket_opts {
+    const char *name; /* of this gateway; copied, cut after 64 bytes */
+    uint32_t ttl_ms;  /* of answers */
+    uint32_t gone_ms; /* a record that stands still for so long is nobody's; 0: 10000 */
+};
+
+SHOAL_MUST_CHECK int once_bucket_create(struct once_bucket **out, const struct once_bucket_opts *o,
+                                        struct err *e);
+void once_bucket_destroy(struct once_bucket *b);
+struct once_ledger *once_bucket_ledger(struct once_bucket *b);
+
+SHOAL_MUST_CHECK int once_bucket_connect(struct once_bucket *b, struct bus *bus, struct err *e);
+void once_bucket_disconnect(struct once_bucket *b); /* NULL is fine */
+
+#endif

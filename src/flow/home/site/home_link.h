@@ -1,0 +1,40 @@
+/* home_link.h - which things of a home a text means: "the lamp" in "kitchen" is "light.kitchen_2".
+ *
+ * A thing is meant by its whole name, by words of its name, or by its kind ("the lights"), in this
+ * order.  A name that nothing has may be misspelt: the nearest one is taken if no other is as near.
+ *
+ * Thread:    any.
+ * Ownership: results live in the caller's arena, or in the file.
+ * Failure:   sticky in the arena; the result is then HOME_LINK_NONE. */
+#ifndef SHOAL_FLOW_HOME_HOME_LINK_H
+#define SHOAL_FLOW_HOME_HOME_LINK_H
+
+#include "base/arena.h"
+#include "flow/home/site/home_file.h"
+
+enum home_link_result {
+    HOME_LINK_NONE,    /* no thing is called so; `what` says which words */
+    HOME_LINK_THINGS,  /* one, or all that a plural means */
+    HOME_LINK_UNCLEAR, /* one of several */
+};
+
+struct home_link {
+    enum home_link_result result;
+    const struct home_thing **things;
+    uint32_t n;
+    bool by_name;   /* by their whole names, not by words or kind */
+    bool corrected; /* the text was misspelt: say the thing's own name */
+    const char *what;
+};
+
+struct home_link_query {
+    uint32_t types;      /* 1u << enum home_thing_type, of the things that may be meant */
+    const char *text;    /* lower case, without articles; NULL: all things of the room */
+    const char *room;    /* as said, lower case; NULL: none */
+    const char *ability; /* that a thing must have, if its kind alone is named; NULL: any */
+};
+
+struct home_link home_link_find(struct arena *a, const struct home_file *f,
+                                const struct home_table *t, const struct home_link_query *q);
+
+#endif

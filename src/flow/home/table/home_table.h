@@ -1,0 +1,334 @@
+/* home_table.h - one home application as data: its words, slots, actions, units and lines
+ * (models/home.json; models/home.md explains every key).
+ *
+ * A table is read once, checked strictly, and compiled into lookup structures: afterwards a word, a
+ * slot or an action is found by one hash.
+ *
+ * Thread:    immutable after open or parse; any number of threads may read it.
+ * Ownership: open and parse give the table to the caller, close takes it back (NULL is fine).
+ *            Everything reached through it lives as long as it does.
+ * Failure:   SHOAL_EFORMAT or SHOAL_ELIMIT with the path of the key ("actions.open.slots[2]: ..."),
+ *            SHOAL_EIO, SHOAL_ENOMEM; *out is then NULL. */
+#ifndef SHOAL_FLOW_HOME_HOME_TABLE_H
+#define SHOAL_FLOW_HOME_HOME_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/strmap.h"
+#include "flow/home/table/home_template.h"
+
+#define HOME_TABLE_MAX_BYTES ((size_t)256 << 10)
+#define HOME_MAX_SLOTS 8u /* of one action */
+#define HOME_MAX_WHEN 8u
+
+enum home_word { /* what a word can be, as bits */
+                 HOME_WORD_DROP = 1u << 0,
+                 HOME_WORD_JOIN = 1u << 1,
+                 HOME_WORD_JOIN_ALWAYS = 1u << 2,
+                 HOME_WORD_VERB = 1u << 3,
+                 HOME_WORD_POLITE = 1u << 4,
+                 HOME_WORD_FREE_TEXT = 1u << 5,
+                 HOME_WORD_TITLE = 1u << 6,
+                 HOME_WORD_REPEAT_VERB = 1u << 7,
+                 HOME_WORD_REPEAT_FIRST = 1u << 8,
+                 HOME_WORD_REPEAT_BEFORE = 1u << 9,
+                 HOME_WORD_REPEAT_LAST = 1u << 10,
+                 HOME_WORD_REPEAT_ANY = 1u << 11,
+                 HOME_WORD_ARTICLE = 1u << 12,
+};
+
+struct home_list { /* a few texts, in the order of the table */
+    const char *const *w;
+    uint32_t n;
+};
+
+struct home_pair { /* a word or phrase, and what it stands for */
+    const char *from, *to;
+    double number;
+};
+
+struct home_pairs {
+    const struct home_pair *p;
+    uint32_t n;
+};
+
+enum home_slot_type {
+    HOME_SLOT_TEXT,
+    HOME_SLOT_VALUE,
+    HOME_SLOT_DURATION,
+    HOME_SLOT_TIME,
+    HOME_SLOT_DATE,
+};
+
+struct home_slot {
+    const char *name; /* the entity's type, and the key in an action */
+    enum home_slot_type type;
+    bool lower, strip_articles;
+    bool gather;                   /* all pieces are one, from the first word to the last */
+    bool to_you;                   /* shown as said to the listener: "my" is "your" */
+    const struct home_slot *until; /* several texts are a list, until this slot is filled */
+    struct home_list known_words;
+    struct strmap known;            /* words that its last word must be one of; none: any */
+    struct home_list known_endings; /* that may be taken off that word */
+};
+
+struct home_when { /* when or how long, for an action that has no slot for it */
+    const struct home_slot *slot;
+    struct home_list after; /* words in front that call for this one; none: any other word */
+    const char *show, *key; /* in the context line, in the action */
+    bool later;             /* the action is then scheduled */
+};
+
+struct home_unit {
+    const char *name;
+    struct home_template show, show_one; /* show_one: for the number 1 */
+};
+
+struct home_default { /* what fills a slot that is missing */
+    const struct home_slot *slot;
+    struct home_list words;           /* the clause must have one; none: always */
+    const struct home_slot **with;    /* slots that must be there; NULL-terminated */
+    const struct home_slot **without; /* slots that must be missing; NULL-terminated */
+    bool alone;                       /* only if the clause names nothing else */
+    const struct home_slot *from;     /* its text moves; NULL: value */
+    const char *value;
+};
+
+struct home_effect {     /* what an action does to the thing that it acts on */
+    const char *ability; /* "power" */
+    const char *to;      /* the state that it sets: "on"; NULL: what `slot` holds */
+    const struct home_slot *slot;
+    const struct home_slot *named_by; /* what this slot holds is the ability; NULL: `ability` */
+};
+
+struct home_kind { /* of things: "light" */
+    const char *name;
+    struct home_list words;     /* that mean things of this kind, singular: "lamp" */
+    struct home_list abilities; /* that such a thing has unless its file says otherwise */
+};
+
+struct home_action {
+    const char *name;
+    const struct home_slot *slots[HOME_MAX_SLOTS];
+    uint32_t n_slots;
+    const struct home_slot *needs[HOME_MAX_SLOTS];
+    uint32_t n_needs;
+    struct { /* entities that fill a slot of another name */
+        const struct home_slot *entity, *slot;
+    } accepts[HOME_MAX_SLOTS];
+    uint32_t n_accepts;
+    const struct home_default **defaults; /* in order; NULL-terminated */
+    bool can_wait;
+    bool amounts;                 /* "half" is a value here */
+    const struct home_unit *unit; /* of a bare number; NULL: none */
+    const struct home_slot *compute;
+    struct home_template answer; /* n 0: none */
+    const char *reason;          /* why there is no answer; NULL: there is one, or no question */
+    const struct home_slot *reason_if[HOME_MAX_SLOTS]; /* answer, except with one of these */
+    uint32_t n_reason_if;
+    struct home_list must;       /* words of which the clause has one; none: any words */
+    bool statement;              /* said by telling: "there is a leak at pump 7" */
+    bool relative;               /* "by 2 degrees" changes the value */
+    struct home_template change; /* the words for that; n 0: those of say */
+    struct home_template say;    /* what it does, in words: "unlock the {device}"; n 0: its name */
+    const struct home_effect *effect; /* NULL: it changes no thing */
+    struct home_template state; /* line of a question about a state that is known; n 0: none */
+};
+
+/* ---- what keeps actions safe (home_table_safety.c) ---- */
+
+enum home_speech { /* what a clause does */
+                   HOME_SPEECH_COMMAND,
+                   HOME_SPEECH_ASK,
+                   HOME_SPEECH_NEGATE,
+                   HOME_SPEECH_SUPPOSE,
+                   HOME_SPEECH_REPORT,
+                   HOME_SPEECH_RETRACT,
+                   HOME_SPEECH_NONE, /* not meant for us */
+};
+
+enum home_risk { HOME_RISK_HARMLESS, HOME_RISK_DISTURBING, HOME_RISK_DANGEROUS, HOME_RISK_COUNT };
+
+struct home_condition {                 /* some actions, if what they act on has one of the words */
+    const struct home_action **actions; /* NULL-terminated */
+    struct home_list words;             /* none: always */
+};
+
+struct home_risk_class {
+    float threshold; /* smallest confidence of the intent */
+    bool confirm;    /* in words, before it happens */
+    const struct home_condition *rules;
+    uint32_t n_rules;
+};
+
+struct home_limit { /* what a number may be; the first that applies */
+    struct home_condition when;
+    const char *unit; /* NULL: a number without unit */
+    double min, max;
+};
+
+struct home_unless {                            /* words that make an action another one, or none */
+    const struct home_action *action, *instead; /* instead NULL: none */
+    struct home_list words;
+};
+
+struct home_stop { /* stopping works in any wording; device NULL: the table has no such words */
+    struct home_list words, all, more;
+    const char *everything;
+    const struct home_action *device, *machine;
+};
+
+enum home_say { /* what the program says itself */
+                HOME_SAY_ASK = HOME_SPEECH_ASK,
+                HOME_SAY_NEGATE = HOME_SPEECH_NEGATE,
+                HOME_SAY_SUPPOSE = HOME_SPEECH_SUPPOSE,
+                HOME_SAY_REPORT = HOME_SPEECH_REPORT,
+                HOME_SAY_RETRACT = HOME_SPEECH_RETRACT,
+                HOME_SAY_UNSURE,
+                HOME_SAY_CONFIRM,
+                HOME_SAY_DECLINED,
+                HOME_SAY_EXPIRED,
+                HOME_SAY_LIMIT,
+                HOME_SAY_DONE,
+                HOME_SAY_SCHEDULED,
+                HOME_SAY_FAILED,
+                HOME_SAY_MISSING,
+                HOME_SAY_UNKNOWN,
+                HOME_SAY_REST,
+                HOME_SAY_PRONOUN,
+                HOME_SAY_NOT_HERE,
+                HOME_SAY_WHICH,
+                HOME_SAY_STATE,
+                HOME_SAY_STATES,
+                HOME_SAY_NO_STATES,
+                HOME_SAY_COUNT,
+};
+
+struct home_opposite { /* two actions that words tell apart better than the model */
+    const struct home_action *action[2];
+    struct home_list words[2];
+    const struct home_action *both; /* with words of both; NULL: the model decides */
+};
+
+struct home_duration_unit {
+    double seconds;
+    const char *one, *many;
+};
+
+enum home_var { /* names in the templates of lines and answers; slots follow */
+                HOME_VAR_ACTION,
+                HOME_VAR_SLOTS, /* all slots, "; key: value" each */
+                HOME_VAR_RESULT,
+                HOME_VAR_REASON,
+                HOME_VAR_ASK,
+                HOME_VAR_TEXT,
+                HOME_VAR_ANSWER,
+                HOME_VAR_WEEKDAY,
+                HOME_VAR_DAY,
+                HOME_VAR_MONTH,
+                HOME_VAR_YEAR,
+                HOME_VAR_HOUR,
+                HOME_VAR_MINUTE,
+                HOME_VAR_N,
+                HOME_VAR_DO,   /* what an action does, in words */
+                HOME_VAR_WHEN, /* when it happens, in words */
+                HOME_VAR_STATE,
+                HOME_VAR_SLOT, /* + index in the action's slots */
+};
+
+struct home_table {
+    const char *name, *language;
+    const char *encoder, *reply; /* names of the models */
+    const char *intent_labels, *router_labels, *entity_labels, *out_of_scope;
+    const char *act, *act_labels; /* model and labels of the speech act; NULL: rules alone */
+    struct home_list chat_flows;
+
+    float speech_confidence;                 /* smallest one of a command */
+    struct home_list cues[HOME_SPEECH_NONE]; /* phrases that make a clause something else */
+    struct home_list but;                    /* words that begin something of its own */
+    struct home_list keep;                   /* phrases in which a cue means nothing */
+    struct home_stop stop;
+    struct home_risk_class risk[HOME_RISK_COUNT];
+    struct home_limit *limits;
+    struct home_unless *unless;
+    uint32_t n_limits, n_unless;
+    struct home_list wrap, tail;              /* polite phrases around a command */
+    struct home_list yes, no;                 /* answers to "shall I" */
+    struct home_list pronouns;                /* "it", "them" */
+    struct home_list places;                  /* "there" */
+    struct home_list front;                   /* words before a time or a room: "at", "in" */
+    struct home_list others;                  /* phrases such as "other one" */
+    struct home_list days;                    /* phrases such as "tomorrow evening" */
+    struct home_list again, too;              /* around a room or a thing that is meant as well */
+    struct home_list verbs;                   /* that begin a command */
+    struct home_list state_questions;         /* phrases that begin one: "what is" on? */
+    struct home_list change_by, change_down;  /* "by" two degrees; "lower" */
+    struct home_template say[HOME_SAY_COUNT]; /* n 0: the table has no such line */
+
+    struct strmap words;                                          /* to an index of word_bits */
+    uint32_t *word_bits;                                          /* HOME_WORD_* */
+    struct strmap slots, actions, units, numbers, duration_units; /* to indices */
+    struct home_slot *slot;
+    struct home_action *action;
+    struct home_unit *unit;
+    struct home_duration_unit *duration_unit;
+    uint32_t n_slots, n_actions, n_units;
+    struct home_opposite *opposites;
+    uint32_t n_opposites;
+    struct home_pairs slips, slips_last; /* phrases that are always a slip; the last: a last word */
+    struct home_list spell_words;        /* what a misspelt word may mean */
+    struct strmap spell;                 /* those, and words that only look like one */
+    struct home_kind *kinds;
+    uint32_t n_kinds;
+    struct home_when when[HOME_MAX_WHEN];
+    uint32_t n_when;
+    const struct home_slot *id[HOME_MAX_SLOTS]; /* joined; the last one must be there */
+    uint32_t n_id;
+
+    struct home_list hundred, thousand, point, minus, and_a_half;
+    const struct home_unit *amount_unit;
+    struct home_pairs amounts;
+    const char *duration_plural; /* ending of a unit's word; "": none */
+    struct home_pairs duration_replace, duration_phrases;
+    struct home_pairs time_replace, time_words, time_parts;
+    struct home_list time_am, time_pm, time_minutes, time_past, time_to;
+    struct home_list weekdays, months, date_ordinals, date_drop, date_articles;
+    struct strmap date_names; /* lower case, to an index: weekdays, then months */
+    struct home_pairs operators;
+    struct home_list root, percent_of;
+    struct home_pairs you;
+
+    struct home_template line_act, line_failed, line_ask, line_chat, line_out_of_scope;
+    uint32_t together;    /* lines of actions in one context */
+    const char *list_and; /* "and" of "milk, eggs and bread" */
+
+    struct arena arena; /* everything above but the maps */
+};
+
+SHOAL_MUST_CHECK int home_table_open(struct home_table **out, const char *path, struct err *e);
+SHOAL_MUST_CHECK int home_table_parse(struct home_table **out, const char *json, size_t n,
+                                      struct err *e);
+void home_table_close(struct home_table *t);
+
+/* HOME_WORD_* bits of a plain word. */
+uint32_t home_table_word(const struct home_table *t, const char *word);
+/* NULL: not in the table. */
+const struct home_slot *home_table_slot(const struct home_table *t, const char *name);
+const struct home_action *home_table_action(const struct home_table *t, const char *name);
+
+/* "command", "ask", ... */
+const char *home_table_speech_name(enum home_speech s);
+enum home_speech home_table_speech(const char *name); /* HOME_SPEECH_NONE: no such name */
+const char *home_table_risk_name(enum home_risk r);
+/* NULL: not in the table. */
+const struct home_kind *home_table_kind(const struct home_table *t, const char *name);
+/* Is there an action that sets this ability? */
+bool home_table_ability(const struct home_table *t, const char *name);
+
+bool home_table_lists(const struct home_list *l, const char *word);
+
+#endif

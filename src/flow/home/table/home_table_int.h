@@ -1,0 +1,60 @@
+/* home_table_int.h - what the readers of a home table share: home_table.c reads words, slots and
+ * actions, home_table_safety.c what keeps actions safe, home_table_things.c what actions do to
+ * things.  Private to them.
+ *
+ * Thread:    one reader on its caller's thread.
+ * Ownership: results live in the table's arena.
+ * Failure:   sticky in the reader: after the first error nothing more is read. */
+#ifndef SHOAL_FLOW_HOME_HOME_TABLE_INT_H
+#define SHOAL_FLOW_HOME_HOME_TABLE_INT_H
+
+#include "flow/home/table/home_table.h"
+#include "wire/json_strict.h"
+
+#define HOME_TABLE_MAX_LIST 1024u
+#define HOME_TABLE_MAX_ACTIONS 256u
+#define HOME_TABLE_MAX_WORD_BYTES 64u
+#define HOME_TABLE_MAX_TEXT_BYTES 200u
+
+struct home_reader {
+    struct json_strict d;
+    struct home_table *t;
+    uint32_t n_words;
+};
+
+enum home_text {
+    HOME_TEXT_WORD,   /* one word, lower case: it is compared with plain words */
+    HOME_TEXT_PHRASE, /* words, lower case */
+    HOME_TEXT_TEXT,   /* anything */
+    HOME_TEXT_NAME,   /* of a slot, an action, a label: it goes into JSON and context lines */
+};
+
+#define HOME_TABLE_VAR(name) (1u << HOME_VAR_##name)
+
+/* NULL: the key is missing. */
+const char *home_table_get_text(struct home_reader *r, const struct json_node *at, const char *key,
+                                enum home_text kind);
+/* An object of phrases and texts. */
+struct home_pairs home_table_get_texts(struct home_reader *r, const struct json_node *at,
+                                       const char *key);
+/* The key of an entry, as a name. */
+const char *home_table_copy_key(struct home_reader *r, const struct json_node *entry);
+struct home_list home_table_read_list(struct home_reader *r, const struct json_node *at,
+                                      enum home_text kind);
+/* Empty if the key is missing. */
+struct home_list home_table_get_list(struct home_reader *r, const struct json_node *at,
+                                     const char *key, enum home_text kind);
+const struct home_slot *home_table_get_slot(struct home_reader *r, const struct json_node *at,
+                                            const char *key);
+const struct home_action *home_table_action_named(struct home_reader *r,
+                                                  const struct json_node *at);
+/* allowed: HOME_TABLE_VAR of the names that it may use; the slots of an action are allowed too. */
+struct home_template home_table_read_template(struct home_reader *r, const struct json_node *at,
+                                              uint32_t allowed, const struct home_action *action);
+
+/* speech, stop, risk, limits and says of the table. */
+void home_table_read_safety(struct home_reader *r, const struct json_node *root);
+/* effects and kinds. */
+void home_table_read_things(struct home_reader *r, const struct json_node *root);
+
+#endif

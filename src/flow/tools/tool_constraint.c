@@ -1,0 +1,114 @@
+/* tool_constraint.c - see tool_constraint.h. */
+#include "flow/tools/tool_constraint.h"
+
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "engine/chat/chat.h"
+#include "flow/tools/constraint_parts.h"
+
+#define MAX_FORCED 8u /* calls of one answer */
+
+static bool forced(const struct chat *c)
+{
+    return c->tool_choice == CHAT_TOOLS_REQUIRED || c->tool_choice == CHAT_TOOLS_ONE;
+}
+
+static bool has_strict(const struct chat *c)
+{
+    for (uint32_t i = 0; i < c->n_tools; i++)
+        if (c->tools[i].strict)
+            return true;
+    return false;
+}
+
+bool tool_constraint_needed(const struct request_generate *g)
+{
+    return chat_has_tools(&g->chat) && (forced(&g->chat) || has_strict(&g->chat));
+}
+
+/* Arguments are an object, whatever the schema leaves open. */
+static int put_schema(struct request *r, struct constraint_part *p, const struct chat_tool *t,
+                      bool checked)
+{
+    static const char any[] = "{\"type\":\"object\"}";
+    static const char none[] =
+        "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}";
+    p->schema = t->parameters_bytes == 0 ? none : any;
+    p->schema_bytes = strlen(p->schema);
+    if (t->parameters_bytes == 0 || !checked)
+        return 0;
+    cJSON *v = cJSON_ParseWithLength(t->parameters, t->parameters_bytes);
+    if (v && !cJSON_GetObjectItemCaseSensitive(v, "type"))
+        cJSON_AddStringToObject(v, "type", "object");
+    char *text = cJSON_PrintUnformatted(v);
+    cJSON_Delete(v);
+    if (!text)
+        return SHOAL_ENOMEM;
+    p->schema = request_copy_utf8(r, text, strlen(text), &p->schema_bytes);
+    cJSON_free(text);
+    return request_rc(r);
+}
+
+/* Whether the text is one control token of the model. */
+static bool is_control(const struct shoal_engine *en, const char *text)
+{
+    int32_t *special = NULL, *plain = NULL;
+    size_t n = 0, n_plain = 0;
+    bool ok =
+        shoal_tokenize(en, text, strlen(text), SHOAL_TEXT_PARSE_SPECIAL, &special, &n, NULL) == 0 &&
+        shoal_tokenize(en, text, strlen(text), 0, &plain, &n_plain, NULL) == 0 && n == 1 &&
+        (n_plain != 1 || plain[0] != special[0]);
+    shoal_free(special);
+    shoal_free(plain);
+    return ok;
+}
+
+int tool_constraint_set(struct request *r, const struct shoal_engine *en, struct err *e)
+{
+    struct request_generate *g = &r->generate;
+    const struct chat *c = &g->chat;
+    enum tool_format f = chat_tool_format(en);
+    const struct tool_format_spec *spec = tool_format_spec(f);
+    bool marked = f == TOOL_FORMAT_HERMES || f == TOOL_FORMAT_GENERIC, must = forced(c);
+    if (!tool_constraint_needed(g) || (!must && !marked))
+        return 0;
+    if (g->constraint.kind != SHOAL_CONSTRAINT_NONE)
+        return must ? err_set(e, SHOAL_EINVAL,
+                              "an answer cannot be a call of a tool and have a format as well: "
+                              "leave out tool_choice or the format")
+                    : 0;
+    struct constraint_part *list = arena_zalloc_n(&r->arena, c->n_tools, sizeof(*list));
+    struct constraint_parts p = {.list = list, .min = 1, .max = c->one_call ? 1 : MAX_FORCED};
+    int rc = list ? 0 : SHOAL_ENOMEM;
+    bool each = f == TOOL_FORMAT_HERMES; /* every call has marks of its own */
+    for (uint32_t i = 0; i < c->n_tools && rc == 0; i++) {
+        if (c->tool_choice == CHAT_TOOLS_ONE && i != c->tool)
+            continue;
+        struct constraint_part *at = &list[p.n++];
+        at->begin =
+            arena_printf(&r->arena, "%s{\"name\": \"%s\", \"%s\": ", each ? "<tool_call>\n" : "",
+                         c->tools[i].name, spec->arguments);
+        at->end = each ? "}\n</tool_call>" : "}";
+        rc = put_schema(r, at, &c->tools[i], must || c->tools[i].strict);
+    }
+    p.between = each ? "\n" : ", ";
+    if (spec->list) {
+        bool token = !marked && is_control(en, spec->open);
+        p.before_token = token ? spec->open : NULL;
+        p.before = f == TOOL_FORMAT_GENERIC ? "<tool_call>[" : "[";
+        p.after = f == TOOL_FORMAT_GENERIC ? "]</tool_call>" : "]";
+    } else if (!each) {
+        p.max = 1; /* such models write one */
+    }
+    if (c->tool_choice == CHAT_TOOLS_ONE)
+        p.max = 1;
+    if (!must)
+        p.trigger = spec->open;
+    if (rc == 0 && request_rc(r) == 0)
+        rc = constraint_parts_set(r, &p, e);
+    else
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the schemas of the tools");
+    return rc;
+}

@@ -1,0 +1,861 @@
+/* ollama_manage.c - see ollama_manage.h.
+ *
+ * A call becomes a job: the loop reads the body and finds the model it is about, the pool does what
+ * touches the disk, and the loop changes the registry and answers.  What goes over the network may
+ * take hours: it has a thread of its own, which tells the loop how far it is. */
+#include "gateway/api/ollama/ollama_manage.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/thread.h"
+#include "flow/pool.h"
+#include "flow/request.h"
+#include "flow/run.h"
+#include "gateway/api/ollama/oci_client.h"
+#include "gateway/api/ollama/ollama_store.h"
+#include "gateway/call.h"
+#include "wire/json_out.h"
+
+#define MAX_JOB_BYTES ((size_t)8 << 20)
+#define BLOB_PATH "/api/blobs/"
+#define NO_REGISTRY                                                                                \
+    "this server is offline: no registry is configured.  Set 'ollama.registry' to a folder with "  \
+    "models or to the URL of a registry, or add a model with /api/create or /admin/models"
+#define MAX_TRANSFERS 2u
+#define PROGRESS_NS 100000000u
+
+enum action { ACTION_CREATE, ACTION_COPY, ACTION_DELETE, ACTION_PULL, ACTION_PUSH, ACTION_BLOB };
+
+struct body {
+    const char *model, *name, *from, *template, *system, *source, *destination, *digest, *modelfile;
+    const cJSON *files, *parameters, *license;
+    bool stream, insecure;
+};
+
+#define AT(member) offsetof(struct body, member)
+#define STREAM                                                                                     \
+    {                                                                                              \
+        "stream", FIELD_BOOL, AT(stream), 0, 0, "one JSON object per line; default: true", NULL    \
+    }
+#define NAMES                                                                                      \
+    {"model", FIELD_STR, AT(model), 0, 0, "name of the model", NULL},                              \
+    {                                                                                              \
+        "name", FIELD_STR, AT(name), 0, 0, "same as model", NULL                                   \
+    }
+const struct field ollama_create_fields[] = {
+    NAMES,
+    {"from", FIELD_STR, AT(from), 0, 0, "a model, or the path of a file in a folder of model_dirs",
+     NULL},
+    {"files", FIELD_VALUE, AT(files), 0, 0, "file names and the digests of their blobs",
+     "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}"},
+    {"template", FIELD_STR, AT(template), 0, 0, "chat template, Jinja", NULL},
+    {"system", FIELD_STR, AT(system), 0, 0, "system message", NULL},
+    {"parameters", FIELD_VALUE, AT(parameters), 0, 0, "default options", "{\"type\":\"object\"}"},
+    {"license", FIELD_VALUE, AT(license), 0, 0, "a text, or a list of them", "{}"},
+    STREAM,
+    {"quantize", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"adapters", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"messages", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"modelfile", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
+const size_t ollama_n_create_fields =
+    sizeof(ollama_create_fields) / sizeof(ollama_create_fields[0]);
+const struct field ollama_copy_fields[] = {
+    {"source", FIELD_STR, AT(source), 0, 0, "a model", NULL},
+    {"destination", FIELD_STR, AT(destination), 0, 0, "its other name", NULL}};
+const size_t ollama_n_copy_fields = sizeof(ollama_copy_fields) / sizeof(ollama_copy_fields[0]);
+const struct field ollama_name_fields[] = {
+    NAMES,
+    STREAM,
+    {"insecure", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"username", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"password", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL}};
+const size_t ollama_n_name_fields = sizeof(ollama_name_fields) / sizeof(ollama_name_fields[0]);
+
+struct job {
+    struct pool_task task;
+    struct executor_task finished;
+    struct call *call; /* held */
+    struct arena arena;
+    enum action action;
+    bool stream;
+    struct ollama_store *store;
+    struct ollama_profile profile; /* texts in the arena; path NULL: not known yet */
+    const char *registry;          /* the folder or the URL of pull and push */
+    uint64_t max_model;
+    const char *digest;
+    char *body; /* of a blob; mem_free */
+    size_t body_bytes;
+    /* what became of it */
+    int rc;
+    struct err error;
+    uint64_t bytes;
+    char path[PATH_MAX], sum[OLLAMA_STORE_DIGEST_BYTES];
+    /* a transfer */
+    pthread_t thread;
+    bool transfer;
+    _Atomic bool stop, posted; /* posted: `step` is on its way to the loop */
+    struct executor_task step;
+    pthread_mutex_t lock; /* of what follows */
+    char at_digest[OLLAMA_STORE_DIGEST_BYTES];
+    uint64_t at_total, at_completed, told_ns;
+};
+
+/* ---- jobs ---- */
+
+static struct job *job_create(struct call *c, enum action action)
+{
+    struct job *j = mem_zalloc(sizeof(*j));
+    if (!j) {
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        return NULL;
+    }
+    arena_init(&j->arena, MAX_JOB_BYTES);
+    j->call = c;
+    j->action = action;
+    j->stream = true;
+    j->store = c->gl->gw->ollama;
+    j->max_model = c->gl->config->ollama_max_model;
+    pthread_mutex_init(&j->lock, NULL);
+    call_hold(c);
+    return j;
+}
+
+static void job_free(struct job *j)
+{
+    struct call *c = j->call;
+    arena_fini(&j->arena);
+    pthread_mutex_destroy(&j->lock);
+    mem_free(j->body);
+    mem_free(j);
+    call_release(c);
+}
+
+static const char *keep(struct job *j, const char *text)
+{
+    return text ? arena_copy(&j->arena, text, strlen(text) + 1) : NULL;
+}
+
+static void fail(struct job *j, int status, const char *param, const char *code, const char *msg)
+{
+    call_fail(j->call, status, NULL, param, code, "%s", msg);
+    job_free(j);
+}
+
+/* ---- the disk ---- */
+
+/* FOLDER/NAME.gguf, with ':' as '-'; the registry's names are checked already. */
+static void registry_path(const struct job *j, char path[PATH_MAX])
+{
+    int n = snprintf(path, PATH_MAX, "%.3500s/%.200s.gguf", j->registry, j->profile.name);
+    for (char *p = path + strlen(j->registry); n > 0 && *p; p++)
+        if (*p == ':')
+            *p = '-';
+}
+
+static int pull(struct job *j)
+{
+    char from[PATH_MAX];
+    struct stat st;
+    registry_path(j, from);
+    if (stat(from, &st) < 0)
+        return err_set(&j->error, SHOAL_ENOTFOUND, "the registry has no model '%.64s' (%.200s)",
+                       j->profile.name, from);
+    int rc = ollama_store_take_file(j->store, from, j->sum, &j->bytes, j->path, &j->error);
+    j->profile.path = j->path;
+    if (rc == 0)
+        rc = registry_check_path(j->path, &j->error);
+    return rc < 0 ? rc : ollama_store_put(j->store, &j->profile, &j->error);
+}
+
+static int push(struct job *j)
+{
+    char to[PATH_MAX];
+    struct stat st;
+    registry_path(j, to);
+    if (stat(j->profile.path, &st) < 0 || !S_ISREG(st.st_mode))
+        return err_set(&j->error, SHOAL_EUNSUPPORTED,
+                       "the model '%.64s' is a folder: only models of one file can be pushed",
+                       j->profile.name);
+    j->bytes = (uint64_t)st.st_size;
+    for (char *p = to + strlen(j->registry) + 1; (p = strchr(p, '/'));
+         p++) { /* names of two parts */
+        *p = '\0';
+        mkdir(to, 0755);
+        *p = '/';
+    }
+    return ollama_store_copy_out(j->profile.path, to, &j->error);
+}
+
+/* ---- transfers, on a thread of their own ---- */
+
+static bool on_stopped(void *ctx)
+{
+    struct job *j = ctx;
+    return atomic_load(&j->stop) || atomic_load(&j->call->gl->gw->draining);
+}
+
+/* The loop is told at most every PROGRESS_NS, and of the end of a blob. */
+static void on_bytes(void *ctx, const char *digest, uint64_t total, uint64_t completed)
+{
+    struct job *j = ctx;
+    uint64_t now = clock_ns();
+    pthread_mutex_lock(&j->lock);
+    bool due = completed == total || now - j->told_ns >= PROGRESS_NS;
+    snprintf(j->at_digest, sizeof(j->at_digest), "%s", digest);
+    j->at_total = total;
+    j->at_completed = completed;
+    if (due)
+        j->told_ns = now;
+    pthread_mutex_unlock(&j->lock);
+    if (due && !atomic_exchange(&j->posted, true))
+        executor_post(j->call->gl->flow.executor, &j->step);
+}
+
+static int pull_remote(struct job *j, const struct oci_client_opts *o)
+{
+    struct oci_client_model m = {.bytes = 0};
+    int rc = oci_client_pull(&m, o, j->store, &j->error);
+    memcpy(j->path, m.path, sizeof(j->path));
+    memcpy(j->sum, m.digest, sizeof(j->sum));
+    j->bytes = m.bytes;
+    j->profile.path = j->path;
+    j->profile.system = m.system;
+    j->profile.parameters = m.parameters;
+    j->profile.license = m.license;
+    if (rc == 0)
+        rc = registry_check_path(j->path, &j->error);
+    if (rc == 0)
+        rc = ollama_store_put(j->store, &j->profile, &j->error);
+    j->profile.system = j->profile.parameters = j->profile.license =
+        NULL; /* the store has copies */
+    oci_client_fini(&m);
+    return rc;
+}
+
+static int push_remote(struct job *j, const struct oci_client_opts *o)
+{
+    struct oci_client_model m = {.bytes = 0};
+    snprintf(m.path, sizeof(m.path), "%s", j->profile.path);
+    m.system = (char *)(uintptr_t)j->profile.system; /* only read */
+    m.parameters = (char *)(uintptr_t)j->profile.parameters;
+    m.license = (char *)(uintptr_t)j->profile.license;
+    int rc = oci_client_push(&m, o, &j->error);
+    memcpy(j->sum, m.digest, sizeof(j->sum));
+    j->bytes = m.bytes;
+    return rc;
+}
+
+static void *run_transfer(void *arg)
+{
+    struct job *j = arg;
+    const struct oci_client_opts o = {.url = j->registry,
+                                      .name = j->profile.name,
+                                      .max_model = j->max_model,
+                                      .stopped = on_stopped,
+                                      .progress = on_bytes,
+                                      .ctx = j};
+    j->rc = j->action == ACTION_PULL ? pull_remote(j, &o) : push_remote(j, &o);
+    executor_post(j->call->gl->flow.executor, &j->finished);
+    return NULL;
+}
+
+static void on_pool(struct pool_task *t)
+{
+    struct job *j = LOOP_OF(t, struct job, task);
+    switch (j->action) {
+    case ACTION_CREATE:
+        j->rc = registry_check_path(j->profile.path, &j->error);
+        if (j->rc == 0)
+            j->rc = ollama_store_put(j->store, &j->profile, &j->error);
+        break;
+    case ACTION_COPY:
+        j->rc = ollama_store_put(j->store, &j->profile, &j->error);
+        break;
+    case ACTION_DELETE:
+        j->rc = ollama_store_remove(j->store, j->profile.name, &j->error);
+        if (j->rc == SHOAL_ENOTFOUND) /* of the configuration: only the registry knows it */
+            j->rc = 0;
+        break;
+    case ACTION_PULL:
+        j->rc = pull(j);
+        break;
+    case ACTION_PUSH:
+        j->rc = push(j);
+        break;
+    case ACTION_BLOB:
+        j->rc = ollama_store_put_blob(j->store, j->digest, j->body, j->body_bytes, &j->error);
+        break;
+    }
+    executor_post(j->call->gl->flow.executor, &j->finished);
+}
+
+/* ---- answers ---- */
+
+static void put_status(struct job *j, const char *status, bool with_bytes)
+{
+    struct json_out out = json_out_make(&j->call->out);
+    json_out_object(&out);
+    json_out_member_str(&out, "status", status);
+    if (with_bytes) {
+        json_out_member_str(&out, "digest", j->sum);
+        json_out_member_uint(&out, "total", j->bytes);
+        json_out_member_uint(&out, "completed", j->bytes);
+    }
+    json_out_object_end(&out);
+    call_line_end(j->call);
+}
+
+/* How far a transfer is. */
+static void on_step(struct executor_task *t)
+{
+    struct job *j = LOOP_OF(t, struct job, step);
+    struct call *c = j->call;
+    char status[32];
+    atomic_store(&j->posted, false);
+    if (!c->req) { /* nobody waits for it; what is there stays for the next time */
+        atomic_store(&j->stop, true);
+        return;
+    }
+    if (!j->stream)
+        return;
+    if (!c->began) {
+        call_begin(c, "application/x-ndjson");
+        buf_clear(&c->out);
+        put_status(j, j->action == ACTION_PULL ? "pulling manifest" : "retrieving manifest", false);
+    }
+    pthread_mutex_lock(&j->lock);
+    struct json_out out = json_out_make(&c->out);
+    json_out_object(&out);
+    snprintf(status, sizeof(status), "%s %.12s", j->action == ACTION_PULL ? "pulling" : "pushing",
+             j->at_digest + 7);
+    json_out_member_str(&out, "status", status);
+    json_out_member_str(&out, "digest", j->at_digest);
+    json_out_member_uint(&out, "total", j->at_total);
+    json_out_member_uint(&out, "completed", j->at_completed);
+    json_out_object_end(&out);
+    pthread_mutex_unlock(&j->lock);
+    call_line_end(c);
+    call_flush(c);
+}
+
+static void answer(struct job *j)
+{
+    struct call *c = j->call;
+    bool moves = j->action == ACTION_PULL || j->action == ACTION_PUSH;
+    if (!c->req)
+        return;
+    if (j->action == ACTION_COPY || j->action == ACTION_DELETE || j->action == ACTION_BLOB) {
+        call_text(c, j->action == ACTION_BLOB ? 201 : 200, "application/json", "", 0);
+        return;
+    }
+    const bool began = c->began;
+    buf_clear(&c->out);
+    if (!j->stream) {
+        struct json_out out = json_out_make(&c->out);
+        json_out_object(&out);
+        json_out_member_str(&out, "status", "success");
+        json_out_object_end(&out);
+        call_json(c, 200);
+        return;
+    }
+    if (!began)
+        call_begin(c, "application/x-ndjson");
+    buf_clear(&c->out);
+    if (moves) {
+        if (!began)
+            put_status(j, j->action == ACTION_PULL ? "pulling manifest" : "retrieving manifest",
+                       false);
+        if (!began && j->bytes > 0)
+            put_status(j, j->action == ACTION_PULL ? "pulling model" : "pushing model", true);
+        put_status(j, "verifying sha256 digest", false);
+    } else {
+        put_status(j, "reading model metadata", false);
+    }
+    put_status(j, j->action == ACTION_PUSH ? "pushing manifest" : "writing manifest", false);
+    put_status(j, "success", false);
+    call_end_flushed(c);
+}
+
+/* The registry gets the model under its name, in place of one that was made before. */
+static int publish(struct job *j)
+{
+    struct registry *all = j->call->gl->gw->registry;
+    const struct registry_spec spec = {.name = j->profile.name, .path = j->profile.path};
+    enum registry_state state;
+    struct err e = {0};
+    if (registry_state(all, spec.name, &state) && registry_remove(all, spec.name, &e) < 0)
+        return err_set(&j->error, e.code, "%s", e.msg);
+    return registry_add(all, &spec, &j->error);
+}
+
+/* A registry that sends nonsense is not the client's mistake. */
+static void fail_finished(struct job *j)
+{
+    struct call *c = j->call;
+    const char *msg = j->error.msg[0] ? j->error.msg : err_text(j->rc);
+    if (j->rc == SHOAL_ECANCELLED)
+        msg = "the server is stopping: pull again to go on";
+    if (!c->began && j->transfer && (j->rc == SHOAL_EFORMAT || j->rc == SHOAL_EIO)) {
+        call_fail(c, 502, NULL, NULL, "registry_failed", "%s", msg);
+    } else if (!c->began) {
+        call_fail_code(c, j->rc == SHOAL_EFORMAT ? SHOAL_EINVAL : j->rc, msg);
+    } else {
+        buf_clear(&c->out);
+        struct json_out out = json_out_make(&c->out);
+        json_out_object(&out);
+        json_out_member_str(&out, "error", msg);
+        json_out_object_end(&out);
+        call_line_end(c);
+        call_end_flushed(c);
+    }
+}
+
+static void on_finished(struct executor_task *t)
+{
+    struct job *j = LOOP_OF(t, struct job, finished);
+    struct call *c = j->call;
+    struct err e = {0};
+    c->gl->flow.n_jobs--;
+    if (j->transfer) {
+        pthread_join(j->thread, NULL); /* it ends now */
+        atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
+    }
+    if (j->rc == 0 && (j->action == ACTION_CREATE || j->action == ACTION_COPY ||
+                       (j->action == ACTION_PULL && j->profile.path)))
+        j->rc = publish(j);
+    if (j->rc == 0 && j->action == ACTION_DELETE)
+        j->rc = registry_remove(c->gl->gw->registry, j->profile.name, &e) == SHOAL_ENOMEM
+                    ? SHOAL_ENOMEM
+                    : 0;
+    if (j->rc == 0) {
+        answer(j);
+    } else if (c->req) {
+        fail_finished(j);
+    }
+    job_free(j);
+}
+
+static void start(struct job *j)
+{
+    struct call *c = j->call;
+    if (j->arena.rc < 0) {
+        fail(j, 503, NULL, NULL, "out of memory");
+        return;
+    }
+    if (!j->store) {
+        fail(j, 503, NULL, NULL, "no folder for models can be used: set 'ollama.dir'");
+        return;
+    }
+    j->task.fn = on_pool;
+    j->finished.fn = on_finished;
+    c->gl->flow.n_jobs++;
+    if (pool_submit(c->gl->gw->pool, &j->task) == 0)
+        return;
+    c->gl->flow.n_jobs--;
+    fail(j, 503, NULL, "overloaded", "too much waits to be done: try again later");
+}
+
+/* Pull and push: by the folder, or over the network. */
+static void start_move(struct job *j)
+{
+    struct call *c = j->call;
+    struct err e = {0};
+    if (!oci_client_is_url(j->registry) || j->arena.rc < 0 || !j->store) {
+        start(j);
+        return;
+    }
+    if (atomic_fetch_add(&c->gl->gw->ollama_transfers, 1) >= MAX_TRANSFERS) {
+        atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
+        fail(j, 503, NULL, "overloaded",
+             "two models are being pulled or pushed already: try again later");
+        return;
+    }
+    j->transfer = true;
+    j->finished.fn = on_finished;
+    j->step.fn = on_step;
+    c->gl->flow.n_jobs++;
+    if (thread_create(&j->thread, "registry-io", run_transfer, j, &e) == 0)
+        return;
+    c->gl->flow.n_jobs--;
+    atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
+    fail(j, 503, NULL, NULL, e.msg);
+}
+
+/* ---- finding what a call is about ---- */
+
+struct lookup {
+    const char *name;
+    size_t name_bytes;
+    struct job *job;
+    const char *path; /* of the model, in the job's arena; NULL: there is none */
+};
+
+static void on_model(void *ctx, const struct registry_model *m)
+{
+    struct lookup *x = ctx;
+    if (!x->path && strncmp(m->name, x->name, x->name_bytes) == 0 && !m->name[x->name_bytes])
+        x->path = keep(x->job, m->slot->path);
+}
+
+/* The file of a model of this server; NULL: there is none. */
+static const char *path_of(struct job *j, const char *name)
+{
+    struct gw *gw = j->call->gl->gw;
+    struct lookup x = {name, flow_name_bytes(&gw->flow, name), j, NULL};
+    registry_each(gw->registry, on_model, &x);
+    return x.path;
+}
+
+/* The name of a model without ":latest", in the job's arena. */
+static const char *name_of(struct job *j, const char *name)
+{
+    size_t n = flow_name_bytes(&j->call->gl->gw->flow, name);
+    char *copy = arena_zalloc_n(&j->arena, n + 1, 1);
+    if (copy)
+        memcpy(copy, name, n);
+    return copy ? copy : "";
+}
+
+/* Whether the name is that of a model of the configuration, which clients cannot replace. */
+static bool is_configured(const struct call *c, const char *name)
+{
+    const struct gw_config *config = c->gl->config;
+    for (uint32_t i = 0; i < config->n_models; i++)
+        if (strcmp(config->models[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Fills the profile with that of another model. */
+static void inherit(struct job *j, const char *name)
+{
+    const struct ollama_profile *p = j->store ? ollama_store_get(j->store, name) : NULL;
+    if (!p)
+        return;
+    j->profile.from = keep(j, p->from);
+    j->profile.system = keep(j, p->system);
+    j->profile.template = keep(j, p->template);
+    j->profile.parameters = keep(j, p->parameters);
+    j->profile.license = keep(j, p->license);
+    ollama_store_unref(j->store, p);
+}
+
+/* A body of one of the tables.  False: the call is answered. */
+static bool read_body(struct call *c, const struct field *table, size_t n, struct body *b)
+{
+    struct fields_error e = {{0}, {0}, NULL};
+    b->stream = true;
+    if (fields_read(table, n, c->json, b, c->lenient, &e) < 0) {
+        call_fail_fields(c, &e);
+        return false;
+    }
+    if (!b->model)
+        b->model = b->name;
+    return true;
+}
+
+/* A name that a model may get.  False: the call is answered and the job freed. */
+static bool check_new_name(struct job *j, const char *name, const char *param)
+{
+    char msg[256];
+    if (!name || !ollama_store_is_name(name)) {
+        fail(j, 400, param, name ? "invalid_value" : "missing_required_parameter",
+             name ? "a model's name has letters, digits and ._:/-" : "the name is missing");
+        return false;
+    }
+    if (is_configured(j->call, name)) {
+        snprintf(msg, sizeof(msg), "'%.64s' is a model of the configuration: choose another name",
+                 name);
+        fail(j, 400, param, "invalid_value", msg);
+        return false;
+    }
+    return true;
+}
+
+/* ---- handlers ---- */
+
+/* The file that a model is made of.  False: the call is answered and the job freed. */
+static bool find_file(struct job *j, const struct body *b)
+{
+    struct call *c = j->call;
+    const cJSON *file = b->files ? b->files->child : NULL;
+    struct err e = {0};
+    char *real = NULL;
+    if (b->from && b->from[0] && (j->profile.path = path_of(j, b->from))) {
+        inherit(j, name_of(j, b->from));
+        j->profile.from = name_of(j, b->from);
+        return true;
+    }
+    if (b->from && strchr(b->from, '/')) {
+        if (config_confine(c->gl->config, b->from, &real, &e) == 0)
+            j->profile.path = keep(j, real);
+        mem_free(real);
+        if (j->profile.path)
+            return true;
+        fail(j, 403, "from", "path_refused", e.msg);
+        return false;
+    }
+    if (b->from && b->from[0]) {
+        snprintf(e.msg, sizeof(e.msg), "model '%.64s' not found", b->from);
+        fail(j, 404, "from", "model_not_found", e.msg);
+        return false;
+    }
+    if (!cJSON_IsString(file) || file->next) {
+        fail(j, 400, b->files ? "files" : "from", "invalid_value",
+             "'from' (a model, or a file) or 'files' (one GGUF file and its digest) is needed");
+        return false;
+    }
+    if (!j->store || ollama_store_find_blob(j->store, file->valuestring, j->path, &e) < 0) {
+        fail(j, e.code == SHOAL_ENOTFOUND ? 404 : 400, "files", NULL,
+             j->store ? e.msg : "no folder for models can be used: set 'ollama.dir'");
+        return false;
+    }
+    j->profile.path = j->path;
+    return true;
+}
+
+/* A template of Ollama's own is one of Go's, which we do not run. */
+static bool is_go_template(const char *text)
+{
+    for (const char *p = text; (p = strstr(p, "{{")); p += 2) {
+        const char *q = p + 2 + strspn(p + 2, "- ");
+        if (*q == '.' || *q == '$' || strncmp(q, "if ", 3) == 0 || strncmp(q, "range ", 6) == 0)
+            return true;
+    }
+    return false;
+}
+
+void ollama_create(struct call *c)
+{
+    struct body b = {.model = NULL};
+    if (!read_body(c, ollama_create_fields, ollama_n_create_fields, &b))
+        return;
+    struct job *j = job_create(c, ACTION_CREATE);
+    if (!j || !check_new_name(j, b.model, "model"))
+        return;
+    if (b.template && is_go_template(b.template)) {
+        fail(j, 400, "template", "unsupported_parameter",
+             "'template' is a template of Go: Shoal's are Jinja, as in tokenizer_config.json");
+        return;
+    }
+    if ((b.parameters && !cJSON_IsObject(b.parameters)) || (b.files && !cJSON_IsObject(b.files))) {
+        fail(j, 400, b.parameters ? "parameters" : "files", "invalid_type",
+             "'parameters' and 'files' must be objects");
+        return;
+    }
+    if (!find_file(j, &b))
+        return;
+    j->stream = b.stream;
+    j->profile.name = name_of(j, b.model);
+    if (b.system)
+        j->profile.system = keep(j, b.system);
+    if (b.template && b.template[0])
+        j->profile.template = keep(j, b.template);
+    if (cJSON_IsString(b.license))
+        j->profile.license = keep(j, b.license->valuestring);
+    char *parameters = b.parameters ? cJSON_PrintUnformatted(b.parameters) : NULL;
+    if (parameters)
+        j->profile.parameters = keep(j, parameters);
+    cJSON_free(parameters);
+    start(j);
+}
+
+void ollama_copy(struct call *c)
+{
+    struct body b = {.model = NULL};
+    if (!read_body(c, ollama_copy_fields, ollama_n_copy_fields, &b))
+        return;
+    struct job *j = job_create(c, ACTION_COPY);
+    if (!j || !check_new_name(j, b.destination, "destination"))
+        return;
+    j->profile.path = b.source ? path_of(j, b.source) : NULL;
+    if (!j->profile.path) {
+        struct err e;
+        err_set(&e, SHOAL_ENOTFOUND, "model '%.64s' not found", b.source ? b.source : "");
+        fail(j, b.source ? 404 : 400, "source", b.source ? "model_not_found" : NULL, e.msg);
+        return;
+    }
+    inherit(j, name_of(j, b.source));
+    j->profile.from = name_of(j, b.source);
+    j->profile.name = name_of(j, b.destination);
+    start(j);
+}
+
+/* A call about one model.  NULL: the call is answered. */
+static struct job *read_name(struct call *c, enum action action)
+{
+    struct body b = {.model = NULL};
+    if (!read_body(c, ollama_name_fields, ollama_n_name_fields, &b))
+        return NULL;
+    struct job *j = job_create(c, action);
+    if (!j)
+        return NULL;
+    if (!b.model || !ollama_store_is_name(b.model)) {
+        fail(j, 400, "model", b.model ? "invalid_value" : "missing_required_parameter",
+             b.model ? "a model's name has letters, digits and ._:/-" : "'model' is missing");
+        return NULL;
+    }
+    j->stream = b.stream;
+    j->profile.name = name_of(j, b.model);
+    j->profile.path = path_of(j, b.model);
+    j->registry = keep(j, c->gl->config->ollama_registry);
+    return j;
+}
+
+static void fail_unknown(struct job *j)
+{
+    struct err e;
+    err_set(&e, SHOAL_ENOTFOUND, "model '%.64s' not found", j->profile.name);
+    fail(j, 404, "model", "model_not_found", e.msg);
+}
+
+void ollama_delete(struct call *c)
+{
+    struct job *j = read_name(c, ACTION_DELETE);
+    if (j && !j->profile.path)
+        fail_unknown(j);
+    else if (j)
+        start(j);
+}
+
+void ollama_pull(struct call *c)
+{
+    struct job *j = read_name(c, ACTION_PULL);
+    if (!j)
+        return;
+    if (j->profile.path) { /* it is here */
+        answer(j);
+        job_free(j);
+    } else if (!j->registry) {
+        fail(j, 503, NULL, "offline", NO_REGISTRY);
+    } else {
+        start_move(j);
+    }
+}
+
+void ollama_push(struct call *c)
+{
+    struct job *j = read_name(c, ACTION_PUSH);
+    if (!j)
+        return;
+    if (!j->profile.path) {
+        fail_unknown(j);
+    } else if (!j->registry) {
+        fail(j, 503, NULL, "offline", NO_REGISTRY);
+    } else {
+        inherit(j, j->profile.name);
+        start_move(j);
+    }
+}
+
+void ollama_blob_head(struct call *c)
+{
+    const char *digest = c->req->path + strlen(BLOB_PATH);
+    char path[PATH_MAX];
+    struct err e = {0};
+    int rc = c->gl->gw->ollama ? ollama_store_find_blob(c->gl->gw->ollama, digest, path, &e)
+                               : err_set(&e, SHOAL_ENOTFOUND, "there are no blobs");
+    if (rc < 0)
+        call_fail(c, rc == SHOAL_ENOTFOUND ? 404 : 400, NULL, "digest", NULL, "%s", e.msg);
+    else
+        call_text(c, 200, "application/json", "", 0);
+}
+
+void ollama_blob_put(struct call *c)
+{
+    struct job *j = job_create(c, ACTION_BLOB);
+    if (!j)
+        return;
+    j->digest = keep(j, c->req->path + strlen(BLOB_PATH));
+    j->body_bytes = c->req->body_bytes;
+    j->body = http_take_body(c->req);
+    if (!j->body)
+        fail(j, 503, NULL, NULL, "out of memory");
+    else
+        start(j);
+}
+
+/* ---- the start of the server ---- */
+
+struct restoring {
+    struct gw *gw;
+    const struct gw_config *config;
+    const char *dir;
+};
+
+static void restore(void *ctx, const struct ollama_profile *p)
+{
+    const struct restoring *x = ctx;
+    const struct registry_spec spec = {.name = p->name, .path = p->path};
+    struct err e = {0};
+    char *real = NULL;
+    size_t n = strlen(x->dir);
+    bool ours = strncmp(p->path, x->dir, n) == 0 && p->path[n] == '/';
+    int rc = ours ? 0 : config_confine(x->config, p->path, &real, &e);
+    if (rc == 0)
+        rc = registry_add(x->gw->registry, &spec, &e);
+    if (rc < 0)
+        log_warn("ollama", "a model that was made before is left out: name=%s %s", p->name, e.msg);
+    mem_free(real);
+}
+
+int ollama_manage_open(struct gw *gw, const struct gw_config *config, struct err *e)
+{
+    const char *base = registry_memo_dir(gw->registry);
+    char dir[PATH_MAX];
+    if (!config->ollama_dir && !base)
+        return 0; /* no folder: calls that need one say so */
+    snprintf(dir, sizeof(dir), "%.4000s%s", config->ollama_dir ? config->ollama_dir : base,
+             config->ollama_dir ? "" : "/ollama");
+    int rc = ollama_store_open(&gw->ollama, dir, e);
+    struct restoring x = {gw, config, dir};
+    if (rc == 0)
+        ollama_store_each(gw->ollama, restore, &x);
+    return rc;
+}
+
+/* ---- using them ---- */
+
+static bool has_system(const struct chat *chat)
+{
+    for (uint32_t i = 0; i < chat->n_messages; i++)
+        if (strcmp(chat->messages[i].role, "system") == 0)
+            return true;
+    return false;
+}
+
+static void add_system(struct request *r, const char *text)
+{
+    struct chat *chat = &r->generate.chat;
+    struct chat_message *all = arena_zalloc_n(&r->arena, chat->n_messages + 1u, sizeof(*all));
+    if (!all)
+        return; /* request_rc tells */
+    all[0].role = "system";
+    all[0].content = request_copy_utf8(r, text, strlen(text), &all[0].content_bytes);
+    r->input_bytes += all[0].content_bytes;
+    memcpy(all + 1, chat->messages, chat->n_messages * sizeof(*all));
+    chat->messages = all;
+    chat->n_messages++;
+}
+
+void ollama_manage_apply(struct gw *gw, struct request *r)
+{
+    struct chat *chat = &r->generate.chat;
+    if (!gw->ollama || !r->model || chat->n_messages == 0)
+        return;
+    const struct ollama_profile *p = ollama_store_get(gw->ollama, r->model);
+    if (!p)
+        return;
+    if (p->system && p->system[0] && !has_system(chat))
+        add_system(r, p->system);
+    if (p->template && !chat->template)
+        chat->template = request_copy_utf8(r, p->template, strlen(p->template), NULL);
+    ollama_store_unref(gw->ollama, p);
+}

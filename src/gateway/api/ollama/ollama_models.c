@@ -1,0 +1,243 @@
+/* ollama_models.c - Ollama's lists of models: /api/tags, /api/ps, /api/show, /api/version. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "cluster/members.h"
+#include "flow/run.h"
+#include "gateway/api/ollama/ollama.h"
+#include "gateway/api/ollama/ollama_store.h"
+#include "gateway/call.h"
+#include "wire/json_out.h"
+
+#define MAX_MODELFILE_BYTES ((size_t)1 << 20)
+
+struct listing {
+    struct json_out j;
+    bool loaded_only;
+    const char *name;
+    size_t name_bytes; /* of it that count */
+    bool found;
+    struct gw *gw;
+};
+
+static void put_details(struct json_out *j, const struct registry_model *m)
+{
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    char size[32] = "";
+    if (m->slot->engine)
+        shoal_engine_info(m->slot->engine, &info);
+    if (info.n_params)
+        snprintf(size, sizeof(size), "%.1fM", (double)info.n_params / 1e6);
+    json_out_key(j, "details");
+    json_out_object(j);
+    json_out_key(j, "format");
+    json_out_str(j, "gguf");
+    json_out_key(j, "family");
+    json_out_str(j, info.arch ? info.arch : "");
+    json_out_key(j, "parameter_size");
+    json_out_str(j, size);
+    json_out_key(j, "families");
+    json_out_array(j);
+    if (info.arch && info.arch[0])
+        json_out_str(j, info.arch);
+    json_out_array_end(j);
+    json_out_member_str(j, "parent_model", "");
+    json_out_member_str(j, "quantization_level", info.quantization ? info.quantization : "");
+    json_out_object_end(j);
+}
+
+/* The object is left open.  sum: NULL: not known yet. */
+static void put_head(struct json_out *j, const char *name, uint64_t created_s, uint64_t bytes,
+                     const uint8_t *sum)
+{
+    struct tm tm;
+    time_t at = (time_t)created_s;
+    char stamp[40], digest[2 * SHA256_BYTES + 1] = "";
+    gmtime_r(&at, &tm);
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    if (sum)
+        sha256_hex(digest, sum);
+    json_out_object(j);
+    json_out_member_str(j, "name", name);
+    json_out_member_str(j, "model", name);
+    json_out_member_str(j, "modified_at", stamp);
+    json_out_member_uint(j, "size", bytes);
+    json_out_member_str(j, "digest", digest);
+}
+
+/* When the model is unloaded if nobody asks it; in a far year: never. */
+static void put_expiry(struct json_out *j, const struct registry_model *m)
+{
+    uint64_t due = registry_expires_ns(m), now = clock_ns();
+    time_t at = time(NULL);
+    struct tm tm;
+    char text[40] = "2300-01-01T00:00:00Z";
+    if (due != UINT64_MAX) {
+        at += due > now && m->users == 0 ? (time_t)((due - now) / 1000000000u) : 0;
+        gmtime_r(&at, &tm);
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    }
+    json_out_member_str(j, "expires_at", text);
+}
+
+static void put_tag(void *ctx, const struct registry_model *m)
+{
+    struct listing *l = ctx;
+    if (l->loaded_only && m->slot->state != REGISTRY_READY)
+        return;
+    put_head(&l->j, m->name, m->slot->created_s, m->slot->bytes, registry_sum(m));
+    put_details(&l->j, m);
+    if (l->loaded_only) {
+        put_expiry(&l->j, m);
+        json_out_member_uint(&l->j, "size_vram", 0);
+        json_out_member_uint(&l->j, "context_length", m->slot->n_ctx);
+    }
+    json_out_object_end(&l->j);
+}
+
+/* A model of another node. */
+static void put_remote_tag(void *ctx, const struct node_model *m)
+{
+    struct listing *l = ctx;
+    enum registry_state here;
+    if ((l->loaded_only && m->state != REGISTRY_READY) ||
+        registry_state(l->gw->registry, m->name, &here))
+        return;
+    put_head(&l->j, m->name, l->gw->started_s, m->bytes, m->sum);
+    json_out_key(&l->j, "details");
+    json_out_object(&l->j);
+    json_out_member_str(&l->j, "format", "gguf");
+    json_out_object_end(&l->j);
+    json_out_object_end(&l->j);
+}
+
+static void list(struct call *c, bool loaded_only)
+{
+    struct listing l = {.j = json_out_make(&c->out), .loaded_only = loaded_only, .gw = c->gl->gw};
+    json_out_object(&l.j);
+    json_out_key(&l.j, "models");
+    json_out_array(&l.j);
+    registry_each(c->gl->gw->registry, put_tag, &l);
+    if (c->gl->members)
+        members_each_model(c->gl->members, put_remote_tag, &l);
+    json_out_array_end(&l.j);
+    json_out_object_end(&l.j);
+    call_json(c, 200);
+}
+
+void ollama_tags(struct call *c)
+{
+    list(c, false);
+}
+
+void ollama_ps(struct call *c)
+{
+    list(c, true);
+}
+
+/* A number, text or truth value of an option as a modelfile has it. */
+static void put_parameter(struct buf *b, const cJSON *v)
+{
+    const cJSON *one;
+    cJSON_ArrayForEach(one, v)
+    {
+        const cJSON *item = cJSON_IsArray(one) ? one->child : one;
+        for (; item; item = cJSON_IsArray(one) ? item->next : NULL) {
+            char *text = cJSON_PrintUnformatted(item);
+            buf_printf(b, "%s%-30s %s", b->len > 0 ? "\n" : "", one->string, text ? text : "");
+            cJSON_free(text);
+        }
+    }
+}
+
+/* What the model was made of: texts and a modelfile that makes it again. */
+static void put_profile(struct json_out *j, const struct registry_model *m,
+                        const struct ollama_profile *p, const char *own_template)
+{
+    const char *template = p && p->template ? p->template : own_template;
+    cJSON *parameters = p && p->parameters ? cJSON_Parse(p->parameters) : NULL;
+    struct buf file, list;
+    buf_init(&file, MAX_MODELFILE_BYTES);
+    buf_init(&list, MAX_MODELFILE_BYTES);
+    buf_printf(&file, "FROM %s\n", p && p->from ? p->from : m->name);
+    if (template[0])
+        buf_printf(&file, "TEMPLATE \"\"\"%s\"\"\"\n", template);
+    if (p && p->system)
+        buf_printf(&file, "SYSTEM \"\"\"%s\"\"\"\n", p->system);
+    put_parameter(&list, parameters);
+    json_out_member_str(j, "modelfile", buf_str(&file));
+    json_out_member_str(j, "template", template);
+    json_out_member_str(j, "parameters", buf_str(&list));
+    json_out_member_str(j, "system", p && p->system ? p->system : "");
+    json_out_member_str(j, "license", p && p->license ? p->license : "");
+    cJSON_Delete(parameters);
+    buf_fini(&file);
+    buf_fini(&list);
+}
+
+static void put_shown(void *ctx, const struct registry_model *m)
+{
+    struct listing *l = ctx;
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    if (strncmp(m->name, l->name, l->name_bytes) != 0 || m->name[l->name_bytes])
+        return;
+    l->found = true;
+    if (m->slot->engine)
+        shoal_engine_info(m->slot->engine, &info);
+    const struct ollama_profile *p =
+        l->gw->ollama ? ollama_store_get(l->gw->ollama, m->name) : NULL;
+    json_out_object(&l->j);
+    put_profile(&l->j, m, p, info.chat_template ? info.chat_template : "");
+    ollama_store_unref(l->gw->ollama, p);
+    put_details(&l->j, m);
+    json_out_key(&l->j, "model_info");
+    json_out_object(&l->j);
+    json_out_key(&l->j, "general.architecture");
+    json_out_str(&l->j, info.arch ? info.arch : "");
+    json_out_key(&l->j, "general.parameter_count");
+    json_out_uint(&l->j, info.n_params);
+    json_out_key(&l->j, "context_length");
+    json_out_uint(&l->j, info.n_ctx);
+    json_out_object_end(&l->j);
+    json_out_key(&l->j, "capabilities");
+    json_out_array(&l->j);
+    if (m->slot->kinds & SHOAL_KIND_GENERATE || strcmp(m->task, "generate") == 0)
+        json_out_str(&l->j, "completion");
+    if (m->slot->kinds & SHOAL_KIND_EMBED)
+        json_out_str(&l->j, "embedding");
+    json_out_array_end(&l->j);
+    json_out_object_end(&l->j);
+}
+
+void ollama_show(struct call *c)
+{
+    const cJSON *name = cJSON_GetObjectItemCaseSensitive(c->json, "model");
+    if (!name)
+        name = cJSON_GetObjectItemCaseSensitive(c->json, "name");
+    if (!cJSON_IsString(name)) {
+        call_fail(c, 400, NULL, "model", "missing_required_parameter", "'model' is missing");
+        return;
+    }
+    struct listing l = {.j = json_out_make(&c->out),
+                        .name = name->valuestring,
+                        .name_bytes = flow_name_bytes(c->gl->flow.flow, name->valuestring),
+                        .gw = c->gl->gw};
+    registry_each(c->gl->gw->registry, put_shown, &l);
+    if (l.found)
+        call_json(c, 200);
+    else
+        call_fail(c, 404, NULL, "model", "model_not_found", "model '%.64s' not found",
+                  name->valuestring);
+}
+
+void ollama_version(struct call *c)
+{
+    struct json_out j = json_out_make(&c->out);
+    json_out_object(&j);
+    json_out_key(&j, "version");
+    json_out_str(&j, shoal_version());
+    json_out_object_end(&j);
+    call_json(c, 200);
+}

@@ -1,0 +1,83 @@
+/* openai.c - /v1/chat/completions and /v1/completions: from the call to the flow. */
+#include "gateway/api/openai/openai.h"
+
+#include "flow/generate.h"
+#include "flow/run.h"
+#include "flow/tools/tool_sink.h"
+#include "gateway/api/api_sessions.h"
+#include "gateway/api/ollama/ollama_manage.h"
+#include "gateway/api/recall.h"
+#include "gateway/door.h"
+#include "knowledge/similar.h"
+
+/* session: it continues a conversation. */
+static void run(struct call *c, struct request *r, const struct openai_shape *shape, bool session)
+{
+    struct openai_answer *a = arena_zalloc(&r->arena, sizeof(*a));
+    if (!a || openai_answer_open(a, c, shape) < 0) {
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    double similar = c->gl->gw->similar ? similar_wanted(&c->gl->flow, r) : 0;
+    if (session)
+        api_sessions_run(c, r);
+    else if (similar > 0)
+        similar_run(c->gl->gw->similar, &c->gl->flow, r, c->sink, similar, &c->similar);
+    else
+        tool_sink_run(&c->gl->flow, r, c->sink, shape->stream);
+}
+
+void openai_chat(struct call *c)
+{
+    struct fields_error e = {{0}, {0}, NULL};
+    struct openai_shape shape;
+    bool session;
+    struct request *r = call_request(c);
+    if (!r)
+        return;
+    if (openai_read_chat(r, &shape, c->json, c->lenient, &e) < 0) {
+        call_fail_fields(c, &e);
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    if (!api_sessions_read(c, r, &session)) {
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    flow_resolve_name(&c->gl->flow, r);
+    ollama_manage_apply(c->gl->gw, r);
+    run(c, r, &shape, session);
+}
+
+void openai_completions(struct call *c)
+{
+    struct fields_error e = {{0}, {0}, NULL};
+    struct openai_shape shape;
+    struct request *r = call_request(c);
+    if (!r)
+        return;
+    bool ok = openai_read_completion(r, &shape, c->json, c->lenient, &e) == 0;
+    if (!ok)
+        call_fail_fields(c, &e);
+    if (!ok || !door_enter_more(c, shape.n_prompts)) {
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
+    run(c, r, &shape, false);
+}
+
+bool openai_recall(struct call *c)
+{
+    const struct recalled *known = recall_find(c);
+    struct openai_answer a;
+    if (!known)
+        return false;
+    if (openai_answer_open(&a, c, &known->shape) < 0)
+        return false;
+    a.recalled = true;
+    if (generate_replay(&c->gl->flow, &known->memo, c->sink))
+        return true;
+    a.sink.ops->closed(&a.sink);
+    return false;
+}

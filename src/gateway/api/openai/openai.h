@@ -1,0 +1,93 @@
+/* openai.h - OpenAI's chat and text completions: bodies to requests, events to answers.
+ *
+ * Thread: the loop's; reading has no state. */
+#ifndef SHOAL_GATEWAY_API_OPENAI_H
+#define SHOAL_GATEWAY_API_OPENAI_H
+
+#include <math.h>
+
+#include "base/buf.h"
+#include "flow/flow.h"
+#include "gateway/fields.h"
+#include "gateway/api/openai/openai_shape.h"
+
+struct call;
+
+extern const struct field openai_chat_fields[], openai_completion_fields[];
+extern const size_t openai_n_chat_fields, openai_n_completion_fields;
+
+/* A body into an empty request.  lenient: unknown fields are skipped. */
+SHOAL_MUST_CHECK int openai_read_chat(struct request *r, struct openai_shape *shape,
+                                      const cJSON *body, bool lenient, struct fields_error *e);
+SHOAL_MUST_CHECK int openai_read_completion(struct request *r, struct openai_shape *shape,
+                                            const cJSON *body, bool lenient,
+                                            struct fields_error *e);
+/* Parts of bodies that other interfaces share. */
+SHOAL_MUST_CHECK int openai_read_messages(struct request *r, const cJSON *messages, bool lenient,
+                                          struct fields_error *e);
+/* Message i, into *m, which is zero.  Errors name messages[i]. */
+SHOAL_MUST_CHECK int openai_read_message(struct request *r, struct chat_message *m, const cJSON *v,
+                                         int i, bool lenient, struct fields_error *e);
+/* A content of message i: a text, or parts that are texts. */
+SHOAL_MUST_CHECK int openai_read_content(struct request *r, struct chat_message *m,
+                                         const cJSON *content, int i, struct fields_error *e);
+SHOAL_MUST_CHECK int openai_read_bias(struct request *r, const cJSON *bias, struct fields_error *e);
+SHOAL_MUST_CHECK int openai_read_template_vars(struct request *r, const cJSON *vars,
+                                               struct fields_error *e);
+/* Sets the prompts; generate.n is set. */
+SHOAL_MUST_CHECK int openai_read_prompt(struct request *r, const cJSON *prompt,
+                                        struct fields_error *e);
+SHOAL_MUST_CHECK int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *e);
+/* Another variable of the chat template; one of this name that the client sent wins.  name: a
+ * constant. */
+void openai_add_var(struct request *r, const char *name, struct value v);
+/* effort: a level of reasoning; NULL or "": none given. */
+void openai_read_effort(struct request *r, const char *effort);
+/* The answer continues the last message if that is the assistant's. */
+void openai_prefill(struct request *r);
+/* The role for the template, a constant; NULL: message i has an unknown role. */
+const char *openai_role(const char *given, uint32_t i, struct fields_error *e);
+
+/* -100 forbids a token. */
+static inline struct shoal_bias openai_bias(int32_t token, double v)
+{
+    return (struct shoal_bias){token, v <= -100.0 ? -INFINITY : (float)v};
+}
+
+struct openai_choice {      /* of an answer that is gathered, or (n_extra) of a stream */
+    struct buf text, extra; /* extra: log-probabilities */
+    uint32_t n_extra;
+    double logprob_sum; /* with n_best: of its tokens */
+    uint32_t n_tokens;
+    bool taken; /* among the best */
+    enum shoal_finish finish;
+    struct buf calls, arguments; /* calls: of tools, as JSON; arguments: of the current one */
+    uint32_t n_calls;
+};
+
+/* Turns the events of a generation into an answer to the call. */
+struct openai_answer {
+    struct sink sink;
+    struct call *call; /* held */
+    bool recalled;     /* the body was recalled, not parsed */
+    bool explained;    /* the route's decision was told */
+    struct openai_shape shape;
+    char id[48]; /* "chatcmpl-..." */
+    uint64_t created_s;
+    const char *model, *version;
+    struct buf prefix;             /* what every chunk of a stream begins with */
+    struct openai_choice *choices; /* [n_choices]; mem_free */
+    uint32_t n_choices;
+};
+
+/* Connects a to the call; `closed` disconnects it.  SHOAL_ENOMEM: nothing was done. */
+SHOAL_MUST_CHECK int openai_answer_open(struct openai_answer *a, struct call *c,
+                                        const struct openai_shape *shape);
+
+/* Handlers. */
+void openai_chat(struct call *c);
+void openai_completions(struct call *c);
+/* Answers a repeated body from the prompt cache.  False: the body must be parsed. */
+bool openai_recall(struct call *c);
+
+#endif
