@@ -171,7 +171,7 @@ async function folders() {
 async function paths() {
     const server = await t.start(shoal, config('threads: 2\n'));
     for (const [method, url, want, allow] of [['POST', '/nowhere', 404, null], ['POST', '/v1/nowhere', 404, null],
-        ['DELETE', '/nowhere', 404, null], ['GET', '/nowhere', 404, null], ['POST', '/', 405, 'GET, HEAD'],
+        ['DELETE', '/nowhere', 404, null], ['GET', '/nowhere', 404, null], ['PUT', '/', 405, 'GET, HEAD, POST'],
         ['PUT', '/admin/models', 405, 'GET, HEAD, POST'], ['POST', '/v1/models', 405, 'GET, HEAD'],
         ['GET', '/v1/chat/completions', 405, 'POST'], ['DELETE', '/index.html', 405, 'GET, HEAD']]) {
         const r = await fetch(server.url + url, { method });
