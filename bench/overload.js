@@ -43,7 +43,8 @@ async function freePort() {
 
 // ---- the clients ----
 
-const BODY = (side) => JSON.stringify(side.body("@ one two three four five six seven eight nine ten")); // @: a number, so no cache has it
+let nRuns = 0; // @: the number of the request in its run; with the run's own no cache has the prompt
+const BODY = (side) => JSON.stringify(side.body(`@ of ${nRuns++} one two three four five six seven eight nine ten`));
 const WHOLE = (side) => `"${side.tokens}":${o.out}`;
 
 // bench_overload_load: its figures.
