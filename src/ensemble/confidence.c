@@ -56,7 +56,7 @@ static double row_loss(const struct confidence_row *r, double beta, double *slop
         mean += w * l;
     }
     *slope += mean / sum - right;
-    return log(sum) - beta * right;
+    return log(fmax(sum, 1.0)) - beta * right; /* the largest alone makes it 1 */
 }
 
 static double total_loss(const struct confidence_row *rows, size_t n, double beta, double *slope)

@@ -305,7 +305,7 @@ static bool same_order(const struct ask *a, const struct ask *b)
 bool same_ask(const char *a, size_t n_a, const char *b, size_t n_b, const char **why)
 {
     struct ask x, y;
-    const char *unused;
+    const char *unused = "";
     why = why ? why : &unused;
     read_ask(&x, a, n_a);
     read_ask(&y, b, n_b);

@@ -60,7 +60,7 @@ static bool state_path(char *out, size_t cap, const char *file)
 static void make_folders(const char *path)
 {
     char part[PATH_MAX];
-    for (size_t i = 1; path[i] && i < sizeof(part); i++)
+    for (size_t i = 1; i < sizeof(part) && path[i]; i++)
         if (path[i] == '/') {
             memcpy(part, path, i);
             part[i] = '\0';

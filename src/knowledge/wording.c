@@ -39,7 +39,7 @@ static void add(struct reader *r, enum wording_kind kind, const char *stem, bool
  * their form.  Returns the length. */
 static size_t take_number(struct reader *r, const char *p, size_t n)
 {
-    char out[WORDING_STEM_BYTES];
+    char out[WORDING_STEM_BYTES] = "";
     size_t i = 0, k = 0;
     bool point = false;
     while (i < n && (is_digit(p[i]) || (i > 0 && i + 1 < n && is_digit(p[i + 1]) &&

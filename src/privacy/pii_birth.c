@@ -42,7 +42,7 @@ static bool is_year(uint32_t v, uint32_t n)
 /* 24.12.1980, 12/24/80, 1980-12-24: *end behind it; 0: no date. */
 static size_t numeric(const struct pii_scan *s, size_t at)
 {
-    uint32_t v[3], n[3];
+    uint32_t v[3], n[3] = {0};
     size_t i = at;
     for (int k = 0; k < 3; k++) {
         if (k > 0 && (i >= s->n || !strchr("./-", s->p[i]) || !s->p[i] ||

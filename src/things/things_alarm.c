@@ -90,12 +90,12 @@ static void fill(struct things_alarm *a, const struct things_cause *c, int64_t t
 /* The oldest place that is free or whose alarm is over; otherwise the oldest of all. */
 static struct things_alarm *take_place(struct things *t)
 {
-    struct things_alarm *best = NULL;
+    struct things_alarm *best = &t->alarms[0];
     for (uint32_t i = 0; i < t->opts.max_alarms; i++) {
         struct things_alarm *a = &t->alarms[i];
         bool open = a->id && a->sensor->alarm == a;
-        bool best_open = best && best->id && best->sensor->alarm == best;
-        if (!best || (best_open && !open) || (best_open == open && a->id < best->id))
+        bool best_open = best->id && best->sensor->alarm == best;
+        if ((best_open && !open) || (best_open == open && a->id < best->id))
             best = a;
         if (a->id == 0)
             return a;
@@ -223,6 +223,8 @@ uint32_t things_alarms(const struct things *t, struct alarm_event *out, uint32_t
                 (!best || a->id > best->id))
                 best = a;
         }
+        if (!best)
+            break;
         out[k++] = best->event;
         below = best->id;
     }

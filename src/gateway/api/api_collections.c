@@ -612,8 +612,8 @@ static bool only_has(const struct call *c, const char *const *names, struct fiel
         for (size_t i = 0; names[i] && !found; i++)
             found = v->string && strcmp(v->string, names[i]) == 0;
         if (!found) {
-            (void)fields_fail(e, v->string, "unknown_parameter", "'%.60s' is not used here",
-                              v->string ? v->string : "");
+            (void)fields_fail(e, v->string ? v->string : "body", "unknown_parameter",
+                              "'%.60s' is not used here", v->string ? v->string : "");
             return false;
         }
     }

@@ -164,7 +164,8 @@ static void sort_texts(struct inner *x)
         hits[n] = (struct hit){e ? cosine(query, e) : 0, n};
         n++;
     }
-    qsort(hits, n, sizeof(*hits), by_score);
+    if (n > 1)
+        qsort(hits, n, sizeof(*hits), by_score);
     buf_clear(&x->text);
     struct json_out j = json_out_make(&x->text);
     json_out_object(&j);

@@ -279,7 +279,8 @@ static void put_ranking(struct answer *a)
     struct json_out j = json_out_make(&a->call->out);
     for (uint32_t i = 0; i < a->n; i++)
         order[i] = (struct ranked){i, a->results[i]->values[0]};
-    qsort(order, a->n, sizeof(order[0]), by_score);
+    if (a->n > 1)
+        qsort(order, a->n, sizeof(order[0]), by_score);
     if (a->shape.tei) {
         put_tei_ranking(a, order);
         return;

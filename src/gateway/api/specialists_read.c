@@ -329,9 +329,9 @@ static int take_series(struct request *r, const cJSON *series, const char *name,
                        struct fields_error *e)
 {
     const cJSON *row, *v;
-    int n_rows = cJSON_GetArraySize(series), n = n_rows > 0 ? cJSON_GetArraySize(series->child) : 0;
     if (!series)
         return fields_fail(e, name, "missing_required_parameter", "'%s' is missing", name);
+    int n_rows = cJSON_GetArraySize(series), n = n_rows > 0 ? cJSON_GetArraySize(series->child) : 0;
     if (!cJSON_IsArray(series) || n <= 0 || (uint64_t)n_rows * (uint64_t)n > MAX_SERIES_VALUES)
         return fields_fail(e, name, "invalid_type",
                            "'%s' must be a list of rows, at most %u numbers in all", name,

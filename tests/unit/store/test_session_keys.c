@@ -73,8 +73,8 @@ static void test_what_opens(void **state)
 
 static void test_bad_files(void **state)
 {
-    static const char *const bad[] = {"",           "# nothing\n",        "anna\n", "anna 12\n",
-                                      "* " A "x\n", "* " A "\n* " B "\n", " " A};
+    static const char *const bad[] = {
+        "", "# nothing\n", "anna\n", "anna 12\n", ("* " A "x\n"), ("* " A "\n* " B "\n"), (" " A)};
     struct session_keys *k;
     struct err e;
     struct buf b;

@@ -127,7 +127,9 @@ static struct home_link find_exact(const struct search *s)
     }
     struct search all = *s;
     all.plural |= everything;
-    return best == FIT_NOT ? (struct home_link){.what = s->text} : result_of(&all, best, fits);
+    if (best == FIT_NOT)
+        return (struct home_link){.what = s->text};
+    return result_of(&all, best, fits);
 }
 
 /* The one thing whose name is nearest to the text. */
