@@ -17,6 +17,43 @@ export function h(tag, attributes, ...children) {
 
 export const $ = (id) => document.getElementById(id);
 
+// ---- live lists, which are drawn anew while somebody uses their buttons
+
+let pressed = false;
+const drawings = new Map(); // place -> what to draw there after the release
+
+// Replaces the children of a place by those that draw() returns; focus stays on the element with the same id.  A button
+// that leaves the page between press and release gets no click, even if it is put back: drawing waits for the release.
+export function redraw(place, draw) {
+    if (pressed) {
+        drawings.set(place, draw);
+        return;
+    }
+    const held = place.contains(document.activeElement) ? document.activeElement.id : '';
+    place.replaceChildren(...draw());
+    if (held)
+        $(held)?.focus();
+}
+
+function press() {
+    pressed = true;
+}
+
+function release() {
+    setTimeout(() => { // after the click that the release causes
+        pressed = false;
+        const waiting = [...drawings];
+        drawings.clear();
+        waiting.forEach(([place, draw]) => redraw(place, draw));
+    });
+}
+
+addEventListener('pointerdown', press, true);
+addEventListener('keydown', press, true);
+for (const event of ['pointerup', 'pointercancel', 'keyup'])
+    addEventListener(event, release, true);
+addEventListener('blur', release); // the window's own, not that of elements
+
 export function icon(name) {
     const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
     const use = document.createElementNS('http://www.w3.org/2000/svg', 'use');

@@ -1,5 +1,5 @@
 // models.js - the Models view: state, memory and speed of each model; load, unload, cards.
-import { $, bytes, count, errorBox, getJson, h, ms, request } from './lib.js';
+import { $, bytes, count, errorBox, getJson, h, ms, redraw, request } from './lib.js';
 import { markdown } from './markdown.js';
 
 const tasks = {
@@ -12,7 +12,7 @@ let opener = '', timer = 0, busy = new Set(), last = '';
 
 export function start() {
     $('card-close').addEventListener('click', () => $('card').close());
-    $('card').addEventListener('close', () => focusOn(opener)); // its opener may have been redrawn
+    $('card').addEventListener('close', () => $(opener)?.focus()); // its opener may have been redrawn
     $('card').addEventListener('click', (e) => {
         if (e.target === $('card'))
             $('card').close();
@@ -62,23 +62,16 @@ async function refresh() {
 }
 
 function draw(list, admin) {
-    const focused = document.activeElement?.dataset?.focus;
     const files = new Map();
     for (const m of list)
         files.set(m.path ?? m.model, m.bytes ?? 0);
     const memory = [...files.values()].reduce((a, b) => a + b, 0);
     const ready = list.filter((m) => m.state === 'ready').length;
     $('models-sum').textContent = `${ready} of ${list.length} ready${memory ? `, ${bytes(memory)} of memory in total` : ''}.`;
-    $('models-list').replaceChildren(...list.map((m) => model(m, list, admin)));
-    if (focused)
-        focusOn(focused);
+    redraw($('models-list'), () => list.map((m) => model(m, list, admin)));
     for (const m of list)
         if (m.card && !asked.has(m.model))
             fetchCard(m.model).then(refresh, () => {});
-}
-
-function focusOn(name) {
-    document.querySelector(`[data-focus="${CSS.escape(name)}"]`)?.focus();
 }
 
 // Models that share a file run together, so their measurements are shared too.
@@ -120,10 +113,10 @@ function buttons(m, admin) {
     const waits = busy.has(m.model) || m.state === 'loading' || m.state === 'unloading';
     return [
         m.card && h('button', {
-            type: 'button', class: 'button', 'data-focus': `card ${m.model}`, onclick: () => openCard(m.model),
+            type: 'button', class: 'button', id: `open-card-${m.model}`, onclick: () => openCard(m.model),
         }, 'Card', h('span', { class: 'sr' }, ` of ${m.model}`)),
         admin && h('button', {
-            type: 'button', class: 'button', disabled: waits, 'data-focus': `load ${m.model}`,
+            type: 'button', class: 'button', disabled: waits, id: `load-${m.model}`,
             onclick: () => change(m.model, loads ? 'load' : 'unload'),
         }, loads ? 'Load' : 'Unload', h('span', { class: 'sr' }, ` ${m.model}`)),
     ];
@@ -176,7 +169,7 @@ async function openCard(name) {
     $('card-title').textContent = name;
     body.replaceChildren(h('p', { class: 'hint' }, 'Loading…'));
     if (!dialog.open) {
-        opener = `card ${name}`;
+        opener = `open-card-${name}`;
         dialog.showModal();
     }
     try {

@@ -1,6 +1,6 @@
 // sensors.js - the Sensors view: every sensor with its chart, what is normal there and its score, and the alarms with
 // their explanations; live over one event stream.
-import { $, Gone, Refused, errorBox, events, getJson, h, member, request } from './lib.js';
+import { $, Gone, Refused, errorBox, events, getJson, h, member, redraw, request } from './lib.js';
 import { Chart } from './chart.js';
 
 const MAX_ALARMS = 20;
@@ -161,10 +161,7 @@ function alarmed(a) {
     alarms.set(a.id, { ...alarms.get(a.id), ...a });
     const list = [...alarms.values()].sort((x, y) => (x.cleared_ms !== null) - (y.cleared_ms !== null) || y.id - x.id);
     list.slice(MAX_ALARMS).forEach((x) => alarms.delete(x.id));
-    const held = document.activeElement?.id;
-    $('sensors-alarms').replaceChildren(...list.slice(0, MAX_ALARMS).filter((x, i) => x.cleared_ms === null || i < 5).map(alarmCard));
-    if (held)
-        $(held)?.focus(); // the button was drawn anew
+    redraw($('sensors-alarms'), () => list.slice(0, MAX_ALARMS).filter((x, i) => x.cleared_ms === null || i < 5).map(alarmCard));
 }
 
 const time = (ms) => new Date(ms).toLocaleTimeString();

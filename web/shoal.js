@@ -1,9 +1,8 @@
 // shoal.js - the Shoal view: nodes, their models and load, what was moved; live over one event stream.
-import { $, bytes, count, errorBox, events, h, member, request } from './lib.js';
+import { $, bytes, count, errorBox, events, h, member, redraw, request } from './lib.js';
 
 const states = { ready: 'good', draining: 'wait', unknown: 'wait', lost: 'bad' };
 const seen = new Map(); // node -> state, for what happened
-const buttons = new Map(); // node -> its button
 const rates = new Map(); // of counts: [time, requests, rate]
 let stop = null, moved = null;
 
@@ -71,10 +70,8 @@ function draw(c) {
         `${count(c.counts.requests)} requests, ${perSecond(c).toFixed(1)} a second; ${count(c.counts.moved)} went on at another ` +
         `node, ${count(c.counts.lost)} lost.`;
     wanted(c);
-    const drained = new Set(c.desired?.drained ?? []), held = document.activeElement?.id;
-    $('shoal-nodes').replaceChildren(...c.nodes.map((n) => node(n, c.may_change && c.desired, drained.has(n.name))));
-    if (held)
-        $(held)?.focus(); // the button was drawn anew
+    const drained = new Set(c.desired?.drained ?? []);
+    redraw($('shoal-nodes'), () => c.nodes.map((n) => node(n, c.may_change && c.desired, drained.has(n.name))));
     drawRollouts(c);
 }
 
@@ -82,14 +79,13 @@ const rolloutStates = { done: 'good', failed: 'bad', undone: 'bad', paused: 'wai
 const over = ['done', 'failed', 'undone'];
 let drawn = '';
 
-// Only when something changed: a button must stay under the pointer.
 function drawRollouts(c) {
     const list = (c.rollouts ?? []).slice().reverse(), now = JSON.stringify([list, c.may_change]);
-    if (now === drawn)
+    if (now === drawn) // so that an error message below a button stays
         return;
     drawn = now;
     $('shoal-rollouts-title').hidden = list.length === 0;
-    $('shoal-rollouts').replaceChildren(...list.map((r) => rollout(r, c.may_change)));
+    redraw($('shoal-rollouts'), () => list.map((r) => rollout(r, c.may_change)));
 }
 
 function rollout(r, mayChange) {
@@ -99,7 +95,7 @@ function rollout(r, mayChange) {
             ['promote', ...(r.state === 'paused' ? [] : ['pause']), 'undo'] : ['pause', 'undo'];
     const note = h('div', {});
     const button = (action) => h('button', {
-        type: 'button', class: 'button small',
+        type: 'button', class: 'button small', id: `${action}-${r.id}`,
         onclick: async (e) => {
             e.target.disabled = true;
             try {
@@ -131,16 +127,9 @@ function wanted(c) {
             h('td', {}, m.nodes.map((n) => n.duty === 'serve' ? n.node : `${n.node} (${n.duty}s)`).join(', ') || 'none')))));
 }
 
-// The same element for every drawing: a click must not fall between two of them.
 function drainButton(name, drained) {
-    if (!buttons.has(name)) {
-        const b = h('button', { type: 'button', class: 'button small', id: `drain-${name}`, onclick: () => drain(name, b.dataset.action) });
-        buttons.set(name, b);
-    }
-    const b = buttons.get(name);
-    b.dataset.action = drained ? 'undrain' : 'drain';
-    b.textContent = drained ? 'Undrain' : 'Drain';
-    return b;
+    return h('button', { type: 'button', class: 'button small', id: `drain-${name}`,
+        onclick: () => drain(name, drained ? 'undrain' : 'drain') }, drained ? 'Undrain' : 'Drain');
 }
 
 async function drain(name, action) {

@@ -171,14 +171,14 @@ async function modelsView(browser, server) {
     await ready(page, names.length - 1, names.length); // all but the draft, which is loaded when it is asked for
     await page.waitForFunction(() => [...document.querySelectorAll('.model-about')].every((e) => e.textContent));
     t.check(/Memory.*MB.*File16\.9 MB.*Parameters15\.7 M.*tokens\/s/.test(await text(page, '.model >> nth=0')), 'facts');
-    t.check(!await page.$('[data-focus^="load"]'), 'a keyless server cannot be changed by a page');
-    await page.click('[data-focus="card intent"]');
+    t.check(!await page.$('[id^="load-"]'), 'a keyless server cannot be changed by a page');
+    await page.click('#open-card-intent');
     await shown(page, '#card .prose table');
     t.check(/98\.7 %/.test(await text(page, '#card-body')), 'a card');
-    await page.click('[data-focus="card intent"]', { force: true, timeout: 500 }).catch(() => {}); // behind the dialog
+    await page.click('#open-card-intent', { force: true, timeout: 500 }).catch(() => {}); // behind the dialog
     await web.accessible(page, 'axe: card');
     await page.keyboard.press('Escape');
-    await page.click('[data-focus="card embed"]');
+    await page.click('#open-card-embed');
     await page.click('#card-body .link >> nth=0');
     t.same(await text(page, '#card-title'), 'intent', 'a link to another card');
     await page.context().close();
@@ -236,15 +236,15 @@ async function keys(browser) {
     t.check(/56/.test(await text(page, '.reply')), 'with the key it answers');
     await page.click('nav >> text=Models');
     await shown(page, '.model');
-    t.check(!await page.$('[data-focus^="load"]'), 'no right to load');
+    t.check(!await page.$('[id^="load-"]'), 'no right to load');
     await page.evaluate(() => sessionStorage.setItem('shoal-key', '"two"'));
     await page.reload();
-    await shown(page, '[data-focus="load reply"]');
+    await shown(page, '#load-reply');
     const all = JSON.parse(fs.readFileSync('models/models.json')).models.length;
     await ready(page, all - 1, all);
-    await page.click('[data-focus="load reply-draft"]');
+    await page.click('#load-reply-draft');
     await ready(page, all, all);
-    await page.click('[data-focus="load reply-draft"]');
+    await page.click('#load-reply-draft');
     await ready(page, all - 1, all);
     await page.context().close();
     await server.stop();
@@ -280,7 +280,7 @@ async function keyboard(browser, server) {
     t.same(await page.evaluate(() => document.documentElement.dataset.theme), 'dark', 'dark');
     await tabTo('Models', 'Shift+Tab');
     await page.keyboard.press('Enter');
-    await shown(page, '[data-focus="card reply"]');
+    await shown(page, '#open-card-reply');
     await tabTo('Card of reply');
     await page.keyboard.press('Enter');
     await shown(page, '#card .prose table');
