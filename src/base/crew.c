@@ -200,7 +200,7 @@ static struct crew_phase following(const struct crew_lane *l, const struct crew_
     return none;
 }
 
-/* Opens phase p (NULL: none, the program is over).  Whoever decides to sleep after the looks at
+/* Opens phase p (NULL: none, the program has ended).  Whoever decides to sleep after the looks at
  * sleepers and asleep sees the new serial before it does. */
 static void publish(struct crew_lane *l, uint32_t serial, const struct crew_phase *p)
 {
@@ -590,7 +590,7 @@ static void sleep_past(struct crew_lane *l, uint32_t serial)
 
 /* ---- the threads of the crew ----------------------------------------------------------------- */
 
-/* Works in lane l until its program is over, or the thread is needed elsewhere or tired of waiting:
+/* Works in lane l until its program ends, or the thread is needed elsewhere or tired of waiting:
  * then WAIT_TIRED. */
 static enum wait_end serve(struct helper *h, struct crew_lane *l)
 {

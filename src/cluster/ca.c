@@ -370,10 +370,11 @@ int ca_member_folder(const struct ca *ca, const char *name, char *out, size_t ca
 {
     char sub[CERT_NAME_BYTES + 16];
     if (!cert_is_name(name))
-        return err_set(e, SHOAL_EINVAL,
-                       "'%.80s' is no name for a member: use at most 63 lower-case letters, digits "
-                       "and hyphens",
-                       name);
+        return err_set(
+            e, SHOAL_EINVAL,
+            "'%.80s' is not a valid name for a member: use at most 63 lower-case letters, digits "
+            "and hyphens",
+            name);
     snprintf(sub, sizeof(sub), "members/%s", name);
     return path_in(out, cap, ca->folder, sub, e);
 }

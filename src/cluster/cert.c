@@ -196,7 +196,7 @@ int cert_load(X509 **out, const char *path, struct err *e)
     ERR_clear_error();
     if (*out)
         return 0;
-    return opened ? err_set(e, SHOAL_EFORMAT, "%s is no certificate in PEM form", path)
+    return opened ? err_set(e, SHOAL_EFORMAT, "%s is not a certificate in PEM form", path)
                   : err_set(e, SHOAL_EIO, "cannot open %s: %s", path, strerror(why));
 }
 
@@ -233,7 +233,7 @@ static int has_key(X509 *cert, const char *path, const char *name, struct err *e
     EVP_PKEY *key = in ? PEM_read_bio_PrivateKey(in, NULL, NULL, NULL) : NULL;
     int rc = 0;
     if (!key)
-        rc = err_set(e, SHOAL_EFORMAT, "%s is no private key in PEM form", path);
+        rc = err_set(e, SHOAL_EFORMAT, "%s is not a private key in PEM form", path);
     else if (X509_check_private_key(cert, key) != 1)
         rc = err_set(
             e, SHOAL_EINVAL,
@@ -305,7 +305,7 @@ static int verify(X509 *cert, const struct cert_info *c, const struct cert_files
     else if (X509_load_cert_file(from, f->ca, X509_FILETYPE_PEM) < 1)
         rc = err_set(e, SHOAL_EFORMAT, "%s holds no certificate of a CA", f->ca);
     else if (X509_load_crl_file(from, f->crl, X509_FILETYPE_PEM) < 1)
-        rc = err_set(e, SHOAL_EFORMAT, "%s is no revocation list", f->crl);
+        rc = err_set(e, SHOAL_EFORMAT, "%s is not a revocation list", f->crl);
     if (rc == 0) {
         X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
         X509_STORE_set_verify_cb(store, on_verify);

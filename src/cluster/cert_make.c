@@ -123,7 +123,7 @@ static int put_names(struct buf *b, const struct cert_request *r, struct err *e)
         const char *host = r->hosts[i];
         bool ip = inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
         if (!ip && !is_host(host))
-            return err_set(e, SHOAL_EINVAL, "'%s' is no host name and no address", host);
+            return err_set(e, SHOAL_EINVAL, "'%s' is neither a host name nor an address", host);
         if (ip || strcmp(host, r->name) != 0)
             buf_printf(b, ",%s:%s", ip ? "IP" : "DNS", host);
     }

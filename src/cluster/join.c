@@ -292,7 +292,7 @@ static void on_drained(struct control_change *change, int rc, const struct err *
 int join_set_drained(struct join *j, const char *node, bool drained, struct err *e)
 {
     if (!desired_name_ok(node) || strlen(node) >= MAX_NAME)
-        return err_set(e, SHOAL_EINVAL, "'%.64s' is no name for a node", node);
+        return err_set(e, SHOAL_EINVAL, "'%.64s' is not a valid name for a node", node);
     struct draining *k = mem_zalloc(sizeof(*k));
     if (!k)
         return err_set(e, SHOAL_ENOMEM, "change of the desired state");

@@ -73,7 +73,8 @@ struct relay {
     bool has_sum, sum_wanted;     /* wanted: by the client */
     uint8_t sum[SHA256_BYTES];    /* of the model that began */
     uint8_t chosen[SHA256_BYTES]; /* that the replica is to use */
-    /* One of two versions during a canary: until it brings something, the other one may answer. */
+    /* One of two versions during a canary: until it delivers something, the other one may answer.
+     */
     bool trial, usual; /* usual: the new one has failed */
     bool stamps;       /* the request came without an epoch */
     struct replica *tried[MAX_TRIED];
@@ -145,7 +146,7 @@ static void tell_start(struct leg *g)
     y->sink->ops->start(y->sink, &g->start);
 }
 
-/* The replica brings a piece of the answer: it goes on, the other one does not. */
+/* The replica delivers a piece of the answer: it goes on, the other one does not. */
 static void take_lead(struct leg *g)
 {
     struct relay *y = g->relay;

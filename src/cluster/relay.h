@@ -6,7 +6,7 @@
  * pause and not a changed token.  Requests to specialists and flows are run again as a whole: their
  * results reach the client only when all of them are there.
  *
- * A second replica is started beside the first when the first brings nothing for much longer than
+ * A second replica is started beside the first when the first delivers nothing for much longer than
  * expected, or, for a request with a deadline, for hedge_ms.  Whoever brings the next piece of the
  * answer first goes on, the other one is cancelled.  At most one request in ten runs twice, so that
  * an overload does not feed itself.

@@ -1,5 +1,5 @@
 /* replica.h - something that answers requests: the models of this process, a worker process,
- * another node.  Whoever holds a replica does not know which.
+ * another node.  The holder of a replica does not know which.
  *
  * Thread:    the owner's: a replica belongs to one owner thread.
  * Ownership: a replica stays while its source does. */
@@ -60,7 +60,7 @@ struct replica_query {
     uint64_t *expect_ns;
 };
 
-/* Who knows the replicas. */
+/* Knows the replicas. */
 struct replica_source;
 
 struct replica_source_ops {

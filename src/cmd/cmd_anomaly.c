@@ -26,7 +26,7 @@
 static const struct opts_def fit_defs[] = {
     {"output", 'o', OPTS_TEXT, "FILE", NULL, 0, 0, "file to write (required)"},
     {"columns", 'c', OPTS_TEXT, "A,B,...", NULL, 0, 0,
-     "channels; default: all columns of numbers that are no times and no labels"},
+     "channels; default: all columns of numbers except times and labels"},
     {"rows", 'n', OPTS_UINT, "N", "0", 0, 1000000000, "learn from the first N rows; 0: all"},
     {"interval", 0, OPTS_REAL, "S", "0", 0, 1e6,
      "seconds between rows; 0: from the column of times, or 1"},

@@ -65,8 +65,9 @@ static const struct opts_page init_page = {
     .command = "ca init",
     .arguments = "",
     .summary = "Makes a private certificate authority in a folder.",
-    .details = "Keep the folder on a machine that is no member, and keep a copy of it: whoever has "
-               "ca.key\ncan make members.",
+    .details =
+        "Keep the folder on a machine that is not a member, and keep a copy of it: whoever has "
+        "ca.key\ncan make members.",
     .groups = {OPTS_GROUP("Options", init_defs)},
     .examples = "  shoal ca init\n"
                 "  shoal ca init --dir /etc/shoal/ca --name \"Shoal of the workshop\"\n",

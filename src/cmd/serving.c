@@ -15,7 +15,7 @@
 #include "gateway/config/config_diff.h"
 #include "gateway/gateway.h"
 
-#define SETTLE_MS 100 /* after a change of the file, for whoever writes several files */
+#define SETTLE_MS 100 /* after a change of the file: an editor may write several files */
 
 const struct opts_def serving_member_defs[] = {
     {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
@@ -173,7 +173,7 @@ static void reload(const struct serving *s, struct gateway *g, struct gw_config 
     struct err e = {0};
     uint32_t n_changes = 0;
     int rc = s->configure(&next, o, &e);
-    /* Whoever rewrites the file empties it first. */
+    /* Programs that rewrite the file empty it first. */
     if (rc == 0 && next->set.n == 0 && (*current)->set.n > 0)
         rc = err_set(&e, SHOAL_EINVAL, "%s is empty", opts_text(o, "config"));
     if (rc == 0)

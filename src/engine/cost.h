@@ -75,7 +75,7 @@ struct cost_estimate {
     double error;     /* how far off predictions were lately, as a part of them; 0: not known */
 };
 
-/* What a model says of itself to whoever chooses between models and replicas; 0: not known. */
+/* What a model reports about itself, for choosing between models and replicas; 0: not known. */
 struct cost_telemetry {
     double prefill_ns;    /* for a token of a prompt, beside what runs */
     double token_ns;      /* between two tokens of one more answer */

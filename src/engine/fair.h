@@ -72,7 +72,7 @@ void fair_fini(struct fair *f);
 
 /* Lock.  The client, with one more task.  weight: as task_weight has it. */
 struct fair_client *fair_enter(struct fair *f, uint64_t id, float weight, int32_t priority);
-/* Lock.  One of its tasks is over. */
+/* Lock.  One of its tasks has ended. */
 void fair_leave(struct fair_client *c);
 /* Lock.  Whether the client may have one more waiting task in a queue with so many places: a part
  * of them is kept for others.  Client 0 may use all of them. */
@@ -89,7 +89,7 @@ struct shoal_task **fair_best(struct fair *f);
 void fair_remove(struct fair *f, struct shoal_task **at);
 /* t, which is in no list, runs. */
 void fair_begin(struct fair *f, struct shoal_task *t);
-/* t does not run any more: it is over, or will wait again. */
+/* t no longer runs: it has ended, or will wait again. */
 void fair_end(struct fair *f, struct shoal_task *t);
 /* Divides a budget of prompt tokens between the clients of the running tasks: sets prompt_part. */
 void fair_divide_prompts(const struct fair *f, struct shoal_task *const *active, uint32_t n,

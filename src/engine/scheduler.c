@@ -366,7 +366,7 @@ static void publish_pages(struct shoal_engine *en, struct shoal_task *t)
     }
 }
 
-/* The answer is over: sends the text that was held back. */
+/* The answer has ended: sends the text that was held back. */
 static void send_rest(struct shoal_task *t)
 {
     size_t rest = text_out_flush(&t->text);
@@ -379,7 +379,8 @@ static void send_rest(struct shoal_task *t)
         t->event(t->event_ctx, &last);
 }
 
-/* The tokens that a task's constraint allows next.  true: there are none, and the task is over. */
+/* The tokens that a task's constraint allows next.  true: there are none, and the task has ended.
+ */
 static bool constrain(struct shoal_engine *en, struct shoal_task *t, struct constraint_set *set)
 {
     const uint32_t from = t->n_prompt - t->n_continued;
@@ -436,7 +437,7 @@ static bool add_token(struct shoal_engine *en, struct shoal_task *t,
 
 /* Tokens that must follow are added without a step for each: the next step computes all of them
  * together.  With log-probabilities every token needs its own logits, and only the native engine
- * computes the same bits for tokens together as for one.  true: the task is over. */
+ * computes the same bits for tokens together as for one.  true: the task has ended. */
 static bool add_forced(struct shoal_engine *en, struct shoal_task *t)
 {
     struct sampler_pick pick = {.token = -1};
@@ -470,7 +471,7 @@ static bool pick_token(struct shoal_engine *en, const struct shoal_task *t, cons
     return isfinite(logits[set->only]);
 }
 
-/* Samples a token, sends it, and ends the task if it was the last.  true: the task is over. */
+/* Samples a token, sends it, and ends the task if it was the last.  true: the task has ended. */
 static bool take_token(struct shoal_engine *en, struct shoal_task *t, const float *logits)
 {
     struct sampler_pick pick;

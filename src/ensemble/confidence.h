@@ -1,7 +1,7 @@
 /* confidence.h - how sure a classification is: probabilities that are right as often as they say.
  *
  * A model that says 0.9 should be right in 90 of 100 cases.  Dividing its logits by one number, the
- * temperature, brings most models close to that and never changes their answers.  Probabilities are
+ * temperature, gets most models close to that and never changes their answers.  Probabilities are
  * enough for it: p^(1/T), scaled to a sum of 1, is what the divided logits would give.
  *
  * Thread: pure functions. */

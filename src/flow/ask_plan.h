@@ -77,7 +77,7 @@ struct ask_plan_answer { /* everything, once the request is done */
 
 /* A copy with all that it points to, in the arena; NULL: its memory is out. */
 const struct ask_plan *ask_plan_copy(const struct ask_plan *plan, struct arena *a);
-/* What stands in the place of a text; NULL: out of memory. */
+/* What replaces a text; NULL: out of memory. */
 typedef const char *(*ask_plan_editor)(void *ctx, const char *text);
 /* A copy with other texts; NULL: out of memory. */
 const struct ask_plan *ask_plan_edit(const struct ask_plan *plan, struct arena *a,

@@ -2,7 +2,7 @@
  * keeps for its requests.
  *
  * An owner is a thread that starts requests and gets their events: an event loop of the gateway, a
- * command, a node.  It brings an executor, through which other threads reach it.
+ * command, a node.  It provides an executor, through which other threads reach it.
  *
  * Thread:    struct flow: any, read only.  struct flow_owner and all jobs on it: the owner's. */
 #ifndef SHOAL_FLOW_FLOW_H

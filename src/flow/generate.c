@@ -386,7 +386,7 @@ static struct sink_start start_of(struct registry_model *m, enum sink_cache cach
                                .slot = m->slot->serial};
 }
 
-/* True: the answer was there, and the generation is over. */
+/* True: the answer was in the cache, and the generation has ended. */
 static bool answer_from_cache(struct generation *g)
 {
     struct prompt_cache *cache = g->owner->flow->cache;

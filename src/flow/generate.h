@@ -9,7 +9,7 @@
 #include "host/sha256.h"
 
 /* Takes the request, of kind REQUEST_GENERATE.  Events may come before this returns; sink->job says
- * whether it is over already. */
+ * whether it has ended already. */
 void generate_run(struct flow_owner *o, struct request *r, struct sink *s);
 
 /* Identifies an answer in the prompt cache, so that it can be replayed. */

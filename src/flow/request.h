@@ -189,7 +189,7 @@ static inline const char *request_key(const struct request *r)
     return r->session[0] ? r->session : r->id;
 }
 
-/* Who asks, as engines see it: clients of one name are one. */
+/* The client as engines see it: clients with the same name are one. */
 struct fair_who request_who(const struct request *r);
 
 /* Prompts of a generation times answers to each. */

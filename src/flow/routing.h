@@ -12,7 +12,7 @@
 #include "flow/flow.h"
 #include "flow/routing_choice.h"
 
-/* Who knows the replicas of other nodes. */
+/* Knows the replicas of other nodes. */
 struct routing_source {
     /* Calls fn for each replica that may do `kind`; the candidate's model is left out, and what it
      * points to stays for the call. */

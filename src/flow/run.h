@@ -7,7 +7,7 @@
 #include "flow/flow.h"
 
 /* Takes the request and answers it where it is answered best (flow/dispatch.h).  Events may come
- * before this returns; sink->job tells whether it is over already. */
+ * before this returns; sink->job tells whether it has ended already. */
 void flow_run(struct flow_owner *o, struct request *r, struct sink *s);
 /* Gives a request that becomes several its epoch, unless it has one: all of them carry it, so that
  * none sees a model of another version than the others. */

@@ -1,6 +1,6 @@
-/* sink_front.h - a sink that stands in front of another one and changes some of its events.
+/* sink_front.h - a sink that wraps another one and changes some of its events.
  *
- * Whoever makes one puts a struct sink_front first in a struct of its own, gives its operations,
+ * To make one, put a struct sink_front first in your own struct, give its operations,
  * and takes from here the events that it passes on as they are.  The sink behind sees the front's
  * job, so that cancelling and resuming reach the request.
  *

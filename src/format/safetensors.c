@@ -136,7 +136,7 @@ static int read_tensor(struct safetensors_tensor *t, const cJSON *j, const uint8
         return err_set(e, SHOAL_EFORMAT, "tensor %.200s has no data_offsets", t->name);
     if (from > to || to > n_data)
         return err_set(e, SHOAL_EFORMAT,
-                       "tensor %.150s lies at bytes %llu to %llu of the data, the file has %zu",
+                       "tensor %.150s is at bytes %llu to %llu of the data, the file has %zu",
                        t->name, (unsigned long long)from, (unsigned long long)to, n_data);
     if (to - from != t->n_bytes)
         return err_set(e, SHOAL_EFORMAT, "tensor %.150s has %llu bytes, its shape needs %zu",

@@ -125,7 +125,7 @@ struct gw_config {
     char *cache_dir;
     struct config_cluster cluster;
     struct config_mqtt mqtt;
-    struct config_things things;     /* sensors, and what brings their readings */
+    struct config_things things;     /* sensors, and where their readings come from */
     struct config_deeds deeds;       /* how actions are carried out */
     uint32_t demo;                   /* enum demo_mode: a simulated plant */
     struct config_webhooks webhooks; /* who is told of alarms */

@@ -128,7 +128,7 @@ static void on_drain(struct executor_task *t)
     check_drained(&gl->drain_timer);
 }
 
-/* The time is over: what still runs is told. */
+/* Time is up: requests that still run are told. */
 static void on_cut(struct executor_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, cut);

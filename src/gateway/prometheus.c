@@ -13,7 +13,7 @@ void prometheus_help(struct buf *b, const char *name, const char *type, const ch
     buf_printf(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* Written by hand: a page has hundreds of buckets, and whoever asks for pages takes the loop's
+/* Written by hand: a page has hundreds of buckets, and rendering it takes the loop's
  * time. */
 static void put_u64(struct buf *b, uint64_t n)
 {

@@ -1,4 +1,4 @@
-/* tags.h - what a call brings for routes: its language, and the headers and JSON fields that rules
+/* tags.h - what a call carries for routes: its language, and the headers and JSON fields that rules
  * look at.
  *
  * Thread: the loop's. */

@@ -293,7 +293,7 @@ SHOAL_MUST_CHECK int registry_check_path(const char *path, struct err *e);
 /* How long a request to a held model would take now. */
 struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,
                                        const struct fair_who *who);
-/* What the model says of itself, for whoever chooses between models.  Where as registry_speed. */
+/* What the model reports about itself, for choosing between models.  Where as registry_speed. */
 struct cost_telemetry registry_telemetry(const struct registry_model *m,
                                          const struct fair_who *who);
 /* As cost_speed.  For held models, or within registry_each; 0 if the model is not loaded. */

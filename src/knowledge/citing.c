@@ -71,7 +71,7 @@ static void read_marks(struct citing *x)
     }
 }
 
-/* What a passage is about often stands in its heading alone. */
+/* Often only the heading says what a passage is about. */
 static const char *headed(struct citing *x, const struct collection_hit *h)
 {
     const char *head = h->heading[0] ? h->heading : h->title;

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "flow/flow.h"
 
-/* Who asks, and until when: copied from the request that the work belongs to. */
+/* The client and the deadline, copied from the request that the work belongs to. */
 struct embedding_who {
     struct request_client client;
     char id[64], trace[64];

@@ -1,4 +1,4 @@
-/* ingest.h - brings a document into a collection: reads it, cuts it into passages, has them
+/* ingest.h - adds a document to a collection: reads it, cuts it into passages, has them
  * embedded, and stores all of it at once.
  *
  * Thread:    the owner's; files, parsing and tokenizing are the pool's.

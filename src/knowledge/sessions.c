@@ -87,9 +87,9 @@ int sessions_open(struct sessions **out, const struct sessions_opts *o, struct e
     else
         ok = ok && state_path(s->key_file, sizeof(s->key_file), "sessions.key");
     if (ok && strncmp(s->place, "sqlite:", 7) != 0 && strncmp(s->place, "redis://", 8) != 0) {
-        int rc = err_set(e, SHOAL_EINVAL,
-                         "'%.100s' is no place for sessions: use sqlite:PATH or redis://HOST:PORT",
-                         s->place);
+        int rc = err_set(
+            e, SHOAL_EINVAL,
+            "'%.100s' is not a place for sessions: use sqlite:PATH or redis://HOST:PORT", s->place);
         sessions_close(s);
         return rc;
     }

@@ -1,8 +1,8 @@
-/* pipeline_input.h - what a request brings to a flow: its text, and the fields that the flow
+/* pipeline_input.h - what a request passes to a flow: its text, and the fields that the flow
  * declares.
  *
  * Thread:    the owner's.
- * Ownership: the record lies in the arena of the request. */
+ * Ownership: the record is in the arena of the request. */
 #ifndef SHOAL_PIPELINE_PIPELINE_INPUT_H
 #define SHOAL_PIPELINE_PIPELINE_INPUT_H
 

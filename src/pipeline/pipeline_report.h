@@ -1,7 +1,7 @@
 /* pipeline_report.h - what the steps of a flow did: each with its times, result and state.
  *
  * Thread:    plain data.
- * Ownership: lies in the arena of its request; stays until its sink is closed. */
+ * Ownership: in the arena of its request; valid until its sink is closed. */
 #ifndef SHOAL_PIPELINE_PIPELINE_REPORT_H
 #define SHOAL_PIPELINE_PIPELINE_REPORT_H
 

@@ -617,7 +617,7 @@ static void start_step(struct run *x, uint32_t i)
     }
 }
 
-/* The step that works in the place of another is over. */
+/* The fallback of a step has ended. */
 static void take_place(struct run *x, uint32_t i)
 {
     const struct graph_step *g = &x->graph->steps[i];
@@ -933,7 +933,7 @@ static void advance(struct run *x)
 
 /* ---- life ---- */
 
-/* The time is over: what still works is too late, and what would need work is not started. */
+/* Time is up: running steps are too late, and steps that would need work are not started. */
 static void on_deadline(struct executor_timer *timer)
 {
     struct run *x = EXECUTOR_OF(timer, struct run, timer);

@@ -419,7 +419,7 @@ static void start_verify(struct pipeline_work *w)
         const struct value *t = graph_type_member(&x->hits[i], "text", 4);
         const struct value *h = graph_type_member(&x->hits[i], "heading", 7);
         const char *text = t && t->kind == VALUE_TEXT ? t->text.p : "";
-        /* what a passage is about often stands in its heading alone */
+        /* often only the heading says what a passage is about */
         if (h && h->kind == VALUE_TEXT && h->text.n > 0)
             text = arena_printf(w->arena, "%s.\n%s", h->text.p, text);
         x->passages[i] = text;

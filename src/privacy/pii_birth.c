@@ -10,7 +10,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 32) : c;
 }
 
-/* Bytes of the word of the table that stands at `at`; 0: none. */
+/* Bytes of the table's word at `at`; 0: none. */
 static size_t word_at(const struct pii_scan *s, size_t at, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

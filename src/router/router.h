@@ -1,6 +1,6 @@
 /* router.h - which model, and which replica of it, answers a request: pure policy, no I/O.
  *
- * A route is a list of candidate models with a policy.  The caller brings what is known of the
+ * A route is a list of candidate models with a policy.  The caller passes what is known of the
  * request and of every replica at this moment; router_decide gives the choice, and for each
  * candidate why it was or was not chosen.
  *

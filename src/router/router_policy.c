@@ -45,7 +45,7 @@ int router_policy_add(struct router_policy *p, const char *word, struct err *e)
         if (strcmp(word, names[i]) == 0)
             return append(p, (enum router_step)i, e);
     return err_set(e, SHOAL_EINVAL,
-                   "'%.40s' is no policy (known: sla, cheapest, fit, quality, cost, energy, "
+                   "'%.40s' is not a policy (known: sla, cheapest, fit, quality, cost, energy, "
                    "battery, latency, least_loaded, round_robin, hash)",
                    word);
 }

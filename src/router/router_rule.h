@@ -1,5 +1,5 @@
-/* router_rule.h - rules on what a request brings: its path, headers, client, language, size, text
- * and JSON fields.
+/* router_rule.h - rules on the properties of a request: its path, headers, client, language, size,
+ * text and JSON fields.
  *
  * Thread:    immutable once compiled; matching may run on any thread.
  * Ownership: init copies; fini frees.

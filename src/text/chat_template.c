@@ -75,7 +75,7 @@ static int take_value(struct jinja_run *r, struct jinja_value *out, const struct
         whole = v->number == floor(v->number) && fabs(v->number) < 9e18;
         *out = whole ? jinja_int((int64_t)v->number) : jinja_float(v->number);
         return 0;
-    case VALUE_TEXT: /* the caller's bytes stay until the run is over */
+    case VALUE_TEXT: /* the caller's bytes stay until the run ends */
         *out = jinja_string((struct jinja_str){v->text.p, v->text.n});
         return jinja_charge(r, v->text.n / 64);
     case VALUE_LIST:

@@ -85,7 +85,7 @@ int yaml_in_fail(struct yaml_in *r, const yaml_node_t *at, const char *fmt, ...)
 /* The same with the position of a byte of a scalar's text, however the scalar is quoted. */
 int yaml_in_fail_at(struct yaml_in *r, const yaml_node_t *at, size_t byte, const char *fmt, ...)
     SHOAL_PRINTF(4, 5);
-/* Where a byte of a scalar's text stands in the document; both from 1. */
+/* The position of a byte of a scalar's text in the document; both from 1. */
 void yaml_in_place(const struct yaml_in *r, const yaml_node_t *at, size_t byte, size_t *line,
                    size_t *column);
 

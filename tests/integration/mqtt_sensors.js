@@ -84,7 +84,7 @@ async function payloads() {
     await m.publish(client, 'plant/nobody/vibration', '9');
     await t.until(async () => await t.metric(server, 'shoal_mqtt_unknown_sensors_total') >= 1, 'an unknown sensor');
     t.check(await t.metric(server, 'shoal_mqtt_bad_payloads_total') >= 6, 'wrong payloads are counted');
-    await t.until(() => server.log.includes('is no reading'), 'and logged');
+    await t.until(() => server.log.includes('is not a reading'), 'and logged');
     t.same(events(client).length, before, 'no alarm of them');
 
     // the cause is over

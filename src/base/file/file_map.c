@@ -84,7 +84,7 @@ void file_map_read(const struct file_map *m, size_t at, void *out, size_t n)
     ssize_t got = pread(m->fd, out, n, (off_t)at);
     if (got >= (ssize_t)n)
         return;
-    /* the file was truncated: zeros, and whoever asks file_map_changed is told */
+    /* the file was truncated: zeros, and file_map_changed reports it */
     memset((uint8_t *)out + (got > 0 ? got : 0), 0, n - (size_t)(got > 0 ? got : 0));
     map_guard_set_broken(m->guard);
 }

@@ -35,7 +35,7 @@ struct held {
     uint64_t retry_ns; /* FAILED: when it is tried again */
     bool added;        /* to the registry, by us */
     bool own;          /* the node's configuration has it */
-    bool hidden;       /* leaves, and the time of grace is over */
+    bool hidden;       /* leaves, and its grace period has ended */
     struct registry_service service;
 };
 

@@ -359,8 +359,8 @@ static int set_options(natsOptions *no, struct bus *b, bool patient, struct err 
     for (size_t i = 0; i < o->n_urls; i++) {
         urls[i] = o->urls[i];
         if (strncmp(urls[i], "nats://", 7) != 0 && strncmp(urls[i], "tls://", 6) != 0)
-            return err_set(e, SHOAL_EINVAL, "'%s' is no address of a NATS server: use %s", urls[i],
-                           "nats://HOST:PORT or tls://HOST:PORT");
+            return err_set(e, SHOAL_EINVAL, "'%s' is not the address of a NATS server: use %s",
+                           urls[i], "nats://HOST:PORT or tls://HOST:PORT");
     }
     if (natsOptions_SetServers(no, urls, (int)o->n_urls) != NATS_OK)
         return err_set(e, SHOAL_EINVAL, "the addresses of the NATS servers are not valid: %s",
@@ -558,7 +558,7 @@ int bus_open(struct bus **out, const struct bus_opts *o, struct executor *x, bus
     *out = NULL;
     if (!o->cluster || !bus_cluster_ok(o->cluster))
         return err_set(e, SHOAL_EINVAL,
-                       "'%s' is no name for a cluster: use up to %u of a-z, 0-9 and -",
+                       "'%s' is not a valid name for a cluster: use up to %u of a-z, 0-9 and -",
                        o->cluster ? o->cluster : "", BUS_MAX_CLUSTER);
     if (o->n_urls == 0 || o->n_urls > BUS_MAX_SERVERS)
         return err_set(e, SHOAL_EINVAL, "%zu NATS servers: give 1 to %u addresses", o->n_urls,

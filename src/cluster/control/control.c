@@ -148,7 +148,8 @@ int control_open(struct control **out, const struct control_opts *o, struct exec
     *out = NULL;
     /* A subject's name has no dots of its own. */
     if (!o->bus.name || !desired_name_ok(o->bus.name) || strchr(o->bus.name, '.'))
-        return err_set(e, SHOAL_EINVAL, "'%s' is no name for a member: use letters, digits and -",
+        return err_set(e, SHOAL_EINVAL,
+                       "'%s' is not a valid name for a member: use letters, digits and -",
                        o->bus.name ? o->bus.name : "");
     c = mem_zalloc(sizeof(*c));
     if (!c)

@@ -138,15 +138,16 @@ int nats_conf_put(struct buf *out, const struct nats_conf *c, struct err *e)
 {
     if (!bus_cluster_ok(c->cluster))
         return err_set(e, SHOAL_EINVAL,
-                       "'%s' is no name for a cluster: use up to %u of a-z, 0-9 and -", c->cluster,
-                       BUS_MAX_CLUSTER);
+                       "'%s' is not a valid name for a cluster: use up to %u of a-z, 0-9 and -",
+                       c->cluster, BUS_MAX_CLUSTER);
     if (c->n_servers != 1 && c->n_servers != 3 && c->n_servers != 5)
         return err_set(e, SHOAL_EINVAL,
                        "%zu NATS servers: use 1, 3 or 5, of which a majority must be up",
                        c->n_servers);
     for (size_t i = 0; i < c->n_servers; i++)
         if (!nats_conf_host_ok(c->hosts[i]))
-            return err_set(e, SHOAL_EINVAL, "'%s' is no name or address of a host", c->hosts[i]);
+            return err_set(e, SHOAL_EINVAL, "'%s' is not the name or address of a host",
+                           c->hosts[i]);
     buf_printf(out,
                "# NATS server %zu of %zu of the shoal %s, written by 'shoal cluster init'.\n"
                "# Start it in this folder: nats-server -c nats.conf\n"

@@ -1,7 +1,7 @@
 /* once.h - calls with an idempotency key: the same key and request again gets the first answer.
  *
  * The first call with a key starts a run that does not depend on its client: it goes on when the
- * client is gone.  Everybody who brings the key, the first client too, reads the run's events: from
+ * client is gone.  Every client with the key, the first one too, reads the run's events: from
  * the beginning, as fast as they want, also while the run is in progress, also on another event
  * loop.  The same key with another request is refused.  A failed answer is not kept: the next call
  * tries again.

@@ -127,7 +127,7 @@ static int run_here(struct once_bucket *b, struct once_claim *c, uint64_t expect
     return write_record(b, c->key, &mine, expected, revision, e);
 }
 
-/* What stands there for the key, after somebody else wrote it.  0: the claim is decided.  1: look
+/* Reads the record of the key, after somebody else wrote it.  0: the claim is decided.  1: look
  * again later.  *revision: of our own record, if it is ours now. */
 static int look(struct once_bucket *b, struct once_claim *c, uint64_t *revision, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* place_fit.h - brings the replica counts to what is wanted: replicas that must leave find another
+/* place_fit.h - changes the replica counts to what is wanted: replicas that must leave find another
  * node, missing ones are placed, surplus ones go.
  *
  * Models are served by priority, then by size, largest first: first what must move, then pins, the

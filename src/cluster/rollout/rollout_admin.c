@@ -27,7 +27,7 @@ static void next_id(char *out, size_t cap, const struct desired *d, const char *
     snprintf(out, cap, "%.*s-%lu", (int)(DESIRED_MAX_NAME - 20), model, last + 1);
 }
 
-/* The oldest that is over makes room. */
+/* The oldest one that has ended makes room. */
 static bool make_room(struct desired *d)
 {
     for (uint32_t i = 0; d->n_rollouts >= DESIRED_MAX_ROLLOUTS && i < d->n_rollouts; i++)

@@ -39,7 +39,7 @@ int fetch_pb_read_request(struct fetch_request *out, const uint8_t *p, size_t n,
     int rc = 0;
     *out = (struct fetch_request){0};
     if (!m || m->model.len != SHA256_BYTES) {
-        rc = err_set(e, SHOAL_EFORMAT, "this is no request for a model: it needs its SHA-256");
+        rc = err_set(e, SHOAL_EFORMAT, "this is not a request for a model: it needs its SHA-256");
     } else {
         memcpy(out->model, m->model.data, SHA256_BYTES);
         out->manifest = m->manifest;

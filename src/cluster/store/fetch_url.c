@@ -316,7 +316,7 @@ int fetch_url_open(struct fetch_transfer **out, const char *url, const char *ca,
     static const struct fetch_transfer_ops ops = {get_manifest, get_file, close_url};
     *out = NULL;
     if (!fetch_url_ok(url))
-        return err_set(e, SHOAL_EINVAL, "%.100s is no URL of a model: use https:// or http://",
+        return err_set(e, SHOAL_EINVAL, "%.100s is not the URL of a model: use https:// or http://",
                        url);
     const struct libcurl *api;
     int rc = libcurl_get(&api, e);

@@ -92,7 +92,8 @@ int model_manifest_add(struct model_manifest *m, const char *name, uint64_t byte
                        const uint8_t sum[SHA256_BYTES], struct err *e)
 {
     if (!model_manifest_name_ok(name))
-        return err_set(e, SHOAL_EFORMAT, "manifest: '%.80s' is no name of a model's file", name);
+        return err_set(e, SHOAL_EFORMAT, "manifest: '%.80s' is not the name of a model's file",
+                       name);
     if (bytes > MAX_FILE_BYTES)
         return err_set(e, SHOAL_EFORMAT, "manifest: %.80s is too large", name);
     if (m->n_files == MODEL_MANIFEST_MAX_FILES)
@@ -172,7 +173,7 @@ int model_manifest_finish(struct model_manifest *m, bool folder, const char *ope
         return err_set(e, SHOAL_EFORMAT, "manifest: %u files", m->n_files);
     if (!folder &&
         (is_above(m->files[0].name) || is_onnx(m->files[0].name) || strchr(m->files[0].name, '/')))
-        return err_set(e, SHOAL_EFORMAT, "manifest: '%.80s' is no name of a single file",
+        return err_set(e, SHOAL_EFORMAT, "manifest: '%.80s' is not the name of a single file",
                        m->files[0].name);
     for (uint32_t i = 0; i < m->n_files; i++)
         m->above |= is_above(m->files[i].name);
@@ -250,7 +251,8 @@ int model_manifest_read(struct model_manifest *m, const void *json, size_t n,
     const cJSON *files = json_in_item(root, "files");
     const char *open = cJSON_GetStringValue(json_in_item(root, "open"));
     if (!cJSON_IsNumber(version) || version->valueint != 1 || !cJSON_IsArray(files))
-        rc = err_set(e, SHOAL_EFORMAT, "this is no manifest of a model, or one of a newer version");
+        rc = err_set(e, SHOAL_EFORMAT,
+                     "this is not the manifest of a model, or one of a newer version");
     cJSON_ArrayForEach(item, files)
     {
         if (rc == 0)

@@ -357,7 +357,7 @@ static void say_why(struct worker *k, int status)
              n > from ? "; its last words: " : "", (int)(n - from), k->tail + from);
 }
 
-/* Kills the worker if it still runs, and tells whoever waits or depends on it. */
+/* Kills the worker if it still runs, and tells everything that waits for it or depends on it. */
 static void bury(struct workers *w, struct worker *k)
 {
     int status = 0;

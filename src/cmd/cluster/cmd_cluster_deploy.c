@@ -207,7 +207,7 @@ static int change(void *ctx, struct desired *d, struct err *e)
     struct desired_model m = {
         .name = name, .source = "", .apart = "", .replicas_min = 1, .replicas_max = 1};
     if (!desired_name_ok(name))
-        return err_set(e, SHOAL_EINVAL, "'%.127s' is no name for a model", name);
+        return err_set(e, SHOAL_EINVAL, "'%.127s' is not a valid name for a model", name);
     if (old)
         m = *old;
     else if (!k->bytes.known)

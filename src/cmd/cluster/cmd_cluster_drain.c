@@ -56,7 +56,7 @@ static int set_mark(void *ctx, struct desired *d, struct err *e)
 {
     const struct mark *m = ctx;
     if (!desired_name_ok(m->node))
-        return err_set(e, SHOAL_EINVAL, "'%.127s' is no name for a node", m->node);
+        return err_set(e, SHOAL_EINVAL, "'%.127s' is not a valid name for a node", m->node);
     if (desired_is_drained(d, m->node) == m->drained)
         return 1;
     int rc = desired_set_drained(d, m->node, m->drained);

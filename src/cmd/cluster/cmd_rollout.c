@@ -29,7 +29,7 @@
 #define WAIT_DEF                                                                                   \
     {                                                                                              \
         "wait", 0, OPTS_FLAG, NULL, NULL, 0, 0,                                                    \
-            "wait until it is over; the exit code is 3 if it failed or was undone"                 \
+            "wait until it ends; the exit code is 3 if it failed or was undone"                    \
     }
 
 static const struct opts_def start_defs[] = {

@@ -5,7 +5,7 @@
  * actions wait for a yes, by a token or in words in the same conversation (home_memory.h).
  *
  * It needs neither the gateway nor the command line: ask_pack.h opens everything from the folder of
- * models, or the caller brings a table and engines of its own.
+ * models, or the caller passes its own table and engines.
  *
  * Thread:    ask_create and ask_destroy: the thread that owns the flow.
  *            ask_submit, ask_cancel, ask_free: any thread, also inside an event, except that

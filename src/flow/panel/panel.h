@@ -1,7 +1,7 @@
 /* panel.h - the requests to several models that together answer one request.
  *
  * A member is one request to one model, a copy of the client's with changes.  Its events go to the
- * ops of the panel's kind.  The panel is over when the client got its last event; members that
+ * ops of the panel's kind.  The panel ends when the client has got its last event; members that
  * still run are then cancelled, and the panel closes with the last of them.
  *
  * Thread:    the owner's.
@@ -86,7 +86,7 @@ struct routing_step *panel_step(struct panel *p, const char *model, double suren
                                 const char *fmt, ...) SHOAL_PRINTF(4, 5);
 /* The client's `start`, with the member's model, unless it came already. */
 void panel_begin(struct panel *p, const struct panel_member *m);
-/* The client's last `done`, of a member's answer; then the panel is over. */
+/* The client's last `done`, of a member's answer; it ends the panel. */
 void panel_finish(struct panel *p, const struct sink_done *e);
 void panel_fail(struct panel *p, const struct failure *f);
 /* Nothing follows: cancels members that still run. */

@@ -203,7 +203,7 @@ static bool read_reading(struct plant *p, const cJSON *o, struct reading *r, con
            : r->sensor == THINGS_NONE ? "is of a sensor that is not configured"
            : !cJSON_IsNumber(value) && !cJSON_IsNull(value) ? "needs a 'value', a number or null"
            : at && (!cJSON_IsNumber(at) || !(at->valuedouble >= 0 && at->valuedouble < 1e15))
-               ? "has a 'time_ms' that is no time"
+               ? "has a 'time_ms' that is not a time"
                : NULL;
     if (*why)
         return false;

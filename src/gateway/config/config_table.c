@@ -394,7 +394,8 @@ const struct config_key config_keys[] = {
     ROW("routes[].models[].languages", STRS, ENTRY(languages), NULL, 0, 64, LIVE,
         "As `models[].languages`."),
     ITEMS("routes[].rules", struct config_routes_rule, CONFIG_MAX_RULES, config_routes_take_rule,
-          "Rules on what a request brings; the first that matches leaves only the models of its "
+          "Rules on the properties of a request; the first that matches leaves only the models of "
+          "its "
           "`use`."),
     CHOICE("routes[].rules[].when", RULE(when), ROUTER_FIELDS, "text", LIVE,
            "What it looks at. `size`: bytes of text. `kind`: generate, classify, ..."),
@@ -446,7 +447,7 @@ const struct config_key config_keys[] = {
         "The answer when the output cannot be had in time, or at all. It may use `input`. Default: "
         "the request fails."),
     ITEMS("flows[].inputs", struct config_flow_input, GRAPH_MAX_INPUTS, config_flows_take_input,
-          "What a request brings beside `text`."),
+          "What a request carries besides `text`."),
     NEEDED("flows[].inputs[].name", STR, INPUT(name), LIVE, "As in `${input.NAME}`."),
     CHOICE("flows[].inputs[].type", INPUT(type), "text|number|bool|texts|numbers", "text", LIVE,
            "Its type; `texts` and `numbers` are lists."),
@@ -656,7 +657,7 @@ const struct config_key config_keys[] = {
     ROW("idempotency.bytes", BYTES, AT(once_bytes), "16MiB", 0, 0, START,
         "Memory for them. 0: the keys are ignored."),
     ROW("idempotency.ttl", MS, AT(once_ttl_ms), "10m", 0, 0, START,
-        "How long the answer is given again to whoever brings the same key and request."),
+        "How long the answer is given again to clients that send the same key and request."),
     ROW("idempotency.shared", BOOL, AT(once_shared), "true", 0, 0, START,
         "In a shoal with NATS: whether gateways share keys and answers there."),
     MAP("deferred", "Requests that are answered later (docs/GATEWAY.md)."),

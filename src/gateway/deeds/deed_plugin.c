@@ -80,7 +80,7 @@ static void plugin_free(struct plugin *p)
     mem_free(p);
 }
 
-/* Whoever may write to the file would run code in this process. */
+/* Anyone who may write to the file could run code in this process. */
 static int check_file(const char *path, struct err *e)
 {
     struct stat st;
@@ -114,7 +114,7 @@ static int open_plugin(struct plugin **out, const char *path, struct err *e)
     void *symbol = p->object ? dlsym(p->object, SHOAL_PLUGIN_SYMBOL) : NULL;
     if (!symbol) {
         const char *why = dlerror();
-        rc = err_set(e, SHOAL_ENOTFOUND, "%.60s is no plug-in: %.80s", path,
+        rc = err_set(e, SHOAL_ENOTFOUND, "%.60s is not a plug-in: %.80s", path,
                      why ? why : "no function " SHOAL_PLUGIN_SYMBOL);
         goto out;
     }

@@ -113,7 +113,7 @@ static void complain(struct source *s, const char *topic, const char *why)
     if (s->complained_ns && now - s->complained_ns < COMPLAIN_NS)
         return;
     s->complained_ns = now;
-    log_warn("mqtt", "a message on '%.100s' is no reading: %s", topic, why);
+    log_warn("mqtt", "a message on '%.100s' is not a reading: %s", topic, why);
 }
 
 static void on_message(void *ctx, const struct mqtt_message *m)
@@ -224,7 +224,8 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
     buf_fini(&b);
 }
 
-/* Machines of which nothing is known are well: whoever subscribes finds a state.  Before the start.
+/* A machine is well until something else is known, so a subscriber always finds a state.  Before
+ * start.
  */
 static void tell_ok(struct mqtt_feed *f, const struct config_things *things)
 {

@@ -147,7 +147,7 @@ int mqtt_site_open(struct gw *gw, struct err *e)
     if (rc == 0 && k->requests)
         rc = mqtt_door_create(&s->door, gw, s->config, s->client, e);
     if (rc == 0 && gw->config->things.n_subscriptions > 0 && !gw->plant)
-        rc = err_set(e, SHOAL_EINVAL, "mqtt.subscribe brings readings, but there are no sensors");
+        rc = err_set(e, SHOAL_EINVAL, "mqtt.subscribe delivers readings, but there are no sensors");
     if (rc == 0 && gw->plant)
         rc = mqtt_feed_create(&s->feed, s->config, s->client, gw->plant, e);
     if (rc == 0 && k->discovery)

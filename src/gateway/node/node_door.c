@@ -28,7 +28,7 @@ static unsigned roles_for(const struct route *method)
                                         : ROLE_GATEWAY | ROLE_NODE | ROLE_CONTROLLER;
 }
 
-/* A member must be allowed to do what it asks for.  Who comes over a unix socket has the rights of
+/* A member must be allowed to do what it asks for.  A client on a unix socket has the rights of
  * this machine; who comes in the clear, those of `insecure`. */
 static bool may(struct call *c)
 {

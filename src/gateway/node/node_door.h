@@ -1,7 +1,7 @@
 /* node_door.h - the door for other members of the shoal: shoal.node.v1.Node on listeners of its
  * own.
  *
- * Who comes in was decided by TLS: the listener asks for a certificate of the shoal's own CA.  API
+ * TLS has decided who comes in: the listener asks for a certificate of the shoal's own CA.  API
  * keys, hosts and origins belong to the public door.
  *
  * Thread: the loop's. */

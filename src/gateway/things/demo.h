@@ -1,7 +1,7 @@
 /* demo.h - the simulated plant of `make run`: runs it in this process, or tells the one that runs
  * beside the broker (tools/demo_devices.c) that its bearing breaks.
  *
- * Thread:    set and broken: any.  Here: a thread "demo" brings ten readings a second to the plant.
+ * Thread:    set and broken: any.  Here: a thread "demo" feeds ten readings a second to the plant.
  * Ownership: create/destroy (NULL is fine); plant and client are borrowed.
  * Failure:   create says what the configuration lacks. */
 #ifndef SHOAL_GATEWAY_THINGS_DEMO_H

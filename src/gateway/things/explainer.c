@@ -132,7 +132,7 @@ static void explain(struct explainer *x, const struct job *j)
         rc = a.rc < 0 ? err_set(&e, a.rc, "out of memory")
                       : plant_explain(x->plant, j->id, passage, source, &e);
         if (rc == SHOAL_ENOTFOUND)
-            rc = 0; /* it is over already */
+            rc = 0; /* it has ended already */
     }
     if (rc < 0 && !x->complained)
         log_warn("explain", "no passage of '%s' for an alarm: %s", x->collection, e.msg);

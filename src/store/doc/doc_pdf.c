@@ -142,7 +142,7 @@ static _Noreturn void run_child(const struct filter *f, int in, int out)
 
 /* ---- the parent ---- */
 
-/* All that the process writes, until it closes its output, the time is over or it is too much. */
+/* All that the process writes, until it closes its output, time is up or it is too much. */
 static int read_all(int fd, struct buf *out, struct err *e)
 {
     uint64_t end = clock_ns() + (uint64_t)MAX_SECONDS * 1000000000u;

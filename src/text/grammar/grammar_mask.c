@@ -180,7 +180,7 @@ static int follow(struct grammar_mask *m, const struct node *n, const struct gra
     case GRAMMAR_NET_EMPTY:
         return visit_state(m, e->to, 0, parent);
     case GRAMMAR_NET_CALL:
-        if (!net->states[e->to].final) /* else the caller is over too: its own caller goes on */
+        if (!net->states[e->to].final) /* else the caller is complete too: its own caller goes on */
             rc = node_get(m, e->to, 0, n->parent, &parent);
         return rc < 0 ? rc : visit_state(m, net->starts[e->rule], 0, parent);
     case GRAMMAR_NET_COUNT:

@@ -7,7 +7,7 @@
  *
  * It matches `before`, then min to max parts with `between` between them, then `after`.  Each part
  * is one of the list.  Defaults: one part, no texts.  "begin_token" and "before_token" name a
- * control token of the model by its spelling, which stands in front of that text; where a model has
+ * control token of the model by its spelling, which precedes that text; where a model has
  * no such token, its spelling is matched as text.
  *
  * With `trigger` the answer may be any text instead, in which the trigger does not come, or such a

@@ -16,7 +16,7 @@
 struct grammar_tree;
 
 enum grammar_regex_flags {
-    GRAMMAR_REGEX_JSON = 1 << 0, /* the text stands in a JSON string: it is written with escapes */
+    GRAMMAR_REGEX_JSON = 1 << 0, /* the text is inside a JSON string: it is written with escapes */
     GRAMMAR_REGEX_SEARCH = 1 << 1, /* it matches anywhere in the text, unless it is anchored */
     GRAMMAR_REGEX_PLAIN = 1 << 2,  /* with JSON: no escapes, what would need one is not allowed */
 };

@@ -21,7 +21,7 @@ enum jinja_node_kind {
     JINJA_NODE_INT,      /* i */
     JINJA_NODE_BIGINT,   /* text */
     JINJA_NODE_FLOAT,    /* num */
-    JINJA_NODE_NAME,     /* text, id; flag: stands where it is set */
+    JINJA_NODE_NAME,     /* text, id; flag: an assignment target */
     JINJA_NODE_LIST,     /* a: chain of items */
     JINJA_NODE_TUPLE,    /* a: chain of items */
     JINJA_NODE_DICT,     /* a: chain of PAIR */

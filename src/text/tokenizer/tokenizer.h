@@ -90,7 +90,7 @@ struct tok_stream {
     const struct tokenizer *t;
     struct utf8_stream utf8;
     unsigned flags;
-    bool strip_space; /* the next piece stands where encode would have added a space */
+    bool strip_space; /* the next piece follows where encode would have added a space */
 };
 
 /* prev: the last token of the prompt, or TOKENIZER_NONE when the text begins here. */

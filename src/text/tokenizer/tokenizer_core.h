@@ -43,7 +43,7 @@ struct tokenizer {
     void *state; /* of ops */
 };
 
-/* Appends the tokens of one text, without a template.  The call brings out, spans, plain. */
+/* Appends the tokens of one text, without a template.  The call supplies out, spans, plain. */
 SHOAL_MUST_CHECK int tokenizer_core_run(const struct tokenizer *t, struct tok_call *c,
                                         const char *text, size_t n, unsigned flags);
 /* The same; spans may be NULL. */

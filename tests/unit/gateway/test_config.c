@@ -276,7 +276,7 @@ static void test_wrong_routes_are_refused(void **state)
         const char *text, *error;
     } cases[] = {
         {"routes: [{policy: sla}]\n", "an entry of routes needs name"},
-        {"routes: [{name: r, policy: best}]\n", "'best' is no policy (known: sla, cheapest"},
+        {"routes: [{name: r, policy: best}]\n", "'best' is not a policy (known: sla, cheapest"},
         {"routes: [{name: r}, {name: r}]\n", "f:1:21: two routes are named r"},
         {"routes: [{name: r, models: [a, a]}]\n", "f:1:32: the route names the model 'a' twice"},
         {TWO "routes: [{name: a}]\n", "'a' is the name of a model and of a route"},

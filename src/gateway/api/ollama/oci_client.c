@@ -415,7 +415,8 @@ static int client_open(struct client *x, const struct oci_client_opts *o, struct
                        o->name);
     size_t n = colon ? (size_t)(colon - o->name) : strlen(o->name);
     if (n > 200 || (colon && (!colon[1] || strlen(colon) > 128)))
-        return err_set(e, SHOAL_EINVAL, "'%.64s' is no name of a model in a registry", o->name);
+        return err_set(e, SHOAL_EINVAL, "'%.64s' is not the name of a model in a registry",
+                       o->name);
     snprintf(x->path, sizeof(x->path), "%s%.*s", slash ? "" : "library/", (int)n, o->name);
     snprintf(x->tag, sizeof(x->tag), "%s", colon ? colon + 1 : "latest");
     int rc = libcurl_get(&x->api, e);

@@ -64,14 +64,14 @@ int oci_manifest_read(struct oci_manifest *out, const char *p, size_t n, uint64_
     int rc = 0;
     memset(out, 0, sizeof(*out));
     if (!cJSON_IsArray(layers) || cJSON_GetArraySize(layers) > MAX_LAYERS)
-        rc = err_set(e, SHOAL_EFORMAT, "this is no manifest of a model");
+        rc = err_set(e, SHOAL_EFORMAT, "this is not the manifest of a model");
     cJSON_ArrayForEach(v, layers)
     {
         if (rc == 0)
             rc = read_layer(out, v, max_model, e);
     }
     if (rc == 0 && (!out->parts[OCI_PART_MODEL].digest[0] || !out->parts[OCI_PART_MODEL].bytes))
-        rc = err_set(e, SHOAL_EFORMAT, "the manifest names no model file: it is no model");
+        rc = err_set(e, SHOAL_EFORMAT, "the manifest names no model file, so it is not a model");
     cJSON_Delete(root);
     return rc;
 }

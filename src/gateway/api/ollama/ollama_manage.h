@@ -19,7 +19,7 @@ extern const size_t ollama_n_create_fields, ollama_n_copy_fields, ollama_n_name_
  * lies where this configuration has no models, is logged and left out. */
 SHOAL_MUST_CHECK int ollama_manage_open(struct gw *gw, const struct gw_config *config,
                                         struct err *e);
-/* What a model that was made here brings to a conversation: its template, and its system message if
+/* What a model that was made here adds to a conversation: its template, and its system message if
  * the request has none. */
 void ollama_manage_apply(struct gw *gw, struct request *r);
 
