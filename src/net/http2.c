@@ -675,20 +675,6 @@ static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *u
     return 0;
 }
 
-static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
-{
-    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
-    (void)code;
-    (void)user;
-    if (s) {
-        nghttp2_session_set_stream_user_data(session, id, NULL);
-        stream_destroy(s);
-    }
-    return 0;
-}
-
-/* ---- the connection ---- */
-
 static void watch_time(struct h2 *h)
 {
     const struct http_limits *lim = &h->conn->server->limits;
@@ -697,6 +683,22 @@ static void watch_time(struct h2 *h)
                              : lim->request_ms < lim->write_ms ? lim->request_ms
                                                                : lim->write_ms);
 }
+
+static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *user)
+{
+    struct h2_stream *s = nghttp2_session_get_stream_user_data(session, id);
+    struct h2 *h = user;
+    (void)code;
+    if (s) {
+        nghttp2_session_set_stream_user_data(session, id, NULL);
+        stream_destroy(s);
+        if (h->n_streams == 0)
+            watch_time(h); /* from now on it is idle */
+    }
+    return 0;
+}
+
+/* ---- the connection ---- */
 
 /* Notifies streams whose bytes are all framed. */
 static void tell_drained(struct h2 *h)
