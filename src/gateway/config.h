@@ -108,7 +108,7 @@ struct gw_config {
     uint32_t max_in_flight;         /* over all clients; 0: no limit */
     uint32_t max_values;            /* of JSON in a body */
     uint32_t default_deadline_ms, max_deadline_ms;
-    uint32_t drain_ms;
+    uint32_t leave_ms, drain_ms;
     size_t cache_bytes;
     uint32_t cache_ttl_ms;
     char *deferred_file; /* of requests that are answered later; NULL: none */

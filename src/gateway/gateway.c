@@ -117,6 +117,13 @@ static void check_drained(struct executor_timer *t)
         loop_timer_set(gl->loop, t, loop_now(gl->loop) + 10000000u);
 }
 
+static void on_leave(struct executor_task *t)
+{
+    struct gw_loop *gl = LOOP_OF(t, struct gw_loop, leave);
+    health_tell(gl);
+    http_server_leave(gl->http);
+}
+
 static void on_drain(struct executor_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, drain);
@@ -156,8 +163,21 @@ static bool wait_stopped(struct gateway *g, uint32_t ms)
     return stopped;
 }
 
+/* A load balancer goes on sending until it has noticed; what it sends is answered. */
+static void leave(struct gateway *g)
+{
+    uint32_t ms = g->gw.config->leave_ms;
+    if (ms == 0)
+        return;
+    atomic_store(&g->gw.leaving, true);
+    for (uint32_t i = 0; i < g->gw.n_loops; i++)
+        loop_post(g->gw.loops[i].loop, &g->gw.loops[i].leave);
+    (void)wait_stopped(g, ms); /* they do not stop yet */
+}
+
 void gateway_drain(struct gateway *g)
 {
+    leave(g);
     atomic_store(&g->gw.draining, true);
     for (uint32_t i = 0; i < g->gw.n_loops; i++)
         loop_post(g->gw.loops[i].loop, &g->gw.loops[i].drain);
@@ -310,6 +330,7 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
 {
     gl->gw = gw;
     gl->config = config_ref(gw->config);
+    gl->leave.fn = on_leave;
     gl->drain.fn = on_drain;
     gl->cut.fn = on_cut;
     gl->reload.fn = on_reload;

@@ -26,8 +26,9 @@ const char *gateway_address(const struct gateway *g, size_t i);
 const char *gateway_node_address(const struct gateway *g, size_t i);
 /* All models to be loaded at start are loaded or have failed. */
 bool gateway_ready(struct gateway *g);
-/* Accepts no new connections; waits for running requests, at most drain_ms of the configuration,
- * then cancels the rest. */
+/* For leave_ms of the configuration the server only says that it is not ready any more.  Then it
+ * accepts no new connections, waits for running requests, at most drain_ms, and cancels the
+ * rest. */
 void gateway_drain(struct gateway *g);
 /* Applies the keys, limits, certificates and models of a new configuration; running requests
  * continue. */

@@ -93,7 +93,7 @@ struct gw_loop {
     struct call *calls;
     struct flow_owner flow;     /* requests of this loop */
     struct pipeline_site flows; /* that requests may name as their model */
-    struct executor_task drain, cut, reload;
+    struct executor_task leave, drain, cut, reload;
     struct executor_timer drain_timer;
     _Atomic bool idle; /* draining: only health watchers are left */
     uint64_t next_id;
@@ -153,6 +153,7 @@ struct gw {
     char advertise[256];            /* where other members reach this one; "": nowhere */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
+    _Atomic bool leaving; /* no longer ready, but requests are still taken */
     _Atomic bool draining;
     uint64_t started_ns, started_s, id_salt;
     struct replica_counts relayed, worked; /* by nodes, by workers */

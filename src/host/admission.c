@@ -306,3 +306,11 @@ void admission_leave(struct admission *a, struct admission_client *c, uint32_t n
         c->in_flight -= n_places;
     pthread_mutex_unlock(&a->lock);
 }
+
+uint32_t admission_in_flight(struct admission *a)
+{
+    pthread_mutex_lock(&a->lock);
+    uint32_t n = a->in_flight;
+    pthread_mutex_unlock(&a->lock);
+    return n;
+}

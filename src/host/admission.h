@@ -78,6 +78,8 @@ enum admission_verdict admission_enter(struct admission *a, struct admission_cli
 enum admission_verdict admission_enter_more(struct admission *a, struct admission_client *c,
                                             uint32_t n, uint32_t *most);
 void admission_leave(struct admission *a, struct admission_client *c, uint32_t n_places);
+/* Places taken, of all clients. */
+uint32_t admission_in_flight(struct admission *a);
 /* The client used so many tokens. */
 void admission_spend(struct admission *a, struct admission_client *c, uint64_t prompt,
                      uint64_t generated);

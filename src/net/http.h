@@ -140,6 +140,9 @@ SHOAL_MUST_CHECK int http_server_listen(struct http_server *s, int fd, struct tl
 SHOAL_MUST_CHECK int http_server_adopt(struct http_server *s, int fd, struct err *e);
 /* New connections on TLS listeners use this; open ones are not affected. */
 void http_server_set_tls(struct http_server *s, struct tls_server *tls);
+/* From now on HTTP/1 connections close after their next answer, which says so; new ones are
+ * accepted. */
+void http_server_leave(struct http_server *s);
 /* Accepts no new connections; open ones close after their current requests. */
 void http_server_drain(struct http_server *s);
 void http_server_stats(const struct http_server *s, struct http_stats *out);

@@ -250,8 +250,8 @@ static void h1_begin(struct http_req *r, int status, const struct http_header *h
     bool no_body = status == 204 || status == 304 || status < 200;
     const char code[4] = {(char)('0' + status / 100 % 10), (char)('0' + status / 10 % 10),
                           (char)('0' + status % 10), ' '};
-    if (h->conn->draining)
-        h->keep = false;
+    if (h->conn->draining || h->conn->server->leaving)
+        h->keep = false; /* the client connects again, elsewhere */
     buf_put(b, "HTTP/1.1 ", 9);
     buf_put(b, code, sizeof(code));
     buf_puts(b, http_status_text(status));

@@ -58,7 +58,7 @@ struct http_server {
     uint32_t n_closed;                          /* of stats.conns: freed at the end of the turn */
     struct peers *peers, *own_peers;            /* own: unless they are shared with other servers */
     struct http_stats stats;
-    bool draining;
+    bool leaving, draining;
     uint64_t next_report_ns; /* of certificates that were refused */
     uint32_t n_unreported;
     char date[40]; /* value of the Date header for second date_s */

@@ -502,6 +502,11 @@ void http_server_share_peers(struct http_server *s, struct peers *peers)
     s->peers = peers;
 }
 
+void http_server_leave(struct http_server *s)
+{
+    s->leaving = true;
+}
+
 void http_server_drain(struct http_server *s)
 {
     s->draining = true;

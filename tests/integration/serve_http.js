@@ -215,6 +215,35 @@ async function drain() {
     t.check(await t.fails(fetch(`${server.url}/healthz`), 'after the end'), 'nobody listens');
 }
 
+// A load balancer needs time to notice that a server ends: until then it answers, but is not ready.
+async function leave() {
+    const server = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nleave: 1h\n`)]);
+    const control = new AbortController();
+    const ask = (extra, signal) => fetch(`${server.url}/v1/completions`, { method: 'POST', signal,
+        body: JSON.stringify({ model: 'long', prompt: 'a', ignore_eos: true, ...extra }) });
+    t.same(await t.metric(server, 'shoal_calls_in_flight'), 0, 'nobody asks');
+    const stream = await ask({ max_tokens: 100000, stream: true }, control.signal);
+    await stream.body.getReader().read();
+    t.same(await t.metric(server, 'shoal_calls_in_flight'), 1, 'a stream is in flight');
+    const before = await ask({ max_tokens: 1 });
+    t.same(`${before.status} ${before.headers.get('connection')}`, '200 keep-alive', 'before it leaves');
+    await before.text();
+    server.child.kill('SIGTERM');
+    await t.until(async () => (await fetch(`${server.url}/readyz`)).status === 503, 'not ready any more');
+    t.same((await fetch(`${server.url}/healthz`)).status, 200, 'but alive');
+    for (let i = 0; i < 3; i++) {
+        const r = await ask({ max_tokens: 4 });
+        t.same(`${r.status} ${r.headers.get('connection')}`, '200 close', 'it answers, and the connection ends');
+        await r.text();
+    }
+    control.abort();
+    await t.until(async () => await t.metric(server, 'shoal_calls_in_flight') === 0, 'nothing in flight');
+    server.child.kill('SIGTERM'); // the second one ends it at once
+    t.same((await server.ended).signal, 'SIGTERM', 'ended');
+    const brief = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nleave: 1ms\n`)]);
+    t.same((await brief.stop()).code, 0, 'after it has left, it drains');
+}
+
 // When the time to drain is over, everything that still runs ends with an error that says so.
 async function drain_cut() {
     const server = await t.start(shoal, ['--config', config(
@@ -519,6 +548,7 @@ limits: {values: 1000}
     await protocol();
     await keys();
     await drain();
+    await leave();
     await drain_cut();
     await models();
     await http2();

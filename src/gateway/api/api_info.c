@@ -30,7 +30,7 @@ void api_healthz(struct call *c)
 void api_readyz(struct call *c)
 {
     struct gw *gw = c->gl->gw;
-    if (atomic_load(&gw->draining))
+    if (atomic_load(&gw->leaving) || atomic_load(&gw->draining))
         call_refuse(c, GW_REFUSED_DRAINING, 503, 1, "the server is stopping");
     else if (!registry_ready(gw->registry))
         call_refuse(c, GW_REFUSED_NOT_LOADED, 503, 1, "models are being loaded");
@@ -553,6 +553,9 @@ static void put_server(struct gw *gw, struct buf *b)
     for (int i = 0; i < GW_N_REFUSED; i++)
         buf_printf(b, "shoal_refused_total{reason=\"%s\"} %" PRIu64 "\n", refusals[i],
                    counter_read(&gw->refused[i]));
+    prometheus_help(b, "shoal_calls_in_flight", "gauge",
+                    "requests for models in progress, here and on other nodes");
+    buf_printf(b, "shoal_calls_in_flight %u\n", admission_in_flight(gw->admission));
     put_peers(gw, b);
     if (admission_needed(gw->admission))
         put_keys(gw, b);

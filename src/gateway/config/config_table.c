@@ -685,7 +685,11 @@ const struct config_key config_keys[] = {
         "Memory for it. 0: nothing is kept."),
     ROW("responses.ttl", MS, AT(responses_ttl_ms), "1h", 0, 0, START,
         "How long a response can be asked for again, or gone on from."),
-    ROW("drain", MS, AT(drain_ms), "30s", 0, 0, LIVE, "How long requests may go on after SIGTERM."),
+    ROW("leave", MS, AT(leave_ms), "0s", 0, 0, LIVE,
+        "How long requests are still taken after SIGTERM, while `/readyz` answers 503, so that "
+        "load balancers notice. Then `drain` begins."),
+    ROW("drain", MS, AT(drain_ms), "30s", 0, 0, LIVE,
+        "How long requests may go on after SIGTERM and `leave`."),
     ROW("log_requests", BOOL, AT(log_requests), "true", 0, 0, LIVE,
         "One line in the log for each request, without its text."),
 

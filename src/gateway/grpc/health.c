@@ -30,16 +30,19 @@ struct watcher {
 
 /* ---- what is known ---- */
 
+static bool is_ending(const struct gw *gw)
+{
+    return atomic_load(&gw->leaving) || atomic_load(&gw->draining);
+}
+
 static status_kind server_status(struct gw *gw)
 {
-    return !atomic_load(&gw->draining) && registry_ready(gw->registry) ? STATUS(SERVING)
-                                                                       : STATUS(NOT_SERVING);
+    return !is_ending(gw) && registry_ready(gw->registry) ? STATUS(SERVING) : STATUS(NOT_SERVING);
 }
 
 static status_kind model_status(const struct gw *gw, enum registry_state s)
 {
-    return s == REGISTRY_READY && !atomic_load(&gw->draining) ? STATUS(SERVING)
-                                                              : STATUS(NOT_SERVING);
+    return s == REGISTRY_READY && !is_ending(gw) ? STATUS(SERVING) : STATUS(NOT_SERVING);
 }
 
 /* A service is "" or one of gRPC's, for which the server as a whole answers, or a model. */

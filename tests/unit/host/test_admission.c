@@ -38,7 +38,9 @@ static void test_keys_have_rates_and_places(void **state)
     assert_true(retry > 500000);
     assert_int_equal(admission_enter(all, NULL, &retry), ADMISSION_OK);
     assert_int_equal(admission_enter(all, NULL, &retry), ADMISSION_FULL);
+    assert_int_equal(admission_in_flight(all), 3);
     admission_leave(all, a, 1);
+    assert_int_equal(admission_in_flight(all), 2);
     assert_int_equal(admission_enter_more(all, a, 2, &most), ADMISSION_FULL);
     assert_int_equal(most, 3);
     assert_int_equal(admission_enter_more(all, a, 1, &most), ADMISSION_OK);
