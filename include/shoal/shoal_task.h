@@ -53,6 +53,9 @@ enum shoal_event_kind {
     /* With prompt_logprobs: a token of the prompt, from its second on, with its log-probability;
      * before all tokens of the answer. */
     SHOAL_EVENT_PROMPT,
+    /* With `progress`: computed_tokens of prompt_tokens are ready, cached_tokens of them because an
+     * earlier prompt began the same way.  Comes before the first chunk and after each. */
+    SHOAL_EVENT_PROGRESS,
 };
 
 enum shoal_finish {
@@ -83,6 +86,7 @@ struct shoal_event {
     uint64_t queue_ns, first_token_ns, total_ns; /* from submit */
     bool stopped_by_text;                        /* SHOAL_FINISH_STOP: by one of the stop texts */
     size_t stop_index;                           /* with stopped_by_text: by which of them */
+    uint32_t computed_tokens;                    /* PROGRESS */
 };
 
 typedef void (*shoal_event_fn)(void *ctx, const struct shoal_event *event);
@@ -114,7 +118,10 @@ struct shoal_task_opts { /* zero means default */
      * then computed token by token, and none of it is taken from the cache. */
     bool prompt_logprobs;
     bool prompt_only; /* with prompt_logprobs: nothing is generated */
-    uint16_t unused;  /* for a later member */
+    bool progress;    /* report how far the prompt is computed */
+    /* Log-probabilities are those that the token was drawn by, after bias, penalties, temperature,
+     * top-k, top-p and min-p, and only tokens that could be drawn are reported. */
+    bool drawn_logprobs;
     /* Only tokens are sampled that keep to it; the answer ends when it must, with
      * SHOAL_FINISH_STOP.  SHOAL_EINVAL or SHOAL_EUNSUPPORTED at submit say what is wrong in the
      * text, which is copied. */

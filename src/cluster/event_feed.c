@@ -31,7 +31,8 @@ void event_feed_fail(struct event_feed *f, const struct failure *why)
 static void deliver(struct event_feed *f, const struct event_pb *e)
 {
     struct sink *s = f->sink;
-    f->n_pieces += e->kind != EVENT_PB_START && e->kind != EVENT_PB_FAILURE;
+    f->n_pieces +=
+        e->kind != EVENT_PB_START && e->kind != EVENT_PB_PROMPT && e->kind != EVENT_PB_FAILURE;
     switch (e->kind) {
     case EVENT_PB_START:
         s->ops->start(s, &e->start);
@@ -39,6 +40,10 @@ static void deliver(struct event_feed *f, const struct event_pb *e)
     case EVENT_PB_PLAN:
         if (s->ops->plan)
             s->ops->plan(s, &e->plan);
+        break;
+    case EVENT_PB_PROMPT:
+        if (s->ops->prompt)
+            s->ops->prompt(s, &e->prompt);
         break;
     case EVENT_PB_TOKEN:
         s->ops->token(s, &e->token);

@@ -74,6 +74,19 @@ void event_pb_put_plan(struct buf *out, const struct sink_plan *e)
     arena_fini(&a);
 }
 
+void event_pb_put_prompt(struct buf *out, const struct sink_prompt *e)
+{
+    pb_event m = SHOAL__NODE__V1__RUN_EVENT__INIT;
+    Shoal__Node__V1__PromptProgress prompt = SHOAL__NODE__V1__PROMPT_PROGRESS__INIT;
+    prompt.choice = e->choice;
+    prompt.tokens = e->tokens;
+    prompt.cached = e->cached;
+    prompt.computed = e->computed;
+    m.kind_case = SHOAL__NODE__V1__RUN_EVENT__KIND_PROMPT;
+    m.prompt = &prompt;
+    put_event(out, &m);
+}
+
 static void put_token_slow(struct buf *out, const struct sink_token *e)
 {
     pb_event m = SHOAL__NODE__V1__RUN_EVENT__INIT;
@@ -384,6 +397,11 @@ int event_pb_get(struct event_pb *out, const struct event_pb_list *l, size_t i)
     case SHOAL__NODE__V1__RUN_EVENT__KIND_PLAN:
         out->kind = EVENT_PB_PLAN;
         return plan_pb_read(&out->plan.plan, l->keep, m->plan);
+    case SHOAL__NODE__V1__RUN_EVENT__KIND_PROMPT:
+        out->kind = EVENT_PB_PROMPT;
+        out->prompt = (struct sink_prompt){m->prompt->choice, m->prompt->tokens, m->prompt->cached,
+                                           m->prompt->computed};
+        return 0;
     case SHOAL__NODE__V1__RUN_EVENT__KIND_TOKEN:
         out->kind = EVENT_PB_TOKEN;
         return get_token(out, m->token, l->scratch);

@@ -16,6 +16,7 @@
 
 void event_pb_put_start(struct buf *out, const struct sink_start *e);
 void event_pb_put_plan(struct buf *out, const struct sink_plan *e);
+void event_pb_put_prompt(struct buf *out, const struct sink_prompt *e);
 void event_pb_put_token(struct buf *out, const struct sink_token *e);
 void event_pb_put_result(struct buf *out, const struct sink_result *e);
 void event_pb_put_done(struct buf *out, const struct sink_done *e);
@@ -24,6 +25,7 @@ void event_pb_put_failure(struct buf *out, const struct failure *f);
 enum event_pb_kind {
     EVENT_PB_START,
     EVENT_PB_PLAN,
+    EVENT_PB_PROMPT,
     EVENT_PB_TOKEN,
     EVENT_PB_RESULT,
     EVENT_PB_DONE,
@@ -35,6 +37,7 @@ struct event_pb {
     union {
         struct sink_start start;
         struct sink_plan plan;
+        struct sink_prompt prompt;
         struct sink_token token;
         struct sink_result result;
         struct sink_done done; /* without usage */

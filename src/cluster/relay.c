@@ -49,7 +49,8 @@ struct leg {
     bool from_ticket;        /* it goes on from what the client has, and does not echo the prompt */
     bool has_start;          /* the replica has begun */
     struct sink_start start; /* with has_start: for the client, if this replica answers first */
-    struct given *given;     /* [n] */
+    struct sink_prompt prompt; /* of the first choice, the latest; tokens 0: none came */
+    struct given *given;       /* [n] */
     uint32_t n_results;
     const struct shoal_result **results; /* [n_inputs] of a specialist */
 };
@@ -144,6 +145,8 @@ static void tell_start(struct leg *g)
     y->started = true;
     y->has_sum |= g->start.sum != NULL;
     y->sink->ops->start(y->sink, &g->start);
+    if (g->prompt.tokens > 0 && y->sink->ops->prompt)
+        y->sink->ops->prompt(y->sink, &g->prompt);
 }
 
 /* The replica delivers a piece of the answer: it goes on, the other one does not. */
@@ -257,6 +260,14 @@ static void on_plan(struct sink *s, const struct sink_plan *e)
     take_lead(g);
     y->planned = true;
     y->sink->ops->plan(y->sink, &mine);
+}
+
+/* Kept until the replica brings a piece of the answer: another one may still be faster. */
+static void on_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    struct leg *g = leg_of(s);
+    if (!deaf(g) && e->choice == 0 && e->computed <= e->tokens && e->cached <= e->tokens)
+        g->prompt = *e;
 }
 
 /* Keeps the token before the client sees it; false: it does not fit. */
@@ -575,6 +586,7 @@ static void run_on(struct relay *y, struct leg *g, struct replica *p)
     patience_asked(&y->patience, clock_ns());
     g->at = p;
     g->out = g->has_start = false;
+    g->prompt = (struct sink_prompt){0};
     g->running = true;
     g->n_results = 0;
     g->inner.job = NULL;
@@ -789,6 +801,7 @@ void relay_run(const struct relay_opts *opts, struct flow_owner *o, struct reque
     static const struct flow_job_ops job_ops = {on_cancel, on_resume};
     static const struct sink_ops ops = {.start = on_start,
                                         .plan = on_plan,
+                                        .prompt = on_prompt,
                                         .token = on_token,
                                         .result = on_result,
                                         .done = on_done,

@@ -78,6 +78,26 @@ static void put_messages(struct arena *a, pb_generate *m, const struct chat *c, 
     }
 }
 
+static void put_pieces(struct arena *a, Shoal__Node__V1__Prompt *m, const struct request_prompt *p)
+{
+    Shoal__Node__V1__PromptPiece *list =
+        pb_list(a, p->n_pieces, sizeof(*list), (void ***)(void *)&m->pieces);
+    for (uint32_t i = 0; list && i < p->n_pieces; i++) {
+        const struct request_piece *from = &p->pieces[i];
+        shoal__node__v1__prompt_piece__init(&list[i]);
+        list[i].is_ids = !from->text;
+        if (from->text)
+            list[i].text = pb_bytes(from->text, from->text_bytes);
+        list[i].ids = (int32_t *)(uintptr_t)from->ids;
+        list[i].n_ids = from->text ? 0 : from->n_ids;
+        if (from->name) {
+            list[i].set_name_case = SHOAL__NODE__V1__PROMPT_PIECE__SET_NAME_NAME;
+            list[i].name = pb_bytes(from->name, strlen(from->name));
+        }
+    }
+    m->n_pieces = list ? p->n_pieces : 0;
+}
+
 static void put_prompts(struct arena *a, pb_generate *m, const struct request_generate *g)
 {
     Shoal__Node__V1__Prompt *list =
@@ -94,12 +114,14 @@ static void put_prompts(struct arena *a, pb_generate *m, const struct request_ge
             list[i].set_suffix_case = SHOAL__NODE__V1__PROMPT__SET_SUFFIX_SUFFIX;
             list[i].suffix = pb_bytes(p->suffix, p->suffix_bytes);
         }
+        put_pieces(a, &list[i], p);
     }
     m->n_prompts = list ? g->n_prompts : 0;
 }
 
-static void put_sampling(struct arena *a, pb_generate *m, const struct shoal_sampling *s)
+static void put_sampling(struct arena *a, pb_generate *m, const struct request_generate *g)
 {
+    const struct shoal_sampling *s = &g->sampling;
     Shoal__Node__V1__Sampling *out = arena_zalloc(a, sizeof(*out));
     if (!out)
         return;
@@ -115,14 +137,17 @@ static void put_sampling(struct arena *a, pb_generate *m, const struct shoal_sam
     out->seed = s->seed;
     out->n_logprobs = s->n_logprobs;
     out->logprobs = s->logprobs;
-    Shoal__Node__V1__Bias *list =
-        pb_list(a, s->n_bias, sizeof(*list), (void ***)(void *)&out->bias);
-    for (uint32_t i = 0; list && i < s->n_bias; i++) {
+    const uint32_t n = s->n_bias + g->n_bias_texts;
+    Shoal__Node__V1__Bias *list = pb_list(a, n, sizeof(*list), (void ***)(void *)&out->bias);
+    for (uint32_t i = 0; list && i < n; i++) {
+        const struct request_bias *text = i < s->n_bias ? NULL : &g->bias_texts[i - s->n_bias];
         shoal__node__v1__bias__init(&list[i]);
-        list[i].token = s->bias[i].token;
-        list[i].value = s->bias[i].bias;
+        list[i].token = text ? 0 : s->bias[i].token;
+        list[i].value = text ? text->bias : s->bias[i].bias;
+        if (text)
+            list[i].text = pb_bytes(text->text, strlen(text->text));
     }
-    out->n_bias = list ? s->n_bias : 0;
+    out->n_bias = list ? n : 0;
     m->sampling = out;
 }
 
@@ -155,7 +180,7 @@ static void put_generate(struct arena *a, pb_request *m, const struct request_ge
         out->set_template_case = SHOAL__NODE__V1__GENERATE__SET_TEMPLATE_TEMPLATE;
         out->template_ = pb_bytes(g->chat.template, strlen(g->chat.template));
     }
-    put_sampling(a, out, &g->sampling);
+    put_sampling(a, out, g);
     put_resume(a, out, g);
     for (uint32_t i = 0; i < g->n_stop; i++)
         stops[i] = pb_bytes(g->stop[i], strlen(g->stop[i]));
@@ -169,6 +194,8 @@ static void put_generate(struct arena *a, pb_request *m, const struct request_ge
     out->echo = g->echo;
     out->prompt_only = g->prompt_only;
     out->prompt_logprobs = g->prompt_logprobs;
+    out->progress = g->progress;
+    out->drawn_logprobs = g->drawn_logprobs;
     out->constraint = (uint32_t)g->constraint.kind;
     out->constraint_text = pb_bytes(g->constraint.text, g->constraint.text_bytes);
     m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_GENERATE;
@@ -389,6 +416,31 @@ static int read_messages(struct request *r, const pb_generate *m, struct err *e)
     return 0;
 }
 
+static int read_pieces(struct request *r, struct request_prompt *p,
+                       const Shoal__Node__V1__Prompt *m, struct err *e)
+{
+    struct request_piece *list = arena_zalloc_n(&r->arena, m->n_pieces, sizeof(*list));
+    if (m->n_pieces > REQUEST_MAX_PIECES)
+        return err_set(e, SHOAL_EINVAL, "a prompt has more than %u pieces", REQUEST_MAX_PIECES);
+    for (size_t i = 0; list && i < m->n_pieces; i++) {
+        const Shoal__Node__V1__PromptPiece *from = m->pieces[i];
+        if (from->is_ids) {
+            list[i].ids = from->ids;
+            list[i].n_ids = from->n_ids;
+        } else {
+            list[i].text = bytes_text(r, &from->text, &list[i].text_bytes);
+        }
+        if (from->set_name_case == SHOAL__NODE__V1__PROMPT_PIECE__SET_NAME_NAME)
+            list[i].name = bytes_text(r, &from->name, NULL);
+        if (p->suffix && !list[i].text)
+            return err_set(e, SHOAL_EINVAL, "a file of a prompt has no text");
+        r->input_bytes += list[i].text_bytes + sizeof(int32_t) * list[i].n_ids;
+    }
+    p->pieces = list;
+    p->n_pieces = (uint32_t)m->n_pieces;
+    return 0;
+}
+
 static int read_prompts(struct request *r, const pb_generate *m, struct err *e)
 {
     struct request_prompt *list = arena_zalloc_n(&r->arena, m->n_prompts, sizeof(*list));
@@ -409,6 +461,11 @@ static int read_prompts(struct request *r, const pb_generate *m, struct err *e)
                 r->input_bytes += list[i].suffix_bytes;
             }
         }
+        if (from->n_pieces > 0 && (from->n_ids > 0 || (!from->is_ids && !list[i].suffix)))
+            return err_set(e, SHOAL_EINVAL, "a prompt has pieces beside its text");
+        int rc = read_pieces(r, &list[i], from, e);
+        if (rc < 0)
+            return rc;
     }
     r->generate.prompts = list;
     r->generate.n_prompts = (uint32_t)m->n_prompts;
@@ -423,8 +480,17 @@ static int read_sampling(struct request *r, const pb_generate *m, struct err *e)
     if (s->n_bias > REQUEST_MAX_BIAS)
         return err_set(e, SHOAL_EINVAL, "there are biases for more than %u tokens",
                        REQUEST_MAX_BIAS);
-    for (size_t i = 0; bias && i < s->n_bias; i++)
-        bias[i] = (struct shoal_bias){s->bias[i]->token, s->bias[i]->value};
+    struct request_bias *texts = arena_zalloc_n(&r->arena, s->n_bias, sizeof(*texts));
+    uint32_t n_bias = 0, n_texts = 0;
+    for (size_t i = 0; bias && texts && i < s->n_bias; i++) {
+        if (s->bias[i]->text.len > 0)
+            texts[n_texts++] =
+                (struct request_bias){bytes_text(r, &s->bias[i]->text, NULL), s->bias[i]->value};
+        else
+            bias[n_bias++] = (struct shoal_bias){s->bias[i]->token, s->bias[i]->value};
+    }
+    r->generate.bias_texts = texts;
+    r->generate.n_bias_texts = n_texts;
     /* the engine checks the values: sampler_check */
     r->generate.sampling = (struct shoal_sampling){.temperature = s->temperature,
                                                    .top_k = s->top_k,
@@ -436,7 +502,7 @@ static int read_sampling(struct request *r, const pb_generate *m, struct err *e)
                                                    .frequency_penalty = s->frequency_penalty,
                                                    .seed = s->seed,
                                                    .bias = bias,
-                                                   .n_bias = (uint32_t)s->n_bias,
+                                                   .n_bias = n_bias,
                                                    .n_logprobs = s->n_logprobs,
                                                    .logprobs = s->logprobs};
     return 0;
@@ -495,6 +561,8 @@ static int read_generate(struct request *r, const pb_generate *m, struct err *e)
     g->echo = m->echo;
     g->prompt_only = m->prompt_only;
     g->prompt_logprobs = m->prompt_logprobs && m->echo;
+    g->progress = m->progress;
+    g->drawn_logprobs = m->drawn_logprobs;
     int rc = m->n_messages > 0 ? read_messages(r, m, e) : read_prompts(r, m, e);
     if (rc == 0 && (g->n == 0 || g->n > REQUEST_MAX_CHOICES / g->n_prompts))
         rc = err_set(e, SHOAL_EINVAL, "there are %u answers to each of %u prompts, allowed are %u",

@@ -79,6 +79,8 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     t->ignore_end = o->ignore_end;
     t->prompt_logprobs = o->prompt_logprobs && o->sampling.logprobs;
     t->prompt_only = t->prompt_logprobs && o->prompt_only;
+    t->progress = o->progress;
+    t->drawn_logprobs = o->drawn_logprobs;
     t->deadline_ns = o->deadline_ns;
     t->priority = o->priority;
     t->client_id = o->client;

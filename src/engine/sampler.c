@@ -204,33 +204,61 @@ static int32_t draw_any(const struct sampler *s, float least, double uniform)
     return (int32_t)last;
 }
 
+/* The least weight of a token that may be drawn.  Tokens that are less likely than the second
+ * figure cannot be drawn in practice; leaving them out keeps the heap small. */
+static float least_weight(const struct shoal_sampling *o)
+{
+    return o->min_p > 1e-8f ? o->min_p : 1e-8f;
+}
+
+/* How much weight top-p keeps. */
+static float whole_weight(const struct shoal_sampling *o, float total)
+{
+    return o->top_p > 0.0f && o->top_p < 1.0f ? o->top_p * total : INFINITY;
+}
+
+/* Weights of all tokens from the logits in work, which are finite; their sum. */
+static float weigh(struct sampler *s, const struct shoal_sampling *o, float max)
+{
+    const float inv = 1.0f / o->temperature;
+    s->k->scale(s->work, inv, s->n_vocab);
+    return s->k->softmax_exp(s->weight, s->work, s->n_vocab, max * inv);
+}
+
+struct kept { /* the tokens to draw from: heap[all - 1], the likeliest, down to heap[left] */
+    uint32_t all, left;
+    float weight;
+};
+
+static struct kept keep(struct sampler *s, const struct shoal_sampling *o, float total)
+{
+    const float whole = whole_weight(o, total);
+    struct kept k = {.all = make_heap(s, s->weight, least_weight(o))};
+    const uint32_t most = o->top_k ? o->top_k : k.all;
+    k.left = k.all;
+    while (k.left > 0 && k.all - k.left < most && k.weight < whole)
+        k.weight += pop(s, &k.left).p;
+    return k;
+}
+
 static int32_t draw(struct sampler *s, const struct shoal_sampling *o, uint64_t position)
 {
     const float max = s->k->max(s->work, s->n_vocab);
     if (!isfinite(max)) /* every token is forbidden */
         return (int32_t)s->k->argmax(s->work, s->n_vocab);
-    const float inv = 1.0f / o->temperature;
-    s->k->scale(s->work, inv, s->n_vocab);
-    float total = s->k->softmax_exp(s->weight, s->work, s->n_vocab, max * inv);
-    /* Tokens this unlikely cannot be drawn in practice; leaving them out keeps the heap small. */
-    float least = o->min_p > 1e-8f ? o->min_p : 1e-8f;
+    const float total = weigh(s, o, max);
     const double uniform = sampler_uniform(o->seed, position);
-    const float whole = o->top_p > 0.0f && o->top_p < 1.0f ? o->top_p * total : INFINITY;
-    if (o->top_k == 0 && isinf(whole))
-        return draw_any(s, least, uniform);
-    uint32_t all = make_heap(s, s->weight, least), left = all;
-    uint32_t most = o->top_k ? o->top_k : all;
-    float kept = 0.0f;
-    while (left > 0 && all - left < most && kept < whole)
-        kept += pop(s, &left).p;
-    double at = uniform * (double)kept;
+    if (o->top_k == 0 && isinf(whole_weight(o, total)))
+        return draw_any(s, least_weight(o), uniform);
+    const struct kept k = keep(s, o, total);
+    double at = uniform * (double)k.weight;
     double sum = 0.0;
-    for (uint32_t i = all; i-- > left;) {
+    for (uint32_t i = k.all; i-- > k.left;) {
         sum += (double)s->heap[i].p;
         if (at < sum)
             return s->heap[i].token;
     }
-    return s->heap[left].token; /* only by rounding: take the last one */
+    return s->heap[k.left].token; /* only by rounding: take the last one */
 }
 
 static void report(struct sampler *s, struct sampler_pick *out, const float *logits,
@@ -331,4 +359,27 @@ void sampler_score(struct sampler *s, struct sampler_pick *out, const float *log
     out->token = token;
     out->n_top = 0;
     report(s, out, logits, o);
+}
+
+void sampler_score_drawn(struct sampler *s, struct sampler_pick *out, const float *logits,
+                         const struct shoal_sampling *o, const uint64_t *allowed,
+                         const int32_t *history, uint32_t n_history, uint32_t n_generated)
+{
+    out->n_top = 0;
+    out->logprob = 0.0f;
+    memcpy(s->work, logits, (size_t)s->n_vocab * sizeof(float));
+    penalize(s, o, history, n_history, n_generated);
+    if (allowed)
+        forbid(s, allowed);
+    const float max = s->k->max(s->work, s->n_vocab);
+    if (o->temperature == 0.0f || !isfinite(max)) { /* nothing was drawn: no other was possible */
+        if (o->n_logprobs > 0)
+            out->top[out->n_top++] = (struct shoal_logprob){out->token, 0.0f};
+        return;
+    }
+    const struct kept k = keep(s, o, weigh(s, o, max));
+    out->logprob = logf(s->weight[out->token] / k.weight);
+    for (uint32_t i = k.all; i-- > k.left && out->n_top < o->n_logprobs;)
+        out->top[out->n_top++] =
+            (struct shoal_logprob){s->heap[i].token, logf(s->heap[i].p / k.weight)};
 }

@@ -37,6 +37,11 @@ SHOAL_MUST_CHECK bool sampler_run(struct sampler *s, struct sampler_pick *out, c
 /* The log-probability of a given token and, as o asks, of the likeliest ones. */
 void sampler_score(struct sampler *s, struct sampler_pick *out, const float *logits,
                    const struct shoal_sampling *o, int32_t token);
+/* After sampler_run with the same arguments, which picked out->token: replaces log-probabilities by
+ * those that it was drawn by, of the tokens that were left to draw from. */
+void sampler_score_drawn(struct sampler *s, struct sampler_pick *out, const float *logits,
+                         const struct shoal_sampling *o, const uint64_t *allowed,
+                         const int32_t *history, uint32_t n_history, uint32_t n_generated);
 /* Uniform in [0, 1). */
 double sampler_uniform(uint64_t seed, uint64_t position);
 

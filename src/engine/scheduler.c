@@ -287,10 +287,28 @@ static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
     return false;
 }
 
+/* Tells how far the prompt is. */
+static void report_progress(struct shoal_task *t)
+{
+    if (!t->progress || !t->event || t->n_tokens > t->n_prompt || t->n_computed > t->n_prompt)
+        return;
+    const struct shoal_event ev = {.size = sizeof(ev),
+                                   .kind = SHOAL_EVENT_PROGRESS,
+                                   .token = -1,
+                                   .text = "",
+                                   .prompt_tokens = t->n_prompt,
+                                   .cached_tokens = t->n_cached,
+                                   .computed_tokens = t->n_computed};
+    t->reported = true;
+    t->event(t->event_ctx, &ev);
+}
+
 /* Plans n tokens of t as run i; its pages were reserved at admission. */
 static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, uint32_t n)
 {
     uint32_t end = t->n_computed + n;
+    if (!t->reported)
+        report_progress(t);
     while (t->n_pages * KERN_PAGE < end) {
         uint32_t page = kv_pages_take(en->pages);
         assert(page != KV_NO_PAGE);
@@ -462,11 +480,19 @@ static bool add_forced(struct shoal_engine *en, struct shoal_task *t)
 static bool pick_token(struct shoal_engine *en, const struct shoal_task *t, const float *logits,
                        const struct constraint_set *set, struct sampler_pick *pick)
 {
-    if (set->only < 0)
-        return sampler_run(en->sampler, pick, logits, &t->sampling, set->bits, t->tokens,
-                           t->n_tokens, t->n_tokens - t->n_prompt + t->n_continued);
+    if (set->only < 0) {
+        const uint32_t n_generated = t->n_tokens - t->n_prompt + t->n_continued;
+        const bool picked = sampler_run(en->sampler, pick, logits, &t->sampling, set->bits,
+                                        t->tokens, t->n_tokens, n_generated);
+        if (picked && t->drawn_logprobs && t->sampling.logprobs)
+            sampler_score_drawn(en->sampler, pick, logits, &t->sampling, set->bits, t->tokens,
+                                t->n_tokens, n_generated);
+        return picked;
+    }
     *pick = (struct sampler_pick){.token = set->only};
-    if (t->sampling.logprobs || t->sampling.n_logprobs > 0)
+    if (t->drawn_logprobs && t->sampling.logprobs) /* no other was possible */
+        pick->top[pick->n_top++] = (struct shoal_logprob){set->only, 0.0f};
+    else if (t->sampling.logprobs || t->sampling.n_logprobs > 0)
         sampler_score(en->sampler, pick, logits, &t->sampling, set->only);
     return isfinite(logits[set->only]);
 }
@@ -534,6 +560,7 @@ static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
         t->n_computed += en->runs[i].n;
         t->n_served += en->runs[i].n;
         publish_pages(en, t);
+        report_progress(t);
         over =
             logits && t->prompt_logprobs && t->n_tokens == t->n_prompt && take_score(en, t, logits);
         over = over || (logits && t->n_computed == t->n_tokens && take_token(en, t, logits));

@@ -33,7 +33,7 @@ struct shoal_task {
     struct shoal_sampling sampling;
     struct shoal_bias *bias;
     uint32_t n_prompt, n_continued, max_tokens, capacity; /* capacity of tokens */
-    bool ignore_end, prompt_logprobs, prompt_only;
+    bool ignore_end, prompt_logprobs, prompt_only, progress, drawn_logprobs;
     bool stopped; /* by a stop string; at submit: the tokens it continues end with one */
     uint64_t deadline_ns, submitted_ns, serial;
     uint32_t expected;   /* tokens of the answer */
@@ -50,6 +50,7 @@ struct shoal_task {
     int32_t *tokens; /* the prompt and the generated tokens */
     uint32_t n_tokens, n_computed, n_cached;
     uint32_t n_scored; /* tokens of the prompt whose log-probabilities were sent */
+    bool reported;     /* progress: the first event was sent */
     uint32_t *pages;   /* [n_pages] held */
     uint32_t n_pages, n_published, need_pages;
     uint32_t slot;     /* while active: its slot in the model, else TASK_NO_SLOT */

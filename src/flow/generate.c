@@ -40,7 +40,8 @@ struct generation {
     struct choice *choices;       /* [n], in the request's arena, as is ends */
     struct token_queue_end *ends; /* [n] */
     struct token_queue queue;
-    bool held; /* the sink was full */
+    bool held;        /* the sink was full */
+    bool *progressed; /* [n] the first event of the prompt was sent; NULL: nobody asked */
     bool echoed;
     bool failed, refused; /* refused: before any work */
     struct err error;
@@ -226,6 +227,30 @@ static void send_echo(struct generation *g)
     }
 }
 
+static void send_prompt(struct sink *s, uint32_t choice, const struct token_queue_progress *p)
+{
+    const struct sink_prompt e = {choice, p->tokens, p->cached, p->computed};
+    if (s->ops->prompt)
+        s->ops->prompt(s, &e);
+}
+
+/* Where the prompts are.  The engine may be further than the first event that a sink must see. */
+static void send_progress(struct generation *g)
+{
+    struct token_queue_progress p;
+    for (uint32_t i = 0; g->progressed && i < g->n && !g->quiet; i++) {
+        if (!token_queue_progress(&g->queue, &g->ends[i], &p))
+            continue;
+        if (!g->progressed[i] && p.computed > p.cached) {
+            const struct token_queue_progress first = {p.tokens, p.cached, p.cached};
+            send_prompt(g->sink, i, &first);
+        }
+        g->progressed[i] = true;
+        if (!g->quiet)
+            send_prompt(g->sink, i, &p);
+    }
+}
+
 /* ---- events of the engine ---- */
 
 static void on_event(void *ctx, const struct shoal_event *ev)
@@ -317,6 +342,8 @@ static void on_wake(struct executor_task *t)
     }
     int overflow = token_queue_take(&g->queue, g->ends, g->n, is_done, &records, &n);
     bool logprobs = g->request->generate.sampling.logprobs;
+    if (!g->failed)
+        send_progress(g);
     while (!g->quiet && !g->failed && token_queue_next(records, n, &at, &token)) {
         if (g->cacheable)
             kept_answer_put_token(&g->kept, &token);
@@ -341,10 +368,21 @@ static void on_wake(struct executor_task *t)
 
 /* ---- the prompt cache ---- */
 
+/* Nothing of its prompts is computed. */
+static void replay_prompts(struct sink *s, const struct kept_answer *kept)
+{
+    for (uint32_t i = 0; i < kept->n_choices; i++) {
+        const uint32_t n = kept_answer_choice(kept, i).prompt_tokens;
+        const struct token_queue_progress p = {n, n, n};
+        send_prompt(s, i, &p);
+    }
+}
+
 /* All events of a kept answer.  n: answers to each prompt.  False: the entry is not one for such a
  * request, and no event came. */
 static bool replay(struct sink *s, struct registry_model *m, const struct sink_start *start,
-                   const struct prompt_entry *entry, uint32_t n_prompts, uint32_t n, bool logprobs)
+                   const struct prompt_entry *entry, uint32_t n_prompts, uint32_t n, bool logprobs,
+                   bool progress)
 {
     struct sink_usage usage = {0, 0, 0};
     struct kept_answer kept;
@@ -353,6 +391,8 @@ static bool replay(struct sink *s, struct registry_model *m, const struct sink_s
         return false;
     counter_add(&m->stats.cache_hits, 1);
     s->ops->start(s, start);
+    if (progress)
+        replay_prompts(s, &kept);
     while (kept_answer_next(&kept, &token))
         send_token(s, registry_engine(m), &token, logprobs);
     for (uint32_t i = 0; i < kept.n_choices; i++) {
@@ -399,8 +439,8 @@ static bool answer_from_cache(struct generation *g)
         const struct prompt_key key = answer_cache_key(g->question, g->model);
         const struct prompt_entry *entry = prompt_cache_get(cache, &key, clock_ns());
         g->quiet = true; /* all events come from here */
-        hit = entry &&
-              replay(g->sink, g->model, &start, entry, q->n_prompts, q->n, q->sampling.logprobs);
+        hit = entry && replay(g->sink, g->model, &start, entry, q->n_prompts, q->n,
+                              q->sampling.logprobs, q->progress);
         prompt_cache_unref(entry);
     }
     if (hit) {
@@ -427,7 +467,8 @@ bool generate_replay(struct flow_owner *o, const struct generate_memo *memo, str
         entry = prompt_cache_get(o->flow->cache, &key, clock_ns());
     }
     const struct sink_start start = start_of(m, SINK_CACHE_HIT, memo->question, NULL);
-    bool hit = entry && replay(s, m, &start, entry, memo->n_prompts, memo->n, memo->logprobs);
+    bool hit =
+        entry && replay(s, m, &start, entry, memo->n_prompts, memo->n, memo->logprobs, false);
     prompt_cache_unref(entry);
     if (hit) {
         counter_add(&m->stats.requests, 1);
@@ -512,6 +553,8 @@ static void submit(struct generation *g)
                                 .special = q->special || shows_marks(g),
                                 .prompt_logprobs = q->prompt_logprobs && !q->resume,
                                 .prompt_only = q->prompt_only,
+                                .progress = g->progressed != NULL,
+                                .drawn_logprobs = q->drawn_logprobs,
                                 .constraint = q->constraint.kind,
                                 .constraint_text = q->constraint.text,
                                 .constraint_bytes = q->constraint.text_bytes,
@@ -664,7 +707,9 @@ static void on_model(struct acquire *a, struct registry_model *m)
     atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
     g->ends = arena_zalloc_n(arena, g->n, sizeof(*g->ends));
     g->choices = arena_zalloc_n(arena, g->n, sizeof(*g->choices));
-    if (!g->ends || !g->choices) {
+    if (g->request->generate.progress && !g->request->generate.resume)
+        g->progressed = arena_zalloc_n(arena, g->n, sizeof(*g->progressed));
+    if (!g->ends || !g->choices || arena->rc < 0) {
         send_error(g, SHOAL_ENOMEM, "out of memory");
         generation_close(g);
         return;

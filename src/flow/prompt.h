@@ -16,7 +16,7 @@ struct prompt {
     int32_t *owned; /* private */
 };
 
-/* p is zero before. */
+/* p is zero before.  Texts of the request that tokens are biased by become tokens too. */
 SHOAL_MUST_CHECK int prompt_make(struct prompt *p, struct request *r,
                                  const struct shoal_engine *engine, struct err *e);
 void prompt_fini(struct prompt *p);

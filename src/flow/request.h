@@ -26,6 +26,7 @@ struct router_tag;
 #define REQUEST_MAX_PROMPTS 64u
 #define REQUEST_MAX_STOPS 16u
 #define REQUEST_MAX_BIAS 1024u
+#define REQUEST_MAX_PIECES 1024u /* of a prompt */
 #define REQUEST_MAX_INPUTS 2048u
 #define REQUEST_MAX_TOOLS 512u
 #define REQUEST_MAX_CALLS 512u                /* of a message */
@@ -33,14 +34,32 @@ struct router_tag;
 
 enum request_kind { REQUEST_GENERATE, REQUEST_INFER, REQUEST_ASK, REQUEST_TOKENS };
 
-/* One text to continue: as text, or as token ids. */
-struct request_prompt {
+/* A part of a prompt: a text or token ids. */
+struct request_piece {
+    const char *name; /* of the file that the text is from; NULL: it is from none */
     const char *text; /* NULL: ids */
+    size_t text_bytes;
+    const int32_t *ids;
+    size_t n_ids;
+};
+
+/* One text to continue: as text, as token ids, or as pieces of both. */
+struct request_prompt {
+    const char *text; /* NULL: ids or pieces */
     size_t text_bytes;
     const int32_t *ids;
     size_t n_ids;
     const char *suffix; /* of a text: what comes behind the answer; NULL: nothing */
     size_t suffix_bytes;
+    /* With a suffix: files that the text belongs with.  Else, without text and ids: the prompt. */
+    const struct request_piece *pieces;
+    uint32_t n_pieces;
+};
+
+/* A bias for every token of a text. */
+struct request_bias {
+    const char *text;
+    float bias;
 };
 
 /* What the answers must look like; see enum shoal_constraint. */
@@ -58,12 +77,14 @@ struct request_resume {
 };
 
 struct request_generate {
-    struct chat chat;                     /* n_messages 0: prompts */
-    const struct request_prompt *prompts; /* [n_prompts] */
-    uint32_t n_prompts;                   /* a conversation counts as one */
-    uint32_t n;                           /* answers to each prompt */
-    uint32_t max_tokens;                  /* 0: until the context is full */
-    struct shoal_sampling sampling;       /* its bias in the arena */
+    struct chat chat;                      /* n_messages 0: prompts */
+    const struct request_prompt *prompts;  /* [n_prompts] */
+    uint32_t n_prompts;                    /* a conversation counts as one */
+    uint32_t n;                            /* answers to each prompt */
+    uint32_t max_tokens;                   /* 0: until the context is full */
+    struct shoal_sampling sampling;        /* its bias in the arena */
+    const struct request_bias *bias_texts; /* [n_bias_texts]; prompt_make adds them to sampling */
+    uint32_t n_bias_texts;
     const char *const *stop;
     uint32_t n_stop;
     struct request_constraint constraint;
@@ -77,7 +98,9 @@ struct request_generate {
     bool echo;       /* the prompt comes in front of the answer */
     /* With echo and sampling.logprobs, the prompt comes token by token with log-probabilities. */
     bool prompt_logprobs;
-    bool prompt_only; /* nothing is generated */
+    bool prompt_only;    /* nothing is generated */
+    bool progress;       /* the sink wants events of the prompt */
+    bool drawn_logprobs; /* see struct shoal_task_opts */
 };
 
 struct request_input {

@@ -5,6 +5,7 @@
  *
  *   start    once the model is known and the prompt cache was asked
  *   plan     an ask: what the text wants, once, before the reply
+ *   prompt   a generation that asked for it: how far the prompt is computed, before its tokens
  *   call     a generation with tools, behind tool_sink.h: a piece of a tool call
  *   token    a generation: one token, or text alone; an ask: a piece of the reply, text alone
  *   result   specialists: one input's result
@@ -67,6 +68,13 @@ struct sink_plan {
     const struct ask_plan *plan; /* stays until closed has returned, with all that it points to */
 };
 
+/* The first says what is cached, the last that all is computed.  Of prompts on another node only
+ * the last event of the first one comes. */
+struct sink_prompt {
+    uint32_t choice;
+    uint32_t tokens, cached, computed;
+};
+
 struct sink_token {
     uint32_t choice;
     int32_t token;    /* -1: text alone */
@@ -126,6 +134,7 @@ struct sink_replace {
 struct sink_ops {
     void (*start)(struct sink *s, const struct sink_start *e);
     void (*plan)(struct sink *s, const struct sink_plan *e);
+    void (*prompt)(struct sink *s, const struct sink_prompt *e); /* may be NULL */
     void (*token)(struct sink *s, const struct sink_token *e);
     void (*call)(struct sink *s, const struct sink_call *e); /* behind tool_sink.h only */
     void (*result)(struct sink *s, const struct sink_result *e);

@@ -31,6 +31,13 @@ void sink_front_close(struct sink_front *f)
     f->to->ops->closed(f->to);
 }
 
+void sink_front_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    struct sink *to = front_of(s)->to;
+    if (to->ops->prompt)
+        to->ops->prompt(to, e);
+}
+
 void sink_front_fail(struct sink *s, const struct failure *e)
 {
     struct sink *to = front_of(s)->to;

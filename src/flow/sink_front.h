@@ -24,6 +24,7 @@ void sink_front_open(struct sink_front *f, const struct sink_ops *ops, struct si
 void sink_front_close(struct sink_front *f);
 
 /* Events that are passed on, with the route that was chosen so far. */
+void sink_front_prompt(struct sink *s, const struct sink_prompt *e);
 void sink_front_fail(struct sink *s, const struct failure *e);
 void sink_front_broke_off(struct sink *s, const struct sink_done *e, int code);
 void sink_front_flush(struct sink *s);

@@ -66,6 +66,10 @@ void token_queue_push(struct token_queue *q, struct token_queue_end *end, uint32
     if (ev->kind == SHOAL_EVENT_DONE) {
         end->done = *ev;
         end->is_done = true;
+    } else if (ev->kind == SHOAL_EVENT_PROGRESS) {
+        end->progress = (struct token_queue_progress){ev->prompt_tokens, ev->cached_tokens,
+                                                      ev->computed_tokens};
+        end->progressed = true;
     } else {
         put_record(q, choice, ev);
     }
@@ -93,6 +97,17 @@ int token_queue_take(struct token_queue *q, const struct token_queue_end *ends, 
     *records = buf_str(&q->taken);
     *n_bytes = q->taken.len;
     return overflow;
+}
+
+bool token_queue_progress(struct token_queue *q, struct token_queue_end *end,
+                          struct token_queue_progress *out)
+{
+    pthread_mutex_lock(&q->lock);
+    bool news = end->progressed;
+    end->progressed = false;
+    *out = end->progress;
+    pthread_mutex_unlock(&q->lock);
+    return news;
 }
 
 bool token_queue_next(const char *records, size_t n, size_t *at, struct kept_token *out)

@@ -18,13 +18,19 @@
 
 struct kept_token;
 
+struct token_queue_progress { /* of a prompt, in tokens */
+    uint32_t tokens, cached, computed;
+};
+
 struct token_queue_end { /* of one choice */
     struct shoal_event done;
-    bool is_done; /* under the lock */
+    bool is_done; /* under the lock, as are the next */
+    bool progressed;
+    struct token_queue_progress progress; /* the latest */
 };
 
 struct token_queue {
-    pthread_mutex_t lock; /* guards queue, posted, overflow and ends[].is_done */
+    pthread_mutex_t lock; /* guards queue, posted, overflow and what changes in ends */
     struct buf queue, taken;
     bool posted;
     int overflow;
@@ -41,6 +47,9 @@ void token_queue_push(struct token_queue *q, struct token_queue_end *end, uint32
  * were lost. */
 int token_queue_take(struct token_queue *q, const struct token_queue_end *ends, uint32_t n,
                      bool *is_done, const char **records, size_t *n_bytes);
+/* How far the prompt of a choice is; false: no further than when it was last asked. */
+bool token_queue_progress(struct token_queue *q, struct token_queue_end *end,
+                          struct token_queue_progress *out);
 /* Reads the record at *at and advances; false: no more records. */
 bool token_queue_next(const char *records, size_t n, size_t *at, struct kept_token *out);
 

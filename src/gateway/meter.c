@@ -27,6 +27,13 @@ static void on_plan(struct sink *s, const struct sink_plan *e)
     to->ops->plan(to, e);
 }
 
+static void on_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    struct sink *to = meter_of(s)->to;
+    if (to->ops->prompt)
+        to->ops->prompt(to, e);
+}
+
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     struct meter *m = meter_of(s);
@@ -110,6 +117,7 @@ void meter_init(struct meter *m, struct sink *s, struct admission *a, struct adm
 {
     static const struct sink_ops ops = {.start = on_start,
                                         .plan = on_plan,
+                                        .prompt = on_prompt,
                                         .token = on_token,
                                         .call = on_call,
                                         .result = on_result,

@@ -14,6 +14,7 @@
 #include "gateway/api/mcp.h"
 #include "gateway/api/ollama/ollama.h"
 #include "gateway/api/ollama/ollama_manage.h"
+#include "gateway/api/openai/input_tokens.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/process.h"
 #include "gateway/api/openai/responses.h"
@@ -30,6 +31,14 @@ const struct route gw_routes[] = {
      &openai_n_chat_fields, "OpenAI", openai_recall, NULL},
     {"POST", "/v1/completions", WORK, openai_completions, "continue a text",
      openai_completion_fields, &openai_n_completion_fields, "OpenAI", openai_recall, NULL},
+    {"POST", "/v1/chat/completions/input_tokens", WORK, input_tokens_chat,
+     "tokens of a conversation, without an answer", openai_chat_fields, &openai_n_chat_fields,
+     "llama.cpp", NULL, NULL},
+    {"POST", "/chat/completions/input_tokens", WORK, input_tokens_chat, "the same",
+     openai_chat_fields, &openai_n_chat_fields, "llama.cpp", NULL, NULL},
+    {"POST", "/v1/responses/input_tokens", WORK, input_tokens_responses,
+     "tokens of a conversation, without an answer", responses_fields, &responses_n_fields, "OpenAI",
+     NULL, NULL},
     {"POST", "/v1/responses", WORK, responses_create, "answer a text, or go on from an answer",
      responses_fields, &responses_n_fields, "OpenAI", NULL, NULL},
     {"GET", "/v1/responses/*", 0, responses_get, "a response that is kept, or its input_items",

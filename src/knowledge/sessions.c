@@ -394,6 +394,13 @@ static void on_start(struct sink *s, const struct sink_start *e)
     t->to->ops->start(t->to, &copy);
 }
 
+static void on_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    struct turn *t = turn_of(s);
+    if (t->to->ops->prompt)
+        t->to->ops->prompt(t->to, e);
+}
+
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     struct turn *t = turn_of(s);
@@ -537,6 +544,7 @@ static void turn_fail(struct turn *t, int rc, const char *msg)
 static void on_loaded(void *ctx)
 {
     static const struct sink_ops ops = {.start = on_start,
+                                        .prompt = on_prompt,
                                         .token = on_token,
                                         .done = on_done,
                                         .fail = on_fail,

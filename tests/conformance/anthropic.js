@@ -53,12 +53,14 @@ async function texts(ai) {
 
     const events = [];
     const stream = ai.messages.stream(base);
-    stream.on('streamEvent', (e) => events.push(e.type));
+    let first;
+    stream.on('streamEvent', (e) => events.push(e.type) === 1 && (first = { ...e.message.usage }));
     const final = await stream.finalMessage();
     t.same(final.content[0].text, models.says, 'streamed text');
     t.same(final.stop_reason, 'end_turn', 'streamed: stop reason');
     t.same(final.usage.output_tokens, whole.usage.output_tokens, 'streamed: usage');
     t.same(all(final.usage), all(whole.usage), 'streamed: tokens of the prompt');
+    t.same(`${all(first)} ${first.output_tokens}`, `${all(whole.usage)} 0`, 'and in message_start');
     t.same([events[0], events[1], ...events.slice(-3)].join(),
         'message_start,content_block_start,content_block_stop,message_delta,message_stop', 'order of events');
     t.check(events.filter((e) => e === 'content_block_delta').length > 3, 'pieces');

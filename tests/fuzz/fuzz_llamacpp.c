@@ -7,16 +7,29 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void check_prompt(const struct request_prompt *p)
+{
+    if (p->n_pieces > REQUEST_MAX_PIECES || (!p->text && p->n_ids == 0 && p->n_pieces == 0))
+        abort();
+    if (p->n_pieces > 0 && (p->n_ids > 0 || (p->text && !p->suffix)))
+        abort(); /* files beside a text to fill in, or the prompt itself */
+    for (uint32_t i = 0; i < p->n_pieces; i++)
+        if (!p->pieces[i].text && p->pieces[i].n_ids == 0)
+            abort();
+}
+
 /* What flow relies on. */
 static void check(const struct request *r, const struct llamacpp_shape *shape)
 {
     const struct request_generate *g = &r->generate;
     if (request_choices(g) < 1 || request_choices(g) > REQUEST_MAX_CHOICES ||
         g->n_prompts != shape->n_prompts || g->n_stop > REQUEST_MAX_STOPS ||
-        g->sampling.n_logprobs > 20)
+        g->sampling.n_logprobs > 20 || g->sampling.n_bias + g->n_bias_texts > REQUEST_MAX_BIAS)
         abort();
     for (uint32_t i = 0; g->chat.n_messages == 0 && i < g->n_prompts; i++)
-        if (!g->prompts[i].text && g->prompts[i].n_ids == 0)
+        check_prompt(&g->prompts[i]);
+    for (uint32_t i = 0; i < g->n_bias_texts; i++)
+        if (!g->bias_texts[i].text[0])
             abort();
 }
 

@@ -98,6 +98,9 @@ static void put_event(struct buf *out, const struct event_pb *e)
     case EVENT_PB_PLAN:
         event_pb_put_plan(out, &e->plan);
         break;
+    case EVENT_PB_PROMPT:
+        event_pb_put_prompt(out, &e->prompt);
+        break;
     case EVENT_PB_TOKEN:
         expect(e->token.text && e->token.token >= -1);
         event_pb_put_token(out, &e->token);

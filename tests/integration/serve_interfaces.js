@@ -19,7 +19,7 @@ const get = async (where) => (await t.within(fetch(url + where), where)).json();
 // The events of a stream.
 async function events(where, body) {
     const r = await t.within(fetch(url + where, { method: 'POST', body: JSON.stringify({ ...body, stream: true }) }), where);
-    return (await r.text()).split('\n').filter((l) => l.startsWith('data: ')).map((l) => JSON.parse(l.slice(6)));
+    return (await r.text()).split('\n').filter((l) => /^data: (?!\[DONE\])/.test(l)).map((l) => JSON.parse(l.slice(6)));
 }
 
 // A copy of a GGUF file with other texts for its last tokens.
@@ -109,7 +109,15 @@ async function completion() {
     t.same(`${mixed.length} ${mixed[1].content === whole.content} ${mixed[2].tokens_evaluated}`, '3 true 3', 'prompts of several kinds');
     const biased = (await post('/completion', { ...base, logit_bias: [[5, false], [6, 2.5]] })).body.generation_settings.logit_bias;
     t.same(JSON.stringify(biased), '[{"bias":null,"token":5},{"bias":2.5,"token":6}]', 'logit_bias in the settings');
+    const pieces = (await post('/completion', { ...base, prompt: [5, 6, base.prompt, 7] })).body;
+    const alone = (await post('/tokenize', { model: 'long', content: base.prompt })).body.tokens;
+    const same = (await post('/completion', { ...base, prompt: [5, 6, ...alone, 7] })).body;
+    t.same(`${pieces.tokens_evaluated} ${pieces.content}`, `${alone.length + 3} ${same.content}`, 'texts and ids in one prompt');
+    t.same((await post('/completion', { ...base, prompt: [[5, base.prompt], [6]] })).body.length, 2, 'and in one of several');
+    await bias_of_text();
     t.check(whole.timings.predicted_n === 6 && whole.timings.prompt_n + whole.timings.cache_n > 0, 'timings');
+    await drawn(base, whole);
+    await progress();
     const list = await events('/completion', base);
     t.same(list.map((e) => e.content).join(''), whole.content, 'streamed');
     t.check(list.slice(0, -1).every((e) => !e.stop && e.tokens.length === 1) && list.at(-1).stop, 'its events');
@@ -138,6 +146,76 @@ async function completion() {
     }
 }
 
+// A text in logit_bias stands for its tokens.
+async function bias_of_text() {
+    const base = { model: 'reply', prompt: 'Once upon a time', n_predict: 8, temperature: 0, return_tokens: true };
+    const whole = (await post('/completion', base)).body;
+    let word;
+    for (const id of whole.tokens) { // one that is a token of its own
+        const { content } = (await post('/detokenize', { model: 'reply', tokens: [id] })).body;
+        const ids = (await post('/tokenize', { model: 'reply', content })).body.tokens;
+        if (ids.length === 1 && ids[0] === id)
+            word ??= { content, id };
+    }
+    t.check(word, 'a word of the answer');
+    for (const logit_bias of [[[word.content, false]], [[word.content, -100]], { [word.content]: -100 }]) {
+        const got = (await post('/completion', { ...base, logit_bias })).body;
+        t.check(got.tokens.length > 0 && !got.tokens.includes(word.id), `a text in logit_bias: ${JSON.stringify(logit_bias)}`);
+    }
+}
+
+// The probabilities that tokens were drawn by.
+async function drawn(base, whole) {
+    const ask = { ...base, temperature: 1, top_k: 5, top_p: 1, min_p: 0, seed: 7, n_probs: 10, post_sampling_probs: true };
+    const list = (await post('/completion', ask)).body.completion_probabilities;
+    t.same(list.length, 6, 'a set for each token');
+    t.check(list.every((p) => p.top_probs.length === 5 && p.top_probs.some((q) => q.id === p.id && q.prob === p.prob)), 'five could be drawn');
+    t.check(list.every((p) => Math.abs(p.top_probs.reduce((s, q) => s + q.prob, 0) - 1) < 1e-4), 'their probabilities add up to 1');
+    const own = (await post('/completion', { ...ask, post_sampling_probs: false })).body.completion_probabilities;
+    t.check(own.every((p, i) => p.id === list[i].id && Math.exp(p.logprob) < list[i].prob), 'the model\'s own are smaller, the tokens the same');
+    const sure = (await post('/completion', { ...base, n_probs: 3, post_sampling_probs: true })).body;
+    t.check(sure.content === whole.content && sure.completion_probabilities.every((p) => p.prob === 1 && p.top_probs.length === 1), 'greedy');
+}
+
+// How far the prompt is.
+async function progress() {
+    const prompt = 'The sea is deep and the sky is high. '.repeat(20);
+    for (const [where, body] of [['/completion', { prompt, n_predict: 2 }], ['/v1/chat/completions', { messages: [{ role: 'user', content: prompt }],
+        max_tokens: 2 }]]) {
+        const name = where === '/completion' ? 'long' : 'reply';
+        const list = await events(where, { model: name, temperature: 0, return_progress: true, ...body });
+        const steps = list.map((e) => e.prompt_progress).filter(Boolean);
+        t.check(steps.length > 1 && steps[0].processed === steps[0].cache, `${where}: begins with what is cached`);
+        t.check(steps.every((p, i) => p.total === steps[0].total && (i === 0 || p.processed > steps[i - 1].processed)), `${where}: goes on`);
+        t.same(steps.at(-1).processed, steps[0].total, `${where}: to the end`);
+        const at = list.findIndex((e) => e.content || e.choices?.[0]?.delta.content);
+        t.check(at < 0 || list.slice(at).every((e) => !e.prompt_progress), `${where}: before the tokens`);
+        const none = await events(where, { model: name, temperature: 0, ...body });
+        t.check(none.every((e) => !e.prompt_progress), `${where}: only if asked`);
+    }
+}
+
+// What clients of llama.cpp's server find in OpenAI's answers.
+async function extras() {
+    const body = { model: 'reply', messages: [{ role: 'user', content: 'chat: hello' }], max_tokens: 4, temperature: 0 };
+    const whole = (await post('/v1/chat/completions', body)).body, u = whole.usage;
+    t.same(`${whole.timings.predicted_n} ${whole.timings.prompt_n + whole.timings.cache_n}`, `${u.completion_tokens} ${u.prompt_tokens}`, 'timings');
+    const list = await events('/v1/chat/completions', { ...body, seed: 1 }), usage = await events('/v1/chat/completions',
+        { ...body, seed: 2, stream_options: { include_usage: true } });
+    t.check(list.at(-1).timings.predicted_n > 0 && list.slice(0, -1).every((e) => !e.timings), 'timings of a stream, at its end');
+    t.check(usage.at(-1).usage && usage.at(-1).timings.predicted_n > 0 && usage.slice(0, -1).every((e) => !e.timings), 'with its usage');
+    const tools = [{ type: 'function', function: { name: 'light', parameters: { type: 'object', properties: {} } } }];
+    for (const where of ['/v1/chat/completions/input_tokens', '/chat/completions/input_tokens']) {
+        t.same((await post(where, body)).body.input_tokens, u.prompt_tokens, where);
+        t.check((await post(where, { ...body, tools, stream: true, n: 3 })).body.input_tokens > u.prompt_tokens, `${where}, with tools`);
+    }
+    const input = body.messages[0].content;
+    const counted = (await post('/v1/responses/input_tokens', { model: 'reply', input })).body;
+    t.same(`${counted.object} ${counted.input_tokens}`, `response.input_tokens ${u.prompt_tokens}`, 'of a response');
+    t.same((await post('/v1/responses/input_tokens', { model: 'reply', input, previous_response_id: 'resp_none' })).status, 404, 'after an unknown one');
+    t.same((await post('/v1/chat/completions/input_tokens', { model: 'reply' })).body.error?.param, 'messages', 'no messages');
+}
+
 async function infill() {
     const none = await post('/infill', { model: 'long', input_prefix: 'a', input_suffix: 'b' });
     t.check(none.status === 400 && /cannot fill in/.test(none.body.error.message), 'a model that cannot fill in');
@@ -153,6 +231,14 @@ async function infill() {
     t.check(plain.tokens_evaluated < whole.tokens_evaluated, 'the suffix is read');
     const begun = (await post('/infill', { ...base, input_prefix: 'On', prompt: 'ce ' })).body;
     t.same(begun.content, whole.content, 'the beginning of the text between');
+    const input_extra = [{ filename: 'a.txt', text: 'One upon two' }, { text: 'three' }];
+    const beside = (await post('/infill', { ...base, input_extra })).body;
+    t.check(beside.tokens_evaluated > whole.tokens_evaluated + (await tokens('One upon two')).length, 'files beside the text');
+    const full = (await post('/infill', { ...base, ignore_eos: true, input_extra: [{ text: 'x y '.repeat(4000) }] })).body;
+    const { n_ctx } = (await get('/props')).default_generation_settings;
+    t.check(full.tokens_predicted === 5 && full.tokens_evaluated > n_ctx / 2 && full.tokens_evaluated <= n_ctx - 5, `as much of them as fits: ${full.tokens_evaluated} and ${full.tokens_predicted} of ${n_ctx}`);
+    for (const bad of [[{}], [{ filename: 'a' }], [{ filename: 1, text: 'a' }], 'a', [5]])
+        t.same((await post('/infill', { ...base, input_extra: bad })).body.error?.param, 'input_extra', `input_extra: ${JSON.stringify(bad)}`);
     t.same((await post('/infill', { ...base, input_suffix: undefined })).body.error?.param, 'input_suffix', 'both texts are needed');
 }
 
@@ -202,6 +288,10 @@ async function embeddings() {
     t.check(ids.data?.length === 2 && ids.data[0].embedding.length === want[0].length, `token ids: ${JSON.stringify(ids).slice(0, 200)}`);
     const one = (await post('/v1/embeddings', { model: 'enc', input: [2000, 2001] })).body;
     t.same(JSON.stringify(one.data?.[0].embedding), JSON.stringify(ids.data?.[0].embedding), 'one list of ids');
+    const empty = (await post('/v1/embeddings', { model: 'enc', input: ['', texts[0]] })).body.data;
+    t.check(empty?.[0].embedding.length === want[0].length && Math.abs(empty[0].embedding.reduce((s, v) => s + v * v, 0) - 1) < 1e-3, 'an empty text');
+    t.same(JSON.stringify(empty?.[1].embedding), JSON.stringify(want[0]), 'beside another');
+    t.same((await post('/v1/classify', { model: 'enc', input: '' })).body.error?.param, 'input', 'which has no class');
     t.same((await post('/v1/embeddings', { model: 'enc', input: [99999999] })).status, 400, 'an id that does not exist');
     for (const [bad, param] of [[{ inputs: 'x', normalize: false }, 'normalize'], [{ inputs: 'x', truncation_direction: 'left' },
         'truncation_direction'], [{}, 'inputs'], [{ inputs: 5 }, 'inputs'], [{ inputs: [[1], ['a']] }, 'inputs']]) {
@@ -308,6 +398,7 @@ async function forgiving() {
         '-m', `enc=${t.root}/models/encoder`, '-m', `rank=${make_reranker(`${t.root}/tests/data/encoders/bert-cls`, `${t.tmp}/rank`)}`]);
     url = server.url;
     await completion();
+    await extras();
     await infill();
     await server_state(server);
     await embeddings();

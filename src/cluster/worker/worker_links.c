@@ -120,9 +120,16 @@ static void on_start(struct sink *s, const struct sink_start *e)
     const struct sink_start mine = {.model = v->model->name,
                                     .version = registry_identity(v->model)->version,
                                     .sum = registry_sum(v->model),
-                                    .cache = SINK_CACHE_OFF};
-    (void)e;
+                                    .cache = SINK_CACHE_OFF,
+                                    .tools = e->tools}; /* it has the template */
     v->sink->ops->start(v->sink, &mine);
+}
+
+static void on_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    struct visit *v = visit_of(s);
+    if (v->sink->ops->prompt)
+        v->sink->ops->prompt(v->sink, e);
 }
 
 static void on_token(struct sink *s, const struct sink_token *e)
@@ -259,6 +266,7 @@ static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, str
 {
     static const struct flow_job_ops job_ops = {on_cancel, on_resume};
     static const struct sink_ops ops = {.start = on_start,
+                                        .prompt = on_prompt,
                                         .token = on_token,
                                         .result = on_result,
                                         .done = on_done,

@@ -197,6 +197,11 @@ static void on_start(struct sink *s, const struct sink_start *e)
     event_pb_put_start(&answer_of(s)->events, e);
 }
 
+static void on_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    event_pb_put_prompt(&answer_of(s)->events, e);
+}
+
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     event_pb_put_token(&answer_of(s)->events, e);
@@ -262,6 +267,7 @@ static void refuse(struct port *p, uint64_t id, int code, const char *msg)
 static void begin(struct port *p, const struct worker_frame *f)
 {
     static const struct sink_ops ops = {.start = on_start,
+                                        .prompt = on_prompt,
                                         .token = on_token,
                                         .result = on_result,
                                         .done = on_done,

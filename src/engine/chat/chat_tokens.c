@@ -10,6 +10,7 @@
 #include "engine/chat/chat_tokens.h"
 
 #include <string.h>
+#include <time.h>
 
 #include <cjson/cJSON.h>
 
@@ -382,12 +383,25 @@ static int cut_behind(struct marker *m, const struct chat_message *last, struct 
     return 0;
 }
 
+/* Today, for templates that tell the model: without the time of day, so that prompts of a day begin
+ * alike. */
+static struct value today(struct marker *m, const char *format)
+{
+    char text[32];
+    struct tm tm;
+    const time_t now = time(NULL);
+    localtime_r(&now, &tm);
+    const size_t n = strftime(text, sizeof(text), format, &tm);
+    const char *copy = arena_copy(&m->arena, text, n + 1);
+    return value_text(copy ? copy : "", copy ? n : 0);
+}
+
 /* The variables that a template sees.  The caller's come last and override ours. */
 static struct value context_value(struct marker *m, const struct chat *c)
 {
     const struct tokenizer_info *info = tokenizer_info(m->tokenizer);
     struct value out = {.kind = VALUE_MAP}, list = {.kind = VALUE_LIST};
-    struct value_member *at = arena_zalloc_n(&m->arena, (size_t)c->n_vars + 5, sizeof(*at));
+    struct value_member *at = arena_zalloc_n(&m->arena, (size_t)c->n_vars + 7, sizeof(*at));
     struct value *messages = arena_zalloc_n(&m->arena, c->n_messages, sizeof(*messages));
     if (!at || !messages)
         return out;
@@ -399,6 +413,9 @@ static struct value context_value(struct marker *m, const struct chat *c)
     at[out.map.n++] = (struct value_member){"bos_token", piece_value(m->tokenizer, info->bos)};
     at[out.map.n++] = (struct value_member){"eos_token", piece_value(m->tokenizer, info->eos)};
     at[out.map.n++] = (struct value_member){"messages", list};
+    /* names of Llama 3's and Firefunction's templates; others call strftime_now */
+    at[out.map.n++] = (struct value_member){"date_string", today(m, "%d %b %Y")};
+    at[out.map.n++] = (struct value_member){"datetime", today(m, "%b %d %Y")};
     at[out.map.n++] = (struct value_member){"add_generation_prompt", value_bool(!continues(c))};
     if (chat_has_tools(c)) {
         const struct value tools = chat_tools_list(&m->arena, c);

@@ -13,8 +13,23 @@
 
 struct shoal_engine;
 
-SHOAL_MUST_CHECK int infill_tokens_of(const struct shoal_engine *en, const char *prefix,
-                                      size_t n_prefix, const char *suffix, size_t n_suffix,
+struct infill_file {
+    const char *name; /* NULL: none */
+    const char *text;
+    size_t n_text;
+};
+
+struct infill {
+    const char *prefix, *suffix;
+    size_t n_prefix, n_suffix;
+    /* Files that belong with the text.  If they do not fit into the context, with max_tokens for
+     * the answer, only the end of them is taken. */
+    const struct infill_file *files;
+    uint32_t n_files;
+    uint32_t max_tokens; /* 0: an eighth of the context */
+};
+
+SHOAL_MUST_CHECK int infill_tokens_of(const struct shoal_engine *en, const struct infill *what,
                                       int32_t **tokens, size_t *n_tokens, struct err *e);
 
 #endif

@@ -79,6 +79,22 @@ static int add_tools(struct privacy_fields *f, struct chat *c)
     return rc;
 }
 
+static int add_pieces(struct privacy_fields *f, struct request_prompt *p)
+{
+    struct request_piece *list = copy_of(f->request, p->pieces, p->n_pieces, sizeof(*list));
+    int rc = list ? 0 : SHOAL_ENOMEM;
+    for (uint32_t i = 0; i < p->n_pieces && rc == 0; i++) {
+        if (!list[i].text)
+            return SHOAL_EINVAL;
+        rc = add_field(f, &list[i].text, &list[i].text_bytes, "prompt", true);
+        if (rc == 0)
+            rc = add_field(f, &list[i].name, NULL, "prompt", true);
+    }
+    if (rc == 0 && p->n_pieces > 0)
+        p->pieces = list;
+    return rc;
+}
+
 static int add_prompts(struct privacy_fields *f, struct request_generate *g)
 {
     uint32_t n = g->prompts ? g->n_prompts : 0;
@@ -90,6 +106,8 @@ static int add_prompts(struct privacy_fields *f, struct request_generate *g)
         rc = add_field(f, &list[i].text, &list[i].text_bytes, "prompt", true);
         if (rc == 0)
             rc = add_field(f, &list[i].suffix, &list[i].suffix_bytes, "suffix", true);
+        if (rc == 0)
+            rc = add_pieces(f, &list[i]);
     }
     if (rc == 0 && n > 0)
         g->prompts = list;

@@ -295,6 +295,7 @@ struct sink *privacy_sink_open(struct request *r, struct sink *to, struct pseudo
 {
     static const struct sink_ops ops = {.start = on_start,
                                         .plan = on_plan,
+                                        .prompt = sink_front_prompt,
                                         .token = on_token,
                                         .call = on_call,
                                         .result = on_result,

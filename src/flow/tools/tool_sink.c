@@ -152,6 +152,7 @@ static void run_screened(void *ctx, struct flow_owner *o, struct request *r, str
 void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool stream)
 {
     static const struct sink_ops ops = {.start = on_start,
+                                        .prompt = sink_front_prompt,
                                         .token = on_token,
                                         .done = on_done,
                                         .fail = sink_front_fail,

@@ -20,10 +20,11 @@ struct answer {
     const struct request_generate *asked;
     char id[24]; /* "msg_..." */
     const char *model;
-    enum block block;      /* that is open */
-    uint32_t n_blocks;     /* begun */
-    struct buf blocks;     /* whole answers: blocks as JSON */
-    struct buf text, tool; /* whole answers: of the block that is open */
+    struct sink_usage prompt; /* streams: of the prompt; zero until it is known */
+    enum block block;         /* that is open */
+    uint32_t n_blocks;        /* begun */
+    struct buf blocks;        /* whole answers: blocks as JSON */
+    struct buf text, tool;    /* whole answers: of the block that is open */
 };
 
 static struct answer *answer_of(struct sink *s)
@@ -93,7 +94,6 @@ static void event_end(struct answer *a, struct json_out *j)
 
 static void begin_stream(struct answer *a)
 {
-    const struct sink_usage none = {0, 0, 0};
     if (a->call->began)
         return;
     call_begin(a->call, SSE_TYPE "; charset=utf-8");
@@ -108,7 +108,7 @@ static void begin_stream(struct answer *a)
     json_out_null(&j);
     json_out_key(&j, "stop_sequence");
     json_out_null(&j);
-    put_usage(&j, &none);
+    put_usage(&j, &a->prompt);
     json_out_object_end(&j);
     event_end(a, &j);
     j = event_begin(a, "ping");
@@ -254,6 +254,13 @@ static void on_start(struct sink *s, const struct sink_start *e)
     call_set_model(a->call, e);
 }
 
+static void on_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    struct answer *a = answer_of(s);
+    if (e->choice == 0)
+        a->prompt = (struct sink_usage){.prompt_tokens = e->tokens, .cached_tokens = e->cached};
+}
+
 static void on_token(struct sink *s, const struct sink_token *t)
 {
     struct answer *a = answer_of(s);
@@ -341,6 +348,7 @@ static void on_closed(struct sink *s)
 }
 
 static const struct sink_ops answer_ops = {.start = on_start,
+                                           .prompt = on_prompt,
                                            .token = on_token,
                                            .call = on_call,
                                            .done = on_done,
@@ -373,6 +381,7 @@ static void start(struct call *c, bool count)
     a->stream = stream && !count;
     a->count = count;
     a->asked = &r->generate;
+    r->generate.progress = a->stream; /* message_start tells the tokens of the prompt */
     memcpy(a->id, "msg_", 4);
     hash_hex(a->id + 4, hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns));
     buf_init(&a->blocks, MAX_TEXT_BYTES);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "flow/routing.h"
 #include "gateway/api/openai/openai.h"
+#include "gateway/api/timings_json.h"
 #include "gateway/call.h"
 #include "gateway/door.h"
 #include "wire/json_out.h"
@@ -34,35 +35,6 @@ struct answer {
 static struct answer *answer_of(struct sink *s)
 {
     return (struct answer *)(void *)s; /* its first member */
-}
-
-static double ms(uint64_t ns)
-{
-    return (double)ns / 1e6;
-}
-
-static double each(double total, double n)
-{
-    return n > 0 ? total / n : 0;
-}
-
-static void put_timings(struct json_out *j, const struct sink_done *d)
-{
-    double prompt_ms = ms(d->first_token_ns > d->queue_ns ? d->first_token_ns - d->queue_ns : 0);
-    double answer_ms = ms(d->total_ns - d->first_token_ns);
-    uint32_t computed = d->prompt_tokens - d->cached_tokens;
-    json_out_key(j, "timings");
-    json_out_object(j);
-    json_out_member_uint(j, "cache_n", d->cached_tokens);
-    json_out_member_uint(j, "prompt_n", computed);
-    json_out_member_num(j, "prompt_ms", prompt_ms);
-    json_out_member_num(j, "prompt_per_token_ms", each(prompt_ms, computed));
-    json_out_member_num(j, "prompt_per_second", each(1000.0 * computed, prompt_ms));
-    json_out_member_uint(j, "predicted_n", d->generated_tokens);
-    json_out_member_num(j, "predicted_ms", answer_ms);
-    json_out_member_num(j, "predicted_per_token_ms", each(answer_ms, d->generated_tokens));
-    json_out_member_num(j, "predicted_per_second", each(1000.0 * d->generated_tokens, answer_ms));
-    json_out_object_end(j);
 }
 
 static void put_settings(struct json_out *j, const char *key, const struct request_generate *g)
@@ -113,7 +85,8 @@ static void put_settings(struct json_out *j, const char *key, const struct reque
     json_out_object_end(j);
 }
 
-static void put_prob(struct json_out *j, const struct sink_logprob *l)
+/* drawn: as the probability that the token was drawn by. */
+static void put_prob(struct json_out *j, const struct sink_logprob *l, bool drawn)
 {
     json_out_key(j, "id");
     json_out_int(j, l->token);
@@ -124,19 +97,19 @@ static void put_prob(struct json_out *j, const struct sink_logprob *l)
     for (size_t i = 0; i < l->text_bytes; i++)
         json_out_uint(j, (uint8_t)l->text[i]);
     json_out_array_end(j);
-    json_out_key(j, "logprob");
-    json_out_float(j, l->logprob);
+    json_out_key(j, drawn ? "prob" : "logprob");
+    json_out_float(j, drawn ? expf(l->logprob) : l->logprob);
 }
 
-static void put_probs(struct json_out *j, const struct sink_token *t)
+static void put_probs(struct json_out *j, const struct sink_token *t, bool drawn)
 {
     json_out_object(j);
-    put_prob(j, &t->logprobs[0]);
-    json_out_key(j, "top_logprobs");
+    put_prob(j, &t->logprobs[0], drawn);
+    json_out_key(j, drawn ? "top_probs" : "top_logprobs");
     json_out_array(j);
     for (uint32_t i = 1; i < t->n_logprobs; i++) {
         json_out_object(j);
-        put_prob(j, &t->logprobs[i]);
+        put_prob(j, &t->logprobs[i], drawn);
         json_out_object_end(j);
     }
     json_out_array_end(j);
@@ -198,7 +171,7 @@ static void put_end(struct answer *a, struct json_out *j, uint32_t i)
                             : "");
     if (a->asked.sampling.logprobs)
         put_list(j, "completion_probabilities", &ch->probs);
-    put_timings(j, d);
+    timings_json(j, d);
     json_out_object_end(j);
 }
 
@@ -284,6 +257,27 @@ static void begin_stream(struct call *c)
     buf_clear(&c->out);
 }
 
+static void on_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    struct call *c = answer_of(s)->call;
+    if (!c->req)
+        return;
+    begin_stream(c);
+    call_event_begin(c, NULL);
+    struct json_out j = json_out_make(&c->out);
+    json_out_object(&j);
+    json_out_member_uint(&j, "index", e->choice);
+    json_out_member_str(&j, "content", "");
+    json_out_key(&j, "tokens");
+    json_out_array(&j);
+    json_out_array_end(&j);
+    json_out_key(&j, "stop");
+    json_out_bool(&j, false);
+    timings_json_progress(&j, e, c->start_ns);
+    json_out_object_end(&j);
+    call_event_end(c);
+}
+
 static void stream_token(struct answer *a, const struct sink_token *t)
 {
     struct call *c = a->call;
@@ -306,7 +300,7 @@ static void stream_token(struct answer *a, const struct sink_token *t)
     if (t->logprobs) {
         json_out_key(&j, "completion_probabilities");
         json_out_array(&j);
-        put_probs(&j, t);
+        put_probs(&j, t, a->shape.drawn);
         json_out_array_end(&j);
     }
     json_out_object_end(&j);
@@ -331,7 +325,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
     if (t->logprobs) {
         struct json_out j = json_out_make(&ch->probs);
         j.comma = ch->n_probs++ > 0;
-        put_probs(&j, t);
+        put_probs(&j, t, a->shape.drawn);
     }
 }
 
@@ -399,6 +393,7 @@ static void on_closed(struct sink *s)
 static void run(struct call *c, struct request *r, const struct llamacpp_shape *shape)
 {
     static const struct sink_ops ops = {.start = on_start,
+                                        .prompt = on_prompt,
                                         .token = on_token,
                                         .done = on_done,
                                         .fail = on_fail,

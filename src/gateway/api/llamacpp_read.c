@@ -1,5 +1,6 @@
 /* llamacpp_read.c - bodies of /completion, /infill and /apply-template to requests. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gateway/api/constraint_read.h"
@@ -10,9 +11,9 @@
 struct body {
     const char *model, *prefix, *suffix;
     const cJSON *prompt, *stop, *logit_bias, *messages, *template_vars, *tools, *generation_prompt,
-        *response_fields;
+        *response_fields, *extra;
     struct constraint_fields constraint;
-    bool stream, ignore_eos, return_tokens, echo;
+    bool stream, ignore_eos, return_tokens, echo, progress, post_sampling;
     int64_t n_predict, seed, top_k, repeat_last_n, n_probs, priority;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty,
         latency_budget_ms;
@@ -58,7 +59,7 @@ struct body {
          AT(logit_bias),                                                                             \
          0,                                                                                          \
          0,                                                                                          \
-         "[[token id, number or false], ...], or an object of them",                                 \
+         "[[token id or text, number or false], ...], or an object of them",                         \
          "{}"},                                                                                      \
         {"n_probs", FIELD_INT, AT(n_probs), 0, 20, "most likely tokens to return with each", NULL},  \
         {"return_tokens", FIELD_BOOL, AT(return_tokens), 0, 0, "return the token ids", NULL},        \
@@ -72,13 +73,27 @@ struct body {
          NULL},                                                                                      \
         OFF("mirostat", "0"), OFF("dynatemp_range", "0"), OFF("typical_p", "1"),                     \
         OFF("xtc_probability", "0"), OFF("dry_multiplier", "0"), OFF("top_n_sigma", "-1"),           \
-        OFF("lora", NULL), OFF("n_cmpl", "1"), OFF("post_sampling_probs", NULL),                     \
-        IGNORED("mirostat_tau"), IGNORED("mirostat_eta"), IGNORED("dynatemp_exponent"),              \
-        IGNORED("xtc_threshold"), IGNORED("dry_base"), IGNORED("dry_allowed_length"),                \
-        IGNORED("dry_penalty_last_n"), IGNORED("dry_sequence_breakers"), IGNORED("cache_prompt"),    \
-        IGNORED("id_slot"), IGNORED("n_keep"), IGNORED("n_discard"), IGNORED("min_keep"),            \
-        IGNORED("samplers"), IGNORED("timings_per_token"), IGNORED("t_max_predict_ms"),              \
-        IGNORED("n_indent"), IGNORED("return_progress"), IGNORED("backend_sampling"),                \
+        OFF("lora", NULL), OFF("n_cmpl", "1"), IGNORED("mirostat_tau"), IGNORED("mirostat_eta"),     \
+        IGNORED("dynatemp_exponent"), IGNORED("xtc_threshold"), IGNORED("dry_base"),                 \
+        IGNORED("dry_allowed_length"), IGNORED("dry_penalty_last_n"),                                \
+        IGNORED("dry_sequence_breakers"), IGNORED("cache_prompt"), IGNORED("id_slot"),               \
+        IGNORED("n_keep"), IGNORED("n_discard"), IGNORED("min_keep"), IGNORED("samplers"),           \
+        IGNORED("timings_per_token"), IGNORED("t_max_predict_ms"), IGNORED("n_indent"),              \
+        IGNORED("backend_sampling"),                                                                 \
+        {"return_progress",                                                                          \
+         FIELD_BOOL,                                                                                 \
+         AT(progress),                                                                               \
+         0,                                                                                          \
+         0,                                                                                          \
+         "streams: tell how far the prompt is computed",                                             \
+         NULL},                                                                                      \
+        {"post_sampling_probs",                                                                      \
+         FIELD_BOOL,                                                                                 \
+         AT(post_sampling),                                                                          \
+         0,                                                                                          \
+         0,                                                                                          \
+         "n_probs: probabilities that tokens were drawn by, instead of the model's own",             \
+         NULL},                                                                                      \
         {"response_fields",                                                                          \
          FIELD_VALUE,                                                                                \
          AT(response_fields),                                                                        \
@@ -104,7 +119,10 @@ const struct field llamacpp_infill_fields[] = {
     {"input_suffix", FIELD_STR, AT(suffix), 0, 0, "the text behind", NULL},
     {"prompt", FIELD_VALUE, AT(prompt), 0, 0, "the beginning of the text between",
      "{\"type\":\"string\"}"},
-    OFF("input_extra", NULL),
+    {"input_extra", FIELD_VALUE, AT(extra), 0, 0,
+     "files that belong with the text; their end is read if not all fits into the context",
+     "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{"
+     "\"filename\":{\"type\":\"string\"},\"text\":{\"type\":\"string\"}}}}"},
     COMMON};
 const size_t llamacpp_n_infill_fields =
     sizeof(llamacpp_infill_fields) / sizeof(llamacpp_infill_fields[0]);
@@ -124,34 +142,59 @@ const size_t llamacpp_n_template_fields =
 _Static_assert(sizeof(llamacpp_infill_fields) / sizeof(llamacpp_infill_fields[0]) <= FIELDS_MAX,
                "mask");
 
-/* [[id, bias], ...]; false as a bias forbids the token.  An object is read as OpenAI's. */
+/* One bias: of a token id, or of the tokens of a text.  v: a number, or false, which forbids. */
+static bool add_bias(struct request *r, struct shoal_bias *ids, struct request_bias *texts,
+                     const cJSON *id, const char *text, const cJSON *v)
+{
+    struct request_generate *g = &r->generate;
+    const bool forbidden = cJSON_IsFalse(v);
+    if (!forbidden && !cJSON_IsNumber(v))
+        return false;
+    const double bias = forbidden ? -100.0 : v->valuedouble;
+    if (text && text[0]) {
+        texts[g->n_bias_texts++] =
+            (struct request_bias){request_copy(r, text, strlen(text)), openai_bias(0, bias).bias};
+        r->no_cache = true; /* a cache knows biases of ids */
+        return true;
+    }
+    if (!cJSON_IsNumber(id) || !(id->valuedouble >= 0 && id->valuedouble <= INT32_MAX))
+        return false;
+    ids[g->sampling.n_bias++] = openai_bias((int32_t)id->valuedouble, bias);
+    return true;
+}
+
+/* [[id or text, bias], ...], or an object of them. */
 static int read_bias(struct request *r, const cJSON *bias, struct fields_error *e)
 {
-    struct shoal_sampling *s = &r->generate.sampling;
+    struct request_generate *g = &r->generate;
     const cJSON *one;
     if (!bias || (cJSON_IsArray(bias) && !bias->child))
         return 0;
-    if (!cJSON_IsArray(bias))
-        return openai_read_bias(r, bias, e);
     int n = cJSON_GetArraySize(bias);
     if (n > (int)REQUEST_MAX_BIAS)
         return fields_fail(e, "logit_bias", "invalid_value", "'logit_bias' has more than %u tokens",
                            REQUEST_MAX_BIAS);
-    struct shoal_bias *list = arena_zalloc_n(&r->arena, (size_t)n, sizeof(*list));
-    if (!list)
+    struct shoal_bias *ids = arena_zalloc_n(&r->arena, (size_t)n, sizeof(*ids));
+    struct request_bias *texts = arena_zalloc_n(&r->arena, (size_t)n, sizeof(*texts));
+    if (!ids || !texts)
         return 0; /* request_rc tells */
     cJSON_ArrayForEach(one, bias)
     {
-        const cJSON *id = cJSON_GetArrayItem(one, 0), *v = cJSON_GetArrayItem(one, 1);
-        bool forbidden = cJSON_IsFalse(v);
-        if (!cJSON_IsNumber(id) || !(id->valuedouble >= 0 && id->valuedouble <= INT32_MAX) ||
-            (!forbidden && !cJSON_IsNumber(v)))
+        const bool member = cJSON_IsObject(bias);
+        const cJSON *id = member ? NULL : cJSON_GetArrayItem(one, 0);
+        const cJSON *v = member ? one : cJSON_GetArrayItem(one, 1);
+        const char *text = member ? one->string : cJSON_GetStringValue(id);
+        char *end = NULL;
+        const long number = member ? strtol(text, &end, 10) : 0;
+        const cJSON key = {.type = cJSON_Number, .valuedouble = (double)number};
+        const bool is_id = member && end != text && !*end;
+        if (!add_bias(r, ids, texts, is_id ? &key : id, is_id ? NULL : text, v))
             return fields_fail(e, "logit_bias", "invalid_value",
-                               "'logit_bias' must hold pairs of a token id and a number, or false");
-        list[s->n_bias++] =
-            openai_bias((int32_t)id->valuedouble, forbidden ? -100.0 : v->valuedouble);
+                               "'logit_bias' must hold pairs of a token id or a text and a number, "
+                               "or false");
     }
-    s->bias = list;
+    g->sampling.bias = ids;
+    g->bias_texts = texts;
     return 0;
 }
 
@@ -209,8 +252,12 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
         .seed = g->has_seed ? (uint64_t)b->seed : 0,
         .n_logprobs = (uint32_t)b->n_probs,
         .logprobs = b->n_probs > 0};
+    g->progress = b->stream && b->progress;
+    g->drawn_logprobs = b->post_sampling && b->n_probs > 0;
+    r->no_cache |= g->drawn_logprobs; /* kept answers have the model's own */
     r->streams = b->stream;
-    *shape = (struct llamacpp_shape){.stream = b->stream, .return_tokens = b->return_tokens};
+    *shape = (struct llamacpp_shape){
+        .stream = b->stream, .return_tokens = b->return_tokens, .drawn = g->drawn_logprobs};
     int rc = read_response_fields(r, shape, b->response_fields, e);
     if (rc == 0)
         rc = openai_read_stop(r, b->stop, e);
@@ -218,6 +265,36 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
     if (rc == 0)
         rc = constraint_read(r, &b->constraint, false, e);
     return rc < 0 ? rc : read_bias(r, b->logit_bias, e);
+}
+
+/* [{"filename": ..., "text": ...}, ...] */
+static int read_extra(struct request *r, struct request_prompt *p, const cJSON *extra,
+                      struct fields_error *e)
+{
+    const cJSON *one;
+    const int n = cJSON_IsArray(extra) ? cJSON_GetArraySize(extra) : 0;
+    if (extra && (!cJSON_IsArray(extra) || n > (int)REQUEST_MAX_PIECES))
+        return fields_fail(e, "input_extra", "invalid_value",
+                           "'input_extra' must be a list of at most %u files", REQUEST_MAX_PIECES);
+    struct request_piece *list = arena_zalloc_n(&r->arena, (size_t)n, sizeof(*list));
+    cJSON_ArrayForEach(one, extra)
+    {
+        const cJSON *name = cJSON_GetObjectItemCaseSensitive(one, "filename");
+        const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "text"));
+        if (!text || (name && !cJSON_IsString(name)))
+            return fields_fail(e, "input_extra", "invalid_value",
+                               "'input_extra' must hold objects with the texts 'text' and, if "
+                               "given, 'filename'");
+        if (!list)
+            return 0; /* request_rc tells */
+        struct request_piece *piece = &list[p->n_pieces++];
+        piece->text_bytes = strlen(text);
+        piece->text = request_copy(r, text, piece->text_bytes);
+        piece->name = name ? request_copy(r, name->valuestring, strlen(name->valuestring)) : NULL;
+        r->input_bytes += piece->text_bytes;
+    }
+    p->pieces = list;
+    return 0;
 }
 
 /* The text between: llama.cpp puts the beginning of the answer behind what is before it. */
@@ -244,7 +321,7 @@ static int use_infill(struct request *r, const struct body *b, struct fields_err
     r->input_bytes += n + k + p->suffix_bytes;
     r->generate.prompts = p;
     r->no_cache = true;
-    return 0;
+    return read_extra(r, p, b->extra, e);
 }
 
 int llamacpp_read(struct request *r, struct llamacpp_shape *shape, const cJSON *body, bool infill,
@@ -266,7 +343,7 @@ int llamacpp_read(struct request *r, struct llamacpp_shape *shape, const cJSON *
     if (rc == 0)
         rc = use_body(r, shape, &b, e);
     if (rc == 0)
-        rc = infill ? use_infill(r, &b, e) : openai_read_prompt(r, b.prompt, e);
+        rc = infill ? use_infill(r, &b, e) : openai_read_prompt(r, b.prompt, true, e);
     if (rc < 0)
         return rc;
     shape->n_prompts = r->generate.n_prompts;

@@ -186,7 +186,8 @@ static int take_text(struct request *r, struct request_input *in, const cJSON *v
     const cJSON *text = cJSON_IsObject(v) ? cJSON_GetObjectItemCaseSensitive(v, "text") : v;
     if (!cJSON_IsString(text))
         return fields_fail(e, name, "invalid_type", "'%s' must be a text or a list of texts", name);
-    if (text->valuestring[0] == '\0')
+    /* an empty text has an embedding, as long as the model puts tokens around it */
+    if (text->valuestring[0] == '\0' && r->infer.kind != SHOAL_KIND_EMBED)
         return fields_fail(e, name, "invalid_value", "'%s' has an empty text", name);
     in->text_bytes = strlen(text->valuestring);
     in->text = request_copy(r, text->valuestring, in->text_bytes);

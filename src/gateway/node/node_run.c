@@ -70,6 +70,11 @@ static void on_plan(struct sink *s, const struct sink_plan *e)
     event_pb_put_plan(&answer_of(s)->events, e);
 }
 
+static void on_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    event_pb_put_prompt(&answer_of(s)->events, e);
+}
+
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     event_pb_put_token(&answer_of(s)->events, e);
@@ -127,6 +132,7 @@ void node_run(struct call *c)
 {
     static const struct sink_ops ops = {.start = on_start,
                                         .plan = on_plan,
+                                        .prompt = on_prompt,
                                         .token = on_token,
                                         .result = on_result,
                                         .done = on_done,

@@ -32,6 +32,61 @@ static struct request *send_on(const struct request *r, int want)
     return to;
 }
 
+/* Texts and ids in one prompt, files beside a text to fill in, and biases of texts. */
+static void test_pieces(void **state)
+{
+    static const int32_t ids[] = {5, 6};
+    const struct request_piece mixed[] = {{.ids = ids, .n_ids = 2},
+                                          {.text = "a\0b", .text_bytes = 3}};
+    const struct request_piece files[] = {{.name = "x.c", .text = "int x;", .text_bytes = 6},
+                                          {.text = "y", .text_bytes = 1}};
+    const struct request_prompt prompts[] = {{.pieces = mixed, .n_pieces = 2},
+                                             {.text = "p",
+                                              .text_bytes = 1,
+                                              .suffix = "s",
+                                              .suffix_bytes = 1,
+                                              .pieces = files,
+                                              .n_pieces = 2}};
+    static const struct shoal_bias bias[] = {{7, 1.5f}};
+    static const struct request_bias texts[] = {{" the", -2.5f}};
+    struct request r = {.kind = REQUEST_GENERATE};
+    (void)state;
+    r.generate = (struct request_generate){.prompts = prompts,
+                                           .n_prompts = 2,
+                                           .n = 1,
+                                           .sampling = {.bias = bias, .n_bias = 1},
+                                           .bias_texts = texts,
+                                           .n_bias_texts = 1,
+                                           .progress = true,
+                                           .drawn_logprobs = true};
+    struct request *to = send_on(&r, 0);
+    const struct request_generate *g = &to->generate;
+    const struct request_prompt *p = g->prompts;
+    assert_true(g->progress && g->drawn_logprobs);
+    assert_null(p[0].text);
+    assert_int_equal(p[0].n_ids, 0);
+    assert_int_equal(p[0].n_pieces, 2);
+    assert_memory_equal(p[0].pieces[0].ids, ids, sizeof(ids));
+    assert_null(p[0].pieces[0].text);
+    assert_memory_equal(p[0].pieces[1].text, "a\0b", 4);
+    assert_null(p[0].pieces[1].name);
+    assert_string_equal(p[1].suffix, "s");
+    assert_string_equal(p[1].pieces[0].name, "x.c");
+    assert_string_equal(p[1].pieces[0].text, "int x;");
+    assert_null(p[1].pieces[1].name);
+    assert_int_equal(g->sampling.n_bias, 1);
+    assert_int_equal(g->sampling.bias[0].token, 7);
+    assert_int_equal(g->n_bias_texts, 1);
+    assert_string_equal(g->bias_texts[0].text, " the");
+    assert_true(g->bias_texts[0].bias == -2.5f);
+    request_destroy(to);
+    const struct request_prompt both = {
+        .text = "p", .text_bytes = 1, .pieces = mixed, .n_pieces = 2};
+    r.generate.prompts = &both;
+    r.generate.n_prompts = 1;
+    request_destroy(send_on(&r, SHOAL_EINVAL)); /* a text, and pieces beside it */
+}
+
 static void test_a_conversation(void **state)
 {
     static const struct chat_message messages[] = {
@@ -312,6 +367,7 @@ static void test_events(void **state)
     arena_init(&scratch, 1 << 20);
     arena_init(&keep, 1 << 20);
     event_pb_put_start(&b, &start);
+    const struct sink_prompt prompt = {1, 400, 160, 300};
     event_pb_put_token(&b, &plain);
     event_pb_put_token(&b, &rich);
     event_pb_put_token(&b, &loose);
@@ -319,9 +375,10 @@ static void test_events(void **state)
     event_pb_put_result(&b, &r);
     event_pb_put_done(&b, &done);
     event_pb_put_failure(&b, &f);
+    event_pb_put_prompt(&b, &prompt);
     assert_int_equal(b.rc, 0);
     assert_int_equal(event_pb_open(&l, (const uint8_t *)b.data, b.len, &scratch, &keep), 0);
-    assert_int_equal(l.n, 7);
+    assert_int_equal(l.n, 8);
     assert_int_equal(event_pb_get(&e, &l, 0), 0);
     assert_int_equal(e.kind, EVENT_PB_START);
     assert_string_equal(e.start.model, "m");
@@ -355,6 +412,9 @@ static void test_events(void **state)
     assert_null(g->param);
     assert_string_equal(g->message, "come back");
     assert_int_equal(g->retry_after_s, 3);
+    assert_int_equal(event_pb_get(&e, &l, 7), 0);
+    assert_int_equal(e.kind, EVENT_PB_PROMPT);
+    assert_memory_equal(&e.prompt, &prompt, sizeof(prompt));
     buf_fini(&b);
     arena_fini(&scratch);
     arena_fini(&keep);
@@ -499,7 +559,8 @@ static void test_values_that_are_too_deep(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_conversation),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces),
+                                       cmocka_unit_test(test_a_conversation),
                                        cmocka_unit_test(test_tools_and_calls),
                                        cmocka_unit_test(test_prompts_inputs_and_commands),
                                        cmocka_unit_test(test_requests_that_are_none),

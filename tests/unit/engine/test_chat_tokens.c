@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -205,6 +206,46 @@ static void test_typed_messages_are_the_same(void **state)
     shoal_engine_close(en);
 }
 
+static void get_today(char *out, size_t n, const char *format)
+{
+    struct tm tm;
+    const time_t now = time(NULL);
+    localtime_r(&now, &tm);
+    assert_true(strftime(out, n, format, &tm) > 0);
+}
+
+/* Templates can tell the date; one that the caller gives goes before it. */
+static void test_the_date(void **state)
+{
+    static const struct chat_message m = {.role = "user", .content = "a", .content_bytes = 1};
+    static const struct value_member own[] = {
+        {"date_string", {.kind = VALUE_TEXT, .text = {"1 May 2020", 10}}}};
+    struct shoal_engine *en = open_model();
+    (void)state;
+    for (uint32_t given = 0; given < 2; given++) {
+        const struct chat typed = {.messages = &m,
+                                   .n_messages = 1,
+                                   .vars = own,
+                                   .n_vars = given,
+                                   .template = "{{ date_string }}|{{ datetime }}"};
+        char before[64], after[64], date[64], *text;
+        struct tokens t;
+        struct err e = {0};
+        size_t n;
+        get_today(before, sizeof(before), given ? "1 May 2020|%b %d %Y" : "%d %b %Y|%b %d %Y");
+        assert_int_equal(chat_tokens_of(en, &typed, &t.ids, &t.n, &e), 0);
+        get_today(after, sizeof(after), given ? "1 May 2020|%b %d %Y" : "%d %b %Y|%b %d %Y");
+        assert_int_equal(shoal_detokenize(en, t.ids, t.n, 0, &text, &n, &e), 0);
+        assert_true(n < sizeof(date));
+        snprintf(date, sizeof(date), "%.*s", (int)n, text);
+        if (strcmp(date, before) != 0) /* midnight */
+            assert_string_equal(date, after);
+        shoal_free(text);
+        mem_free(t.ids);
+    }
+    shoal_engine_close(en);
+}
+
 static void test_typed_messages_without_memory(void **state)
 {
     static const struct chat_message m = {
@@ -240,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_other_texts_give_the_tokens_of_the_template),
         cmocka_unit_test(test_bad_contexts_and_no_memory),
         cmocka_unit_test(test_typed_messages_are_the_same),
+        cmocka_unit_test(test_the_date),
         cmocka_unit_test(test_typed_messages_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,58 @@ static void test_a_certain_token(void **state)
     sampler_destroy(s);
 }
 
+/* The reported probabilities are those that tokens are drawn by. */
+static void test_drawn_probabilities(void **state)
+{
+    const struct shoal_sampling o = {.temperature = 0.9f,
+                                     .top_k = 7,
+                                     .top_p = 1.0f,
+                                     .seed = 5,
+                                     .logprobs = true,
+                                     .n_logprobs = 20};
+    static uint32_t count[N_VOCAB];
+    static int32_t history[N_DRAWS];
+    struct sampler *s = open_sampler(best());
+    struct sampler_pick pick;
+    (void)state;
+    memset(count, 0, sizeof(count));
+    for (uint32_t i = 0; i < N_DRAWS; i++) {
+        double sum = 0.0;
+        bool found = false;
+        assert_true(sampler_run(s, &pick, logits, &o, NULL, history, i, 0));
+        sampler_score_drawn(s, &pick, logits, &o, NULL, history, i, 0);
+        count[pick.token]++;
+        assert_int_equal(pick.n_top, 7);
+        for (uint32_t k = 0; k < pick.n_top; k++) {
+            sum += exp((double)pick.top[k].logprob);
+            found |= pick.top[k].token == pick.token && pick.top[k].logprob == pick.logprob;
+        }
+        assert_true(found);
+        assert_true(fabs(sum - 1.0) < 1e-4);
+    }
+    for (uint32_t k = 0; k < pick.n_top; k++)
+        assert_float_equal((float)count[pick.top[k].token] / (float)N_DRAWS,
+                           expf(pick.top[k].logprob), 0.01f);
+    sampler_destroy(s);
+}
+
+/* Without a draw there is one token to choose from. */
+static void test_drawn_probabilities_of_the_best(void **state)
+{
+    const struct shoal_sampling o = {.logprobs = true, .n_logprobs = 3};
+    static int32_t history[4];
+    struct sampler *s = open_sampler(best());
+    struct sampler_pick pick;
+    (void)state;
+    assert_true(sampler_run(s, &pick, logits, &o, NULL, history, 4, 0));
+    assert_int_equal(pick.n_top, 3);
+    sampler_score_drawn(s, &pick, logits, &o, NULL, history, 4, 0);
+    assert_int_equal(pick.n_top, 1);
+    assert_int_equal(pick.top[0].token, pick.token);
+    assert_true(pick.logprob == 0.0f);
+    sampler_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +190,8 @@ int main(void)
         cmocka_unit_test_setup(test_shares_with_top_k, set_logits),
         cmocka_unit_test_setup(test_every_kernel_set_draws_the_same, set_logits),
         cmocka_unit_test_setup(test_a_certain_token, set_logits),
+        cmocka_unit_test_setup(test_drawn_probabilities, set_logits),
+        cmocka_unit_test_setup(test_drawn_probabilities_of_the_best, set_logits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

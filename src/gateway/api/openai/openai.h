@@ -34,8 +34,8 @@ SHOAL_MUST_CHECK int openai_read_content(struct request *r, struct chat_message 
 SHOAL_MUST_CHECK int openai_read_bias(struct request *r, const cJSON *bias, struct fields_error *e);
 SHOAL_MUST_CHECK int openai_read_template_vars(struct request *r, const cJSON *vars,
                                                struct fields_error *e);
-/* Sets the prompts; generate.n is set. */
-SHOAL_MUST_CHECK int openai_read_prompt(struct request *r, const cJSON *prompt,
+/* Sets the prompts; generate.n is set.  may_mix: texts and token ids in one list are one prompt. */
+SHOAL_MUST_CHECK int openai_read_prompt(struct request *r, const cJSON *prompt, bool may_mix,
                                         struct fields_error *e);
 SHOAL_MUST_CHECK int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *e);
 /* Another variable of the chat template; one of this name that the client sent wins.  name: a

@@ -11,6 +11,7 @@
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/recall.h"
+#include "gateway/api/timings_json.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 #include "wire/sse.h"
@@ -278,7 +279,7 @@ static const struct openai_choice *take_best(struct openai_choice *of_prompt, ui
     return best;
 }
 
-static void put_whole(struct openai_answer *a, const struct sink_usage *usage)
+static void put_whole(struct openai_answer *a, const struct sink_done *last)
 {
     struct buf *b = &a->call->out;
     buf_clear(b);
@@ -305,7 +306,8 @@ static void put_whole(struct openai_answer *a, const struct sink_usage *usage)
         check_choice(a, ch);
     }
     json_out_array_end(&j);
-    put_usage(&j, usage);
+    put_usage(&j, &last->usage);
+    timings_json(&j, last);
     put_decision(a, &j);
     json_out_object_end(&j);
     buf_putc(b, '\n');
@@ -327,7 +329,8 @@ static void chunk_begin(struct openai_answer *a, uint32_t choice)
     }
 }
 
-static void chunk_end(struct openai_answer *a, const char *finish)
+/* last: the end of the answer, if nothing follows that could tell how long it took; else NULL. */
+static void chunk_end(struct openai_answer *a, const char *finish, const struct sink_done *last)
 {
     struct buf *b = &a->call->out;
     buf_puts(b, ",\"finish_reason\":");
@@ -337,9 +340,11 @@ static void chunk_end(struct openai_answer *a, const char *finish)
         buf_puts(b, "null}]");
     if (a->shape.include_usage)
         buf_puts(b, ",\"usage\":null");
-    if (a->call->routed) {
+    if (a->call->routed || last) {
         struct json_out j = json_out_make(b);
         j.comma = true;
+        if (last)
+            timings_json(&j, last);
         put_decision(a, &j);
     }
     buf_putc(b, '}');
@@ -361,7 +366,7 @@ static void begin_stream(struct openai_answer *a)
         chunk_begin(a, i);
         buf_puts(&c->out, "\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},"
                           "\"logprobs\":null");
-        chunk_end(a, NULL);
+        chunk_end(a, NULL, NULL);
     }
 }
 
@@ -381,7 +386,22 @@ static void stream_chat(struct openai_answer *a, const struct sink_token *t)
     } else {
         buf_puts(b, "null");
     }
-    chunk_end(a, NULL);
+    chunk_end(a, NULL, NULL);
+}
+
+static void on_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    struct openai_answer *a = answer_of(s);
+    if (!a->call->req || !a->shape.progress)
+        return;
+    begin_stream(a);
+    chunk_begin(a, e->choice);
+    buf_puts(&a->call->out, "\"delta\":{},\"logprobs\":null,\"finish_reason\":null}]");
+    struct json_out j = json_out_make(&a->call->out);
+    j.comma = true;
+    timings_json_progress(&j, e, a->call->start_ns);
+    buf_putc(&a->call->out, '}');
+    call_event_end(a->call);
 }
 
 static void stream_call(struct openai_answer *a, const struct sink_call *e)
@@ -409,7 +429,7 @@ static void stream_call(struct openai_answer *a, const struct sink_call *e)
     json_out_strn(&j, e->text, e->text_bytes);
     json_out_object_end(&j);
     buf_puts(b, a->shape.functions ? "},\"logprobs\":null" : "}]},\"logprobs\":null");
-    chunk_end(a, NULL);
+    chunk_end(a, NULL, NULL);
 }
 
 /* {"tokens":[..],"token_logprobs":[..],"top_logprobs":[{..}],"text_offset":[..]} of one token. */
@@ -449,7 +469,7 @@ static void stream_text(struct openai_answer *a, const struct sink_token *t)
     else
         buf_puts(b, "null");
     a->choices[t->choice].n_extra += (uint32_t)t->text_bytes;
-    chunk_end(a, NULL);
+    chunk_end(a, NULL, NULL);
 }
 
 static void stream_done(struct openai_answer *a, const struct sink_done *d)
@@ -458,7 +478,8 @@ static void stream_done(struct openai_answer *a, const struct sink_done *d)
     chunk_begin(a, d->choice);
     buf_puts(b,
              a->shape.chat ? "\"delta\":{},\"logprobs\":null" : "\"text\":\"\",\"logprobs\":null");
-    chunk_end(a, finish_name(a, d->finish, d->n_calls));
+    chunk_end(a, finish_name(a, d->finish, d->n_calls),
+              d->last && !a->shape.include_usage ? d : NULL);
     if (!d->last)
         return;
     if (a->shape.include_usage) {
@@ -468,6 +489,7 @@ static void stream_done(struct openai_answer *a, const struct sink_done *d)
         struct json_out j = json_out_make(b);
         j.comma = true;
         put_usage(&j, &d->usage);
+        timings_json(&j, d);
         buf_putc(b, '}');
         call_event_end(a->call);
     }
@@ -482,8 +504,8 @@ static void on_start(struct sink *s, const struct sink_start *e)
     a->model = e->model;
     a->version = e->version;
     call_set_model(a->call, e);
-    if (e->cache == SINK_CACHE_HIT && !a->recalled && !s->routed &&
-        !a->shape.tools) /* the next time the body need not be read */
+    if (e->cache == SINK_CACHE_HIT && !a->recalled && !s->routed && !a->shape.tools &&
+        !a->shape.progress) /* the next time the body need not be read */
         recall_keep(a->call, &a->shape, e);
 }
 
@@ -574,7 +596,7 @@ static void on_done(struct sink *s, const struct sink_done *d)
         begin_stream(a);
         stream_done(a, d);
     } else if (d->last) {
-        put_whole(a, &d->usage);
+        put_whole(a, d);
     }
     if (!d->last)
         return;
@@ -629,6 +651,7 @@ static void on_closed(struct sink *s)
 int openai_answer_open(struct openai_answer *a, struct call *c, const struct openai_shape *shape)
 {
     static const struct sink_ops ops = {.start = on_start,
+                                        .prompt = on_prompt,
                                         .token = on_token,
                                         .call = on_call,
                                         .may_replace = on_may_replace,

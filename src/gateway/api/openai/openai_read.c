@@ -16,7 +16,7 @@ struct openai_body {
     const char *model, *reasoning_effort, *verbosity, *suffix;
     const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options, *template_vars,
         *continue_final, *generation_prompt, *tools, *tool_choice, *functions, *function_call;
-    bool parallel_calls, stream, echo, ignore_eos, explain;
+    bool parallel_calls, stream, echo, ignore_eos, explain, progress;
     struct constraint_fields constraint;
     int64_t max_tokens, max_completion_tokens, n, best_of, seed, top_logprobs, top_k, priority;
     double temperature, top_p, min_p, presence_penalty, frequency_penalty, repeat_penalty,
@@ -161,7 +161,8 @@ const struct field openai_chat_fields[] = {
     /* What the page of llama.cpp's server sends: its own samplers only while they are off. */
     {"id_slot", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"timings_per_token", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
-    {"return_progress", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
+    {"return_progress", FIELD_BOOL, AT(progress), 0, 0,
+     "streams: tell how far the prompt is computed", NULL},
     {"reasoning_format", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"backend_sampling", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"samplers", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
@@ -281,6 +282,7 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
     request_set_budget(r, b->latency_budget_ms);
     r->explain |= b->explain;
     shape->stream = r->streams = b->stream;
+    shape->progress = g->progress = b->stream && b->progress;
     g->n = (uint32_t)b->n;
     g->n_prompts = 1;
     int64_t most = b->max_completion_tokens ? b->max_completion_tokens : b->max_tokens;
@@ -658,6 +660,15 @@ int openai_read_chat(struct request *r, struct openai_shape *shape, const cJSON 
 
 /* ---- completions ---- */
 
+static bool read_id(int32_t *out, const cJSON *v)
+{
+    if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble > INT32_MAX ||
+        v->valuedouble != floor(v->valuedouble))
+        return false;
+    *out = (int32_t)v->valuedouble;
+    return true;
+}
+
 static int read_ids(struct request *r, struct request_prompt *p, const cJSON *list,
                     const char *name, struct fields_error *e)
 {
@@ -668,11 +679,9 @@ static int read_ids(struct request *r, struct request_prompt *p, const cJSON *li
         return 0; /* request_rc tells */
     cJSON_ArrayForEach(v, list)
     {
-        if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble > INT32_MAX ||
-            v->valuedouble != floor(v->valuedouble))
+        if (!read_id(&ids[p->n_ids++], v))
             return fields_fail(e, name, "invalid_value",
                                "'%s' contains a value that is not a token id", name);
-        ids[p->n_ids++] = (int32_t)v->valuedouble;
     }
     p->ids = ids;
     r->input_bytes += n * sizeof(*ids);
@@ -695,9 +704,70 @@ static void read_text(struct request *r, struct request_prompt *p, const char *t
     r->input_bytes += p->text_bytes;
 }
 
-/* A list of prompts, each a text or a list of ids. */
+/* Whether a list has both texts and token ids: then it is one prompt, as llama.cpp has it. */
+static bool is_mixed(const cJSON *list)
+{
+    const cJSON *v;
+    bool text = false, id = false;
+    if (!cJSON_IsArray(list))
+        return false;
+    cJSON_ArrayForEach(v, list)
+    {
+        text |= cJSON_IsString(v);
+        id |= cJSON_IsNumber(v);
+    }
+    return text && id;
+}
+
+/* How many numbers follow each other from v on. */
+static size_t n_ids_from(const cJSON *v)
+{
+    size_t n = 0;
+    for (; cJSON_IsNumber(v); v = v->next)
+        n++;
+    return n;
+}
+
+/* Texts and runs of ids. */
+static int read_mixed(struct request *r, struct request_prompt *p, const cJSON *list,
+                      const char *name, struct fields_error *e)
+{
+    size_t n = (size_t)cJSON_GetArraySize(list), at = 0;
+    int32_t *ids = arena_zalloc_n(&r->arena, n, sizeof(*ids));
+    struct request_piece *pieces = arena_zalloc_n(&r->arena, n, sizeof(*pieces));
+    const cJSON *v = list->child;
+    while (ids && pieces && v && p->n_pieces < REQUEST_MAX_PIECES) {
+        struct request_piece *piece = &pieces[p->n_pieces++];
+        size_t k = n_ids_from(v);
+        if (k == 0 && !cJSON_IsString(v))
+            return fields_fail(e, name, "invalid_type", "'%s' must hold texts and token ids", name);
+        if (k == 0) {
+            piece->text_bytes = strlen(v->valuestring);
+            piece->text = request_copy(r, v->valuestring, piece->text_bytes);
+            r->input_bytes += piece->text_bytes;
+            v = v->next;
+            continue;
+        }
+        piece->ids = ids + at;
+        piece->n_ids = k;
+        r->input_bytes += k * sizeof(*ids);
+        for (; k > 0; k--, v = v->next)
+            if (!read_id(&ids[at++], v))
+                return fields_fail(e, name, "invalid_value",
+                                   "'%s' contains a value that is not a token id", name);
+    }
+    if (ids && pieces && v)
+        return fields_fail(e, name, "invalid_value",
+                           "'%s' changes between texts and token ids more than %u times", name,
+                           REQUEST_MAX_PIECES);
+    p->pieces = pieces;
+    r->no_cache = true; /* a cache knows texts and ids, not both in one */
+    return 0;
+}
+
+/* A list of prompts, each a text or a list of ids, or of both. */
 static int read_prompts(struct request *r, struct request_prompt *out, const cJSON *list,
-                        struct fields_error *e)
+                        bool may_mix, struct fields_error *e)
 {
     const cJSON *v;
     uint32_t i = 0;
@@ -711,7 +781,10 @@ static int read_prompts(struct request *r, struct request_prompt *out, const cJS
                                "'%s' must be a text or a list of token ids", name);
         if (text)
             read_text(r, &out[i], text);
-        else if (read_ids(r, &out[i], v, name, e) < 0)
+        else if (may_mix && is_mixed(v)) {
+            if (read_mixed(r, &out[i], v, name, e) < 0)
+                return SHOAL_EINVAL;
+        } else if (read_ids(r, &out[i], v, name, e) < 0)
             return SHOAL_EINVAL;
         i++;
     }
@@ -736,7 +809,7 @@ static int count_prompts(struct request_generate *g, const cJSON *list, struct f
     return 0;
 }
 
-int openai_read_prompt(struct request *r, const cJSON *prompt, struct fields_error *e)
+int openai_read_prompt(struct request *r, const cJSON *prompt, bool may_mix, struct fields_error *e)
 {
     struct request_generate *g = &r->generate;
     int rc = 0;
@@ -744,7 +817,8 @@ int openai_read_prompt(struct request *r, const cJSON *prompt, struct fields_err
         !cJSON_IsNumber(prompt->child))
         prompt = prompt->child; /* a list of one prompt */
     const cJSON *first = cJSON_IsArray(prompt) ? prompt->child : NULL;
-    bool several = prompt_text(first) || cJSON_IsArray(first);
+    bool mixed = may_mix && is_mixed(prompt);
+    bool several = !mixed && (prompt_text(first) || cJSON_IsArray(first));
     if (several)
         rc = count_prompts(g, prompt, e);
     struct request_prompt *list = arena_zalloc_n(&r->arena, g->n_prompts, sizeof(*list));
@@ -753,10 +827,12 @@ int openai_read_prompt(struct request *r, const cJSON *prompt, struct fields_err
     g->prompts = list;
     if (prompt_text(prompt))
         read_text(r, &list[0], prompt_text(prompt));
+    else if (mixed)
+        rc = read_mixed(r, &list[0], prompt, "prompt", e);
     else if (cJSON_IsNumber(first))
         rc = read_ids(r, &list[0], prompt, "prompt", e);
     else if (several)
-        rc = read_prompts(r, list, prompt, e);
+        rc = read_prompts(r, list, prompt, may_mix, e);
     else
         rc = fields_fail(e, "prompt", prompt ? "invalid_type" : "missing_required_parameter",
                          "'prompt' must be a text, a list of token ids, or a list of these");
@@ -810,7 +886,7 @@ int openai_read_completion(struct request *r, struct openai_shape *shape, const 
     if (rc == 0)
         rc = read_params(r, shape, &b, lenient, e);
     if (rc == 0)
-        rc = openai_read_prompt(r, b.prompt, e);
+        rc = openai_read_prompt(r, b.prompt, false, e);
     if (rc == 0)
         rc = read_best_of(r, shape, &b, e);
     if (rc == 0)

@@ -567,28 +567,34 @@ static void fail_unknown(struct call *c, const char *param, const char *id)
               "there is no response '%.64s': it was not stored, or is forgotten by now", id);
 }
 
-void responses_create(struct call *c)
+struct request *responses_request(struct call *c, struct responses_shape *shape)
 {
     struct response_store *store = c->gl->gw->response_store;
     const char *id = responses_previous(c->json);
     const struct response_entry *previous =
         id && store ? response_store_get(store, id, owner_of(c), clock_ns()) : NULL;
     struct fields_error e = {{0}, {0}, NULL};
-    struct responses_shape shape;
     if (id && !previous) {
         fail_unknown(c, "previous_response_id", id);
-        return;
+        return NULL;
     }
     struct request *r = call_request(c);
-    int rc = r ? responses_read(r, &shape, c->json, previous, c->lenient, &e) : 0;
+    int rc = r ? responses_read(r, shape, c->json, previous, c->lenient, &e) : 0;
     if (previous)
         response_store_unref(store, previous);
-    if (r && rc == 0) {
+    if (rc == 0)
+        return r;
+    call_fail_fields(c, &e);
+    flow_give_request(&c->gl->flow, r);
+    return NULL;
+}
+
+void responses_create(struct call *c)
+{
+    struct responses_shape shape;
+    struct request *r = responses_request(c, &shape);
+    if (r)
         run(c, r, &shape);
-    } else if (r) {
-        call_fail_fields(c, &e);
-        flow_give_request(&c->gl->flow, r);
-    }
 }
 
 /* ---- the input of a response ---- */

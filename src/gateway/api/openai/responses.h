@@ -32,6 +32,9 @@ SHOAL_MUST_CHECK int responses_read(struct request *r, struct responses_shape *s
                                     const cJSON *body, const struct response_entry *previous,
                                     bool lenient, struct fields_error *e);
 
+/* The same from the call, with the response that it goes on from.  NULL: it was answered. */
+struct request *responses_request(struct call *c, struct responses_shape *shape);
+
 /* Handlers. */
 void responses_create(struct call *c);
 void responses_get(struct call *c);

@@ -1,0 +1,14 @@
+/* input_tokens.h - how many tokens a conversation has, without an answer to it: OpenAI's
+ * /v1/responses/input_tokens, and the same for chats as llama.cpp's server has it.
+ *
+ * Thread: the loop's. */
+#ifndef SHOAL_GATEWAY_API_INPUT_TOKENS_H
+#define SHOAL_GATEWAY_API_INPUT_TOKENS_H
+
+struct call;
+
+/* Handlers: bodies as those of /v1/chat/completions and /v1/responses. */
+void input_tokens_chat(struct call *c);
+void input_tokens_responses(struct call *c);
+
+#endif
