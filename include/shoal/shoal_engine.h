@@ -36,6 +36,11 @@ struct shoal_engine_opts { /* zero means default; strings are copied */
      * to 1.  Return true to give up: then opening fails with SHOAL_ECANCELLED. */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
+    /* Scorers: streams (shoal_infer_opts.stream).  Their states are written to a file in cache_dir
+     * this long after a change, and when the engine is closed; 0: they are not kept. */
+    uint32_t stream_save_ms;
+    uint32_t stream_ttl_ms; /* a stream without rows ends after this time; 0: one hour */
+    uint32_t max_streams;   /* 0: 4096 */
 };
 
 /* What a model can do; an engine may have several bits. */

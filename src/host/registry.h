@@ -57,6 +57,8 @@ struct registry_want {
     bool any;               /* a model in a process of its own will do */
 };
 
+#define REGISTRY_STREAM_SAVE_MS 2000u /* how old the saved state of a stream may be */
+
 /* How a model runs in a process of its own. */
 struct registry_apart_opts {
     size_t memory_bytes; /* of its address space; 0: no limit */
@@ -77,6 +79,8 @@ struct registry_spec { /* from the configuration; strings are copied */
     bool staged; /* begins with REGISTRY_STAGE */
     uint32_t n_ctx, max_tasks, max_queue, n_threads;
     size_t kv_bytes;
+    uint32_t stream_save_ms; /* as in shoal_engine_opts, but 0: REGISTRY_STREAM_SAVE_MS */
+    uint32_t stream_ttl_ms, max_streams;
     bool int8;          /* as in shoal_engine_opts */
     bool kv_q8, pinned; /* pinned: loaded at start, never unloaded by itself */
     bool standby;       /* for a failover: other nodes are asked first */

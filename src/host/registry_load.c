@@ -133,18 +133,22 @@ static void finish_load(struct registry *r, struct registry_slot *s, const struc
 static int open_model(struct registry *r, struct registry_slot *s, size_t memory, const char *name,
                       struct opened *out, struct err *e)
 {
-    struct shoal_engine_opts o = {.size = sizeof(o),
-                                  .n_ctx = s->spec.n_ctx,
-                                  .max_tasks = s->spec.max_tasks,
-                                  .max_queue = s->spec.max_queue,
-                                  .n_threads = s->spec.n_threads,
-                                  .kv_bytes = s->spec.kv_bytes,
-                                  .kv_q8 = s->spec.kv_q8,
-                                  .int8 = s->spec.int8,
-                                  .memory_bytes = memory,
-                                  .cache_dir = r->cache_dir,
-                                  .progress = on_progress,
-                                  .progress_ctx = s};
+    struct shoal_engine_opts o = {
+        .size = sizeof(o),
+        .n_ctx = s->spec.n_ctx,
+        .max_tasks = s->spec.max_tasks,
+        .max_queue = s->spec.max_queue,
+        .n_threads = s->spec.n_threads,
+        .kv_bytes = s->spec.kv_bytes,
+        .kv_q8 = s->spec.kv_q8,
+        .stream_save_ms = s->spec.stream_save_ms ? s->spec.stream_save_ms : REGISTRY_STREAM_SAVE_MS,
+        .stream_ttl_ms = s->spec.stream_ttl_ms,
+        .max_streams = s->spec.max_streams,
+        .int8 = s->spec.int8,
+        .memory_bytes = memory,
+        .cache_dir = r->cache_dir,
+        .progress = on_progress,
+        .progress_ctx = s};
     *out = (struct opened){.engine = NULL};
     if (!s->spec.apart)
         return shoal_engine_open(&out->engine, s->path, &o, e);

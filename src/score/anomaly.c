@@ -318,6 +318,14 @@ void anomaly_reset(const struct anomaly *a, void *state, uint32_t n_channels)
         recurrent_reset(a->layers, layers_memory(a, channel_at(a, state, i)));
 }
 
+bool anomaly_state_fits(const void *state, uint32_t n_channels)
+{
+    const struct stream *s = state;
+    uint8_t alarm; /* a bool with another value is no bool */
+    memcpy(&alarm, &s->point.alarm, sizeof(alarm));
+    return s->n_channels == n_channels && alarm <= 1;
+}
+
 /* Log odds of a probability; clamped, whatever a model returned. */
 static double odds(double p)
 {

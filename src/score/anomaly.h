@@ -59,6 +59,9 @@ size_t anomaly_state_bytes(const struct anomaly *a, uint32_t n_channels);
 size_t anomaly_scratch_bytes(const struct anomaly *a);
 /* Starts a stream. */
 void anomaly_reset(const struct anomaly *a, void *state, uint32_t n_channels);
+/* Whether bytes from outside (a file) may be used as the state of a stream of n_channels: whatever
+ * else they hold, no step reads or writes outside of them. */
+bool anomaly_state_fits(const void *state, uint32_t n_channels);
 /* row: [n_channels], as in the reset. */
 void anomaly_step(const struct anomaly *a, void *state, const double *row,
                   struct anomaly_point *out, void *scratch);

@@ -5,36 +5,14 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "score/score_stream_int.h"
 
 #define MAX_STREAMS 4096u
 #define MAX_BYTES ((size_t)256 << 20)
 #define IDLE_NS 3600000000000ull
-#define N_BUCKETS 1024u /* a power of two */
-
-struct stream {
-    struct stream *next; /* of its bucket */
-    uint64_t client, used_ns;
-    uint32_t n_columns, n_waiting; /* rows in `waiting` */
-    size_t state_bytes, bytes;
-    char *name;
-    void *state;     /* NULL: the scorer keeps none */
-    double *waiting; /* [window or hop][n_columns] */
-};
-
-struct score_streams {
-    const struct scorer *scorer;
-    struct scorer_info info;
-    struct score_streams_opts limits;
-    struct stream *buckets[N_BUCKETS];
-    uint32_t n;
-    size_t bytes;
-    uint64_t swept_ns;
-};
-
 /* ---- the table ---- */
 
-/* Rows that must be there before the next score. */
-static uint32_t needed(const struct score_streams *t)
+uint32_t score_streams_needed(const struct score_streams *t)
 {
     return t->info.stateful || t->info.window <= t->info.hop ? t->info.hop : t->info.window;
 }
@@ -51,7 +29,7 @@ static void free_stream(struct stream *s)
 
 static struct stream **bucket_of(struct score_streams *t, uint64_t client, const char *name)
 {
-    return &t->buckets[hash_bytes(name, strlen(name), client) & (N_BUCKETS - 1)];
+    return &t->buckets[hash_bytes(name, strlen(name), client) & (SCORE_STREAM_BUCKETS - 1)];
 }
 
 static struct stream *find(struct score_streams *t, uint64_t client, const char *name)
@@ -62,17 +40,17 @@ static struct stream *find(struct score_streams *t, uint64_t client, const char 
     return s;
 }
 
-static bool is_over(const struct score_streams *t, const struct stream *s, uint64_t now_ns)
+bool score_streams_is_over(const struct score_streams *t, const struct stream *s, uint64_t now_ns)
 {
     return now_ns > s->used_ns && now_ns - s->used_ns > t->limits.idle_ns;
 }
 
 static void sweep(struct score_streams *t, uint64_t now_ns)
 {
-    for (uint32_t i = 0; i < N_BUCKETS; i++)
+    for (uint32_t i = 0; i < SCORE_STREAM_BUCKETS; i++)
         for (struct stream **at = &t->buckets[i]; *at;) {
             struct stream *s = *at;
-            if (!is_over(t, s, now_ns)) {
+            if (!score_streams_is_over(t, s, now_ns)) {
                 at = &s->next;
                 continue;
             }
@@ -84,16 +62,28 @@ static void sweep(struct score_streams *t, uint64_t now_ns)
     t->swept_ns = now_ns;
 }
 
-/* A stream without rows, in the table. */
-static int add(struct score_streams *t, uint64_t client, const char *name, uint32_t n_columns,
-               struct stream **out, struct err *e)
+void score_streams_remove(struct score_streams *t, uint64_t client, const char *name)
+{
+    struct stream **at = bucket_of(t, client, name), *s;
+    while ((s = *at) && (s->client != client || strcmp(s->name, name) != 0))
+        at = &s->next;
+    if (!s)
+        return;
+    *at = s->next;
+    t->n--;
+    t->bytes -= s->bytes;
+    free_stream(s);
+}
+
+int score_streams_add(struct score_streams *t, uint64_t client, const char *name,
+                      uint32_t n_columns, struct stream **out, struct err *e)
 {
     size_t state = scorer_state_bytes(t->scorer, n_columns);
-    size_t waiting = (size_t)needed(t) * n_columns * sizeof(double);
+    size_t waiting = (size_t)score_streams_needed(t) * n_columns * sizeof(double);
     size_t bytes = sizeof(struct stream) + strlen(name) + 1 + state + waiting;
     *out = NULL;
     if (t->n >= t->limits.max_streams || bytes > t->limits.max_bytes - t->bytes)
-        return err_set(e, SHOAL_ELIMIT,
+        return err_set(e, SHOAL_EBUSY,
                        "%u streams are open, which is the limit; reuse one, or wait until an "
                        "unused one ends",
                        t->n);
@@ -142,7 +132,7 @@ void score_streams_destroy(struct score_streams *t)
 {
     if (!t)
         return;
-    for (uint32_t i = 0; i < N_BUCKETS; i++)
+    for (uint32_t i = 0; i < SCORE_STREAM_BUCKETS; i++)
         while (t->buckets[i]) {
             struct stream *s = t->buckets[i];
             t->buckets[i] = s->next;
@@ -156,6 +146,16 @@ uint32_t score_streams_count(const struct score_streams *t)
     return t->n;
 }
 
+size_t score_streams_bytes(const struct score_streams *t)
+{
+    return t->bytes;
+}
+
+bool score_streams_remember(const struct score_streams *t)
+{
+    return t->info.stateful || score_streams_needed(t) > 1;
+}
+
 /* ---- rows ---- */
 
 size_t score_streams_room(const struct score_streams *t, size_t n_rows)
@@ -166,7 +166,7 @@ size_t score_streams_room(const struct score_streams *t, size_t n_rows)
 /* The waiting rows fill a step: scores it. */
 static void step(struct score_streams *t, struct stream *s, double *out, void *scratch)
 {
-    uint32_t hop = t->info.hop, kept = needed(t) - hop;
+    uint32_t hop = t->info.hop, kept = score_streams_needed(t) - hop;
     if (t->info.stateful)
         scorer_step(t->scorer, s->state, s->waiting, out, scratch);
     else
@@ -181,14 +181,14 @@ int64_t score_streams_feed(struct score_streams *t, const struct score_stream_ro
 {
     struct stream *s = find(t, r->client, r->name);
     int64_t n = 0;
-    if (s && is_over(t, s, r->now_ns)) {
+    if (s && score_streams_is_over(t, s, r->now_ns)) {
         sweep(t, r->now_ns);
         s = NULL;
     }
     if (!s) {
         if (t->n >= t->limits.max_streams || r->now_ns - t->swept_ns > t->limits.idle_ns)
             sweep(t, r->now_ns);
-        int rc = add(t, r->client, r->name, r->n_columns, &s, e);
+        int rc = score_streams_add(t, r->client, r->name, r->n_columns, &s, e);
         if (rc < 0)
             return rc;
     }
@@ -199,10 +199,12 @@ int64_t score_streams_feed(struct score_streams *t, const struct score_stream_ro
             "stream",
             r->n_columns, s->n_columns);
     s->used_ns = r->now_ns;
+    s->n_rows += r->n_rows;
+    s->changed = true;
     for (size_t i = 0; i < r->n_rows; i++) {
         memcpy(s->waiting + (size_t)s->n_waiting++ * s->n_columns, r->values + i * s->n_columns,
                s->n_columns * sizeof(double));
-        if (s->n_waiting == needed(t))
+        if (s->n_waiting == score_streams_needed(t))
             step(t, s, out + (size_t)n++ * t->info.n_outputs, scratch);
     }
     return n;

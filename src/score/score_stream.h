@@ -5,7 +5,7 @@
  *
  * Thread:    belongs to its caller, the engine's thread.
  * Ownership: create/destroy; the scorer is borrowed and outlives the table.
- * Failure:   SHOAL_ELIMIT (too many streams; none is dropped for a new one before its time),
+ * Failure:   SHOAL_EBUSY (too many streams; none is dropped for a new one before its time),
  *            SHOAL_EINVAL (the number of columns changed), SHOAL_ENOMEM. */
 #ifndef SHOAL_SCORE_SCORE_STREAM_H
 #define SHOAL_SCORE_SCORE_STREAM_H
@@ -41,5 +41,8 @@ SHOAL_MUST_CHECK int64_t score_streams_feed(struct score_streams *t,
                                             const struct score_stream_rows *r, double *out,
                                             void *scratch, struct err *e);
 uint32_t score_streams_count(const struct score_streams *t);
+size_t score_streams_bytes(const struct score_streams *t); /* of all states */
+/* Whether a score depends on rows of earlier calls at all. */
+bool score_streams_remember(const struct score_streams *t);
 
 #endif

@@ -227,6 +227,11 @@ void scorer_reset(const struct scorer *s, void *state, uint32_t n_columns)
         anomaly_reset(s->anomaly, state, n_columns);
 }
 
+bool scorer_state_fits(const struct scorer *s, const void *state, uint32_t n_columns)
+{
+    return !s->anomaly || anomaly_state_fits(state, n_columns); /* the others are plain numbers */
+}
+
 void scorer_step(const struct scorer *s, void *state, const double *rows, double *out,
                  void *scratch)
 {

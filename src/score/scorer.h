@@ -59,6 +59,8 @@ void scorer_run(const struct scorer *s, const double *rows, size_t n_rows, uint3
 
 /* A stream: `hop` rows per step, one score each. */
 void scorer_reset(const struct scorer *s, void *state, uint32_t n_columns);
+/* Whether bytes from a file may be used as a state (they come from the same model). */
+bool scorer_state_fits(const struct scorer *s, const void *state, uint32_t n_columns);
 void scorer_step(const struct scorer *s, void *state, const double *rows, double *out,
                  void *scratch);
 

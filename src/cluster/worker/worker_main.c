@@ -125,18 +125,22 @@ static void *load_main(void *arg)
 {
     struct worker *w = arg;
     const struct registry_spec *s = &w->start.spec;
-    const struct shoal_engine_opts o = {.size = sizeof(o),
-                                        .n_ctx = s->n_ctx,
-                                        .max_tasks = s->max_tasks,
-                                        .max_queue = s->max_queue,
-                                        .n_threads = s->n_threads,
-                                        .kv_bytes = s->kv_bytes,
-                                        .kv_q8 = s->kv_q8,
-                                        .int8 = s->int8,
-                                        .memory_bytes = w->start.memory_bytes,
-                                        .cache_dir = w->start.cache_dir,
-                                        .progress = on_progress,
-                                        .progress_ctx = w};
+    const struct shoal_engine_opts o = {
+        .size = sizeof(o),
+        .n_ctx = s->n_ctx,
+        .max_tasks = s->max_tasks,
+        .max_queue = s->max_queue,
+        .n_threads = s->n_threads,
+        .kv_bytes = s->kv_bytes,
+        .kv_q8 = s->kv_q8,
+        .stream_save_ms = s->stream_save_ms ? s->stream_save_ms : REGISTRY_STREAM_SAVE_MS,
+        .stream_ttl_ms = s->stream_ttl_ms,
+        .max_streams = s->max_streams,
+        .int8 = s->int8,
+        .memory_bytes = w->start.memory_bytes,
+        .cache_dir = w->start.cache_dir,
+        .progress = on_progress,
+        .progress_ctx = w};
     w->rc = shoal_engine_open(&w->engine, w->start.path, &o, &w->error);
     executor_post(&w->queue.executor, &w->loaded);
     return NULL;

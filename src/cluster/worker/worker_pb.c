@@ -28,6 +28,9 @@ int worker_pb_put_start(struct buf *out, const struct worker_start *s)
     m.kv_bytes = s->spec.kv_bytes;
     m.kv_q8 = s->spec.kv_q8;
     m.int8 = s->spec.int8;
+    m.stream_save_ms = s->spec.stream_save_ms;
+    m.stream_ttl_ms = s->spec.stream_ttl_ms;
+    m.max_streams = s->spec.max_streams;
     m.memory_bytes = s->memory_bytes;
     m.address_bytes = s->spec.apart_opts.memory_bytes;
     m.nice = s->spec.apart_opts.nice;
@@ -56,6 +59,9 @@ int worker_pb_read_start(struct worker_start *out, struct arena *a, const uint8_
                  .kv_bytes = m->kv_bytes,
                  .kv_q8 = m->kv_q8,
                  .int8 = m->int8,
+                 .stream_save_ms = m->stream_save_ms,
+                 .stream_ttl_ms = m->stream_ttl_ms,
+                 .max_streams = m->max_streams,
                  .apart_opts = {.memory_bytes = m->address_bytes, .nice = m->nice}},
         .memory_bytes = m->memory_bytes,
         .n_links = m->n_links,

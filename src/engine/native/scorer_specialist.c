@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/file/file_open.h"
 #include "base/mem.h"
+#include "engine/cache_dir.h"
+#include "engine/native/stream_keeper.h"
 #include "score/score_stream.h"
 #include "score/scorer.h"
 
@@ -20,6 +22,7 @@
 struct scoring {
     struct scorer *scorer, *raw; /* raw: trees without the objective's transformation */
     struct score_streams *streams, *raw_streams;
+    struct stream_keeper *keeper; /* of streams; NULL: they are not kept over a restart */
     void *scratch;
     uint64_t file_bytes;
 };
@@ -86,8 +89,10 @@ static void run_stream(struct scoring *s, struct job *j)
                                            .n_rows = j->o.n_values / x->n_columns,
                                            .n_columns = x->n_columns,
                                            .now_ns = clock_ns()};
+    stream_keeper_lock(s->keeper);
     int64_t n = score_streams_feed(j->o.raw ? s->raw_streams : s->streams, &rows, x->values,
                                    s->scratch, &x->error);
+    stream_keeper_unlock(s->keeper, n >= 0);
     if (n < 0)
         job_fail(j, (int)n, x->error.msg);
     else
@@ -154,6 +159,7 @@ static void info(const void *self, struct shoal_engine_info *out)
 static void close_(void *self)
 {
     struct scoring *s = self;
+    stream_keeper_close(s->keeper);
     if (s->raw_streams != s->streams)
         score_streams_destroy(s->raw_streams);
     score_streams_destroy(s->streams);
@@ -212,6 +218,21 @@ bool scorer_specialist_knows(const char *path)
            (file_has(config, "\"shoal_scorer\"") || file_has(config, "\"shoal_anomaly\""));
 }
 
+/* Streams go on after a restart, if there is a place for their states. */
+static int keep_streams(struct scoring *s, const char *path, const struct shoal_engine_opts *o,
+                        struct err *e)
+{
+    char cache[PATH_MAX], dir[PATH_MAX + 16];
+    const char *base = cache_dir_wanted(o->cache_dir, cache, sizeof(cache));
+    if (o->stream_save_ms == 0 || !base || !score_streams_remember(s->streams))
+        return 0;
+    (void)mkdir(base, 0700); /* its parents are the user's business */
+    snprintf(dir, sizeof(dir), "%s/streams", base);
+    const struct stream_keeper_opts k = {
+        .dir = dir, .model = path, .int8 = o->int8, .every_ms = o->stream_save_ms};
+    return stream_keeper_open(&s->keeper, s->streams, &k, e);
+}
+
 int scorer_specialist_open(struct specialist *sp, const char *path,
                            const struct shoal_engine_opts *o, struct err *e)
 {
@@ -227,17 +248,21 @@ int scorer_specialist_open(struct specialist *sp, const char *path,
         s->raw = NULL;
         rc = scorer_open(&s->raw, path, &so, e);
     }
+    const struct score_streams_opts limits = {.max_streams = o->max_streams,
+                                              .idle_ns = (uint64_t)o->stream_ttl_ms * 1000000u};
     if (rc == 0)
-        rc = score_streams_create(&s->streams, s->scorer, NULL, e);
+        rc = score_streams_create(&s->streams, s->scorer, &limits, e);
     s->raw_streams = s->streams;
     if (rc == 0 && s->raw != s->scorer)
-        rc = score_streams_create(&s->raw_streams, s->raw, NULL, e);
+        rc = score_streams_create(&s->raw_streams, s->raw, &limits, e);
     if (rc == 0) {
         size_t n = scorer_scratch_bytes(s->scorer), raw = scorer_scratch_bytes(s->raw);
         s->scratch = mem_aligned(n > raw ? n : raw);
         if (!s->scratch)
             rc = err_set(e, SHOAL_ENOMEM, "out of memory for the scratch memory of a scorer");
     }
+    if (rc == 0)
+        rc = keep_streams(s, path, o, e);
     if (rc < 0) {
         close_(s);
         return err_wrap(e, "%s", path);

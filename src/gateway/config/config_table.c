@@ -222,6 +222,13 @@ const struct config_key config_keys[] = {
         "requests."),
     CHOICE("models[].kv", MODEL(kv), "f16|q8", "f16", START,
            "Numbers of its KV cache: 16 bits, or 8 bits with a scale for each block."),
+    ROW("models[].streams", U32, MODEL(spec.max_streams), "4096", 1, 1048576, START,
+        "Scorers: streams of `/v1/score` that may be open at once."),
+    ROW("models[].stream_ttl", MS, MODEL(spec.stream_ttl_ms), "1h", 1000, 604800000.0, START,
+        "Scorers: a stream that gets no rows for so long ends."),
+    ROW("models[].stream_save", MS, MODEL(spec.stream_save_ms), "2s", 10, 600000, START,
+        "Scorers: how long after a change the state of a stream is written to `streams` in the "
+        "cache folder of the weights. A server that is killed goes on from there."),
     ROW("models[].lazy", BOOL, MODEL(lazy), "false", 0, 0, START,
         "Load it when it is asked for, and unload it when memory is short. Otherwise it is loaded "
         "at the start and stays."),

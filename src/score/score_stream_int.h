@@ -1,0 +1,42 @@
+/* score_stream_int.h - the table of streams as its files see it: score_stream.c and
+ * score_stream_file.c.  Private to src/score. */
+#ifndef SHOAL_SCORE_SCORE_STREAM_INT_H
+#define SHOAL_SCORE_SCORE_STREAM_INT_H
+
+#include "score/score_stream.h"
+
+#define SCORE_STREAM_BUCKETS 1024u /* a power of two */
+
+struct stream {
+    struct stream *next; /* of its bucket */
+    uint64_t client, used_ns;
+    uint32_t n_columns, n_waiting; /* rows in `waiting` */
+    uint64_t n_rows;               /* since it began */
+    bool changed;                  /* since it was last written to a file */
+    size_t state_bytes, bytes;
+    char *name;
+    void *state;     /* NULL: the scorer keeps none */
+    double *waiting; /* [window or hop][n_columns] */
+};
+
+struct score_streams {
+    const struct scorer *scorer;
+    struct scorer_info info;
+    struct score_streams_opts limits;
+    struct stream *buckets[SCORE_STREAM_BUCKETS];
+    uint32_t n;
+    size_t bytes;
+    uint64_t swept_ns;
+};
+
+/* Rows that must be there before the next score; fewer wait between calls. */
+uint32_t score_streams_needed(const struct score_streams *t);
+/* Nothing came for so long that the stream has ended. */
+bool score_streams_is_over(const struct score_streams *t, const struct stream *s, uint64_t now_ns);
+/* A stream without rows, in the table; there must be none of this name. */
+SHOAL_MUST_CHECK int score_streams_add(struct score_streams *t, uint64_t client, const char *name,
+                                       uint32_t n_columns, struct stream **out, struct err *e);
+/* Nothing happens if there is none. */
+void score_streams_remove(struct score_streams *t, uint64_t client, const char *name);
+
+#endif
