@@ -8,6 +8,7 @@
 #include "gateway/assets.h"
 #include "gateway/deferred/deferred.h"
 #include "gateway/grpc/grpc.h"
+#include "gateway/grpc/grpc_readings.h"
 #include "gateway/gw.h"
 #include "gateway/grpc/health.h"
 #include "gateway/api/llamacpp.h"
@@ -205,6 +206,8 @@ const struct route gw_routes[] = {
     {"POST", "/admin/rollouts", ROUTE_ADMIN | ROUTE_JSON, api_rollouts_change,
      "pause, promote or undo a rollout of the shoal", api_rollout_fields, &api_n_rollout_fields,
      "Admin", NULL, NULL},
+    {"POST", "/shoal.v1.Shoal/ScoreStream", ROUTE_EARLY, grpc_readings,
+     "gRPC: readings in, scores out, on one stream", NULL, NULL, "gRPC", NULL, grpc_fail},
     {"POST", "/shoal.v1.Shoal/*", ROUTE_WORK, grpc_handle, "gRPC: proto/shoal/v1/shoal.proto", NULL,
      NULL, "gRPC", NULL, grpc_fail},
     {"POST", "/grpc.health.v1.Health/*", ROUTE_OPEN, health_handle, "gRPC: health", NULL, NULL,
