@@ -125,6 +125,10 @@ void things_tick(struct things *t, int64_t now_ms);
  * id; 0: all. */
 uint32_t things_alarms(const struct things *t, struct alarm_event *out, uint32_t max,
                        uint64_t after, bool only_open);
+/* An alarm that an earlier process has told and that was not over at its end: it goes on under its
+ * id, and nothing is told about that.  Its first channel names the sensor.  Before the first
+ * reading.  SHOAL_ENOTFOUND: there is no such sensor; SHOAL_EINVAL: it has an alarm. */
+SHOAL_MUST_CHECK int things_restore(struct things *t, const struct alarm_event *e, struct err *err);
 /* The alarm that changed first after the event with this serial, as it is now; false: none did. */
 bool things_alarm_changed(const struct things *t, uint64_t after, struct alarm_event *out);
 /* Fills one; false: it is not known (any more). */

@@ -125,6 +125,55 @@ static void raise_alarm(struct things *t, struct things_sensor *s, const struct 
     send(t, a, ALARM_RAISED, time_ms);
 }
 
+/* False: out of memory. */
+static bool copy_passage(struct things_alarm *a, const struct alarm_event *e)
+{
+    if (!e->passage || !e->source)
+        return true;
+    a->passage = mem_strdup(e->passage);
+    a->source = mem_strdup(e->source);
+    return a->passage && a->source;
+}
+
+int things_restore(struct things *t, const struct alarm_event *e, struct err *err)
+{
+    uint32_t i = e->n_channels ? things_find(t, e->channels[0].sensor) : THINGS_NONE;
+    if (i == THINGS_NONE)
+        return err_set(err, SHOAL_ENOTFOUND, "the sensor of alarm %llu is not configured",
+                       (unsigned long long)e->id);
+    struct things_sensor *s = t->sensors[i];
+    if (s->alarm || e->id == 0)
+        return err_set(err, SHOAL_EINVAL, "%s has an alarm already", s->name);
+    struct things_alarm *a = take_place(t);
+    mem_free(a->passage);
+    mem_free(a->source);
+    *a = (struct things_alarm){.id = e->id, .sensor = s};
+    if (!copy_passage(a, e)) {
+        mem_free(a->passage);
+        mem_free(a->source);
+        a->passage = a->source = NULL; /* the alarm matters more */
+    }
+    snprintf(a->by, sizeof(a->by), "%s", e->acknowledged_by ? e->acknowledged_by : "");
+    snprintf(a->text, sizeof(a->text), "%s", e->text ? e->text : "");
+    a->event = *e;
+    a->event.machine = s->machine ? s->machine->name : "";
+    a->event.machine_title = s->machine ? s->machine->title : "";
+    a->event.n_channels = 0;
+    put_channel(&a->event, s, e->channels[0].before);
+    a->event.channels[0].value = e->channels[0].value;
+    a->event.cleared_ms = 0;
+    a->event.acknowledged_by = a->by;
+    a->event.text = a->text;
+    a->event.passage = a->passage;
+    a->event.source = a->source;
+    s->before = e->channels[0].before;
+    s->alarm = a;
+    mark(t, a);
+    if (t->next_id <= e->id)
+        t->next_id = e->id + 1;
+    return 0;
+}
+
 /* ---- judging ---- */
 
 static int64_t clear_ms(const struct things_sensor *s)

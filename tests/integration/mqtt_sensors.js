@@ -177,6 +177,8 @@ async function killed() {
     for (const s of ids)
         await m.publish(source, `k/${s}`, '12');
     await t.until(async () => await read(server) >= N, 'the readings after the restart');
+    const listed = (await (await fetch(`${server.url}/v1/alarms?open=true&limit=1000`)).json()).data;
+    t.same(listed.map((e) => e.id).sort().join(), [...messages.values()].map((e) => e.id).sort().join(), 'one id for one alarm: as it was published');
     // what the server sent again after the last kill may have arrived late: it has the same ids
     t.same(new Set(events(plc).filter((e) => e.change === 'raised').map((e) => e.message)).size, N, 'open alarms are not raised again');
     for (const c of [plc, source])

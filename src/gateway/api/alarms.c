@@ -3,10 +3,12 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/executor.h"
 #include "base/mem.h"
 #include "gateway/call.h"
 #include "gateway/things/plant.h"
@@ -18,6 +20,7 @@
 #define MAX_LISTED 1000u    /* alarms of one answer */
 #define LISTED 100u         /* without a limit */
 #define MAX_READINGS 10000u /* of one request */
+#define MAX_ANSWER_BYTES ((size_t)64 << 10)
 
 bool alarms_has_plant(struct call *c)
 {
@@ -122,16 +125,79 @@ void alarms_list(struct call *c)
     call_json(c, 200);
 }
 
-/* ---- acknowledging ---- */
+/* ---- work on the plant's thread: the loop must not wait for a disk ---- */
+
+#define MAX_BY 128u
 
 struct acknowledgement {
     int64_t id;
     const char *by;
+};
+
+struct work {
+    struct plant_job job;
+    struct executor_task finished;
+    struct call *call; /* held */
+    struct buf out;    /* the answer */
+    /* readings */
+    struct reading *list;
+    size_t n;
+    /* or an acknowledgement */
+    uint64_t id;
+    char by[MAX_BY];
     int64_t now_ms;
-    struct call *call;
     struct err error;
     int rc;
 };
+
+static void on_finished(struct executor_task *t)
+{
+    struct work *w = EXECUTOR_OF(t, struct work, finished);
+    struct call *c = w->call;
+    if (c->req && w->rc < 0) {
+        call_fail_code(c, w->rc, w->error.msg);
+    } else if (c->req) {
+        buf_put(&c->out, buf_str(&w->out), w->out.len);
+        call_json(c, w->list ? 202 : 200);
+    }
+    c->gl->flow.n_jobs--;
+    buf_fini(&w->out);
+    mem_free(w->list);
+    mem_free(w);
+    call_release(c);
+}
+
+/* NULL: the call has failed. */
+static struct work *make_work(struct call *c, void (*fn)(struct plant_job *j, struct plant *p))
+{
+    struct work *w = mem_zalloc(sizeof(*w));
+    if (!w) {
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        return NULL;
+    }
+    w->job.fn = fn;
+    w->finished.fn = on_finished;
+    w->call = c;
+    buf_init(&w->out, MAX_ANSWER_BYTES);
+    return w;
+}
+
+static void submit(struct work *w)
+{
+    call_hold(w->call);
+    w->call->gl->flow.n_jobs++;
+    plant_submit(w->call->gl->gw->plant, &w->job);
+}
+
+/* On the plant's thread; the loop has it afterwards. */
+static void give_back(struct work *w)
+{
+    if (w->rc == 0 && w->out.rc < 0)
+        w->rc = err_set(&w->error, w->out.rc, "out of memory for the answer");
+    executor_post(w->call->gl->flow.executor, &w->finished);
+}
+
+/* ---- acknowledging ---- */
 
 #define AT(member) offsetof(struct acknowledgement, member)
 const struct field alarms_acknowledge_fields[] = {
@@ -142,22 +208,28 @@ const size_t alarms_n_acknowledge_fields =
 
 static void acknowledge(void *ctx, struct things *t)
 {
-    struct acknowledgement *a = ctx;
-    struct json_out j = json_out_make(&a->call->out);
+    struct work *w = ctx;
+    struct json_out j = json_out_make(&w->out);
     struct alarm_event e;
-    a->rc = things_acknowledge(t, (uint64_t)a->id, a->by, a->now_ms, &a->error);
-    if (a->rc == 0 && things_alarm(t, (uint64_t)a->id, &e)) {
+    w->rc = things_acknowledge(t, w->id, w->by, w->now_ms, &w->error);
+    if (w->rc == 0 && things_alarm(t, w->id, &e)) {
         alarms_put(&j, &e);
-        buf_putc(&a->call->out, '\n');
+        buf_putc(&w->out, '\n');
     }
+}
+
+static void run_acknowledge(struct plant_job *j, struct plant *p)
+{
+    struct work *w = EXECUTOR_OF(j, struct work, job);
+    plant_change(p, acknowledge, w);
+    give_back(w);
 }
 
 void alarms_acknowledge(struct call *c)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    struct acknowledgement a = {.call = c,
-                                .now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000};
+    struct acknowledgement a = {.id = 0};
     struct fields_error e = {{0}, {0}, NULL};
     if (!alarms_has_plant(c))
         return;
@@ -169,13 +241,13 @@ void alarms_acknowledge(struct call *c)
         call_fail_fields(c, &e);
         return;
     }
-    if (!a.by)
-        a.by = c->client ? c->client->name : "";
-    plant_look(c->gl->gw->plant, acknowledge, &a);
-    if (a.rc < 0)
-        call_fail_code(c, a.rc, a.error.msg);
-    else
-        call_json(c, 200);
+    struct work *w = make_work(c, run_acknowledge);
+    if (!w)
+        return;
+    w->id = (uint64_t)a.id;
+    w->now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    snprintf(w->by, sizeof(w->by), "%s", a.by ? a.by : c->client ? c->client->name : "");
+    submit(w);
 }
 
 /* ---- readings ---- */
@@ -212,14 +284,34 @@ static bool read_reading(struct plant *p, const cJSON *o, struct reading *r, con
     return true;
 }
 
+static void run_readings(struct plant_job *j, struct plant *p)
+{
+    struct work *w = EXECUTOR_OF(j, struct work, job);
+    plant_readings(p, w->list, w->n);
+    struct json_out out = json_out_make(&w->out);
+    json_out_object(&out);
+    json_out_member_uint(&out, "accepted", w->n);
+    json_out_object_end(&out);
+    buf_putc(&w->out, '\n');
+    give_back(w);
+}
+
+/* All or none: a request that is refused can be sent again. */
+static int read_list(struct call *c, const cJSON *list, struct reading *out, struct fields_error *e)
+{
+    const char *why = NULL;
+    uint64_t n = 0;
+    for (const cJSON *o = list->child; o; o = o->next, n++)
+        if (!read_reading(c->gl->gw->plant, o, &out[n], &why))
+            return fields_fail(e, "readings", "invalid_value", "reading %" PRIu64 " %s", n + 1,
+                               why);
+    return 0;
+}
+
 void alarms_readings(struct call *c)
 {
     struct readings b = {.list = NULL};
     struct fields_error e = {{0}, {0}, NULL};
-    struct reading r;
-    const char *why = NULL;
-    const cJSON *o;
-    uint64_t n = 0;
     if (!alarms_has_plant(c))
         return;
     int rc =
@@ -227,21 +319,23 @@ void alarms_readings(struct call *c)
     if (rc == 0 && (!cJSON_IsArray(b.list) || cJSON_GetArraySize(b.list) > (int)MAX_READINGS))
         rc = fields_fail(&e, "readings", "invalid_type", "'readings' must be a list of at most %u",
                          MAX_READINGS);
-    /* All or none: a request that is refused can be sent again. */
-    for (o = rc == 0 ? b.list->child : NULL; o && rc == 0; o = o->next, n++)
-        if (!read_reading(c->gl->gw->plant, o, &r, &why))
-            rc = fields_fail(&e, "readings", "invalid_value", "reading %" PRIu64 " %s", n + 1, why);
     if (rc < 0) {
         call_fail_fields(c, &e);
         return;
     }
-    for (o = b.list->child; o; o = o->next)
-        if (read_reading(c->gl->gw->plant, o, &r, &why))
-            plant_reading(c->gl->gw->plant, &r);
-    struct json_out j = json_out_make(&c->out);
-    json_out_object(&j);
-    json_out_member_uint(&j, "accepted", n);
-    json_out_object_end(&j);
-    buf_putc(&c->out, '\n');
-    call_json(c, 202);
+    struct work *w = make_work(c, run_readings);
+    if (!w)
+        return;
+    w->n = (size_t)cJSON_GetArraySize(b.list);
+    w->list = mem_zalloc_n(w->n + 1, sizeof(*w->list));
+    if (!w->list)
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+    else if (read_list(c, b.list, w->list, &e) < 0)
+        call_fail_fields(c, &e);
+    else {
+        submit(w);
+        return;
+    }
+    mem_free(w->list);
+    mem_free(w);
 }

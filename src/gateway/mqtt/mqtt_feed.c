@@ -45,7 +45,7 @@ struct mqtt_feed {
     struct source *sources;
     struct sparkplug *sparkplug;
     uint64_t rebirth_ns;
-    struct machine_state *machines; /* under the plant's lock, which is held for every alarm */
+    struct machine_state *machines; /* of the listener, which is called by one thread at a time */
     _Atomic uint64_t n_messages, n_readings, n_bad, n_unknown, n_alarms;
 };
 
@@ -189,13 +189,27 @@ static void publish(struct mqtt_feed *f, const char *kind, const char *level, co
         log_error("mqtt", "an alarm is lost topic=%s: %s", topic, e.msg);
 }
 
-/* With the plant's lock held, so events of one alarm keep their order. */
+/* Whose state it changes: that of the machine, or of a sensor without one. */
+static const char *whose(const struct alarm_event *e)
+{
+    return e->machine[0] ? e->machine : e->n_channels ? e->channels[0].sensor : "";
+}
+
+/* An alarm that an earlier process has told: its state is retained, and counts with the next. */
+static void on_restored(void *ctx, const struct alarm_event *e)
+{
+    struct machine_state *s = find_machine(ctx, whose(e));
+    if (s)
+        note(s, e);
+}
+
+/* Events come one at a time, in their order. */
 static void on_alarm(void *ctx, const struct alarm_event *e)
 {
     struct mqtt_feed *f = ctx;
     char level[256];
     struct buf b;
-    const char *who = e->machine[0] ? e->machine : e->n_channels ? e->channels[0].sensor : "";
+    const char *who = whose(e);
     mqtt_announce_level(level, sizeof(level), who);
     buf_init(&b, MAX_EVENT_BYTES);
     struct json_out j = json_out_make(&b);
@@ -301,7 +315,7 @@ int mqtt_feed_create(struct mqtt_feed **out, const struct gw_config *all, struct
     for (uint32_t i = 0; i < things->n_subscriptions && rc == 0; i++)
         rc = subscribe(f, &f->sources[i], &things->subscriptions[i], e);
     if (rc == 0)
-        rc = plant_listen(plant, on_alarm, f, e);
+        rc = plant_listen(plant, on_alarm, on_restored, f, e);
     if (rc == 0)
         mqtt_each_waiting(client, on_waiting, f);
     if (rc == 0 && config->discovery)

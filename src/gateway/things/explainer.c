@@ -69,7 +69,7 @@ void explainer_query(struct buf *out, const struct alarm_event *e)
         buf_printf(out, "%s %s", words_of(e), e->machine_title);
 }
 
-/* With the plant's lock held. */
+/* Events come one at a time. */
 static void on_alarm(void *ctx, const struct alarm_event *e)
 {
     struct explainer *x = ctx;
@@ -153,7 +153,7 @@ static void *run(void *arg)
         struct job j = x->jobs[x->first];
         x->first = (x->first + 1) % EXPLAINER_MAX_WAITING;
         x->n--;
-        pthread_mutex_unlock(&x->lock); /* the plant's lock comes before ours */
+        pthread_mutex_unlock(&x->lock); /* the plant's locks come before ours */
         explain(x, &j);
         pthread_mutex_lock(&x->lock);
     }
@@ -183,7 +183,7 @@ int explainer_create(struct explainer **out, const char *collection,
     snprintf(x->collection, sizeof(x->collection), "%s", collection);
     pthread_mutex_init(&x->lock, NULL);
     pthread_cond_init(&x->changed, NULL);
-    int rc = plant_listen(plant, on_alarm, x, e);
+    int rc = plant_listen(plant, on_alarm, NULL, x, e);
     if (rc < 0) {
         explainer_destroy(x);
         return rc;

@@ -3,8 +3,8 @@
  *
  * The search is by words: it needs no model and takes milliseconds.
  *
- * Thread:    one of its own, "explain".  The listener is called under the plant's lock and only
- *            adds to a bounded queue; what finds no room stays unexplained.
+ * Thread:    one of its own, "explain".  The listener only adds to a bounded queue;
+ *            what finds no room stays unexplained.
  * Ownership: create/destroy (NULL is fine); plant and collections are borrowed.
  * Failure:   create: there are no sensors or no folder of collections.  A search that fails is
  *            logged. */

@@ -4,12 +4,14 @@
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -20,34 +22,48 @@
 #include "wire/json_out.h"
 
 #define TICK_MS 500
-#define MAX_FILE_BYTES ((size_t)16 << 20)
+#define MAX_FILE_BYTES ((size_t)64 << 20)
+#define MAX_EVENT_BYTES ((size_t)64 << 10)
+
+/* An event on its way to the listeners, with copies of those texts that may change meanwhile. */
+struct told {
+    struct told *next;
+    struct alarm_event event;
+    char *text, *by, *passage, *source;
+};
 
 /* An alarm that was told and is not over. */
 struct open_alarm {
-    uint64_t id;     /* as it was told */
-    uint64_t now_id; /* in things; 0: of an earlier process, and not raised again yet */
-    int64_t raised_ms, since_ms;
-    uint32_t kind, severity;
+    uint64_t id; /* 0: none */
+    int64_t changed_ms;
+    char *json; /* its last event */
 };
 
+/* Two locks.  `lock` guards the things and is held for microseconds: event loops take it. `telling`
+ * is held while listeners and the file write to disk; whoever has both took `telling` first. */
 struct plant {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock, telling;
     pthread_cond_t wake;
     pthread_t thread;
-    bool has_thread, stop, told; /* told: the file is behind */
+    bool has_thread, stop;
     struct things *things;
+    struct told *first, **last; /* events that nobody was told of yet, in their order */
+    uint64_t n_events;          /* so far */
+    struct plant_job *jobs, **last_job;
+    int64_t last_ms;
+    /* under telling */
     struct {
-        plant_alarm_fn fn;
+        plant_alarm_fn fn, restored;
         void *ctx;
     } listeners[PLANT_MAX_LISTENERS];
-    uint32_t n_listeners, n_open;
-    struct open_alarm *open; /* [n_sensors]; id 0: none */
-    int64_t started_ms, last_ms;
-    bool recalled; /* what was open before the start has been decided */
+    uint32_t n_listeners;
+    struct open_alarm *open; /* [n_sensors] */
+    bool behind;             /* the file is */
     char *file;
+    _Atomic uint32_t n_open;
 };
 
-/* Our clock, which must not go back. */
+/* Our clock, which must not go back; under lock. */
 static int64_t now_ms(struct plant *p)
 {
     struct timespec ts;
@@ -63,35 +79,37 @@ static void save(struct plant *p)
 {
     struct buf b;
     struct err e = {0};
-    struct things_view v;
-    p->told = false;
+    bool any = false;
+    p->behind = false;
     if (!p->file)
         return;
     buf_init(&b, MAX_FILE_BYTES);
-    struct json_out j = json_out_make(&b);
-    json_out_object(&j);
-    json_out_key(&j, "open");
-    json_out_array(&j);
+    buf_puts(&b, "{\"open\":[");
     for (uint32_t i = 0; i < things_count(p->things); i++) {
-        const struct open_alarm *a = &p->open[i];
-        if (!a->id)
+        if (!p->open[i].id)
             continue;
-        things_view(p->things, i, &v);
-        json_out_object(&j);
-        json_out_member_str(&j, "sensor", v.name);
-        json_out_member_uint(&j, "id", a->id);
-        json_out_member_uint(&j, "raised_ms", (uint64_t)a->raised_ms);
-        json_out_member_uint(&j, "since_ms", (uint64_t)a->since_ms);
-        json_out_member_uint(&j, "kind", a->kind);
-        json_out_member_uint(&j, "severity", a->severity);
-        json_out_object_end(&j);
+        buf_puts(&b, any ? ",\n" : "\n");
+        buf_puts(&b, p->open[i].json);
+        any = true;
     }
-    json_out_array_end(&j);
-    json_out_object_end(&j);
+    buf_puts(&b, "]}\n");
     int rc = b.rc < 0 ? b.rc : file_replace(p->file, buf_str(&b), b.len, &e);
     if (rc < 0)
         log_warn("plant", "open alarms are not kept: %s", e.msg[0] ? e.msg : err_text(rc));
     buf_fini(&b);
+}
+
+/* The alarm of a sensor as it was told last; takes json.  NULL: it has none any more. */
+static void note(struct plant *p, uint32_t sensor, const struct alarm_event *e, char *json)
+{
+    struct open_alarm *a = &p->open[sensor];
+    bool was = a->id != 0;
+    mem_free(a->json);
+    *a = (struct open_alarm){.id = json ? e->id : 0, .changed_ms = e->changed_ms, .json = json};
+    if (json && !was)
+        atomic_fetch_add(&p->n_open, 1);
+    else if (!json && was)
+        atomic_fetch_sub(&p->n_open, 1);
 }
 
 static double number(const cJSON *o, const char *key)
@@ -100,42 +118,21 @@ static double number(const cJSON *o, const char *key)
     return cJSON_IsNumber(v) && v->valuedouble > 0 && v->valuedouble < 9e15 ? v->valuedouble : 0;
 }
 
-/* A file that is damaged is as good as none. */
-static void load(struct plant *p)
+static double number_or_nan(const cJSON *o, const char *key)
 {
-    cJSON *root = NULL;
-    const cJSON *one;
-    struct err e = {0};
-    if (!p->file || access(p->file, F_OK) < 0)
-        return;
-    if (json_in_file(&root, "open alarms", p->file, MAX_FILE_BYTES, &e) < 0) {
-        log_warn("plant", "open alarms of the last run are not known: %s", e.msg);
-        return;
-    }
-    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(root, "open"))
-    {
-        const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "sensor"));
-        uint32_t i = name ? things_find(p->things, name) : THINGS_NONE;
-        double kind = number(one, "kind"), severity = number(one, "severity");
-        if (i == THINGS_NONE || number(one, "id") == 0 || p->open[i].id || kind >= ALARM_N_KINDS ||
-            severity > ALARM_CRITICAL)
-            continue;
-        p->open[i] = (struct open_alarm){.id = (uint64_t)number(one, "id"),
-                                         .raised_ms = (int64_t)number(one, "raised_ms"),
-                                         .since_ms = (int64_t)number(one, "since_ms"),
-                                         .kind = (uint32_t)kind,
-                                         .severity = (uint32_t)severity};
-        p->n_open++;
-    }
-    cJSON_Delete(root);
-    if (p->n_open > 0)
-        log_info("plant", "alarms that were open at the end of the last run: %u", p->n_open);
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    return cJSON_IsNumber(v) ? v->valuedouble : (double)NAN;
+}
+
+static const char *text_of(const cJSON *o, const char *key)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
 }
 
 /* Which name of a table a member is; 0 if it is none. */
 static uint32_t index_of(const cJSON *o, const char *key, uint32_t n, const char *(*name)(uint32_t))
 {
-    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
+    const char *text = text_of(o, key);
     for (uint32_t i = 0; text && i < n; i++)
         if (strcmp(text, name(i)) == 0)
             return i;
@@ -157,139 +154,256 @@ static const char *change_name(uint32_t i)
     return alarm_change_name((enum alarm_change)i);
 }
 
+/* An event as alarm_json wrote it; its texts are borrowed from the JSON.  False: it is none of a
+ * sensor that is here. */
+static bool read_event(const struct plant *p, const cJSON *o, struct alarm_event *e,
+                       uint32_t *sensor)
+{
+    const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(o, "channels"), 0);
+    const char *name = text_of(first, "sensor");
+    *sensor = name ? things_find(p->things, name) : THINGS_NONE;
+    *e = (struct alarm_event){
+        .change = (enum alarm_change)index_of(o, "change", ALARM_EXPLAINED + 1, change_name),
+        .id = (uint64_t)number(o, "id"),
+        .kind = (enum alarm_kind)index_of(o, "kind", ALARM_N_KINDS, kind_name),
+        .severity = (enum alarm_severity)index_of(o, "severity", ALARM_CRITICAL + 1, severity_name),
+        .n_channels = 1,
+        .score = number(o, "score"),
+        .limit = number_or_nan(o, "limit"),
+        .since_ms = (int64_t)number(o, "since_ms"),
+        .raised_ms = (int64_t)number(o, "raised_ms"),
+        .changed_ms = (int64_t)number(o, "changed_ms"),
+        .acknowledged = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "acknowledged")),
+        .acknowledged_by = text_of(o, "acknowledged_by"),
+        .text = text_of(o, "text"),
+        .passage = text_of(o, "passage"),
+        .source = text_of(o, "source")};
+    e->channels[0] = (struct alarm_channel){.sensor = name,
+                                            .value = number_or_nan(first, "value"),
+                                            .before = number_or_nan(first, "before")};
+    return *sensor != THINGS_NONE && e->id != 0;
+}
+
+/* A file that is damaged is as good as none. */
+static void load(struct plant *p)
+{
+    cJSON *root = NULL;
+    const cJSON *one;
+    struct err e = {0};
+    if (!p->file || access(p->file, F_OK) < 0)
+        return;
+    if (json_in_file(&root, "open alarms", p->file, MAX_FILE_BYTES, &e) < 0) {
+        log_warn("plant", "open alarms of the last run are not known: %s", e.msg);
+        return;
+    }
+    cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(root, "open"))
+    {
+        struct alarm_event event;
+        uint32_t sensor;
+        char *text = read_event(p, one, &event, &sensor) ? cJSON_PrintUnformatted(one) : NULL;
+        char *json = text ? mem_strdup(text) : NULL;
+        cJSON_free(text);
+        if (json)
+            note(p, sensor, &event, json);
+    }
+    cJSON_Delete(root);
+}
+
 void plant_recall(struct plant *p, const char *json, size_t n)
 {
-    cJSON *e = cJSON_ParseWithLength(json, n);
-    const cJSON *first = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(e, "channels"), 0);
-    const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(first, "sensor"));
-    uint32_t i = name ? things_find(p->things, name) : THINGS_NONE;
-    uint64_t id = (uint64_t)number(e, "id");
-    if (i != THINGS_NONE && id) {
-        struct open_alarm *a = &p->open[i];
-        bool over = index_of(e, "change", ALARM_CLEARED + 1, change_name) == ALARM_CLEARED;
-        p->n_open -= a->id != 0 && (!over || a->id == id);
-        if (!over)
-            *a = (struct open_alarm){
-                .id = id,
-                .raised_ms = (int64_t)number(e, "raised_ms"),
-                .since_ms = (int64_t)number(e, "since_ms"),
-                .kind = index_of(e, "kind", ALARM_N_KINDS, kind_name),
-                .severity = index_of(e, "severity", ALARM_CRITICAL + 1, severity_name)};
-        else if (a->id == id)
-            *a = (struct open_alarm){0};
-        p->n_open += !over;
+    cJSON *root = cJSON_ParseWithLength(json, n);
+    struct alarm_event e;
+    uint32_t sensor;
+    if (read_event(p, root, &e, &sensor)) {
+        const struct open_alarm *a = &p->open[sensor];
+        bool older = e.id < a->id || (e.id == a->id && e.changed_ms < a->changed_ms);
+        if (!older && e.change != ALARM_CLEARED)
+            note(p, sensor, &e, mem_strndup(json, n));
+        else if (!older && a->id == e.id)
+            note(p, sensor, &e, NULL);
     }
-    cJSON_Delete(e);
+    cJSON_Delete(root);
+}
+
+static void tell_restored(struct plant *p, const struct alarm_event *e)
+{
+    for (uint32_t i = 0; i < p->n_listeners; i++)
+        if (p->listeners[i].restored)
+            p->listeners[i].restored(p->listeners[i].ctx, e);
+}
+
+/* Alarms that were open at the end of the last run go on. */
+static void restore(struct plant *p)
+{
+    for (uint32_t i = 0; i < things_count(p->things); i++) {
+        cJSON *root = p->open[i].id ? cJSON_Parse(p->open[i].json) : NULL;
+        struct alarm_event event;
+        struct err e = {0};
+        uint32_t sensor;
+        if (root && read_event(p, root, &event, &sensor)) {
+            if (things_restore(p->things, &event, &e) < 0)
+                log_warn("plant", "an alarm of the last run is not known: %s", e.msg);
+            else if (things_alarm(p->things, event.id, &event))
+                tell_restored(p, &event);
+        }
+        cJSON_Delete(root);
+    }
+    if (atomic_load(&p->n_open) > 0)
+        log_info("plant", "alarms that were open at the end of the last run: %u",
+                 atomic_load(&p->n_open));
 }
 
 /* ---- alarms ---- */
 
-static void tell(struct plant *p, const struct alarm_event *e)
+static void free_told(struct told *x)
 {
-    for (uint32_t i = 0; i < p->n_listeners; i++)
-        p->listeners[i].fn(p->listeners[i].ctx, e);
+    if (!x)
+        return;
+    mem_free(x->text);
+    mem_free(x->by);
+    mem_free(x->passage);
+    mem_free(x->source);
+    mem_free(x);
+}
+
+static char *copy(const char *text, bool *ok)
+{
+    char *c = text ? mem_strdup(text) : NULL;
+    *ok = *ok && (c || !text);
+    return c;
+}
+
+/* Under lock, within a call of the things: whoever made it tells the listeners afterwards. */
+static void on_alarm(void *ctx, const struct alarm_event *e)
+{
+    struct plant *p = ctx;
+    struct told *x = mem_zalloc(sizeof(*x));
+    bool ok = x != NULL;
+    p->n_events++;
+    if (x) {
+        x->event = *e;
+        x->event.text = x->text = copy(e->text, &ok);
+        x->event.acknowledged_by = x->by = copy(e->acknowledged_by, &ok);
+        x->event.passage = x->passage = copy(e->passage, &ok);
+        x->event.source = x->source = copy(e->source, &ok);
+    }
+    if (!ok) {
+        free_told(x);
+        log_error("plant", "out of memory: nobody is told of alarm %llu",
+                  (unsigned long long)e->id);
+        return;
+    }
+    *p->last = x;
+    p->last = &x->next;
+}
+
+/* The first event that nobody was told of yet. */
+static struct told *take_event(struct plant *p)
+{
+    pthread_mutex_lock(&p->lock);
+    struct told *x = p->first;
+    if (x) {
+        p->first = x->next;
+        p->last = p->first ? p->last : &p->first;
+    }
+    pthread_mutex_unlock(&p->lock);
+    return x;
 }
 
 /* Listeners first: what they keep must be kept before we remember that it was told. */
-static void on_alarm(void *ctx, const struct alarm_event *from)
+static void tell(struct plant *p, const struct alarm_event *e)
 {
-    struct plant *p = ctx;
-    struct alarm_event e = *from;
-    uint32_t i = e.n_channels ? things_find(p->things, e.channels[0].sensor) : THINGS_NONE;
-    struct open_alarm none = {0}, *a = i == THINGS_NONE ? &none : &p->open[i];
-    bool again = e.change == ALARM_RAISED && a->id && a->now_id == 0;
-    bool worse = again && (uint32_t)e.severity > a->severity;
-    if (a->id && (again || a->now_id == from->id)) {
-        e.id = a->id;
-        e.raised_ms = a->raised_ms;
-        if (a->since_ms && a->since_ms < e.since_ms)
-            e.since_ms = a->since_ms;
-    }
-    if (worse)
-        e.change = ALARM_WORSENED;
-    if (!again || worse)
-        tell(p, &e);
-    if (i == THINGS_NONE)
+    uint32_t sensor = e->n_channels ? things_find(p->things, e->channels[0].sensor) : THINGS_NONE;
+    struct buf b;
+    for (uint32_t i = 0; i < p->n_listeners; i++)
+        p->listeners[i].fn(p->listeners[i].ctx, e);
+    if (sensor == THINGS_NONE)
         return;
-    if (e.change == ALARM_CLEARED) {
-        p->n_open -= a->id != 0;
-        *a = none;
-    } else {
-        p->n_open += a->id == 0;
-        *a = (struct open_alarm){.id = e.id,
-                                 .now_id = from->id,
-                                 .raised_ms = e.raised_ms,
-                                 .since_ms = e.since_ms,
-                                 .kind = (uint32_t)e.kind,
-                                 .severity = (uint32_t)e.severity};
-    }
-    p->told = true;
+    buf_init(&b, MAX_EVENT_BYTES);
+    struct json_out j = json_out_make(&b);
+    json_out_object(&j);
+    alarm_json(&j, e);
+    json_out_object_end(&j);
+    note(p, sensor, e, e->change == ALARM_CLEARED ? NULL : buf_take(&b, NULL));
+    buf_fini(&b);
+    p->behind = true;
 }
 
-/* Alarms of the last run whose cause has not come back are over. */
-static void recall(struct plant *p, int64_t now)
+/* Tells of everything that has happened so far.  When it returns, the events of this thread's last
+ * call are on disk, whichever thread told them. */
+static void tell_all(struct plant *p)
 {
-    struct things_view v;
-    bool left = false;
-    if (p->recalled || now - p->started_ms < PLANT_RECALL_MS)
-        return;
-    for (uint32_t i = 0; i < things_count(p->things); i++) {
-        struct open_alarm *a = &p->open[i];
-        if (!a->id || a->now_id)
-            continue;
-        things_view(p->things, i, &v);
-        if (v.time_ms < p->started_ms) { /* no reading yet: nobody knows */
-            left = true;
-            continue;
-        }
-        struct alarm_event e = {.change = ALARM_CLEARED,
-                                .id = a->id,
-                                .kind = (enum alarm_kind)a->kind,
-                                .severity = (enum alarm_severity)a->severity,
-                                .machine = v.machine,
-                                .machine_title = v.machine,
-                                .n_channels = 1,
-                                .limit = NAN,
-                                .since_ms = a->since_ms,
-                                .raised_ms = a->raised_ms,
-                                .changed_ms = now,
-                                .cleared_ms = now,
-                                .acknowledged_by = "",
-                                .text = "The cause was over when the server came back."};
-        e.channels[0] = (struct alarm_channel){.sensor = v.name,
-                                               .title = v.title,
-                                               .unit = v.unit,
-                                               .value = v.value,
-                                               .before = NAN,
-                                               .low = v.low,
-                                               .high = v.high};
-        tell(p, &e);
-        *a = (struct open_alarm){0};
-        p->n_open--;
-        p->told = true;
+    struct told *x;
+    pthread_mutex_lock(&p->telling);
+    while ((x = take_event(p))) {
+        tell(p, &x->event);
+        free_told(x);
     }
-    p->recalled = !left;
+    if (p->behind)
+        save(p);
+    pthread_mutex_unlock(&p->telling);
+}
+
+/* ---- the thread ---- */
+
+static void run_jobs(struct plant *p)
+{
+    for (;;) {
+        pthread_mutex_lock(&p->lock);
+        struct plant_job *j = p->jobs;
+        if (j) {
+            p->jobs = j->next;
+            p->last_job = p->jobs ? p->last_job : &p->jobs;
+        }
+        pthread_mutex_unlock(&p->lock);
+        if (!j)
+            return;
+        j->fn(j, p);
+    }
 }
 
 static void *run(void *arg)
 {
     struct plant *p = arg;
+    uint64_t next_ns = clock_ns();
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
-        struct timespec ts;
-        int64_t now = now_ms(p);
-        things_tick(p->things, now);
-        recall(p, now);
-        if (p->told)
-            save(p);
-        clock_gettime(CLOCK_MONOTONIC, &ts);
-        ts.tv_nsec += TICK_MS * 1000000L;
-        ts.tv_sec += ts.tv_nsec / 1000000000;
-        ts.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&p->wake, &p->lock, &ts);
+        if (!p->jobs && clock_ns() < next_ns) {
+            const struct timespec ts = {.tv_sec = (time_t)(next_ns / 1000000000u),
+                                        .tv_nsec = (long)(next_ns % 1000000000u)};
+            pthread_cond_timedwait(&p->wake, &p->lock, &ts);
+            continue;
+        }
+        uint64_t before = p->n_events;
+        if (clock_ns() >= next_ns) {
+            things_tick(p->things, now_ms(p));
+            next_ns = clock_ns() + TICK_MS * 1000000ull;
+        }
+        bool any = p->n_events != before;
+        pthread_mutex_unlock(&p->lock);
+        if (any)
+            tell_all(p);
+        run_jobs(p);
+        pthread_mutex_lock(&p->lock);
     }
     pthread_mutex_unlock(&p->lock);
+    run_jobs(p);
     return NULL;
+}
+
+void plant_submit(struct plant *p, struct plant_job *j)
+{
+    j->next = NULL;
+    pthread_mutex_lock(&p->lock);
+    bool runs = p->has_thread && !p->stop;
+    if (runs) {
+        *p->last_job = j;
+        p->last_job = &j->next;
+        pthread_cond_signal(&p->wake);
+    }
+    pthread_mutex_unlock(&p->lock);
+    if (!runs)
+        j->fn(j, p);
 }
 
 /* ---- life ---- */
@@ -374,14 +488,16 @@ int plant_create(struct plant **out, const struct gw_config *config, const char 
     if (!p)
         return config->things.n_sensors ? err_set(e, SHOAL_ENOMEM, "sensors") : 0;
     pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->telling, NULL);
+    p->last = &p->first;
+    p->last_job = &p->jobs;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&p->wake, &attr);
     pthread_condattr_destroy(&attr);
-    p->started_ms = now_ms(p);
     /* A number that no earlier process can have used: it raised less than one alarm a millisecond.
      */
-    const struct things_opts o = {.alarm = on_alarm, .ctx = p, .first_id = (uint64_t)p->started_ms};
+    const struct things_opts o = {.alarm = on_alarm, .ctx = p, .first_id = (uint64_t)now_ms(p)};
     int rc = things_create(&p->things, &o, e);
     p->file = file ? mem_strdup(file) : NULL;
     p->open = mem_zalloc_n(config->things.n_sensors, sizeof(*p->open));
@@ -398,17 +514,20 @@ int plant_create(struct plant **out, const struct gw_config *config, const char 
     return 0;
 }
 
-int plant_listen(struct plant *p, plant_alarm_fn fn, void *ctx, struct err *e)
+int plant_listen(struct plant *p, plant_alarm_fn fn, plant_alarm_fn restored, void *ctx,
+                 struct err *e)
 {
     if (p->n_listeners == PLANT_MAX_LISTENERS)
         return err_set(e, SHOAL_ELIMIT, "more than %u listen to alarms", PLANT_MAX_LISTENERS);
     p->listeners[p->n_listeners].fn = fn;
+    p->listeners[p->n_listeners].restored = restored;
     p->listeners[p->n_listeners++].ctx = ctx;
     return 0;
 }
 
 int plant_start(struct plant *p, struct err *e)
 {
+    restore(p);
     int rc = thread_create(&p->thread, "plant", run, p, e);
     p->has_thread = rc == 0;
     return rc;
@@ -424,8 +543,6 @@ void plant_stop(struct plant *p)
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
     p->has_thread = false;
-    if (p->told)
-        save(p);
 }
 
 void plant_destroy(struct plant *p)
@@ -433,8 +550,11 @@ void plant_destroy(struct plant *p)
     if (!p)
         return;
     plant_stop(p);
+    for (uint32_t i = 0; p->open && p->things && i < things_count(p->things); i++)
+        mem_free(p->open[i].json);
     things_destroy(p->things);
     pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->telling);
     pthread_cond_destroy(&p->wake);
     mem_free(p->open);
     mem_free(p->file);
@@ -449,13 +569,21 @@ uint32_t plant_find(struct plant *p, const char *sensor)
     return i;
 }
 
-void plant_reading(struct plant *p, const struct reading *r)
+void plant_readings(struct plant *p, const struct reading *list, size_t n)
 {
     pthread_mutex_lock(&p->lock);
-    things_reading(p->things, r, now_ms(p));
-    if (p->told) /* before the sender is told that we have it */
-        save(p);
+    uint64_t before = p->n_events;
+    for (size_t i = 0; i < n; i++)
+        things_reading(p->things, &list[i], now_ms(p));
+    bool any = p->n_events != before;
     pthread_mutex_unlock(&p->lock);
+    if (any) /* before the sender is told that we have them */
+        tell_all(p);
+}
+
+void plant_reading(struct plant *p, const struct reading *r)
+{
+    plant_readings(p, r, 1);
 }
 
 void plant_look(struct plant *p, void (*fn)(void *ctx, struct things *t), void *ctx)
@@ -465,22 +593,26 @@ void plant_look(struct plant *p, void (*fn)(void *ctx, struct things *t), void *
     pthread_mutex_unlock(&p->lock);
 }
 
+void plant_change(struct plant *p, void (*fn)(void *ctx, struct things *t), void *ctx)
+{
+    plant_look(p, fn, ctx);
+    tell_all(p);
+}
+
 int plant_explain(struct plant *p, uint64_t id, const char *passage, const char *source,
                   struct err *e)
 {
     int rc = SHOAL_ENOTFOUND;
     pthread_mutex_lock(&p->lock);
-    for (uint32_t i = 0; !p->stop && rc == SHOAL_ENOTFOUND && i < things_count(p->things); i++)
-        if (p->open[i].id == id && p->open[i].now_id)
-            rc = things_explain(p->things, p->open[i].now_id, passage, source, now_ms(p), e);
+    if (!p->stop)
+        rc = things_explain(p->things, id, passage, source, now_ms(p), e);
     pthread_mutex_unlock(&p->lock);
+    if (rc == 0)
+        tell_all(p);
     return rc;
 }
 
 uint32_t plant_open_alarms(struct plant *p)
 {
-    pthread_mutex_lock(&p->lock);
-    uint32_t n = p->n_open;
-    pthread_mutex_unlock(&p->lock);
-    return n;
+    return atomic_load(&p->n_open);
 }

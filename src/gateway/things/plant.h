@@ -1,12 +1,17 @@
 /* plant.h - the sensors and machines of the configuration, and who hears of their alarms.
  *
  * An alarm outlives the process: its number is never used again, and which alarms are open is kept
- * in a file.  After a restart, an alarm of a sensor that had one open continues the old one: it is
- * not raised a second time.  If it is not raised again within PLANT_RECALL_MS although readings
- * come, it is over, and that is told.
+ * in a file.  After a restart they are there again, under their numbers: an alarm whose cause still
+ * holds is not raised a second time, and one whose cause is over ends after its time.
  *
- * Thread:    any; one lock inside.  A thread "plant" looks for lost signals twice a second.
- * Listeners are called with the lock held: they must not call back, and may block for a file.
+ * An alarm is on disk with all listeners and in the file when the call that brought the reading
+ * returns, so whoever acknowledges the reading after that loses nothing.
+ *
+ * Thread:    any.  A thread "plant" looks for lost signals twice a second, and runs jobs of threads
+ *            that must not wait for a disk (plant_submit).  plant_find, plant_look and plant_submit
+ *            never wait for one.  Listeners are called one at a time, in the order of events, by
+ *            the thread that caused them or another; they must not call back, and may block for a
+ *            file.
  * Ownership: create/destroy (NULL is fine); the configuration is not kept.
  * Failure:   create says which sensor or machine is wrong.  A file that cannot be written is
  * logged. */
@@ -17,7 +22,6 @@
 #include "things/things.h"
 
 #define PLANT_MAX_LISTENERS 8u
-#define PLANT_RECALL_MS 30000
 
 struct gw_config;
 struct json_out;
@@ -29,8 +33,10 @@ typedef void (*plant_alarm_fn)(void *ctx, const struct alarm_event *e);
 SHOAL_MUST_CHECK int plant_create(struct plant **out, const struct gw_config *config,
                                   const char *file, struct err *e);
 void plant_destroy(struct plant *p);
-/* Before start. */
-SHOAL_MUST_CHECK int plant_listen(struct plant *p, plant_alarm_fn fn, void *ctx, struct err *e);
+/* Before start.  Events of this process; restored (may be NULL) gets those alarms of an earlier one
+ * that are still open, within plant_start. */
+SHOAL_MUST_CHECK int plant_listen(struct plant *p, plant_alarm_fn fn, plant_alarm_fn restored,
+                                  void *ctx, struct err *e);
 /* Before start: an event of an earlier process, as alarm_json wrote it.  Events are kept before the
  * file of open alarms is written, so a crash in between leaves the file behind them. */
 void plant_recall(struct plant *p, const char *json, size_t n);
@@ -41,8 +47,19 @@ void plant_stop(struct plant *p);
 uint32_t plant_find(struct plant *p, const char *sensor); /* THINGS_NONE: there is none */
 /* r->sensor from plant_find. */
 void plant_reading(struct plant *p, const struct reading *r);
-/* Calls fn with the lock held, to look at the things. */
+void plant_readings(struct plant *p, const struct reading *list, size_t n);
+/* Calls fn with the things' lock held, to look at them. */
 void plant_look(struct plant *p, void (*fn)(void *ctx, struct things *t), void *ctx);
+/* The same to change something, such as to acknowledge an alarm: returns when it is told. */
+void plant_change(struct plant *p, void (*fn)(void *ctx, struct things *t), void *ctx);
+
+/* Work on the plant's thread, in the order in which it was submitted.  After plant_stop it is done
+ * within plant_submit. */
+struct plant_job {
+    struct plant_job *next;
+    void (*fn)(struct plant_job *j, struct plant *p); /* j may be gone when it returns */
+};
+void plant_submit(struct plant *p, struct plant_job *j);
 /* A passage for an alarm, by the id that was told; SHOAL_ENOTFOUND: it is not open any more. */
 SHOAL_MUST_CHECK int plant_explain(struct plant *p, uint64_t id, const char *passage,
                                    const char *source, struct err *e);

@@ -118,7 +118,7 @@ static void put(struct hook *h, const struct buf *record)
               e.msg[0] ? e.msg : err_text(rc));
 }
 
-/* With the plant's lock held, so events of one alarm keep their order. */
+/* Events come one at a time, in their order. */
 static void on_alarm(void *ctx, const struct alarm_event *e)
 {
     struct webhooks *w = ctx;
@@ -323,7 +323,7 @@ int webhooks_create(struct webhooks **out, const struct config_webhooks *config,
     for (uint32_t i = 0; i < config->n && rc == 0; i++)
         rc = open_hook(w, &config->v[i], file, e);
     if (rc == 0)
-        rc = plant_listen(plant, on_alarm, w, e);
+        rc = plant_listen(plant, on_alarm, NULL, w, e);
     if (rc < 0) {
         webhooks_destroy(w);
         return rc;

@@ -134,8 +134,14 @@ static struct plant *open_plant(const struct gw_config *c, const char *file)
     struct err e = {0};
     told[0] = '\0';
     assert_int_equal(plant_create(&p, c, file, &e), 0);
-    assert_int_equal(plant_listen(p, listen, NULL, &e), 0);
+    assert_int_equal(plant_listen(p, listen, NULL, NULL, &e), 0);
     return p;
+}
+
+static void start_plant(struct plant *p)
+{
+    struct err e = {0};
+    assert_int_equal(plant_start(p, &e), 0);
 }
 
 static void read_value(struct plant *p, const char *sensor, double v)
@@ -155,6 +161,7 @@ static void test_open_alarms_survive_a_restart(void **state)
     unlink(file);
     buf_init(&last_json, 65536);
     struct plant *p = open_plant(c, file);
+    start_plant(p);
     read_value(p, "a", 9);
     assert_string_equal(told, "a:raised");
     assert_int_equal(plant_open_alarms(p), 1);
@@ -163,6 +170,7 @@ static void test_open_alarms_survive_a_restart(void **state)
 
     p = open_plant(c, file);
     assert_int_equal(plant_open_alarms(p), 1);
+    start_plant(p);
     read_value(p, "a", 9);
     assert_string_equal(told, ""); /* it goes on */
     read_value(p, "b", 9);
@@ -177,6 +185,7 @@ static void test_open_alarms_survive_a_restart(void **state)
     plant_recall(p, "{\"id\":", 6); /* what is no event changes nothing */
     plant_recall(p, "{\"id\":5,\"channels\":[{\"sensor\":\"zz\"}]}", 38);
     assert_int_equal(plant_open_alarms(p), 1);
+    start_plant(p);
     read_value(p, "b", 9);
     assert_string_equal(told, "");
     read_value(p, "a", 9);
@@ -190,6 +199,7 @@ static void test_open_alarms_survive_a_restart(void **state)
     fclose(f);
     p = open_plant(c, file);
     assert_int_equal(plant_open_alarms(p), 0);
+    start_plant(p);
     read_value(p, "a", 9);
     assert_string_equal(told, "a:raised");
     plant_destroy(p);

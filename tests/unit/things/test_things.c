@@ -376,6 +376,58 @@ static void test_acknowledge_and_hold_off(void **state)
     things_destroy(k.t);
 }
 
+/* An alarm of an earlier process goes on: it has its number, is not raised again, and ends. */
+static void test_an_alarm_is_restored(void **state)
+{
+    struct kit k;
+    struct alarm_event e = {.change = ALARM_ACKNOWLEDGED,
+                            .id = 777,
+                            .kind = ALARM_LIMIT,
+                            .severity = ALARM_CRITICAL,
+                            .n_channels = 1,
+                            .since_ms = START - 9000,
+                            .raised_ms = START - 8000,
+                            .changed_ms = START - 7000,
+                            .acknowledged = true,
+                            .acknowledged_by = "ada",
+                            .text = "It is high."};
+    struct alarm_event got;
+    struct things_sensor_opts o = vibration();
+    struct err err = {0};
+    (void)state;
+    open_kit(&k);
+    o.limit_high = 7;
+    uint32_t s = add(&k, o);
+    e.channels[0] = (struct alarm_channel){.sensor = "none", .value = 7.5, .before = 2.5};
+    assert_int_equal(things_restore(k.t, &e, &err), SHOAL_ENOTFOUND);
+    e.channels[0].sensor = "vib";
+    assert_int_equal(things_restore(k.t, &e, &err), 0);
+    assert_int_equal(things_restore(k.t, &e, &err), SHOAL_EINVAL);
+    assert_true(things_alarm(k.t, 777, &got));
+    assert_true(got.acknowledged);
+    assert_string_equal(got.acknowledged_by, "ada");
+    assert_string_equal(got.text, "It is high.");
+    assert_string_equal(got.machine, "motor3");
+    assert_int_equal(got.raised_ms, START - 8000);
+    k.now += 3600000; /* silence says nothing about it */
+    things_tick(k.t, k.now);
+    for (int i = 0; i < 30; i++)
+        second(&k, s, 7.5);
+    assert_int_equal(k.n, 0);
+    assert_int_equal(things_alarms(k.t, &got, 1, 0, true), 1);
+    assert_int_equal(got.id, 777);
+    for (int i = 0; i < 30; i++)
+        second(&k, s, 2.5);
+    assert_int_equal(k.n, 1);
+    assert_int_equal(k.events[0].change, ALARM_CLEARED);
+    assert_int_equal(k.events[0].id, 777);
+    k.now += 3600000;
+    second(&k, s, 7.5);
+    assert_int_equal(k.n, 2);
+    assert_true(k.events[1].id > 777);
+    things_destroy(k.t);
+}
+
 static void test_json(void **state)
 {
     struct kit k;
@@ -585,6 +637,7 @@ int main(void)
         cmocka_unit_test(test_other_channels_are_mentioned),
         cmocka_unit_test(test_bad_late_double_and_skewed_readings),
         cmocka_unit_test(test_acknowledge_and_hold_off),
+        cmocka_unit_test(test_an_alarm_is_restored),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_more_alarms_than_places),
         cmocka_unit_test(test_what_is_refused),
