@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "net/http_answer.h"
 #include "net/listen.h"
+#include "net/tls.h"
 
 #define MAX_HEAD_BYTES ((size_t)64 << 10)
 
@@ -22,6 +23,8 @@ struct talk {
     const struct http_ask *ask;
     char host[320]; /* HOST:PORT for the Host header */
     int fd;
+    bool secure; /* https */
+    struct tls_conn *tls;
     uint64_t until_ns;
     struct buf *body;
 };
@@ -39,7 +42,10 @@ static bool is_plain(const char *s)
 
 static int read_address(struct talk *t, struct err *e)
 {
-    const char *s = t->ask->server, *rest = strncmp(s, "http://", 7) == 0 ? s + 7 : s;
+    const char *s = t->ask->server, *rest = s;
+    t->secure = t->ask->tls && strncmp(s, "https://", 8) == 0;
+    if (t->secure || strncmp(s, "http://", 7) == 0)
+        rest = strstr(s, "//") + 2;
     if (!is_plain(s) && !listen_is_unix(s))
         return err_set(e, SHOAL_EINVAL, "the server's address contains blanks");
     if (t->ask->key && !is_plain(t->ask->key))
@@ -50,7 +56,7 @@ static int read_address(struct talk *t, struct err *e)
     }
     size_t n = strcspn(rest, "/");
     if (rest == s && strstr(s, "://"))
-        return err_set(e, SHOAL_EINVAL, "%.200s: only http:// and unix: are supported", s);
+        return err_set(e, SHOAL_EINVAL, "%.200s: only http:// and unix: are supported here", s);
     if (rest[n] && rest[n + 1])
         return err_set(e, SHOAL_EINVAL, "%.200s: nothing may follow the port", s);
     if (n == 0 || n >= sizeof(t->host) - 8)
@@ -58,7 +64,7 @@ static int read_address(struct talk *t, struct err *e)
     memcpy(t->host, rest, n);
     const char *colon = strrchr(t->host, ':'), *bracket = strrchr(t->host, ']');
     if (rest != s && (!colon || (bracket && bracket > colon)))
-        memcpy(t->host + n, ":80", 4); /* the default port */
+        snprintf(t->host + n, sizeof(t->host) - n, ":%d", t->secure ? 443 : 80);
     return 0;
 }
 
@@ -139,20 +145,77 @@ static int open_connection(struct talk *t, struct err *e)
                    "cannot reach %.200s: %s", server, strerror(why));
 }
 
+/* ---- bytes, plain or encrypted ---- */
+
+static int broken(const struct talk *t, const char *what, const char *why, struct err *e)
+{
+    return err_set(e, SHOAL_EIO, "%s %.200s: %s", what, t->ask->server, why);
+}
+
+static int shake_hands(struct talk *t, struct err *e)
+{
+    const char *port;
+    char host[256];
+    int rc = listen_split(t->host, host, sizeof(host), &port, e);
+    if (rc == 0)
+        rc = tls_conn_connect(&t->tls, t->ask->tls, t->fd, host, e);
+    if (rc < 0)
+        return rc;
+    while ((rc = tls_conn_handshake(t->tls)) == SHOAL_EBUSY) {
+        rc = await(t, tls_conn_wants_write(t->tls) ? POLLOUT : POLLIN, e);
+        if (rc < 0)
+            return rc;
+    }
+    if (rc == 0)
+        return 0;
+    const char *why = tls_conn_why(t->tls);
+    return broken(t, "no TLS connection to", why[0] ? why : "it was closed", e);
+}
+
+/* The number of bytes (reading: 0 at the end), or a negative code; waits until there are some. */
+static ssize_t send_some(struct talk *t, const char *p, size_t n, struct err *e)
+{
+    for (;;) {
+        ssize_t sent = t->tls ? tls_conn_write(t->tls, p, n) : send(t->fd, p, n, MSG_NOSIGNAL);
+        if (sent >= 0)
+            return sent;
+        bool later = t->tls ? sent == SHOAL_EBUSY : errno == EAGAIN || errno == EINTR;
+        if (!later)
+            return broken(t, "cannot send to", t->tls ? tls_conn_why(t->tls) : strerror(errno), e);
+        int rc = await(t, t->tls && !tls_conn_wants_write(t->tls) ? POLLIN : POLLOUT, e);
+        if (rc < 0)
+            return rc;
+    }
+}
+
+static ssize_t receive_some(struct talk *t, char *p, size_t n, struct err *e)
+{
+    for (;;) {
+        if (clock_ns() >= t->until_ns) /* also of a server that never stops sending */
+            return late(t, e);
+        ssize_t got = t->tls ? tls_conn_read(t->tls, p, n) : recv(t->fd, p, n, 0);
+        if (got >= 0)
+            return got;
+        bool later = t->tls ? got == SHOAL_EBUSY : errno == EAGAIN || errno == EINTR;
+        if (!later)
+            return broken(t, "cannot read from", t->tls ? tls_conn_why(t->tls) : strerror(errno),
+                          e);
+        int rc = await(t, t->tls && tls_conn_wants_write(t->tls) ? POLLOUT : POLLIN, e);
+        if (rc < 0)
+            return rc;
+    }
+}
+
 /* ---- request and response ---- */
 
 static int send_all(struct talk *t, const char *p, size_t n, struct err *e)
 {
     while (n > 0) {
-        int rc = await(t, POLLOUT, e);
-        if (rc < 0)
-            return rc;
-        ssize_t sent = send(t->fd, p, n, MSG_NOSIGNAL);
-        if (sent < 0 && errno != EAGAIN && errno != EINTR)
-            return err_set(e, SHOAL_EIO, "cannot send to %.200s: %s", t->ask->server,
-                           strerror(errno));
-        p += sent > 0 ? sent : 0;
-        n -= sent > 0 ? (size_t)sent : 0;
+        ssize_t sent = send_some(t, p, n, e);
+        if (sent < 0)
+            return (int)sent;
+        p += sent;
+        n -= (size_t)sent;
     }
     return 0;
 }
@@ -194,16 +257,10 @@ static int receive(struct talk *t, int *status, struct err *e)
     char in[16 << 10];
     http_answer_init(&answer, t->body);
     while (!answer.complete) {
-        int rc = await(t, POLLIN, e);
-        if (rc < 0)
-            return rc;
-        ssize_t n = recv(t->fd, in, sizeof(in), 0);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            continue;
+        ssize_t n = receive_some(t, in, sizeof(in), e);
         if (n < 0)
-            return err_set(e, SHOAL_EIO, "cannot read from %.200s: %s", t->ask->server,
-                           strerror(errno));
-        rc = http_answer_feed(&answer, in, (size_t)n);
+            return (int)n;
+        int rc = http_answer_feed(&answer, in, (size_t)n);
         if (rc < 0)
             return read_fault(t, rc, e);
     }
@@ -221,10 +278,13 @@ int http_ask(const struct http_ask *a, int *status, struct buf *body, struct err
     int rc = read_address(&t, e);
     if (rc == 0)
         rc = open_connection(&t, e);
+    if (rc == 0 && t.secure)
+        rc = shake_hands(&t, e);
     if (rc == 0)
         rc = send_request(&t, e);
     if (rc == 0)
         rc = receive(&t, status, e);
+    tls_conn_destroy(t.tls);
     if (t.fd >= 0)
         close(t.fd);
     return rc;

@@ -1,9 +1,10 @@
-/* http_ask.h - a blocking client for one request, for command line tools.
+/* http_ask.h - a blocking client for one request, for command line tools and threads of their own.
  *
- * HTTP/1.1 without TLS, one connection per request.
+ * HTTP/1.1, one connection per request.  Over TLS the certificate must be good for the host.
  * Thread:    any; blocks for at most timeout_ms (not counting name resolution).
  * Ownership: body is the caller's buf; its limit bounds the response.
  * Failure:   SHOAL_EINVAL: bad address; SHOAL_ENOTFOUND: cannot connect; SHOAL_EDEADLINE;
+ *            SHOAL_EIO: the connection broke, or the certificate was refused (the text says so);
  *            SHOAL_ELIMIT; SHOAL_EFORMAT: the response is not HTTP; SHOAL_ENOMEM.  A status of 400
  *            and above is not a failure. */
 #ifndef SHOAL_NET_HTTP_ASK_H
@@ -15,9 +16,11 @@
 #include "base/err.h"
 
 struct buf;
+struct tls_client;
 
 struct http_ask {
-    const char *server; /* "http://HOST[:PORT]", "HOST:PORT", "unix:PATH" */
+    const char *server;     /* "http[s]://HOST[:PORT]", "HOST:PORT", "unix:PATH" */
+    struct tls_client *tls; /* for https, opened as `foreign`; NULL: https is refused */
     const char *method, *path;
     const char *key;    /* sent as "Authorization: Bearer"; or NULL */
     const char *header; /* more of the head, "name: value", several joined by CRLF; or NULL */

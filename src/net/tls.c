@@ -30,7 +30,7 @@ struct stamp { /* changes when a file does */
 };
 
 struct side { /* what servers and clients have in common */
-    bool client, reload;
+    bool client, reload, foreign;
     char *paths[N_FILES]; /* NULL: not used */
     pthread_mutex_t lock; /* of everything below */
     struct stamp seen[N_FILES];
@@ -216,12 +216,14 @@ static int build(SSL_CTX **out, const struct side *s, struct err *e)
     *out = NULL;
     if (!ctx)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
-    SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
+    SSL_CTX_set_min_proto_version(ctx, s->foreign ? TLS1_2_VERSION : TLS1_3_VERSION);
     SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(ctx, 1); /* one read for a record, not one for its head and one for it */
     SSL_CTX_set_timeout(ctx, SESSION_S);
-    if (s->client) {
+    if (s->foreign) {
+        SSL_CTX_set_alpn_protos(ctx, (const unsigned char *)"\x08http/1.1", 9);
+    } else if (s->client) {
         SSL_CTX_set_alpn_protos(ctx, (const unsigned char *)"\x02h2", 3);
     } else {
         SSL_CTX_set_alpn_select_cb(ctx, choose_protocol, NULL);
@@ -278,7 +280,8 @@ static int side_create(struct side **out, bool client, const struct tls_opts *o,
     *out = NULL;
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the TLS context");
-    *s = (struct side){.client = client, .reload = o->reload, .n_refs = 1};
+    *s = (struct side){
+        .client = client, .reload = o->reload, .foreign = client && o->foreign, .n_refs = 1};
     pthread_mutex_init(&s->lock, NULL);
     int rc = 0;
     if ((o->cert == NULL) != (o->key == NULL) || (!o->cert && !client))

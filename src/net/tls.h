@@ -1,5 +1,5 @@
-/* tls.h - TLS 1.3 on a socket: the accepting side and the connecting side, each with or without a
- * certificate of the peer.
+/* tls.h - TLS 1.3 (to servers of others also 1.2) on a socket: the accepting side and the
+ * connecting side, each with or without a certificate of the peer.
  *
  * With `reload`, the files are looked at when a handshake begins, and once a second while
  * connections are in use.  If one of them changed, all are read again; files that do not fit
@@ -33,6 +33,7 @@ struct tls_opts {
                        * Client: NULL: those of the system */
     const char *crl;  /* PEM: a revocation list of each CA; NULL: nothing is revoked */
     bool reload;
+    bool foreign; /* client: for servers that are not ours: HTTP/1.1, and TLS 1.2 is enough */
 };
 
 /* What a verified certificate says about the peer; all are "" if it has none. */
@@ -57,7 +58,7 @@ void tls_client_close(struct tls_client *t); /* NULL is fine; open connections s
 SHOAL_MUST_CHECK int tls_conn_accept(struct tls_conn **out, struct tls_server *t, int fd,
                                      struct err *e);
 /* host: a name or an address that the peer's certificate must have; NULL: any certificate of the CA
- * will do.  Offers HTTP/2 only. */
+ * will do.  Offers HTTP/2 only, or HTTP/1.1 only if the client is `foreign`. */
 SHOAL_MUST_CHECK int tls_conn_connect(struct tls_conn **out, struct tls_client *t, int fd,
                                       const char *host, struct err *e);
 void tls_conn_destroy(struct tls_conn *c);                   /* NULL is fine */

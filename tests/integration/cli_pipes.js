@@ -2,6 +2,7 @@
 // Commands that read lines answer each line while their input stays open.  Usage: cli_pipes.js SHOAL
 'use strict';
 const { spawn, execFileSync } = require('child_process');
+const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
 
@@ -32,6 +33,25 @@ async function talk(args, lines, head) {
     return out;
 }
 
+// A file that grows, as a logger writes it: tail -f brings each row, and its score comes before the next is written.
+async function tail(rows, want) {
+    const file = path.join(t.tmp, 'growing.csv');
+    fs.writeFileSync(file, '');
+    const follow = spawn('tail', ['-n', '+1', '-f', file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(shoal, ['score', '-m', 'anomaly'], { env, stdio: [follow.stdout, 'pipe', 'inherit'] });
+    let out = '';
+    child.stdout.on('data', (d) => { out += d; });
+    for (let i = 0; i < rows.length; i++) {
+        fs.appendFileSync(file, `${rows[i]}\n`);
+        if (!await t.until(() => out.split('\n').length - 1 > i, `tail -f: the score of row ${i + 1}`))
+            break;
+    }
+    const over = t.ended(child);
+    follow.kill();
+    t.same((await over).code, 0, 'tail -f: exit code');
+    t.same(out, want, 'tail -f scores as arguments do');
+}
+
 (async () => {
     const rows = Array.from({ length: 40 }, (_, i) => `${(20 + Math.sin(i)).toFixed(3)},${(3 + Math.cos(i)).toFixed(3)}`);
     const whole = execFileSync(shoal, ['score', '-m', 'anomaly', ...rows], { env }).toString();
@@ -39,6 +59,7 @@ async function talk(args, lines, head) {
     t.same(await talk(['score', '-m', 'anomaly', '-f', '-'], rows, 'temperature,pressure'), whole, 'names first');
     t.same(execFileSync(shoal, ['score', '-m', 'anomaly'], { env, input: `${rows.join('\n')}\n` }).toString(), whole,
         'all at once');
+    await tail(rows, whole);
     const low = execFileSync(shoal, ['score', '-m', 'anomaly', '--level', '-100', ...rows], { env }).toString();
     t.check(low.trim().split('\n').every((l) => l.split(' ')[1] === '1'), 'every value is above a low level');
     const trees = path.join(t.root, 'tests/data/scorers/trees/missing.txt');

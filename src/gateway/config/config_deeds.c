@@ -96,7 +96,7 @@ int config_deeds_finish(const struct config_deeds *c, const char *file, struct e
         if (k->via == CONFIG_DEED_HTTP && !config_url_allowed(&c->hosts, k->server))
             return err_set(e, SHOAL_EFORMAT,
                            "%s: deeds: add %.100s to deeds_allow.hosts to call it", file,
-                           k->server + 7);
+                           config_url_host(k->server));
     }
     return 0;
 }

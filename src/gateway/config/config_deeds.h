@@ -22,7 +22,7 @@ struct config_deed { /* an entry of deeds */
     uint32_t via;  /* enum config_deed_via */
     char *topic, *payload;
     char *url;
-    char *server, *path; /* of the URL: "http://HOST:PORT", "/..." */
+    char *server, *path; /* of the URL: "http[s]://HOST:PORT", "/..." */
     uint32_t method;     /* POST, PUT, GET */
     struct yaml_in_strs command, values, state_values;
     char *state, *state_value, *unit;
@@ -34,6 +34,7 @@ struct config_deeds {
     struct config_deed *v;
     uint32_t n;
     struct yaml_in_strs commands, hosts; /* that may be used at all */
+    char *ca; /* of certificates of https servers; NULL: those of the system */
 };
 
 int config_deeds_take(struct yaml_in *r, yaml_node_t *at, void *item, struct config_deeds *c);

@@ -829,7 +829,11 @@ const struct config_key config_keys[] = {
         "HOST:PORT of servers that `alarms.webhooks` may call, as in their `url`."),
     ITEMS("alarms.webhooks", struct config_webhook, CONFIG_MAX_WEBHOOKS, take_webhook,
           "Servers that get every change of an alarm as an HTTP POST (docs/SENSORS.md)."),
-    NEEDED("alarms.webhooks[].url", STR, WEBHOOK(url), START, "http://HOST:PORT/PATH."),
+    NEEDED("alarms.webhooks[].url", STR, WEBHOOK(url), START,
+           "http://HOST:PORT/PATH or https://HOST:PORT/PATH."),
+    ROW("alarms.webhooks[].ca", STR, WEBHOOK(ca), NULL, 0, 0, START,
+        "https: PEM file of the authorities that may have signed the server's certificate. "
+        "Default: those of the system."),
     ROW("alarms.webhooks[].secret_file", STR, WEBHOOK(secret_file), NULL, 0, 0, START,
         "File with a secret that messages are signed with. Default: no signature."),
     CHOICE("alarms.webhooks[].severity", WEBHOOK(severity), "info|warning|critical", "info", START,
@@ -861,7 +865,8 @@ const struct config_key config_keys[] = {
     ROW("deeds[].qos", U32, DEED(qos), "1", 0, 2, START, "mqtt: quality of service."),
     ROW("deeds[].retain", BOOL, DEED(retain), "false", 0, 0, START,
         "mqtt: whether the broker keeps it for later subscribers."),
-    ROW("deeds[].url", STR, DEED(url), NULL, 0, 0, START, "http: http://HOST:PORT/PATH."),
+    ROW("deeds[].url", STR, DEED(url), NULL, 0, 0, START,
+        "http: http://HOST:PORT/PATH or https://HOST:PORT/PATH."),
     CHOICE("deeds[].method", DEED(method), "post|put|get", "post", START, "http: the method."),
     ROW("deeds[].command", STRS, DEED(command), NULL, 0, CONFIG_MAX_ARGUMENTS, START,
         "command: absolute path of a program and its arguments. No shell reads them."),
@@ -884,6 +889,9 @@ const struct config_key config_keys[] = {
         "Absolute paths of programs."),
     ROW("deeds_allow.hosts", STRS, AT(deeds.hosts), NULL, 0, 64, START,
         "HOST:PORT of servers, as in the `url`."),
+    ROW("deeds_allow.ca", STR, AT(deeds.ca), NULL, 0, 0, START,
+        "PEM file of the authorities that may have signed certificates of https servers. Default: "
+        "those of the system."),
 
     MAP("cluster", "How this process belongs to a shoal of several machines (docs/CLUSTER.md)."),
     ROW("cluster.name", STR, AT(cluster.name), NULL, 0, 0, START,

@@ -10,8 +10,11 @@
 
 #include "wire/yaml_in.h"
 
-/* "http://HOST:PORT/PATH" into "http://HOST:PORT" and "/PATH".  NULL: fine, or what is wrong. */
+/* "http[s]://HOST:PORT/PATH" into "http[s]://HOST:PORT" and "/PATH".  NULL: fine, or what is
+ * wrong. */
 const char *config_url_split(const char *url, char **server, char **path);
+const char *config_url_host(const char *server); /* HOST:PORT of a server, as split above */
+bool config_url_is_secure(const char *server);   /* https */
 /* Whether HOST:PORT of a server, as split above, is listed. */
 bool config_url_allowed(const struct yaml_in_strs *hosts, const char *server);
 

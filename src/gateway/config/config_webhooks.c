@@ -10,6 +10,8 @@ int config_webhooks_take(struct yaml_in *r, yaml_node_t *at, void *item, struct 
 {
     struct config_webhook *k = item;
     const char *wrong = config_url_split(k->url, &k->server, &k->path);
+    if (!wrong && k->ca && !config_url_is_secure(k->server))
+        wrong = "ca is for an https url";
     for (uint32_t i = 0; !wrong && i < c->n; i++)
         if (strcmp(c->v[i].url, k->url) == 0)
             wrong = "two webhooks have this url";
@@ -29,7 +31,7 @@ int config_webhooks_finish(const struct config_webhooks *c, const char *file, st
         if (!config_url_allowed(&c->hosts, c->v[i].server))
             return err_set(e, SHOAL_EFORMAT,
                            "%s: alarms.webhooks: add %.100s to alarms.allow to call it", file,
-                           c->v[i].server + 7);
+                           config_url_host(c->v[i].server));
     return 0;
 }
 
@@ -37,7 +39,7 @@ void config_webhooks_fini(struct config_webhooks *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         struct config_webhook *k = &c->v[i];
-        char *texts[] = {k->url, k->server, k->path, k->secret_file};
+        char *texts[] = {k->url, k->server, k->path, k->secret_file, k->ca};
         for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++)
             mem_free(texts[t]);
     }

@@ -14,7 +14,8 @@
 
 struct config_webhook {
     char *url;
-    char *server, *path; /* of the URL: "http://HOST:PORT", "/..." */
+    char *server, *path; /* of the URL: "http[s]://HOST:PORT", "/..." */
+    char *ca;            /* of the server's certificate; NULL: those of the system */
     char *secret_file;   /* NULL: no signature */
     uint32_t severity;   /* enum alarm_severity: at least */
     uint32_t timeout_ms, keep_ms;

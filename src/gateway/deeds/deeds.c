@@ -15,12 +15,14 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "flow/home/site/home_things.h"
+#include "gateway/config/config_url.h"
 #include "gateway/deeds/deed_command.h"
 #include "gateway/deeds/deed_text.h"
 #include "mqtt/mqtt.h"
 #include "mqtt/mqtt_topic.h"
 #include "mqtt/payload.h"
 #include "net/http_ask.h"
+#include "net/tls.h"
 
 #define MAX_TEXT_BYTES ((size_t)64 << 10)
 #define MAX_ANSWER_BYTES ((size_t)1 << 20)
@@ -54,6 +56,7 @@ struct deeds {
     struct home_sink sink; /* first */
     const struct config_deeds *config;
     struct mqtt *client;
+    struct tls_client *tls; /* for https; NULL: no way needs it */
     struct home_things *home;
     struct source *sources;
     pthread_t thread;
@@ -143,6 +146,7 @@ static int call_http(const struct job *j, struct err *e)
     deed_text_fill(&path, j->way->path, &f, DEED_TEXT_URL);
     put_payload(&payload, j);
     const struct http_ask a = {.server = j->way->server,
+                               .tls = j->deeds->tls,
                                .method = j->way->method == 0   ? "POST"
                                          : j->way->method == 1 ? "PUT"
                                                                : "GET",
@@ -514,6 +518,16 @@ static void on_state(void *ctx, const struct mqtt_message *m)
 
 /* ---- life ---- */
 
+/* What calls over https need, if there is one. */
+static int trust(struct deeds *d, struct err *e)
+{
+    const struct tls_opts o = {.ca = d->config->ca, .reload = true, .foreign = true};
+    for (uint32_t i = 0; i < d->config->n; i++)
+        if (d->config->v[i].server && config_url_is_secure(d->config->v[i].server))
+            return tls_client_open(&d->tls, &o, e);
+    return 0;
+}
+
 static int subscribe(struct deeds *d, struct err *e)
 {
     int rc = 0;
@@ -548,7 +562,9 @@ int deeds_create(struct deeds **out, const struct config_deeds *config, struct m
     pthread_cond_init(&d->changed, &attr);
     pthread_condattr_destroy(&attr);
     d->sources = mem_zalloc_n(config->n + 1, sizeof(*d->sources));
-    int rc = d->sources ? subscribe(d, e) : err_set(e, SHOAL_ENOMEM, "deeds");
+    int rc = d->sources ? trust(d, e) : err_set(e, SHOAL_ENOMEM, "deeds");
+    if (rc == 0)
+        rc = subscribe(d, e);
     if (rc == 0)
         rc = thread_create(&d->thread, "deeds", run, d, e);
     d->has_thread = rc == 0;
@@ -656,6 +672,7 @@ void deeds_destroy(struct deeds *d)
         d->found = f->next;
         found_free(f);
     }
+    tls_client_close(d->tls);
     mem_free(d->sources);
     mem_free(d);
 }

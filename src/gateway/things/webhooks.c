@@ -17,11 +17,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "gateway/config/config_url.h"
 #include "gateway/config/config_webhooks.h"
 #include "gateway/prometheus.h"
 #include "gateway/things/plant.h"
 #include "mqtt/spool.h"
 #include "net/http_ask.h"
+#include "net/tls.h"
 #include "wire/json_out.h"
 
 #define MAX_EVENT_BYTES ((size_t)64 << 10)
@@ -35,7 +37,8 @@ static const char *const result_names[N_RESULTS] = {"delivered", "refused", "exp
 
 struct waiting { /* an event that is not delivered yet */
     struct waiting *next;
-    uint64_t number; /* of the spool */
+    uint64_t number; /* of the spool, or a count if it is in memory only */
+    bool kept;       /* on disk */
     int64_t made_ms;
     size_t n;
     char json[];
@@ -44,13 +47,16 @@ struct waiting { /* an event that is not delivered yet */
 struct hook {
     struct config_webhook config; /* own strings */
     char secret[MAX_SECRET_BYTES];
-    size_t n_secret; /* 0: no signature */
+    size_t n_secret;        /* 0: no signature */
+    struct tls_client *tls; /* NULL: it is called without TLS */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
     bool has_thread, stop;
     struct spool *spool; /* guarded by lock, as the list */
     struct waiting *first, **last;
+    uint64_t n_unkept; /* events that are in memory only */
+    uint64_t run;      /* tells their keys from those of another run */
     uint32_t n_failed; /* attempts in a row */
     _Atomic uint64_t counts[N_RESULTS];
     _Atomic uint64_t n_waiting;
@@ -71,12 +77,14 @@ static int64_t now_ms(void)
 
 /* ---- the queue ---- */
 
-static int append(struct hook *h, uint64_t number, int64_t made_ms, const char *json, size_t n)
+static int append(struct hook *h, uint64_t number, bool kept, int64_t made_ms, const char *json,
+                  size_t n)
 {
     struct waiting *w = mem_zalloc(sizeof(*w) + n + 1);
     if (!w)
         return SHOAL_ENOMEM;
     w->number = number;
+    w->kept = kept;
     w->made_ms = made_ms;
     w->n = n;
     memcpy(w->json, json, n);
@@ -93,22 +101,35 @@ static int on_kept(void *ctx, uint64_t number, const void *bytes, size_t n)
     if (n <= sizeof(made_ms))
         return 0;
     memcpy(&made_ms, bytes, sizeof(made_ms));
-    return append(ctx, number, made_ms, (const char *)bytes + sizeof(made_ms), n - sizeof(made_ms));
+    return append(ctx, number, true, made_ms, (const char *)bytes + sizeof(made_ms),
+                  n - sizeof(made_ms));
+}
+
+/* Under the lock.  A disk that does not take it: it is sent from memory. */
+static int keep(struct hook *h, const struct buf *record, struct err *e)
+{
+    uint64_t number = 0;
+    int64_t made_ms;
+    int rc =
+        record->rc < 0 ? record->rc : spool_put(h->spool, record->data, record->len, &number, e);
+    bool kept = rc == 0;
+    if (rc == SHOAL_EIO) {
+        log_warn("webhook", "an alarm for %s is not kept on disk: %s", h->config.server, e->msg);
+        number = ++h->n_unkept;
+        rc = 0;
+    }
+    if (rc < 0)
+        return rc;
+    memcpy(&made_ms, record->data, sizeof(made_ms));
+    return append(h, number, kept, made_ms, record->data + sizeof(made_ms),
+                  record->len - sizeof(made_ms));
 }
 
 static void put(struct hook *h, const struct buf *record)
 {
     struct err e = {0};
-    uint64_t number = 0;
-    int64_t made_ms;
     pthread_mutex_lock(&h->lock);
-    int rc =
-        record->rc < 0 ? record->rc : spool_put(h->spool, record->data, record->len, &number, &e);
-    if (rc == 0) {
-        memcpy(&made_ms, record->data, sizeof(made_ms));
-        rc = append(h, number, made_ms, record->data + sizeof(made_ms),
-                    record->len - sizeof(made_ms));
-    }
+    int rc = keep(h, record, &e);
     pthread_cond_signal(&h->changed);
     pthread_mutex_unlock(&h->lock);
     if (rc == 0)
@@ -165,10 +186,12 @@ static int deliver(struct hook *h, const struct waiting *w, struct err *e)
     int status = 0;
     buf_init(&head, 4096);
     buf_init(&answer, MAX_ANSWER_BYTES);
-    buf_printf(&head, "Idempotency-Key: %016" PRIx64 "-%" PRIu64, spool_salt(h->spool), w->number);
+    buf_printf(&head, "Idempotency-Key: %016" PRIx64 "-%s%" PRIu64,
+               w->kept ? spool_salt(h->spool) : h->run, w->kept ? "" : "m", w->number);
     if (h->n_secret)
         put_signature(&head, h, w, now_ms());
     const struct http_ask a = {.server = h->config.server,
+                               .tls = h->tls,
                                .method = "POST",
                                .path = h->config.path,
                                .header = buf_str(&head),
@@ -197,7 +220,8 @@ static void drop_first(struct hook *h, enum result why)
     h->first = w->next;
     if (!h->first)
         h->last = &h->first;
-    spool_done(h->spool, w->number);
+    if (w->kept)
+        spool_done(h->spool, w->number);
     mem_free(w);
     atomic_fetch_sub(&h->n_waiting, 1);
     atomic_fetch_add(&h->counts[why], 1);
@@ -285,7 +309,9 @@ static int open_hook(struct webhooks *w, const struct config_webhook *c, const c
     h->config.server = mem_strdup(c->server);
     h->config.path = mem_strdup(c->path);
     h->config.secret_file = c->secret_file ? mem_strdup(c->secret_file) : NULL;
+    h->config.ca = NULL; /* the TLS client has it */
     h->last = &h->first;
+    h->run = hash_mix((uint64_t)now_ms());
     pthread_mutex_init(&h->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -299,6 +325,9 @@ static int open_hook(struct webhooks *w, const struct config_webhook *c, const c
         return err_set(e, SHOAL_EINVAL, "the name %.100s... is too long", file);
     const struct spool_opts o = {.path = path, .max_bytes = c->queue_bytes};
     int rc = read_secret(h, e);
+    if (rc == 0 && config_url_is_secure(c->server))
+        rc = tls_client_open(&h->tls,
+                             &(struct tls_opts){.ca = c->ca, .reload = true, .foreign = true}, e);
     if (rc == 0)
         rc = spool_open(&h->spool, &o, on_kept, h, e);
     for (const struct waiting *x = h->first; rc == 0 && x; x = x->next)
@@ -352,6 +381,7 @@ static void hook_fini(struct hook *h)
         mem_free(x);
     }
     spool_close(h->spool);
+    tls_client_close(h->tls);
     pthread_mutex_destroy(&h->lock);
     pthread_cond_destroy(&h->changed);
     mem_free(h->config.url);

@@ -7,10 +7,10 @@
  * With a secret the head has X-Shoal-Signature: sha256=HEX, the HMAC of X-Shoal-Time, a dot and the
  * body.
  *
- * Thread:    one each, "webhook".  The listener is called under the plant's lock, and blocks for a
- *            file.
+ * Thread:    one each, "webhook".  The listener blocks for a file.
  * Ownership: create/destroy (NULL is fine); the configuration is not kept.
- * Failure:   create: a secret or a queue that cannot be read.  A full queue loses the event, which
+ * Failure:   create: a secret, a queue or a CA file that cannot be read.  A disk that does not take
+ *            an event is logged, and the event is sent from memory.  A full queue loses it, which
  *            is logged and counted. */
 #ifndef SHOAL_GATEWAY_THINGS_WEBHOOKS_H
 #define SHOAL_GATEWAY_THINGS_WEBHOOKS_H
