@@ -99,7 +99,7 @@ async function watch(url, seen, stop) {
     t.same((await put({ sensor: 'vib', value: null })).status, 202, 'a missing value');
     t.same((await get('/v1/sensors')).data[0].readings.bad, 1, 'is counted');
     for (const [reading, says] of [[{ value: 1 }, "no 'sensor'"], [{ sensor: 'nosuch', value: 1 }, 'not configured'], [{ sensor: 'vib' }, "a 'value'"],
-        [{ sensor: 'vib', value: 1, time_ms: -5 }, 'no time']]) {
+        [{ sensor: 'vib', value: 1, time_ms: -5 }, 'not a time']]) {
         r = await put({ sensor: 'temp', value: 99 }, reading);
         t.check(r.status === 400 && r.error.message.includes(`reading 2`) && r.error.message.includes(says), JSON.stringify(r));
     }
