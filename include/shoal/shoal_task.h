@@ -87,6 +87,7 @@ struct shoal_event {
     bool stopped_by_text;                        /* SHOAL_FINISH_STOP: by one of the stop texts */
     size_t stop_index;                           /* with stopped_by_text: by which of them */
     uint32_t computed_tokens;                    /* PROGRESS */
+    bool last; /* TOKEN: DONE follows at once; whoever passes both on may wait for it */
 };
 
 typedef void (*shoal_event_fn)(void *ctx, const struct shoal_event *event);

@@ -392,7 +392,8 @@ static void send_rest(struct shoal_task *t)
                                .kind = SHOAL_EVENT_TOKEN,
                                .token = -1,
                                .text = buf_str(&t->text.pending),
-                               .text_bytes = rest};
+                               .text_bytes = rest,
+                               .last = true};
     if (rest > 0 && t->event)
         t->event(t->event_ctx, &last);
 }
@@ -441,7 +442,8 @@ static bool add_token(struct shoal_engine *en, struct shoal_task *t,
                              .text_bytes = show,
                              .logprob = pick->logprob,
                              .top = pick->top,
-                             .n_top = pick->n_top};
+                             .n_top = pick->n_top,
+                             .last = stopped || full || over};
     if (t->event)
         t->event(t->event_ctx, &ev);
     text_out_shown(&t->text, show);

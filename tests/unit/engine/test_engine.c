@@ -56,8 +56,9 @@ struct got {
     size_t shown[512]; /* bytes of text with and before each token */
     struct shoal_event done;
     uint32_t n_top;
-    uint64_t hold_until_ns; /* an event before this time waits for it */
-    bool count_heap;        /* count heap calls from the first to the last token */
+    uint32_t n_last, n_after_last; /* tokens that were said to be the last; those behind one */
+    uint64_t hold_until_ns;        /* an event before this time waits for it */
+    bool count_heap;               /* count heap calls from the first to the last token */
     _Atomic uint32_t seen;
     _Atomic uint32_t hold_at; /* the engine stands still at this event until it is 0 */
     struct got *other;
@@ -80,6 +81,8 @@ static void on_event(void *ctx, const struct shoal_event *ev)
         g->tokens[g->n++] = ev->token;
     }
     g->n_top = ev->n_top;
+    g->n_after_last += g->n_last > 0;
+    g->n_last += ev->last;
     if (g->text_bytes + ev->text_bytes < sizeof(g->text)) {
         memcpy(g->text + g->text_bytes, ev->text, ev->text_bytes);
         g->text_bytes += ev->text_bytes;
@@ -153,6 +156,8 @@ static void test_generates_and_reports(void **state)
     assert_int_equal(run(en, o), 0);
     assert_int_equal(a.n, 40);
     assert_int_equal(a.done.finish, SHOAL_FINISH_LENGTH);
+    assert_int_equal(a.n_last, 1);
+    assert_int_equal(a.n_after_last, 0);
     assert_int_equal(a.done.prompt_tokens, N_PROMPT);
     assert_int_equal(a.done.generated_tokens, 40);
     assert_int_equal(a.n_top, 3);

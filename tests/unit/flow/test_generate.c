@@ -85,6 +85,23 @@ static void test_tokens_then_done(void **state)
     assert_int_equal(r->n_broke_off, 0);
 }
 
+/* The owner is woken once for both, so that another node gets one message instead of two. */
+static void test_the_last_token_comes_with_the_end(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 20; i++) {
+        struct recorder *r = fresh();
+        struct request *q = prompt("ask: what time is it", 1);
+        q->no_cache = true;
+        generate_run(&site.requests, q, &r->sink);
+        for (int turn = 0; turn < MAX_TURNS && r->n_tokens == 0; turn++)
+            executor_queue_turn(&site.owner, 1000);
+        assert_int_equal(r->n_tokens, 1);
+        assert_int_equal(r->n_done, 1);
+        run_until_closed(r);
+    }
+}
+
 static void test_the_same_question_is_answered_from_the_cache(void **state)
 {
     char text[4096];
@@ -387,6 +404,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tokens_then_done),
+        cmocka_unit_test(test_the_last_token_comes_with_the_end),
         cmocka_unit_test(test_the_same_question_is_answered_from_the_cache),
         cmocka_unit_test(test_several_prompts_and_choices),
         cmocka_unit_test(test_a_broken_generation_goes_on),
