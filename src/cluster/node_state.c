@@ -95,6 +95,7 @@ int node_state_put(struct buf *out, const struct node_state *s)
     m.battery_percent = s->battery_percent;
     m.epoch = s->epoch;
     m.epoch_end = s->epoch_end;
+    m.oldest_epoch = s->oldest_epoch;
     m.cpu = s->cpu;
     m.models_limit = s->models_limit;
     m.fence = s->fence;
@@ -224,7 +225,8 @@ int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, s
                                .fence = m->fence,
                                .desired = m->desired,
                                .epoch = m->epoch,
-                               .epoch_end = m->epoch_end};
+                               .epoch_end = m->epoch_end,
+                               .oldest_epoch = m->oldest_epoch};
     read_words(out, a, m);
     if (rc == 0 && a->rc < 0)
         rc = err_set(e, a->rc, "out of memory for the state of a node");
@@ -331,6 +333,7 @@ void node_state_collect(struct node_state *s, struct arena *a, struct registry *
 {
     struct collect c = {.arena = a};
     registry_get_epoch(r, &s->epoch, &s->epoch_end);
+    s->oldest_epoch = registry_oldest_epoch(r);
     registry_each_version(r, count_model, &c);
     c.list = arena_zalloc_n(a, c.cap, sizeof(*c.list));
     if (!c.list)

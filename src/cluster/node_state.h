@@ -57,6 +57,7 @@ struct node_state {
     bool on_battery;
     uint32_t battery_percent;
     uint64_t epoch, epoch_end; /* as of registry_set_epoch */
+    uint64_t oldest_epoch;     /* as of registry_oldest_epoch */
     double cpu;                /* share of all cores that is busy; negative: not known */
     uint64_t models_limit;     /* memory for all models together; 0: no limit */
     uint64_t fence;            /* of the controller, if this member is it; 0: it is not */

@@ -599,6 +599,7 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
     const uint8_t *chosen = NULL;
     if (y->stamps && !y->started) /* from then on all its models are those of this epoch */
         y->request->epoch = y->opts.source->epoch;
+    flow_hold_epoch(y->owner, y->request); /* also while it waits for a replica */
     const struct replica_query q = {.request = y->request,
                                     .version = y->has_sum ? y->sum : NULL,
                                     .avoid = y->tried,

@@ -7,10 +7,8 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
 {
     struct request *mine = flow_take_request(o);
     (void)p;
-    if (mine) { /* its texts and lists stay with r, which outlives it */
-        struct arena arena = mine->arena;
-        *mine = *r;
-        mine->arena = arena;
+    if (mine) {
+        request_borrow(mine, r); /* which outlives it */
         flow_run_here(o, mine, s);
         return;
     }

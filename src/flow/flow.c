@@ -34,8 +34,25 @@ struct request *flow_take_request(struct flow_owner *o)
     return o->requests.n > 0 ? o->requests.list[--o->requests.n] : request_create();
 }
 
+static void release_epoch(struct flow_owner *o, struct request *r)
+{
+    if (r->held_epoch)
+        registry_release_epoch(o->flow->registry, r->held_epoch);
+    r->held_epoch = 0;
+}
+
+void flow_hold_epoch(struct flow_owner *o, struct request *r)
+{
+    if (r->held_epoch == r->epoch || !o->flow->registry)
+        return;
+    release_epoch(o, r);
+    if (r->epoch && registry_hold_epoch(o->flow->registry, r->epoch))
+        r->held_epoch = r->epoch;
+}
+
 void flow_give_request(struct flow_owner *o, struct request *r)
 {
+    release_epoch(o, r);
     if (o->requests.n == FLOW_MAX_SPARES) {
         request_destroy(r);
         return;

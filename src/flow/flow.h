@@ -89,6 +89,9 @@ void flow_owner_fini(struct flow_owner *o); /* no job may be left */
 /* An empty request, or NULL: out of memory.  Give back one that was never run. */
 struct request *flow_take_request(struct flow_owner *o);
 void flow_give_request(struct flow_owner *o, struct request *r);
+/* From now on the models of the request's epoch stay loaded until the request is given back, also
+ * while none of them works on it. */
+void flow_hold_epoch(struct flow_owner *o, struct request *r);
 /* Fails a request with "out of memory": fail, closed, and r is given back (NULL: it stays with
  * whoever owns it). */
 void flow_refuse_nomem(struct flow_owner *o, struct request *r, struct sink *s);

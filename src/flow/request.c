@@ -34,6 +34,14 @@ void request_reset(struct request *r)
     r->arena = kept;
 }
 
+void request_borrow(struct request *to, const struct request *from)
+{
+    struct arena own = to->arena;
+    *to = *from;
+    to->arena = own;
+    to->held_epoch = 0; /* `from` holds it */
+}
+
 const char *request_copy(struct request *r, const char *p, size_t n)
 {
     char *to = arena_bytes(&r->arena, n + 1);

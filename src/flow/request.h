@@ -163,6 +163,7 @@ struct request {
     uint64_t epoch;         /* all its models are those of this epoch; 0: not stamped yet */
     uint64_t received_ns;   /* CLOCK_MONOTONIC */
     uint64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
+    uint64_t held_epoch;    /* that flow_hold_epoch counts; 0: none */
     int32_t priority;       /* added to the client's; 0 or less, but for what a route adds */
     /* For routes (routing.h). */
     const char *path;              /* that the client called; NULL: none */
@@ -197,6 +198,9 @@ void request_reset(struct request *r);
 
 /* Copies into the arena, with a NUL behind.  "" when memory is out, which request_rc tells. */
 const char *request_copy(struct request *r, const char *p, size_t n);
+/* Makes `to` ask for the same as `from`: it points to what `from` has, which must live longer. */
+void request_borrow(struct request *to, const struct request *from);
+
 /* The same; bytes that are not UTF-8 become U+FFFD.  *n_out: the copy's length; may be NULL. */
 const char *request_copy_utf8(struct request *r, const char *p, size_t n, size_t *n_out);
 /* An earlier deadline than the one there is; 0 ms: none given. */

@@ -28,6 +28,7 @@ void flow_stamp(struct flow_owner *o, struct request *r)
         registry_get_epoch(o->flow->registry, &now, &end);
         r->epoch = end > REGISTRY_FIRST_EPOCH ? REGISTRY_FIRST_EPOCH : 0; /* not the next one */
     }
+    flow_hold_epoch(o, r);
 }
 
 void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)

@@ -271,6 +271,12 @@ SHOAL_MUST_CHECK int registry_remove_version(struct registry *r, const char *nam
  * later are refused.  end 0: all are taken, because no controller decides here. */
 void registry_set_epoch(struct registry *r, uint64_t epoch, uint64_t end);
 void registry_get_epoch(struct registry *r, uint64_t *epoch, uint64_t *end);
+/* A request of this epoch begins here, or is over: what it has not asked yet must stay loaded
+ * somewhere.  False: requests of too many epochs run already, and it is not counted. */
+SHOAL_MUST_CHECK bool registry_hold_epoch(struct registry *r, uint64_t epoch);
+void registry_release_epoch(struct registry *r, uint64_t epoch);
+/* The oldest epoch that a request here belongs to; 0: none is held. */
+uint64_t registry_oldest_epoch(struct registry *r);
 /* Whether the model that registry_get_any would find runs in a process of its own. */
 bool registry_is_apart(struct registry *r, const char *name, enum shoal_kind kind);
 /* The process of a model has ended or was ended: the model is started again, after a while that

@@ -78,6 +78,7 @@ int registry_create(struct registry **out, const struct registry_opts *o, struct
         return err_set(e, SHOAL_ENOMEM, "model registry");
     r->opts = *o;
     pthread_mutex_init(&r->lock, NULL);
+    pthread_mutex_init(&r->epoch_lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&r->work, &attr);
@@ -137,6 +138,7 @@ void registry_destroy(struct registry *r)
     mem_free(r->cache_dir);
     mem_free(r->memo_dir);
     pthread_mutex_destroy(&r->lock);
+    pthread_mutex_destroy(&r->epoch_lock);
     pthread_cond_destroy(&r->work);
     pthread_cond_destroy(&r->hash_work);
     mem_free(r);
@@ -635,6 +637,46 @@ void registry_each(struct registry *r, void (*fn)(void *ctx, const struct regist
         if (!m->gone && find(r, m->name) == m)
             fn(ctx, m);
     pthread_mutex_unlock(&r->lock);
+bool registry_hold_epoch(struct registry *r, uint64_t epoch)
+{
+    uint32_t at = REGISTRY_MAX_EPOCHS;
+    pthread_mutex_lock(&r->epoch_lock);
+    for (uint32_t i = 0; i < REGISTRY_MAX_EPOCHS; i++) {
+        if (r->held[i].n > 0 && r->held[i].epoch == epoch) {
+            at = i;
+            break;
+        }
+        if (r->held[i].n == 0 && at == REGISTRY_MAX_EPOCHS)
+            at = i;
+    }
+    if (at < REGISTRY_MAX_EPOCHS) {
+        r->held[at].epoch = epoch;
+        r->held[at].n++;
+    }
+    pthread_mutex_unlock(&r->epoch_lock);
+    return at < REGISTRY_MAX_EPOCHS;
+}
+
+void registry_release_epoch(struct registry *r, uint64_t epoch)
+{
+    pthread_mutex_lock(&r->epoch_lock);
+    for (uint32_t i = 0; i < REGISTRY_MAX_EPOCHS; i++)
+        if (r->held[i].n > 0 && r->held[i].epoch == epoch)
+            r->held[i].n--;
+    pthread_mutex_unlock(&r->epoch_lock);
+}
+
+uint64_t registry_oldest_epoch(struct registry *r)
+{
+    uint64_t oldest = 0;
+    pthread_mutex_lock(&r->epoch_lock);
+    for (uint32_t i = 0; i < REGISTRY_MAX_EPOCHS; i++)
+        if (r->held[i].n > 0 && (oldest == 0 || r->held[i].epoch < oldest))
+            oldest = r->held[i].epoch;
+    pthread_mutex_unlock(&r->epoch_lock);
+    return oldest;
+}
+
 }
 
 void registry_each_version(struct registry *r,

@@ -567,9 +567,7 @@ static void on_loaded(void *ctx)
         return;
     }
     history_trim(&all, t->sessions->opts.history_tokens, r->generate.chat.n_messages);
-    struct arena own = copy->arena;
-    *copy = *r; /* points into r, which stays until the turn is closed */
-    copy->arena = own;
+    request_borrow(copy, r); /* which stays until the turn is closed */
     copy->generate.chat.messages = all.messages;
     copy->generate.chat.n_messages = all.n;
     copy->input_bytes = 0;

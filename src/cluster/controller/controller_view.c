@@ -13,13 +13,15 @@
 #define MAX_SNAPSHOT_BYTES ((size_t)1 << 30)
 #define BUCKETS 4096u
 #define MS_NS 1000000u
+#define HOLD_NS 30000000000u /* requests of a member that is not heard may go on for so long */
 
 struct member {
     struct member *next; /* in its bucket */
     char name[MAX_NAME + 1];
     uint64_t heard_ns;
     uint64_t run, shape; /* hashes: of the run of the process, of what a plan depends on */
-    uint8_t *bytes;      /* the last heartbeat */
+    uint64_t oldest_epoch;
+    uint8_t *bytes; /* the last heartbeat */
     size_t n_bytes, cap;
 };
 
@@ -27,6 +29,7 @@ struct controller_view {
     struct member *buckets[BUCKETS];
     uint32_t n;
     char left[MAX_NAME + 1];
+    uint64_t held_epoch, held_until_ns; /* the oldest of those that left */
 };
 
 struct raw { /* a heartbeat in a snapshot */
@@ -141,6 +144,7 @@ static int hear(struct controller_view *v, const struct node_state *s, const voi
     m->run = run;
     m->shape = shape;
     m->heard_ns = now_ns;
+    m->oldest_epoch = s->oldest_epoch;
     if (name)
         *name = m->name;
     return keep_bytes(m, bytes, n) < 0 ? err_set(e, SHOAL_ENOMEM, "heartbeat") : 0;
@@ -160,6 +164,17 @@ int controller_view_hear(struct controller_view *v, const void *bytes, size_t n,
     return rc;
 }
 
+/* A member that is silent may only be slow, and its requests may go on. */
+static void keep_epoch(struct controller_view *v, const struct member *m)
+{
+    uint64_t until = m->heard_ns + HOLD_NS;
+    bool older = v->held_until_ns < m->heard_ns || m->oldest_epoch < v->held_epoch;
+    if (m->oldest_epoch == 0)
+        return;
+    v->held_epoch = older ? m->oldest_epoch : v->held_epoch;
+    v->held_until_ns = until > v->held_until_ns ? until : v->held_until_ns;
+}
+
 const char *controller_view_expire(struct controller_view *v, uint64_t before_ns)
 {
     for (size_t i = 0; i < BUCKETS; i++)
@@ -169,6 +184,7 @@ const char *controller_view_expire(struct controller_view *v, uint64_t before_ns
                 continue;
             *at = m->next;
             memcpy(v->left, m->name, sizeof(v->left));
+            keep_epoch(v, m);
             free_member(m);
             v->n--;
             return v->left;
@@ -202,6 +218,7 @@ int controller_view_take(const struct controller_view *v, struct controller_snap
     arena_init(&b->s.arena, MAX_SNAPSHOT_BYTES);
     b->s.now_ms = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / MS_NS;
     b->s.clock_ms = clock_ns() / MS_NS;
+    b->s.oldest_epoch = v->held_until_ns > clock_ns() ? v->held_epoch : 0;
     b->raw = arena_zalloc_n(&b->s.arena, v->n, sizeof(*b->raw));
     for (size_t i = 0; b->raw && i < BUCKETS; i++)
         for (const struct member *m = v->buckets[i]; m; m = m->next) {
@@ -246,6 +263,9 @@ int controller_snapshot_read(struct controller_snapshot *s, struct err *e)
         return rc;
     s->n_nodes = s->n_wanted = 0;
     for (uint32_t i = 0; i < n; i++) {
+        uint64_t oldest = nodes[i].oldest_epoch;
+        if (oldest && (s->oldest_epoch == 0 || oldest < s->oldest_epoch))
+            s->oldest_epoch = oldest;
         for (uint32_t k = 0; k < nodes[i].n_wanted; k++)
             wanted[s->n_wanted++] = nodes[i].wanted[k];
         if (nodes[i].address[0]) /* gateways have none */

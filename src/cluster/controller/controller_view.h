@@ -49,6 +49,7 @@ struct controller_snapshot {
     uint32_t n_nodes;
     const char *const *wanted; /* models that requests wait for somewhere; may repeat */
     uint32_t n_wanted;
+    uint64_t oldest_epoch; /* that a request anywhere belongs to; 0: none */
     uint64_t now_ms;       /* Unix time, for the state */
     uint64_t clock_ms;     /* monotonic, for durations */
     struct strmap by_name; /* to an index of nodes */

@@ -23,6 +23,7 @@ struct stepping {
     struct rollout_view v;
     struct desired_rollout *r;
     struct desired_model *model;
+    uint64_t oldest_epoch; /* as of the input */
     rollout_tell_fn tell;
     void *ctx;
 };
@@ -369,10 +370,11 @@ static bool all_know(const struct stepping *k, uint64_t epoch)
     return n > 0;
 }
 
-/* No request runs with this side, and no gateway can send one. */
+/* No request runs with this side, and no gateway can send one: not a new one, and not the next step
+ * of a flow, or a stream whose node is lost, that began before the epoch. */
 static bool is_drained(const struct stepping *k, size_t side, uint64_t epoch, uint64_t since_ms)
 {
-    bool free = passed(k, since_ms, GRACE_MS);
+    bool free = passed(k, since_ms, GRACE_MS) && (k->oldest_epoch == 0 || k->oldest_epoch >= epoch);
     for (uint32_t i = 0; i < k->v.n; i++) {
         const struct rollout_place *p = &k->v.places[i];
         if (!p->alive)
@@ -621,7 +623,8 @@ int rollout_step(struct desired *d, const struct rollout_input *in, bool *change
     int rc = 0;
     arena_init(&a, MAX_VIEW_BYTES);
     for (uint32_t i = 0; rc == 0 && i < d->n_rollouts; i++) {
-        struct stepping k = {.r = &d->rollouts[i], .tell = tell, .ctx = ctx};
+        struct stepping k = {
+            .r = &d->rollouts[i], .oldest_epoch = in->oldest_epoch, .tell = tell, .ctx = ctx};
         if (rollout_of(d, k.r->model) != k.r) /* over, or not its turn */
             continue;
         k.model = desired_find_model(d, k.r->model);

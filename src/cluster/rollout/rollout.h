@@ -31,7 +31,8 @@ struct node_state;
 struct rollout_input {
     const struct node_state *nodes; /* that are heard */
     uint32_t n_nodes;
-    uint64_t now_ms; /* Unix time */
+    uint64_t oldest_epoch; /* that a request at any member belongs to; 0: none */
+    uint64_t now_ms;       /* Unix time */
 };
 
 /* A step that people want to know of.  Texts are borrowed during the call. */

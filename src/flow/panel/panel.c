@@ -251,10 +251,7 @@ struct request *panel_request(struct panel *p, uint32_t index, const char *model
     struct request *q = flow_take_request(p->owner);
     if (!q)
         return NULL;
-    /* What it points to is in the arena of the client's request, which lives longer. */
-    const struct arena arena = q->arena;
-    *q = *p->request;
-    q->arena = arena;
+    request_borrow(q, p->request); /* the client's, which lives longer */
     q->model = model;
     q->version = NULL;
     q->node = NULL;

@@ -63,6 +63,7 @@ static struct world {
     struct desired *d;
     struct running requests[MAX_REQUESTS];
     uint64_t gateway_epoch;
+    uint64_t held_epoch;        /* of a flow between two of its steps; 0: there is none */
     int version_of[MAX_EPOCHS]; /* that requests of an epoch got, plus 1; strong */
     bool strong;
     uint64_t now_ms, seed;
@@ -313,7 +314,7 @@ static void decide(void)
     for (uint32_t i = 0; i < w.n; i++)
         if (w.nodes[i].alive && w.nodes[i].seen)
             report(&states[n++], &w.nodes[i]);
-    const struct rollout_input in = {states, n, w.now_ms};
+    const struct rollout_input in = {states, n, w.held_epoch, w.now_ms};
     if (rollout_step(w.d, &in, &changed, on_told, NULL, &e) < 0)
         fail_msg("%s", e.msg);
     if (desired_check(w.d, &e) < 0)
@@ -415,6 +416,41 @@ static void test_rolling_changes_one_node_at_a_time(void **state)
         }
         assert_in_range(staging, 0, 1);
     }
+    close_world();
+}
+
+/* A flow that began before the switch asks for its next model long after it. */
+static void test_strong_keeps_the_old_version_for_a_flow(void **state)
+{
+    (void)state;
+    open_world(3, 5);
+    start(DESIRED_STRONG);
+    w.held_epoch = 1;
+    for (int i = 0; i < 400 && w.d->epoch == 0; i++)
+        tick(1);
+    assert_in_range(w.d->epoch, 2, MAX_EPOCHS);
+    for (int i = 0; i < 200; i++) { /* 50 s */
+        tick(1);
+        assert_true(rollout_active(last()));
+        for (uint32_t k = 0; k < w.n; k++)
+            assert_true(usable(&w.nodes[k], OLD, w.held_epoch));
+    }
+    w.held_epoch = w.d->epoch; /* it is over; others began after the switch */
+    run_until_over(3, 1);
+    assert_int_equal(last()->state, DESIRED_DONE);
+    check_end(NEW);
+    close_world();
+}
+
+/* One that never ends holds up nothing forever. */
+static void test_strong_does_not_wait_for_ever(void **state)
+{
+    (void)state;
+    open_world(3, 5);
+    start(DESIRED_STRONG);
+    w.held_epoch = 1;
+    run_until_over(3, 1);
+    assert_int_equal(last()->state, DESIRED_DONE);
     close_world();
 }
 
@@ -674,6 +710,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_kind_ends_with_the_new_version),
         cmocka_unit_test(test_rolling_changes_one_node_at_a_time),
+        cmocka_unit_test(test_strong_keeps_the_old_version_for_a_flow),
+        cmocka_unit_test(test_strong_does_not_wait_for_ever),
         cmocka_unit_test(test_what_cannot_be_loaded_changes_nothing),
         cmocka_unit_test(test_a_late_failure_is_undone),
         cmocka_unit_test(test_a_worse_canary_goes_by_itself),

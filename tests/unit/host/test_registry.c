@@ -268,6 +268,35 @@ static void test_lent_engines(void **state)
     shoal_engine_close(engine);
 }
 
+static void test_epochs_are_held(void **state)
+{
+    const struct registry_opts o = {.lent_only = true};
+    struct registry *r;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(registry_create(&r, &o, &e), 0);
+    assert_int_equal(registry_oldest_epoch(r), 0);
+    assert_true(registry_hold_epoch(r, 7));
+    assert_true(registry_hold_epoch(r, 3));
+    assert_true(registry_hold_epoch(r, 3));
+    assert_int_equal(registry_oldest_epoch(r), 3);
+    registry_release_epoch(r, 3);
+    assert_int_equal(registry_oldest_epoch(r), 3);
+    registry_release_epoch(r, 3);
+    assert_int_equal(registry_oldest_epoch(r), 7);
+    uint32_t n = 0; /* more epochs than anybody has at a time */
+    while (n < 1000 && registry_hold_epoch(r, 100 + n))
+        n++;
+    assert_in_range(n, 1, 100);
+    assert_true(registry_hold_epoch(r, 7)); /* one that is known finds its place */
+    registry_release_epoch(r, 7);
+    registry_release_epoch(r, 7);
+    for (uint32_t i = 0; i < n; i++)
+        registry_release_epoch(r, 100 + i);
+    assert_int_equal(registry_oldest_epoch(r), 0);
+    registry_destroy(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_load_while_unloading_loads),
         cmocka_unit_test(test_a_model_is_its_bytes),
         cmocka_unit_test(test_lent_engines),
+        cmocka_unit_test(test_epochs_are_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
