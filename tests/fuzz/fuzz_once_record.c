@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         expect(e.msg[0] != '\0');
         return 0;
     }
-    expect(r.state <= ONCE_RECORD_LARGE && strlen(r.owner) <= ONCE_RECORD_MAX_OWNER);
+    expect(r.state <= ONCE_RECORD_PARTS && strlen(r.owner) <= ONCE_RECORD_MAX_OWNER);
     expect(r.answer + r.n_answer == data + size);
     buf_init(&out, (size_t)1 << 24);
     once_record_put(&out, &r);
@@ -66,6 +66,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     expect(again.state == r.state && again.until_ms == r.until_ms &&
            strcmp(again.owner, r.owner) == 0 && again.n_answer == r.n_answer);
     read_answer(r.answer, r.n_answer);
+    struct once_record_parts p;
+    if (once_record_read_parts(&p, r.answer, r.n_answer, &e) == 0) {
+        expect(once_record_n_parts(p.bytes) >= 1);
+        expect(once_record_n_parts(p.bytes) <= ONCE_RECORD_MAX_PARTS);
+        buf_clear(&out);
+        once_record_put_parts(&out, &p);
+        expect(out.len == r.n_answer && memcmp(out.data, r.answer, out.len) == 0);
+    }
     buf_fini(&out);
     return 0;
 }

@@ -94,7 +94,14 @@ function post(gw, where, what, key) {
     for (const gw of gateways)
         labels.push(JSON.stringify((await post(gw, '/v1/classify', { model: 'intent', input: ['turn off the lights', 'hello'] }, 'key-4')).data));
     t.same(labels[0], labels[1], 'classify');
-    t.same(await sum(gateways, 'first') - before, 4, 'four keys, four runs');
+    // an answer that is too large for one record
+    const inputs = Array.from({ length: 2000 }, (_, i) => `turn off light ${i}`), large = [];
+    for (const gw of gateways)
+        large.push(await post(gw, '/v1/classify', { model: 'intent', input: inputs }, 'key-large'));
+    t.same(large.map((x) => x.status).join(), '200,200', `a large answer: ${large[1].text.slice(0, 300)}`);
+    t.check(JSON.stringify(large[0].data).length > 1 << 20, `it is large: ${JSON.stringify(large[0].data).length}`);
+    t.same(JSON.stringify(large[1].data) === JSON.stringify(large[0].data), true, 'a large answer is shared');
+    t.same(await sum(gateways, 'first') - before, 5, 'five keys, five runs');
     // a failure is not kept
     t.same((await post(gw1, '/v1/completions', { model: 'nobody', prompt: 'a' }, 'key-5')).status, 404, 'a failure');
     t.same((await post(gw2, '/v1/completions', story(), 'key-5')).status, 200, 'the key is free again');

@@ -121,19 +121,44 @@ static void test_one_runs_and_the_other_gets_its_answer(void **state)
     b.ledger->ops->release(b.ledger, second.claim.key);
     end_call(&first);
     end_call(&second);
-    /* one that is too large stays where it is */
-    static char large[600 << 10];
-    assert_int_equal(ask(&b, &first, 3, 1), ONCE_CLAIMED_MINE);
-    b.ledger->ops->complete(b.ledger, first.claim.key, large, sizeof(large));
-    assert_int_equal(ask(&a, &second, 3, 1), ONCE_CLAIMED_LARGE);
-    assert_string_equal(second.claim.where, "b");
-    end_call(&first);
-    end_call(&second);
     /* one that is cancelled comes back */
     assert_int_equal(ask(&a, &first, 4, 1), ONCE_CLAIMED_MINE);
     begin(&b, &second, 4, 1);
     b.ledger->ops->cancel(b.ledger, &second.claim);
     assert_int_equal(wait_done(&b, &second), ONCE_CLAIMED_UNSHARED);
+    end_call(&first);
+    end_call(&second);
+    close_gateway(&a);
+    close_gateway(&b);
+}
+
+static void test_a_large_answer_is_shared_in_parts(void **state)
+{
+    static const size_t sizes[] = {ONCE_RECORD_PART_BYTES, ONCE_RECORD_PART_BYTES + 1,
+                                   2 * ONCE_RECORD_PART_BYTES,
+                                   ONCE_RECORD_MAX_PARTS * ONCE_RECORD_PART_BYTES};
+    static char answer[ONCE_RECORD_MAX_PARTS * ONCE_RECORD_PART_BYTES + 1];
+    struct gateway a, b;
+    struct call first, second;
+    (void)state;
+    open_gateway(&a, "a", 60000, 60000);
+    open_gateway(&b, "b", 60000, 60000);
+    for (size_t i = 0; i < sizeof(answer); i++)
+        answer[i] = (char)(i * 2654435761u >> 13);
+    for (uint8_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        assert_int_equal(ask(&b, &first, 100 + i, 1), ONCE_CLAIMED_MINE);
+        b.ledger->ops->complete(b.ledger, first.claim.key, answer, sizes[i]);
+        assert_int_equal(ask(&a, &second, 100 + i, 1), ONCE_CLAIMED_ANSWERED);
+        assert_int_equal(second.claim.answer.len, sizes[i]);
+        assert_memory_equal(second.claim.answer.data, answer, sizes[i]);
+        end_call(&first);
+        end_call(&second);
+    }
+    /* one that is too large stays where it is */
+    assert_int_equal(ask(&b, &first, 130, 1), ONCE_CLAIMED_MINE);
+    b.ledger->ops->complete(b.ledger, first.claim.key, answer, sizeof(answer));
+    assert_int_equal(ask(&a, &second, 130, 1), ONCE_CLAIMED_LARGE);
+    assert_string_equal(second.claim.where, "b");
     end_call(&first);
     end_call(&second);
     close_gateway(&a);
@@ -219,6 +244,7 @@ static int stop(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_large_answer_is_shared_in_parts),
         cmocka_unit_test(test_one_runs_and_the_other_gets_its_answer),
         cmocka_unit_test(test_answers_fade),
         cmocka_unit_test(test_a_gateway_that_is_gone),

@@ -24,8 +24,8 @@
 #define DENIED_NS (30000 * MS_NS)
 #define KEEP_TRYING_NS (60000 * MS_NS) /* to write an answer */
 #define MIN_FADE_MS 120000u            /* NATS remembers ids of messages for so long */
-#define MAX_SHARED_BYTES (512u << 10)  /* of an answer */
-#define MAX_BUCKET_BYTES (64ll << 20)  /* of all answers together */
+#define MAX_SHARED_BYTES (ONCE_RECORD_MAX_PARTS * ONCE_RECORD_PART_BYTES) /* of an answer */
+#define MAX_BUCKET_BYTES (64ll << 20) /* of all answers together */
 #define MAX_RECORD_BYTES ((size_t)8 << 20)
 
 /* A key that this gateway runs a call for. */
@@ -36,8 +36,10 @@ struct held {
     bool retry;        /* the last attempt to write failed */
     uint64_t due_ns;
     uint64_t ended_ns;  /* 0: the call still runs */
-    bool failed, large; /* with ended_ns */
+    bool failed, large; /* with ended_ns; large: the answer cannot be shared */
     struct buf answer;  /* the answer */
+    uint64_t run;       /* of its parts; 0: none was written; the thread's, as the next one */
+    uint32_t n_parts;   /* that were written */
 };
 
 struct once_bucket {
@@ -118,6 +120,66 @@ static int write_record(struct once_bucket *b, const uint8_t *key, const struct 
     return rc;
 }
 
+/* ---- answers in parts ---- */
+
+#define PART_KEY_BYTES (2 * SHA256_BYTES + 40)
+
+static void part_key(char out[PART_KEY_BYTES], const uint8_t *key, uint64_t run, uint32_t i)
+{
+    char hex[2 * SHA256_BYTES + 1];
+    sha256_hex(hex, key);
+    snprintf(out, PART_KEY_BYTES, "%s-%llx-%x", hex, (unsigned long long)run, i);
+}
+
+/* Writes what is not written yet.  0, or SHOAL_EBUSY: again later; other failures: never. */
+static int write_parts(struct once_bucket *b, struct held *h, struct err *e)
+{
+    int rc = 0;
+    if (h->run == 0)
+        h->run = h->revision; /* only this run of the call has had it */
+    for (uint32_t i = h->n_parts; rc >= 0 && i < once_record_n_parts(h->answer.len); i++) {
+        char name[PART_KEY_BYTES];
+        size_t at = i * ONCE_RECORD_PART_BYTES, left = h->answer.len - at;
+        uint64_t revision;
+        part_key(name, h->key, h->run, i);
+        /* 1: it is there, from a write whose answer was lost */
+        rc = bucket_put(b->bucket, name, h->answer.data + at,
+                        left < ONCE_RECORD_PART_BYTES ? left : ONCE_RECORD_PART_BYTES, 0, NULL,
+                        &revision, e);
+        h->n_parts += rc >= 0;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+static bool sum_of(uint8_t out[SHA256_BYTES], const struct buf *b)
+{
+    struct sha256 h;
+    sha256_begin(&h);
+    sha256_add(&h, b->data, b->len);
+    return sha256_end(&h, out);
+}
+
+/* Appends the answer.  SHOAL_ENOTFOUND: a part is gone already. */
+static int read_parts(struct once_bucket *b, struct once_claim *c, const struct once_record *r,
+                      struct err *e)
+{
+    struct once_record_parts p;
+    uint8_t sum[SHA256_BYTES];
+    uint64_t revision;
+    int rc = once_record_read_parts(&p, r->answer, r->n_answer, e);
+    for (uint32_t i = 0; rc == 0 && i < once_record_n_parts(p.bytes); i++) {
+        char name[PART_KEY_BYTES];
+        part_key(name, c->key, p.run, i);
+        rc = bucket_get(b->bucket, name, &c->answer, &revision, e);
+    }
+    if (rc == 0 && (c->answer.len != p.bytes || !sum_of(sum, &c->answer) ||
+                    memcmp(sum, p.sum, sizeof(sum)) != 0))
+        rc = err_set(e, SHOAL_ENOTFOUND, "the answer to an idempotency key is not whole");
+    if (rc < 0)
+        buf_clear(&c->answer);
+    return rc;
+}
+
 static int run_here(struct once_bucket *b, struct once_claim *c, uint64_t expected,
                     uint64_t *revision, struct err *e)
 {
@@ -142,7 +204,8 @@ static int look(struct once_bucket *b, struct once_claim *c, uint64_t *revision,
         rc = once_record_read(&r, (const uint8_t *)in.data, in.len, e);
     else if (rc == SHOAL_ENOTFOUND)
         rc = 0; /* forgotten meanwhile */
-    bool over = r.state == ONCE_RECORD_DONE || r.state == ONCE_RECORD_LARGE;
+    bool over =
+        r.state == ONCE_RECORD_DONE || r.state == ONCE_RECORD_LARGE || r.state == ONCE_RECORD_PARTS;
     if (over && r.until_ms <= unix_ms())
         r.state = ONCE_RECORD_FREE;
     snprintf(c->where, sizeof(c->where), "%s", r.owner);
@@ -166,6 +229,10 @@ static int look(struct once_bucket *b, struct once_claim *c, uint64_t *revision,
         c->how = ONCE_CLAIMED_OTHER;
     } else if (r.state == ONCE_RECORD_RUNNING) {
         rc = 1;
+    } else if (r.state == ONCE_RECORD_PARTS) {
+        rc = read_parts(b, c, &r, e);
+        c->how = rc == SHOAL_ENOTFOUND ? ONCE_CLAIMED_LARGE : ONCE_CLAIMED_ANSWERED;
+        rc = rc == SHOAL_ENOTFOUND ? 0 : rc;
     } else {
         c->how = r.state == ONCE_RECORD_DONE ? ONCE_CLAIMED_ANSWERED : ONCE_CLAIMED_LARGE;
         buf_put(&c->answer, r.answer, r.n_answer);
@@ -241,25 +308,51 @@ static void answer_claim(struct once_bucket *b, struct once_claim *c)
     executor_post(c->executor, &c->done);
 }
 
+/* What the record of a call that has ended says.  `use` is held. */
+static int describe_end(struct once_bucket *b, struct held *h, struct once_record *r,
+                        struct buf *parts, struct err *e)
+{
+    struct once_record_parts p = {.bytes = h->answer.len};
+    bool apart = !h->failed && !h->large && h->answer.len > ONCE_RECORD_PART_BYTES;
+    int rc = apart ? write_parts(b, h, e) : 0;
+    if (rc == SHOAL_EBUSY)
+        return rc;
+    h->large |= rc < 0 || (apart && !sum_of(p.sum, &h->answer)); /* there is no room for it */
+    p.run = h->run;
+    once_record_put_parts(parts, &p);
+    r->until_ms = unix_ms() + b->ttl_ms;
+    r->state = h->failed  ? ONCE_RECORD_FREE
+               : h->large ? ONCE_RECORD_LARGE
+               : apart    ? ONCE_RECORD_PARTS
+                          : ONCE_RECORD_DONE;
+    if (r->state == ONCE_RECORD_DONE) {
+        r->answer = (const uint8_t *)h->answer.data;
+        r->n_answer = h->answer.len;
+    } else if (r->state == ONCE_RECORD_PARTS) {
+        r->answer = (const uint8_t *)parts->data;
+        r->n_answer = parts->len;
+    }
+    return 0;
+}
+
 /* Writes the record of a key again; true: it is done with.  The lock is not held; only this thread
  * frees h, and what complete and release set does not change once `ended` is true. */
 static bool renew(struct once_bucket *b, struct held *h, bool ended)
 {
     struct once_record r = {.state = ONCE_RECORD_RUNNING};
     struct err e = {0};
+    struct buf parts;
+    buf_init(&parts, 256);
     memcpy(r.body, h->body, sizeof(r.body));
     memcpy(r.owner, b->name, sizeof(r.owner));
-    if (ended) {
-        r.state = h->failed ? ONCE_RECORD_FREE : h->large ? ONCE_RECORD_LARGE : ONCE_RECORD_DONE;
-        r.until_ms = unix_ms() + b->ttl_ms;
-        r.answer = (const uint8_t *)h->answer.data;
-        r.n_answer = h->answer.len;
-    }
     pthread_mutex_lock(&b->use);
     int rc = prepare(b, &e);
+    if (rc == 0 && ended)
+        rc = describe_end(b, h, &r, &parts, &e);
     if (rc == 0)
         rc = write_record(b, h->key, &r, h->revision, &h->revision, &e);
     pthread_mutex_unlock(&b->use);
+    buf_fini(&parts);
     note(b, rc, &e);
     if (rc == 1) { /* nobody else should: this gateway was silent for too long */
         log_warn("idempotency", "another gateway has taken over a call that runs here");

@@ -24,7 +24,7 @@ int once_record_read(struct once_record *r, const uint8_t *p, size_t n, struct e
 {
     uint64_t until;
     *r = (struct once_record){.state = ONCE_RECORD_FREE};
-    if (n < FIXED_BYTES || p[0] != FORMAT || p[1] > ONCE_RECORD_LARGE ||
+    if (n < FIXED_BYTES || p[0] != FORMAT || p[1] > ONCE_RECORD_PARTS ||
         p[FIXED_BYTES - 1] > ONCE_RECORD_MAX_OWNER || n - FIXED_BYTES < p[FIXED_BYTES - 1])
         return err_set(e, SHOAL_EFORMAT, "the record of an idempotency key is not readable");
     size_t owner = p[FIXED_BYTES - 1];
@@ -66,6 +66,28 @@ int once_record_read_about(struct once_record_about *a, const uint8_t *p, size_t
         uint8_t c = p[sizeof(counts) + i];
         a->node[i] = c > 0x20 && c < 0x7f ? (char)c : '?';
     }
+    return 0;
+}
+
+void once_record_put_parts(struct buf *out, const struct once_record_parts *p)
+{
+    const uint64_t n[] = {htole64(p->run), htole64(p->bytes)};
+    buf_put(out, n, sizeof(n));
+    buf_put(out, p->sum, sizeof(p->sum));
+}
+
+int once_record_read_parts(struct once_record_parts *p, const uint8_t *bytes, size_t n,
+                           struct err *e)
+{
+    uint64_t numbers[2] = {0, 0};
+    *p = (struct once_record_parts){.run = 0};
+    if (n == sizeof(numbers) + sizeof(p->sum))
+        memcpy(numbers, bytes, sizeof(numbers));
+    p->run = le64toh(numbers[0]);
+    p->bytes = le64toh(numbers[1]);
+    if (p->bytes == 0 || p->bytes > ONCE_RECORD_MAX_PARTS * ONCE_RECORD_PART_BYTES)
+        return err_set(e, SHOAL_EFORMAT, "the answer to an idempotency key is not readable");
+    memcpy(p->sum, bytes + sizeof(numbers), sizeof(p->sum));
     return 0;
 }
 

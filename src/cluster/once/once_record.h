@@ -19,14 +19,17 @@ enum once_record_state {
     ONCE_RECORD_RUNNING, /* written again and again while it runs */
     ONCE_RECORD_DONE,
     ONCE_RECORD_LARGE, /* done, and the answer is not here */
+    ONCE_RECORD_PARTS, /* done, and the answer is in records of its own: see once_record_parts */
 };
 
 struct once_record {
     enum once_record_state state;
-    uint64_t until_ms; /* Unix time; DONE and LARGE: free from then on */
+    uint64_t until_ms; /* Unix time; DONE, LARGE and PARTS: free from then on */
     uint8_t body[32];  /* hash of the request */
     char owner[ONCE_RECORD_MAX_OWNER + 1];
-    const uint8_t *answer; /* DONE: a once_record_about as a message, then messages of RunEvents */
+    /* DONE: a once_record_about as a message, then messages of RunEvents.  PARTS: a
+     * once_record_parts. */
+    const uint8_t *answer;
     size_t n_answer;
 };
 
@@ -36,12 +39,30 @@ struct once_record_about {
     char node[128];                                          /* that answered; "": not known */
 };
 
+#define ONCE_RECORD_PART_BYTES ((size_t)512 << 10) /* of an answer in one record */
+#define ONCE_RECORD_MAX_PARTS 16u
+
+/* An answer that is too large for one record. */
+struct once_record_parts {
+    uint64_t run;    /* of the call: part of their keys, so that those of two runs never mix */
+    uint64_t bytes;  /* together; each part but the last has ONCE_RECORD_PART_BYTES */
+    uint8_t sum[32]; /* SHA-256 of all of it */
+};
+
+static inline uint32_t once_record_n_parts(uint64_t bytes)
+{
+    return (uint32_t)((bytes + ONCE_RECORD_PART_BYTES - 1) / ONCE_RECORD_PART_BYTES);
+}
+
 void once_record_put(struct buf *out, const struct once_record *r);
 SHOAL_MUST_CHECK int once_record_read(struct once_record *r, const uint8_t *p, size_t n,
                                       struct err *e);
 void once_record_put_about(struct buf *out, const struct once_record_about *a);
 SHOAL_MUST_CHECK int once_record_read_about(struct once_record_about *a, const uint8_t *p, size_t n,
                                             struct err *e);
+void once_record_put_parts(struct buf *out, const struct once_record_parts *p);
+SHOAL_MUST_CHECK int once_record_read_parts(struct once_record_parts *p, const uint8_t *bytes,
+                                            size_t n, struct err *e);
 /* One message behind its length, as answers are kept.  next: returns the bytes used, 0 at
  * the end, or SHOAL_EFORMAT. */
 void once_record_put_message(struct buf *out, const void *p, size_t n);
