@@ -274,6 +274,8 @@ static void put_tokens(struct arena *a, pb_request *m, const struct request_toke
     shoal__node__v1__tokens__init(out);
     out->decode = q->decode;
     out->flags = q->flags;
+    out->kind = q->kind;
+    out->metadata = pb_text(q->metadata);
     if (q->text)
         out->text = pb_bytes(q->text, q->text_bytes);
     out->ids = (int32_t *)(uintptr_t)q->ids; /* only read */
@@ -663,8 +665,13 @@ static int read_tokens(struct request *r, const Shoal__Node__V1__Tokens *m, stru
     const unsigned known = SHOAL_TEXT_ADD_SPECIAL | SHOAL_TEXT_PARSE_SPECIAL | SHOAL_TEXT_SPECIAL;
     if (m->flags & ~known)
         return err_set(e, SHOAL_EINVAL, "the request has unknown flags for its text");
+    if (m->kind > SHOAL_KIND_SCORE || (m->kind & (m->kind - 1)))
+        return err_set(e, SHOAL_EINVAL, "the request is for an unknown kind of model");
     r->kind = REQUEST_TOKENS;
-    r->tokens = (struct request_tokens){.decode = m->decode, .flags = m->flags};
+    r->tokens = (struct request_tokens){
+        .kind = (enum shoal_kind)m->kind, .decode = m->decode, .flags = m->flags};
+    if (m->metadata[0])
+        r->tokens.metadata = request_copy(r, m->metadata, strlen(m->metadata));
     if (m->decode) {
         r->tokens.ids = m->ids;
         r->tokens.n_ids = m->n_ids;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "flow/acquire.h"
+#include "flow/ask_apart.h"
 #include "flow/home/ask.h"
 #include "flow/home/table/home_table.h"
 #include "flow/token_queue.h"
@@ -23,6 +24,8 @@ struct asking {
     struct registry_model *encoder, *reply; /* held; reply NULL: actions only */
     struct registry_model *act;             /* held; NULL: the table needs none */
     struct acquire for_encoder, for_act, for_reply;
+    struct ask_apart *apart; /* NULL: all models have engines in this process */
+    struct ask *ask;         /* the encoder's */
     struct ask_request *asked;
     struct token_queue queue;
     struct token_queue_end end;
@@ -39,12 +42,18 @@ static void on_wake(struct executor_task *t);
 
 /* ---- lifetime ---- */
 
+/* Requests to a model apart are counted where they are sent. */
+static bool is_counted(const struct registry_model *m)
+{
+    return m && registry_engine(m);
+}
+
 static void put_back(struct registry_model *m)
 {
-    if (!m)
-        return;
-    atomic_fetch_sub_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
-    registry_put(m);
+    if (is_counted(m))
+        atomic_fetch_sub_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
+    if (m)
+        registry_put(m);
 }
 
 static void asking_close(struct asking *a)
@@ -53,6 +62,7 @@ static void asking_close(struct asking *a)
     a->sink->job = NULL;
     a->sink->ops->closed(a->sink); /* may still read the plan */
     ask_free(a->asked);
+    ask_apart_put(a->apart);
     put_back(a->encoder);
     put_back(a->act);
     put_back(a->reply);
@@ -93,6 +103,8 @@ static void on_cancel(struct flow_job *j)
         counter_add(&a->encoder->stats.cancelled, 1);
     if (a->asked)
         ask_cancel(a->asked);
+    else if (a->apart) /* on_learned closes it */
+        ask_apart_away(a->apart)->ops->cancel(ask_apart_away(a->apart));
     if (a->held) { /* nobody resumes any more */
         a->held = false;
         on_wake(&a->wake);
@@ -134,12 +146,13 @@ static bool is_encoder(const struct ask_plan_step *s)
     return strcmp(s->model, "reply") != 0; /* "encoder" or "act" */
 }
 
+/* NULL: they are kept elsewhere. */
 static struct model_stats *stats_of(struct asking *a, const struct ask_plan_step *s)
 {
     const struct registry_model *m = strcmp(s->model, "act") == 0 ? a->act
                                      : is_encoder(s)              ? a->encoder
                                                                   : a->reply;
-    return (struct model_stats *)(uintptr_t)&m->stats;
+    return is_counted(m) ? (struct model_stats *)(uintptr_t)&m->stats : NULL;
 }
 
 static void count_done(struct asking *a, const struct ask_plan_answer *x)
@@ -149,6 +162,8 @@ static void count_done(struct asking *a, const struct ask_plan_answer *x)
         if (!s->model)
             continue;
         struct model_stats *m = stats_of(a, s);
+        if (!m)
+            continue;
         counter_add(is_encoder(s) ? &m->prompt_tokens : &m->generated_tokens, s->tokens);
         histogram_add(&m->total, s->ns);
     }
@@ -185,6 +200,8 @@ static void see_end(struct asking *a)
     if (a->lost)
         send_error(a, a->lost, false,
                    a->lost == SHOAL_EBUSY ? "the client reads too slowly" : "out of memory");
+    else if (code < 0 && ask_apart_failure(a->apart))
+        send_failure(a, ask_apart_failure(a->apart));
     else if (code == SHOAL_EDEADLINE)
         send_error(a, code, false, "the deadline passed before the answer was complete");
     else if (code < 0)
@@ -235,11 +252,16 @@ static void on_wake(struct executor_task *t)
 
 /* ---- starting ---- */
 
+/* encoder NULL: it runs apart, and its configuration was asked for. */
 static int make_ask(void *ctx, void **out, struct shoal_engine *encoder, struct err *e)
 {
-    const struct flow *flow = ctx;
+    const struct asking *k = ctx;
+    const struct flow *flow = k->owner->flow;
     struct ask *a = NULL;
-    int rc = ask_create(&a, flow->home, flow->things, encoder, NULL, NULL, e);
+    size_t n = 0;
+    const char *config = encoder ? NULL : ask_apart_config(k->apart, &n);
+    int rc = encoder ? ask_create(&a, flow->home, flow->things, encoder, NULL, NULL, e)
+                     : ask_create_away(&a, flow->home, flow->things, config, n, e);
     *out = a;
     return rc;
 }
@@ -254,7 +276,6 @@ static void submit(struct asking *a)
     const struct request *r = a->request;
     const struct fair_who who = request_who(r);
     struct err e = {0};
-    void *ask = NULL;
     char conversation[sizeof(r->client.name) + sizeof(r->session) + 1];
     snprintf(conversation, sizeof(conversation), "%s%s%s", r->client.name, *r->session ? "/" : "",
              r->session);
@@ -265,19 +286,81 @@ static void submit(struct asking *a)
                                .act = a->act ? registry_engine(a->act) : NULL,
                                .no_reply = !a->reply,
                                .reply = a->reply ? registry_engine(a->reply) : NULL,
+                               .away = ask_apart_away(a->apart),
+                               .is_common = ask_apart_is_common,
+                               .common_ctx = a->apart,
                                .deadline_ns = r->deadline_ns,
                                .priority = who.priority,
                                .client = who.client,
                                .weight = who.weight,
                                .event = on_event,
                                .event_ctx = a};
-    int rc = registry_attach(a->encoder, make_ask, (void *)(uintptr_t)a->owner->flow, drop_ask,
-                             &ask, &e);
-    if (rc == 0)
-        rc = ask_submit(ask, &o, &a->asked, &e);
+    int rc = ask_submit(a->ask, &o, &a->asked, &e);
     if (rc < 0) {
         send_error(a, rc, true, e.msg);
         asking_close(a);
+    }
+}
+
+static void on_learned(void *ctx)
+{
+    struct asking *a = ctx;
+    if (a->quiet)
+        asking_close(a);
+    else
+        submit(a);
+}
+
+/* The encoder's part of the flow is there. */
+static void attach(struct asking *a)
+{
+    const struct request_ask *q = &a->request->ask;
+    const struct ask_opts o = {.text = q->text, .text_bytes = strlen(q->text)};
+    struct err e = {0};
+    void *ask = NULL;
+    int rc = registry_attach(a->encoder, make_ask, a, drop_ask, &ask, &e);
+    a->ask = ask;
+    if (rc == 0 && !registry_engine(a->encoder))
+        rc = ask_doubtful_words(a->ask, &o, ask_apart_doubt, a->apart, &e);
+    if (rc < 0) {
+        send_error(a, rc, true, e.msg);
+        asking_close(a);
+    } else if (a->apart) {
+        ask_apart_learn(a->apart, on_learned, a);
+    } else {
+        submit(a);
+    }
+}
+
+static void on_configured(void *ctx)
+{
+    struct asking *a = ctx;
+    const struct failure *f = ask_apart_failure(a->apart);
+    if (!a->quiet && f)
+        send_failure(a, f);
+    if (a->quiet)
+        asking_close(a);
+    else
+        attach(a);
+}
+
+/* Models of an ask that run apart are reached by requests. */
+static void prepare(struct asking *a)
+{
+    const struct registry_model *all[] = {a->encoder, a->act, a->reply};
+    const char *names[3] = {NULL};
+    bool apart = false;
+    for (int i = 0; i < 3; i++) { /* in the order of enum ask_model */
+        names[i] = all[i] ? all[i]->name : NULL;
+        apart |= all[i] && !registry_engine(all[i]);
+    }
+    if (apart && !(a->apart = ask_apart_create(a->owner, a->request, names))) {
+        send_error(a, SHOAL_ENOMEM, true, "out of memory");
+        asking_close(a);
+    } else if (!registry_engine(a->encoder) && !registry_attached(a->encoder)) {
+        ask_apart_configure(a->apart, on_configured, a);
+    } else {
+        attach(a);
     }
 }
 
@@ -290,11 +373,13 @@ static void begin(struct asking *a)
     if (a->quiet)
         asking_close(a);
     else
-        submit(a);
+        prepare(a);
 }
 
 static void count_begin(struct registry_model *m)
 {
+    if (!is_counted(m))
+        return;
     counter_add(&m->stats.requests, 1);
     atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
 }
@@ -331,6 +416,7 @@ static void find_reply(struct asking *a)
     a->for_reply.ready = on_reply;
     a->for_reply.failed = on_reply_failed;
     a->for_reply.epoch = a->request->epoch; /* the same for both: never models of two versions */
+    a->for_reply.any = true;
     a->for_reply.key = request_key(a->request);
     acquire_model(&a->for_reply, a->owner->flow->home->reply, SHOAL_KIND_GENERATE);
 }
@@ -370,6 +456,7 @@ static void on_encoder(struct acquire *q, struct registry_model *m)
     a->for_act.ready = on_act;
     a->for_act.failed = on_act_failed;
     a->for_act.epoch = a->request->epoch;
+    a->for_act.any = true;
     a->for_act.key = request_key(a->request);
     acquire_model(&a->for_act, act, SHOAL_KIND_TAG);
 }
@@ -427,6 +514,7 @@ void ask_run(struct flow_owner *o, struct request *r, struct sink *s)
     a->for_encoder.ready = on_encoder;
     a->for_encoder.failed = on_encoder_failed;
     a->for_encoder.epoch = r->epoch;
+    a->for_encoder.any = true;
     a->for_encoder.key = request_key(r);
     acquire_model(&a->for_encoder, o->flow->home->encoder, SHOAL_KIND_CLASSIFY);
 }

@@ -134,14 +134,16 @@ struct request_ask {
     bool explain, reply;
 };
 
-/* Of a decoder's tokenizer. */
+/* Of a model's tokenizer. */
 struct request_tokens {
-    bool decode;      /* ids to text; else text to ids */
-    unsigned flags;   /* SHOAL_TEXT_* */
-    const char *text; /* NULL if decode */
+    enum shoal_kind kind; /* that the model can do; 0: GENERATE */
+    bool decode;          /* ids to text; else text to ids */
+    unsigned flags;       /* SHOAL_TEXT_* */
+    const char *text;     /* NULL if decode */
     size_t text_bytes;
     const int32_t *ids;
     size_t n_ids;
+    const char *metadata; /* instead of both: what the model's file says under this key */
 };
 
 struct request_client { /* who asks */
@@ -161,9 +163,9 @@ struct request {
     const char *model;      /* NULL: the default one */
     const uint8_t *version; /* SHA-256 of the model that must answer; NULL: any.  Not for asks */
     uint64_t epoch;         /* all its models are those of this epoch; 0: not stamped yet */
+    uint64_t held_epoch;    /* that flow_hold_epoch counts; 0: none */
     uint64_t received_ns;   /* CLOCK_MONOTONIC */
     uint64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
-    uint64_t held_epoch;    /* that flow_hold_epoch counts; 0: none */
     int32_t priority;       /* added to the client's; 0 or less, but for what a route adds */
     /* For routes (routing.h). */
     const char *path;              /* that the client called; NULL: none */
@@ -196,11 +198,11 @@ void request_destroy(struct request *r); /* NULL is fine */
 /* Empties a request for the next one; keeps a little of its memory. */
 void request_reset(struct request *r);
 
-/* Copies into the arena, with a NUL behind.  "" when memory is out, which request_rc tells. */
-const char *request_copy(struct request *r, const char *p, size_t n);
 /* Makes `to` ask for the same as `from`: it points to what `from` has, which must live longer. */
 void request_borrow(struct request *to, const struct request *from);
 
+/* Copies into the arena, with a NUL behind.  "" when memory is out, which request_rc tells. */
+const char *request_copy(struct request *r, const char *p, size_t n);
 /* The same; bytes that are not UTF-8 become U+FFFD.  *n_out: the copy's length; may be NULL. */
 const char *request_copy_utf8(struct request *r, const char *p, size_t n, size_t *n_out);
 /* An earlier deadline than the one there is; 0 ms: none given. */
@@ -218,6 +220,11 @@ static inline const char *request_key(const struct request *r)
 
 /* The client as engines see it: clients with the same name are one. */
 struct fair_who request_who(const struct request *r);
+
+static inline enum shoal_kind request_tokens_kind(const struct request_tokens *q)
+{
+    return q->kind ? q->kind : SHOAL_KIND_GENERATE;
+}
 
 /* Prompts of a generation times answers to each. */
 static inline uint32_t request_choices(const struct request_generate *g)

@@ -54,6 +54,8 @@ static void work(struct tokens *t)
 {
     const struct request_tokens *q = &t->request->tokens;
     const struct shoal_engine *en = registry_engine(t->model);
+    if (q->metadata)
+        return;
     t->rc =
         q->decode
             ? shoal_detokenize(en, q->ids, q->n_ids, q->flags, &t->text, &t->text_bytes, &t->error)
@@ -68,6 +70,13 @@ static void send_tokens(struct tokens *t)
         struct sink_token e = {.token = t->ids[i]};
         e.text = shoal_token_text(en, e.token, SHOAL_TEXT_SPECIAL, &e.text_bytes);
         s->ops->token(s, &e);
+    }
+    if (t->request->tokens.metadata) {
+        struct sink_token e = {.token = -1};
+        e.text = shoal_engine_metadata(en, t->request->tokens.metadata, &e.text_bytes);
+        if (e.text)
+            s->ops->token(s, &e);
+        return;
     }
     if (t->request->tokens.decode && !t->quiet) {
         const struct sink_token e = {.token = -1, .text = t->text, .text_bytes = t->text_bytes};
@@ -173,5 +182,5 @@ void tokens_run(struct flow_owner *o, struct request *r, struct sink *s)
     t->acquire.epoch = r->epoch;
     s->job = &t->job;
     o->n_jobs++;
-    acquire_model(&t->acquire, r->model, SHOAL_KIND_GENERATE);
+    acquire_model(&t->acquire, r->model, request_tokens_kind(&r->tokens));
 }

@@ -293,11 +293,14 @@ void registry_put(struct registry_model *m);
 /* Another reference to a held model. */
 void registry_hold(struct registry_model *m);
 /* An object that belongs to the engine of a held model: made by the first call, shared by the later
- * ones, freed by detach before the engine is closed. */
+ * ones, freed by detach before the engine is closed.  make gets NULL for a model that runs apart.
+ */
 SHOAL_MUST_CHECK int
 registry_attach(struct registry_model *m,
                 int (*make)(void *ctx, void **out, struct shoal_engine *en, struct err *e),
                 void *ctx, void (*detach)(void *attached), void **out, struct err *e);
+/* The object, if it was made; NULL: not yet. */
+void *registry_attached(struct registry_model *m);
 /* Whether the path holds a model that could be loaded, by its headers.  Reads no weights. */
 SHOAL_MUST_CHECK int registry_check_path(const char *path, struct err *e);
 /* How long a request to a held model would take now. */

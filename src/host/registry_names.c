@@ -493,6 +493,14 @@ void registry_put(struct registry_model *m)
     pthread_mutex_unlock(&r->lock);
 }
 
+void *registry_attached(struct registry_model *m)
+{
+    pthread_mutex_lock(&m->slot->all->lock);
+    void *attached = m->slot->attached;
+    pthread_mutex_unlock(&m->slot->all->lock);
+    return attached;
+}
+
 int registry_attach(struct registry_model *m,
                     int (*make)(void *ctx, void **out, struct shoal_engine *en, struct err *e),
                     void *ctx, void (*detach_fn)(void *attached), void **out, struct err *e)
@@ -629,14 +637,6 @@ void registry_get_epoch(struct registry *r, uint64_t *epoch, uint64_t *end)
     *end = atomic_load_explicit(&r->epoch_end, memory_order_relaxed);
 }
 
-void registry_each(struct registry *r, void (*fn)(void *ctx, const struct registry_model *m),
-                   void *ctx)
-{
-    pthread_mutex_lock(&r->lock);
-    for (struct registry_model *m = r->list; m; m = m->next)
-        if (!m->gone && find(r, m->name) == m)
-            fn(ctx, m);
-    pthread_mutex_unlock(&r->lock);
 bool registry_hold_epoch(struct registry *r, uint64_t epoch)
 {
     uint32_t at = REGISTRY_MAX_EPOCHS;
@@ -677,6 +677,14 @@ uint64_t registry_oldest_epoch(struct registry *r)
     return oldest;
 }
 
+void registry_each(struct registry *r, void (*fn)(void *ctx, const struct registry_model *m),
+                   void *ctx)
+{
+    pthread_mutex_lock(&r->lock);
+    for (struct registry_model *m = r->list; m; m = m->next)
+        if (!m->gone && find(r, m->name) == m)
+            fn(ctx, m);
+    pthread_mutex_unlock(&r->lock);
 }
 
 void registry_each_version(struct registry *r,

@@ -259,7 +259,9 @@ static void on_ready(struct acquire *a, struct registry_model *m)
 
 static enum shoal_kind kind_of(const struct request *r)
 {
-    return r->kind == REQUEST_INFER ? r->infer.kind : SHOAL_KIND_GENERATE;
+    return r->kind == REQUEST_INFER    ? r->infer.kind
+           : r->kind == REQUEST_TOKENS ? request_tokens_kind(&r->tokens)
+                                       : SHOAL_KIND_GENERATE;
 }
 
 static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)

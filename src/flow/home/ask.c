@@ -51,26 +51,15 @@ static int read_config(struct ask *a, const char *json, size_t n, struct err *e)
     return rc;
 }
 
-int ask_create(struct ask **out, const struct home_table *table, struct home_things *things,
-               struct shoal_engine *encoder, struct shoal_engine *act, struct shoal_engine *reply,
-               struct err *e)
+int ask_create_away(struct ask **out, const struct home_table *table, struct home_things *things,
+                    const char *config, size_t n, struct err *e)
 {
-    struct shoal_engine_info info = {.size = sizeof(info)};
-    *out = NULL;
-    shoal_engine_info(encoder, &info);
-    if (!(info.kinds & SHOAL_KIND_CLASSIFY) || !(info.kinds & SHOAL_KIND_TAG))
-        return err_set(e, SHOAL_EUNSUPPORTED,
-                       "the encoder cannot both classify and tag, which ask needs");
     struct ask *a = mem_zalloc(sizeof(*a));
+    *out = NULL;
     if (!a)
         return err_set(e, SHOAL_ENOMEM, "flow");
     a->table = table;
     a->things = things;
-    a->encoder = encoder;
-    a->act = act;
-    a->reply = reply;
-    size_t n = 0;
-    const char *config = shoal_engine_metadata(encoder, "huggingface.config", &n);
     int rc = read_config(a, config, n, e);
     if (rc == 0)
         rc = home_memory_create(&a->memory, e);
@@ -79,6 +68,27 @@ int ask_create(struct ask **out, const struct home_table *table, struct home_thi
         return rc;
     }
     *out = a;
+    return 0;
+}
+
+int ask_create(struct ask **out, const struct home_table *table, struct home_things *things,
+               struct shoal_engine *encoder, struct shoal_engine *act, struct shoal_engine *reply,
+               struct err *e)
+{
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    size_t n = 0;
+    *out = NULL;
+    shoal_engine_info(encoder, &info);
+    if (!(info.kinds & SHOAL_KIND_CLASSIFY) || !(info.kinds & SHOAL_KIND_TAG))
+        return err_set(e, SHOAL_EUNSUPPORTED,
+                       "the encoder cannot both classify and tag, which ask needs");
+    const char *config = shoal_engine_metadata(encoder, "huggingface.config", &n);
+    int rc = ask_create_away(out, table, things, config, n, e);
+    if (rc < 0)
+        return rc;
+    (*out)->encoder = encoder;
+    (*out)->act = act;
+    (*out)->reply = reply;
     return 0;
 }
 
@@ -100,9 +110,9 @@ static void start_understanding(struct ask_request *r);
 
 static void reply_or_finish(struct ask_request *r)
 {
-    if (r->code == 0 && r->reply_engine)
+    if (r->code == 0 && r->speaks)
         ask_speak_plain(r);
-    if (r->code == 0 && r->reply_engine && r->at_context < r->n_contexts)
+    if (r->code == 0 && r->speaks && r->at_context < r->n_contexts)
         ask_speak_start(r);
     else
         ask_request_finish(r);
@@ -177,32 +187,43 @@ static void whole_turn(struct ask_request *r)
     }
 }
 
+/* The text as the user meant it: without a frame around it, and without typos. */
+static const char *clean_text(struct arena *a, const struct ask *k, const struct home_file *file,
+                              const struct ask_opts *o, home_spell_fn common, void *ctx,
+                              struct home_words *words)
+{
+    const char *text = arena_printf(a, "%.*s", (int)o->text_bytes, o->text ? o->text : "");
+    *words = home_words_split(a, text);
+    struct home_words plain = home_words_plain_all(a, words);
+    uint32_t from = 0, to = 0;
+    if (a->rc == 0)
+        home_speech_unwrap(k->table, &plain, &from, &to);
+    if (from > 0 || to < words->n) {
+        text = home_words_join(a, words, from, to);
+        *words = home_words_split(a, text);
+    }
+    if (home_spell_fix(a, k->table, file, words, common, ctx)) {
+        text = home_words_join(a, words, 0, words->n);
+        *words = home_words_split(a, text);
+    }
+    return text;
+}
+
 /* The text's words, without an act model all of them one command. */
 static int read_text(struct ask_request *r, const struct ask_opts *o, struct err *e)
 {
-    r->text = arena_printf(&r->arena, "%.*s", (int)o->text_bytes, o->text ? o->text : "");
+    struct ask *k = r->ask;
     r->conversation = arena_printf(&r->arena, "%s", o->conversation ? o->conversation : "");
-    r->words = home_words_split(&r->arena, r->text);
-    struct home_words plain = home_words_plain_all(&r->arena, &r->words);
-    uint32_t from = 0, to = 0;
-    if (r->arena.rc == 0)
-        home_speech_unwrap(r->ask->table, &plain, &from, &to);
-    if (from > 0 || to < r->words.n) {
-        r->text = home_words_join(&r->arena, &r->words, from, to);
-        r->words = home_words_split(&r->arena, r->text);
-    }
-    if (home_spell_fix(&r->arena, r->ask->table, r->file, &r->words, is_common, r->ask->encoder)) {
-        r->text = home_words_join(&r->arena, &r->words, 0, r->words.n);
-        r->words = home_words_split(&r->arena, r->text);
-    }
+    r->text = clean_text(&r->arena, k, r->file, o, k->encoder ? is_common : o->is_common,
+                         k->encoder ? (void *)k->encoder : o->common_ctx, &r->words);
     whole_turn(r);
     if (r->arena.rc < 0)
         return err_set(e, r->arena.rc, "text of %zu bytes", o->text_bytes);
     if (r->words.n == 0 && !o->confirm)
         return err_set(e, SHOAL_EINVAL, "the text is empty");
     r->parts[0] = (struct home_part){0, r->words.n, HOME_SPEECH_COMMAND, 1.0f};
-    r->n_parts = r->act_engine ? 0 : 1;
-    r->command_p = r->act_engine ? 0.0f : 1.0f;
+    r->n_parts = r->asks_acts ? 0 : 1;
+    r->command_p = r->asks_acts ? 0.0f : 1.0f;
     return 0;
 }
 
@@ -257,6 +278,34 @@ static void start_understanding(struct ask_request *r)
     }
 }
 
+struct doubts {
+    void (*fn)(void *ctx, const char *word);
+    void *ctx;
+};
+
+static bool note_doubt(void *ctx, const char *word)
+{
+    const struct doubts *d = ctx;
+    d->fn(d->ctx, word);
+    return true; /* as it is, for now */
+}
+
+int ask_doubtful_words(const struct ask *a, const struct ask_opts *o,
+                       void (*fn)(void *ctx, const char *word), void *ctx, struct err *e)
+{
+    struct doubts d = {fn, ctx};
+    struct home_words words;
+    struct arena arena;
+    struct home_file *file = a->things ? home_things_file(a->things) : NULL;
+    arena_init(&arena, ARENA_BYTES);
+    if (o->text_bytes <= ASK_MAX_TEXT) /* ask_submit refuses others */
+        (void)clean_text(&arena, a, file, o, note_doubt, &d, &words);
+    int rc = arena.rc < 0 ? err_set(e, arena.rc, "text of %zu bytes", o->text_bytes) : 0;
+    home_file_unref(file);
+    arena_fini(&arena);
+    return rc;
+}
+
 int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out, struct err *e)
 {
     *out = NULL;
@@ -267,7 +316,8 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
         return err_set(e, SHOAL_EINVAL,
                        "the text contains NUL (\\0), which is not allowed: remove it");
     struct shoal_engine *act = o->act ? o->act : a->act;
-    if (!act && a->table->act)
+    struct shoal_engine *reply = o->reply ? o->reply : a->reply;
+    if (!act && !o->away && a->table->act)
         return err_set(e, SHOAL_EUNSUPPORTED,
                        "the table needs the model \"%s\", which tells commands from other talk",
                        a->table->act);
@@ -275,7 +325,9 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     if (!r)
         return err_set(e, SHOAL_ENOMEM, "request");
     r->ask = a;
-    r->act_engine = a->table->act ? act : NULL;
+    r->asks_acts = a->table->act != NULL;
+    r->act_engine = act;
+    r->away = o->away;
     atomic_init(&r->refs, 2);
     arena_init(&r->arena, ARENA_BYTES);
     buf_init(&r->reply, ASK_REPLY_BYTES);
@@ -286,7 +338,8 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     r->priority = o->priority;
     r->client = o->client;
     r->weight = o->weight;
-    r->reply_engine = o->no_reply ? NULL : o->reply ? o->reply : a->reply;
+    r->speaks = !o->no_reply && (reply || o->away);
+    r->reply_engine = reply;
     r->file = a->things ? home_things_file(a->things) : NULL;
     r->advance = advance;
     r->event = o->event;
@@ -294,7 +347,7 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     time_t now = o->now ? o->now : time(NULL);
     localtime_r(&now, &r->now);
     int rc = read_text(r, o, e);
-    if (rc == 0 && r->act_engine)
+    if (rc == 0 && r->asks_acts)
         rc = check_clauses(r, e);
     else if (rc == 0)
         rc = split(r, e);
@@ -306,7 +359,7 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     *out = r;
     if (ask_decide_answered(r, o->confirm))
         ask_decide_carry(r);
-    else if (r->act_engine) {
+    else if (r->asks_acts) {
         ask_understand_acts(r);
     } else {
         ask_request_step(r, "split", NULL);
@@ -321,7 +374,10 @@ void ask_cancel(struct ask_request *r)
     pthread_mutex_lock(&r->lock);
     for (uint32_t i = 0; i < r->n_tasks; i++)
         shoal_task_cancel(r->tasks[i]);
+    bool done = r->done;
     pthread_mutex_unlock(&r->lock);
+    if (r->away && !done)
+        r->away->ops->cancel(r->away);
 }
 
 int ask_wait(struct ask_request *r)

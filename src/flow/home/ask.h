@@ -33,6 +33,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "flow/ask_plan.h"
+#include "flow/home/ask_away.h"
 #include "flow/home/ask_event.h"
 
 struct ask;
@@ -50,9 +51,16 @@ struct ask_opts {
     bool no_reply;              /* actions only */
     struct shoal_engine *reply; /* says it; NULL: the flow's */
     struct shoal_engine *act;   /* tells commands from other talk; NULL: the flow's */
-    uint64_t deadline_ns;       /* on clock_ns(); 0: none */
-    int32_t priority;           /* as of tasks: higher first */
-    uint64_t client;            /* as of tasks, with its weight */
+    /* For models without an engine here, of the flow or of these options; NULL: there are none.
+     * Lives until ask_free has returned.  ask_cancel and ask_free are then called on the thread
+     * that it belongs to. */
+    struct ask_away *away;
+    /* For an encoder without an engine: whether its tokenizer has the word as one token. */
+    bool (*is_common)(void *ctx, const char *word);
+    void *common_ctx;
+    uint64_t deadline_ns; /* on clock_ns(); 0: none */
+    int32_t priority;     /* as of tasks: higher first */
+    uint64_t client;      /* as of tasks, with its weight */
     float weight;
     void (*event)(void *ctx, const struct ask_request *r, const struct ask_event *ev);
     void *event_ctx;
@@ -66,7 +74,16 @@ SHOAL_MUST_CHECK int ask_create(struct ask **out, const struct home_table *table
                                 struct home_things *things, struct shoal_engine *encoder,
                                 struct shoal_engine *act, struct shoal_engine *reply,
                                 struct err *e);
+/* The same for an encoder that has no engine here: config is its config.json, n bytes.  Every
+ * request brings what reaches it. */
+SHOAL_MUST_CHECK int ask_create_away(struct ask **out, const struct home_table *table,
+                                     struct home_things *things, const char *config, size_t n,
+                                     struct err *e);
 void ask_destroy(struct ask *a); /* NULL is fine */
+/* Calls fn for each word of the text that is taken for a typo unless it is common. */
+SHOAL_MUST_CHECK int ask_doubtful_words(const struct ask *a, const struct ask_opts *o,
+                                        void (*fn)(void *ctx, const char *word), void *ctx,
+                                        struct err *e);
 
 SHOAL_MUST_CHECK int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out,
                                 struct err *e);

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "flow/ask_plan.h"
+#include "flow/home/ask_away.h"
 #include "flow/home/ask_event.h"
 #include "flow/home/home_carry.h"
 #include "flow/home/home_draft.h"
@@ -26,7 +27,7 @@
 
 struct ask {
     const struct home_table *table;
-    struct shoal_engine *encoder, *act, *reply;
+    struct shoal_engine *encoder, *act, *reply; /* encoder NULL: requests bring a way to it */
     struct home_memory *memory;
     struct home_things *things; /* NULL: no home is known */
     float threshold;
@@ -40,8 +41,11 @@ enum ask_stage { ASK_STAGE_ACT, ASK_STAGE_UNDERSTAND, ASK_STAGE_CARRY, ASK_STAGE
 
 struct ask_request {
     struct ask *ask;
-    struct shoal_engine *reply_engine; /* NULL: actions only */
-    struct shoal_engine *act_engine;   /* NULL: the rules alone tell commands from other talk */
+    bool speaks;                       /* else: actions only */
+    bool asks_acts;                    /* else: the rules alone tell commands from other talk */
+    struct shoal_engine *reply_engine; /* NULL: it is reached through `away` */
+    struct shoal_engine *act_engine;   /* the same */
+    struct ask_away *away;             /* NULL: all models have engines here */
     _Atomic uint32_t refs;             /* the caller's and the flow's own */
     _Atomic uint32_t pending; /* unfinished parts of the stage, plus one while they are started */
     _Atomic bool cancel;

@@ -53,13 +53,14 @@ static int reply_tokens(struct ask_request *r, const char *context, int32_t **to
 
 void ask_speak_start(struct ask_request *r)
 {
+    const char *context = r->contexts[r->at_context].text;
     struct err e = {0};
     struct shoal_task *t;
     int32_t *tokens = NULL;
     size_t n = 0;
     r->stage = ASK_STAGE_REPLY;
     atomic_store_explicit(&r->pending, 2, memory_order_relaxed); /* the task, and this function */
-    int rc = reply_tokens(r, r->contexts[r->at_context].text, &tokens, &n, &e);
+    int rc = r->reply_engine ? reply_tokens(r, context, &tokens, &n, &e) : 0;
     r->reply_from = r->reply.len;
     if (rc == 0 && r->at_context > 0) /* replies are joined by a space */
         buf_putc(&r->reply, ' ');
@@ -73,6 +74,11 @@ void ask_speak_start(struct ask_request *r)
                                 .weight = r->weight,
                                 .event = reply_event,
                                 .event_ctx = r};
+    if (!r->reply_engine) {
+        r->away->ops->reply(r->away, context, &o);
+        ask_request_part_done(r);
+        return;
+    }
     if (rc == 0)
         rc = shoal_task_submit(r->reply_engine, &o, &t, &e);
     shoal_free(tokens);

@@ -123,7 +123,12 @@ static void submit_part(struct ask_request *r, struct part *p)
                                  .weight = r->weight,
                                  .done = part_result,
                                  .done_ctx = p};
-    if (shoal_infer_submit(acts ? r->act_engine : r->ask->encoder, &o, &t, &e) < 0) {
+    struct shoal_engine *engine = acts ? r->act_engine : r->ask->encoder;
+    if (!engine) {
+        r->away->ops->infer(r->away, acts ? ASK_MODEL_ACT : ASK_MODEL_ENCODER, &o);
+        return;
+    }
+    if (shoal_infer_submit(engine, &o, &t, &e) < 0) {
         ask_request_fail(r, e.code, e.msg);
         ask_request_part_done(r);
         return;
