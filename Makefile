@@ -15,6 +15,7 @@ help: ## this list
 	@echo "  NETNS=1      make chaos with every member in a network namespace, whose cable is pulled (no; needs root)"
 	@echo "  PREFIX=DIR   where make install puts the files (/usr/local)"
 	@echo "  DESTDIR=DIR  a folder in front of PREFIX, for packagers (none)"
+	@echo "  PARTS=...    what make schedulers runs (image compose systemd kubernetes)"
 	@echo "  SEED=N       what make chaos does to whom, and when (a random one, which it prints)"
 	@echo "  TESTS=...    what make test runs: arguments of ctest, for example '-R serve' (all)"
 
@@ -81,10 +82,10 @@ demo-cluster: configure ## three nodes and a gateway here; the node under a stre
 	@cmake --build build --target shoal
 	@tools/demo-cluster
 
-schedulers: configure ## the Helm chart in a real Kubernetes on this machine; builds one first (root, 20 minutes once)
+schedulers: configure ## the image, the Compose file, the units and the Helm chart in real ones; builds Kubernetes first (root, 40 minutes once)
 	@tools/install-deps schedulers
-	@cmake --build build --target shoal
-	@tests/schedulers/run build/shoal
+	@cmake --build build --target shoal shoal_lib shoal_static pages
+	@tests/schedulers/run build/shoal $(PARTS)
 
 fmt: ## format all C files
 	@tools/install-deps check

@@ -9,11 +9,12 @@ PATH=$("$root/tools/fetch-schedulers" kubernetes helm):$PATH
 [ "$(id -u)" = 0 ] || { echo "needs root: it starts containers" >&2; exit 1; }
 tmp=$(mktemp -d /tmp/shoal-kubernetes.XXXXXX)
 api=127.0.0.1:36443 host=$(hostname -I | cut -d' ' -f1)
-pids=()
+pids=() passed=0
 finish() {
     local status=$?
     set +e
     [ $status = 0 ] || tail -n 5 "$tmp"/*.log
+    echo "kubernetes: $passed passed, $((status != 0)) failed"
     kubectl --kubeconfig "$tmp/admin" delete --all deploy,sts,ds,pod --grace-period=1 --wait=false >/dev/null 2>&1
     sleep 3
     kill "${pids[@]}" 2>/dev/null
@@ -26,6 +27,10 @@ finish() {
 }
 trap finish EXIT INT TERM
 cd "$tmp"
+pass() {
+    passed=$((passed + 1))
+    echo "  ok    $*"
+}
 
 start() { # NAME COMMAND...
     "${@:2}" >"$tmp/$1.log" 2>&1 &
@@ -153,15 +158,17 @@ kill -9 "$victim"
 restarts() { [ "$(kubectl get pod "$1" -o 'jsonpath={.status.containerStatuses[0].restartCount}')" -gt 0 ]; }
 wait_for "restart of the killed node" 60 restarts pond-node-1
 wait_for "three nodes again" 60 "$shoal" cluster status --server http://127.0.0.1:38080
-echo "kill -9 of a node: three nodes ready again after $(($(date +%s%3N) - before)) ms"
+pass "kill -9 of a node: three nodes ready again after $(($(date +%s%3N) - before)) ms"
 kubectl delete pod pond-node-2 --wait=false >/dev/null
 sleep 1
 wait_for "the deleted pod again" 90 "$shoal" cluster status --server http://127.0.0.1:38080
+pass "a deleted pod is replaced"
 helm upgrade pond "$root/packaging/helm/shoal" "${values[@]}" --set nodes.podAnnotations.update=two >/dev/null
 wait_for "the updated nodes" 300 kubectl rollout status sts/pond-node --timeout=1s
+pass "all nodes are updated"
 kill -TERM $load
 wait $load || { cat load.log; echo "requests failed" >&2; exit 1; }
-cat load.log
+pass "$(tail -n 1 load.log)"
 for pod in pond-node-0; do
     echo "security: $(kubectl get pod $pod -o jsonpath='{.spec.containers[0].securityContext}')"
 done
@@ -170,4 +177,4 @@ grep -E '^(Uid|CapEff|NoNewPrivs|Seccomp):' "/proc/$pid/status" | tr '\n' ' '
 echo
 grep -q '^CapEff:\s*0*$' "/proc/$pid/status" || { echo "the node has capabilities" >&2; exit 1; }
 grep -q '^Uid:\s*65532' "/proc/$pid/status" || { echo "the node does not run as 65532" >&2; exit 1; }
-echo "schedulers: Kubernetes is well"
+pass "it runs as 65532, without capabilities"
