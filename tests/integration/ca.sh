@@ -27,7 +27,7 @@ same "a CA" "$(openssl verify -x509_strict -CAfile ca/ca.crt ca/ca.crt)" "ca/ca.
 run 2 ca issue node-a --role captain; has err "unknown role 'captain'"
 run 1 ca issue node-a; has err "needs a role"
 run 1 ca issue Node_A --role node; has err "lower-case"
-run 1 ca issue node-a --role node --host "a b"; has err "no host name"
+run 1 ca issue node-a --role node --host "a b"; has err "neither a host name"
 run 0 ca issue node-a --role node,gateway --host 127.0.0.1 --host localhost --json
 same "roles" "$(field roles[0]) $(field roles[1])" "gateway node"
 same "hosts" "$(field hosts[0]) $(field hosts[1])" "127.0.0.1 localhost"

@@ -110,7 +110,7 @@ const listen = (s) => new Promise((done) => s.listen(0, '127.0.0.1', () => done(
 
     // hostile ones
     for (const [name, why, left] of [['wrong', 'do not have the digest', 0], ['endless', 'more bytes', null], ['away', 'private network', 0],
-        ['huge', 'at most', 0], ['flood', 'more than is allowed', 0], ['nonsense', 'no manifest', 0], ['nothing', 'no model', 0],
+        ['huge', 'at most', 0], ['flood', 'more than is allowed', 0], ['nonsense', 'not the manifest', 0], ['nothing', 'no model', 0],
         ['adapter', 'not supported', 0], ['escape', 'digest', 0], ['missing', "has no model 'missing'", 0], ['locked', 'user:password', 0]]) {
         const r = await pull(name);
         t.check(r.error.includes(why), `${name}: ${JSON.stringify(r.last)}`);

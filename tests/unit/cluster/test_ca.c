@@ -202,11 +202,12 @@ static void test_what_cannot_be_issued(void **state)
         struct cert_request r;
         const char *why;
     } cases[] = {
-        {{.name = "Node", .roles = ROLE_NODE, .days = 1}, "no name for a member"},
-        {{.name = "../x", .roles = ROLE_NODE, .days = 1}, "no name for a member"},
+        {{.name = "Node", .roles = ROLE_NODE, .days = 1}, "not a valid name for a member"},
+        {{.name = "../x", .roles = ROLE_NODE, .days = 1}, "not a valid name for a member"},
         {{.name = "x", .days = 1}, "needs a role"},
         {{.name = "x", .roles = ROLE_NODE, .days = 0}, "days"},
-        {{.name = "x", .roles = ROLE_NODE, .days = 1, .hosts = bad_host, .n_hosts = 1}, "no host"},
+        {{.name = "x", .roles = ROLE_NODE, .days = 1, .hosts = bad_host, .n_hosts = 1},
+         "neither a host name"},
     };
     struct ca *ca = fresh("bad");
     struct cert_info c;
