@@ -95,11 +95,42 @@ function draw(home) {
     }
     $('home-sum').textContent = `${home.name ? `${home.name}: ` : ''}${things.length} things in ${home.rooms.length} rooms. ` +
         (home.simulated ? 'No device is connected: commands change what is shown here alone.' : 'Commands are carried out by the devices.');
+    drawLater(home);
     const of = new Map();
     for (const s of home.states)
         of.set(s.id, [...of.get(s.id) ?? [], s]);
     for (const li of $('home-rooms').querySelectorAll('[data-thing]'))
         drawStates(li, of.get(li.dataset.thing) ?? []);
+}
+
+// ---- what happens later
+
+function drawLater(home) {
+    const list = home.scheduled ?? [], over = (home.recent ?? []).slice(0, 5);
+    $('home-later').hidden = list.length === 0 && over.length === 0;
+    $('home-scheduled').replaceChildren(...list.map((x) => h('li', { 'data-scheduled': x.id },
+        h('span', { class: 'thing-name' }, x.what), h('span', { class: 'thing-states' },
+            h('span', { class: 'pill' }, moment(x.due_ms)),
+            h('button', { type: 'button', class: 'button small', 'aria-label': `Cancel ${x.what}`, onclick: () => cancel(x) }, 'Cancel')))),
+    ...over.map((x) => h('li', { 'data-over': x.id }, h('span', { class: 'thing-name' }, x.what),
+        h('span', { class: 'thing-states' }, h('span', { class: `pill ${bad.has(x.result) ? 'bad' : 'good'}`, title: x.reason ?? '' },
+            `${words(x.result)}, ${moment(x.ended_ms)}`)))));
+}
+
+const bad = new Set(['failed', 'missed', 'interrupted']);
+
+function moment(ms) {
+    const at = new Date(ms), day = at.toDateString() === new Date().toDateString() ? {} : { weekday: 'short', day: 'numeric', month: 'short' };
+    return at.toLocaleString('en-GB', { ...day, hour: '2-digit', minute: '2-digit', second: '2-digit' });
+}
+
+async function cancel(x) {
+    try {
+        await getJson(`/v1/scheduled/${x.id}`, { method: 'DELETE' });
+        $('home-note').replaceChildren();
+    } catch (e) {
+        $('home-note').replaceChildren(errorBox(e));
+    }
 }
 
 function drawStates(li, list) {

@@ -165,6 +165,9 @@ static void copy_action(struct copying *c, struct ask_plan_action *to,
 {
     to->name = copy_text(c, from->name);
     to->n_fields = from->n_fields;
+    to->due_s = from->due_s;
+    to->due_counted = from->due_counted;
+    to->due_told = from->due_told;
     for (uint32_t i = 0; i < from->n_fields; i++) {
         const struct ask_plan_field *f = &from->fields[i];
         to->fields[i] = (struct ask_plan_field){.key = copy_text(c, f->key),

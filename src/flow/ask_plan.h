@@ -10,6 +10,7 @@
 #ifndef SHOAL_FLOW_ASK_PLAN_H
 #define SHOAL_FLOW_ASK_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,10 @@ struct ask_plan_action {
     const char *name;
     struct ask_plan_field fields[ASK_PLAN_MAX_FIELDS];
     uint32_t n_fields;
+    /* for whoever schedules it; not part of its JSON */
+    int64_t due_s;    /* when it should happen, Unix time; 0: now */
+    bool due_counted; /* counted from now on: "in 20 minutes" */
+    bool due_told;    /* the moment is not plain from the words, and has to be said */
 };
 
 struct ask_plan_entity {

@@ -140,11 +140,13 @@ struct gw_config {
     /* Where conversations are kept, NULL: the usual file; "off": nowhere. */
     char *sessions_store, *sessions_key_file;
     uint32_t sessions_ttl_ms, sessions_tokens;
-    bool watch;       /* read the file again when it changes */
-    char *quota_file; /* tokens of the day; NULL: in the cache folder */
-    char *home;       /* home file of the home flow, read at start; NULL: the demo */
-    char *home_state; /* file of states; NULL: in memory only */
-    char *table;      /* of the home flow, read at start; NULL: the one of the models folder */
+    bool watch;             /* read the file again when it changes */
+    char *quota_file;       /* tokens of the day; NULL: in the cache folder */
+    char *home;             /* home file of the home flow, read at start; NULL: the demo */
+    char *home_state;       /* file of states; NULL: in memory only */
+    char *home_schedule;    /* file of what happens later; NULL: in the cache folder */
+    uint32_t home_grace_ms; /* how late it may still happen */
+    char *table; /* of the home flow, read at start; NULL: the one of the models folder */
 };
 
 /* The part that admission needs; borrowed from c. */

@@ -39,6 +39,7 @@
 #include "gateway/deeds/deed_call.h"
 #include "gateway/deeds/deeds.h"
 #include "gateway/deeds/discovery.h"
+#include "gateway/things/later_site.h"
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
 #include "gateway/mqtt/mqtt_site.h"
@@ -858,6 +859,8 @@ static int open_things(struct gw *gw, struct err *e)
         rc = mqtt_site_open(gw, e);
     if (rc == 0)
         rc = open_deeds(gw, e);
+    if (rc == 0)
+        rc = later_site_open(gw, e);
     return rc < 0 ? rc : open_flows(gw, e);
 }
 
@@ -876,7 +879,9 @@ static int start_all(struct gateway *g, struct err *e)
                          mqtt_site_client(gw), e);
     if (rc == 0)
         rc = start_threads(g, e);
-    return rc < 0 ? rc : mqtt_site_start(gw, e);
+    if (rc == 0)
+        rc = mqtt_site_start(gw, e);
+    return rc < 0 ? rc : later_site_start(gw, e);
 }
 
 int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
@@ -974,7 +979,9 @@ void gateway_destroy(struct gateway *g)
     demo_destroy(gw->demo);
     explainer_stop(gw->explainer);
     plant_stop(gw->plant);
+    later_site_stop(gw);
     deeds_stop(gw->deeds); /* asks that wait for one end */
+    later_site_settle(gw); /* results that came by that */
     mqtt_site_stop(gw);    /* until then readings come, and may raise alarms */
     webhooks_destroy(gw->webhooks);
     for (uint32_t i = 0; i < gw->n_loops; i++)
@@ -993,6 +1000,7 @@ void gateway_destroy(struct gateway *g)
     config_unref(gw->deeds_config);
     explainer_destroy(gw->explainer);
     plant_destroy(gw->plant);
+    later_site_close(gw);
     home_things_destroy(gw->things); /* flows are attached to models */
     home_table_close(gw->home);
     for (uint32_t i = 0; i < gw->n_loops; i++) {

@@ -26,6 +26,7 @@ struct call_error;
 struct collections;
 struct deed_calls;
 struct deeds;
+struct later_site;
 struct deferred;
 struct deferred_runner;
 struct demo;
@@ -148,6 +149,7 @@ struct gw {
     struct deeds *deeds;            /* carry actions out; NULL: the home is simulated */
     struct deed_calls *calls;       /* of flows to the outside */
     struct discovery *discovery;    /* of Home Assistant; NULL: none */
+    struct later_site *later;       /* what the home does later; NULL: nothing */
     struct gw_config *deeds_config; /* held for them: a reload replaces config */
     struct mqtt_site *mqtt;         /* the MQTT broker; NULL: none */
     char advertise[256];            /* where other members reach this one; "": nowhere */

@@ -33,7 +33,7 @@ run 1 ask --no-reply <in; has err "maximum"
 # what is for later is understood, but the reply does not promise it
 run 0 ask --json "in 20 minutes turn off the fan"
 same "later" "$(field 'actions[0].result')/$(field 'actions[0].in_s')" scheduled/1200
-has out "nothing here does things later yet"
+has out "only a server (shoal serve) does things later"
 run 0 ask --json "open the blinds and water the plants"
 has out '"rest":"water the plants"'; has out 'I did not understand'
 

@@ -87,7 +87,16 @@ const config = 'machines:\n  - {name: motor3, title: motor 3}\n  - {name: pump1,
     // another client's command is seen too
     await fetch(`${server.url}/v1/process`, { method: 'POST', body: JSON.stringify({ text: 'lock the front door' }) });
     await until(() => document.querySelector('[data-thing="front_door"] .thing-states').textContent === 'locked');
+    // what happens later
+    await page.fill('#home-text', 'turn off the heating in 20 minutes');
+    await page.keyboard.press('Enter');
+    await until(() => /turn off the heating/.test(document.querySelector('[data-scheduled]')?.textContent));
+    await page.fill('#home-text', 'remind me in 1 second to check the oven');
+    await page.keyboard.press('Enter');
+    await until(() => /check the oven.*rang/i.test(document.querySelector('[data-over]')?.textContent));
     await web.accessible(page, 'axe: home');
+    await page.click('[data-scheduled] button');
+    await until(() => !document.querySelector('[data-scheduled]'));
     await page.screenshot({ path: path.join(shots, 'home.png'), fullPage: true });
 
     for (const [colorScheme, width] of [['dark', 1180], ['dark', 375], ['light', 320]]) {

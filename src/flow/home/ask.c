@@ -345,6 +345,7 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     r->event = o->event;
     r->event_ctx = o->event_ctx;
     time_t now = o->now ? o->now : time(NULL);
+    r->now_s = now;
     localtime_r(&now, &r->now);
     int rc = read_text(r, o, e);
     if (rc == 0 && r->asks_acts)

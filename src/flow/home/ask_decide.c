@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "flow/home/home_recall.h"
 #include "flow/home/table/home_words.h"
 
 /* Entities as texts, where the rules use places in the clause. */
@@ -177,8 +178,9 @@ void ask_decide_text(struct ask_request *r)
 {
     const struct home_table *t = r->ask->table;
     struct home_draft *d = &r->draft;
-    const struct home_here here = {r->file,
-                                   r->ask->things ? home_things_states(r->ask->things) : NULL};
+    struct home_things *things = r->ask->things;
+    const struct home_here here = {r->file, things ? home_things_states(things) : NULL,
+                                   things ? home_things_later(things) : NULL};
     home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
     for (uint32_t i = 1; i < r->n_clauses; i++) {
         struct home_words w = home_words_split(&r->arena, r->clauses[i].text);
@@ -214,6 +216,7 @@ static void confirm(struct ask_request *r, const char *token)
     struct home_waiting w;
     if (!home_memory_take(r->ask->memory, r->conversation, token, r->start_ns, &r->arena, &w))
         put_say(r, HOME_SAY_EXPIRED);
+    r->confirmed = w.n > 0;
     for (uint32_t i = 0; i < w.n && home_draft_reserve(&r->arena, d); i++) {
         d->actions[d->n_actions++] = w.actions[i];
         d->lines[d->n_lines++] = (struct home_draft_line){.text = w.lines[i],
@@ -246,6 +249,38 @@ static bool says_only(const struct ask_request *r, const struct home_words *plai
     return false;
 }
 
+/* Is the whole text about what is scheduled?  The models know few such texts; the words are plain.
+ */
+static bool recalls(struct ask_request *r, const struct home_words *plain, enum home_speech *speech)
+{
+    const struct home_table *t = r->ask->table;
+    struct home_later *later = r->ask->things ? home_things_later(r->ask->things) : NULL;
+    const bool *covered = arena_zalloc_n(&r->arena, (size_t)plain->n + 1, sizeof(*covered));
+    if (!later || !covered || plain->n > 12)
+        return false;
+    for (uint32_t i = 0; i < plain->n; i++)
+        if (home_table_word(t, plain->w[i]) & (HOME_WORD_JOIN | HOME_WORD_JOIN_ALWAYS))
+            return false; /* more than one clause */
+    *speech = home_speech_cue(t, plain, covered);
+    if (*speech != HOME_SPEECH_COMMAND && *speech != HOME_SPEECH_ASK)
+        return false;
+    const struct home_recall_query q = {.plain = plain, .asks = *speech == HOME_SPEECH_ASK};
+    return home_recall_find(&r->arena, t, later, &q).sure;
+}
+
+/* The plan of a text that needs no model. */
+static void decide_plainly(struct ask_request *r, enum home_speech speech)
+{
+    r->clauses[0] = (struct home_clause){.text = r->text,
+                                         .intent = "",
+                                         .router = "",
+                                         .flow = "",
+                                         .speech = speech,
+                                         .speech_p = 1.0f};
+    r->n_clauses = 1;
+    ask_decide_text(r);
+}
+
 bool ask_decide_answered(struct ask_request *r, const char *token)
 {
     const struct home_table *t = r->ask->table;
@@ -256,14 +291,12 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
     struct home_stopped stop;
     struct home_words all = home_words_plain_all(&r->arena, &r->words);
     if (home_speech_stops(t, &all, &stop) && stop.everything) { /* no model is asked */
-        r->clauses[0] = (struct home_clause){.text = r->text,
-                                             .intent = "",
-                                             .router = "",
-                                             .flow = "",
-                                             .speech = HOME_SPEECH_COMMAND,
-                                             .speech_p = 1.0f};
-        r->n_clauses = 1;
-        ask_decide_text(r);
+        decide_plainly(r, HOME_SPEECH_COMMAND);
+        return true;
+    }
+    enum home_speech speech;
+    if (recalls(r, &all, &speech)) {
+        decide_plainly(r, speech);
         return true;
     }
     if (!home_memory_waits(r->ask->memory, r->conversation, r->start_ns))
@@ -299,14 +332,63 @@ static void on_carried(void *ctx, enum home_sink_result result, const char *reas
     ask_request_part_done(r);
 }
 
+struct scheduling { /* one wish to the schedule on its way */
+    struct ask_request *r;
+    struct home_carry_later *wish;
+};
+
+/* On the schedule's thread. */
+static void on_scheduled(void *ctx, int rc, const char *reason, uint64_t id)
+{
+    struct scheduling *s = ctx;
+    struct ask_request *r = s->r;
+    s->wish->rc = rc;
+    s->wish->id = id;
+    if (reason) {
+        pthread_mutex_lock(&r->lock);
+        s->wish->reason = arena_printf(&r->arena, "%s", reason);
+        pthread_mutex_unlock(&r->lock);
+    }
+    ask_request_part_done(r);
+}
+
+/* What the actions ask of the schedule; returns the wishes that have to be waited for. */
+static struct scheduling *find_wishes(struct ask_request *r, uint32_t *n)
+{
+    const struct home_carry_now now = {.ms = (int64_t)r->now_s * 1000,
+                                       .said = r->confirmed ? "" : r->text,
+                                       .confirmed = r->confirmed};
+    r->n_later = home_carry_schedule(&r->arena, r->ask->table, r->file, &r->draft, &now, &r->later);
+    struct scheduling *list = arena_zalloc_n(&r->arena, (size_t)r->n_later + 1, sizeof(*list));
+    *n = 0;
+    for (uint32_t i = 0; list && i < r->n_later; i++)
+        if (r->later[i].rc == 0)
+            list[(*n)++] = (struct scheduling){r, &r->later[i]};
+    return list;
+}
+
+static void schedule(struct home_later *l, struct scheduling *s)
+{
+    const struct home_carry_later *w = s->wish;
+    if (w->kind == HOME_CARRY_CANCEL)
+        home_later_cancel(l, w->id, on_scheduled, s);
+    else if (w->entry.action && strlen(w->entry.what) <= HOME_LATER_MAX_TEXT &&
+             strlen(w->entry.said) <= HOME_LATER_MAX_TEXT)
+        home_later_add(l, &w->entry, on_scheduled, s);
+    else
+        on_scheduled(s, SHOAL_ELIMIT, "the text is too long to be kept", 0);
+}
+
 void ask_decide_carry(struct ask_request *r)
 {
-    struct home_sink *sink = r->ask->things ? home_things_sink(r->ask->things) : NULL;
-    r->n_deeds = r->ask->things
-                     ? home_carry_deeds(&r->arena, r->ask->table, r->file, &r->draft, &r->deeds)
-                     : 0;
+    struct home_things *things = r->ask->things;
+    struct home_sink *sink = things ? home_things_sink(things) : NULL;
+    struct home_later *later = things ? home_things_later(things) : NULL;
+    r->n_deeds =
+        things ? home_carry_deeds(&r->arena, r->ask->table, r->file, &r->draft, &r->deeds) : 0;
     struct carrying *list = arena_zalloc_n(&r->arena, (size_t)r->n_deeds + 1, sizeof(*list));
-    uint32_t n = 0;
+    uint32_t n = 0, n_wishes = 0;
+    struct scheduling *wishes = later ? find_wishes(r, &n_wishes) : NULL;
     r->simulated = !sink;
     for (uint32_t i = 0; list && sink && i < r->n_deeds; i++)
         if (r->deeds[i].listed) {
@@ -314,15 +396,23 @@ void ask_decide_carry(struct ask_request *r)
             list[n++] = (struct carrying){r, &r->deeds[i]};
         }
     r->stage = ASK_STAGE_CARRY;
-    atomic_store_explicit(&r->pending, n + 1, memory_order_relaxed);
+    atomic_store_explicit(&r->pending, n + n_wishes + 1, memory_order_relaxed);
     for (uint32_t i = 0; i < n; i++)
         sink->ops->carry(sink, &list[i].deed->deed, on_carried, &list[i]);
+    for (uint32_t i = 0; i < n_wishes; i++)
+        schedule(later, &wishes[i]);
     ask_request_part_done(r);
 }
 
 void ask_decide_carried(struct ask_request *r)
 {
-    if (r->ask->things)
-        home_carry_settle(&r->arena, r->ask->table, &r->draft, r->deeds, r->n_deeds,
-                          home_things_states(r->ask->things), r->simulated);
+    struct home_things *things = r->ask->things;
+    const struct home_carry_done done = {.deeds = r->deeds,
+                                         .n_deeds = r->n_deeds,
+                                         .later = r->later,
+                                         .n_later = r->n_later,
+                                         .simulated = r->simulated,
+                                         .schedules = things && home_things_later(things)};
+    if (things)
+        home_carry_settle(&r->arena, r->ask->table, &r->draft, &done, home_things_states(things));
 }

@@ -66,6 +66,9 @@ struct ask_request {
     struct home_file *file;  /* the home; held; NULL: none */
     struct home_carry *deeds;
     uint32_t n_deeds;
+    struct home_carry_later *later; /* what is asked of the schedule */
+    uint32_t n_later;
+    bool confirmed;       /* somebody said yes */
     bool simulated;       /* no sink carries out what is decided */
     struct ask_plan plan; /* complete when it was carried out */
     struct home_draft_context *contexts;
@@ -74,6 +77,7 @@ struct ask_request {
     struct buf reply;
     size_t reply_from; /* where the reply to the current context begins */
     struct tm now;
+    time_t now_s;
 
     uint64_t start_ns, deadline_ns, step_ns, total_ns;
     struct ask_plan_step steps[ASK_MAX_STEPS];

@@ -116,7 +116,9 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
         v = home_values_duration(a, x->t, text);
         if (v.understood)
             put_number(x, arena_printf(a, "%s_s", key), v.number);
-        else
+        if (v.understood && x->x->rings == HOME_LATER_TIMER)
+            x->due.in_s = v.number;
+        if (!v.understood)
             home_act_put_text(x, key, v.show);
         if (!v.understood && !v.wrong && x->x->n_needs > 0 && x->x->needs[0] == slot)
             x->ask = slot->name; /* a timer of "ate minutes" */
@@ -125,11 +127,14 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
     case HOME_SLOT_TIME:
         v = home_values_clock(a, x->t, text);
         home_act_put_text(x, key, v.text);
+        x->due.time = v.text;
+        x->due.either = v.either;
         x->wrong = v.wrong ? v.show : x->wrong;
         return v.show;
     case HOME_SLOT_DATE:
         v = home_values_date(a, x->t, text);
         home_act_put_text(x, key, v.text);
+        x->due.date = v.text;
         x->wrong = v.wrong ? v.show : x->wrong;
         return v.show;
     case HOME_SLOT_TEXT:
@@ -186,6 +191,10 @@ static bool put_when(struct home_act *x, const struct home_fill *s)
         if (!text)
             continue;
         const char *show = put_slot(x, w->slot, w->key, text);
+        if (w->later && w->slot->type == HOME_SLOT_DURATION) {
+            struct home_value v = home_values_duration(x->a, x->t, tidy(x->a, text));
+            x->due.in_s = v.understood ? v.number : -1.0;
+        }
         pair(x, w->show, show);
         x->when = arena_printf(x->a, "%s %s%s%s", x->when ? x->when : "",
                                w->slot->type == HOME_SLOT_DATE ? "" : w->show,
@@ -502,6 +511,40 @@ static void drop_field(struct home_act *x, const char *key)
         }
 }
 
+/* The moment that an action is for; false: there is none, *out is the line. */
+static bool put_due(struct home_act *x, struct home_draft_line *out)
+{
+    struct tm tm = *x->now;
+    time_t now = mktime(&tm);
+    x->due.morning = x->x->rings == HOME_LATER_ALARM;
+    struct home_due due = home_due_of(x->a, x->t, &x->due, now);
+    x->o->due_s = due.at_s;
+    x->o->due_counted = due.counted;
+    struct tm day = tm;
+    time_t at = (time_t)due.at_s;
+    localtime_r(&at, &day);
+    x->o->due_told =
+        !due.counted && (x->due.either || (!x->due.date && day.tm_yday != x->now->tm_yday));
+    if (due.missing_time) {
+        const struct home_slot *time = NULL;
+        for (uint32_t i = 0; i < x->t->n_slots && !time; i++)
+            time = x->t->slot[i].type == HOME_SLOT_TIME ? &x->t->slot[i] : NULL;
+        x->ask = time ? time->name : "time";
+        home_act_put_result(x, "ask");
+        home_act_put_text(x, "ask", x->ask);
+        *out = home_act_plain_line(x, HOME_SAY_MISSING);
+        return false;
+    }
+    if (due.why) {
+        x->reason = due.why;
+        home_act_put_result(x, "refused");
+        home_act_put_text(x, "reason", x->reason);
+        *out = home_act_plain_line(x, HOME_SAY_LIMIT);
+        return false;
+    }
+    return true;
+}
+
 /* Dangerous actions wait for a yes: the draft keeps what they are then. */
 static struct home_draft_line hold(struct home_act *x, struct home_draft *draft,
                                    enum home_risk risk, struct home_draft_line then)
@@ -717,6 +760,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
 {
     const struct home_action *action = x->x;
     struct home_draft_line why;
+    x->due.in_s = -1.0;
     home_fill_defaults(action, s, plain, x->names_more);
     if (!home_act_link(x, s, &why))
         return why;
@@ -749,6 +793,9 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
         home_act_put_text(x, "reason", x->reason);
         return home_act_plain_line(x, HOME_SAY_LIMIT);
     }
+    bool rings = action->rings != HOME_LATER_ACTION && x->here->later;
+    if ((later || rings) && x->here->later && !put_due(x, &why))
+        return why;
     if (action->answer.n == 0 && !action->reason) {
         home_act_put_result(x, later ? "scheduled" : "done");
         enum home_say which = later ? HOME_SAY_SCHEDULED : HOME_SAY_DONE;
@@ -756,6 +803,8 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
         struct home_draft_line done = x->sign != 0.0
                                           ? home_act_plain_line(x, which)
                                           : home_act_line(x, &x->t->line_act, true, which);
+        if (rings) /* said as done: it is set */
+            home_act_put_result(x, "scheduled");
         return x->t->risk[risk].confirm ? hold(x, draft, risk, done) : done;
     }
     if (action->state.n > 0 && answer_state(x, plain, &why))
@@ -766,4 +815,81 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     home_act_put_text(x, "reason", action->reason);
     x->reason = action->reason;
     return home_act_line(x, &x->t->line_failed, true, HOME_SAY_FAILED);
+}
+
+/* ---- decided actions ------------------------------------------------------------------------ */
+
+static const struct ask_plan_field *field_of(const struct ask_plan_action *o, const char *key)
+{
+    for (uint32_t i = 0; i < o->n_fields; i++)
+        if (strcmp(o->fields[i].key, key) == 0)
+            return &o->fields[i];
+    return NULL;
+}
+
+/* The things of an action that are in the file; false: one is gone. */
+static bool find_things(struct home_act *x, const struct home_file *f)
+{
+    const struct ask_plan_field *id = field_of(x->o, "id"), *ids = field_of(x->o, "ids");
+    uint32_t n = ids ? ids->n_items : id && id->text ? 1 : 0;
+    x->things = arena_zalloc_n(x->a, (size_t)n + 1, sizeof(*x->things));
+    for (uint32_t i = 0; x->things && i < n; i++) {
+        const struct home_thing *thing = home_file_thing(f, ids ? ids->items[i] : id->text);
+        if (thing)
+            x->things[x->n_things++] = thing;
+        else if (!f->open)
+            return false;
+    }
+    return true;
+}
+
+const char *home_act_denied(struct arena *a, const struct home_table *t, const struct home_file *f,
+                            struct ask_plan_action *o, bool confirmed)
+{
+    static const struct home_here nowhere;
+    struct home_act x = {.a = a, .t = t, .o = o, .here = &nowhere, .pairs = ""};
+    x.x = home_table_action(t, o->name);
+    if (!x.x)
+        return "this action is not known any more";
+    if (f && !find_things(&x, f))
+        return "it is not in the home any more";
+    if (x.n_things > 0 && !keep_able(&x))
+        return arena_printf(a, "%s has no %s", x.things[0]->names.w[0], x.x->effect->ability);
+    const char *thing = thing_of(&x);
+    if (!confirmed && t->risk[risk_of(&x, thing)].confirm)
+        return "it is dangerous, and nobody confirmed it";
+    return refusal(&x, thing);
+}
+
+const char *home_act_words(struct arena *a, const struct home_table *t,
+                           const struct ask_plan_action *o)
+{
+    struct home_act x = {.a = a, .t = t, .pairs = ""};
+    const char *rung = "";
+    x.x = home_table_action(t, o->name);
+    if (!x.x)
+        return o->name;
+    for (uint32_t i = 0; i < x.x->n_slots; i++) {
+        const struct home_slot *s = x.x->slots[i];
+        bool duration = s->type == HOME_SLOT_DURATION;
+        const struct ask_plan_field *f =
+            field_of(o, duration ? arena_printf(a, "%s_s", s->name) : s->name);
+        if (!f)
+            f = field_of(o, s->name);
+        const struct ask_plan_field *unit = field_of(o, "unit");
+        if (f && f->text)
+            x.shows[i] = s->to_you ? to_you(&x, f->text) : f->text;
+        else if (f && f->n_items == 0 && duration)
+            x.shows[i] = home_due_left(a, t, (int64_t)f->number);
+        else if (f && f->n_items == 0)
+            x.shows[i] = arena_printf(a, "%.6g%s%s", f->number, unit ? " " : "",
+                                      unit && unit->text ? unit->text : "");
+        if (x.shows[i])
+            rung = arena_printf(a, "%s%s%s", rung, *rung ? ", " : "", x.shows[i]);
+    }
+    if (x.x->rings != HOME_LATER_ACTION) {
+        const struct home_list *names = &t->later.words[x.x->rings];
+        return arena_printf(a, "%s: %s", names->n ? names->w[0] : x.x->name, rung);
+    }
+    return in_words(&x);
 }

@@ -13,6 +13,7 @@
 #include "flow/home/home_draft.h"
 #include "flow/home/site/home_file.h"
 #include "flow/home/home_fill.h"
+#include "flow/home/later/home_due.h"
 
 struct home_act { /* one action being made */
     struct arena *a;
@@ -24,9 +25,10 @@ struct home_act { /* one action being made */
     const char *pairs;                 /* "; key: value" ... */
     const char *shows[HOME_MAX_SLOTS]; /* of the action's slots; NULL: missing */
     const char *result, *reason, *ask, *answer, *when, *text, *state;
-    const char *wrong; /* a value that cannot be */
-    bool names_more;   /* the clause has words that nothing explains */
-    double sign;       /* of a change: -1, +1; 0: the value is set */
+    const char *wrong;        /* a value that cannot be */
+    bool names_more;          /* the clause has words that nothing explains */
+    struct home_due_said due; /* when it should happen */
+    double sign;              /* of a change: -1, +1; 0: the value is set */
     const struct home_clause *clause;
     const struct home_thing **things; /* that it acts on */
     uint32_t n_things;
@@ -39,6 +41,14 @@ void home_act_put_slots(struct home_act *x, const struct home_fill *s);
  * of several, or they can't do it: the action has its slots and its result, *why is the line. */
 bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_line *why);
 void home_act_put_id(struct home_act *x);
+
+/* What keeps a decided action from being carried out by the home as it is now: things that are
+ * gone, abilities, limits, and a risk that nobody said yes to; NULL: nothing. */
+const char *home_act_denied(struct arena *a, const struct home_table *t, const struct home_file *f,
+                            struct ask_plan_action *o, bool confirmed);
+/* What a decided action does: "turn off the kitchen fan", "timer: 10 minutes". */
+const char *home_act_words(struct arena *a, const struct home_table *t,
+                           const struct ask_plan_action *o);
 
 /* joins: it may share a context with others.  which: the same in plain words. */
 struct home_draft_line home_act_line(struct home_act *x, const struct home_template *t, bool joins,

@@ -10,9 +10,12 @@
 #include "flow/home/site/home_states.h"
 #include "flow/home/table/home_words.h"
 
+struct home_later;
+
 struct home_here {                /* the home that a text is about */
     const struct home_file *file; /* NULL: none: every thing is taken by its words */
     struct home_states *states;   /* NULL: none is known */
+    struct home_later *later;     /* NULL: nothing happens later */
 };
 
 /* The state that a clause names: "on" of "is the light on"; NULL: none. */

@@ -1,7 +1,10 @@
 /* home_carry.c - see home_carry.h. */
 #include "flow/home/home_carry.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "flow/home/home_act.h"
 
 static const struct ask_plan_field *field_of(const struct ask_plan_action *o, const char *key)
 {
@@ -128,6 +131,143 @@ uint32_t home_carry_deeds(struct arena *a, const struct home_table *t, const str
     return l.n;
 }
 
+/* ---- later ---------------------------------------------------------------------------------- */
+
+static const struct home_action *opposite_of(const struct home_table *t,
+                                             const struct home_action *x)
+{
+    for (uint32_t i = 0; x && i < t->n_opposites; i++)
+        for (uint32_t k = 0; k < 2; k++)
+            if (t->opposites[i].action[k] == x)
+                return t->opposites[i].action[!k];
+    return NULL;
+}
+
+static const char *json_of(struct arena *a, const struct ask_plan_action *o)
+{
+    struct buf b;
+    buf_init(&b, HOME_LATER_MAX_ACTION);
+    struct json_out j = json_out_make(&b);
+    ask_plan_action_json(&j, o);
+    const char *text = b.rc == 0 ? arena_copy(a, buf_str(&b), b.len + 1) : NULL;
+    buf_fini(&b);
+    return text;
+}
+
+/* The action as it is when it is carried out: without what was said about the time. */
+static struct ask_plan_action *then(struct arena *a, const struct ask_plan_action *o)
+{
+    static const char *const of_now[] = {"result", "in_s", "time", "date", "risk", "token"};
+    struct ask_plan_action *c = arena_zalloc(a, sizeof(*c));
+    if (!c)
+        return NULL;
+    c->name = o->name;
+    for (uint32_t i = 0; i < o->n_fields; i++) {
+        bool keep = true;
+        for (size_t k = 0; k < sizeof(of_now) / sizeof(of_now[0]); k++)
+            keep &= strcmp(o->fields[i].key, of_now[k]) != 0;
+        if (keep)
+            c->fields[c->n_fields++] = o->fields[i];
+    }
+    return c;
+}
+
+static void drop(struct ask_plan_action *o, const char *key)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < o->n_fields; i++)
+        if (strcmp(o->fields[i].key, key) != 0)
+            o->fields[n++] = o->fields[i];
+    o->n_fields = n;
+}
+
+bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct home_file *f,
+                       const struct ask_plan_action *o, const struct home_carry_now *now,
+                       struct home_later_entry *out, const char **denied)
+{
+    const struct ask_plan_field *d = field_of(o, "duration_s");
+    const struct home_action *x = home_table_action(t, o->name), *ends = opposite_of(t, x);
+    *denied = NULL;
+    if (!d || d->text || d->n_items > 0 || d->number <= 0.0 || !ends || !x->effect)
+        return false;
+    struct ask_plan_action *c = then(a, o);
+    if (!c || d->number > (double)HOME_DUE_MAX_S) {
+        *denied = "that is more than a year ahead";
+        return true;
+    }
+    c->name = ends->name;
+    drop(c, "duration_s");
+    drop(c, "value"); /* "open the blinds half way for an hour" */
+    drop(c, "unit");
+    *denied = home_act_denied(a, t, f, c, false);
+    *out = (struct home_later_entry){.kind = HOME_LATER_ACTION,
+                                     .due_ms = now->ms + (int64_t)(d->number * 1000.0),
+                                     .made_ms = now->ms,
+                                     .counted = true,
+                                     .what = home_act_words(a, t, c),
+                                     .said = now->said,
+                                     .action = json_of(a, c)};
+    return true;
+}
+
+/* An action that was decided for later. */
+static bool entry_of(struct arena *a, const struct home_table *t, const struct ask_plan_action *o,
+                     const struct home_carry_now *now, struct home_later_entry *out)
+{
+    const struct home_action *x = home_table_action(t, o->name);
+    if (!x || o->due_s == 0 || strcmp(text_of(o, "result"), "scheduled") != 0)
+        return false;
+    const struct ask_plan_action *c = x->rings == HOME_LATER_ACTION ? then(a, o) : o;
+    *out = (struct home_later_entry){.kind = x->rings,
+                                     .due_ms = o->due_s * 1000,
+                                     .made_ms = now->ms,
+                                     .counted = o->due_counted,
+                                     .confirmed = now->confirmed,
+                                     .what = home_act_words(a, t, o),
+                                     .said = now->said,
+                                     .action = c ? json_of(a, c) : NULL};
+    return true;
+}
+
+static bool is_cancel(const struct home_table *t, const struct ask_plan_action *o)
+{
+    for (uint32_t k = 0; t->later.list && k < HOME_LATER_COUNT; k++)
+        if (strcmp(t->later.cancel[k]->name, o->name) == 0)
+            return true;
+    return false;
+}
+
+uint32_t home_carry_schedule(struct arena *a, const struct home_table *t, const struct home_file *f,
+                             const struct home_draft *d, const struct home_carry_now *now,
+                             struct home_carry_later **out)
+{
+    uint32_t n = 0, cap = 0;
+    for (uint32_t i = 0; i < d->n_actions; i++) {
+        const struct ask_plan_field *ids = field_of(d->actions[i], "scheduled_ids");
+        cap += 1 + (ids ? ids->n_items : 0);
+    }
+    struct home_carry_later *v = arena_zalloc_n(a, (size_t)cap + 1, sizeof(*v));
+    *out = v;
+    for (uint32_t i = 0; v && i < d->n_actions; i++) {
+        const struct ask_plan_action *o = d->actions[i];
+        const struct ask_plan_field *ids = field_of(o, "scheduled_ids");
+        struct home_carry_later x = {.action = i};
+        if (entry_of(a, t, o, now, &x.entry)) {
+            v[n++] = x;
+        } else if (happens_now(t, o) && ids && is_cancel(t, o)) {
+            for (uint32_t k = 0; k < ids->n_items; k++)
+                v[n++] = (struct home_carry_later){.action = i,
+                                                   .kind = HOME_CARRY_CANCEL,
+                                                   .id = strtoull(ids->items[k], NULL, 10)};
+        } else if (happens_now(t, o) && home_carry_end_of(a, t, f, o, now, &x.entry, &x.reason)) {
+            x.kind = HOME_CARRY_UNDO;
+            x.rc = x.reason ? SHOAL_EINVAL : 0;
+            v[n++] = x;
+        }
+    }
+    return v ? n : 0;
+}
+
 /* ---- results -------------------------------------------------------------------------------- */
 
 struct words { /* of a line that says why not */
@@ -182,40 +322,127 @@ static void set_state(struct home_states *states, const struct home_deed *deed)
         home_states_set(states, deed->id, &v);
 }
 
+static void put_field(struct arena *a, struct home_draft *d, uint32_t index,
+                      struct ask_plan_field f)
+{
+    struct ask_plan_action *o = arena_zalloc(a, sizeof(*o));
+    if (!o || d->actions[index]->n_fields == ASK_PLAN_MAX_FIELDS)
+        return;
+    *o = *d->actions[index];
+    o->fields[o->n_fields++] = f;
+    d->actions[index] = o;
+}
+
+/* "2026-11-17T07:00:00", local time */
+static const char *moment(struct arena *a, int64_t ms)
+{
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[32];
+    localtime_r(&s, &tm);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    return arena_printf(a, "%s", text);
+}
+
+static const char *get_text(void *ctx, uint32_t var)
+{
+    (void)var; /* {text} or {reason} is the only name */
+    return ctx;
+}
+
+static void add_say(struct arena *a, const struct home_table *t, struct home_draft *d,
+                    enum home_say which, const char *text)
+{
+    if (t->say[which].n > 0 && home_draft_reserve(a, d))
+        d->lines[d->n_lines++] = (struct home_draft_line){
+            .say = home_template_fill(a, &t->say[which], get_text, (void *)(uintptr_t)text)};
+}
+
+#define NO_SCHEDULE "only a server (shoal serve) does things later"
+
+/* What was asked of the schedule has an answer. */
+static void settle_later(struct arena *a, const struct home_table *t, struct home_draft *d,
+                         const struct home_carry_later *x, bool simulated)
+{
+    uint32_t i = x->action;
+    if (x->rc < 0 && x->kind == HOME_CARRY_UNDO) {
+        add_say(a, t, d, HOME_SAY_NO_END, x->reason);
+        return;
+    }
+    if (x->rc < 0) {
+        const char *reason = x->reason ? x->reason : err_text(x->rc);
+        set_result(a, d, i, "failed", "reason", reason);
+        say_failed(a, t, d, i, reason);
+        return;
+    }
+    if (x->kind == HOME_CARRY_CANCEL)
+        return;
+    put_field(a, d, i,
+              (struct ask_plan_field){.key = x->kind == HOME_CARRY_UNDO ? "ends" : "due",
+                                      .text = moment(a, x->entry.due_ms)});
+    put_field(a, d, i, (struct ask_plan_field){.key = "scheduled_id", .number = (double)x->id});
+    if (simulated && x->kind == HOME_CARRY_ADD && x->entry.kind == HOME_LATER_ACTION)
+        put_field(a, d, i, (struct ask_plan_field){.key = "simulated", .text = "yes"});
+    if (d->actions[i]->due_told && x->kind == HOME_CARRY_ADD)
+        add_say(a, t, d, HOME_SAY_DUE,
+                home_due_words(a, t, x->entry.due_ms / 1000, (time_t)(x->entry.made_ms / 1000)));
+}
+
+/* Without a schedule the reply must not promise anything. */
+static void settle_never(struct arena *a, const struct home_table *t, struct home_draft *d,
+                         uint32_t i)
+{
+    const struct ask_plan_action *o = d->actions[i];
+    const struct home_action *x = home_table_action(t, o->name);
+    bool rings = x && x->rings != HOME_LATER_ACTION && happens_now(t, o);
+    if (rings || (!is_question(t, o) && strcmp(text_of(o, "result"), "scheduled") == 0)) {
+        set_result(a, d, i, "scheduled", "simulated", "yes");
+        say_failed(a, t, d, i, NO_SCHEDULE);
+    } else if (happens_now(t, o) && is_cancel(t, o)) {
+        set_result(a, d, i, "simulated", NULL, NULL);
+        say_failed(a, t, d, i, NO_SCHEDULE);
+    } else if (happens_now(t, o) && x->effect && field_of(o, "duration_s") && opposite_of(t, x)) {
+        add_say(a, t, d, HOME_SAY_NO_END, NO_SCHEDULE);
+    }
+}
+
+/* What came of the deeds of one action. */
+static void settle_now(struct arena *a, const struct home_table *t, struct home_draft *d,
+                       uint32_t i, const struct home_carry_done *done, struct home_states *states)
+{
+    bool carried = false, sent = false;
+    const char *reason = NULL;
+    for (uint32_t k = 0; k < done->n_deeds; k++) {
+        const struct home_carry *c = &done->deeds[k];
+        if (c->action != i)
+            continue;
+        bool failed = !done->simulated && c->listed && c->result >= HOME_SINK_FAILED;
+        if (!failed)
+            set_state(states, &c->deed);
+        carried |= c->listed && !done->simulated;
+        sent |= c->result == HOME_SINK_SENT;
+        if (failed && !reason)
+            reason = c->reason                              ? c->reason
+                     : c->result == HOME_SINK_NOT_CONNECTED ? "it is not connected"
+                                                            : "it did not work";
+    }
+    if (reason) {
+        set_result(a, d, i, "failed", "reason", reason);
+        say_failed(a, t, d, i, reason);
+    } else if (!field_of(d->actions[i], "scheduled_ids")) { /* those were cancelled, really */
+        set_result(a, d, i, !carried ? "simulated" : sent ? "sent" : "done", NULL, NULL);
+    }
+}
+
 void home_carry_settle(struct arena *a, const struct home_table *t, struct home_draft *d,
-                       const struct home_carry *deeds, uint32_t n, struct home_states *states,
-                       bool simulated)
+                       const struct home_carry_done *done, struct home_states *states)
 {
     for (uint32_t i = 0; i < d->n_actions; i++) {
-        const struct ask_plan_action *o = d->actions[i];
-        bool later = !is_question(t, o) && strcmp(text_of(o, "result"), "scheduled") == 0;
-        if (later) { /* the reply must not promise it */
-            set_result(a, d, i, "scheduled", "simulated", "yes");
-            say_failed(a, t, d, i, "nothing here does things later yet");
-        }
-        if (!happens_now(t, o))
-            continue;
-        bool carried = false, sent = false;
-        const char *reason = NULL;
-        for (uint32_t k = 0; k < n; k++) {
-            const struct home_carry *c = &deeds[k];
-            if (c->action != i)
-                continue;
-            bool failed = !simulated && c->listed && c->result >= HOME_SINK_FAILED;
-            if (!failed)
-                set_state(states, &c->deed);
-            carried |= c->listed && !simulated;
-            sent |= c->result == HOME_SINK_SENT;
-            if (failed && !reason)
-                reason = c->reason                              ? c->reason
-                         : c->result == HOME_SINK_NOT_CONNECTED ? "it is not connected"
-                                                                : "it did not work";
-        }
-        if (reason) {
-            set_result(a, d, i, "failed", "reason", reason);
-            say_failed(a, t, d, i, reason);
-        } else {
-            set_result(a, d, i, !carried ? "simulated" : sent ? "sent" : "done", NULL, NULL);
-        }
+        if (!done->schedules)
+            settle_never(a, t, d, i);
+        if (happens_now(t, d->actions[i]))
+            settle_now(a, t, d, i, done, states);
     }
+    for (uint32_t i = 0; i < done->n_later; i++)
+        settle_later(a, t, d, &done->later[i], done->simulated);
 }

@@ -117,11 +117,37 @@ bool home_fill_has_slot(const struct home_action *x, const struct home_slot *s)
     return false;
 }
 
+static bool needs_value(const struct home_action *x)
+{
+    for (uint32_t i = 0; i < x->n_needs; i++)
+        if (x->needs[i]->type == HOME_SLOT_VALUE)
+            return true;
+    return false;
+}
+
+/* "Open the blinds at 7": a number alone, after the word for times, where no value is needed or
+ * there is one already. */
+static const struct home_when *as_time(const struct home_table *t, const struct home_action *x,
+                                       const struct home_piece *p, const struct home_fill *cur)
+{
+    if (!p->slot || p->slot->type != HOME_SLOT_VALUE || !x->can_wait ||
+        (needs_value(x) && !home_fill_get(cur, home_fill_own(p->slot))) ||
+        p->text[strspn(p->text, "0123456789:")])
+        return NULL;
+    for (uint32_t i = 0; i < t->n_when; i++)
+        if (t->when[i].slot->type == HOME_SLOT_TIME && strcmp(t->when[i].show, p->before) == 0)
+            return &t->when[i];
+    return NULL;
+}
+
 /* The place that a piece fills; slot NULL: none. */
 static struct home_place place_of(const struct home_table *t, const struct home_action *x,
-                                  const struct home_piece *p)
+                                  const struct home_piece *p, const struct home_fill *cur)
 {
     const struct home_slot *s = p->slot;
+    const struct home_when *time = as_time(t, x, p, cur);
+    if (time)
+        s = time->slot;
     for (uint32_t i = 0; i < x->n_accepts; i++)
         if (x->accepts[i].entity == s)
             s = x->accepts[i].slot;
@@ -142,8 +168,8 @@ uint32_t home_fill_group(const struct home_table *t, const struct home_action *x
 {
     uint32_t at = 0;
     for (uint32_t i = 0; i < n; i++) {
-        struct home_place p = place_of(t, x, &pieces[i]);
         struct home_fill *cur = &sets[at];
+        struct home_place p = place_of(t, x, &pieces[i], cur);
         if (!p.slot)
             continue;
         pieces[i].used = true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "flow/home/home_act.h"
+#include "flow/home/home_recall.h"
 #include "flow/home/home_speech.h"
 
 /* The words themselves decide between on and off, lock and unlock: a wrong guess there would be the
@@ -401,6 +402,45 @@ static bool list_states(struct decision *d, const struct home_action *action)
     return true;
 }
 
+static const char *joined(struct arena *a, const char *const *list, uint32_t n)
+{
+    const char *text = "";
+    for (uint32_t i = 0; i < n; i++)
+        text = arena_printf(a, "%s%s%s", text, i ? "; " : "", list[i]);
+    return text;
+}
+
+/* Lists or cancels what is scheduled; false: the clause is about something else. */
+static bool recall(struct decision *d, const struct home_action *action, enum home_speech speech)
+{
+    const struct home_recall_query q = {
+        .plain = &d->plain, .asks = speech == HOME_SPEECH_ASK, .action = action};
+    if (!d->here->later || (speech != HOME_SPEECH_COMMAND && speech != HOME_SPEECH_ASK))
+        return false;
+    struct home_recall r = home_recall_find(d->a, d->t, d->here->later, &q);
+    if (r.want == HOME_RECALL_NOTHING)
+        return false;
+    bool cancel = r.want == HOME_RECALL_CANCEL, unclear = cancel && r.n > 1 && !r.all;
+    struct home_act x = begin_act(d, cancel ? d->t->later.cancel[r.kind] : d->t->later.list);
+    if (!x.o)
+        return true;
+    x.text = r.n ? joined(d->a, r.names, r.n) : r.what;
+    if (r.n > 0)
+        x.o->fields[x.o->n_fields++] =
+            (struct ask_plan_field){.key = unclear  ? "choices"
+                                           : cancel ? "scheduled_ids"
+                                                    : "scheduled",
+                                    .items = cancel && !unclear ? r.ids : r.names,
+                                    .n_items = r.n};
+    home_act_put_result(&x, unclear ? "ask" : cancel && r.n == 0 ? "failed" : "done");
+    add_action(d, &x,
+               home_act_plain_line(&x, unclear    ? HOME_SAY_WHICH
+                                       : r.n == 0 ? HOME_SAY_NOTHING
+                                       : cancel   ? HOME_SAY_CANCELLED
+                                                  : HOME_SAY_LISTED));
+    return true;
+}
+
 /* Words that make the model's action impossible; NULL: it is another one, or none. */
 static const struct home_action *correct(const struct decision *d, const struct home_action *action)
 {
@@ -434,6 +474,8 @@ enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
     enum home_speech speech = judge(&d);
     if (stop(&d, speech == HOME_SPEECH_COMMAND ? action : NULL, speech, focus))
         return HOME_SPEECH_COMMAND;
+    if (recall(&d, correct(&d, action), speech))
+        return speech;
     bool states = action && action->statement && speech == HOME_SPEECH_REPORT;
     if (speech == HOME_SPEECH_ASK && action && !is_question(action) && list_states(&d, action))
         return speech;

@@ -459,8 +459,10 @@ struct home_value home_values_clock(struct arena *a, const struct home_table *t,
         show = hour_digits ? arena_printf(a, "%.*s:%02d", (int)hour_digits, p, minute)
                            : arena_printf(a, "%d:%02d", hour, minute);
     }
-    return (struct home_value){
-        .show = show, .text = arena_printf(a, "%02d:%02d", hour, minute), .understood = true};
+    return (struct home_value){.show = show,
+                               .text = arena_printf(a, "%02d:%02d", hour, minute),
+                               .either = !half && hour >= 1 && hour <= 12 && *show != '0',
+                               .understood = true};
 }
 
 /* Is there a day with that number in the month?  February has 29: the year may be any. */

@@ -18,6 +18,7 @@ struct home_value {
     double number;
     const char *unit; /* NULL: none */
     bool understood;  /* durations, times: number or text is the normal form */
+    bool either;      /* times: morning or evening was not said */
     bool wrong;       /* it looks like one, but cannot be: 25:00, 30 February, -5 minutes */
 };
 

@@ -30,6 +30,8 @@ void api_demo(struct call *c);
 void api_demo_change(struct call *c);
 void api_home(struct call *c);
 void api_home_change(struct call *c);
+void api_scheduled(struct call *c);
+void api_scheduled_cancel(struct call *c);
 extern const struct field api_rollout_fields[];
 extern const size_t api_n_rollout_fields;
 void api_rollouts_change(struct call *c);

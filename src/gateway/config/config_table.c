@@ -266,6 +266,12 @@ const struct config_key config_keys[] = {
     ROW("home_state", STR, AT(home_state), NULL, 0, 0, START,
         "File that keeps the states of the home's things over a restart. Default: they are kept "
         "in memory only."),
+    ROW("home_schedule", STR, AT(home_schedule), NULL, 0, 0, START,
+        "File that keeps what the home does later: timers, alarms, reminders, actions. Default: "
+        "home-scheduled.json in the cache folder."),
+    ROW("home_grace", MS, AT(home_grace_ms), "5m", 1000, 86400000, START,
+        "How late something that is scheduled may still happen, if the server was off or the "
+        "clock was set. Later than that it is reported as missed."),
     ROW("memory", BYTES, AT(memory_bytes), NULL, 0, 0, START,
         "Limit for weights, scratch memory and caches of all models together. Default: what the "
         "machine has."),

@@ -460,7 +460,7 @@ static void test_a_sink_carries_out(void **state)
         r.fake.result = HOME_SINK_NOT_CONNECTED;
         r.fake.reason = NULL;
         assert_string_equal(does(&r, "lock the front door", "result"), "failed");
-        assert_string_equal(does(&r, "set a timer for ten minutes", "result"), "simulated");
+        assert_string_equal(does(&r, "set a timer for ten minutes", "result"), "scheduled");
     }
     /* what a thing says of itself counts */
     assert_true(home_things_report(r.things, "lock.front", "lock", "locked", 0, NULL));

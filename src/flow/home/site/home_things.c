@@ -4,11 +4,13 @@
 #include <pthread.h>
 
 #include "base/mem.h"
+#include "flow/home/later/home_later.h"
 
 struct home_things {
-    pthread_mutex_t lock; /* guards file and sink */
+    pthread_mutex_t lock; /* guards file, sink and later */
     struct home_file *file;
     struct home_sink *sink;
+    struct home_later *later;
     uint64_t n_changes; /* of file and sink */
     struct home_states *states;
 };
@@ -80,6 +82,22 @@ void home_things_set_sink(struct home_things *h, struct home_sink *sink)
     pthread_mutex_unlock(&h->lock);
 }
 
+struct home_later *home_things_later(struct home_things *h)
+{
+    pthread_mutex_lock(&h->lock);
+    struct home_later *l = h->later;
+    pthread_mutex_unlock(&h->lock);
+    return l;
+}
+
+void home_things_set_later(struct home_things *h, struct home_later *later)
+{
+    pthread_mutex_lock(&h->lock);
+    h->later = later;
+    h->n_changes++;
+    pthread_mutex_unlock(&h->lock);
+}
+
 bool home_things_report(struct home_things *h, const char *id, const char *ability,
                         const char *text, double number, const char *unit)
 {
@@ -97,6 +115,8 @@ uint64_t home_things_version(struct home_things *h)
     pthread_mutex_lock(&h->lock);
     uint64_t n = h->n_changes;
     pthread_mutex_unlock(&h->lock);
+    struct home_later *later = home_things_later(h);
+    n += later ? home_later_turns(later) : 0;
     return n + home_states_turns(h->states); /* each only grows, so the sum does */
 }
 
@@ -109,4 +129,7 @@ void home_things_json(struct json_out *j, struct home_things *h)
     json_out_bool(j, home_things_sink(h) == NULL);
     json_out_key(j, "states");
     home_states_list(h->states, j);
+    struct home_later *later = home_things_later(h);
+    if (later)
+        home_later_json(later, j);
 }

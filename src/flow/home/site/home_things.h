@@ -13,6 +13,7 @@
 #include "flow/home/site/home_sink.h"
 #include "flow/home/site/home_states.h"
 
+struct home_later;
 struct home_things;
 
 /* state_path: file that keeps the states; NULL: they are lost at the end. */
@@ -27,15 +28,19 @@ struct home_states *home_things_states(struct home_things *h);
 struct home_sink *home_things_sink(struct home_things *h);
 void home_things_set_sink(struct home_things *h, struct home_sink *sink);
 
+/* What happens later; belongs to whoever set it, as the sink does.  NULL: nothing does. */
+struct home_later *home_things_later(struct home_things *h);
+void home_things_set_later(struct home_things *h, struct home_later *later);
+
 /* What a thing says of itself, for transports that hear it.  text NULL: number is the value.
  * False: the home has no thing with this id. */
 bool home_things_report(struct home_things *h, const char *id, const char *ability,
                         const char *text, double number, const char *unit);
 
-/* Grows with every change of the file or of a state. */
+/* Grows with every change of the file, of a state or of what is scheduled. */
 uint64_t home_things_version(struct home_things *h);
 
-/* The home with its states, as members of the open object. */
+/* The home with its states and what is scheduled, as members of the open object. */
 void home_things_json(struct json_out *j, struct home_things *h);
 
 #endif

@@ -112,6 +112,12 @@ struct home_pairs home_table_get_texts(struct home_reader *r, const struct json_
     return get_pairs(r, at, key, HOME_TEXT_PHRASE, 0, 0);
 }
 
+struct home_pairs home_table_get_numbers(struct home_reader *r, const struct json_node *at,
+                                         const char *key, uint32_t min, uint32_t max)
+{
+    return get_pairs(r, at, key, HOME_TEXT_PHRASE, min, max);
+}
+
 static void map_init(struct home_reader *r, struct strmap *m, size_t n)
 {
     if (strmap_init(m, n) < 0)
@@ -417,7 +423,7 @@ static void read_durations(struct home_reader *r, const struct json_node *root)
     t->duration_phrases = get_pairs(r, &at, "phrases", HOME_TEXT_PHRASE, 0, 0);
 }
 
-static bool is_clock(const char *s)
+bool home_table_is_clock(const char *s)
 {
     return strlen(s) == 5 && s[0] >= '0' && s[0] <= '2' && s[1] >= '0' && s[1] <= '9' &&
            (s[0] < '2' || s[1] < '4') && s[2] == ':' && s[3] >= '0' && s[3] <= '5' && s[4] >= '0' &&
@@ -434,7 +440,7 @@ static void read_times(struct home_reader *r, const struct json_node *root)
     t->time_replace = get_pairs(r, &at, "replace", HOME_TEXT_PHRASE, 0, 0);
     t->time_words = get_pairs(r, &at, "words", HOME_TEXT_PHRASE, 0, 0);
     for (uint32_t i = 0; i < t->time_words.n; i++)
-        if (r->d.rc == 0 && !is_clock(t->time_words.p[i].to))
+        if (r->d.rc == 0 && !home_table_is_clock(t->time_words.p[i].to))
             json_strict_fail(&r->d, &words, "\"%.64s\" is not a time (HH:MM)",
                              t->time_words.p[i].to);
     t->time_am = home_table_get_list(r, &at, "am", HOME_TEXT_PHRASE);
@@ -838,25 +844,25 @@ static void read_table(struct home_reader *r)
                             "clauses articles id when defaults opposites numbers units amounts "
                             "durations times dates arithmetic you speech stop risk limits says "
                             "unless pronouns change answers effects kinds "
-                            "state_questions slips places"))
+                            "state_questions slips places later"))
         return;
-    void (*const parts[])(struct home_reader *,
-                          const struct json_node *) = {read_head,
-                                                       read_words,
-                                                       read_slots,
-                                                       read_when,
-                                                       read_units,
-                                                       read_numbers,
-                                                       read_durations,
-                                                       read_times,
-                                                       read_dates,
-                                                       read_arithmetic,
-                                                       read_lines,
-                                                       read_actions,
-                                                       read_defaults,
-                                                       read_opposites,
-                                                       home_table_read_safety,
-                                                       home_table_read_things};
+    void (*const parts[])(struct home_reader *, const struct json_node *) = {read_head,
+                                                                             read_words,
+                                                                             read_slots,
+                                                                             read_when,
+                                                                             read_units,
+                                                                             read_numbers,
+                                                                             read_durations,
+                                                                             read_times,
+                                                                             read_dates,
+                                                                             read_arithmetic,
+                                                                             read_lines,
+                                                                             read_actions,
+                                                                             read_defaults,
+                                                                             read_opposites,
+                                                                             home_table_read_safety,
+                                                                             home_table_read_things,
+                                                                             home_table_read_later};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
         parts[i](r, &root);
     r->t->you = get_pairs(r, &root, "you", HOME_TEXT_WORD, 0, 0);

@@ -111,6 +111,14 @@ struct home_kind { /* of things: "light" */
     struct home_list abilities; /* that such a thing has unless its file says otherwise */
 };
 
+enum home_later_kind { /* of what happens later */
+                       HOME_LATER_ACTION,
+                       HOME_LATER_TIMER,
+                       HOME_LATER_ALARM,
+                       HOME_LATER_REMINDER,
+                       HOME_LATER_COUNT,
+};
+
 struct home_action {
     const char *name;
     const struct home_slot *slots[HOME_MAX_SLOTS];
@@ -137,6 +145,7 @@ struct home_action {
     struct home_template say;    /* what it does, in words: "unlock the {device}"; n 0: its name */
     const struct home_effect *effect; /* NULL: it changes no thing */
     struct home_template state; /* line of a question about a state that is known; n 0: none */
+    enum home_later_kind rings; /* what it sets: a timer, ...; HOME_LATER_ACTION: none of these */
 };
 
 /* ---- what keeps actions safe (home_table_safety.c) ---- */
@@ -205,7 +214,23 @@ enum home_say { /* what the program says itself */
                 HOME_SAY_STATE,
                 HOME_SAY_STATES,
                 HOME_SAY_NO_STATES,
+                HOME_SAY_DUE,       /* when exactly it will happen */
+                HOME_SAY_LISTED,    /* what is scheduled */
+                HOME_SAY_NOTHING,   /* nothing of that kind is */
+                HOME_SAY_CANCELLED, /* it will not happen */
+                HOME_SAY_NO_END,    /* "for 20 minutes", but nothing ends it */
                 HOME_SAY_COUNT,
+};
+
+struct home_later_table { /* list NULL: the table has no such part */
+    const struct home_action *cancel[HOME_LATER_COUNT], *list;
+    struct home_list words[HOME_LATER_COUNT]; /* that name a kind: "timer" */
+    struct home_list cancel_words, list_words;
+    struct home_list all;    /* "cancel all timers" */
+    struct home_list skip;   /* words that do not say which one */
+    struct home_list own;    /* words by which alarms are somebody's, and not a machine's */
+    struct home_pairs days;  /* "tomorrow" is 1 */
+    struct home_pairs parts; /* "evening" is 19:00 */
 };
 
 struct home_opposite { /* two actions that words tell apart better than the model */
@@ -279,6 +304,7 @@ struct home_table {
     uint32_t n_slots, n_actions, n_units;
     struct home_opposite *opposites;
     uint32_t n_opposites;
+    struct home_later_table later;
     struct home_pairs slips, slips_last; /* phrases that are always a slip; the last: a last word */
     struct home_list spell_words;        /* what a misspelt word may mean */
     struct strmap spell;                 /* those, and words that only look like one */
@@ -324,11 +350,15 @@ const struct home_action *home_table_action(const struct home_table *t, const ch
 const char *home_table_speech_name(enum home_speech s);
 enum home_speech home_table_speech(const char *name); /* HOME_SPEECH_NONE: no such name */
 const char *home_table_risk_name(enum home_risk r);
+/* "action", "timer", "alarm", "reminder" */
+const char *home_table_later_name(enum home_later_kind k);
+bool home_table_later_kind(const char *name, enum home_later_kind *out);
 /* NULL: not in the table. */
 const struct home_kind *home_table_kind(const struct home_table *t, const char *name);
 /* Is there an action that sets this ability? */
 bool home_table_ability(const struct home_table *t, const char *name);
 
+bool home_table_is_clock(const char *s); /* "07:30" */
 bool home_table_lists(const struct home_list *l, const char *word);
 
 #endif

@@ -1,6 +1,6 @@
 /* home_table_int.h - what the readers of a home table share: home_table.c reads words, slots and
  * actions, home_table_safety.c what keeps actions safe, home_table_things.c what actions do to
- * things.  Private to them.
+ * things, home_table_later.c what happens later.  Private to them.
  *
  * Thread:    one reader on its caller's thread.
  * Ownership: results live in the table's arena.
@@ -37,6 +37,9 @@ const char *home_table_get_text(struct home_reader *r, const struct json_node *a
 /* An object of phrases and texts. */
 struct home_pairs home_table_get_texts(struct home_reader *r, const struct json_node *at,
                                        const char *key);
+/* An object of phrases and whole numbers. */
+struct home_pairs home_table_get_numbers(struct home_reader *r, const struct json_node *at,
+                                         const char *key, uint32_t min, uint32_t max);
 /* The key of an entry, as a name. */
 const char *home_table_copy_key(struct home_reader *r, const struct json_node *entry);
 struct home_list home_table_read_list(struct home_reader *r, const struct json_node *at,
@@ -56,5 +59,7 @@ struct home_template home_table_read_template(struct home_reader *r, const struc
 void home_table_read_safety(struct home_reader *r, const struct json_node *root);
 /* effects and kinds. */
 void home_table_read_things(struct home_reader *r, const struct json_node *root);
+/* later; after the actions. */
+void home_table_read_later(struct home_reader *r, const struct json_node *root);
 
 #endif

@@ -199,12 +199,18 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_STATE] = {"state", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
         [HOME_SAY_STATES] = {"states", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
         [HOME_SAY_NO_STATES] = {"no_states", HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_DUE] = {"due", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_LISTED] = {"listed", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_NOTHING] = {"nothing", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_CANCELLED] = {"cancelled", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_NO_END] = {"no_end", HOME_TABLE_VAR(REASON)},
     };
     struct json_node at = json_strict_get(root, "says");
     if (!at.v || !json_strict_object(&r->d, &at, "",
                                      "ask negate suppose report retract unsure confirm declined "
                                      "expired limit done scheduled failed missing unknown rest "
-                                     "pronoun not_here which state states no_states"))
+                                     "pronoun not_here which state states no_states due "
+                                     "listed nothing cancelled no_end"))
         return;
     for (size_t i = HOME_SAY_ASK; i < HOME_SAY_COUNT; i++) {
         struct json_node v = json_strict_get(&at, says[i].key);

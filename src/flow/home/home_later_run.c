@@ -1,0 +1,232 @@
+/* home_later_run.c - see home_later_run.h. */
+#include "flow/home/home_later_run.h"
+
+#include <cjson/cJSON.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "flow/home/home_act.h"
+#include "flow/home/home_carry.h"
+#include "flow/home/site/home_things.h"
+
+#define ARENA_BYTES ((size_t)4 << 20)
+
+struct running { /* one entry */
+    struct home_later_run *r;
+    uint64_t id;
+    const char *said;
+    struct arena arena;
+    struct home_file *file;
+    struct home_draft draft;
+    struct home_carry *deeds;
+    struct carrying *list;
+    uint32_t n_deeds;
+    bool simulated;
+    _Atomic uint32_t pending;
+    pthread_mutex_t lock; /* of the arena */
+};
+
+struct carrying {
+    struct running *x;
+    struct home_carry *deed;
+};
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+static bool read_items(struct arena *a, const cJSON *v, struct ask_plan_field *f)
+{
+    const cJSON *item;
+    int n = cJSON_GetArraySize(v);
+    if (n < 1 || n > (int)ASK_PLAN_MAX_LIST)
+        return false;
+    const char **list = arena_zalloc_n(a, (size_t)n, sizeof(*list));
+    cJSON_ArrayForEach(item, v)
+    {
+        if (!list || !cJSON_IsString(item))
+            return false;
+        list[f->n_items++] = arena_printf(a, "%s", item->valuestring);
+    }
+    f->items = list;
+    return true;
+}
+
+struct ask_plan_action *home_later_run_read(struct arena *a, const char *json)
+{
+    cJSON *root = cJSON_Parse(json);
+    struct ask_plan_action *o = arena_zalloc(a, sizeof(*o));
+    bool ok = o && cJSON_IsObject(root);
+    const cJSON *v;
+    cJSON_ArrayForEach(v, root)
+    {
+        if (!ok || !v->string)
+            break;
+        if (strcmp(v->string, "action") == 0 && cJSON_IsString(v)) {
+            o->name = arena_printf(a, "%s", v->valuestring);
+            continue;
+        }
+        ok = o->n_fields < ASK_PLAN_MAX_FIELDS - 8; /* results add some */
+        if (!ok)
+            break;
+        struct ask_plan_field *f = &o->fields[o->n_fields++];
+        f->key = arena_printf(a, "%s", v->string);
+        if (cJSON_IsString(v))
+            f->text = arena_printf(a, "%s", v->valuestring);
+        else if (cJSON_IsArray(v))
+            ok = read_items(a, v, f);
+        else if (cJSON_IsNumber(v))
+            f->number = v->valuedouble;
+        else
+            ok = false;
+    }
+    cJSON_Delete(root);
+    return ok && o->name && a->rc == 0 ? o : NULL;
+}
+
+/* ---- carrying out --------------------------------------------------------------------------- */
+
+static const char *text_of(const struct ask_plan_action *o, const char *key)
+{
+    for (uint32_t i = 0; i < o->n_fields; i++)
+        if (strcmp(o->fields[i].key, key) == 0)
+            return o->fields[i].text;
+    return NULL;
+}
+
+static void running_free(struct running *x)
+{
+    home_file_unref(x->file);
+    arena_fini(&x->arena);
+    pthread_mutex_destroy(&x->lock);
+    mem_free(x);
+}
+
+static void end(struct running *x, const char *result, const char *reason)
+{
+    home_later_end(x->r->later, x->id, result, reason);
+    running_free(x);
+}
+
+static void on_added(void *ctx, int rc, const char *reason, uint64_t id)
+{
+    (void)ctx;
+    (void)rc;
+    (void)reason;
+    (void)id;
+}
+
+/* "At 7 for 20 minutes": the end is scheduled when it begins. */
+static void schedule_end(struct running *x)
+{
+    const struct home_carry_now now = {.ms = home_later_now_ms(x->r->later), .said = x->said};
+    struct home_later_entry entry;
+    const char *denied;
+    if (home_carry_end_of(&x->arena, x->r->table, x->file, x->draft.actions[0], &now, &entry,
+                          &denied) &&
+        !denied && entry.action)
+        home_later_add(x->r->later, &entry, on_added, NULL);
+}
+
+/* Nothing was sent, to any thing. */
+static bool out_of_reach(const struct running *x)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->n_deeds; i++) {
+        if (!x->deeds[i].listed || x->deeds[i].result != HOME_SINK_NOT_CONNECTED)
+            return false;
+        n++;
+    }
+    return n > 0 && !x->simulated;
+}
+
+static void finish(struct running *x)
+{
+    const struct home_carry_done done = {
+        .deeds = x->deeds, .n_deeds = x->n_deeds, .simulated = x->simulated, .schedules = true};
+    home_carry_settle(&x->arena, x->r->table, &x->draft, &done, home_things_states(x->r->things));
+    const char *result = text_of(x->draft.actions[0], "result"),
+               *reason = text_of(x->draft.actions[0], "reason");
+    if (result && strcmp(result, "failed") != 0)
+        schedule_end(x);
+    if (out_of_reach(x)) {
+        home_later_postpone(x->r->later, x->id, reason);
+        running_free(x);
+        return;
+    }
+    end(x, x->arena.rc == 0 && result ? result : "failed",
+        x->arena.rc == 0 ? reason : "out of memory");
+}
+
+static void part_done(struct running *x)
+{
+    if (atomic_fetch_sub_explicit(&x->pending, 1, memory_order_acq_rel) == 1)
+        finish(x);
+}
+
+static void on_carried(void *ctx, enum home_sink_result result, const char *reason)
+{
+    struct carrying *c = ctx;
+    struct running *x = c->x;
+    c->deed->result = result;
+    if (reason) {
+        pthread_mutex_lock(&x->lock);
+        c->deed->reason = arena_printf(&x->arena, "%s", reason);
+        pthread_mutex_unlock(&x->lock);
+    }
+    part_done(x);
+}
+
+static void carry(struct running *x)
+{
+    struct home_sink *sink = home_things_sink(x->r->things);
+    uint32_t n = 0;
+    x->n_deeds = home_carry_deeds(&x->arena, x->r->table, x->file, &x->draft, &x->deeds);
+    x->list = arena_zalloc_n(&x->arena, (size_t)x->n_deeds + 1, sizeof(*x->list));
+    x->simulated = !sink;
+    for (uint32_t i = 0; x->list && sink && i < x->n_deeds; i++)
+        if (x->deeds[i].listed)
+            x->list[n++] = (struct carrying){x, &x->deeds[i]};
+    atomic_store_explicit(&x->pending, n + 1, memory_order_relaxed);
+    struct carrying *list = x->list;
+    for (uint32_t i = 0; i < n; i++) /* the one more keeps x until the last was handed over */
+        sink->ops->carry(sink, &list[i].deed->deed, on_carried, &list[i]);
+    part_done(x);
+}
+
+void home_later_run_entry(void *ctx, const struct home_later_entry *entry)
+{
+    struct home_later_run *r = ctx;
+    if (entry->kind != HOME_LATER_ACTION) {
+        home_later_end(r->later, entry->id, "rang", NULL);
+        return;
+    }
+    struct running *x = mem_zalloc(sizeof(*x));
+    if (!x) {
+        home_later_end(r->later, entry->id, "failed", "out of memory");
+        return;
+    }
+    x->r = r;
+    x->id = entry->id;
+    arena_init(&x->arena, ARENA_BYTES);
+    pthread_mutex_init(&x->lock, NULL);
+    x->file = home_things_file(r->things);
+    x->said = arena_printf(&x->arena, "%s", entry->said ? entry->said : "");
+    struct ask_plan_action *o = home_later_run_read(&x->arena, entry->action);
+    if (!o || !home_draft_reserve(&x->arena, &x->draft)) {
+        end(x, "failed", "the entry cannot be read");
+        return;
+    }
+    const char *why = home_act_denied(&x->arena, r->table, x->file, o, entry->confirmed);
+    if (why || x->arena.rc < 0) {
+        end(x, "failed", why ? why : "out of memory");
+        return;
+    }
+    uint32_t at = 0;
+    while (at < o->n_fields && strcmp(o->fields[at].key, "result") != 0)
+        at++;
+    o->n_fields += at == o->n_fields;
+    o->fields[at] = (struct ask_plan_field){.key = "result", .text = "done"};
+    x->draft.actions[x->draft.n_actions++] = o;
+    carry(x);
+}

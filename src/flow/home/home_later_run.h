@@ -1,0 +1,27 @@
+/* home_later_run.h - carries out what a schedule says is due: an action goes to the things of the
+ * home as it is now, after its limits were checked once more; a timer, an alarm or a reminder
+ * rings.
+ *
+ * Thread:    home_later_run_entry is a home_later_run_fn; results come on the sink's threads.
+ * Ownership: all is borrowed, and outlives every entry that was begun.
+ * Failure:   is the result of the entry. */
+#ifndef SHOAL_FLOW_HOME_HOME_LATER_RUN_H
+#define SHOAL_FLOW_HOME_HOME_LATER_RUN_H
+
+#include "flow/home/later/home_later.h"
+
+struct ask_plan_action;
+struct home_things;
+
+struct home_later_run {
+    const struct home_table *table;
+    struct home_things *things;
+    struct home_later *later; /* set once it exists */
+};
+
+/* ctx: struct home_later_run. */
+void home_later_run_entry(void *ctx, const struct home_later_entry *x);
+/* The action of an entry, as ask_plan_action_json wrote it; NULL: it is none. */
+struct ask_plan_action *home_later_run_read(struct arena *a, const char *json);
+
+#endif

@@ -1,0 +1,260 @@
+/* home_due.c - see home_due.h. */
+#include "flow/home/later/home_due.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "flow/home/table/home_words.h"
+
+#define DAY_S 86400
+
+struct day {
+    struct tm tm;       /* its calendar date */
+    bool given, today;  /* it was said; it is today */
+    bool weekday;       /* it comes again in a week */
+    const char *part;   /* "HH:MM" of the part of the day; NULL: none */
+    const char *unread; /* words that nobody understands; NULL: none */
+};
+
+static int number_of(const char *digits)
+{
+    return (int)strtol(digits, NULL, 10);
+}
+
+/* Midday, so that no change to or from summer time moves the date. */
+static struct tm days_later(const struct tm *now, int days)
+{
+    struct tm d = *now;
+    d.tm_mday += days;
+    d.tm_hour = 12;
+    d.tm_min = d.tm_sec = 0;
+    d.tm_isdst = -1;
+    (void)mktime(&d);
+    return d;
+}
+
+static const struct home_pair *phrase_at(const struct home_pairs *p, const struct home_words *w,
+                                         uint32_t at, uint32_t *n)
+{
+    const struct home_pair *best = NULL;
+    *n = 0;
+    for (uint32_t i = 0; i < p->n; i++) {
+        uint32_t len = home_words_phrase(w, at, p->p[i].from);
+        if (len > *n) {
+            *n = len;
+            best = &p->p[i];
+        }
+    }
+    return best;
+}
+
+/* The next date with that day of a month; month -1: of any. */
+static bool next_date(const struct tm *now, int month, int day, struct tm *out)
+{
+    for (int ahead = 0; ahead <= (month < 0 ? 12 : 24); ahead++) {
+        struct tm d = *now;
+        d.tm_mon += ahead;
+        d.tm_mday = day;
+        d.tm_hour = 12;
+        d.tm_min = d.tm_sec = 0;
+        d.tm_isdst = -1;
+        int wanted = (now->tm_mon + ahead) % 12;
+        if (mktime(&d) == (time_t)-1 || d.tm_mon != wanted || (month >= 0 && d.tm_mon != month))
+            continue;
+        bool past = d.tm_year == now->tm_year && d.tm_yday < now->tm_yday;
+        if (!past) {
+            *out = d;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_date(struct arena *a, const struct home_table *t, const char *text,
+                      const struct tm *now, struct day *out)
+{
+    struct home_words w = home_words_split(a, home_words_lower(a, text));
+    int month = -1, number = -1;
+    for (uint32_t i = 0, n; i < w.n; i += n) {
+        uint32_t name;
+        const struct home_pair *p = phrase_at(&t->later.days, &w, i, &n);
+        if (p) {
+            out->tm = days_later(now, (int)p->number);
+            out->given = true;
+            out->today = p->number == 0;
+            const struct home_pair *part = phrase_at(&t->later.parts, &w, i, &name);
+            if (part && name == n) /* "tonight" is a day and a part of it */
+                out->part = part->to;
+            continue;
+        }
+        if ((p = phrase_at(&t->later.parts, &w, i, &n))) {
+            out->part = p->to;
+            continue;
+        }
+        n = 1;
+        if (strmap_get(&t->date_names, w.w[i], strlen(w.w[i]), &name) && name < 7) {
+            int ahead = ((int)name + 1 - now->tm_wday + 7) % 7;
+            out->tm = days_later(now, ahead);
+            out->given = out->weekday = true;
+            out->today = ahead == 0;
+        } else if (strmap_get(&t->date_names, w.w[i], strlen(w.w[i]), &name)) {
+            month = (int)name - 7;
+        } else if (w.w[i][0] >= '0' && w.w[i][0] <= '9' && strlen(w.w[i]) <= 2) {
+            number = number_of(w.w[i]);
+        } else if (!home_table_lists(&t->later.skip, w.w[i])) {
+            out->unread = text;
+        }
+    }
+    if (number > 0 && !out->given) {
+        out->given = next_date(now, month, number, &out->tm);
+        out->today = out->tm.tm_yday == now->tm_yday && out->tm.tm_year == now->tm_year;
+    }
+    if (!out->given && !out->part)
+        out->unread = text;
+}
+
+static int64_t at_clock(const struct tm *day, int hour, int minute)
+{
+    struct tm d = *day;
+    d.tm_hour = hour;
+    d.tm_min = minute;
+    d.tm_sec = 0;
+    d.tm_isdst = -1;
+    return (int64_t)mktime(&d);
+}
+
+/* The hour that was meant on a day; -1: it is over there. */
+static int hour_meant(const struct home_due_said *s, const struct day *day, int hour, int minute,
+                      time_t now)
+{
+    bool both = s->either && hour >= 1 && hour <= 12;
+    int first = both && !s->morning ? hour % 12 : hour, second = both ? hour % 12 + 12 : -1;
+    if (both && day->part)
+        return number_of(day->part) >= 12 ? second : hour % 12;
+    if (s->morning)
+        second = -1;
+    if (!day->today)
+        return both && second > 0 && hour <= 5 ? second : hour;
+    if (at_clock(&day->tm, first, minute) > (int64_t)now)
+        return first;
+    return second > 0 && at_clock(&day->tm, second, minute) > (int64_t)now ? second : -1;
+}
+
+static struct home_due not_known(struct arena *a, const char *what)
+{
+    return (struct home_due){.why = arena_printf(a, "I don't know when \"%s\" is", what)};
+}
+
+static struct home_due on_day(struct arena *a, const struct home_table *t,
+                              const struct home_due_said *s, struct day *day, time_t now)
+{
+    const char *clock = s->time ? s->time : day->part;
+    uint32_t n;
+    if (s->time && !home_table_is_clock(clock)) {
+        struct home_words w = home_words_split(a, clock);
+        const struct home_pair *p = phrase_at(&t->later.parts, &w, 0, &n);
+        if (!p || n != w.n)
+            return not_known(a, clock);
+        clock = p->to;
+    }
+    if (!clock)
+        return (struct home_due){.missing_time = true};
+    int hour = number_of(clock), minute = number_of(clock + 3);
+    int meant = hour_meant(s, day, hour, minute, now);
+    if (meant < 0 && day->given && !day->weekday)
+        return (struct home_due){.why = "that time is over"};
+    if (meant < 0) { /* the next such day; at night, seven is the first seven after midnight */
+        day->tm = days_later(&day->tm, day->weekday ? 7 : 1);
+        day->today = false;
+        bool both = s->either && !s->morning && hour <= 12 && !day->weekday;
+        meant = both ? hour % 12 : hour_meant(s, day, hour, minute, now);
+    }
+    return (struct home_due){.at_s = at_clock(&day->tm, meant, minute)};
+}
+
+struct home_due home_due_of(struct arena *a, const struct home_table *t,
+                            const struct home_due_said *s, time_t now)
+{
+    struct tm tm;
+    struct day day = {.today = true};
+    struct home_due due;
+    localtime_r(&now, &tm);
+    day.tm = days_later(&tm, 0);
+    bool whole_days = s->in_s >= DAY_S && (int64_t)s->in_s % DAY_S == 0;
+    if (s->in_s > (double)HOME_DUE_MAX_S)
+        return (struct home_due){.why = "that is more than a year ahead"};
+    if (s->in_s >= 0 && !(whole_days && s->time))
+        return (struct home_due){.at_s = (int64_t)now + (int64_t)s->in_s, .counted = true};
+    if (s->in_s >= 0) { /* "in 2 days at 7" */
+        day.tm = days_later(&tm, (int)((int64_t)s->in_s / DAY_S));
+        day.given = true;
+        day.today = false;
+    }
+    if (s->date)
+        read_date(a, t, s->date, &tm, &day);
+    if (day.unread)
+        return not_known(a, day.unread);
+    if (!s->time && !s->date && s->in_s < 0)
+        return (struct home_due){.missing_time = true};
+    due = on_day(a, t, s, &day, now);
+    if (due.at_s > (int64_t)now + HOME_DUE_MAX_S)
+        return (struct home_due){.why = "that is more than a year ahead"};
+    return due;
+}
+
+/* ---- in words ------------------------------------------------------------------------------- */
+
+/* The table's word for a day that is so far ahead; NULL: it has none. */
+static const char *day_word(const struct home_table *t, int ahead)
+{
+    for (uint32_t i = 0; i < t->later.days.n; i++)
+        if ((int)t->later.days.p[i].number == ahead)
+            return t->later.days.p[i].from;
+    return NULL;
+}
+
+static bool same_day(const struct tm *a, const struct tm *b)
+{
+    return a->tm_yday == b->tm_yday && a->tm_year == b->tm_year;
+}
+
+const char *home_due_words(struct arena *a, const struct home_table *t, int64_t at_s, time_t now)
+{
+    struct tm at, today;
+    time_t due = (time_t)at_s;
+    localtime_r(&due, &at);
+    localtime_r(&now, &today);
+    struct tm next = days_later(&today, 1);
+    int64_t ahead = at_s - (int64_t)now;
+    const char *day = same_day(&at, &today)  ? day_word(t, 0)
+                      : same_day(&at, &next) ? day_word(t, 1)
+                                             : NULL;
+    if (!day && ahead > 0 && ahead < 6 * (int64_t)DAY_S && t->weekdays.n == 7)
+        day = t->weekdays.w[(at.tm_wday + 6) % 7];
+    if (!day)
+        day = arena_printf(a, "%d %s %d", at.tm_mday,
+                           t->months.n == 12 ? t->months.w[at.tm_mon] : "", at.tm_year + 1900);
+    return arena_printf(a, "%s, %02d:%02d", day, at.tm_hour, at.tm_min);
+}
+
+const char *home_due_left(struct arena *a, const struct home_table *t, int64_t left_s)
+{
+    static const int64_t sizes[] = {DAY_S, 3600, 60, 1};
+    const char *out = "";
+    uint32_t parts = 0;
+    left_s = left_s < 0 ? 0 : left_s;
+    for (uint32_t i = 0; i < 4 && parts < 2 && t->duration_unit; i++) {
+        const struct home_duration_unit *u = t->duration_unit;
+        while (u->seconds > 0 && (int64_t)u->seconds != sizes[i])
+            u++;
+        int64_t n = left_s / sizes[i];
+        bool last = i == 3 && parts == 0;
+        if (u->seconds == 0 || (n == 0 && !last))
+            continue;
+        left_s %= sizes[i];
+        out = arena_printf(a, "%s%s%lld %s", out, *out ? " " : "", (long long)n,
+                           n == 1 ? u->one : u->many);
+        parts++;
+    }
+    return out;
+}

@@ -1,0 +1,43 @@
+/* home_due.h - from what was said ("in 20 minutes", "tomorrow at 7") to the moment that it means.
+ *
+ * An hour of the twelve-hour clock without "am" or "pm" means the next such time; an alarm is meant
+ * in the morning.  On another day, an hour from one to five is in the afternoon.
+ *
+ * Thread:    any.
+ * Ownership: results live in the caller's arena, or in the table.
+ * Failure:   `why` says in words why there is no such moment. */
+#ifndef SHOAL_FLOW_HOME_HOME_DUE_H
+#define SHOAL_FLOW_HOME_HOME_DUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "flow/home/table/home_table.h"
+
+#define HOME_DUE_MAX_S ((int64_t)366 * 86400)
+
+struct home_due_said {
+    double in_s;      /* from now on; negative: not said */
+    const char *time; /* "07:30", or words; NULL: not said */
+    const char *date; /* in words; NULL: not said */
+    bool either;      /* morning or evening was not said */
+    bool morning;     /* an hour that can be both is in the morning */
+};
+
+struct home_due {
+    int64_t at_s;      /* Unix time; 0: there is none */
+    const char *why;   /* NULL: all is well, or the time is missing */
+    bool missing_time; /* a day without a time */
+    bool counted;      /* from now on: it does not change with the clock */
+};
+
+struct home_due home_due_of(struct arena *a, const struct home_table *t,
+                            const struct home_due_said *said, time_t now);
+/* "today, 19:00", "tomorrow, 07:00", "Friday, 07:00", "5 March 2027, 07:00" */
+const char *home_due_words(struct arena *a, const struct home_table *t, int64_t at_s, time_t now);
+/* "4 minutes", "1 hour 5 minutes", "12 seconds" */
+const char *home_due_left(struct arena *a, const struct home_table *t, int64_t left_s);
+
+#endif

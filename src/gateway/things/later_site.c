@@ -1,0 +1,138 @@
+/* later_site.c - see later_site.h. */
+#include "gateway/things/later_site.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "flow/home/home_later_run.h"
+#include "flow/home/site/home_things.h"
+#include "gateway/mqtt/mqtt_site.h"
+#include "mqtt/mqtt.h"
+#include "mqtt/mqtt_topic.h"
+
+#define MAX_EVENT_BYTES ((size_t)64 << 10)
+
+struct later_site {
+    struct home_later_run run;
+    struct home_later *later;
+    struct mqtt *client; /* NULL: no broker */
+    char topic[MQTT_TOPIC_MAX_BYTES];
+};
+
+static void publish(struct later_site *s, const struct home_later_entry *x)
+{
+    char topic[MQTT_TOPIC_MAX_BYTES];
+    struct err e = {0};
+    struct buf b;
+    int n =
+        snprintf(topic, sizeof(topic), "%s/scheduled/%s", s->topic, home_table_later_name(x->kind));
+    buf_init(&b, MAX_EVENT_BYTES);
+    struct json_out j = json_out_make(&b);
+    home_later_put(&j, x);
+    const struct mqtt_message m = {.topic = topic,
+                                   .payload = b.data,
+                                   .n = b.len,
+                                   .qos = 1,
+                                   .durable = true,
+                                   .content_type = "application/json"};
+    if (n < 0 || (size_t)n >= sizeof(topic) || b.rc < 0 || mqtt_publish(s->client, &m, &e) < 0)
+        log_warn("home", "the result of \"%s\" is not published: %s", x->what, e.msg);
+    buf_fini(&b);
+}
+
+static void on_told(void *ctx, const struct home_later_entry *x)
+{
+    struct later_site *s = ctx;
+    log_info("home", "scheduled %llu \"%s\": %s%s%s", (unsigned long long)x->id, x->what, x->result,
+             x->reason ? ", " : "", x->reason ? x->reason : "");
+    if (s->client)
+        publish(s, x);
+}
+
+/* The configured file, or one in the cache folder, which is made; false: there is none. */
+static bool find_file(char out[PATH_MAX], const struct gw *gw)
+{
+    const char *file = gw->config->home_schedule, *dir = registry_memo_dir(gw->registry);
+    if (file) {
+        snprintf(out, PATH_MAX, "%s", file);
+        return true;
+    }
+    if (!dir || (mkdir(dir, 0700) < 0 && errno != EEXIST))
+        return false;
+    snprintf(out, PATH_MAX, "%s/home-scheduled.json", dir);
+    return true;
+}
+
+int later_site_open(struct gw *gw, struct err *e)
+{
+    char file[PATH_MAX];
+    if (!gw->things || !gw->home->later.list)
+        return 0;
+    struct later_site *s = gw->later = mem_zalloc(sizeof(*s));
+    if (!s)
+        return err_set(e, SHOAL_ENOMEM, "schedule");
+    bool kept = find_file(file, gw);
+    struct home_later_opts o = {.path = kept ? file : NULL,
+                                .grace_ms = gw->config->home_grace_ms,
+                                .run = home_later_run_entry,
+                                .run_ctx = &s->run};
+    if (!kept)
+        log_warn("home", "there is no cache folder: what is scheduled is lost at the end; set "
+                         "home_schedule");
+    s->client = mqtt_site_client(gw);
+    snprintf(s->topic, sizeof(s->topic), "%s",
+             gw->config->mqtt.topic ? gw->config->mqtt.topic : "");
+    int rc = home_later_create(&s->later, &o, e);
+    if (rc == SHOAL_EBUSY && !gw->config->home_schedule) { /* a second server of this user */
+        log_warn("home", "what is scheduled is lost at the end: %s", e->msg);
+        o.path = NULL;
+        rc = home_later_create(&s->later, &o, e);
+    }
+    if (rc < 0)
+        return rc;
+    s->run = (struct home_later_run){gw->home, gw->things, s->later};
+    home_later_listen(s->later, on_told, s);
+    home_things_set_later(gw->things, s->later);
+    return 0;
+}
+
+int later_site_start(struct gw *gw, struct err *e)
+{
+    return gw->later ? home_later_start(gw->later->later, e) : 0;
+}
+
+void later_site_stop(struct gw *gw)
+{
+    if (gw->later)
+        home_later_stop(gw->later->later);
+}
+
+void later_site_settle(struct gw *gw)
+{
+    if (!gw->later)
+        return;
+    (void)home_later_tick(gw->later->later);
+    gw->later->client = NULL; /* it is closed next */
+}
+
+void later_site_close(struct gw *gw)
+{
+    struct later_site *s = gw->later;
+    if (!s)
+        return;
+    home_things_set_later(gw->things, NULL);
+    home_later_destroy(s->later);
+    mem_free(s);
+    gw->later = NULL;
+}
+
+struct home_later *later_site_list(struct gw *gw)
+{
+    return gw->later ? gw->later->later : NULL;
+}

@@ -1,0 +1,132 @@
+#!/usr/bin/env node
+// What a home does later: set, listed and cancelled in words and over /v1/scheduled; done once, also when the server is
+// killed; reported as missed when it is too late; told over MQTT.  Usage: serve_scheduled.js SHOAL
+'use strict';
+const { spawnSync } = require('child_process');
+const fs = require('fs');
+const path = require('path');
+const t = require('./serve.js');
+const m = require('./mqtt_site.js');
+
+const shoal = path.resolve(process.argv[2]);
+process.chdir(t.root); // where ./models is
+
+const home = `rooms: [{id: kitchen}]
+devices:
+  - {id: light.kitchen, name: ceiling light, kind: light, room: kitchen}
+  - {id: fan, kind: fan}
+  - {id: heating, kind: heater}
+  - {id: lock.front, name: front door, kind: door}
+`;
+
+(async () => {
+    const broker = await m.Broker.open();
+    const ran = path.join(t.tmp, 'ran'), script = path.join(t.tmp, 'run.sh'), house = path.join(t.tmp, 'home.yaml');
+    const file = path.join(t.tmp, 'scheduled.yaml'), kept = path.join(t.tmp, 'scheduled.json');
+    fs.writeFileSync(script, `#!/bin/sh\necho "$1 $2" >> ${ran}\n`, { mode: 0o700 });
+    fs.writeFileSync(house, home);
+    fs.writeFileSync(ran, '');
+    fs.writeFileSync(file, `home: ${house}
+home_schedule: ${kept}
+mqtt: {broker: "${broker.url}", client_id: later, reconnect_max: 500ms, queue: {file: "${t.tmp}/later.queue"}}
+deeds_allow: {commands: ["${script}"]}
+deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], timeout: 60s}]
+`);
+    const done = () => fs.readFileSync(ran, 'utf8').split('\n').filter(Boolean);
+    let server = await t.start(shoal, ['--config', file]);
+    const listener = await m.connect(broker);
+    await m.subscribe(listener, 'shoal/scheduled/#');
+    const ask = async (text) => (await t.within(fetch(`${server.url}/v1/process`,
+        { method: 'POST', headers: { 'x-session-id': 'one' }, body: JSON.stringify({ text }) }), text)).json();
+    const scheduled = async () => (await fetch(`${server.url}/v1/scheduled`)).json();
+    const over = async (what) => { // the entry with its result
+        let found;
+        await t.until(async () => (found = (await scheduled()).recent.find((x) => x.what.includes(what))), `the end of: ${what}`);
+        return found;
+    };
+    const told = (kind) => listener.seen.find((x) => x.topic === `shoal/scheduled/${kind}`);
+
+    // set, and carried out
+    let r = await ask('turn on the ceiling light in 1 second');
+    t.same(r.actions[0].result, 'scheduled', 'for later');
+    t.check(/in 1 second/.test(r.reply) && r.actions[0].due, `the reply says when: ${r.reply}`);
+    t.same((await over('turn on the ceiling light')).result, 'sent', 'its result');
+    t.same(done().join(), 'light.kitchen on', 'the deed');
+    t.same((await (await fetch(`${server.url}/v1/home`)).json()).states[0].value, 'on', 'the state');
+    await t.until(() => told('action'), 'a message over MQTT');
+    t.same(JSON.parse(told('action').text).result, 'sent', 'the result over MQTT');
+    r = await ask('remind me in 1 second to check the oven');
+    t.same(r.actions[0].result, 'scheduled', 'a reminder');
+    t.same((await over('check the oven')).result, 'rang', 'it rings');
+    await t.until(() => told('reminder'), 'the reminder over MQTT');
+
+    // listed and cancelled
+    await ask('turn off the heating in 20 minutes');
+    await ask('set a timer for 10 minutes');
+    await ask('wake me at 6:30 tomorrow');
+    r = await ask('what timers are set?');
+    t.same(r.actions[0].scheduled.length, 1, 'one timer');
+    t.check(/timer: 10 minutes \((10|9) minutes/.test(r.reply), `and what is left: ${r.reply}`);
+    r = await ask('cancel the heating timer');
+    t.check(/Cancelled: turn off the heating/.test(r.reply), `by its words: ${r.reply}`);
+    t.same((await scheduled()).scheduled.map((x) => x.kind).join(), 'timer,alarm', 'what is left');
+    const [timer] = (await scheduled()).scheduled;
+    const drop = (id) => fetch(`${server.url}/v1/scheduled/${id}`, { method: 'DELETE' });
+    t.same((await drop(timer.id)).status, 200, 'by its id');
+    t.same((await drop(timer.id)).status, 404, 'once');
+    t.same((await drop('timer')).status, 404, 'no id');
+    r = await ask('cancel the timer');
+    t.same(r.actions[0].result, 'failed', 'there is none any more');
+    r = await ask("don't cancel my alarm");
+    t.same((await scheduled()).scheduled.length, 1, 'not cancelled');
+
+    // dangerous ones are confirmed when they are set
+    r = await ask('unlock the front door in 1 second');
+    t.same(r.actions[0].result, 'confirm', 'dangerous');
+    t.same((await scheduled()).scheduled.length, 1, 'not before the yes');
+    r = await ask('yes');
+    t.same(r.actions[0].result, 'scheduled', 'after the yes');
+    await over('unlock the front door');
+    t.same(done().pop(), 'lock.front unlocked', 'unlocked');
+
+    // killed before it is due: done once
+    const before = done().length;
+    await ask('turn on the fan in 20 minutes');
+    await server.stop('SIGKILL');
+    const due = JSON.parse(fs.readFileSync(kept, 'utf8'));
+    due.scheduled.find((x) => x.what.includes('fan')).due_ms = Date.now(); // as if the time had passed
+    fs.writeFileSync(kept, JSON.stringify(due));
+    server = await t.start(shoal, ['--config', file]);
+    await over('turn on the fan');
+    await server.stop('SIGKILL');
+    server = await t.start(shoal, ['--config', file]);
+    t.same((await scheduled()).scheduled.length, 1, 'only the alarm waits');
+    t.same(done().length - before, 1, 'done once');
+
+    // off for too long: missed.  begun and killed: interrupted
+    await server.stop('SIGKILL');
+    const disk = JSON.parse(fs.readFileSync(kept, 'utf8')), old = disk.scheduled[0];
+    disk.scheduled = [{ ...old, id: 1, what: 'old alarm', due_ms: Date.now() - 3600e3 },
+        { ...old, id: 2, kind: 'action', what: 'half done', due_ms: Date.now() - 1000, begun: true, action: '{"action":"turn_on","id":"fan"}' }];
+    fs.writeFileSync(kept, JSON.stringify(disk));
+    server = await t.start(shoal, ['--config', file]);
+    t.same((await over('old alarm')).result, 'missed', 'too late');
+    t.same((await over('half done')).result, 'interrupted', 'not repeated');
+    t.same(done().length - before, 1, 'nothing was done again');
+    const stop = new AbortController(), stream = await fetch(`${server.url}/v1/scheduled?stream=true`, { signal: stop.signal });
+    const first = new TextDecoder().decode((await t.within(stream.body.getReader().read(), 'the stream')).value);
+    t.check(/old alarm/.test(first), 'the stream begins with what is');
+    stop.abort();
+    await server.stop();
+    fs.writeFileSync(kept, '{');
+    await t.fails(t.start(shoal, ['--config', file]), 'a broken file');
+
+    // without a server nothing is promised
+    for (const text of ['turn off the heating in 20 minutes', 'set a timer for 10 minutes', 'remind me in ten minutes to check the oven']) {
+        const said = spawnSync(shoal, ['ask', text], { encoding: 'utf8' }).stdout;
+        t.check(/"simulated":"yes"/.test(said) && /only a server \(shoal serve\) does things later/.test(said), `the command line is honest: ${said}`);
+    }
+    await listener.endAsync(true);
+    await broker.kill();
+    t.finish();
+})().catch(t.abandon);
