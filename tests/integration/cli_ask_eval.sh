@@ -18,6 +18,13 @@ echo "typos, slips, pronouns, states: $right of $rows rows wholly right, $acted 
 checked=$((checked + 1))
 [ $((right * 100)) -ge $((rows * 92)) ] || fail "$right of $rows rows with typos and slips are wholly right, expected 92 %"
 same "misspelt non-commands acted on" "$acted" 0
+run 0 eval ask "$sets/eval-fresh.jsonl" --json
+rows=$(field all.rows) right=$(field all.right) nothing=$(field all.nothing) acted=$(field all.acted)
+echo "written afresh: $right of $rows rows wholly right, $acted of $nothing non-commands acted on"
+checked=$((checked + 3))
+[ "$rows" -ge 300 ] || fail "$rows rows, expected 300 or more"
+[ $((right * 100)) -ge $((rows * 92)) ] || fail "$right of $rows rows written afresh are wholly right, expected 92 %"
+[ $((acted * 100)) -le "$nothing" ] || fail "$acted of $nothing non-commands are acted on, expected 1 % at most"
 run 0 eval ask "$sets/eval-turns.jsonl" --json
 rows=$(field all.rows) right=$(field all.right) acted=$(field all.acted)
 echo "turns that are not whole, times in front, what is left over: $right of $rows rows wholly right"

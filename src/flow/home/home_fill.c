@@ -72,6 +72,11 @@ static uint32_t complete(struct arena *a, const struct home_table *t, const stru
             p.slot && (p.slot->type == HOME_SLOT_VALUE || p.slot->type == HOME_SLOT_DURATION);
         for (uint32_t k = 0; number && k < t->and_a_half.n; k++)
             p.to += home_words_phrase(&plain, p.to, t->and_a_half.w[k]);
+        /* "half past seven" "in the evening" is one time */
+        for (uint32_t k = 0; p.slot && p.slot->type == HOME_SLOT_TIME && k < t->time_am.n; k++)
+            p.to += home_words_phrase(&plain, p.to, t->time_am.w[k]);
+        for (uint32_t k = 0; p.slot && p.slot->type == HOME_SLOT_TIME && k < t->time_pm.n; k++)
+            p.to += home_words_phrase(&plain, p.to, t->time_pm.w[k]);
         bool gather = p.slot && p.slot->gather && p.to < next &&
                       (home_table_word(t, plain.w[p.to]) & HOME_WORD_JOIN) && i + 1 == n;
         p.to = gather ? next : p.to;

@@ -112,12 +112,30 @@ static bool same_codes(const char *a, const char *b)
     return true;
 }
 
+/* The same letters in another order, between the same first and last one: "kichten". */
+static bool same_letters(const char *a, const char *b, size_t n)
+{
+    int counts[256] = {0};
+    if (strlen(a) != n || a[0] != b[0] || a[n - 1] != b[n - 1])
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        counts[(unsigned char)a[i]]++;
+        counts[(unsigned char)b[i]]--;
+    }
+    for (size_t i = 0; i < 256; i++)
+        if (counts[i] != 0)
+            return false;
+    return true;
+}
+
 uint32_t home_near(const char *text, const char *name)
 {
     if (!same_codes(text, name))
         return HOME_NEAR_FAR;
     size_t n = strlen(name);
     uint32_t most = n < 4 ? 0 : n < 8 ? 1 : n < 12 ? 2 : 3;
+    if (n >= 6 && most < 2 && same_letters(text, name, n))
+        most = 2;
     uint32_t d = home_near_typed(text, name, most);
     if (d != HOME_NEAR_FAR || n < 5 || strlen(text) < 5)
         return d; /* too many short words sound alike */
