@@ -41,7 +41,15 @@ struct shoal_engine_opts { /* zero means default; strings are copied */
     uint32_t stream_save_ms;
     uint32_t stream_ttl_ms; /* a stream without rows ends after this time; 0: one hour */
     uint32_t max_streams;   /* 0: 4096 */
+    /* Further decoders with the same vocabulary, SHOAL_MAX_AVERAGE in all.  The engine then writes
+     * one text: its next-token probabilities are the mean of all of them, by average_weights[0] for
+     * the model at `path` and [i + 1] for average_paths[i] (NULL: equal).  A vocabulary that
+     * differs is SHOAL_EINVAL. */
+    uint32_t n_average; /* paths; 0: the model alone */
+    const char *const *average_paths;
+    const double *average_weights; /* [n_average + 1], none below 0, one above */
 };
+#define SHOAL_MAX_AVERAGE 8u
 
 /* What a model can do; an engine may have several bits. */
 enum shoal_kind {

@@ -3,7 +3,9 @@
 
 #include <limits.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
+#include "engine/average_lm.h"
 #include "engine/cache_dir.h"
 #include "engine/chat/chat.h"
 #include "engine/engine_state.h"
@@ -72,26 +74,34 @@ static int plan_memory(struct shoal_engine *en, const struct shoal_engine_opts *
     return rc;
 }
 
+/* What the options of an engine mean for a decoder.  dir: storage for the name of a folder. */
+static int decoder_options(struct decoder_opts *out, const struct shoal_engine *en,
+                           const struct shoal_engine_opts *o, char dir[PATH_MAX], struct err *e)
+{
+    *out = (struct decoder_opts){.crew = en->crew,
+                                 .n_threads = o->n_threads,
+                                 .n_ctx = o->n_ctx,
+                                 .max_batch = en->chunk > en->max_tasks ? en->chunk : en->max_tasks,
+                                 .max_logits = en->max_tasks,
+                                 .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
+                                 .cache_dir = cache_dir_wanted(o->cache_dir, dir, PATH_MAX),
+                                 .progress = o->progress,
+                                 .progress_ctx = o->progress_ctx};
+    return o->kernels && !(out->kernels = kern_select(o->kernels, e)) ? SHOAL_EUNSUPPORTED : 0;
+}
+
 static int open_native(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
                        struct err *e)
 {
     struct decoder *decoder;
     char dir[PATH_MAX];
     struct decoder_sizes sizes;
-    struct decoder_opts d = {.crew = en->crew,
-                             .n_threads = o->n_threads,
-                             .n_ctx = o->n_ctx,
-                             .max_batch = en->chunk > en->max_tasks ? en->chunk : en->max_tasks,
-                             .max_logits = en->max_tasks,
-                             .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
-                             .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
-                             .progress = o->progress,
-                             .progress_ctx = o->progress_ctx};
+    struct decoder_opts d;
     int rc = en->file ? 0 : model_open(&en->file, path, e);
+    if (rc == 0)
+        rc = decoder_options(&d, en, o, dir, e);
     if (rc < 0)
         return rc;
-    if (o->kernels && !(d.kernels = kern_select(o->kernels, e)))
-        return SHOAL_EUNSUPPORTED;
     rc = decoder_measure(&sizes, en->file, &d, e);
     if (rc == 0 && d.n_threads == 0 && sizes.weights < TINY_MODEL_BYTES)
         d.n_threads = 1;
@@ -112,6 +122,164 @@ static int open_native(struct shoal_engine *en, const char *path, const struct s
     decoder_set_kv(decoder, en->kv);
     return 0;
 }
+
+/* ---- several decoders, averaged ---- */
+
+/* Equal for vocabularies whose ids mean the same. */
+static uint64_t vocabulary_sum(const struct tokenizer *t)
+{
+    const struct tokenizer_info *info = tokenizer_info(t);
+    uint64_t sum = info->n_vocab;
+    for (uint32_t i = 0; i < info->n_vocab; i++) {
+        const struct str piece = tokenizer_piece(t, (int32_t)i, TOKENIZER_RENDER_SPECIAL);
+        sum = hash_bytes(piece.p, piece.n, sum + tokenizer_is_eog(t, (int32_t)i));
+    }
+    return sum;
+}
+
+static int check_vocabulary(const struct shoal_engine *en, const char *path,
+                            const struct model_file *file, const char *other_path, struct err *e)
+{
+    struct tokenizer *other = NULL;
+    int rc = tokenizer_create(&other, file, e);
+    if (rc < 0)
+        return err_wrap(e, "%s", other_path);
+    if (vocabulary_sum(other) != vocabulary_sum(en->tokenizer))
+        rc = err_set(e, SHOAL_EINVAL,
+                     "%.100s (%u tokens) and %.100s (%u tokens) have different vocabularies: only "
+                     "models with the same one can be averaged",
+                     path, tokenizer_info(en->tokenizer)->n_vocab, other_path,
+                     tokenizer_info(other)->n_vocab);
+    tokenizer_destroy(other);
+    return rc;
+}
+
+static bool is_native_decoder(const char *path, const struct model_file *file)
+{
+    struct onnx_files files;
+    return !scorer_specialist_knows(path) && !extract_detect(path) &&
+           onnx_files_find(&files, path, NULL) == 0 && !t5_knows(file) && !encoder_knows(file);
+}
+
+/* One model of an average, from its file to its size. */
+struct averaged {
+    const char *path;
+    struct model_file *file; /* the first one's is the engine's */
+    struct decoder_sizes sizes;
+    double weight;
+};
+
+static int check_weights(const struct shoal_engine_opts *o, struct err *e)
+{
+    double sum = o->average_weights ? 0 : 1;
+    for (uint32_t i = 0; o->average_weights && i <= o->n_average; i++) {
+        if (!(o->average_weights[i] >= 0 && o->average_weights[i] <= 1e6))
+            return err_set(e, SHOAL_EINVAL, "the weight %g is not a number from 0 to a million",
+                           o->average_weights[i]);
+        sum += o->average_weights[i];
+    }
+    return sum > 0 ? 0 : err_set(e, SHOAL_EINVAL, "all weights of the average are 0");
+}
+
+/* Opens the files, checks that they belong together, and adds up what they need. */
+static int measure_average(struct shoal_engine *en, struct averaged *list, uint32_t n,
+                           const struct decoder_opts *d, struct decoder_sizes *sum, struct err *e)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < n && rc == 0; i++) {
+        struct averaged *a = &list[i];
+        if (i > 0 && (rc = model_open(&a->file, a->path, e)) < 0)
+            return rc;
+        if (!is_native_decoder(a->path, a->file))
+            return err_set(e, SHOAL_EINVAL,
+                           "%.200s cannot be averaged: it is not a GGUF file or a Hugging Face "
+                           "folder of a decoder",
+                           a->path);
+        rc = i == 0 ? tokenizer_create(&en->tokenizer, a->file, e)
+                    : check_vocabulary(en, list[0].path, a->file, a->path, e);
+        if (rc == 0 && (rc = decoder_measure(&a->sizes, a->file, d, e)) < 0)
+            rc = err_wrap(e, "%s", a->path);
+        sum->weights += a->sizes.weights;
+        sum->scratch += a->sizes.scratch;
+        sum->kv_page += a->sizes.kv_page;
+        if (rc == 0 && (i == 0 || a->sizes.n_ctx < sum->n_ctx))
+            sum->n_ctx = a->sizes.n_ctx;
+    }
+    return rc;
+}
+
+static int load_averaged(struct average_member *to, struct averaged *a, uint32_t n_pages,
+                         const struct decoder_opts *d, struct err *e)
+{
+    struct decoder *decoder = NULL;
+    int rc = decoder_create(&decoder, a->file, a->path, d, e);
+    if (rc < 0)
+        return err_wrap(e, "%s", a->path);
+    native_lm_from_decoder(&to->lm, decoder);
+    to->lm.info.file_bytes = a->file->n_bytes;
+    to->weight = a->weight;
+    to->kv_bytes = n_pages * a->sizes.kv_page;
+    to->kv = mem_pages(to->kv_bytes);
+    if (!to->kv)
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache",
+                       to->kv_bytes);
+    decoder_set_kv(decoder, to->kv);
+    return 0;
+}
+
+static int load_average(struct shoal_engine *en, struct averaged *list, uint32_t n,
+                        const struct decoder_opts *d, struct err *e)
+{
+    struct average_member members[SHOAL_MAX_AVERAGE] = {0};
+    int rc = 0;
+    for (uint32_t i = 0; i < n && rc == 0; i++)
+        rc = load_averaged(&members[i], &list[i], en->n_pages, d, e);
+    for (uint32_t i = 1; i < n; i++) { /* whatever happened: the member closes it */
+        members[i].file = list[i].file;
+        list[i].file = NULL;
+    }
+    if (rc == 0)
+        return average_lm_create(&en->lm, members, n, en->kernels, en->max_tasks, e);
+    for (uint32_t i = 0; i < n; i++)
+        average_member_fini(&members[i]);
+    return rc;
+}
+
+static int open_average(struct shoal_engine *en, const char *path,
+                        const struct shoal_engine_opts *o, struct err *e)
+{
+    struct averaged list[SHOAL_MAX_AVERAGE] = {{.path = path, .file = en->file}};
+    const uint32_t n = o->n_average + 1;
+    struct decoder_sizes sum = {.weights = 0};
+    struct decoder_opts d;
+    char dir[PATH_MAX];
+    int rc = check_weights(o, e);
+    if (rc == 0)
+        rc = decoder_options(&d, en, o, dir, e);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < n; i++) {
+        list[i].path = i == 0 ? path : o->average_paths[i - 1];
+        list[i].weight = o->average_weights ? o->average_weights[i] : 1;
+    }
+    if (!(en->kernels = kern_select(o->kernels, e)))
+        return SHOAL_EUNSUPPORTED;
+    rc = measure_average(en, list, n, &d, &sum, e);
+    d.n_ctx = sum.n_ctx;
+    if (d.n_threads == 0 && sum.weights < TINY_MODEL_BYTES)
+        d.n_threads = 1;
+    if (rc == 0) { /* with the rows of the mean */
+        sum.scratch += (size_t)en->max_tasks * tokenizer_info(en->tokenizer)->n_vocab * 4;
+        rc = plan_memory(en, o, &sum, e);
+    }
+    if (rc == 0)
+        rc = load_average(en, list, n, &d, e);
+    for (uint32_t i = 1; i < n; i++)
+        model_file_close(list[i].file);
+    return rc;
+}
+
+/* ---- ONNX Runtime ---- */
 
 /* The library holds the keys and values; pages only limit how many. */
 static int open_onnx(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
@@ -145,7 +313,9 @@ static int open_onnx(struct shoal_engine *en, const char *path, const struct sho
 static int open_decoder(struct shoal_engine *en, const char *path,
                         const struct shoal_engine_opts *o, struct err *e)
 {
-    int rc = en->onnx ? open_onnx(en, path, o, e) : open_native(en, path, o, e);
+    int rc = o->n_average > 0 ? open_average(en, path, o, e)
+             : en->onnx       ? open_onnx(en, path, o, e)
+                              : open_native(en, path, o, e);
     if (rc < 0)
         return rc;
     if (tokenizer_info(en->tokenizer)->n_vocab > en->lm.info.n_vocab)
@@ -158,9 +328,16 @@ static int open_decoder(struct shoal_engine *en, const char *path,
 int backends_open(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
                   struct err *e)
 {
+    if (o->n_average >= SHOAL_MAX_AVERAGE)
+        return err_set(e, SHOAL_EINVAL, "an average has at most %u models", SHOAL_MAX_AVERAGE);
     int rc = open_specialist(en, path, o, e);
     if (rc < 0)
         return rc;
+    if (o->n_average > 0 && (en->specialist.ops || en->onnx))
+        return err_set(e, SHOAL_EINVAL,
+                       "%.200s cannot be averaged: it is not a GGUF file or a Hugging Face folder "
+                       "of a decoder",
+                       path);
     if (en->specialist.ops) {
         en->kinds = en->specialist.kinds;
         return 0;

@@ -17,7 +17,8 @@ int engine_files_check(struct shoal_engine *en, struct err *e)
     const struct weights *w = weights_of(en);
     /* relaxed: the flag stands for itself and is never taken back */
     bool changed = atomic_load_explicit(&en->files_changed, memory_order_relaxed);
-    if (!changed && ((en->file && model_file_changed(en->file)) || (w && weights_changed(w)))) {
+    if (!changed && ((en->file && model_file_changed(en->file)) || (w && weights_changed(w)) ||
+                     (en->lm.ops && en->lm.ops->changed && en->lm.ops->changed(en->lm.impl)))) {
         changed = true;
         if (!atomic_exchange_explicit(&en->files_changed, true, memory_order_relaxed))
             log_error("engine", "%s: %s", en->path, err_text(SHOAL_ECHANGED));

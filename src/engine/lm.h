@@ -4,6 +4,7 @@
  *          share (native/native_lm.h).
  * onnx     ONNX Runtime: one run after another, each slot owns its keys and values; pages are only
  *          counted (onnx_lm.h).
+ * average  several of them, whose next-token probabilities are averaged (average_lm.h).
  *
  * Thread:    belongs to the engine's thread once that runs.
  * Ownership: an open function fills the caller's struct lm; lm_close frees everything (a zeroed
@@ -52,13 +53,16 @@ struct lm_ops {
      * next pass. */
     const float *(*logits)(const void *impl, uint32_t i);
     void (*release)(void *impl, uint32_t slot); /* NULL: slots hold nothing */
+    /* How urgent the next passes are among those of other engines; NULL: it has no crew. */
+    void (*urgency)(void *impl, int32_t priority, uint64_t deadline_ns);
+    /* Whether files were changed that `weights` does not cover; NULL: there are none. */
+    bool (*changed)(const void *impl);
     void (*close)(void *impl);
 };
 
 struct lm {
     const struct lm_ops *ops; /* NULL: not open */
     void *impl;
-    struct crew_lane *lane;        /* of impl, for its urgency; NULL: it computes without a crew */
     const struct weights *weights; /* of impl, for engine_files.h; NULL: it has none of ours */
     struct lm_info info;
 };

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/crew.h"
 #include "engine/engine_files.h"
 #include "engine/queue.h"
 
@@ -607,8 +606,8 @@ static bool next_step(void *engine, struct lm_pass *pass)
     sweep(en);
     admit(en);
     en->n_runs = plan_step(en);
-    if (en->lm.lane && en->n_active > 0) /* the best task is first */
-        crew_lane_set_urgency(en->lm.lane, en->active[0]->priority, en->active[0]->deadline_ns);
+    if (en->lm.ops->urgency && en->n_active > 0) /* the best task is first */
+        en->lm.ops->urgency(en->lm.impl, en->active[0]->priority, en->active[0]->deadline_ns);
     publish_load(en);
     *pass = (struct lm_pass){en->runs, en->run_slot, en->run_code, en->n_runs};
     return en->n_runs > 0;

@@ -151,6 +151,8 @@ static void add_here(void *ctx, const struct registry_model *m)
 {
     struct gathering *g = ctx;
     struct router_candidate c = {.state = state_of(m->slot->state), .context = m->slot->n_ctx};
+    if (m->slot->spec.n_parts > 0) /* a route of its own */
+        return;
     /* what it can do is known once it was loaded */
     if (m->slot->kinds ? !(m->slot->kinds & g->kind) : g->route->n_models == 0)
         return;
@@ -411,6 +413,38 @@ static bool classify(struct flow_owner *o, const struct router_route *route, str
     return true;
 }
 
+/* ---- an average ---- */
+
+/* One engine computes it, under the route's name: nothing is left to decide. */
+static void run_average(struct flow_owner *o, const struct router_route *route, struct request *r,
+                        struct sink *s)
+{
+    const struct ensemble *plan = &route->ensemble;
+    struct routing_choice *choice = arena_zalloc(&r->arena, sizeof(*choice));
+    struct routing_ensemble *x = arena_zalloc(&r->arena, sizeof(*x));
+    if (!choice || !x) {
+        flow_refuse_nomem(o, r, s);
+        return;
+    }
+    x->kind = ensemble_name(plan->kind);
+    for (uint32_t i = 0; i < plan->n_models; i++)
+        x->steps[x->n_steps++] =
+            (struct routing_step){.model = keep_text(r, plan->models[i]),
+                                  .what = arena_printf(&r->arena, "weight %g", plan->weights[i]),
+                                  .sureness = -1,
+                                  .answered = plan->weights[i] > 0};
+    *choice = (struct routing_choice){.route = keep_text(r, route->name),
+                                      .model = keep_text(r, route->name),
+                                      .ensemble = x,
+                                      .rule = -1};
+    r->model = choice->model;
+    s->routed = choice;
+    if (r->dry)
+        end_dry(o, r, s);
+    else
+        flow_run(o, r, s);
+}
+
 /* ---- the request ---- */
 
 static void apply(const struct router_route *route, struct request *r)
@@ -477,7 +511,10 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
     }
     if (route->ensemble.kind != ENSEMBLE_NONE) {
         r->here |= privacy_wanted_outside(o, r) != NULL;
-        panel_run(o, route, r, s);
+        if (route->ensemble.kind == ENSEMBLE_AVERAGE)
+            run_average(o, route, r, s);
+        else
+            panel_run(o, route, r, s);
         return;
     }
     (void)text_of(r, &n);

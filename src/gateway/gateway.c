@@ -1,4 +1,5 @@
 /* gateway.c - see gateway.h: threads, listeners, start, drain, reload. */
+#include "gateway/averages.h"
 #include "gateway/deferred/deferred.h"
 #include "gateway/deferred/deferred_runner.h"
 #include "gateway/gateway.h"
@@ -246,6 +247,8 @@ static void find_gone(void *ctx, const struct registry_model *m)
         if (strcmp(l->config->models[i].name, m->name) == 0 &&
             strcmp(l->config->models[i].path, m->slot->path) == 0)
             return;
+    if (averages_has(l->config, m->name, m->slot->path))
+        return;
     if (l->n_gone < CONFIG_MAX_MODELS)
         snprintf(l->gone[l->n_gone++], sizeof(l->gone[0]), "%s", m->name);
 }
@@ -265,6 +268,8 @@ static void update_models(struct gateway *g, const struct gw_config *config)
     for (uint32_t i = 0; i < config->n_models; i++)
         if (registry_add(g->gw.registry, &config->models[i], &e) < 0 && e.code != SHOAL_EINVAL)
             log_warn("gateway", "%s", e.msg); /* EINVAL: it is there already */
+    if (averages_add(g->gw.registry, config, &e) < 0)
+        log_warn("gateway", "%s", e.msg);
 }
 
 static bool any_apart(const struct gw_config *c)
@@ -814,7 +819,7 @@ static int open_models(struct gw *gw, struct err *e)
         rc = open_workers(&gw->loops[i], e); /* before the first worker says that it is ready */
     for (uint32_t i = 0; i < c->n_models && rc == 0; i++)
         rc = registry_add(gw->registry, &c->models[i], e);
-    return rc;
+    return rc < 0 ? rc : averages_add(gw->registry, c, e);
 }
 
 /* What requests use beside models. */

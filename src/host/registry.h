@@ -66,6 +66,12 @@ struct registry_apart_opts {
     uint64_t cpus[16];   /* bit i: it may use CPU i; none: all */
 };
 
+/* One model of an average: several decoders that write one text together. */
+struct registry_part {
+    const char *model; /* another name in the registry */
+    double weight;
+};
+
 struct registry_spec { /* from the configuration; strings are copied */
     const char *name, *path;
     const char *task;   /* "generate", ...; NULL or "": whatever the file can do */
@@ -87,6 +93,10 @@ struct registry_spec { /* from the configuration; strings are copied */
     int32_t priority;   /* models of lower priority are unloaded first */
     bool apart;         /* in a process of its own; see registry_apart */
     struct registry_apart_opts apart_opts;
+    /* The model is the average of these (shoal_engine_opts), SHOAL_MAX_AVERAGE at most.  They are
+     * looked up when it is loaded, and path is only a name for it that no other model has. */
+    const struct registry_part *parts;
+    uint32_t n_parts; /* 0: it is a model of its own */
 };
 
 /* What is known of a model that another process has loaded. */
@@ -121,6 +131,7 @@ struct registry_slot {
     struct registry_spec spec;      /* of the first name; strings and sum are not valid */
     uint8_t want_sum[SHA256_BYTES]; /* that the content must have; valid with has_want_sum */
     bool has_want_sum;
+    struct registry_part *parts; /* [spec.n_parts]: copies */
     uint32_t n_names;
     /* under the registry's lock */
     enum registry_state state;

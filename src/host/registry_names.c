@@ -40,6 +40,9 @@ void registry_detach(struct registry_slot *s)
 
 void registry_slot_free(struct registry_slot *s)
 {
+    for (uint32_t i = 0; s->parts && i < s->spec.n_parts; i++)
+        mem_free((char *)(uintptr_t)s->parts[i].model);
+    mem_free(s->parts);
     mem_free(s->path);
     mem_free(s->pack);
     mem_free(s);
@@ -227,6 +230,18 @@ static struct registry_model *find_for(struct registry *r, enum shoal_kind kind)
     return NULL;
 }
 
+static bool copy_parts(struct registry_slot *s, const struct registry_spec *spec)
+{
+    s->spec.n_parts = spec->n_parts;
+    s->parts = spec->n_parts ? mem_zalloc_n(spec->n_parts, sizeof(*s->parts)) : NULL;
+    for (uint32_t i = 0; s->parts && i < spec->n_parts; i++) {
+        s->parts[i].weight = spec->parts[i].weight;
+        if (!(s->parts[i].model = mem_strdup(spec->parts[i].model)))
+            return false;
+    }
+    return s->parts || spec->n_parts == 0;
+}
+
 /* The slot of a path, created if needed.  NULL: out of memory. */
 static struct registry_slot *find_slot(struct registry *r, const struct registry_spec *spec)
 {
@@ -239,7 +254,7 @@ static struct registry_slot *find_slot(struct registry *r, const struct registry
         s->path = mem_strdup(spec->path);
         s->pack = spec->pack ? mem_strdup(spec->pack) : NULL;
     }
-    if (!s || !s->path || (spec->pack && !s->pack)) {
+    if (!s || !s->path || (spec->pack && !s->pack) || !copy_parts(s, spec)) {
         if (s)
             registry_slot_free(s);
         return NULL;
@@ -250,6 +265,7 @@ static struct registry_slot *find_slot(struct registry *r, const struct registry
     s->spec = *spec;
     s->spec.name = s->spec.path = s->spec.task = s->spec.labels = NULL;
     s->spec.card = s->spec.pack = NULL;
+    s->spec.parts = NULL; /* s->parts */
     if (spec->sum)
         memcpy(s->want_sum, spec->sum, SHA256_BYTES);
     s->has_want_sum = spec->sum != NULL;

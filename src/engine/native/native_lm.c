@@ -1,6 +1,8 @@
 /* native_lm.c - see native_lm.h. */
 #include "engine/native/native_lm.h"
 
+#include "base/crew.h"
+
 struct passes {
     lm_next_fn next;
     void *ctx;
@@ -27,13 +29,20 @@ static const float *native_logits(const void *impl, uint32_t i)
     return decoder_logits(impl, i);
 }
 
+static void native_urgency(void *impl, int32_t priority, uint64_t deadline_ns)
+{
+    crew_lane_set_urgency(decoder_lane(impl), priority, deadline_ns);
+}
+
 static void native_close(void *impl)
 {
     decoder_destroy(impl);
 }
 
-static const struct lm_ops native_ops = {
-    .passes = native_passes, .logits = native_logits, .close = native_close};
+static const struct lm_ops native_ops = {.passes = native_passes,
+                                         .logits = native_logits,
+                                         .urgency = native_urgency,
+                                         .close = native_close};
 
 void native_lm_from_decoder(struct lm *lm, struct decoder *d)
 {
@@ -41,7 +50,6 @@ void native_lm_from_decoder(struct lm *lm, struct decoder *d)
     struct decoder_sizes sizes = decoder_sizes(d);
     *lm = (struct lm){.ops = &native_ops,
                       .impl = d,
-                      .lane = decoder_lane(d),
                       .weights = decoder_weights(d),
                       .info = {.engine = "native",
                                .kernels = decoder_kernels(d)->name,

@@ -84,7 +84,7 @@ static bool is_wanted(const struct listing *l, const char *name)
 static void list_model(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
-    if (!is_wanted(l, m->name))
+    if (!is_wanted(l, m->name) || m->slot->spec.n_parts > 0) /* an average: listed as a route */
         return;
     l->found = true;
     put_model(&l->j, m->name, m->slot->created_s, m->task, m->slot->kinds, m->slot->state);
@@ -109,9 +109,12 @@ struct route_kinds {
 static void add_kinds(void *ctx, const struct registry_model *m)
 {
     struct route_kinds *k = ctx;
-    bool mine = k->route->n_models == 0;
+    const struct ensemble *x = &k->route->ensemble;
+    bool mine = k->route->n_models == 0 && x->kind == ENSEMBLE_NONE;
     for (uint32_t i = 0; i < k->route->n_models && !mine; i++)
         mine = strcmp(k->route->models[i].name, m->name) == 0;
+    for (uint32_t i = 0; i < x->n_models && !mine; i++)
+        mine = strcmp(x->models[i], m->name) == 0;
     if (mine)
         k->kinds |= m->slot->kinds;
 }

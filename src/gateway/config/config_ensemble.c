@@ -58,15 +58,19 @@ static int add_models(struct yaml_in *r, const yaml_node_t *at, struct ensemble 
 static int set_weights(struct yaml_in *r, const yaml_node_t *at, struct ensemble *out,
                        const struct yaml_in_strs *from)
 {
+    const bool may_be_zero = out->kind == ENSEMBLE_AVERAGE;
+    double sum = from->n > 0 ? 0 : 1;
     if (from->n > 0 && from->n != out->n_models)
         return yaml_in_fail(r, at, "there are %u models and %u weights", out->n_models, from->n);
     for (uint32_t i = 0; i < from->n; i++) {
         char *end;
-        out->weights[i] = strtod(from->v[i], &end);
-        if (end == from->v[i] || *end || !(out->weights[i] > 0 && out->weights[i] <= MAX_WEIGHT))
+        const double w = strtod(from->v[i], &end);
+        if (end == from->v[i] || *end || !(w >= 0 && w <= MAX_WEIGHT) || (w <= 0 && !may_be_zero))
             return yaml_in_fail(r, at, "the weight '%.40s' is not a number above 0", from->v[i]);
+        out->weights[i] = w;
+        sum += w;
     }
-    return 0;
+    return sum > 0 ? 0 : yaml_in_fail(r, at, "all weights are 0");
 }
 
 /* ---- kinds ---- */
@@ -114,13 +118,20 @@ static int take_refine(struct yaml_in *r, const yaml_node_t *at, const struct co
     return rc < 0 ? rc : add_model(r, at, out, k->refine.better);
 }
 
+static int take_average(struct yaml_in *r, const yaml_node_t *at, const struct config_ensemble *k,
+                        struct ensemble *out)
+{
+    int rc = add_models(r, at, out, &k->average.models);
+    return rc < 0 ? rc : set_weights(r, at, out, &k->average.weights);
+}
+
 typedef int (*take_fn)(struct yaml_in *r, const yaml_node_t *at, const struct config_ensemble *k,
                        struct ensemble *out);
 
 static const take_fn takes[ENSEMBLE_N_KINDS] = {
     [ENSEMBLE_CASCADE] = take_cascade,     [ENSEMBLE_VOTE] = take_vote,
     [ENSEMBLE_CONSENSUS] = take_consensus, [ENSEMBLE_RERANK] = take_rerank,
-    [ENSEMBLE_REFINE] = take_refine,
+    [ENSEMBLE_REFINE] = take_refine,       [ENSEMBLE_AVERAGE] = take_average,
 };
 
 /* The models are those of the ensemble: nothing is left to choose. */

@@ -33,6 +33,9 @@ struct config_ensemble {
     struct {
         char *model, *better;
     } refine;
+    struct {
+        struct yaml_in_strs models, weights;
+    } average;
 };
 
 /* at: the route.  Without an ensemble *out is empty. */
