@@ -6,12 +6,18 @@
 #include "cmd/cmd.h"
 #include "cmd/local/eval_watch.h"
 #include "cmd/local/model_opts.h"
+#include "ensemble/confidence_file.h"
 #include "eval/eval.h"
 
 static const struct opts_def defs[] = {
     {"large", 0, OPTS_TEXT, "MODEL", NULL, 0, 0, "the model that is asked when -m is not sure"},
     {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0,
      "label set of both models; default: each model's default"},
+    {"large-labels", 0, OPTS_TEXT, "SET", NULL, 0, 0, "label set of the large model alone"},
+    {"calibration", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "of -m, as shoal calibrate wrote it"},
+    {"large-calibration", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "of the large model"},
+    {"gain", 0, OPTS_UINT, "PERCENT", "95", 1, 100,
+     "the part of the large model's gain that a threshold is looked for"},
     {"limit", 0, OPTS_UINT, "N", "0", 0, 1000000000, "use only the first N rows; 0: all"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
@@ -28,9 +34,12 @@ static const struct opts_page page = {
         "time "
         "(the median\nof a row) as a part of what the large model alone takes, and the part of its "
         "gain in accuracy.\nTake the threshold of a route's cascade (docs/ENSEMBLES.md) from other "
-        "rows than those that\nmeasure it.",
+        "rows than those that\nmeasure it: the last lines choose it on every other row and "
+        "measure the rest, with the\ncalibration error (15 bins) of its answers.",
     .groups = {OPTS_GROUP("Options", defs)},
-    .examples = "  shoal eval cascade -m intent --large ./big-bert --labels clinc150 val.jsonl\n",
+    .examples = "  shoal eval cascade -m intent --large ./big-bert --labels clinc150 val.jsonl\n"
+                "  shoal router fit --layers 0 -o quick train.jsonl\n"
+                "  shoal eval cascade -m quick --large intent --large-labels clinc150 val.jsonl\n",
 };
 
 static int measure(const struct opts *o, struct eval *small, struct eval *large,
@@ -47,7 +56,7 @@ static int measure(const struct opts *o, struct eval *small, struct eval *large,
     json_out_member_uint(&j, "rows", small->rows->n);
     buf_printf(&text, "%s, then %s: %zu rows\n", small->model, large->model, small->rows->n);
     term_progress_init(&w->bar, "eval");
-    int rc = eval_cascade(small, large, &j, &text, &e);
+    int rc = eval_cascade(small, large, (double)opts_uint(o, "gain") / 100, &j, &text, &e);
     term_progress_end(&w->bar);
     json_out_object_end(&j);
     buf_putc(&json, '\n');
@@ -72,13 +81,24 @@ static int run(const struct opts *o)
                                  .in_flight = 1,
                                  .progress = eval_watch_show,
                                  .progress_ctx = &watch};
+    struct confidence_calibration calibration[2];
     int rc = !models[0]   ? opts_usage(o->page, "no model given: use -m MODEL")
              : !models[1] ? opts_usage(o->page, "no larger model given: use --large MODEL")
                           : eval_watch_read(o, 0, &rows);
+    for (int i = 0; i < 2 && rc == CMD_OK; i++) {
+        const char *file = opts_text(o, i == 0 ? "calibration" : "large-calibration");
+        struct err e = {0};
+        if (file && confidence_file_read(&calibration[i], file, &e) < 0)
+            rc = cmd_fail(o->page, "%s", e.msg);
+        else if (file)
+            evals[i].temperature = calibration[i].temperature;
+    }
     watch.interrupt_fd = term_catch_interrupt();
     for (int i = 0; i < 2 && rc == CMD_OK; i++) {
         rc = specialist_opts_open_as(o, models[i], watch.interrupt_fd, &evals[i].engine, &names[i]);
-        evals[i].labels = opts_text(o, "labels") ? opts_text(o, "labels") : names[i].labels;
+        const char *set = i == 1 ? opts_text(o, "large-labels") : NULL;
+        set = set ? set : opts_text(o, "labels");
+        evals[i].labels = set ? set : names[i].labels;
     }
     if (rc == CMD_OK)
         rc = measure(o, &evals[0], &evals[1], &watch);

@@ -34,6 +34,8 @@ static const struct opts_def fit_defs[] = {
     {"out", 'o', OPTS_TEXT, "DIR", NULL, 0, 0, "folder for the model; it must not exist yet"},
     {"model", 'm', OPTS_TEXT, "MODEL", "intent", 0, 0,
      "encoder: folder of a BERT classifier, or an included model"},
+    {"layers", 0, OPTS_TEXT, "N", NULL, 0, 0,
+     "use only the first N layers, and the mean of all tokens; 0: only the embeddings"},
     {"heldout", 0, OPTS_UINT, "PERCENT", "20", 5, 50,
      "rows that are measured with and not learned from"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
@@ -50,10 +52,13 @@ static const struct opts_page fit_page = {
         "belong to\nno domain.  The encoder stays as it is: a linear layer over its pooled output "
         "is learned, with\nrare domains counting as much as frequent ones.  Held-out rows give the "
         "accuracy and the\nthreshold below which a text is of none of these.  DIR is a model "
-        "folder like any other; the\nlast lines show how a route uses it.",
+        "folder like any other; the\nlast lines show how a route uses it.\n\nWith --layers the "
+        "model is "
+        "faster and less exact: the first one of a cascade (docs/ENSEMBLES.md).",
     .groups = {OPTS_GROUP("Options", fit_defs)},
     .examples = "  shoal router fit -o my-router tickets.jsonl\n"
-                "  shoal classify -m my-router \"my invoice is wrong\"\n",
+                "  shoal classify -m my-router \"my invoice is wrong\"\n"
+                "  shoal router fit --layers 0 -o quick tickets.jsonl\n",
 };
 
 struct fit {
@@ -68,6 +73,7 @@ struct fit {
     struct buf model; /* its weights, and where they begin */
     cJSON *header, *config;
     size_t data_at;
+    int32_t n_layers; /* that are kept; -1: all, with the pooler */
     uint32_t dim;
     float *vectors; /* [n][dim] */
     struct linear_head head;
@@ -208,6 +214,26 @@ static int read_encoder(struct fit *f, struct err *e)
     return rc;
 }
 
+/* What --layers leaves of the encoder. */
+static int cut_layers(struct fit *f, struct err *e)
+{
+    const char *text = opts_text(f->o, "layers");
+    const cJSON *has = cJSON_GetObjectItemCaseSensitive(f->config, "num_hidden_layers");
+    char *end = NULL;
+    f->n_layers = -1;
+    if (!text)
+        return 0;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || n < 0 || !cJSON_IsNumber(has) || n > has->valueint)
+        return err_set(e, SHOAL_EINVAL, "--layers is %.20s: the encoder has 0 to %d", text,
+                       cJSON_IsNumber(has) ? has->valueint : 0);
+    f->n_layers = (int32_t)n;
+    return cJSON_ReplaceItemInObjectCaseSensitive(f->config, "num_hidden_layers",
+                                                  cJSON_CreateNumber((double)n))
+               ? 0
+               : err_set(e, SHOAL_ENOMEM, "out of memory for config.json");
+}
+
 /* ---- the folder that is made ---- */
 
 static int write_file(const char *dir, const char *name, const void *p, size_t n, struct err *e)
@@ -290,6 +316,24 @@ static int put_old(const struct fit *f, const cJSON *t, struct json_out *j, stru
     return 0;
 }
 
+/* Whether a tensor of the encoder belongs to the model: not its heads, nor what is cut off. */
+static bool is_kept(const struct fit *f, const char *name)
+{
+    static const char layer[] = "bert.encoder.layer.";
+    if (strncmp(name, "bert.", 5) != 0)
+        return false;
+    if (f->n_layers < 0)
+        return true;
+    if (strncmp(name, layer, sizeof(layer) - 1) == 0)
+        return strtol(name + sizeof(layer) - 1, NULL, 10) < f->n_layers;
+    return strncmp(name, "bert.pooler.", 12) != 0;
+}
+
+static const char *pooling_of(const struct fit *f)
+{
+    return f->n_layers < 0 ? "pooler" : "mean";
+}
+
 /* head NULL: the encoder alone. */
 static int write_model(const struct fit *f, const char *dir, const struct linear_head *head,
                        struct err *e)
@@ -304,7 +348,7 @@ static int write_model(const struct fit *f, const char *dir, const struct linear
     json_out_object(&j);
     cJSON_ArrayForEach(t, f->header)
     {
-        if (rc == 0 && strncmp(t->string, "bert.", 5) == 0) /* without its heads */
+        if (rc == 0 && is_kept(f, t->string))
             rc = put_old(f, t, &j, &data, e);
     }
     if (rc == 0 && head) {
@@ -343,7 +387,7 @@ static int write_plain(const struct fit *f, const char *dir, struct err *e)
     for (size_t i = 0; c && i < 3; i++)
         cJSON_DeleteItemFromObjectCaseSensitive(c, drop[i]);
     int rc = 0;
-    if (!c || !embed || !cJSON_AddStringToObject(embed, "pooling", "pooler"))
+    if (!c || !embed || !cJSON_AddStringToObject(embed, "pooling", pooling_of(f)))
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for config.json");
     if (c && shoal && cJSON_AddItemToObject(c, "shoal", shoal))
         shoal = NULL;
@@ -369,7 +413,7 @@ static cJSON *label_sets(const struct fit *f)
     cJSON *set = cJSON_AddObjectToObject(sets, "domains");
     cJSON_AddStringToObject(head, "weight", "classifier.weight");
     cJSON_AddStringToObject(head, "bias", "classifier.bias");
-    cJSON_AddStringToObject(head, "pooling", "pooler");
+    cJSON_AddStringToObject(head, "pooling", pooling_of(f));
     cJSON_AddStringToObject(head, "default", "domains");
     cJSON_AddNumberToObject(set, "first", 0);
     cJSON_AddNumberToObject(set, "count", f->n_labels);
@@ -541,8 +585,8 @@ static int fit_head(struct fit *f, struct err *e)
     if (rc == 0)
         rc = linear_head_fit(&f->head, &train, f->dim, f->n_labels, (uint32_t)epochs, e);
     if (rc == 0) {
-        linear_head_calibrate(&f->head, &held);
-        rc = measure(f, &held, e);
+        rc = linear_head_calibrate(&f->head, &held, e);
+        rc = rc < 0 ? rc : measure(f, &held, e);
     }
     free_rows(&train);
     free_rows(&held);
@@ -614,6 +658,8 @@ static int run(struct fit *f, const char *dir, int interrupt_fd, struct err *e)
     int rc = read_rows(f, e);
     if (rc == 0)
         rc = read_encoder(f, e);
+    if (rc == 0)
+        rc = cut_layers(f, e);
     if (rc == 0 && mkdir(dir, 0777) < 0)
         rc = err_set(e, SHOAL_EIO, "cannot make the folder %s: %s", dir, strerror(errno));
     made = rc == 0;

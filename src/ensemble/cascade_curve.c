@@ -24,25 +24,43 @@ static double threshold_at(const struct cascade_curve_row *rows, size_t n, size_
     return k == n ? 1 : (rows[k - 1].sureness + rows[k].sureness) / 2;
 }
 
-struct cascade_curve_point cascade_curve_at(const struct cascade_curve_row *rows, size_t n,
-                                            size_t k)
+static struct cascade_curve_point point_of(const struct cascade_curve_row *rows, size_t n,
+                                           double threshold)
 {
-    double small = 0, large = 0, right = 0, cost = 0, all = 0;
-    while (k > 0 && k < n && rows[k].sureness <= rows[k - 1].sureness)
-        k++;
+    double small = 0, large = 0, right = 0, cost = 0, all = 0, asked = 0;
     for (size_t i = 0; i < n; i++) {
+        const bool goes = rows[i].sureness < threshold;
         small += rows[i].small_right;
         large += rows[i].large_right;
-        right += i < k ? rows[i].large_right : rows[i].small_right;
-        cost += rows[i].small_cost + (i < k ? rows[i].large_cost : 0);
+        asked += goes;
+        right += goes ? rows[i].large_right : rows[i].small_right;
+        cost += rows[i].small_cost + (goes ? rows[i].large_cost : 0);
         all += rows[i].large_cost;
     }
-    return (struct cascade_curve_point){.threshold = threshold_at(rows, n, k),
-                                        .asked = n > 0 ? (double)k / (double)n : 0,
+    return (struct cascade_curve_point){.threshold = threshold,
+                                        .asked = n > 0 ? asked / (double)n : 0,
                                         .accuracy = n > 0 ? right / (double)n : 0,
                                         .gain = large > small ? (right - small) / (large - small)
                                                               : (double)NAN,
                                         .cost = all > 0 ? cost / all : 0};
+}
+
+struct cascade_curve_point cascade_curve_at(const struct cascade_curve_row *rows, size_t n,
+                                            size_t k)
+{
+    while (k > 0 && k < n && rows[k].sureness <= rows[k - 1].sureness)
+        k++;
+    const double threshold = threshold_at(rows, n, k);
+    /* all rows: also those that the small model is certain of */
+    struct cascade_curve_point p = point_of(rows, n, k == n ? (double)INFINITY : threshold);
+    p.threshold = threshold;
+    return p;
+}
+
+struct cascade_curve_point cascade_curve_below(const struct cascade_curve_row *rows, size_t n,
+                                               double threshold)
+{
+    return point_of(rows, n, threshold);
 }
 
 struct cascade_curve_point cascade_curve_reach(const struct cascade_curve_row *rows, size_t n,

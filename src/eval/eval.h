@@ -18,6 +18,7 @@ struct eval { /* one model on one data set */
     const char *path;   /* of the model */
     bool int8;          /* 8-bit weights, of scorers */
     const char *labels; /* label set, or NULL */
+    double temperature; /* of its calibration, for cascades; 0: none */
     const struct eval_rows *rows;
     const struct eval_rows *docs; /* documents of retrieval; NULL: none */
     uint32_t in_flight;           /* rows at once */
@@ -57,9 +58,10 @@ SHOAL_MUST_CHECK int eval_summarize(struct eval *ev, struct json_out *j, struct 
 SHOAL_MUST_CHECK int eval_score(struct eval *ev, struct json_out *j, struct buf *text,
                                 struct err *e);
 
-/* Runs both models over the rows of the first, one at a time: the curve of their cascade. */
-SHOAL_MUST_CHECK int eval_cascade(struct eval *small, struct eval *large, struct json_out *j,
-                                  struct buf *text, struct err *e);
+/* Runs both models over the rows of the first, one at a time: the curve of their cascade, and the
+ * cheapest threshold with this part of the large model's gain. */
+SHOAL_MUST_CHECK int eval_cascade(struct eval *small, struct eval *large, double gain,
+                                  struct json_out *j, struct buf *text, struct err *e);
 struct confidence_calibration;
 /* Fits the temperature of a classifier on every other row and measures it on the rest. */
 SHOAL_MUST_CHECK int eval_calibrate(struct eval *ev, struct confidence_calibration *out,

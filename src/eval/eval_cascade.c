@@ -4,10 +4,9 @@
 
 #include "base/mem.h"
 #include "ensemble/cascade_curve.h"
+#include "ensemble/confidence.h"
 #include "eval/eval.h"
 #include "eval/quality.h"
-
-#define GAIN 0.95 /* the part of the large model's gain that is looked for */
 
 static const char *const text_keys[] = {"text", "sentence", NULL};
 static const char *const label_keys[] = {"label", "intent", NULL};
@@ -29,6 +28,22 @@ static int make(void *ctx, size_t i, struct shoal_infer_opts *o, struct err *e)
     return rc;
 }
 
+/* The confidence of a result, calibrated as a server does it.  Below 0: out of memory. */
+static double sureness_of(const struct eval *ev, const struct shoal_result *r)
+{
+    if (ev->temperature <= 0 || r->n_labels == 0)
+        return (double)r->confidence;
+    float *p = mem_zalloc_n(r->n_labels, sizeof(*p));
+    if (!p)
+        return -1;
+    for (uint32_t i = 0; i < r->n_labels; i++)
+        p[i] = r->labels[i].score;
+    confidence_scale(p, r->n_labels, ev->temperature);
+    const float x = confidence_of_answer(p[0], strcmp(r->label, r->labels[0].name) == 0);
+    mem_free(p);
+    return (double)x;
+}
+
 static int take(void *ctx, size_t i, const struct shoal_result *r, struct err *e)
 {
     struct reading *x = ctx;
@@ -38,12 +53,16 @@ static int take(void *ctx, size_t i, const struct shoal_result *r, struct err *e
     if (rc < 0)
         return rc;
     const bool right = strcmp(want, r->label) == 0;
+    const double sureness = sureness_of(x->ev, r);
+    if (sureness < 0)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the rows");
     x->times[i] = (double)r->run_ns;
     if (x->large) {
         row->large_right = right;
+        row->large_sureness = sureness;
     } else {
         row->small_right = right;
-        row->sureness = (double)r->confidence;
+        row->sureness = sureness;
     }
     return 0;
 }
@@ -62,16 +81,16 @@ static void put_point(struct json_out *j, struct buf *text, const struct cascade
 }
 
 static void put_curve(struct json_out *j, struct buf *text, struct cascade_curve_row *rows,
-                      size_t n)
+                      size_t n, double gain)
 {
     cascade_curve_sort(rows, n);
     const struct cascade_curve_point small = cascade_curve_at(rows, n, 0);
     const struct cascade_curve_point large = cascade_curve_at(rows, n, n);
-    const struct cascade_curve_point best = cascade_curve_reach(rows, n, GAIN);
+    const struct cascade_curve_point best = cascade_curve_reach(rows, n, gain);
     eval_figure(j, text, "small_accuracy", small.accuracy, "%.4f");
     eval_figure(j, text, "large_accuracy", large.accuracy, "%.4f");
     eval_figure(j, text, "small_compute", small.cost, "%.4f");
-    buf_printf(text, "  threshold     asked  accuracy   compute      gain\n");
+    buf_printf(text, "  threshold     asked  accuracy      gain   compute\n");
     json_out_key(j, "curve");
     json_out_array(j);
     for (size_t k = 0; k <= 10; k++) {
@@ -85,8 +104,40 @@ static void put_curve(struct json_out *j, struct buf *text, struct cascade_curve
         buf_puts(text, "the large model is no better on these rows\n");
         return;
     }
-    buf_puts(text, "the cheapest with 95 % of the gain:\n");
+    buf_printf(text, "the cheapest with %.0f %% of the gain:\n", 100 * gain);
     put_point(j, text, &best);
+}
+
+/* The threshold is chosen on every other row; what it reaches is measured on the rest, with how far
+ * the confidences of the answers are from how often they are right. */
+static void put_held_out(struct json_out *j, struct buf *text, const struct cascade_curve_row *rows,
+                         size_t n, double gain, struct cascade_curve_row *half)
+{
+    struct quality_ece ece = {0}, small = {0};
+    size_t n_half = 0;
+    for (size_t i = 0; i < n; i += 2)
+        half[n_half++] = rows[i];
+    cascade_curve_sort(half, n_half);
+    const struct cascade_curve_point chosen = cascade_curve_reach(half, n_half, gain);
+    json_out_key(j, "held_out");
+    if (isnan(chosen.gain)) {
+        json_out_null(j);
+        return;
+    }
+    n_half = 0;
+    for (size_t i = 1; i < n; i += 2) {
+        const struct cascade_curve_row *r = &rows[i];
+        const bool goes = r->sureness < chosen.threshold;
+        half[n_half++] = *r;
+        quality_ece_add(&ece, goes ? r->large_sureness : r->sureness,
+                        goes ? r->large_right : r->small_right);
+        quality_ece_add(&small, r->sureness, r->small_right);
+    }
+    buf_puts(text, "that threshold from every other row, measured on the rest:\n");
+    const struct cascade_curve_point p = cascade_curve_below(half, n_half, chosen.threshold);
+    put_point(j, text, &p);
+    eval_figure(j, text, "held_out_ece", quality_ece(&ece), "%.4f");
+    eval_figure(j, text, "small_ece", quality_ece(&small), "%.4f");
 }
 
 /* One model over all rows.  *cost: the median time of a row, which other work on the machine
@@ -100,11 +151,11 @@ static int read_all(struct reading *x, double *cost, struct err *e)
     return rc;
 }
 
-int eval_cascade(struct eval *small, struct eval *large, struct json_out *j, struct buf *text,
-                 struct err *e)
+int eval_cascade(struct eval *small, struct eval *large, double gain, struct json_out *j,
+                 struct buf *text, struct err *e)
 {
     const size_t n = small->rows->n;
-    struct cascade_curve_row *rows = mem_zalloc_n(n + 1, sizeof(*rows));
+    struct cascade_curve_row *rows = mem_zalloc_n(2 * n + 1, sizeof(*rows)); /* and a half */
     double *times = mem_zalloc_n(n + 1, sizeof(*times)), small_cost = 0, large_cost = 0;
     struct reading a = {small, rows, times, false}, b = {large, rows, times, true};
     int rc = rows && times ? read_all(&a, &small_cost, e)
@@ -115,8 +166,12 @@ int eval_cascade(struct eval *small, struct eval *large, struct json_out *j, str
         rows[i].small_cost = small_cost;
         rows[i].large_cost = large_cost;
     }
-    if (rc == 0)
-        put_curve(j, text, rows, n);
+    if (rc == 0) {
+        memcpy(rows + n, rows, n * sizeof(*rows));
+        put_curve(j, text, rows, n, gain);
+        memcpy(rows, rows + n, n * sizeof(*rows)); /* in their order again */
+        put_held_out(j, text, rows, n, gain, rows + n);
+    }
     mem_free(rows);
     mem_free(times);
     return rc;

@@ -13,6 +13,7 @@
 #define DECAY 1e-4 /* L2 */
 #define BETA1 0.9
 #define BETA2 0.999
+#define ENOUGH_ERRORS 20u
 #define KEPT 0.95 /* of right answers, if nothing is known of others */
 
 static void logits(const struct linear_head *h, const float *x, double *out)
@@ -169,30 +170,57 @@ uint32_t linear_head_best(const struct linear_head *h, const float *x, double *p
     return best;
 }
 
-static double loss(const struct linear_head *h, const struct linear_head_rows *rows)
+/* How unlikely the right classes are under a temperature; v: [n][n_classes] logits under 1. */
+static double loss(const float *v, uint32_t n_classes, const struct linear_head_rows *rows,
+                   double temperature)
 {
-    double sum = 0, v[LINEAR_HEAD_MAX_CLASSES];
+    double sum = 0, p[LINEAR_HEAD_MAX_CLASSES];
     for (size_t i = 0; i < rows->n; i++) {
-        logits(h, rows->x + i * h->dim, v);
-        softmax(v, h->n_classes);
-        sum -= log(v[rows->y[i]] + 1e-12);
+        for (uint32_t k = 0; k < n_classes; k++)
+            p[k] = (double)v[i * n_classes + k] / temperature;
+        softmax(p, n_classes);
+        sum -= log(p[rows->y[i]] + 1e-12);
     }
     return sum;
 }
 
-void linear_head_calibrate(struct linear_head *h, const struct linear_head_rows *rows)
+/* Fills v as above; returns how many rows are answered wrongly. */
+static size_t all_logits(const struct linear_head *h, const struct linear_head_rows *rows, float *v)
+{
+    double one[LINEAR_HEAD_MAX_CLASSES];
+    size_t n_wrong = 0;
+    for (size_t i = 0; i < rows->n; i++) {
+        uint32_t best = 0;
+        logits(h, rows->x + i * h->dim, one);
+        for (uint32_t k = 0; k < h->n_classes; k++) {
+            v[i * h->n_classes + k] = (float)one[k];
+            best = one[k] > one[best] ? k : best;
+        }
+        n_wrong += best != rows->y[i];
+    }
+    return n_wrong;
+}
+
+int linear_head_calibrate(struct linear_head *h, const struct linear_head_rows *rows, struct err *e)
 {
     double best = 1, least = 1e300;
-    /* Never sharper: a small set that is all right would ask for certainty. */
-    for (int i = 0; i <= 20 && rows->n > 0; i++) {
-        h->temperature = exp(i * 0.1);
-        double l = loss(h, rows);
+    float *v = mem_zalloc_n(rows->n * h->n_classes + 1, sizeof(*v));
+    if (!v)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu rows", rows->n);
+    h->temperature = 1;
+    const size_t n_wrong = all_logits(h, rows, v);
+    /* Sharper only with enough errors to learn from: a small set that is all right would ask for
+     * certainty. */
+    for (int i = n_wrong >= ENOUGH_ERRORS ? -25 : 0; i <= 20 && rows->n > 0; i++) {
+        const double l = loss(v, h->n_classes, rows, exp(i * 0.1));
         if (l < least) {
             least = l;
-            best = h->temperature;
+            best = exp(i * 0.1);
         }
     }
     h->temperature = best;
+    mem_free(v);
+    return 0;
 }
 
 static int by_value(const void *a, const void *b)

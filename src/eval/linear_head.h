@@ -34,8 +34,10 @@ SHOAL_MUST_CHECK int linear_head_fit(struct linear_head *h, const struct linear_
                                      uint32_t dim, uint32_t n_classes, uint32_t epochs,
                                      struct err *e);
 void linear_head_fini(struct linear_head *h);
-/* The temperature, 1 or more, under which rows that it was not fitted on are likeliest. */
-void linear_head_calibrate(struct linear_head *h, const struct linear_head_rows *rows);
+/* The temperature under which rows that it was not fitted on are likeliest; below 1 only if enough
+ * of them are answered wrongly. */
+SHOAL_MUST_CHECK int linear_head_calibrate(struct linear_head *h,
+                                           const struct linear_head_rows *rows, struct err *e);
 /* The likeliest class and its probability. */
 uint32_t linear_head_best(const struct linear_head *h, const float *x, double *p);
 

@@ -31,13 +31,14 @@ bool encoder_knows(const struct model_file *file)
 /* ---- configuration ------------------------------------------------------------------------- */
 
 static int read_u32(const struct encoder_config *c, const struct model_file *file, const char *key,
-                    uint32_t max, uint32_t *out, struct err *e)
+                    uint32_t min, uint32_t max, uint32_t *out, struct err *e)
 {
     char name[96];
     uint64_t v;
     snprintf(name, sizeof(name), "%s.%s", c->arch, key);
-    if (!model_file_get_u64(file, name, &v) || v < 1 || v > max)
-        return err_set(e, SHOAL_EFORMAT, "metadata key %s is missing or not in 1 to %u", name, max);
+    if (!model_file_get_u64(file, name, &v) || v < min || v > max)
+        return err_set(e, SHOAL_EFORMAT, "metadata key %s is missing or not in %u to %u", name, min,
+                       max);
     *out = (uint32_t)v;
     return 0;
 }
@@ -76,11 +77,11 @@ static int read_config(struct encoder_config *c, const struct model_file *file, 
                        "architecture \"%.*s\" (encoders: bert, distilbert, roberta)",
                        (int)(name.n < 64 ? name.n : 64), name.p);
     int rc;
-    if ((rc = read_u32(c, file, "context_length", 1u << 20, &c->n_ctx, e)) < 0 ||
-        (rc = read_u32(c, file, "embedding_length", 65536, &c->dim, e)) < 0 ||
-        (rc = read_u32(c, file, "block_count", 1024, &c->n_layers, e)) < 0 ||
-        (rc = read_u32(c, file, "attention.head_count", 1024, &c->n_heads, e)) < 0 ||
-        (rc = read_u32(c, file, "feed_forward_length", 1u << 20, &c->ffn_dim, e)) < 0 ||
+    if ((rc = read_u32(c, file, "context_length", 1, 1u << 20, &c->n_ctx, e)) < 0 ||
+        (rc = read_u32(c, file, "embedding_length", 1, 65536, &c->dim, e)) < 0 ||
+        (rc = read_u32(c, file, "block_count", 0, 1024, &c->n_layers, e)) < 0 ||
+        (rc = read_u32(c, file, "attention.head_count", 1, 1024, &c->n_heads, e)) < 0 ||
+        (rc = read_u32(c, file, "feed_forward_length", 1, 1u << 20, &c->ffn_dim, e)) < 0 ||
         (rc = read_act(c, file, e)) < 0)
         return rc;
     if (c->dim % c->n_heads != 0)

@@ -185,6 +185,8 @@ static int read_shoal(struct heads *h, const struct heads_source *src, const cJS
         int rc = read_head(h, &h->head[tags ? HEADS_TAG : HEADS_CLASSIFY], src, c, e);
         if (rc < 0)
             return rc;
+        if (!tags && strcmp(text_of(c, "pooling"), "mean") == 0)
+            h->mean_class = true;
         if (tags)
             h->info.whole_words = strstr(text_of(c, "unit"), "whitespace") != NULL;
     }

@@ -44,6 +44,7 @@ struct heads {
     bool include_prompt;
     struct heads_head head[HEADS_N_HEADS];
     bool embeds, reranks, has_pre, pre_relu;
+    bool mean_class; /* classes are read from the mean of all tokens, not from the first */
     void **owned;
     uint32_t n_owned;
 };

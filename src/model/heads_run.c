@@ -70,14 +70,19 @@ void heads_pool_all(const struct heads *h, const struct kern_ops *k, const float
         heads_pool(k, h->info.poolings[i], tokens, n, h->info.dim, out + (size_t)i * h->info.dim);
 }
 
-/* The first token through the layer before the classes, if there is one; [dim]. */
+/* The first token through the layer before the classes, if there is one, or the mean of all; [dim].
+ */
 static const float *front(const struct heads *h, struct encoder *d, uint32_t seq)
 {
     const struct kern_ops *k = encoder_kernels(d);
     const float *x = encoder_hidden(d, seq, 0);
-    if (!h->has_pre)
+    if (!h->has_pre && !h->mean_class)
         return x;
     float *y = encoder_spare(d);
+    if (h->mean_class) {
+        heads_pool(k, HEADS_POOLING_MEAN, x, encoder_seq_len(d, seq), h->info.dim, y);
+        return y;
+    }
     encoder_top(d, ENCODER_TOP_CLS, &x, 1, 0, h->info.dim, y, h->info.dim);
     if (h->pre_relu)
         k->relu(y, y, h->info.dim);

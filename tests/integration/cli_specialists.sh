@@ -95,6 +95,8 @@ same "the file" "$(cat intent.calibration.json)" "$(cat out)"
 run 0 eval cascade -m intent --large intent --json rows.jsonl
 same "the small one" "$(field small_accuracy)" 0.75
 same "no better" "$(field reach)" null
+same "nor here" "$(field held_out)" null
+run 1 eval cascade -m intent --large intent --calibration rows.jsonl rows.jsonl; has err "rows.jsonl"
 run 2 eval cascade -m intent rows.jsonl; has err "--large MODEL"
 run 1 calibrate -m intent rows.jsonl; has err "at least 20"
 run 1 calibrate -m intent --labels snips many.jsonl; has err "choose the label set with --labels"

@@ -33,6 +33,22 @@ const rows = [...asks.flatMap((a) => things.map((x) => ({ text: a.replace('{}', 
     const seen = fs.readdirSync(dir).sort().join();
     t.same(seen, 'config.json,model.safetensors,tokenizer.json,tokenizer_config.json,vocab.txt', 'files of the model');
     t.check(/travel/.test(run('classify', '-m', dir, 'get me a plane ticket to Madrid').stdout.split(' ')[0]), 'it classifies');
+    // the embeddings alone, for the first place in a cascade
+    const quick = path.join(t.tmp, 'quick'), cut = run('router', 'fit', '-o', quick, '--layers', '0', '--json', file);
+    t.same(cut.status, 0, cut.stderr);
+    t.check(JSON.parse(cut.stdout).accuracy >= 0.9, `without layers: ${cut.stdout}`);
+    const size = (folder) => fs.statSync(path.join(folder, 'model.safetensors')).size;
+    t.check(size(quick) < 0.7 * size(dir), `smaller: ${size(quick)} of ${size(dir)}`);
+    t.check(/travel/.test(run('classify', '-m', quick, 'book a flight to Madrid').stdout.split(' ')[0]), 'it classifies');
+    const curve = run('eval', 'cascade', '-m', quick, '--large', dir, '--json', '--gain', '100',
+        write('known.jsonl', rows.filter((r) => r.domain !== 'none').map((r) => JSON.stringify({ text: r.text, label: r.domain })).join('\n')));
+    t.same(curve.status, 0, curve.stderr);
+    const known = JSON.parse(curve.stdout);
+    t.check(known.small_accuracy > 0.8 && known.large_accuracy > 0.9 && known.curve.length === 11, `a cascade of both: ${curve.stdout}`);
+    for (const bad of ['4', '-1', 'x']) {
+        const no = run('router', 'fit', '-o', `${quick}2`, '--layers', bad, file);
+        t.check(no.status === 1 && no.stderr.includes('0 to 3') && !fs.existsSync(`${quick}2`), `--layers ${bad}: ${no.stderr}`);
+    }
     // errors
     const again = run('router', 'fit', '-o', dir, file);
     t.check(again.status === 1 && again.stderr.includes('fitted'), `a folder that is there: ${again.stderr}`);

@@ -80,8 +80,11 @@ static int encoder_sizes(struct hf_folder *f, const char *const keys[5], double 
     const char *positions = hf_config_str(f->config, "position_embedding_type"), *act = "";
     float norm_eps;
     for (size_t i = 0; i < 5; i++) {
-        uint32_t v;
-        int rc = hf_config_u32(f, keys[i], NULL, most[i], &v, e);
+        uint32_t v = 0;
+        const cJSON *layers = i == 2 ? cJSON_GetObjectItemCaseSensitive(f->config, keys[i]) : NULL;
+        /* none: the embeddings alone, as `shoal router fit --layers 0` makes it */
+        const bool none = cJSON_IsNumber(layers) && layers->valueint == 0;
+        int rc = none ? 0 : hf_config_u32(f, keys[i], NULL, most[i], &v, e);
         if (rc < 0)
             return rc;
         if (i == 0) {

@@ -12,9 +12,9 @@
 /* The small model is wrong where it is unsure, once where it is sure; the large one is wrong once.
  */
 static const struct cascade_curve_row given[] = {
-    {0.9, true, true, 1, 10},  {0.2, false, true, 1, 10}, {0.8, false, true, 1, 10},
-    {0.5, true, true, 1, 10},  {0.3, false, true, 1, 10}, {0.95, true, true, 1, 10},
-    {0.7, true, false, 1, 10}, {0.6, true, true, 1, 10},
+    {0.9, true, true, 1, 10, 0},  {0.2, false, true, 1, 10, 0}, {0.8, false, true, 1, 10, 0},
+    {0.5, true, true, 1, 10, 0},  {0.3, false, true, 1, 10, 0}, {0.95, true, true, 1, 10, 0},
+    {0.7, true, false, 1, 10, 0}, {0.6, true, true, 1, 10, 0},
 };
 #define N (sizeof(given) / sizeof(given[0]))
 
@@ -46,6 +46,11 @@ static void test_points(void **state)
     near(p.threshold, 1);
     near(p.accuracy, 7.0 / 8);
     near(p.cost, 1.1);
+    p = cascade_curve_below(given, N, 0.4); /* in any order */
+    near(p.asked, 0.25);
+    near(p.accuracy, 7.0 / 8);
+    near(p.cost, 0.1 + 0.25);
+    near(cascade_curve_below(given, N, 0).asked, 0);
 }
 
 static void test_reach(void **state)
@@ -65,7 +70,7 @@ static void test_edges(void **state)
 {
     (void)state;
     struct cascade_curve_row rows[] = {
-        {0.5, true, true, 1, 2}, {0.5, false, true, 1, 2}, {0.9, true, true, 1, 2}};
+        {0.5, true, true, 1, 2, 0}, {0.5, false, true, 1, 2, 0}, {0.9, true, true, 1, 2, 0}};
     cascade_curve_sort(rows, 3);
     near(cascade_curve_at(rows, 3, 1).asked, 2.0 / 3);
     near(cascade_curve_reach(rows, 3, 0.95).asked, 2.0 / 3);

@@ -54,10 +54,33 @@ static void test_classes_are_learned_rare_ones_too(void **state)
     assert_true(accuracy(&h, 2) > 0.9); /* 15 rows of 300 */
     assert_int_equal(linear_head_fit(&again, &rows, DIM, 3, 60, &e), 0);
     assert_memory_equal(h.weight, again.weight, 3 * (DIM + 1) * sizeof(float));
-    linear_head_calibrate(&h, &rows);
+    assert_int_equal(linear_head_calibrate(&h, &rows, &e), 0);
     assert_true(h.temperature >= 1 && h.temperature < 8);
     linear_head_fini(&h);
     linear_head_fini(&again);
+}
+
+/* A head that is too careful becomes sharper, if there are errors to learn from. */
+static void test_calibration_goes_both_ways(void **state)
+{
+    struct linear_head h;
+    struct err e;
+    (void)state;
+    make(2.5f);
+    const struct linear_head_rows rows = {&x[0][0], y, ROWS};
+    assert_int_equal(linear_head_fit(&h, &rows, DIM, 3, 60, &e), 0);
+    assert_true(ROWS * (1 - accuracy(&h, 3)) >= 20);
+    assert_int_equal(linear_head_calibrate(&h, &rows, &e), 0);
+    const double before = h.temperature;
+    for (uint32_t i = 0; i < 3 * (DIM + 1); i++) /* the bias is behind the weights */
+        h.weight[i] *= 0.2f;
+    assert_int_equal(linear_head_calibrate(&h, &rows, &e), 0);
+    assert_true(h.temperature > before * 0.15 && h.temperature < before * 0.25);
+    for (uint32_t i = 0; i < 3 * (DIM + 1); i++)
+        h.weight[i] *= 25;
+    assert_int_equal(linear_head_calibrate(&h, &rows, &e), 0);
+    assert_true(h.temperature > before * 4 && h.temperature < before * 6);
+    linear_head_fini(&h);
 }
 
 static void test_bad_rows(void **state)
@@ -89,6 +112,7 @@ static void test_thresholds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_classes_are_learned_rare_ones_too),
+                                       cmocka_unit_test(test_calibration_goes_both_ways),
                                        cmocka_unit_test(test_bad_rows),
                                        cmocka_unit_test(test_thresholds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
