@@ -2,6 +2,7 @@
 #include "store/collection.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "store/chunk.h"
 #include "store/collection_rank.h"
@@ -36,6 +38,7 @@ static const struct db_schema schema = {
     "INSERT INTO meta VALUES('changes', 0);"};
 
 struct collection {
+    char path[PATH_MAX], graph[PATH_MAX]; /* graph: "": not kept */
     struct db write, read;
     pthread_mutex_t lock; /* guards the rest; taken before the lock of a database */
     struct vectors *vectors;
@@ -130,6 +133,7 @@ int collection_open(struct collection **out, const char *path, uint32_t exact_pa
         return rc;
     }
     c->exact_passages = exact_passages;
+    snprintf(c->path, sizeof(c->path), "%s", path);
     *out = c;
     return 0;
 }
@@ -141,6 +145,8 @@ void collection_close(struct collection *c)
     db_close(&c->write);
     db_close(&c->read);
     vectors_destroy(c->vectors);
+    if (c->graph[0] && access(c->path, F_OK) != 0) /* the collection was deleted meanwhile */
+        unlink(c->graph);
     pthread_mutex_destroy(&c->lock);
     mem_free(c);
 }
@@ -270,6 +276,15 @@ static int drop_gone(struct collection *c, struct err *e)
     return rc;
 }
 
+/* The graph lies beside the collection. */
+static int keep_graph(struct collection *c, struct err *e)
+{
+    const int n = snprintf(c->graph, sizeof(c->graph), "%s" COLLECTION_GRAPH, c->path);
+    if (n < 0 || (size_t)n >= sizeof(c->graph))
+        return err_set(e, SHOAL_EINVAL, "the path of %.200s is too long", c->path);
+    return vectors_keep_graph(c->vectors, c->graph, e);
+}
+
 /* Brings the vectors up to the file.  Both locks are held; within a read transaction, so that the
  * count of changes and the rows agree. */
 static int catch_up(struct collection *c, struct err *e)
@@ -285,12 +300,20 @@ static int catch_up(struct collection *c, struct err *e)
     if (first) {
         c->n_dims = (uint32_t)dims;
         rc = vectors_create(&c->vectors, c->n_dims, c->exact_passages, e);
+        if (rc == 0 && c->exact_passages > 0)
+            rc = keep_graph(c, e);
     } else {
         rc = drop_gone(c, e);
     }
     if (rc == 0)
         rc = load_new(c, e);
     c->changes = rc == 0 ? changes : -1; /* -1: the next search tries again */
+    if (rc == 0) {
+        struct err why;
+        vectors_restore(c->vectors, &why);
+        if (why.msg[0])
+            log_warn("store", "%s: %s; it is made again", c->read.path, why.msg);
+    }
     return rc;
 }
 

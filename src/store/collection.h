@@ -23,6 +23,7 @@ struct collection;
 #define COLLECTION_MAX_DOC_NAME 400u
 #define COLLECTION_MAX_HITS 100u
 #define COLLECTION_MAX_QUERY_BYTES 8192u
+#define COLLECTION_GRAPH "-graph" /* behind the path: where the index of its vectors is kept */
 
 struct collection_settings {
     const char *model;            /* that embeds; at most 127 bytes */

@@ -200,7 +200,7 @@ void collections_release(struct collections *cs, struct collection *c)
 
 int collections_delete(struct collections *cs, const char *name, struct err *e)
 {
-    static const char *const parts[] = {"", "-wal", "-shm"};
+    static const char *const parts[] = {"", "-wal", "-shm", COLLECTION_GRAPH};
     char path[PATH_MAX], part[PATH_MAX + 8];
     int rc = path_of(cs, name, path, sizeof(path), e);
     if (rc < 0)
@@ -209,7 +209,7 @@ int collections_delete(struct collections *cs, const char *name, struct err *e)
     if (unlink(path) < 0)
         rc = errno == ENOENT ? err_set(e, SHOAL_ENOTFOUND, "there is no collection '%s'", name)
                              : err_set(e, SHOAL_EIO, "cannot remove %s: %s", path, strerror(errno));
-    for (size_t i = 1; i < 3 && rc == 0; i++) {
+    for (size_t i = 1; i < sizeof(parts) / sizeof(parts[0]) && rc == 0; i++) {
         snprintf(part, sizeof(part), "%s%s", path, parts[i]);
         unlink(part);
     }

@@ -10,7 +10,8 @@
 
 #define BUILD_BREADTH 128u
 #define SLAB_NODES 4096u
-#define FIRST_SEEN 8192u /* entries of a table, a power of two */
+#define CACHE_LINE 64u
+#define FETCH_AHEAD 4u /* rows whose memory is asked for before they are compared */
 
 struct slab {
     uint32_t ground[SLAB_NODES][1 + HNSW_GROUND_LINKS]; /* [0]: how many */
@@ -69,6 +70,11 @@ static uint32_t *links_of(const struct hnsw *h, uint32_t row, uint32_t level)
 {
     struct slab *s = h->slabs[row / SLAB_NODES];
     return level == 0 ? s->ground[row % SLAB_NODES] : s->above[row % SLAB_NODES][level - 1];
+}
+
+const uint32_t *hnsw_links(const struct hnsw *h, uint32_t row, uint32_t level)
+{
+    return links_of(h, row, level);
 }
 
 static uint32_t room_of(uint32_t level)
@@ -151,18 +157,18 @@ static struct hnsw_hit heap_pop(struct heap *p)
 /* The memory of one search. */
 struct walk {
     struct heap best, open; /* the best so far, and those whose links were not followed */
-    uint32_t *seen;         /* a table of rows + 1; 0: free */
-    uint32_t n_seen, mask;
+    uint64_t *seen;         /* a bit for each row */
+    size_t n_words;
 };
 
-static bool walk_init(struct walk *w, uint32_t breadth)
+static bool walk_init(struct walk *w, uint32_t breadth, uint32_t n_rows)
 {
     *w = (struct walk){.best = {.cap = breadth + 1},
                        .open = {.cap = 4 * breadth + 64, .best_on_top = true},
-                       .mask = FIRST_SEEN - 1};
+                       .n_words = n_rows / 64 + 1};
     w->best.list = mem_zalloc_n(w->best.cap, sizeof(*w->best.list));
     w->open.list = mem_zalloc_n(w->open.cap, sizeof(*w->open.list));
-    w->seen = mem_zalloc_n(FIRST_SEEN, sizeof(*w->seen));
+    w->seen = mem_zalloc_n(w->n_words, sizeof(*w->seen));
     return w->best.list && w->open.list && w->seen;
 }
 
@@ -173,35 +179,12 @@ static void walk_fini(struct walk *w)
     mem_free(w->seen);
 }
 
-static uint32_t *place_of(uint32_t *table, uint32_t mask, uint32_t row)
+/* Whether it is the first time. */
+static bool see(struct walk *w, uint32_t row)
 {
-    uint32_t i = (uint32_t)(hash_mix(row + 1ull) & mask);
-    while (table[i] && table[i] != row + 1)
-        i = (i + 1) & mask;
-    return &table[i];
-}
-
-/* 1: it was seen for the first time; 0: before; SHOAL_ENOMEM. */
-static int see(struct walk *w, uint32_t row)
-{
-    if (2 * w->n_seen > w->mask) {
-        uint32_t mask = 2 * w->mask + 1;
-        uint32_t *more = mem_zalloc_n((size_t)mask + 1, sizeof(*more));
-        if (!more)
-            return SHOAL_ENOMEM;
-        for (uint32_t i = 0; i <= w->mask; i++)
-            if (w->seen[i])
-                *place_of(more, mask, w->seen[i] - 1) = w->seen[i];
-        mem_free(w->seen);
-        w->seen = more;
-        w->mask = mask;
-    }
-    uint32_t *at = place_of(w->seen, w->mask, row);
-    if (*at)
-        return 0;
-    *at = row + 1;
-    w->n_seen++;
-    return 1;
+    const uint64_t bit = 1ull << (row % 64), was = w->seen[row / 64];
+    w->seen[row / 64] = was | bit;
+    return !(was & bit);
 }
 
 struct aim {
@@ -210,23 +193,49 @@ struct aim {
     bool (*wanted)(const void *ctx, uint32_t row); /* NULL: all are */
 };
 
-static int visit(const struct hnsw *h, struct walk *w, const struct aim *a, uint32_t row)
+static int visit(const struct hnsw *h, struct walk *w, const struct aim *a, struct hnsw_hit x)
 {
-    int rc = see(w, row);
-    if (rc <= 0)
-        return rc;
-    const struct hnsw_hit x = {row, score_of(h, a->q, row)};
     if (w->best.n == a->breadth && !better(&x, &w->best.list[0]))
         return 0;
     if (!heap_push(&w->open, x))
         return SHOAL_ENOMEM;
-    if (a->wanted && !a->wanted(h->rows.ctx, row))
+    if (a->wanted && !a->wanted(h->rows.ctx, x.row))
         return 0;
     if (!heap_push(&w->best, x))
         return SHOAL_ENOMEM;
     if (w->best.n > a->breadth)
         heap_pop(&w->best);
     return 0;
+}
+
+/* Asks for a row's memory: rows lie anywhere, and a search spends most of its time waiting. */
+static void fetch_row(const struct hnsw *h, uint32_t row)
+{
+    const char *p = (const char *)row_of(h, row);
+    for (size_t at = 0; at < h->rows.n_cols * sizeof(float); at += CACHE_LINE)
+        __builtin_prefetch(p + at);
+}
+
+/* Visits the neighbours of x that were not seen before. */
+static int follow(const struct hnsw *h, struct walk *w, const struct aim *a, const uint32_t *links)
+{
+    struct hnsw_hit fresh[HNSW_GROUND_LINKS];
+    uint32_t n = 0;
+    int rc = 0;
+    for (uint32_t i = 1; i <= links[0]; i++)
+        if (see(w, links[i]))
+            fresh[n++].row = links[i];
+    for (uint32_t i = 0; i < n && i < FETCH_AHEAD; i++)
+        fetch_row(h, fresh[i].row);
+    /* all of them before any is sorted in: products of several rows run side by side */
+    for (uint32_t i = 0; i < n; i++) {
+        if (i + FETCH_AHEAD < n)
+            fetch_row(h, fresh[i + FETCH_AHEAD].row);
+        fresh[i].score = score_of(h, a->q, fresh[i].row);
+    }
+    for (uint32_t i = 0; i < n && rc == 0; i++)
+        rc = visit(h, w, a, fresh[i]);
+    return rc;
 }
 
 /* Follows the links of a level from what is in `best`, or from `from` if that is empty. */
@@ -239,32 +248,44 @@ static int walk_level(const struct hnsw *h, struct walk *w, const struct aim *a,
         memcpy(starts, w->best.list, n * sizeof(*starts));
     else
         starts[n++].row = from;
-    w->best.n = w->open.n = w->n_seen = 0;
-    memset(w->seen, 0, ((size_t)w->mask + 1) * sizeof(*w->seen));
+    w->best.n = w->open.n = 0;
+    memset(w->seen, 0, w->n_words * sizeof(*w->seen));
     int rc = 0;
     for (uint32_t i = 0; i < n && rc == 0; i++)
-        rc = visit(h, w, a, starts[i].row);
+        if (see(w, starts[i].row))
+            rc = visit(h, w, a, (struct hnsw_hit){starts[i].row, score_of(h, a->q, starts[i].row)});
     while (rc == 0 && w->open.n > 0) {
         const struct hnsw_hit x = heap_pop(&w->open);
         if (w->best.n == a->breadth && better(&w->best.list[0], &x))
             break;
-        const uint32_t *links = links_of(h, x.row, level);
-        for (uint32_t i = 1; i <= links[0] && rc == 0; i++)
-            rc = visit(h, w, a, links[i]);
+        if (w->open.n > 0) /* the next one, if this one brings nothing better */
+            __builtin_prefetch(links_of(h, w->open.list[0].row, level));
+        rc = follow(h, w, a, links_of(h, x.row, level));
     }
     return rc;
 }
 
-/* Goes from the top to the level above `level`, each time to the nearest row.  The row is in best,
- * or best is empty: `entry` is where to begin. */
-static int descend(const struct hnsw *h, struct walk *w, const float *q, uint32_t level)
+/* Goes from the top to the level above `level`, each time to the nearest row, and leaves that one
+ * in best.  Links are followed as long as they lead nearer, so nothing need be remembered. */
+static void descend(const struct hnsw *h, struct walk *w, const float *q, uint32_t level)
 {
-    const struct aim a = {.q = q, .breadth = 1};
-    int rc = 0;
-    w->best.n = 0;
-    for (uint32_t l = h->top; l > level && rc == 0; l--)
-        rc = walk_level(h, w, &a, l, h->entry);
-    return rc;
+    struct hnsw_hit at = {h->entry, score_of(h, q, h->entry)};
+    for (uint32_t l = h->top; l > level; l--)
+        for (bool moved = true; moved;) {
+            const uint32_t *links = links_of(h, at.row, l);
+            moved = false;
+            for (uint32_t i = 1; i <= links[0]; i++)
+                fetch_row(h, links[i]);
+            for (uint32_t i = 1; i <= links[0]; i++) {
+                const struct hnsw_hit x = {links[i], score_of(h, q, links[i])};
+                if (better(&x, &at)) {
+                    at = x;
+                    moved = true;
+                }
+            }
+        }
+    w->best.list[0] = at;
+    w->best.n = 1;
 }
 
 int hnsw_search(const struct hnsw *h, const float *q, uint32_t breadth,
@@ -276,9 +297,11 @@ int hnsw_search(const struct hnsw *h, const float *q, uint32_t breadth,
     *n = 0;
     if (h->n == 0 || breadth == 0)
         return 0;
-    int rc = walk_init(&w, breadth) ? descend(h, &w, q, 0) : SHOAL_ENOMEM;
-    if (rc == 0)
+    int rc = SHOAL_ENOMEM;
+    if (walk_init(&w, breadth, h->n)) {
+        descend(h, &w, q, 0);
         rc = walk_level(h, &w, &a, 0, h->entry);
+    }
     if (rc == 0) {
         *n = w.best.n;
         memcpy(hits, w.best.list, *n * sizeof(*hits));
@@ -328,7 +351,7 @@ static void plan_back(const struct hnsw *h, struct hnsw_plan *p, uint32_t row, u
     c->n = choose(h, list, n + 1, room, c->to);
 }
 
-static uint32_t level_of(uint64_t key)
+uint32_t hnsw_level(uint64_t key)
 {
     double u = ((double)(hash_mix(key + 0x9e3779b97f4a7c15u) >> 11) + 1) / 0x1p53;
     double level = -log(u) / log(HNSW_LINKS);
@@ -340,12 +363,14 @@ int hnsw_plan(const struct hnsw *h, uint64_t key, struct hnsw_plan *p, struct er
     const float *q = row_of(h, h->n);
     const struct aim a = {.q = q, .breadth = BUILD_BREADTH};
     struct walk w;
-    p->level = level_of(key);
+    p->level = hnsw_level(key);
     p->n = 0;
     if (h->n == 0)
         return 0;
     uint32_t from = p->level < h->top ? p->level : h->top;
-    int rc = walk_init(&w, BUILD_BREADTH) ? descend(h, &w, q, from) : SHOAL_ENOMEM;
+    int rc = walk_init(&w, BUILD_BREADTH, h->n) ? 0 : SHOAL_ENOMEM;
+    if (rc == 0)
+        descend(h, &w, q, from);
     for (uint32_t level = from + 1; level-- > 0 && rc == 0;) {
         struct hnsw_hit list[BUILD_BREADTH];
         rc = walk_level(h, &w, &a, level, h->entry);

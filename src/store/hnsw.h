@@ -56,6 +56,10 @@ void hnsw_clear(struct hnsw *h);
 uint32_t hnsw_count(const struct hnsw *h);
 size_t hnsw_bytes(const struct hnsw *h);
 
+/* The highest level of a row with this key. */
+uint32_t hnsw_level(uint64_t key);
+/* The links of a row on a level that it has: how many, then to which rows. */
+const uint32_t *hnsw_links(const struct hnsw *h, uint32_t row, uint32_t level);
 /* How row hnsw_count joins; key: decides its level, as a random number would. */
 SHOAL_MUST_CHECK int hnsw_plan(const struct hnsw *h, uint64_t key, struct hnsw_plan *p,
                                struct err *e);

@@ -3,25 +3,36 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/buf.h"
+#include "base/file/file_read.h"
+#include "base/file/file_replace.h"
+#include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "kernels/kern.h"
 #include "kernels/tiles.h"
 #include "store/hnsw.h"
+#include "store/hnsw_file.h"
 
 #define SLAB_ROWS 4096u /* divisible by the rows of a tile */
 #define F16_ROUNDING (1.0f / 2048.0f)
 #define FLOAT_ERROR 1e-4f  /* of sums of floats, relative to the lengths */
-#define LEAST_BREADTH 128u /* of a search in the graph */
+#define LEAST_BREADTH 100u /* of a search in the graph */
 #define EVEN_LENGTH 0.9f   /* of the longest: shorter vectors are not for the graph */
+#define MAX_GRAPH_BYTES ((size_t)4 << 30)
+#define SAVE_PART 16u /* the graph is written when this part of it is new */
 
 struct slab {
     float *rows;    /* [SLAB_ROWS][n_cols] */
     uint8_t *tiles; /* of the rows that fill whole tiles */
     int64_t ids[SLAB_ROWS];
+    uint32_t sums[SLAB_ROWS]; /* hashes of the vectors */
     bool dead[SLAB_ROWS];
 };
 
@@ -36,8 +47,11 @@ struct vectors {
     float min_len, max_len, max_error; /* of a vector, and of its 8-bit copy */
     /* the graph, above exact_rows vectors (0: never) */
     size_t exact_rows;
-    struct hnsw *graph; /* NULL: none yet */
-    uint64_t moves;     /* of all rows, by compact: a plan from before is void */
+    struct hnsw *graph;       /* NULL: none yet */
+    uint64_t moves;           /* of all rows, by compact: a plan from before is void */
+    char *path;               /* of the graph's file; NULL: it is not kept */
+    bool waits;               /* for vectors_restore */
+    _Atomic uint32_t n_saved; /* rows of the graph that the file has */
     pthread_t linker;
     pthread_mutex_t wake_lock; /* taken alone */
     pthread_cond_t wake;
@@ -73,6 +87,57 @@ int vectors_create(struct vectors **out, uint32_t n_dims, size_t exact_rows, str
     return 0;
 }
 
+/* ---- the graph's file ---- */
+
+/* The keys of the first n rows; NULL: out of memory.  Under the lock. */
+static struct hnsw_file_key *keys_of(const struct vectors *v, size_t n)
+{
+    struct hnsw_file_key *keys = mem_zalloc_n(n + 1, sizeof(*keys));
+    for (size_t i = 0; keys && i < n; i++) {
+        const struct slab *s = v->slabs[i / SLAB_ROWS];
+        keys[i] = (struct hnsw_file_key){s->ids[i % SLAB_ROWS], s->sums[i % SLAB_ROWS]};
+    }
+    return keys;
+}
+
+/* Writes the graph if at least one in `part` of its rows is not in the file.  What fails is told
+ * and not fatal: the graph is then made again. */
+static void save_graph(struct vectors *v, uint32_t part)
+{
+    struct err e = {0};
+    struct buf out;
+    uint32_t n = 0;
+    if (!v->path)
+        return;
+    buf_init(&out, MAX_GRAPH_BYTES);
+    pthread_rwlock_rdlock(&v->lock);
+    const uint32_t saved = atomic_load_explicit(&v->n_saved, memory_order_relaxed);
+    const uint32_t has = v->graph ? hnsw_count(v->graph) : 0;
+    if (has > saved && has - saved >= has / (part > 1 ? part : has)) {
+        struct hnsw_file_key *keys = keys_of(v, has);
+        if (keys)
+            hnsw_file_write(&out, v->graph, keys);
+        mem_free(keys);
+        n = keys ? has : 0;
+        atomic_store_explicit(&v->n_saved, n, memory_order_relaxed);
+    }
+    pthread_rwlock_unlock(&v->lock);
+    int rc = n > 0 ? out.rc : 0;
+    if (n > 0 && rc == 0)
+        rc = file_replace(v->path, out.data, out.len, &e);
+    if (rc < 0)
+        log_warn("store", "the index of vectors cannot be kept: %s",
+                 e.msg[0] ? e.msg : err_text(rc));
+    buf_fini(&out);
+}
+
+int vectors_keep_graph(struct vectors *v, const char *path, struct err *e)
+{
+    v->path = mem_strdup(path);
+    v->waits = v->path != NULL;
+    return v->path ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for vectors");
+}
+
 static void free_slab(struct slab *s)
 {
     if (!s)
@@ -93,7 +158,9 @@ void vectors_destroy(struct vectors *v)
         pthread_mutex_unlock(&v->wake_lock);
         pthread_join(v->linker, NULL);
     }
+    save_graph(v, 1);
     hnsw_destroy(v->graph);
+    mem_free(v->path);
     for (size_t i = 0; i < v->n_slabs; i++)
         free_slab(v->slabs[i]);
     mem_free(v->slabs);
@@ -154,6 +221,7 @@ static void put_row(struct vectors *v, int64_t id, const float *row)
     float *to = s->rows + (size_t)at * v->n_cols, len, error;
     memcpy(to, row, v->n_dims * sizeof(float));
     s->ids[at] = id;
+    s->sums[at] = (uint32_t)hash_bytes(to, v->n_dims * sizeof(float), 0);
     s->dead[at] = false;
     measure(v, to, &len, &error);
     v->min_len = fminf(v->min_len, len);
@@ -185,8 +253,8 @@ static bool is_alive(const void *ctx, uint32_t row)
 /* Whether the graph should have more rows than it has.  Under the lock. */
 static bool wants_links(const struct vectors *v)
 {
-    return v->exact_rows > 0 && v->n_rows - v->n_dead > v->exact_rows && v->n_rows < UINT32_MAX &&
-           v->min_len >= EVEN_LENGTH * v->max_len &&
+    return !v->waits && v->exact_rows > 0 && v->n_rows - v->n_dead > v->exact_rows &&
+           v->n_rows < UINT32_MAX && v->min_len >= EVEN_LENGTH * v->max_len &&
            (!v->graph || hnsw_count(v->graph) < v->n_rows);
 }
 
@@ -226,6 +294,8 @@ static void *run_linker(void *arg)
         v->more = false; /* set again by rows that come meanwhile */
         pthread_mutex_unlock(&v->wake_lock);
         bool linked = link_row(v, p);
+        if (!linked)
+            save_graph(v, SAVE_PART);
         pthread_mutex_lock(&v->wake_lock);
         v->more |= linked;
     }
@@ -234,15 +304,20 @@ static void *run_linker(void *arg)
     return NULL;
 }
 
+static int make_graph(struct vectors *v, struct err *e)
+{
+    const struct hnsw_rows rows = {
+        .get = graph_row, .ctx = v, .dot = v->k->dot, .n_cols = v->n_cols};
+    return v->graph ? 0 : hnsw_create(&v->graph, &rows, e);
+}
+
 /* Without memory or a thread the search stays exact. */
 static void wake_linker(struct vectors *v)
 {
     struct err e;
-    const struct hnsw_rows rows = {
-        .get = graph_row, .ctx = v, .dot = v->k->dot, .n_cols = v->n_cols};
     pthread_rwlock_wrlock(&v->lock);
     bool wanted = wants_links(v);
-    if (wanted && !v->graph && hnsw_create(&v->graph, &rows, &e) < 0)
+    if (wanted && make_graph(v, &e) < 0)
         wanted = false;
     pthread_rwlock_unlock(&v->lock);
     if (!wanted)
@@ -253,6 +328,38 @@ static void wake_linker(struct vectors *v)
     v->more = true;
     pthread_cond_signal(&v->wake);
     pthread_mutex_unlock(&v->wake_lock);
+}
+
+/* What the file has; the lock is held for writing. */
+static int read_graph(struct vectors *v, const struct buf *file, struct err *e)
+{
+    struct hnsw_file_key *keys = keys_of(v, v->n_rows);
+    int rc = keys ? make_graph(v, e) : err_set(e, SHOAL_ENOMEM, "out of memory for vectors");
+    if (rc == 0)
+        rc = hnsw_file_read(v->graph, file->data, file->len, keys, (uint32_t)v->n_rows, e);
+    if (rc == 0)
+        atomic_store_explicit(&v->n_saved, hnsw_count(v->graph), memory_order_relaxed);
+    mem_free(keys);
+    return rc;
+}
+
+void vectors_restore(struct vectors *v, struct err *why)
+{
+    struct buf file;
+    int rc = SHOAL_ENOTFOUND;
+    *why = (struct err){.msg = ""};
+    if (!v->waits)
+        return;
+    buf_init(&file, MAX_GRAPH_BYTES);
+    if (vectors_count(v) > v->exact_rows && access(v->path, R_OK) == 0)
+        rc = file_read(v->path, &file, why);
+    pthread_rwlock_wrlock(&v->lock);
+    v->waits = false;
+    if (rc == 0 && wants_links(v))
+        (void)read_graph(v, &file, why);
+    pthread_rwlock_unlock(&v->lock);
+    buf_fini(&file);
+    wake_linker(v);
 }
 
 size_t vectors_linked(struct vectors *v)
@@ -293,6 +400,7 @@ static void compact(struct vectors *v)
     v->max_len = v->max_error = 0;
     v->min_len = INFINITY;
     v->moves++;
+    atomic_store_explicit(&v->n_saved, 0, memory_order_relaxed);
     if (v->graph)
         hnsw_clear(v->graph);
     for (size_t i = 0; i < n; i++) {
@@ -369,6 +477,7 @@ struct query {
     int32_t *sums;
     float *scores; /* of the rows from `first` on, which begins a slab */
     size_t first;
+    size_t from;   /* the first row with a score: it begins a tile */
     size_t linked; /* rows that the graph has: their scores are -INFINITY */
     float len, error;
     struct kern_act act;
@@ -384,6 +493,7 @@ static int make_query(struct query *s, const struct vectors *v, const float *q, 
         return err_set(e, SHOAL_ENOMEM, "out of memory for a search");
     s->linked = linked;
     s->first = linked / SLAB_ROWS * SLAB_ROWS;
+    s->from = linked / v->k->layout.tile_rows * v->k->layout.tile_rows;
     s->scores = (float *)(void *)m;
     s->x = s->scores + rows;
     s->scale = s->x + c;
@@ -418,11 +528,12 @@ static void score_all(const struct vectors *v, struct query *s)
                                    .mul = 1,
                                    .tile_bytes = v->tile_bytes,
                                    .data = b->tiles};
-        if (n >= per)
-            v->k->gemm(&m, &s->act, 1, 0, n / per, to, SLAB_ROWS);
+        const uint32_t begin = first < s->from ? (uint32_t)(s->from - first) : 0; /* of a tile */
+        if (n / per > begin / per)
+            v->k->gemm(&m, &s->act, 1, begin / per, n / per, to, SLAB_ROWS);
         for (uint32_t i = n / per * per; i < n; i++)
             to[i] = v->k->dot(s->x, b->rows + (size_t)i * v->n_cols, v->n_cols);
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = begin; i < n; i++)
             if (b->dead[i] || first + i < s->linked)
                 to[i] = -INFINITY;
     }
@@ -470,8 +581,9 @@ static int compare(const struct vectors *v, const struct query *s, float least, 
                    const struct hnsw_hit *found, uint32_t n_found, struct vectors_hit *hits,
                    uint32_t *n, struct err *e)
 {
-    size_t many = n_found, at = 0, n_scores = v->n_rows - s->first;
-    for (size_t i = 0; i < n_scores; i++)
+    const size_t begin = s->from - s->first, n_scores = v->n_rows - s->first;
+    size_t many = n_found, at = 0;
+    for (size_t i = begin; i < n_scores; i++)
         many += s->scores[i] >= least && s->scores[i] > -INFINITY;
     struct vectors_hit *list = mem_zalloc_n(many + 1, sizeof(*list));
     if (!list)
@@ -479,7 +591,7 @@ static int compare(const struct vectors *v, const struct query *s, float least, 
     for (uint32_t i = 0; i < n_found; i++)
         list[at++] = (struct vectors_hit){
             v->slabs[found[i].row / SLAB_ROWS]->ids[found[i].row % SLAB_ROWS], found[i].score};
-    for (size_t i = 0; i < n_scores; i++) {
+    for (size_t i = begin; i < n_scores; i++) {
         if (!(s->scores[i] >= least && s->scores[i] > -INFINITY))
             continue;
         const struct slab *b = v->slabs[(s->first + i) / SLAB_ROWS];
@@ -512,7 +624,7 @@ static int search(const struct vectors *v, const float *q, size_t linked, uint32
         score_all(v, &s);
         /* A score is off by at most this; so is the k-th. */
         float off = s.len * v->max_error + s.error * (v->max_len + v->max_error);
-        float least = kth_of(s.scores, v->n_rows - s.first, k, heap) - 2 * off;
+        float least = kth_of(s.scores + (s.from - s.first), v->n_rows - s.from, k, heap) - 2 * off;
         rc = compare(v, &s, least, k, found, n_found, hits, n, e);
     }
     mem_free(s.scores);

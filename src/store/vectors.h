@@ -9,6 +9,8 @@
  * which they came.  A search then asks the graph for what is linked, and reads the rest: it is
  * always complete, and finds nearly all of the true nearest.  Vectors of very different length
  * would be found badly: they are searched exactly, whatever their number.
+ * The graph can be kept in a file, from which it comes back after a restart.
+ *
  * Thread:    any.  Searches run side by side; a change waits for them and holds up the next ones
  *            for as long as it takes to copy.
  * Ownership: create gives it to the caller, destroy takes it back.
@@ -47,6 +49,12 @@ void vectors_keep(struct vectors *v, const int64_t *ids, size_t n);
 size_t vectors_count(struct vectors *v);
 size_t vectors_bytes(struct vectors *v);  /* of memory */
 size_t vectors_linked(struct vectors *v); /* that a search finds by the graph */
+/* Where the graph is kept: written when it is complete and has grown by a part, and by destroy.
+ * Before the first vectors_add, once; nothing is linked until vectors_restore, which takes what
+ * the file has of the vectors that were added.  Without a file, or with one that is damaged or of
+ * other vectors, the graph is made again; *why says so then ("": it was read, or there is none). */
+SHOAL_MUST_CHECK int vectors_keep_graph(struct vectors *v, const char *path, struct err *e);
+void vectors_restore(struct vectors *v, struct err *why);
 /* The k nearest of q [n_dims], best first, equal ones by id; *n: how many there are. */
 SHOAL_MUST_CHECK int vectors_search(struct vectors *v, const float *q, uint32_t k,
                                     struct vectors_hit *hits, uint32_t *n, struct err *e);

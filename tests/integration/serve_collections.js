@@ -151,11 +151,39 @@ async function indexed() {
         const r = await post('/many/query', { query: d.text, n: 1, by: 'meaning' });
         t.same(r.json?.data?.[0]?.document, d.name, r.text);
     }
+}
+
+// The index is in a file beside the collection, and comes from there after a restart, unless the file is damaged.
+async function restarted(server) {
+    const graph = path.join(dir, 'many.db-graph');
+    const stats = async () => JSON.parse((await call('GET', '/v1/collections/many')).text);
+    const again = async (before) => {
+        t.same((await before.stop()).code, 0, 'exit');
+        const next = await t.start(shoal, ['--config', file]);
+        url = next.url;
+        return next;
+    };
+    const ask = async () => (await post('/many/query', { query: 'clean the boiler', n: 1, by: 'meaning' })).json?.data?.[0]?.document;
+    let next = await again(server);
+    t.check(fs.existsSync(graph) && (fs.statSync(graph).mode & 0o77) === 0, 'the file of the index, for its owner alone');
+    t.same(await ask(), 'boiler', 'after a restart');
+    t.same((await stats()).indexed, 6, 'with its index');
+    t.check(!next.log.includes('made again'), `which came from the file: ${next.log}`);
+    t.same((await next.stop()).code, 0, 'exit');
+    const bytes = fs.readFileSync(graph);
+    bytes[50] ^= 1;
+    fs.writeFileSync(graph, bytes);
+    next = await t.start(shoal, ['--config', file]);
+    url = next.url;
+    t.same(await ask(), 'boiler', 'with a damaged file');
+    await t.until(() => /many.db: the index of vectors is damaged.* it is made again/.test(next.log), `the log: ${next.log}`);
+    await t.until(async () => (await stats()).indexed === 6, 'the index is made again');
     t.same((await call('DELETE', '/v1/collections/many')).status, 200, 'gone');
+    return next;
 }
 
 (async () => {
-    const server = await t.start(shoal, ['--config', file]);
+    let server = await t.start(shoal, ['--config', file]);
     url = server.url;
     await rights();
     await documents();
@@ -163,6 +191,7 @@ async function indexed() {
     await answers();
     await live();
     await indexed();
+    server = await restarted(server);
     t.same((await call('DELETE', '/v1/collections/manuals')).status, 200, 'the collection goes');
     t.same((await call('DELETE', '/v1/collections/manuals')).status, 404, 'once');
     t.same(fs.readdirSync(dir).join(), '', 'with its files');

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -223,6 +224,81 @@ static void test_many_vectors_get_a_graph(void **state)
     mem_free(ids);
 }
 
+/* Reads the file and changes one byte of it. */
+static void damage(const char *path)
+{
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 100, SEEK_SET), 0);
+    int c = fgetc(f);
+    assert_int_equal(fseek(f, 100, SEEK_SET), 0);
+    fputc(c ^ 1, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Vectors whose graph is in the file; those from `first` on were removed. */
+static struct vectors *reopen(const char *path, const int64_t *ids, const float *rows, size_t first,
+                              size_t n, uint32_t dims, struct err *why)
+{
+    struct vectors *v;
+    struct err e = {0};
+    assert_int_equal(vectors_create(&v, dims, 1000, &e), 0);
+    assert_int_equal(vectors_keep_graph(v, path, &e), 0);
+    assert_int_equal(vectors_add(v, ids + first, rows + first * dims, n - first, &e), 0);
+    assert_int_equal(vectors_linked(v), 0); /* nothing begins before the file was asked */
+    vectors_restore(v, why);
+    return v;
+}
+
+/* After a restart the graph is there at once, unless its file is damaged or of others. */
+static void test_a_graph_comes_back(void **state)
+{
+    enum { N = 2000, DIMS = 32 };
+    float *rows = mem_zalloc_n((size_t)N * DIMS, sizeof(float));
+    int64_t *ids = mem_zalloc_n(N, sizeof(*ids));
+    char dir[] = "/tmp/shoal-vectors-XXXXXX", path[64];
+    struct err why;
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/graph", dir);
+    for (size_t i = 0; i < N; i++) {
+        fill(rows + i * DIMS, DIMS, i + 1);
+        ids[i] = (int64_t)i + 1;
+    }
+    struct vectors *v = reopen(path, ids, rows, 0, 1800, DIMS, &why);
+    assert_string_equal(why.msg, ""); /* there is no file yet */
+    wait_for_links(v, 1800);
+    vectors_destroy(v);
+    v = reopen(path, ids, rows, 0, N, DIMS, &why);
+    assert_string_equal(why.msg, "");
+    assert_true(vectors_linked(v) >= 1800); /* at once; the other 200 follow */
+    wait_for_links(v, N);
+    assert_true(recall(v, rows, N, DIMS, 0) >= 0.95);
+    vectors_destroy(v);
+    v = reopen(path, ids, rows, 300, N, DIMS, &why); /* 300 were removed meanwhile */
+    assert_string_equal(why.msg, "");
+    assert_int_equal(vectors_linked(v), N - 300);
+    assert_true(recall(v, rows, N, DIMS, 300) >= 0.95);
+    vectors_destroy(v);
+    damage(path);
+    v = reopen(path, ids, rows, 0, N, DIMS, &why);
+    assert_non_null(strstr(why.msg, "damaged"));
+    wait_for_links(v, N);
+    vectors_destroy(v); /* and it is written again */
+    v = reopen(path, ids, rows, 0, N, DIMS, &why);
+    assert_string_equal(why.msg, "");
+    assert_int_equal(vectors_linked(v), N);
+    vectors_destroy(v);
+    rows[5] += 0.01f;
+    v = reopen(path, ids, rows, 0, N, DIMS, &why);
+    assert_non_null(strstr(why.msg, "other vectors"));
+    vectors_destroy(v);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+    mem_free(rows);
+    mem_free(ids);
+}
+
 static void test_vectors_of_different_length_stay_exact(void **state)
 {
     enum { N = 300, DIMS = 32 };
@@ -358,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_removed_rows_are_not_found),
         cmocka_unit_test(test_bad_input),
         cmocka_unit_test(test_many_vectors_get_a_graph),
+        cmocka_unit_test(test_a_graph_comes_back),
         cmocka_unit_test(test_vectors_of_different_length_stay_exact),
         cmocka_unit_test(test_a_graph_beside_changes),
         cmocka_unit_test(test_searches_beside_changes),
