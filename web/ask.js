@@ -179,7 +179,7 @@ function json(value) {
 }
 
 const results = {
-    done: ['good', 'done'], scheduled: ['wait', 'for later: nothing does it yet'], ask: ['wait', 'asks for details'],
+    done: ['good', 'done'], scheduled: ['wait', 'scheduled'], ask: ['wait', 'asks for details'],
     unknown: ['bad', 'unknown device'], failed: ['bad', 'failed'], confirm: ['wait', 'asks for a yes'],
     refused: ['bad', 'refused'], unsure: ['wait', 'not sure'], simulated: ['good', 'simulated'], sent: ['good', 'sent'],
 };
@@ -192,6 +192,8 @@ function actionsBlock(actions) {
             return h('div', { class: 'action' },
                 h('div', { class: 'action-head' }, h('span', { class: 'action-name' }, words(a.action)),
                     h('span', { class: `pill ${kind}` }, label)),
+                a.due && h('p', { class: 'hint' }, `Happens at ${a.due.replace('T', ' ')}`),
+                a.ends && h('p', { class: 'hint' }, `Ends at ${a.ends.replace('T', ' ')}`),
                 a.rest && h('p', { class: 'hint' }, `Not understood: ${a.rest}`),
                 a.unknown && h('p', { class: 'hint' }, `Not in this home: ${a.unknown}`),
                 a.choices && h('p', { class: 'hint' }, `One of: ${a.choices.join(', ')}`),

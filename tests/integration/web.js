@@ -55,6 +55,11 @@ async function commands(browser, server) {
     t.check(/unlocked/.test(await text(page, '.turn:first-child .reply')), `its state: ${await text(page, '.turn:first-child .reply')}`);
     await ask(page, 'turn off the flux capacitor');
     t.same((await action()).result, 'unknown', 'what is not known does not act');
+    await ask(page, 'turn off the fan in 20 minutes');
+    t.same(await text(page, '.turn:first-child .pill'), 'scheduled', 'for later');
+    t.check(/Happens at \d{4}-/.test(await text(page, '.turn:first-child .action')), 'and when');
+    await ask(page, 'open the blinds and water the plants');
+    t.check(/Not understood: water the plants/.test(await page.textContent('.turn:first-child')), 'what was not understood is shown');
     await page.context().close();
 }
 
