@@ -121,6 +121,13 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     fs.writeFileSync(kept, '{');
     await t.fails(t.start(shoal, ['--config', file]), 'a broken file');
 
+    // a cache folder that cannot be written does not keep the server from starting
+    fs.mkdirSync(path.join(t.tmp, 'cache', 'home-scheduled.json.lock'), { recursive: true });
+    server = await t.start(shoal, []);
+    t.same((await ask('set a timer for 10 minutes')).actions[0].result, 'scheduled', 'in memory');
+    t.check(/what is scheduled is lost at the end/.test(server.log), 'the log says so');
+    await server.stop();
+
     // without a server nothing is promised
     for (const text of ['turn off the heating in 20 minutes', 'set a timer for 10 minutes', 'remind me in ten minutes to check the oven']) {
         const said = spawnSync(shoal, ['ask', text], { encoding: 'utf8' }).stdout;

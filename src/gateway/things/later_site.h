@@ -6,7 +6,8 @@
  *
  * Thread:    open, start, stop, close: main's.
  * Ownership: open puts it into the gateway, close takes it out.
- * Failure:   a file that cannot be read: open says why. */
+ * Failure:   a configured file that cannot be used: open says why.  Without the usual one the
+ *            schedule is kept in memory, and a warning says so. */
 #ifndef SHOAL_GATEWAY_THINGS_LATER_SITE_H
 #define SHOAL_GATEWAY_THINGS_LATER_SITE_H
 
