@@ -8,191 +8,62 @@
 #include "flow/routing.h"
 #include "flow/run.h"
 #include "pipeline/graph/graph_kind.h"
+#include "pipeline/pipeline_answer.h"
 #include "pipeline/pipeline_input.h"
+#include "pipeline/pipeline_live.h"
 #include "pipeline/pipeline_report.h"
 #include "pipeline/pipeline_value.h"
 #include "pipeline/pipeline_work.h"
 
-#define MAX_OUTPUT_BYTES ((size_t)4 << 20)
 #define LEAST_MARGIN_NS 500000u  /* of the deadline, kept for the answer: */
 #define MOST_MARGIN_NS 20000000u /* a twentieth of the time, within these */
 
-struct run;
-
-/* One piece of work: a step, or one item of a map. */
-struct task {
-    struct pipeline_work work; /* first */
-    struct run *run;
-    struct task *next;
-    uint32_t step; /* whose work it is: the body's, of a map's item */
-    int32_t map;   /* the map it belongs to; -1: none */
-    uint32_t index;
-    const struct value *item; /* or NULL */
-    bool open;                /* `done` has not come */
-    bool over;                /* its result counts no more: it came, or was too late */
-    struct executor_timer timer;
-};
-
-struct step_state {
-    enum pipeline_state state;
-    bool degraded, late;
-    char why[200];
-    struct failure failure; /* of a failed step */
-    uint64_t start_ns, end_ns;
-    struct value value;
-    int32_t waits_for;   /* PENDING: the step that works in its place */
-    bool replaced;       /* PENDING: as its fallback */
-    double chosen;       /* switch: the case */
-    struct task *task;   /* that it runs */
-    struct value *items; /* of a map */
-    uint32_t n_items, n_left;
-};
-
-struct run {
-    struct flow_job job; /* first */
-    struct flow_owner *owner;
-    struct request *request;
-    struct sink *sink;
-    struct graph *graph;
-    const struct pipeline_site *site;
-    uint64_t start_ns, end_ns; /* end_ns: when the answer must be made; 0: no deadline */
-    struct executor_timer timer;
-    struct value input;
-    struct step_state *steps; /* [graph->n_steps] */
-    struct task *tasks;
-    uint32_t n_open;
-    bool late, cancelled, answered, advancing, again;
-    /* An answer that is sent while it is made: the pieces of the output before `piece`, and
-     * n_of_piece bytes of that one. */
-    bool began;
-    uint32_t piece;
-    size_t n_sent, n_of_piece; /* bytes */
-    uint64_t first_ns;
-    struct routing_choice *choice;
-    uint32_t prompt_tokens, generated_tokens;
-};
-
-static void advance(struct run *x);
-
-static uint64_t bit(uint32_t step)
-{
-    return 1ull << step;
-}
-
-static bool is_over(const struct step_state *s)
-{
-    return s->state >= PIPELINE_DONE;
-}
-
-/* ---- values ---- */
-
-struct view {
-    struct graph_values values; /* first */
-    const struct run *run;
-    const struct value *item;
-};
-
-static const struct value *view_get(const struct graph_values *v, const char *name, size_t n)
-{
-    const struct view *w = (const struct view *)(const void *)v;
-    int32_t i = graph_find(w->run->graph, name, n);
-    if (i >= 0)
-        return &w->run->steps[i].value;
-    return n == 5 && memcmp(name, "input", 5) == 0 ? &w->run->input : w->item;
-}
-
-static enum graph_expr_form form_of(const struct graph_arg *a)
-{
-    if (a->role == GRAPH_ROLE_PATH)
-        return GRAPH_EXPR_URL;
-    if (a->role == GRAPH_ROLE_TOPIC)
-        return GRAPH_EXPR_TOPIC;
-    if (a->role == GRAPH_ROLE_PAYLOAD && (a->text[0] == '[' || a->text[0] == '{'))
-        return GRAPH_EXPR_JSON;
-    return GRAPH_EXPR_PLAIN;
-}
-
-static int eval(struct run *x, const struct graph_arg *a, const struct value *item,
-                struct value *out, struct err *e)
-{
-    const struct view v = {{view_get}, x, item};
-    return graph_expr_eval(out, a->expr, &v.values, form_of(a), &x->request->arena, e);
-}
-
-/* A record of a step's type with its main field alone. */
-static struct value main_only(struct run *x, const struct graph_step *s, struct value v)
-{
-    const struct value_member m[] = {{s->main, v}};
-    return pipeline_value_map(&x->request->arena, m, 1);
-}
-
-static struct value main_of(const struct graph_step *s, const struct value *v)
-{
-    const struct value *m = graph_type_member(v, s->main, strlen(s->main));
-    return m ? *m : graph_type_empty(graph_type_field(s->gives, s->main, strlen(s->main)));
-}
+static void advance(struct pipeline_live *x);
 
 /* ---- steps that end ---- */
 
-static void step_done(struct run *x, uint32_t i, struct value v)
+static void step_done(struct pipeline_live *x, uint32_t i, struct value v)
 {
-    struct step_state *s = &x->steps[i];
+    struct pipeline_live_step *s = &x->steps[i];
     s->value = v;
     s->state = PIPELINE_DONE;
     s->end_ns = clock_ns();
     s->task = NULL;
 }
 
-static void demand(struct run *x, uint32_t i)
+static void demand(struct pipeline_live *x, uint32_t i)
 {
-    struct step_state *s = &x->steps[i];
+    struct pipeline_live_step *s = &x->steps[i];
     if (s->state != PIPELINE_UNUSED)
         return;
     s->state = PIPELINE_WAITING;
     for (uint32_t k = 0; k < x->graph->n_steps; k++)
-        if (x->graph->steps[i].needs & bit(k))
+        if (x->graph->steps[i].needs & pipeline_live_bit(k))
             demand(x, k);
 }
 
 /* The value that replaces the result of a failed step: of on_timeout or fallback; false: none. */
-static bool fallback_value(struct run *x, const struct graph_step *g, const struct value *item,
-                           bool late, struct value *out)
+static bool fallback_value(struct pipeline_live *x, const struct graph_step *g,
+                           const struct value *item, bool late, struct value *out)
 {
     const struct graph_arg *a = late ? graph_arg(g, GRAPH_ROLE_ON_TIMEOUT, 0) : NULL;
     struct err e = {0};
     struct value v;
     if (!a)
         a = graph_arg(g, GRAPH_ROLE_FALLBACK, 0);
-    if (!a || eval(x, a, item, &v, &e) < 0)
+    if (!a || pipeline_live_eval(x, a, item, &v, &e) < 0)
         return false;
-    *out = main_only(x, g, v);
+    *out = pipeline_live_main_only(x, g, v);
     return true;
 }
 
-/* Whether the next piece of the output is the result of this step, or of one that it works for. */
-static bool feeds_output(const struct run *x, uint32_t i)
-{
-    const struct graph *g = x->graph;
-    const struct graph_expr *piece = graph_expr_piece(g->output.expr, x->piece);
-    for (uint32_t k = 0; k < g->n_steps; k++) {
-        const char *name = g->steps[k].spec.name;
-        uint32_t at = k;
-        if (!g->steps[k].main || !graph_expr_is_field(piece, name, strlen(name), g->steps[k].main))
-            continue;
-        while (at != i && x->steps[at].state == PIPELINE_PENDING)
-            at = (uint32_t)x->steps[at].waits_for;
-        return at == i;
-    }
-    return false;
-}
-
-static void step_failed(struct run *x, uint32_t i, const struct failure *f, bool late)
+static void step_failed(struct pipeline_live *x, uint32_t i, const struct failure *f, bool late)
 {
     const struct graph_step *g = &x->graph->steps[i];
-    struct step_state *s = &x->steps[i];
+    struct pipeline_live_step *s = &x->steps[i];
     struct value v;
     /* what was sent cannot be replaced */
-    bool fixed = s->replaced || (x->n_of_piece > 0 && feeds_output(x, i));
+    bool fixed = s->replaced || (x->n_of_piece > 0 && pipeline_live_feeds_output(x, i));
     s->late |= late;
     s->task = NULL;
     if (!s->why[0]) {
@@ -215,7 +86,7 @@ static void step_failed(struct run *x, uint32_t i, const struct failure *f, bool
     }
 }
 
-static void step_error(struct run *x, uint32_t i, int rc, const char *msg)
+static void step_error(struct pipeline_live *x, uint32_t i, int rc, const char *msg)
 {
     struct failure f;
     failure_of(&f, rc, msg);
@@ -224,7 +95,7 @@ static void step_error(struct run *x, uint32_t i, int rc, const char *msg)
     step_failed(x, i, &f, false);
 }
 
-static void step_late(struct run *x, uint32_t i)
+static void step_late(struct pipeline_live *x, uint32_t i)
 {
     struct failure f;
     failure_late(&f, false, false, "it took longer than its time");
@@ -233,7 +104,7 @@ static void step_late(struct run *x, uint32_t i)
 
 /* ---- tasks ---- */
 
-static void abandon(struct task *t)
+static void abandon(struct pipeline_task *t)
 {
     t->over = true;
     executor_timer_clear(t->run->owner->executor, &t->timer);
@@ -241,14 +112,14 @@ static void abandon(struct task *t)
         pipeline_work_cancel(&t->work);
 }
 
-static void abandon_map(struct run *x, int32_t map)
+static void abandon_map(struct pipeline_live *x, int32_t map)
 {
-    for (struct task *t = x->tasks; t; t = t->next)
+    for (struct pipeline_task *t = x->tasks; t; t = t->next)
         if (t->map == map && !t->over)
             abandon(t);
 }
 
-static struct value map_value(struct run *x, const struct step_state *s)
+static struct value map_value(struct pipeline_live *x, const struct pipeline_live_step *s)
 {
     const struct value_member m[] = {
         {"items", {.kind = VALUE_LIST, .list = {s->items, s->n_items}}},
@@ -257,15 +128,16 @@ static struct value map_value(struct run *x, const struct step_state *s)
 }
 
 /* One item of a map is complete. */
-static void item_done(struct run *x, struct task *t, struct value v)
+static void item_done(struct pipeline_live *x, struct pipeline_task *t, struct value v)
 {
-    struct step_state *s = &x->steps[t->map];
+    struct pipeline_live_step *s = &x->steps[t->map];
     s->items[t->index] = v;
     if (--s->n_left == 0)
         step_done(x, (uint32_t)t->map, map_value(x, s));
 }
 
-static void item_failed(struct run *x, struct task *t, const struct failure *f, bool late)
+static void item_failed(struct pipeline_live *x, struct pipeline_task *t, const struct failure *f,
+                        bool late)
 {
     struct value v;
     if (fallback_value(x, &x->graph->steps[t->step], t->item, late, &v)) {
@@ -277,7 +149,7 @@ static void item_failed(struct run *x, struct task *t, const struct failure *f, 
     step_failed(x, (uint32_t)t->map, f, late);
 }
 
-static void task_failed(struct task *t, const struct failure *f, bool late)
+static void task_failed(struct pipeline_task *t, const struct failure *f, bool late)
 {
     if (t->map >= 0)
         item_failed(t->run, t, f, late);
@@ -287,8 +159,8 @@ static void task_failed(struct task *t, const struct failure *f, bool late)
 
 static void on_task_timer(struct executor_timer *timer)
 {
-    struct task *t = EXECUTOR_OF(timer, struct task, timer);
-    struct run *x = t->run;
+    struct pipeline_task *t = EXECUTOR_OF(timer, struct pipeline_task, timer);
+    struct pipeline_live *x = t->run;
     struct failure f;
     if (t->over)
         return;
@@ -302,8 +174,8 @@ static void on_task_timer(struct executor_timer *timer)
 
 static void on_work_done(struct pipeline_work *w, const struct failure *f)
 {
-    struct task *t = (struct task *)(void *)w;
-    struct run *x = t->run;
+    struct pipeline_task *t = (struct pipeline_task *)(void *)w;
+    struct pipeline_live *x = t->run;
     bool counts = !t->over, inside = x->advancing;
     t->open = false;
     t->over = true;
@@ -326,12 +198,12 @@ static void on_work_more(struct pipeline_work *w);
 
 static bool on_work_full(struct pipeline_work *w)
 {
-    const struct run *x = ((const struct task *)(const void *)w)->run;
+    const struct pipeline_live *x = ((const struct pipeline_task *)(const void *)w)->run;
     return x->sink->ops->full && x->sink->ops->full(x->sink);
 }
 
 /* Until when a step may work; 0: for ever. */
-static uint64_t limit_of(const struct run *x, const struct graph_step *g)
+static uint64_t limit_of(const struct pipeline_live *x, const struct graph_step *g)
 {
     uint64_t now = clock_ns(), until = x->end_ns, at;
     if (g->spec.timeout_ms) {
@@ -345,7 +217,7 @@ static uint64_t limit_of(const struct run *x, const struct graph_step *g)
     return until;
 }
 
-static bool eval_args(struct run *x, const struct graph_step *g, const struct value *item,
+static bool eval_args(struct pipeline_live *x, const struct graph_step *g, const struct value *item,
                       struct value **out, struct err *e)
 {
     struct value *args = arena_zalloc_n(&x->request->arena, g->n_args, sizeof(*args));
@@ -359,18 +231,18 @@ static bool eval_args(struct run *x, const struct graph_step *g, const struct va
         bool later = r == GRAPH_ROLE_WHEN || r == GRAPH_ROLE_FALLBACK ||
                      r == GRAPH_ROLE_ON_TIMEOUT || r == GRAPH_ROLE_CASE_WHEN ||
                      r == GRAPH_ROLE_CASE_VALUE;
-        if (!later && eval(x, &g->args[i], item, &args[i], e) < 0)
+        if (!later && pipeline_live_eval(x, &g->args[i], item, &args[i], e) < 0)
             return false;
     }
     return true;
 }
 
 /* map -1: the step's own work.  Events may come before this returns. */
-static void start_task(struct run *x, uint32_t step, int32_t map, uint32_t index,
+static void start_task(struct pipeline_live *x, uint32_t step, int32_t map, uint32_t index,
                        const struct value *item)
 {
     const struct graph_step *g = &x->graph->steps[step];
-    struct task *t = arena_zalloc(&x->request->arena, sizeof(*t));
+    struct pipeline_task *t = arena_zalloc(&x->request->arena, sizeof(*t));
     struct value *args;
     struct err e = {0};
     struct failure f;
@@ -378,7 +250,7 @@ static void start_task(struct run *x, uint32_t step, int32_t map, uint32_t index
         step_error(x, map >= 0 ? (uint32_t)map : step, SHOAL_ENOMEM, "out of memory");
         return;
     }
-    *t = (struct task){
+    *t = (struct pipeline_task){
         .run = x, .next = x->tasks, .step = step, .map = map, .index = index, .item = item};
     x->tasks = t;
     t->timer.fn = on_task_timer;
@@ -391,7 +263,7 @@ static void start_task(struct run *x, uint32_t step, int32_t map, uint32_t index
     }
     if (g->spec.kind == GRAPH_TEMPLATE) { /* of a map */
         t->over = true;
-        item_done(x, t, main_only(x, g, args[0]));
+        item_done(x, t, pipeline_live_main_only(x, g, args[0]));
         return;
     }
     if (x->late) {
@@ -425,19 +297,19 @@ static void start_task(struct run *x, uint32_t step, int32_t map, uint32_t index
 
 /* ---- steps that are computed at once ---- */
 
-static void start_switch(struct run *x, uint32_t i)
+static void start_switch(struct pipeline_live *x, uint32_t i)
 {
     const struct graph_step *g = &x->graph->steps[i];
-    struct step_state *s = &x->steps[i];
+    struct pipeline_live_step *s = &x->steps[i];
     struct err e = {0};
     for (uint32_t k = 0; k < g->n_cases; k++) {
         const struct graph_case *c = &g->cases[k];
         struct value v = value_bool(true);
-        int rc = c->when ? eval(x, c->when, NULL, &v, &e) : 0;
+        int rc = c->when ? pipeline_live_eval(x, c->when, NULL, &v, &e) : 0;
         if (rc == 0 && !(v.kind == VALUE_BOOL && v.boolean))
             continue;
         if (rc == 0 && c->value)
-            rc = eval(x, c->value, NULL, &v, &e);
+            rc = pipeline_live_eval(x, c->value, NULL, &v, &e);
         if (rc < 0) {
             step_error(x, i, rc, e.msg);
             return;
@@ -469,22 +341,22 @@ static uint32_t put_items(struct value *to, uint32_t n, const struct value *v, u
     return n;
 }
 
-static void start_merge(struct run *x, uint32_t i)
+static void start_merge(struct pipeline_live *x, uint32_t i)
 {
     const struct graph_step *g = &x->graph->steps[i];
-    struct step_state *s = &x->steps[i];
+    struct pipeline_live_step *s = &x->steps[i];
     struct value *args, out = graph_type_empty(graph_type_field(g->gives, "value", 5));
     struct buf b;
     struct err e = {0};
     uint32_t most = 4096, n = 0;
     for (uint32_t k = 0; k < x->graph->n_steps; k++)
-        if ((g->needs & bit(k)) && x->steps[k].state == PIPELINE_FAILED)
+        if ((g->needs & pipeline_live_bit(k)) && x->steps[k].state == PIPELINE_FAILED)
             s->degraded = true; /* it counts as empty */
     if (!eval_args(x, g, NULL, &args, &e)) {
         step_error(x, i, e.code, e.msg);
         return;
     }
-    buf_init(&b, MAX_OUTPUT_BYTES);
+    buf_init(&b, PIPELINE_MAX_OUTPUT_BYTES);
     struct value *list =
         g->spec.how == GRAPH_LIST ? arena_zalloc_n(&x->request->arena, most, sizeof(*list)) : NULL;
     for (uint32_t k = 0; k < g->n_args; k++) {
@@ -511,16 +383,16 @@ static void start_merge(struct run *x, uint32_t i)
     if (rc < 0)
         step_error(x, i, rc, "the merged text is too long");
     else
-        step_done(x, i, main_only(x, g, out));
+        step_done(x, i, pipeline_live_main_only(x, g, out));
 }
 
-static void start_map(struct run *x, uint32_t i)
+static void start_map(struct pipeline_live *x, uint32_t i)
 {
     const struct graph_step *g = &x->graph->steps[i];
-    struct step_state *s = &x->steps[i];
+    struct pipeline_live_step *s = &x->steps[i];
     struct value list;
     struct err e = {0};
-    int rc = eval(x, graph_arg(g, GRAPH_ROLE_OVER, 0), NULL, &list, &e);
+    int rc = pipeline_live_eval(x, graph_arg(g, GRAPH_ROLE_OVER, 0), NULL, &list, &e);
     if (rc < 0 || list.kind != VALUE_LIST || list.list.n > PIPELINE_MAX_ITEMS) {
         const char *why =
             list.kind != VALUE_LIST ? "`over` is not a list" : "the list has more than 64 items";
@@ -539,41 +411,33 @@ static void start_map(struct run *x, uint32_t i)
         start_task(x, (uint32_t)g->body, (int32_t)i, k, &list.list.items[k]);
 }
 
-static void start_template(struct run *x, uint32_t i)
+static void start_template(struct pipeline_live *x, uint32_t i)
 {
     const struct graph_step *g = &x->graph->steps[i];
     struct value v;
     struct err e = {0};
-    int rc = eval(x, graph_arg(g, GRAPH_ROLE_TEXT, 0), NULL, &v, &e);
+    int rc = pipeline_live_eval(x, graph_arg(g, GRAPH_ROLE_TEXT, 0), NULL, &v, &e);
     if (rc < 0)
         step_error(x, i, rc, e.msg);
     else
-        step_done(x, i, main_only(x, g, v));
+        step_done(x, i, pipeline_live_main_only(x, g, v));
 }
 
 /* ---- which steps start ---- */
 
 /* The step that a failed one needs; -1: all that it needs are well. */
-static int32_t failed_need(const struct run *x, const struct graph_step *g)
+static int32_t failed_need(const struct pipeline_live *x, const struct graph_step *g)
 {
     for (uint32_t k = 0; k < x->graph->n_steps; k++)
-        if ((g->needs & bit(k)) && x->steps[k].state == PIPELINE_FAILED)
+        if ((g->needs & pipeline_live_bit(k)) && x->steps[k].state == PIPELINE_FAILED)
             return (int32_t)k;
     return -1;
 }
 
-static bool needs_are_over(const struct run *x, uint64_t needs)
-{
-    for (uint32_t k = 0; k < x->graph->n_steps; k++)
-        if ((needs & bit(k)) && !is_over(&x->steps[k]))
-            return false;
-    return true;
-}
-
-static void start_step(struct run *x, uint32_t i)
+static void start_step(struct pipeline_live *x, uint32_t i)
 {
     const struct graph_step *g = &x->graph->steps[i];
-    struct step_state *s = &x->steps[i];
+    struct pipeline_live_step *s = &x->steps[i];
     const struct graph_arg *when = graph_arg(g, GRAPH_ROLE_WHEN, 0);
     struct value v = value_bool(true);
     struct err e = {0};
@@ -587,7 +451,7 @@ static void start_step(struct run *x, uint32_t i)
         step_failed(x, i, &f, x->steps[bad].late);
         return;
     }
-    int rc = when ? eval(x, when, NULL, &v, &e) : 0;
+    int rc = when ? pipeline_live_eval(x, when, NULL, &v, &e) : 0;
     if (rc < 0) {
         step_error(x, i, rc, e.msg);
         return;
@@ -618,36 +482,40 @@ static void start_step(struct run *x, uint32_t i)
 }
 
 /* The fallback of a step has ended. */
-static void take_place(struct run *x, uint32_t i)
+static void take_place(struct pipeline_live *x, uint32_t i)
 {
     const struct graph_step *g = &x->graph->steps[i];
-    struct step_state *s = &x->steps[i];
+    struct pipeline_live_step *s = &x->steps[i];
     const struct graph_step *og = &x->graph->steps[s->waits_for];
-    const struct step_state *o = &x->steps[s->waits_for];
+    const struct pipeline_live_step *o = &x->steps[s->waits_for];
     if (o->state == PIPELINE_FAILED) {
         step_failed(x, i, &o->failure, o->late);
         return;
     }
     s->degraded |= o->degraded;
     if (g->spec.kind == GRAPH_SWITCH && !s->replaced) {
-        const struct value_member m[] = {{"value", main_of(og, &o->value)},
+        const struct value_member m[] = {{"value", pipeline_live_main_of(og, &o->value)},
                                          {"case", pipeline_value_number(s->chosen)}};
         step_done(x, i, pipeline_value_map(&x->request->arena, m, 2));
     } else {
-        step_done(x, i, g->main && og->main ? main_only(x, g, main_of(og, &o->value)) : o->value);
+        step_done(x, i,
+                  g->main && og->main
+                      ? pipeline_live_main_only(x, g, pipeline_live_main_of(og, &o->value))
+                      : o->value);
     }
 }
 
 /* One pass over all steps; true: something has changed. */
-static bool move_steps(struct run *x)
+static bool move_steps(struct pipeline_live *x)
 {
     bool moved = false;
     for (uint32_t i = 0; i < x->graph->n_steps; i++) {
-        struct step_state *s = &x->steps[i];
-        if (s->state == PIPELINE_WAITING && needs_are_over(x, x->graph->steps[i].needs)) {
+        struct pipeline_live_step *s = &x->steps[i];
+        if (s->state == PIPELINE_WAITING &&
+            pipeline_live_needs_are_over(x, x->graph->steps[i].needs)) {
             start_step(x, i);
             moved = true;
-        } else if (s->state == PIPELINE_PENDING && is_over(&x->steps[s->waits_for])) {
+        } else if (s->state == PIPELINE_PENDING && pipeline_live_is_over(&x->steps[s->waits_for])) {
             take_place(x, i);
             moved = true;
         }
@@ -655,240 +523,23 @@ static bool move_steps(struct run *x)
     return moved;
 }
 
-/* ---- the answer ---- */
-
-static void report_steps(struct run *x, struct pipeline_report *to)
-{
-    struct pipeline_report_step *list =
-        arena_zalloc_n(&x->request->arena, x->graph->n_steps, sizeof(*list));
-    uint64_t now = clock_ns();
-    for (uint32_t i = 0; list && i < x->graph->n_steps; i++) {
-        const struct step_state *s = &x->steps[i];
-        uint64_t end = s->end_ns ? s->end_ns : now;
-        list[i] = (struct pipeline_report_step){
-            .name = x->graph->steps[i].spec.name,
-            .kind = x->graph->steps[i].spec.kind,
-            .state = s->state,
-            .degraded = s->degraded,
-            .late = s->late,
-            .why = s->why,
-            .start_ns = s->start_ns ? s->start_ns - x->start_ns : 0,
-            .ns = s->start_ns && end > s->start_ns ? end - s->start_ns : 0,
-            .n_items = s->n_items,
-            .value = s->value};
-    }
-    to->steps = list;
-    to->n_steps = list ? x->graph->n_steps : 0;
-}
-
-static bool any_degraded(const struct run *x)
-{
-    for (uint32_t i = 0; i < x->graph->n_steps; i++)
-        if (x->steps[i].degraded || x->steps[i].state == PIPELINE_FAILED)
-            return true;
-    return false;
-}
-
-static void send_failure(struct run *x, const struct failure *f)
-{
-    x->answered = true;
-    x->sink->ops->fail(x->sink, f);
-}
-
-/* The names of the events and of the report live as long as the graph, which is held.  False: out
- * of memory, and nothing happened. */
-static bool begin_answer(struct run *x, bool degraded)
-{
-    const struct routing_choice *route = x->sink->routed;
-    const struct sink_start start = {.model = x->graph->name, .version = ""};
-    x->choice = arena_zalloc(&x->request->arena, sizeof(*x->choice));
-    if (!x->choice)
-        return false;
-    *x->choice = (struct routing_choice){.route = route ? route->route : x->graph->name,
-                                         .model = x->graph->name,
-                                         .degraded = degraded,
-                                         .rule = -1};
-    x->began = true;
-    x->sink->routed = x->choice;
-    x->sink->ops->start(x->sink, &start);
-    return true;
-}
-
-static void send_text(struct run *x, const char *p, size_t n)
-{
-    const struct sink_token token = {.token = -1, .text = p, .text_bytes = n};
-    if (n == 0 || x->cancelled)
-        return;
-    if (x->n_sent == 0)
-        x->first_ns = clock_ns() - x->start_ns;
-    x->n_sent += n;
-    x->sink->ops->token(x->sink, &token);
-}
-
-struct needs {
-    const struct graph *graph;
-    uint64_t bits;
-};
-
-static int add_need(void *ctx, const char *name, size_t n, size_t at)
-{
-    struct needs *to = ctx;
-    int32_t i = graph_find(to->graph, name, n);
-    (void)at;
-    if (i >= 0)
-        to->bits |= bit((uint32_t)i);
-    return 0;
-}
-
-/* The text of a piece of the output; false: it is not known yet, or cannot be. */
-static bool piece_text(struct run *x, uint32_t i, struct buf *b)
-{
-    const struct graph_expr *piece = graph_expr_piece(x->graph->output.expr, i);
-    const struct view v = {{view_get}, x, NULL};
-    struct needs need = {x->graph, 0};
-    struct value out;
-    struct err e = {0};
-    if (graph_expr_names(piece, add_need, &need) != 0 || !needs_are_over(x, need.bits))
-        return false;
-    for (uint32_t k = 0; k < x->graph->n_steps; k++)
-        if ((need.bits & bit(k)) && x->steps[k].state == PIPELINE_FAILED)
-            return false;
-    if (graph_expr_eval(&out, piece, &v.values, GRAPH_EXPR_PLAIN, &x->request->arena, &e) < 0)
-        return false;
-    graph_expr_put(b, &out, GRAPH_EXPR_PLAIN);
-    return b->rc == 0;
-}
-
-/* Sends what is known of the output up to the text of this step, and then that. */
-static void send_so_far(struct run *x, const struct task *t)
-{
-    uint32_t n_pieces = graph_expr_pieces(x->graph->output.expr), old = x->piece;
-    size_t n_old = x->n_of_piece;
-    const struct buf *text = &t->work.text;
-    struct buf b;
-    buf_init(&b, MAX_OUTPUT_BYTES);
-    while (x->piece < n_pieces && !feeds_output(x, t->step) && piece_text(x, x->piece, &b)) {
-        x->piece++;
-        x->n_of_piece = 0;
-    }
-    if (x->piece < n_pieces && feeds_output(x, t->step) && b.rc == 0 &&
-        (x->began || begin_answer(x, any_degraded(x)))) {
-        send_text(x, buf_str(&b) + n_old, x->piece > old ? b.len - n_old : 0);
-        send_text(x, buf_str(text) + x->n_of_piece, text->len - x->n_of_piece);
-        x->n_of_piece = text->len;
-        if (x->sink->ops->flush && !x->cancelled)
-            x->sink->ops->flush(x->sink);
-    } else { /* it waits for an earlier piece */
-        x->piece = old;
-        x->n_of_piece = n_old;
-    }
-    buf_fini(&b);
-}
+/* ---- the end ---- */
 
 static void on_work_more(struct pipeline_work *w)
 {
-    struct task *t = (struct task *)(void *)w;
-    struct run *x = t->run;
+    struct pipeline_task *t = (struct pipeline_task *)(void *)w;
+    struct pipeline_live *x = t->run;
     bool inside = x->advancing;
     if (t->over || x->answered || x->cancelled)
         return;
     x->advancing = true; /* what the reader does meanwhile waits for the end */
-    send_so_far(x, t);
+    pipeline_answer_so_far(x, t);
     x->advancing = inside;
     if (x->again)
         advance(x);
 }
 
-static void send_answer(struct run *x, const struct value *output, bool degraded)
-{
-    struct pipeline_report *report = arena_zalloc(&x->request->arena, sizeof(*report));
-    struct buf b;
-    struct failure f;
-    buf_init(&b, MAX_OUTPUT_BYTES);
-    graph_expr_put(&b, output, GRAPH_EXPR_PLAIN);
-    if (!report || b.rc < 0 || b.len < x->n_sent || (!x->began && !begin_answer(x, degraded))) {
-        failure_of(&f, b.rc < 0 ? b.rc : SHOAL_ENOMEM, "the flow's answer is too long");
-        buf_fini(&b);
-        send_failure(x, &f);
-        return;
-    }
-    uint64_t total = clock_ns() - x->start_ns;
-    *report = (struct pipeline_report){
-        .flow = x->graph->name,
-        .output = *output,
-        .degraded = degraded,
-        .total_ns = total,
-        .budget_ns = x->request->deadline_ns ? x->request->deadline_ns - x->start_ns : 0};
-    report_steps(x, report);
-    const struct sink_done done = {
-        .finish = SHOAL_FINISH_STOP,
-        .prompt_tokens = x->prompt_tokens,
-        .generated_tokens = x->generated_tokens,
-        .first_token_ns = x->n_sent > 0 ? x->first_ns : total,
-        .total_ns = total,
-        .last = true,
-        .usage = {.prompt_tokens = x->prompt_tokens, .generated_tokens = x->generated_tokens},
-        .report = report};
-    x->answered = true;
-    x->choice->degraded = degraded;
-    send_text(x, buf_str(&b) + x->n_sent, b.len - x->n_sent);
-    if (!x->cancelled)
-        x->sink->ops->done(x->sink, &done);
-    if (x->sink->ops->flush)
-        x->sink->ops->flush(x->sink);
-    buf_fini(&b);
-}
-
-static void answer(struct run *x)
-{
-    struct graph *g = x->graph;
-    const struct graph_arg *from = &g->output;
-    bool degraded = any_degraded(x);
-    int32_t bad = -1;
-    struct value out;
-    struct err e = {0};
-    struct failure f;
-    for (uint32_t i = 0; i < g->n_steps && bad < 0; i++)
-        if ((g->output_needs & bit(i)) && x->steps[i].state == PIPELINE_FAILED)
-            bad = (int32_t)i;
-    int rc = bad < 0 ? eval(x, from, NULL, &out, &e) : SHOAL_EINVAL;
-    if (rc < 0 && g->fallback.text && !x->began) {
-        degraded = true;
-        rc = eval(x, &g->fallback, NULL, &out, &e);
-        bad = rc == 0 ? -1 : bad;
-    }
-    if (rc == 0) {
-        send_answer(x, &out, degraded);
-        return;
-    }
-    if (bad >= 0) {
-        f = x->steps[bad].failure;
-        f.param = NULL;
-        snprintf(f.message, sizeof(f.message), "the flow '%s' has no answer: step '%s': %.200s",
-                 g->name, g->steps[bad].spec.name, x->steps[bad].why);
-        if (f.kind == FAILURE_INVALID || f.kind == FAILURE_NOT_FOUND)
-            f.kind = FAILURE_UNAVAILABLE; /* the client named neither the model nor its input */
-    } else {
-        failure_of(&f, SHOAL_EINVAL, e.msg);
-        f.kind = FAILURE_INTERNAL;
-    }
-    send_failure(x, &f);
-}
-
-/* Whether nothing is to be waited for: the output is there, and what acts has ended. */
-static bool is_ready(const struct run *x)
-{
-    if (!needs_are_over(x, x->graph->output_needs))
-        return false;
-    for (uint32_t i = 0; i < x->graph->n_steps; i++)
-        if (graph_kinds[x->graph->steps[i].spec.kind].acts &&
-            x->steps[i].state != PIPELINE_UNUSED && !is_over(&x->steps[i]) &&
-            x->graph->steps[i].body_of < 0)
-            return false;
-    return true;
-}
-
-static void close_run(struct run *x)
+static void close_run(struct pipeline_live *x)
 {
     struct flow_owner *o = x->owner;
     struct request *r = x->request;
@@ -902,15 +553,15 @@ static void close_run(struct run *x)
     graph_unref(g);
 }
 
-static void abandon_all(struct run *x)
+static void abandon_all(struct pipeline_live *x)
 {
-    for (struct task *t = x->tasks; t; t = t->next)
+    for (struct pipeline_task *t = x->tasks; t; t = t->next)
         if (!t->over)
             abandon(t);
 }
 
 /* Whatever has changed: starts what can start, answers, and closes. */
-static void advance(struct run *x)
+static void advance(struct pipeline_live *x)
 {
     if (x->advancing) {
         x->again = true;
@@ -921,8 +572,8 @@ static void advance(struct run *x)
         x->again = false;
         while (!x->answered && !x->cancelled && move_steps(x))
             continue;
-        if (!x->answered && !x->cancelled && is_ready(x))
-            answer(x);
+        if (!x->answered && !x->cancelled && pipeline_answer_is_ready(x))
+            pipeline_answer(x);
         if (x->answered || x->cancelled)
             abandon_all(x);
     } while (x->again);
@@ -936,10 +587,10 @@ static void advance(struct run *x)
 /* Time is up: running steps are too late, and steps that would need work are not started. */
 static void on_deadline(struct executor_timer *timer)
 {
-    struct run *x = EXECUTOR_OF(timer, struct run, timer);
+    struct pipeline_live *x = EXECUTOR_OF(timer, struct pipeline_live, timer);
     x->late = true;
     x->advancing = true;
-    for (struct task *t = x->tasks; t; t = t->next)
+    for (struct pipeline_task *t = x->tasks; t; t = t->next)
         if (!t->over && t->map < 0) {
             abandon(t);
             step_late(x, t->step);
@@ -955,7 +606,7 @@ static void on_deadline(struct executor_timer *timer)
 
 static void on_cancel(struct flow_job *j)
 {
-    struct run *x = (struct run *)(void *)j;
+    struct pipeline_live *x = (struct pipeline_live *)(void *)j;
     if (x->cancelled)
         return;
     x->cancelled = true;
@@ -964,10 +615,10 @@ static void on_cancel(struct flow_job *j)
 
 static void on_resume(struct flow_job *j)
 {
-    struct run *x = (struct run *)(void *)j;
+    struct pipeline_live *x = (struct pipeline_live *)(void *)j;
     bool inside = x->advancing;
     x->advancing = true;
-    for (struct task *t = x->tasks; t; t = t->next)
+    for (struct pipeline_task *t = x->tasks; t; t = t->next)
         if (t->open && t->work.full)
             flow_resume(&t->work.sink);
     x->advancing = inside;
@@ -983,7 +634,7 @@ static void refuse(struct flow_owner *o, struct request *r, struct sink *s, cons
     flow_give_request(o, r);
 }
 
-static void set_deadline(struct run *x)
+static void set_deadline(struct pipeline_live *x)
 {
     struct request *r = x->request;
     if (!r->deadline_ns)
@@ -1004,19 +655,19 @@ void pipeline_run(const struct pipeline_site *site, struct graph *g, struct flow
                   struct request *r, struct sink *s)
 {
     static const struct flow_job_ops ops = {on_cancel, on_resume};
-    struct run *x = arena_zalloc(&r->arena, sizeof(*x));
+    struct pipeline_live *x = arena_zalloc(&r->arena, sizeof(*x));
     struct failure f;
     if (!x) {
         flow_refuse_nomem(o, r, s);
         return;
     }
-    *x = (struct run){.job = {&ops},
-                      .owner = o,
-                      .request = r,
-                      .sink = s,
-                      .graph = g,
-                      .site = site,
-                      .start_ns = clock_ns()};
+    *x = (struct pipeline_live){.job = {&ops},
+                                .owner = o,
+                                .request = r,
+                                .sink = s,
+                                .graph = g,
+                                .site = site,
+                                .start_ns = clock_ns()};
     x->steps = arena_zalloc_n(&r->arena, g->n_steps, sizeof(*x->steps));
     if (!x->steps) {
         flow_refuse_nomem(o, r, s);
@@ -1034,7 +685,7 @@ void pipeline_run(const struct pipeline_site *site, struct graph *g, struct flow
     o->n_jobs++;
     set_deadline(x);
     for (uint32_t i = 0; i < g->n_steps; i++)
-        if (g->at_start & bit(i))
+        if (g->at_start & pipeline_live_bit(i))
             demand(x, i);
     advance(x);
 }
