@@ -21,7 +21,7 @@
 #define JUMP_CLIP 6.0 /* ... and a jump in the spread */
 #define AWAY 3.0      /* deviations of the short mean: a state that began goes on */
 #define MOST 1e9      /* any distance, so that its square is a number */
-#define FOLLOW 2048.0 /* steps in which the usual level follows the channel */
+#define FOLLOW 8192.0 /* steps in which the usual level follows the channel */
 #define DAY_MS 86400000.0
 #define MIN_DAYS 2 /* that a daily course is learned from */
 #define ENOUGH 4   /* windows of a statistic that it is learned from */
@@ -287,7 +287,9 @@ static void keep(struct channel *c, double value)
 static void follow(struct channel *c, double value, double z)
 {
     struct profile *p = &c->usual;
-    double part = 1 / fmin(FOLLOW, (double)p->n + c->n_since);
+    /* Slow from the beginning: a level that went with the first hundreds of steps would have
+     * followed a fault by the time that its means are full. */
+    const double part = 1 / FOLLOW;
     double size = fmin(fabs(z), 4);
     p->mean += part * copysign(size, z) * p->spread;
     /* The mean absolute distance of a normal channel is 0.8 deviations. */

@@ -24,6 +24,40 @@ static uint32_t rows_wanted(const struct things_machine *m)
     return n < THINGS_JOINT_ROWS ? n : THINGS_JOINT_ROWS;
 }
 
+/* How many of the last steps that the members remember are rows: all of them if they have learned
+ * in the same row and made their steps together since; 0: they have not. */
+static uint32_t rows_in_step(const struct things_machine *m)
+{
+    const struct channel *first = &m->members[0]->channel;
+    for (uint32_t i = 0; i < m->n_members; i++) {
+        const struct things_sensor *s = m->members[i];
+        const struct channel *c = &s->channel;
+        if (c->n_kept != first->n_kept || c->n_since != first->n_since ||
+            c->learn != first->learn || s->step_ms != m->members[0]->step_ms || c->usual.daily)
+            return 0;
+    }
+    return first->n_kept >= rows_wanted(m) ? first->n_kept : 0;
+}
+
+/* The steps that the channels have just learned from say how they fit together, as in a recording:
+ * the machine need not wait for as many again.  False: they are not in step. */
+static bool learn_from_steps(struct things_machine *m)
+{
+    uint32_t n = m->n_members, n_rows = rows_in_step(m);
+    struct err e = {0};
+    double *rows = n_rows ? mem_zalloc_n((size_t)n_rows * n, sizeof(*rows)) : NULL;
+    for (uint32_t i = 0; rows && i < n; i++) {
+        const struct channel *c = &m->members[i]->channel;
+        uint32_t oldest = c->n_kept == c->learn ? c->next : 0;
+        for (uint32_t r = 0; r < n_rows; r++)
+            rows[(size_t)r * n + i] =
+                ((double)c->kept[(oldest + r) % c->learn] - c->usual.mean) / c->usual.spread;
+    }
+    bool ok = rows && joint_learn(m->joint, rows, n_rows, &e) == 0;
+    mem_free(rows);
+    return ok;
+}
+
 /* Rows are kept by their members until there are enough. */
 static void keep_row(struct things_machine *m)
 {
@@ -91,7 +125,7 @@ void things_row(struct things *t, struct things_sensor *s, int64_t time_ms)
     if (!m->joint || m->n_members < 2 || joint_channels(m->joint) != m->n_members)
         return;
     if (!joint_ready(m->joint)) {
-        if (n_known == m->n_members)
+        if (n_known == m->n_members && (m->n_rows > 0 || !learn_from_steps(m)))
             keep_row(m);
         return;
     }

@@ -227,6 +227,32 @@ static void test_a_slow_drift(void **state)
     things_destroy(k.t);
 }
 
+/* Two channels that go together are watched together as soon as both are learned. */
+static void test_a_pattern_soon_after_the_start(void **state)
+{
+    struct kit k;
+    struct things_sensor_opts other = vibration();
+    (void)state;
+    open_kit(&k);
+    other.name = "current";
+    other.title = "Current";
+    uint32_t a = add(&k, vibration()), b = add(&k, other);
+    for (int i = 0; i < 300; i++) {
+        double load = noise(&k);
+        second(&k, a, 2.5 + 0.1 * load + 0.002 * noise(&k));
+        put(&k, b, 8 + 0.3 * load + 0.006 * noise(&k));
+    }
+    assert_int_equal(k.n, 0);
+    for (int i = 0; i < 60 && k.n == 0; i++) { /* each looks as always, both do not */
+        double load = noise(&k);
+        second(&k, a, 2.5 + 0.1 * load);
+        put(&k, b, 8 - 0.3 * load);
+    }
+    assert_int_equal(k.n, 1);
+    assert_int_equal(k.events[0].kind, ALARM_PATTERN);
+    things_destroy(k.t);
+}
+
 static void test_stuck_and_lost(void **state)
 {
     struct kit k;
@@ -632,6 +658,7 @@ int main(void)
         cmocka_unit_test(test_a_long_fault_is_one_alarm),
         cmocka_unit_test(test_a_single_wild_value),
         cmocka_unit_test(test_a_slow_drift),
+        cmocka_unit_test(test_a_pattern_soon_after_the_start),
         cmocka_unit_test(test_stuck_and_lost),
         cmocka_unit_test(test_quiet_times_stay_quiet),
         cmocka_unit_test(test_other_channels_are_mentioned),
