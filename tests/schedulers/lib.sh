@@ -78,7 +78,7 @@ wait_for() { # WHAT SECONDS COMMAND...: ends the script if it does not come
     local until=$((SECONDS + $2))
     while [ $SECONDS -lt $until ]; do
         "${@:3}" >/dev/null 2>&1 && return
-        sleep 0.1
+        sleep 0.3
     done
     echo "  FAIL  no $1 within $2 s"
     "${@:3}" 2>&1 | tail -n 20 || true
