@@ -50,4 +50,10 @@ wait_for 0 --server "unix:$tmp/http.sock"
 wait_for 0 --server "unix:$tmp/gateway.sock" --timeout 2
 same "a gateway with a node" "$(cat out)" ready
 run 2 health --timeout never
+
+# ---- what the chart's autoscaler looks at is a metric of gateways ----
+metric=$(sed -n 's/.*metric: {name: \([a-z_]*\)}.*/\1/p' "$root/packaging/helm/shoal/templates/gateways.yaml")
+differ "the chart's metric" "$metric" ""
+curl -s --unix-socket "$tmp/gateway.sock" http://localhost/metrics >out
+same "its value while nobody asks" "$(grep -E "^$metric[ {]" out)" "$metric 0"
 finish
