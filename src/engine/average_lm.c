@@ -22,11 +22,13 @@ struct average {
 static double log_sum(const float *row, uint32_t n, const struct kern_ops *k, float *work)
 {
     const float max = k->max(row, n);
+    uint32_t at = 0;
     double sum = 0;
-    for (uint32_t at = 0; at < n; at += AVERAGE_BLOCK) {
+    do { /* a vocabulary has at least one token */
         const uint32_t part = n - at < AVERAGE_BLOCK ? n - at : AVERAGE_BLOCK;
         sum += (double)k->softmax_exp(work, row + at, part, max);
-    }
+        at += part;
+    } while (at < n);
     return (double)max + log(sum);
 }
 
