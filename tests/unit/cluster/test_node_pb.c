@@ -423,11 +423,12 @@ static void test_events(void **state)
 static void test_a_plan(void **state)
 {
     static const char *const items[] = {"lamp", "fan"};
-    static const struct ask_plan_action off = {"turn_off",
-                                               {{.key = "room", .text = "kitchen"},
-                                                {.key = "level", .number = 19.5},
-                                                {.key = "devices", .items = items, .n_items = 2}},
-                                               3};
+    static const struct ask_plan_action off = {
+        .name = "turn_off",
+        .fields = {{.key = "room", .text = "kitchen"},
+                   {.key = "level", .number = 19.5},
+                   {.key = "devices", .items = items, .n_items = 2}},
+        .n_fields = 3};
     static const struct ask_plan_action *const actions[] = {&off};
     static const struct ask_plan_entity entities[] = {{"room", "kitchen"}};
     static const struct ask_plan_clause clauses[] = {
