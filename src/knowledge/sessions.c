@@ -339,6 +339,7 @@ struct turn {
     struct buf answer;
     struct sink_done done;
     bool has_done;
+    struct routing_ensemble *ensemble; /* of the decision that the client sees; NULL: none */
     int rc;
     struct err error;
 };
@@ -366,6 +367,47 @@ static const char *keep(struct turn *t, const char *text)
 }
 
 /* What events point to ends with the inner request; codecs may look at it until they are closed. */
+/* What an ensemble did so far; more may follow until the answer is complete. */
+static void keep_steps(struct turn *t, const struct routing_ensemble *from)
+{
+    struct routing_ensemble *to = t->ensemble;
+    if (!to || !from)
+        return;
+    *to = *from;
+    to->kind = keep(t, from->kind);
+    for (uint32_t i = 0; i < to->n_steps; i++) {
+        to->steps[i].model = keep(t, from->steps[i].model);
+        to->steps[i].what = keep(t, from->steps[i].what);
+    }
+}
+
+/* A decision that stays when the request that runs is gone; NULL: out of memory. */
+static struct routing_choice *keep_choice(struct turn *t, const struct routing_choice *from)
+{
+    struct arena *a = &t->request->arena;
+    struct routing_choice *to = arena_zalloc(a, sizeof(*to));
+    struct routing_candidate *list = arena_zalloc_n(a, from->n_candidates, sizeof(*list));
+    if (!to || !list)
+        return NULL;
+    *to = *from;
+    to->route = keep(t, from->route);
+    to->model = keep(t, from->model);
+    to->node = keep(t, from->node);
+    to->domain = keep(t, from->domain);
+    to->policy = keep(t, from->policy);
+    for (uint32_t i = 0; i < from->n_candidates; i++) {
+        list[i] = from->candidates[i];
+        list[i].model = keep(t, list[i].model);
+        list[i].node = keep(t, list[i].node);
+    }
+    to->candidates = from->candidates ? list : NULL;
+    if (from->ensemble)
+        t->ensemble = arena_zalloc(a, sizeof(*t->ensemble));
+    keep_steps(t, from->ensemble);
+    to->ensemble = t->ensemble;
+    return to;
+}
+
 static void on_start(struct sink *s, const struct sink_start *e)
 {
     struct turn *t = turn_of(s);
@@ -375,21 +417,8 @@ static void on_start(struct sink *s, const struct sink_start *e)
     copy.node = keep(t, e->node);
     copy.sum = e->sum ? (const uint8_t *)request_copy(t->request, (const char *)e->sum, 32) : NULL;
     copy.question = NULL; /* the answer depends on the conversation */
-    if (s->routed) {
-        struct routing_choice *choice = arena_zalloc(&t->request->arena, sizeof(*choice));
-        if (choice) {
-            *choice = *s->routed;
-            choice->route = keep(t, choice->route);
-            choice->model = keep(t, choice->model);
-            choice->node = keep(t, choice->node);
-            choice->domain = keep(t, choice->domain);
-            choice->policy = keep(t, choice->policy);
-            choice->ensemble = NULL;
-            choice->candidates = NULL;
-            choice->n_candidates = 0;
-        }
-        t->to->routed = choice;
-    }
+    if (s->routed)
+        t->to->routed = keep_choice(t, s->routed);
     *t->told = t->away;
     t->to->ops->start(t->to, &copy);
 }
@@ -416,6 +445,8 @@ static void on_done(struct sink *s, const struct sink_done *e)
         t->to->ops->done(t->to, e);
         return;
     }
+    if (s->routed)
+        keep_steps(t, s->routed->ensemble);
     t->done = *e;
     t->done.steps = NULL;
     t->done.n_steps = 0;

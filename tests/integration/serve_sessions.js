@@ -106,6 +106,31 @@ async function ends() {
     await off.stop();
 }
 
+// The decision of a route is told as it is without a session.
+async function decisions() {
+    const file = path.join(t.tmp, 'decisions.yaml');
+    fs.writeFileSync(file, `models:
+  - {name: small, path: "${t.root}/models/reply-draft.gguf", quality: 0.2}
+  - {name: big, path: "${t.root}/models/reply.gguf", quality: 0.9}
+keys: [{name: anna, sha256: ${sha('anna-key')}}]
+sessions: {store: "sqlite:${path.join(t.tmp, 'decisions.db')}", key_file: "${path.join(t.tmp, 'sessions.key')}"}
+routes:
+  - {name: home, models: [small, big], cache: false}
+  - {name: careful, cascade: {models: [small, big], threshold: 1}, cache: false}
+`);
+    const one = await t.start(shoal, ['--config', file]);
+    const told = ({ json }) => JSON.stringify({ candidates: json.shoal.candidates?.map((c) => [c.model, c.verdict]), kind: json.shoal.ensemble?.kind,
+        steps: json.shoal.ensemble?.steps.map((s) => [s.model, s.what, s.answered]) });
+    for (const model of ['home', 'careful']) {
+        const more = { model, explain: true };
+        const alone = await say(one, undefined, 'turn on the lamp', { more }), turn = await say(one, model, 'turn on the lamp', { more });
+        t.same(`${alone.status} ${turn.status}`, '200 200', turn.text);
+        t.same(told(turn), told(alone), `${model}: the decision inside a session`);
+        t.check(/\[\["small"/.test(told(turn)) && /"big"/.test(told(turn)), `${model}: both models are in it: ${told(turn)}`);
+    }
+    await one.stop();
+}
+
 async function on_redis() {
     const port = await t.free_port(), dir = path.join(t.tmp, 'redis');
     fs.mkdirSync(dir);
@@ -153,6 +178,7 @@ async function on_redis() {
 (async () => {
     await on_sqlite();
     await ends();
+    await decisions();
     await on_redis();
     t.finish();
 })().catch(t.abandon);
