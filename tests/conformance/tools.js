@@ -65,6 +65,7 @@ const models = {
     two: { template: hermes, special: chatml, n: 2,
         say: `<tool_call>\n{"name": "get_weather", "arguments": ${args}}\n</tool_call>\n<tool_call>{"name": "set_light", ` +
             '"arguments": {"on": true}}</tool_call>' },
+    line: { template: hermes, special: chatml, say: [`<tool_call>\n{"name": "get_weather", "arguments": ${args}}\n</tool_call`, '>\n'] },
     text: { template: hermes, special: chatml, n: 0, content: 'It is 20 degrees and "sunny".', say: 'It is 20 degrees and "sunny".' },
     broken: { template: hermes, special: chatml, n: 0, content: '<tool_call>{"name": "rm", "arguments": {}}</tool_call>',
         say: '<tool_call>{"name": "rm", "arguments": {}}</tool_call>' },
@@ -190,6 +191,10 @@ async function forces(server) {
             const calls = one.choices[0].message.tool_calls ?? [];
             t.check(calls.length === 1 && calls[0].function.name === 'set_light' && right(calls[0]), `${model}: a function, ${JSON.stringify(calls)}`);
         }
+    // a new line behind the last call does not make a model call once more
+    for (const tool_choice of ['auto', 'required'])
+        checkCalls((await ai.chat.completions.create({ model: 'line', messages, tools, tool_choice, temperature: 0 })).choices[0].message.tool_calls ?? [],
+            `a line behind the call, ${tool_choice}`);
     // strict tools hold where the model may choose, too
     const strict = (city) => [{ type: 'function', function: { name: 'get_weather', strict: true, parameters: { type: 'object',
         properties: { city: { enum: [city] }, days: { enum: [3] } }, required: ['city', 'days'], additionalProperties: false } } }];

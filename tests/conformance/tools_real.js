@@ -32,7 +32,7 @@ const asks = [
     ['Set a timer for 10 minutes.', 'set_timer', (a) => a.minutes === 10],
     ['Start a 25 minute timer for the cake.', 'set_timer', (a) => a.minutes === 25],
 ];
-const MAX = 120;
+const MAX = 400;
 const user = (content) => [{ role: 'user', content }];
 const shown = (calls) => JSON.stringify(calls.map((c) => [c.name, c.args]));
 const valid = (c) => types[c.name] && Object.entries(types[c.name]).every(([k, type]) => typeof c.args?.[k] === type) &&

@@ -49,6 +49,7 @@ int constraint_parts_set(struct request *r, const struct constraint_parts *p, st
     put_text(&j, "before_token", p->before_token);
     put_text(&j, "between", p->between);
     put_text(&j, "after", p->after);
+    put_text(&j, "trailing", p->trailing);
     put_text(&j, "trigger", p->trigger);
     json_out_object_end(&j);
     if (rc == 0 && b.rc < 0)

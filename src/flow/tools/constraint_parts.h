@@ -24,7 +24,8 @@ struct constraint_parts {
     uint32_t min, max;  /* how many come; 0, 0: one */
     const char *before; /* all of them; the texts may be NULL */
     const char *between, *after, *before_token;
-    const char *trigger; /* NULL: the parts must come; else they follow this text, if it comes */
+    const char *trailing; /* may come at the very end */
+    const char *trigger;  /* NULL: the parts must come; else they follow this text, if it comes */
 };
 
 SHOAL_MUST_CHECK int constraint_parts_set(struct request *r, const struct constraint_parts *p,

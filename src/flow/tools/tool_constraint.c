@@ -104,6 +104,8 @@ int tool_constraint_set(struct request *r, const struct shoal_engine *en, struct
     }
     if (c->tool_choice == CHAT_TOOLS_ONE)
         p.max = 1;
+    /* Models write a new line behind their last call, too: it must not commit them to another. */
+    p.trailing = each && p.max > 1 ? p.between : NULL;
     if (!must)
         p.trigger = spec->open;
     if (rc == 0 && request_rc(r) == 0)

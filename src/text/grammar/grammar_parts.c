@@ -116,6 +116,9 @@ static uint32_t all_of(struct parts *p, bool triggered)
     }
     grammar_tree_push(t, &l, min == 0 ? grammar_tree_optional(t, first) : first);
     grammar_tree_push(t, &l, grammar_tree_text(t, text_of(p, p->doc, "after")));
+    const char *trailing = text_of(p, p->doc, "trailing");
+    if (*trailing)
+        grammar_tree_push(t, &l, grammar_tree_optional(t, grammar_tree_text(t, trailing)));
     return grammar_tree_rc(t) < 0 ? NONE : grammar_tree_sequence(t, &l);
 }
 

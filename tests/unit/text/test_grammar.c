@@ -370,6 +370,14 @@ static void test_parts(void **state)
           {'p', "<f>1</f>\n"},
           {'n', "x"}}},
         {PARTS,
+         "{\"parts\":[{\"begin\":\"<f>\",\"schema\":{\"type\":\"integer\"},\"end\":\"</f>\"}],"
+         "\"max\":2,\"between\":\"\\n\",\"trailing\":\"\\n\"}",
+         {{'y', "<f>1</f>\n"},
+          {'y', "<f>1</f>"},
+          {'y', "<f>1</f>\n<f>2</f>\n"},
+          {'n', "<f>1</f>\n\n"},
+          {'p', "<f>1</f>\n<"}}},
+        {PARTS,
          "{\"parts\":[{\"begin\":\"<<f>\",\"schema\":{\"type\":\"integer\"},\"end\":\";\"}],"
          "\"trigger\":\"<<f\"}",
          {{'y', ""},
