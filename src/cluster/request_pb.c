@@ -191,6 +191,7 @@ static void put_generate(struct arena *a, pb_request *m, const struct request_ge
     out->has_seed = g->has_seed;
     out->ignore_end = g->ignore_end;
     out->special = g->special;
+    out->parse_special = g->parse_special;
     out->echo = g->echo;
     out->prompt_only = g->prompt_only;
     out->prompt_logprobs = g->prompt_logprobs;
@@ -560,6 +561,7 @@ static int read_generate(struct request *r, const pb_generate *m, struct err *e)
     g->seeded = true; /* by the sender, so that another replica can go on */
     g->ignore_end = m->ignore_end;
     g->special = m->special;
+    g->parse_special = m->parse_special;
     g->echo = m->echo;
     g->prompt_only = m->prompt_only;
     g->prompt_logprobs = m->prompt_logprobs && m->echo;

@@ -10,9 +10,34 @@
 
 #define MAX_TOKEN_BYTES ((size_t)256 << 20)
 
+/* A prompt that spells the token with which the model's texts begin gets no second one. */
+static int drop_second_begin(const struct shoal_engine *en, int32_t *tokens, size_t *n,
+                             struct err *e)
+{
+    int32_t *begin = NULL;
+    size_t n_begin = 0;
+    int rc = shoal_tokenize(en, "", 0, SHOAL_TEXT_ADD_SPECIAL, &begin, &n_begin, e);
+    if (rc == 0 && n_begin == 1 && *n >= 2 && tokens[0] == begin[0] && tokens[1] == begin[0])
+        memmove(tokens, tokens + 1, --*n * sizeof(*tokens));
+    shoal_free(begin);
+    return rc;
+}
+
+/* The text at the beginning of a prompt, or one that follows other pieces. */
+static int text_tokens(const struct shoal_engine *en, const char *text, size_t bytes, bool first,
+                       bool parse_special, int32_t **tokens, size_t *n, struct err *e)
+{
+    unsigned flags =
+        (first ? SHOAL_TEXT_ADD_SPECIAL : 0) | (parse_special ? SHOAL_TEXT_PARSE_SPECIAL : 0);
+    int rc = shoal_tokenize(en, text, bytes, flags, tokens, n, e);
+    if (rc == 0 && first && parse_special)
+        rc = drop_second_begin(en, *tokens, n, e);
+    return rc;
+}
+
 /* Texts and ids one after the other; what a model wants in front comes if a text is first. */
 static int join_pieces(const struct shoal_engine *en, const struct request_prompt *from,
-                       int32_t **tokens, size_t *n, struct err *e)
+                       bool parse_special, int32_t **tokens, size_t *n, struct err *e)
 {
     struct buf all;
     int rc = 0;
@@ -22,8 +47,7 @@ static int join_pieces(const struct shoal_engine *en, const struct request_promp
         int32_t *own = NULL;
         size_t n_own = p->n_ids;
         if (p->text)
-            rc = shoal_tokenize(en, p->text, p->text_bytes, i == 0 ? SHOAL_TEXT_ADD_SPECIAL : 0,
-                                &own, &n_own, e);
+            rc = text_tokens(en, p->text, p->text_bytes, i == 0, parse_special, &own, &n_own, e);
         if (rc == 0)
             buf_put(&all, p->text ? own : p->ids, n_own * sizeof(*own));
         shoal_free(own);
@@ -61,13 +85,13 @@ static bool has_ids(const struct request_prompt *p)
 
 /* Of a prompt that is not token ids. */
 static int tokenize(const struct shoal_engine *en, const struct request_prompt *from,
-                    uint32_t max_tokens, int32_t **tokens, size_t *n, struct err *e)
+                    const struct request_generate *g, int32_t **tokens, size_t *n, struct err *e)
 {
     if (from->suffix)
-        return fill_in(en, from, max_tokens, tokens, n, e);
+        return fill_in(en, from, g->max_tokens, tokens, n, e);
     if (!from->text)
-        return join_pieces(en, from, tokens, n, e);
-    return shoal_tokenize(en, from->text, from->text_bytes, SHOAL_TEXT_ADD_SPECIAL, tokens, n, e);
+        return join_pieces(en, from, g->parse_special, tokens, n, e);
+    return text_tokens(en, from->text, from->text_bytes, true, g->parse_special, tokens, n, e);
 }
 
 /* Biases of texts become biases of their tokens. */
@@ -113,7 +137,7 @@ static int make_several(struct prompt *p, struct request *r, const struct shoal_
         int32_t *tokens = NULL;
         size_t n = from->n_ids;
         if (!has_ids(from))
-            rc = tokenize(en, from, g->max_tokens, &tokens, &n, e);
+            rc = tokenize(en, from, g, &tokens, &n, e);
         if (rc == 0)
             buf_put(&all, has_ids(from) ? from->ids : tokens, n * sizeof(*tokens));
         p->ends[i] = all.len / sizeof(*tokens);
@@ -142,7 +166,7 @@ int prompt_make(struct prompt *p, struct request *r, const struct shoal_engine *
     } else if (g->n_prompts > 1) {
         rc = make_several(p, r, engine, e);
     } else if (!has_ids(&g->prompts[0])) {
-        rc = tokenize(engine, &g->prompts[0], g->max_tokens, &p->owned, &p->n_tokens, e);
+        rc = tokenize(engine, &g->prompts[0], g, &p->owned, &p->n_tokens, e);
         p->tokens = p->owned;
     } else {
         p->tokens = g->prompts[0].ids;

@@ -95,7 +95,9 @@ struct request_generate {
     bool seeded;     /* sampling.seed is set, by the client or by whoever sends the request on */
     bool ignore_end; /* do not stop at the model's end token */
     bool special;    /* show special tokens */
-    bool echo;       /* the prompt comes in front of the answer */
+    /* The client wrote its prompts as the model reads them: special tokens may be spelled there. */
+    bool parse_special;
+    bool echo; /* the prompt comes in front of the answer */
     /* With echo and sampling.logprobs, the prompt comes token by token with log-probabilities. */
     bool prompt_logprobs;
     bool prompt_only;    /* nothing is generated */

@@ -79,7 +79,7 @@ bool prompt_key_question(uint8_t out[SHA256_BYTES], const struct prompt_question
     put(&f, q->max_tokens, 4);
     put(&f, q->n_stop, 4);
     put(&f, q->ignore_end, 1);
-    put(&f, q->special, 1);
+    put(&f, (uint64_t)q->special | (uint64_t)q->parse_special << 1, 1);
     put(&f, q->n_ctx, 4);
     put(&f, q->int8, 1);
     put(&f, q->kv_q8, 1);

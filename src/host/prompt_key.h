@@ -40,7 +40,7 @@ struct prompt_question { /* all zero: nothing asked */
     struct shoal_sampling sampling; /* with its biases */
     const char *const *stop;
     uint32_t n_stop;
-    bool ignore_end, special;
+    bool ignore_end, special, parse_special;
     enum shoal_constraint constraint;
     const char *constraint_text;
     size_t constraint_bytes;

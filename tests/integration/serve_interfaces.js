@@ -259,6 +259,21 @@ async function server_state(server) {
     const shown = (await post('/apply-template', { model: 'reply', messages })).body.prompt;
     t.check(shown.endsWith('<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi <|im_end|><|im_end|>\n<|im_start|>assistant\n'),
         `a template: ${JSON.stringify(shown)}`);
+    // a prompt is as the model reads it: what a template gives is that conversation, in every form of request
+    const plain = [{ role: 'user', content: 'Hi' }], few = { model: 'reply', max_tokens: 4, temperature: 0 };
+    const talk = (await post('/v1/chat/completions', { ...few, messages: plain })).body;
+    const prompt = (await post('/apply-template', { model: 'reply', messages: plain })).body.prompt;
+    const forms = {
+        'llama.cpp': (await post('/completion', { ...few, n_predict: 4, prompt })).body,
+        OpenAI: (await post('/v1/completions', { ...few, prompt })).body,
+        Ollama: (await post('/api/generate', { model: 'reply', prompt, raw: true, stream: false, options: { num_predict: 4, temperature: 0 } })).body,
+        TGI: (await post('/generate', { model: 'reply', inputs: prompt, parameters: { max_new_tokens: 4 } })).body,
+    };
+    const said = (x) => x.content ?? x.response ?? x.generated_text ?? x.choices[0].text;
+    for (const [name, x] of Object.entries(forms))
+        t.same(said(x), talk.choices[0].message.content, `${name}: the prompt of a template`);
+    t.same(`${forms['llama.cpp'].tokens_evaluated} ${forms.OpenAI.usage.prompt_tokens} ${forms.Ollama.prompt_eval_count}`,
+        Array(3).fill(talk.usage.prompt_tokens).join(' '), 'as many tokens: special ones are parsed, and the first is not doubled');
     const before = await t.metric(server, 'shoal_generated_tokens_total');
     await post('/apply-template', { model: 'reply', messages });
     t.same(await t.metric(server, 'shoal_generated_tokens_total'), before, 'nothing was generated for it');

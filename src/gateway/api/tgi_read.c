@@ -130,6 +130,7 @@ int tgi_read(struct request *r, struct tgi_shape *shape, const cJSON *body, bool
         r->input_bytes += prompt->text_bytes;
     }
     r->generate.prompts = prompt;
+    r->generate.parse_special = true;
     r->generate.n = r->generate.n_prompts = 1;
     rc = use(r, shape, &p, e);
     if (rc < 0)

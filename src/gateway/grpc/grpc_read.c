@@ -248,6 +248,7 @@ static void read_prompt(struct request *r, const Shoal__V1__GenerateRequest *m)
     p->text = text_of(r, m->prompt, &p->text_bytes);
     r->input_bytes += p->text_bytes;
     r->generate.prompts = p;
+    r->generate.parse_special = true;
 }
 
 static int read_generate(struct request *r, const Shoal__V1__GenerateRequest *m,

@@ -140,6 +140,7 @@ static void test_a_conversation(void **state)
         .has_seed = true,
         .ignore_end = true,
         .special = true,
+        .parse_special = true,
         .echo = true,
         .constraint = {SHOAL_CONSTRAINT_REGEX, "a\xc3\xa9+", 4}};
     struct request *to = send_on(&r, 0);
@@ -178,6 +179,7 @@ static void test_a_conversation(void **state)
     assert_int_equal(g->resume[1].n_tokens, 3);
     assert_memory_equal(g->resume[1].tokens, so_far, sizeof(so_far));
     assert_true(g->has_seed && g->seeded && g->ignore_end && g->special && g->echo);
+    assert_true(g->parse_special);
     assert_int_equal(g->constraint.kind, SHOAL_CONSTRAINT_REGEX);
     assert_int_equal(g->constraint.text_bytes, 4);
     assert_memory_equal(g->constraint.text, "a\xc3\xa9+", 4);

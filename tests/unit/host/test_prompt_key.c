@@ -63,6 +63,7 @@ CHANGE(stop_cut_elsewhere, q->stop = other_stops)
 CHANGE(fewer_stops, q->n_stop = 1)
 CHANGE(ignore_end, q->ignore_end = true)
 CHANGE(special, q->special = true)
+CHANGE(parse_special, q->parse_special = true)
 CHANGE(context, q->n_ctx = 1024)
 CHANGE(int8, q->int8 = true)
 CHANGE(kv_q8, q->kv_q8 = true)
@@ -103,6 +104,7 @@ static void test_every_field_counts(void **state)
                                                                 fewer_stops,
                                                                 ignore_end,
                                                                 special,
+                                                                parse_special,
                                                                 context,
                                                                 int8,
                                                                 kv_q8,
@@ -148,7 +150,7 @@ static void test_nothing_else_counts(void **state)
     b.sampling.bias = bias_copy;
     b.stop = copied;
     b.n_stop = 2;
-    b.ignore_end = b.special = b.int8 = b.kv_q8 = false;
+    b.ignore_end = b.special = b.parse_special = b.int8 = b.kv_q8 = false;
     b.n_ctx = 512;
     b.constraint = SHOAL_CONSTRAINT_NONE;
     assert_true(prompt_key_question(first, &a) && prompt_key_question(again, &b));

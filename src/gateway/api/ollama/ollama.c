@@ -323,6 +323,7 @@ static int use_prompt(struct request *r, const struct body *b, struct fields_err
     if (b->raw || fill) {
         struct request_prompt *p = plain_prompt(r, b);
         g->prompts = p;
+        g->parse_special = !fill;
         if (p && fill) {
             p->suffix_bytes = strlen(b->suffix);
             p->suffix = request_copy(r, b->suffix, p->suffix_bytes);

@@ -825,6 +825,7 @@ int openai_read_prompt(struct request *r, const cJSON *prompt, bool may_mix, str
     if (rc < 0 || !list)
         return rc;
     g->prompts = list;
+    g->parse_special = true;
     if (prompt_text(prompt))
         read_text(r, &list[0], prompt_text(prompt));
     else if (mixed)
