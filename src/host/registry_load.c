@@ -183,17 +183,19 @@ static int find_parts(struct registry *r, const struct registry_slot *s, struct 
     return rc;
 }
 
-static int open_average(struct registry *r, struct registry_slot *s, struct shoal_engine_opts *o,
-                        struct shoal_engine **out, struct err *e)
+static int open_average(struct registry *r, struct registry_slot *s,
+                        const struct shoal_engine_opts *opts, struct shoal_engine **out,
+                        struct err *e)
 {
+    struct shoal_engine_opts o = *opts;
     struct parts p;
     int rc = find_parts(r, s, &p, e);
     if (rc < 0)
         return rc;
-    o->average_paths = (const char *const *)&p.paths[1];
-    o->average_weights = p.weights;
-    o->n_average = p.n - 1;
-    rc = shoal_engine_open(out, p.paths[0], o, e);
+    o.average_paths = (const char *const *)&p.paths[1];
+    o.average_weights = p.weights;
+    o.n_average = p.n - 1;
+    rc = shoal_engine_open(out, p.paths[0], &o, e);
     parts_fini(&p);
     return rc;
 }

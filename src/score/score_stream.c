@@ -64,9 +64,10 @@ static void sweep(struct score_streams *t, uint64_t now_ns)
 
 void score_streams_remove(struct score_streams *t, uint64_t client, const char *name)
 {
-    struct stream **at = bucket_of(t, client, name), *s;
-    while ((s = *at) && (s->client != client || strcmp(s->name, name) != 0))
-        at = &s->next;
+    struct stream **at = bucket_of(t, client, name);
+    while (*at && ((*at)->client != client || strcmp((*at)->name, name) != 0))
+        at = &(*at)->next;
+    struct stream *s = *at;
     if (!s)
         return;
     *at = s->next;
