@@ -4,9 +4,10 @@
 set -u
 cd "$(dirname "$0")/../.."
 shoal=$1 ran=0 bad=0
-hello=$(mktemp)
-"$shoal" serve --listen 127.0.0.1:0 >"$hello" & server=$!
-trap 'kill "$server"; rm -f "$hello"' EXIT
+tmp=$(mktemp -d) hello=$tmp/hello
+echo "home_schedule: $tmp/scheduled.json" >"$tmp/shoal.yaml" # the user's own stays as it is
+"$shoal" serve --config "$tmp/shoal.yaml" --listen 127.0.0.1:0 >"$hello" & server=$!
+trap 'kill "$server"; wait "$server"; rm -rf "$tmp"' EXIT
 until grep -q '^models:' "$hello"; do
     kill -0 "$server" || { echo "FAIL: shoal serve ended"; exit 1; }
     sleep 0.05

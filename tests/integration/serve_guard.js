@@ -63,7 +63,18 @@ async function origins() {
         [`http://localhost:${server.port + 1}`, 403], ['http://localhost', 403],
         [`http://localhost:${server.port}.evil.example`, 403], [`file://localhost:${server.port}`, 403]])
         t.same(status(await handshake(server, own + (origin ? `Origin: ${origin}\r\n` : ''))), want, `Origin ${origin}`);
+    // a page may post what it likes, as a form does: on a server without keys nothing happens
+    const send = async (origin, method, where) => (await fetch(server.url + where, { method, headers: { 'content-type': 'text/plain', ...origin && { origin } },
+        body: method === 'POST' ? '{}' : undefined })).status;
+    for (const [origin, want] of [[undefined, 400], [server.url, 400], ['https://app.example', 400], ['https://evil.example', 403], ['null', 403]])
+        t.same(await send(origin, 'POST', '/v1/completions'), want, `POST by ${origin}`);
+    t.same(await send('https://evil.example', 'DELETE', '/v1/sessions/x'), 403, 'DELETE');
+    t.same(await send('https://evil.example', 'GET', '/v1/models'), 200, 'GET, whose answer the page cannot read');
     await server.stop();
+    const keyed = await t.start(shoal, config(`keys: [{name: a, sha256: ${sha('a')}}]\n`));
+    const r = await fetch(`${keyed.url}/v1/completions`, { method: 'POST', body: '{}', headers: { origin: 'https://evil.example', authorization: 'Bearer a' } });
+    t.same(r.status, 400, 'a key is enough: pages do not have it');
+    await keyed.stop();
 }
 
 async function keyless() {

@@ -89,9 +89,8 @@ int later_site_open(struct gw *gw, struct err *e)
     snprintf(s->topic, sizeof(s->topic), "%s",
              gw->config->mqtt.topic ? gw->config->mqtt.topic : "");
     int rc = home_later_create(&s->later, &o, e);
-    if (rc < 0 && kept &&
-        !gw->config->home_schedule) { /* a second server, or a folder that is
-                                         read-only: not worth a start that fails */
+    /* A second server, or a read-only folder, is no reason not to start. */
+    if (rc < 0 && kept && !gw->config->home_schedule) {
         log_warn("home", "what is scheduled is lost at the end: %s", e->msg);
         o.path = NULL;
         rc = home_later_create(&s->later, &o, e);
