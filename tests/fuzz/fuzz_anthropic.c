@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/api/anthropic.h"
+#include "gateway/api/anthropic/anthropic.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

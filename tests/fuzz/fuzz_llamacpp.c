@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "gateway/api/llamacpp.h"
+#include "gateway/api/llama/llamacpp.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/api/mcp_read.h"
+#include "gateway/api/mcp/mcp_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

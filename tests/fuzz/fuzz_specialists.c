@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "gateway/api/process.h"
-#include "gateway/api/specialists.h"
+#include "gateway/api/own/process.h"
+#include "gateway/api/own/specialists.h"
 
 #define PROCESS (SPECIALIST_SCORE + 1u) /* the corpus is older than the bodies behind it */
 

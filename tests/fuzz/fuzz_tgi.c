@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "gateway/api/tgi.h"
+#include "gateway/api/hf/tgi.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 
 #include "base/utf8.h"
 #include "gateway/api/openai/openai.h"
-#include "gateway/api/specialists.h"
+#include "gateway/api/own/specialists.h"
 #include "gateway/api/tools_read.h"
 #include "wire/json_out.h"
 #include "wire/pb.h"

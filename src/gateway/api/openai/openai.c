@@ -4,7 +4,7 @@
 #include "flow/generate.h"
 #include "flow/run.h"
 #include "flow/tools/tool_sink.h"
-#include "gateway/api/api_sessions.h"
+#include "gateway/api/own/api_sessions.h"
 #include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"

@@ -1,9 +1,9 @@
 /* tei.c - see tei.h. */
-#include "gateway/api/tei.h"
+#include "gateway/api/hf/tei.h"
 
 #include <string.h>
 
-#include "gateway/api/tgi.h"
+#include "gateway/api/hf/tgi.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 

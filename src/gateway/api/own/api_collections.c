@@ -1,5 +1,5 @@
 /* api_collections.c - see api_collections.h. */
-#include "gateway/api/api_collections.h"
+#include "gateway/api/own/api_collections.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* alarms.h - sensors and their alarms over HTTP: readings in, values and alarms out.
  *
  * Thread: the loop's. */
-#ifndef SHOAL_GATEWAY_API_ALARMS_H
-#define SHOAL_GATEWAY_API_ALARMS_H
+#ifndef SHOAL_GATEWAY_API_OWN_ALARMS_H
+#define SHOAL_GATEWAY_API_OWN_ALARMS_H
 
 #include "gateway/fields.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gateway/api/anthropic.h"
+#include "gateway/api/anthropic/anthropic.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/tools_read.h"
 

@@ -1,5 +1,5 @@
 /* anthropic.c - events to answers in Anthropic's form, whole and as typed events of a stream. */
-#include "gateway/api/anthropic.h"
+#include "gateway/api/anthropic/anthropic.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* anthropic.h - Anthropic's Messages: bodies to requests, events to answers.
  *
  * Thread: the loop's; reading has no state. */
-#ifndef SHOAL_GATEWAY_API_ANTHROPIC_H
-#define SHOAL_GATEWAY_API_ANTHROPIC_H
+#ifndef SHOAL_GATEWAY_API_ANTHROPIC_ANTHROPIC_H
+#define SHOAL_GATEWAY_API_ANTHROPIC_ANTHROPIC_H
 
 #include "flow/request.h"
 #include "gateway/fields.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gateway/api/constraint_read.h"
-#include "gateway/api/llamacpp.h"
+#include "gateway/api/llama/llamacpp.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/tools_read.h"
 

@@ -4,8 +4,8 @@
  * "text" (pieces of the reply) and "done" (the whole answer), or "error".
  *
  * Thread: the loop's; reading has no state. */
-#ifndef SHOAL_GATEWAY_API_PROCESS_H
-#define SHOAL_GATEWAY_API_PROCESS_H
+#ifndef SHOAL_GATEWAY_API_OWN_PROCESS_H
+#define SHOAL_GATEWAY_API_OWN_PROCESS_H
 
 #include "flow/request.h"
 #include "gateway/fields.h"

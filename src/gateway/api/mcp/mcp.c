@@ -1,5 +1,5 @@
 /* mcp.c - see mcp.h. */
-#include "gateway/api/mcp.h"
+#include "gateway/api/mcp/mcp.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "gateway/api/mcp_read.h"
+#include "gateway/api/mcp/mcp_read.h"
 #include "gateway/door.h"
 #include "gateway/guard.h"
 #include "shoal/shoal.h"

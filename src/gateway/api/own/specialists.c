@@ -1,7 +1,7 @@
 /* specialists.c - see specialists.h: events to answers, and the handlers.
  *
  * Answers have "data", one object for each input. */
-#include "gateway/api/specialists.h"
+#include "gateway/api/own/specialists.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* process.c - see process.h. */
-#include "gateway/api/process.h"
+#include "gateway/api/own/process.h"
 
 #include <string.h>
 

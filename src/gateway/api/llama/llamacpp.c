@@ -1,5 +1,5 @@
 /* llamacpp.c - see llamacpp.h: events to answers, and the handlers. */
-#include "gateway/api/llamacpp.h"
+#include "gateway/api/llama/llamacpp.h"
 
 #include <math.h>
 #include <string.h>

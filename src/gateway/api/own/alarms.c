@@ -1,5 +1,5 @@
 /* alarms.c - see alarms.h. */
-#include "gateway/api/alarms.h"
+#include "gateway/api/own/alarms.h"
 
 #include <inttypes.h>
 #include <math.h>

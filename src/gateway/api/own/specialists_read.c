@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "gateway/api/specialists.h"
+#include "gateway/api/own/specialists.h"
 
 #define MAX_SERIES_VALUES (1u << 20)
 

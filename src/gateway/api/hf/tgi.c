@@ -1,5 +1,5 @@
 /* tgi.c - see tgi.h: events to answers, and the handlers. */
-#include "gateway/api/tgi.h"
+#include "gateway/api/hf/tgi.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* api_sessions.c - see api_sessions.h. */
-#include "gateway/api/api_sessions.h"
+#include "gateway/api/own/api_sessions.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * bodies to requests, events to answers.
  *
  * Thread: the loop's; reading has no state. */
-#ifndef SHOAL_GATEWAY_API_TGI_H
-#define SHOAL_GATEWAY_API_TGI_H
+#ifndef SHOAL_GATEWAY_API_HF_TGI_H
+#define SHOAL_GATEWAY_API_HF_TGI_H
 
 #include "flow/request.h"
 #include "gateway/fields.h"

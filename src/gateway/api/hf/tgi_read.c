@@ -4,7 +4,7 @@
 
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/openai/openai.h"
-#include "gateway/api/tgi.h"
+#include "gateway/api/hf/tgi.h"
 
 struct body {
     const char *model, *inputs;

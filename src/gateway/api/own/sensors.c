@@ -1,10 +1,10 @@
 /* sensors.c - see sensors.h. */
-#include "gateway/api/sensors.h"
+#include "gateway/api/own/sensors.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "gateway/api/alarms.h"
+#include "gateway/api/own/alarms.h"
 #include "gateway/call.h"
 #include "gateway/things/plant.h"
 #include "gateway/ticker.h"

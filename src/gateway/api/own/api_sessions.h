@@ -3,8 +3,8 @@
  * A conversation belongs to the key that began it; without keys to everybody.
  *
  * Thread: the loop's; files and servers are the pool's. */
-#ifndef SHOAL_GATEWAY_API_API_SESSIONS_H
-#define SHOAL_GATEWAY_API_API_SESSIONS_H
+#ifndef SHOAL_GATEWAY_API_OWN_API_SESSIONS_H
+#define SHOAL_GATEWAY_API_OWN_API_SESSIONS_H
 
 #include "gateway/call.h"
 

@@ -2,8 +2,8 @@
  * requests, events to answers.
  *
  * Thread: the loop's; reading has no state. */
-#ifndef SHOAL_GATEWAY_API_LLAMACPP_H
-#define SHOAL_GATEWAY_API_LLAMACPP_H
+#ifndef SHOAL_GATEWAY_API_LLAMA_LLAMACPP_H
+#define SHOAL_GATEWAY_API_LLAMA_LLAMACPP_H
 
 #include "flow/request.h"
 #include "gateway/fields.h"

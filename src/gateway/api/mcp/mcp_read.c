@@ -1,5 +1,5 @@
 /* mcp_read.c - see mcp_read.h. */
-#include "gateway/api/mcp_read.h"
+#include "gateway/api/mcp/mcp_read.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * Ownership: what is read points into the JSON; the body of a tool's call belongs to the caller:
  *            cJSON_Delete.
  * Failure:   mcp_message.error, an error code of JSON-RPC, with a text. */
-#ifndef SHOAL_GATEWAY_API_MCP_READ_H
-#define SHOAL_GATEWAY_API_MCP_READ_H
+#ifndef SHOAL_GATEWAY_API_MCP_MCP_READ_H
+#define SHOAL_GATEWAY_API_MCP_MCP_READ_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * specialists.h.
  *
  * Thread: the loop's. */
-#ifndef SHOAL_GATEWAY_API_TEI_H
-#define SHOAL_GATEWAY_API_TEI_H
+#ifndef SHOAL_GATEWAY_API_HF_TEI_H
+#define SHOAL_GATEWAY_API_HF_TEI_H
 
 struct call;
 

@@ -3,8 +3,8 @@
  * answers.
  *
  * Thread: the loop's; reading has no state. */
-#ifndef SHOAL_GATEWAY_API_SPECIALISTS_H
-#define SHOAL_GATEWAY_API_SPECIALISTS_H
+#ifndef SHOAL_GATEWAY_API_OWN_SPECIALISTS_H
+#define SHOAL_GATEWAY_API_OWN_SPECIALISTS_H
 
 #include "flow/request.h"
 #include "gateway/fields.h"

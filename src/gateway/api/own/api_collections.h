@@ -3,8 +3,8 @@
  * Changes need an admin key, or the unix socket of a server without keys.
  *
  * Thread: the loop's; files are the pool's. */
-#ifndef SHOAL_GATEWAY_API_API_COLLECTIONS_H
-#define SHOAL_GATEWAY_API_API_COLLECTIONS_H
+#ifndef SHOAL_GATEWAY_API_OWN_API_COLLECTIONS_H
+#define SHOAL_GATEWAY_API_OWN_API_COLLECTIONS_H
 
 #include "gateway/call.h"
 

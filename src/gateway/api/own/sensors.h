@@ -5,8 +5,8 @@
  * reads slowly gets fewer events, never older ones.
  *
  * Thread: the loop's. */
-#ifndef SHOAL_GATEWAY_API_SENSORS_H
-#define SHOAL_GATEWAY_API_SENSORS_H
+#ifndef SHOAL_GATEWAY_API_OWN_SENSORS_H
+#define SHOAL_GATEWAY_API_OWN_SENSORS_H
 
 struct call;
 

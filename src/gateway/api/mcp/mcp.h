@@ -5,8 +5,8 @@
  * client cancels it by closing its request.
  *
  * Thread: the loop's. */
-#ifndef SHOAL_GATEWAY_API_MCP_H
-#define SHOAL_GATEWAY_API_MCP_H
+#ifndef SHOAL_GATEWAY_API_MCP_MCP_H
+#define SHOAL_GATEWAY_API_MCP_MCP_H
 
 struct call;
 
