@@ -19,7 +19,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
         fair_end(&en->fair, t);
     if (code == 0 &&
         j->result.code == 0) /* else the answer may be of neither version of the model */
-        code = engine_files_check(en, NULL);
+        code = engine_files_check_end(en);
     if (code < 0)
         job_fail(j, code, err_text(code));
     j->result.queue_ns = (t->started_ns ? t->started_ns : now) - t->submitted_ns;
@@ -63,6 +63,7 @@ void batcher_finish(struct job *j)
 {
     struct shoal_task *t = j->task;
     t->engine->active[j->place] = NULL;
+    t->engine->files_checked = false; /* the batch goes on after it */
     finish(t->engine, t, 0);
 }
 
@@ -78,6 +79,7 @@ static void run_batch(struct shoal_engine *en, uint32_t n, uint32_t cost)
                               en->active[0]->deadline_ns);
     en->specialist.ops->run(en->specialist.self, en->jobs, n);
     uint64_t now = clock_ns();
+    en->files_checked = false;
     cost_saw_units(&en->cost, now, now - t0, cost);
     for (uint32_t i = 0; i < n; i++)
         if (en->active[i])

@@ -26,6 +26,14 @@ int engine_files_check(struct shoal_engine *en, struct err *e)
     return changed ? err_set(e, SHOAL_ECHANGED, "%s: %s", en->path, err_text(SHOAL_ECHANGED)) : 0;
 }
 
+int engine_files_check_end(struct shoal_engine *en)
+{
+    if (!en->files_checked)
+        (void)engine_files_check(en, NULL);
+    en->files_checked = true;
+    return atomic_load_explicit(&en->files_changed, memory_order_relaxed) ? SHOAL_ECHANGED : 0;
+}
+
 int engine_files_check_at(struct shoal_engine *en, uint64_t now_ns)
 {
     if (now_ns < en->files_next_ns)

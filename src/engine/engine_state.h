@@ -88,6 +88,7 @@ struct shoal_engine {
     uint64_t step_began_ns;
     uint32_t shed_pause;    /* steps until tasks may be ended early again */
     uint64_t files_next_ns; /* when engine_files_check_at looks again */
+    bool files_checked;     /* since the last step or batch; see engine_files_check_end */
 };
 
 #endif

@@ -36,7 +36,7 @@ static void release_pages(struct shoal_engine *en, struct shoal_task *t)
 static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_finish why, int code)
 {
     uint64_t now = clock_ns();
-    if (code == 0 && (code = engine_files_check(en, NULL)) < 0)
+    if (code == 0 && (code = engine_files_check_end(en)) < 0)
         why = SHOAL_FINISH_ERROR; /* the answer may be of neither version of the model */
     struct shoal_event ev = {.size = sizeof(ev),
                              .kind = SHOAL_EVENT_DONE,
@@ -595,6 +595,7 @@ static bool next_step(void *engine, struct lm_pass *pass)
     if (en->n_runs > 0)
         cost_saw_step(&en->cost, now, now - en->step_began_ns, en->step_decoded,
                       en->step_prefilled);
+    en->files_checked = false;
     en->step_began_ns = now; /* events and planning are part of the next step */
     for (uint32_t i = 0; i < en->n_runs; i++)
         take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);

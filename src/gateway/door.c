@@ -50,7 +50,7 @@ static bool matches(const struct route *r, const char *path)
 }
 
 /* NULL: there is none.  allow: the methods that the path has, if it exists; otherwise "". */
-static const struct route *find_route(const struct http_req *r, char *allow, size_t cap)
+static const struct route *search_routes(const struct http_req *r, char *allow, size_t cap)
 {
     const char *method = r->head ? "GET" : r->method;
     size_t n = 0;
@@ -71,6 +71,20 @@ static const struct route *find_route(const struct http_req *r, char *allow, siz
         n += k > 0 && (size_t)k < cap - n ? (size_t)k : 0;
     }
     return NULL;
+}
+
+/* The same, from the routes that this loop found before: requests repeat. */
+static const struct route *find_route(struct gw_loop *gl, const struct http_req *r, char *allow,
+                                      size_t cap)
+{
+    const size_t n = strlen(r->path);
+    const struct route **known = &gl->routes[(n + (uint8_t)r->path[n ? n - 1 : 0]) % GW_ROUTES];
+    if (*known && strcmp((*known)->path, r->path) == 0 && strcmp((*known)->method, r->method) == 0)
+        return *known;
+    const struct route *found = search_routes(r, allow, cap);
+    if (found)
+        *known = found;
+    return found;
 }
 
 /* Answers a request for which there is no route. */
@@ -219,7 +233,7 @@ static bool identify(struct call *c)
         call_preflight(c);
         return false;
     }
-    c->route = find_route(c->req, allow, sizeof(allow));
+    c->route = find_route(c->gl, c->req, allow, sizeof(allow));
     if (!c->route)
         refuse_route(c, allow);
     return c->route && check_key(c);
@@ -265,7 +279,7 @@ void door_enter_as(struct call *c, struct admission_client *client)
     char allow[64];
     greet(c);
     c->client = client;
-    c->route = find_route(c->req, allow, sizeof(allow));
+    c->route = find_route(c->gl, c->req, allow, sizeof(allow));
     if (!c->route || (c->route->flags & ROUTE_ADMIN))
         refuse_route(c, "");
     else

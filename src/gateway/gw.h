@@ -78,6 +78,8 @@ enum gw_refusal {
     GW_N_REFUSED
 };
 
+#define GW_ROUTES 16 /* that a loop remembers */
+
 struct gw_loop {
     struct gw *gw;
     struct gw_config *config; /* held; replaced on this thread by a reload */
@@ -100,6 +102,7 @@ struct gw_loop {
     uint64_t next_id;
     struct buf spare; /* buffer of a finished answer, for reuse */
     struct recall *recall;
+    const struct route *routes[GW_ROUTES]; /* found lately, by a hash of the path; see door.c */
     /* Watchers of the health service, see health.h. */
     struct watcher *watchers;
     _Atomic uint32_t n_watchers; /* of both kinds */

@@ -8,7 +8,7 @@
 const char *http_header(const struct http_req *r, const char *name)
 {
     for (size_t i = 0; i < r->n_headers; i++)
-        if (strcmp(r->headers[i].name, name) == 0)
+        if (r->headers[i].name[0] == name[0] && strcmp(r->headers[i].name, name) == 0)
             return r->headers[i].value;
     return NULL;
 }

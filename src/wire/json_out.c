@@ -291,6 +291,10 @@ void json_out_num(struct json_out *j, double v)
     double a = fabs(v);
     bool reads_back = false;
     before_value(j);
+    if (a < 1e15 && a == (double)(uint64_t)a && !(a == 0 && signbit(v))) { /* also 0 */
+        put_digits(j->b, (uint64_t)a, v < 0);
+        return;
+    }
     for (int digits = 15; digits <= 17; digits++) {
         int k = decimals_for(a, digits);
         if (k <= 0 || k > MAX_DECIMALS)
@@ -311,6 +315,17 @@ void json_out_num(struct json_out *j, double v)
             break;
     }
     buf_puts(j->b, text);
+}
+
+void json_out_rounded(struct json_out *j, double v, int decimals)
+{
+    double n = nearbyint(fabs(v) * (double)tens[decimals]);
+    if (!(n < 1e15)) { /* or no number at all */
+        json_out_num(j, v);
+        return;
+    }
+    before_value(j);
+    put_decimal(j->b, (uint64_t)n, decimals, v < 0 && n > 0);
 }
 
 /* The quotient is rounded twice here, which may differ from strtof, so the result is checked with

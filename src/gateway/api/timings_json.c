@@ -10,6 +10,13 @@ static double ms(uint64_t ns)
     return (double)ns / 1e6;
 }
 
+/* Nanoseconds are as exact as the clock is. */
+static void member(struct json_out *j, const char *key, double v)
+{
+    json_out_key(j, key);
+    json_out_rounded(j, v, 6);
+}
+
 static double each(double total, double n)
 {
     return n > 0 ? total / n : 0;
@@ -28,13 +35,13 @@ void timings_json(struct json_out *j, const struct sink_done *d)
     json_out_object(j);
     json_out_member_uint(j, "cache_n", d->cached_tokens);
     json_out_member_uint(j, "prompt_n", computed);
-    json_out_member_num(j, "prompt_ms", prompt_ms);
-    json_out_member_num(j, "prompt_per_token_ms", each(prompt_ms, computed));
-    json_out_member_num(j, "prompt_per_second", each(1000.0 * computed, prompt_ms));
+    member(j, "prompt_ms", prompt_ms);
+    member(j, "prompt_per_token_ms", each(prompt_ms, computed));
+    member(j, "prompt_per_second", each(1000.0 * computed, prompt_ms));
     json_out_member_uint(j, "predicted_n", d->generated_tokens);
-    json_out_member_num(j, "predicted_ms", answer_ms);
-    json_out_member_num(j, "predicted_per_token_ms", each(answer_ms, steps));
-    json_out_member_num(j, "predicted_per_second", each(1000.0 * steps, answer_ms));
+    member(j, "predicted_ms", answer_ms);
+    member(j, "predicted_per_token_ms", each(answer_ms, steps));
+    member(j, "predicted_per_second", each(1000.0 * steps, answer_ms));
     json_out_object_end(j);
 }
 
@@ -45,6 +52,6 @@ void timings_json_progress(struct json_out *j, const struct sink_prompt *e, uint
     json_out_member_uint(j, "total", e->tokens);
     json_out_member_uint(j, "cache", e->cached);
     json_out_member_uint(j, "processed", e->computed);
-    json_out_member_num(j, "time_ms", ms(clock_ns() - began_ns));
+    member(j, "time_ms", ms(clock_ns() - began_ns));
     json_out_object_end(j);
 }

@@ -84,6 +84,33 @@ static void test_json_out_numbers_read_back(void **state)
     buf_fini(&b);
 }
 
+static void test_json_out_rounds(void **state)
+{
+    static const struct {
+        double v;
+        int decimals;
+        const char *want;
+    } cases[] = {{0, 6, "0"},
+                 {0.0000004, 6, "0"},
+                 {-0.0000004, 6, "0"},
+                 {0.0000006, 6, "0.000001"},
+                 {1.5, 6, "1.5"},
+                 {-2.25, 1, "-2.2"},
+                 {12345.6789, 3, "12345.679"},
+                 {1e300, 6, "1e+300"},
+                 {1.0 / 0.0, 6, "null"}};
+    struct buf b;
+    (void)state;
+    buf_init(&b, 100);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct json_out j = json_out_make(&b);
+        buf_clear(&b);
+        json_out_rounded(&j, cases[i].v, cases[i].decimals);
+        assert_string_equal(buf_str(&b), cases[i].want);
+    }
+    buf_fini(&b);
+}
+
 static void test_json_out_escapes_and_separates(void **state)
 {
     (void)state;
@@ -115,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_json_out_escapes_and_separates),
         cmocka_unit_test(test_json_out_escapes_every_byte),
         cmocka_unit_test(test_json_out_numbers_read_back),
+        cmocka_unit_test(test_json_out_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
