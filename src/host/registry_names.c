@@ -242,12 +242,19 @@ static bool copy_parts(struct registry_slot *s, const struct registry_spec *spec
     return s->parts || spec->n_parts == 0;
 }
 
+/* Whether a model that asks for a version may use the slot: the file may have other bytes than
+ * those that were loaded, so each version checks its own. */
+static bool fits_version(const struct registry_slot *s, const struct registry_spec *spec)
+{
+    return !spec->sum || (s->has_want_sum && memcmp(s->want_sum, spec->sum, SHA256_BYTES) == 0);
+}
+
 /* The slot of a path, created if needed.  NULL: out of memory. */
 static struct registry_slot *find_slot(struct registry *r, const struct registry_spec *spec)
 {
     struct registry_slot **at = &r->slots;
     for (; *at; at = &(*at)->next)
-        if (strcmp((*at)->path, spec->path) == 0)
+        if (strcmp((*at)->path, spec->path) == 0 && fits_version(*at, spec))
             return *at;
     struct registry_slot *s = mem_zalloc(sizeof(*s));
     if (s) {
@@ -333,10 +340,6 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
         rc =
             err_set(e, SHOAL_EINVAL,
                     "%.64s: another model has the same path and a different isolation", spec->name);
-    else if (m->slot->n_names > 0 && spec->sum &&
-             !(m->slot->has_want_sum && memcmp(m->slot->want_sum, spec->sum, SHA256_BYTES) == 0))
-        rc = err_set(e, SHOAL_EINVAL, "%.64s: another version of a model has the same path",
-                     spec->name);
     else if (lent && m->slot->n_names > 0)
         rc = err_set(e, SHOAL_EINVAL, "%s is the path of another model", spec->name);
     if (rc == 0) {

@@ -226,6 +226,26 @@ static void test_other_bytes_are_not_loaded(void **state)
     close_site();
 }
 
+/* A model of the configuration has the file already; the shoal serves it under another name. */
+static void test_file_of_another_model(void **state)
+{
+    const struct registry_spec plain = {
+        .name = "plain", .path = site.path[0], .pinned = true, .n_ctx = 64, .max_tasks = 1};
+    const struct registry_want want = {.name = "plain", .kind = SHOAL_KIND_GENERATE};
+    struct registry_model *m;
+    struct err e = {0};
+    int rc;
+    (void)state;
+    open_site();
+    assert_int_equal(registry_add(site.all, &plain, &e), 0);
+    add(0, false);
+    assert_int_equal(who("a", NULL, 0, NULL, &rc), 0);
+    assert_int_equal(registry_remove_version(site.all, "a", site.sum[0], &e), 0);
+    assert_int_equal(registry_get_wanted(site.all, &want, &m, NULL, &e), 0); /* it stays */
+    registry_put(m);
+    close_site();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_share),
         cmocka_unit_test(test_other_bytes_are_not_loaded),
+        cmocka_unit_test(test_file_of_another_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
