@@ -22,6 +22,7 @@ struct deployed {
     pthread_mutex_t lock;
     struct model *models;
     uint32_t n;
+    bool settled;
 };
 
 int deployed_create(struct deployed **out, struct err *e)
@@ -81,6 +82,21 @@ void deployed_set(struct deployed *p, const struct desired *d)
     }
     pthread_mutex_unlock(&p->lock);
     free_models(list, n);
+}
+
+void deployed_settle(struct deployed *p)
+{
+    pthread_mutex_lock(&p->lock);
+    p->settled = true;
+    pthread_mutex_unlock(&p->lock);
+}
+
+bool deployed_settled(struct deployed *p)
+{
+    pthread_mutex_lock(&p->lock);
+    const bool settled = p->settled;
+    pthread_mutex_unlock(&p->lock);
+    return settled;
 }
 
 bool deployed_want(struct deployed *p, const char *model, unsigned kind)

@@ -22,6 +22,7 @@
 #define MS_NS 1000000u
 #define MAX_ADDRESS 256u
 #define MAX_NAME 128u
+#define SETTLE_BEATS 5u           /* within so many heartbeats, all nodes that run are heard */
 #define CONTROLLER_NS 3000000000u /* a controller that was not heard for so long is not shown */
 
 struct known {
@@ -51,6 +52,7 @@ struct join {
     bool full;
     bool may_change;
     _Atomic bool up;
+    uint64_t up_ns; /* since when */
     _Atomic uint64_t n_heard;
 
     pthread_mutex_t lock;          /* all below */
@@ -163,6 +165,8 @@ static void on_timer(struct executor_timer *t)
     send_heartbeat(j);
     if (j->found)
         forget(j, now);
+    if (j->deployed && j->up && now - j->up_ns >= SETTLE_BEATS * j->heartbeat_ns)
+        deployed_settle(j->deployed);
 }
 
 static void on_link(void *ctx, const struct bus_status *s)
@@ -170,6 +174,7 @@ static void on_link(void *ctx, const struct bus_status *s)
     struct join *j = ctx;
     j->up = s->link == BUS_UP;
     if (j->up) {
+        j->up_ns = clock_ns();
         log_info("cluster", "NATS is there: %s", s->server);
         for (uint32_t i = 0; i < j->n_nodes; i++) /* all get the time to be heard again */
             j->nodes[i].heard_ns = clock_ns();

@@ -111,11 +111,14 @@ static bool usable(const struct node_model *m, const struct replica_query *q)
     return node_model_usable(m, q->request->epoch);
 }
 
-/* Nobody has the model ready; if it is deployed, one will come. */
+/* Nobody has the model ready; if it is deployed, one will come.  A process that has just started
+ * has not heard all nodes yet. */
 static bool may_come(struct members *m, const struct request *r)
 {
-    return m->deployed && r->kind != REQUEST_ASK &&
-           deployed_want(m->deployed, r->model, kind_of(r));
+    if (!m->deployed)
+        return false;
+    return !deployed_settled(m->deployed) ||
+           (r->kind != REQUEST_ASK && deployed_want(m->deployed, r->model, kind_of(r)));
 }
 
 /* The best replicas seen so far, and whether there is hope for others. */

@@ -40,12 +40,18 @@ async function node(name, url) {
 
     // the gateway and a node are there before NATS is
     const file = path.join(dir, 'gw.yaml');
-    fs.writeFileSync(file, `listen: 127.0.0.1:0\ncluster: {certs: ${certs('gw')}, nats: ['${url}'], shoal: home, forget: 3s}\n`);
+    fs.writeFileSync(file, `listen: 127.0.0.1:0\ncluster: {certs: ${certs('gw')}, nats: ['${url}'], shoal: home, forget: 3s, wait: 60s}\n`);
     const gw = await new c.Member(shoal, 'gateway', 'gw', ['--config', file]).start();
     const site = { gateway: gw, nodes: [await node('node1', url)] };
     t.same((await fetch(`${gw.url}/readyz`)).status, 503, 'no node is known');
+    // what comes before any node was heard waits: whether somebody has the model is not known
+    const post = async (where, what) => (await fetch(gw.url + where, { method: 'POST', body: JSON.stringify(what) })).status;
+    const early = [post('/v1/completions', body), post('/v1/process', { text: 'turn off the kitchen lights' })];
+    await t.until(async () => await t.metric(gw, 'shoal_calls_in_flight') === 2, 'two early requests wait');
     start_nats();
+    t.same((await Promise.all(early)).join(), '200,200', 'early requests');
     await c.all_ready(site, 1);
+    t.same(await post('/v1/completions', { ...body, model: 'nobody-has-it' }), 404, 'a model that nobody has');
     site.nodes.push(await node('node2', url));
     await c.all_ready(site, 2);
     t.same(await t.metric(gw, 'shoal_nats_up'), 1, 'NATS is up');
