@@ -15,7 +15,7 @@ help: ## this list
 	@echo "  NETNS=1      make chaos with every member in a network namespace, whose cable is pulled (no; needs root)"
 	@echo "  PREFIX=DIR   where make install puts the files (/usr/local)"
 	@echo "  DESTDIR=DIR  a folder in front of PREFIX, for packagers (none)"
-	@echo "  PARTS=...    what make schedulers runs (image compose systemd kubernetes)"
+	@echo "  PARTS=...    what make schedulers runs (image compose systemd kubernetes nomad)"
 	@echo "  SEED=N       what make chaos does to whom, and when (a random one, which it prints)"
 	@echo "  TESTS=...    what make test runs: arguments of ctest, for example '-R serve' (all)"
 

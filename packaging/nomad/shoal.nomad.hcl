@@ -34,6 +34,11 @@ variable "driver" {
   default     = "exec"
   description = "exec, or raw_exec where the machine has no cgroups to confine a task with."
 }
+variable "user" {
+  type        = string
+  default     = "shoal"
+  description = "Whom the members run as; the certificates must belong to it."
+}
 variable "datacenters" {
   type    = list(string)
   default = ["*"]
@@ -45,7 +50,9 @@ variable "models" {
 }
 
 locals {
-  join = concat(flatten([for url in var.nats : ["--join", url]]), ["--shoal", var.shoal])
+  # raw_exec gives a task what its user has, and knows no list.
+  cap_drop = var.driver == "exec" ? ["all"] : null
+  join     = concat(flatten([for url in var.nats : ["--join", url]]), ["--shoal", var.shoal])
 }
 
 job "shoal" {
@@ -93,6 +100,7 @@ job "shoal" {
     }
     task "node" {
       driver       = var.driver
+      user         = var.user
       kill_timeout = "60s"
       kill_signal  = "SIGTERM" # drains: streams move or end
       env {
@@ -100,7 +108,8 @@ job "shoal" {
         SHOAL_MODELS    = var.models
       }
       config {
-        command = var.program
+        command  = var.program
+        cap_drop = local.cap_drop
         args = concat(["node", "--certs", "${var.certs}/shoal-node-${NOMAD_ALLOC_INDEX}",
           "--listen", "${NOMAD_ADDR_node}", "--advertise", "${NOMAD_ADDR_node}",
         "--http", "${NOMAD_ADDR_http}"], local.join)
@@ -139,12 +148,15 @@ job "shoal" {
         timeout  = "5s"
       }
     }
+    shutdown_delay = "5s" # clients look it up no more, and then it ends
     task "gateway" {
       driver       = var.driver
+      user         = var.user
       kill_timeout = "60s"
       config {
-        command = var.program
-        args    = concat(["gateway", "--certs", "${var.certs}/shoal-gateway", "--listen", "${NOMAD_ADDR_http}"], local.join)
+        command  = var.program
+        cap_drop = local.cap_drop
+        args     = concat(["gateway", "--certs", "${var.certs}/shoal-gateway", "--listen", "${NOMAD_ADDR_http}"], local.join)
       }
       resources {
         cpu    = 200
