@@ -5,7 +5,9 @@
 
 The model is one linear layer over features of a sentence; models/summary.md defines them. Learned from
 articles of WikiText-2 (sentences of the body that say what the article's lead says) and generated reports;
-measured on held-out articles, and on Cranfield and DialogSum, which are not trained on.
+measured on held-out ones, and on Cranfield and DialogSum, which are not trained on. The two weights of
+dialogues are chosen by hand: sets of everyday talk with summaries may not be trained on, and weights learned
+from consultations and meetings did worse on DialogSum than the first turns. Sentence vectors come from build/shoal.
 """
 
 import argparse
@@ -14,11 +16,10 @@ import json
 import pathlib
 import random
 import re
+import subprocess
 
 import numpy as np
-import torch
 
-import ask_examples
 import reply_corpus
 import values
 
@@ -31,8 +32,11 @@ have having here hers herself himself however into itself just like made make ma
 same several shall she should since some such than that their theirs them themselves then there therefore these they this those though through thus under until upon very was were what
 when where whether which while who whom whose will with within without would your yours""".split()
 BACKWARD = "this these that those it its they he she his her their however but and also thus therefore such then there another other both so moreover furthermore".split()
-NAMES = ["centroid", "start", "position", "length", "short", "digit", "frequency", "title", "backward", "first", "question"]
+NAMES = ["centroid", "start", "position", "length", "short", "digit", "frequency", "title", "backward", "first", "question", "content"]
 MAX_SENTENCES = 200
+ENOUGH_CONTENT = 4  # content words of a sentence that says something
+MIN_TURNS, MAX_LABEL = 4, 40
+DIALOGUE = {"start": 1.2, "content": 1.0}  # the first turns that say something
 
 
 def sentences(text):
@@ -56,6 +60,26 @@ def sentences(text):
     return out[:MAX_SENTENCES]
 
 
+def speaker(line):
+    """The name before a colon and a space, or ""."""
+    m = re.match(r"([^:]+):(\s|$)", line)
+    return m.group(1) if m and len(m.group(1).encode()) <= MAX_LABEL else ""
+
+
+def turns(text):
+    """The lines of a dialogue, or None: most lines begin with a speaker who speaks more than once."""
+    lines = [" ".join(x.split()) for x in text.split("\n") if x.split()]
+    who = [speaker(x) for x in lines if speaker(x)]
+    if len(lines) < MIN_TURNS or 4 * len(who) < 3 * len(lines) or 2 * len(set(who)) > len(who):
+        return None
+    return lines[:MAX_SENTENCES]
+
+
+def said(line):
+    """A turn without the name of its speaker."""
+    return line[len(speaker(line)) + 1 :].strip() if speaker(line) else line
+
+
 def content(text):
     """Words of letters and digits (ASCII), lower case, four characters or more, no stop words."""
     return [w for w in re.findall(r"[a-z0-9]+", text.lower()) if len(w) > 3 and w not in STOP_SET]
@@ -75,10 +99,10 @@ def features(sents, vectors, title=""):
     out = np.zeros((n, len(NAMES)))
     for i, s in enumerate(sents):
         words = s.split()
-        first = re.sub(r"[^a-z]", "", words[0].lower())
+        first = re.sub(r"[^a-z]", "", words[0].lower()) if words else ""
         out[i] = [vectors[i] @ mean, 1 / (1 + i), i / (n - 1) if n > 1 else 0, min(len(words), 40) / 40, len(words) < 6, any(c in "0123456789" for c in s),
                   sum(count[w] for w in bags[i]) / (len(bags[i]) * top) if bags[i] else 0, len(want & set(bags[i])) / len(want) if want else 0,
-                  first in BACKWARD, i == 0, s.rstrip(CLOSE).endswith("?")]
+                  first in BACKWARD, i == 0, s.rstrip(CLOSE).endswith("?"), min(len(set(bags[i])), ENOUGH_CONTENT) / ENOUGH_CONTENT]
     return out
 
 
@@ -184,7 +208,8 @@ def cranfield(path, n):
 
 
 def dialogs(path, n):
-    return [("", r["dialogue"].split("\n"), r["summary"]) for r in map(json.loads, open(path)) if r["dialogue"].count("\n") >= 7][:n]
+    got = [("", turns(r["dialogue"]), r["summary"]) for r in map(json.loads, open(path))]
+    return [x for x in got if x[1]][:n]
 
 
 # ------------------------------------------------------------------ our own texts for tests
@@ -210,7 +235,17 @@ TEXTS = [
     ("", "Updates are installed on one node first. The node answers a copy of real requests for ten minutes. If errors stay below 0.5 %, the next node follows. Otherwise the old version comes back by itself. Users notice nothing. In two years this saved us three times. The last bad update filled the memory within four minutes."),
     ("Smoke alarm", "The smoke alarm in hall B went off at 10:12. The hall was empty within three minutes. There was no fire. A grinder had been used right below the sensor. Work with sparks needs a permit, and none had been asked for. The rule was explained again to all teams."),
     ("", "The tank holds 800 l of coolant. The level is measured by a float. Below 30 % the machine shows a warning, below 15 % it stops. Refill only with the same coolant. Mixed coolant forms foam and the float sticks. Once a month a sample goes to the lab. The lab checks the pH and the bacteria. The pH must lie between 8.5 and 9.3."),
+    ("", "Nina: Hi Tom, the labeler is down.\nTom: Morning!\nNina: The labeler on line 2 has jammed again since the night shift.\nTom: Is the guide rail loose?\nNina: Yes, the screw is gone.\n\nTom: I will bring a new one after the break.\nNina: Thanks, that helps."),
+    ("", "Operator 1: Can you hear me?\nOperator 2: Yes: loud and clear.\nOperator 1: The pressure of boiler 3 is above 9 bar, please close valve V7.\nand open the drain slowly\nOperator 2: Valve V7 is closed.\nOperator 1: Good."),
+    ("", "Machine: press 2\nState: stopped\nCause: oil is cold\nNext check: Monday"),
 ]
+
+
+def embed(shoal, texts):
+    """The vector of each text by the encoder, in full precision."""
+    lines = "".join(" ".join(t.split())[:4000] + "\n" for t in texts)
+    got = subprocess.run([shoal, "embed", "-m", str(ROOT / "models/encoder"), "--json", "-f", "-"], input=lines, capture_output=True, text=True, check=True).stdout
+    return [json.loads(x)["embedding"] for x in got.split("\n") if x]
 
 
 def main():
@@ -218,31 +253,32 @@ def main():
     ap.add_argument("--data", default="../shared/data")
     ap.add_argument("--texts", default=".cache/train-data", help="what prepare.py wrote")
     ap.add_argument("--work", default=".cache/train-summary")
-    ap.add_argument("--n", type=int, default=150, help="documents of each set that is only measured on")
+    ap.add_argument("--shoal", default="build/shoal")
+    ap.add_argument("--n", type=int, default=300, help="documents of each set that is only measured on")
     a = ap.parse_args()
-    torch.set_num_threads(1)
-    data, work = pathlib.Path(a.data), pathlib.Path(a.work)
+    data, work, texts = pathlib.Path(a.data), pathlib.Path(a.work), pathlib.Path(a.texts)
     work.mkdir(parents=True, exist_ok=True)
-    enc = ask_examples.Encoder(ROOT / "models/encoder")
-    cache_path = work / "vectors.npz"
-    cache = dict(np.load(cache_path)) if cache_path.exists() else {}
-
-    def vectors(sents):
-        for s in sents:
-            if s not in cache:
-                cache[s] = enc.vector(s).astype(np.float32)
-        return np.stack([cache[s] for s in sents]).astype(np.float64)
-
-    t = json.load(open(pathlib.Path(a.texts) / "reply-texts.json"))
+    t = json.load(open(texts / "reply-texts.json"))
     values.set_open_values(t["words"], t["names"], t["titles"])
-    arts = articles(pathlib.Path(a.texts) / "wiki-articles.json")
+    arts = articles(texts / "wiki-articles.json")
     cut = len(arts) * 4 // 5
     train = [d for x, _n in arts[:cut] for d in x]
     named = [d for _x, n in arts[:cut] for d in n]
     made = reports(120, SEED)
-    test = {"wikitext articles, 3 of them": ([d for x, _n in arts[cut:] for d in x], 3), "wikitext sections, 1": ([d for _x, n in arts[cut:] for d in n], 1), "generated reports, 3": (reports(100, SEED + 1), 3), "cranfield, 1": (cranfield(data / "retrieval/cranfield-docs.jsonl", a.n), 1),
-            "dialogsum dev, 2": (dialogs(data / "text/dialogsum-dev.jsonl", a.n), 2)}
-    print(len(train), "parts and", len(named), "sections of", cut, "articles;", {k: len(d) for k, (d, _) in test.items()}, flush=True)
+    test = {"wikitext articles": [d for x, _n in arts[cut:] for d in x], "wikitext sections": [d for _x, n in arts[cut:] for d in n], "generated reports": reports(100, SEED + 1), "cranfield": cranfield(data / "retrieval/cranfield-docs.jsonl", a.n)}
+    counts = {"wikitext articles": (3,), "wikitext sections": (1,), "generated reports": (3,), "cranfield": (1,)}
+    print(len(train), "parts and", len(named), "sections of", cut, "articles;", {k: len(d) for k, d in test.items()}, flush=True)
+    own = [(title, turns(text) or sentences(text), bool(turns(text)), text) for title, text in TEXTS]
+    need = sorted({s for docs in (train, named, made, *test.values()) for d in docs for s in d[1]} | {s for _t, ss, _d, _x in own for s in ss})
+    cache_path = work / "vectors.npz"
+    cache = {}
+    if cache_path.exists():
+        with np.load(cache_path) as z:
+            cache = dict(zip(z["texts"].tolist(), z["vectors"]))
+    missing = [s for s in need if s not in cache]
+    cache.update(zip(missing, np.array(embed(a.shoal, missing), np.float32)))
+    np.savez(cache_path, texts=np.array(list(cache)), vectors=np.stack(list(cache.values())))
+    vectors = lambda sents: np.stack([cache[s] for s in sents]).astype(np.float64)
     xs, ys, ws = [], [], []
     for docs, weight, blank in ((train, 1.0, 0.3), (named, 0.3, 1.0), (made, 0.7, 1.0)):
         for n, (title, sents, ref) in enumerate(docs):
@@ -251,52 +287,56 @@ def main():
             xs.append(f)
             ys.append((y - y.mean()) / max(y.std(), 1e-6))
             ws.append(np.full(len(y), weight / len(y)))
-    np.savez(cache_path, **cache)
     x, y, w = np.concatenate(xs), np.concatenate(ys), np.concatenate(ws)
-    m = np.concatenate([x, np.ones((len(x), 1))], 1)
+    m = np.concatenate([x[:, :-1], np.ones((len(x), 1))], 1)  # content is for dialogues
     reg = np.eye(m.shape[1]) * 1e-3 * w.sum()
     reg[-1, -1] = 0
-    beta = np.linalg.solve(m.T @ (m * w[:, None]) + reg, m.T @ (y * w))
-    beta = np.round(beta, 4)
+    beta = np.insert(np.round(np.linalg.solve(m.T @ (m * w[:, None]) + reg, m.T @ (y * w)), 4), -1, 0.0)
     print({k: float(b) for k, b in zip(NAMES + ["bias"], beta)}, flush=True)
+    talk = np.array([DIALOGUE.get(k, 0.0) for k in NAMES] + [0.0])
 
-    def pick(doc, k, redundancy):
-        v = vectors(doc[1])
-        got, _ = choose(features(doc[1], v, doc[0]) @ beta[:-1] + beta[-1], v, k, redundancy)
-        return got
+    def scores(doc, weights):
+        return features(doc[1], vectors(doc[1]), doc[0]) @ weights[:-1] + weights[-1]
 
     score = lambda doc, got: rouge(" ".join(doc[1][i] for i in got), doc[2])
-    tuned = max((np.mean([score(d, pick(d, 3, r))[:2].sum() for d in train + named + made]), r) for r in (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0))
-    redundancy = tuned[1]
-    print("redundancy", redundancy, flush=True)
     rng = random.Random(SEED)
     fig = {}
-    for name, (docs, k) in test.items():
-        rows = {}
-        rows["random"] = np.mean([np.mean([score(d, sorted(rng.sample(range(len(d[1])), min(k, len(d[1]))))) for _ in range(10)], 0) for d in docs], 0)
-        rows["lead"] = np.mean([score(d, list(range(min(k, len(d[1]))))) for d in docs], 0)
-        centre = lambda d: [int(i) for i in sorted(np.argsort(-(features(d[1], vectors(d[1]))[:, 0]))[:k])]
-        rows["nearest the centre"] = np.mean([score(d, centre(d)) for d in docs], 0)
-        rows["ours"] = np.mean([score(d, pick(d, k, redundancy)) for d in docs], 0)
-        fig[name] = {q: [round(100 * float(z), 1) for z in r] for q, r in rows.items()}
-        print(name, fig[name], flush=True)
-    np.savez(cache_path, **cache)
-    out = dict(model_type="shoal_summary", encoder="encoder", features=NAMES, weights=[float(b) for b in beta[:-1]], bias=float(beta[-1]), redundancy=redundancy, sentences=3, max_sentences=MAX_SENTENCES,
+    for name, docs in test.items():
+        for k in counts[name]:
+            some = [d for d in docs if len(d[1]) > k]
+            rows = {}
+            rows["random"] = np.mean([np.mean([score(d, sorted(rng.sample(range(len(d[1])), k))) for _ in range(3)], 0) for d in some], 0)
+            rows["lead"] = np.mean([score(d, range(k)) for d in some], 0)
+            rows["nearest the centre"] = np.mean([score(d, sorted(np.argsort(-features(d[1], vectors(d[1]))[:, 0])[:k].tolist())) for d in some], 0)
+            rows["ours"] = np.mean([score(d, choose(scores(d, beta), vectors(d[1]), k, 0.0)[0]) for d in some], 0)
+            fig[f"{name}, {k}, {len(some)} texts"] = {q: [round(100 * float(z), 1) for z in r] for q, r in rows.items()}
+            print(name, k, len(some), list(fig.values())[-1], flush=True)
+    for k in (1, 2, 3):
+        rows = collections.defaultdict(list)
+        for d in dialogs(data / "text/dialogsum-dev.jsonl", 10**9):
+            if len(d[1]) > k:
+                none = np.zeros((len(d[1]), 2))
+                f = features([said(s) for s in d[1]], none)
+                rows["lead"].append(score(d, range(k)))
+                rows["ours"].append(score(d, choose(f @ talk[:-1], none, k, 0.0)[0]))
+        fig[f"dialogsum dev, {k}"] = {q: [round(100 * float(z), 1) for z in np.mean(r, 0)] for q, r in rows.items()}
+        print("dialogsum dev", k, len(rows["lead"]), fig[f"dialogsum dev, {k}"], flush=True)
+    weights = lambda b: dict(weights=[float(z) for z in b[:-1]], bias=float(b[-1]), redundancy=0.0)
+    out = dict(model_type="shoal_summary", encoder="encoder", features=NAMES, **weights(beta), dialogue=weights(talk), sentences=3, max_sentences=MAX_SENTENCES,
                abbreviations=ABBREVIATIONS, stop_words=STOP, backward_words=BACKWARD)
     json.dump(out, open(ROOT / "models/summary.json", "w"), indent=1)
     (ROOT / "tests/data/summary").mkdir(parents=True, exist_ok=True)
     with open(ROOT / "tests/data/summary/examples.jsonl", "w") as o:
-        for title, text in TEXTS:
-            s = sentences(text)
-            v = np.stack([enc.vector(z) for z in s]).astype(np.float64)
-            f = features(s, v, title)
-            sc = f @ beta[:-1] + beta[-1]
-            got, margin = choose(sc, v, 3, redundancy)
-            one, margin1 = choose(sc, v, 1, redundancy)
+        for title, s, dialogue, text in own:
+            v, b = vectors(s), talk if dialogue else beta
+            f = features([said(z) for z in s] if dialogue else s, v, title)
+            sc = f @ b[:-1] + b[-1]
+            got, margin = choose(sc, v, 3, 0.0)
+            one, margin1 = choose(sc, v, 1, 0.0)
             if min(margin, margin1) < 0.01:
                 print("close call:", round(min(margin, margin1), 4), text[:50])
-            o.write(json.dumps(dict(title=title, text=text, sentences=s, features=np.round(f, 4).tolist(), scores=np.round(sc, 4).tolist(), chosen=got, one=one, margin=round(min(margin, margin1), 4),
-                                    summary=" ".join(s[i] for i in got)), ensure_ascii=False) + "\n")
+            o.write(json.dumps(dict(title=title, text=text, sentences=s, dialogue=dialogue, features=np.round(f, 4).tolist(), scores=np.round(sc, 4).tolist(), chosen=got, one=one,
+                                    margin=round(min(margin, margin1), 4), summary=" ".join(s[i] for i in got)), ensure_ascii=False) + "\n")
     (work / "figures.json").write_text(json.dumps(fig, indent=1))
 
 

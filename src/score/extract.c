@@ -28,16 +28,28 @@ enum {
     TITLE,
     BACKWARD,
     FIRST,
-    QUESTION
+    QUESTION,
+    CONTENT
 };
 static const char *const names[EXTRACT_FEATURES] = {"centroid", "start", "position",  "length",
                                                     "short",    "digit", "frequency", "title",
-                                                    "backward", "first", "question"};
+                                                    "backward", "first", "question",  "content"};
+
+/* A text is a dialogue if it has so many lines, and most of them begin with the name of a speaker
+ * who speaks more than once. */
+#define MIN_TURNS 4u
+#define MAX_LABEL_BYTES 40u
+#define MAX_SPEAKERS 64u
+#define ENOUGH_CONTENT 4u /* content words of a sentence that says something */
+
+struct weights {
+    double of[EXTRACT_FEATURES], bias, redundancy;
+};
 
 struct extract {
     cJSON *json; /* owns the words of the sets */
     const char *encoder;
-    double weights[EXTRACT_FEATURES], bias, redundancy;
+    struct weights prose, dialogue;
     uint32_t n_sentences, max_sentences;
     struct strmap abbreviations, stop_words, backward_words;
 };
@@ -71,24 +83,40 @@ static int read_words(const cJSON *o, const char *key, struct strmap *out, struc
     return 0;
 }
 
-static int read_weights(struct extract *x, struct err *e)
+static int read_features(const struct extract *x, struct err *e)
 {
     const cJSON *f = cJSON_GetObjectItemCaseSensitive(x->json, "features");
-    const cJSON *w = cJSON_GetObjectItemCaseSensitive(x->json, "weights");
-    if (!cJSON_IsArray(f) || cJSON_GetArraySize(f) != (int)EXTRACT_FEATURES || !cJSON_IsArray(w) ||
-        cJSON_GetArraySize(w) != (int)EXTRACT_FEATURES)
+    if (!cJSON_IsArray(f) || cJSON_GetArraySize(f) != (int)EXTRACT_FEATURES)
         return err_set(e, SHOAL_EFORMAT, "features and weights must be lists of %u values",
                        EXTRACT_FEATURES);
     f = f->child;
-    w = w->child;
-    for (uint32_t i = 0; i < EXTRACT_FEATURES; i++, f = f->next, w = w->next) {
+    for (uint32_t i = 0; i < EXTRACT_FEATURES; i++, f = f->next)
         if (!cJSON_IsString(f) || strcmp(f->valuestring, names[i]) != 0)
             return err_set(e, SHOAL_EUNSUPPORTED, "feature %u must be \"%s\"", i, names[i]);
+    return 0;
+}
+
+static int read_weights(const cJSON *o, struct weights *out, struct err *e)
+{
+    const cJSON *w = cJSON_GetObjectItemCaseSensitive(o, "weights");
+    int rc;
+    if (!cJSON_IsArray(w) || cJSON_GetArraySize(w) != (int)EXTRACT_FEATURES)
+        return err_set(e, SHOAL_EFORMAT, "features and weights must be lists of %u values",
+                       EXTRACT_FEATURES);
+    w = w->child;
+    for (uint32_t i = 0; i < EXTRACT_FEATURES; i++, w = w->next) {
         if (!cJSON_IsNumber(w) || !isfinite(w->valuedouble))
             return err_set(e, SHOAL_EFORMAT, "weight %u is not a number", i);
-        x->weights[i] = w->valuedouble;
+        out->of[i] = w->valuedouble;
     }
-    return 0;
+    rc = read_number(o, "bias", -1e6, 1e6, &out->bias, e);
+    return rc < 0 ? rc : read_number(o, "redundancy", 0, 1e6, &out->redundancy, e);
+}
+
+static int read_dialogue(struct extract *x, struct err *e)
+{
+    int rc = read_weights(cJSON_GetObjectItemCaseSensitive(x->json, "dialogue"), &x->dialogue, e);
+    return rc < 0 ? err_wrap(e, "dialogue") : 0;
 }
 
 static int read_all(struct extract *x, struct err *e)
@@ -102,9 +130,8 @@ static int read_all(struct extract *x, struct err *e)
     if (!cJSON_IsString(encoder) || !*encoder->valuestring)
         return err_set(e, SHOAL_EFORMAT, "encoder is not the name of a folder");
     x->encoder = encoder->valuestring;
-    if ((rc = read_weights(x, e)) < 0 ||
-        (rc = read_number(x->json, "bias", -1e6, 1e6, &x->bias, e)) < 0 ||
-        (rc = read_number(x->json, "redundancy", 0, 1e6, &x->redundancy, e)) < 0 ||
+    if ((rc = read_features(x, e)) < 0 || (rc = read_weights(x->json, &x->prose, e)) < 0 ||
+        (rc = read_dialogue(x, e)) < 0 ||
         (rc = read_number(x->json, "sentences", 1, MAX_SENTENCES, &k, e)) < 0 ||
         (rc = read_number(x->json, "max_sentences", 1, MAX_SENTENCES, &most, e)) < 0 ||
         (rc = read_words(x->json, "abbreviations", &x->abbreviations, e)) < 0 ||
@@ -340,6 +367,82 @@ static void split(struct extract_doc *d, const struct extract *x, const char *te
     }
 }
 
+/* ---- dialogues ------------------------------------------------------------------------------ */
+
+/* The next line with words at or after *at, without the white space around it; false: none. */
+static bool next_line(const char *p, size_t n, size_t *at, struct span *line)
+{
+    while (*at < n) {
+        const char *end = memchr(p + *at, '\n', n - *at);
+        size_t to = end ? (size_t)(end - p) : n, from = *at, last = from;
+        struct span w, first = {NULL, 0};
+        while (next_word(p, to, &from, &w)) {
+            if (!first.p)
+                first = w;
+            last = (size_t)(w.p - p) + w.n;
+        }
+        *at = to + 1;
+        if (first.p) {
+            *line = (struct span){first.p, last - (size_t)(first.p - p)};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The speaker that a line names before a colon and a space; an empty span: none. */
+static struct span speaker_of(struct span line)
+{
+    size_t most = line.n < MAX_LABEL_BYTES + 1 ? line.n : MAX_LABEL_BYTES + 1;
+    const char *colon = memchr(line.p, ':', most);
+    size_t n = colon ? (size_t)(colon - line.p) : 0;
+    if (n == 0 || (n + 1 < line.n && space_at(colon + 1, line.n - n - 1) == 0))
+        return (struct span){line.p, 0};
+    return (struct span){line.p, n};
+}
+
+static bool is_dialogue(const char *text, size_t n)
+{
+    struct span speakers[MAX_SPEAKERS], line;
+    uint32_t lines = 0, turns = 0, known = 0;
+    for (size_t at = 0; next_line(text, n, &at, &line); lines++) {
+        struct span who = speaker_of(line);
+        uint32_t i = 0;
+        if (who.n == 0)
+            continue;
+        turns++;
+        while (i < known && (speakers[i].n != who.n || memcmp(speakers[i].p, who.p, who.n) != 0))
+            i++;
+        if (i == MAX_SPEAKERS)
+            return false;
+        speakers[i] = who;
+        known += i == known;
+    }
+    return lines >= MIN_TURNS && turns * 4 >= lines * 3 && known * 2 <= turns;
+}
+
+static void split_turns(struct extract_doc *d, const struct extract *x, const char *text, size_t n)
+{
+    struct span line;
+    for (size_t at = 0; d->n < x->max_sentences && next_line(text, n, &at, &line);) {
+        size_t from = (size_t)(line.p - text);
+        struct span who = speaker_of(line);
+        add_sentence(d, text, from, from + line.n);
+        if (d->arena.rc < 0)
+            return;
+        /* the name as it is in the sentence: its words joined by single spaces */
+        const char *colon = who.n > 0 ? strchr(d->sentences[d->n - 1].text, ':') : NULL;
+        if (colon)
+            d->sentences[d->n - 1].label = (size_t)(colon - d->sentences[d->n - 1].text) + 1;
+    }
+}
+
+/* What is said, without the name of who says it. */
+static struct span said(const struct extract_sentence *s)
+{
+    return (struct span){s->text + s->label, s->n - s->label};
+}
+
 /* ---- features ------------------------------------------------------------------------------- */
 
 struct counts {          /* of content words */
@@ -391,7 +494,7 @@ static int count_words(struct counts *c, struct extract_doc *d, const struct ext
     char low[256];
     size_t most = n_title / 4 + 1, len;
     for (uint32_t i = 0; i < d->n; i++)
-        most += d->sentences[i].n / 4 + 1;
+        most += said(&d->sentences[i]).n / 4 + 1;
     if (strmap_init(&c->words, most) < 0)
         return err_set(e, SHOAL_ENOMEM, "words");
     c->n = arena_zalloc_n(&d->arena, most, sizeof(*c->n));
@@ -401,9 +504,8 @@ static int count_words(struct counts *c, struct extract_doc *d, const struct ext
     c->top = 1;
     for (uint32_t s = 0; s <= d->n; s++) {
         bool is_title = s == d->n;
-        const char *text = is_title ? title : d->sentences[s].text;
-        size_t n = is_title ? n_title : d->sentences[s].n;
-        for (size_t at = 0; (len = next_content(x, text, n, &at, low, sizeof(low))) > 0;) {
+        struct span in = is_title ? (struct span){title, n_title} : said(&d->sentences[s]);
+        for (size_t at = 0; (len = next_content(x, in.p, in.n, &at, low, sizeof(low))) > 0;) {
             uint32_t i = word_index(c, &d->arena, low, len);
             if (i == UINT32_MAX)
                 return err_set(e, SHOAL_ENOMEM, "words");
@@ -418,24 +520,29 @@ static int count_words(struct counts *c, struct extract_doc *d, const struct ext
     return 0;
 }
 
-/* Features frequency and title of a sentence; seen: per word, s + 1 if sentence s has it. */
+/* Features frequency, title and content of a sentence; seen: per word, s + 1 if sentence s has it.
+ */
 static void word_features(struct extract_sentence *s, const struct extract *x, struct counts *c,
                           uint32_t *seen, uint32_t mark)
 {
     char low[256];
     size_t len, n_words = 0;
-    uint32_t titles = 0, i = 0;
+    uint32_t titles = 0, distinct = 0, i = 0;
+    struct span in = said(s);
     double sum = 0.0;
-    for (size_t at = 0; (len = next_content(x, s->text, s->n, &at, low, sizeof(low))) > 0;) {
+    for (size_t at = 0; (len = next_content(x, in.p, in.n, &at, low, sizeof(low))) > 0;) {
         if (!strmap_get(&c->words, low, len, &i))
             continue;
         sum += c->n[i];
         n_words++;
+        distinct += seen[i] != mark;
         titles += c->in_title[i] && seen[i] != mark;
         seen[i] = mark;
     }
     s->features[FREQUENCY] = n_words ? sum / ((double)n_words * c->top) : 0.0;
     s->features[TITLE] = c->n_title ? (double)titles / c->n_title : 0.0;
+    s->features[CONTENT] =
+        (double)(distinct < ENOUGH_CONTENT ? distinct : ENOUGH_CONTENT) / ENOUGH_CONTENT;
 }
 
 static void shape_features(struct extract_sentence *s, const struct extract *x, uint32_t i,
@@ -444,19 +551,19 @@ static void shape_features(struct extract_sentence *s, const struct extract *x, 
     char first[64];
     size_t at = 0, n_words = 0, n_first = 0;
     uint32_t value;
-    struct span w;
-    while (next_word(s->text, s->n, &at, &w)) {
+    struct span w, in = said(s);
+    while (next_word(in.p, in.n, &at, &w)) {
         for (size_t k = 0; n_words == 0 && k < w.n; k++)
             if (lower(w.p[k]) >= 'a' && lower(w.p[k]) <= 'z' && n_first < sizeof(first))
                 first[n_first++] = lower(w.p[k]);
         n_words++;
     }
-    struct span core = strip_close((struct span){s->text, s->n});
+    struct span core = strip_close(in);
     s->features[START] = 1.0 / (1.0 + i);
     s->features[POSITION] = n > 1 ? (double)i / (n - 1) : 0.0;
     s->features[LENGTH] = (double)(n_words < 40 ? n_words : 40) / 40.0;
     s->features[SHORT] = n_words < 6;
-    s->features[DIGIT] = strcspn(s->text, "0123456789") < s->n;
+    s->features[DIGIT] = strcspn(in.p, "0123456789") < in.n;
     s->features[BACKWARD] = strmap_get(&x->backward_words, first, n_first, &value);
     s->features[FIRST] = i == 0;
     s->features[QUESTION] = core.n > 0 && core.p[core.n - 1] == '?';
@@ -472,7 +579,10 @@ int extract_doc_create(struct extract_doc **out, const struct extract *x, const 
         return err_set(e, SHOAL_ENOMEM, "document");
     arena_init(&d->arena, DOC_BYTES);
     d->sentences = arena_zalloc_n(&d->arena, x->max_sentences, sizeof(*d->sentences));
-    if (d->sentences)
+    d->dialogue = is_dialogue(text, n);
+    if (d->sentences && d->dialogue)
+        split_turns(d, x, text, n);
+    else if (d->sentences)
         split(d, x, text, n);
     int rc =
         d->arena.rc < 0 ? err_set(e, d->arena.rc, "cannot hold a document of %zu bytes", n) : 0;
@@ -520,6 +630,7 @@ static double dot(const float *a, const float *b, uint32_t n)
 static void score_all(const struct extract *x, struct extract_doc *d, const float *vectors,
                       uint32_t dim, float *mean)
 {
+    const struct weights *w = d->dialogue ? &x->dialogue : &x->prose;
     double length = 0.0;
     for (uint32_t k = 0; k < dim; k++) {
         double sum = 0.0;
@@ -532,9 +643,9 @@ static void score_all(const struct extract *x, struct extract_doc *d, const floa
     for (uint32_t i = 0; i < d->n; i++) {
         struct extract_sentence *s = &d->sentences[i];
         s->features[CENTROID] = dot(vectors + (size_t)i * dim, mean, dim) / length;
-        s->score = x->bias;
+        s->score = w->bias;
         for (uint32_t k = 0; k < EXTRACT_FEATURES; k++)
-            s->score += x->weights[k] * s->features[k];
+            s->score += w->of[k] * s->features[k];
     }
 }
 
@@ -553,6 +664,7 @@ static int by_place(const void *a, const void *b)
 void extract_choose(const struct extract *x, struct extract_doc *d, const float *vectors,
                     uint32_t dim, uint32_t k, float *mean, uint32_t *chosen)
 {
+    const double redundancy = d->dialogue ? x->dialogue.redundancy : x->prose.redundancy;
     k = extract_count(x, d, k);
     if (d->n == 0)
         return;
@@ -564,13 +676,13 @@ void extract_choose(const struct extract *x, struct extract_doc *d, const float 
             bool taken = false;
             for (uint32_t j = 0; j < n; j++) {
                 taken |= chosen[j] == i;
-                if (x->redundancy > 0.0) {
+                if (redundancy > 0.0) {
                     double is =
                         dot(vectors + (size_t)i * dim, vectors + (size_t)chosen[j] * dim, dim);
                     near = j == 0 || is > near ? is : near;
                 }
             }
-            value = d->sentences[i].score - x->redundancy * near;
+            value = d->sentences[i].score - redundancy * near;
             if (!taken && (value > best || best == -INFINITY)) {
                 best = value;
                 chosen[n] = i;

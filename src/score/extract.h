@@ -1,5 +1,5 @@
-/* extract.h - extractive summaries: splits a text into sentences, computes features of each, and
- * chooses some (models/summary.md).
+/* extract.h - extractive summaries: splits a text into sentences, or a dialogue into turns,
+ * computes features of each, and chooses some (models/summary.md).
  *
  * Thread:    immutable after opening; a document belongs to its caller.
  * Ownership: the caller closes the extractor and destroys documents (NULL is fine); a document
@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-#define EXTRACT_FEATURES 11u
+#define EXTRACT_FEATURES 12u
 
 struct extract;
 
@@ -30,6 +30,7 @@ const char *extract_encoder(const struct extract *x);
 struct extract_sentence {
     const char *text; /* words joined by one space; NUL-terminated */
     size_t n;
+    size_t label;                  /* bytes of the speaker's name, in a turn */
     uint32_t start, end;           /* byte range in the document */
     uint32_t start_char, end_char; /* character range */
     double features[EXTRACT_FEATURES];
@@ -39,6 +40,7 @@ struct extract_sentence {
 struct extract_doc {
     struct extract_sentence *sentences;
     uint32_t n;
+    bool dialogue; /* its sentences are turns */
     struct arena arena;
 };
 

@@ -11,9 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char config[] =
     "{\"model_type\":\"shoal_summary\",\"encoder\":\"e\",\"features\":[\"centroid\",\"start\","
     "\"position\",\"length\",\"short\",\"digit\",\"frequency\",\"title\",\"backward\",\"first\","
-    "\"question\"],\"weights\":[1,1,1,1,1,1,1,1,1,1,1],\"bias\":0,\"redundancy\":0.5,\"sentences\":"
-    "3,"
-    "\"max_sentences\":20,\"abbreviations\":[\"mr\"],\"stop_words\":[\"about\"],"
+    "\"question\",\"content\"],\"weights\":[1,1,1,1,1,1,1,1,1,1,1,1],\"bias\":0,\"redundancy\":0.5,"
+    "\"dialogue\":{\"weights\":[1,1,1,1,1,1,1,1,1,1,1,1],\"bias\":0,\"redundancy\":0},"
+    "\"sentences\":3,\"max_sentences\":20,\"abbreviations\":[\"mr\"],\"stop_words\":[\"about\"],"
     "\"backward_words\":[\"it\"]}";
 
 static void summarize(const struct extract *x, const char *text, size_t n)

@@ -65,6 +65,7 @@ static void check_doc(const cJSON *row, const struct extract *x)
     if (extract_doc_create(&d, x, text, strlen(text), title, title ? strlen(title) : 0, &e) < 0)
         fail_msg("%s", e.msg);
     assert_int_equal(d->n, cJSON_GetArraySize(get(row, "sentences")));
+    assert_int_equal(d->dialogue, cJSON_IsTrue(get(row, "dialogue")));
     for (uint32_t i = 0; i < d->n; i++, s = s->next, f = f->next) {
         const cJSON *v = f->child->next; /* the first one needs vectors */
         assert_string_equal(d->sentences[i].text, s->valuestring);
@@ -161,6 +162,39 @@ static void test_odd_texts(void **state)
     extract_close(x);
 }
 
+/* Lines with names are turns if somebody speaks twice; tables of values and times are not. */
+static void test_dialogues(void **state)
+{
+    (void)state;
+    struct extract *x;
+    struct extract_doc *d;
+    struct err e = {0};
+    static const struct {
+        const char *text;
+        uint32_t n;
+        bool dialogue;
+    } cases[] = {
+        {"A: Hi. It is me.\nB: Yes?\n\n A: Go.\nB: Where? There?\n", 4, true},
+        {"A:\nB: yes\nA:\tgo\nB: ok\nand more of it", 5, true},
+        {"A: hi\nB: yes\nA: go", 1, false},
+        {"A: hi\nB: yes\nC: go\nD: ok", 1, false},
+        {"A: hi\nB: yes\nno name\nno name either\nA: go\nB: ok", 1, false},
+        {"10:15 on\n10:15 off\n10:15 on\n10:15 off", 1, false},
+        {": hi\n: yes\n: go\n: ok", 1, false},
+        {"A name of more than forty bytes is none of us: hi\nA name of more than forty bytes "
+         "is none of us: hi\nA: go\nA: ok",
+         1, false}};
+    assert_int_equal(extract_open(&x, MODEL, &e), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_int_equal(
+            extract_doc_create(&d, x, cases[i].text, strlen(cases[i].text), NULL, 0, &e), 0);
+        if (d->n != cases[i].n || d->dialogue != cases[i].dialogue)
+            fail_msg("%s: %u sentences, %s", cases[i].text, d->n, d->dialogue ? "turns" : "prose");
+        extract_doc_destroy(d);
+    }
+    extract_close(x);
+}
+
 static void test_failed_allocations_leave_nothing(void **state)
 {
     (void)state;
@@ -175,16 +209,18 @@ static void test_failed_allocations_leave_nothing(void **state)
             break;
         assert_int_equal(rc, SHOAL_ENOMEM);
     }
-    const char *text = get(rows[0], "text")->valuestring;
-    for (uint64_t i = 1;; i++) {
-        mem_fail_at(i);
-        int rc = extract_doc_create(&d, x, text, strlen(text), "Pump", 4, &e);
-        mem_fail_at(0);
-        if (rc == 0)
-            break;
-        assert_int_equal(rc, SHOAL_ENOMEM);
+    const char *const texts[] = {get(rows[0], "text")->valuestring, "A: a b\nB: c\nA: d\nB: e"};
+    for (size_t k = 0; k < 2; k++) {
+        for (uint64_t i = 1;; i++) {
+            mem_fail_at(i);
+            int rc = extract_doc_create(&d, x, texts[k], strlen(texts[k]), "Pump", 4, &e);
+            mem_fail_at(0);
+            if (rc == 0)
+                break;
+            assert_int_equal(rc, SHOAL_ENOMEM);
+        }
+        extract_doc_destroy(d);
     }
-    extract_doc_destroy(d);
     extract_close(x);
 }
 
@@ -194,6 +230,7 @@ int main(void)
         cmocka_unit_test(test_sentences_and_features),
         cmocka_unit_test(test_summaries),
         cmocka_unit_test(test_odd_texts),
+        cmocka_unit_test(test_dialogues),
         cmocka_unit_test(test_failed_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
