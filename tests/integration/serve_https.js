@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Webhooks and deeds over https: a server whose certificate is good is called; one with another CA's certificate, another
+// Webhooks, deeds and calls of flows over https: a server whose certificate is good is called; one with another CA's certificate, another
 // host's or an old one never gets a byte.  Usage: serve_https.js SHOAL
 'use strict';
 const { execFileSync, spawnSync } = require('child_process');
@@ -59,6 +59,9 @@ async function serve(name, more = {}) {
     const config = (ca) => `home: ${home}\ndeeds_allow: {hosts: [${list}]${ca ? `, ca: ${ca}` : ''}}\ndeeds:\n` +
         rooms.map((r, i) => `  - {things: light.${r}, via: http, url: "https://127.0.0.1:${targets[i].port}/lights/{id}", ` +
             'payload: \'{"to": "{value}"}\', method: put, timeout: 60s, retry: 0}\n').join('') +
+        `flows_allow: {hosts: [${list}]${ca ? `, ca: ${ca}` : ''}}\nflows:\n` +
+        rooms.map((r, i) => `  - {name: call-${r}, output: "\${state.json.ok}", steps: [{name: state, do: call, method: get, json: true, retry: 0, ` +
+            `timeout: 60s, url: "https://127.0.0.1:${targets[i].port}/state/\${input.text}"}]}\n`).join('') +
         'sensors:\n  - {name: vib, title: Vibration, unit: mm/s, limits: "..7", lost: 1h}\n' +
         `alarms:\n  file: ${path.join(t.tmp, 'open.json')}\n  allow: [${list}]\n  webhooks:\n` +
         [`https://localhost:${good.port}/hook`, ...[old_tls, ...wrong].map((s) => `https://127.0.0.1:${s.port}/hook`)]
@@ -89,6 +92,18 @@ async function serve(name, more = {}) {
         t.same(a.result, 'failed', `${rooms[i]}: ${JSON.stringify(a)}`);
         t.check(why.test(a.reason), `${rooms[i]} says why: ${a.reason}`);
     }
+    // calls of flows
+    const call = async (room) => (await t.within(fetch(`${server.url}/v1/process`, { method: 'POST',
+        body: JSON.stringify({ model: `call-${room}`, text: room }) }), room)).text();
+    for (const [room, to] of [['kitchen', good], ['bathroom', old_tls]]) {
+        const a = await call(room);
+        t.same(JSON.parse(a).text, 'true', `${room}: ${a}`);
+        t.same(to.got.filter((g) => g.url === `/state/${room}`).map((g) => g.method).join(), 'GET', `flow: ${room}`);
+    }
+    for (const [i, why] of [[1, /IP address mismatch/], [2, /certificate/], [3, /expired/]]) {
+        const a = await call(rooms[i]);
+        t.check(why.test(a), `the flow says why: ${a}`);
+    }
     // webhooks: by name and by address; the wrong ones wait, and get nothing
     const put = async (value) => t.same((await fetch(`${server.url}/v1/readings`, { method: 'POST',
         body: JSON.stringify({ readings: [{ sensor: 'vib', value }] }) })).status, 202, 'reading');
@@ -112,6 +127,7 @@ async function serve(name, more = {}) {
     fs.writeFileSync(file, config(''));
     server = await t.start(shoal, ['--config', file]);
     t.same((await ask('kitchen')).result, 'failed', 'the authorities of the system');
+    t.check(/certificate/.test(await call('kitchen')), 'a flow with the authorities of the system');
     await server.stop();
     [good, old_tls, ...wrong].forEach((s) => s.server.close());
     t.finish();

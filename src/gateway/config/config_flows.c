@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "gateway/config/config_url.h"
 #include "mqtt/mqtt_topic.h"
 #include "pipeline/graph/graph_kind.h"
 #include "router/router.h"
@@ -104,10 +105,11 @@ static int check_keys(struct yaml_in *r, const yaml_node_t *at, const struct con
     return 0;
 }
 
-/* "http://HOST:PORT" of a URL, whose path may have expressions; NULL: it is none. */
+/* "http[s]://HOST:PORT" of a URL, whose path may have expressions; NULL: it is none. */
 static char *server_of(const char *url)
 {
-    const char *at = url + 7, *slash = strncmp(url, "http://", 7) == 0 ? strchr(at, '/') : NULL;
+    bool known = strncmp(url, "http://", 7) == 0 || config_url_is_secure(url);
+    const char *at = known ? config_url_host(url) : url, *slash = known ? strchr(at, '/') : NULL;
     size_t n = slash ? (size_t)(slash - at) : 0;
     if (n == 0 || memchr(at, '$', n) || memchr(at, '@', n) || memchr(at, '{', n))
         return NULL;
@@ -144,9 +146,9 @@ static int check_call(struct yaml_in *r, const yaml_node_t *at, const struct con
         *server = server_of(k->url);
         if (!*server)
             return yaml_in_fail(r, v,
-                                "url must be http://HOST:PORT/PATH, with expressions in the path "
-                                "only");
-        return use(r, c, k->via, *server + 7, v);
+                                "url must be http://HOST:PORT/PATH or https://HOST:PORT/PATH, with "
+                                "expressions in the path only");
+        return use(r, c, k->via, config_url_host(*server), v);
     }
     if (k->via == GRAPH_MQTT) {
         if (!k->topic || !k->payload)

@@ -573,6 +573,9 @@ const struct config_key config_keys[] = {
         "Absolute paths of programs."),
     ROW("flows_allow.plugins", STRS, AT(flows.plugins), NULL, 0, 64, LIVE,
         "Absolute paths of folders with plug-ins."),
+    ROW("flows_allow.ca", STR, AT(flows.ca), NULL, 0, 0, START,
+        "PEM file of the authorities that sign the certificates of https servers. Default: those "
+        "of the system."),
     MAP("process", "What /v1/process does."),
     ROW("process.flow", STR, AT(flows.process), NULL, 0, 0, LIVE,
         "Name of a flow, or of a route with one, for requests that name none. Default: `ask`, the "

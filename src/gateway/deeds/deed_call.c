@@ -9,10 +9,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "gateway/config/config_url.h"
 #include "gateway/deeds/deed_command.h"
 #include "gateway/deeds/deed_plugin.h"
 #include "mqtt/mqtt.h"
 #include "net/http_ask.h"
+#include "net/tls.h"
 #include "pipeline/pipeline_call.h"
 
 #define PAUSE_NS 50000000ull /* before a call is repeated; then twice as long, and so on */
@@ -21,9 +23,10 @@ struct deed_calls {
     struct pipeline_outside outside; /* first */
     struct mqtt *client;
     struct deed_plugins *plugins;
-    pthread_mutex_t lock; /* guards n_running */
+    pthread_mutex_t lock; /* guards n_running, tls */
     pthread_cond_t ended;
     uint32_t n_running;
+    struct tls_client *tls; /* for https; NULL: not needed yet */
 };
 
 struct job {
@@ -44,12 +47,28 @@ static uint32_t left_ms(const struct pipeline_call *c)
 
 /* ---- one attempt ---- */
 
+/* What a call over https needs.  Most servers call none, and a reload may bring one: the first call
+ * opens the authorities of the system. */
+static int trust(struct deed_calls *d, const char *ca, struct err *e)
+{
+    const struct tls_opts o = {.ca = ca, .reload = true, .foreign = true};
+    int rc = 0;
+    pthread_mutex_lock(&d->lock);
+    if (!d->tls)
+        rc = tls_client_open(&d->tls, &o, e);
+    pthread_mutex_unlock(&d->lock);
+    return rc;
+}
+
 static int call_http(struct job *j)
 {
     struct pipeline_call *c = j->call;
     char header[128];
     snprintf(header, sizeof(header), "Idempotency-Key: %s", c->key);
+    if (config_url_is_secure(c->how->server) && trust(j->calls, NULL, &j->error) < 0)
+        return SHOAL_EIO;
     const struct http_ask a = {.server = c->how->server,
+                               .tls = j->calls->tls,
                                .method = c->how->method,
                                .path = c->url + strlen(c->how->server),
                                .header = header,
@@ -183,7 +202,7 @@ static void run(struct pipeline_outside *o, struct pipeline_call *c)
 
 /* ---- life ---- */
 
-int deed_calls_create(struct deed_calls **out, struct mqtt *client, struct err *e)
+int deed_calls_create(struct deed_calls **out, struct mqtt *client, const char *ca, struct err *e)
 {
     static const struct pipeline_outside_ops ops = {run};
     struct deed_calls *d = mem_zalloc(sizeof(*d));
@@ -198,6 +217,10 @@ int deed_calls_create(struct deed_calls **out, struct mqtt *client, struct err *
     d->client = client;
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->ended, NULL);
+    if (ca && trust(d, ca, e) < 0) { /* a wrong file is said at the start */
+        deed_calls_destroy(d);
+        return SHOAL_EINVAL;
+    }
     *out = d;
     return 0;
 }
@@ -213,6 +236,7 @@ void deed_calls_destroy(struct deed_calls *d)
     pthread_mutex_destroy(&d->lock);
     pthread_cond_destroy(&d->ended);
     deed_plugins_destroy(d->plugins);
+    tls_client_close(d->tls);
     mem_free(d);
 }
 

@@ -20,8 +20,10 @@ struct deed_calls;
 struct mqtt;
 struct pipeline_outside;
 
-/* client: NULL if no broker is configured. */
-SHOAL_MUST_CHECK int deed_calls_create(struct deed_calls **out, struct mqtt *client, struct err *e);
+/* client: NULL if no broker is configured.  ca: a PEM file of the authorities of https servers;
+ * NULL: those of the system. */
+SHOAL_MUST_CHECK int deed_calls_create(struct deed_calls **out, struct mqtt *client, const char *ca,
+                                       struct err *e);
 void deed_calls_destroy(struct deed_calls *d);
 struct pipeline_outside *deed_calls_outside(struct deed_calls *d);
 

@@ -92,7 +92,7 @@ struct graph_case {
 
 struct graph_call { /* what a call needs beside expressions */
     enum graph_via via;
-    const char *server; /* http: "http://HOST:PORT" */
+    const char *server; /* http: "http[s]://HOST:PORT" */
     const char *method;
     const char *plugin; /* path of a shared object */
     uint32_t qos, retry;
