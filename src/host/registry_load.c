@@ -163,7 +163,9 @@ static int find_parts(struct registry *r, const struct registry_slot *s, struct 
         const struct registry_model *m = find_part(r, name);
         if (!m)
             rc = err_set(e, SHOAL_ENOTFOUND,
-                         "the model '%.64s' of the average does not exist on this machine", name);
+                         "the model '%.64s' of the average does not exist on this machine: add "
+                         "it to `models` here, or give the route to a node that has the models",
+                         name);
         else if (m->slot->spec.n_parts > 0 || m->slot->lent)
             rc = err_set(e, SHOAL_EINVAL, "the model '%.64s' has no file that can be averaged",
                          name);

@@ -6,6 +6,7 @@ const { spawnSync } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
+const c = require('./cluster_site.js');
 
 const shoal = path.resolve(process.argv[2]);
 const small = `${t.root}/models/reply-draft.gguf`, big = `${t.root}/models/reply.gguf`;
@@ -100,7 +101,7 @@ async function main() {
     r = await chat('babel');
     t.check(r.status >= 400 && /different vocabularies/.test(r.text), `vocabularies: ${r.status} ${r.text}`);
     r = await chat('absent');
-    t.check(r.status >= 400 && /'nobody' of the average does not exist/.test(r.text), `a missing model: ${r.status} ${r.text}`);
+    t.check(r.status >= 400 && /'nobody' of the average does not exist.*give the route to a node/.test(r.text), `a missing model: ${r.status} ${r.text}`);
     r = await post(`${url}/v1/classify`, { model: 'both', input: 'x' });
     t.check(r.status === 400 && /cannot classify; it can: generate/.test(r.text), r.text);
     t.same((await chat('small')).status, 200, 'the others are served');
@@ -130,7 +131,29 @@ async function main() {
     t.check(p.status === 0 && /not computed/.test(p.stdout), `config explain: ${p.stdout} ${p.stderr}`);
 }
 
+// A node whose file has the route answers it as a whole: for a gateway that has the route too, and for one that only knows the node.
+async function elsewhere() {
+    write('[1, 3]');
+    const alone = await t.start(shoal, ['--config', file]);
+    const ask = async (url) => post(`${url}/v1/chat/completions`, { model: 'both', max_tokens: 16, temperature: 0,
+        messages: [{ role: 'user', content: say }] });
+    const want = (await ask(alone.url)).json.choices[0].message.content;
+    await alone.stop();
+    const sock = `unix:${path.join(t.tmp, 'average.sock')}`, route = path.join(t.tmp, 'route.yaml');
+    const node = await new c.Member(shoal, 'node', 'average-node', ['--listen', sock, '--config', file]).start();
+    fs.writeFileSync(route, 'routes:\n  - {name: both, average: {models: [small, big], weights: [1, 3]}}\n');
+    for (const args of [['--config', route], []]) {
+        const gateway = await new c.Member(shoal, 'gateway', 'average-gateway', ['--listen', '127.0.0.1:0', '--node', sock, ...args]).start();
+        await t.until(async () => (await ask(gateway.url)).status === 200, 'the gateway has found the node');
+        const r = await ask(gateway.url);
+        t.same(r.json?.choices?.[0]?.message?.content, want, `by ${args}: ${r.text}`);
+        await gateway.end('SIGTERM');
+    }
+    await node.end('SIGTERM');
+}
+
 (async () => {
     await main();
+    await elsewhere();
     t.finish();
 })().catch(t.abandon);
