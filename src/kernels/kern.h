@@ -223,6 +223,7 @@ struct kern_ops {
     float (*max)(const float *x, uint32_t n);
     uint32_t (*argmax)(const float *x, uint32_t n); /* lowest index among equal values */
     float (*dot)(const float *a, const float *b, uint32_t n);
+    int32_t (*dot_i8)(const int8_t *a, const int8_t *b, uint32_t n); /* n: a multiple of 32 */
 };
 
 /* The best set that this CPU and OS can run, or the one named `force` (NULL: best).  NULL, with e

@@ -847,4 +847,4 @@ static void ops_widen(float *y, enum kern_fmt fmt, const void *x, uint32_t n)
     .gelu_erf = ops_gelu_erf, .relu = ops_relu, .tanh = ops_tanh, .sigmoid = ops_sigmoid,          \
     .attend_full = ops_attend_full, .rope = ops_rope, .kv_store = ops_kv_store,                    \
     .attend = ops_attend, .softmax_exp = ops_softmax_exp, .max = ops_max, .argmax = ops_argmax,    \
-    .dot = ops_dot
+    .dot = ops_dot, .dot_i8 = v16_dot_i8

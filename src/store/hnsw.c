@@ -11,7 +11,8 @@
 #define BUILD_BREADTH 128u
 #define SLAB_NODES 4096u
 #define CACHE_LINE 64u
-#define FETCH_AHEAD 4u /* rows whose memory is asked for before they are compared */
+#define FETCH_AHEAD 4u  /* rows whose memory is asked for before they are compared */
+#define CODES_AHEAD 16u /* the same for their 8-bit copies */
 
 struct slab {
     uint32_t ground[SLAB_NODES][1 + HNSW_GROUND_LINKS]; /* [0]: how many */
@@ -90,6 +91,19 @@ static const float *row_of(const struct hnsw *h, uint32_t row)
 static float score_of(const struct hnsw *h, const float *q, uint32_t row)
 {
     return h->rows.dot(q, row_of(h, row), h->rows.n_cols);
+}
+
+float hnsw_encode(int8_t *code, const float *x, uint32_t n)
+{
+    float amax = 0;
+    for (uint32_t i = 0; i < n; i++)
+        amax = fmaxf(amax, fabsf(x[i]));
+    float k = amax > 0 ? 127.0f / amax : 0;
+    if (!(k <= 3.0e38f)) /* of values so small that the factor is infinite */
+        k = amax = 0;
+    for (uint32_t i = 0; i < n; i++)
+        code[i] = (int8_t)lrintf(x[i] * k);
+    return amax / 127.0f;
 }
 
 static bool better(const struct hnsw_hit *a, const struct hnsw_hit *b)
@@ -189,6 +203,8 @@ static bool see(struct walk *w, uint32_t row)
 
 struct aim {
     const float *q;
+    const int8_t *code; /* of q; NULL: rows are compared as floats */
+    float scale;        /* of the code */
     uint32_t breadth;
     bool (*wanted)(const void *ctx, uint32_t row); /* NULL: all are */
 };
@@ -208,30 +224,48 @@ static int visit(const struct hnsw *h, struct walk *w, const struct aim *a, stru
     return 0;
 }
 
-/* Asks for a row's memory: rows lie anywhere, and a search spends most of its time waiting. */
-static void fetch_row(const struct hnsw *h, uint32_t row)
+static float rate(const struct hnsw *h, const struct aim *a, uint32_t row)
 {
-    const char *p = (const char *)row_of(h, row);
-    for (size_t at = 0; at < h->rows.n_cols * sizeof(float); at += CACHE_LINE)
-        __builtin_prefetch(p + at);
+    float scale;
+    if (!a->code)
+        return score_of(h, a->q, row);
+    const int8_t *code = h->rows.code(h->rows.ctx, row, &scale);
+    return (float)h->rows.dot_i8(a->code, code, h->rows.n_cols) * (scale * a->scale);
+}
+
+/* Asks for a row's memory: rows lie anywhere, and a search spends most of its time waiting. */
+static void fetch(const void *p, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += CACHE_LINE)
+        __builtin_prefetch((const char *)p + at);
+}
+
+static void fetch_row(const struct hnsw *h, const struct aim *a, uint32_t row)
+{
+    float scale;
+    if (a->code)
+        fetch(h->rows.code(h->rows.ctx, row, &scale), h->rows.n_cols);
+    else
+        fetch(row_of(h, row), h->rows.n_cols * sizeof(float));
 }
 
 /* Visits the neighbours of x that were not seen before. */
 static int follow(const struct hnsw *h, struct walk *w, const struct aim *a, const uint32_t *links)
 {
     struct hnsw_hit fresh[HNSW_GROUND_LINKS];
+    const uint32_t ahead = a->code ? CODES_AHEAD : FETCH_AHEAD;
     uint32_t n = 0;
     int rc = 0;
     for (uint32_t i = 1; i <= links[0]; i++)
         if (see(w, links[i]))
             fresh[n++].row = links[i];
-    for (uint32_t i = 0; i < n && i < FETCH_AHEAD; i++)
-        fetch_row(h, fresh[i].row);
+    for (uint32_t i = 0; i < n && i < ahead; i++)
+        fetch_row(h, a, fresh[i].row);
     /* all of them before any is sorted in: products of several rows run side by side */
     for (uint32_t i = 0; i < n; i++) {
-        if (i + FETCH_AHEAD < n)
-            fetch_row(h, fresh[i + FETCH_AHEAD].row);
-        fresh[i].score = score_of(h, a->q, fresh[i].row);
+        if (i + ahead < n)
+            fetch_row(h, a, fresh[i + ahead].row);
+        fresh[i].score = rate(h, a, fresh[i].row);
     }
     for (uint32_t i = 0; i < n && rc == 0; i++)
         rc = visit(h, w, a, fresh[i]);
@@ -253,7 +287,7 @@ static int walk_level(const struct hnsw *h, struct walk *w, const struct aim *a,
     int rc = 0;
     for (uint32_t i = 0; i < n && rc == 0; i++)
         if (see(w, starts[i].row))
-            rc = visit(h, w, a, (struct hnsw_hit){starts[i].row, score_of(h, a->q, starts[i].row)});
+            rc = visit(h, w, a, (struct hnsw_hit){starts[i].row, rate(h, a, starts[i].row)});
     while (rc == 0 && w->open.n > 0) {
         const struct hnsw_hit x = heap_pop(&w->open);
         if (w->best.n == a->breadth && better(&w->best.list[0], &x))
@@ -267,17 +301,17 @@ static int walk_level(const struct hnsw *h, struct walk *w, const struct aim *a,
 
 /* Goes from the top to the level above `level`, each time to the nearest row, and leaves that one
  * in best.  Links are followed as long as they lead nearer, so nothing need be remembered. */
-static void descend(const struct hnsw *h, struct walk *w, const float *q, uint32_t level)
+static void descend(const struct hnsw *h, struct walk *w, const struct aim *a, uint32_t level)
 {
-    struct hnsw_hit at = {h->entry, score_of(h, q, h->entry)};
+    struct hnsw_hit at = {h->entry, rate(h, a, h->entry)};
     for (uint32_t l = h->top; l > level; l--)
         for (bool moved = true; moved;) {
             const uint32_t *links = links_of(h, at.row, l);
             moved = false;
             for (uint32_t i = 1; i <= links[0]; i++)
-                fetch_row(h, links[i]);
+                fetch_row(h, a, links[i]);
             for (uint32_t i = 1; i <= links[0]; i++) {
-                const struct hnsw_hit x = {links[i], score_of(h, q, links[i])};
+                const struct hnsw_hit x = {links[i], rate(h, a, links[i])};
                 if (better(&x, &at)) {
                     at = x;
                     moved = true;
@@ -288,26 +322,46 @@ static void descend(const struct hnsw *h, struct walk *w, const float *q, uint32
     w->best.n = 1;
 }
 
+/* Hits that were found by their codes get the scores of the rows themselves. */
+static void rescore(const struct hnsw *h, const struct aim *a, struct hnsw_hit *hits, uint32_t n)
+{
+    const struct aim exact = {.q = a->q};
+    for (uint32_t i = 0; i < n && i < FETCH_AHEAD; i++)
+        fetch_row(h, &exact, hits[i].row);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i + FETCH_AHEAD < n)
+            fetch_row(h, &exact, hits[i + FETCH_AHEAD].row);
+        hits[i].score = score_of(h, a->q, hits[i].row);
+    }
+}
+
 int hnsw_search(const struct hnsw *h, const float *q, uint32_t breadth,
                 bool (*wanted)(const void *ctx, uint32_t row), struct hnsw_hit *hits, uint32_t *n,
                 struct err *e)
 {
-    const struct aim a = {.q = q, .breadth = breadth, .wanted = wanted};
+    struct aim a = {.q = q, .breadth = breadth, .wanted = wanted};
     struct walk w;
     *n = 0;
     if (h->n == 0 || breadth == 0)
         return 0;
+    int8_t *code = h->rows.code ? mem_zalloc(h->rows.n_cols) : NULL;
+    if (code) /* without memory for it, rows are compared as floats */
+        a.scale = hnsw_encode(code, q, h->rows.n_cols);
+    a.code = code;
     int rc = SHOAL_ENOMEM;
     if (walk_init(&w, breadth, h->n)) {
-        descend(h, &w, q, 0);
+        descend(h, &w, &a, 0);
         rc = walk_level(h, &w, &a, 0, h->entry);
     }
     if (rc == 0) {
         *n = w.best.n;
         memcpy(hits, w.best.list, *n * sizeof(*hits));
+        if (code)
+            rescore(h, &a, hits, *n);
         qsort(hits, *n, sizeof(*hits), best_first);
     }
     walk_fini(&w);
+    mem_free(code);
     return rc < 0 ? err_set(e, rc, "out of memory for a search") : 0;
 }
 
@@ -370,7 +424,7 @@ int hnsw_plan(const struct hnsw *h, uint64_t key, struct hnsw_plan *p, struct er
     uint32_t from = p->level < h->top ? p->level : h->top;
     int rc = walk_init(&w, BUILD_BREADTH, h->n) ? 0 : SHOAL_ENOMEM;
     if (rc == 0)
-        descend(h, &w, q, from);
+        descend(h, &w, &a, from);
     for (uint32_t level = from + 1; level-- > 0 && rc == 0;) {
         struct hnsw_hit list[BUILD_BREADTH];
         rc = walk_level(h, &w, &a, level, h->entry);

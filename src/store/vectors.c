@@ -31,6 +31,8 @@
 struct slab {
     float *rows;    /* [SLAB_ROWS][n_cols] */
     uint8_t *tiles; /* of the rows that fill whole tiles */
+    int8_t *codes;  /* [SLAB_ROWS][n_cols], for the graph; NULL: there will be none */
+    float scales[SLAB_ROWS];
     int64_t ids[SLAB_ROWS];
     uint32_t sums[SLAB_ROWS]; /* hashes of the vectors */
     bool dead[SLAB_ROWS];
@@ -144,6 +146,7 @@ static void free_slab(struct slab *s)
         return;
     mem_free(s->rows);
     mem_free(s->tiles);
+    mem_free(s->codes);
     mem_free(s);
 }
 
@@ -186,8 +189,9 @@ static bool add_slab(struct vectors *v)
     if (s) {
         s->rows = mem_aligned((size_t)SLAB_ROWS * v->n_cols * sizeof(float));
         s->tiles = mem_aligned(SLAB_ROWS / v->k->layout.tile_rows * v->tile_bytes);
+        s->codes = v->exact_rows > 0 ? mem_aligned((size_t)SLAB_ROWS * v->n_cols) : NULL;
     }
-    if (!s || !s->rows || !s->tiles) {
+    if (!s || !s->rows || !s->tiles || (v->exact_rows > 0 && !s->codes)) {
         free_slab(s);
         return false;
     }
@@ -223,6 +227,8 @@ static void put_row(struct vectors *v, int64_t id, const float *row)
     s->ids[at] = id;
     s->sums[at] = (uint32_t)hash_bytes(to, v->n_dims * sizeof(float), 0);
     s->dead[at] = false;
+    if (s->codes)
+        s->scales[at] = hnsw_encode(s->codes + (size_t)at * v->n_cols, to, v->n_cols);
     measure(v, to, &len, &error);
     v->min_len = fminf(v->min_len, len);
     v->max_len = fmaxf(v->max_len, len);
@@ -237,11 +243,19 @@ static void put_row(struct vectors *v, int64_t id, const float *row)
 
 /* ---- the graph ---- */
 
-/* Both under the lock. */
+/* All three under the lock. */
 static const float *graph_row(const void *ctx, uint32_t row)
 {
     const struct vectors *v = ctx;
     return v->slabs[row / SLAB_ROWS]->rows + (size_t)(row % SLAB_ROWS) * v->n_cols;
+}
+
+static const int8_t *graph_code(const void *ctx, uint32_t row, float *scale)
+{
+    const struct vectors *v = ctx;
+    const struct slab *s = v->slabs[row / SLAB_ROWS];
+    *scale = s->scales[row % SLAB_ROWS];
+    return s->codes + (size_t)(row % SLAB_ROWS) * v->n_cols;
 }
 
 static bool is_alive(const void *ctx, uint32_t row)
@@ -306,8 +320,12 @@ static void *run_linker(void *arg)
 
 static int make_graph(struct vectors *v, struct err *e)
 {
-    const struct hnsw_rows rows = {
-        .get = graph_row, .ctx = v, .dot = v->k->dot, .n_cols = v->n_cols};
+    const struct hnsw_rows rows = {.get = graph_row,
+                                   .ctx = v,
+                                   .dot = v->k->dot,
+                                   .n_cols = v->n_cols,
+                                   .code = graph_code,
+                                   .dot_i8 = v->k->dot_i8};
     return v->graph ? 0 : hnsw_create(&v->graph, &rows, e);
 }
 
@@ -461,7 +479,8 @@ size_t vectors_bytes(struct vectors *v)
 {
     pthread_rwlock_rdlock(&v->lock);
     size_t n = v->n_slabs * (sizeof(struct slab) + (size_t)SLAB_ROWS * v->n_cols * sizeof(float) +
-                             SLAB_ROWS / v->k->layout.tile_rows * v->tile_bytes);
+                             SLAB_ROWS / v->k->layout.tile_rows * v->tile_bytes +
+                             (v->exact_rows > 0 ? (size_t)SLAB_ROWS * v->n_cols : 0));
     n += v->graph ? hnsw_bytes(v->graph) : 0;
     pthread_rwlock_unlock(&v->lock);
     return n;

@@ -152,5 +152,15 @@ static inline float v16_hmax(v16 x)
 {
     return vmaxvq_f32(v16_max4(v16_max4(x.a, x.b), v16_max4(x.c, x.d)));
 }
+static inline int32_t v16_dot_i8(const int8_t *a, const int8_t *b, uint32_t n)
+{
+    int32x4_t sum = vdupq_n_s32(0);
+    for (uint32_t i = 0; i < n; i += 16) {
+        int8x16_t x = vld1q_s8(a + i), y = vld1q_s8(b + i);
+        sum = vpadalq_s16(sum, vmull_s8(vget_low_s8(x), vget_low_s8(y)));
+        sum = vpadalq_s16(sum, vmull_high_s8(x, y));
+    }
+    return vaddvq_s32(sum);
+}
 
 #endif

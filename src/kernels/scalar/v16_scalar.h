@@ -156,6 +156,13 @@ static inline float v16_hmax(v16 a)
         m = a.v[i] > m ? a.v[i] : m;
     return m;
 }
+static inline int32_t v16_dot_i8(const int8_t *a, const int8_t *b, uint32_t n)
+{
+    int32_t sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
 #undef V16_EACH
 
 #endif

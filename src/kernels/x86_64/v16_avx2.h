@@ -150,5 +150,17 @@ static inline float v16_hmax(v16 a)
     q = _mm_max_ps(q, _mm_movehl_ps(q, q));
     return _mm_cvtss_f32(_mm_max_ss(q, _mm_shuffle_ps(q, q, 1)));
 }
+static inline int32_t v16_dot_i8(const int8_t *a, const int8_t *b, uint32_t n)
+{
+    __m256i sum = _mm256_setzero_si256();
+    for (uint32_t i = 0; i < n; i += 16) {
+        __m256i x = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(a + i)));
+        __m256i y = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(b + i)));
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
+    }
+    __m128i q = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    q = _mm_add_epi32(q, _mm_shuffle_epi32(q, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(q, _mm_shuffle_epi32(q, 0xb1)));
+}
 
 #endif

@@ -124,5 +124,15 @@ static inline float v16_hmax(v16 a)
 {
     return _mm512_reduce_max_ps(a);
 }
+static inline int32_t v16_dot_i8(const int8_t *a, const int8_t *b, uint32_t n)
+{
+    __m512i sum = _mm512_setzero_si512();
+    for (uint32_t i = 0; i < n; i += 32) {
+        __m512i x = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(a + i)));
+        __m512i y = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(b + i)));
+        sum = _mm512_dpwssd_epi32(sum, x, y);
+    }
+    return _mm512_reduce_add_epi32(sum);
+}
 
 #endif

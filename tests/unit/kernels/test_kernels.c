@@ -480,6 +480,24 @@ static void test_rope_turns_pairs(void **state)
     }
 }
 
+static void test_integer_products(void **state)
+{
+    (void)state;
+    const struct kern_ops *sets[8];
+    const size_t n_sets = sets_to_test(sets);
+    for (uint32_t n = 0; n <= 384; n += 32) {
+        int8_t p[384], q[384];
+        int32_t sum = 0;
+        for (uint32_t i = 0; i < n; i++) { /* at the end the largest sum */
+            p[i] = n == 384 ? -127 : (int8_t)(i * 37 + n);
+            q[i] = n == 384 ? -127 : (int8_t)(i * 101 + 7);
+            sum += p[i] * q[i];
+        }
+        for (size_t s = 0; s < n_sets; s++)
+            assert_int_equal(sets[s]->dot_i8(p, q, n), sum);
+    }
+}
+
 static void test_vector_ops_equal_scalar(void **state)
 {
     (void)state;
@@ -838,6 +856,7 @@ int main(void)
         cmocka_unit_test(test_scalar_gemm_equals_double),
         cmocka_unit_test(test_wide_gemm_equals_scalar_and_double),
         cmocka_unit_test(test_rope_turns_pairs),
+        cmocka_unit_test(test_integer_products),
         cmocka_unit_test(test_vector_ops_equal_scalar),
         cmocka_unit_test(test_attention_equals_scalar_and_double),
         cmocka_unit_test(test_full_attention_equals_scalar_and_double),

@@ -58,19 +58,45 @@ static float dot(const float *a, const float *b, uint32_t n)
 
 static const struct hnsw_rows all_rows = {.get = get, .dot = dot, .n_cols = DIMS};
 
-static struct hnsw *build(uint32_t n)
+static int8_t codes[ROWS][DIMS];
+static float scales[ROWS];
+
+static const int8_t *code(const void *ctx, uint32_t row, float *scale)
+{
+    (void)ctx;
+    *scale = scales[row];
+    return codes[row];
+}
+
+static int32_t dot_i8(const int8_t *a, const int8_t *b, uint32_t n)
+{
+    int32_t sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
+}
+
+static const struct hnsw_rows coded_rows = {
+    .get = get, .dot = dot, .n_cols = DIMS, .code = code, .dot_i8 = dot_i8};
+
+static struct hnsw *build_of(const struct hnsw_rows *of, uint32_t n)
 {
     struct hnsw_plan *p = mem_zalloc(sizeof(*p));
     struct hnsw *h;
     struct err e = {0};
     assert_non_null(p);
-    assert_int_equal(hnsw_create(&h, &all_rows, &e), 0);
+    assert_int_equal(hnsw_create(&h, of, &e), 0);
     while (hnsw_count(h) < n) {
         assert_int_equal(hnsw_plan(h, hnsw_count(h), p, &e), 0);
         assert_int_equal(hnsw_apply(h, p, &e), 0);
     }
     mem_free(p);
     return h;
+}
+
+static struct hnsw *build(uint32_t n)
+{
+    return build_of(&all_rows, n);
 }
 
 /* How many of the rows that are wanted are nearer to q than this one. */
@@ -122,6 +148,29 @@ static void test_recall(void **state)
 }
 
 /* Rows that look alike are all found, and so is the only one that does not. */
+/* A search by 8-bit copies finds as much, and its scores are those of the rows. */
+static void test_codes(void **state)
+{
+    (void)state;
+    struct hnsw_hit hits[16];
+    struct err e = {0};
+    uint32_t n;
+    struct hnsw *h = build_of(&coded_rows, ROWS);
+    assert_true(recall(h, NULL) >= 0.97);
+    assert_true(recall(h, is_even) >= 0.97);
+    for (uint32_t r = 0; r < ROWS; r += 97) {
+        assert_int_equal(hnsw_search(h, rows[r], 16, NULL, hits, &n, &e), 0);
+        assert_int_equal(hits[0].row, r);
+        for (uint32_t k = 0; k < n; k++)
+            assert_true(hits[k].score == dot(rows[r], rows[hits[k].row], DIMS));
+    }
+    hnsw_destroy(h);
+    float tiny[3] = {1e-44f, -1e-44f, 0}, none[3] = {0};
+    int8_t out[3] = {1, 1, 1};
+    assert_true(hnsw_encode(out, tiny, 3) == 0 && out[0] == 0 && out[1] == 0);
+    assert_true(hnsw_encode(out, none, 3) == 0 && out[2] == 0);
+}
+
 static void test_every_row_can_be_reached(void **state)
 {
     struct hnsw_hit hits[32];
@@ -219,12 +268,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recall),
+        cmocka_unit_test(test_codes),
         cmocka_unit_test(test_every_row_can_be_reached),
         cmocka_unit_test(test_the_same_rows_make_the_same_graph),
         cmocka_unit_test(test_few_rows),
         cmocka_unit_test(test_memory_failures),
     };
-    for (uint32_t i = 0; i < ROWS; i++)
+    for (uint32_t i = 0; i < ROWS; i++) {
         fill(rows[i], i);
+        scales[i] = hnsw_encode(codes[i], rows[i], DIMS);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
