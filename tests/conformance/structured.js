@@ -115,7 +115,7 @@ async function others(server) {
         guided_choice: ['left', 'right'] });
     t.same(several.body.choices.filter((c) => ['left', 'right'].includes(c.text)).length, 6, 'six answers at once');
     for (const [constraint, why] of [[{ grammar: 'root ::= (' }, /line 1, column/], [{ guided_regex: '(?=x)' }, /look-ahead/],
-        [{ response_format: { type: 'json_schema', json_schema: { schema: { type: 'object', if: {} } } } }, /'if'/],
+        [{ response_format: { type: 'json_schema', json_schema: { schema: { type: 'object', $dynamicRef: '#x' } } } }, /'\$dynamicRef'/],
         [{ response_format: { type: 'xml' } }, /response_format/], [{ guided_choice: ['a'], guided_regex: 'b' }, /only one/],
         [{ guided_choice: 'a' }, /guided_choice/], [{ response_format: { type: 'json_schema' } }, /json_schema/]]) {
         const r = await answer(server, 'qwen2', 0, constraint);

@@ -30,7 +30,7 @@ static uint32_t space(struct grammar_json *j)
     return j->space;
 }
 
-static uint32_t character(struct grammar_json *j)
+uint32_t grammar_json_character(struct grammar_json *j)
 {
     if (j->character == NONE)
         j->character =
@@ -75,8 +75,8 @@ uint32_t grammar_json_null(struct grammar_json *j)
 uint32_t grammar_json_string_of(struct grammar_json *j, uint32_t min, uint32_t max)
 {
     uint32_t quote = grammar_tree_text(j->t, "\"");
-    return grammar_tree_sequence3(j->t, quote, grammar_tree_repeat(j->t, character(j), min, max),
-                                  quote);
+    return grammar_tree_sequence3(
+        j->t, quote, grammar_tree_repeat(j->t, grammar_json_character(j), min, max), quote);
 }
 
 uint32_t grammar_json_string(struct grammar_json *j)

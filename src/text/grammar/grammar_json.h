@@ -34,6 +34,8 @@ uint32_t grammar_json_number(struct grammar_json *j);
 uint32_t grammar_json_integer(struct grammar_json *j);
 uint32_t grammar_json_boolean(struct grammar_json *j);
 uint32_t grammar_json_null(struct grammar_json *j);
+/* One character of a string. */
+uint32_t grammar_json_character(struct grammar_json *j);
 /* A string of so many characters. */
 uint32_t grammar_json_string_of(struct grammar_json *j, uint32_t min, uint32_t max);
 /* A text between quotes, as JSON writes it; n bytes of UTF-8. */

@@ -520,8 +520,10 @@ int grammar_net_compile(struct grammar_net **out, const struct grammar_tree *t, 
     if (b.rc == 0)
         find_lives(&b);
     if (b.rc == 0 && !b.lives[b.starts[root]])
-        b.rc = err_set(e, SHOAL_EINVAL, "no text matches%s%s", rule_name(&b, root) ? " rule " : "",
-                       rule_name(&b, root) ? rule_name(&b, root) : "");
+        b.rc =
+            err_set(e, SHOAL_EINVAL, "no text matches%s%s%s%s", rule_name(&b, root) ? " rule " : "",
+                    rule_name(&b, root) ? rule_name(&b, root) : "", t->why_empty[0] ? ": " : "",
+                    t->why_empty);
     if (b.rc == 0 && !(*out = pack(&b, root)))
         b.rc = err_set(e, SHOAL_ENOMEM, "out of memory for a grammar");
     mem_free(b.states);

@@ -274,13 +274,12 @@ static uint32_t read_class(struct regex *x)
 
 static uint32_t read_either(struct regex *x, bool left, bool right);
 
-/* The position behind the group that begins at p. */
-static const char *behind_group(const struct regex *x, const char *p)
+const char *grammar_regex_group_end(const char *p, const char *end)
 {
     uint32_t depth = 0;
     bool in_class = false;
-    for (; p < x->end; p++) {
-        if (*p == '\\')
+    for (; p < end; p++) {
+        if (*p == '\\' && p + 1 < end)
             p++;
         else if (in_class)
             in_class = *p != ']';
@@ -291,7 +290,7 @@ static const char *behind_group(const struct regex *x, const char *p)
         else if (*p == ')' && --depth == 0)
             return p + 1;
     }
-    return x->end;
+    return end;
 }
 
 static bool is_branch_end(const struct regex *x, const char *p)
@@ -428,7 +427,7 @@ static uint32_t read_branch(struct regex *x, bool left, bool right)
             closed_right = true;
             break;
         }
-        const char *behind = *x->p == '(' ? behind_group(x, x->p) : NULL;
+        const char *behind = *x->p == '(' ? grammar_regex_group_end(x->p, x->end) : NULL;
         bool alone = behind && (behind == x->end || !strchr("*+?{", *behind));
         bool own_left = alone && first && left && !closed_left;
         bool own_right = alone && right && is_branch_end(x, behind) && !closed_right;

@@ -22,6 +22,8 @@ enum grammar_regex_flags {
 };
 
 uint32_t grammar_regex_read(struct grammar_tree *t, const char *p, size_t n, unsigned flags);
+/* The position behind the group that begins at p. */
+const char *grammar_regex_group_end(const char *p, const char *end);
 /* A class of characters as a JSON string writes it: node is of kind CLASS. */
 uint32_t grammar_regex_json_class(struct grammar_tree *t, uint32_t node, unsigned flags);
 

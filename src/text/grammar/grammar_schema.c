@@ -3,16 +3,21 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "text/grammar/grammar_regex.h"
 #include "text/grammar/schema_emit.h"
 #include "text/grammar/schema_merge.h"
+#include "text/grammar/schema_negate.h"
 #include "text/grammar/schema_number.h"
 #include "wire/json_scan.h"
 
 #define NONE GRAMMAR_TREE_NONE
 #define MAX_DEPTH 100u
 #define MAX_VALUES 100000u /* in the text of a schema */
+#define MAX_MULTIPLES 1000u
+#define MAX_JOINS 200000u /* of a whole schema: branches of branches multiply */
 
 static const char *where(const struct schema_emit *s)
 {
@@ -36,10 +41,18 @@ uint32_t schema_emit_nothing(struct schema_emit *s)
     return grammar_tree_either(s->t, &none);
 }
 
+uint32_t schema_emit_empty(struct schema_emit *s, const char *key, const char *why)
+{
+    if (!s->t->why_empty[0])
+        snprintf(s->t->why_empty, sizeof(s->t->why_empty), "'%.60s' at %.60s: %.60s", key, where(s),
+                 why);
+    return schema_emit_nothing(s);
+}
+
 uint32_t schema_emit_count(struct schema_emit *s, const cJSON *schema, const char *key,
                            uint32_t missing)
 {
-    const cJSON *v = schema_merge_get(schema, key);
+    const cJSON *v = schema_read_get(schema, key);
     if (!v)
         return missing;
     if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble != floor(v->valuedouble)) {
@@ -93,14 +106,25 @@ static bool forbid(cJSON *schema, const char *key)
 /* Whether the key may come in what is generated for a schema. */
 static bool can_have(const cJSON *schema, const char *key)
 {
-    const cJSON *props = schema_merge_get(schema, "properties"),
-                *rest = schema_merge_get(schema, "additionalProperties"),
-                *one = schema_merge_get(props, key);
+    const cJSON *props = schema_read_get(schema, "properties"),
+                *rest = schema_read_get(schema, "additionalProperties"),
+                *one = schema_read_get(props, key);
     if (one)
         return !cJSON_IsFalse(one);
-    return schema_merge_requires(schema, key) || (rest && !cJSON_IsFalse(rest)) ||
-           schema_merge_get(schema, "patternProperties") ||
-           (!props && !schema_merge_get(schema, "required"));
+    return schema_read_requires(schema, key) || (rest && !cJSON_IsFalse(rest)) ||
+           schema_read_get(schema, "patternProperties") ||
+           (!props && !schema_read_get(schema, "required"));
+}
+
+/* What counts as evaluated is decided for a whole schema, not for the parts it is taken into. */
+static void lift_unevaluated(cJSON *whole, cJSON *part)
+{
+    static const char *const keys[] = {"unevaluatedProperties", "unevaluatedItems"};
+    for (size_t i = 0; i < 2; i++) {
+        cJSON *v = cJSON_DetachItemFromObjectCaseSensitive(part, keys[i]);
+        if (v && !cJSON_AddItemToObject(whole, keys[i], v))
+            cJSON_Delete(v);
+    }
 }
 
 /* A node for {"allOf": [a, b]}; takes both. */
@@ -108,6 +132,7 @@ static uint32_t build_both(struct schema_emit *s, cJSON *a, cJSON *b)
 {
     cJSON *out = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(out, "allOf");
     uint32_t node = NONE;
+    lift_unevaluated(out, a);
     if (list && cJSON_AddItemToArray(list, a))
         a = NULL;
     if (list && cJSON_AddItemToArray(list, b))
@@ -137,9 +162,12 @@ static uint32_t build_any_of(struct schema_emit *s, const cJSON *schema, const c
             cJSON_Delete(whole);
             return no_memory(s);
         }
-        int rc = schema_merge_flatten(&flat, s->root, whole, s->t->e);
+        lift_unevaluated(whole, rest);
+        int rc = schema_merge_flatten(&flat, s->root, whole, &s->joins, s->t->e);
         if (rc == 0 && flat) /* a branch that nothing satisfies adds nothing */
-            grammar_tree_push(s->t, &l, rest->child ? rule_for(s, whole) : rule_for(s, one));
+            grammar_tree_push(s->t, &l,
+                              rest->child || list->next || whole->child != list ? rule_for(s, whole)
+                                                                                : rule_for(s, one));
         cJSON_Delete(flat);
         cJSON_Delete(whole);
         if (rc < 0)
@@ -183,17 +211,17 @@ static bool part_branches(struct schema_emit *s, cJSON *a, const cJSON *b)
 {
     const cJSON *one;
     bool parted = false;
-    if (schema_merge_disjoint(s->root, a, b) || part_values(a, b))
+    if (cJSON_IsFalse(a) || schema_merge_disjoint(s->root, a, b) || part_values(a, b))
         return true;
     if (schema_merge_common_types(a, b) != SCHEMA_TYPE_OBJECT)
         return false; /* what follows is about objects alone */
-    cJSON_ArrayForEach(one, schema_merge_get(b, "required"))
+    cJSON_ArrayForEach(one, schema_read_get(b, "required"))
     {
         const char *key = cJSON_GetStringValue(one);
-        if (key && !schema_merge_requires(a, key) && forbid(a, key))
+        if (key && !schema_read_requires(a, key) && forbid(a, key))
             parted = true;
     }
-    cJSON_ArrayForEach(one, schema_merge_get(a, "properties"))
+    cJSON_ArrayForEach(one, schema_read_get(a, "properties"))
     {
         if (parted)
             break;
@@ -205,7 +233,7 @@ static bool part_branches(struct schema_emit *s, cJSON *a, const cJSON *b)
 /* Whether nothing is left of a branch that lists values. */
 static bool is_empty(const cJSON *schema)
 {
-    const cJSON *values = schema_merge_get(schema, "enum");
+    const cJSON *values = schema_read_get(schema, "enum");
     return cJSON_IsArray(values) && !values->child;
 }
 
@@ -217,14 +245,54 @@ static int flatten_branches(struct schema_emit *s, const cJSON *schema, const cJ
     for (int i = 0; i < n && rc == 0; i++) {
         cJSON *whole = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(whole, "allOf");
         if (list && cJSON_AddItemToArray(list, cJSON_Duplicate(rest, true)) &&
-            cJSON_AddItemToArray(list, cJSON_Duplicate(cJSON_GetArrayItem(branches, i), true)))
-            rc = schema_merge_flatten(&flat[i], s->root, whole, s->t->e);
-        else
+            cJSON_AddItemToArray(list, cJSON_Duplicate(cJSON_GetArrayItem(branches, i), true))) {
+            lift_unevaluated(whole, list->child);
+            rc = schema_merge_flatten(&flat[i], s->root, whole, &s->joins, s->t->e);
+        } else {
             rc = SHOAL_ENOMEM;
+        }
         cJSON_Delete(whole);
     }
     cJSON_Delete(rest);
     return rc;
+}
+
+/* What is left of a branch when another must not hold.  Takes the branch. */
+static cJSON *branch_without(struct schema_emit *s, cJSON *branch, const cJSON *other)
+{
+    cJSON *opposite = NULL, *flat = NULL, *both = cJSON_CreateObject(),
+          *list = cJSON_AddArrayToObject(both, "allOf");
+    int rc = schema_read_get(branch, "unevaluatedProperties") ||
+                     schema_read_get(branch, "unevaluatedItems")
+                 ? SHOAL_EUNSUPPORTED
+                 : schema_negate(&opposite, s->root, other, NULL);
+    if (rc == 0 && list && cJSON_AddItemToArray(list, branch))
+        branch = NULL;
+    if (!branch && cJSON_AddItemToArray(list, opposite)) {
+        opposite = NULL;
+        rc = schema_merge_flatten(&flat, s->root, both, &s->joins, NULL);
+        if (rc == 0 && !flat) /* nothing is left */
+            flat = cJSON_CreateFalse();
+    }
+    cJSON_Delete(opposite);
+    cJSON_Delete(branch);
+    cJSON_Delete(both);
+    return flat;
+}
+
+/* Takes from a branch all values for which another one holds; NULL: that is not known. */
+static cJSON *branch_alone(struct schema_emit *s, const cJSON *branches, cJSON *const *flat, int n,
+                           int i, int *other)
+{
+    /* what is taken from a branch must not change how others compare with it */
+    cJSON *less = cJSON_Duplicate(flat[i], true);
+    for (int j = 0; less && j < n && !cJSON_IsFalse(less); j++) {
+        if (j == i || !flat[j] || part_branches(s, less, flat[j]))
+            continue;
+        *other = j;
+        less = branch_without(s, less, cJSON_GetArrayItem(branches, j));
+    }
+    return less;
 }
 
 static uint32_t build_one_of(struct schema_emit *s, const cJSON *schema, const cJSON *branches)
@@ -238,19 +306,15 @@ static uint32_t build_one_of(struct schema_emit *s, const cJSON *schema, const c
     if (rc < 0)
         failed(s, rc);
     for (int i = 0; i < n && grammar_tree_rc(s->t) == 0; i++) {
-        /* what is taken from a branch must not change how others compare with it */
-        cJSON *less = flat[i] ? cJSON_Duplicate(flat[i], true) : NULL;
-        if (flat[i] && !less)
-            no_memory(s);
-        for (int j = 0; less && j < n; j++)
-            if (j != i && flat[j] && !part_branches(s, less, flat[j])) {
-                char why[80];
-                snprintf(why, sizeof(why), "branches %d and %d can both hold: use 'anyOf'", i + 1,
-                         j + 1);
-                schema_emit_refuse(s, "oneOf", why);
-                break;
-            }
-        if (less && !is_empty(less))
+        int other = 0;
+        cJSON *less = flat[i] ? branch_alone(s, branches, flat, n, i, &other) : NULL;
+        if (flat[i] && !less) {
+            char why[80];
+            snprintf(why, sizeof(why), "branches %d and %d can both hold: use 'anyOf'", i + 1,
+                     other + 1);
+            schema_emit_refuse(s, "oneOf", why);
+        }
+        if (less && !cJSON_IsFalse(less) && !is_empty(less))
             grammar_tree_push(s->t, &l, rule_for(s, less));
         cJSON_Delete(less);
     }
@@ -258,56 +322,12 @@ static uint32_t build_one_of(struct schema_emit *s, const cJSON *schema, const c
         cJSON_Delete(flat[i]);
     if (grammar_tree_rc(s->t) < 0)
         return NONE;
-    return l.n > 0
-               ? grammar_tree_either(s->t, &l)
-               : schema_emit_invalid(s, "oneOf", "no branch can hold beside the other keywords");
-}
-
-/* ---- not, dependencies ---- */
-
-/* Not all of the keys: in turn, each that is optional is left out. */
-static uint32_t build_not_required(struct schema_emit *s, const cJSON *schema, const cJSON *keys)
-{
-    struct grammar_tree_list l = {0};
-    const cJSON *one;
-    cJSON_ArrayForEach(one, keys)
-    {
-        const char *key = cJSON_GetStringValue(one);
-        cJSON *less = copy_without(schema, "not");
-        if (!key || !less) {
-            cJSON_Delete(less);
-            return key ? no_memory(s) : schema_emit_invalid(s, "required", "it must list names");
-        }
-        if (!can_have(schema, key)) { /* it is never there: nothing to do */
-            uint32_t node = build_flat(s, less);
-            cJSON_Delete(less);
-            return node;
-        }
-        if (!schema_merge_requires(schema, key) && forbid(less, key))
-            grammar_tree_push(s->t, &l, rule_for(s, less));
-        cJSON_Delete(less);
-    }
-    if (grammar_tree_rc(s->t) < 0)
-        return NONE;
     return l.n > 0 ? grammar_tree_either(s->t, &l)
-                   : schema_emit_invalid(s, "not", "it forbids what 'required' asks for");
+                   : schema_emit_empty(s, "oneOf",
+                                       "no branch can hold alone beside the other keywords");
 }
 
-static uint32_t build_not(struct schema_emit *s, const cJSON *schema, const cJSON * not )
-{
-    const cJSON *only = NULL, *one;
-    uint32_t n = 0;
-    cJSON_ArrayForEach(one, not )
-    {
-        if (schema_merge_is_annotation(one->string))
-            continue;
-        only = one;
-        n++;
-    }
-    if (n == 1 && strcmp(only->string, "required") == 0 && cJSON_IsArray(only))
-        return build_not_required(s, schema, only);
-    return schema_emit_refuse(s, "not", "only {\"required\": [...]} is supported in it");
-}
+/* ---- dependencies ---- */
 
 /* Without the property, or with it and what depends on it. */
 static uint32_t build_dependency(struct schema_emit *s, const cJSON *schema, const char *keyword,
@@ -329,7 +349,7 @@ static uint32_t build_dependency(struct schema_emit *s, const cJSON *schema, con
         cJSON_Delete(less);
         return node;
     }
-    if (!schema_merge_requires(schema, key)) {
+    if (!schema_read_requires(schema, key)) {
         cJSON *none = cJSON_Duplicate(less, true);
         if (none && forbid(none, key))
             without = rule_for(s, none);
@@ -360,25 +380,40 @@ static uint32_t build_dependency(struct schema_emit *s, const cJSON *schema, con
 
 /* ---- values ---- */
 
+static bool limits_texts(const cJSON *schema)
+{
+    static const char *const keys[] = {"pattern", "minLength", "maxLength", SCHEMA_ALSO_PATTERNS,
+                                       SCHEMA_NOT_PATTERNS};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (schema_read_get(schema, keys[i]))
+            return true;
+    return false;
+}
+
 /* Whether a value may be one of an enum, beside keywords that can be checked here. */
 static int check_value(struct schema_emit *s, const cJSON *schema, const cJSON *v, bool *keep)
 {
-    static const char *const beyond[] = {"pattern", "properties", "items", "prefixItems",
-                                         "multipleOf"};
+    static const char *const beyond[] = {"properties", "items", "prefixItems"};
     unsigned types;
-    int rc = schema_merge_types(schema, &types, s->t->e);
+    int rc = schema_read_types(schema, &types, s->t->e);
     if (rc < 0) {
         failed(s, rc);
         return rc;
     }
-    *keep = schema_merge_type_of(v) & types;
+    *keep = schema_read_type_of(v) & types;
     for (size_t i = 0; *keep && i < sizeof(beyond) / sizeof(beyond[0]); i++)
-        if (schema_merge_get(schema, beyond[i]) &&
-            ((i == 0 && cJSON_IsString(v)) || (i == 1 && cJSON_IsObject(v)) ||
-             ((i == 2 || i == 3) && cJSON_IsArray(v)) || (i == 4 && cJSON_IsNumber(v)))) {
+        if (schema_read_get(schema, beyond[i]) &&
+            ((i == 0 && cJSON_IsObject(v)) || (i > 0 && cJSON_IsArray(v)))) {
             schema_emit_refuse(s, beyond[i], "there is an 'enum' or 'const' too");
             return SHOAL_EUNSUPPORTED;
         }
+    const cJSON *one, *multiple = schema_read_get(schema, "multipleOf");
+    cJSON_ArrayForEach(one, schema_read_get(schema, SCHEMA_NOT_VALUES)) *keep =
+        *keep && !cJSON_Compare(one, v, true);
+    if (*keep && cJSON_IsNumber(v) && cJSON_IsNumber(multiple) && multiple->valuedouble > 0)
+        *keep = fmod(v->valuedouble, multiple->valuedouble) == 0;
+    if (*keep && cJSON_IsString(v) && limits_texts(schema))
+        *keep = schema_string_allows(s, schema, v->valuestring);
     const struct {
         const char *key;
         bool above, open;
@@ -387,7 +422,7 @@ static int check_value(struct schema_emit *s, const cJSON *schema, const cJSON *
                   {"exclusiveMinimum", true, true},
                   {"exclusiveMaximum", false, true}};
     for (size_t i = 0; cJSON_IsNumber(v) && i < 4; i++) {
-        const cJSON *b = schema_merge_get(schema, bounds[i].key);
+        const cJSON *b = schema_read_get(schema, bounds[i].key);
         if (!cJSON_IsNumber(b))
             continue;
         double d =
@@ -395,6 +430,23 @@ static int check_value(struct schema_emit *s, const cJSON *schema, const cJSON *
         *keep = *keep && (bounds[i].open ? d > 0 : d >= 0);
     }
     return 0;
+}
+
+/* A value as text: a number with all of its digits, which cJSON rounds to 15. */
+static char *print_value(const cJSON *v)
+{
+    char text[40];
+    if (!cJSON_IsNumber(v))
+        return cJSON_PrintUnformatted(v);
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, v->valuedouble);
+        if (strtod(text, NULL) == v->valuedouble)
+            break;
+    }
+    char *out = cJSON_malloc(strlen(text) + 1);
+    if (out)
+        memcpy(out, text, strlen(text) + 1);
+    return out;
 }
 
 static uint32_t build_enum(struct schema_emit *s, const cJSON *schema, const cJSON *values)
@@ -408,7 +460,7 @@ static uint32_t build_enum(struct schema_emit *s, const cJSON *schema, const cJS
         bool keep = false;
         if (check_value(s, schema, v, &keep) < 0)
             return NONE;
-        char *text = keep ? cJSON_PrintUnformatted(v) : NULL;
+        char *text = keep ? print_value(v) : NULL;
         if (keep && !text)
             return no_memory(s);
         if (text)
@@ -418,13 +470,13 @@ static uint32_t build_enum(struct schema_emit *s, const cJSON *schema, const cJS
     if (grammar_tree_rc(s->t) < 0)
         return NONE;
     return l.n > 0 ? grammar_tree_either(s->t, &l)
-                   : schema_emit_invalid(s, "enum", "no value fits the other keywords");
+                   : schema_emit_empty(s, "enum", "no value fits the other keywords");
 }
 
 static bool read_bound(struct schema_emit *s, const cJSON *schema, const char *key, bool *has,
                        double *value)
 {
-    const cJSON *v = schema_merge_get(schema, key);
+    const cJSON *v = schema_read_get(schema, key);
     if (!v || cJSON_IsBool(v))
         return false;
     if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble)) {
@@ -444,8 +496,8 @@ static struct schema_number_bounds bounds_of(struct schema_emit *s, const cJSON 
     read_bound(s, schema, "minimum", &b.has_min, &b.min);
     read_bound(s, schema, "maximum", &b.has_max, &b.max);
     /* in draft 4, a boolean beside minimum */
-    b.above = cJSON_IsTrue(schema_merge_get(schema, "exclusiveMinimum"));
-    b.below = cJSON_IsTrue(schema_merge_get(schema, "exclusiveMaximum"));
+    b.above = cJSON_IsTrue(schema_read_get(schema, "exclusiveMinimum"));
+    b.below = cJSON_IsTrue(schema_read_get(schema, "exclusiveMaximum"));
     if (read_bound(s, schema, "exclusiveMinimum", &has, &v) && (!b.has_min || v >= b.min)) {
         b.has_min = b.above = true;
         b.min = v;
@@ -454,27 +506,123 @@ static struct schema_number_bounds bounds_of(struct schema_emit *s, const cJSON 
         b.has_max = b.below = true;
         b.max = v;
     }
+    const char *format = cJSON_GetStringValue(schema_read_get(schema, "format"));
+    if (format && strcmp(format, "int32") == 0) { /* of OpenAPI */
+        if (!b.has_min || b.min < INT32_MIN)
+            b.min = INT32_MIN, b.above = false;
+        if (!b.has_max || b.max > INT32_MAX)
+            b.max = INT32_MAX, b.below = false;
+        b.has_min = b.has_max = true;
+    }
     return b;
+}
+
+/* Whether values of these types are listed that must not come. */
+static bool excludes(const cJSON *schema, unsigned types)
+{
+    const cJSON *one;
+    if (types & SCHEMA_TYPE_INTEGER)
+        types |= SCHEMA_TYPE_NUMBER;
+    cJSON_ArrayForEach(one,
+                       schema_read_get(schema, SCHEMA_NOT_VALUES)) if (schema_read_type_of(one) &
+                                                                       types) return true;
+    return false;
+}
+
+/* The numbers of a node, which has no rules, without those that must not come. */
+static uint32_t other_numbers(struct schema_emit *s, const cJSON *schema, uint32_t numbers)
+{
+    struct grammar_product p = {.max = GRAMMAR_TREE_UNBOUNDED};
+    uint32_t node = NONE;
+    const cJSON *one;
+    char text[80];
+    int rc = grammar_product_add(&p, numbers, false);
+    cJSON_ArrayForEach(one, schema_read_get(schema, SCHEMA_NOT_VALUES))
+    {
+        if (!cJSON_IsNumber(one) || rc < 0)
+            continue;
+        /* 5, 5.0 and 5.00 are one number */
+        char *plain = cJSON_PrintUnformatted(one);
+        const bool point = plain && strchr(plain, '.');
+        snprintf(text, sizeof(text), "%s%.40s%s", one->valuedouble == 0 ? "-?" : "",
+                 plain ? plain : "", point ? "0*" : "([.]0*)?");
+        cJSON_free(plain);
+        rc = grammar_product_add(&p, grammar_regex_read(s->t, text, strlen(text), 0), true);
+    }
+    if (rc == 0)
+        rc = grammar_product_build(s->t, &p, &node);
+    return rc < 0 ? schema_emit_refuse(s, "not", "it lists too many numbers") : node;
+}
+
+/* Multiples between bounds are listed: the nearest ones if there are many. */
+static uint32_t list_multiples(struct schema_emit *s, const struct schema_number_bounds *b,
+                               double m)
+{
+    struct grammar_tree_list l = {0};
+    char text[32];
+    const bool down = b->has_max && (!b->has_min || (b->max <= 0 && b->min < 0));
+    double at = down ? floor(b->max / m) * m : ceil(b->min / m) * m;
+    if (fabs(at) > 1e14)
+        return schema_emit_refuse(s, "multipleOf", "there are bounds too, which are very large");
+    for (; l.n < MAX_MULTIPLES; at += down ? -m : m) {
+        const bool low = b->has_min && (at < b->min || (b->above && at == b->min)),
+                   high = b->has_max && (at > b->max || (b->below && at == b->max));
+        if ((down && low) || (!down && high))
+            break;
+        if (low || high)
+            continue;
+        snprintf(text, sizeof(text), "%.0f", at == 0 ? 0.0 : at);
+        grammar_tree_push(s->t, &l, grammar_tree_text(s->t, text));
+    }
+    if (grammar_tree_rc(s->t) < 0)
+        return NONE;
+    return l.n > 0 ? grammar_tree_either(s->t, &l)
+                   : schema_emit_empty(s, "multipleOf", "no multiple is between the bounds");
+}
+
+static uint32_t build_multiple(struct schema_emit *s, const struct schema_number_bounds *b,
+                               double m)
+{
+    const double parts = 1 / m;
+    /* A fraction that divides 1 leaves all whole numbers.  Others, such as 1.15 of 0.01, are
+     * multiples on paper but not for validators, which compute with binary numbers. */
+    if (m < 1 && fabs(parts - round(parts)) < 1e-9 * parts) {
+        struct schema_number_bounds near = *b;
+        const double most = floor(1e14 * m); /* beyond, the quotient has too many digits */
+        if (!near.has_min || near.min < -most)
+            near.min = -most;
+        if (!near.has_max || near.max > most)
+            near.max = most;
+        near.has_min = near.has_max = true;
+        return schema_number_integer(s->t, &near);
+    }
+    if (m != floor(m))
+        return schema_emit_refuse(s, "multipleOf", "only whole numbers and parts of 1 are");
+    if (b->has_min || b->has_max || m > SCHEMA_NUMBER_MAX_MULTIPLE) {
+        const struct schema_number_bounds from_zero = {.has_min = true};
+        return list_multiples(s, b->has_min || b->has_max ? b : &from_zero, m);
+    }
+    return schema_number_multiple(s->t, (uint32_t)m);
 }
 
 static uint32_t build_number(struct schema_emit *s, const cJSON *schema, bool whole)
 {
     const struct schema_number_bounds b = bounds_of(s, schema);
-    const cJSON *multiple = schema_merge_get(schema, "multipleOf");
+    const cJSON *multiple = schema_read_get(schema, "multipleOf");
     double m = cJSON_IsNumber(multiple) ? multiple->valuedouble : 0;
     if (grammar_tree_rc(s->t) < 0)
         return NONE;
-    if (multiple && m != 1) {
-        if (m != floor(m) || m < 2 || m > SCHEMA_NUMBER_MAX_MULTIPLE)
-            return schema_emit_refuse(s, "multipleOf", "only whole numbers from 1 to 100 are");
-        if (b.has_min || b.has_max)
-            return schema_emit_refuse(s, "multipleOf", "there are bounds too");
-        return schema_number_multiple(s->t, (uint32_t)m);
-    }
+    if (multiple && !(m > 0))
+        return schema_emit_invalid(s, "multipleOf", "it must be a number above 0");
+    if (multiple && m != 1)
+        return build_multiple(s, &b, m);
     whole = whole || multiple;
-    if (b.has_min || b.has_max)
-        return whole ? schema_number_integer(s->t, &b) : schema_number_decimal(s->t, &b);
-    return whole ? grammar_json_integer(&s->json) : grammar_json_number(&s->json);
+    uint32_t node =
+        b.has_min || b.has_max || excludes(schema, SCHEMA_TYPE_INTEGER)
+            ? (whole ? schema_number_integer(s->t, &b) : schema_number_decimal(s->t, &b))
+        : whole ? grammar_json_integer(&s->json)
+                : grammar_json_number(&s->json);
+    return excludes(schema, SCHEMA_TYPE_INTEGER) ? other_numbers(s, schema, node) : node;
 }
 
 /* Without `type`: the types that the keywords speak of, or all. */
@@ -497,6 +645,8 @@ static unsigned types_meant(const cJSON *schema)
         {"minItems", SCHEMA_TYPE_ARRAY},
         {"maxItems", SCHEMA_TYPE_ARRAY},
         {"uniqueItems", SCHEMA_TYPE_ARRAY},
+        {"contains", SCHEMA_TYPE_ARRAY},
+        {"unevaluatedItems", SCHEMA_TYPE_ARRAY},
         {"pattern", SCHEMA_TYPE_STRING},
         {"format", SCHEMA_TYPE_STRING},
         {"minLength", SCHEMA_TYPE_STRING},
@@ -509,23 +659,41 @@ static unsigned types_meant(const cJSON *schema)
     };
     unsigned types = 0;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (schema_merge_get(schema, keys[i].key))
+        if (schema_read_get(schema, keys[i].key))
             types |= keys[i].type;
     return types ? types : SCHEMA_TYPE_ALL;
+}
+
+static uint32_t build_boolean(struct schema_emit *s, const cJSON *schema)
+{
+    bool no[2] = {false, false};
+    const cJSON *one;
+    cJSON_ArrayForEach(one, schema_read_get(schema, SCHEMA_NOT_VALUES)) if (cJSON_IsBool(one))
+        no[cJSON_IsTrue(one)] = true;
+    if (no[0] && no[1])
+        return schema_emit_empty(s, "not", "it leaves neither true nor false");
+    if (no[0] || no[1])
+        return grammar_tree_text(s->t, no[0] ? "true" : "false");
+    return grammar_json_boolean(&s->json);
 }
 
 static uint32_t build_types(struct schema_emit *s, const cJSON *schema)
 {
     struct grammar_tree_list l = {0};
     unsigned types;
-    int rc = schema_merge_types(schema, &types, s->t->e);
+    int rc = schema_read_types(schema, &types, s->t->e);
     if (rc < 0)
         return failed(s, rc);
     const unsigned meant = types_meant(schema);
-    if (types == SCHEMA_TYPE_ALL && meant == SCHEMA_TYPE_ALL)
+    if (types == SCHEMA_TYPE_ALL && meant == SCHEMA_TYPE_ALL &&
+        !schema_read_get(schema, SCHEMA_NOT_VALUES))
         return grammar_json_value(&s->json);
-    if (types == SCHEMA_TYPE_ALL && !schema_merge_get(schema, "type"))
+    if (types == SCHEMA_TYPE_ALL && !schema_read_get(schema, "type"))
         types = meant;
+    /* lists and objects are not compared: none comes where one is forbidden */
+    for (unsigned one = SCHEMA_TYPE_ARRAY; one <= SCHEMA_TYPE_OBJECT; one <<= 1)
+        if (excludes(schema, one))
+            types &= ~one;
     if (types & SCHEMA_TYPE_OBJECT)
         grammar_tree_push(s->t, &l, schema_object(s, schema));
     if (types & SCHEMA_TYPE_ARRAY)
@@ -535,8 +703,8 @@ static uint32_t build_types(struct schema_emit *s, const cJSON *schema)
     if (types & (SCHEMA_TYPE_NUMBER | SCHEMA_TYPE_INTEGER))
         grammar_tree_push(s->t, &l, build_number(s, schema, !(types & SCHEMA_TYPE_NUMBER)));
     if (types & SCHEMA_TYPE_BOOLEAN)
-        grammar_tree_push(s->t, &l, grammar_json_boolean(&s->json));
-    if (types & SCHEMA_TYPE_NULL)
+        grammar_tree_push(s->t, &l, build_boolean(s, schema));
+    if (types & SCHEMA_TYPE_NULL && !excludes(schema, SCHEMA_TYPE_NULL))
         grammar_tree_push(s->t, &l, grammar_json_null(&s->json));
     return grammar_tree_rc(s->t) < 0 ? NONE : grammar_tree_either(s->t, &l);
 }
@@ -548,14 +716,14 @@ static uint32_t build_types(struct schema_emit *s, const cJSON *schema)
 /* How many optional properties of an object `minProperties` asks for, if there are so many. */
 static uint32_t wanted_properties(const cJSON *schema)
 {
-    const cJSON *min = schema_merge_get(schema, "minProperties"), *one;
-    const int n_required = cJSON_GetArraySize(schema_merge_get(schema, "required"));
+    const cJSON *min = schema_read_get(schema, "minProperties"), *one;
+    const int n_required = cJSON_GetArraySize(schema_read_get(schema, "required"));
     uint32_t n = 0;
     if (!cJSON_IsNumber(min) || !(min->valuedouble > n_required && min->valuedouble < 1000) ||
         schema_merge_common_types(schema, schema) != SCHEMA_TYPE_OBJECT)
         return 0;
-    cJSON_ArrayForEach(one, schema_merge_get(schema, "properties")) n +=
-        !cJSON_IsFalse(one) && !schema_merge_requires(schema, one->string);
+    cJSON_ArrayForEach(one, schema_read_get(schema, "properties")) n +=
+        !cJSON_IsFalse(one) && !schema_read_requires(schema, one->string);
     const uint32_t wanted = (uint32_t)(ceil(min->valuedouble) - n_required);
     return wanted <= n ? wanted : 0;
 }
@@ -567,9 +735,9 @@ static uint32_t build_min_properties(struct schema_emit *s, const cJSON *schema,
     const bool each = wanted == 1;
     cJSON *with = copy_without(schema, "minProperties");
     const cJSON *one;
-    cJSON_ArrayForEach(one, schema_merge_get(schema, "properties"))
+    cJSON_ArrayForEach(one, schema_read_get(schema, "properties"))
     {
-        if (cJSON_IsFalse(one) || schema_merge_requires(schema, one->string))
+        if (cJSON_IsFalse(one) || schema_read_requires(schema, one->string))
             continue;
         if (wanted == 0 || l.n == MAX_CHOICES || grammar_tree_rc(s->t) < 0)
             break;
@@ -594,11 +762,9 @@ static uint32_t build_min_properties(struct schema_emit *s, const cJSON *schema,
 /* Keywords that restrict values in ways that a grammar cannot follow. */
 static bool refuse_keywords(struct schema_emit *s, const cJSON *schema)
 {
-    static const char *const keys[] = {
-        "if",          "then",        "else",          "contains",
-        "minContains", "$dynamicRef", "$recursiveRef", "unevaluatedItems"};
+    static const char *const keys[] = {"$dynamicRef", "$recursiveRef"};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (schema_merge_get(schema, keys[i])) {
+        if (schema_read_get(schema, keys[i])) {
             schema_emit_refuse(s, keys[i], "a grammar cannot enforce it");
             return true;
         }
@@ -613,17 +779,15 @@ static uint32_t build_flat(struct schema_emit *s, const cJSON *schema)
     if (grammar_tree_rc(s->t) < 0 || refuse_keywords(s, schema))
         return NONE;
     for (size_t i = 0; i < sizeof(depend) / sizeof(depend[0]); i++)
-        if (cJSON_IsObject(v = schema_merge_get(schema, depend[i])) && v->child)
+        if (cJSON_IsObject(v = schema_read_get(schema, depend[i])) && v->child)
             return build_dependency(s, schema, depend[i], v->child);
-    if ((v = schema_merge_get(schema, "oneOf")))
+    if ((v = schema_read_get(schema, "oneOf")))
         return cJSON_IsArray(v) ? build_one_of(s, schema, v)
                                 : schema_emit_invalid(s, "oneOf", "it must be a list");
-    if ((v = schema_merge_get(schema, "anyOf")))
+    if ((v = schema_read_get(schema, "anyOf")))
         return cJSON_IsArray(v) ? build_any_of(s, schema, v)
                                 : schema_emit_invalid(s, "anyOf", "it must be a list");
-    if ((v = schema_merge_get(schema, "not")))
-        return build_not(s, schema, v);
-    if ((v = schema_merge_get(schema, "enum")))
+    if ((v = schema_read_get(schema, "enum")))
         return build_enum(s, schema, v);
     const uint32_t wanted = wanted_properties(schema);
     return wanted > 0 ? build_min_properties(s, schema, wanted) : build_types(s, schema);
@@ -634,13 +798,13 @@ static bool is_alone(const cJSON *schema, const char *key)
 {
     const cJSON *one;
     cJSON_ArrayForEach(one, schema) if (strcmp(one->string, key) != 0 &&
-                                        !schema_merge_is_annotation(one->string)) return false;
-    return schema_merge_get(schema, key);
+                                        !schema_read_is_annotation(one->string)) return false;
+    return schema_read_get(schema, key);
 }
 
 static uint32_t build(struct schema_emit *s, const cJSON *schema)
 {
-    const cJSON *ref = schema_merge_get(schema, "$ref"), *target = NULL;
+    const cJSON *ref = schema_read_get(schema, "$ref"), *target = NULL;
     cJSON *flat = NULL;
     int rc;
     if (!cJSON_IsObject(schema))
@@ -649,15 +813,20 @@ static uint32_t build(struct schema_emit *s, const cJSON *schema)
     if (ref && !cJSON_IsString(ref))
         return schema_emit_invalid(s, "$ref", "it must be a text");
     if (ref && is_alone(schema, "$ref")) {
-        rc = schema_merge_resolve(&target, s->root, ref->valuestring, s->t->e);
+        rc = schema_read_resolve(&target, s->root, ref->valuestring, s->t->e);
         return rc < 0 ? failed(s, rc) : rule_for(s, target);
     }
-    if (!ref && !schema_merge_get(schema, "allOf") && !schema_merge_get(schema, "const"))
+    static const char *const joined[] = {"allOf", "const", "not", "if", "$ref"};
+    bool flatten = false;
+    for (size_t i = 0; i < sizeof(joined) / sizeof(joined[0]); i++)
+        flatten |= schema_read_get(schema, joined[i]) != NULL;
+    if (!flatten)
         return build_flat(s, schema);
-    rc = schema_merge_flatten(&flat, s->root, schema, s->t->e);
+    rc = schema_merge_flatten(&flat, s->root, schema, &s->joins, s->t->e);
     if (rc < 0)
         return failed(s, rc);
-    uint32_t node = flat ? build_flat(s, flat) : schema_emit_nothing(s);
+    uint32_t node = flat ? build_flat(s, flat)
+                         : schema_emit_empty(s, "allOf", "the schemas cannot hold together");
     cJSON_Delete(flat);
     return node;
 }
@@ -704,7 +873,7 @@ static uint32_t build_below(struct schema_emit *s, const cJSON *schema, const ch
 
 uint32_t grammar_schema_of(struct grammar_tree *t, const cJSON *schema)
 {
-    struct schema_emit s = {.t = t, .root = schema, .below = build_below};
+    struct schema_emit s = {.t = t, .root = schema, .joins = MAX_JOINS, .below = build_below};
     if (strmap_init(&s.rules, 16) < 0)
         return grammar_tree_fail(t, SHOAL_ENOMEM, "out of memory for a schema");
     grammar_json_init(&s.json, t);

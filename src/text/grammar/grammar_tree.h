@@ -60,6 +60,8 @@ struct grammar_tree {
     uint32_t n_nodes, cap_nodes;
     struct grammar_tree_rule *rules;
     uint32_t n_rules, cap_rules;
+    uint64_t work;       /* spent on products, which are bounded together (grammar_product.h) */
+    char why_empty[200]; /* why parts of it match nothing, if the front end knows */
     struct err *e;
     int rc;
 };

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/strmap.h"
 #include "text/grammar/grammar_json.h"
+#include "text/grammar/grammar_product.h"
 #include "text/grammar/grammar_tree.h"
 
 struct schema_emit {
@@ -21,6 +22,7 @@ struct schema_emit {
     struct strmap rules; /* of schemas by their text, so that each is built once */
     char path[160];      /* where the schema is that is being built, "/properties/x" */
     uint32_t depth;
+    uint32_t joins; /* of schemas: how many are left before it is too much work */
     /* builds a node for a schema below the current one, at a path step */
     uint32_t (*below)(struct schema_emit *s, const cJSON *schema, const char *step);
 };
@@ -30,6 +32,9 @@ uint32_t schema_emit_refuse(struct schema_emit *s, const char *key, const char *
 uint32_t schema_emit_invalid(struct schema_emit *s, const char *key, const char *why);
 /* Matches nothing. */
 uint32_t schema_emit_nothing(struct schema_emit *s);
+/* The same, since a keyword leaves no value: if nothing is left of the whole schema, the error says
+ * so. */
+uint32_t schema_emit_empty(struct schema_emit *s, const char *key, const char *why);
 /* A whole number of a schema, `missing` without the key; reports what is not one. */
 uint32_t schema_emit_count(struct schema_emit *s, const cJSON *schema, const char *key,
                            uint32_t missing);
@@ -38,5 +43,13 @@ uint32_t schema_emit_count(struct schema_emit *s, const cJSON *schema, const cha
 uint32_t schema_object(struct schema_emit *s, const cJSON *schema);
 uint32_t schema_array(struct schema_emit *s, const cJSON *schema);
 uint32_t schema_string(struct schema_emit *s, const cJSON *schema);
+/* Adds what a flat schema says of the characters of a text; schema NULL: nothing. */
+SHOAL_MUST_CHECK int schema_string_parts(struct schema_emit *s, const cJSON *schema,
+                                         struct grammar_product *p);
+/* Whether a text is valid under a flat schema. */
+bool schema_string_allows(struct schema_emit *s, const cJSON *schema, const char *text);
+/* Adds texts that match a pattern, or those that do not. */
+SHOAL_MUST_CHECK int schema_string_pattern(struct schema_emit *s, struct grammar_product *p,
+                                           const char *pattern, bool without);
 
 #endif

@@ -11,6 +11,7 @@
 #define ZONE "(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 #define HOST_PART "[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?"
 #define HOST HOST_PART "(\\." HOST_PART "){0,4}"
+#define LABEL "[a-z0-9]+(-[a-z0-9]+){0,3}"
 #define HEX "[0-9a-fA-F]"
 #define OCTET "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 #define PATH_CHAR "[a-zA-Z0-9._~-]"
@@ -39,7 +40,8 @@ const char *schema_format_regex(const char *name)
         {"ipv4", OCTET "(\\." OCTET "){3}"},
         {"ipv6", "(" HEX "{1,4}:){7}" HEX "{1,4}|(" HEX "{1,4}:){1,6}(:" HEX "{1,4})|::1"},
         {"uri", "(https?|ftp)://" HOST "(:[1-9][0-9]{0,3})?" PATH},
-        {"url", "(https?|ftp)://" HOST_PART "(\\." HOST_PART "){1,4}\\.(com|org|net|io|dev)" PATH},
+        {"url",
+         "(https?|ftp)://" LABEL "(\\." LABEL "){0,3}\\.(com|org|net|io|dev)(/" PATH_CHAR "*)*"},
         {"iri", "(https?|ftp)://" HOST "(:[1-9][0-9]{0,3})?" PATH},
         {"uri-reference", "((https?|ftp)://" HOST ")?" PATH},
         {"iri-reference", "((https?|ftp)://" HOST ")?" PATH},

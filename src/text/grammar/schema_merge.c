@@ -5,14 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text/grammar/schema_negate.h"
+
 #define MAX_DEPTH 64u
 #define MAX_BRANCHES 64
+#define APART_JOINS 200u /* to compare two properties */
 
 struct merge {
     const cJSON *root;
     struct err *e;
     uint32_t depth;
-    bool nothing; /* both cannot hold */
+    uint32_t *joins; /* how many are left */
+    bool nothing;    /* both cannot hold */
+    bool turned;     /* not or if was there: what it says of properties does not evaluate them */
 };
 
 static int no_memory(struct err *e)
@@ -24,138 +29,6 @@ static int refuse(struct merge *m, const char *key, const char *why)
 {
     return err_set(m->e, SHOAL_EUNSUPPORTED, "the keyword '%.60s' is not supported here: %s", key,
                    why);
-}
-
-const cJSON *schema_merge_get(const cJSON *schema, const char *key)
-{
-    return cJSON_GetObjectItemCaseSensitive(schema, key);
-}
-
-bool schema_merge_is_annotation(const char *key)
-{
-    static const char *const known[] = {"title",           "description",   "default",
-                                        "example",         "examples",      "deprecated",
-                                        "readOnly",        "writeOnly",     "$comment",
-                                        "$schema",         "$id",           "id",
-                                        "$anchor",         "$defs",         "definitions",
-                                        "$vocabulary",     "nullable",      "strict",
-                                        "externalDocs",    "xml",           "contentMediaType",
-                                        "contentEncoding", "discriminator", "contentSchema"};
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (strcmp(key, known[i]) == 0)
-            return true;
-    return false;
-}
-
-/* ---- types ---- */
-
-static unsigned type_named(const char *name)
-{
-    static const struct {
-        const char *name;
-        unsigned types;
-    } all[] = {
-        {"null", SCHEMA_TYPE_NULL},       {"boolean", SCHEMA_TYPE_BOOLEAN},
-        {"integer", SCHEMA_TYPE_INTEGER}, {"number", SCHEMA_TYPE_INTEGER | SCHEMA_TYPE_NUMBER},
-        {"string", SCHEMA_TYPE_STRING},   {"array", SCHEMA_TYPE_ARRAY},
-        {"object", SCHEMA_TYPE_OBJECT}};
-    for (size_t i = 0; name && i < sizeof(all) / sizeof(all[0]); i++)
-        if (strcmp(name, all[i].name) == 0)
-            return all[i].types;
-    return 0;
-}
-
-int schema_merge_types(const cJSON *schema, unsigned *types, struct err *e)
-{
-    const cJSON *type = schema_merge_get(schema, "type"), *one;
-    const cJSON *list = cJSON_IsArray(type) ? type : NULL;
-    *types = SCHEMA_TYPE_ALL;
-    if (!type)
-        return 0;
-    *types = type_named(cJSON_GetStringValue(type));
-    cJSON_ArrayForEach(one, list)
-    {
-        unsigned t = type_named(cJSON_GetStringValue(one));
-        *types = t ? *types | t : 0;
-        if (!t)
-            break;
-    }
-    if (*types == 0)
-        return err_set(e, SHOAL_EINVAL,
-                       "'type' must be null, boolean, integer, number, string, array, object, or a "
-                       "list of these");
-    return 0;
-}
-
-unsigned schema_merge_type_of(const cJSON *v)
-{
-    if (cJSON_IsNull(v))
-        return SCHEMA_TYPE_NULL;
-    if (cJSON_IsBool(v))
-        return SCHEMA_TYPE_BOOLEAN;
-    if (cJSON_IsNumber(v))
-        return v->valuedouble == floor(v->valuedouble) ? SCHEMA_TYPE_INTEGER : SCHEMA_TYPE_NUMBER;
-    if (cJSON_IsString(v))
-        return SCHEMA_TYPE_STRING;
-    return cJSON_IsArray(v) ? SCHEMA_TYPE_ARRAY : SCHEMA_TYPE_OBJECT;
-}
-
-bool schema_merge_requires(const cJSON *schema, const char *key)
-{
-    const cJSON *one;
-    cJSON_ArrayForEach(one, schema_merge_get(schema, "required")) if (cJSON_IsString(one) &&
-                                                                      strcmp(one->valuestring,
-                                                                             key) == 0) return true;
-    return false;
-}
-
-/* ---- references ---- */
-
-/* One step of a JSON pointer: ~1 is /, ~0 is ~. */
-static const cJSON *pointer_step(const cJSON *at, const char *p, size_t n)
-{
-    char key[256];
-    size_t k = 0;
-    if (n >= sizeof(key))
-        return NULL;
-    for (size_t i = 0; i < n; i++) {
-        char c = p[i];
-        unsigned hex;
-        if (c == '~' && i + 1 < n)
-            c = p[++i] == '1' ? '/' : '~';
-        else if (c == '%' && i + 2 < n && sscanf(p + i + 1, "%2x", &hex) == 1) {
-            c = (char)hex;
-            i += 2;
-        }
-        key[k++] = c;
-    }
-    key[k] = '\0';
-    if (cJSON_IsArray(at)) {
-        int index;
-        return sscanf(key, "%d", &index) == 1 ? cJSON_GetArrayItem(at, index) : NULL;
-    }
-    return schema_merge_get(at, key);
-}
-
-int schema_merge_resolve(const cJSON **out, const cJSON *root, const char *ref, struct err *e)
-{
-    const char *p = ref;
-    *out = root;
-    if (*p != '#')
-        return err_set(e, SHOAL_EUNSUPPORTED,
-                       "'$ref' to another document is not supported: \"%.80s\"", ref);
-    p++;
-    if (*p && *p != '/')
-        return err_set(e, SHOAL_EUNSUPPORTED, "'$ref' to an anchor is not supported: \"%.80s\"",
-                       ref);
-    while (*p == '/' && *out) {
-        size_t n = strcspn(++p, "/");
-        *out = pointer_step(*out, p, n);
-        p += n;
-    }
-    if (!*out)
-        return err_set(e, SHOAL_EINVAL, "'$ref' leads nowhere: \"%.80s\"", ref);
-    return 0;
 }
 
 /* ---- joining ---- */
@@ -178,7 +51,7 @@ static cJSON *both(const cJSON *a, const cJSON *b)
 
 static int set(struct merge *m, cJSON *acc, const char *key, cJSON *value)
 {
-    bool there = schema_merge_get(acc, key);
+    bool there = schema_read_get(acc, key);
     if (!value || !(there ? cJSON_ReplaceItemInObjectCaseSensitive(acc, key, value)
                           : cJSON_AddItemToObject(acc, key, value))) {
         cJSON_Delete(value);
@@ -192,14 +65,14 @@ static const char *type_names[] = {"null",   "boolean", "integer", "number",
 
 static int join_types(struct merge *m, cJSON *acc, const cJSON *b)
 {
-    const cJSON *type = schema_merge_get(acc, "type");
+    const cJSON *type = schema_read_get(acc, "type");
     unsigned x, y;
     cJSON *with = cJSON_CreateObject(), *list = NULL;
     int rc = with && cJSON_AddItemToObject(with, "type", copy(b)) ? 0 : no_memory(m->e);
     if (rc == 0 && type)
-        rc = schema_merge_types(acc, &x, m->e);
+        rc = schema_read_types(acc, &x, m->e);
     if (rc == 0)
-        rc = schema_merge_types(with, &y, m->e);
+        rc = schema_read_types(with, &y, m->e);
     cJSON_Delete(with);
     if (rc < 0)
         return rc;
@@ -225,7 +98,7 @@ static int join_enums(struct merge *m, cJSON *acc, const cJSON *b)
 {
     cJSON *list = cJSON_CreateArray();
     const cJSON *one;
-    cJSON_ArrayForEach(one, schema_merge_get(acc, "enum")) if (list && list_has(b, one))
+    cJSON_ArrayForEach(one, schema_read_get(acc, "enum")) if (list && list_has(b, one))
         cJSON_AddItemToArray(list, copy(one));
     if (list && !list->child)
         m->nothing = true;
@@ -234,7 +107,7 @@ static int join_enums(struct merge *m, cJSON *acc, const cJSON *b)
 
 static int join_required(struct merge *m, cJSON *acc, const cJSON *b)
 {
-    cJSON *list = copy(schema_merge_get(acc, "required"));
+    cJSON *list = copy(schema_read_get(acc, "required"));
     const cJSON *one;
     cJSON_ArrayForEach(one, b) if (list && !list_has(list, one))
         cJSON_AddItemToArray(list, copy(one));
@@ -250,7 +123,7 @@ static int limit_properties(struct merge *m, cJSON *props, const cJSON *named, c
         return 0;
     for (one = props->child; one && rc == 0;) {
         cJSON *next = one->next;
-        if (!schema_merge_get(named, one->string)) {
+        if (!schema_read_get(named, one->string)) {
             cJSON *with = cJSON_IsFalse(rest) ? cJSON_CreateFalse() : both(one, rest);
             if (!with || !cJSON_ReplaceItemInObjectCaseSensitive(props, one->string, with))
                 rc = no_memory(m->e);
@@ -263,29 +136,29 @@ static int limit_properties(struct merge *m, cJSON *props, const cJSON *named, c
 static int join_properties(struct merge *m, cJSON *acc, const cJSON *schema)
 {
     static const cJSON none = {.type = cJSON_Object};
-    const cJSON *a = schema_merge_get(acc, "properties"),
-                *b = schema_merge_get(schema, "properties"), *one;
+    const cJSON *a = schema_read_get(acc, "properties"), *b = schema_read_get(schema, "properties"),
+                *one;
     a = a ? a : &none;
     b = b ? b : &none;
     cJSON *props = cJSON_CreateObject();
     int rc = props ? 0 : SHOAL_ENOMEM;
     cJSON_ArrayForEach(one, a) if (rc == 0)
     {
-        const cJSON *other = schema_merge_get(b, one->string);
+        const cJSON *other = schema_read_get(b, one->string);
         cJSON *v = other && !cJSON_Compare(one, other, true) ? both(one, other) : copy(one);
         if (!v || !cJSON_AddItemToObject(props, one->string, v))
             rc = SHOAL_ENOMEM;
     }
-    cJSON_ArrayForEach(one, b) if (rc == 0 && !schema_merge_get(a, one->string))
+    cJSON_ArrayForEach(one, b) if (rc == 0 && !schema_read_get(a, one->string))
     {
         cJSON *v = copy(one);
         if (!v || !cJSON_AddItemToObject(props, one->string, v))
             rc = SHOAL_ENOMEM;
     }
     if (rc == 0)
-        rc = limit_properties(m, props, a, schema_merge_get(acc, "additionalProperties"));
+        rc = limit_properties(m, props, a, schema_read_get(acc, "additionalProperties"));
     if (rc == 0)
-        rc = limit_properties(m, props, b, schema_merge_get(schema, "additionalProperties"));
+        rc = limit_properties(m, props, b, schema_read_get(schema, "additionalProperties"));
     if (rc < 0) {
         cJSON_Delete(props);
         return no_memory(m->e);
@@ -293,17 +166,54 @@ static int join_properties(struct merge *m, cJSON *acc, const cJSON *schema)
     return set(m, acc, "properties", props);
 }
 
-/* Every branch of one with every branch of the other. */
+static int join(struct merge *m, cJSON *acc, const cJSON *schema);
+static bool contradicts(const cJSON *flat);
+
+/* {"allOf": [x, y]}; *out NULL without an error: nothing satisfies both. */
+static int join_pair(struct merge *m, cJSON **out, const cJSON *x, const cJSON *y)
+{
+    struct merge sub = {.root = m->root, .depth = m->depth, .joins = m->joins};
+    cJSON *pair = both(x, y), *flat = cJSON_CreateObject();
+    int rc = pair && flat ? join(&sub, flat, pair) : SHOAL_ENOMEM;
+    const bool nothing = rc == 0 && (sub.nothing || contradicts(flat));
+    cJSON_Delete(flat);
+    *out = NULL;
+    if (nothing) {
+        cJSON_Delete(pair);
+        return 0;
+    }
+    if (!pair || *m->joins == 0) {
+        cJSON_Delete(pair);
+        return pair ? SHOAL_ELIMIT : SHOAL_ENOMEM;
+    }
+    *out = pair; /* what cannot be joined is reported when the branch is built */
+    return 0;
+}
+
+/* Every branch of one with every branch of the other, as far as both can hold. */
 static int join_branches(struct merge *m, cJSON *acc, const char *key, const cJSON *b)
 {
-    const cJSON *a = schema_merge_get(acc, key), *x, *y;
+    const cJSON *a = schema_read_get(acc, key), *x, *y;
     cJSON *list = cJSON_CreateArray();
-    if (cJSON_GetArraySize(a) * cJSON_GetArraySize(b) > MAX_BRANCHES) {
-        cJSON_Delete(list);
-        return refuse(m, key, "too many combinations of branches");
+    int rc = list ? 0 : SHOAL_ENOMEM, n = 0;
+    cJSON_ArrayForEach(x, a) cJSON_ArrayForEach(y, b)
+    {
+        cJSON *pair = NULL;
+        if (rc == 0)
+            rc = n > MAX_BRANCHES ? SHOAL_ELIMIT : join_pair(m, &pair, x, y);
+        if (rc == 0 && pair && !cJSON_AddItemToArray(list, pair))
+            rc = SHOAL_ENOMEM;
+        n += pair != NULL;
     }
-    cJSON_ArrayForEach(x, a) cJSON_ArrayForEach(y, b) if (list)
-        cJSON_AddItemToArray(list, both(x, y));
+    if (rc == SHOAL_ENOMEM)
+        no_memory(m->e);
+    else if (rc < 0)
+        refuse(m, key, "too many combinations of branches");
+    if (rc < 0) {
+        cJSON_Delete(list);
+        return rc;
+    }
+    m->nothing |= n == 0;
     return set(m, acc, key, list);
 }
 
@@ -319,17 +229,164 @@ static bool is_one_of(const char *key, const char *list)
 
 static int join_number(struct merge *m, cJSON *acc, const cJSON *b, bool larger)
 {
-    const cJSON *a = schema_merge_get(acc, b->string);
+    const cJSON *a = schema_read_get(acc, b->string);
     if (!cJSON_IsNumber(a) || !cJSON_IsNumber(b))
         return refuse(m, b->string, "its value must be a number");
     bool take = larger ? b->valuedouble > a->valuedouble : b->valuedouble < a->valuedouble;
     return take ? set(m, acc, b->string, copy(b)) : 0;
 }
 
+/* A list with the values of both; b may be one value. */
+static int join_lists(struct merge *m, cJSON *acc, const char *key, const cJSON *b)
+{
+    cJSON *list = copy(schema_read_get(acc, key));
+    const cJSON *one;
+    if (!list)
+        list = cJSON_CreateArray();
+    if (!cJSON_IsArray(b) && list)
+        cJSON_AddItemToArray(list, copy(b));
+    else
+        cJSON_ArrayForEach(one, b) if (list) cJSON_AddItemToArray(list, copy(one));
+    return set(m, acc, key, list);
+}
+
+/* Maps from names to schemas, or to lists of names. */
+static int join_maps(struct merge *m, cJSON *acc, const cJSON *b)
+{
+    cJSON *map = copy(schema_read_get(acc, b->string));
+    const cJSON *one;
+    int rc = map ? 0 : SHOAL_ENOMEM;
+    cJSON_ArrayForEach(one, b)
+    {
+        const cJSON *have = schema_read_get(map, one->string);
+        if (rc < 0 || (have && cJSON_Compare(have, one, true)))
+            continue;
+        cJSON *v = !have ? copy(one) : both(have, one);
+        if (have && (cJSON_IsArray(have) || cJSON_IsArray(one))) {
+            cJSON_Delete(v);
+            cJSON_Delete(map);
+            return refuse(m, b->string, "it is given twice, in schemas that must both hold");
+        }
+        if (!v || !(have ? cJSON_ReplaceItemInObjectCaseSensitive(map, one->string, v)
+                         : cJSON_AddItemToObject(map, one->string, v)))
+            rc = SHOAL_ENOMEM;
+    }
+    if (rc < 0) {
+        cJSON_Delete(map);
+        return no_memory(m->e);
+    }
+    return set(m, acc, b->string, map);
+}
+
+/* Keys that only the patterns of one schema know are what the other calls additional. */
+static cJSON *limit_patterns(const cJSON *patterns, const cJSON *known, const cJSON *rest)
+{
+    cJSON *out = copy(patterns), *one = out ? out->child : NULL;
+    while (one) {
+        cJSON *next = one->next;
+        if (!schema_read_get(known, one->string)) {
+            cJSON *with = cJSON_IsFalse(rest) ? cJSON_CreateFalse() : both(one, rest);
+            if (!with || !cJSON_ReplaceItemInObjectCaseSensitive(out, one->string, with)) {
+                cJSON_Delete(out);
+                return NULL;
+            }
+        }
+        one = next;
+    }
+    return out;
+}
+
+/* Before the patterns of two schemas are joined: see limit_patterns. */
+static int join_patterns(struct merge *m, cJSON *acc, const cJSON *schema)
+{
+    const cJSON *a = schema_read_get(acc, "patternProperties"),
+                *b = schema_read_get(schema, "patternProperties"),
+                *rest_a = schema_read_get(acc, "additionalProperties"),
+                *rest_b = schema_read_get(schema, "additionalProperties");
+    cJSON *less = NULL;
+    int rc = 0;
+    const bool cut_b = cJSON_IsObject(b) && rest_a && !cJSON_IsTrue(rest_a);
+    if (cut_b) {
+        less = limit_patterns(b, a, rest_a);
+        if (!less)
+            return no_memory(m->e);
+        b = less;
+    }
+    if (cJSON_IsObject(a) && rest_b && !cJSON_IsTrue(rest_b)) {
+        cJSON *cut = limit_patterns(a, schema_read_get(schema, "patternProperties"), rest_b);
+        rc = set(m, acc, "patternProperties", cut);
+    }
+    if (rc == 0 && cJSON_IsObject(b)) {
+        cJSON *named = less ? less : copy(b), *holder = cJSON_CreateObject();
+        less = NULL;
+        if (!named || !holder || !cJSON_AddItemToObject(holder, "patternProperties", named))
+            rc = no_memory(m->e);
+        else
+            rc = schema_read_get(acc, "patternProperties")
+                     ? join_maps(m, acc, named)
+                     : set(m, acc, named->string, copy(named));
+        cJSON_Delete(holder);
+    }
+    cJSON_Delete(less);
+    return rc;
+}
+
+/* if, then and else are two branches: with the condition, or without it. */
+static int join_condition(struct merge *m, cJSON *acc, const cJSON *schema)
+{
+    static const cJSON any = {.type = cJSON_True};
+    const cJSON *cond = schema_read_get(schema, "if"), *then = schema_read_get(schema, "then"),
+                *other = schema_read_get(schema, "else");
+    cJSON *list = cJSON_CreateArray(), *without = NULL;
+    int rc = 0;
+    m->turned = true;
+    if (then || other) {
+        /* a condition that cannot be turned round always holds: that is one way to be valid */
+        if (schema_negate(&without, m->root, cond, NULL) < 0)
+            without = cJSON_CreateFalse();
+        cJSON *yes = both(cond, then ? then : &any),
+              *no = without ? both(without, other ? other : &any) : NULL;
+        if (!list || !yes || !no || !cJSON_AddItemToArray(list, yes)) {
+            cJSON_Delete(yes);
+            cJSON_Delete(no);
+            rc = no_memory(m->e);
+        } else if (!cJSON_AddItemToArray(list, no)) {
+            cJSON_Delete(no);
+            rc = no_memory(m->e);
+        }
+        if (rc == 0 && schema_read_get(acc, "anyOf"))
+            rc = join_branches(m, acc, "anyOf", list);
+        else if (rc == 0)
+            rc = set(m, acc, "anyOf", copy(list));
+    }
+    cJSON_Delete(without);
+    cJSON_Delete(list);
+    return rc;
+}
+
+static int join_not(struct merge *m, cJSON *acc, const cJSON * not )
+{
+    cJSON *without = NULL;
+    m->turned = true;
+    int rc = schema_negate(&without, m->root, not, m->e);
+    if (rc == 0)
+        rc = join(m, acc, without);
+    cJSON_Delete(without);
+    return rc;
+}
+
+/* `items` means other places beside `prefixItems` than without it. */
+static bool places_differ(const cJSON *a, const cJSON *b)
+{
+    const cJSON *x = schema_read_get(a, "prefixItems"), *y = schema_read_get(b, "prefixItems");
+    const bool same = x && y && cJSON_Compare(x, y, true);
+    return !same && ((x && schema_read_get(b, "items")) || (y && schema_read_get(a, "items")));
+}
+
 static int join_keyword(struct merge *m, cJSON *acc, const cJSON *schema, const cJSON *b)
 {
     const char *key = b->string;
-    const cJSON *a = schema_merge_get(acc, key);
+    const cJSON *a = schema_read_get(acc, key);
     if (strcmp(key, "properties") == 0)
         return join_properties(m, acc, schema);
     if (!a)
@@ -352,19 +409,22 @@ static int join_keyword(struct merge *m, cJSON *acc, const cJSON *schema, const 
         !cJSON_IsArray(b))
         return set(m, acc, key,
                    cJSON_IsFalse(a) || cJSON_IsFalse(b) ? cJSON_CreateFalse() : both(a, b));
-    if (is_one_of(key, "pattern format not if then else contains multipleOf patternProperties "
-                       "dependencies dependentRequired dependentSchemas prefixItems items "
-                       "additionalItems uniqueItems"))
+    if (key[0] == '\001' || strcmp(key, "pattern") == 0)
+        return join_lists(m, acc, key[0] == '\001' ? key : SCHEMA_ALSO_PATTERNS, b);
+    if (strcmp(key, "uniqueItems") == 0)
+        return cJSON_IsTrue(b) ? set(m, acc, key, copy(b)) : 0;
+    if (is_one_of(key, "patternProperties dependencies dependentRequired dependentSchemas"))
+        return join_maps(m, acc, b);
+    if (is_one_of(key, "format contains minContains maxContains multipleOf prefixItems items "
+                       "additionalItems unevaluatedItems"))
         return refuse(m, key, "it is given twice, in schemas that must both hold");
     return 0; /* says nothing about what is valid */
 }
 
-static int join(struct merge *m, cJSON *acc, const cJSON *schema);
-
 static int join_reference(struct merge *m, cJSON *acc, const char *ref)
 {
     const cJSON *target;
-    int rc = schema_merge_resolve(&target, m->root, ref, m->e);
+    int rc = schema_read_resolve(&target, m->root, ref, m->e);
     return rc < 0 ? rc : join(m, acc, target);
 }
 
@@ -381,28 +441,44 @@ static int join(struct merge *m, cJSON *acc, const cJSON *schema)
     }
     if (!cJSON_IsObject(schema))
         return err_set(m->e, SHOAL_EINVAL, "a schema must be an object or a boolean");
-    if (++m->depth > MAX_DEPTH)
+    if (++m->depth > MAX_DEPTH || *m->joins == 0)
         return err_set(m->e, SHOAL_ELIMIT,
                        "'$ref' and 'allOf' are nested too deeply, or in a "
                        "circle");
+    --*m->joins;
+    if (m->depth > 1 && (schema_read_get(schema, "unevaluatedProperties") ||
+                         schema_read_get(schema, "unevaluatedItems")))
+        return refuse(m,
+                      schema_read_get(schema, "unevaluatedItems") ? "unevaluatedItems"
+                                                                  : "unevaluatedProperties",
+                      "it is in a schema that must hold beside another");
+    if (places_differ(acc, schema))
+        return refuse(m, "prefixItems", "'items' of another schema must hold too");
     /* what additionalProperties forbids depends on the properties beside it: join those first */
-    if (schema_merge_get(schema, "properties") || schema_merge_get(schema, "additionalProperties"))
+    if (schema_read_get(schema, "properties") || schema_read_get(schema, "additionalProperties"))
         rc = join_properties(m, acc, schema);
+    if (rc == 0)
+        rc = join_patterns(m, acc, schema);
     cJSON_ArrayForEach(one, schema)
     {
         if (rc < 0 || m->nothing)
             break;
-        if (schema_merge_is_annotation(one->string) || strcmp(one->string, "properties") == 0)
+        if (schema_read_is_annotation(one->string) ||
+            is_one_of(one->string, "properties patternProperties then else"))
             continue;
         if (strcmp(one->string, "$ref") == 0 && cJSON_IsString(one)) {
             rc = join_reference(m, acc, one->valuestring);
+        } else if (strcmp(one->string, "not") == 0) {
+            rc = join_not(m, acc, one);
+        } else if (strcmp(one->string, "if") == 0) {
+            rc = join_condition(m, acc, schema);
         } else if (strcmp(one->string, "allOf") == 0) {
             cJSON_ArrayForEach(part, one) if (rc == 0 && !m->nothing) rc = join(m, acc, part);
         } else if (strcmp(one->string, "const") == 0) {
             cJSON *list = cJSON_CreateArray();
             if (!list || !cJSON_AddItemToArray(list, copy(one)))
                 rc = no_memory(m->e);
-            if (rc == 0 && schema_merge_get(acc, "enum"))
+            if (rc == 0 && schema_read_get(acc, "enum"))
                 rc = join_enums(m, acc, list);
             else if (rc == 0)
                 rc = set(m, acc, "enum", copy(list));
@@ -415,15 +491,36 @@ static int join(struct merge *m, cJSON *acc, const cJSON *schema)
     return rc;
 }
 
-int schema_merge_flatten(cJSON **out, const cJSON *root, const cJSON *schema, struct err *e)
+/* Whether a property is required that must not be there. */
+static bool contradicts(const cJSON *flat)
 {
-    struct merge m = {.root = root, .e = e};
+    const cJSON *one;
+    cJSON_ArrayForEach(
+        one, schema_read_get(flat, "properties")) if (cJSON_IsFalse(one) &&
+                                                      schema_read_requires(flat, one->string))
+    {
+        unsigned types;
+        return schema_read_types(flat, &types, NULL) == 0 && types == SCHEMA_TYPE_OBJECT;
+    }
+    return false;
+}
+
+int schema_merge_flatten(cJSON **out, const cJSON *root, const cJSON *schema, uint32_t *joins,
+                         struct err *e)
+{
+    struct merge m = {.root = root, .e = e, .joins = joins};
     cJSON *acc = cJSON_CreateObject();
     *out = NULL;
     if (!acc)
         return no_memory(e);
     int rc = join(&m, acc, schema);
-    if (rc == 0 && !m.nothing) {
+    const char *unevaluated = schema_read_get(acc, "unevaluatedItems") ? "unevaluatedItems"
+                              : schema_read_get(acc, "unevaluatedProperties")
+                                  ? "unevaluatedProperties"
+                                  : NULL;
+    if (rc == 0 && m.turned && unevaluated)
+        rc = refuse(&m, unevaluated, "there is 'not' or 'if' too");
+    if (rc == 0 && !m.nothing && !contradicts(acc)) {
         *out = acc;
         return 0;
     }
@@ -437,23 +534,23 @@ int schema_merge_flatten(cJSON **out, const cJSON *root, const cJSON *schema, st
 static unsigned types_of(const cJSON *s, bool generated)
 {
     unsigned types = SCHEMA_TYPE_ALL;
-    const cJSON *one, *list = schema_merge_get(s, "enum");
-    if (schema_merge_types(s, &types, NULL) < 0)
+    const cJSON *one, *list = schema_read_get(s, "enum");
+    if (schema_read_types(s, &types, NULL) < 0)
         return SCHEMA_TYPE_ALL;
     if (list) {
         unsigned found = 0;
-        cJSON_ArrayForEach(one, list) found |= schema_merge_type_of(one);
+        cJSON_ArrayForEach(one, list) found |= schema_read_type_of(one);
         types &= found;
     }
     if (generated && types == SCHEMA_TYPE_ALL &&
-        (schema_merge_get(s, "properties") || schema_merge_get(s, "required")))
+        (schema_read_get(s, "properties") || schema_read_get(s, "required")))
         types = SCHEMA_TYPE_OBJECT;
     return types;
 }
 
 static bool enums_apart(const cJSON *a, const cJSON *b)
 {
-    const cJSON *x = schema_merge_get(a, "enum"), *y = schema_merge_get(b, "enum"), *one;
+    const cJSON *x = schema_read_get(a, "enum"), *y = schema_read_get(b, "enum"), *one;
     if (!x || !y)
         return false;
     cJSON_ArrayForEach(one, x) if (list_has(y, one)) return false;
@@ -462,7 +559,7 @@ static bool enums_apart(const cJSON *a, const cJSON *b)
 
 static bool ranges_apart(const cJSON *a, const cJSON *b, const char *min, const char *max)
 {
-    const cJSON *lo = schema_merge_get(b, min), *hi = schema_merge_get(a, max);
+    const cJSON *lo = schema_read_get(b, min), *hi = schema_read_get(a, max);
     return cJSON_IsNumber(lo) && cJSON_IsNumber(hi) && hi->valuedouble < lo->valuedouble;
 }
 
@@ -471,14 +568,15 @@ static bool flat_disjoint(const cJSON *root, const cJSON *a, const cJSON *b, uin
 static bool property_apart(const cJSON *root, const cJSON *a, const cJSON *b, const char *key,
                            uint32_t depth)
 {
-    const cJSON *x = schema_merge_get(schema_merge_get(a, "properties"), key),
-                *y = schema_merge_get(schema_merge_get(b, "properties"), key);
+    const cJSON *x = schema_read_get(schema_read_get(a, "properties"), key),
+                *y = schema_read_get(schema_read_get(b, "properties"), key);
     cJSON *fx = NULL, *fy = NULL;
     if (!x || !y || depth == 0)
         return false;
     bool apart = false;
-    if (schema_merge_flatten(&fx, root, x, NULL) == 0 &&
-        schema_merge_flatten(&fy, root, y, NULL) == 0)
+    uint32_t joins = APART_JOINS;
+    if (schema_merge_flatten(&fx, root, x, &joins, NULL) == 0 &&
+        schema_merge_flatten(&fy, root, y, &joins, NULL) == 0)
         apart = !fx || !fy || flat_disjoint(root, fx, fy, depth - 1);
     cJSON_Delete(fx);
     cJSON_Delete(fy);
@@ -488,9 +586,9 @@ static bool property_apart(const cJSON *root, const cJSON *a, const cJSON *b, co
 /* No value that has the property is valid. */
 static bool closed_to(const cJSON *schema, const char *key)
 {
-    return cJSON_IsFalse(schema_merge_get(schema, "additionalProperties")) &&
-           !schema_merge_get(schema, "patternProperties") &&
-           !schema_merge_get(schema_merge_get(schema, "properties"), key);
+    return cJSON_IsFalse(schema_read_get(schema, "additionalProperties")) &&
+           !schema_read_get(schema, "patternProperties") &&
+           !schema_read_get(schema_read_get(schema, "properties"), key);
 }
 
 /* Code points of a text in UTF-8. */
@@ -504,18 +602,18 @@ static size_t count_characters(const char *s)
 
 static bool objects_apart(const cJSON *root, const cJSON *a, const cJSON *b, uint32_t depth)
 {
-    const cJSON *props = schema_merge_get(a, "properties"), *one;
-    const cJSON *rest = schema_merge_get(a, "additionalProperties");
-    const bool open = (rest && !cJSON_IsFalse(rest)) || schema_merge_get(a, "patternProperties") ||
-                      (!props && !schema_merge_get(a, "required"));
-    cJSON_ArrayForEach(one, schema_merge_get(b, "required"))
+    const cJSON *props = schema_read_get(a, "properties"), *one;
+    const cJSON *rest = schema_read_get(a, "additionalProperties");
+    const bool open = (rest && !cJSON_IsFalse(rest)) || schema_read_get(a, "patternProperties") ||
+                      (!props && !schema_read_get(a, "required"));
+    cJSON_ArrayForEach(one, schema_read_get(b, "required"))
     {
         const char *key = cJSON_GetStringValue(one);
-        const cJSON *p = key ? schema_merge_get(props, key) : NULL;
-        if (key && (cJSON_IsFalse(p) || (!p && !open && !schema_merge_requires(a, key))))
+        const cJSON *p = key ? schema_read_get(props, key) : NULL;
+        if (key && (cJSON_IsFalse(p) || (!p && !open && !schema_read_requires(a, key))))
             return true; /* b needs what a never has */
     }
-    cJSON_ArrayForEach(one, schema_merge_get(a, "required"))
+    cJSON_ArrayForEach(one, schema_read_get(a, "required"))
     {
         const char *key = cJSON_GetStringValue(one);
         if (!key)
@@ -546,7 +644,7 @@ unsigned schema_merge_common_types(const cJSON *a, const cJSON *b)
 
 bool schema_merge_parts(const cJSON *root, const cJSON *a, const cJSON *b, const char *key)
 {
-    const cJSON *x = schema_merge_get(schema_merge_get(a, "properties"), key);
+    const cJSON *x = schema_read_get(schema_read_get(a, "properties"), key);
     if (!x || cJSON_IsFalse(x))
         return false; /* it is never there */
     return property_apart(root, a, b, key, 8) || closed_to(b, key);
@@ -555,7 +653,7 @@ bool schema_merge_parts(const cJSON *root, const cJSON *a, const cJSON *b, const
 /* Keywords that judge_keyword understands for values of these types; others it need not. */
 static bool is_judged(const char *key, unsigned type)
 {
-    if (schema_merge_is_annotation(key) || is_one_of(key, "type enum"))
+    if (schema_read_is_annotation(key) || is_one_of(key, "type enum"))
         return true;
     if (type & (SCHEMA_TYPE_INTEGER | SCHEMA_TYPE_NUMBER))
         return is_one_of(key, "minimum maximum minLength maxLength pattern format required "
@@ -571,16 +669,16 @@ static bool is_judged(const char *key, unsigned type)
 
 static bool out_of_bounds(const cJSON *schema, const char *min, const char *max, double v)
 {
-    const cJSON *lo = schema_merge_get(schema, min), *hi = schema_merge_get(schema, max);
+    const cJSON *lo = schema_read_get(schema, min), *hi = schema_read_get(schema, max);
     return (cJSON_IsNumber(lo) && v < lo->valuedouble) ||
            (cJSON_IsNumber(hi) && v > hi->valuedouble);
 }
 
 enum schema_verdict schema_merge_judge(const cJSON *schema, const cJSON *value)
 {
-    unsigned types, type = schema_merge_type_of(value);
-    const cJSON *list = schema_merge_get(schema, "enum"), *one;
-    if (schema_merge_types(schema, &types, NULL) < 0)
+    unsigned types, type = schema_read_type_of(value);
+    const cJSON *list = schema_read_get(schema, "enum"), *one;
+    if (schema_read_types(schema, &types, NULL) < 0)
         return SCHEMA_UNKNOWN;
     if (!(types & type) || (list && !list_has(list, value)))
         return SCHEMA_INVALID;

@@ -129,11 +129,181 @@ static uint32_t fit(struct grammar_tree *t, uint32_t node, struct lengths want)
     return NONE;
 }
 
+/* ---- several things that must hold at once ---- */
+
+/* A look-ahead at the beginning of a pattern is another condition for the whole text: "^(?!x)y" is
+ * y without "^x".  Returns what is left behind it, NULL: there is none. */
+static const char *look_ahead(const char *p, bool *negative, const char **from, size_t *n)
+{
+    const char *end;
+    if (strncmp(p, "^(?!", 4) != 0 && strncmp(p, "^(?=", 4) != 0)
+        return NULL;
+    *negative = p[3] == '!';
+    *from = p + 4;
+    end = grammar_regex_group_end(p + 1, p + strlen(p));
+    if (end <= *from || end[-1] != ')')
+        return NULL;
+    *n = (size_t)(end - *from) - 1;
+    /* an alternative would not have the condition */
+    for (const char *at = end; *at;) {
+        if (*at == '|')
+            return NULL;
+        if (*at == '(')
+            at = grammar_regex_group_end(at, at + strlen(at));
+        else
+            at += *at == '\\' && at[1] ? 2 : 1;
+    }
+    return end;
+}
+
+int schema_string_pattern(struct schema_emit *s, struct grammar_product *p, const char *pattern,
+                          bool without)
+{
+    struct grammar_tree *t = s->t;
+    const char *rest, *from;
+    bool negative;
+    size_t n;
+    while (!without && (rest = look_ahead(pattern, &negative, &from, &n))) {
+        const char *inner = arena_printf(&t->arena, "^(?:%.*s)", (int)n, from);
+        int rc = schema_string_pattern(s, p, inner, negative);
+        if (rc < 0)
+            return rc;
+        pattern = arena_printf(&t->arena, "^%s", rest);
+    }
+    uint32_t node = grammar_regex_read(t, pattern, strlen(pattern), GRAMMAR_REGEX_SEARCH);
+    if (node == NONE)
+        return grammar_tree_rc(t);
+    return grammar_product_add(p, node, without);
+}
+
+static int add_patterns(struct schema_emit *s, struct grammar_product *p, const cJSON *list,
+                        bool without)
+{
+    const cJSON *one;
+    int rc = 0;
+    cJSON_ArrayForEach(one, list) if (rc == 0 && cJSON_IsString(one)) rc =
+        schema_string_pattern(s, p, one->valuestring, without);
+    return rc;
+}
+
+static int add_values(struct schema_emit *s, struct grammar_product *p, const cJSON *list,
+                      bool without)
+{
+    struct grammar_tree_list l = {0};
+    const cJSON *one;
+    cJSON_ArrayForEach(one, list) if (cJSON_IsString(one))
+        grammar_tree_push(s->t, &l, grammar_tree_text(s->t, one->valuestring));
+    if (grammar_tree_rc(s->t) < 0)
+        return grammar_tree_rc(s->t);
+    return l.n == 0 && without ? 0 : grammar_product_add(p, grammar_tree_either(s->t, &l), without);
+}
+
+int schema_string_parts(struct schema_emit *s, const cJSON *schema, struct grammar_product *p)
+{
+    const cJSON *pattern = schema_read_get(schema, "pattern"),
+                *format = schema_read_get(schema, "format"),
+                *values = schema_read_get(schema, "enum");
+    const char *regex = cJSON_IsString(format) ? schema_format_regex(format->valuestring) : NULL;
+    uint32_t node = grammar_regex_read(s->t, "[^]*", 4, 0);
+    int rc = grammar_tree_rc(s->t);
+    if (rc == 0)
+        rc = grammar_product_add(p, node, false);
+    p->min = schema_emit_count(s, schema, "minLength", 0);
+    p->max = schema_emit_count(s, schema, "maxLength", UNBOUNDED);
+    if (rc == 0 && cJSON_IsString(pattern))
+        rc = schema_string_pattern(s, p, pattern->valuestring, false);
+    if (rc == 0 && regex) {
+        node = grammar_regex_read(s->t, regex, strlen(regex), 0);
+        rc = node == NONE ? grammar_tree_rc(s->t) : grammar_product_add(p, node, false);
+    }
+    if (rc == 0)
+        rc = add_patterns(s, p, schema_read_get(schema, SCHEMA_ALSO_PATTERNS), false);
+    if (rc == 0)
+        rc = add_patterns(s, p, schema_read_get(schema, SCHEMA_NOT_PATTERNS), true);
+    if (rc == 0)
+        rc = add_values(s, p, schema_read_get(schema, SCHEMA_NOT_VALUES), true);
+    if (rc == 0 && values)
+        rc = add_values(s, p, values, false);
+    return rc < 0 ? rc : grammar_tree_rc(s->t);
+}
+
+static bool is_nothing(const struct grammar_tree *t, uint32_t node)
+{
+    return t->nodes[node].kind == GRAMMAR_TREE_EITHER && t->nodes[node].n == 0;
+}
+
+bool schema_string_allows(struct schema_emit *s, const cJSON *schema, const char *text)
+{
+    struct grammar_product p = {.n = 0};
+    uint32_t node = NONE;
+    int rc = schema_string_parts(s, schema, &p);
+    if (rc == 0)
+        rc = grammar_product_add(&p, grammar_tree_text(s->t, text), false);
+    if (rc == 0)
+        rc = grammar_product_build(s->t, &p, &node);
+    return rc == 0 && !is_nothing(s->t, node);
+}
+
+/* Where long texts would make the automaton too large, shorter ones are valid too. */
+static int build_parts(struct schema_emit *s, struct grammar_product *p, uint32_t *node)
+{
+    static const uint32_t shorter[] = {64, 24};
+    int rc = grammar_product_build(s->t, p, node);
+    for (size_t i = 0; i < 2 && rc == SHOAL_ELIMIT && grammar_tree_rc(s->t) == 0; i++)
+        if (p->max != UNBOUNDED && p->max > shorter[i] && p->min < shorter[i]) {
+            p->max = shorter[i];
+            rc = grammar_product_build(s->t, p, node);
+        }
+    return rc;
+}
+
+static uint32_t string_of_parts(struct schema_emit *s, const cJSON *schema)
+{
+    struct grammar_tree *t = s->t;
+    struct grammar_product p = {.flags = GRAMMAR_REGEX_JSON};
+    const bool pattern =
+        schema_read_get(schema, "pattern") || schema_read_get(schema, SCHEMA_NOT_PATTERNS);
+    uint32_t node = NONE;
+    int rc = schema_string_parts(s, schema, &p);
+    if (rc == 0)
+        rc = build_parts(s, &p, &node);
+    if (grammar_tree_rc(t) < 0) {
+        t->rc = err_wrap(t->e, "'pattern' at %s", s->path[0] ? s->path : "/");
+        return NONE;
+    }
+    if (rc < 0)
+        return schema_emit_refuse(s,
+                                  p.max != UNBOUNDED ? "maxLength"
+                                  : p.min > 0        ? "minLength"
+                                  : pattern          ? "pattern"
+                                                     : "not",
+                                  pattern ? "it cannot be combined with this 'pattern'"
+                                          : "it cannot be combined with this 'format'");
+    if (is_nothing(t, node))
+        return schema_emit_empty(s, pattern ? "pattern" : "format", "no text fits all keywords");
+    uint32_t quote = grammar_tree_text(t, "\"");
+    return grammar_tree_sequence3(t, quote, node, quote);
+}
+
+/* Whether texts must be compared with more than one pattern or format. */
+static bool needs_parts(const cJSON *schema, const char *pattern, const char *regex)
+{
+    bool strings = false;
+    const cJSON *one;
+    cJSON_ArrayForEach(one, schema_read_get(schema, SCHEMA_NOT_VALUES)) strings |=
+        cJSON_IsString(one);
+    return strings ||
+           (pattern &&
+            (regex || strncmp(pattern, "^(?!", 4) == 0 || strncmp(pattern, "^(?=", 4) == 0)) ||
+           schema_read_get(schema, SCHEMA_ALSO_PATTERNS) ||
+           schema_read_get(schema, SCHEMA_NOT_PATTERNS);
+}
+
 uint32_t schema_string(struct schema_emit *s, const cJSON *schema)
 {
     struct grammar_tree *t = s->t;
-    const cJSON *pattern = schema_merge_get(schema, "pattern"),
-                *format = schema_merge_get(schema, "format");
+    const cJSON *pattern = schema_read_get(schema, "pattern"),
+                *format = schema_read_get(schema, "format");
     const uint32_t min = schema_emit_count(s, schema, "minLength", 0),
                    max = schema_emit_count(s, schema, "maxLength", UNBOUNDED);
     const char *regex = cJSON_IsString(format) ? schema_format_regex(format->valuestring) : NULL;
@@ -141,14 +311,14 @@ uint32_t schema_string(struct schema_emit *s, const cJSON *schema)
         return NONE;
     if (pattern && !cJSON_IsString(pattern))
         return schema_emit_invalid(s, "pattern", "it must be a text");
-    if (pattern && regex)
-        return schema_emit_refuse(s, "format", "there is a 'pattern' too");
     if (min > max)
-        return schema_emit_nothing(s);
-    if (!pattern && !regex)
+        return schema_emit_empty(s, "minLength", "it is above 'maxLength'");
+    const char *text = pattern ? pattern->valuestring : regex;
+    if (needs_parts(schema, pattern ? text : NULL, regex))
+        return string_of_parts(s, schema);
+    if (!text)
         return min == 0 && max == UNBOUNDED ? grammar_json_string(&s->json)
                                             : grammar_json_string_of(&s->json, min, max);
-    const char *text = pattern ? pattern->valuestring : regex;
     uint32_t node = grammar_regex_read(t, text, strlen(text),
                                        GRAMMAR_REGEX_JSON | (pattern ? GRAMMAR_REGEX_SEARCH : 0));
     if (node == NONE) {
@@ -158,9 +328,7 @@ uint32_t schema_string(struct schema_emit *s, const cJSON *schema)
     const struct lengths want = {min, max == UNBOUNDED ? ENDLESS : max};
     node = fit(t, node, want);
     if (node == NONE)
-        return schema_emit_refuse(s, min > 0 ? "minLength" : "maxLength",
-                                  pattern ? "it cannot be combined with this 'pattern'"
-                                          : "it cannot be combined with this 'format'");
+        return string_of_parts(s, schema);
     uint32_t quote = grammar_tree_text(t, "\"");
     return grammar_tree_sequence3(t, quote, node, quote);
 }

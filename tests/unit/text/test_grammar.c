@@ -323,24 +323,136 @@ static void test_schema_shapes(void **state)
     check_matches(list, sizeof(list) / sizeof(list[0]));
 }
 
+static void test_schema_combinations(void **state)
+{
+    static const struct match list[] = {
+        /* two branches of a oneOf that both can hold: what both accept never comes */
+        {SCHEMA,
+         "{\"oneOf\":[{\"enum\":[\"a\",\"xb\"]},{\"type\":\"string\",\"pattern\":\"x\"}]}",
+         {{'y', "\"a\""}, {'n', "\"xb\""}, {'y', "\"cx\""}, {'n', "\"c\""}}},
+        /* the opposite of a type */
+        {SCHEMA,
+         "{\"not\":{\"type\":[\"null\",\"object\",\"array\"]}}",
+         {{'y', "true"}, {'y', "\"a\""}, {'n', "null"}, {'n', "{"}}},
+        /* and of values */
+        {SCHEMA,
+         "{\"type\":\"string\",\"not\":{\"enum\":[\"yes\",\"no\"]}}",
+         {{'y', "\"yess\""}, {'y', "\"\""}, {'n', "\"yes\""}, {'n', "\"no\""}}},
+        /* 5.0 is 5 too */
+        {SCHEMA,
+         "{\"type\":\"number\",\"minimum\":0,\"maximum\":9,\"not\":{\"const\":5}}",
+         {{'y', "5.1"}, {'p', "5"}, {'p', "5.0"}, {'y', "0"}}},
+        /* one of the names must be missing */
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"null\"}}"
+         ",\"not\":{\"required\":[\"a\",\"b\"]}}",
+         {{'y', "{}"}, {'y', "{\"a\":null}"}, {'y', "{\"b\":null}"}, {'n', "{\"a\":null,\"b"}}},
+        /* a condition holds or does not */
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"k\":{\"enum\":[\"x\",\"y\"]},\"v\":{}},"
+         "\"required\":[\"k\",\"v\"],\"if\":{\"properties\":{\"k\":{\"const\":\"x\"}}},\"then\":{"
+         "\"properties\":{\"v\":{\"type\":\"integer\"}}},\"else\":{\"properties\":{\"v\":{\"type\":"
+         "\"null\"}}}}",
+         {{'y', "{\"k\":\"x\",\"v\":1}"},
+          {'y', "{\"k\":\"y\",\"v\":null}"},
+          {'n', "{\"k\":\"x\",\"v\":null}"},
+          {'n', "{\"k\":\"y\",\"v\":1"}}},
+        /* names and patterns side by side; a name that matches a pattern keeps to both */
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"ab\":{\"type\":[\"integer\",\"null\"]},\"c\":{"
+         "\"type\":\"null\"}},\"patternProperties\":{\"^a\":{\"type\":\"integer\"},\"z$\":{"
+         "\"type\":\"boolean\"}},\"additionalProperties\":false}",
+         {{'y', "{\"ab\":1,\"c\":null,\"ax\":2,\"xz\":true}"},
+          {'n', "{\"ab\":null"},
+          {'n', "{\"az\""},
+          {'n', "{\"d\""},
+          {'n', "{\"ax\":true"}}},
+        /* names of properties */
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"ab\":{\"type\":\"null\"},\"XY\":{\"type\":"
+         "\"null\"}},\"propertyNames\":{\"pattern\":\"^[a-z]+$\"},\"additionalProperties\":{"
+         "\"type\":\"integer\"}}",
+         {{'y', "{\"ab\":null,\"c\":1}"}, {'n', "{\"XY\""}, {'n', "{\"C\""}}},
+        /* a pattern beside a format, and a length beside both */
+        {SCHEMA,
+         "{\"type\":\"string\",\"format\":\"date\",\"pattern\":\"^2024-0[12]\"}",
+         {{'y', "\"2024-02-29\""}, {'n', "\"2024-03"}, {'n', "\"2024-02-30\""}}},
+        {SCHEMA,
+         "{\"type\":\"string\",\"pattern\":\"^[a-z]+(-[a-z]+)*$\",\"maxLength\":5}",
+         {{'y', "\"ab-cd\""}, {'y', "\"a-b-c\""}, {'n', "\"abcdef\""}, {'n', "\"a-\""}}},
+        /* a look-ahead at the beginning */
+        {SCHEMA,
+         "{\"type\":\"string\",\"pattern\":\"^(?!con)[a-z]{3,5}$\"}",
+         {{'n', "\"cone\""}, {'y', "\"coal\""}, {'n', "\"con\""}}},
+        /* two patterns */
+        {SCHEMA,
+         "{\"allOf\":[{\"type\":\"string\",\"pattern\":\"^a\"},{\"pattern\":\"z$\"}]}",
+         {{'y', "\"az\""}, {'y', "\"abz\""}, {'n', "\"ab\""}, {'n', "\"z"}}},
+        /* fewer properties than are named */
+        {SCHEMA,
+         "{\"type\":\"object\",\"maxProperties\":1,\"properties\":{\"a\":{\"type\":\"null\"},\"b\":"
+         "{\"type\":\"null\"},\"c\":{\"type\":\"null\"}}}",
+         {{'y', "{}"}, {'y', "{\"b\":null}"}, {'n', "{\"a\":null,\"c"}}},
+        /* items that differ */
+        {SCHEMA,
+         "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"string\"}}",
+         {{'y', "[\"Ab\",\"cd\"]"}, {'n', "[\"ab\",\"ac"}, {'y', "[]"}}},
+        /* of what cannot be compared, one */
+        {SCHEMA,
+         "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"object\"}}",
+         {{'y', "[{}]"}, {'n', "[{},"}}},
+        /* an item that must be there comes first */
+        {SCHEMA,
+         "{\"type\":\"array\",\"items\":{\"type\":[\"integer\",\"null\"]},\"contains\":{\"type\":"
+         "\"null\"}}",
+         {{'y', "[null,1]"}, {'n', "[]"}, {'n', "[1"}}},
+        {SCHEMA,
+         "{\"items\":{\"type\":[\"integer\",\"null\"]},\"contains\":{\"type\":\"null\"},"
+         "\"minContains\":2,\"maxContains\":3}",
+         {{'y', "[null,null,1]"}, {'n', "[null,1"}, {'n', "[null,null,null"}}},
+        /* all digits of a number */
+        {SCHEMA, "{\"const\":9007199254740993}", {{'y', "9007199254740992"}}},
+        /* multiples between bounds */
+        {SCHEMA,
+         "{\"type\":\"integer\",\"multipleOf\":7,\"minimum\":10,\"maximum\":30}",
+         {{'y', "14"}, {'y', "28"}, {'n', "7"}, {'n', "15"}}},
+        /* an anchor */
+        {SCHEMA,
+         "{\"$ref\":\"#n\",\"$defs\":{\"x\":{\"$anchor\":\"n\",\"const\":1}}}",
+         {{'y', "1"}, {'n', "2"}}},
+        /* the $id of a part, and a pointer from it */
+        {SCHEMA,
+         "{\"$ref\":\"http://x/y#/a\",\"$defs\":{\"x\":{\"$id\":\"http://x/"
+         "y\",\"a\":{\"const\":1}}}}",
+         {{'y', "1"}, {'n', "2"}}},
+        /* an optional property that no value fits is left out */
+        {SCHEMA,
+         "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\",\"enum\":[\"x\"]},\"b\":{"
+         "\"type\":\"null\"}}}",
+         {{'y', "{}"}, {'y', "{\"b\":null}"}, {'n', "{\"a"}}},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+}
+
 static void test_schema_refusals(void **state)
 {
     static const struct refusal bad[] = {
-        {SCHEMA, "{\"if\":{},\"then\":{}}", SHOAL_EUNSUPPORTED, "'if'"},
-        {SCHEMA, "{\"type\":\"array\",\"contains\":{}}", SHOAL_EUNSUPPORTED, "'contains'"},
-        {SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true}", SHOAL_EUNSUPPORTED, "'uniqueItems'"},
-        {SCHEMA, "{\"not\":{\"type\":\"null\"}}", SHOAL_EUNSUPPORTED, "'not'"},
         {SCHEMA, "{\"properties\":{\"a\":{\"multipleOf\":0.3}}}", SHOAL_EUNSUPPORTED,
          "'multipleOf' at /a"},
-        {SCHEMA, "{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", SHOAL_EUNSUPPORTED,
-         "'oneOf'"},
+        {SCHEMA, "{\"type\":\"array\",\"uniqueItems\":true,\"minItems\":2}", SHOAL_EUNSUPPORTED,
+         "'uniqueItems'"},
+        {SCHEMA, "{\"not\":{\"items\":{\"type\":\"null\"}}}", SHOAL_EUNSUPPORTED, "'items'"},
+        {SCHEMA, "{\"type\":\"string\",\"const\":1}", SHOAL_EINVAL, "'enum' at /"},
+        {SCHEMA, "{\"$dynamicRef\":\"#x\",\"$defs\":{\"x\":{\"$dynamicAnchor\":\"x\"}}}",
+         SHOAL_EUNSUPPORTED, "'$dynamicRef'"},
         {SCHEMA,
-         "{\"oneOf\":[{\"type\":[\"string\",\"object\"]},{\"type\":[\"string\",\"object\"],"
-         "\"required\":["
-         "\"k\"]}]}",
-         SHOAL_EUNSUPPORTED, "'oneOf'"},
-        {SCHEMA, "{\"oneOf\":[{\"enum\":[\"a\"]},{\"type\":\"string\",\"pattern\":\"x\"}]}",
-         SHOAL_EUNSUPPORTED, "'oneOf'"},
+         "{\"$ref\":\"#x\",\"$defs\":{\"a\":{\"$anchor\":\"x\"},\"b\":{\"$anchor\":\"x\"}}}",
+         SHOAL_EUNSUPPORTED, "'$ref'"},
+        {SCHEMA, "{\"unevaluatedProperties\":false,\"not\":{\"not\":{\"required\":[\"a\"]}}}",
+         SHOAL_EUNSUPPORTED, "'unevaluatedProperties'"},
+        {SCHEMA, "{\"properties\":{\"a\":{}},\"allOf\":[{\"unevaluatedProperties\":false}]}",
+         SHOAL_EUNSUPPORTED, "'unevaluatedProperties'"},
         {SCHEMA, "{\"$ref\":\"http://x/y\"}", SHOAL_EUNSUPPORTED, "'$ref'"},
         {SCHEMA, "{\"$ref\":\"#/nowhere\"}", SHOAL_EINVAL, "leads nowhere"},
         {SCHEMA, "{\"$ref\":\"#\"}", SHOAL_EINVAL, "begin with itself"},
@@ -355,6 +467,45 @@ static void test_schema_refusals(void **state)
     };
     (void)state;
     check_refusals(bad, sizeof(bad) / sizeof(bad[0]));
+}
+
+/* What takes forever if nothing bounds it: each is refused or compiled, never both slow and large.
+ */
+static void test_hostile_schemas(void **state)
+{
+    static const struct {
+        const char *begin, *each, *end;
+        uint32_t n;
+    } list[] = {
+        {"{\"allOf\":[", "{\"anyOf\":[{\"minLength\":%u},{\"pattern\":\"a\"}]},", "{}]}", 40},
+        {"{\"oneOf\":[", "{\"properties\":{\"a%u\":{\"type\":\"null\"}}},", "{}]}", 60},
+        {"{\"patternProperties\":{", "\"a.{%u}b\":{},", "\"x\":{}}}", 60},
+        {"{\"anyOf\":[", "{\"pattern\":\"(a|b)*a(a|b){%u}$\",\"format\":\"date\"},", "{}]}", 60},
+        {"{\"allOf\":[", "{\"if\":{\"required\":[\"a%u\"]},\"then\":{\"minProperties\":2}},",
+         "{}]}", 40},
+        {"{\"enum\":[", "\"value %u\",", "0]}", 20000},
+        {"{\"not\":{\"enum\":[", "\"value %u\",", "0]}}", 5000},
+        {"{\"$defs\":{", "\"%u\":{\"allOf\":[{\"$ref\":\"#/$defs/0\"},{\"$ref\":\"#/$defs/1\"}]},",
+         "\"x\":{}},\"$ref\":\"#/$defs/0\"}", 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+        const size_t size = 1 << 20;
+        char *text = malloc(size);
+        struct grammar_net *net = NULL;
+        struct err e = {0};
+        assert_non_null(text);
+        size_t at = (size_t)snprintf(text, size, "%s", list[i].begin);
+        for (uint32_t k = 0; k < list[i].n; k++)
+            at += (size_t)snprintf(text + at, size - at, list[i].each, k);
+        at += (size_t)snprintf(text + at, size - at, "%s", list[i].end);
+        assert_true(at < size);
+        int rc = grammar_compile(&net, SCHEMA, text, at, &e);
+        if (rc < 0 && rc != SHOAL_ELIMIT && !strchr(e.msg, '\''))
+            fail_msg("%s: %d, \"%s\"", list[i].begin, rc, e.msg);
+        grammar_net_destroy(net);
+        free(text);
+    }
 }
 
 static void test_parts(void **state)
@@ -669,7 +820,10 @@ static void test_out_of_memory(void **state)
     } list[] = {{GBNF, "root ::= \"a\" [b-d]{2,9} root?"},
                 {REGEX, "(a|b)+c{3,20}"},
                 {SCHEMA, "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}},"
-                         "\"additionalProperties\":{\"type\":\"integer\"}}"}};
+                         "\"additionalProperties\":{\"type\":\"integer\"}}"},
+                {SCHEMA,
+                 "{\"type\":\"object\",\"patternProperties\":{\"^a\":{\"type\":\"integer\"},"
+                 "\"b$\":{\"not\":{\"pattern\":\"x\"},\"type\":\"string\",\"maxLength\":9}}}"}};
     (void)state;
     for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++)
         for (uint64_t n = 1;; n++) {
@@ -699,7 +853,9 @@ int main(void)
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_schema_values),
         cmocka_unit_test(test_schema_shapes),
+        cmocka_unit_test(test_schema_combinations),
         cmocka_unit_test(test_schema_refusals),
+        cmocka_unit_test(test_hostile_schemas),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_sets_equal_the_slow_ones),
         cmocka_unit_test(test_the_only_token),
