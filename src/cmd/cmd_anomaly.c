@@ -55,6 +55,8 @@ static const struct opts_def run_defs[] = {
     {"learn", 0, OPTS_UINT, "N", "256", 32, 1024, "without a learned machine: rows to learn from"},
     {"false-alarms", 0, OPTS_REAL, "N", "0.1", 1e-300, 86400,
      "wanted at most so many false alarms a day"},
+    {"no-cascade", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "ask the precise detector about every row, not only where the fast one is not sure"},
     {"interval", 0, OPTS_REAL, "S", "0", 0, 1e6,
      "seconds between rows without times; 0: 1, or as learned"},
     {"name", 0, OPTS_TEXT, "NAME", "", 0, 0, "name of the machine, for the sentences"},
@@ -317,6 +319,7 @@ static int add_sensors(struct watch *w, const struct table *t, struct err *e)
         s.interval_ms = w->time_at == UINT32_MAX ? (uint32_t)fmax(1, w->interval_ms) : 0;
         s.policy.false_alarms = opts_real(w->o, "false-alarms") / w->columns.n;
         s.policy.hold_off_ms = 1;
+        s.policy.no_cascade = opts_flag(w->o, "no-cascade");
         if (w->learned)
             s.profile = &w->learned->profiles[i];
         rc = things_add_sensor(w->things, &s, e);

@@ -51,6 +51,20 @@ static void put_channel(struct json_out *j, const struct alarm_channel *c)
     json_out_object_end(j);
 }
 
+const char *alarm_detector_name(enum alarm_kind k)
+{
+    switch (k) {
+    case ALARM_SPIKE:
+    case ALARM_SHIFT:
+    case ALARM_DRIFT:
+    case ALARM_NOISE:
+    case ALARM_PATTERN:
+        return "precise";
+    default:
+        return "fast";
+    }
+}
+
 void alarm_json(struct json_out *j, const struct alarm_event *e)
 {
     json_out_member_uint(j, "id", e->id);
@@ -65,6 +79,7 @@ void alarm_json(struct json_out *j, const struct alarm_event *e)
         put_channel(j, &e->channels[i]);
     json_out_array_end(j);
     number(j, "score", e->score);
+    json_out_member_str(j, "detector", alarm_detector_name(e->kind));
     number(j, "limit", e->limit);
     json_out_key(j, "since_ms");
     json_out_int(j, e->since_ms);

@@ -67,7 +67,9 @@ struct alarm_event {
 
 const char *alarm_kind_name(enum alarm_kind k);         /* "limit", ... */
 const char *alarm_severity_name(enum alarm_severity s); /* "info", "warning", "critical" */
-const char *alarm_change_name(enum alarm_change c);     /* "raised", ... */
+/* Which detector decides about this kind: "fast" or "precise". */
+const char *alarm_detector_name(enum alarm_kind k);
+const char *alarm_change_name(enum alarm_change c); /* "raised", ... */
 
 /* The event as the members of a JSON object that the caller has opened: the same on every way out
  * (HTTP, MQTT, webhooks). */

@@ -16,7 +16,9 @@
 #define RISE 4.0        /* ... of which each one counts with this part */
 #define BEYOND_LONG 4.0 /* the same for the long mean */
 #define RISE_LONG 1024.0
-#define LEAST 0.05    /* deviation of the running reference */
+#define RISE_STEADY 8192.0 /* ... while it goes steadily one way */
+#define STEADY 0.75        /* share of the pairs of blocks that must be in order, less the others */
+#define LEAST 0.05         /* deviation of the running reference */
 #define CLIP 6.0      /* a single value counts at most so much in the means against the usual */
 #define JUMP_CLIP 6.0 /* ... and a jump in the spread */
 #define AWAY 3.0      /* deviations of the short mean: a state that began goes on */
@@ -102,6 +104,7 @@ static void begin_motion(struct channel_motion *m, const struct profile *p, uint
     *m = (struct channel_motion){.most_out = p->most_out,
                                  .most_jump = p->most_jump,
                                  .most_long = p->most_long,
+                                 .most_steady = p->most_long,
                                  .raw16 = {SHORT * p->plain_mean, SHORT},
                                  .raw64 = {MIDDLE * p->plain_mean, MIDDLE},
                                  .short16 = {0, SHORT},
@@ -129,7 +132,39 @@ static void extend_all(struct channel_motion *m, double z)
     m->all_weight = k * m->all_weight + 1;
 }
 
-/* Logarithms of the statistics after one more value. */
+/* One more distance for the means of blocks, the oldest first. */
+static void extend_blocks(struct channel_motion *m, double c)
+{
+    m->block_sum += c;
+    if (++m->n_in_block < CHANNEL_BLOCK)
+        return;
+    memmove(m->blocks, m->blocks + 1, (CHANNEL_BLOCKS - 1) * sizeof(m->blocks[0]));
+    m->blocks[CHANNEL_BLOCKS - 1] = (float)(m->block_sum / CHANNEL_BLOCK);
+    m->n_blocks += m->n_blocks < CHANNEL_BLOCKS;
+    m->block_sum = 0;
+    m->n_in_block = 0;
+    int up = 0;
+    for (uint32_t i = 0; i < CHANNEL_BLOCKS; i++)
+        for (uint32_t k = i + 1; k < CHANNEL_BLOCKS; k++)
+            up += (m->blocks[k] > m->blocks[i]) - (m->blocks[k] < m->blocks[i]);
+    m->trend =
+        m->n_blocks < CHANNEL_BLOCKS ? 0 : (float)up * 2 / (CHANNEL_BLOCKS * (CHANNEL_BLOCKS - 1));
+}
+
+/* The long mean, if it is larger than any of late.  What wanders comes and goes, so that its size
+ * is soon known; what moves one way block by block (Mann and Kendall's test) is a drift, and is
+ * measured against what was known before it began. */
+static double long_record(struct channel_motion *m, double slow, double signed_slow)
+{
+    double record = tail_record(&m->most_long, slow, BEYOND_LONG, RISE_LONG);
+    double steady = tail_record(&m->most_steady, slow, BEYOND_LONG, RISE_STEADY);
+    /* How a channel wanders is not known before it was seen for a few of the long means. */
+    bool known = m->all_weight >= ENOUGH * LONG + CHANNEL_BLOCKS * CHANNEL_BLOCK;
+    bool drifts = known && (double)m->trend * (signed_slow > 0 ? 1 : -1) >= STEADY;
+    return record > 0 ? record : drifts ? steady : 0;
+}
+
+/* The statistics after one more value. */
 static void step_stats(const struct profile *p, struct channel_motion *m, double value,
                        double usual, double out[CHANNEL_N_STATS], double *z_out)
 {
@@ -141,14 +176,15 @@ static void step_stats(const struct profile *p, struct channel_motion *m, double
     double raw16 = moving(&m->raw16, z, SHORT), raw64 = moving(&m->raw64, z, MIDDLE);
     double now = fabs(moving(&m->short16, c, SHORT));
     double spread = moving(&m->spread, limited * limited, SPREAD);
-    out[CHANNEL_OUT] = log1p(tail_record(&m->most_out, fabs(z), BEYOND, RISE));
-    out[CHANNEL_JUMP] = log1p(tail_record(&m->most_jump, fabs(d), BEYOND, RISE));
-    out[CHANNEL_SHIFT] = log1p(from_all(m, raw16));
-    out[CHANNEL_SLOW] = log1p(from_all(m, raw64));
+    out[CHANNEL_OUT] = tail_record(&m->most_out, fabs(z), BEYOND, RISE);
+    out[CHANNEL_JUMP] = tail_record(&m->most_jump, fabs(d), BEYOND, RISE);
+    out[CHANNEL_SHIFT] = from_all(m, raw16);
+    out[CHANNEL_SLOW] = from_all(m, raw64);
     /* Not more than the last steps say, so that it ends when the channel is back. */
-    double slow = fmin(now, fabs(moving(&m->slow, c, LONG)));
-    out[CHANNEL_LONG] = log1p(tail_record(&m->most_long, slow, BEYOND_LONG, RISE_LONG));
-    out[CHANNEL_SPREAD] = log1p(m->spread.weight < SPREAD / 2 ? 0 : spread);
+    double slow = moving(&m->slow, c, LONG);
+    extend_blocks(m, c);
+    out[CHANNEL_LONG] = long_record(m, fmin(now, fabs(slow)), slow);
+    out[CHANNEL_SPREAD] = m->spread.weight < SPREAD / 2 ? 0 : spread;
     extend_all(m, z);
     *z_out = z;
 }
@@ -194,8 +230,8 @@ static void learn_tails(struct profile *p, const double *v, const int64_t *times
         for (size_t i = 0; i < n; i++) {
             m.most_out = m.most_jump = m.most_long = 0; /* every value is a record here */
             step_stats(p, &m, v[i], channel_usual(p, times ? times[i] : -1), out, &z);
-            one[i] = out[s];
-            p->most_long = fmax(p->most_long, expm1(out[CHANNEL_LONG]));
+            one[i] = log1p(out[s]);
+            p->most_long = fmax(p->most_long, out[CHANNEL_LONG]);
         }
         /* What was seen for less than a few of its windows says nothing yet. */
         tail_learn(&p->tails[s], one, (double)n >= ENOUGH * windows[s] ? n : 0, scratch);
@@ -307,10 +343,52 @@ static bool is_stuck(const struct channel *c)
     return usual * 4 < c->usual.n && c->run > 16 && c->run > 6 * usual;
 }
 
+/* ---- the cascade ---- */
+
+static bool follows(uint32_t s)
+{
+    return s == CHANNEL_SHIFT || s == CHANNEL_SLOW || s == CHANNEL_SPREAD;
+}
+
+/* The fast detector: is every statistic below where its tail begins, that is, not among the tenth
+ * that is largest in normal times?  It compares and nothing else. */
+static bool surely_usual(const struct profile *p, const double stats[CHANNEL_N_STATS])
+{
+    bool sure = true;
+    for (uint32_t s = 0; s < CHANNEL_N_STATS; s++)
+        sure = sure && stats[s] <= p->tails[s].least;
+    return sure;
+}
+
+static void tails_below(struct profile *p)
+{
+    for (uint32_t s = 0; s < CHANNEL_N_STATS; s++)
+        if (follows(s))
+            tail_follow_below(&p->tails[s]);
+}
+
+/* The precise detector: how often each statistic reaches its value by chance. */
+static void weigh(struct channel *c, const double stats[CHANNEL_N_STATS], struct channel_result *r)
+{
+    const double per_day = r->expected, seen = (double)c->usual.n + c->n_since;
+    r->expected = INFINITY;
+    for (uint32_t s = 0; s < CHANNEL_N_STATS; s++) {
+        double v = log1p(stats[s]);
+        double n = tail_expected(&c->usual.tails[s], v, per_day, trust[s] * seen / (seen + few[s]));
+        if (follows(s))
+            tail_follow(&c->usual.tails[s], v);
+        tail_gauge(&c->usual.tails[s]);
+        if (n < r->expected) {
+            r->expected = n;
+            r->stat = (enum channel_stat)s;
+        }
+    }
+}
+
 struct channel_result channel_step(struct channel *c, double value, int64_t time_ms)
 {
     struct channel_result r = {.expected = INFINITY};
-    double stats[CHANNEL_N_STATS], per_day;
+    double stats[CHANNEL_N_STATS];
     c->run = c->n_since + c->n_kept > 0 && value == c->last ? c->run + 1 : 1;
     c->last = value;
     keep(c, value);
@@ -322,18 +400,12 @@ struct channel_result channel_step(struct channel *c, double value, int64_t time
         return r;
     }
     step_stats(&c->usual, &c->motion, value, channel_usual(&c->usual, time_ms), stats, &r.z);
-    per_day = DAY_MS / fmax(c->usual.interval_ms, 1);
-    double seen = (double)c->usual.n + c->n_since;
-    for (uint32_t s = 0; s < CHANNEL_N_STATS; s++) {
-        double n =
-            tail_expected(&c->usual.tails[s], stats[s], per_day, trust[s] * seen / (seen + few[s]));
-        if (s == CHANNEL_SHIFT || s == CHANNEL_SLOW || s == CHANNEL_SPREAD)
-            tail_follow(&c->usual.tails[s], stats[s]);
-        if (n < r.expected) {
-            r.expected = n;
-            r.stat = (enum channel_stat)s;
-        }
-    }
+    r.expected = DAY_MS / fmax(c->usual.interval_ms, 1);
+    r.checked = c->always || !surely_usual(&c->usual, stats);
+    if (r.checked)
+        weigh(c, stats, &r);
+    else
+        tails_below(&c->usual);
     r.stuck = is_stuck(c);
     r.ready = true;
     bool away = fabs(c->motion.short16.sum) > AWAY * c->motion.short16.weight;

@@ -32,6 +32,8 @@
 
 #define CHANNEL_MAX_LEARN 1024u
 #define CHANNEL_DAY_BINS 24u
+#define CHANNEL_BLOCKS 12u /* whose means show a trend */
+#define CHANNEL_BLOCK 64u  /* steps of each */
 
 enum channel_stat {
     CHANNEL_OUT,    /* distance of the value from the usual level */
@@ -74,12 +76,18 @@ struct channel_motion {
     struct channel_mean spread;
     double all, all_squares, all_weight;   /* the running reference */
     double most_out, most_jump, most_long; /* of late */
+    double most_steady;                    /* as most_long, but slower to learn */
+    double block_sum;
+    uint32_t n_in_block, n_blocks;
+    float blocks[CHANNEL_BLOCKS]; /* means, the newest last */
+    float trend;                  /* of the blocks: -1 falls always, 1 rises always */
     bool started;
 };
 
 struct channel_result {
     double expected;        /* false alarms a day that the most unusual statistic stands for */
     enum channel_stat stat; /* that one */
+    bool checked;           /* the fast detector was not sure: the precise one decided */
     double z;               /* distance from the usual level in usual deviations, with its sign */
     bool away;  /* the last steps are far from the usual level: what began is not over */
     bool stuck; /* the value has not changed for unusually many steps */
@@ -90,6 +98,7 @@ struct channel {
     struct profile usual;
     struct channel_motion motion;
     bool fixed;            /* the profile was learned before and is kept */
+    bool always;           /* the precise detector sees every step */
     uint32_t learn;        /* steps to learn from */
     uint32_t n_kept, next; /* of `kept`, a ring */
     uint32_t run;          /* equal values so far */

@@ -28,6 +28,8 @@ struct reading_counts {
     uint64_t skewed;     /* the sensor's clock is off: the time of arrival was used */
     uint64_t gaps;       /* pauses of several intervals */
     uint64_t merged;     /* several within one interval: averaged for the statistics */
+    uint64_t steps;      /* that the detectors saw */
+    uint64_t checked;    /* ... of which the fast one was not sure: the precise one saw them */
 };
 
 #endif

@@ -77,6 +77,24 @@ void tail_follow(struct tail *t, double v)
     t->from += 3 * t->gap / fmax(t->n, 100) * (above ? QUANTILE : QUANTILE - 1);
 }
 
+void tail_follow_below(struct tail *t)
+{
+    if (!(t->n > 0))
+        return;
+    t->below = t->below < RUN_GAP ? t->below + 1 : RUN_GAP;
+    t->n = t->n < MEMORY ? t->n + 1 : t->n;
+    t->share -= t->share / t->n;
+    double fall = 3 * t->gap / fmax(t->n, 100) * (QUANTILE - 1);
+    t->from += fall;
+    /* exp() is convex: its tangent is below it, so this stays a lower bound. */
+    t->least += (t->least + 1) * fall;
+}
+
+void tail_gauge(struct tail *t)
+{
+    t->least = t->n > 0 ? expm1(t->from) : INFINITY;
+}
+
 double tail_record(double *most, double size, double beyond, double rise)
 {
     double out = size > beyond * *most ? size : 0;

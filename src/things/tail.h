@@ -23,6 +23,8 @@ struct tail {
     double share;   /* of all steps, runs above `from` begin at so many */
     double gap;     /* from the median to `from` */
     double n;       /* steps that it has seen, as far as it remembers; 0: nothing is known */
+    double least;   /* a statistic (not its logarithm) up to this one is not above `from`; may be
+                       less than it could be, 0 at first */
     uint32_t below; /* steps since the last one above `from` */
     uint32_t above; /* steps of the present run above it */
 };
@@ -34,6 +36,11 @@ void tail_learn(struct tail *t, const double *v, size_t n, double *scratch);
 double tail_expected(const struct tail *t, double v, double n_steps, double trust);
 /* One more value, after it was judged. */
 void tail_follow(struct tail *t, double v);
+
+/* The same for one that is not above `from`, which is quick. */
+void tail_follow_below(struct tail *t);
+/* Makes `least` exact. */
+void tail_gauge(struct tail *t);
 
 /* Gate for single values: size, if it is `beyond` times larger than those of late; 0 otherwise.
  * *most follows the largest of late: it rises by a part of 1 / rise, and forgets in thousands of

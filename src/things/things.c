@@ -195,6 +195,7 @@ static struct things_policy policy_of(const struct things_policy *own,
                        : up->hold_off_ms ? up->hold_off_ms
                                          : 60000,
         .hysteresis = first_above_0(own->hysteresis, up->hysteresis, 0.02),
+        .no_cascade = own->no_cascade || up->no_cascade,
         .no_statistics = own->no_statistics || up->no_statistics,
     };
 }
@@ -248,6 +249,7 @@ static struct things_sensor *make_sensor(const struct things_sensor_opts *o,
     s->value = s->last_step = s->before = (double)NAN;
     channel_init(&s->channel, o->profile, o->learn,
                  o->interval_ms ? (double)o->interval_ms : DEFAULT_INTERVAL_MS);
+    s->channel.always = s->policy.no_cascade;
     if (s->channel.fixed && s->learns_interval) {
         s->interval_ms = s->channel.usual.interval_ms;
         s->learns_interval = false;

@@ -35,6 +35,8 @@ struct things_policy {
                              least 10 s */
     uint32_t hold_off_ms; /* after the end, the same cause continues the old alarm; 0: 60 s */
     double hysteresis;    /* a value must be inside its limit by this share of the range; 0: 0.02 */
+    bool no_cascade;      /* the precise detector sees every reading, not only where the fast one is
+                             not sure */
     bool no_statistics;   /* only limits, rates, normal range and lost signals */
 };
 

@@ -126,6 +126,8 @@ static void step(struct things_sensor *s, int64_t time_ms, struct things_cause *
         return;
     s->z = r.z;
     s->ready = true;
+    s->counts.steps++;
+    s->counts.checked += r.checked;
     s->expected = r.expected;
     s->score = 1 / (1 + r.expected / s->policy.false_alarms);
     if (r.stuck)

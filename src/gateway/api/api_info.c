@@ -15,6 +15,7 @@
 #include "gateway/deferred/deferred.h"
 #include "gateway/mqtt/mqtt_site.h"
 #include "gateway/prometheus.h"
+#include "gateway/things/plant.h"
 #include "gateway/things/webhooks.h"
 #include "knowledge/sessions.h"
 #include "knowledge/similar.h"
@@ -571,6 +572,7 @@ static void put_server(struct gw *gw, struct buf *b)
     if (gw->sessions)
         put_sessions(gw->sessions, b);
     mqtt_site_metrics(gw, b);
+    plant_metrics(gw->plant, b);
     webhooks_metrics(gw->webhooks, b);
     if (gw->deeds)
         put_deeds(gw->deeds, b);

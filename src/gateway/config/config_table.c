@@ -268,7 +268,7 @@ const struct config_key config_keys[] = {
         "in memory only."),
     ROW("home_schedule", STR, AT(home_schedule), NULL, 0, 0, START,
         "File that keeps what the home does later: timers, alarms, reminders, actions. Default: "
-        "home-scheduled.json in the cache folder."),
+        "home-scheduled.json in the user's state folder."),
     ROW("home_grace", MS, AT(home_grace_ms), "5m", 1000, 86400000, START,
         "How late something that is scheduled may still happen, if the server was off or the "
         "clock was set. Later than that it is reported as missed."),
@@ -807,6 +807,9 @@ const struct config_key config_keys[] = {
         "The same cause within this time after the end continues the alarm. Default: 60s."),
     ROW("machines[].false_alarms", NUM, MACHINE(policy.false_alarms), NULL, 0, 1e6, START,
         "False alarms that statistics may raise, a day and sensor. Default: 0.1."),
+    ROW("machines[].cascade", BOOL, MACHINE(cascade), "true", 0, 0, START,
+        "Whether a fast detector decides where it is sure, and the precise one sees only the rest "
+        "of the readings. The alarms are the same; `false` takes more time."),
     ITEMS("sensors", struct config_things_sensor, CONFIG_MAX_SENSORS, take_sensor,
           "Sensors whose readings are watched (docs/MQTT.md)."),
     NEEDED("sensors[].name", STR, SENSOR(name), START, "Its name, as `mqtt.subscribe` makes it."),
@@ -836,6 +839,8 @@ const struct config_key config_keys[] = {
         "As `machines[].false_alarms`."),
     ROW("sensors[].statistics", BOOL, SENSOR(statistics), "true", 0, 0, START,
         "Whether unusual values are alarms too, beside limits, rates and lost signals."),
+    ROW("sensors[].cascade", BOOL, SENSOR(cascade), "true", 0, 0, START,
+        "As `machines[].cascade`."),
     MAP("alarms", "What is kept of alarms, and who is told of them."),
     ROW("alarms.file", STR, AT(alarms_file), NULL, 0, 0, START,
         "File that keeps which alarms are open, over a restart. Default: `open-alarms.json` in the "

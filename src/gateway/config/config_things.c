@@ -71,6 +71,7 @@ int config_things_take_machine(struct yaml_in *r, yaml_node_t *at, void *item,
     *learned = k->learned;
     *m = (struct things_machine_opts){
         .name = k->name, .title = k->title, .policy = policy_of(&k->policy), .no_joint = !k->joint};
+    m->policy.no_cascade = !k->cascade;
     k->name = k->title = k->learned = NULL;
     c->n_machines++;
     return 0;
@@ -98,6 +99,7 @@ int config_things_take_sensor(struct yaml_in *r, yaml_node_t *at, void *item,
     o.learn = k->learn;
     o.policy = policy_of(&k->policy);
     o.policy.no_statistics = !k->statistics;
+    o.policy.no_cascade = !k->cascade;
     *s = o;
     k->name = k->title = k->unit = k->machine = NULL;
     c->n_sensors++;

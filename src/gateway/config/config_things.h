@@ -42,7 +42,7 @@ struct config_things_policy { /* as struct things_policy */
 struct config_things_machine { /* an entry of machines */
     char *name, *title, *learned;
     struct config_things_policy policy;
-    bool joint;
+    bool joint, cascade;
 };
 
 struct config_things_sensor { /* an entry of sensors */
@@ -50,7 +50,7 @@ struct config_things_sensor { /* an entry of sensors */
     double max_rate;
     uint32_t interval_ms, lost_ms, learn;
     struct config_things_policy policy;
-    bool statistics;
+    bool statistics, cascade;
 };
 
 int config_things_take_machine(struct yaml_in *r, yaml_node_t *at, void *item,

@@ -2,6 +2,7 @@
 #include "gateway/things/plant.h"
 
 #include <cjson/cJSON.h>
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,6 +18,7 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "gateway/config.h"
+#include "gateway/prometheus.h"
 #include "things/machine_file.h"
 #include "wire/json_in.h"
 #include "wire/json_out.h"
@@ -615,4 +617,36 @@ int plant_explain(struct plant *p, uint64_t id, const char *passage, const char 
 uint32_t plant_open_alarms(struct plant *p)
 {
     return atomic_load(&p->n_open);
+}
+
+static void add_counts(void *ctx, struct things *t)
+{
+    struct reading_counts *sum = ctx;
+    for (uint32_t i = 0; i < things_count(t); i++) {
+        struct things_view v;
+        things_view(t, i, &v);
+        sum->n += v.counts.n;
+        sum->bad += v.counts.bad;
+        sum->steps += v.counts.steps;
+        sum->checked += v.counts.checked;
+    }
+}
+
+void plant_metrics(struct plant *p, struct buf *b)
+{
+    struct reading_counts n = {0};
+    if (!p)
+        return;
+    plant_look(p, add_counts, &n);
+    prometheus_help(b, "shoal_readings_total", "counter", "Readings of sensors.");
+    buf_printf(b, "shoal_readings_total %" PRIu64 "\n", n.n);
+    prometheus_help(b, "shoal_readings_bad_total", "counter",
+                    "Of them, not numbers, or of bad quality.");
+    buf_printf(b, "shoal_readings_bad_total %" PRIu64 "\n", n.bad);
+    prometheus_help(b, "shoal_readings_watched_total", "counter",
+                    "Steps that the fast detector has seen.");
+    buf_printf(b, "shoal_readings_watched_total %" PRIu64 "\n", n.steps);
+    prometheus_help(b, "shoal_readings_checked_total", "counter",
+                    "Of them, steps that went on to the precise detector.");
+    buf_printf(b, "shoal_readings_checked_total %" PRIu64 "\n", n.checked);
 }

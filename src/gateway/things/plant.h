@@ -23,6 +23,7 @@
 
 #define PLANT_MAX_LISTENERS 8u
 
+struct buf;
 struct gw_config;
 struct json_out;
 struct plant;
@@ -64,5 +65,7 @@ void plant_submit(struct plant *p, struct plant_job *j);
 SHOAL_MUST_CHECK int plant_explain(struct plant *p, uint64_t id, const char *passage,
                                    const char *source, struct err *e);
 uint32_t plant_open_alarms(struct plant *p);
+/* NULL is fine. */
+void plant_metrics(struct plant *p, struct buf *b);
 
 #endif

@@ -218,6 +218,44 @@ static void test_a_small_shift_of_many(void **state)
     joint_destroy(copy);
 }
 
+/* 0.005 deviations a step: the running means follow it, only its steadiness gives it away. */
+static void test_a_slow_drift(void **state)
+{
+    static struct stream s;
+    int found = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        begin(&s, seed);
+        if (steps(&s, 3000, 0, 0) < 3000)
+            continue; /* a false alarm: test_quiet counts those */
+        found += steps(&s, 1600, 0, 0.005) < 1600 && s.last.stat == CHANNEL_LONG;
+    }
+    assert_true(found >= 7);
+}
+
+/* What the fast detector keeps from the precise one is nothing that it would have said. */
+static void test_the_cascade_says_the_same(void **state)
+{
+    static struct stream fast, all;
+    uint32_t checked = 0, n = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        begin(&fast, seed);
+        begin(&all, seed);
+        all.c.always = true;
+        for (int i = 0; i < 6000; i++) {
+            double level = i < 2000 ? 0 : i < 3000 ? 3 : i < 4000 ? 0.003 * (i - 3000) : 0;
+            double size = i > 5000 && i < 5500 ? 3 : 1, v = level + size * noise(&fast);
+            assert_int_equal(step(&fast, v), step(&all, v));
+            assert_true(fast.last.expected == all.last.expected || !fast.last.ready);
+            assert_true(all.last.checked || !all.last.ready);
+            checked += i < 2000 && fast.last.checked;
+            n += i < 2000;
+        }
+    }
+    assert_true(checked > 0 && checked < n / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +264,8 @@ int main(void)
         cmocka_unit_test(test_spikes_that_are_usual),
         cmocka_unit_test(test_a_shift_and_back),
         cmocka_unit_test(test_a_drift),
+        cmocka_unit_test(test_a_slow_drift),
+        cmocka_unit_test(test_the_cascade_says_the_same),
         cmocka_unit_test(test_a_new_set_point),
         cmocka_unit_test(test_more_noise),
         cmocka_unit_test(test_a_learned_profile),

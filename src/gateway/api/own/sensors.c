@@ -53,6 +53,8 @@ static void put_counts(struct json_out *j, const struct reading_counts *n)
     json_out_member_uint(j, "skewed", n->skewed);
     json_out_member_uint(j, "gaps", n->gaps);
     json_out_member_uint(j, "merged", n->merged);
+    json_out_member_uint(j, "steps", n->steps);
+    json_out_member_uint(j, "checked", n->checked);
     json_out_object_end(j);
 }
 
