@@ -282,6 +282,7 @@ static void submit(struct asking *a)
     const struct ask_opts o = {.text = r->ask.text,
                                .text_bytes = strlen(r->ask.text),
                                .conversation = *r->session ? conversation : NULL,
+                               .owner = r->client.name,
                                .confirm = r->ask.confirm,
                                .act = a->act ? registry_engine(a->act) : NULL,
                                .no_reply = !a->reply,

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/file/state_file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "flow/privacy/privacy_run.h"
@@ -43,31 +43,6 @@ struct sessions {
     bool away;
 };
 
-/* ---- the place ---- */
-
-static bool state_path(char *out, size_t cap, const char *file)
-{
-    const char *state = getenv("STATE_DIRECTORY"), *xdg = getenv("XDG_STATE_HOME"),
-               *home = getenv("HOME");
-    int n = state && state[0] ? snprintf(out, cap, "%s/%s", state, file)
-            : xdg && xdg[0]   ? snprintf(out, cap, "%s/shoal/%s", xdg, file)
-            : home && home[0] ? snprintf(out, cap, "%s/.local/state/shoal/%s", home, file)
-                              : -1;
-    return n > 0 && (size_t)n < cap;
-}
-
-/* The folders above a file. */
-static void make_folders(const char *path)
-{
-    char part[PATH_MAX];
-    for (size_t i = 1; i < sizeof(part) && path[i]; i++)
-        if (path[i] == '/') {
-            memcpy(part, path, i);
-            part[i] = '\0';
-            mkdir(part, 0700);
-        }
-}
-
 int sessions_open(struct sessions **out, const struct sessions_opts *o, struct err *e)
 {
     char path[PATH_MAX - 8];
@@ -80,12 +55,12 @@ int sessions_open(struct sessions **out, const struct sessions_opts *o, struct e
     bool ok = true;
     if (o->place)
         snprintf(s->place, sizeof(s->place), "%s", o->place);
-    else if ((ok = state_path(path, sizeof(path), "sessions.db")))
+    else if ((ok = state_file_path(path, sizeof(path), "sessions.db")))
         snprintf(s->place, sizeof(s->place), "sqlite:%s", path);
     if (o->key_file)
         snprintf(s->key_file, sizeof(s->key_file), "%s", o->key_file);
     else
-        ok = ok && state_path(s->key_file, sizeof(s->key_file), "sessions.key");
+        ok = ok && state_file_path(s->key_file, sizeof(s->key_file), "sessions.key");
     if (ok && strncmp(s->place, "sqlite:", 7) != 0 && strncmp(s->place, "redis://", 8) != 0) {
         int rc = err_set(
             e, SHOAL_EINVAL,
@@ -126,8 +101,8 @@ static int open_store(struct sessions *s, struct session_store **out, struct err
     pthread_mutex_lock(&s->lock);
     if (!s->store) {
         if (strncmp(s->place, "sqlite:", 7) == 0)
-            make_folders(s->place + 7);
-        make_folders(s->key_file);
+            state_file_folders(s->place + 7);
+        state_file_folders(s->key_file);
         if (!s->keys)
             rc = session_keys_open(&s->keys, s->key_file, e);
         const struct session_store_opts o = {

@@ -2,14 +2,12 @@
 #include "store/deferred_store.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/file/file_lock.h"
 #include "base/mem.h"
 #include "store/db.h"
 
@@ -36,21 +34,6 @@ struct deferred_store {
     struct deferred_store_opts opts;
 };
 
-/* One process at a time: what another one has taken must not be run twice. */
-static int take_lock(struct deferred_store *s, const char *path, struct err *e)
-{
-    char name[PATH_MAX];
-    int n = snprintf(name, sizeof(name), "%s.lock", path);
-    if (n < 0 || (size_t)n >= sizeof(name))
-        return err_set(e, SHOAL_EINVAL, "the path %.100s is too long", path);
-    s->lock_fd = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-    if (s->lock_fd < 0)
-        return err_set(e, SHOAL_EIO, "cannot create %s: %s", name, strerror(errno));
-    if (flock(s->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, SHOAL_EBUSY, "another process uses %s: give each its own file", path);
-    return 0;
-}
-
 int deferred_store_open(struct deferred_store **out, const char *path,
                         const struct deferred_store_opts *o, struct err *e)
 {
@@ -60,7 +43,8 @@ int deferred_store_open(struct deferred_store **out, const char *path,
         return err_set(e, SHOAL_ENOMEM, "out of memory for deferred requests");
     s->opts = *o;
     s->lock_fd = -1;
-    int rc = take_lock(s, path, e);
+    /* One process at a time: what another one has taken must not be run twice. */
+    int rc = file_lock(&s->lock_fd, path, e);
     if (rc == 0)
         rc = db_open(&s->db, path, &schema, true, e);
     if (rc == 0) /* taken by a process that died */

@@ -6,6 +6,8 @@ refs=$root/tests/data/refs
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export SHOAL_CACHE_DIR=$tmp/cache
+unset STATE_DIRECTORY
+export XDG_STATE_HOME=$tmp/state
 cd "$tmp" || exit 2
 failed=0 checked=0
 

@@ -9,6 +9,8 @@ const path = require('path');
 
 const root = path.resolve(__dirname, '../..');
 const tmp = fs.mkdtempSync(path.join(os.tmpdir(), 'shoal-serve-'));
+delete process.env.STATE_DIRECTORY;
+process.env.XDG_STATE_HOME = path.join(tmp, 'state'); // sessions, collections and schedules of a test are its own
 process.on('exit', () => fs.rmSync(tmp, { recursive: true, force: true }));
 let failed = 0, checked = 0;
 const complaints = []; // the first of them
@@ -109,7 +111,7 @@ async function start(shoal, args, options = {}) {
         listen.push('--listen', `unix:${sock}`);
     const child = spawn(shoal, ['serve', ...listen, '--log-level', 'info', ...args], {
         stdio: ['ignore', 'pipe', 'pipe'],
-        env: { ...process.env, SHOAL_CACHE_DIR: path.join(tmp, 'cache') },
+        env: { ...process.env, SHOAL_CACHE_DIR: path.join(tmp, 'cache'), ...options.env },
     });
     running.add(child);
     const server = { child, log: '', out: '', tmp, sock };

@@ -121,8 +121,34 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     fs.writeFileSync(kept, '{');
     await t.fails(t.start(shoal, ['--config', file]), 'a broken file');
 
-    // a cache folder that cannot be written does not keep the server from starting
-    fs.mkdirSync(path.join(t.tmp, 'cache', 'home-scheduled.json.lock'), { recursive: true });
+    // the file is in the state folder; one that an earlier version left in the cache folder moves there
+    const state = path.join(process.env.XDG_STATE_HOME, 'shoal', 'home-scheduled.json');
+    const cached = path.join(t.tmp, 'cache', 'home-scheduled.json');
+    fs.rmSync(state, { force: true });
+    fs.mkdirSync(path.dirname(cached), { recursive: true });
+    fs.writeFileSync(cached, JSON.stringify({ ...disk, scheduled: [{ ...old, what: 'from before', due_ms: Date.now() + 3600e3 }], recent: [] }));
+    server = await t.start(shoal, []);
+    t.same((await scheduled()).scheduled.map((x) => x.what).join(), 'from before', 'taken over');
+    t.check(fs.existsSync(state) && !fs.existsSync(cached), 'moved');
+    await server.stop();
+
+    // a client with a key has its own limit, and leaves room for others
+    const sha256 = (text) => require('crypto').createHash('sha256').update(text).digest('hex');
+    const keyed = path.join(t.tmp, 'keyed.yaml'), many = path.join(t.tmp, 'many.json');
+    fs.writeFileSync(keyed, `home_schedule: ${many}\nkeys: [{name: ada, sha256: ${sha256('a')}}, {name: bob, sha256: ${sha256('b')}}]\n`);
+    fs.writeFileSync(many, JSON.stringify({ version: 1, last_id: 64, recent: [], scheduled: Array.from({ length: 64 },
+        (_, i) => ({ ...old, id: i + 1, by: 'ada', what: `alarm ${i}`, due_ms: Date.now() + 3600e3 })) }));
+    server = await t.start(shoal, ['--config', keyed]);
+    const as = async (key) => (await (await t.within(fetch(`${server.url}/v1/process`, { method: 'POST',
+        headers: { authorization: `Bearer ${key}` }, body: JSON.stringify({ text: 'set a timer for 10 minutes' }) }), key)).json()).actions[0];
+    let mine = await as('a');
+    t.check(mine.result === 'failed' && /you have too many/.test(mine.reason), `a client's limit: ${JSON.stringify(mine)}`);
+    t.same((await as('b')).result, 'scheduled', 'others have room');
+    await server.stop();
+
+    // a state folder that cannot be written does not keep the server from starting
+    fs.rmSync(`${state}.lock`);
+    fs.mkdirSync(`${state}.lock`, { recursive: true });
     server = await t.start(shoal, []);
     t.same((await ask('set a timer for 10 minutes')).actions[0].result, 'scheduled', 'in memory');
     t.check(/what is scheduled is lost at the end/.test(server.log), 'the log says so');

@@ -214,6 +214,7 @@ static int read_text(struct ask_request *r, const struct ask_opts *o, struct err
 {
     struct ask *k = r->ask;
     r->conversation = arena_printf(&r->arena, "%s", o->conversation ? o->conversation : "");
+    r->owner = arena_printf(&r->arena, "%s", o->owner ? o->owner : "");
     r->text = clean_text(&r->arena, k, r->file, o, k->encoder ? is_common : o->is_common,
                          k->encoder ? (void *)k->encoder : o->common_ctx, &r->words);
     whole_turn(r);

@@ -46,6 +46,7 @@ struct ask_opts {
     const char *text;           /* with `confirm` it may be NULL */
     size_t text_bytes;          /* at most ASK_MAX_TEXT */
     const char *conversation;   /* who asks in which session, for "it" and "yes"; NULL: none */
+    const char *owner;          /* whose wishes for later are counted; NULL: nobody's */
     const char *confirm;        /* the token of actions to carry out now; NULL: none */
     time_t now;                 /* 0: the clock's */
     bool no_reply;              /* actions only */

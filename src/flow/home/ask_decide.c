@@ -357,6 +357,7 @@ static struct scheduling *find_wishes(struct ask_request *r, uint32_t *n)
 {
     const struct home_carry_now now = {.ms = (int64_t)r->now_s * 1000,
                                        .said = r->confirmed ? "" : r->text,
+                                       .by = r->owner,
                                        .confirmed = r->confirmed};
     r->n_later = home_carry_schedule(&r->arena, r->ask->table, r->file, &r->draft, &now, &r->later);
     struct scheduling *list = arena_zalloc_n(&r->arena, (size_t)r->n_later + 1, sizeof(*list));

@@ -55,6 +55,7 @@ struct ask_request {
 
     struct arena arena;
     const char *text, *conversation; /* in the arena; conversation "": none */
+    const char *owner;               /* in the arena; "": nobody */
     struct home_words words;         /* of the text */
     struct home_part parts[ASK_MAX_PARTS];
     uint32_t n_parts;

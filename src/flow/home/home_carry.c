@@ -206,6 +206,7 @@ bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct
                                      .counted = true,
                                      .what = home_act_words(a, t, c),
                                      .said = now->said,
+                                     .by = now->by,
                                      .action = json_of(a, c)};
     return true;
 }
@@ -225,6 +226,7 @@ static bool entry_of(struct arena *a, const struct home_table *t, const struct a
                                      .confirmed = now->confirmed,
                                      .what = home_act_words(a, t, o),
                                      .said = now->said,
+                                     .by = now->by,
                                      .action = c ? json_of(a, c) : NULL};
     return true;
 }

@@ -36,6 +36,7 @@ struct home_carry_later { /* what an action wants of the schedule */
 struct home_carry_now {
     int64_t ms;       /* Unix time */
     const char *said; /* the words of the request */
+    const char *by;   /* the client, or "" */
     bool confirmed;   /* somebody said yes to it */
 };
 

@@ -16,7 +16,7 @@
 struct running { /* one entry */
     struct home_later_run *r;
     uint64_t id;
-    const char *said;
+    const char *said, *by;
     struct arena arena;
     struct home_file *file;
     struct home_draft draft;
@@ -119,7 +119,8 @@ static void on_added(void *ctx, int rc, const char *reason, uint64_t id)
 /* "At 7 for 20 minutes": the end is scheduled when it begins. */
 static void schedule_end(struct running *x)
 {
-    const struct home_carry_now now = {.ms = home_later_now_ms(x->r->later), .said = x->said};
+    const struct home_carry_now now = {
+        .ms = home_later_now_ms(x->r->later), .said = x->said, .by = x->by};
     struct home_later_entry entry;
     const char *denied;
     if (home_carry_end_of(&x->arena, x->r->table, x->file, x->draft.actions[0], &now, &entry,
@@ -212,6 +213,7 @@ void home_later_run_entry(void *ctx, const struct home_later_entry *entry)
     pthread_mutex_init(&x->lock, NULL);
     x->file = home_things_file(r->things);
     x->said = arena_printf(&x->arena, "%s", entry->said ? entry->said : "");
+    x->by = arena_printf(&x->arena, "%s", entry->by ? entry->by : "");
     struct ask_plan_action *o = home_later_run_read(&x->arena, entry->action);
     if (!o || !home_draft_reserve(&x->arena, &x->draft)) {
         end(x, "failed", "the entry cannot be read");

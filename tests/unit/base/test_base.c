@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/file/file_lock.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/nearest.h"
@@ -132,9 +134,32 @@ static void test_nearest_word(void **state)
     }
 }
 
+/* A file belongs to one at a time, and is free again when its owner is gone. */
+static void test_file_lock(void **state)
+{
+    char path[] = "/tmp/shoal-lock-XXXXXX", lock[sizeof(path) + 5];
+    int file = mkstemp(path), first, second;
+    struct err e = {0};
+    (void)state;
+    assert_true(file >= 0);
+    assert_int_equal(file_lock(&first, path, &e), 0);
+    assert_int_equal(file_lock(&second, path, &e), SHOAL_EBUSY);
+    assert_int_equal(second, -1);
+    assert_non_null(strstr(e.msg, path));
+    close(first);
+    assert_int_equal(file_lock(&second, path, &e), 0);
+    close(second);
+    assert_int_equal(file_lock(&first, "/nowhere/at/all", &e), SHOAL_EIO);
+    snprintf(lock, sizeof(lock), "%s.lock", path);
+    unlink(lock);
+    unlink(path);
+    close(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file_lock),
         cmocka_unit_test(test_err_wraps_context_in_front),
         cmocka_unit_test(test_buf_stops_at_its_limit),
         cmocka_unit_test(test_buf_reports_failed_allocation),

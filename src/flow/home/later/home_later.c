@@ -2,17 +2,14 @@
 #include "flow/home/later/home_later.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file/file_lock.h"
 #include "base/file/file_read.h"
 #include "base/file/file_replace.h"
 #include "base/log.h"
@@ -35,7 +32,8 @@ struct job {
     char *result, *reason;          /* END */
     home_later_done_fn done;
     void *ctx;
-    int rc; /* of the job itself, before the file is written */
+    int rc;      /* of the job itself, before the file is written */
+    bool greedy; /* ADD: it is the client that has too many */
 };
 
 struct home_later {
@@ -69,7 +67,7 @@ static void entry_free(struct home_later_entry *x)
 {
     if (!x)
         return;
-    const char *texts[] = {x->what, x->said, x->action, x->result, x->reason};
+    const char *texts[] = {x->what, x->said, x->by, x->action, x->result, x->reason};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         mem_free((void *)(uintptr_t)texts[i]);
     mem_free(x);
@@ -87,10 +85,10 @@ static struct home_later_entry *entry_copy(const struct home_later_entry *x)
     if (!c)
         return NULL;
     *c = *x;
-    c->what = c->said = c->action = c->result = c->reason = NULL;
+    c->what = c->said = c->by = c->action = c->result = c->reason = NULL;
     if (!copy_text(&c->what, x->what) || !copy_text(&c->said, x->said) ||
-        !copy_text(&c->action, x->action) || !copy_text(&c->result, x->result) ||
-        !copy_text(&c->reason, x->reason)) {
+        !copy_text(&c->by, x->by) || !copy_text(&c->action, x->action) ||
+        !copy_text(&c->result, x->result) || !copy_text(&c->reason, x->reason)) {
         entry_free(c);
         return NULL;
     }
@@ -162,6 +160,7 @@ static void put_entry(struct json_out *j, const struct home_later_entry *x, bool
     put_time(j, "made_ms", x->made_ms);
     put_text(j, "said", x->said);
     if (whole) {
+        put_text(j, "by", x->by);
         json_out_member_str(j, "action", x->action);
         json_out_key(j, "counted");
         json_out_bool(j, x->counted);
@@ -245,7 +244,7 @@ static bool bool_in(struct json_strict *d, const struct json_node *at, const cha
 static struct home_later_entry *read_entry(struct json_strict *d, const struct json_node *at)
 {
     if (!json_strict_object(d, at, "id kind what due_ms made_ms action",
-                            "said counted confirmed begun result reason ended_ms"))
+                            "said by counted confirmed begun result reason ended_ms"))
         return NULL;
     struct json_node id = json_strict_get(at, "id"), kind = json_strict_get(at, "kind");
     struct home_later_entry x = {.id = (uint64_t)json_strict_number(d, &id, 1, 9e15, 0),
@@ -257,6 +256,7 @@ static struct home_later_entry *read_entry(struct json_strict *d, const struct j
                                  .begun = bool_in(d, at, "begun"),
                                  .what = text_in(d, at, "what", HOME_LATER_MAX_TEXT),
                                  .said = text_in(d, at, "said", HOME_LATER_MAX_TEXT),
+                                 .by = text_in(d, at, "by", HOME_LATER_MAX_BY),
                                  .action = text_in(d, at, "action", HOME_LATER_MAX_ACTION),
                                  .result = text_in(d, at, "result", MAX_WORD),
                                  .reason = text_in(d, at, "reason", HOME_LATER_MAX_TEXT)};
@@ -539,9 +539,19 @@ static void finish(struct home_later *l, struct home_later_entry *x, const char 
     change(l);
 }
 
+static uint32_t waiting_of(const struct home_later *l, const char *by)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->n_waiting; i++)
+        n += l->waiting[i]->by && strcmp(l->waiting[i]->by, by) == 0;
+    return n;
+}
+
 static void add(struct home_later *l, struct job *j, int64_t now_ms)
 {
-    if (l->n_waiting == HOME_LATER_MAX) {
+    const char *by = j->entry->by;
+    j->greedy = by && *by && waiting_of(l, by) >= HOME_LATER_MAX_EACH;
+    if (l->n_waiting == HOME_LATER_MAX || j->greedy) {
         j->rc = SHOAL_ELIMIT;
         return;
     }
@@ -607,7 +617,8 @@ static const char *reason_of(const struct job *j, const char *said)
     case 0:
         return NULL;
     case SHOAL_ELIMIT:
-        return "too many things are scheduled already; cancel one first";
+        return j->greedy ? "you have too many things scheduled already; cancel one first"
+                         : "too many things are scheduled already; cancel one first";
     case SHOAL_ENOTFOUND:
         return "nothing that waits has this id";
     default:
@@ -735,26 +746,12 @@ static void *run_thread(void *arg)
 
 /* ---- life ----------------------------------------------------------------------------------- */
 
-static int lock_file(struct home_later *l, const char *path, struct err *e)
-{
-    char name[PATH_MAX];
-    int n = snprintf(name, sizeof(name), "%s.lock", path);
-    if (n < 0 || (size_t)n >= sizeof(name))
-        return err_set(e, SHOAL_ELIMIT, "%.100s: the name is too long", path);
-    l->lock_fd = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-    if (l->lock_fd < 0)
-        return err_set(e, SHOAL_EIO, "cannot open %s: %s", name, strerror(errno));
-    if (flock(l->lock_fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, SHOAL_EBUSY, "%s is used by another server; set home_schedule", path);
-    return 0;
-}
-
 static int open_file(struct home_later *l, const char *path, struct err *e)
 {
     struct buf b;
-    int rc = lock_file(l, path, e);
+    int rc = file_lock(&l->lock_fd, path, e);
     if (rc < 0)
-        return rc;
+        return rc == SHOAL_EBUSY ? err_wrap(e, "set home_schedule") : rc;
     l->path = mem_strdup(path);
     if (!l->path)
         return err_set(e, SHOAL_ENOMEM, "schedule");

@@ -28,6 +28,8 @@
 #include "wire/json_out.h"
 
 #define HOME_LATER_MAX 256u       /* entries that wait */
+#define HOME_LATER_MAX_EACH 64u   /* ... of one client */
+#define HOME_LATER_MAX_BY 64u     /* bytes of its name */
 #define HOME_LATER_MAX_RECENT 50u /* results that are remembered */
 #define HOME_LATER_MAX_TEXT 1000u
 #define HOME_LATER_MAX_ACTION 8192u
@@ -47,6 +49,7 @@ struct home_later_entry {
     int64_t not_before_ms; /* it was postponed; not in the file */
     const char *what;      /* what happens: "turn off the heating" */
     const char *said;      /* the words of the command */
+    const char *by;        /* the client that wants it; NULL or "": nobody in particular */
     const char *action;    /* the action as a JSON object */
     /* of entries that are over */
     const char *result; /* "done", "sent", "simulated", "rang", "failed", "missed", "interrupted";
@@ -74,7 +77,8 @@ struct home_later_opts {
     void *run_ctx;
 };
 
-/* rc 0 or SHOAL_E*: SHOAL_ELIMIT: too many; SHOAL_ENOTFOUND: none with that id; SHOAL_EIO. */
+/* rc 0 or SHOAL_E*: SHOAL_ELIMIT: too many, or too many of one client; SHOAL_ENOTFOUND: none with
+ * that id; SHOAL_EIO. */
 typedef void (*home_later_done_fn)(void *ctx, int rc, const char *reason, uint64_t id);
 
 /* SHOAL_EBUSY: another process uses the file. */
