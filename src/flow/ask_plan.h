@@ -30,6 +30,14 @@ struct ask_plan_field { /* one member of an action's JSON object */
     uint32_t n_items; /* 0: no items, a text or a number */
 };
 
+struct ask_plan_again {         /* an action that comes again */
+    uint32_t days;              /* bits: 0 Monday to 6 Sunday; 0: it does not */
+    uint32_t minute;            /* of the day, by the clock there */
+    uint32_t sun;               /* enum sun_event instead of a minute; 0: none */
+    double latitude, longitude; /* with `sun` */
+    const char *words;          /* "every day" */
+};
+
 struct ask_plan_action {
     const char *name;
     struct ask_plan_field fields[ASK_PLAN_MAX_FIELDS];
@@ -38,6 +46,7 @@ struct ask_plan_action {
     int64_t due_s;    /* when it should happen, Unix time; 0: now */
     bool due_counted; /* counted from now on: "in 20 minutes" */
     bool due_told;    /* the moment is not plain from the words, and has to be said */
+    struct ask_plan_again again;
 };
 
 struct ask_plan_entity {

@@ -80,6 +80,17 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     r = await ask("don't cancel my alarm");
     t.same((await scheduled()).scheduled.length, 1, 'not cancelled');
 
+    // what comes again: one entry until it is cancelled; the sun needs a place
+    r = await ask('turn on the fan every day at 7');
+    t.same(r.actions[0].result, 'scheduled', 'every day');
+    const daily = (await scheduled()).scheduled.find((x) => x.repeats);
+    t.same(`${daily.what}; ${daily.repeats}`, 'turn on the fan, every day; every day', 'it is listed so');
+    t.same((await drop(daily.id)).status, 200, 'and cancelled');
+    r = await ask('turn on the fan every two hours');
+    t.same(r.actions[0].result, 'refused', 'a rhythm that cannot be');
+    r = await ask('turn off the heating at sunset');
+    t.check(r.actions[0].result === 'refused' && /no location/.test(r.reply), `where is it? ${r.reply}`);
+
     // dangerous ones are confirmed when they are set
     r = await ask('unlock the front door in 1 second');
     t.same(r.actions[0].result, 'confirm', 'dangerous');
@@ -96,8 +107,12 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     const due = JSON.parse(fs.readFileSync(kept, 'utf8'));
     due.scheduled.find((x) => x.what.includes('fan')).due_ms = Date.now(); // as if the time had passed
     fs.writeFileSync(kept, JSON.stringify(due));
+    fs.writeFileSync(house, `location: {latitude: 52.5, longitude: 13.4}\n${home}`);
     server = await t.start(shoal, ['--config', file]);
     await over('turn on the fan');
+    r = await ask('turn off the heating at sunset');
+    t.check(r.actions[0].result === 'scheduled' && r.actions[0].due, `at sunset: ${r.reply}`);
+    t.same((await drop(r.actions[0].scheduled_id)).status, 200, 'cancelled too');
     await server.stop('SIGKILL');
     server = await t.start(shoal, ['--config', file]);
     t.same((await scheduled()).scheduled.length, 1, 'only the alarm waits');

@@ -135,6 +135,10 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
         v = home_values_date(a, x->t, text);
         home_act_put_text(x, key, v.text);
         x->due.date = v.text;
+        if (x->due.every) { /* "weekday" of "every weekday" is no date */
+            home_act_put_text(x, key, x->due.every);
+            return x->due.every;
+        }
         x->wrong = v.wrong ? v.show : x->wrong;
         return v.show;
     case HOME_SLOT_TEXT:
@@ -520,11 +524,12 @@ static bool put_due(struct home_act *x, struct home_draft_line *out)
     struct home_due due = home_due_of(x->a, x->t, &x->due, now);
     x->o->due_s = due.at_s;
     x->o->due_counted = due.counted;
+    x->o->again = due.again;
     struct tm day = tm;
     time_t at = (time_t)due.at_s;
     localtime_r(&at, &day);
-    x->o->due_told =
-        !due.counted && (x->due.either || (!x->due.date && day.tm_yday != x->now->tm_yday));
+    x->o->due_told = !due.counted && (x->due.either || due.again.sun ||
+                                      (!x->due.date && day.tm_yday != x->now->tm_yday));
     if (due.missing_time) {
         const struct home_slot *time = NULL;
         for (uint32_t i = 0; i < x->t->n_slots && !time; i++)
@@ -761,11 +766,13 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     const struct home_action *action = x->x;
     struct home_draft_line why;
     x->due.in_s = -1.0;
+    x->due.every = x->t->later.list ? home_due_every(x->t, plain, &x->due.days) : NULL;
+    x->due.place = x->here->file && x->here->file->has_place ? x->here->file->place : NULL;
     home_fill_defaults(action, s, plain, x->names_more);
     if (!home_act_link(x, s, &why))
         return why;
     home_act_put_slots(x, s);
-    bool later = put_when(x, s);
+    bool later = put_when(x, s) || (x->due.every && action->can_wait);
     home_act_put_id(x);
     const char *thing = thing_of(x);
     enum home_risk risk = risk_of(x, thing);

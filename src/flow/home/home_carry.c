@@ -219,15 +219,19 @@ static bool entry_of(struct arena *a, const struct home_table *t, const struct a
     if (!x || o->due_s == 0 || strcmp(text_of(o, "result"), "scheduled") != 0)
         return false;
     const struct ask_plan_action *c = x->rings == HOME_LATER_ACTION ? then(a, o) : o;
-    *out = (struct home_later_entry){.kind = x->rings,
-                                     .due_ms = o->due_s * 1000,
-                                     .made_ms = now->ms,
-                                     .counted = o->due_counted,
-                                     .confirmed = now->confirmed,
-                                     .what = home_act_words(a, t, o),
-                                     .said = now->said,
-                                     .by = now->by,
-                                     .action = c ? json_of(a, c) : NULL};
+    *out = (struct home_later_entry){
+        .kind = x->rings,
+        .due_ms = o->due_s * 1000,
+        .made_ms = now->ms,
+        .counted = o->due_counted,
+        .confirmed = now->confirmed,
+        .what = o->again.days && x->rings == HOME_LATER_ACTION
+                    ? arena_printf(a, "%s, %s", home_act_words(a, t, o), o->again.words)
+                    : home_act_words(a, t, o),
+        .again = o->again,
+        .said = now->said,
+        .by = now->by,
+        .action = c ? json_of(a, c) : NULL};
     return true;
 }
 

@@ -454,6 +454,78 @@ static const struct home_action *correct(const struct decision *d, const struct 
     return action;
 }
 
+static bool says_any(const struct home_words *w, const struct home_list *phrases)
+{
+    for (uint32_t i = 0; i < w->n; i++)
+        for (uint32_t k = 0; k < phrases->n; k++)
+            if (home_words_phrase(w, i, phrases->w[k]) > 0)
+                return true;
+    return false;
+}
+
+/* A word of its kind, as it is or in the plural. */
+static bool says_kind(const struct decision *d, const struct home_thing *x)
+{
+    for (uint32_t i = 0; i < d->t->n_kinds; i++) {
+        const struct home_kind *k = &d->t->kinds[i];
+        for (uint32_t n = 0; strcmp(k->name, x->kind) == 0 && n < k->words.n; n++) {
+            size_t len = strlen(k->words.w[n]);
+            for (uint32_t w = 0; w < d->plain.n; w++)
+                if (strncmp(d->plain.w[w], k->words.w[n], len) == 0 &&
+                    (!d->plain.w[w][len] || strcmp(d->plain.w[w] + len, "s") == 0))
+                    return true;
+        }
+    }
+    return false;
+}
+
+/* Is a thing one of those that the clause speaks of? */
+static bool speaks_of(const struct decision *d, const struct home_thing *x)
+{
+    bool room_said = false;
+    for (uint32_t i = 0; i < d->here->file->n_things; i++) {
+        const struct home_thing *r = &d->here->file->things[i];
+        room_said |= r->type == HOME_THING_ROOM && says_any(&d->plain, &r->names);
+    }
+    bool here = !room_said || (x->room && says_any(&d->plain, &x->room->names));
+    return here && (says_any(&d->plain, &x->names) || says_kind(d, x));
+}
+
+/* "Turn off all lights but leave the hall light on": what the clause speaks of is taken out of the
+ * several things that an action before means. */
+static const struct ask_plan_action *spare(const struct decision *d,
+                                           const struct ask_plan_action *from)
+{
+    struct ask_plan_action *o = arena_zalloc(d->a, sizeof(*o));
+    if (o)
+        *o = *from;
+    for (uint32_t i = 0; o && i < o->n_fields; i++) {
+        struct ask_plan_field *f = &o->fields[i];
+        if (strcmp(f->key, "ids") != 0)
+            continue;
+        const char **left = arena_zalloc_n(d->a, (size_t)f->n_items + 1, sizeof(*left));
+        uint32_t n = 0;
+        for (uint32_t k = 0; left && k < f->n_items; k++) {
+            const struct home_thing *x = home_file_thing(d->here->file, f->items[k]);
+            if (!x || !speaks_of(d, x))
+                left[n++] = f->items[k];
+        }
+        if (left && n > 0) {
+            f->items = left;
+            f->n_items = n;
+        }
+    }
+    return o ? o : from;
+}
+
+static void spare_all(const struct decision *d)
+{
+    for (uint32_t i = 0; d->here->file && i < d->draft->n_actions; i++)
+        d->draft->actions[i] = spare(d, d->draft->actions[i]);
+    for (uint32_t i = 0; d->here->file && i < d->draft->n_held; i++)
+        d->draft->held[i].action = spare(d, d->draft->held[i].action);
+}
+
 enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
                                    struct home_draft *draft, const struct home_clause *c,
                                    const struct home_focus *focus, const struct home_here *here,
@@ -481,6 +553,8 @@ enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
         return speech;
     if (speech != HOME_SPEECH_COMMAND && speech != HOME_SPEECH_NONE && !states &&
         (speech != HOME_SPEECH_ASK || (action && !is_question(action))) && t->say[speech].n > 0) {
+        if (speech == HOME_SPEECH_NEGATE)
+            spare_all(&d);
         const char *text = home_template_fill(a, &t->say[speech], home_act_text, NULL);
         add_line(a, draft, (struct home_draft_line){.say = text});
         return speech;

@@ -15,6 +15,7 @@
 #include "flow/home/home_later_run.h"
 #include "flow/home/later/home_due.h"
 #include "flow/home/later/home_later.h"
+#include "flow/home/later/sun.h"
 #include "flow/home/site/home_file_read.h"
 #include "flow/home/site/home_things.h"
 #include "flow/home/table/home_table.h"
@@ -85,8 +86,9 @@ static void test_moments(void **state)
         {"14:00", "March 5", false, false, "5 March 2027, 14:00"},
         {"14:00", "20", false, false, "Friday, 14:00"},
         {"14:00", "the day after tomorrow", false, false, "Wednesday, 14:00"},
-        {"sunset", NULL, false, false, "I don't know when \"sunset\" is"},
-        {"07:00", "every day", false, false, "I don't know when \"every day\" is"},
+        {"sunset", NULL, false, false,
+         "I don't know when sunset is, because the home file has no location (latitude and "
+         "longitude)"},
         {"evening", NULL, false, false, "today, 19:00"},
     };
     (void)state;
@@ -117,6 +119,71 @@ static void test_summer_time(void **state)
     assert_int_equal(d.at_s - (int64_t)now, 20 * 3600); /* the night has 25 hours */
     setenv("TZ", "UTC", 1);
     tzset();
+}
+
+/* Times of sunrise and sunset as almanacs print them, to the minute, in UTC. */
+static void test_the_sun(void **state)
+{
+    static const struct {
+        double latitude, longitude;
+        int month, day, rises, sets; /* minutes since midnight of that date, UTC */
+    } rows[] = {
+        {51.5074, -0.1278, 6, 20, 3 * 60 + 43, 20 * 60 + 21},          /* London */
+        {40.7128, -74.0060, 12, 21, 12 * 60 + 16, 21 * 60 + 31},       /* New York */
+        {-33.8688, 151.2093, 12, 21, 18 * 60 + 41 - 1440, 9 * 60 + 5}, /* Sydney */
+    };
+    int64_t at;
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct tm day = {.tm_year = 124, .tm_mon = rows[i].month - 1, .tm_mday = rows[i].day};
+        struct tm midnight = day;
+        int64_t from = (int64_t)timegm(&midnight);
+        assert_true(sun_time(&day, rows[i].latitude, rows[i].longitude, SUN_RISES, &at));
+        assert_in_range(at - from - 60 * rows[i].rises + 120, 0, 240);
+        assert_true(sun_time(&day, rows[i].latitude, rows[i].longitude, SUN_SETS, &at));
+        assert_in_range(at - from - 60 * rows[i].sets + 120, 0, 240);
+    }
+    struct tm summer = {.tm_year = 124, .tm_mon = 5, .tm_mday = 21};
+    assert_false(sun_time(&summer, 69.65, 18.96, SUN_SETS, &at)); /* Tromsø */
+}
+
+static struct home_due again(const char *clause, const char *time, const double *place)
+{
+    struct home_words w = home_words_split(&a, clause);
+    struct home_due_said s = {.in_s = -1.0, .time = time, .place = place};
+    s.every = home_due_every(table, &w, &s.days);
+    assert_non_null(s.every);
+    return home_due_of(&a, table, &s, START_MS / 1000);
+}
+
+/* START_MS is a Monday, 15:00. */
+static void test_what_comes_again(void **state)
+{
+    static const double berlin[] = {52.52, 13.405};
+    static const struct {
+        const char *clause, *time, *first, *second;
+    } rows[] = {
+        {"lights on every day", "16:00", "today, 16:00", "tomorrow, 16:00"},
+        {"lights on every day", "07:00", "tomorrow, 07:00", "Wednesday, 07:00"},
+        {"each weekday lights on", "14:00", "tomorrow, 14:00", "Wednesday, 14:00"},
+        {"lights on every monday", "14:00", "23 November 2026, 14:00", "30 November 2026, 14:00"},
+        {"lights on weekends", "09:00", "Saturday, 09:00", "Sunday, 09:00"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct home_due d = again(rows[i].clause, rows[i].time, NULL);
+        assert_null(d.why);
+        assert_string_equal(home_due_words(&a, table, d.at_s, START_MS / 1000), rows[i].first);
+        int64_t next = home_due_next(&d.again, d.at_s);
+        assert_string_equal(home_due_words(&a, table, next, START_MS / 1000), rows[i].second);
+    }
+    assert_non_null(again("every two hours", "07:00", NULL).why);
+    assert_non_null(again("every day at sunset", "sunset", NULL).why);
+    assert_true(again("every day", NULL, NULL).missing_time);
+    struct home_due d = again("every day at sunset", "sunset", berlin);
+    int64_t next = home_due_next(&d.again, d.at_s);
+    assert_null(d.why);
+    assert_true(next > d.at_s + 86400 - 300 && next < d.at_s + 86400); /* November */
 }
 
 /* ---- the schedule --------------------------------------------------------------------------- */
@@ -251,6 +318,37 @@ static void test_in_order_and_once(void **state)
     pass(&r, 30 * MINUTE_MS);
     assert_string_equal(r.ran, "first;"); /* the second is missed by 20 minutes */
     assert_string_equal(r.told, "first=done;second=missed;");
+    assert_int_equal(home_later_tick(r.later), -1);
+    rig_close(&r);
+}
+
+/* Done, missed or interrupted: it waits for the next time, also over a restart, until it is
+ * cancelled. */
+static void test_it_comes_again(void **state)
+{
+    struct rig r;
+    const int64_t day_ms = 24 * 60 * MINUTE_MS;
+    (void)state;
+    rig_open(&r, true);
+    struct home_later_entry x = {.kind = HOME_LATER_ACTION,
+                                 .due_ms = r.wall_ms + 60 * MINUTE_MS,
+                                 .again = {.days = 127, .minute = 16 * 60, .words = "every day"},
+                                 .what = "daily",
+                                 .action = "{\"action\":\"turn_off\"}"};
+    home_later_add(r.later, &x, on_done, &r);
+    pass(&r, 60 * MINUTE_MS);
+    pass(&r, day_ms);
+    assert_string_equal(r.ran, "daily;daily;");
+    rig_die(&r);
+    r.wall_ms += 3 * day_ms + 30 * MINUTE_MS;
+    rig_begin(&r);
+    pass(&r, 0);
+    assert_string_equal(r.told, "daily=done;daily=done;daily=missed;"); /* once for all three */
+    pass(&r, day_ms - 30 * MINUTE_MS);
+    assert_string_equal(r.ran, "daily;daily;daily;");
+    home_later_cancel(r.later, r.id, on_done, &r);
+    pass(&r, day_ms);
+    assert_string_equal(r.ran, "daily;daily;daily;");
     assert_int_equal(home_later_tick(r.later), -1);
     rig_close(&r);
 }
@@ -570,7 +668,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_summer_time),
+        cmocka_unit_test(test_the_sun),
+        cmocka_unit_test(test_what_comes_again),
         cmocka_unit_test(test_in_order_and_once),
+        cmocka_unit_test(test_it_comes_again),
         cmocka_unit_test(test_a_restart_does_what_was_due),
         cmocka_unit_test(test_what_had_begun_is_not_repeated),
         cmocka_unit_test(test_the_clock_is_set),

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow/home/table/home_words.h"
+#include "flow/home/later/sun.h"
 
 #define DAY_S 86400
 
@@ -145,11 +145,53 @@ static struct home_due not_known(struct arena *a, const char *what)
     return (struct home_due){.why = arena_printf(a, "I don't know when \"%s\" is", what)};
 }
 
+/* "sunset" and its like; SUN_NONE: the time is something else. */
+static enum sun_event sun_of(struct arena *a, const struct home_table *t, const char *time)
+{
+    struct home_words w = home_words_split(a, home_words_lower(a, time));
+    for (uint32_t i = 0, n; i < w.n; i++) {
+        const struct home_pair *p = phrase_at(&t->later.sun, &w, i, &n);
+        if (p)
+            return (enum sun_event)p->number;
+    }
+    return SUN_NONE;
+}
+
+static struct home_due no_place(struct arena *a, const char *time)
+{
+    return (struct home_due){
+        .why = arena_printf(a,
+                            "I don't know when %s is, because the home file has no location "
+                            "(latitude and longitude)",
+                            time)};
+}
+
+/* Once, at sunrise or sunset of a day, or of the next one if it is over. */
+static struct home_due by_sun(struct arena *a, const struct home_due_said *s, struct day *day,
+                              enum sun_event event, time_t now)
+{
+    int64_t at;
+    if (!s->place)
+        return no_place(a, s->time);
+    if (!sun_time(&day->tm, s->place[0], s->place[1], event, &at))
+        return (struct home_due){.why = arena_printf(a, "there is no %s on that day", s->time)};
+    if (at <= (int64_t)now && day->given && !day->weekday)
+        return (struct home_due){.why = "that time is over"};
+    if (at <= (int64_t)now) {
+        day->tm = days_later(&day->tm, day->weekday ? 7 : 1);
+        (void)sun_time(&day->tm, s->place[0], s->place[1], event, &at);
+    }
+    return (struct home_due){.at_s = at};
+}
+
 static struct home_due on_day(struct arena *a, const struct home_table *t,
                               const struct home_due_said *s, struct day *day, time_t now)
 {
     const char *clock = s->time ? s->time : day->part;
+    enum sun_event sun = s->time ? sun_of(a, t, s->time) : SUN_NONE;
     uint32_t n;
+    if (sun != SUN_NONE)
+        return by_sun(a, s, day, sun, now);
     if (s->time && !home_table_is_clock(clock)) {
         struct home_words w = home_words_split(a, clock);
         const struct home_pair *p = phrase_at(&t->later.parts, &w, 0, &n);
@@ -172,6 +214,78 @@ static struct home_due on_day(struct arena *a, const struct home_table *t,
     return (struct home_due){.at_s = at_clock(&day->tm, meant, minute)};
 }
 
+const char *home_due_every(const struct home_table *t, const struct home_words *w, uint32_t *days)
+{
+    const struct home_pair *best = NULL;
+    uint32_t most = 0;
+    for (uint32_t i = 0, n; i < w->n; i++) {
+        const struct home_pair *p = phrase_at(&t->later.every, w, i, &n);
+        if (n > most) {
+            most = n;
+            best = p;
+        }
+    }
+    *days = best ? (uint32_t)best->number : 0;
+    return best ? best->from : NULL;
+}
+
+int64_t home_due_next(const struct ask_plan_again *g, int64_t after_s)
+{
+    struct tm from;
+    time_t after = (time_t)after_s;
+    localtime_r(&after, &from);
+    for (int ahead = 0; g->days != 0 && ahead <= 366; ahead++) {
+        struct tm day = days_later(&from, ahead);
+        int64_t at;
+        if (!(g->days >> ((day.tm_wday + 6) % 7) & 1))
+            continue;
+        if (g->sun == SUN_NONE)
+            at = at_clock(&day, (int)g->minute / 60, (int)g->minute % 60);
+        else if (!sun_time(&day, g->latitude, g->longitude, (enum sun_event)g->sun, &at))
+            continue;
+        if (at > after_s)
+            return at;
+    }
+    return 0;
+}
+
+/* "Every weekday at 7": the first time, and how it goes on. */
+static struct home_due again_of(struct arena *a, const struct home_table *t,
+                                const struct home_due_said *s, const struct tm *today, time_t now)
+{
+    struct day day = {.tm = days_later(today, 0)};
+    struct ask_plan_again g = {.days = s->days, .words = s->every};
+    if (s->days == 0 || s->in_s >= 0)
+        return (struct home_due){
+            .why = arena_printf(a,
+                                "I can repeat things every day, on weekdays, at weekends or on "
+                                "days of the week, but not \"%s\"",
+                                s->every)};
+    if (s->date)
+        read_date(a, t, s->date, today, &day); /* "every evening": the part of the day counts */
+    const char *clock = s->time ? s->time : day.part;
+    g.sun = s->time ? sun_of(a, t, s->time) : SUN_NONE;
+    if (g.sun != SUN_NONE && !s->place)
+        return no_place(a, s->time);
+    if (!clock)
+        return (struct home_due){.missing_time = true};
+    if (g.sun != SUN_NONE) {
+        g.latitude = s->place[0];
+        g.longitude = s->place[1];
+    } else if (!home_table_is_clock(clock)) {
+        return not_known(a, clock);
+    } else {
+        day.today = false;
+        int minute = number_of(clock + 3),
+            hour = hour_meant(s, &day, number_of(clock), minute, now);
+        g.minute = (uint32_t)(60 * hour + minute);
+    }
+    struct home_due due = {.at_s = home_due_next(&g, (int64_t)now), .again = g};
+    if (due.at_s == 0)
+        due.why = arena_printf(a, "there is no %s there", s->time ? s->time : clock);
+    return due;
+}
+
 struct home_due home_due_of(struct arena *a, const struct home_table *t,
                             const struct home_due_said *s, time_t now)
 {
@@ -180,6 +294,8 @@ struct home_due home_due_of(struct arena *a, const struct home_table *t,
     struct home_due due;
     localtime_r(&now, &tm);
     day.tm = days_later(&tm, 0);
+    if (s->every)
+        return again_of(a, t, s, &tm, now);
     bool whole_days = s->in_s >= DAY_S && (int64_t)s->in_s % DAY_S == 0;
     if (s->in_s > (double)HOME_DUE_MAX_S)
         return (struct home_due){.why = "that is more than a year ahead"};

@@ -14,16 +14,21 @@
 #include <time.h>
 
 #include "base/arena.h"
+#include "flow/ask_plan.h"
 #include "flow/home/table/home_table.h"
+#include "flow/home/table/home_words.h"
 
 #define HOME_DUE_MAX_S ((int64_t)366 * 86400)
 
 struct home_due_said {
-    double in_s;      /* from now on; negative: not said */
-    const char *time; /* "07:30", or words; NULL: not said */
-    const char *date; /* in words; NULL: not said */
-    bool either;      /* morning or evening was not said */
-    bool morning;     /* an hour that can be both is in the morning */
+    double in_s;         /* from now on; negative: not said */
+    const char *time;    /* "07:30", or words; NULL: not said */
+    const char *date;    /* in words; NULL: not said */
+    bool either;         /* morning or evening was not said */
+    bool morning;        /* an hour that can be both is in the morning */
+    const char *every;   /* how it comes again, in words; NULL: it does not */
+    uint32_t days;       /* of `every`; 0: such a thing is not possible */
+    const double *place; /* latitude and longitude of the home; NULL: not known */
 };
 
 struct home_due {
@@ -31,10 +36,16 @@ struct home_due {
     const char *why;   /* NULL: all is well, or the time is missing */
     bool missing_time; /* a day without a time */
     bool counted;      /* from now on: it does not change with the clock */
+    struct ask_plan_again again;
 };
 
 struct home_due home_due_of(struct arena *a, const struct home_table *t,
                             const struct home_due_said *said, time_t now);
+/* How a clause says that something comes again: the longest phrase of the table, and its days;
+ * NULL: it does not. */
+const char *home_due_every(const struct home_table *t, const struct home_words *w, uint32_t *days);
+/* The next moment after that one; 0: there is none. */
+int64_t home_due_next(const struct ask_plan_again *g, int64_t after_s);
 /* "today, 19:00", "tomorrow, 07:00", "Friday, 07:00", "5 March 2027, 07:00" */
 const char *home_due_words(struct arena *a, const struct home_table *t, int64_t at_s, time_t now);
 /* "4 minutes", "1 hour 5 minutes", "12 seconds" */

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "flow/home/later/home_due.h"
 #include "wire/json_strict.h"
 
 #define TICK_MS 1000 /* how late a clock that was set is noticed */
@@ -67,7 +68,8 @@ static void entry_free(struct home_later_entry *x)
 {
     if (!x)
         return;
-    const char *texts[] = {x->what, x->said, x->by, x->action, x->result, x->reason};
+    const char *texts[] = {x->what,   x->said,   x->by,         x->action,
+                           x->result, x->reason, x->again.words};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         mem_free((void *)(uintptr_t)texts[i]);
     mem_free(x);
@@ -85,10 +87,11 @@ static struct home_later_entry *entry_copy(const struct home_later_entry *x)
     if (!c)
         return NULL;
     *c = *x;
-    c->what = c->said = c->by = c->action = c->result = c->reason = NULL;
+    c->what = c->said = c->by = c->action = c->result = c->reason = c->again.words = NULL;
     if (!copy_text(&c->what, x->what) || !copy_text(&c->said, x->said) ||
-        !copy_text(&c->by, x->by) || !copy_text(&c->action, x->action) ||
-        !copy_text(&c->result, x->result) || !copy_text(&c->reason, x->reason)) {
+        !copy_text(&c->by, x->by) || !copy_text(&c->again.words, x->again.words) ||
+        !copy_text(&c->action, x->action) || !copy_text(&c->result, x->result) ||
+        !copy_text(&c->reason, x->reason)) {
         entry_free(c);
         return NULL;
     }
@@ -150,6 +153,21 @@ static void put_time(struct json_out *j, const char *key, int64_t ms)
     json_out_int(j, ms);
 }
 
+/* How an entry comes again: in words, and whole for the file. */
+static void put_again(struct json_out *j, const struct ask_plan_again *g, bool whole)
+{
+    if (g->days == 0)
+        return;
+    put_text(j, "repeats", g->words);
+    if (!whole)
+        return;
+    json_out_member_uint(j, "days", g->days);
+    json_out_member_uint(j, "minute", g->minute);
+    json_out_member_uint(j, "sun", g->sun);
+    json_out_member_num(j, "latitude", g->latitude);
+    json_out_member_num(j, "longitude", g->longitude);
+}
+
 static void put_entry(struct json_out *j, const struct home_later_entry *x, bool whole)
 {
     json_out_object(j);
@@ -159,6 +177,7 @@ static void put_entry(struct json_out *j, const struct home_later_entry *x, bool
     put_time(j, "due_ms", x->due_ms);
     put_time(j, "made_ms", x->made_ms);
     put_text(j, "said", x->said);
+    put_again(j, &x->again, whole);
     if (whole) {
         put_text(j, "by", x->by);
         json_out_member_str(j, "action", x->action);
@@ -241,10 +260,28 @@ static bool bool_in(struct json_strict *d, const struct json_node *at, const cha
     return json_strict_bool(d, &v, false);
 }
 
+static double number_in(struct json_strict *d, const struct json_node *at, const char *key,
+                        double lo, double hi)
+{
+    struct json_node v = json_strict_get(at, key);
+    return json_strict_number(d, &v, lo, hi, 0);
+}
+
+static struct ask_plan_again read_again(struct json_strict *d, const struct json_node *at)
+{
+    return (struct ask_plan_again){.days = (uint32_t)number_in(d, at, "days", 0, 127),
+                                   .minute = (uint32_t)number_in(d, at, "minute", 0, 1439),
+                                   .sun = (uint32_t)number_in(d, at, "sun", 0, 2),
+                                   .latitude = number_in(d, at, "latitude", -90, 90),
+                                   .longitude = number_in(d, at, "longitude", -180, 180),
+                                   .words = text_in(d, at, "repeats", HOME_LATER_MAX_TEXT)};
+}
+
 static struct home_later_entry *read_entry(struct json_strict *d, const struct json_node *at)
 {
     if (!json_strict_object(d, at, "id kind what due_ms made_ms action",
-                            "said by counted confirmed begun result reason ended_ms"))
+                            "said by counted confirmed begun result reason ended_ms repeats days "
+                            "minute sun latitude longitude"))
         return NULL;
     struct json_node id = json_strict_get(at, "id"), kind = json_strict_get(at, "kind");
     struct home_later_entry x = {.id = (uint64_t)json_strict_number(d, &id, 1, 9e15, 0),
@@ -254,6 +291,7 @@ static struct home_later_entry *read_entry(struct json_strict *d, const struct j
                                  .counted = bool_in(d, at, "counted"),
                                  .confirmed = bool_in(d, at, "confirmed"),
                                  .begun = bool_in(d, at, "begun"),
+                                 .again = read_again(d, at),
                                  .what = text_in(d, at, "what", HOME_LATER_MAX_TEXT),
                                  .said = text_in(d, at, "said", HOME_LATER_MAX_TEXT),
                                  .by = text_in(d, at, "by", HOME_LATER_MAX_BY),
@@ -520,10 +558,28 @@ struct outcome { /* of one tick, for those that are told without the lock */
     uint32_t n_begun, n_over;
 };
 
+/* What comes again waits for its next time, under its id. */
+static void renew(struct home_later *l, const struct home_later_entry *x, int64_t now_ms)
+{
+    int64_t after_ms = now_ms > x->due_ms ? now_ms : x->due_ms;
+    int64_t next = home_due_next(&x->again, after_ms / 1000);
+    struct home_later_entry *c = next && l->n_waiting < HOME_LATER_MAX ? entry_copy(x) : NULL;
+    if (!c) {
+        log_warn("home", "\"%s\" does not come again: there is no next time, or no room", x->what);
+        return;
+    }
+    c->begun = false;
+    c->not_before_ms = 0;
+    c->due_ms = next * 1000;
+    insert(l, c);
+}
+
 /* The entry is over; the caller hears of a copy. */
 static void finish(struct home_later *l, struct home_later_entry *x, const char *result,
                    const char *reason, int64_t now_ms, struct outcome *o)
 {
+    if (x->again.days != 0)
+        renew(l, x, now_ms);
     x->result = mem_strdup(result);
     x->reason = reason ? mem_strdup(reason) : NULL;
     x->ended_ms = now_ms;

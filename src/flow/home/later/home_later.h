@@ -24,6 +24,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "flow/ask_plan.h"
 #include "flow/home/table/home_table.h"
 #include "wire/json_out.h"
 
@@ -47,10 +48,11 @@ struct home_later_entry {
     bool confirmed;          /* somebody said yes to it */
     bool begun;
     int64_t not_before_ms; /* it was postponed; not in the file */
-    const char *what;      /* what happens: "turn off the heating" */
-    const char *said;      /* the words of the command */
-    const char *by;        /* the client that wants it; NULL or "": nobody in particular */
-    const char *action;    /* the action as a JSON object */
+    struct ask_plan_again again;
+    const char *what;   /* what happens: "turn off the heating" */
+    const char *said;   /* the words of the command */
+    const char *by;     /* the client that wants it; NULL or "": nobody in particular */
+    const char *action; /* the action as a JSON object */
     /* of entries that are over */
     const char *result; /* "done", "sent", "simulated", "rang", "failed", "missed", "interrupted";
                            NULL: it waits */

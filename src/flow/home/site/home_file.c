@@ -137,6 +137,13 @@ void home_file_json(struct json_out *j, const struct home_file *f)
         json_out_key(j, "open");
         json_out_bool(j, true);
     }
+    if (f->has_place) {
+        json_out_key(j, "location");
+        json_out_object(j);
+        json_out_member_num(j, "latitude", f->place[0]);
+        json_out_member_num(j, "longitude", f->place[1]);
+        json_out_object_end(j);
+    }
     for (enum home_thing_type t = 0; t < HOME_THING_COUNT; t++) {
         json_out_key(j, plurals[t]);
         json_out_array(j);

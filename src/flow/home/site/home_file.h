@@ -62,7 +62,9 @@ struct home_thing {
 struct home_file {
     _Atomic uint32_t refs;
     const char *name;
-    bool open; /* things that the file does not list are accepted too: the demo home */
+    bool has_place;
+    double place[2]; /* latitude and longitude in degrees, for sunrise and sunset */
+    bool open;       /* things that the file does not list are accepted too: the demo home */
     struct home_thing *things;
     uint32_t n_things;
     struct home_list words; /* of all names, each once, for misspelt ones */

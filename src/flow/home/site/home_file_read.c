@@ -441,6 +441,37 @@ static int collect_words(struct home_file *f)
     return rc < 0 ? rc : 0;
 }
 
+struct place {
+    char *latitude, *longitude;
+};
+
+static bool degrees(const char *text, double most, double *out)
+{
+    char *end = NULL;
+    *out = text ? strtod(text, &end) : 0;
+    return text && end != text && !*end && fabs(*out) <= most;
+}
+
+static int read_place(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    static const struct yaml_in_key table[] = {
+        {"latitude", YAML_IN_STR, offsetof(struct place, latitude), NULL},
+        {"longitude", YAML_IN_STR, offsetof(struct place, longitude), NULL}};
+    struct home_file *f = reading_of(r)->file;
+    struct place p = {0};
+
+    int rc = yaml_in_map(r, v, table, SIZE_OF(table), &p, name);
+    if (rc == 0 &&
+        (!degrees(p.latitude, 90, &f->place[0]) || !degrees(p.longitude, 180, &f->place[1])))
+        rc = yaml_in_fail(r, v,
+                          "location needs latitude (-90 to 90) and longitude (-180 to 180) in "
+                          "degrees");
+    f->has_place = rc == 0;
+    mem_free(p.latitude);
+    mem_free(p.longitude);
+    return rc;
+}
+
 struct top {
     char *name;
     bool open;
@@ -451,6 +482,7 @@ static int read_top(struct yaml_in *r, yaml_node_t *v, const char *name)
     static const struct yaml_in_key table[] = {
         {"name", YAML_IN_STR, offsetof(struct top, name), NULL},
         {"open", YAML_IN_BOOL, offsetof(struct top, open), NULL},
+        {"location", YAML_IN_CUSTOM, 0, read_place},
         {"rooms", YAML_IN_CUSTOM, 0, read_list},
         {"devices", YAML_IN_CUSTOM, 0, read_list},
         {"machines", YAML_IN_CUSTOM, 0, read_list},

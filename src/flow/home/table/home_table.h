@@ -231,6 +231,8 @@ struct home_later_table { /* list NULL: the table has no such part */
     struct home_list own;    /* words by which alarms are somebody's, and not a machine's */
     struct home_pairs days;  /* "tomorrow" is 1 */
     struct home_pairs parts; /* "evening" is 19:00 */
+    struct home_pairs every; /* "every weekday": bits from Monday on; 0: it cannot be */
+    struct home_pairs sun;   /* "sunset": enum sun_event */
 };
 
 struct home_opposite { /* two actions that words tell apart better than the model */

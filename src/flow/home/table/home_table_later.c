@@ -48,7 +48,7 @@ void home_table_read_later(struct home_reader *r, const struct json_node *root)
     struct home_later_table *l = &r->t->later;
     struct json_node at = json_strict_get(root, "later");
     if (!at.v || !json_strict_object(&r->d, &at, "set cancel list words cancel_words list_words",
-                                     "all skip own days parts"))
+                                     "all skip own days parts every sun"))
         return;
     const struct home_action *set[HOME_LATER_COUNT] = {NULL};
     read_actions(r, &at, "set", set);
@@ -71,5 +71,7 @@ void home_table_read_later(struct home_reader *r, const struct json_node *root)
     l->skip = home_table_get_list(r, &at, "skip", HOME_TEXT_WORD);
     l->own = home_table_get_list(r, &at, "own", HOME_TEXT_WORD);
     l->days = home_table_get_numbers(r, &at, "days", 0, 366);
+    l->every = home_table_get_numbers(r, &at, "every", 0, 127);
+    l->sun = home_table_get_numbers(r, &at, "sun", 1, 2);
     read_clocks(r, &at);
 }
