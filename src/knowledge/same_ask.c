@@ -9,6 +9,8 @@
 struct ask {
     struct wording w;
     bool used[WORDING_MAX]; /* found in the other */
+    bool circumstance;      /* it begins with one: "in the kitchen", "at sea level" */
+    bool whether;           /* it asks whether something is so: "is the door locked" */
 };
 
 static bool is(const struct wording_word *x, enum wording_kind kind, const char *stem)
@@ -37,15 +39,32 @@ static bool phrase_at(const struct wording *w, uint32_t i, const char *phrase, u
     return true;
 }
 
-/* Ways to begin that ask for nothing by themselves. */
-static void drop_courtesy(struct wording *w)
+/* "is the door locked" and "if the door is locked", not "lock the door"; what is left when the
+ * courtesy is gone. */
+static bool asks_whether(const struct wording *w)
 {
-    static const char *const phrases[] = {"can you",       "could you",      "would you",
-                                          "i want you to", "i need you to",  "i want to",
-                                          "i need to",     "i would lik to", "i d lik to",
-                                          "tell me",       "tell me if",     "tell me whether",
-                                          "show me",       "giv me",         "help me",
-                                          "let me",        "show",           "list"};
+    static const char *const firsts[] = {"is",   "are", "am", "do",      "does",  "has",
+                                         "have", "can", "if", "whether", "should"};
+    if (w->n < 2 || w->words[1].kind == WORDING_NEGATION) /* "do not" */
+        return false;
+    if (w->words[0].kind == WORDING_TENSE)
+        return true;
+    for (size_t i = 0; i < sizeof(firsts) / sizeof(firsts[0]); i++)
+        if (strcmp(w->words[0].stem, firsts[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Ways to begin that ask for nothing by themselves. */
+static void drop_courtesy(struct ask *a)
+{
+    struct wording *w = &a->w;
+    /* longer ones behind those that they begin with */
+    static const char *const phrases[] = {
+        "can you",     "could you", "would you",      "i want you to", "i need you to",
+        "i want to",   "i need to", "i would lik to", "i d lik to",    "tell me",
+        "show",        "show me",   "giv me",         "help me",       "let me",
+        "let me know", "list",      "check",          "do you know"};
     bool again = true;
     while (again) {
         again = false;
@@ -59,6 +78,10 @@ static void drop_courtesy(struct wording *w)
             }
         }
     }
+    a->whether = asks_whether(w);
+    a->circumstance = w->n > 0 && strlen(w->words[0].stem) > 1 &&
+                      (w->words[0].kind == WORDING_LINK || w->words[0].kind == WORDING_PARTICLE) &&
+                      strstr(" in at on for with by ", w->words[0].stem);
     while (w->n > 0 &&
            (w->words[0].kind == WORDING_LINK || is(&w->words[0], WORDING_PLAIN, "if") ||
             is(&w->words[0], WORDING_PLAIN, "whether")) &&
@@ -172,7 +195,7 @@ static void read_ask(struct ask *a, const char *text, size_t n)
 {
     memset(a->used, 0, sizeof(a->used));
     wording_read(&a->w, text, n);
-    drop_courtesy(&a->w);
+    drop_courtesy(a);
     join_phrases(&a->w);
     join_numbers(&a->w);
     weaken_modals(&a->w);
@@ -278,8 +301,8 @@ static bool same_words(struct ask *a, struct ask *b)
     return all;
 }
 
-/* Words that both have stand in the same order, or one part has moved as a whole: "in the kitchen
- * turn on the light".  Of two words neither may move: "Paris to London". */
+/* Words that both have stand in the same order, or a circumstance has moved as a whole: "in the
+ * kitchen turn on the light".  Of two words neither may move: "Paris to London". */
 static bool same_order(const struct ask *a, const struct ask *b)
 {
     const char *x[WORDING_MAX], *y[WORDING_MAX];
@@ -292,7 +315,8 @@ static bool same_order(const struct ask *a, const struct ask *b)
             y[m++] = b->w.words[i].stem;
     if (n != m)
         return false;
-    for (uint32_t shift = 0; shift < (n >= 3 ? n : 1); shift++) {
+    const bool moved = n >= 3 && (a->circumstance || b->circumstance);
+    for (uint32_t shift = 0; shift < (moved ? n : 1); shift++) {
         uint32_t k = 0;
         while (k < n && strcmp(x[(k + shift) % n], y[k]) == 0)
             k++;
@@ -318,7 +342,7 @@ bool same_ask(const char *a, size_t n_a, const char *b, size_t n_b, const char *
         *why = "negation";
     else if (!same_sequence(&x.w, &y.w, WORDING_TENSE))
         *why = "tense";
-    else if (!same_question(&x.w, &y.w))
+    else if (!same_question(&x.w, &y.w) || x.whether != y.whether)
         *why = "the question";
     else if (!same_owners(&x.w, &y.w))
         *why = "whose it is";

@@ -69,6 +69,22 @@ static size_t take_number(struct reader *r, const char *p, size_t n)
 
 /* ---- words ---- */
 
+/* "°C" is two words, as in "20 degrees celsius". */
+static bool take_degree(struct reader *r, const char *word)
+{
+    if (strncmp(word, "\xc2\xb0", 2) != 0)
+        return false;
+    const char *unit = word + 2;
+    add(r, WORDING_PLAIN, "degre", false);
+    if (unit[0])
+        add(r, WORDING_PLAIN,
+            strcmp(unit, "c") == 0   ? "celsius"
+            : strcmp(unit, "f") == 0 ? "fahrenheit"
+                                     : unit,
+            false);
+    return true;
+}
+
 static void take_word(struct reader *r, const char *p, size_t n)
 {
     char word[WORDING_STEM_BYTES];
@@ -95,6 +111,8 @@ static void take_word(struct reader *r, const char *p, size_t n)
         if (!word[0])
             return;
     }
+    if (take_degree(r, word))
+        return;
     const char *number = wording_number(word);
     if (number) {
         add(r, WORDING_NUMBER, number, false);

@@ -18,12 +18,12 @@ static bool in_list(const char *list, const char *word)
 static const char negations[] = " not no never none nothing nobody neither nor without cannot cant "
                                 "dont doesnt didnt wont isnt arent nowhere hardly ";
 static const char links[] = " a an the of to in at for by with and is are be been being am do does "
-                            "doing would it its that as into i me so then has have having "
+                            "doing would it its that as into i so then has have having "
                             "get got some just also per let lets o ";
 static const char fillers[] =
     " please kindly hey hi hello ok okay explain describe step way procedure method instruction "
     "detail information info wonder question really actually thanks thank exactly "
-    "simply currently now moment ";
+    "simply currently now moment yet ";
 static const char questions[] = " what who whom whose when where why how which ";
 static const char owners[] = " my mine your yours his her hers their theirs our ours ";
 static const char tenses[] = " will shall did was were had ";
@@ -52,6 +52,8 @@ static const char *const groups[] = {
     " end finish conclude ",
     " buy purchase ",
     " big large ",
+    " biggest largest ",
+    " reserve book ",
     " small little tiny ",
     " fix repair mend ",
     " remove delete erase uninstall ",

@@ -111,6 +111,17 @@ static void test_rules(void **state)
         {"how can dogs swim", "how do dogs swim", true},
         {"the 3rd floor", "the third floor", true},
         {"I won't come", "I will come", false},
+        {"is the back door locked", "lock the back door", false},
+        {"is the back door locked", "tell me if the back door is locked", true},
+        {"is the back door locked", "please check whether the back door is locked", true},
+        {"have you fed the cat", "you have fed the cat", false},
+        {"do not open the door", "don't open the door", true},
+        {"send Maria the invoice for May", "send me Maria's invoice for May", false},
+        {"show my open invoices", "show me my open invoices", true},
+        {"pay 250 euros to Lena", "Lena paid 250 euros", false},
+        {"at sea level, what is the boiling point", "what is the boiling point at sea level", true},
+        {"warmer than 20 °C", "warmer than 20 degrees celsius", true},
+        {"warmer than 20°C", "warmer than 20 °F", false},
         {"", "", false},
     };
     (void)state;
