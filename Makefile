@@ -1,7 +1,7 @@
 # A front for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all conformance-llama-server conformance-python conformance-tools help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster schedulers fmt clean
+.PHONY: all conformance-llama-server conformance-manual conformance-python conformance-tools help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster schedulers fmt clean
 all: build
 
 help: ## this list
@@ -50,6 +50,10 @@ test: ## every test, then part of them again under the sanitizers
 conformance-llama-server: configure ## llama.cpp's own server tests against ours, with a table; STORIES=FILE.gguf: stories260K
 	@cmake --build build --target shoal
 	@tests/conformance/llama_server build/shoal
+
+conformance-manual: configure ## 30 questions about a manual, answered by a real model of 135 M from PyPI; MANUAL=FILE QUESTIONS=FILE: others
+	@cmake --build build --target shoal
+	@tests/conformance/manual_real build/shoal $(MANUAL) $(QUESTIONS)
 
 conformance-python: configure ## Python clients from PyPI against the server, with counts by client
 	@cmake --build build --target shoal

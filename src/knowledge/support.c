@@ -2,7 +2,9 @@
 #include "knowledge/support.h"
 
 #include <string.h>
+#include <strings.h>
 
+#include "base/str.h"
 #include "knowledge/wording.h"
 
 #define ENOUGH 0.6 /* share of words, without vectors */
@@ -145,13 +147,65 @@ static enum support_reason nearest_says(const struct wording *a, const char *pas
     return best >= SAME ? missing : SUPPORT_FINE;
 }
 
+/* ---- codes ---- */
+
+static bool is_letter(char c)
+{
+    return (c | 32) >= 'a' && (c | 32) <= 'z';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* "usb_driver", "E12", "--with-user": written as they are, or wrong.  "20kg" and "2nd" are numbers.
+ */
+static bool is_code(const char *p, size_t n)
+{
+    bool letter = false, mixed = false;
+    for (size_t i = 0; i < n; i++) {
+        mixed |= letter && is_digit(p[i]);
+        letter |= is_letter(p[i]);
+    }
+    return letter && (mixed || memchr(p, '_', n) || (n > 2 && p[0] == '-' && p[1] == '-'));
+}
+
+/* Whether text has the code as a whole. */
+static bool has_code(const char *text, const char *p, size_t n)
+{
+    for (const char *at = text; *at; at++)
+        if (strncasecmp(at, p, n) == 0 &&
+            (at == text || !(is_letter(at[-1]) || is_digit(at[-1]) || at[-1] == '_')) &&
+            !(is_letter(at[n]) || is_digit(at[n]) || at[n] == '_'))
+            return true;
+    return false;
+}
+
+static bool codes_are_in(const char *text, const char *sentence, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        size_t k = i;
+        while (k < n && (is_letter(sentence[k]) || is_digit(sentence[k]) || sentence[k] == '_' ||
+                         sentence[k] == '-'))
+            k++;
+        if (k > i && is_code(sentence + i, k - i) && !has_code(text, sentence + i, k - i))
+            return false;
+        i = k > i ? k : i + 1;
+    }
+    return true;
+}
+
 static enum support_reason judge_by(const struct wording *a, const struct wording *passage,
-                                    const char *text, const float *similarity, double *overlap)
+                                    const char *text, const struct str sentence,
+                                    const float *similarity, double *overlap)
 {
     *overlap = overlap_of(a, passage);
     enum support_reason why = missing_in(a, passage);
     if (why != SUPPORT_FINE)
         return why;
+    if (!codes_are_in(text, sentence.p, sentence.n))
+        return SUPPORT_NAME;
     bool near = similarity && *similarity >= NEAR;
     if (*overlap < (near ? SOME : ENOUGH))
         return SUPPORT_UNRELATED;
@@ -172,8 +226,9 @@ void support_judge(struct support *s, const char *answer, const char *const *pas
         for (uint32_t k = 0; k < n_passages && k < SUPPORT_MAX_PASSAGES; k++) {
             double overlap;
             wording_read(&b, passages[k], strlen(passages[k]));
-            enum support_reason why = judge_by(
-                &a, &b, passages[k], similarity ? &similarity[i * n_passages + k] : NULL, &overlap);
+            enum support_reason why =
+                judge_by(&a, &b, passages[k], (struct str){answer + x->at, x->n},
+                         similarity ? &similarity[i * n_passages + k] : NULL, &overlap);
             bool fine = why == SUPPORT_FINE;
             if ((fine && !x->supported) || (fine == x->supported && overlap > best)) {
                 best = overlap;

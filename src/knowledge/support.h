@@ -21,7 +21,7 @@ enum support_verdict { SUPPORT_FALSE, SUPPORT_PARTLY, SUPPORT_TRUE };
 enum support_reason {
     SUPPORT_FINE,
     SUPPORT_NUMBER,   /* a number that no passage has */
-    SUPPORT_NAME,     /* a name that no passage has */
+    SUPPORT_NAME,     /* a name or a code (E12, usb_driver) that no passage has */
     SUPPORT_NEGATED,  /* the nearest sentence says the opposite */
     SUPPORT_UNRELATED /* too few of its words are there */
 };

@@ -168,9 +168,33 @@ struct value pipeline_value_passages(struct arena *a, const struct collection_hi
     return pipeline_value_map(a, m, 4);
 }
 
-struct value pipeline_value_support(struct arena *a, const struct support *s, const char *answer,
-                                    const struct value *hits)
+/* Whether all marks such as [12] are passages that were given: a model that invents one has read
+ * nothing of the kind. */
+static bool marks_are_known(struct str answer, const struct value *hits, uint32_t n_hits)
 {
+    for (size_t i = 0; i < answer.n; i++) {
+        size_t k = i + 1;
+        double id = 0;
+        bool known = answer.p[i] != '[';
+        while (!known && k < answer.n && answer.p[k] >= '0' && answer.p[k] <= '9')
+            id = 10 * id + (answer.p[k++] - '0');
+        known |= k == i + 1 || k == answer.n || answer.p[k] != ']';
+        for (uint32_t h = 0; h < n_hits && !known; h++) {
+            const struct value *given = graph_type_member(&hits[h], "id", 2);
+            known = given && given->number == id;
+        }
+        if (!known)
+            return false;
+    }
+    return true;
+}
+
+struct value pipeline_value_support(struct arena *a, const struct support *s, struct str answer,
+                                    const struct value *hits, uint32_t n_hits)
+{
+    const bool known = marks_are_known(answer, hits, n_hits);
+    const enum support_verdict verdict =
+        s->verdict == SUPPORT_TRUE && !known ? SUPPORT_PARTLY : s->verdict;
     struct value *cited = arena_zalloc_n(a, s->n, sizeof(*cited));
     struct value *wrong = arena_zalloc_n(a, s->n, sizeof(*wrong));
     uint32_t n_cited = 0, n_wrong = 0;
@@ -179,7 +203,7 @@ struct value pipeline_value_support(struct arena *a, const struct support *s, co
     for (uint32_t i = 0; cited && wrong && i < s->n; i++) {
         const struct support_sentence *x = &s->sentences[i];
         if (!x->supported) {
-            wrong[n_wrong++] = pipeline_value_copy(a, answer + x->at, x->n);
+            wrong[n_wrong++] = pipeline_value_copy(a, answer.p + x->at, x->n);
         } else if (x->passage >= 0 && !seen[x->passage]) {
             const struct value *id = graph_type_member(&hits[x->passage], "id", 2);
             seen[x->passage] = true;
@@ -188,8 +212,8 @@ struct value pipeline_value_support(struct arena *a, const struct support *s, co
                 arena_printf(a, "%s%s[%.0f]", sources, sources[0] ? " " : "", id ? id->number : 0);
         }
     }
-    const struct value_member m[] = {{"supported", value_bool(s->verdict == SUPPORT_TRUE)},
-                                     {"verdict", copy_str(a, support_verdict_name(s->verdict))},
+    const struct value_member m[] = {{"supported", value_bool(verdict == SUPPORT_TRUE)},
+                                     {"verdict", copy_str(a, support_verdict_name(verdict))},
                                      {"citations", list_of(cited, n_cited)},
                                      {"sources", value_text(sources, strlen(sources))},
                                      {"unsupported", list_of(wrong, n_wrong)}};

@@ -8,6 +8,7 @@
 #define SHOAL_PIPELINE_PIPELINE_VALUE_H
 
 #include "base/arena.h"
+#include "base/str.h"
 #include "base/value.h"
 #include "pipeline/graph/graph.h"
 #include "shoal/shoal.h"
@@ -31,8 +32,8 @@ struct value pipeline_value_result(struct arena *a, enum graph_kind kind,
 struct value pipeline_value_passages(struct arena *a, const struct collection_hit *hits,
                                      uint32_t n);
 /* hits: the passages, as pipeline_value_passages has them. */
-struct value pipeline_value_support(struct arena *a, const struct support *s, const char *answer,
-                                    const struct value *hits);
+struct value pipeline_value_support(struct arena *a, const struct support *s, struct str answer,
+                                    const struct value *hits, uint32_t n_hits);
 struct value pipeline_value_action(struct arena *a, const struct ask_plan_action *x);
 
 #endif

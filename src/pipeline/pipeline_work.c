@@ -379,7 +379,7 @@ static void judge(struct pipeline_work *w)
                 near[i * n + k] +=
                     v[(size_t)i * dims + d] * v[(size_t)(x->support.n + k) * dims + d];
     support_judge(&x->support, answer.p, x->passages, n, near);
-    w->result = pipeline_value_support(w->arena, &x->support, answer.p, x->hits);
+    w->result = pipeline_value_support(w->arena, &x->support, answer, x->hits, n);
     finish_well(w);
 }
 

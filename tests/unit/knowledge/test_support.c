@@ -70,6 +70,32 @@ static void test_neighbours_are_not_mixed(void **state)
     }
 }
 
+/* Codes are written as they are: one that is only similar names something else. */
+static void test_codes(void **state)
+{
+    static const char *const drivers[] = {
+        "The driver bcmxcp_usb supports units of Powerware, blazer_usb those with the protocol Q1. "
+        "Build it --with-user and 20 kg."};
+    static const struct {
+        const char *answer;
+        enum support_verdict verdict;
+    } cases[] = {{"The driver bcmxcp_usb supports units of Powerware.", SUPPORT_TRUE},
+                 {"The driver bcm_usb supports units of Powerware.", SUPPORT_FALSE},
+                 {"The driver blazer_usb has the protocol q1.", SUPPORT_TRUE},
+                 {"The driver blazer_usb has the protocol Q12.", SUPPORT_FALSE},
+                 {"Build it --with-user.", SUPPORT_TRUE},
+                 {"Build it --with-users.", SUPPORT_FALSE},
+                 {"Build it with 20kg.", SUPPORT_TRUE}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct support s;
+        support_split(&s, cases[i].answer, strlen(cases[i].answer));
+        support_judge(&s, cases[i].answer, drivers, 1, NULL);
+        if (s.verdict != cases[i].verdict)
+            fail_msg("'%s': %s", cases[i].answer, support_verdict_name(s.verdict));
+    }
+}
+
 static void test_vectors_help_where_words_differ(void **state)
 {
     static const char answer[] = "The pump overheats if coolant lacks.";
@@ -97,9 +123,8 @@ static void test_sentences(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_neighbours_are_not_mixed),
-        cmocka_unit_test(test_vectors_help_where_words_differ),
+        cmocka_unit_test(test_verdicts),  cmocka_unit_test(test_neighbours_are_not_mixed),
+        cmocka_unit_test(test_codes),     cmocka_unit_test(test_vectors_help_where_words_differ),
         cmocka_unit_test(test_sentences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

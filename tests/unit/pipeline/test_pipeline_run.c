@@ -13,9 +13,13 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/mem.h"
+#include "knowledge/support.h"
+#include "pipeline/graph/graph_type.h"
 #include "pipeline/pipeline_call.h"
 #include "pipeline/pipeline_report.h"
 #include "pipeline/pipeline_run.h"
+#include "pipeline/pipeline_value.h"
+#include "store/collection.h"
 
 #define MAX_HELD 64u
 
@@ -849,6 +853,39 @@ static void test_memory_failures(void **state)
     flow_give_request(&w->owner, r);
 }
 
+/* An answer that cites a passage nobody gave is not supported, whatever its words are. */
+static void test_invented_marks(void **state)
+{
+    static const struct collection_hit hits[] = {
+        {.id = 12, .doc = "", .title = "", .heading = "", .ref = "", .text = "The tank is full."},
+        {.id = 7, .doc = "", .title = "", .heading = "", .ref = "", .text = "The pump is hot."}};
+    static const char *const passages[] = {"The tank is full.", "The pump is hot."};
+    static const struct {
+        const char *answer, *verdict;
+    } cases[] = {{"The tank is full. [12]", "true"},       {"The tank is full. [12] [7]", "true"},
+                 {"The tank is full. [13]", "partly"},     {"The tank is full. [x]", "true"},
+                 {"The tank is full. [12] [1]", "partly"}, {"The tank is full. []", "true"}};
+    struct arena a;
+    (void)state;
+    arena_init(&a, 1 << 16);
+    const struct value found = pipeline_value_passages(&a, hits, 2);
+    const struct value *list = graph_type_member(&found, "passages", 8);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct str answer = {cases[i].answer, strlen(cases[i].answer)};
+        struct support s;
+        support_split(&s, answer.p, answer.n);
+        support_judge(&s, answer.p, passages, 2, NULL);
+        const struct value v = pipeline_value_support(&a, &s, answer, list->list.items, 2);
+        const struct value *verdict = graph_type_member(&v, "verdict", 7);
+        const struct value *supported = graph_type_member(&v, "supported", 9);
+        assert_non_null(verdict);
+        if (strncmp(verdict->text.p, cases[i].verdict, verdict->text.n) != 0)
+            fail_msg("'%s': %.*s", answer.p, (int)verdict->text.n, verdict->text.p);
+        assert_int_equal(supported->boolean, strcmp(cases[i].verdict, "true") == 0);
+    }
+    arena_fini(&a);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -879,6 +916,7 @@ int main(void)
         TEST(test_cancel_in_the_middle_of_a_stream),
         TEST(test_a_slow_reader_stops_the_model),
         TEST(test_recursion_ends),
+        TEST(test_invented_marks),
         TEST(test_memory_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
