@@ -41,6 +41,8 @@ static const struct {
      "{\"type\":\"boolean\"},\"delivery_date\":{\"type\":\"string\",\"format\":\"date\"},"
      "\"total_amount\":{\"type\":\"number\"}},\"required\":[\"order_id\",\"status\","
      "\"customer_reference\",\"express_delivery\",\"delivery_date\",\"total_amount\"]}"},
+    /* nothing is forced here: what choosing among the allowed tokens costs alone */
+    {"text", "{\"title\":\"%u\",\"type\":\"string\",\"minLength\":2000}"},
 };
 
 struct options {

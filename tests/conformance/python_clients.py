@@ -25,7 +25,7 @@ GREEDY = {"temperature": 0, "repeat_penalty": 1}
 # Calls that are not ours to answer, and why.
 EXPECTED = {}
 
-os.environ.update(OPENAI_API_KEY=KEY, LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR")
+os.environ.update(OPENAI_API_KEY=KEY, OLLAMA_API_KEY=KEY, LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR")
 
 
 class Server:
@@ -314,10 +314,148 @@ def use_text_generation(call, url):
     call("sampling", lambda: client.generate("Once", max_new_tokens=3, do_sample=True, temperature=0.7, top_p=0.9, top_k=20, seed=3, stop_sequences=["zz"]).generated_text)
 
 
+def use_anthropic(call, url):
+    import anthropic
+    client = anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=0)
+    ask = lambda **more: client.messages.create(model="reply", max_tokens=20, messages=MESSAGES, **more)
+    tool = {"name": "set_light", "input_schema": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}}
+    call("create", lambda: ask().content[0].text)
+    call("count_tokens", lambda: client.messages.count_tokens(model="reply", messages=MESSAGES).input_tokens > 3)
+    forced = lambda: client.messages.create(model="reply", max_tokens=200, messages=MESSAGES, tools=[tool], tool_choice={"type": "any"})
+    call("tool", lambda: forced().content[0].input["on"] in (True, False))
+
+    def stream():
+        with client.messages.stream(model="reply", max_tokens=20, messages=MESSAGES) as s:
+            text = "".join(s.text_stream)
+            return text and s.get_final_message().content[0].text == text
+    call("stream", stream)
+
+
+def use_dspy(call, url):
+    import dspy
+    lm = dspy.LM("openai/reply", api_base=url + "/v1", api_key=KEY, cache=False, num_retries=0, max_tokens=200)
+    call("LM", lambda: lm(ASK))
+    # dspy asks for a format by itself only of models that it knows by name
+    one = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [1]}}}
+    call("LM, response_format", lambda: lm(ASK, response_format=one) == ["1"])
+    embed = dspy.Embedder("openai/enc", api_base=url + "/v1", api_key=KEY, caching=False)
+    call("Embedder", lambda: embed(["a", "b"]).shape[0] == 2)
+
+
+def use_haystack(call, url):
+    from haystack.components.embedders import OpenAITextEmbedder
+    from haystack.components.generators.chat import OpenAIChatGenerator
+    from haystack.dataclasses import ChatMessage
+    from haystack.tools import Tool
+    from haystack.utils import Secret
+    secret = Secret.from_token(KEY)
+    chat = lambda **kw: OpenAIChatGenerator(model="reply", api_key=secret, api_base_url=url + "/v1", max_retries=0, **kw)
+    ask = [ChatMessage.from_user(ASK)]
+    call("chat", lambda: chat().run(messages=ask)["replies"][0].text)
+    parts = []
+    call("stream", lambda: chat(streaming_callback=lambda c: parts.append(c.content)).run(messages=ask)["replies"][0].text == "".join(parts))
+    light = Tool(name="set_light", description="a light", parameters={"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}, function=lambda on: str(on))
+    call("tool", lambda: chat(tools=[light], generation_kwargs={"tool_choice": "required"}).run(messages=ask)["replies"][0].tool_calls[0].arguments["on"] in (True, False))
+    call("embedder", lambda: len(OpenAITextEmbedder(model="enc", api_key=secret, api_base_url=url + "/v1").run(text="a")["embedding"]) > 10)
+
+
+def use_semantic_kernel(call, url):
+    import asyncio
+    import openai
+    from semantic_kernel.connectors.ai.open_ai import OpenAIChatCompletion, OpenAIChatPromptExecutionSettings, OpenAITextEmbedding
+    from semantic_kernel.contents import ChatHistory
+    client = openai.AsyncOpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0)
+    chat, settings = OpenAIChatCompletion(ai_model_id="reply", async_client=client), OpenAIChatPromptExecutionSettings(max_tokens=20)
+    history = ChatHistory()
+    history.add_user_message(ASK)
+
+    async def stream():
+        return [str(c[0]) async for c in chat.get_streaming_chat_message_contents(history, settings)]
+
+    async def all_calls():
+        call_now = {}
+        call_now["chat"] = str((await chat.get_chat_message_contents(history, settings))[0])
+        call_now["stream"] = "".join(await stream())
+        call_now["embeddings"] = len(await OpenAITextEmbedding(ai_model_id="enc", async_client=client).generate_embeddings(["a", "b"])) == 2
+        return call_now
+    got = asyncio.run(all_calls())
+    for what in ("chat", "stream", "embeddings"):
+        call(what, lambda: got[what])
+
+
+def use_outlines(call, url):
+    import openai
+    import outlines
+    import pydantic
+
+    class Light(pydantic.BaseModel):
+        on: bool
+    model = outlines.from_openai(openai.OpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0), "reply")
+    call("text", lambda: model(ASK, max_tokens=20))
+    call("schema", lambda: Light.model_validate_json(model(ASK, Light)).on in (True, False))
+
+
+def use_smolagents(call, url):
+    from smolagents import OpenAIServerModel
+    model = OpenAIServerModel(model_id="reply", api_base=url + "/v1", api_key=KEY, max_tokens=30)
+    ask = [{"role": "user", "content": [{"type": "text", "text": ASK}]}]
+    call("generate", lambda: model.generate(ask).content)
+    call("generate_stream", lambda: "".join(d.content or "" for d in model.generate_stream(ask)))
+    call("response_format", lambda: model.generate(ask, response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [1]}}}).content == "1")
+
+
+def use_autogen(call, url):
+    import asyncio
+    from autogen_agentchat.agents import AssistantAgent
+    from autogen_core.models import UserMessage
+    from autogen_ext.models.ollama import OllamaChatCompletionClient
+    from autogen_ext.models.openai import OpenAIChatCompletionClient
+    info = {"vision": False, "function_calling": True, "json_output": True, "family": "unknown", "structured_output": True}
+    chat = OpenAIChatCompletionClient(model="reply", base_url=url + "/v1", api_key=KEY, model_info=info, max_retries=0)
+    local = OllamaChatCompletionClient(model="reply", host=url, model_info=info)
+    run = asyncio.new_event_loop().run_until_complete
+    ask = [UserMessage(content=ASK, source="user")]
+    call("OpenAI's", lambda: run(chat.create(ask)).content)
+    call("Ollama's", lambda: run(local.create(ask)).content)
+    call("agent", lambda: run(AssistantAgent("a", chat).run(task=ASK)).messages[-1].content)
+
+
+def use_crewai(call, url):
+    os.environ.update(CREWAI_DISABLE_TELEMETRY="true", OTEL_SDK_DISABLED="true", CREWAI_TRACING_ENABLED="false")
+    from crewai import LLM
+    llm = LLM(model="openai/reply", base_url=url + "/v1", api_key=KEY, max_tokens=30)
+    call("LLM", lambda: llm.call(MESSAGES))
+
+
+def use_guidance(call, url):
+    import guidance
+    from guidance.models import OpenAI
+    model = OpenAI("reply", api_key=KEY, base_url=url + "/v1")
+
+    def gen():
+        with guidance.user():
+            lm = model + ASK
+        with guidance.assistant():
+            lm = lm + guidance.gen("x", max_tokens=10)
+        return lm["x"]
+    call("gen", gen)
+
+
+def use_agno(call, url):
+    from agno.agent import Agent
+    from agno.models.openai.like import OpenAILike
+    agent = Agent(model=OpenAILike(id="reply", base_url=url + "/v1", api_key=KEY, max_retries=0), telemetry=False)
+    call("agent", lambda: agent.run(ASK).content)
+
+
 CLIENTS = {"openai": use_openai, "ollama": use_ollama, "litellm": use_litellm, "langchain": use_langchain,
            "llama-index": use_llama_index, "huggingface_hub": use_huggingface_hub, "instructor": use_instructor,
-           "pydantic-ai": use_pydantic_ai, "openai-agents": use_openai_agents, "text-generation": use_text_generation}
-PACKAGES = {"langchain": "langchain-openai", "llama-index": "llama-index-core", "pydantic-ai": "pydantic-ai-slim"}
+           "pydantic-ai": use_pydantic_ai, "openai-agents": use_openai_agents, "text-generation": use_text_generation,
+           "anthropic": use_anthropic, "dspy": use_dspy, "haystack": use_haystack, "semantic-kernel": use_semantic_kernel,
+           "outlines": use_outlines, "smolagents": use_smolagents, "autogen": use_autogen, "crewai": use_crewai,
+           "guidance": use_guidance, "agno": use_agno}
+PACKAGES = {"langchain": "langchain-openai", "llama-index": "llama-index-core", "pydantic-ai": "pydantic-ai-slim", "haystack": "haystack-ai",
+            "autogen": "autogen-agentchat"}
 
 
 def main():
