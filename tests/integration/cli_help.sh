@@ -93,4 +93,6 @@ usage rollout start reply
 usage rollout start reply --sha256 12
 usage rollout start reply x.gguf --share 5
 usage rollout start reply x.gguf --kind canary --labels y
+usage rollout start reply x.gguf --source ftp://depot/x.gguf
+usage cluster deploy reply --source x.gguf
 finish

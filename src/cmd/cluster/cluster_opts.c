@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "cluster/control/bus.h"
+#include "cluster/store/fetch_url.h"
 #include "cmd/cmd.h"
 
 static const struct opts_def defs[] = {
@@ -56,5 +57,14 @@ int cluster_opts_connect(struct bus **out, const struct opts *o, struct executor
         *out = NULL;
         return cmd_fail(o->page, "%s: %s", b.urls[0], e.msg);
     }
+    return CMD_OK;
+}
+
+int cluster_opts_check_source(const struct opts *o)
+{
+    const char *source = opts_text(o, "source");
+    if (source && source[0] && !fetch_url_ok(source))
+        return opts_usage(
+            o->page, "--source: nodes cannot fetch from %.100s: use https:// or http://", source);
     return CMD_OK;
 }

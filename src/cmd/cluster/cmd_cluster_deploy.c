@@ -329,7 +329,9 @@ int cmd_cluster_deploy(int argc, const char *const *argv)
         return rc;
     bool waits = opts_u32(&o, "wait") > 0;
     k.o = &o;
-    rc = find_bytes(&k.bytes, &o);
+    rc = cluster_opts_check_source(&o);
+    if (rc == CMD_OK)
+        rc = find_bytes(&k.bytes, &o);
     if (rc == CMD_OK) {
         rc = cluster_site_open(&s, &o, waits);
         if (rc == CMD_OK)

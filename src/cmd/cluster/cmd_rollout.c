@@ -382,7 +382,9 @@ static int read_start(const struct opts *o, struct rollout_start *s)
             return opts_usage(o->page, "--%s needs --kind canary", canary_only[i]);
     if (s->judge.labelled && !opts_flag(o, "wait"))
         return opts_usage(o->page, "--labels needs --wait: this command asks for the answers");
-    int rc = s->judge.labelled ? rollout_score_check(o) : CMD_OK;
+    int rc = cluster_opts_check_source(o);
+    if (rc == CMD_OK && s->judge.labelled)
+        rc = rollout_score_check(o);
     return rc == CMD_OK ? read_version(o, s->to) : rc;
 }
 
