@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The Helm chart in a real Kubernetes: etcd, API server, controller manager, scheduler, kubelet, containerd, kube-proxy, CoreDNS;
-# pods have a network of their own.  Requests go through the Service while processes and pods are killed, and while nodes
-# and gateways are updated: none may fail.  Then a DaemonSet with NATS.
+# pods have a network of their own, and kube-router enforces policies there.  Requests go through the Service while processes and
+# pods are killed, and while nodes and gateways are updated: none may fail.  Then a stranger calls, the autoscaler acts (with
+# Prometheus and its adapter), and a DaemonSet with NATS is installed.
 # `make schedulers` runs it.  Arguments: shoal, image (a docker archive).
 . "$(dirname "$0")/lib.sh"
 chart=$root/packaging/helm/shoal
@@ -43,7 +44,8 @@ start apiserver kube-apiserver --etcd-servers http://127.0.0.1:2379 --advertise-
     --service-account-issuer https://here --service-account-key-file sa.key --service-account-signing-key-file sa.key \
     --requestheader-client-ca-file proxy-ca.pem --requestheader-username-headers X-Remote-User \
     --requestheader-group-headers X-Remote-Group --requestheader-extra-headers-prefix X-Remote-Extra- \
-    --proxy-client-cert-file proxy.pem --proxy-client-key-file proxy.key --enable-aggregator-routing
+    --proxy-client-cert-file proxy.pem --proxy-client-key-file proxy.key --enable-aggregator-routing \
+    --kubelet-preferred-address-types InternalIP
 wait_for "API server" 120 kubectl get --raw /readyz
 start controller kube-controller-manager --kubeconfig admin --service-account-private-key-file sa.key --leader-elect=false \
     --secure-port 0 --use-service-account-credentials=false --horizontal-pod-autoscaler-sync-period=2s
@@ -127,9 +129,12 @@ cat >Corefile <<END
 END
 start coredns coredns -conf Corefile
 wait_for "ready node of Kubernetes" 120 kubectl wait --for=condition=Ready node/here --timeout=1s
+# Only its firewall: who may reach which pod.
+start router kube-router --kubeconfig admin --hostname-override here --run-router=false --run-service-proxy=false --run-firewall=true \
+    --service-cluster-ip-range 10.96.0.0/16 --health-port 0
 echo "kubernetes $(kubectl version -o json | sed -n 's/.*"gitVersion": "\(.*\)".*/\1/p' | tail -1), helm $(helm version --template '{{.Version}}')," \
     "containerd $(containerd --version | cut -d' ' -f3), $(runc --version | head -1), etcd $(etcd --version | sed -n 's/^etcd Version: //p')," \
-    "CoreDNS $(coredns -version | sed -n 's/^CoreDNS-//p'), cgroup $(stat -fc %T /sys/fs/cgroup), Linux $(uname -r)"
+    "CoreDNS $(coredns -version | sed -n 's/^CoreDNS-//p'), kube-router v2.2.1, cgroup $(stat -fc %T /sys/fs/cgroup), Linux $(uname -r)"
 
 # ---- the chart ----
 certs() { # NODES: makes certificates that are missing
@@ -156,9 +161,16 @@ await "three nodes" 180 ready sts/pond-node
 await "two gateways" 60 ready deploy/pond-gateway
 url=http://$(kubectl get service pond -o 'jsonpath={.spec.clusterIP}')
 await "the gateways see them" 30 nodes_are "$url" 3
-of_node() { pgrep -f "^/usr/bin/shoal node .*/certs/pond-node-$1( |\$)" | head -1; }
+of_node() { # N: its process
+    local pid
+    for pid in $(pgrep -f '^/usr/bin/shoal node '); do
+        tr '\0' '\n' <"/proc/$pid/environ" | grep -qx "POD_NAME=pond-node-$1" && echo "$pid" && return
+    done
+}
 check_confined "$(of_node 0)"
 check_confined "$(pgrep -f '^/usr/bin/shoal gateway ' | head -1)"
+same "a node sees one key" "$(find "/proc/$(of_node 0)/root/certs/" -name '*key.pem' | wc -l)" 1
+check "... which is its own" cmp "/proc/$(of_node 0)/root/certs/key.pem" ca/members/pond-node-0/key.pem
 same "no token of the API server" "$(kubectl get pods -o 'jsonpath={..volumes[?(@.projected)].name}')" ""
 
 # ---- killed, deleted and updated under load ----
@@ -215,6 +227,106 @@ check "the disruption budget keeps a second one" not_evicted pond-node-2
 load_end "an eviction"
 helm uninstall pond --wait >helm.log
 pods_gone() { [ -z "$(kubectl get pods -o name)" ]; }
+await "uninstalled" 120 pods_gone
+
+# ---- strangers: the network policy, enforced ----
+certs 3
+strict=("${some[@]}" --set nodes.replicas=2 --set gateways.replicas=1 --set 'networkPolicy.clients[0].podSelector.matchLabels.may=call')
+install() { # helm's options
+    helm install pond "$chart" "$@" >helm.log
+    await "two nodes" 180 ready sts/pond-node
+    await "a gateway" 60 ready deploy/pond-gateway
+}
+address() { kubectl get pod -l "app.kubernetes.io/component=$1" -o 'jsonpath={.items[0].status.podIP}'; }
+# Pods that do nothing, from which others are called: one that may, and a stranger.
+for answer in call no; do
+    kubectl run "may-$answer" --image localhost/shoal:test --image-pull-policy Never --restart Never --labels "may=$answer" --command -- \
+        /usr/bin/shoal gateway --node unix:/tmp/nobody --listen 127.0.0.1:8080 >/dev/null
+done
+reaches() { # POD ADDRESS
+    kubectl exec "$1" -- /usr/bin/shoal health --server "http://$2" --timeout 4
+}
+reaches_not() { ! reaches "$@" && kubectl exec "$1" -- /usr/bin/shoal health --live; }
+alive() { kubectl exec may-call -- /usr/bin/shoal health --live && kubectl exec may-no -- /usr/bin/shoal health --live; }
+wait_for "callers" 60 alive
+install "${strict[@]}" --set networkPolicy.enabled=false
+check "without a policy a stranger reaches a node" reaches may-no "$(address node):8080"
+check "... and a gateway" reaches may-no "$(address gateway):8080"
+helm upgrade pond "$chart" "${strict[@]}" >helm.log
+await "with it a stranger does not reach a node" 60 reaches_not may-no "$(address node):8080"
+check "... nor a gateway" reaches_not may-no "$(address gateway):8080"
+check "a client reaches a gateway" reaches may-call "$(address gateway):8080"
+check "... but no node" reaches_not may-call "$(address node):8080"
+url=http://$(kubectl get service pond -o 'jsonpath={.spec.clusterIP}')
+await "gateways reach the nodes" 30 nodes_are "$url" 2
+helm uninstall pond --wait >helm.log
+kubectl delete pod may-call may-no >/dev/null
+await "uninstalled" 120 pods_gone
+
+# ---- gateways scale by the requests in flight ----
+cat >prometheus.yml <<END
+global: {scrape_interval: 1s}
+scrape_configs:
+  - job_name: gateways
+    file_sd_configs: [{files: [$tmp/targets.yml], refresh_interval: 1s}]
+END
+# Debian's Prometheus is built without Kubernetes: it is told which gateways there are.
+tell_gateways() {
+    while sleep 1; do
+        kubectl get pods -l app.kubernetes.io/component=gateway --field-selector status.phase=Running -o 'jsonpath={range .items[*]}- targets:
+  - {.status.podIP}:8080
+  labels:
+    namespace: {.metadata.namespace}
+    pod: {.metadata.name}
+{end}' >targets.tmp && mv targets.tmp targets.yml
+    done
+}
+start targets tell_gateways
+start prometheus prometheus --config.file prometheus.yml --storage.tsdb.path "$tmp/prometheus" --web.listen-address 127.0.0.1:9090
+cat >adapter.yaml <<'END'
+rules:
+  - seriesQuery: 'shoal_calls_in_flight{namespace!="",pod!=""}'
+    resources: {overrides: {namespace: {resource: namespace}, pod: {resource: pod}}}
+    metricsQuery: 'sum(<<.Series>>{<<.LabelMatchers>>}) by (<<.GroupBy>>)'
+END
+start adapter prometheus-adapter --lister-kubeconfig admin --authentication-kubeconfig admin --authorization-kubeconfig admin \
+    --secure-port 6444 --cert-dir "$tmp/adapter" --prometheus-url http://127.0.0.1:9090 --config adapter.yaml --metrics-relist-interval 2s
+kubectl apply -f - >/dev/null <<END
+apiVersion: v1
+kind: Service
+metadata: {name: adapter, namespace: kube-system}
+spec: {ports: [{port: 443, targetPort: 6444}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: adapter, namespace: kube-system, labels: {kubernetes.io/service-name: adapter}}
+addressType: IPv4
+ports: [{name: "", port: 6444, protocol: TCP}]
+endpoints: [{addresses: [$host], conditions: {ready: true}}]
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1beta1.custom.metrics.k8s.io}
+spec: {group: custom.metrics.k8s.io, version: v1beta1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true,
+  service: {name: adapter, namespace: kube-system}}
+END
+echo "prometheus $(prometheus --version 2>&1 | sed -n 's/^prometheus, version \([^ ]*\).*/\1/p'), prometheus-adapter v0.12.0"
+install "${some[@]}" --set nodes.replicas=2 --set gateways.autoscaling.enabled=true --set gateways.autoscaling.min=1 \
+    --set gateways.autoscaling.max=3 --set gateways.autoscaling.cpu=0 --set gateways.autoscaling.inFlight=2 \
+    --set gateways.autoscaling.stabilizationSeconds=5
+url=http://$(kubectl get service pond -o 'jsonpath={.spec.clusterIP}')
+await "... that sees them" 30 nodes_are "$url" 2
+metric() { kubectl get --raw '/apis/custom.metrics.k8s.io/v1beta1/namespaces/default/pods/*/shoal_calls_in_flight' | grep -q '"value"'; }
+await "the API server knows shoal_calls_in_flight of the gateway" 90 metric
+replicas() { [ "$(kubectl get deploy pond-gateway -o 'jsonpath={.spec.replicas} {.status.readyReplicas}')" = "$1 $1" ]; }
+check "one gateway while there is no load" replicas 1
+LANES=12 load_begin "$url"
+await "twelve requests at once: three gateways" 180 replicas 3
+load_end "gateways added"
+LANES=2 load_begin "$url" # a few go on while gateways leave
+await "two at once: one gateway" 240 replicas 1
+load_end "gateways removed"
+helm uninstall pond --wait >helm.log
 await "uninstalled" 120 pods_gone
 
 # ---- one node on each machine, found through NATS, on the machine's network ----
