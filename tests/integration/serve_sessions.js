@@ -40,6 +40,29 @@ async function show(server, id, key = 'anna-key', method = 'GET') {
 }
 const users = (shown) => (shown.json.messages || []).filter((m) => m.role === 'user').map((m) => m.content).join();
 
+// Anthropic's and Ollama's clients continue the same conversation by the header.
+async function of_others(server) {
+    const post = async (url, body) => {
+        const r = await fetch(server.url + url, { method: 'POST', body: JSON.stringify({ model: 'reply', ...body }),
+            headers: { authorization: 'Bearer anna-key', 'x-shoal-session': 'shared' } });
+        return { status: r.status, text: await r.text() };
+    };
+    const message = (content) => [{ role: 'user', content }];
+    t.same((await say(server, 'shared', 'one')).status, 200, 'begun by one client');
+    const anthropic = await post('/v1/messages', { max_tokens: 6, temperature: 0, messages: message('two') });
+    t.same(anthropic.status, 200, anthropic.text);
+    const streamed = await post('/v1/messages', { max_tokens: 6, temperature: 0, stream: true, messages: message('three') });
+    t.check(streamed.text.includes('message_stop'), `a stream of messages: ${streamed.text}`);
+    const ollama = await post('/api/chat', { stream: false, options: { num_predict: 6, temperature: 0 }, messages: message('four') });
+    t.same(ollama.status, 200, ollama.text);
+    const shown = await show(server, 'shared');
+    t.same(users(shown), 'one,two,three,four', 'one conversation');
+    t.same(shown.json.messages[3].content, JSON.parse(anthropic.text).content[0]?.text ?? '', 'with the answers');
+    t.same(shown.json.messages[7].content, JSON.parse(ollama.text).message.content, 'of both');
+    const tool = { name: 'f', input_schema: { type: 'object' } };
+    t.same((await post('/v1/messages', { max_tokens: 6, tools: [tool], messages: message('x') })).status, 400, 'tools are refused');
+}
+
 async function on_sqlite() {
     const db = path.join(t.tmp, 'sessions.db');
     const file = config('sqlite', `  store: "sqlite:${db}"\n  history_tokens: 60\n`);
@@ -57,6 +80,7 @@ async function on_sqlite() {
     t.same(users(await show(one, 's1')), 'turn on the lamp,and the kitchen,a stream', 'and is kept');
     const again = await say(one, 's2', 'x', { more: { messages: [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: 'x' }] } });
     t.same(again.status, 200, again.text);
+    await of_others(one);
     // others
     t.same((await show(one, 's1', 'ben-key')).status, 404, 'another key does not see it');
     t.same((await say(one, 's1', 'ben here', { key: 'ben-key' })).status, 200, 'it has its own of this name');

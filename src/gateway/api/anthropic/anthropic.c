@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "flow/tools/tool_sink.h"
+#include "gateway/api/own/api_sessions.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
@@ -362,11 +363,15 @@ static const struct sink_ops answer_ops = {.start = on_start,
 static void start(struct call *c, bool count)
 {
     struct fields_error e = {{0}, {0}, NULL};
-    bool stream = false;
+    bool stream = false, session = false;
     struct request *r = call_request(c);
     if (!r)
         return;
     int rc = anthropic_read(r, &stream, c->json, count, c->lenient, &e);
+    if (rc == 0 && !count && !api_sessions_read(c, r, &session)) {
+        flow_give_request(&c->gl->flow, r);
+        return;
+    }
     struct answer *a = rc == 0 ? arena_zalloc(&r->arena, sizeof(*a)) : NULL;
     if (!a) {
         if (rc < 0)
@@ -388,7 +393,10 @@ static void start(struct call *c, bool count)
     buf_init(&a->text, MAX_TEXT_BYTES);
     buf_init(&a->tool, MAX_TEXT_BYTES);
     call_set_sink(c, &a->sink);
-    tool_sink_run(&c->gl->flow, r, c->sink, a->stream);
+    if (session)
+        api_sessions_run(c, r);
+    else
+        tool_sink_run(&c->gl->flow, r, c->sink, a->stream);
 }
 
 void anthropic_messages(struct call *c)

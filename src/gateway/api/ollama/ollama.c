@@ -15,6 +15,7 @@
 #include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/ollama/ollama_store.h"
 #include "gateway/api/openai/openai.h"
+#include "gateway/api/own/api_sessions.h"
 #include "gateway/api/tools_read.h"
 #include "gateway/call.h"
 #include "gateway/guard.h"
@@ -760,7 +761,8 @@ static void answer_unloaded(struct call *c, const struct request *r,
     call_json(c, 200);
 }
 
-static void run(struct call *c, struct request *r, const struct ollama_shape *shape)
+/* session: it continues a conversation. */
+static void run(struct call *c, struct request *r, const struct ollama_shape *shape, bool session)
 {
     struct answer *a = arena_zalloc(&r->arena, sizeof(*a));
     if (!a) {
@@ -777,13 +779,17 @@ static void run(struct call *c, struct request *r, const struct ollama_shape *sh
     buf_init(&a->calls, MAX_TEXT_BYTES);
     buf_init(&a->arguments, MAX_TEXT_BYTES);
     call_set_sink(c, &a->sink);
-    tool_sink_run(&c->gl->flow, r, c->sink, false); /* its streams have whole calls */
+    if (session)
+        api_sessions_run(c, r);
+    else
+        tool_sink_run(&c->gl->flow, r, c->sink, false); /* its streams have whole calls */
 }
 
 static void start(struct call *c, bool chat)
 {
     struct fields_error e = {{0}, {0}, NULL};
     struct ollama_shape shape;
+    bool session = false;
     struct request *r = call_request(c);
     if (!r)
         return;
@@ -792,12 +798,12 @@ static void start(struct call *c, bool chat)
     cJSON_Delete(defaults);
     if (rc < 0) {
         call_fail_fields(c, &e);
-    } else {
+    } else if (!chat || shape.empty || api_sessions_read(c, r, &session)) {
         flow_resolve_name(&c->gl->flow, r);
         ollama_manage_apply(c->gl->gw, r);
         if (keep_alive(c, r, &shape)) {
             if (!(shape.empty && shape.has_keep && shape.keep_ns == 0)) {
-                run(c, r, &shape);
+                run(c, r, &shape, session);
                 return;
             }
             answer_unloaded(c, r, &shape);

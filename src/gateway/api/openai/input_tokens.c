@@ -3,7 +3,6 @@
 
 #include "flow/run.h"
 #include "flow/tools/tool_sink.h"
-#include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/openai/responses.h"
 #include "gateway/call.h"
@@ -79,19 +78,10 @@ static void run(struct call *c, struct request *r)
 
 void input_tokens_chat(struct call *c)
 {
-    struct fields_error e = {{0}, {0}, NULL};
     struct openai_shape shape;
-    struct request *r = call_request(c);
-    if (!r)
-        return;
-    if (openai_read_chat(r, &shape, c->json, c->lenient, &e) < 0) {
-        call_fail_fields(c, &e);
-        flow_give_request(&c->gl->flow, r);
-        return;
-    }
-    flow_resolve_name(&c->gl->flow, r);
-    ollama_manage_apply(c->gl->gw, r);
-    run(c, r);
+    struct request *r = openai_chat_request(c, &shape);
+    if (r)
+        run(c, r);
 }
 
 void input_tokens_responses(struct call *c)

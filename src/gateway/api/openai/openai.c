@@ -28,26 +28,33 @@ static void run(struct call *c, struct request *r, const struct openai_shape *sh
         tool_sink_run(&c->gl->flow, r, c->sink, shape->stream);
 }
 
-void openai_chat(struct call *c)
+struct request *openai_chat_request(struct call *c, struct openai_shape *shape)
 {
     struct fields_error e = {{0}, {0}, NULL};
-    struct openai_shape shape;
-    bool session;
     struct request *r = call_request(c);
     if (!r)
-        return;
-    if (openai_read_chat(r, &shape, c->json, c->lenient, &e) < 0) {
+        return NULL;
+    if (openai_read_chat(r, shape, c->json, c->lenient, &e) < 0) {
         call_fail_fields(c, &e);
         flow_give_request(&c->gl->flow, r);
-        return;
-    }
-    if (!api_sessions_read(c, r, &session)) {
-        flow_give_request(&c->gl->flow, r);
-        return;
+        return NULL;
     }
     flow_resolve_name(&c->gl->flow, r);
     ollama_manage_apply(c->gl->gw, r);
-    run(c, r, &shape, session);
+    return r;
+}
+
+void openai_chat(struct call *c)
+{
+    struct openai_shape shape;
+    bool session;
+    struct request *r = openai_chat_request(c, &shape);
+    if (!r)
+        return;
+    if (api_sessions_read(c, r, &session))
+        run(c, r, &shape, session);
+    else
+        flow_give_request(&c->gl->flow, r);
 }
 
 void openai_completions(struct call *c)

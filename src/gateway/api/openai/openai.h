@@ -85,6 +85,9 @@ SHOAL_MUST_CHECK int openai_answer_open(struct openai_answer *a, struct call *c,
                                         const struct openai_shape *shape);
 
 /* Handlers. */
+/* The chat of a call, with the model that its name means; NULL: the call is answered with what is
+ * wrong. */
+struct request *openai_chat_request(struct call *c, struct openai_shape *shape);
 void openai_chat(struct call *c);
 void openai_completions(struct call *c);
 /* Answers a repeated body from the prompt cache.  False: the body must be parsed. */
