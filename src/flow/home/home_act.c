@@ -8,6 +8,8 @@
 #include "flow/home/home_risk.h"
 #include "flow/home/home_values.h"
 
+#define MAX_CLOCK_WORDS 4u /* "half past six pm" */
+
 static struct ask_plan_field *field(struct home_act *x, const char *key)
 {
     struct ask_plan_action *o = x->o;
@@ -528,7 +530,7 @@ static bool put_due(struct home_act *x, struct home_draft_line *out)
     struct tm day = tm;
     time_t at = (time_t)due.at_s;
     localtime_r(&at, &day);
-    x->o->due_told = !due.counted && (x->due.either || due.again.sun ||
+    x->o->due_told = !due.counted && (x->due.either || due.again.days ||
                                       (!x->due.date && day.tm_yday != x->now->tm_yday));
     if (due.missing_time) {
         const struct home_slot *time = NULL;
@@ -759,6 +761,44 @@ static bool answer_state(struct home_act *x, const struct home_words *plain,
     return true;
 }
 
+static const struct home_slot *slot_of_type(const struct home_table *t, enum home_slot_type type)
+{
+    for (uint32_t i = 0; i < t->n_slots; i++)
+        if (t->slot[i].type == type)
+            return &t->slot[i];
+    return NULL;
+}
+
+/* The models know few texts that come again, and miss their times: the words behind the phrase,
+ * "at 6 pm" or "at sunset", are read here. */
+static void read_again(struct home_act *x, const struct home_words *plain)
+{
+    const struct home_slot *time = slot_of_type(x->t, HOME_SLOT_TIME),
+                           *date = slot_of_type(x->t, HOME_SLOT_DATE);
+    if (!x->due.every || !time || !date || x->o->n_fields + 8 > ASK_PLAN_MAX_FIELDS)
+        return;
+    if (!x->due.date) {
+        x->due.date = x->due.every; /* "every evening": a part of the day */
+        home_act_put_text(x, date->name, x->due.every);
+        pair(x, date->name, x->due.every);
+    }
+    for (uint32_t i = 0; !x->due.time && i < plain->n; i++)
+        for (uint32_t n = plain->n - i < MAX_CLOCK_WORDS ? plain->n - i : MAX_CLOCK_WORDS; n > 0;
+             n--) {
+            if (i == 0 || !home_table_lists(&x->t->front, plain->w[i - 1]))
+                break;
+            struct home_value v =
+                home_values_clock(x->a, x->t, home_words_join(x->a, plain, i, i + n));
+            if (v.wrong || (!home_table_is_clock(v.text) && !home_due_is_sun(x->a, x->t, v.text)))
+                continue;
+            x->due.time = v.text;
+            x->due.either = v.either;
+            home_act_put_text(x, time->name, v.text);
+            pair(x, time->name, v.show);
+            break;
+        }
+}
+
 /* One set of slots to an action and its line; text and say NULL: the clause is out of scope. */
 struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
                                      const struct home_words *plain, struct home_draft *draft)
@@ -773,6 +813,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
         return why;
     home_act_put_slots(x, s);
     bool later = put_when(x, s) || (x->due.every && action->can_wait);
+    read_again(x, plain);
     home_act_put_id(x);
     const char *thing = thing_of(x);
     enum home_risk risk = risk_of(x, thing);

@@ -310,6 +310,22 @@ static double change_of(const struct decision *d, const struct home_action *acti
     return 0.0;
 }
 
+/* "Evening" of "every evening" is no thing, whatever the model takes it for. */
+static void free_every(const struct decision *d, struct home_piece *pieces, uint32_t n)
+{
+    uint32_t days;
+    const char *every = home_due_every(d->t, &d->plain, &days);
+    struct home_words w = home_words_split(d->a, every ? every : "");
+    const struct home_slot *date = NULL;
+    for (uint32_t i = 0; i < d->t->n_slots && !date; i++)
+        date = d->t->slot[i].type == HOME_SLOT_DATE ? &d->t->slot[i] : NULL;
+    for (uint32_t i = 0; date && i < n; i++)
+        for (uint32_t k = 0; pieces[i].slot && pieces[i].slot->type == HOME_SLOT_TEXT && k < w.n;
+             k++)
+            if (strcmp(w.w[k], home_words_lower(d->a, pieces[i].text)) == 0)
+                pieces[i].slot = date;
+}
+
 static void carry_out(struct decision *d, const struct home_action *action,
                       const struct home_focus *focus)
 {
@@ -321,6 +337,7 @@ static void carry_out(struct decision *d, const struct home_action *action,
     if (!pieces || !sets)
         return;
     uint32_t n_pieces = home_fill_pieces(a, d->t, c, &d->w, pieces);
+    free_every(d, pieces, n_pieces);
     uint32_t n = home_fill_group(d->t, action, pieces, n_pieces, sets);
     home_fill_lend(action, sets, n);
     rest = is_question(action) ? NULL : unused(d, pieces, n_pieces);

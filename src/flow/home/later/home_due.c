@@ -157,6 +157,11 @@ static enum sun_event sun_of(struct arena *a, const struct home_table *t, const 
     return SUN_NONE;
 }
 
+bool home_due_is_sun(struct arena *a, const struct home_table *t, const char *time)
+{
+    return sun_of(a, t, time) != SUN_NONE;
+}
+
 static struct home_due no_place(struct arena *a, const char *time)
 {
     return (struct home_due){

@@ -44,6 +44,7 @@ struct home_due home_due_of(struct arena *a, const struct home_table *t,
 /* How a clause says that something comes again: the longest phrase of the table, and its days;
  * NULL: it does not. */
 const char *home_due_every(const struct home_table *t, const struct home_words *w, uint32_t *days);
+bool home_due_is_sun(struct arena *a, const struct home_table *t, const char *time); /* "sunset" */
 /* The next moment after that one; 0: there is none. */
 int64_t home_due_next(const struct ask_plan_again *g, int64_t after_s);
 /* "today, 19:00", "tomorrow, 07:00", "Friday, 07:00", "5 March 2027, 07:00" */
