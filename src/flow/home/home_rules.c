@@ -234,14 +234,14 @@ static const char *left_over(const struct decision *d, const struct home_piece *
     return NULL;
 }
 
-/* Is there a word that may be the name of a thing, and that no piece has? */
+/* Is there a word that may be the name of a thing, and that the action does not use? */
 static bool names_more(const struct decision *d, const struct home_piece *pieces, uint32_t n)
 {
     for (uint32_t i = 0; i < d->plain.n; i++) {
         bool in = strlen(d->plain.w[i]) <= 2 || home_table_word(d->t, d->plain.w[i]) != 0 ||
                   home_table_lists(&d->t->pronouns, d->plain.w[i]);
         for (uint32_t k = 0; k < n && !in; k++)
-            in = i >= pieces[k].from && i < pieces[k].to;
+            in = pieces[k].used && i >= pieces[k].from && i < pieces[k].to;
         if (!in)
             return true;
     }

@@ -5,6 +5,7 @@
 
 #include "flow/home/home_clauses.h"
 #include "flow/home/home_values.h"
+#include "flow/home/later/home_due.h"
 
 #define MAX_FRONT 8u /* words before the verb */
 
@@ -55,6 +56,8 @@ static bool says_when(struct arena *a, const struct home_table *t, const struct 
         return false;
     const char *first = plain->w[from];
     bool front = home_table_lists(&t->front, first);
+    if (home_due_every_at(t, plain, from + front) > 0)
+        return true; /* with what follows: "every two hours" is refused there, not lost here */
     for (uint32_t i = 0; i < t->n_when; i++)
         if (t->when[i].slot->type == HOME_SLOT_DURATION &&
             home_table_lists(&t->when[i].after, first)) {
@@ -65,7 +68,8 @@ static bool says_when(struct arena *a, const struct home_table *t, const struct 
         }
     const char *text = home_words_join(a, plain, from + front, to);
     return from + front < to &&
-           (home_values_clock(a, t, text).understood || says_day(a, t, plain, from + front, to));
+           (home_values_clock(a, t, text).understood || home_due_is_sun(a, t, text) ||
+            says_day(a, t, plain, from + front, to));
 }
 
 /* Is it a place, "in the kitchen"? */

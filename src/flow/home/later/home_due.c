@@ -219,6 +219,13 @@ static struct home_due on_day(struct arena *a, const struct home_table *t,
     return (struct home_due){.at_s = at_clock(&day->tm, meant, minute)};
 }
 
+uint32_t home_due_every_at(const struct home_table *t, const struct home_words *w, uint32_t at)
+{
+    uint32_t n;
+    (void)phrase_at(&t->later.every, w, at, &n);
+    return n;
+}
+
 const char *home_due_every(const struct home_table *t, const struct home_words *w, uint32_t *days)
 {
     const struct home_pair *best = NULL;

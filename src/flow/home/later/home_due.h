@@ -44,6 +44,8 @@ struct home_due home_due_of(struct arena *a, const struct home_table *t,
 /* How a clause says that something comes again: the longest phrase of the table, and its days;
  * NULL: it does not. */
 const char *home_due_every(const struct home_table *t, const struct home_words *w, uint32_t *days);
+/* How many words from `at` on say that something comes again; 0: they do not. */
+uint32_t home_due_every_at(const struct home_table *t, const struct home_words *w, uint32_t at);
 bool home_due_is_sun(struct arena *a, const struct home_table *t, const char *time); /* "sunset" */
 /* The next moment after that one; 0: there is none. */
 int64_t home_due_next(const struct ask_plan_again *g, int64_t after_s);
