@@ -233,10 +233,15 @@ void registry_destroy(struct registry *r);
 /* SHOAL_EINVAL: the name exists already, or this version of it does. */
 SHOAL_MUST_CHECK int registry_add(struct registry *r, const struct registry_spec *spec,
                                   struct err *e);
-/* A model whose engine the caller has opened.  It is ready at once, has no identity, and is never
- * unloaded; the caller closes the engine after registry_destroy.  labels: as in registry_spec. */
+/* A model whose engine the caller has opened.  It is ready at once, has no identity until
+ * registry_identify gives it one, and is never unloaded; the caller closes the engine after
+ * registry_destroy.  labels: as in registry_spec. */
 SHOAL_MUST_CHECK int registry_lend(struct registry *r, const char *name, const char *labels,
                                    struct shoal_engine *engine, struct err *e);
+/* The identity of a lent model: that of the files its engine was opened from.  They are read if no
+ * earlier run has. */
+SHOAL_MUST_CHECK int registry_identify(struct registry *r, const char *name, const char *path,
+                                       struct err *e);
 /* Takes a model out of the list; it is unloaded when its last user leaves. */
 SHOAL_MUST_CHECK int registry_remove(struct registry *r, const char *name, struct err *e);
 /* name NULL: the first model that can do it.  0: *out is loaded, and the caller holds a reference.

@@ -116,6 +116,27 @@ void registry_publish_identity(struct registry_slot *s, const struct registry_fo
         tell(s, &was, same_file ? now : NULL);
 }
 
+int registry_identify(struct registry *r, const char *name, const char *path, struct err *e)
+{
+    struct registry_found f = {.time_s = 0};
+    struct identity_list *list = NULL;
+    int rc = identity_list(&list, path, e);
+    if (rc == 0) {
+        f.local = identity_local(list);
+        f.time_s = identity_list_time_s(list);
+        rc = identity_read(&f.content, list, r->memo_dir, &r->stop, e);
+    }
+    identity_list_free(list);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&r->lock);
+    for (struct registry_model *m = r->list; m; m = m->next)
+        if (m->slot->lent && strcmp(m->name, name) == 0)
+            registry_publish_identity(m->slot, &f);
+    pthread_mutex_unlock(&r->lock);
+    return 0;
+}
+
 /* ---- the hashing thread ---- */
 
 static struct registry_slot *next_to_hash(struct registry *r)

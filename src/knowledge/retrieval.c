@@ -129,6 +129,7 @@ static void search_it(void *ctx)
         n = n * RERANK_DEPTH < RERANK_MOST ? n * RERANK_DEPTH : n > RERANK_MOST ? n : RERANK_MOST;
     const struct collection_query q = {.vector = x->embedding.vectors,
                                        .n_dims = x->embedding.n_dims,
+                                       .version = x->embedding.version,
                                        .text = x->mode == RETRIEVAL_MEANING ? NULL : x->query,
                                        .n_results = n};
     x->rc = collection_search(x->held, &q, &x->arena, &x->hits, &x->n_hits, &x->error);

@@ -26,6 +26,7 @@ struct entry {
     size_t prompt_bytes, answer_bytes;
     uint32_t n_dims, prompt_tokens, generated_tokens;
     char model[128];
+    char embedder[64]; /* version of the model that made the vector; "": not known */
 };
 
 struct similar {
@@ -194,6 +195,7 @@ static void keep(struct look *x, const struct sink_done *e)
                       .expires_ns = clock_ns() + s->opts.ttl_ns};
     memcpy(n.scope, x->scope, sizeof(n.scope));
     memcpy(n.model, x->model, sizeof(n.model));
+    memcpy(n.embedder, x->embedding.version, sizeof(n.embedder));
     if (!n.prompt || !n.answer || !n.vector) {
         mem_free(n.prompt);
         mem_free(n.answer);
@@ -277,6 +279,12 @@ static float dot(const float *a, const float *b, uint32_t n)
     return s;
 }
 
+/* A version that is not known yet says nothing. */
+static bool other_embedder(const struct entry *k, const struct embedding *m)
+{
+    return k->embedder[0] && m->version[0] && strcmp(k->embedder, m->version) != 0;
+}
+
 /* The nearest entry that is near enough and asks the same: its answer, in the request's arena. */
 static bool find(struct look *x)
 {
@@ -291,6 +299,7 @@ static bool find(struct look *x)
         for (uint32_t i = 0; i < s->n; i++) {
             const struct entry *k = &s->list[i];
             if (!k->answer || k->expires_ns <= now || k->n_dims != x->embedding.n_dims ||
+                other_embedder(k, &x->embedding) ||
                 memcmp(k->scope, x->scope, sizeof(k->scope)) != 0)
                 continue;
             float score = dot(k->vector, x->embedding.vectors, k->n_dims);

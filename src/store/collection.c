@@ -44,7 +44,8 @@ struct collection {
     struct vectors *vectors;
     uint32_t exact_passages;
     uint32_t n_dims;
-    int64_t changes; /* that the vectors have seen */
+    char version[64]; /* of the model that made the vectors; "": not known */
+    int64_t changes;  /* that the vectors have seen */
     int64_t last_id;
 };
 
@@ -296,6 +297,9 @@ static int catch_up(struct collection *c, struct err *e)
     rc = get_meta(&c->read, "n_dims", NULL, 0, &dims, e);
     if (rc < 0 || dims == 0)
         return rc;
+    rc = get_meta(&c->read, "version", c->version, sizeof(c->version), NULL, e);
+    if (rc < 0)
+        return rc;
     bool first = !c->vectors;
     if (first) {
         c->n_dims = (uint32_t)dims;
@@ -317,7 +321,31 @@ static int catch_up(struct collection *c, struct err *e)
     return rc;
 }
 
-static int sync_vectors(struct collection *c, struct err *e)
+/* Vectors of other weights look like vectors, and their products like similarities. */
+static int other_model(struct err *e, const char *old, long long old_dims, const char *now,
+                       uint32_t n_dims)
+{
+    return err_set(e, SHOAL_EINVAL,
+                   "the passages were embedded by another model (version %s, %lld dimensions; now "
+                   "%s, %u): remove the collection ('shoal index remove NAME --all') and add its "
+                   "documents again, or search by words alone",
+                   old[0] ? old : "unknown", old_dims, now && now[0] ? now : "unknown", n_dims);
+}
+
+static bool versions_differ(const char *old, const char *now)
+{
+    return old[0] && now && now[0] && strcmp(old, now) != 0; /* "": not known */
+}
+
+static int check_query(const struct collection *c, const struct collection_query *q, struct err *e)
+{
+    if (c->vectors && (q->n_dims != c->n_dims || versions_differ(c->version, q->version)))
+        return other_model(e, c->version, c->n_dims, q->version, q->n_dims);
+    return 0;
+}
+
+/* Brings the vectors up to the file, and refuses a query that cannot be compared with them. */
+static int sync_vectors(struct collection *c, const struct collection_query *q, struct err *e)
 {
     pthread_mutex_lock(&c->lock);
     db_lock(&c->read);
@@ -329,6 +357,8 @@ static int sync_vectors(struct collection *c, struct err *e)
             rc = SHOAL_EIO;
     }
     db_unlock(&c->read);
+    if (rc == 0)
+        rc = check_query(c, q, e);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
@@ -427,15 +457,10 @@ static int check_model(struct db *d, uint32_t n_dims, const char *version, struc
         rc = set_meta(d, "n_dims", NULL, n_dims, e);
         return rc < 0 ? rc : set_meta(d, "version", version, 0, e);
     }
-    bool other = old[0] && version[0] && strcmp(old, version) != 0; /* "": not known */
     if (rc == 0 && dims == n_dims && !old[0] && version[0])
         rc = set_meta(d, "version", version, 0, e);
-    if (dims != n_dims || other)
-        return err_set(e, SHOAL_EINVAL,
-                       "the passages were embedded by another model (version %s, %lld dimensions; "
-                       "now %s, %u): make the collection anew",
-                       old[0] ? old : "unknown", (long long)dims, version[0] ? version : "unknown",
-                       n_dims);
+    if (dims != n_dims || versions_differ(old, version))
+        return other_model(e, old, (long long)dims, version, n_dims);
     return rc;
 }
 
@@ -569,13 +594,9 @@ static int search_vectors(struct collection *c, const struct collection_query *q
                           struct vectors_hit *hits, uint32_t *n, struct err *e)
 {
     *n = 0;
-    int rc = sync_vectors(c, e);
+    int rc = sync_vectors(c, q, e);
     if (rc < 0 || !c->vectors)
         return rc;
-    if (q->n_dims != c->n_dims)
-        return err_set(e, SHOAL_EINVAL,
-                       "the query's vector has %u dimensions, the collection's have %u", q->n_dims,
-                       c->n_dims);
     return vectors_search(c->vectors, q->vector, DEPTH, hits, n, e);
 }
 

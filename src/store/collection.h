@@ -57,8 +57,9 @@ struct collection_hit {
 struct collection_query {
     const float *vector; /* NULL: words alone */
     uint32_t n_dims;
-    const char *text;   /* NULL: meaning alone */
-    uint32_t n_results; /* at most COLLECTION_MAX_HITS */
+    const char *version; /* of the model that made the vector; NULL or "": not known */
+    const char *text;    /* NULL: meaning alone */
+    uint32_t n_results;  /* at most COLLECTION_MAX_HITS */
 };
 
 /* Whether a name may be one: 1 to 63 letters, digits, - or _, not first - or _. */
@@ -84,6 +85,7 @@ SHOAL_MUST_CHECK int collection_put(struct collection *c, const struct collectio
                                     struct err *e);
 /* SHOAL_ENOTFOUND: there is none. */
 SHOAL_MUST_CHECK int collection_remove(struct collection *c, const char *doc, struct err *e);
+/* SHOAL_EINVAL: the vector is of another version of the model than those of the passages. */
 SHOAL_MUST_CHECK int collection_search(struct collection *c, const struct collection_query *q,
                                        struct arena *a, struct collection_hit **hits, uint32_t *n,
                                        struct err *e);

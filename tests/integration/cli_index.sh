@@ -63,6 +63,10 @@ if command -v pdftotext >/dev/null; then
     printf '%%PDF-1.4\nnothing' >bad.pdf
     run 1 index add shop bad.pdf; has err "pdftotext cannot read it"
 fi
+cp -r "$root/models/encoder" weights; run 0 index add kept -m ./weights pump.md
+run 0 index query kept hot; echo >>weights/tokenizer_config.json # stands for other weights of the same name
+run 1 index query kept hot; has err "another model (version fp_"; has err "add its documents again"
+run 0 index query kept --by words compressor; has out "pump.md"; run 0 index remove kept --all
 run 0 index remove shop --all
 run 1 index query shop x; has err "no collection 'shop'"
 same "nothing is left" "$(ls collections)" ""

@@ -71,6 +71,11 @@ static int lend_model(struct flow_site *s, const char *model)
     const char *labels = spec ? spec->labels : s->names[i].labels;
     if (rc == CMD_OK && local_lend(&s->local, model, labels, s->engines[i], &e) < 0)
         rc = cmd_fail(s->o->page, "%s", e.msg);
+    struct shoal_engine_info info = {.size = sizeof(info)};
+    if (rc == CMD_OK)
+        shoal_engine_info(s->engines[i], &info);
+    if (info.kinds & SHOAL_KIND_EMBED) /* its vectors are compared with those of collections */
+        local_identify(&s->local, model, s->names[i].path);
     return rc;
 }
 

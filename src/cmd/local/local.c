@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include "base/log.h"
 #include "cmd/cli/term.h"
 #include "flow/run.h"
 #include "host/registry.h"
@@ -39,6 +40,13 @@ int local_lend(struct local *l, const char *name, const char *labels, struct sho
                struct err *e)
 {
     return registry_lend(l->flow.registry, name, labels, engine, e);
+}
+
+void local_identify(struct local *l, const char *name, const char *path)
+{
+    struct err e = {0};
+    if (registry_identify(l->flow.registry, name, path, &e) < 0)
+        log_warn("local", "the version of %s is not known: %s", path, e.msg);
 }
 
 bool local_turn(struct local *l, int interrupt_fd)

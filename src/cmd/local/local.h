@@ -28,6 +28,9 @@ void local_close(struct local *l);
  * the name implies, or NULL. */
 SHOAL_MUST_CHECK int local_lend(struct local *l, const char *name, const char *labels,
                                 struct shoal_engine *engine, struct err *e);
+/* Finds the version of a lent model, which was opened from this path: vectors that are kept need
+ * it.  If it cannot be found, the log says so and it stays unknown. */
+void local_identify(struct local *l, const char *name, const char *path);
 
 /* Handles what has come; if nothing has, waits for it or for Ctrl-C (interrupt_fd: as of
  * term_catch_interrupt).  True: Ctrl-C was pressed. */

@@ -184,6 +184,43 @@ static void test_limits_and_other_models(void **state)
     collections_close(cs);
 }
 
+/* New weights under the old name: their vectors must not be compared with the old ones. */
+static void test_a_query_of_another_version_is_refused(void **state)
+{
+    float v[DIMS + 1] = {1};
+    struct collection_query q = {.vector = v, .n_dims = DIMS, .n_results = 3};
+    struct collections *cs = open_all();
+    struct collection *c;
+    struct collection_hit *hits;
+    struct arena a;
+    struct err e = {0};
+    uint32_t n;
+    (void)state;
+    arena_init(&a, 1 << 20);
+    make(cs, "versions");
+    assert_int_equal(collections_hold(cs, "versions", &c, &e), 0);
+    q.version = "v2";
+    assert_int_equal(collection_search(c, &q, &a, &hits, &n, &e), 0); /* still empty */
+    assert_int_equal(put(c, "a", "alpha", 0, 0, &e), 0);
+    assert_int_equal(collection_search(c, &q, &a, &hits, &n, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "version v1"));
+    assert_non_null(strstr(e.msg, "now v2"));
+    assert_non_null(strstr(e.msg, "add its documents again"));
+    q.version = "v1";
+    assert_int_equal(collection_search(c, &q, &a, &hits, &n, &e), 0);
+    assert_int_equal(n, 1);
+    q.version = ""; /* not known */
+    assert_int_equal(collection_search(c, &q, &a, &hits, &n, &e), 0);
+    q.n_dims = DIMS + 1;
+    assert_int_equal(collection_search(c, &q, &a, &hits, &n, &e), SHOAL_EINVAL);
+    const struct collection_query words = {.text = "alpha", .version = "v2", .n_results = 3};
+    assert_int_equal(collection_search(c, &words, &a, &hits, &n, &e), 0);
+    assert_int_equal(n, 1);
+    collections_release(cs, c);
+    collections_close(cs);
+    arena_fini(&a);
+}
+
 static void test_names_lists_and_deletion(void **state)
 {
     const struct collection_settings s = {.model = "embed", .max_tokens = 100};
@@ -277,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_found_by_meaning_and_by_words),
         cmocka_unit_test(test_replacing_and_removing),
         cmocka_unit_test(test_limits_and_other_models),
+        cmocka_unit_test(test_a_query_of_another_version_is_refused),
         cmocka_unit_test(test_names_lists_and_deletion),
         cmocka_unit_test(test_searches_beside_changes),
     };
