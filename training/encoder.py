@@ -31,7 +31,7 @@ import home  # noqa: E402
 F, nn = torch.nn.functional, torch.nn
 SEED = 31337
 HERE = pathlib.Path(__file__).parent
-VOCAB = 5760
+VOCAB = 8192
 STUDENT = dict(hidden=384, layers=3, heads=12, ffn=640, positions=ed.POSITIONS)
 TEACHER = dict(hidden=384, layers=6, heads=12, ffn=1536, positions=512)
 FROM_LAYERS = (0, 2, 5)

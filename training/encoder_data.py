@@ -173,12 +173,9 @@ def choose_vocab(base, texts, size):
         pieces = full if share < 1 else Pieces(keep)
         n = collections.Counter()
         for weight, ts in texts:
-            c = collections.Counter()
-            for t in ts:
-                for w in t.split():
-                    c.update(pieces.word(w))
-            for i, k in c.items():
-                n[pieces.list[i]] += k * weight
+            for w, k in collections.Counter(w for t in ts for w in t.split()).items():
+                for i in pieces.word(w):
+                    n[pieces.list[i]] += k * weight
         if share < 1:
             for t, _ in n.most_common():
                 if len(keep) >= int(size * 1.4):

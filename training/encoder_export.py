@@ -85,6 +85,24 @@ def slots(model, pieces, data, tags, rt, table):
     return out
 
 
+def write_tokenizer(out, vocab, positions):
+    """The word pieces in the three files of a stock folder."""
+    (out / "vocab.txt").write_text("\n".join(vocab) + "\n")
+    special = {x: vocab.index(x) for x in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")}
+    json.dump(dict(
+        version="1.0", truncation=None, padding=None,
+        added_tokens=[dict(id=i, content=x, single_word=False, lstrip=False, rstrip=False, normalized=False, special=True) for x, i in special.items()],
+        normalizer=dict(type="BertNormalizer", clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True), pre_tokenizer=dict(type="BertPreTokenizer"),
+        post_processor=dict(type="TemplateProcessing", single=[{"SpecialToken": dict(id="[CLS]", type_id=0)}, {"Sequence": dict(id="A", type_id=0)}, {"SpecialToken": dict(id="[SEP]", type_id=0)}],
+                            pair=[{"SpecialToken": dict(id="[CLS]", type_id=0)}, {"Sequence": dict(id="A", type_id=0)}, {"SpecialToken": dict(id="[SEP]", type_id=0)}, {"Sequence": dict(id="B", type_id=1)}, {"SpecialToken": dict(id="[SEP]", type_id=1)}],
+                            special_tokens={x: dict(id=x, ids=[special[x]], tokens=[x]) for x in ("[CLS]", "[SEP]")}),
+        decoder=dict(type="WordPiece", prefix="##", cleanup=True),
+        model=dict(type="WordPiece", unk_token="[UNK]", continuing_subword_prefix="##", max_input_chars_per_word=100, vocab={t: i for i, t in enumerate(vocab)})),
+        open(out / "tokenizer.json", "w"), ensure_ascii=False)
+    json.dump(dict(tokenizer_class="BertTokenizer", do_lower_case=True, model_max_length=positions, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]"),
+              open(out / "tokenizer_config.json", "w"), indent=1)
+
+
 def main(a):
     data, work, out = pathlib.Path(a.data), pathlib.Path(a.work), pathlib.Path(a.out)
     out.mkdir(parents=True, exist_ok=True)
@@ -123,20 +141,7 @@ def main(a):
             embed=dict(pooling="mean", normalize=True, dimensions=c["hidden"]),
         ))
     json.dump(config, open(out / "config.json", "w"), indent=1)
-    (out / "vocab.txt").write_text("\n".join(vocab) + "\n")
-    special = {x: vocab.index(x) for x in ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")}
-    json.dump(dict(
-        version="1.0", truncation=None, padding=None,
-        added_tokens=[dict(id=i, content=x, single_word=False, lstrip=False, rstrip=False, normalized=False, special=True) for x, i in special.items()],
-        normalizer=dict(type="BertNormalizer", clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=True), pre_tokenizer=dict(type="BertPreTokenizer"),
-        post_processor=dict(type="TemplateProcessing", single=[{"SpecialToken": dict(id="[CLS]", type_id=0)}, {"Sequence": dict(id="A", type_id=0)}, {"SpecialToken": dict(id="[SEP]", type_id=0)}],
-                            pair=[{"SpecialToken": dict(id="[CLS]", type_id=0)}, {"Sequence": dict(id="A", type_id=0)}, {"SpecialToken": dict(id="[SEP]", type_id=0)}, {"Sequence": dict(id="B", type_id=1)}, {"SpecialToken": dict(id="[SEP]", type_id=1)}],
-                            special_tokens={x: dict(id=x, ids=[special[x]], tokens=[x]) for x in ("[CLS]", "[SEP]")}),
-        decoder=dict(type="WordPiece", prefix="##", cleanup=True),
-        model=dict(type="WordPiece", unk_token="[UNK]", continuing_subword_prefix="##", max_input_chars_per_word=100, vocab={t: i for i, t in enumerate(vocab)})),
-        open(out / "tokenizer.json", "w"), ensure_ascii=False)
-    json.dump(dict(tokenizer_class="BertTokenizer", do_lower_case=True, model_max_length=c["positions"], unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]", mask_token="[MASK]"),
-              open(out / "tokenizer_config.json", "w"), indent=1)
+    write_tokenizer(out, vocab, c["positions"])
 
     pieces = ed.Pieces(vocab)
     report = {}

@@ -5,6 +5,8 @@ Folders of --public, each with files as their source publishes them:
     arxiv/*.tsv.xz             titles and abstracts of arXiv (metadata, CC0)
     wiki/*.bz2                 pages of English Wikipedia (XML dump, CC BY-SA 4.0)
     squad/src.txt, tgt.txt     sentences and questions, both from the training articles of SQuAD (CC BY-SA 4.0)
+    books/*.cnxml              modules of OpenStax textbooks under CC BY 4.0 (anthropology, business, economics, nursing)
+    docs/*.md                  documentation of Kubernetes (CC BY 4.0)
     trivia/*                   Open Trivia QA (CC BY-SA 4.0)
     queries/train.tsv          questions of query-wellformedness (CC BY-SA 4.0)
     btc/*.conll                Broad Twitter Corpus: names in tweets (CC BY 4.0)
@@ -17,6 +19,7 @@ XQuAD, Cranfield, DialogSum and every valid or test split stay out: what overlap
 
 import bz2
 import csv
+import html
 import json
 import lzma
 import random
@@ -48,6 +51,8 @@ def arxiv(folder, each, rng):
             if row["arxiv_id"] in seen or not (20 < len(t) < 140) or not (250 < len(a) < 1600) or not (t + a).isascii():
                 continue
             got.append((row["arxiv_id"], t, a))
+            if len(got) >= 2 * each:
+                break
         rng.shuffle(got)
         got = got[: each if p.name.startswith(ARXIV_FIRST) else each // 3]
         seen.update(x for x, _, _ in got)
@@ -82,6 +87,39 @@ def wiki(folder):
                     head = h.group(1)
                 elif len(line) > 200 and line[0] not in "*#|!:;{" and head not in ("References", "External links", "Further reading", "See also"):
                     out.append((f"{title} {head}".strip(), " ".join(line.split())[:1600]))
+    return out
+
+
+def books(folder):
+    """(module and section, paragraph) of textbooks"""
+    out = []
+    for p in sorted(folder.glob("*.cnxml")):
+        xml = p.read_text(encoding="utf-8")
+        found = re.search(r"<title>(.*?)</title>", xml)
+        head, title = "", re.sub(r"<[^>]*>", "", found.group(1)) if found else ""
+        for tag, text in re.findall(r"<(title|para)\b[^>]*>(.*?)</\1>", xml[xml.find("<content") :], flags=re.S):
+            text = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
+            if tag == "title":
+                head = text
+            elif len(text) > 200:
+                out.append((f"{title} {head}".strip(), text[:1600]))
+    return out
+
+
+def documentation(folder):
+    """(page and section, paragraph) of Markdown files"""
+    out = []
+    for p in sorted(folder.glob("*.md")):
+        text = re.sub(r"```.*?```|<!--.*?-->|\{\{.*?\}\}", " ", p.read_text(encoding="utf-8"), flags=re.S)
+        found = re.search(r"^title: *\"?(.*?)\"?$", text, flags=re.M)
+        head, title = "", found.group(1) if found else ""
+        for par in re.split(r"\n\s*\n", text):
+            par = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", par.strip())
+            h = re.match(r"#+ *([^\n{]*)", par)
+            if h:
+                head = h.group(1).strip()
+            elif len(par) > 200 and par[0].isalpha():
+                out.append((f"{title} {head}".strip(), " ".join(re.sub(r"[`*]", "", par).split())[:1600]))
     return out
 
 
@@ -130,15 +168,16 @@ def collect(public, data, out, each):
     xquad = [json.loads(x) for x in open(data / "retrieval/xquad-en.jsonl", encoding="utf-8")]
     held = " ".join(squad_words(r["context"]) for r in xquad)
     pairs = [(*asked(rng, t, a), "arxiv") for t, a in arxiv(public / "arxiv", each, rng)]
-    paras = wiki(public / "wiki")
-    for head, p in paras:
+    paras = [(*x, "wiki") for x in wiki(public / "wiki")]
+    paras += [(*x, "book") for x in books(public / "books")] + [(*x, "docs") for x in documentation(public / "docs")]
+    for head, p, kind in paras:
         if squad_words(p)[:60] in held:
             continue
-        pairs.append((head, p, "wiki"))
+        pairs.append((head, p, kind))
         ss = sentences(p)
         if len(ss) > 2:  # one sentence finds the rest of its paragraph
             i = rng.randrange(len(ss))
-            pairs.append((ss[i], " ".join(ss[:i] + ss[i + 1 :]), "wiki"))
+            pairs.append((ss[i], " ".join(ss[:i] + ss[i + 1 :]), kind))
     src = open(public / "squad/src.txt", encoding="utf-8").read().split("\n")
     tgt = open(public / "squad/tgt.txt", encoding="utf-8").read().split("\n")
     left = 0

@@ -103,9 +103,10 @@ static int tag(struct pii_search *s, const char *text, size_t at, size_t end, st
     if (rc < 0)
         rc = err_set(e, rc, "%s", r && r->message ? r->message : "the model does not tag");
     for (uint32_t i = 0; rc == 0 && i < r->n_spans; i++) {
+        const struct shoal_span *span = &r->spans[i];
+        const struct pii_tag tag = {span->label, at + span->start, at + span->end, span->score};
         struct pii_hit h;
-        if (pii_tags_hit(&h, r->spans[i].label, text, at + r->spans[i].start, at + r->spans[i].end,
-                         s->kinds))
+        if (pii_tags_hit(&h, &tag, text, s->kinds))
             put(s, &h);
     }
     shoal_task_free(task);

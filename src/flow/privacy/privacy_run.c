@@ -172,8 +172,10 @@ static void on_tagged(struct sink *s, const struct sink_result *e)
     const char *text = *x->fields.list[p->field].text;
     for (uint32_t i = 0; i < e->result->n_spans && x->rc == 0; i++) {
         const struct shoal_span *span = &e->result->spans[i];
+        const struct pii_tag tag = {span->label, p->at + span->start, p->at + span->end,
+                                    span->score};
         struct pii_hit h;
-        if (pii_tags_hit(&h, span->label, text, p->at + span->start, p->at + span->end, x->kinds))
+        if (pii_tags_hit(&h, &tag, text, x->kinds))
             x->rc = privacy_fields_add(&x->fields, p->field, &h);
     }
 }

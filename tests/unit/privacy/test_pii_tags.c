@@ -1,6 +1,7 @@
 /* test_pii_tags.c - what a tagger's labels mean, and how long texts are cut for it. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -9,20 +10,45 @@
 
 #include "privacy/pii_tags.h"
 
+static bool hit(struct pii_hit *h, const char *label, const char *text, size_t start, size_t end,
+                unsigned kinds)
+{
+    const struct pii_tag tag = {label, start, end, 0.5f};
+    return pii_tags_hit(h, &tag, text, kinds);
+}
+
 static void test_labels(void **state)
 {
     static const char text[] = "Anna \"Ann\" Schmidt";
     struct pii_hit h;
     (void)state;
-    assert_true(pii_tags_hit(&h, "person", text, 0, 4, PII_BY_MODEL));
+    assert_true(hit(&h, "person", text, 0, 4, PII_BY_MODEL));
     assert_int_equal(h.kind, PII_PERSON);
     assert_int_equal(h.end, 4);
-    assert_true(pii_tags_hit(&h, "location", text, 0, sizeof(text) - 1, PII_BY_MODEL));
+    assert_true(hit(&h, "location", text, 0, sizeof(text) - 1, PII_BY_MODEL));
     assert_int_equal(h.kind, PII_PLACE);
     assert_int_equal(h.end, 5); /* before the quote */
-    assert_false(pii_tags_hit(&h, "person", text, 5, 9, PII_BY_MODEL));
-    assert_false(pii_tags_hit(&h, "person", text, 0, 4, PII_BIT(PII_PLACE)));
-    assert_false(pii_tags_hit(&h, "device", text, 0, 4, PII_BY_MODEL));
+    assert_false(hit(&h, "person", text, 5, 9, PII_BY_MODEL));
+    assert_false(hit(&h, "person", text, 0, 4, PII_BIT(PII_PLACE)));
+    assert_false(hit(&h, "place", "1995-07-22", 0, 10, PII_BY_MODEL));
+    assert_false(hit(&h, "device", text, 0, 4, PII_BY_MODEL));
+}
+
+/* "grazie" is no person; "maria" in a chat is one. */
+static void test_a_name_without_a_capital_must_be_certain(void **state)
+{
+    struct pii_hit h;
+    (void)state;
+    assert_true(
+        pii_tags_hit(&h, &(struct pii_tag){"person", 5, 10, 0.5f}, "call Maria", PII_BY_MODEL));
+    assert_true(
+        pii_tags_hit(&h, &(struct pii_tag){"person", 5, 10, 0.99f}, "call maria", PII_BY_MODEL));
+    assert_false(
+        pii_tags_hit(&h, &(struct pii_tag){"person", 5, 11, 0.9f}, "ecco grazie", PII_BY_MODEL));
+    assert_true(pii_tags_hit(&h, &(struct pii_tag){"person", 5, 11, 0.5f}, "call \xc3\x89mile",
+                             PII_BY_MODEL));
+    assert_true(
+        pii_tags_hit(&h, &(struct pii_tag){"place", 3, 9, 0.5f}, "in london", PII_BY_MODEL));
 }
 
 /* Pieces cover the text, and end at blanks or between characters. */
@@ -50,7 +76,9 @@ static void test_pieces(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_labels),
-                                       cmocka_unit_test(test_pieces)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_a_name_without_a_capital_must_be_certain),
+        cmocka_unit_test(test_pieces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
