@@ -46,7 +46,7 @@ static void test_opens_our_encoder(void **state)
     assert_int_equal(u64_of(g, "bert.attention.head_count"), 12);
     assert_int_equal(u64_of(g, "bert.feed_forward_length"), 640);
     assert_int_equal(g->n_tensors, 63);
-    tensor(g, "token_embd.weight", 384, 5760);
+    tensor(g, "token_embd.weight", 384, 8192);
     tensor(g, "blk.2.ffn_down.weight", 640, 384);
     tensor(g, "cls.weight", 384, 384);
     tensor(g, "cls.output.weight", 384, 392);
