@@ -35,11 +35,12 @@
 
 /* How long a member spins before it sleeps.  Inside a program: a few times as long as its own last
  * chunk took, since whoever holds the last chunk of the phase is done by then unless the OS has
- * descheduled it.  Between programs (a token is sampled, the next step begins): fixed. */
+ * descheduled it.  Between programs (a token is sampled, the next step begins): fixed, and short,
+ * since the thread that sends the token may need this core. */
 #define SPIN_CHUNKS 4u
 #define SPIN_LEAST_NS 50000u
 #define SPIN_MOST_NS 3000000u
-#define SPIN_IDLE_NS 200000u
+#define SPIN_IDLE_NS 30000u
 /* After so many of its chunk times a waiting member computes a missing chunk itself. */
 #define REDO_CHUNKS 2u
 #define REDO_LEAST_NS 15000u
