@@ -17,6 +17,7 @@
 #include "engine/onnx/onnx_files.h"
 #include "host/hash_memo.h"
 #include "host/pack.h"
+#include "shoal/shoal.h"
 
 #define MAX_FILES 4096u
 #define MAX_DEPTH 4u
@@ -33,7 +34,10 @@ struct file {
 struct identity_list {
     struct file *files; /* sorted by name */
     uint32_t n, cap;
-    bool folder; /* the hash is over names and hashes */
+    bool folder;                  /* the hash is over names and hashes */
+    struct identity_list **parts; /* [n_parts]: of an average, which has no files of its own */
+    double *weights;              /* [n_parts] */
+    uint32_t n_parts;
 };
 
 enum pick {
@@ -214,12 +218,40 @@ int identity_list(struct identity_list **out, const char *path, struct err *e)
     return 0;
 }
 
+int identity_list_join(struct identity_list **out, struct identity_list **parts,
+                       const double *weights, uint32_t n, struct err *e)
+{
+    struct identity_list *l = mem_zalloc(sizeof(*l));
+    *out = l;
+    if (l) {
+        l->parts = mem_zalloc_n(n, sizeof(struct identity_list *));
+        l->weights = mem_zalloc_n(n, sizeof(*l->weights));
+    }
+    if (!l || !l->parts || !l->weights) {
+        for (uint32_t i = 0; i < n; i++)
+            identity_list_free(parts[i]);
+        identity_list_free(l);
+        *out = NULL;
+        return err_set(e, SHOAL_ENOMEM, "files of %u models", n);
+    }
+    for (; l->n_parts < n; l->n_parts++) {
+        l->parts[l->n_parts] = parts[l->n_parts];
+        l->weights[l->n_parts] = weights[l->n_parts];
+    }
+    return 0;
+}
+
 void identity_list_free(struct identity_list *l)
 {
-    for (uint32_t i = 0; l && i < l->n; i++)
+    if (!l)
+        return;
+    for (uint32_t i = 0; i < l->n; i++)
         mem_free(l->files[i].path);
-    if (l)
-        mem_free(l->files);
+    for (uint32_t i = 0; i < l->n_parts; i++)
+        identity_list_free(l->parts[i]);
+    mem_free(l->parts);
+    mem_free(l->weights);
+    mem_free(l->files);
     mem_free(l);
 }
 
@@ -243,11 +275,15 @@ void identity_list_file(const struct identity_list *l, uint32_t i, struct identi
 
 uint64_t identity_list_time_s(const struct identity_list *l)
 {
-    time_t newest = 0;
+    uint64_t newest = 0;
     for (uint32_t i = 0; i < l->n; i++)
-        if (l->files[i].st.st_mtim.tv_sec > newest)
-            newest = l->files[i].st.st_mtim.tv_sec;
-    return (uint64_t)newest;
+        if (l->files[i].st.st_mtim.tv_sec > (time_t)newest)
+            newest = (uint64_t)l->files[i].st.st_mtim.tv_sec;
+    for (uint32_t i = 0; i < l->n_parts; i++) {
+        const uint64_t at = identity_list_time_s(l->parts[i]);
+        newest = at > newest ? at : newest;
+    }
+    return newest;
 }
 
 /* ---- identities ---- */
@@ -266,10 +302,38 @@ static void add_text(struct sha256 *s, const char *text)
     sha256_add(s, text, strlen(text));
 }
 
+/* of: the identity of each part, all of one kind. */
+static bool join_sums(uint8_t out[SHA256_BYTES], const struct identity_list *l,
+                      const struct identity *of)
+{
+    struct sha256 s;
+    sha256_begin(&s);
+    add_text(&s, "shoal average 1");
+    for (uint32_t i = 0; i < l->n_parts; i++) {
+        uint64_t weight;
+        memcpy(&weight, &l->weights[i], sizeof(weight));
+        add_u64(&s, weight);
+        sha256_add(&s, of[i].sum, SHA256_BYTES);
+    }
+    return sha256_end(&s, out);
+}
+
+static struct identity local_of_parts(const struct identity_list *l)
+{
+    struct identity id = {.kind = IDENTITY_NONE}, of[SHOAL_MAX_AVERAGE];
+    for (uint32_t i = 0; i < l->n_parts; i++)
+        of[i] = identity_local(l->parts[i]);
+    if (join_sums(id.sum, l, of))
+        id.kind = IDENTITY_LOCAL;
+    return id;
+}
+
 struct identity identity_local(const struct identity_list *l)
 {
     struct identity id = {.kind = IDENTITY_NONE};
     struct sha256 s;
+    if (l->n_parts > 0)
+        return local_of_parts(l);
     sha256_begin(&s);
     add_text(&s, "shoal local identity 1");
     for (uint32_t i = 0; i < l->n; i++) {
@@ -318,7 +382,12 @@ static struct identity content(const struct identity_list *l)
 {
     struct identity id = {.kind = IDENTITY_NONE};
     bool ok = true;
-    if (l->folder) {
+    if (l->n_parts > 0) {
+        struct identity of[SHOAL_MAX_AVERAGE];
+        for (uint32_t i = 0; i < l->n_parts; i++)
+            of[i] = content(l->parts[i]);
+        ok = join_sums(id.sum, l, of);
+    } else if (l->folder) {
         struct sha256 s;
         folder_begin(&s);
         for (uint32_t i = 0; i < l->n; i++)
@@ -356,6 +425,8 @@ struct identity identity_known(struct identity_list *l, const char *cache_dir,
                                const struct pack_model *verified)
 {
     bool all = true;
+    for (uint32_t i = 0; i < l->n_parts; i++)
+        all &= identity_known(l->parts[i], cache_dir, verified).kind == IDENTITY_CONTENT;
     for (uint32_t i = 0; i < l->n; i++) {
         struct file *f = &l->files[i];
         f->known = f->known || in_manifest(verified, f) || hash_memo_get(cache_dir, &f->st, f->sum);
@@ -404,6 +475,8 @@ int identity_read(struct identity *out, struct identity_list *l, const char *cac
 {
     uint8_t *block = mem_alloc(BLOCK_BYTES);
     int rc = block ? 0 : err_set(e, SHOAL_ENOMEM, "hash");
+    for (uint32_t i = 0; i < l->n_parts && rc == 0; i++)
+        rc = identity_read(out, l->parts[i], cache_dir, stop, e);
     *out = (struct identity){.kind = IDENTITY_NONE};
     for (uint32_t i = 0; i < l->n && rc == 0; i++) {
         struct file *f = &l->files[i];

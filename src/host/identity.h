@@ -4,7 +4,7 @@
  * inode.  A file's identity is the hash of its content.  A folder's is a hash over the sorted names
  * and hashes of its files, hidden ones and documentation (*.md, LICENSE, pictures) left out.  An
  * .onnx file counts with its data and with the settings and tokenizer beside it or one folder
- * above.
+ * above.  An average of models has the hash of its members' identities and weights.
  *
  * Hashing a large model takes seconds, so it has two steps: identity_list() looks at the files
  * without reading them and gives an identity that is valid on this machine only; the hash of the
@@ -41,6 +41,10 @@ struct identity {
 
 /* The files of a model as they are now, with their sizes and times. */
 SHOAL_MUST_CHECK int identity_list(struct identity_list **out, const char *path, struct err *e);
+/* The files of several models that answer together.  Takes over the parts, also when it fails; what
+ * is asked of single files (identity_list_n, identity_list_file) cannot be asked of it. */
+SHOAL_MUST_CHECK int identity_list_join(struct identity_list **out, struct identity_list **parts,
+                                        const double *weights, uint32_t n, struct err *e);
 void identity_list_free(struct identity_list *l); /* NULL is fine */
 /* One file of a model. */
 struct identity_file {

@@ -14,6 +14,104 @@ static bool same(const struct identity *a, const struct identity *b)
     return a->kind == b->kind && memcmp(a->sum, b->sum, sizeof(a->sum)) == 0;
 }
 
+/* ---- the files of an average ---- */
+
+void registry_parts_fini(struct registry_parts *p)
+{
+    for (uint32_t i = 0; i < p->n; i++)
+        mem_free(p->paths[i]);
+    *p = (struct registry_parts){.n = 0};
+}
+
+static const struct registry_model *find_part(const struct registry *r, const char *name)
+{
+    const struct registry_model *m = r->list;
+    while (m && (m->gone || strcmp(m->name, name) != 0))
+        m = m->next;
+    return m;
+}
+
+/* One member of an average. */
+static int add_part(const struct registry *r, const struct registry_part *part,
+                    struct registry_parts *out, struct err *e)
+{
+    const char *name = part->model;
+    const struct registry_model *m = find_part(r, name);
+    if (!m)
+        return err_set(e, SHOAL_ENOTFOUND,
+                       "the model '%.64s' of the average does not exist on this machine: add it to "
+                       "`models` here, or give the route to a node that has the models",
+                       name);
+    if (m->slot->spec.n_parts > 0 || m->slot->lent)
+        return err_set(e, SHOAL_EINVAL, "the model '%.64s' has no file that can be averaged", name);
+    if (m->slot->spec.apart)
+        return err_set(e, SHOAL_EINVAL,
+                       "the model '%.64s' runs in a process of its own and cannot be averaged; "
+                       "remove 'isolation: process' from its configuration",
+                       name);
+    if (!(out->paths[out->n] = mem_strdup(m->slot->path)))
+        return err_set(e, SHOAL_ENOMEM, "path of a model");
+    out->weights[out->n++] = part->weight;
+    return 0;
+}
+
+/* The lock is held. */
+static int copy_paths(const struct registry *r, const struct registry_slot *s,
+                      struct registry_parts *out, struct err *e)
+{
+    int rc = 0;
+    *out = (struct registry_parts){.n = 0};
+    if (s->spec.n_parts == 0) {
+        out->paths[0] = mem_strdup(s->path);
+        out->n = out->paths[0] ? 1 : 0;
+        return out->n ? 0 : err_set(e, SHOAL_ENOMEM, "path of a model");
+    }
+    for (uint32_t i = 0; i < s->spec.n_parts && rc == 0; i++)
+        rc = add_part(r, &s->parts[i], out, e);
+    if (rc < 0)
+        registry_parts_fini(out);
+    return rc;
+}
+
+int registry_find_parts(struct registry *r, const struct registry_slot *s,
+                        struct registry_parts *out, struct err *e)
+{
+    pthread_mutex_lock(&r->lock);
+    int rc = copy_paths(r, s, out, e);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+static int list_parts(struct identity_list **out, const struct registry_parts *p, struct err *e)
+{
+    struct identity_list *lists[SHOAL_MAX_AVERAGE] = {NULL};
+    int rc = 0;
+    *out = NULL;
+    if (p->n == 1)
+        return identity_list(out, p->paths[0], e);
+    for (uint32_t i = 0; i < p->n && rc == 0; i++)
+        rc = identity_list(&lists[i], p->paths[i], e);
+    if (rc == 0)
+        return identity_list_join(out, lists, p->weights, p->n, e);
+    for (uint32_t i = 0; i < p->n; i++)
+        identity_list_free(lists[i]);
+    return rc;
+}
+
+/* The files that a slot is loaded from.  Without the lock; the slot stays. */
+static int list_files(struct identity_list **out, struct registry *r, const struct registry_slot *s,
+                      struct err *e)
+{
+    struct registry_parts p;
+    *out = NULL;
+    int rc = registry_find_parts(r, s, &p, e);
+    if (rc < 0)
+        return rc;
+    rc = list_parts(out, &p, e);
+    registry_parts_fini(&p);
+    return rc;
+}
+
 static const struct pack_model *find_in_pack(const struct pack *p, const char *path)
 {
     for (uint32_t i = 0; i < p->n_models; i++) /* other names of the same files: same hashes */
@@ -38,7 +136,7 @@ static int check_sum(const struct registry *r, const struct registry_slot *s,
                    has, want);
 }
 
-int registry_check_files(const struct registry *r, const struct registry_slot *s,
+int registry_check_files(struct registry *r, const struct registry_slot *s,
                          struct registry_found *out, struct err *e)
 {
     const struct pack_model *verified = NULL;
@@ -48,7 +146,7 @@ int registry_check_files(const struct registry *r, const struct registry_slot *s
     int rc = 0;
     *out = (struct registry_found){.time_s = 0};
     /* not fatal: if a file is bad, opening the engine reports it */
-    if (identity_list(&list, s->path, &why) == 0) {
+    if (list_files(&list, r, s, &why) == 0) {
         out->local = identity_local(list);
         out->time_s = identity_list_time_s(list);
     }
@@ -65,11 +163,12 @@ int registry_check_files(const struct registry *r, const struct registry_slot *s
     return rc;
 }
 
-void registry_recheck_files(const struct registry_slot *s, struct registry_found *f)
+void registry_recheck_files(struct registry *r, const struct registry_slot *s,
+                            struct registry_found *f)
 {
     struct identity_list *list = NULL;
     struct identity now = {.kind = IDENTITY_NONE};
-    if (identity_list(&list, s->path, NULL) == 0)
+    if (list_files(&list, r, s, NULL) == 0)
         now = identity_local(list);
     identity_list_free(list);
     if (same(&now, &f->local))
@@ -153,16 +252,18 @@ static void hash_one(struct registry *r, struct registry_slot *s)
 {
     const struct identity local = s->local;
     const uint64_t serial = s->serial;
-    char *path = mem_strdup(s->path);
+    struct registry_parts paths;
     struct identity_list *list = NULL;
     struct identity content, now;
     struct err e = {0};
+    int rc = copy_paths(r, s, &paths, &e);
     pthread_mutex_unlock(&r->lock);
-    int rc = path ? identity_list(&list, path, &e) : err_set(&e, SHOAL_ENOMEM, "path");
+    if (rc == 0)
+        rc = list_parts(&list, &paths, &e);
     if (rc == 0) {
         now = identity_local(list);
         rc = same(&now, &local) ? identity_read(&content, list, r->memo_dir, &r->stop, &e)
-                                : err_set(&e, SHOAL_EIO, "%s changed after it was loaded", path);
+                                : err_set(&e, SHOAL_EIO, "it changed after it was loaded");
     }
     identity_list_free(list);
     pthread_mutex_lock(&r->lock);
@@ -176,7 +277,7 @@ static void hash_one(struct registry *r, struct registry_slot *s)
             log_warn("registry", "cannot identify path=%s: %s", s->path, e.msg);
         }
     }
-    mem_free(path);
+    registry_parts_fini(&paths);
 }
 
 void *registry_hash_main(void *arg)

@@ -129,76 +129,20 @@ static void finish_load(struct registry *r, struct registry_slot *s, const struc
     pthread_mutex_lock(&r->lock);
 }
 
-/* The files of an average. */
-struct parts {
-    char *paths[SHOAL_MAX_AVERAGE];
-    double weights[SHOAL_MAX_AVERAGE];
-    uint32_t n;
-};
-
-static void parts_fini(struct parts *p)
-{
-    for (uint32_t i = 0; i < p->n; i++)
-        mem_free(p->paths[i]);
-    *p = (struct parts){.n = 0};
-}
-
-static const struct registry_model *find_part(const struct registry *r, const char *name)
-{
-    const struct registry_model *m = r->list;
-    while (m && (m->gone || strcmp(m->name, name) != 0))
-        m = m->next;
-    return m;
-}
-
-/* Paths are copied: names may be removed while the model is loaded. */
-static int find_parts(struct registry *r, const struct registry_slot *s, struct parts *out,
-                      struct err *e)
-{
-    int rc = 0;
-    *out = (struct parts){.n = 0};
-    pthread_mutex_lock(&r->lock);
-    for (uint32_t i = 0; i < s->spec.n_parts && rc == 0; i++) {
-        const char *name = s->parts[i].model;
-        const struct registry_model *m = find_part(r, name);
-        if (!m)
-            rc = err_set(e, SHOAL_ENOTFOUND,
-                         "the model '%.64s' of the average does not exist on this machine: add "
-                         "it to `models` here, or give the route to a node that has the models",
-                         name);
-        else if (m->slot->spec.n_parts > 0 || m->slot->lent)
-            rc = err_set(e, SHOAL_EINVAL, "the model '%.64s' has no file that can be averaged",
-                         name);
-        else if (m->slot->spec.apart)
-            rc = err_set(e, SHOAL_EINVAL,
-                         "the model '%.64s' runs in a process of its own and cannot be averaged; "
-                         "remove 'isolation: process' from its configuration",
-                         name);
-        else if (!(out->paths[out->n] = mem_strdup(m->slot->path)))
-            rc = err_set(e, SHOAL_ENOMEM, "path of a model");
-        else
-            out->weights[out->n++] = s->parts[i].weight;
-    }
-    pthread_mutex_unlock(&r->lock);
-    if (rc < 0)
-        parts_fini(out);
-    return rc;
-}
-
 static int open_average(struct registry *r, struct registry_slot *s,
                         const struct shoal_engine_opts *opts, struct shoal_engine **out,
                         struct err *e)
 {
     struct shoal_engine_opts o = *opts;
-    struct parts p;
-    int rc = find_parts(r, s, &p, e);
+    struct registry_parts p;
+    int rc = registry_find_parts(r, s, &p, e);
     if (rc < 0)
         return rc;
     o.average_paths = (const char *const *)&p.paths[1];
     o.average_weights = p.weights;
     o.n_average = p.n - 1;
     rc = shoal_engine_open(out, p.paths[0], &o, e);
-    parts_fini(&p);
+    registry_parts_fini(&p);
     return rc;
 }
 
@@ -289,7 +233,7 @@ static void load_one(struct registry *r, struct registry_slot *s)
         pthread_mutex_unlock(&r->lock);
         rc = open_model(r, s, memory, name, &opened, &e);
         if (rc == 0)
-            registry_recheck_files(s, &found);
+            registry_recheck_files(r, s, &found);
         pthread_mutex_lock(&r->lock);
         struct registry_slot *victim = rc == SHOAL_ELIMIT ? find_victim(r, s->spec.priority) : NULL;
         if (!victim || r->stop)

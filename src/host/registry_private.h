@@ -43,7 +43,19 @@ void registry_model_free(struct registry_model *m);
 /* registry_load.c: loads, unloads, makes room, forgets what was removed.  Ends with r->stop. */
 void *registry_load_main(void *registry);
 
-/* registry_identity.c: what is known about a model's files after loading it. */
+/* registry_identity.c: the paths of a model: its own, or those of an average's members. */
+struct registry_parts {
+    char *paths[SHOAL_MAX_AVERAGE]; /* copied: names may be removed while the model is loaded */
+    double weights[SHOAL_MAX_AVERAGE];
+    uint32_t n; /* 1: it is a model of its own */
+};
+
+/* Without the lock. */
+SHOAL_MUST_CHECK int registry_find_parts(struct registry *r, const struct registry_slot *s,
+                                         struct registry_parts *out, struct err *e);
+void registry_parts_fini(struct registry_parts *p);
+
+/* What is known about a model's files after loading it. */
 struct registry_found {
     struct identity local, content;
     uint64_t time_s;
@@ -51,11 +63,12 @@ struct registry_found {
 
 /* Without the lock, before the engine opens the files: checks them against the manifest of the
  * slot's pack, if it has one. */
-SHOAL_MUST_CHECK int registry_check_files(const struct registry *r, const struct registry_slot *s,
+SHOAL_MUST_CHECK int registry_check_files(struct registry *r, const struct registry_slot *s,
                                           struct registry_found *out, struct err *e);
 /* Without the lock, once the engine is open: if the files changed meanwhile, it is unknown which
  * bytes were loaded, so no answer may be cached. */
-void registry_recheck_files(const struct registry_slot *s, struct registry_found *f);
+void registry_recheck_files(struct registry *r, const struct registry_slot *s,
+                            struct registry_found *f);
 /* Whether the files are those that the slot was loaded from before. */
 bool registry_same_files(const struct registry_slot *s, const struct registry_found *f);
 /* The slot must be unused. */

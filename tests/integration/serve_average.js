@@ -152,8 +152,43 @@ async function elsewhere() {
     await node.end('SIGTERM');
 }
 
+// The node that writes an answer is killed: the other one, which has the same models and weights, goes on with the same text.
+async function moves() {
+    const site = { nodes: [], shoal };
+    for (const name of ['moves1', 'moves2']) {
+        const address = `unix:${path.join(t.tmp, `${name}.sock`)}`;
+        const node = new c.Member(shoal, 'node', name, ['--listen', address, '--config', file, '--name', name]);
+        site.nodes.push(Object.assign(await node.start(), { address }));
+    }
+    site.gateway = await c.gateway(site, 'moves-gateway');
+    const known = () => spawnSync(shoal, ['cluster', 'models', '--server', site.gateway.url], { encoding: 'utf8' }).stdout
+        .split('\n').filter((l) => /^both +moves[12] +ready +[0-9a-f]{12} /.test(l)).length;
+    let moved = false;
+    for (let i = 0; !moved && i < 50; i++) { // a node may be done before it is killed; each try asks what nobody asked before
+        await t.until(() => known() === 2, 'both nodes have the average, with its version');
+        const asked = { model: 'both', prompt: `the kitchen lights are ${i}`, max_tokens: 400, ignore_eos: true, temperature: 0.9, seed: i };
+        const before = await t.metric(site.gateway, 'shoal_moved_total');
+        let victim = null;
+        const got = await c.stream(site.gateway.url, asked, (g) => {
+            if (!victim && g.n >= 2) {
+                victim = site.nodes.find((n) => n.name === g.node);
+                victim.signal('SIGKILL');
+            }
+        });
+        moved = await t.metric(site.gateway, 'shoal_moved_total') > before;
+        await victim.ended;
+        await victim.start();
+        const want = await c.stream(site.gateway.url, asked);
+        t.same(got.error, null, `killed in the middle: error of try ${i}`);
+        t.same(got.text, want.text, `killed in the middle: text of try ${i}`);
+    }
+    t.check(moved, 'an average was hit in the middle');
+    await c.close(site);
+}
+
 (async () => {
     await main();
     await elsewhere();
+    await moves();
     t.finish();
 })().catch(t.abandon);

@@ -255,6 +255,48 @@ static int remove_dir(void **state)
     return system(command);
 }
 
+static struct identity read_average(const char *a, const char *b, double weight, bool local)
+{
+    struct identity_list *parts[2], *l;
+    const double weights[2] = {1, weight};
+    struct identity id;
+    assert_int_equal(identity_list(&parts[0], at(a), NULL), 0);
+    assert_int_equal(identity_list(&parts[1], at(b), NULL), 0);
+    assert_int_equal(identity_list_join(&l, parts, weights, 2, NULL), 0);
+    assert_true(identity_list_time_s(l) > 0);
+    if (local) {
+        id = identity_local(l);
+        assert_int_equal(id.kind, IDENTITY_LOCAL);
+    } else {
+        assert_int_equal(identity_known(l, NULL, NULL).kind, IDENTITY_NONE);
+        assert_int_equal(identity_read(&id, l, NULL, &go_on, NULL), 0);
+        assert_int_equal(id.kind, IDENTITY_CONTENT);
+        const struct identity known = identity_known(l, NULL, NULL);
+        assert_memory_equal(known.sum, id.sum, sizeof(id.sum));
+    }
+    identity_list_free(l);
+    return id;
+}
+
+/* An average is its members' bytes, in their order, and the weights. */
+static void test_averages(void **state)
+{
+    (void)state;
+    write_file("one.gguf", "one", 1000);
+    write_file("two.gguf", "two", 1000);
+    write_file("two-again.gguf", "two", 2000);
+    const struct identity is = read_average("one.gguf", "two.gguf", 2, false);
+    const struct identity again = read_average("one.gguf", "two-again.gguf", 2, false);
+    const struct identity heavier = read_average("one.gguf", "two.gguf", 3, false);
+    const struct identity swapped = read_average("two.gguf", "one.gguf", 2, false);
+    assert_memory_equal(is.sum, again.sum, sizeof(is.sum));
+    assert_memory_not_equal(is.sum, heavier.sum, sizeof(is.sum));
+    assert_memory_not_equal(is.sum, swapped.sum, sizeof(is.sum));
+    const struct identity here = read_average("one.gguf", "two.gguf", 2, true);
+    const struct identity other = read_average("one.gguf", "two-again.gguf", 2, true);
+    assert_memory_not_equal(here.sum, other.sum, sizeof(here.sum));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_known_hashes_are_not_read_again),
         cmocka_unit_test(test_a_damaged_memo_is_none),
         cmocka_unit_test(test_what_cannot_be_read_is_said),
+        cmocka_unit_test(test_averages),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
