@@ -412,7 +412,7 @@ bool members_settled(const struct members *m)
     for (uint32_t i = 0; i < m->n_links; i++)
         if (!node_link_settled(m->links[i]))
             return false;
-    return true;
+    return !m->deployed || deployed_settled(m->deployed);
 }
 
 bool members_ready(const struct members *m)

@@ -39,7 +39,7 @@ void members_add(struct members *m, const char *address, const char *name);
 void members_remove(struct members *m, const char *address);
 /* For flow_owner.dispatch. */
 struct dispatch *members_dispatch(struct members *m);
-/* All nodes were heard, or could not be reached. */
+/* All nodes were heard, or could not be reached; with NATS, there was time for all to be found. */
 bool members_settled(const struct members *m);
 /* At least one node takes requests. */
 bool members_ready(const struct members *m);

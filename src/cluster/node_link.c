@@ -24,7 +24,7 @@
 #define MS_NS 1000000u
 #define TICK_NS (25u * MS_NS)
 #define MIN_RETRY_NS (50u * MS_NS)
-#define MAX_RETRY_NS (2000u * MS_NS)
+#define MAX_RETRY_NS (400u * MS_NS) /* a node that comes back is used within half a second */
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20)
 #define SCRATCH_KEPT ((size_t)16 << 10)
 #define N_BREAKERS 64u

@@ -70,7 +70,13 @@ static void each(struct routing_source *s, unsigned kind,
     members_each(l->members, give, &g);
 }
 
+static bool settled(struct routing_source *s)
+{
+    const struct routing_links *l = EXECUTOR_OF(s, struct routing_links, source);
+    return members_settled(l->members);
+}
+
 void routing_links_init(struct routing_links *l, const struct members *m)
 {
-    *l = (struct routing_links){.source = {each}, .members = m};
+    *l = (struct routing_links){.source = {each, settled}, .members = m};
 }

@@ -16,6 +16,8 @@
 #define MAX_CLASSIFY_BYTES 2048u /* of a text that the router model reads */
 #define LOADING_NS 2000000000.0  /* a model that must be loaded first */
 #define MAX_LABEL_BYTES 64u
+#define LOOK_AGAIN_NS 20000000u         /* for nodes that were not heard yet */
+#define MAX_UNSETTLED_NS 10000000000ull /* that a request waits for them */
 
 /* A request while the router model reads it; in its arena. */
 struct routing {
@@ -27,6 +29,18 @@ struct routing {
     bool cancelled;
     char label[MAX_LABEL_BYTES];
     double p;
+};
+
+/* A request while nodes that may have a model for it were not heard yet; in its arena. */
+struct unsettled {
+    struct flow_job job; /* first */
+    struct executor_timer timer;
+    struct flow_owner *owner;
+    struct request *request;
+    struct sink *sink;
+    const char *domain;
+    double p;
+    uint64_t until_ns;
 };
 
 /* ---- what is known ---- */
@@ -211,10 +225,20 @@ static void refuse(struct flow_owner *o, struct request *r, struct sink *s, cons
     flow_give_request(o, r);
 }
 
-static void refuse_choice(struct failure *f, const struct request *r,
-                          const struct router_decision *d)
+static bool is_settled(const struct flow_owner *o)
 {
-    if (d->n == 0)
+    return !o->replicas || o->replicas->settled(o->replicas);
+}
+
+static void refuse_choice(struct failure *f, const struct request *r,
+                          const struct router_decision *d, bool settled)
+{
+    if (d->n == 0 && !settled) {
+        failure_set(f, FAILURE_UNAVAILABLE, SHOAL_EBUSY, "model", "no_model",
+                    "no model of the route '%s' can answer yet: not all nodes were heard",
+                    r->model);
+        f->retry_after_s = 2;
+    } else if (d->n == 0)
         failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                     "no model of the route '%s' can %s", r->model,
                     shoal_kind_name((enum shoal_kind)kind_of(r)));
@@ -257,9 +281,78 @@ static void run_chosen(struct flow_owner *o, struct request *r, struct sink *s,
     }
 }
 
-/* domain NULL: none of these, or nobody was asked. */
 static void decide(struct flow_owner *o, const struct router_route *route, struct request *r,
-                   struct sink *s, const char *domain, double p)
+                   struct sink *s, const char *domain, double p, uint64_t until_ns);
+
+static void refuse_no_route(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    struct failure f;
+    failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
+                "there is no route '%s' any more", r->model);
+    refuse(o, r, s, &f);
+}
+
+static void on_look_again(struct executor_timer *t)
+{
+    struct unsettled *u = EXECUTOR_OF(t, struct unsettled, timer);
+    struct flow_owner *o = u->owner;
+    const struct router_route *route = router_table_find(o->routes, u->request->model);
+    u->sink->job = NULL;
+    o->n_jobs--;
+    if (route)
+        decide(o, route, u->request, u->sink, u->domain, u->p, u->until_ns);
+    else
+        refuse_no_route(o, u->request, u->sink);
+}
+
+static void on_unsettled_cancel(struct flow_job *j)
+{
+    struct unsettled *u = (struct unsettled *)(void *)j;
+    struct flow_owner *o = u->owner;
+    struct sink *s = u->sink;
+    executor_timer_clear(o->executor, &u->timer);
+    s->job = NULL;
+    o->n_jobs--;
+    s->ops->closed(s);
+    flow_give_request(o, u->request);
+}
+
+static void on_resume(struct flow_job *j)
+{
+    (void)j;
+}
+
+/* Decides again in a moment.  False: there is no more time for that, or no memory. */
+static bool wait_for_nodes(struct flow_owner *o, struct request *r, struct sink *s,
+                           const char *domain, double p, uint64_t until_ns)
+{
+    static const struct flow_job_ops ops = {on_unsettled_cancel, on_resume};
+    const uint64_t now = clock_ns();
+    if (until_ns == 0)
+        until_ns = now + MAX_UNSETTLED_NS;
+    if (r->deadline_ns && r->deadline_ns < until_ns)
+        until_ns = r->deadline_ns;
+    struct unsettled *u = now < until_ns ? arena_zalloc(&r->arena, sizeof(*u)) : NULL;
+    if (!u)
+        return false;
+    *u = (struct unsettled){.job = {&ops},
+                            .timer = {.fn = on_look_again},
+                            .owner = o,
+                            .request = r,
+                            .sink = s,
+                            .domain = keep_text(r, domain),
+                            .p = p,
+                            .until_ns = until_ns};
+    s->job = &u->job;
+    o->n_jobs++;
+    executor_timer_set(o->executor, &u->timer, now + LOOK_AGAIN_NS);
+    return true;
+}
+
+/* domain NULL: none of these, or nobody was asked.  until_ns: how long it waits for nodes that were
+ * not heard yet; 0: it has not waited. */
+static void decide(struct flow_owner *o, const struct router_route *route, struct request *r,
+                   struct sink *s, const char *domain, double p, uint64_t until_ns)
 {
     uint64_t now = clock_ns();
     struct router_request q = features_of(o, r, now);
@@ -278,10 +371,13 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
     if (o->replicas)
         o->replicas->each(o->replicas, g.kind, add, &g);
     router_decide(&d, route, &q, g.list, g.n);
+    const bool settled = d.n > 0 || is_settled(o);
+    if (!settled && wait_for_nodes(o, r, s, domain, p, until_ns))
+        return;
     struct routing_choice *choice = arena_zalloc(&r->arena, sizeof(*choice));
     if (!choice || d.chosen < 0) {
         if (choice)
-            refuse_choice(&f, r, &d);
+            refuse_choice(&f, r, &d, settled);
         else
             failure_of(&f, SHOAL_ENOMEM, "out of memory");
         refuse(o, r, s, &f);
@@ -347,15 +443,12 @@ static void on_inner_closed(struct sink *s)
     }
     /* The routes may have been replaced meanwhile. */
     const struct router_route *route = router_table_find(o->routes, r->model);
-    struct failure f;
     if (!route) {
-        failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
-                    "there is no route '%s' any more", r->model);
-        refuse(o, r, outer, &f);
+        refuse_no_route(o, r, outer);
         return;
     }
     bool sure = x->label[0] && x->p >= route->threshold;
-    decide(o, route, r, outer, sure ? x->label : NULL, x->p);
+    decide(o, route, r, outer, sure ? x->label : NULL, x->p, 0);
 }
 
 static void on_cancel(struct flow_job *j)
@@ -365,11 +458,6 @@ static void on_cancel(struct flow_job *j)
         return;
     x->cancelled = true;
     flow_cancel(&x->inner);
-}
-
-static void on_resume(struct flow_job *j)
-{
-    (void)j;
 }
 
 /* False: out of memory, and nothing happened. */
@@ -520,5 +608,5 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
     (void)text_of(r, &n);
     if (route->classifier && n > 0 && classify(o, route, r, s))
         return;
-    decide(o, route, r, s, NULL, 0);
+    decide(o, route, r, s, NULL, 0, 0);
 }

@@ -19,6 +19,8 @@ struct routing_source {
     void (*each)(struct routing_source *s, unsigned kind,
                  void (*fn)(void *ctx, const char *model, const struct router_candidate *c),
                  void *ctx);
+    /* False: more replicas may be heard of in a moment, since this process has just started. */
+    bool (*settled)(struct routing_source *s);
 };
 
 /* As flow_run; the request's model may be a route. */

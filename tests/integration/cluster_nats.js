@@ -37,21 +37,35 @@ async function node(name, url) {
     for (const name of ['node1', 'node2', 'node3'])
         run('ca', 'issue', name, '--role', 'node', '--host', '127.0.0.1');
     run('ca', 'issue', 'gw', '--role', 'gateway');
+    run('ca', 'issue', 'both', '--role', 'node,gateway', '--host', '127.0.0.1');
 
     // the gateway and a node are there before NATS is
     const file = path.join(dir, 'gw.yaml');
-    fs.writeFileSync(file, `listen: 127.0.0.1:0\ncluster: {certs: ${certs('gw')}, nats: ['${url}'], shoal: home, forget: 3s, wait: 60s}\n`);
+    fs.writeFileSync(file, `listen: 127.0.0.1:0\ncluster: {certs: ${certs('gw')}, nats: ['${url}'], shoal: home, forget: 3s, wait: 60s}
+routes: [{name: any, models: [reply]}, {name: nothing, models: [nobody-has-it]}]\n`);
     const gw = await new c.Member(shoal, 'gateway', 'gw', ['--config', file]).start();
     const site = { gateway: gw, nodes: [await node('node1', url)] };
     t.same((await fetch(`${gw.url}/readyz`)).status, 503, 'no node is known');
     // what comes before any node was heard waits: whether somebody has the model is not known
     const post = async (where, what) => (await fetch(gw.url + where, { method: 'POST', body: JSON.stringify(what) })).status;
-    const early = [post('/v1/completions', body), post('/v1/process', { text: 'turn off the kitchen lights' })];
-    await t.until(async () => await t.metric(gw, 'shoal_calls_in_flight') === 2, 'two early requests wait');
+    const early = [post('/v1/completions', body), post('/v1/process', { text: 'turn off the kitchen lights' }),
+        post('/v1/completions', { ...body, model: 'any' })];
+    await t.until(async () => await t.metric(gw, 'shoal_calls_in_flight') === 3, 'three early requests wait');
+    // a route's models are not known yet, either: 503 and when to ask again, not 404
+    const hasty = await fetch(`${gw.url}/v1/completions`, { method: 'POST', headers: { 'x-latency-budget-ms': '100' },
+        body: JSON.stringify({ ...body, model: 'any' }) });
+    t.same(`${hasty.status} ${hasty.headers.has('retry-after')}`, '503 true', `a route before any node was heard: ${await hasty.text()}`);
+    const leaving = new AbortController();
+    const left = fetch(`${gw.url}/v1/completions`, { method: 'POST', signal: leaving.signal, body: JSON.stringify({ ...body, model: 'any' }) });
+    await t.until(async () => await t.metric(gw, 'shoal_calls_in_flight') === 4, 'one more waits');
+    leaving.abort();
+    await left.catch(() => {});
+    await t.until(async () => await t.metric(gw, 'shoal_calls_in_flight') === 3, 'its client left');
     start_nats();
-    t.same((await Promise.all(early)).join(), '200,200', 'early requests');
+    t.same((await Promise.all(early)).join(), '200,200,200', 'early requests');
     await c.all_ready(site, 1);
     t.same(await post('/v1/completions', { ...body, model: 'nobody-has-it' }), 404, 'a model that nobody has');
+    t.same(await post('/v1/completions', { ...body, model: 'nothing' }), 404, 'a route to it');
     site.nodes.push(await node('node2', url));
     await c.all_ready(site, 2);
     t.same(await t.metric(gw, 'shoal_nats_up'), 1, 'NATS is up');
@@ -82,6 +96,18 @@ async function node(name, url) {
     await t.until(async () => await t.metric(gw, 'shoal_nodes{state="lost"}') === 0, 'the dead node is forgotten');
     await c.all_ready(site, 2); // those that are left
     t.same(await t.metric(gw, 'shoal_lost_total'), 0, 'lost');
+
+    // a member that is both shows itself among the nodes
+    const config = path.join(dir, 'both.yaml');
+    fs.writeFileSync(config, `listen: 127.0.0.1:0\ncluster: {certs: ${certs('both')}, nats: ['${url}'], shoal: home, listen: ['127.0.0.1:0']}\n`);
+    const both = await new c.Member(shoal, 'serve', 'both', ['--config', config]).start();
+    let shown;
+    await t.until(async () => (shown = (await (await fetch(`${both.url}/v1/cluster`)).json()).nodes)
+        .filter((n) => n.state === 'ready').length === 3, { toString: () => `it sees three nodes: ${JSON.stringify(shown)}` });
+    t.same(shown.filter((n) => n.self).map((n) => n.name).join(), 'both', 'itself');
+    t.check(shown.find((n) => n.self).models.some((m) => m.name === 'reply'), 'with its models');
+    t.check(/both of home: 3 of 3 nodes ready/.test(run('cluster', 'status', '--server', both.url)), 'shoal cluster status');
+    t.same((await both.end('SIGTERM')).code, 0, 'it ends');
     for (const n of site.nodes.filter((x) => x !== victim))
         t.same((await n.end('SIGTERM')).code, 0, `${n.name} ends`);
     t.same((await gw.end('SIGTERM')).code, 0, 'the gateway ends');

@@ -10,32 +10,38 @@
 #include "gateway/gw.h"
 #include "shoal/shoal_version.h"
 
-int node_self_put(struct buf *out, struct gw_loop *gl)
+void node_self_fill(struct node_state *s, struct arena *a, struct gw_loop *gl)
 {
     struct gw *gw = gl->gw;
     const struct config_cluster *k = &gl->config->cluster;
-    struct node_state s = {.name = k->name ? k->name : "",
-                           .address = gw->advertise,
-                           .zone = k->zone ? k->zone : "",
-                           .program_version = SHOAL_VERSION,
-                           .serial = ++gl->n_states,
-                           .draining = atomic_load(&gw->draining),
-                           .models_limit = gl->config->memory_bytes,
-                           .labels = (const char *const *)k->labels.v,
-                           .n_labels = k->labels.n};
-    struct arena a;
     char id[17];
     hash_hex(id, gw->id_salt);
     id[16] = '\0';
-    s.id = id;
-    arena_init(&a, NODE_STATE_MAX_BYTES);
-    node_machine_fill(&s);
+    *s = (struct node_state){.name = k->name ? k->name : "",
+                             .address = gw->advertise,
+                             .zone = k->zone ? k->zone : "",
+                             .program_version = SHOAL_VERSION,
+                             .id = arena_copy(a, id, sizeof(id)),
+                             .draining = atomic_load(&gw->draining),
+                             .models_limit = gl->config->memory_bytes,
+                             .labels = (const char *const *)k->labels.v,
+                             .n_labels = k->labels.n};
+    node_machine_fill(s);
     if (gw->measure)
-        node_measure_fill(gw->measure, &s);
-    node_state_collect(&s, &a, gw->registry);
-    s.asks = gw->home && node_state_model(&s, gw->home->encoder, 0);
+        node_measure_fill(gw->measure, s);
+    node_state_collect(s, a, gw->registry);
+    s->asks = gw->home && node_state_model(s, gw->home->encoder, 0);
     if (gw->join)
-        join_fill(gw->join, &s, &a);
+        join_fill(gw->join, s, a);
+}
+
+int node_self_put(struct buf *out, struct gw_loop *gl)
+{
+    struct node_state s;
+    struct arena a;
+    arena_init(&a, NODE_STATE_MAX_BYTES);
+    node_self_fill(&s, &a, gl);
+    s.serial = ++gl->n_states;
     int rc = a.rc < 0 ? a.rc : node_state_put(out, &s);
     arena_fini(&a);
     return rc;

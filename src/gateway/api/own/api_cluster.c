@@ -9,6 +9,7 @@
 #include "gateway/call.h"
 #include "gateway/fields.h"
 #include "gateway/guard.h"
+#include "gateway/node/node_self.h"
 #include "gateway/ticker.h"
 #include "wire/json_out.h"
 
@@ -94,6 +95,29 @@ static void put_node(void *ctx, const struct node_link *k)
     json_out_object_end(j);
 }
 
+/* This member, if others may ask it: it is not among its own links. */
+static void put_self(struct json_out *j, const struct node_state *s)
+{
+    uint32_t calls = 0;
+    for (uint32_t i = 0; i < s->n_models; i++)
+        calls += s->models[i].in_flight;
+    json_out_object(j);
+    json_out_member_str(j, "name", s->name);
+    json_out_member_str(j, "address", s->address);
+    json_out_key(j, "self");
+    json_out_bool(j, true);
+    json_out_member_str(j, "state", s->draining ? "draining" : "ready");
+    json_out_member_str(j, "error", "");
+    json_out_member_uint(j, "calls", calls);
+    json_out_member_str(j, "breaker", breaker_state_name(BREAKER_CLOSED));
+    json_out_key(j, "slowness");
+    json_out_num(j, 0);
+    json_out_key(j, "rtt_us");
+    json_out_num(j, 0);
+    put_machine(j, s);
+    json_out_object_end(j);
+}
+
 static void put_counts(struct json_out *j, const struct replica_counts *n)
 {
     json_out_key(j, "counts");
@@ -114,19 +138,24 @@ static void put_counts(struct json_out *j, const struct replica_counts *n)
 struct desired_out {
     struct json_out *j;
     const struct members *members; /* or NULL */
+    const struct node_state *self; /* or NULL: this member is no node */
     const struct desired_model *model;
     uint32_t n_ready;
 };
 
-static void count_ready(void *ctx, const struct node_link *k)
+static void count_ready_of(struct desired_out *o, const struct node_state *s)
 {
-    struct desired_out *o = ctx;
-    const struct node_state *s = node_link_state(k);
     const struct node_model *m = NULL;
-    while (s && node_link_ready(k, clock_ns()) && (m = node_state_next(s, m, o->model->name, 0)))
+    while ((m = node_state_next(s, m, o->model->name, 0)))
         o->n_ready += m->state == REGISTRY_READY && m->duty != DESIRED_LEAVE &&
                       m->duty != DESIRED_STAGE && m->sum &&
                       memcmp(m->sum, o->model->sha256, SHA256_BYTES) == 0;
+}
+
+static void count_ready(void *ctx, const struct node_link *k)
+{
+    if (node_link_ready(k, clock_ns()))
+        count_ready_of(ctx, node_link_state(k));
 }
 
 static void put_wanted(struct desired_out *o, const struct desired *d)
@@ -138,6 +167,8 @@ static void put_wanted(struct desired_out *o, const struct desired *d)
     o->n_ready = 0;
     if (o->members)
         members_each(o->members, count_ready, o);
+    if (o->self && !o->self->draining)
+        count_ready_of(o, o->self);
     json_out_object(j);
     json_out_member_str(j, "name", m->name);
     json_out_member_str(j, "version", version);
@@ -181,10 +212,10 @@ static void put_desired(void *ctx, const struct desired *d)
     json_out_object_end(o->j);
 }
 
-static void put_control(struct json_out *j, struct call *c)
+static void put_control(struct json_out *j, struct call *c, const struct node_state *self)
 {
     struct join *join = c->gl->gw->join;
-    struct desired_out o = {.j = j, .members = c->gl->members};
+    struct desired_out o = {.j = j, .members = c->gl->members, .self = self};
     struct join_view v;
     if (!join)
         return;
@@ -216,21 +247,30 @@ static void put_cluster(struct call *c)
 {
     struct gw *gw = c->gl->gw;
     const struct config_cluster *k = &c->gl->config->cluster;
+    const bool is_node = k->listen.n > 0;
     struct json_out j = json_out_make(&c->out);
+    struct node_state self;
+    struct arena a;
+    arena_init(&a, NODE_STATE_MAX_BYTES);
+    if (is_node)
+        node_self_fill(&self, &a, c->gl);
     json_out_object(&j);
     json_out_member_str(&j, "member", k->name ? k->name : "");
     json_out_member_str(&j, "shoal", k->shoal ? k->shoal : "");
     json_out_member_str(&j, "nats", !gw->join ? "none" : join_up(gw->join) ? "up" : "away");
-    put_control(&j, c);
+    put_control(&j, c, is_node ? &self : NULL);
     put_offers(&j, gw);
     put_counts(&j, &gw->relayed);
     json_out_key(&j, "nodes");
     json_out_array(&j);
+    if (is_node)
+        put_self(&j, &self);
     if (c->gl->members)
         members_each(c->gl->members, put_node, &j);
     json_out_array_end(&j);
     api_rollouts_put(&j, c);
     json_out_object_end(&j);
+    arena_fini(&a);
 }
 
 static void send_event(struct call *c)
