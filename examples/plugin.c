@@ -8,14 +8,13 @@
  *       steps: [{name: count, do: call, via: plugin, plugin: /opt/plugins/plugin.so, payload:
  * "${input.text}", json: true}] flows_allow: {plugins: [/opt/plugins]} */
 #include <ctype.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include <shoal/shoal_plugin.h>
 
 struct state {
-    atomic_uint n_calls; /* calls come on several threads */
+    unsigned n_calls; /* of this process */
 };
 
 static int open_words(void **state)
@@ -39,8 +38,7 @@ static int run_words(void *state, struct shoal_plugin_call *call)
         call->fail(call, "there is no word in it");
         return -1;
     }
-    int n = snprintf(text, sizeof(text), "{\"words\": %u, \"call\": %u}", words,
-                     atomic_fetch_add(&s->n_calls, 1) + 1);
+    int n = snprintf(text, sizeof(text), "{\"words\": %u, \"call\": %u}", words, ++s->n_calls);
     return call->answer(call, text, (size_t)n);
 }
 

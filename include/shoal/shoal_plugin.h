@@ -10,10 +10,11 @@
  *
  *   cc -shared -fPIC -o price.so price.c
  *
- * A plug-in runs inside the server: what it breaks is broken, and what it reads the server can
- * read. Put only what you trust into the folder, and let nobody else write there.
+ * A plug-in runs in a process of its own: what it breaks costs its call.  It has the rights of the
+ * server's user, so put only what you trust into the folder, and let nobody else write there.
  *
- * Thread:    open and close: one; run: any number at a time, each on a thread of its own.
+ * Thread:    the main thread of its process, one call at a time.  Calls that overlap run in several
+ *            processes, each with a state of its own.
  * Ownership: the call and its texts are the server's, until run returns.
  * Failure:   run returns 0, or anything else for a failure: `fail` can say why.
  * Versions:  the server refuses a table of another SHOAL_PLUGIN_VERSION.  Structs may grow at their
@@ -53,10 +54,9 @@ struct shoal_plugin {
     /* Before the first call; state is given to the others.  Not 0: the plug-in cannot be used.  May
      * be NULL. */
     int (*open)(void **state);
-    /* A run that does not return in time is given up: its thread and its place are lost until it
-     * does. */
+    /* A run that does not return in time is killed, with its process. */
     int (*run)(void *state, struct shoal_plugin_call *call);
-    /* When the server ends, if all runs have returned.  May be NULL. */
+    /* When the server ends, or the process is not needed any more.  May be NULL. */
     void (*close)(void *state);
 };
 

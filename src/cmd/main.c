@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
+#include "gateway/deeds/plugin_host.h"
 #include "shoal/shoal.h"
 
 static int help(void)
@@ -41,6 +42,8 @@ static int dispatch(int argc, const char *const *argv)
     const struct command *c = commands_find(commands_all, argv[0]);
     if (strcmp(argv[0], "worker") == 0)
         return cmd_worker(argc - 1, argv + 1);
+    if (strcmp(argv[0], PLUGIN_HOST_COMMAND) == 0)
+        return cmd_plugin(argc - 1, argv + 1);
     return c ? c->run(argc - 1, argv + 1) : unknown(argv[0]);
 }
 

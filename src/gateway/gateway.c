@@ -743,7 +743,8 @@ static int open_deeds(struct gw *gw, struct err *e)
 /* What the steps of flows need beside models. */
 static int open_flows(struct gw *gw, struct err *e)
 {
-    int rc = deed_calls_create(&gw->calls, mqtt_site_client(gw), gw->config->flows.ca, e);
+    int rc = deed_calls_create(&gw->calls, mqtt_site_client(gw), gw->config->flows.ca,
+                               gw->config->flows.plugin_memory, e);
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++) {
         gw->loops[i].flows.collections = gw->collections;
         gw->loops[i].flows.outside = deed_calls_outside(gw->calls);

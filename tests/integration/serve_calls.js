@@ -1,16 +1,17 @@
 #!/usr/bin/env node
 // Calls of flows against the real thing: a message to an MQTT broker, which goes away and comes back, and a plug-in.
-// Usage: serve_calls.js SHOAL PLUGIN.so
+// Usage: serve_calls.js SHOAL PLUGIN.so ODD_PLUGIN.so
 'use strict';
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
 const m = require('./mqtt_site.js');
 
-const shoal = path.resolve(process.argv[2]), plugin = path.resolve(process.argv[3]);
+const shoal = path.resolve(process.argv[2]), plugin = path.resolve(process.argv[3]), odd = path.resolve(process.argv[4]);
 
 (async () => {
     fs.chmodSync(plugin, 0o755); // whatever the umask of the build was
+    fs.chmodSync(odd, 0o755);
     const broker = await m.Broker.open();
     const file = path.join(t.tmp, 'calls.yaml');
     fs.writeFileSync(file, `
@@ -32,6 +33,12 @@ flows:
     output: \${count.json.words} words
     fallback: none
     steps: [{name: count, do: call, via: plugin, plugin: "${plugin}", payload: " ", json: true, retry: 0}]
+  - name: odd
+    output: \${it.text}
+    steps: [{name: it, do: call, via: plugin, plugin: "${odd}", payload: "\${input.text}", retry: 0, timeout: 20s, fallback: saved}]
+  - name: hasty
+    output: \${it.text}
+    steps: [{name: it, do: call, via: plugin, plugin: "${odd}", payload: "\${input.text}", retry: 0, timeout: 20ms, on_timeout: late}]
 flows_allow: {topics: [home/+/say], plugins: ["${path.dirname(plugin)}/"]}
 `);
     const server = await t.start(shoal, ['--config', file]);
@@ -73,7 +80,20 @@ flows_allow: {topics: [home/+/say], plugins: ["${path.dirname(plugin)}/"]}
     t.same(r.json.steps[0].output.json.call, 2, JSON.stringify(r.json));
     r = await process_('wordless', 'x');
     t.check(r.json.text === 'none' && /there is no word in it/.test(JSON.stringify(r.json)), JSON.stringify(r.json));
+    // whatever a plug-in does in its process, the server and other steps go on
+    for (const [model, how, text, why] of [['odd', 'crash', 'saved', /crashed: its process ended/], ['odd', 'leave', 'saved', /ended with 3/],
+        ['odd', 'nonsense', 'saved', /sent what is no answer/], ['hasty', 'hang', 'late', /took longer than its time|did not answer in time/]]) {
+        r = await process_(model, how);
+        t.same(`${r.status} ${r.json.text} ${r.json.degraded}`, `200 ${text} true`, JSON.stringify(r.json));
+        t.check(why.test(JSON.stringify(r.json)), `${how}: ${JSON.stringify(r.json)}`);
+        r = await process_('odd', 'which process');
+        t.check(/^\d+$/.test(r.json.text) && !r.json.degraded, `after ${how}: ${JSON.stringify(r.json)}`);
+    }
+    const pid = r.json.text;
+    t.same(await t.metric(server, 'shoal_plugin_failures_total{why="crash"}'), 3, 'crashes');
+    await t.until(async () => await t.metric(server, 'shoal_plugin_failures_total{why="late"}') === 1, 'the one that hangs is killed');
     t.same((await server.stop()).code, 0, 'a clean end');
+    t.check(!fs.existsSync(`/proc/${pid}`), 'no process of a plug-in is left');
 
     // a folder that is not allowed
     fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace(/plugins: .*\]/, 'plugins: [/opt/other]'));

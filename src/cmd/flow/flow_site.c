@@ -199,7 +199,8 @@ int flow_site_open(struct flow_site *s, const struct opts *o, const char *file)
         dir = usual;
     if ((dir && collections_open(&s->collections, dir, 0, &e) < 0) ||
         local_open(&s->local, &e) < 0 ||
-        deed_calls_create(&s->calls, NULL, s->config->flows.ca, &e) < 0)
+        deed_calls_create(&s->calls, NULL, s->config->flows.ca, s->config->flows.plugin_memory,
+                          &e) < 0)
         return cmd_fail(o->page, "%s", e.msg);
     pipeline_site_init(&s->site, s->collections, deed_calls_outside(s->calls));
     s->site.graphs = s->config->flows.v;

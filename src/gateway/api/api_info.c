@@ -11,6 +11,7 @@
 #include "flow/run.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
+#include "gateway/deeds/deed_call.h"
 #include "gateway/deeds/deeds.h"
 #include "gateway/deferred/deferred.h"
 #include "gateway/mqtt/mqtt_site.h"
@@ -546,6 +547,22 @@ static void put_deeds(const struct deeds *d, struct buf *b)
     buf_printf(b, "shoal_deed_states_total %" PRIu64 "\n", n.n_reports);
 }
 
+static void put_plugins(struct gw *gw, struct buf *b)
+{
+    struct deed_plugin_counts n;
+    deed_calls_count_plugins(gw->calls, &n);
+    prometheus_help(b, "shoal_plugin_processes", "gauge", "processes of plug-ins");
+    buf_printf(b, "shoal_plugin_processes %u\n", n.n_running);
+    prometheus_help(b, "shoal_plugin_starts_total", "counter", "processes of plug-ins started");
+    buf_printf(b, "shoal_plugin_starts_total %" PRIu64 "\n", n.n_starts);
+    prometheus_help(b, "shoal_plugin_failures_total", "counter",
+                    "processes of plug-ins that crashed, or were killed because they were late");
+    buf_printf(b,
+               "shoal_plugin_failures_total{why=\"crash\"} %" PRIu64
+               "\nshoal_plugin_failures_total{why=\"late\"} %" PRIu64 "\n",
+               n.n_crashes, n.n_killed);
+}
+
 static void put_server(struct gw *gw, struct buf *b)
 {
     prometheus_help(b, "shoal_responses_total", "counter",
@@ -576,6 +593,8 @@ static void put_server(struct gw *gw, struct buf *b)
     webhooks_metrics(gw->webhooks, b);
     if (gw->deeds)
         put_deeds(gw->deeds, b);
+    if (gw->calls)
+        put_plugins(gw, b);
     prometheus_help(b, "shoal_http_seconds", "histogram",
                     "from the last byte of a request to the end "
                     "of its answer");

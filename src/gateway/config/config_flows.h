@@ -57,6 +57,7 @@ struct config_flows {
     struct config_flow_use *uses;
     uint32_t n_uses;
     struct yaml_in_strs hosts, topics, commands, plugins; /* that may be used at all */
+    size_t plugin_memory;
     char *ca;      /* of certificates of https servers; NULL: those of the system */
     char *process; /* what /v1/process runs; NULL: ask */
 };

@@ -573,6 +573,8 @@ const struct config_key config_keys[] = {
         "Absolute paths of programs."),
     ROW("flows_allow.plugins", STRS, AT(flows.plugins), NULL, 0, 64, LIVE,
         "Absolute paths of folders with plug-ins."),
+    ROW("flows_allow.plugin_memory", BYTES, AT(flows.plugin_memory), "1GiB", 0, 0, START,
+        "Address space of a plug-in's process; 0: no limit."),
     ROW("flows_allow.ca", STR, AT(flows.ca), NULL, 0, 0, START,
         "PEM file of the authorities that sign the certificates of https servers. Default: those "
         "of the system."),

@@ -202,14 +202,15 @@ static void run(struct pipeline_outside *o, struct pipeline_call *c)
 
 /* ---- life ---- */
 
-int deed_calls_create(struct deed_calls **out, struct mqtt *client, const char *ca, struct err *e)
+int deed_calls_create(struct deed_calls **out, struct mqtt *client, const char *ca,
+                      size_t plugin_memory_bytes, struct err *e)
 {
     static const struct pipeline_outside_ops ops = {run};
     struct deed_calls *d = mem_zalloc(sizeof(*d));
     *out = NULL;
     if (!d)
         return err_set(e, SHOAL_ENOMEM, "calls of flows");
-    if (deed_plugins_create(&d->plugins, e) < 0) {
+    if (deed_plugins_create(&d->plugins, plugin_memory_bytes, e) < 0) {
         mem_free(d);
         return SHOAL_ENOMEM;
     }
@@ -243,4 +244,9 @@ void deed_calls_destroy(struct deed_calls *d)
 struct pipeline_outside *deed_calls_outside(struct deed_calls *d)
 {
     return &d->outside;
+}
+
+void deed_calls_count_plugins(struct deed_calls *d, struct deed_plugin_counts *out)
+{
+    deed_plugins_count(d->plugins, out);
 }

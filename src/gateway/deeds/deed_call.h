@@ -13,6 +13,7 @@
 #define SHOAL_GATEWAY_DEEDS_DEED_CALL_H
 
 #include "base/err.h"
+#include "gateway/deeds/deed_plugin.h"
 
 #define DEED_CALL_MAX_RUNNING 16u
 
@@ -21,10 +22,11 @@ struct mqtt;
 struct pipeline_outside;
 
 /* client: NULL if no broker is configured.  ca: a PEM file of the authorities of https servers;
- * NULL: those of the system. */
+ * NULL: those of the system.  plugin_memory_bytes: of each plug-in's process; 0: no limit. */
 SHOAL_MUST_CHECK int deed_calls_create(struct deed_calls **out, struct mqtt *client, const char *ca,
-                                       struct err *e);
+                                       size_t plugin_memory_bytes, struct err *e);
 void deed_calls_destroy(struct deed_calls *d);
 struct pipeline_outside *deed_calls_outside(struct deed_calls *d);
+void deed_calls_count_plugins(struct deed_calls *d, struct deed_plugin_counts *out);
 
 #endif

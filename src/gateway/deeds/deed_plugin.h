@@ -1,16 +1,18 @@
-/* deed_plugin.h - calls plug-ins: shared objects with the table of shoal/shoal_plugin.h.
+/* deed_plugin.h - calls plug-ins: shared objects with the table of shoal/shoal_plugin.h, each in a
+ * process of its own.
  *
- * A plug-in is opened with its first call and stays open.  Each call has a thread of its own.  One
- * that does not return in time is given up: the caller gets an error, the thread keeps its place
- * until it returns.  A plug-in with DEED_PLUGIN_MAX_LOST such threads is not called any more.
+ * A process (plugin_host.h) answers one call at a time.  Calls that overlap get several processes;
+ * one that is idle is used again, so that calls one after the other find the same state.  A process
+ * that crashes, answers with nonsense or does not answer in time costs its own call: it is killed,
+ * and the next call starts another.  A plug-in that keeps crashing is left alone for a while, twice
+ * as long each time.  If the file has changed, idle processes of the old one are replaced.
  *
  * Thread:    any that may block.
- * Ownership: create/destroy (NULL is fine).  destroy does not wait for threads that were given up;
- *            their plug-ins stay open.
+ * Ownership: create/destroy (NULL is fine).  No call may run when it is destroyed.
  * Failure:   SHOAL_ENOTFOUND: there is no such file, or it is no plug-in; SHOAL_EINVAL: others may
- *            write to it; SHOAL_EUNSUPPORTED: another version; SHOAL_EDEADLINE; SHOAL_EBUSY: too
- *            many calls are lost; SHOAL_EIO: what the plug-in says; SHOAL_ELIMIT: its answer is too
- *            long. */
+ *            write to it; SHOAL_EUNSUPPORTED: another version; SHOAL_EDEADLINE: it was killed;
+ *            SHOAL_EBUSY: it crashed too often, try later; SHOAL_EIO: what the plug-in says, or
+ * that it crashed; SHOAL_ELIMIT: its answer is too long. */
 #ifndef SHOAL_GATEWAY_DEEDS_DEED_PLUGIN_H
 #define SHOAL_GATEWAY_DEEDS_DEED_PLUGIN_H
 
@@ -19,16 +21,27 @@
 
 #include "base/err.h"
 
-#define DEED_PLUGIN_MAX_LOST 4u
+#define DEED_PLUGIN_MAX_IDLE 2u     /* processes of a plug-in that wait for calls */
+#define DEED_PLUGIN_FREE_CRASHES 3u /* in a row, before it is left alone */
 
 struct buf;
 struct deed_plugins;
 
-SHOAL_MUST_CHECK int deed_plugins_create(struct deed_plugins **out, struct err *e);
+struct deed_plugin_counts {
+    uint64_t n_starts;  /* of processes */
+    uint64_t n_crashes; /* processes that ended by themselves in a call, or sent nonsense */
+    uint64_t n_killed;  /* processes that did not answer in time */
+    uint32_t n_running; /* processes at the moment */
+};
+
+/* memory_bytes: limit of each process's address space; 0: none. */
+SHOAL_MUST_CHECK int deed_plugins_create(struct deed_plugins **out, size_t memory_bytes,
+                                         struct err *e);
 void deed_plugins_destroy(struct deed_plugins *d);
 /* path: absolute.  key: at most 79 bytes.  What the plug-in answers is appended to out. */
 SHOAL_MUST_CHECK int deed_plugins_run(struct deed_plugins *d, const char *path, const char *payload,
                                       size_t payload_bytes, const char *key, uint32_t timeout_ms,
                                       struct buf *out, struct err *e);
+void deed_plugins_count(struct deed_plugins *d, struct deed_plugin_counts *out);
 
 #endif

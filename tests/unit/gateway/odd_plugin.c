@@ -1,36 +1,76 @@
 /* odd_plugin.c - a plug-in that does what its payload says; for test_deed_plugin.c. */
-#include <stdatomic.h>
-#include <stdbool.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "shoal/shoal_plugin.h"
 
-#define SEEN __attribute__((visibility("default")))
-extern SEEN atomic_bool odd_plugin_held;  /* "hang" returns when this is false */
-extern SEEN atomic_uint odd_plugin_opens; /* how often it was opened, less how often closed */
-atomic_bool odd_plugin_held = true;
-atomic_uint odd_plugin_opens;
+/* Says "closed" in the file that a payload named. */
+static char farewell[200];
 
 static int open_odd(void **state)
 {
-    *state = NULL;
-    atomic_fetch_add(&odd_plugin_opens, 1);
+    *state = farewell;
     return 0;
 }
 
 static void close_odd(void *state)
 {
-    (void)state;
-    atomic_fetch_sub(&odd_plugin_opens, 1);
+    FILE *f = farewell[0] ? fopen(state, "w") : NULL;
+    if (f) {
+        fputs("closed", f);
+        fclose(f);
+    }
+}
+
+static void fill_memory(void)
+{
+    for (;;) {
+        char *more = malloc(1 << 20);
+        if (!more)
+            abort(); /* as most programs do in the end */
+        memset(more, 1, 1 << 20);
+    }
+}
+
+static int send_nonsense(void)
+{
+    for (int i = 0; i < 100; i++)
+        if (write(3, "nonsense", 8) < 0)
+            return 1;
+    return 0;
+}
+
+static int misbehave(const char *how)
+{
+    if (strcmp(how, "crash") == 0)
+        raise(SIGSEGV);
+    if (strcmp(how, "hang") == 0)
+        for (;;)
+            (void)getppid();
+    if (strcmp(how, "leave") == 0)
+        _exit(3);
+    if (strcmp(how, "fill the memory") == 0)
+        fill_memory();
+    return strcmp(how, "nonsense") == 0 ? send_nonsense() : 0;
 }
 
 static int run_odd(void *state, struct shoal_plugin_call *call)
 {
+    char pid[16];
     (void)state;
-    if (strcmp(call->payload, "hang") == 0)
-        while (atomic_load(&odd_plugin_held))
-            usleep(1000);
+    if (misbehave(call->payload) != 0)
+        return 1;
+    if (strncmp(call->payload, "farewell ", 9) == 0)
+        snprintf(farewell, sizeof(farewell), "%s", call->payload + 9);
+    if (strcmp(call->payload, "which process") == 0)
+        return call->answer(call, pid, (size_t)snprintf(pid, sizeof(pid), "%d", (int)getpid()));
+    if (strcmp(call->payload, "fail with odd bytes") == 0) {
+        call->fail(call, "bad\nnews \xff\x01!");
+        return 1;
+    }
     if (strcmp(call->payload, "until its time is over") == 0)
         while (call->left_ms(call) > 0)
             usleep(1000);
