@@ -324,46 +324,74 @@ static uint32_t count_chars(const char *p, size_t n)
     return k;
 }
 
-/* Adds bytes from..to of the text as a sentence, its words joined by single spaces. */
-static void add_sentence(struct extract_doc *d, const char *text, size_t from, size_t to)
+/* Appends the words of bytes from..to of a text to s[n], joined by single spaces; the new length.
+ */
+static size_t join_words(char *s, size_t n, const char *text, size_t from, size_t to)
 {
-    char *s = arena_bytes(&d->arena, to - from + 1);
-    size_t at = from, n = 0;
     struct span w;
-    if (!s)
-        return;
-    while (at < to && next_word(text, to, &at, &w)) {
+    while (from < to && next_word(text, to, &from, &w)) {
         if (n > 0)
             s[n++] = ' ';
         memcpy(s + n, w.p, w.n);
         n += w.n;
     }
+    return n;
+}
+
+struct turn {             /* whose sentences are being added */
+    size_t from, n_label; /* the name and its colon in the text; 0 bytes: nobody is named */
+    uint32_t index;
+};
+
+/* Adds bytes from..to of the text as a sentence. */
+static void add_sentence(struct extract_doc *d, const char *text, const struct turn *t, size_t from,
+                         size_t to)
+{
+    char *s = arena_bytes(&d->arena, t->n_label + 1 + to - from + 1);
+    if (!s)
+        return;
+    size_t label = join_words(s, 0, text, t->from, t->from + t->n_label);
+    size_t n = join_words(s, label, text, from, to);
     s[n] = '\0';
+    bool opens = d->n == 0 || d->sentences[d->n - 1].turn != t->index;
     d->sentences[d->n++] =
-        (struct extract_sentence){.text = s, .n = n, .start = (uint32_t)from, .end = (uint32_t)to};
+        (struct extract_sentence){.text = s,
+                                  .n = n,
+                                  .label = label,
+                                  .turn = t->index,
+                                  .start = (uint32_t)(opens && t->n_label > 0 ? t->from : from),
+                                  .end = (uint32_t)to};
+}
+
+/* Adds the sentences of bytes from..end, a paragraph or what is said in a turn. */
+static void split_range(struct extract_doc *d, const struct extract *x, const char *text,
+                        const struct turn *t, size_t at, size_t end)
+{
+    size_t from = 0, last = 0;
+    struct span w, next;
+    bool more = next_word(text, end, &at, &w), open = false;
+    while (more && d->n < x->max_sentences) {
+        if (!open)
+            from = (size_t)(w.p - text);
+        open = true;
+        last = (size_t)(w.p - text) + w.n;
+        more = next_word(text, end, &at, &next);
+        if (more && ends_sentence(x, w, next)) {
+            add_sentence(d, text, t, from, last);
+            open = false;
+        }
+        w = next;
+    }
+    if (open && d->n < x->max_sentences)
+        add_sentence(d, text, t, from, last);
 }
 
 static void split(struct extract_doc *d, const struct extract *x, const char *text, size_t n)
 {
-    for (size_t begin = 0; begin < n && d->n < x->max_sentences;) {
-        size_t end = paragraph_end(text, n, begin), at = begin, from = 0, last = 0;
-        struct span w, next;
-        bool more = next_word(text, end, &at, &w), open = false;
-        while (more && d->n < x->max_sentences) {
-            if (!open)
-                from = (size_t)(w.p - text);
-            open = true;
-            last = (size_t)(w.p - text) + w.n;
-            more = next_word(text, end, &at, &next);
-            if (more && ends_sentence(x, w, next)) {
-                add_sentence(d, text, from, last);
-                open = false;
-            }
-            w = next;
-        }
-        if (open && d->n < x->max_sentences)
-            add_sentence(d, text, from, last);
-        begin = end + 1;
+    const struct turn nobody = {0};
+    for (size_t begin = 0, end; begin < n && d->n < x->max_sentences; begin = end + 1) {
+        end = paragraph_end(text, n, begin);
+        split_range(d, x, text, &nobody, begin, end);
     }
 }
 
@@ -424,16 +452,17 @@ static bool is_dialogue(const char *text, size_t n)
 static void split_turns(struct extract_doc *d, const struct extract *x, const char *text, size_t n)
 {
     struct span line;
-    for (size_t at = 0; d->n < x->max_sentences && next_line(text, n, &at, &line);) {
-        size_t from = (size_t)(line.p - text);
+    struct turn t = {0};
+    for (size_t at = 0; d->n < x->max_sentences && next_line(text, n, &at, &line); t.index++) {
         struct span who = speaker_of(line);
-        add_sentence(d, text, from, from + line.n);
+        uint32_t before = d->n;
+        t.from = (size_t)(line.p - text);
+        t.n_label = who.n > 0 ? who.n + 1 : 0;
+        split_range(d, x, text, &t, t.from + t.n_label, t.from + line.n);
         if (d->arena.rc < 0)
             return;
-        /* the name as it is in the sentence: its words joined by single spaces */
-        const char *colon = who.n > 0 ? strchr(d->sentences[d->n - 1].text, ':') : NULL;
-        if (colon)
-            d->sentences[d->n - 1].label = (size_t)(colon - d->sentences[d->n - 1].text) + 1;
+        if (d->n == before) /* a name alone */
+            add_sentence(d, text, &t, t.from + t.n_label, t.from + line.n);
     }
 }
 
@@ -653,6 +682,19 @@ uint32_t extract_count(const struct extract *x, const struct extract_doc *d, uin
 {
     k = k ? k : x->n_sentences;
     return k < d->n ? k : d->n;
+}
+
+size_t extract_append(char *summary, size_t n, const struct extract_sentence *before,
+                      const struct extract_sentence *s)
+{
+    bool goes_on = before && s->label > 0 && before->turn == s->turn;
+    size_t skip = goes_on ? s->label : 0;
+    if (goes_on && s->text[skip] == ' ')
+        skip++;
+    if (before)
+        summary[n++] = ' ';
+    memcpy(summary + n, s->text + skip, s->n - skip);
+    return n + s->n - skip;
 }
 
 static int by_place(const void *a, const void *b)

@@ -2,6 +2,7 @@
  */
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "score/extract.h"
@@ -28,9 +29,17 @@ static void summarize(const struct extract *x, const char *text, size_t n)
         for (uint32_t i = 0; i < 80; i++)
             vectors[i] = (float)(i % 7) / 7.0f;
         extract_choose(x, d, vectors, 4, 0, mean, chosen);
-        for (uint32_t i = 0; i < extract_count(x, d, 0); i++)
-            if (chosen[i] >= d->n || d->sentences[chosen[i]].end > n)
+        char *summary = malloc(20 * 50 + n + 1); /* a name in front of each */
+        const struct extract_sentence *before = NULL;
+        size_t len = 0;
+        for (uint32_t i = 0; summary && i < extract_count(x, d, 0); i++) {
+            const struct extract_sentence *s = &d->sentences[chosen[i]];
+            if (chosen[i] >= d->n || s->end > n || s->start > s->end || s->label > s->n)
                 __builtin_trap();
+            len = extract_append(summary, len, before, s);
+            before = s;
+        }
+        free(summary);
     }
     extract_doc_destroy(d);
 }

@@ -135,13 +135,12 @@ static void summarize(struct sum *s, struct job *j)
     extract_choose(s->extract, in->doc, in->vectors, s->dim, j->o.max_sentences, in->mean,
                    in->chosen);
     uint32_t n = extract_count(s->extract, in->doc, j->o.max_sentences);
+    const struct extract_sentence *before = NULL;
     size_t len = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct extract_sentence *t = &in->doc->sentences[in->chosen[i]];
-        if (i > 0)
-            in->text[len++] = ' ';
-        memcpy(in->text + len, t->text, t->n);
-        len += t->n;
+        len = extract_append(in->text, len, before, t);
+        before = t;
         in->spans[i] = (struct shoal_span){.start = t->start,
                                            .end = t->end,
                                            .start_char = t->start_char,

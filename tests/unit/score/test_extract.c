@@ -174,7 +174,7 @@ static void test_dialogues(void **state)
         uint32_t n;
         bool dialogue;
     } cases[] = {
-        {"A: Hi. It is me.\nB: Yes?\n\n A: Go.\nB: Where? There?\n", 4, true},
+        {"A: Hi. It is me.\nB: Yes?\n\n A: Go.\nB: Where? There?\n", 6, true},
         {"A:\nB: yes\nA:\tgo\nB: ok\nand more of it", 5, true},
         {"A: hi\nB: yes\nA: go", 1, false},
         {"A: hi\nB: yes\nC: go\nD: ok", 1, false},
@@ -192,6 +192,37 @@ static void test_dialogues(void **state)
             fail_msg("%s: %u sentences, %s", cases[i].text, d->n, d->dialogue ? "turns" : "prose");
         extract_doc_destroy(d);
     }
+    extract_close(x);
+}
+
+/* A speaker is named once a turn, and the first sentence of a turn has the name in its range. */
+static void test_speakers(void **state)
+{
+    (void)state;
+    static const char text[] = "Ann Lee: Hi.  It is\tme.\nB: Yes?\nAnn Lee:  Go now. Or not.\nB:\n";
+    static const struct {
+        const char *text, *range;
+    } want[] = {{"Ann Lee: Hi.", "Ann Lee: Hi."}, {"Ann Lee: It is me.", "It is\tme."},
+                {"B: Yes?", "B: Yes?"},           {"Ann Lee: Go now.", "Ann Lee:  Go now."},
+                {"Ann Lee: Or not.", "Or not."},  {"B:", "B:"}};
+    struct extract *x;
+    struct extract_doc *d;
+    struct err e = {0};
+    char summary[sizeof(text) * 4];
+    size_t n = 0;
+    assert_int_equal(extract_open(&x, MODEL, &e), 0);
+    assert_int_equal(extract_doc_create(&d, x, text, strlen(text), NULL, 0, &e), 0);
+    assert_int_equal(d->n, sizeof(want) / sizeof(want[0]));
+    for (uint32_t i = 0; i < d->n; i++) {
+        const struct extract_sentence *s = &d->sentences[i];
+        assert_string_equal(s->text, want[i].text);
+        assert_int_equal(s->end - s->start, strlen(want[i].range));
+        assert_memory_equal(text + s->start, want[i].range, s->end - s->start);
+        n = extract_append(summary, n, i ? s - 1 : NULL, s);
+    }
+    summary[n] = '\0';
+    assert_string_equal(summary, "Ann Lee: Hi. It is me. B: Yes? Ann Lee: Go now. Or not. B:");
+    extract_doc_destroy(d);
     extract_close(x);
 }
 
@@ -231,6 +262,7 @@ int main(void)
         cmocka_unit_test(test_summaries),
         cmocka_unit_test(test_odd_texts),
         cmocka_unit_test(test_dialogues),
+        cmocka_unit_test(test_speakers),
         cmocka_unit_test(test_failed_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
