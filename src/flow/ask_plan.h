@@ -30,8 +30,9 @@ struct ask_plan_field { /* one member of an action's JSON object */
     uint32_t n_items; /* 0: no items, a text or a number */
 };
 
-struct ask_plan_again {         /* an action that comes again */
-    uint32_t days;              /* bits: 0 Monday to 6 Sunday; 0: it does not */
+struct ask_plan_again {         /* an action that comes again; without days and a period: once */
+    uint32_t days;              /* bits: 0 Monday to 6 Sunday; 0: none */
+    int64_t period_s, first_s;  /* instead of days: every so many seconds, the first time */
     uint32_t minute;            /* of the day, by the clock there */
     uint32_t sun;               /* enum sun_event instead of a minute; 0: none */
     double latitude, longitude; /* with `sun` */

@@ -9,7 +9,8 @@
 #include "flow/home/home_rules.h"
 #include "flow/home/home_speech.h"
 #include "flow/home/home_truth.h"
-#include "flow/home/home_turn.h"
+#include "flow/home/turn/home_reword.h"
+#include "flow/home/turn/home_turn.h"
 #include "flow/home/home_values.h"
 #include "flow/home/table/home_words.h"
 
@@ -82,9 +83,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .room_from = data[0] % 4,
                                      .room_to = data[0] % 4 + data[1] % 3,
                                      .thing_from = data[2] % 4,
-                                     .thing_to = data[2] % 4 + 1u + data[3] % 5};
+                                     .thing_to = data[2] % 4 + 1u + data[3] % 5,
+                                     .value_from = data[1] % 6,
+                                     .value_to = data[1] % 6 + data[2] % 3};
     const char *turn = home_turn_whole(&a, table, &file, &focus, &w);
     if (turn && (!*turn || strlen(turn) > size + 64))
+        __builtin_trap();
+    struct home_words other = home_words_split(&a, text);
+    (void)home_reword_front(&a, table, &other);
+    (void)home_reword_things(&a, table, &file, &other);
+    (void)home_reword_except(&a, table, &file, &other);
+    (void)home_turn_again(&a, table, &other);
+    if (a.rc == 0 && other.n > w.n)
         __builtin_trap();
     turn = home_turn_order(&a, table, &file, &w);
     if (turn && !*turn)

@@ -13,7 +13,8 @@
 #include "flow/home/ask_understand.h"
 #include "flow/home/home_clauses.h"
 #include "flow/home/home_spell.h"
-#include "flow/home/home_turn.h"
+#include "flow/home/turn/home_reword.h"
+#include "flow/home/turn/home_turn.h"
 #include "flow/home/table/home_words.h"
 
 #define ARENA_BYTES ((size_t)8 << 20)
@@ -180,6 +181,12 @@ static void whole_turn(struct ask_request *r)
     home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &last);
     const char *text = home_turn_whole(&r->arena, t, r->file, &last, &r->words);
     if (!text)
+        r->except = home_reword_except(&r->arena, t, r->file, &r->words);
+    if (!text)
+        r->again = home_turn_again(&r->arena, t, &r->words);
+    if (r->except || r->again)
+        r->text = home_words_join(&r->arena, &r->words, 0, r->words.n);
+    if (!text)
         text = home_turn_order(&r->arena, t, r->file, &r->words);
     if (text) {
         r->text = text;
@@ -196,13 +203,18 @@ static const char *clean_text(struct arena *a, const struct ask *k, const struct
     *words = home_words_split(a, text);
     struct home_words plain = home_words_plain_all(a, words);
     uint32_t from = 0, to = 0;
+    if (a->rc == 0 && home_reword_front(a, k->table, words)) {
+        text = home_words_join(a, words, 0, words->n);
+        plain = home_words_plain_all(a, words);
+    }
     if (a->rc == 0)
         home_speech_unwrap(k->table, &plain, &from, &to);
     if (from > 0 || to < words->n) {
         text = home_words_join(a, words, from, to);
         *words = home_words_split(a, text);
     }
-    if (home_spell_fix(a, k->table, file, words, common, ctx)) {
+    bool spelt = home_spell_fix(a, k->table, file, words, common, ctx);
+    if (home_reword_things(a, k->table, file, words) || spelt) {
         text = home_words_join(a, words, 0, words->n);
         *words = home_words_split(a, text);
     }
@@ -246,6 +258,7 @@ static int split(struct ask_request *r, struct err *e)
                                              .router = "",
                                              .flow = "",
                                              .threshold = r->ask->threshold,
+                                             .again = r->again,
                                              .speech = said[i].speech,
                                              .speech_p = p};
     }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "flow/home/ask_understand.h"
 #include "flow/home/home_recall.h"
 #include "flow/home/table/home_words.h"
 
@@ -105,21 +106,17 @@ static void remember_words(const struct ask_request *r, const struct home_focus 
     for (uint32_t i = 0; i < r->n_clauses; i++)
         if (r->clauses[i].speech == HOME_SPEECH_COMMAND)
             c = &r->clauses[i];
-    f->said = c ? c->text : old->said;
-    f->room_from = c ? 0 : old->room_from;
-    f->room_to = c ? 0 : old->room_to;
-    f->thing_from = c ? 0 : old->thing_from;
-    f->thing_to = c ? 0 : old->thing_to;
-    for (uint32_t i = 0; c && i < c->n_entities; i++) {
-        const struct home_entity *e = &c->entities[i];
-        if (strcmp(e->type, "room") == 0) {
-            f->room_from = e->from;
-            f->room_to = e->to;
-        } else if (strcmp(e->type, "device") == 0 || strcmp(e->type, "machine") == 0) {
-            f->thing_from = e->from;
-            f->thing_to = e->to;
-        }
+    if (c) {
+        ask_understand_places(r->ask->table, c, f);
+        return;
     }
+    f->said = old->said;
+    f->room_from = old->room_from;
+    f->room_to = old->room_to;
+    f->thing_from = old->thing_from;
+    f->thing_to = old->thing_to;
+    f->value_from = old->value_from;
+    f->value_to = old->value_to;
 }
 
 /* The last thing that an action is about is what "it" means next. */
@@ -194,6 +191,8 @@ void ask_decide_text(struct ask_request *r)
         r->clauses[i].speech =
             home_rules_decide(&r->arena, t, d, &r->clauses[i], &now, &here, &r->now);
     }
+    if (r->except)
+        home_rules_except(&r->arena, t, d, &here, r->except);
     keep_waiting(r, d);
     plan_clauses(r);
 }

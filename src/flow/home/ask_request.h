@@ -57,6 +57,7 @@ struct ask_request {
     const char *text, *conversation; /* in the arena; conversation "": none */
     const char *owner;               /* in the arena; "": nobody */
     struct home_words words;         /* of the text */
+    const char *again, *except; /* taken out of the text; NULL: none (home_turn, home_reword) */
     struct home_part parts[ASK_MAX_PARTS];
     uint32_t n_parts;
     float command_p; /* that the text commands something */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "flow/home/table/home_words.h"
+#include "flow/home/turn/home_turn.h"
 
 /* One inference of a clause.  Each writes to its own fields of the clause, so results need no lock;
  * an engine delivers its results one after the other. */
@@ -190,6 +191,51 @@ static const char *thing_in(struct ask_request *r, const struct home_clause *c)
     return thing ? arena_printf(&r->arena, "the %s%s%s", room, *room ? " " : "", thing) : NULL;
 }
 
+void ask_understand_places(const struct home_table *t, const struct home_clause *c,
+                           struct home_focus *out)
+{
+    out->said = c->text;
+    out->room_from = out->room_to = out->thing_from = out->thing_to = 0;
+    out->value_from = out->value_to = 0;
+    for (uint32_t i = 0; i < c->n_entities; i++) {
+        const struct home_entity *e = &c->entities[i];
+        const struct home_slot *s = home_table_slot(t, e->type);
+        if (strcmp(e->type, "room") == 0) {
+            out->room_from = e->from;
+            out->room_to = e->to;
+        } else if (strcmp(e->type, "device") == 0 || strcmp(e->type, "machine") == 0) {
+            out->thing_from = e->from;
+            out->thing_to = e->to;
+        } else if (s && (s->type == HOME_SLOT_VALUE || s->type == HOME_SLOT_DURATION)) {
+            out->value_from = e->from;
+            out->value_to = e->to;
+        }
+    }
+}
+
+/* "Turn off the tv, or rather the radio": a fragment behind what was taken back is the same command
+ * with another thing.  The clause that was taken back says nothing then. */
+static bool correct(struct ask_request *r, uint32_t i)
+{
+    const struct home_table *t = r->ask->table;
+    struct home_clause *c = &r->clauses[i], *was = i > 0 ? &r->clauses[i - 1] : NULL;
+    struct home_focus f = {0};
+    if (!was || c->speech != HOME_SPEECH_COMMAND || was->speech != HOME_SPEECH_RETRACT)
+        return false;
+    struct home_words w = home_words_split(&r->arena, c->text);
+    struct home_words plain = home_words_plain_all(&r->arena, &w);
+    for (uint32_t k = 0; k < w.n; k++)
+        if (home_table_word(t, plain.w[k]) & HOME_WORD_VERB)
+            return false;
+    ask_understand_places(t, was, &f);
+    const char *text = home_turn_instead(&r->arena, t, r->file, &f, c->text);
+    if (!text)
+        return false;
+    c->text = text;
+    was->corrected = true;
+    return true;
+}
+
 /* Puts what "it" means into the clauses that say it, and looks at them once more; false: there is
  * nothing to replace. */
 bool ask_understand_refer(struct ask_request *r)
@@ -210,6 +256,10 @@ bool ask_understand_refer(struct ask_request *r)
         struct home_words w = home_words_split(&r->arena, c->text);
         struct home_words plain = home_words_plain_all(&r->arena, &w);
         const char *own = thing_in(r, c);
+        if (correct(r, i)) {
+            again[i] = any = true;
+            continue;
+        }
         if (f.room && w.n > 1 && c->speech == HOME_SPEECH_COMMAND &&
             home_table_lists(&t->places, plain.w[w.n - 1])) {
             w.w[w.n - 1] = arena_printf(&r->arena, "in the %s", f.room);

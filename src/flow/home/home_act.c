@@ -8,8 +8,6 @@
 #include "flow/home/home_risk.h"
 #include "flow/home/home_values.h"
 
-#define MAX_CLOCK_WORDS 4u /* "half past six pm" */
-
 static struct ask_plan_field *field(struct home_act *x, const char *key)
 {
     struct ask_plan_action *o = x->o;
@@ -317,12 +315,22 @@ static const char *in_words(struct home_act *x)
         return x->x->name;
     const char *text = home_template_fill(x->a, t, get_var, x);
     struct home_words w = home_words_split(x->a, text); /* slots that are missing leave spaces */
+    for (uint32_t i = 0; x->t->stop.everything && i + 1 < w.n; i++)
+        if ((home_table_word(x->t, w.w[i]) & HOME_WORD_ARTICLE) &&
+            strcmp(w.w[i + 1], x->t->stop.everything) == 0) /* "turn off the everything" */
+            w.w[i] = "";
+    text = home_words_join(x->a, &w, 0, w.n);
+    w = home_words_split(x->a, text);
     return home_words_join(x->a, &w, 0, w.n);
 }
 
 /* A line of "says"; "": the table has none. */
 static const char *say(struct home_act *x, enum home_say which)
 {
+    const struct home_slot *asked =
+        which == HOME_SAY_MISSING && x->ask ? home_table_slot(x->t, x->ask) : NULL;
+    if (asked && asked->question)
+        return asked->question;
     return home_template_fill(x->a, &x->t->say[which], get_var, x);
 }
 
@@ -530,7 +538,7 @@ static bool put_due(struct home_act *x, struct home_draft_line *out)
     struct tm day = tm;
     time_t at = (time_t)due.at_s;
     localtime_r(&at, &day);
-    x->o->due_told = !due.counted && (x->due.either || due.again.days ||
+    x->o->due_told = !due.counted && (x->due.either || due.again.words ||
                                       (!x->due.date && day.tm_yday != x->now->tm_yday));
     if (due.missing_time) {
         const struct home_slot *time = NULL;
@@ -769,9 +777,62 @@ static const struct home_slot *slot_of_type(const struct home_table *t, enum hom
     return NULL;
 }
 
+/* The words of the clause that say how it comes again. */
+static struct home_words again_words(struct home_act *x, const struct home_words *plain)
+{
+    if (!x->clause || !x->clause->again)
+        return *plain;
+    struct home_words w = home_words_split(x->a, x->clause->again);
+    return home_words_plain_all(x->a, &w);
+}
+
 /* The models know few texts that come again, and miss their times: the words behind the phrase,
  * "at 6 pm" or "at sunset", are read here. */
-static void read_again(struct home_act *x, const struct home_words *plain)
+static void read_clock(struct home_act *x, struct home_fill *s, const struct home_words *w)
+{
+    const struct home_slot *time = slot_of_type(x->t, HOME_SLOT_TIME);
+    for (uint32_t i = 1; time && i < w->n; i++) {
+        uint32_t n =
+            home_table_lists(&x->t->front, w->w[i - 1]) ? home_due_clock_at(x->a, x->t, w, i) : 0;
+        if (n == 0)
+            continue;
+        const char *text = home_words_join(x->a, w, i, i + n);
+        struct home_value v = home_values_clock(x->a, x->t, text);
+        if (home_fill_has_slot(x->x, time)) {
+            home_fill_set(s, home_fill_own(time), text);
+            return;
+        }
+        x->due.time = v.text;
+        x->due.either = v.either;
+        x->again_time = v.show;
+        return;
+    }
+}
+
+static bool has_time(const struct home_fill *s)
+{
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->s[i].place.slot->type == HOME_SLOT_TIME)
+            return true;
+    return false;
+}
+
+/* How the action comes again, before its slots are put. */
+static void read_again(struct home_act *x, struct home_fill *s, const struct home_words *plain)
+{
+    struct home_words w = again_words(x, plain);
+    struct home_due_every every = home_due_every(x->a, x->t, &w);
+    if (!x->t->later.list || !every.words)
+        return;
+    x->due.every = every.words;
+    x->due.days = every.days;
+    x->due.period_s = every.period_s;
+    if (!has_time(s))
+        read_clock(x, s, plain);
+}
+
+/* ... and behind them. */
+static void put_again(struct home_act *x)
 {
     const struct home_slot *time = slot_of_type(x->t, HOME_SLOT_TIME),
                            *date = slot_of_type(x->t, HOME_SLOT_DATE);
@@ -782,21 +843,10 @@ static void read_again(struct home_act *x, const struct home_words *plain)
         home_act_put_text(x, date->name, x->due.every);
         pair(x, date->name, x->due.every);
     }
-    for (uint32_t i = 0; !x->due.time && i < plain->n; i++)
-        for (uint32_t n = plain->n - i < MAX_CLOCK_WORDS ? plain->n - i : MAX_CLOCK_WORDS; n > 0;
-             n--) {
-            if (i == 0 || !home_table_lists(&x->t->front, plain->w[i - 1]))
-                break;
-            struct home_value v =
-                home_values_clock(x->a, x->t, home_words_join(x->a, plain, i, i + n));
-            if (v.wrong || (!home_table_is_clock(v.text) && !home_due_is_sun(x->a, x->t, v.text)))
-                continue;
-            x->due.time = v.text;
-            x->due.either = v.either;
-            home_act_put_text(x, time->name, v.text);
-            pair(x, time->name, v.show);
-            break;
-        }
+    if (x->again_time) {
+        home_act_put_text(x, time->name, x->due.time);
+        pair(x, time->name, x->again_time);
+    }
 }
 
 /* One set of slots to an action and its line; text and say NULL: the clause is out of scope. */
@@ -806,14 +856,14 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     const struct home_action *action = x->x;
     struct home_draft_line why;
     x->due.in_s = -1.0;
-    x->due.every = x->t->later.list ? home_due_every(x->t, plain, &x->due.days) : NULL;
     x->due.place = x->here->file && x->here->file->has_place ? x->here->file->place : NULL;
+    read_again(x, s, plain);
     home_fill_defaults(action, s, plain, x->names_more);
     if (!home_act_link(x, s, &why))
         return why;
     home_act_put_slots(x, s);
     bool later = put_when(x, s) || (x->due.every && action->can_wait);
-    read_again(x, plain);
+    put_again(x);
     home_act_put_id(x);
     const char *thing = thing_of(x);
     enum home_risk risk = risk_of(x, thing);

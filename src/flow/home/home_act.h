@@ -28,6 +28,7 @@ struct home_act { /* one action being made */
     const char *wrong;        /* a value that cannot be */
     bool names_more;          /* the clause has words that nothing explains */
     struct home_due_said due; /* when it should happen */
+    const char *again_time;   /* of what comes again and has no slot for a time, as it is shown */
     double sign;              /* of a change: -1, +1; 0: the value is set */
     const struct home_clause *clause;
     const struct home_thing **things; /* that it acts on */

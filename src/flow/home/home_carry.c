@@ -225,7 +225,7 @@ static bool entry_of(struct arena *a, const struct home_table *t, const struct a
         .made_ms = now->ms,
         .counted = o->due_counted,
         .confirmed = now->confirmed,
-        .what = o->again.days && x->rings == HOME_LATER_ACTION
+        .what = o->again.words && x->rings == HOME_LATER_ACTION
                     ? arena_printf(a, "%s, %s", home_act_words(a, t, o), o->again.words)
                     : home_act_words(a, t, o),
         .again = o->again,

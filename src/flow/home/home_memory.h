@@ -27,6 +27,7 @@ struct home_focus { /* what was spoken of last; NULL: nothing of that kind */
     const char *said;              /* the words of the last command; NULL: none */
     uint32_t room_from, room_to;   /* where it names the room; room_to 0: nowhere */
     uint32_t thing_from, thing_to; /* the device or machine */
+    uint32_t value_from, value_to; /* a number: a value, a duration, a time */
 };
 
 struct home_waiting { /* actions as they will be once confirmed, each with its line, its words and

@@ -234,6 +234,14 @@ static const char *left_over(const struct decision *d, const struct home_piece *
     return NULL;
 }
 
+/* "Turn on the": an article that nothing follows. */
+static bool breaks_off(const struct decision *d, uint32_t i)
+{
+    return i + 1 == d->plain.n && (home_table_word(d->t, d->plain.w[i]) & HOME_WORD_ARTICLE) &&
+           !home_table_lists(&d->t->later.all, d->plain.w[i]) &&
+           !home_table_lists(&d->t->stop.all, d->plain.w[i]);
+}
+
 /* Is there a word that may be the name of a thing, and that the action does not use? */
 static bool names_more(const struct decision *d, const struct home_piece *pieces, uint32_t n)
 {
@@ -242,7 +250,7 @@ static bool names_more(const struct decision *d, const struct home_piece *pieces
                   home_table_lists(&d->t->pronouns, d->plain.w[i]);
         for (uint32_t k = 0; k < n && !in; k++)
             in = pieces[k].used && i >= pieces[k].from && i < pieces[k].to;
-        if (!in)
+        if (!in || breaks_off(d, i))
             return true;
     }
     return false;
@@ -310,20 +318,20 @@ static double change_of(const struct decision *d, const struct home_action *acti
     return 0.0;
 }
 
-/* "Evening" of "every evening" is no thing, whatever the model takes it for. */
+/* "Evening" of "every evening" is no thing, and "two hours" of "every two hours" no duration,
+ * whatever the model takes them for. */
 static void free_every(const struct decision *d, struct home_piece *pieces, uint32_t n)
 {
-    uint32_t days;
-    const char *every = home_due_every(d->t, &d->plain, &days);
-    struct home_words w = home_words_split(d->a, every ? every : "");
+    struct home_due_every e = home_due_every(d->a, d->t, &d->plain);
     const struct home_slot *date = NULL;
-    for (uint32_t i = 0; i < d->t->n_slots && !date; i++)
+    for (uint32_t i = 0; e.words && i < d->t->n_slots && !date; i++)
         date = d->t->slot[i].type == HOME_SLOT_DATE ? &d->t->slot[i] : NULL;
-    for (uint32_t i = 0; date && i < n; i++)
-        for (uint32_t k = 0; pieces[i].slot && pieces[i].slot->type == HOME_SLOT_TEXT && k < w.n;
-             k++)
-            if (strcmp(w.w[k], home_words_lower(d->a, pieces[i].text)) == 0)
-                pieces[i].slot = date;
+    for (uint32_t i = 0; e.words && i < n; i++)
+        if (pieces[i].slot && pieces[i].slot->type != HOME_SLOT_TIME && !pieces[i].slot->gather &&
+            pieces[i].from < e.from + e.n && pieces[i].to > e.from) {
+            pieces[i].slot = date; /* the first one; all of them would be several actions */
+            date = NULL;
+        }
 }
 
 static void carry_out(struct decision *d, const struct home_action *action,
@@ -343,6 +351,11 @@ static void carry_out(struct decision *d, const struct home_action *action,
     rest = is_question(action) ? NULL : unused(d, pieces, n_pieces);
     if (rest && d->t->say[HOME_SAY_REST].n > 0) {
         ask_about(d, action, HOME_SAY_REST, "rest", rest);
+        return;
+    }
+    bool repeats = action->can_wait || action->rings != HOME_LATER_ACTION;
+    if (c->again && !repeats && !is_question(action)) {
+        ask_about(d, action, HOME_SAY_REST, "rest", c->again);
         return;
     }
     uint32_t last = d->plain.n - 1; /* "there" that nobody can point at; else it was replaced */
@@ -496,22 +509,34 @@ static bool says_kind(const struct decision *d, const struct home_thing *x)
     return false;
 }
 
-/* Is a thing one of those that the clause speaks of? */
+/* Is a thing one of those that the clause speaks of?  By name where one there has that name, else
+ * by its kind; a room alone means all that is in it. */
 static bool speaks_of(const struct decision *d, const struct home_thing *x)
 {
-    bool room_said = false;
-    for (uint32_t i = 0; i < d->here->file->n_things; i++) {
-        const struct home_thing *r = &d->here->file->things[i];
-        room_said |= r->type == HOME_THING_ROOM && says_any(&d->plain, &r->names);
+    const struct home_file *f = d->here->file;
+    bool room_said = false, kind_said = false, named = false;
+    for (uint32_t i = 0; i < f->n_things; i++)
+        room_said |=
+            f->things[i].type == HOME_THING_ROOM && says_any(&d->plain, &f->things[i].names);
+    for (uint32_t i = 0; i < f->n_things; i++) {
+        const struct home_thing *y = &f->things[i];
+        if (y->type == HOME_THING_ROOM)
+            continue;
+        kind_said |= says_kind(d, y);
+        named |= says_any(&d->plain, &y->names) &&
+                 (!room_said || (y->room && says_any(&d->plain, &y->room->names)));
     }
-    bool here = !room_said || (x->room && says_any(&d->plain, &x->room->names));
-    return here && (says_any(&d->plain, &x->names) || says_kind(d, x));
+    if (room_said && !(x->room && says_any(&d->plain, &x->room->names)))
+        return false;
+    if (named)
+        return says_any(&d->plain, &x->names);
+    return kind_said ? says_kind(d, x) : room_said;
 }
 
 /* "Turn off all lights but leave the hall light on": what the clause speaks of is taken out of the
- * several things that an action before means. */
+ * several things that an action before means; *spared counts them. */
 static const struct ask_plan_action *spare(const struct decision *d,
-                                           const struct ask_plan_action *from)
+                                           const struct ask_plan_action *from, uint32_t *spared)
 {
     struct ask_plan_action *o = arena_zalloc(d->a, sizeof(*o));
     if (o)
@@ -528,6 +553,7 @@ static const struct ask_plan_action *spare(const struct decision *d,
                 left[n++] = f->items[k];
         }
         if (left && n > 0) {
+            *spared += f->n_items - n;
             f->items = left;
             f->n_items = n;
         }
@@ -535,12 +561,64 @@ static const struct ask_plan_action *spare(const struct decision *d,
     return o ? o : from;
 }
 
-static void spare_all(const struct decision *d)
+static uint32_t spare_all(const struct decision *d)
 {
+    uint32_t spared = 0, held = 0;
     for (uint32_t i = 0; d->here->file && i < d->draft->n_actions; i++)
-        d->draft->actions[i] = spare(d, d->draft->actions[i]);
+        d->draft->actions[i] = spare(d, d->draft->actions[i], &spared);
     for (uint32_t i = 0; d->here->file && i < d->draft->n_held; i++)
-        d->draft->held[i].action = spare(d, d->draft->held[i].action);
+        d->draft->held[i].action = spare(d, d->draft->held[i].action, &held);
+    return spared;
+}
+
+/* Says what stays as it is. */
+static void say_kept(struct decision *d, const char *what)
+{
+    const char *text =
+        home_template_fill(d->a, &d->t->say[HOME_SAY_KEPT], home_act_text, (void *)(uintptr_t)what);
+    add_line(d->a, d->draft, (struct home_draft_line){.say = text});
+}
+
+/* What "but leave the hall light on" names, if the text has commanded something before; NULL: it
+ * names nothing, or only denies. */
+static const char *kept(const struct decision *d)
+{
+    const char *out = "";
+    uint32_t at = 0;
+    while (at < d->plain.n && (home_table_lists(&d->t->but, d->plain.w[at]) ||
+                               (home_table_word(d->t, d->plain.w[at]) & HOME_WORD_POLITE)))
+        at++;
+    if (d->draft->n_actions == 0 || at == d->plain.n || d->t->say[HOME_SAY_KEPT].n == 0 ||
+        !home_table_lists(&d->t->reword.kept, d->plain.w[at]))
+        return NULL;
+    for (uint32_t i = 0; i < d->c->n_entities; i++) {
+        const struct home_entity *e = &d->c->entities[i];
+        const struct home_slot *s = home_table_slot(d->t, e->type);
+        if (s && is_name(s))
+            out = arena_printf(d->a, "%s%s%s", out, *out ? " " : "",
+                               home_words_join(d->a, &d->plain, e->from, e->to));
+    }
+    return *out ? out : NULL;
+}
+
+void home_rules_except(struct arena *a, const struct home_table *t, struct home_draft *draft,
+                       const struct home_here *here, const char *what)
+{
+    struct decision d = {.a = a, .t = t, .draft = draft, .here = here};
+    d.w = home_words_split(a, what);
+    d.plain = home_words_plain_all(a, &d.w);
+    if (draft->n_actions == 0)
+        return;
+    if (here->file && spare_all(&d) > 0) {
+        say_kept(&d, what);
+        return;
+    }
+    const struct home_action *action = home_table_action(t, draft->actions[0]->name);
+    const struct home_clause none = {.text = what};
+    d.c = &none;
+    draft->n_actions = draft->n_held = draft->n_lines = 0;
+    if (action)
+        ask_about(&d, action, HOME_SAY_REST, "rest", what);
 }
 
 enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
@@ -556,6 +634,8 @@ enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
     cover(&d);
     if (a->rc < 0)
         return HOME_SPEECH_NONE;
+    if (c->corrected)
+        return c->speech;
     bool sure = c->intent_p >= c->threshold && strcmp(c->intent, t->out_of_scope) != 0;
     const struct home_action *action = sure ? home_table_action(t, c->intent) : NULL;
     if (action && action->must.n > 0 && !home_fill_has_word(&d.plain, &action->must))
@@ -570,8 +650,13 @@ enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
         return speech;
     if (speech != HOME_SPEECH_COMMAND && speech != HOME_SPEECH_NONE && !states &&
         (speech != HOME_SPEECH_ASK || (action && !is_question(action))) && t->say[speech].n > 0) {
+        const char *what = speech == HOME_SPEECH_NEGATE ? kept(&d) : NULL;
         if (speech == HOME_SPEECH_NEGATE)
-            spare_all(&d);
+            (void)spare_all(&d);
+        if (what) {
+            say_kept(&d, what);
+            return speech;
+        }
         const char *text = home_template_fill(a, &t->say[speech], home_act_text, NULL);
         add_line(a, draft, (struct home_draft_line){.say = text});
         return speech;

@@ -23,4 +23,9 @@ enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
                                    const struct home_focus *focus, const struct home_here *here,
                                    const struct tm *now);
 
+/* Takes what is excepted ("the kitchen") out of the things that the draft's actions mean.  If it is
+ * none of them, nothing happens, and the draft asks about it. */
+void home_rules_except(struct arena *a, const struct home_table *t, struct home_draft *draft,
+                       const struct home_here *here, const char *what);
+
 #endif

@@ -10,22 +10,11 @@
 
 /* ---- cues ----------------------------------------------------------------------------------- */
 
-/* Words of the longest phrase of a list at word i; 0: none. */
-static uint32_t longest(const struct home_list *l, const struct home_words *w, uint32_t i)
-{
-    uint32_t most = 0;
-    for (uint32_t k = 0; k < l->n; k++) {
-        uint32_t n = home_words_phrase(w, i, l->w[k]);
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
 /* Is a phrase of the list at i..., with no word of it covered? */
 static bool cue_at(const struct home_list *l, const struct home_words *w, uint32_t i,
                    const bool *covered, uint32_t kept)
 {
-    uint32_t n = longest(l, w, i);
+    uint32_t n = home_table_phrase(l, w, i);
     for (uint32_t k = 0; k < n; k++)
         if (covered && covered[i + k])
             return false;
@@ -37,7 +26,7 @@ enum home_speech home_speech_cue(const struct home_table *t, const struct home_w
 {
     bool opening = true;
     for (uint32_t i = 0; i < plain->n; i++) {
-        uint32_t kept = longest(&t->keep, plain, i);
+        uint32_t kept = home_table_phrase(&t->keep, plain, i);
         for (enum home_speech s = HOME_SPEECH_NEGATE; s < HOME_SPEECH_NONE; s++)
             if (cue_at(&t->cues[s], plain, i, covered, kept))
                 return s;
@@ -55,11 +44,11 @@ enum home_speech home_speech_cue(const struct home_table *t, const struct home_w
 uint32_t home_speech_takes_back(const struct home_table *t, const struct home_words *plain)
 {
     for (uint32_t i = 0; i < plain->n && i < 3; i++) { /* "nah, skip it" */
-        uint32_t n = longest(&t->cues[HOME_SPEECH_RETRACT], plain, i);
+        uint32_t n = home_table_phrase(&t->cues[HOME_SPEECH_RETRACT], plain, i);
         if (n > 0)
             return i + n;
         if (!(home_table_word(t, plain->w[i]) & (HOME_WORD_DROP | HOME_WORD_POLITE)) &&
-            longest(&t->no, plain, i) != 1)
+            home_table_phrase(&t->no, plain, i) != 1)
             break;
     }
     return 0;
@@ -72,8 +61,8 @@ static uint32_t skip_more(const struct home_table *t, const struct home_words *w
                           bool stops)
 {
     for (uint32_t n; i < w->n; i += n) {
-        uint32_t stop = longest(&t->stop.words, w, i);
-        n = longest(&t->stop.more, w, i);
+        uint32_t stop = home_table_phrase(&t->stop.words, w, i);
+        n = home_table_phrase(&t->stop.more, w, i);
         if (n == 0 && (home_table_word(t, w->w[i]) & (HOME_WORD_POLITE | HOME_WORD_DROP)))
             n = 1;
         if (stop > 0)
@@ -107,8 +96,8 @@ bool home_speech_stops(const struct home_table *t, const struct home_words *plai
     if (!t->stop.device)
         return false;
     uint32_t i = skip_more(t, &w, 0, false);
-    uint32_t all = longest(&t->stop.all, &w, i); /* "everything stop" */
-    uint32_t stop = longest(&t->stop.words, &w, i + all);
+    uint32_t all = home_table_phrase(&t->stop.all, &w, i); /* "everything stop" */
+    uint32_t stop = home_table_phrase(&t->stop.words, &w, i + all);
     if (stop == 0)
         return false;
     i += all + stop;
@@ -116,9 +105,9 @@ bool home_speech_stops(const struct home_table *t, const struct home_words *plai
         return false;
     uint32_t from = i;
     while (from < w.n && (home_table_word(t, w.w[from]) & HOME_WORD_ARTICLE) &&
-           longest(&t->stop.all, &w, from) == 0)
+           home_table_phrase(&t->stop.all, &w, from) == 0)
         from++;
-    uint32_t every = longest(&t->stop.all, &w, from);
+    uint32_t every = home_table_phrase(&t->stop.all, &w, from);
     if (skip_more(t, &w, from + every, true) == w.n) { /* nothing else, or "everything" */
         out->everything = every > 0 || all > 0 || !home_speech_pronoun(t, &w, i);
         out->it = !out->everything;
@@ -145,18 +134,18 @@ void home_speech_unwrap(const struct home_table *t, const struct home_words *pla
                         uint32_t *to)
 {
     uint32_t at = 0, end = plain->n;
-    for (uint32_t n; at < plain->n && (n = longest(&t->wrap, plain, at)) > 0;)
+    for (uint32_t n; at < plain->n && (n = home_table_phrase(&t->wrap, plain, at)) > 0;)
         at += n;
     /* "do" is only left out before a verb: "do lock the door", not "do you ..." */
     if (at > 0 && at < plain->n && (home_table_word(t, plain->w[at]) & HOME_WORD_VERB) &&
-        longest(&t->cues[HOME_SPEECH_ASK], plain, at) == 0)
+        home_table_phrase(&t->cues[HOME_SPEECH_ASK], plain, at) == 0)
         *from = at;
     else
         *from = 0;
     for (bool more = true; more;) {
         more = false;
         for (uint32_t k = *from + 1; k < end && !more; k++) {
-            uint32_t n = longest(&t->tail, plain, k);
+            uint32_t n = home_table_phrase(&t->tail, plain, k);
             more = n > 0 && k + n == end;
             end = more ? k : end;
         }
@@ -278,8 +267,9 @@ static void add_part(struct pieces *x, const struct home_part *p)
     if (from == to)
         return;
     for (uint32_t k = from + 1; p->speech == HOME_SPEECH_RETRACT && k < to; k++)
-        if (longest(&x->t->cues[HOME_SPEECH_RETRACT], &x->plain, k) > 0 ||
-            longest(&x->t->no, &x->plain, k) > 0)
+        if (home_table_phrase(&x->t->cues[HOME_SPEECH_RETRACT], &x->plain, k) > 0 ||
+            home_table_phrase(&x->t->reword.corrects, &x->plain, k) > 0 ||
+            home_table_phrase(&x->t->no, &x->plain, k) > 0)
             to = k; /* the loop ends */
     if (p->speech != HOME_SPEECH_COMMAND) {
         add(x, home_words_trim_end(x->a, home_words_join(x->a, x->words, from, to), ",;"),

@@ -182,8 +182,7 @@ static const char *number_at(struct arena *a, const struct home_table *t,
     return s;
 }
 
-/* Number words become digits: "twenty one degrees" is "21 degrees". */
-static const char *digits(struct arena *a, const struct home_table *t, const char *text)
+const char *home_values_digits(struct arena *a, const struct home_table *t, const char *text)
 {
     struct home_words w = number_words(a, t, text), out = {0};
     out.w = arena_zalloc_n(a, (size_t)w.n + 1, sizeof(*out.w));
@@ -232,7 +231,7 @@ static const struct home_pair *amount_of(const struct home_table *t, const char 
 struct home_value home_values_amount(struct arena *a, const struct home_table *t, const char *text,
                                      const struct home_action *action)
 {
-    const char *low = digits(a, t, text);
+    const char *low = home_values_digits(a, t, text);
     for (uint32_t i = 0; i < t->minus.n; i++) { /* "minus 5" */
         const char *p = low;
         if (take(&p, t->minus.w[i]) && *p == ' ' && p[1] >= '0' && p[1] <= '9')
@@ -294,7 +293,7 @@ static const struct home_duration_unit *find_unit(const struct home_table *t, co
 /* Numbers as digits, and phrases such as "an hour and a half" in plain units. */
 static const char *plain_duration(struct arena *a, const struct home_table *t, const char *text)
 {
-    const char *s = replace_all(a, digits(a, t, text), &t->duration_replace);
+    const char *s = replace_all(a, home_values_digits(a, t, text), &t->duration_replace);
     struct home_words w = home_words_split(a, s), out = {0};
     out.w = arena_zalloc_n(a, (size_t)w.n + 1, sizeof(*out.w));
     for (uint32_t i = 0; out.w && i < w.n;) {
@@ -436,7 +435,7 @@ static bool take_end(struct arena *a, const struct home_list *l, const char **s)
 
 struct home_value home_values_clock(struct arena *a, const struct home_table *t, const char *text)
 {
-    const char *p = replace_all(a, digits(a, t, text), &t->time_replace);
+    const char *p = replace_all(a, home_values_digits(a, t, text), &t->time_replace);
     const char *low = home_words_lower(a, text), *show = "";
     p = home_words_trim_end(a, p + strspn(p, " "), " ");
     for (uint32_t i = 0; i < t->time_words.n; i++)
@@ -555,7 +554,7 @@ bool home_values_calculate(struct arena *a, const struct home_table *t, const ch
 {
     char text[64];
     double x;
-    if (!evaluate(t, digits(a, t, expr), &x) || !isfinite(x) || fabs(x) >= 1e15)
+    if (!evaluate(t, home_values_digits(a, t, expr), &x) || !isfinite(x) || fabs(x) >= 1e15)
         return false;
     snprintf(text, sizeof(text), "%.2f", x);
     size_t n = strlen(text);

@@ -23,6 +23,8 @@ struct home_value {
 };
 
 /* "19 degrees", "forty percent", "half"; the action says what a bare number is. */
+/* Number words become digits: "twenty one degrees" is "21 degrees". */
+const char *home_values_digits(struct arena *a, const struct home_table *t, const char *text);
 struct home_value home_values_amount(struct arena *a, const struct home_table *t, const char *text,
                                      const struct home_action *action);
 /* number: seconds */

@@ -151,7 +151,10 @@ static struct home_due again(const char *clause, const char *time, const double 
 {
     struct home_words w = home_words_split(&a, clause);
     struct home_due_said s = {.in_s = -1.0, .time = time, .place = place};
-    s.every = home_due_every(table, &w, &s.days);
+    struct home_due_every e = home_due_every(&a, table, &w);
+    s.every = e.words;
+    s.days = e.days;
+    s.period_s = e.period_s;
     assert_non_null(s.every);
     return home_due_of(&a, table, &s, START_MS / 1000);
 }
@@ -168,6 +171,11 @@ static void test_what_comes_again(void **state)
         {"each weekday lights on", "14:00", "tomorrow, 14:00", "Wednesday, 14:00"},
         {"lights on every monday", "14:00", "23 November 2026, 14:00", "30 November 2026, 14:00"},
         {"lights on weekends", "09:00", "Saturday, 09:00", "Sunday, 09:00"},
+        {"every tuesday and friday", "09:00", "tomorrow, 09:00", "Friday, 09:00"},
+        {"fan on every two hours", NULL, "today, 17:00", "today, 19:00"},
+        {"fan on every 30 minutes", NULL, "today, 15:30", "today, 16:00"},
+        {"fan on every hour", NULL, "today, 16:00", "today, 17:00"},
+        {"fan on every 2 days", NULL, "Wednesday, 15:00", "Friday, 15:00"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -178,6 +186,10 @@ static void test_what_comes_again(void **state)
         assert_string_equal(home_due_words(&a, table, next, START_MS / 1000), rows[i].second);
     }
     assert_non_null(again("every two hours", "07:00", NULL).why);
+    assert_non_null(again("every ten seconds", NULL, NULL).why);
+    assert_non_null(again("every other day", "07:00", NULL).why);
+    struct home_due hourly = again("every hour", NULL, NULL); /* late, it stays in its rhythm */
+    assert_int_equal(home_due_next(&hourly.again, hourly.at_s + 5000), hourly.at_s + 7200);
     assert_non_null(again("every day at sunset", "sunset", NULL).why);
     assert_true(again("every day", NULL, NULL).missing_time);
     struct home_due d = again("every day at sunset", "sunset", berlin);
@@ -350,6 +362,29 @@ static void test_it_comes_again(void **state)
     pass(&r, day_ms);
     assert_string_equal(r.ran, "daily;daily;daily;");
     assert_int_equal(home_later_tick(r.later), -1);
+    rig_close(&r);
+}
+
+/* A rhythm is kept over a restart, whatever time it was done at. */
+static void test_a_rhythm(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open(&r, true);
+    struct home_later_entry x = {
+        .kind = HOME_LATER_ACTION,
+        .due_ms = r.wall_ms + 60 * MINUTE_MS,
+        .again = {.period_s = 3600, .first_s = r.wall_ms / 1000 + 3600, .words = "every hour"},
+        .what = "hourly",
+        .action = "{\"action\":\"turn_on\"}"};
+    home_later_add(r.later, &x, on_done, &r);
+    pass(&r, 62 * MINUTE_MS); /* two minutes late */
+    rig_die(&r);
+    rig_begin(&r);
+    pass(&r, 57 * MINUTE_MS);
+    assert_string_equal(r.ran, "hourly;");
+    pass(&r, MINUTE_MS);
+    assert_string_equal(r.ran, "hourly;hourly;");
     rig_close(&r);
 }
 
@@ -672,6 +707,7 @@ int main(void)
         cmocka_unit_test(test_what_comes_again),
         cmocka_unit_test(test_in_order_and_once),
         cmocka_unit_test(test_it_comes_again),
+        cmocka_unit_test(test_a_rhythm),
         cmocka_unit_test(test_a_restart_does_what_was_due),
         cmocka_unit_test(test_what_had_begun_is_not_repeated),
         cmocka_unit_test(test_the_clock_is_set),

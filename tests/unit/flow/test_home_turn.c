@@ -9,7 +9,8 @@
 #include <cmocka.h>
 
 #include "flow/home/site/home_file_read.h"
-#include "flow/home/home_turn.h"
+#include "flow/home/turn/home_reword.h"
+#include "flow/home/turn/home_turn.h"
 
 static const char house[] = "name: my house\n"
                             "rooms:\n"
@@ -139,8 +140,119 @@ static void test_whole(void **state)
     assert_int_equal(a.rc, 0);
 }
 
+static void test_reword(void **state)
+{
+    static const struct {
+        const char *text, *want; /* NULL: stays */
+    } cases[] = {
+        {"um turn on the uh fan", "turn on the fan"},
+        {"I'm rather cold, could you turn the heating up", "could you turn the heating up"},
+        {"it's late, lock the front door", "lock the front door"},
+        {"since it's dark could you open the blinds", "could you open the blinds"},
+        {"it's cold if you ask me, turn on the heating", NULL}, /* no reason, a condition */
+        {"it's what she said, turn off the fan", NULL},
+        {"it's late", NULL},
+        {"I'm the one who plays", NULL},
+        {"turn off every light", "turn off all lights"},
+        {"switch off each and every desk lamp, please", "switch off all desk lamps, please"},
+        {"lock every single door in the whole house.", "lock all doors."},
+        {"close each of the blinds", NULL},
+        {"turn off all the lights in every room", "turn off all the lights"},
+        {"in every room", NULL},
+        {"wake me every day", NULL},
+        {"stop pump three.", "stop pump 3."},
+        {"stop pump four", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct home_words w = home_words_split(&a, cases[i].text);
+        bool changed = home_reword_front(&a, table, &w);
+        changed |= home_reword_things(&a, table, home, &w);
+        check(cases[i].text, changed ? home_words_join(&a, &w, 0, w.n) : NULL, cases[i].want);
+    }
+    assert_int_equal(a.rc, 0);
+}
+
+static void test_except(void **state)
+{
+    static const struct {
+        const char *text, *left, *except; /* NULL: nothing is excepted */
+    } cases[] = {
+        {"turn off all lights except the kitchen", "turn off all lights", "the kitchen"},
+        {"all lights off, apart from the desk lamp.", "all lights off.", "the desk lamp"},
+        {"turn off everything but not the fan and lock the front door",
+         "turn off everything and lock the front door", "the fan"},
+        {"lock all doors except for the ones in the lounge", "lock all doors",
+         "the ones in the lounge"},
+        {"turn up the fan but not too much", "turn up the fan but not too much", NULL},
+        {"turn off everything except", "turn off everything except", NULL},
+        {"except the kitchen", "except the kitchen", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct home_words w = home_words_split(&a, cases[i].text);
+        check(cases[i].text, home_reword_except(&a, table, home, &w), cases[i].except);
+        check(cases[i].text, home_words_join(&a, &w, 0, w.n), cases[i].left);
+    }
+}
+
+static void test_again(void **state)
+{
+    static const struct {
+        const char *text, *left, *again; /* NULL: nothing comes again, or the words stay */
+    } cases[] = {
+        {"turn off the fan every night at 11 pm", "turn off the fan at 11 pm", "every night"},
+        {"every monday and thursday at 8 turn on the fan", "at 8 turn on the fan",
+         "every monday and thursday"},
+        {"turn on the fan every 30 minutes", "turn on the fan", "every 30 minutes"},
+        {"every day turn on the fan and open the blinds", "turn on the fan and open the blinds",
+         "every day"},
+        {"close the blinds on weekdays", "close the blinds", "on weekdays"},
+        {"turn on the fan and open the blinds every day",
+         "turn on the fan and open the blinds every day", NULL},
+        {"tell Anna that I run every day", "tell Anna that I run every day", NULL},
+        {"he plays every day", "he plays every day", NULL},
+        {"cancel the alarm every weekday", "cancel the alarm every weekday", NULL},
+        {"what happens every day", "what happens every day", NULL},
+        {"turn off all lights", "turn off all lights", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct home_words w = home_words_split(&a, cases[i].text);
+        check(cases[i].text, home_turn_again(&a, table, &w), cases[i].again);
+        check(cases[i].text, home_words_join(&a, &w, 0, w.n), cases[i].left);
+    }
+}
+
+static void test_corrections(void **state)
+{
+    const struct home_focus off = {
+        .device = "fan", .said = "turn off the fan", .thing_from = 3, .thing_to = 4};
+    const struct home_focus set = {.device = "heating",
+                                   .said = "set the heating to 20 degrees",
+                                   .thing_from = 2,
+                                   .thing_to = 3,
+                                   .value_from = 4,
+                                   .value_to = 6};
+    (void)state;
+    check("thing", whole(&off, "sorry, the desk lamp"), "turn off the desk lamp");
+    check("room", whole(&off, "actually make that the kitchen"), "turn off the kitchen fan");
+    check("both", whole(&off, "I mean the kitchen lights"), "turn off the kitchen lights");
+    check("value", whole(&set, "I mean 21"), "set the heating to 21 degrees");
+    check("unit", whole(&set, "or rather 70 percent"), "set the heating to 70 percent");
+    check("no value", whole(&off, "I mean 21"), NULL);
+    check("talk", whole(&off, "sorry, my mistake"), NULL);
+    check("fragment", home_turn_instead(&a, table, home, &off, "the front door"),
+          "turn off the front door");
+    check("not known", home_turn_instead(&a, table, home, &off, "the attic"), NULL);
+    check("nothing", home_turn_instead(&a, table, home, &off, ""), NULL);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order), cmocka_unit_test(test_whole)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),  cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_reword), cmocka_unit_test(test_except),
+        cmocka_unit_test(test_again),  cmocka_unit_test(test_corrections)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

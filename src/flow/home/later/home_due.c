@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flow/home/home_values.h"
 #include "flow/home/later/sun.h"
 
 #define DAY_S 86400
+#define MAX_CLOCK 4u  /* words: "half past six pm" */
+#define MAX_PERIOD 4u /* words: "two and a half hours" has five, and is rare */
 
 struct day {
     struct tm tm;       /* its calendar date */
@@ -162,6 +165,19 @@ bool home_due_is_sun(struct arena *a, const struct home_table *t, const char *ti
     return sun_of(a, t, time) != SUN_NONE;
 }
 
+uint32_t home_due_clock_at(struct arena *a, const struct home_table *t, const struct home_words *w,
+                           uint32_t at)
+{
+    uint32_t most = w->n - at < MAX_CLOCK ? w->n - at : MAX_CLOCK, n;
+    for (n = most; n > 0; n--) {
+        struct home_value v = home_values_clock(a, t, home_words_join(a, w, at, at + n));
+        if (v.understood && !v.wrong)
+            return n;
+    }
+    n = at < w->n && home_table_word(t, w->w[at]) & HOME_WORD_ARTICLE; /* "at the sunset" */
+    return n < most && phrase_at(&t->later.sun, w, at + n, &most) ? n + most : 0;
+}
+
 static struct home_due no_place(struct arena *a, const char *time)
 {
     return (struct home_due){
@@ -219,26 +235,70 @@ static struct home_due on_day(struct arena *a, const struct home_table *t,
     return (struct home_due){.at_s = at_clock(&day->tm, meant, minute)};
 }
 
-uint32_t home_due_every_at(const struct home_table *t, const struct home_words *w, uint32_t at)
+/* More weekdays behind the first: "every monday and thursday". */
+static uint32_t more_days(const struct home_table *t, const struct home_words *w, uint32_t at,
+                          uint32_t *days)
 {
-    uint32_t n;
-    (void)phrase_at(&t->later.every, w, at, &n);
-    return n;
+    uint32_t to = at, name;
+    for (uint32_t i = at; i < w->n; i++) {
+        const char *word = w->w[i];
+        if (home_table_word(t, word) & HOME_WORD_JOIN)
+            continue;
+        if (!strmap_get(&t->date_names, word, strlen(word), &name) || name >= 7)
+            break;
+        *days |= 1u << name;
+        to = i + 1;
+    }
+    return to;
 }
 
-const char *home_due_every(const struct home_table *t, const struct home_words *w, uint32_t *days)
+/* "two hours" of "every two hours": the seconds and the words; 0: it is something else. */
+static int64_t period_at(struct arena *a, const struct home_table *t, const struct home_words *w,
+                         uint32_t at, uint32_t *n)
 {
-    const struct home_pair *best = NULL;
-    uint32_t most = 0;
-    for (uint32_t i = 0, n; i < w->n; i++) {
-        const struct home_pair *p = phrase_at(&t->later.every, w, i, &n);
-        if (n > most) {
-            most = n;
-            best = p;
-        }
+    for (*n = w->n - at < MAX_PERIOD ? w->n - at : MAX_PERIOD; *n > 0; (*n)--) {
+        const char *text = home_words_join(a, w, at, at + *n);
+        struct home_value v = home_values_duration(a, t, text);
+        if (!v.understood) /* "every hour" */
+            v = home_values_duration(a, t, arena_printf(a, "1 %s", text));
+        if (v.understood && v.number > 0 && v.number <= (double)HOME_DUE_MAX_S)
+            return (int64_t)v.number;
     }
-    *days = best ? (uint32_t)best->number : 0;
-    return best ? best->from : NULL;
+    return 0;
+}
+
+struct home_due_every home_due_every_at(struct arena *a, const struct home_table *t,
+                                        const struct home_words *w, uint32_t at)
+{
+    struct home_due_every e = {.from = at};
+    const struct home_pair *p = phrase_at(&t->later.every, w, at, &e.n);
+    uint32_t n = 0;
+    bool each = home_table_lists(&t->reword.each, w->w[at]);
+    if ((!p || p->number == 0) && each && at + 1 < w->n)
+        e.period_s = period_at(a, t, w, at + 1, &n);
+    if (e.period_s > 0)
+        e.n = n + 1;
+    else if (p)
+        e.days = (uint32_t)p->number;
+    if (e.n == 0)
+        return e;
+    bool weekday = e.days != 0 && (e.days & (e.days - 1)) == 0;
+    if (weekday)
+        e.n = more_days(t, w, at + e.n, &e.days) - at;
+    e.words = home_words_join(a, w, at, at + e.n);
+    return e;
+}
+
+struct home_due_every home_due_every(struct arena *a, const struct home_table *t,
+                                     const struct home_words *w)
+{
+    struct home_due_every best = {0};
+    for (uint32_t i = 0; i < w->n; i++) {
+        struct home_due_every e = home_due_every_at(a, t, w, i);
+        if (e.words && e.n > best.n)
+            best = e;
+    }
+    return best;
 }
 
 int64_t home_due_next(const struct ask_plan_again *g, int64_t after_s)
@@ -246,6 +306,10 @@ int64_t home_due_next(const struct ask_plan_again *g, int64_t after_s)
     struct tm from;
     time_t after = (time_t)after_s;
     localtime_r(&after, &from);
+    if (g->period_s > 0 && after_s < g->first_s)
+        return g->first_s;
+    if (g->period_s > 0)
+        return g->first_s + ((after_s - g->first_s) / g->period_s + 1) * g->period_s;
     for (int ahead = 0; g->days != 0 && ahead <= 366; ahead++) {
         struct tm day = days_later(&from, ahead);
         int64_t at;
@@ -261,17 +325,32 @@ int64_t home_due_next(const struct ask_plan_again *g, int64_t after_s)
     return 0;
 }
 
+/* "Every two hours": from now on. */
+static struct home_due periodic(struct arena *a, const struct home_due_said *s, time_t now)
+{
+    struct ask_plan_again g = {
+        .period_s = s->period_s, .first_s = (int64_t)now + s->period_s, .words = s->every};
+    if (s->period_s < HOME_DUE_MIN_PERIOD_S)
+        return (struct home_due){.why = "I can repeat things once a minute at most"};
+    if (s->time)
+        return (struct home_due){
+            .why = arena_printf(a, "I can't begin with \"%s\" at a time of day", s->every)};
+    return (struct home_due){.at_s = g.first_s, .again = g};
+}
+
 /* "Every weekday at 7": the first time, and how it goes on. */
 static struct home_due again_of(struct arena *a, const struct home_table *t,
                                 const struct home_due_said *s, const struct tm *today, time_t now)
 {
     struct day day = {.tm = days_later(today, 0)};
     struct ask_plan_again g = {.days = s->days, .words = s->every};
+    if (s->period_s > 0 && s->in_s < 0)
+        return periodic(a, s, now);
     if (s->days == 0 || s->in_s >= 0)
         return (struct home_due){
             .why = arena_printf(a,
-                                "I can repeat things every day, on weekdays, at weekends or on "
-                                "days of the week, but not \"%s\"",
+                                "I can repeat things every day, on days of the week or after "
+                                "some minutes, hours or days, but not \"%s\"",
                                 s->every)};
     if (s->date)
         read_date(a, t, s->date, today, &day); /* "every evening": the part of the day counts */

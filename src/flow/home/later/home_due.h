@@ -19,6 +19,7 @@
 #include "flow/home/table/home_words.h"
 
 #define HOME_DUE_MAX_S ((int64_t)366 * 86400)
+#define HOME_DUE_MIN_PERIOD_S 60
 
 struct home_due_said {
     double in_s;         /* from now on; negative: not said */
@@ -27,7 +28,8 @@ struct home_due_said {
     bool either;         /* morning or evening was not said */
     bool morning;        /* an hour that can be both is in the morning */
     const char *every;   /* how it comes again, in words; NULL: it does not */
-    uint32_t days;       /* of `every`; 0: such a thing is not possible */
+    uint32_t days;       /* of `every`; 0: it has a period, or such a thing is not possible */
+    int64_t period_s;    /* of `every`; 0: none */
     const double *place; /* latitude and longitude of the home; NULL: not known */
 };
 
@@ -41,12 +43,23 @@ struct home_due {
 
 struct home_due home_due_of(struct arena *a, const struct home_table *t,
                             const struct home_due_said *said, time_t now);
-/* How a clause says that something comes again: the longest phrase of the table, and its days;
- * NULL: it does not. */
-const char *home_due_every(const struct home_table *t, const struct home_words *w, uint32_t *days);
-/* How many words from `at` on say that something comes again; 0: they do not. */
-uint32_t home_due_every_at(const struct home_table *t, const struct home_words *w, uint32_t at);
+struct home_due_every { /* how words say that something comes again */
+    const char *words;  /* "every monday and thursday"; NULL: they do not */
+    uint32_t from, n;   /* where they are */
+    uint32_t days;      /* bits: 0 Monday to 6 Sunday */
+    int64_t period_s;   /* "every two hours"; with neither it is not possible */
+};
+
+/* The longest such phrase of a clause. */
+struct home_due_every home_due_every(struct arena *a, const struct home_table *t,
+                                     const struct home_words *w);
+/* The same at word `at`. */
+struct home_due_every home_due_every_at(struct arena *a, const struct home_table *t,
+                                        const struct home_words *w, uint32_t at);
 bool home_due_is_sun(struct arena *a, const struct home_table *t, const char *time); /* "sunset" */
+/* How many words from `at` on are a time of day, "half past six pm" or "sunset"; 0: none. */
+uint32_t home_due_clock_at(struct arena *a, const struct home_table *t, const struct home_words *w,
+                           uint32_t at);
 /* The next moment after that one; 0: there is none. */
 int64_t home_due_next(const struct ask_plan_again *g, int64_t after_s);
 /* "today, 19:00", "tomorrow, 07:00", "Friday, 07:00", "5 March 2027, 07:00" */

@@ -156,12 +156,14 @@ static void put_time(struct json_out *j, const char *key, int64_t ms)
 /* How an entry comes again: in words, and whole for the file. */
 static void put_again(struct json_out *j, const struct ask_plan_again *g, bool whole)
 {
-    if (g->days == 0)
+    if (g->days == 0 && g->period_s == 0)
         return;
     put_text(j, "repeats", g->words);
     if (!whole)
         return;
     json_out_member_uint(j, "days", g->days);
+    json_out_member_uint(j, "period_s", (uint64_t)g->period_s);
+    json_out_member_uint(j, "first_s", (uint64_t)g->first_s);
     json_out_member_uint(j, "minute", g->minute);
     json_out_member_uint(j, "sun", g->sun);
     json_out_member_num(j, "latitude", g->latitude);
@@ -270,6 +272,9 @@ static double number_in(struct json_strict *d, const struct json_node *at, const
 static struct ask_plan_again read_again(struct json_strict *d, const struct json_node *at)
 {
     return (struct ask_plan_again){.days = (uint32_t)number_in(d, at, "days", 0, 127),
+                                   .period_s =
+                                       (int64_t)number_in(d, at, "period_s", 0, HOME_DUE_MAX_S),
+                                   .first_s = (int64_t)number_in(d, at, "first_s", 0, 9e12),
                                    .minute = (uint32_t)number_in(d, at, "minute", 0, 1439),
                                    .sun = (uint32_t)number_in(d, at, "sun", 0, 2),
                                    .latitude = number_in(d, at, "latitude", -90, 90),
@@ -281,7 +286,7 @@ static struct home_later_entry *read_entry(struct json_strict *d, const struct j
 {
     if (!json_strict_object(d, at, "id kind what due_ms made_ms action",
                             "said by counted confirmed begun result reason ended_ms repeats days "
-                            "minute sun latitude longitude"))
+                            "period_s first_s minute sun latitude longitude"))
         return NULL;
     struct json_node id = json_strict_get(at, "id"), kind = json_strict_get(at, "kind");
     struct home_later_entry x = {.id = (uint64_t)json_strict_number(d, &id, 1, 9e15, 0),
@@ -578,7 +583,7 @@ static void renew(struct home_later *l, const struct home_later_entry *x, int64_
 static void finish(struct home_later *l, struct home_later_entry *x, const char *result,
                    const char *reason, int64_t now_ms, struct outcome *o)
 {
-    if (x->again.days != 0)
+    if (x->again.days != 0 || x->again.period_s != 0)
         renew(l, x, now_ms);
     x->result = mem_strdup(result);
     x->reason = reason ? mem_strdup(reason) : NULL;

@@ -241,7 +241,7 @@ static void read_slot(struct home_reader *r, const struct json_node *at, struct 
                                         [HOME_SLOT_TIME] = "time",
                                         [HOME_SLOT_DATE] = "date"};
     if (!json_strict_object(&r->d, at, "type",
-                            "lower strip_articles gather to_you several_until known "
+                            "lower strip_articles gather to_you several_until question known "
                             "known_endings"))
         return;
     struct json_node type = json_strict_get(at, "type"), v;
@@ -263,6 +263,7 @@ static void read_slot(struct home_reader *r, const struct json_node *at, struct 
     v = json_strict_get(at, "to_you");
     s->to_you = json_strict_bool(&r->d, &v, false);
     s->until = home_table_get_slot(r, at, "several_until");
+    s->question = home_table_get_text(r, at, "question", HOME_TEXT_TEXT);
     struct home_list known = home_table_get_list(r, at, "known", HOME_TEXT_WORD);
     if (known.n)
         map_init(r, &s->known, known.n);
@@ -844,7 +845,7 @@ static void read_table(struct home_reader *r)
                             "clauses articles id when defaults opposites numbers units amounts "
                             "durations times dates arithmetic you speech stop risk limits says "
                             "unless pronouns change answers effects kinds "
-                            "state_questions slips places later"))
+                            "state_questions slips places later reword"))
         return;
     void (*const parts[])(struct home_reader *, const struct json_node *) = {read_head,
                                                                              read_words,
@@ -862,6 +863,7 @@ static void read_table(struct home_reader *r)
                                                                              read_opposites,
                                                                              home_table_read_safety,
                                                                              home_table_read_things,
+                                                                             home_table_read_reword,
                                                                              home_table_read_later};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
         parts[i](r, &root);
@@ -939,6 +941,16 @@ const struct home_action *home_table_action(const struct home_table *t, const ch
 {
     uint32_t i;
     return strmap_get(&t->actions, name, strlen(name), &i) ? &t->action[i] : NULL;
+}
+
+uint32_t home_table_phrase(const struct home_list *l, const struct home_words *w, uint32_t i)
+{
+    uint32_t most = 0;
+    for (uint32_t k = 0; k < l->n; k++) {
+        uint32_t n = home_words_phrase(w, i, l->w[k]);
+        most = n > most ? n : most;
+    }
+    return most;
 }
 
 bool home_table_lists(const struct home_list *l, const char *word)

@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/strmap.h"
 #include "flow/home/table/home_template.h"
+#include "flow/home/table/home_words.h"
 
 #define HOME_TABLE_MAX_BYTES ((size_t)256 << 10)
 #define HOME_MAX_SLOTS 8u /* of one action */
@@ -71,6 +72,7 @@ struct home_slot {
     bool gather;                   /* all pieces are one, from the first word to the last */
     bool to_you;                   /* shown as said to the listener: "my" is "your" */
     const struct home_slot *until; /* several texts are a list, until this slot is filled */
+    const char *question;          /* asks for it; NULL: says.missing does */
     struct home_list known_words;
     struct strmap known;            /* words that its last word must be one of; none: any */
     struct home_list known_endings; /* that may be taken off that word */
@@ -218,8 +220,21 @@ enum home_say { /* what the program says itself */
                 HOME_SAY_LISTED,    /* what is scheduled */
                 HOME_SAY_NOTHING,   /* nothing of that kind is */
                 HOME_SAY_CANCELLED, /* it will not happen */
+                HOME_SAY_KEPT,      /* what stays as it is */
                 HOME_SAY_NO_END,    /* "for 20 minutes", but nothing ends it */
                 HOME_SAY_COUNT,
+};
+
+struct home_reword_table {       /* how a text is put into the words that the models know */
+    struct home_list fillers;    /* "um" */
+    struct home_list reasons;    /* phrases that begin a reason: "it's" late, could you ... */
+    struct home_list each;       /* "every", "each": the same as `all` and a plural */
+    const char *all;             /* NULL: each is empty */
+    struct home_list everywhere; /* phrases that add nothing to `all`: "in every room" */
+    struct home_list except;     /* phrases before what is left out */
+    struct home_list beside;     /* words beside names there: "one" */
+    struct home_list kept;       /* verbs of what stays as it is: "keep" */
+    struct home_list corrects;   /* phrases before what was meant instead */
 };
 
 struct home_later_table { /* list NULL: the table has no such part */
@@ -283,14 +298,15 @@ struct home_table {
     struct home_limit *limits;
     struct home_unless *unless;
     uint32_t n_limits, n_unless;
-    struct home_list wrap, tail;              /* polite phrases around a command */
-    struct home_list yes, no;                 /* answers to "shall I" */
-    struct home_list pronouns;                /* "it", "them" */
-    struct home_list places;                  /* "there" */
-    struct home_list front;                   /* words before a time or a room: "at", "in" */
-    struct home_list others;                  /* phrases such as "other one" */
-    struct home_list days;                    /* phrases such as "tomorrow evening" */
-    struct home_list again, too;              /* around a room or a thing that is meant as well */
+    struct home_list wrap, tail; /* polite phrases around a command */
+    struct home_list yes, no;    /* answers to "shall I" */
+    struct home_list pronouns;   /* "it", "them" */
+    struct home_list places;     /* "there" */
+    struct home_list front;      /* words before a time or a room: "at", "in" */
+    struct home_list others;     /* phrases such as "other one" */
+    struct home_list days;       /* phrases such as "tomorrow evening" */
+    struct home_list again, too; /* around a room or a thing that is meant as well */
+    struct home_reword_table reword;
     struct home_list verbs;                   /* that begin a command */
     struct home_list state_questions;         /* phrases that begin one: "what is" on? */
     struct home_list change_by, change_down;  /* "by" two degrees; "lower" */
@@ -362,5 +378,7 @@ bool home_table_ability(const struct home_table *t, const char *name);
 
 bool home_table_is_clock(const char *s); /* "07:30" */
 bool home_table_lists(const struct home_list *l, const char *word);
+/* How many words from the i-th on are the longest phrase of a list; 0: none is there. */
+uint32_t home_table_phrase(const struct home_list *l, const struct home_words *w, uint32_t i);
 
 #endif

@@ -1,6 +1,7 @@
 /* home_table_int.h - what the readers of a home table share: home_table.c reads words, slots and
  * actions, home_table_safety.c what keeps actions safe, home_table_things.c what actions do to
- * things, home_table_later.c what happens later.  Private to them.
+ * things, home_table_later.c what happens later, home_table_reword.c other words for the same.
+ * Private to them.
  *
  * Thread:    one reader on its caller's thread.
  * Ownership: results live in the table's arena.
@@ -59,6 +60,8 @@ struct home_template home_table_read_template(struct home_reader *r, const struc
 void home_table_read_safety(struct home_reader *r, const struct json_node *root);
 /* effects and kinds. */
 void home_table_read_things(struct home_reader *r, const struct json_node *root);
+/* reword. */
+void home_table_read_reword(struct home_reader *r, const struct json_node *root);
 /* later; after the actions. */
 void home_table_read_later(struct home_reader *r, const struct json_node *root);
 

@@ -203,6 +203,7 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_LISTED] = {"listed", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_NOTHING] = {"nothing", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_CANCELLED] = {"cancelled", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_KEPT] = {"kept", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_NO_END] = {"no_end", HOME_TABLE_VAR(REASON)},
     };
     struct json_node at = json_strict_get(root, "says");
@@ -210,7 +211,7 @@ static void read_says(struct home_reader *r, const struct json_node *root)
                                      "ask negate suppose report retract unsure confirm declined "
                                      "expired limit done scheduled failed missing unknown rest "
                                      "pronoun not_here which state states no_states due "
-                                     "listed nothing cancelled no_end"))
+                                     "listed nothing cancelled kept no_end"))
         return;
     for (size_t i = HOME_SAY_ASK; i < HOME_SAY_COUNT; i++) {
         struct json_node v = json_strict_get(&at, says[i].key);

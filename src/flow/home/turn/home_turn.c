@@ -1,5 +1,5 @@
 /* home_turn.c - see home_turn.h. */
-#include "flow/home/home_turn.h"
+#include "flow/home/turn/home_turn.h"
 
 #include <string.h>
 
@@ -56,8 +56,8 @@ static bool says_when(struct arena *a, const struct home_table *t, const struct 
         return false;
     const char *first = plain->w[from];
     bool front = home_table_lists(&t->front, first);
-    if (home_due_every_at(t, plain, from + front) > 0)
-        return true; /* with what follows: "every two hours" is refused there, not lost here */
+    if (from + front < to && home_due_every_at(a, t, plain, from + front).words)
+        return true;
     for (uint32_t i = 0; i < t->n_when; i++)
         if (t->when[i].slot->type == HOME_SLOT_DURATION &&
             home_table_lists(&t->when[i].after, first)) {
@@ -109,18 +109,54 @@ const char *home_turn_order(struct arena *a, const struct home_table *t, const s
     return n > 0 ? out : NULL;
 }
 
-/* ---- a turn that names a room or a thing only ------------------------------------------------ */
+/* ---- what comes again ------------------------------------------------------------------------ */
 
-/* The longest phrase of a list at word `at`; 0: none. */
-static uint32_t longest(const struct home_list *l, const struct home_words *plain, uint32_t at)
+/* Is the text about timers and their like, which times only tell apart? */
+static bool recalls(const struct home_table *t, const struct home_words *plain, uint32_t verb)
 {
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < l->n; i++) {
-        uint32_t n = home_words_phrase(plain, at, l->w[i]);
-        most = n > most ? n : most;
-    }
-    return most;
+    bool kind = false;
+    for (uint32_t k = 0; k < HOME_LATER_COUNT; k++)
+        for (uint32_t i = 0; i < plain->n; i++)
+            kind |= home_table_phrase(&t->later.words[k], plain, i) > 0;
+    return kind && home_table_phrase(&t->later.cancel_words, plain, verb) > 0;
 }
+
+const char *home_turn_again(struct arena *a, const struct home_table *t, struct home_words *words)
+{
+    struct home_words plain = home_words_plain_all(a, words);
+    struct home_due_every e = home_due_every(a, t, &plain);
+    uint32_t from = e.from, to = e.from + e.n, verb = 0;
+    const char **list;
+    if (!e.words || !t->later.list)
+        return NULL;
+    from -= from > 0 && home_table_lists(&t->front, plain.w[from - 1]); /* "on mondays" */
+    for (uint32_t n = 1; verb < plain.n && n > 0; verb += n) {
+        bool clock = verb + 1 < plain.n && home_table_lists(&t->front, plain.w[verb]);
+        n = (verb >= from && verb < to) ||
+            (home_table_word(t, plain.w[verb]) & (HOME_WORD_POLITE | HOME_WORD_DROP));
+        if (n == 0 && clock && (n = home_due_clock_at(a, t, &plain, verb + 1)) > 0)
+            n++; /* "every day at 8 turn on ..." */
+    }
+    uint32_t kind = verb < plain.n ? home_table_word(t, plain.w[verb]) : 0;
+    bool early = from <= verb + 2; /* "remind me every day to ..." */
+    if (!(kind & HOME_WORD_VERB) || ((kind & HOME_WORD_FREE_TEXT) && !early) ||
+        home_table_phrase(&t->cues[HOME_SPEECH_ASK], &plain, verb) > 0 || recalls(t, &plain, verb))
+        return NULL;
+    struct home_words left = {arena_zalloc_n(a, words->n, sizeof(*left.w)), 0};
+    for (uint32_t i = 0; left.w && i < words->n; i++)
+        if (i < from || i >= to)
+            left.w[left.n++] = words->w[i];
+    const char *rest = home_words_join(a, &left, 0, left.n);
+    if (from > verb && home_clauses_split(a, t, rest, &list) > 1)
+        return NULL; /* which of the commands is it about? */
+    const char *again =
+        home_words_trim_end(a, home_words_join(a, words, from, to), HOME_WORDS_CLOSING);
+    if (a->rc == 0)
+        *words = left;
+    return a->rc == 0 ? again : NULL;
+}
+
+/* ---- a turn that names a room or a thing only ------------------------------------------------ */
 
 /* The last command with another text in the place of some of its words. */
 static const char *with(struct arena *a, const struct home_words *w, uint32_t from, uint32_t to,
@@ -189,18 +225,82 @@ static const char *other_one(const struct home_file *f, const struct home_focus 
     return other ? other->names.w[0] : NULL;
 }
 
+/* "radio", or "bedroom lights": a room and a thing. */
+static bool named_in_room(struct arena *a, const struct home_file *f, const char *name)
+{
+    if (named(f, name, HOME_THING_DEVICE, HOME_THING_MACHINE))
+        return true;
+    for (uint32_t i = 0; f && i < f->n_things; i++) {
+        const struct home_thing *x = &f->things[i];
+        for (uint32_t k = 0; x->type == HOME_THING_ROOM && k < x->names.n; k++) {
+            size_t n = strlen(x->names.w[k]);
+            if (strncmp(name, x->names.w[k], n) == 0 && name[n] == ' ' &&
+                named(f, arena_printf(a, "%s", name + n + 1), HOME_THING_DEVICE,
+                      HOME_THING_MACHINE))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A name or a value instead of what the last command has there; NULL: it has no place for it. */
+static const char *instead(struct arena *a, const struct home_table *t, const struct home_file *f,
+                           const struct home_focus *last, const char *name)
+{
+    struct home_focus at = *last;
+    struct home_words w = home_words_split(a, last->said);
+    bool apart = at.room_to <= at.thing_from || at.thing_to <= at.room_from;
+    struct home_words value = home_words_split(a, home_values_digits(a, t, name));
+    bool number = value.n > 0 && strspn(value.w[0], "0123456789-") > 0;
+    if (a->rc < 0 || at.room_to > w.n || at.thing_to > w.n || at.value_to > w.n || !apart)
+        return NULL;
+    if (number && at.value_to > at.value_from &&
+        !named(f, name, HOME_THING_DEVICE, HOME_THING_MACHINE)) {
+        /* "21" for "20 degrees": the unit stays */
+        uint32_t to =
+            value.n == 1 && at.value_from + 1 < at.value_to ? at.value_from + 1 : at.value_to;
+        return with(a, &w, at.value_from, to, name);
+    }
+    if (at.thing_to == 0)
+        return NULL;
+    if (named(f, name, HOME_THING_ROOM, HOME_THING_ROOM))
+        return at.room_to > 0 ? with(a, &w, at.room_from, at.room_to, name)
+                              : with(a, &w, at.thing_from, at.thing_from, name);
+    if (!named_in_room(a, f, name))
+        return NULL;
+    drop_room(a, t, &w, &at);
+    return at.thing_to <= w.n ? with(a, &w, at.thing_from, at.thing_to, name) : NULL;
+}
+
+const char *home_turn_instead(struct arena *a, const struct home_table *t,
+                              const struct home_file *f, const struct home_focus *last,
+                              const char *fragment)
+{
+    struct home_words words = home_words_split(a, fragment);
+    struct home_words plain = home_words_plain_all(a, &words);
+    uint32_t from = 0;
+    if (!last->said || plain.n == 0)
+        return NULL;
+    from += home_table_lists(&t->front, plain.w[0]);
+    from = skip_articles(t, &plain, from, plain.n);
+    return from < plain.n ? instead(a, t, f, last, home_words_join(a, &plain, from, plain.n))
+                          : NULL;
+}
+
 const char *home_turn_whole(struct arena *a, const struct home_table *t, const struct home_file *f,
                             const struct home_focus *last, const struct home_words *words)
 {
     struct home_words plain = home_words_plain_all(a, words);
-    uint32_t from = longest(&t->again, &plain, 0), to = plain.n;
+    uint32_t from = home_table_phrase(&t->again, &plain, 0), to = plain.n;
+    uint32_t corrects = home_table_phrase(&t->reword.corrects, &plain, 0);
+    from = corrects > from ? corrects : from;
     bool marked = from > 0;
     for (uint32_t i = from; i < to; i++) /* "too" at the end */
-        if (longest(&t->too, &plain, i) == to - i) {
+        if (home_table_phrase(&t->too, &plain, i) == to - i) {
             to = i;
             marked = true;
         }
-    if (!marked || !last->said || last->thing_to == 0)
+    if (!marked || !last->said || (last->thing_to == 0 && !(corrects && last->value_to)))
         return NULL;
     if (from < to && home_table_lists(&t->front, plain.w[from]))
         from++;
@@ -208,21 +308,7 @@ const char *home_turn_whole(struct arena *a, const struct home_table *t, const s
     if (from >= to)
         return NULL;
     const char *name = home_words_join(a, &plain, from, to);
-    struct home_focus at = *last;
-    struct home_words w = home_words_split(a, last->said);
-    bool apart = at.room_to <= at.thing_from || at.thing_to <= at.room_from;
-    if (a->rc < 0 || at.room_to > w.n || at.thing_to > w.n || !apart)
-        return NULL;
-    bool others = home_table_lists(&t->others, name);
-    if (others)
+    if (home_table_lists(&t->others, name))
         name = other_one(f, last);
-    if (!name)
-        return NULL;
-    if (!others && named(f, name, HOME_THING_ROOM, HOME_THING_ROOM))
-        return at.room_to > 0 ? with(a, &w, at.room_from, at.room_to, name)
-                              : with(a, &w, at.thing_from, at.thing_from, name);
-    if (!named(f, name, HOME_THING_DEVICE, HOME_THING_MACHINE))
-        return NULL;
-    drop_room(a, t, &w, &at);
-    return at.thing_to <= w.n ? with(a, &w, at.thing_from, at.thing_to, name) : NULL;
+    return name ? instead(a, t, f, last, name) : NULL;
 }

@@ -1,0 +1,222 @@
+/* home_reword.c - see home_reword.h. */
+#include "flow/home/turn/home_reword.h"
+
+#include <string.h>
+
+#include "flow/home/home_speech.h"
+#include "flow/home/home_values.h"
+
+#define MAX_REASON 14u /* words */
+#define MAX_EACH 4u    /* words behind "every": "every kitchen ceiling light" */
+
+/* Takes words from..to-1 out; punctuation at the end of the last of them goes to the word before.
+ */
+static void cut(struct arena *a, struct home_words *w, uint32_t from, uint32_t to)
+{
+    if (from > 0 && to > from && home_words_end_in(w->w[to - 1], ",.;!?") &&
+        !home_words_end_in(w->w[from - 1], ",.;!?")) {
+        const char *last = w->w[to - 1];
+        w->w[from - 1] = arena_printf(a, "%s%c", w->w[from - 1], last[strlen(last) - 1]);
+    }
+    for (uint32_t i = to; i < w->n; i++)
+        w->w[i - (to - from)] = w->w[i];
+    w->n -= to - from;
+}
+
+/* ---- in front -------------------------------------------------------------------------------- */
+
+static bool drop_fillers(struct arena *a, const struct home_table *t, struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    bool changed = false;
+    for (uint32_t i = plain.n; i-- > 0 && w->n > 1;)
+        if (home_table_lists(&t->reword.fillers, plain.w[i])) {
+            cut(a, w, i, i + 1);
+            changed = true;
+        }
+    return changed;
+}
+
+/* Does a request begin at word `at`: a verb behind a comma, or behind "could you"? */
+static bool requests(const struct home_table *t, const struct home_words *w,
+                     const struct home_words *plain, uint32_t at)
+{
+    uint32_t verb = at;
+    for (uint32_t n; verb < plain->n && (n = home_table_phrase(&t->wrap, plain, verb)) > 0;)
+        verb += n;
+    return verb < plain->n && (home_table_word(t, plain->w[verb]) & HOME_WORD_VERB) &&
+           home_table_phrase(&t->cues[HOME_SPEECH_ASK], plain, verb) == 0 &&
+           (verb > at || home_words_end_in(w->w[at - 1], ",.;!"));
+}
+
+/* "I'm cold, could you turn the heating up": only a statement that begins as reasons do, and has
+ * nothing that makes a condition, a report or a denial of the request. */
+static bool drop_reason(struct arena *a, const struct home_table *t, struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    uint32_t begins = home_table_phrase(&t->reword.reasons, &plain, 0);
+    if (begins == 0)
+        return false;
+    for (uint32_t at = begins; at + 1 < plain.n && at < MAX_REASON; at++) {
+        struct home_words reason = {plain.w + begins, at - begins};
+        if (!requests(t, w, &plain, at))
+            continue;
+        if (reason.n > 0 && home_speech_cue(t, &reason, NULL) != HOME_SPEECH_COMMAND)
+            return false;
+        cut(a, w, 0, at);
+        return true;
+    }
+    return false;
+}
+
+bool home_reword_front(struct arena *a, const struct home_table *t, struct home_words *w)
+{
+    bool changed = drop_fillers(a, t, w);
+    changed |= drop_reason(a, t, w);
+    return changed && a->rc == 0;
+}
+
+/* ---- things ---------------------------------------------------------------------------------- */
+
+/* Is it a word for a kind of thing, in the singular? */
+static bool is_kind(const struct home_table *t, const char *word)
+{
+    const struct home_slot *device = home_table_slot(t, "device");
+    uint32_t found;
+    if (device && strmap_get(&device->known, word, strlen(word), &found))
+        return true;
+    for (uint32_t i = 0; i < t->n_kinds; i++)
+        if (home_table_lists(&t->kinds[i].words, word))
+            return true;
+    return false;
+}
+
+/* The word with an ending, before the punctuation behind it. */
+static const char *plural(struct arena *a, const char *word, const char *plain)
+{
+    size_t n = strlen(plain), open = strlen(word);
+    bool es = n > 2 && (strcmp(plain + n - 2, "sh") == 0 || strcmp(plain + n - 2, "ch") == 0 ||
+                        plain[n - 1] == 's' || plain[n - 1] == 'x');
+    while (open > 0 && strchr(HOME_WORDS_CLOSING, word[open - 1]))
+        open--;
+    return arena_printf(a, "%s%s%s", plain, es ? "es" : "s", word + open);
+}
+
+static bool reword_each(struct arena *a, const struct home_table *t, struct home_words *w)
+{
+    bool changed = false;
+    struct home_words plain = home_words_plain_all(a, w);
+    for (uint32_t i = 0; i < plain.n && plain.n == w->n; i++) {
+        uint32_t n = home_table_phrase(&t->reword.each, &plain, i), at = i + n;
+        while (n > 0 && at < plain.n && at - i - n < MAX_EACH && !is_kind(t, plain.w[at]) &&
+               !(home_table_word(t, plain.w[at]) & (HOME_WORD_JOIN | HOME_WORD_VERB)) &&
+               !home_words_end_in(w->w[at], ",.;!?"))
+            at++;
+        if (n == 0 || at >= plain.n || !is_kind(t, plain.w[at]))
+            continue;
+        w->w[at] = plural(a, w->w[at], plain.w[at]);
+        w->w[i] = t->reword.all;
+        cut(a, w, i + 1, i + n);
+        plain = home_words_plain_all(a, w);
+        changed = true;
+    }
+    return changed;
+}
+
+/* "In every room" adds nothing to "all lights". */
+static bool drop_everywhere(struct arena *a, const struct home_table *t, struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    bool all = false, changed = false;
+    for (uint32_t i = 0; i < plain.n && plain.n == w->n; i++) {
+        uint32_t n = home_table_phrase(&t->reword.everywhere, &plain, i);
+        all |= home_table_lists(&t->later.all, plain.w[i]) ||
+               home_table_lists(&t->stop.all, plain.w[i]);
+        if (n == 0 || !all || i == 0)
+            continue;
+        cut(a, w, i, i + n);
+        plain = home_words_plain_all(a, w);
+        changed = true;
+    }
+    return changed;
+}
+
+/* "Pump three" where the home has a "pump 3". */
+static bool name_numbers(struct arena *a, const struct home_table *t, const struct home_file *f,
+                         struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    bool changed = false;
+    for (uint32_t i = 1; f && i < plain.n; i++) {
+        uint32_t number;
+        if (!strmap_get(&t->numbers, plain.w[i], strlen(plain.w[i]), &number))
+            continue;
+        const char *name =
+            arena_printf(a, "%s %s", plain.w[i - 1], home_values_digits(a, t, plain.w[i]));
+        for (uint32_t k = 0; k < f->n_things; k++)
+            if (home_table_lists(&f->things[k].names, name)) {
+                const char *digits = strchr(name, ' ') + 1;
+                bool closed = home_words_end_in(w->w[i], ",.;!?");
+                w->w[i] =
+                    closed ? arena_printf(a, "%s%c", digits, w->w[i][strlen(w->w[i]) - 1]) : digits;
+                changed = true;
+                break;
+            }
+    }
+    return changed;
+}
+
+bool home_reword_things(struct arena *a, const struct home_table *t, const struct home_file *f,
+                        struct home_words *w)
+{
+    bool changed = reword_each(a, t, w);
+    changed |= drop_everywhere(a, t, w);
+    changed |= name_numbers(a, t, f, w);
+    return changed && a->rc == 0;
+}
+
+/* ---- exceptions ------------------------------------------------------------------------------ */
+
+/* May the word be part of what is excepted: of the name of a thing or a room, or beside one? */
+static bool may_except(const struct home_table *t, const struct home_file *f, const char *word)
+{
+    size_t n = strlen(word);
+    char one[64];
+    if (home_table_lists(&t->reword.beside, word) || is_kind(t, word) ||
+        (home_table_word(t, word) & (HOME_WORD_ARTICLE | HOME_WORD_JOIN)) ||
+        home_table_lists(&t->front, word))
+        return true;
+    for (uint32_t i = 0; i < f->words.n; i++)
+        if (strcmp(f->words.w[i], word) == 0)
+            return true;
+    if (n < 3 || n >= sizeof(one) || word[n - 1] != 's')
+        return false;
+    memcpy(one, word, n - 1);
+    one[n - 1] = '\0';
+    return is_kind(t, one);
+}
+
+const char *home_reword_except(struct arena *a, const struct home_table *t,
+                               const struct home_file *f, struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    uint32_t at = 1, n = 0, to;
+    while (at < plain.n && (n = home_table_phrase(&t->reword.except, &plain, at)) == 0)
+        at++;
+    if (!f || n == 0 || at + n >= plain.n)
+        return NULL;
+    for (to = at + n; to < plain.n; to++) {
+        bool joins = (home_table_word(t, plain.w[to]) & HOME_WORD_JOIN) != 0;
+        uint32_t next = to + joins;
+        if (next < plain.n && (joins || home_words_end_in(w->w[to - 1], ",.;")) &&
+            (home_table_word(t, plain.w[next]) & HOME_WORD_VERB))
+            break; /* "... except the fridge and lock the door" */
+        if (!may_except(t, f, plain.w[to]))
+            return NULL; /* "but not too loud" */
+    }
+    const char *what =
+        home_words_trim_end(a, home_words_join(a, w, at + n, to), HOME_WORDS_CLOSING);
+    w->w[at - 1] = home_words_trim_end(a, w->w[at - 1], ",;");
+    cut(a, w, at, to);
+    return a->rc == 0 ? what : NULL;
+}
