@@ -35,8 +35,8 @@
 
 /* How long a member spins before it sleeps.  Inside a program: a few times as long as its own last
  * chunk took, since whoever holds the last chunk of the phase is done by then unless the OS has
- * descheduled it.  Between programs (a token is sampled, the next step begins): fixed, and short,
- * since the thread that sends the token may need this core. */
+ * descheduled it.  After a program: fixed, and short, since the thread that sends the result may
+ * need this core; not at all if the program would have gone on had there been more to do. */
 #define SPIN_CHUNKS 4u
 #define SPIN_LEAST_NS 50000u
 #define SPIN_MOST_NS 3000000u
@@ -83,6 +83,7 @@ struct crew_lane {
     _Atomic uint64_t deadline_ns; /* UINT64_MAX: none */
     _Atomic uint64_t helped_ns;   /* time that crew threads gave while others wanted it too */
     _Atomic int core;             /* where the owner last began with a phase; -1: not running */
+    _Atomic bool chained;         /* its programs come through `more` */
     uint32_t index;               /* in crew.lanes; NO_INDEX: one member, not in there */
     bool in_use, own_crew;        /* in_use: under the crew's lock */
     /* Serial of the last phase whose chunk i was committed: whoever sets it to the open serial
@@ -591,8 +592,8 @@ static void sleep_past(struct crew_lane *l, uint32_t serial)
 
 /* ---- the threads of the crew ----------------------------------------------------------------- */
 
-/* Works in lane l until its program ends, or the thread is needed elsewhere or tired of waiting:
- * then WAIT_TIRED. */
+/* Works in lane l until its program ends, or the thread is needed elsewhere.  WAIT_TIRED: it should
+ * not wait any longer. */
 static enum wait_end serve(struct helper *h, struct crew_lane *l)
 {
     enum wait_end end = WAIT_LEAVE;
@@ -604,7 +605,9 @@ static enum wait_end serve(struct helper *h, struct crew_lane *l)
         h->member < atomic_load_explicit(&l->n_members, memory_order_relaxed)) {
         while (work(l, h, &serial, &h->chunk_ns)) {
             if ((uint32_t)atomic_load_explicit(&l->open, memory_order_relaxed) == 0) {
-                end = WAIT_NEXT;
+                /* nothing follows soon, and whoever sends the result may need this core */
+                end = atomic_load_explicit(&l->chained, memory_order_relaxed) ? WAIT_TIRED
+                                                                              : WAIT_NEXT;
                 break;
             }
             h->seen[l->index] = serial;
@@ -875,6 +878,7 @@ void crew_run(struct crew_lane *l, void *ctx, const struct crew_phase *phases, u
     /* No member reads these while no chunk can be taken: the last program's serial is closed. */
     l->ctx = ctx;
     l->more = more;
+    atomic_store_explicit(&l->chained, more != NULL, memory_order_relaxed);
     set_running(l, true);
     if (begin_program(l, phases, n_phases, first, 0) || next_program(l, first, 0)) {
         publish(l, first, &l->phases[first - l->first_serial]);

@@ -243,7 +243,7 @@ static int descending(const void *a, const void *b)
  * have one.  One node alone cannot send the gateways into an epoch that nobody serves. */
 static void update_epoch(struct members *m)
 {
-    uint64_t said[MEMBERS_MAX_NODES] = {0}, now = clock_ns();
+    uint64_t said[MEMBERS_MAX_NODES], now = clock_ns(); /* with every request: not cleared */
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n_links; i++) {
         const struct node_state *s = node_link_state(m->links[i]);
