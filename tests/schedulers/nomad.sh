@@ -123,6 +123,7 @@ await "... and the deployment is successful" 120 done_with # it is not scaled ag
 nomad job scale -detach shoal node 2 >>run.log
 await "scaled to two: two run" 120 running node 2
 await "... and gateways see two nodes" 60 nodes_are "$2" 2
+await "... and this deployment is successful, too" 120 done_with # or nothing can be restarted
 load_end "scaled up and down"
 
 # ---- updated: one after another, each healthy before the next ----
