@@ -130,7 +130,7 @@ struct member {
     struct executor_queue queue;
     struct bus *bus;
     struct desired_store *store;
-    unsigned n_beats;
+    unsigned n_beats, n_events;
 };
 
 static void on_beat(void *ctx, const char *subject, const void *bytes, size_t n)
@@ -140,6 +140,15 @@ static void on_beat(void *ctx, const char *subject, const void *bytes, size_t n)
     (void)n;
     assert_string_equal(subject, "shoal.home.hb.n1");
     m->n_beats++;
+}
+
+static void on_event(void *ctx, const char *subject, const void *bytes, size_t n)
+{
+    struct member *m = ctx;
+    (void)subject;
+    (void)bytes;
+    (void)n;
+    m->n_events++;
 }
 
 /* ca: folder of the CA; name: "" for no certificate. */
@@ -229,16 +238,28 @@ static void test_roles(void **state)
         fail_msg("%s", e.msg);
     assert_int_equal(version(&admin), v + 1);
 
-    /* Heartbeats go from nodes to gateways, not to nodes. */
+    /* Heartbeats go to gateways, and to nodes, which fetch models from each other. */
     assert_int_equal(bus_subscribe(gw.bus, "hb.*", on_beat, &gw, NULL, &e), 0);
     assert_int_equal(bus_subscribe(n1.bus, "hb.*", on_beat, &n1, NULL, &e), 0);
-    for (double end = nats_site_now() + 60; gw.n_beats < 3 && nats_site_now() < end;) {
+    for (double end = nats_site_now() + 60;
+         (gw.n_beats < 3 || n1.n_beats < 3) && nats_site_now() < end;) {
         (void)!bus_publish(n1.bus, "hb.n1", "alive", 5, NULL);
         executor_queue_turn(&gw.queue, 100);
         executor_queue_turn(&n1.queue, 10);
     }
     assert_true(gw.n_beats >= 3);
-    assert_int_equal(n1.n_beats, 0);
+    assert_true(n1.n_beats >= 3);
+
+    /* Events go to gateways, not to nodes. */
+    assert_int_equal(bus_subscribe(gw.bus, "event.*", on_event, &gw, NULL, &e), 0);
+    assert_int_equal(bus_subscribe(n1.bus, "event.*", on_event, &n1, NULL, &e), 0);
+    for (double end = nats_site_now() + 60; gw.n_events < 3 && nats_site_now() < end;) {
+        (void)!bus_publish(n1.bus, "event.n1", "", 0, NULL);
+        executor_queue_turn(&gw.queue, 100);
+        executor_queue_turn(&n1.queue, 10);
+    }
+    assert_true(gw.n_events >= 3);
+    assert_int_equal(n1.n_events, 0);
 
     /* Events of a node are stored, and a gateway reads them. */
     struct event_log_opts lo = {.bus = n1.bus, .name = "n1", .flush_ms = 60000};

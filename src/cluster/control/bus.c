@@ -397,6 +397,8 @@ static int set_options(natsOptions *no, struct bus *b, bool patient, struct err 
     return s == NATS_OK ? set_tls(no, o, e) : err_set(e, SHOAL_ENOMEM, "NATS options");
 }
 
+static const char not_our_ca[] = ": are both certificates valid, and of the same CA?";
+
 /* Connects with the certificates as they are now. */
 static int connect_once(struct bus *b, natsConnection **nc, bool patient, struct err *e)
 {
@@ -418,8 +420,8 @@ static int connect_once(struct bus *b, natsConnection **nc, bool patient, struct
             b->nats_calls = false; /* there is no connection, and no thread of it */
             b->dead = true;
             pthread_mutex_unlock(&b->lock);
-            rc = err_set(e, SHOAL_EIO, "cannot connect to NATS at %s: %s", b->urls[0],
-                         natsStatus_GetText(s));
+            rc = err_set(e, SHOAL_EIO, "cannot connect to NATS at %s: %s%s", b->urls[0],
+                         natsStatus_GetText(s), s == NATS_SSL_ERROR ? not_our_ca : "");
         }
         if (s == NATS_OK) /* then libnats does not call on_connected */
             on_connected(*nc, b);

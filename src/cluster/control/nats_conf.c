@@ -50,7 +50,7 @@ static const struct permission {
   subscribe[] = {
       {ROLE_NODE, "_INBOX.>"},
       {ROLE_NODE, "shoal.%s.desired"},
-      {ROLE_GATEWAY, "shoal.%s.hb.*"},
+      {ROLE_NODE, "shoal.%s.hb.*"}, /* who has a model that is to be fetched */
       {ROLE_GATEWAY, "shoal.%s.event.*"},
 };
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))

@@ -114,7 +114,8 @@ static int print_left(const struct opts *o, const struct left *l)
     } else if (l->empty) {
         buf_printf(&b, "%s is empty%s", o->args[0], l->heard ? "" : ": it is not heard");
     } else {
-        buf_printf(&b, "%s: %u models, %u requests left%s", o->args[0], l->n_models, l->n_requests,
+        buf_printf(&b, "%s: %u model%s, %u request%s left%s", o->args[0], l->n_models,
+                   l->n_models == 1 ? "" : "s", l->n_requests, l->n_requests == 1 ? "" : "s",
                    l->aside ? ", takes no new ones" : "");
     }
     buf_putc(&b, '\n');

@@ -82,8 +82,9 @@ static int suppose(struct desired *d, struct controller_snapshot *s, const struc
 static void put_text(struct buf *b, const struct placement_plan *p,
                      const struct placement_input *in)
 {
-    buf_printf(b, "%zu nodes, %zu models: %u to load, %u to unload (%u moves)\n", in->n_nodes,
-               in->n_models, p->n_loads, p->n_unloads, p->n_moves);
+    buf_printf(b, "%zu node%s, %zu model%s: %u to load, %u to unload (%u move%s)\n", in->n_nodes,
+               in->n_nodes == 1 ? "" : "s", in->n_models, in->n_models == 1 ? "" : "s", p->n_loads,
+               p->n_unloads, p->n_moves, p->n_moves == 1 ? "" : "s");
     if (p->n_steps > 0)
         buf_printf(b, "\n%-4s  %-6s  %-24s  %-24s  %s\n", "WAVE", "STEP", "MODEL", "NODE", "WHY");
     for (size_t i = 0; i < p->n_steps; i++) {

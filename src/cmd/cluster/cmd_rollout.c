@@ -252,13 +252,20 @@ static int change(struct cluster_site *s, struct change *c, struct desired **d)
 
 /* ---- waiting ---- */
 
+/* "failed: 40 % of ..." says its state itself. */
+static void print_step(const struct desired_step *s)
+{
+    const char *state = desired_rollout_state_text(s->state);
+    const bool said = strncmp(s->text, state, strlen(state)) == 0;
+    fprintf(stderr, "%s%s%s\n", said ? "" : state, said ? "" : ": ", s->text);
+}
+
 static void say_step(const struct opts *o, const struct desired_rollout *r, uint64_t *told_ms)
 {
     for (uint32_t i = 0; i < r->n_steps; i++)
         if (r->steps[i].at_ms > *told_ms) {
             if (!opts_flag(o, "json"))
-                fprintf(stderr, "%s: %s\n", desired_rollout_state_text(r->steps[i].state),
-                        r->steps[i].text);
+                print_step(&r->steps[i]);
             *told_ms = r->steps[i].at_ms;
         }
 }
