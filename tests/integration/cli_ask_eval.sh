@@ -32,6 +32,20 @@ checked=$((checked + 1))
 [ "$rows" -ge 25 ] || fail "$rows rows of turns, expected 25 or more"
 same "rows of turns that are wholly right" "$right" "$rows"
 same "turns that are no command and were acted on" "$acted" 0
+run 0 eval ask "$sets/eval-wild.jsonl" "$sets/eval-unseen.jsonl" --json
+rows=$(field all.rows) right=$(field all.right) nothing=$(field all.nothing) acted=$(field all.acted)
+echo "in other styles: $right of $rows rows wholly right, $acted of $nothing non-commands acted on"
+checked=$((checked + 2))
+[ $((right * 100)) -ge $((rows * 91)) ] || fail "$right of $rows rows in other styles are wholly right, expected 91 %"
+[ $((acted * 100)) -le $((nothing * 2)) ] || fail "$acted of $nothing non-commands in other styles are acted on, expected 2 % at most"
+for home in hotel workshop; do
+    run 0 eval ask --home "$sets/homes/$home.yaml" "$sets/eval-wild-$home.jsonl" "$sets/eval-unseen-$home.jsonl" --json
+    rows=$(field all.rows) right=$(field all.right)
+    echo "in a $home: $right of $rows rows wholly right"
+    checked=$((checked + 1))
+    [ $((right * 100)) -ge $((rows * 90)) ] || fail "$right of $rows rows in a $home are wholly right, expected 90 %"
+    same "non-commands in a $home acted on" "$(field all.acted)" 0
+done
 echo '{"text": "turn off the kitchen lights", "kind": "negated", "actions": []}' >wrong.jsonl
 run 0 eval ask wrong.jsonl --json
 same "a command in place of a non-command" "$(field all.acted)" 1

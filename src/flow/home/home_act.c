@@ -462,8 +462,10 @@ static const struct home_thing_limit *limit_of(struct home_act *x, const struct 
     const char *unit = get_text(x, "unit");
     for (uint32_t i = 0; e && i < thing->n_limits; i++) {
         const struct home_thing_limit *l = &thing->limits[i];
-        if (strcmp(l->ability, name ? name : e->ability) == 0 &&
-            (!l->unit || (unit && strcmp(l->unit, unit) == 0)))
+        bool same_unit = l->unit && unit && strcmp(l->unit, unit) == 0;
+        if (strcmp(l->ability, name ? name : e->ability) == 0 && (!l->unit || same_unit))
+            return l;
+        if (!name && e->named_by && same_unit) /* "set router 5 to 20,000 rpm": its speed */
             return l;
     }
     return NULL;
@@ -694,8 +696,12 @@ bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_li
     }
     x->things = l.things;
     x->n_things = l.n;
+    const struct home_slot *device = home_table_slot(x->t, "device");
     if (l.corrected && slot)
         correct(x, s, slot, room);
+    if (!slot && l.n == 1 && device && home_fill_has_slot(x->x, device) &&
+        l.things[0]->type == HOME_THING_DEVICE) /* "unlock room 201" */
+        home_fill_set(s, home_fill_own(device), l.things[0]->names.w[0]);
     if (!keep_able(x) && !f->open) {
         x->reason =
             arena_printf(x->a, "%s has no %s", x->things[0]->names.w[0], x->x->effect->ability);

@@ -114,6 +114,72 @@ uint32_t home_fill_pieces(struct arena *a, const struct home_table *t, const str
     return n;
 }
 
+/* The longest name of several words at word i that a thing of the home has; NULL: none. */
+static const struct home_thing *name_at(const struct home_file *f, const struct home_words *plain,
+                                        uint32_t i, uint32_t *n)
+{
+    const struct home_thing *best = NULL;
+    *n = 1;
+    for (uint32_t k = 0; k < f->n_things; k++)
+        for (uint32_t m = 0; m < f->things[k].names.n; m++) {
+            uint32_t len = home_words_phrase(plain, i, f->things[k].names.w[m]);
+            if (len > *n) {
+                *n = len;
+                best = &f->things[k];
+            }
+        }
+    return best;
+}
+
+/* May a piece be part of a thing's name?  What is written, played or listed may not. */
+static bool may_name(const struct home_piece *p)
+{
+    static const char *const names[] = {"device", "machine", "room", "sensor", "place", "event"};
+    if (!p->slot || p->slot->type != HOME_SLOT_TEXT)
+        return true;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(p->slot->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+uint32_t home_fill_names(struct arena *a, const struct home_table *t, const struct home_file *f,
+                         const struct home_words *w, struct home_piece *pieces, uint32_t n)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    for (uint32_t i = 0, len; a->rc == 0 && i < plain.n; i += len) {
+        const struct home_thing *x = name_at(f, &plain, i, &len);
+        uint32_t first = n, last = n;
+        for (uint32_t k = 0; x && k < n; k++)
+            if (pieces[k].from < i + len && pieces[k].to > i) {
+                first = first == n ? k : first;
+                last = k;
+            }
+        bool whole =
+            first == last && first < n && pieces[first].from <= i && pieces[first].to >= i + len;
+        bool fits =
+            x && first < n && !whole && pieces[first].from >= i && pieces[last].to <= i + len;
+        for (uint32_t k = first; fits && k <= last; k++)
+            fits = may_name(&pieces[k]);
+        const struct home_slot *slot = x ? home_table_slot(t, home_file_type_name(x->type)) : NULL;
+        if (!fits || !slot ||
+            (x->type != HOME_THING_ROOM && x->type != HOME_THING_DEVICE &&
+             x->type != HOME_THING_MACHINE))
+            continue;
+        bool thing = pieces[first].slot && (strcmp(pieces[first].slot->name, "device") == 0 ||
+                                            strcmp(pieces[first].slot->name, "machine") == 0);
+        pieces[first].slot = thing && x->type != HOME_THING_ROOM ? pieces[first].slot : slot;
+        pieces[first].from = i;
+        pieces[first].to = i + len;
+        pieces[first].text =
+            home_words_trim_end(a, home_words_join(a, w, i, i + len), HOME_WORDS_CLOSING);
+        pieces[first].before = i ? plain.w[i - 1] : "";
+        memmove(&pieces[first + 1], &pieces[last + 1], (n - last - 1) * sizeof(*pieces));
+        n -= last - first;
+    }
+    return n;
+}
+
 bool home_fill_has_slot(const struct home_action *x, const struct home_slot *s)
 {
     for (uint32_t i = 0; i < x->n_slots; i++)

@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "flow/ask_plan.h"
+#include "flow/home/site/home_file.h"
 #include "flow/home/table/home_table.h"
 #include "flow/home/table/home_words.h"
 
@@ -75,6 +76,10 @@ uint32_t home_fill_pieces(struct arena *a, const struct home_table *t, const str
 /* Pieces to the slots of one or more actions; returns how many sets. */
 uint32_t home_fill_group(const struct home_table *t, const struct home_action *x,
                          struct home_piece *pieces, uint32_t n, struct home_fill *sets);
+/* Names of the home are whole: "room" "202" is the room "room 202", whatever the tagger says.
+ * Returns how many pieces there are then. */
+uint32_t home_fill_names(struct arena *a, const struct home_table *t, const struct home_file *f,
+                         const struct home_words *w, struct home_piece *pieces, uint32_t n);
 /* What a set needs and lacks comes from the others. */
 void home_fill_lend(const struct home_action *x, struct home_fill *sets, uint32_t n);
 void home_fill_defaults(const struct home_action *x, struct home_fill *s,

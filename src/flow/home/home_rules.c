@@ -345,6 +345,8 @@ static void carry_out(struct decision *d, const struct home_action *action,
     if (!pieces || !sets)
         return;
     uint32_t n_pieces = home_fill_pieces(a, d->t, c, &d->w, pieces);
+    if (d->here->file)
+        n_pieces = home_fill_names(a, d->t, d->here->file, &d->w, pieces, n_pieces);
     free_every(d, pieces, n_pieces);
     uint32_t n = home_fill_group(d->t, action, pieces, n_pieces, sets);
     home_fill_lend(action, sets, n);
@@ -408,6 +410,8 @@ static bool list_states(struct decision *d, const struct home_action *action)
         return false;
     struct home_piece *pieces = arena_zalloc_n(d->a, (size_t)d->c->n_entities + 1, sizeof(*pieces));
     uint32_t n = pieces ? home_fill_pieces(d->a, d->t, d->c, &d->w, pieces) : 0;
+    if (n > 0)
+        n = home_fill_names(d->a, d->t, d->here->file, &d->w, pieces, n);
     struct home_act x = begin_act(d, q);
     struct home_fill s = {0};
     for (uint32_t i = 0; i < n; i++)

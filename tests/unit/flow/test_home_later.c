@@ -174,6 +174,8 @@ static void test_what_comes_again(void **state)
         {"every tuesday and friday", "09:00", "tomorrow, 09:00", "Friday, 09:00"},
         {"fan on every two hours", NULL, "today, 17:00", "today, 19:00"},
         {"fan on every 30 minutes", NULL, "today, 15:30", "today, 16:00"},
+        {"remind me every two hours to stand", NULL, "today, 17:00", "today, 19:00"},
+        {"every two and a half hours", NULL, "today, 17:30", "today, 20:00"},
         {"fan on every hour", NULL, "today, 16:00", "today, 17:00"},
         {"fan on every 2 days", NULL, "Wednesday, 15:00", "Friday, 15:00"},
     };

@@ -18,6 +18,7 @@
 #include "flow/home/site/home_import.h"
 #include "flow/home/site/home_link.h"
 #include "flow/home/site/home_near.h"
+#include "flow/home/home_fill.h"
 #include "flow/home/home_spell.h"
 #include "flow/home/site/home_things.h"
 
@@ -215,6 +216,64 @@ static void test_names_mean_things(void **state)
     }
     assert_string_equal(linked(f, "everything", NULL, "lock"), "lock.front cover.garage");
     assert_string_equal(linked(f, "everything", "kitchen", "power"), "light.ceiling light.counter");
+    home_file_unref(f);
+}
+
+static const char floor_of_hotel[] =
+    "name: hotel\n"
+    "rooms:\n"
+    "  - {id: r201, name: room 201}\n"
+    "  - {id: r202, name: room 202}\n"
+    "  - {id: lobby}\n"
+    "devices:\n"
+    "  - {id: l201, name: lights, kind: light, room: r201}\n"
+    "  - {id: l202, name: lights, kind: light, room: r202}\n"
+    "  - {id: n202, name: night lamp, kind: light, room: r202}\n"
+    "  - {id: llobby, name: chandelier, kind: light, room: lobby}\n"
+    "  - {id: tv201, name: tv, kind: media, room: r201}\n"
+    "  - {id: tv202, name: tv, kind: media, room: r202}\n"
+    "  - {id: music, name: speakers, kind: media, room: lobby}\n";
+
+/* A plural means all of a kind only where that is its name, and not beside things so called. */
+static void test_plurals(void **state)
+{
+    struct home_file *f = read_file(floor_of_hotel);
+    (void)state;
+    assert_string_equal(linked(f, "lights", NULL, NULL), "l201 l202 n202 llobby");
+    assert_string_equal(linked(f, "lights", "room 202", NULL), "l202");
+    assert_string_equal(linked(f, "lights", "lobby", NULL), "llobby");
+    assert_string_equal(linked(f, "tvs", NULL, NULL), "tv201 tv202");
+    home_file_unref(f);
+}
+
+/* The tagger's pieces, and those that the names of the home make of them. */
+static void test_names_are_whole(void **state)
+{
+    static const struct home_entity entities[] = {
+        {.type = "device", .from = 1, .to = 2},
+        {.type = "room", .from = 3, .to = 4},
+        {.type = "date", .from = 4, .to = 5},
+    };
+    static const struct home_entity said[] = {{.type = "message", .from = 2, .to = 6}};
+    const struct home_clause lights = {
+        .text = "lights lights in room 202, please", .entities = entities, .n_entities = 3};
+    const struct home_clause tell = {
+        .text = "tell Anna clean room 202 now", .entities = said, .n_entities = 1};
+    struct home_file *f = read_file(floor_of_hotel);
+    struct home_piece p[4] = {0};
+    (void)state;
+    struct home_words w = home_words_split(&a, lights.text);
+    uint32_t n = home_fill_pieces(&a, pack.table, &lights, &w, p);
+    n = home_fill_names(&a, pack.table, f, &w, p, n);
+    assert_int_equal(n, 2);
+    assert_string_equal(p[1].slot->name, "room");
+    assert_string_equal(p[1].text, "room 202");
+    assert_string_equal(p[1].before, "in");
+    w = home_words_split(&a, tell.text);
+    n = home_fill_pieces(&a, pack.table, &tell, &w, p);
+    n = home_fill_names(&a, pack.table, f, &w, p, n); /* what is said to others stays */
+    assert_int_equal(n, 1);
+    assert_string_equal(p[0].slot->name, "message");
     home_file_unref(f);
 }
 
@@ -524,6 +583,8 @@ int main(void)
         cmocka_unit_test(test_json_is_a_home_file),
         cmocka_unit_test(test_errors_say_where),
         cmocka_unit_test(test_names_mean_things),
+        cmocka_unit_test(test_plurals),
+        cmocka_unit_test(test_names_are_whole),
         cmocka_unit_test(test_distances),
         cmocka_unit_test(test_typos),
         cmocka_unit_test(test_states_are_kept),

@@ -152,6 +152,13 @@ static void test_reword(void **state)
         {"it's cold if you ask me, turn on the heating", NULL}, /* no reason, a condition */
         {"it's what she said, turn off the fan", NULL},
         {"it's late", NULL},
+        {"we're out of milk, put it on the list", NULL}, /* "it" is in the reason */
+        {"Front door, lock!", "lock the front door"},
+        {"front door lock", NULL}, /* the name of a thing */
+        {"would you mind closing the blinds", "close the blinds"},
+        {"Would you mind shutting every door?", "shut all doors?"},
+        {"would you mind singing", NULL},
+        {"lock the door and by the way open the blinds", "lock the door and open the blinds"},
         {"I'm the one who plays", NULL},
         {"turn off every light", "turn off all lights"},
         {"switch off each and every desk lamp, please", "switch off all desk lamps, please"},

@@ -9,7 +9,7 @@
 
 #define DAY_S 86400
 #define MAX_CLOCK 4u  /* words: "half past six pm" */
-#define MAX_PERIOD 4u /* words: "two and a half hours" has five, and is rare */
+#define MAX_PERIOD 5u /* words: "two and a half hours" */
 
 struct day {
     struct tm tm;       /* its calendar date */
@@ -256,15 +256,20 @@ static uint32_t more_days(const struct home_table *t, const struct home_words *w
 static int64_t period_at(struct arena *a, const struct home_table *t, const struct home_words *w,
                          uint32_t at, uint32_t *n)
 {
-    for (*n = w->n - at < MAX_PERIOD ? w->n - at : MAX_PERIOD; *n > 0; (*n)--) {
-        const char *text = home_words_join(a, w, at, at + *n);
+    double best = 0.0;
+    uint32_t most = w->n - at < MAX_PERIOD ? w->n - at : MAX_PERIOD;
+    *n = 0;
+    for (uint32_t k = 1; k <= most; k++) { /* as long as more words mean more time */
+        const char *text = home_words_join(a, w, at, at + k);
         struct home_value v = home_values_duration(a, t, text);
-        if (!v.understood) /* "every hour" */
+        if (!v.understood && k == 1) /* "every hour" */
             v = home_values_duration(a, t, arena_printf(a, "1 %s", text));
-        if (v.understood && v.number > 0 && v.number <= (double)HOME_DUE_MAX_S)
-            return (int64_t)v.number;
+        if (v.understood && v.number > best && v.number <= (double)HOME_DUE_MAX_S) {
+            best = v.number;
+            *n = k;
+        }
     }
-    return 0;
+    return (int64_t)best;
 }
 
 struct home_due_every home_due_every_at(struct arena *a, const struct home_table *t,

@@ -24,7 +24,9 @@ static const char *singular(struct arena *a, const char *word, bool *plural)
 {
     size_t n = strlen(word);
     bool es = n > 4 && (strcmp(word + n - 4, "shes") == 0 || strcmp(word + n - 4, "ches") == 0);
-    *plural = n > 3 && word[n - 1] == 's' && word[n - 2] != 's';
+    bool vowel =
+        n > 2 && strchr("aeiou", word[n - 2]) != NULL; /* "tvs" is a plural, "gas" is not */
+    *plural = (n > 3 || (n == 3 && !vowel)) && word[n - 1] == 's' && word[n - 2] != 's';
     return *plural ? arena_printf(a, "%.*s", (int)(n - (es ? 2 : 1)), word) : word;
 }
 
@@ -96,7 +98,13 @@ static struct home_link result_of(const struct search *s, enum fit best, const u
 {
     struct home_link l = {.result = HOME_LINK_NONE, .what = s->text};
     l.things = arena_zalloc_n(s->a, s->f->n_things, sizeof(*l.things));
-    bool all_of_kind = s->plural && best == FIT_PART; /* "lights": a lamp is one too */
+    uint32_t n_best = 0;
+    for (uint32_t i = 0; i < s->f->n_things; i++)
+        n_best += fits[i] == best;
+    /* "lights": a lamp is one too; but in a room whose "lights" have that name, they are meant */
+    bool plural, all_of_kind = s->plural && best == FIT_PART;
+    if (s->plural && best == FIT_NAME && !s->room && n_best > 1)
+        all_of_kind = home_table_kind(s->t, singular(s->a, s->text, &plural)) != NULL;
     for (uint32_t i = 0; l.things && i < s->f->n_things; i++)
         if (fits[i] == best || (all_of_kind && fits[i] == FIT_KIND))
             l.things[l.n++] = &s->f->things[i];

@@ -226,7 +226,8 @@ enum home_say { /* what the program says itself */
 };
 
 struct home_reword_table {       /* how a text is put into the words that the models know */
-    struct home_list fillers;    /* "um" */
+    struct home_list fillers;    /* phrases that say nothing: "um" */
+    struct home_list gerund;     /* phrases before a verb in "ing": "would you mind" closing ... */
     struct home_list reasons;    /* phrases that begin a reason: "it's" late, could you ... */
     struct home_list each;       /* "every", "each": the same as `all` and a plural */
     const char *all;             /* NULL: each is empty */

@@ -6,11 +6,12 @@ void home_table_read_reword(struct home_reader *r, const struct json_node *root)
 {
     struct home_reword_table *w = &r->t->reword;
     struct json_node at = json_strict_get(root, "reword");
-    if (!at.v ||
-        !json_strict_object(&r->d, &at, "",
-                            "fillers reasons each all everywhere except beside kept corrects"))
+    if (!at.v || !json_strict_object(
+                     &r->d, &at, "",
+                     "fillers gerund reasons each all everywhere except beside kept corrects"))
         return;
-    w->fillers = home_table_get_list(r, &at, "fillers", HOME_TEXT_WORD);
+    w->fillers = home_table_get_list(r, &at, "fillers", HOME_TEXT_PHRASE);
+    w->gerund = home_table_get_list(r, &at, "gerund", HOME_TEXT_PHRASE);
     w->reasons = home_table_get_list(r, &at, "reasons", HOME_TEXT_PHRASE);
     w->each = home_table_get_list(r, &at, "each", HOME_TEXT_PHRASE);
     w->all = home_table_get_text(r, &at, "all", HOME_TEXT_WORD);

@@ -7,6 +7,7 @@
 #include "flow/home/home_values.h"
 
 #define MAX_REASON 14u /* words */
+#define MAX_NAME 6u    /* words of a name and a verb */
 #define MAX_EACH 4u    /* words behind "every": "every kitchen ceiling light" */
 
 /* Takes words from..to-1 out; punctuation at the end of the last of them goes to the word before.
@@ -29,12 +30,44 @@ static bool drop_fillers(struct arena *a, const struct home_table *t, struct hom
 {
     struct home_words plain = home_words_plain_all(a, w);
     bool changed = false;
-    for (uint32_t i = plain.n; i-- > 0 && w->n > 1;)
-        if (home_table_lists(&t->reword.fillers, plain.w[i])) {
-            cut(a, w, i, i + 1);
-            changed = true;
-        }
+    for (uint32_t i = plain.n; i-- > 0;) {
+        uint32_t n = home_table_phrase(&t->reword.fillers, &plain, i);
+        if (n == 0 || w->n <= n || i + n > w->n)
+            continue;
+        cut(a, w, i, i + n);
+        changed = true;
+    }
     return changed;
+}
+
+/* "closing" is "close", "shutting" is "shut", if that is a verb of commands; NULL: it is not. */
+static const char *verb_of(struct arena *a, const struct home_table *t, const char *word)
+{
+    size_t n = strlen(word);
+    if (n < 6 || strcmp(word + n - 3, "ing") != 0)
+        return NULL;
+    int stem = (int)n - 3;
+    const char *forms[] = {arena_printf(a, "%.*s", stem, word),
+                           arena_printf(a, "%.*se", stem, word),
+                           arena_printf(a, "%.*s", stem - 1, word)};
+    bool doubled = word[stem - 1] == word[stem - 2];
+    for (int i = 0; i < 2 + doubled; i++)
+        if (home_table_word(t, forms[i]) & HOME_WORD_VERB)
+            return forms[i];
+    return NULL;
+}
+
+/* "Would you mind closing the blinds" is "close the blinds". */
+static bool drop_gerund(struct arena *a, const struct home_table *t, struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    uint32_t n = home_table_phrase(&t->reword.gerund, &plain, 0);
+    const char *verb = n > 0 && n + 1 < plain.n ? verb_of(a, t, plain.w[n]) : NULL;
+    if (!verb)
+        return false;
+    w->w[n] = verb;
+    cut(a, w, 0, n);
+    return true;
 }
 
 /* Does a request begin at word `at`: a verb behind a comma, or behind "could you"? */
@@ -61,7 +94,8 @@ static bool drop_reason(struct arena *a, const struct home_table *t, struct home
         struct home_words reason = {plain.w + begins, at - begins};
         if (!requests(t, w, &plain, at))
             continue;
-        if (reason.n > 0 && home_speech_cue(t, &reason, NULL) != HOME_SPEECH_COMMAND)
+        if (home_speech_pronoun(t, &plain, at) || /* "we're out of milk, put it on the list" */
+            (reason.n > 0 && home_speech_cue(t, &reason, NULL) != HOME_SPEECH_COMMAND))
             return false;
         cut(a, w, 0, at);
         return true;
@@ -73,6 +107,7 @@ bool home_reword_front(struct arena *a, const struct home_table *t, struct home_
 {
     bool changed = drop_fillers(a, t, w);
     changed |= drop_reason(a, t, w);
+    changed |= drop_gerund(a, t, w);
     return changed && a->rc == 0;
 }
 
@@ -89,6 +124,18 @@ static bool is_kind(const struct home_table *t, const char *word)
         if (home_table_lists(&t->kinds[i].words, word))
             return true;
     return false;
+}
+
+/* ... and in the plural? */
+static bool is_plural(const struct home_table *t, const char *word)
+{
+    size_t n = strlen(word);
+    char one[64];
+    if (n < 3 || n >= sizeof(one) || word[n - 1] != 's')
+        return false;
+    memcpy(one, word, n - 1);
+    one[n - 1] = '\0';
+    return is_kind(t, one);
 }
 
 /* The word with an ending, before the punctuation behind it. */
@@ -130,7 +177,7 @@ static bool drop_everywhere(struct arena *a, const struct home_table *t, struct 
     bool all = false, changed = false;
     for (uint32_t i = 0; i < plain.n && plain.n == w->n; i++) {
         uint32_t n = home_table_phrase(&t->reword.everywhere, &plain, i);
-        all |= home_table_lists(&t->later.all, plain.w[i]) ||
+        all |= is_plural(t, plain.w[i]) || home_table_lists(&t->later.all, plain.w[i]) ||
                home_table_lists(&t->stop.all, plain.w[i]);
         if (n == 0 || !all || i == 0)
             continue;
@@ -166,12 +213,36 @@ static bool name_numbers(struct arena *a, const struct home_table *t, const stru
     return changed;
 }
 
+/* "Garage door, close!" is "close the garage door". */
+static bool verb_first(struct arena *a, const struct home_table *t, const struct home_file *f,
+                       struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    uint32_t last = w->n - 1, from = 0;
+    if (!f || w->n < 2 || w->n > MAX_NAME || !home_words_end_in(w->w[last - 1], ",.:") ||
+        !(home_table_word(t, plain.w[last]) & HOME_WORD_VERB))
+        return false;
+    while (from < last && (home_table_word(t, plain.w[from]) & HOME_WORD_ARTICLE))
+        from++;
+    const char *name = home_words_join(a, &plain, from, last);
+    for (uint32_t i = 0; from < last && i < f->n_things; i++)
+        if ((f->things[i].type == HOME_THING_DEVICE || f->things[i].type == HOME_THING_MACHINE) &&
+            home_table_lists(&f->things[i].names, name)) {
+            w->w[0] = plain.w[last];
+            w->w[1] = arena_printf(a, "the %s", name);
+            w->n = 2;
+            return true;
+        }
+    return false;
+}
+
 bool home_reword_things(struct arena *a, const struct home_table *t, const struct home_file *f,
                         struct home_words *w)
 {
     bool changed = reword_each(a, t, w);
     changed |= drop_everywhere(a, t, w);
     changed |= name_numbers(a, t, f, w);
+    changed |= w->n > 0 && verb_first(a, t, f, w);
     return changed && a->rc == 0;
 }
 
@@ -180,20 +251,14 @@ bool home_reword_things(struct arena *a, const struct home_table *t, const struc
 /* May the word be part of what is excepted: of the name of a thing or a room, or beside one? */
 static bool may_except(const struct home_table *t, const struct home_file *f, const char *word)
 {
-    size_t n = strlen(word);
-    char one[64];
-    if (home_table_lists(&t->reword.beside, word) || is_kind(t, word) ||
+    if (home_table_lists(&t->reword.beside, word) || is_kind(t, word) || is_plural(t, word) ||
         (home_table_word(t, word) & (HOME_WORD_ARTICLE | HOME_WORD_JOIN)) ||
         home_table_lists(&t->front, word))
         return true;
     for (uint32_t i = 0; i < f->words.n; i++)
         if (strcmp(f->words.w[i], word) == 0)
             return true;
-    if (n < 3 || n >= sizeof(one) || word[n - 1] != 's')
-        return false;
-    memcpy(one, word, n - 1);
-    one[n - 1] = '\0';
-    return is_kind(t, one);
+    return false;
 }
 
 const char *home_reword_except(struct arena *a, const struct home_table *t,

@@ -11,7 +11,7 @@
 #include "flow/home/table/home_words.h"
 
 /* Drops "um", and a reason before a request: "it's dark, could you turn on the lamp".  A condition
- * is no reason, and stays.  false: the words stay as they are. */
+ * is no reason, and stays.  "Would you mind closing" is "close".  false: the words stay. */
 bool home_reword_front(struct arena *a, const struct home_table *t, struct home_words *w);
 /* "Each lamp in every room" becomes "all lamps"; "pump three" becomes "pump 3" where the home has a
  * thing of that name.  false: the words stay as they are. */

@@ -292,7 +292,9 @@ const char *home_turn_whole(struct arena *a, const struct home_table *t, const s
 {
     struct home_words plain = home_words_plain_all(a, words);
     uint32_t from = home_table_phrase(&t->again, &plain, 0), to = plain.n;
-    uint32_t corrects = home_table_phrase(&t->reword.corrects, &plain, 0);
+    uint32_t corrects = 0;
+    for (uint32_t n; (n = home_table_phrase(&t->reword.corrects, &plain, corrects)) > 0;)
+        corrects += n; /* "sorry, I meant" */
     from = corrects > from ? corrects : from;
     bool marked = from > 0;
     for (uint32_t i = from; i < to; i++) /* "too" at the end */
