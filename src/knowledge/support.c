@@ -11,6 +11,8 @@
 #define SOME 0.35  /* with vectors that are near */
 #define NEAR 0.6f
 #define SAME 0.75       /* share of words of one sentence: they say the same */
+#define SAID 0.75       /* share of what an answer adds that a sentence of a passage must say */
+#define ASKED 0.65      /* share of the question's words that it must be about */
 #define MAX_BYTES 4096u /* of a sentence */
 
 const char *support_verdict_name(enum support_verdict v)
@@ -21,9 +23,13 @@ const char *support_verdict_name(enum support_verdict v)
 
 const char *support_reason_text(enum support_reason r)
 {
-    static const char *const texts[] = {"", "a number that no passage has",
-                                        "a name that no passage has", "a passage says the opposite",
-                                        "the passages do not say this"};
+    static const char *const texts[] = {"",
+                                        "a number that no passage has",
+                                        "a name that no passage has",
+                                        "a passage says the opposite",
+                                        "the passages do not say this",
+                                        "it repeats itself",
+                                        "it does not answer the question"};
     return texts[r];
 }
 
@@ -196,6 +202,43 @@ static bool codes_are_in(const char *text, const char *sentence, size_t n)
     return true;
 }
 
+/* Three words that come three times. */
+static bool repeats_itself(const struct wording *a)
+{
+    for (uint32_t i = 0; i + 2 < a->n; i++) {
+        uint32_t times = 0;
+        for (uint32_t k = i; k + 2 < a->n; k++)
+            times += strcmp(a->words[i].stem, a->words[k].stem) == 0 &&
+                     strcmp(a->words[i + 1].stem, a->words[k + 1].stem) == 0 &&
+                     strcmp(a->words[i + 2].stem, a->words[k + 2].stem) == 0;
+        if (times >= 3)
+            return true;
+    }
+    return false;
+}
+
+static struct str without_blanks(const char *answer, const struct support_sentence *x)
+{
+    struct str t = {answer + x->at, x->n};
+    while (t.n > 0 && (*t.p == ' ' || *t.p == '\n')) {
+        t.p++;
+        t.n--;
+    }
+    return t;
+}
+
+/* The same sentence as one before. */
+static bool is_repeated(const struct support *s, const char *answer, uint32_t at)
+{
+    const struct str x = without_blanks(answer, &s->sentences[at]);
+    for (uint32_t i = 0; i < at; i++) {
+        const struct str y = without_blanks(answer, &s->sentences[i]);
+        if (x.n == y.n && strncasecmp(x.p, y.p, x.n) == 0)
+            return true;
+    }
+    return false;
+}
+
 static enum support_reason judge_by(const struct wording *a, const struct wording *passage,
                                     const char *text, const struct str sentence,
                                     const float *similarity, double *overlap)
@@ -238,9 +281,161 @@ void support_judge(struct support *s, const char *answer, const char *const *pas
                 x->passage = fine ? (int32_t)k : -1;
             }
         }
+        if (x->supported && (repeats_itself(&a) || is_repeated(s, answer, i))) {
+            x->supported = false;
+            x->reason = SUPPORT_REPEATED;
+            x->passage = -1;
+        }
         good += x->supported;
     }
     s->verdict = s->n > 0 && good == s->n ? SUPPORT_TRUE
                  : good > 0               ? SUPPORT_PARTLY
                                           : SUPPORT_FALSE;
+}
+
+/* ---- the question ---- */
+
+/* Words that say nothing about the matter: of the question ("how often", "which is used"), and of
+ * an answer that speaks about itself ("the answer is", "the manual says"). */
+static bool is_vague(const char *stem)
+{
+    static const char *const words[] = {
+        "use",      "have",   "mean",   "often",   "long",    "much",     "many",
+        "do",       "get",    "make",   "take",    "happen",  "need",     "answer",
+        "question", "manual", "text",   "passage", "say",     "sentence", "recommend",
+        "call",     "name",   "person", "people",  "someone", "thing",    "one"};
+    char word[WORDING_STEM_BYTES];
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        memcpy(word, words[i], strlen(words[i]) + 1);
+        wording_stem(word);
+        if (strcmp(wording_same(word), stem) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool has_meaning(const struct wording *of, uint32_t i)
+{
+    const struct wording_word *x = &of->words[i];
+    return x->kind == WORDING_NUMBER || (x->kind == WORDING_PLAIN && !is_vague(x->stem));
+}
+
+/* "Can I ...", "Is it ...": the answer may repeat the words of the question. */
+static bool is_yes_or_no(const struct wording *q)
+{
+    return q->n > 0 && wording_count(q, WORDING_QUESTION) == 0 &&
+           q->words[0].kind != WORDING_PLAIN && q->words[0].kind != WORDING_NUMBER;
+}
+
+struct shares {
+    uint32_t n, there;
+};
+
+static double share_of(struct shares s)
+{
+    return s.n > 0 ? (double)s.there / s.n : 1;
+}
+
+/* How much of what the answer adds to the question a sentence of a passage says. */
+static struct shares said_by(const struct wording *sentence, const struct wording *a,
+                             const struct wording *q)
+{
+    struct shares s = {0};
+    for (uint32_t i = 0; i < a->n; i++) {
+        const struct wording_word *x = &a->words[i];
+        if (!has_meaning(a, i) || wording_has(q, x->kind, x->stem))
+            continue;
+        s.n++;
+        s.there += wording_has(sentence, x->kind, x->stem);
+    }
+    return s;
+}
+
+/* What a sentence is about: itself, the one before, and the heading. */
+struct place {
+    struct wording sentence, before, heading;
+};
+
+static bool is_about(const struct place *p, const struct wording_word *x)
+{
+    if (wording_has(&p->sentence, x->kind, x->stem) || wording_has(&p->heading, x->kind, x->stem))
+        return true;
+    /* "Holiday mode keeps the water at 15 degrees" is not about Eco mode, which the sentence before
+     * names */
+    return !x->name && x->kind != WORDING_NUMBER && wording_has(&p->before, x->kind, x->stem);
+}
+
+static bool fits_question(const struct place *p, const struct wording *q)
+{
+    struct shares s = {0};
+    for (uint32_t i = 0; i < q->n; i++) {
+        const struct wording_word *x = &q->words[i];
+        if (!has_meaning(q, i))
+            continue;
+        const bool there = is_about(p, x);
+        if (!there && (x->name || x->kind == WORDING_NUMBER))
+            return false;
+        s.n++;
+        s.there += there;
+    }
+    return share_of(s) >= ASKED;
+}
+
+/* Looks for a sentence of the passage that is about the question and says what the answer says. */
+static bool answers_in(const struct wording *a, const struct wording *q, const char *passage)
+{
+    struct support parts;
+    struct place p;
+    const bool yes_or_no = is_yes_or_no(q);
+    support_split(&parts, passage, strlen(passage));
+    for (uint32_t i = 0; i < parts.n; i++) {
+        const struct support_sentence *x = &parts.sentences[i];
+        p.before = i > 0 ? p.sentence : (struct wording){.n = 0};
+        wording_read(&p.sentence, passage + x->at, x->n);
+        if (i == 0)
+            p.heading = p.sentence;
+        const struct shares said = said_by(&p.sentence, a, q);
+        if ((said.n > 0 || yes_or_no) && share_of(said) >= SAID && fits_question(&p, q))
+            return true;
+    }
+    return false;
+}
+
+/* Whether words such as "usbhid-ups" are in the passage as they are. */
+static bool joined_are_in(const char *text, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        size_t k = i;
+        while (k < n && (is_letter(p[k]) || is_digit(p[k]) || p[k] == '_' || p[k] == '-'))
+            k++;
+        if (k > i + 2 && memchr(p + i + 1, '-', k - i - 2) && !has_code(text, p + i, k - i))
+            return false;
+        i = k > i ? k : i + 1;
+    }
+    return true;
+}
+
+void support_answers(struct support *s, const char *answer, const char *question, size_t n,
+                     const char *const *passages)
+{
+    struct wording a, q;
+    bool answered = false;
+    wording_read(&q, question, n);
+    for (uint32_t i = 0; i < s->n && !answered; i++) {
+        const struct support_sentence *x = &s->sentences[i];
+        if (!x->supported || x->passage < 0)
+            continue;
+        read_sentence(&a, answer + x->at, x->n);
+        answered = joined_are_in(passages[x->passage], answer + x->at, x->n) &&
+                   answers_in(&a, &q, passages[x->passage]);
+    }
+    if (answered)
+        return;
+    for (uint32_t i = 0; i < s->n; i++)
+        if (s->sentences[i].supported) {
+            s->sentences[i].supported = false;
+            s->sentences[i].reason = SUPPORT_UNANSWERED;
+            s->sentences[i].passage = -1;
+        }
+    s->verdict = SUPPORT_FALSE;
 }

@@ -2,7 +2,8 @@
  * names, negations and words, and by the similarity of vectors where there are some.
  *
  * It is a check of words, not a proof: it finds numbers and names that nobody gave, statements that
- * were turned around, and sentences that have nothing to do with the passages.
+ * were turned around, sentences that have nothing to do with the passages, and answers to something
+ * that was not asked.
  *
  * Thread:    pure functions.
  * Ownership: plain data; texts are borrowed for the call. */
@@ -20,10 +21,12 @@ enum support_verdict { SUPPORT_FALSE, SUPPORT_PARTLY, SUPPORT_TRUE };
 
 enum support_reason {
     SUPPORT_FINE,
-    SUPPORT_NUMBER,   /* a number that no passage has */
-    SUPPORT_NAME,     /* a name or a code (E12, usb_driver) that no passage has */
-    SUPPORT_NEGATED,  /* the nearest sentence says the opposite */
-    SUPPORT_UNRELATED /* too few of its words are there */
+    SUPPORT_NUMBER,    /* a number that no passage has */
+    SUPPORT_NAME,      /* a name or a code (E12, usb_driver) that no passage has */
+    SUPPORT_NEGATED,   /* the nearest sentence says the opposite */
+    SUPPORT_UNRELATED, /* too few of its words are there */
+    SUPPORT_REPEATED,  /* it repeats itself, as small models do when they have nothing to say */
+    SUPPORT_UNANSWERED /* the passages say it, but it does not answer the question */
 };
 
 struct support_sentence {
@@ -45,6 +48,12 @@ void support_split(struct support *s, const char *answer, size_t n);
 /* After support_split.  similarity: [s->n][n_passages] of the vectors, or NULL: not known. */
 void support_judge(struct support *s, const char *answer, const char *const *passages,
                    uint32_t n_passages, const float *similarity);
+/* After support_judge: a text that is true may still not answer what was asked.  Some sentence must
+ * say what the question does not (unless that can be answered by yes or no), and the sentence of
+ * the passage that says it must be about the question: have its names and most of its words.
+ * Otherwise nothing is supported. */
+void support_answers(struct support *s, const char *answer, const char *question, size_t n,
+                     const char *const *passages);
 const char *support_verdict_name(enum support_verdict v);
 const char *support_reason_text(enum support_reason r);
 

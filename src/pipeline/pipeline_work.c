@@ -370,7 +370,7 @@ static void judge(struct pipeline_work *w)
     struct pipeline_check *x = w->check;
     uint32_t n = x->n_passages, dims = x->embedding.n_dims;
     const float *v = x->embedding.vectors;
-    struct str answer = text_of(w, GRAPH_ROLE_TEXT);
+    struct str answer = text_of(w, GRAPH_ROLE_TEXT), question = text_of(w, GRAPH_ROLE_QUERY);
     float *near =
         v && n > 0 ? arena_zalloc_n(w->arena, (size_t)x->support.n * n, sizeof(*near)) : NULL;
     for (uint32_t i = 0; near && i < x->support.n; i++)
@@ -379,6 +379,8 @@ static void judge(struct pipeline_work *w)
                 near[i * n + k] +=
                     v[(size_t)i * dims + d] * v[(size_t)(x->support.n + k) * dims + d];
     support_judge(&x->support, answer.p, x->passages, n, near);
+    if (question.n > 0)
+        support_answers(&x->support, answer.p, question.p, question.n, x->passages);
     w->result = pipeline_value_support(w->arena, &x->support, answer, x->hits, n);
     finish_well(w);
 }

@@ -515,7 +515,8 @@ const struct config_key config_keys[] = {
     ROW("flows[].steps[].temperature", NUM, STEP(temperature), "0", 0, 100, LIVE,
         "generate: 0 takes the likeliest token."),
     ROW("flows[].steps[].query", STR, STEP(query), NULL, 0, 0, LIVE,
-        "retrieve: what is searched for."),
+        "retrieve: what is searched for; verify: the question that the text has to answer. "
+        "Default of verify: none, what the passages say is supported whatever was asked."),
     ROW("flows[].steps[].collection", STR, STEP(collection), NULL, 0, 0, LIVE,
         "retrieve: name of the collection."),
     ROW("flows[].steps[].reranker", STR, STEP(reranker), NULL, 0, 0, LIVE,

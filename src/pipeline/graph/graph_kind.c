@@ -101,8 +101,8 @@ const struct graph_kind_info graph_kinds[] = {
                     &call, "text", true, true, "a call to the outside: text, json, status"},
     [GRAPH_TEMPLATE] = {"template", "text", "text", &text_only, "text", false, true,
                         "a text with values in it: text"},
-    [GRAPH_VERIFY] = {"verify", "model text passages", "text passages", &verify, "verdict", false,
-                      true,
+    [GRAPH_VERIFY] = {"verify", "model text passages query", "text passages", &verify, "verdict",
+                      false, true,
                       "whether passages support a text: supported, verdict, citations, sources, "
                       "unsupported"},
     [GRAPH_ASK] = {"ask", "text", "text", &ask, "text", true, true,

@@ -120,12 +120,63 @@ static void test_sentences(void **state)
     assert_int_equal(s.sentences[0].n, 16);
 }
 
+/* What the passages say must also be what was asked. */
+static void test_questions(void **state)
+{
+    static const char *const modes[] = {
+        "Operating modes.\nEco mode uses the heat pump alone and heats the water to 55 degrees. "
+        "Boost "
+        "mode uses the heater too, and switches back to Eco after six hours. Holiday mode keeps "
+        "the "
+        "water at 15 degrees. Only a licensed electrician may open the front panel. The usbhid-ups "
+        "driver supports newer units. The room must have at least 20 cubic metres."};
+    static const struct {
+        const char *question, *answer;
+        bool supported;
+    } cases[] = {
+        {"What temperature does the water have in Eco mode?",
+         "Eco mode heats the water to 55 degrees.", true},
+        {"What temperature does the water have in Eco mode?", "The water is kept at 15 degrees.",
+         false}, /* of another mode */
+        {"Who may open the front panel?",
+         "The answer is: The person who may open the front panel is a licensed electrician.", true},
+        {"Who may open the front panel?", "Who may open the front panel?", false},
+        {"Who may open the front panel?", "You may open the front panel.",
+         false}, /* says nothing */
+        {"May I open the front panel?", "Only a licensed electrician may open the front panel.",
+         true},
+        {"Which colours can I buy?", "The room must have at least 20 cubic metres.", false},
+        {"Which driver supports newer units?", "The usbhid-ups driver supports newer units.", true},
+        {"Which driver supports newer units?", "The usbhid driver-ups supports newer units.",
+         false},
+        {"Which driver supports newer units?",
+         "The driver ups the driver ups the driver ups supports newer units.", false},
+        {"Which driver supports newer units?",
+         "The usbhid-ups driver supports newer units. The usbhid-ups driver supports newer units.",
+         false},
+        {"", "The room must have at least 20 cubic metres.", true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct support s;
+        support_split(&s, cases[i].answer, strlen(cases[i].answer));
+        support_judge(&s, cases[i].answer, modes, 1, NULL);
+        if (cases[i].question[0])
+            support_answers(&s, cases[i].answer, cases[i].question, strlen(cases[i].question),
+                            modes);
+        if ((s.verdict == SUPPORT_TRUE) != cases[i].supported)
+            fail_msg("'%s' '%s': %s, %s", cases[i].question, cases[i].answer,
+                     support_verdict_name(s.verdict),
+                     support_reason_text(s.sentences[s.n - 1].reason));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdicts),  cmocka_unit_test(test_neighbours_are_not_mixed),
         cmocka_unit_test(test_codes),     cmocka_unit_test(test_vectors_help_where_words_differ),
-        cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_sentences), cmocka_unit_test(test_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
