@@ -11,6 +11,7 @@ struct ask {
     bool used[WORDING_MAX]; /* found in the other */
     bool circumstance;      /* it begins with one: "in the kitchen", "at sea level" */
     bool whether;           /* it asks whether something is so: "is the door locked" */
+    bool verb_found;        /* one that has an ending in one of the two */
 };
 
 static bool is(const struct wording_word *x, enum wording_kind kind, const char *stem)
@@ -194,6 +195,7 @@ static void join_numbers(struct wording *w)
 static void read_ask(struct ask *a, const char *text, size_t n)
 {
     memset(a->used, 0, sizeof(a->used));
+    a->verb_found = false;
     wording_read(&a->w, text, n);
     drop_courtesy(a);
     join_phrases(&a->w);
@@ -276,6 +278,27 @@ static bool counts(const struct wording_word *x)
     return x->kind == WORDING_PLAIN || x->kind == WORDING_PARTICLE;
 }
 
+/* "does it cost", "can it help": the verb behind them has no ending. */
+static bool has_helper(const struct wording *w)
+{
+    return wording_has(w, WORDING_LINK, "does") || wording_has(w, WORDING_LINK, "can") ||
+           wording_has(w, WORDING_PLAIN, "can");
+}
+
+/* "the guest" is not "the guests", and "calls" not "called"; but "what does it cost" is "what it
+ * costs". */
+static bool same_form(struct ask *a, uint32_t i, const struct ask *b, uint32_t k)
+{
+    const enum wording_form x = a->w.words[i].form, y = b->w.words[k].form;
+    if (x == y)
+        return true;
+    if (x == WORDING_ED || y == WORDING_ED || a->verb_found)
+        return false;
+    const struct wording *base = x == WORDING_BASE ? &a->w : &b->w;
+    a->verb_found = has_helper(base) && !has_helper(base == &a->w ? &b->w : &a->w);
+    return a->verb_found;
+}
+
 /* Marks the words of a that b has, each once; false: one is left. */
 static bool all_found(struct ask *a, struct ask *b)
 {
@@ -285,7 +308,7 @@ static bool all_found(struct ask *a, struct ask *b)
             continue;
         for (uint32_t k = 0; k < b->w.n && !a->used[i]; k++)
             if (counts(&b->w.words[k]) && !b->used[k] &&
-                strcmp(a->w.words[i].stem, b->w.words[k].stem) == 0)
+                strcmp(a->w.words[i].stem, b->w.words[k].stem) == 0 && same_form(a, i, b, k))
                 a->used[i] = b->used[k] = true;
         all &= a->used[i];
     }

@@ -3,7 +3,7 @@
  * Vectors of "turn on the light" and "turn off the light" are near; this decides.  It is strict:
  * apart from words without meaning and words of one meaning (wording.h), both must have the same
  * words: the same numbers in the same order, the same negations, names, questions, owners, tense,
- * and prepositions before a number.  When in doubt they differ.
+ * singular or plural, and prepositions before a number.  When in doubt they differ.
  *
  * Thread: pure functions. */
 #ifndef SHOAL_KNOWLEDGE_SAME_ASK_H

@@ -28,6 +28,7 @@ static void add(struct reader *r, enum wording_kind kind, const char *stem, bool
     }
     struct wording_word *x = &w->words[w->n++];
     x->kind = kind;
+    x->form = WORDING_BASE;
     x->name = name;
     snprintf(x->stem, sizeof(x->stem), "%s", stem);
     r->begins = false;
@@ -85,6 +86,14 @@ static bool take_degree(struct reader *r, const char *word)
     return true;
 }
 
+/* Of the last word.  Behind a number the number says how many: "20 degrees", "20 km". */
+static void set_form(struct wording *w, enum wording_form form)
+{
+    const bool counted = w->n > 1 && w->words[w->n - 2].kind == WORDING_NUMBER;
+    if (!w->cut && w->n > 0)
+        w->words[w->n - 1].form = counted && form == WORDING_S ? WORDING_BASE : form;
+}
+
 static void take_word(struct reader *r, const char *p, size_t n)
 {
     char word[WORDING_STEM_BYTES];
@@ -119,8 +128,14 @@ static void take_word(struct reader *r, const char *p, size_t n)
         return;
     }
     enum wording_kind kind = wording_kind_of(word);
+    enum wording_form form = WORDING_BASE;
     if (kind == WORDING_PLAIN) {
+        const char last = word[strlen(word) - 1];
         wording_stem(word);
+        const char stem_last = word[strlen(word) - 1];
+        form = last == 's' && stem_last != 's'   ? WORDING_S
+               : last == 'd' && stem_last != 'd' ? WORDING_ED
+                                                 : WORDING_BASE;
         enum wording_kind of_stem = wording_kind_of(word);
         kind = of_stem == WORDING_FILLER ? of_stem : kind;
     }
@@ -129,6 +144,7 @@ static void take_word(struct reader *r, const char *p, size_t n)
         add(r, kind, future ? "future" : "past", false);
     } else {
         add(r, kind, wording_same(word), kind == WORDING_PLAIN && capital && !first);
+        set_form(r->w, form);
     }
 }
 

@@ -28,8 +28,16 @@ enum wording_kind {
     WORDING_PARTICLE, /* on, off, up: may stand behind its object */
 };
 
+/* How a word was written, where its stem does not show it. */
+enum wording_form {
+    WORDING_BASE,
+    WORDING_S,  /* lights, calls: several of them, or what one does */
+    WORDING_ED, /* called, cleaned: what was done */
+};
+
 struct wording_word {
     enum wording_kind kind;
+    enum wording_form form;
     bool name; /* PLAIN, capitalized where a sentence does not begin */
     char stem[WORDING_STEM_BYTES];
 };
