@@ -99,7 +99,7 @@ static const char *field_of(const struct ask_plan_action *o, const char *key)
 }
 
 /* The words of the last command, and where they name a room and a thing. */
-static void remember_words(const struct ask_request *r, const struct home_focus *old,
+static void remember_words(struct ask_request *r, const struct home_focus *old,
                            struct home_focus *f)
 {
     const struct home_clause *c = NULL;
@@ -107,7 +107,7 @@ static void remember_words(const struct ask_request *r, const struct home_focus 
         if (r->clauses[i].speech == HOME_SPEECH_COMMAND)
             c = &r->clauses[i];
     if (c) {
-        ask_understand_places(r->ask->table, c, f);
+        ask_understand_places(r, c, f);
         return;
     }
     f->said = old->said;
@@ -191,6 +191,11 @@ void ask_decide_text(struct ask_request *r)
         r->clauses[i].speech =
             home_rules_decide(&r->arena, t, d, &r->clauses[i], &now, &here, &r->now);
     }
+    bool asks = true; /* a question in between changes nothing */
+    for (uint32_t i = 0; i < r->n_clauses; i++)
+        asks = asks && r->clauses[i].speech == HOME_SPEECH_ASK;
+    if (!asks)
+        home_memory_move_on(r->ask->memory, r->conversation);
     if (r->except)
         home_rules_except(&r->arena, t, d, &here, r->except);
     keep_waiting(r, d);
@@ -289,6 +294,7 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
     }
     struct home_stopped stop;
     struct home_words all = home_words_plain_all(&r->arena, &r->words);
+    bool asked = home_memory_waits(r->ask->memory, r->conversation, r->start_ns);
     if (home_speech_stops(t, &all, &stop) && stop.everything) { /* no model is asked */
         decide_plainly(r, HOME_SPEECH_COMMAND);
         return true;
@@ -298,7 +304,7 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
         decide_plainly(r, speech);
         return true;
     }
-    if (!home_memory_waits(r->ask->memory, r->conversation, r->start_ns))
+    if (!asked)
         return false;
     struct home_words plain = home_words_plain_all(&r->arena, &r->words);
     if (says_only(r, &plain, &t->yes))

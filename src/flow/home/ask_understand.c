@@ -191,24 +191,31 @@ static const char *thing_in(struct ask_request *r, const struct home_clause *c)
     return thing ? arena_printf(&r->arena, "the %s%s%s", room, *room ? " " : "", thing) : NULL;
 }
 
-void ask_understand_places(const struct home_table *t, const struct home_clause *c,
+void ask_understand_places(struct ask_request *r, const struct home_clause *c,
                            struct home_focus *out)
 {
+    const struct home_table *t = r->ask->table;
+    struct home_words w = home_words_split(&r->arena, c->text);
+    struct home_piece *list = arena_zalloc_n(&r->arena, (size_t)c->n_entities + 1, sizeof(*list));
+    uint32_t n = list ? home_fill_pieces(&r->arena, t, c, &w, list) : 0;
+    if (r->file && n > 0)
+        n = home_fill_names(&r->arena, t, r->file, &w, list, n);
     out->said = c->text;
     out->room_from = out->room_to = out->thing_from = out->thing_to = 0;
     out->value_from = out->value_to = 0;
-    for (uint32_t i = 0; i < c->n_entities; i++) {
-        const struct home_entity *e = &c->entities[i];
-        const struct home_slot *s = home_table_slot(t, e->type);
-        if (strcmp(e->type, "room") == 0) {
-            out->room_from = e->from;
-            out->room_to = e->to;
-        } else if (strcmp(e->type, "device") == 0 || strcmp(e->type, "machine") == 0) {
-            out->thing_from = e->from;
-            out->thing_to = e->to;
-        } else if (s && (s->type == HOME_SLOT_VALUE || s->type == HOME_SLOT_DURATION)) {
-            out->value_from = e->from;
-            out->value_to = e->to;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct home_piece *p = &list[i];
+        const char *name = p->slot ? p->slot->name : "";
+        if (strcmp(name, "room") == 0) {
+            out->room_from = p->from;
+            out->room_to = p->to;
+        } else if (strcmp(name, "device") == 0 || strcmp(name, "machine") == 0) {
+            out->thing_from = p->from;
+            out->thing_to = p->to;
+        } else if (p->slot &&
+                   (p->slot->type == HOME_SLOT_VALUE || p->slot->type == HOME_SLOT_DURATION)) {
+            out->value_from = p->from;
+            out->value_to = p->to;
         }
     }
 }
@@ -227,7 +234,7 @@ static bool correct(struct ask_request *r, uint32_t i)
     for (uint32_t k = 0; k < w.n; k++)
         if (home_table_word(t, plain.w[k]) & HOME_WORD_VERB)
             return false;
-    ask_understand_places(t, was, &f);
+    ask_understand_places(r, was, &f);
     const char *text = home_turn_instead(&r->arena, t, r->file, &f, c->text);
     if (!text)
         return false;

@@ -16,7 +16,7 @@ void ask_understand_clauses(struct ask_request *r, const bool *only);
 bool ask_understand_refer(struct ask_request *r);
 
 /* The words of a clause, and where they name a room, a thing and a number. */
-void ask_understand_places(const struct home_table *t, const struct home_clause *c,
+void ask_understand_places(struct ask_request *r, const struct home_clause *c,
                            struct home_focus *out);
 
 #endif

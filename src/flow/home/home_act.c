@@ -849,6 +849,7 @@ static void put_again(struct home_act *x)
         home_act_put_text(x, date->name, x->due.every);
         pair(x, date->name, x->due.every);
     }
+    x->when = arena_printf(x->a, "%s %s", x->when ? x->when : "", x->due.every);
     if (x->again_time) {
         home_act_put_text(x, time->name, x->due.time);
         pair(x, time->name, x->again_time);

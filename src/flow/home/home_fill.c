@@ -97,9 +97,11 @@ uint32_t home_fill_pieces(struct arena *a, const struct home_table *t, const str
         if (e->from >= e->to || e->to > w->n)
             continue;
         struct home_piece *last = n ? &out[n - 1] : NULL;
+        bool of = last && slot && slot->type == HOME_SLOT_DURATION && last->to + 1 == e->from &&
+                  home_table_lists(&t->date_drop, w->w[last->to]); /* "3 quarters" of "an hour" */
         /* "utility" "closet" side by side are one room, but "milk" "eggs" are two items */
         if (last && slot && last->slot == slot &&
-            (slot->gather ||
+            (slot->gather || of ||
              (!slot->until && last->to == e->from && !home_words_end_in(w->w[last->to - 1], ",;"))))
             last->to = e->to;
         else

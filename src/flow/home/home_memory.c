@@ -20,6 +20,7 @@ struct entry {
     struct home_focus focus;
     uint64_t focus_ns, wait_ns; /* when it was set; 0: nothing */
     struct home_waiting waiting;
+    bool asked; /* the last turn asked for it, so a yes can mean nothing else */
     char token[HOME_MEMORY_TOKEN];
 };
 
@@ -173,6 +174,7 @@ static void forget_waiting(struct entry *x)
     arena_init(&x->wait_arena, MAX_BYTES);
     x->waiting = (struct home_waiting){0};
     x->wait_ns = 0;
+    x->asked = false;
     x->token[0] = '\0';
 }
 
@@ -189,6 +191,7 @@ bool home_memory_wait(struct home_memory *m, const char *key, uint64_t now_ns,
     if (ok) {
         memcpy(x->token, token, HOME_MEMORY_TOKEN);
         x->wait_ns = now_ns ? now_ns : 1;
+        x->asked = true;
     } else {
         forget_waiting(x);
     }
@@ -230,7 +233,16 @@ bool home_memory_waits(struct home_memory *m, const char *key, uint64_t now_ns)
 {
     pthread_mutex_lock(&m->lock);
     const struct entry *x = find(m, key);
-    bool yes = x && fresh(x->wait_ns, now_ns, WAIT_NS);
+    bool yes = x && x->asked && fresh(x->wait_ns, now_ns, WAIT_NS);
     pthread_mutex_unlock(&m->lock);
     return yes;
+}
+
+void home_memory_move_on(struct home_memory *m, const char *key)
+{
+    pthread_mutex_lock(&m->lock);
+    struct entry *x = find(m, key);
+    if (x)
+        x->asked = false;
+    pthread_mutex_unlock(&m->lock);
 }

@@ -51,7 +51,10 @@ bool home_memory_wait(struct home_memory *m, const char *key, uint64_t now_ns,
 /* Takes out what waits under a token, or with token NULL in the conversation; false: nothing. */
 bool home_memory_take(struct home_memory *m, const char *key, const char *token, uint64_t now_ns,
                       struct arena *a, struct home_waiting *out);
-/* Is there something to confirm in the conversation? */
+/* Did the last turn of the conversation ask for a yes? */
 bool home_memory_waits(struct home_memory *m, const char *key, uint64_t now_ns);
+
+/* Another turn came: a yes after it does not mean what waits any more, but its token still does. */
+void home_memory_move_on(struct home_memory *m, const char *key);
 
 #endif

@@ -583,6 +583,21 @@ static void say_kept(struct decision *d, const char *what)
     add_line(d->a, d->draft, (struct home_draft_line){.say = text});
 }
 
+/* Is it a word for a kind of thing, or of a name in the home? */
+static bool names_thing(const struct decision *d, const char *word)
+{
+    const struct home_file *f = d->here->file;
+    const struct home_slot *device = home_table_slot(d->t, "device");
+    size_t n = strlen(word);
+    uint32_t found;
+    for (uint32_t i = 0; f && i < f->words.n; i++)
+        if (strcmp(f->words.w[i], word) == 0)
+            return true;
+    return device &&
+           (strmap_get(&device->known, word, n, &found) ||
+            (n > 2 && word[n - 1] == 's' && strmap_get(&device->known, word, n - 1, &found)));
+}
+
 /* What "but leave the hall light on" names, if the text has commanded something before; NULL: it
  * names nothing, or only denies. */
 static const char *kept(const struct decision *d)
@@ -595,13 +610,9 @@ static const char *kept(const struct decision *d)
     if (d->draft->n_actions == 0 || at == d->plain.n || d->t->say[HOME_SAY_KEPT].n == 0 ||
         !home_table_lists(&d->t->reword.kept, d->plain.w[at]))
         return NULL;
-    for (uint32_t i = 0; i < d->c->n_entities; i++) {
-        const struct home_entity *e = &d->c->entities[i];
-        const struct home_slot *s = home_table_slot(d->t, e->type);
-        if (s && is_name(s))
-            out = arena_printf(d->a, "%s%s%s", out, *out ? " " : "",
-                               home_words_join(d->a, &d->plain, e->from, e->to));
-    }
+    for (uint32_t i = at + 1; i < d->plain.n; i++)
+        if (names_thing(d, d->plain.w[i]))
+            out = arena_printf(d->a, "%s%s%s", out, *out ? " " : "", d->plain.w[i]);
     return *out ? out : NULL;
 }
 

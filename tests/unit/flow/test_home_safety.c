@@ -193,6 +193,8 @@ static void test_memory_keeps_and_forgets(void **state)
     assert_string_not_equal(token, other);
     assert_true(home_memory_waits(m, "anna/1", 2 * s));
     assert_false(home_memory_waits(m, "ben/1", 2 * s));
+    home_memory_move_on(m, "ben/1");
+    assert_true(home_memory_waits(m, "anna/1", 2 * s));
     assert_false(home_memory_take(m, "ben/1", NULL, 2 * s, &a, &got)); /* not his */
     assert_false(home_memory_take(m, "", "0123", 2 * s, &a, &got));
     assert_true(home_memory_take(m, "anna/1", NULL, 2 * s, &a, &got));
@@ -203,6 +205,10 @@ static void test_memory_keeps_and_forgets(void **state)
     assert_true(home_memory_take(m, "ben/1", other, 2 * s, &a, &got));
     assert_true(home_memory_wait(m, "anna/1", s, &w, token));
     assert_false(home_memory_take(m, "anna/1", token, 300 * s, &a, &got)); /* too late */
+    assert_true(home_memory_wait(m, "anna/1", s, &w, token));
+    home_memory_move_on(m, "anna/1"); /* a yes is not enough any more, the token is */
+    assert_false(home_memory_waits(m, "anna/1", 2 * s));
+    assert_true(home_memory_take(m, "anna/1", token, 2 * s, &a, &got));
 
     home_memory_set_focus(
         m, "anna/1", s,

@@ -247,6 +247,9 @@ static void test_corrections(void **state)
     check("both", whole(&off, "I mean the kitchen lights"), "turn off the kitchen lights");
     check("value", whole(&set, "I mean 21"), "set the heating to 21 degrees");
     check("unit", whole(&set, "or rather 70 percent"), "set the heating to 70 percent");
+    const struct home_focus room = {.said = "heat the kitchen", .room_from = 2, .room_to = 3};
+    check("room alone", whole(&room, "no, the lounge"), "heat the lounge");
+    check("no thing", whole(&room, "no, the fan"), NULL);
     check("no value", whole(&off, "I mean 21"), NULL);
     check("talk", whole(&off, "sorry, my mistake"), NULL);
     check("fragment", home_turn_instead(&a, table, home, &off, "the front door"),

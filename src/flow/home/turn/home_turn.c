@@ -261,9 +261,10 @@ static const char *instead(struct arena *a, const struct home_table *t, const st
             value.n == 1 && at.value_from + 1 < at.value_to ? at.value_from + 1 : at.value_to;
         return with(a, &w, at.value_from, to, name);
     }
-    if (at.thing_to == 0)
+    bool room = named(f, name, HOME_THING_ROOM, HOME_THING_ROOM);
+    if (at.thing_to == 0 && !(room && at.room_to > 0))
         return NULL;
-    if (named(f, name, HOME_THING_ROOM, HOME_THING_ROOM))
+    if (room)
         return at.room_to > 0 ? with(a, &w, at.room_from, at.room_to, name)
                               : with(a, &w, at.thing_from, at.thing_from, name);
     if (!named_in_room(a, f, name))
@@ -302,7 +303,8 @@ const char *home_turn_whole(struct arena *a, const struct home_table *t, const s
             to = i;
             marked = true;
         }
-    if (!marked || !last->said || (last->thing_to == 0 && !(corrects && last->value_to)))
+    bool has_value = corrects > 0 && last->value_to > 0;
+    if (!marked || !last->said || (last->thing_to == 0 && last->room_to == 0 && !has_value))
         return NULL;
     if (from < to && home_table_lists(&t->front, plain.w[from]))
         from++;
