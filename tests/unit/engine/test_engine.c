@@ -224,15 +224,14 @@ static void test_seed_decides_and_a_continuation_is_the_same(void **state)
     shoal_engine_close(en);
 }
 
-static void test_batched_tasks_equal_tasks_alone(void **state)
+static void check_batched_tasks(const char *kernels)
 {
-    (void)state;
     enum { N = 12 };
     static struct got alone[N], together[N];
     static int32_t prompts[N][60];
     struct shoal_task *tasks[N];
-    struct shoal_engine *en = open_engine(
-        (struct shoal_engine_opts){.max_tasks = 5, .n_threads = 2, .chunk = 16, .n_ctx = 256});
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){
+        .max_tasks = 5, .n_threads = 2, .chunk = 16, .n_ctx = 256, .kernels = kernels});
     for (uint32_t i = 0; i < N; i++)
         for (uint32_t j = 0; j < 60; j++) /* the first 20 tokens are common */
             prompts[i][j] = (int32_t)(j < 20 ? j * 3 + 4 : (i * 31 + j * 17) % 300 + 3);
@@ -259,6 +258,13 @@ static void test_batched_tasks_equal_tasks_alone(void **state)
     shoal_engine_info(en, &info);
     assert_int_equal(info.kv_pages, info.kv_pages_free);
     shoal_engine_close(en);
+}
+
+static void test_batched_tasks_equal_tasks_alone(void **state)
+{
+    (void)state;
+    check_batched_tasks(NULL);
+    check_batched_tasks("scalar"); /* the kernels that ThreadSanitizer looks into */
 }
 
 /* Two prompts with a common beginning that are live at once hold its pages once. */
