@@ -20,7 +20,8 @@
 
 #define MAX_LOCAL 4096u /* conversations that are kept while the place is away */
 #define MAX_LOCAL_BYTES ((size_t)64 << 20)
-#define TRIES 4 /* against other gateways that save the same conversation */
+#define MIN_TOKENS 32u /* of the messages before; fewer: none are sent */
+#define TRIES 4        /* against other gateways that save the same conversation */
 #define MAX_ANSWER_BYTES ((size_t)4 << 20)
 
 /* What the place could not take: turns since `version`. */
@@ -310,7 +311,12 @@ struct turn {
     bool *told; /* whether the place is away */
     struct offload offload;
     struct history before;
+    uint32_t max_tokens; /* of the messages before, for this attempt */
+    uint32_t n_sent;     /* messages of it */
     bool away, cancelled, over;
+    struct sink_start start; /* held back until it is sure that this attempt answers */
+    bool starts, started;    /* it waits; it was passed on */
+    bool too_long;           /* for the model: the attempt is made again with fewer messages */
     struct buf answer;
     struct sink_done done;
     bool has_done;
@@ -395,12 +401,23 @@ static void on_start(struct sink *s, const struct sink_start *e)
     if (s->routed)
         t->to->routed = keep_choice(t, s->routed);
     *t->told = t->away;
-    t->to->ops->start(t->to, &copy);
+    t->start = copy;
+    t->starts = true;
+}
+
+static void pass_start(struct turn *t)
+{
+    if (!t->starts)
+        return;
+    t->starts = false;
+    t->started = true;
+    t->to->ops->start(t->to, &t->start);
 }
 
 static void on_prompt(struct sink *s, const struct sink_prompt *e)
 {
     struct turn *t = turn_of(s);
+    pass_start(t);
     if (t->to->ops->prompt)
         t->to->ops->prompt(t->to, e);
 }
@@ -408,6 +425,7 @@ static void on_prompt(struct sink *s, const struct sink_prompt *e)
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     struct turn *t = turn_of(s);
+    pass_start(t);
     if (e->choice == 0 && !e->echo)
         buf_put(&t->answer, e->text, e->text_bytes);
     t->to->ops->token(t->to, e);
@@ -416,6 +434,7 @@ static void on_token(struct sink *s, const struct sink_token *e)
 static void on_done(struct sink *s, const struct sink_done *e)
 {
     struct turn *t = turn_of(s);
+    pass_start(t);
     if (!e->last) {
         t->to->ops->done(t->to, e);
         return;
@@ -428,15 +447,30 @@ static void on_done(struct sink *s, const struct sink_done *e)
     t->has_done = true; /* passed on when the turn is saved */
 }
 
+/* The model's context is known only to who runs it.  A conversation that has outgrown it goes on
+ * with its last messages: it would fail for good otherwise. */
+static bool may_shorten(const struct turn *t, const struct failure *f)
+{
+    return f->reason && strcmp(f->reason, "context_length_exceeded") == 0 && !t->started &&
+           !t->cancelled && t->max_tokens > 0 && t->n_sent > t->request->generate.chat.n_messages;
+}
+
 static void on_fail(struct sink *s, const struct failure *f)
 {
     struct turn *t = turn_of(s);
+    t->too_long = may_shorten(t, f);
+    if (t->too_long) {
+        t->starts = false;
+        return;
+    }
+    pass_start(t);
     t->to->ops->fail(t->to, f);
 }
 
 static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
 {
     struct turn *t = turn_of(s);
+    pass_start(t);
     if (t->to->ops->broke_off)
         t->to->ops->broke_off(t->to, e, code);
 }
@@ -444,7 +478,7 @@ static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
 static void on_flush(struct sink *s)
 {
     struct turn *t = turn_of(s);
-    if (t->to->ops->flush)
+    if (t->to->ops->flush && !t->starts)
         t->to->ops->flush(t->to);
 }
 
@@ -497,9 +531,34 @@ static void on_saved(void *ctx)
     turn_close(t);
 }
 
+static void turn_fail(struct turn *t, int rc, const char *msg)
+{
+    struct failure f;
+    failure_of(&f, rc, msg);
+    if (!t->cancelled)
+        t->to->ops->fail(t->to, &f);
+    turn_close(t);
+}
+
+static void shorten_it(void *ctx)
+{
+    struct turn *t = ctx;
+    t->max_tokens = t->max_tokens > MIN_TOKENS ? t->max_tokens / 2 : 0;
+}
+
+static void on_loaded(void *turn);
+
 static void on_closed(struct sink *s)
 {
     struct turn *t = turn_of(s);
+    if (t->too_long) { /* not from here: the request that ends is still in use */
+        t->too_long = false;
+        t->inner.job = NULL;
+        t->offload = (struct offload){.work = shorten_it, .then = on_loaded, .ctx = t};
+        if (offload_run(&t->offload, t->owner) < 0)
+            turn_fail(t, SHOAL_EBUSY, "too many conversations are waiting: try again later");
+        return;
+    }
     t->over = true;
     if (!t->has_done) {
         turn_close(t);
@@ -537,15 +596,6 @@ static void load_it(void *ctx)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void turn_fail(struct turn *t, int rc, const char *msg)
-{
-    struct failure f;
-    failure_of(&f, rc, msg);
-    if (!t->cancelled)
-        t->to->ops->fail(t->to, &f);
-    turn_close(t);
-}
-
 /* The copy that runs: with all messages. */
 static void on_loaded(void *ctx)
 {
@@ -572,7 +622,8 @@ static void on_loaded(void *ctx)
         turn_fail(t, rc, t->error.msg);
         return;
     }
-    history_trim(&all, t->sessions->opts.history_tokens, r->generate.chat.n_messages);
+    history_trim(&all, t->max_tokens, r->generate.chat.n_messages);
+    t->n_sent = all.n;
     request_borrow(copy, r); /* which stays until the turn is closed */
     copy->generate.chat.messages = all.messages;
     copy->generate.chat.n_messages = all.n;
@@ -629,8 +680,13 @@ void sessions_run(struct sessions *s, struct flow_owner *o, struct request *r, s
         flow_refuse_nomem(o, r, to);
         return;
     }
-    *t = (struct turn){
-        .job = {&ops}, .sessions = s, .owner = o, .request = r, .to = to, .told = away};
+    *t = (struct turn){.job = {&ops},
+                       .sessions = s,
+                       .owner = o,
+                       .request = r,
+                       .to = to,
+                       .told = away,
+                       .max_tokens = s->opts.history_tokens};
     buf_init(&t->answer, MAX_ANSWER_BYTES);
     to->job = &t->job;
     o->n_jobs++;

@@ -155,6 +155,21 @@ routes:
     await one.stop();
 }
 
+// A conversation that is longer than the model's context goes on with its last messages.
+async function long_talk() {
+    const file = config('long', `  store: "sqlite:${path.join(t.tmp, 'long.db')}"\n`);
+    fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace('reply.gguf"}', 'reply.gguf", context: 128}'));
+    const server = await t.start(shoal, ['--config', file]);
+    for (let i = 0; i < 12; i++) {
+        const r = await say(server, 'long', `chat: hello, this is turn ${i} of a conversation that is never over`, { more: { max_tokens: 8 } });
+        t.same(r.status, 200, `turn ${i}: ${r.text}`);
+    }
+    t.same((await show(server, 'long')).json.messages.length, 24, 'all turns are kept');
+    const r = await say(server, 'long', 'word '.repeat(200));
+    t.check(r.status === 400 && r.json.error.code === 'context_length_exceeded', `a message that is too long itself: ${r.text}`);
+    t.same((await server.stop()).code, 0, 'exit');
+}
+
 async function on_redis() {
     const port = await t.free_port(), dir = path.join(t.tmp, 'redis');
     fs.mkdirSync(dir);
@@ -203,6 +218,7 @@ async function on_redis() {
     await on_sqlite();
     await ends();
     await decisions();
+    await long_talk();
     await on_redis();
     t.finish();
 })().catch(t.abandon);
