@@ -513,33 +513,46 @@ static bool says_kind(const struct decision *d, const struct home_thing *x)
     return false;
 }
 
-/* Is a thing one of those that the clause speaks of?  By name where one there has that name, else
- * by its kind; a room alone means all that is in it. */
-static bool speaks_of(const struct decision *d, const struct home_thing *x)
+struct spoken { /* how a clause speaks of things */
+    bool room, kind, name;
+};
+
+static bool in_said_room(const struct decision *d, const struct home_thing *x)
+{
+    return x->room && says_any(&d->plain, &x->room->names);
+}
+
+/* One pass over the home for a clause, however many things are asked about then. */
+static struct spoken spoken_of(const struct decision *d)
 {
     const struct home_file *f = d->here->file;
-    bool room_said = false, kind_said = false, named = false;
+    struct spoken s = {0};
     for (uint32_t i = 0; i < f->n_things; i++)
-        room_said |=
-            f->things[i].type == HOME_THING_ROOM && says_any(&d->plain, &f->things[i].names);
+        s.room |= f->things[i].type == HOME_THING_ROOM && says_any(&d->plain, &f->things[i].names);
     for (uint32_t i = 0; i < f->n_things; i++) {
-        const struct home_thing *y = &f->things[i];
-        if (y->type == HOME_THING_ROOM)
+        const struct home_thing *x = &f->things[i];
+        if (x->type == HOME_THING_ROOM)
             continue;
-        kind_said |= says_kind(d, y);
-        named |= says_any(&d->plain, &y->names) &&
-                 (!room_said || (y->room && says_any(&d->plain, &y->room->names)));
+        s.kind = s.kind || says_kind(d, x);
+        s.name = s.name || (says_any(&d->plain, &x->names) && (!s.room || in_said_room(d, x)));
     }
-    if (room_said && !(x->room && says_any(&d->plain, &x->room->names)))
+    return s;
+}
+
+/* Is a thing one of those that the clause speaks of?  By name where one there has that name, else
+ * by its kind; a room alone means all that is in it. */
+static bool speaks_of(const struct decision *d, const struct spoken *s, const struct home_thing *x)
+{
+    if (s->room && !in_said_room(d, x))
         return false;
-    if (named)
+    if (s->name)
         return says_any(&d->plain, &x->names);
-    return kind_said ? says_kind(d, x) : room_said;
+    return s->kind ? says_kind(d, x) : s->room;
 }
 
 /* "Turn off all lights but leave the hall light on": what the clause speaks of is taken out of the
  * several things that an action before means; *spared counts them. */
-static const struct ask_plan_action *spare(const struct decision *d,
+static const struct ask_plan_action *spare(const struct decision *d, const struct spoken *s,
                                            const struct ask_plan_action *from, uint32_t *spared)
 {
     struct ask_plan_action *o = arena_zalloc(d->a, sizeof(*o));
@@ -553,7 +566,7 @@ static const struct ask_plan_action *spare(const struct decision *d,
         uint32_t n = 0;
         for (uint32_t k = 0; left && k < f->n_items; k++) {
             const struct home_thing *x = home_file_thing(d->here->file, f->items[k]);
-            if (!x || !speaks_of(d, x))
+            if (!x || !speaks_of(d, s, x))
                 left[n++] = f->items[k];
         }
         if (left && n > 0) {
@@ -568,10 +581,13 @@ static const struct ask_plan_action *spare(const struct decision *d,
 static uint32_t spare_all(const struct decision *d)
 {
     uint32_t spared = 0, held = 0;
-    for (uint32_t i = 0; d->here->file && i < d->draft->n_actions; i++)
-        d->draft->actions[i] = spare(d, d->draft->actions[i], &spared);
-    for (uint32_t i = 0; d->here->file && i < d->draft->n_held; i++)
-        d->draft->held[i].action = spare(d, d->draft->held[i].action, &held);
+    if (!d->here->file || d->draft->n_actions == 0)
+        return 0;
+    struct spoken s = spoken_of(d);
+    for (uint32_t i = 0; i < d->draft->n_actions; i++)
+        d->draft->actions[i] = spare(d, &s, d->draft->actions[i], &spared);
+    for (uint32_t i = 0; i < d->draft->n_held; i++)
+        d->draft->held[i].action = spare(d, &s, d->draft->held[i].action, &held);
     return spared;
 }
 
