@@ -540,6 +540,20 @@ void call_put_failure(struct call *c, const struct failure *f)
     put_error(c, &e, call_status_of(f));
 }
 
+void call_fail_stream(struct call *c, const char *event, const struct failure *f)
+{
+    if (!c->req)
+        return;
+    if (!c->began) {
+        call_fail_with(c, f);
+        return;
+    }
+    call_event_begin(c, event);
+    call_put_failure(c, f);
+    call_event_end(c);
+    call_end_flushed(c);
+}
+
 void call_send_error(struct call *c, const struct call_error *e)
 {
     struct head head = {.n = 0};

@@ -205,17 +205,7 @@ static void on_done(struct sink *s, const struct sink_done *d)
 
 static void on_fail(struct sink *s, const struct failure *f)
 {
-    struct call *c = answer_of(s)->call;
-    if (!c->req)
-        return;
-    if (!c->began) {
-        call_fail_with(c, f);
-        return;
-    }
-    call_event_begin(c, NULL);
-    call_put_failure(c, f);
-    call_event_end(c);
-    call_end_flushed(c);
+    call_fail_stream(answer_of(s)->call, NULL, f);
 }
 
 static void on_flush(struct sink *s)

@@ -105,17 +105,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
 
 static void on_fail(struct sink *s, const struct failure *f)
 {
-    struct call *c = answer_of(s)->call;
-    if (!c->req)
-        return;
-    if (!c->began) {
-        call_fail_with(c, f);
-        return;
-    }
-    call_event_begin(c, "error");
-    call_put_failure(c, f);
-    call_event_end(c);
-    call_end_flushed(c);
+    call_fail_stream(answer_of(s)->call, "error", f);
 }
 
 /* Events that there was no memory for: the stream ends with an error, not with half an event. */
