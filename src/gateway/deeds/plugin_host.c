@@ -179,7 +179,7 @@ static void confine(size_t memory_bytes)
     const struct rlimit none = {0, 0}, memory = {memory_bytes, memory_bytes};
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     (void)setrlimit(RLIMIT_CORE, &none);
-#ifndef __SANITIZE_ADDRESS__ /* which reserves terabytes */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they reserve terabytes */
     if (memory_bytes > 0)
         (void)setrlimit(RLIMIT_AS, &memory);
 #else
