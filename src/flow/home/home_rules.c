@@ -305,15 +305,22 @@ static void ask_about(struct decision *d, const struct home_action *action, enum
                                                            (void *)(uintptr_t)text)});
 }
 
-/* "by", "lower": the value is a change. */
+/* "By two degrees", "two degrees warmer". */
+static bool is_change(const struct decision *d, const struct home_piece *p)
+{
+    return home_table_lists(&d->t->change_by, p->before) ||
+           (p->to < d->plain.n && home_table_lists(&d->t->change_after, d->plain.w[p->to])) ||
+           (p->to > p->from && home_table_lists(&d->t->change_after, d->plain.w[p->to - 1]));
+}
+
+/* 1: the value is a change, -1: it lowers, 0: it is a value. */
 static double change_of(const struct decision *d, const struct home_action *action,
                         const struct home_piece *pieces, uint32_t n)
 {
     if (!action->relative)
         return 0.0;
     for (uint32_t i = 0; i < n; i++)
-        if (pieces[i].slot && pieces[i].slot->type == HOME_SLOT_VALUE &&
-            home_table_lists(&d->t->change_by, pieces[i].before))
+        if (pieces[i].slot && pieces[i].slot->type == HOME_SLOT_VALUE && is_change(d, &pieces[i]))
             return home_fill_has_word(&d->plain, &d->t->change_down) ? -1.0 : 1.0;
     return 0.0;
 }

@@ -310,7 +310,8 @@ struct home_table {
     struct home_reword_table reword;
     struct home_list verbs;                   /* that begin a command */
     struct home_list state_questions;         /* phrases that begin one: "what is" on? */
-    struct home_list change_by, change_down;  /* "by" two degrees; "lower" */
+    struct home_list change_by, change_after; /* "by" two degrees; two degrees "warmer" */
+    struct home_list change_down;             /* "lower", "colder" */
     struct home_template say[HOME_SAY_COUNT]; /* n 0: the table has no such line */
 
     struct strmap words;                                          /* to an index of word_bits */
