@@ -42,7 +42,7 @@ static const struct opts_page page = {
         "for\n16 sequences at once.  The limit is the larger of two times: reading the weights at "
         "the\nmeasured memory bandwidth, or computing the products at the 8-bit peak.",
     .groups = {OPTS_GROUP("Benchmark", defs)},
-    .examples = "  shoal bench -m model.gguf\n"
+    .examples = "  shoal bench\n"
                 "  shoal bench -m model.gguf -p 512 -n 128 --threads-list 1,2,4 --json\n"
                 "  shoal bench -m model.gguf -p 0 --seqs 1,4,16\n",
 };
@@ -351,7 +351,7 @@ int cmd_bench(int argc, const char *const *argv)
     struct opts o;
     struct buf out;
     int rc;
-    p.groups[1] = model_opts_group;
+    p.groups[1] = model_opts_group_reply;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     if (opts_flag(&o, "peer-protocol")) {

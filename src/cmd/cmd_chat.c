@@ -43,7 +43,7 @@ static const struct opts_page page = {
                "on the\nnext line.  If stdin is a pipe, every line is a turn.  /help lists the "
                "commands of a chat.",
     .groups = {OPTS_GROUP("Chat", defs)},
-    .examples = "  shoal chat -m model.gguf\n"
+    .examples = "  shoal chat\n"
                 "  shoal chat -m model.gguf --system \"You answer in one sentence.\"\n"
                 "  printf 'Hi\\nAnd in French?\\n' | shoal chat -m model.gguf --temp 0 --json\n",
 };
@@ -490,7 +490,7 @@ int cmd_chat(int argc, const char *const *argv)
     struct opts o;
     int rc;
     p.groups[1] = sampling_opts_group;
-    p.groups[2] = model_opts_group;
+    p.groups[2] = model_opts_group_reply;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     static const struct sink_ops ops = {.start = on_start,

@@ -59,7 +59,7 @@ static const struct opts_page page = {
                OPTS_GROUP("What the answer must be (one of these)", constraint_defs),
                OPTS_GROUP("Output", output_defs)},
     .examples =
-        "  shoal generate -m stories15M.gguf \"Once upon a time\"\n"
+        "  shoal generate \"Once upon a time\"\n"
         "  shoal generate -m model.gguf -f prompt.txt -n 100 --temp 0 --stats\n"
         "  echo \"The capital of France is\" | shoal generate -m model.gguf --stop . --json\n"
         "  shoal generate -m model.gguf --json-schema person.json \"A person: \"\n"
@@ -71,7 +71,7 @@ static struct opts_page full_page(void)
 {
     struct opts_page p = page;
     p.groups[3] = sampling_opts_group;
-    p.groups[4] = model_opts_group;
+    p.groups[4] = model_opts_group_reply;
     return p;
 }
 
@@ -247,7 +247,7 @@ static double prompt_speed(const struct sink_done *d)
                : 0;
 }
 
-static void put_result(struct buf *b, const struct generation *g, uint64_t seed)
+static void put_result(struct buf *b, const struct generation *g, const char *model, uint64_t seed)
 {
     const struct sink_done *d = &g->done;
     struct shoal_engine_info info = {.size = sizeof(info)};
@@ -258,6 +258,8 @@ static void put_result(struct buf *b, const struct generation *g, uint64_t seed)
         json_out_key(&j, "done");
         json_out_bool(&j, true);
     }
+    json_out_key(&j, "model");
+    json_out_str(&j, model);
     json_out_key(&j, "text");
     json_out_strn(&j, buf_str(&g->text), g->text.len);
     json_out_key(&j, "tokens");
@@ -459,7 +461,7 @@ static int conclude(const struct opts *o, struct generation *g, uint64_t seed)
     if (g->mode != MODE_TEXT) {
         struct buf b;
         buf_init(&b, MAX_JSON_BYTES);
-        put_result(&b, g, seed);
+        put_result(&b, g, opts_text(o, "model"), seed);
         rc =
             g->text.rc < 0 ? cmd_fail(o->page, "%s", err_text(g->text.rc)) : cmd_print(o->page, &b);
         buf_fini(&b);
@@ -553,8 +555,6 @@ int cmd_generate(int argc, const char *const *argv)
     g.details_json = json_out_make(&g.details);
     if (g.logprobs && g.mode == MODE_TEXT)
         rc = opts_usage(&p, "--logprobs needs --json");
-    else if (!opts_text(&o, "model"))
-        rc = opts_usage(&p, "no model given: use -m MODEL");
     else
         rc = read_constraint(&o, &prompt);
     if (rc == CMD_OK)

@@ -67,8 +67,8 @@ static const struct {
       .summary = "Classifies texts: prints labels and their probabilities.",
       .details = INPUT_TEXT,
       .groups = {OPTS_GROUP("Options", classify_defs)},
-      .examples = "  shoal classify -m intent \"turn off the kitchen lights\"\n"
-                  "  shoal classify -m intent --labels clinc150 --top 5 \"what is my balance\"\n"
+      .examples = "  shoal classify \"turn off the kitchen lights\"\n"
+                  "  shoal classify --labels clinc150 --top 5 \"what is my balance\"\n"
                   "  shoal classify -m ./my-bert -f texts.txt --json > labels.jsonl\n"}},
     {SHOAL_KIND_TAG,
      {.command = "tag",
@@ -77,8 +77,8 @@ static const struct {
       .summary = "Finds entities, slots or personal data in a text.",
       .details = INPUT_TEXT "\nIn JSON, start and end are character positions.",
       .groups = {OPTS_GROUP("Options", tag_defs)},
-      .examples = "  shoal tag -m entities \"set the heating in the bedroom to 19 degrees\"\n"
-                  "  shoal tag -m entities --json -f commands.txt\n"}},
+      .examples = "  shoal tag \"set the heating in the bedroom to 19 degrees\"\n"
+                  "  shoal tag --json -f commands.txt\n"}},
     {SHOAL_KIND_EMBED,
      {.command = "embed",
       .arguments = "[TEXT...]",
@@ -87,7 +87,7 @@ static const struct {
       .details =
           INPUT_TEXT "\nVectors have length 1: their dot product is the similarity of two texts.",
       .groups = {OPTS_GROUP("Options", embed_defs)},
-      .examples = "  shoal embed -m embed \"the pump is too hot\"\n"
+      .examples = "  shoal embed \"the pump is too hot\"\n"
                   "  shoal embed -m ./all-MiniLM-L6-v2 --int8 -f sentences.txt --json\n"}},
     {SHOAL_KIND_SUMMARIZE,
      {.command = "summarize",
@@ -96,8 +96,8 @@ static const struct {
       .summary = "Summarizes a long text.",
       .details = "The text is the argument, the contents of -f FILE, or stdin.",
       .groups = {OPTS_GROUP("Options", summarize_defs)},
-      .examples = "  shoal summarize -m summary -f manual.txt\n"
-                  "  shoal summarize -m summary --sentences 2 --json < report.txt\n"}},
+      .examples = "  shoal summarize -f manual.txt\n"
+                  "  shoal summarize --sentences 2 --json < report.txt\n"}},
 };
 
 /* ---- output --------------------------------------------------------------------------------- */
@@ -151,6 +151,8 @@ static void print_json(struct work *w, const char *text, const struct shoal_resu
         json_out_key(&j, "text");
         json_out_str(&j, text);
     }
+    json_out_key(&j, "model");
+    json_out_str(&j, opts_text(w->o, "model"));
     result_json_answer(&j, r, text, r->kind == SHOAL_KIND_CLASSIFY ? opts_u32(w->o, "top") : 0);
     result_json_cost(&j, r);
     json_out_object_end(&j);
@@ -336,7 +338,7 @@ static int command(enum shoal_kind kind, int argc, const char *const *argv)
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (commands[i].kind == kind) {
             struct opts_page p = commands[i].page;
-            p.groups[1] = specialist_opts_group;
+            p.groups[1] = specialist_opts_group_for(kind);
             if (!cmd_begin(&o, &p, argc, argv, &rc))
                 return rc;
             rc = run(&o, kind);

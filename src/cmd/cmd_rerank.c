@@ -32,7 +32,7 @@ static const struct opts_page page = {
                "embeddings are compared.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples =
-        "  shoal rerank -m embed \"pump too hot\" \"Check the coolant.\" \"Play jazz.\"\n"
+        "  shoal rerank \"pump too hot\" \"Check the coolant.\" \"Play jazz.\"\n"
         "  shoal rerank -m ./cross-encoder --top 3 -f passages.txt \"who signs the form\"\n",
 };
 
@@ -131,6 +131,8 @@ static int print(const struct opts *o, struct work *w)
         }
         struct json_out j = json_out_make(&b);
         json_out_object(&j);
+        json_out_key(&j, "model");
+        json_out_str(&j, opts_text(o, "model"));
         json_out_key(&j, "index");
         json_out_uint(&j, d->at);
         json_out_key(&j, "score");
@@ -188,7 +190,7 @@ int cmd_rerank(int argc, const char *const *argv)
     struct shoal_engine_info info = {.size = sizeof(info)};
     struct err e = {0};
     int rc;
-    p.groups[1] = specialist_opts_group;
+    p.groups[1] = specialist_opts_group_for(SHOAL_KIND_RERANK);
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     buf_init(&file, (size_t)1 << 30);

@@ -44,7 +44,7 @@ static const struct opts_page page = {
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal score -m model.txt \"0.5,1,3\"\n"
                 "  shoal score -m model.txt -f rows.csv --json\n"
-                "  shoal score -m anomaly -c temperature,pressure -f sensors.csv\n"
+                "  shoal score -c temperature,pressure -f sensors.csv\n"
                 "  tail -n +1 -f sensors.csv | shoal score -m anomaly --level 2\n",
 };
 
@@ -296,8 +296,6 @@ static int score(struct work *w)
 
 static int check_input(const struct opts *o)
 {
-    if (!opts_text(o, "model"))
-        return opts_usage(o->page, "no model given: use -m MODEL");
     if (o->n_args > 0 && opts_text(o, "file"))
         return opts_usage(o->page, "give either rows or a file, not both");
     if (o->n_args == 0 && !opts_text(o, "file") && isatty(STDIN_FILENO))
@@ -312,7 +310,7 @@ int cmd_score(int argc, const char *const *argv)
     struct model_name name = {0};
     struct work w = {.o = &o, .interrupt_fd = -1, .exit_code = CMD_OK};
     int rc;
-    p.groups[1] = specialist_opts_group;
+    p.groups[1] = specialist_opts_group_for(SHOAL_KIND_SCORE);
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     rc = check_input(&o);

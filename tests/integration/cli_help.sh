@@ -57,7 +57,7 @@ usage genrate
 usage --frob
 usage generate --tmp 0.5
 usage generate -x
-usage generate hello
+usage perplexity text.txt
 usage generate -m model.gguf one two
 usage generate -m
 usage generate -m x --temp hot "a"

@@ -23,7 +23,20 @@ run 1 classify -m reply "x"; has err "it can: generate"
 run 1 generate -m intent "x"; has err "cannot generate"
 echo x | "$shoal" chat -m intent >out 2>err; has err "cannot generate"
 run 1 classify -m nosuch "x"; has err "reply, reply-draft, intent"
-run 2 classify "x"; has err "no model"
+
+# without -m: the included model of the task, whatever is in the current folder
+mkdir intent
+run 0 classify --json "turn off the kitchen lights"; same "default" "$(field model) $(field label)" "intent turn_off"
+run 0 tag --json "dim the bedroom lamp"; same "default" "$(field model)" entities
+run 0 embed --json "x"; same "default" "$(field model)" embed
+run 0 rerank --json "hot" "cold"; same "default" "$(field model)" embed
+run 0 summarize --json "It was hot."; same "default" "$(field model)" summary
+run 0 score 20 21 20; same "a score each" "$(wc -l <out)" 3
+run 0 generate --json -n 1 "Once"; same "default" "$(field model)" reply
+rmdir intent
+mkdir other; echo '{"version":1,"models":[]}' >other/models.json
+SHOAL_MODELS=$tmp/other run 1 classify "x"; has err "other has none named intent: use -m MODEL"
+SHOAL_MODELS=$tmp/nosuch run 1 classify "x"; has err "no model given (use -m MODEL): cannot open"
 run 2 classify -m intent -f lines "x"
 run 1 classify -m intent -f /nonexistent; has err "cannot open"
 for k in scalar; do # the same bits whatever computes them

@@ -28,7 +28,7 @@ struct opts_def {
     enum opts_type type;
     const char *value;    /* name of the value in the help: "N" */
     const char *fallback; /* default value as text; NULL: none */
-    double min, max;      /* range range range of numbers; both 0: any */
+    double min, max;      /* range of a number; both 0: any */
     const char *help;
 };
 

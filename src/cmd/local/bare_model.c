@@ -31,6 +31,7 @@ static bool tiling_progress(void *ctx, double part)
 struct bare_model_opts bare_model_opts_read(const struct opts *o, int interrupt_fd)
 {
     return (struct bare_model_opts){.path = opts_text(o, "model"),
+                                    .included = !opts_given(o, "model"),
                                     .kernels = opts_text(o, "kernels"),
                                     .kv_q8 = strcmp(opts_text(o, "kv"), "q8") == 0,
                                     .no_cache = opts_flag(o, "no-cache"),
@@ -105,7 +106,8 @@ int bare_model_open(struct bare_model *m, const struct opts_page *page,
     memset(m, 0, sizeof(*m));
     if (!o->path)
         return opts_usage(page, "no model given: use -m MODEL");
-    int rc = model_name_find(&name, o->path, &e);
+    int rc =
+        o->included ? model_name_included(&name, o->path, &e) : model_name_find(&name, o->path, &e);
     named.path = name.path;
     term_progress_init(&tiling.bar, "tiling weights");
     if (rc == 0)

@@ -14,6 +14,7 @@
 
 struct bare_model_opts { /* all zero except path means defaults */
     const char *path;
+    bool included; /* path is the name of an included model, not a file */
     const char *kernels;
     bool kv_q8, no_cache;
     uint32_t n_threads, n_ctx, max_batch, max_logits;

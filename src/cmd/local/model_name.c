@@ -46,6 +46,23 @@ int model_name_find(struct model_name *m, const char *name, struct err *e)
     return rc;
 }
 
+int model_name_included(struct model_name *m, const char *name, struct err *e)
+{
+    struct pack *p;
+    *m = (struct model_name){0};
+    int rc = pack_open(&p, NULL, e);
+    if (rc < 0)
+        return rc == SHOAL_ENOTFOUND ? err_wrap(e, "no model given (use -m MODEL)") : rc;
+    rc = pack_find(p, name)
+             ? from_pack(m, p, name, e)
+             : err_set(e, SHOAL_ENOTFOUND, "no model given, and %s has none named %s: use -m MODEL",
+                       p->dir, name);
+    pack_close(p);
+    if (rc < 0)
+        model_name_fini(m);
+    return rc;
+}
+
 void model_name_fini(struct model_name *m)
 {
     mem_free(m->path);

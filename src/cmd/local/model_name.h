@@ -18,6 +18,9 @@ struct model_name {
 /* An existing path is used as it is; otherwise the included model of that name, whose files are
  * checked against the manifest. */
 SHOAL_MUST_CHECK int model_name_find(struct model_name *m, const char *name, struct err *e);
+/* The included model of that name, never a file: what a command takes without -m must not depend on
+ * what happens to be in the current folder. */
+SHOAL_MUST_CHECK int model_name_included(struct model_name *m, const char *name, struct err *e);
 void model_name_fini(struct model_name *m);
 
 #endif

@@ -13,33 +13,65 @@
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 
-static const struct opts_def model_defs[] = {
-    {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
-     "GGUF file, Hugging Face folder, or name of a model in models/ (required)"},
-    {"ctx", 'c', OPTS_UINT, "N", "0", 0, 16777216,
-     "context length in tokens; 0: the model's own, at most 4096"},
-    {"threads", 't', OPTS_UINT, "N", "0", 0, 256,
-     "number of threads; 0: chosen for this model and machine"},
-    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
-     "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},
-    {"kv", 0, OPTS_CHOICE, "f16|q8", "f16", 0, 0, "precision of the key-value cache"},
-    {"chunk", 0, OPTS_UINT, "N", "0", 0, 4096, "prefill tokens per step; 0: 128"},
+/* Two tables of options, each with and without a default for -m. */
+/* clang-format off */
+#define MODEL_DEFS(included, help)                                                                 \
+    {"model", 'm', OPTS_TEXT, "MODEL", (included), 0, 0, (help)},                                  \
+    {"ctx", 'c', OPTS_UINT, "N", "0", 0, 16777216,                                                 \
+     "context length in tokens; 0: the model's own, at most 4096"},                                \
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256,                                                  \
+     "number of threads; 0: chosen for this model and machine"},                                   \
+    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,                                                  \
+     "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},                  \
+    {"kv", 0, OPTS_CHOICE, "f16|q8", "f16", 0, 0, "precision of the key-value cache"},             \
+    {"chunk", 0, OPTS_UINT, "N", "0", 0, 4096, "prefill tokens per step; 0: 128"},                 \
     {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
-};
-const struct opts_group model_opts_group = OPTS_GROUP("Model", model_defs);
+#define SPECIALIST_DEFS(included, help)                                                            \
+    {"model", 'm', OPTS_TEXT, "MODEL", (included), 0, 0, (help)},                                  \
+    {"int8", 0, OPTS_FLAG, NULL, NULL, 0, 0,                                                       \
+     "compute with 8-bit weights, whatever the file contains"},                                    \
+    {"threads", 't', OPTS_UINT, "N", "0", 0, 256,                                                  \
+     "number of threads; 0: chosen for this model and machine"},                                   \
+    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,                                                  \
+     "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},                  \
+    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
+/* clang-format on */
 
+#define MODEL_HELP "GGUF file, Hugging Face folder, or name of a model in models/"
+static const struct opts_def model_defs[] = {MODEL_DEFS(NULL, MODEL_HELP " (required)")};
+static const struct opts_def reply_defs[] = {MODEL_DEFS("reply", MODEL_HELP)};
+const struct opts_group model_opts_group = OPTS_GROUP("Model", model_defs);
+const struct opts_group model_opts_group_reply = OPTS_GROUP("Model", reply_defs);
+
+#define SPECIALIST_HELP "model file, Hugging Face folder, or name of a model in models/"
 static const struct opts_def specialist_defs[] = {
-    {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
-     "model file, Hugging Face folder, or name of a model in models/ (required)"},
-    {"int8", 0, OPTS_FLAG, NULL, NULL, 0, 0,
-     "compute with 8-bit weights, whatever the file contains"},
-    {"threads", 't', OPTS_UINT, "N", "0", 0, 256,
-     "number of threads; 0: chosen for this model and machine"},
-    {"kernels", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
-     "use this kernel set (see 'shoal doctor'); default: the best for this CPU"},
-    {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
-};
+    SPECIALIST_DEFS(NULL, SPECIALIST_HELP " (required)")};
 const struct opts_group specialist_opts_group = OPTS_GROUP("Model", specialist_defs);
+
+static const struct opts_def classify_defs[] = {SPECIALIST_DEFS("intent", SPECIALIST_HELP)};
+static const struct opts_def tag_defs[] = {SPECIALIST_DEFS("entities", SPECIALIST_HELP)};
+static const struct opts_def embed_defs[] = {SPECIALIST_DEFS("embed", SPECIALIST_HELP)};
+static const struct opts_def summarize_defs[] = {SPECIALIST_DEFS("summary", SPECIALIST_HELP)};
+static const struct opts_def score_defs[] = {SPECIALIST_DEFS("anomaly", SPECIALIST_HELP)};
+
+struct opts_group specialist_opts_group_for(enum shoal_kind kind)
+{
+    static const struct {
+        enum shoal_kind kind;
+        struct opts_group group;
+    } groups[] = {
+        {SHOAL_KIND_CLASSIFY, OPTS_GROUP("Model", classify_defs)},
+        {SHOAL_KIND_TAG, OPTS_GROUP("Model", tag_defs)},
+        {SHOAL_KIND_EMBED, OPTS_GROUP("Model", embed_defs)},
+        {SHOAL_KIND_RERANK, OPTS_GROUP("Model", embed_defs)}, /* compares embeddings */
+        {SHOAL_KIND_SUMMARIZE, OPTS_GROUP("Model", summarize_defs)},
+        {SHOAL_KIND_SCORE, OPTS_GROUP("Model", score_defs)},
+    };
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+        if (groups[i].kind == kind)
+            return groups[i].group;
+    return specialist_opts_group;
+}
 
 static const struct opts_def sampling_defs[] = {
     {"temp", 0, OPTS_REAL, "X", "0.8", 0, 100, "temperature; 0: always take the most likely token"},
@@ -114,7 +146,10 @@ static int find_model(const struct opts *o, const char *model, struct model_name
     *name = (struct model_name){0};
     if (!model)
         return opts_usage(o->page, "no model given: use -m MODEL");
-    return model_name_find(name, model, &e) < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
+    int rc = model == opts_text(o, "model") && !opts_given(o, "model")
+                 ? model_name_included(name, model, &e)
+                 : model_name_find(name, model, &e);
+    return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }
 
 int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, int interrupt_fd,

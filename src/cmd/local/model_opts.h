@@ -10,8 +10,10 @@
 #include "cmd/local/model_name.h"
 #include "shoal/shoal.h"
 
-/* -m, --ctx, --threads, --kernels, --kv, --chunk, --no-cache */
+/* -m, --ctx, --threads, --kernels, --kv, --chunk, --no-cache; without a default for -m, and with
+ * the included language model as the default */
 extern const struct opts_group model_opts_group;
+extern const struct opts_group model_opts_group_reply;
 /* --temp and the like */
 extern const struct opts_group sampling_opts_group;
 
@@ -22,6 +24,8 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
 
 /* -m, --int8, --threads, --kernels, --no-cache: for commands that run specialists */
 extern const struct opts_group specialist_opts_group;
+/* The same with the included model of that kind as the default of -m. */
+struct opts_group specialist_opts_group_for(enum shoal_kind kind);
 /* Loads a specialist; name (always call model_name_fini) says which label set is meant. */
 int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
                          struct model_name *name);
