@@ -30,9 +30,11 @@ static const struct opts_page page = {
         "A calibrated model that says 0.9 is right in 90 of 100 cases.  The temperature divides "
         "the\nlogits: it changes confidences, never answers.  Rows of DATASET are JSON objects "
         "{\"text\",\n\"label\"}, one per line (- means stdin).  Every other row is used to fit; "
-        "accuracy and\ncalibration error (15 bins) are those of the rest.  Routes that cascade "
-        "by confidence need\ncalibrated models.  The file also has the distribution of "
-        "confidences: the server reports when\nit changes (metric shoal_confidence_drift).",
+        "accuracy and\ncalibration error (15 bins) are those of the rest, and a temperature that "
+        "makes "
+        "that error larger\nis not taken.  Routes that cascade by confidence need calibrated "
+        "models.  The file also has the\ndistribution of confidences: the server reports when it "
+        "changes (metric\nshoal_confidence_drift).",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal calibrate -m intent --labels clinc150 val.jsonl\n"
                 "  shoal calibrate -m ./my-bert -o my-bert.calibration.json labelled.jsonl\n",

@@ -63,7 +63,8 @@ SHOAL_MUST_CHECK int eval_score(struct eval *ev, struct json_out *j, struct buf 
 SHOAL_MUST_CHECK int eval_cascade(struct eval *small, struct eval *large, double gain,
                                   struct json_out *j, struct buf *text, struct err *e);
 struct confidence_calibration;
-/* Fits the temperature of a classifier on every other row and measures it on the rest. */
+/* Fits the temperature of a classifier on every other row and measures it on the rest; 1 if it
+ * would make the calibration error there larger. */
 SHOAL_MUST_CHECK int eval_calibrate(struct eval *ev, struct confidence_calibration *out,
                                     struct json_out *j, struct buf *text, struct err *e);
 

@@ -86,48 +86,96 @@ static int fit(const struct fitting *f, double *temperature, struct err *e)
     return 0;
 }
 
-static void measure(const struct fitting *f, struct confidence_calibration *c, struct json_out *j,
-                    struct buf *text)
+/* The rows that were not fitted, at one temperature. */
+struct held_out {
+    uint64_t n, right;
+    double loss, ece, ece_before; /* ece_before: with the model's own confidences */
+    double shares[CONFIDENCE_BINS];
+};
+
+static int measure(const struct fitting *f, double temperature, struct held_out *h, struct err *e)
 {
-    struct quality_ece before = {{0}, {0}, {0}}, after = {{0}, {0}, {0}};
-    double loss_before = 0, loss_after = 0;
-    uint64_t n = 0, n_known = 0, right = 0;
+    struct quality_ece before = {{0}, {0}, {0}}, now = {{0}, {0}, {0}};
+    uint64_t n_known = 0;
+    uint32_t n_labels = 0;
+    *h = (struct held_out){0};
+    for (size_t i = 0; i < f->ev->rows->n; i++)
+        n_labels = f->answers[i].row.n > n_labels ? f->answers[i].row.n : n_labels;
+    float *p = mem_zalloc_n(n_labels, sizeof(*p));
+    if (!p)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the labels");
     for (size_t i = 0; i < f->ev->rows->n; i++) {
         const struct answer *a = &f->answers[i];
         if (is_fitted(i))
             continue;
-        n++;
-        right += a->right;
+        h->n++;
+        h->right += a->right;
         if (a->row.right != UNKNOWN) {
             n_known++;
-            loss_before += confidence_loss(&a->row, 1, 1);
-            loss_after += confidence_loss(&a->row, 1, c->temperature);
+            h->loss += confidence_loss(&a->row, 1, temperature);
         }
-        float *p = (float *)(uintptr_t)a->row.p; /* ours; not read again */
-        confidence_scale(p, a->row.n, c->temperature);
-        const double now = (double)confidence_of_answer(p[0], a->is_best);
+        memcpy(p, a->row.p, a->row.n * sizeof(*p));
+        if (temperature != 1) /* not even rounded */
+            confidence_scale(p, a->row.n, temperature);
+        const double confidence = (double)confidence_of_answer(p[0], a->is_best);
         quality_ece_add(&before, (double)a->confidence, a->right);
-        quality_ece_add(&after, now, a->right);
-        c->shares[confidence_bin(now)] += 1;
+        quality_ece_add(&now, confidence, a->right);
+        h->shares[confidence_bin(confidence)] += 1;
     }
+    mem_free(p);
     for (uint32_t i = 0; i < CONFIDENCE_BINS; i++)
-        c->shares[i] /= (double)n;
-    c->rows = n;
-    eval_figure(j, text, "fitted_rows", (double)(f->ev->rows->n - n), "%.0f");
-    eval_figure(j, text, "held_out_rows", (double)n, "%.0f");
+        h->shares[i] /= (double)h->n;
+    h->loss /= (double)(n_known + !n_known);
+    h->ece_before = quality_ece(&before);
+    h->ece = quality_ece(&now);
+    return 0;
+}
+
+static void report(const struct fitting *f, const struct held_out *before,
+                   const struct held_out *after, struct json_out *j, struct buf *text)
+{
+    eval_figure(j, text, "fitted_rows", (double)(f->ev->rows->n - after->n), "%.0f");
+    eval_figure(j, text, "held_out_rows", (double)after->n, "%.0f");
     if (f->n_unknown > 0)
         eval_figure(j, text, "unknown_labels", (double)f->n_unknown, "%.0f");
-    eval_figure(j, text, "accuracy", (double)right / (double)n, "%.4f");
-    eval_figure(j, text, "loss_before", loss_before / (double)(n_known + !n_known), "%.4f");
-    eval_figure(j, text, "loss_after", loss_after / (double)(n_known + !n_known), "%.4f");
-    eval_figure(j, text, "ece_before", quality_ece(&before), "%.4f");
-    eval_figure(j, text, "ece_after", quality_ece(&after), "%.4f");
+    eval_figure(j, text, "accuracy", (double)after->right / (double)after->n, "%.4f");
+    eval_figure(j, text, "loss_before", before->loss, "%.4f");
+    eval_figure(j, text, "loss_after", after->loss, "%.4f");
+    eval_figure(j, text, "ece_before", before->ece_before, "%.4f");
+    eval_figure(j, text, "ece_after", after->ece, "%.4f");
+}
+
+/* Takes the temperature only if it helps on rows that it was not fitted on.  Otherwise it is 1, and
+ * the figures say what was left. */
+static int choose(const struct fitting *f, double fitted, struct confidence_calibration *out,
+                  struct json_out *j, struct buf *text, struct err *e)
+{
+    struct held_out plain, scaled;
+    int rc = measure(f, 1, &plain, e);
+    if (rc == 0)
+        rc = measure(f, fitted, &scaled, e);
+    if (rc < 0)
+        return rc;
+    const bool helps = scaled.ece <= plain.ece_before;
+    const struct held_out *used = helps ? &scaled : &plain;
+    report(f, &plain, used, j, text);
+    if (!helps) {
+        eval_figure(j, text, "fitted_temperature", fitted, "%.4f");
+        eval_figure(j, text, "fitted_ece", scaled.ece, "%.4f");
+        buf_printf(text, "the fitted temperature makes the calibration error larger: "
+                         "confidences stay as they are\n");
+    }
+    out->temperature = helps ? fitted : 1;
+    out->rows = used->n;
+    memcpy(out->shares, used->shares, sizeof(out->shares));
+    return 0;
 }
 
 int eval_calibrate(struct eval *ev, struct confidence_calibration *out, struct json_out *j,
                    struct buf *text, struct err *e)
 {
     struct fitting f = {.ev = ev};
+    double fitted = 1;
     *out = (struct confidence_calibration){.temperature = 0};
     if (ev->rows->n < MIN_ROWS)
         return err_set(e, SHOAL_EINVAL, "%zu rows are too few: bring at least %u", ev->rows->n,
@@ -141,9 +189,9 @@ int eval_calibrate(struct eval *ev, struct confidence_calibration *out, struct j
                      "set with --labels",
                      f.n_unknown, ev->rows->n);
     if (rc == 0)
-        rc = fit(&f, &out->temperature, e);
+        rc = fit(&f, &fitted, e);
     if (rc == 0)
-        measure(&f, out, j, text);
+        rc = choose(&f, fitted, out, j, text, e);
     for (size_t i = 0; f.answers && i < ev->rows->n; i++)
         mem_free((void *)(uintptr_t)f.answers[i].row.p);
     mem_free(f.answers);

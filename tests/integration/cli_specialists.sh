@@ -105,6 +105,15 @@ for i in 1 2 3 4 5 6; do cat rows.jsonl; done >many.jsonl
 run 0 calibrate -m intent -o intent.calibration.json --json many.jsonl
 same "held out" "$(field figures.held_out_rows)" 12
 same "the file" "$(cat intent.calibration.json)" "$(cat out)"
+# fitted on rows that are all right, held out rows that are all wrong: a temperature would only harm
+for i in 1 2 3 4 5 6 7 8 9 10; do sed -n '1p;4p' rows.jsonl; done >harm.jsonl
+run 0 calibrate -m intent -o harm.json --json harm.jsonl
+same "it stays 1" "$(field temperature) $(field figures.ece_after)" "1 $(field figures.ece_before)"
+differ "what was fitted" "$(field figures.fitted_temperature)" 1
+run 0 calibrate -m intent harm.jsonl; has out "confidences stay as they are"
+sort harm.jsonl >help.jsonl # half of both parts is right
+run 0 calibrate -m intent --json help.jsonl
+differ "a temperature that helps" "$(field temperature)" 1
 run 0 eval cascade -m intent --large intent --json rows.jsonl
 same "the small one" "$(field small_accuracy)" 0.75
 same "no better" "$(field reach)" null
