@@ -91,7 +91,7 @@ async function ours(port, sensors) {
     '  requests: {serve: false}\n  subscribe: [{topic: bench/+, sensor: "{1}", qos: 0}]\nsensors:\n' +
     Array.from({ length: sensors }, (_, i) => `  - {name: s${i}, title: sensor ${i}, limits: "..100", interval: 100ms, lost: 1h}\n`).join(""));
   const child = start(own[0], [...own.slice(1), shoal, "serve", "--config", config, "--log-level", "error"],
-    { cwd: ROOT, env: { ...process.env, SHOAL_CACHE_DIR: path.join(dir, "cache") } });
+    { cwd: ROOT, env: { ...process.env, SHOAL_CACHE_DIR: path.join(dir, "cache"), XDG_STATE_HOME: path.join(dir, "state") } });
   await until(() => child.out.includes("models:"), "the server");
   const url = /listening on (\S+)/.exec(child.out)[1];
   await until(async () => /^shoal_mqtt_up 1$/m.test(await (await fetch(`${url}/metrics`)).text()), "the server at the broker");

@@ -131,7 +131,7 @@ struct gw_config {
     struct config_webhooks webhooks; /* who is told of alarms */
     struct config_flows flows;       /* graphs of steps */
     char *manuals;                   /* collection that explains alarms; NULL: none */
-    char *alarms_file;               /* open alarms; NULL: in the cache folder */
+    char *alarms_file;               /* open alarms; NULL: in the state folder */
     /* Folder of collections, NULL: the usual one; passages that one may have, and up to which its
      * search is exact. */
     char *collections_dir;

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/file/file_read.h"
+#include "base/file/state_file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -62,6 +63,7 @@
 #include "host/quota.h"
 #include "host/sha256.h"
 
+#define ALARMS_FILE "open-alarms.json"
 #define POOL_THREADS 2u
 #define POOL_WAITING 1024u
 #define MAX_ADDRESSES (2 * CONFIG_MAX_LISTEN)
@@ -752,12 +754,25 @@ static int open_flows(struct gw *gw, struct err *e)
     return rc;
 }
 
+/* Open alarms, and beside them the queues of webhooks, are in the state folder. */
+static bool find_alarms_file(char out[PATH_MAX], const struct gw *gw)
+{
+    char queue[PATH_MAX], name[NAME_MAX + 1];
+    const char *cache = registry_memo_dir(gw->registry);
+    const struct gw_config *c = gw->config;
+    if (c->things.n_sensors == 0)
+        return false; /* nothing is kept: no folder is made */
+    for (uint32_t i = 0; i < c->webhooks.n; i++)
+        if (webhooks_queue_file(name, sizeof(name), ALARMS_FILE, c->webhooks.v[i].url))
+            (void)state_file_find(queue, sizeof(queue), name, cache);
+    return state_file_find(out, PATH_MAX, ALARMS_FILE, cache);
+}
+
 static int open_plant(struct gw *gw, struct err *e)
 {
     char file[PATH_MAX];
-    const char *dir = registry_memo_dir(gw->registry), *given = gw->config->alarms_file;
-    snprintf(file, sizeof(file), "%s/open-alarms.json", dir ? dir : ".");
-    if (!given && dir)
+    const char *given = gw->config->alarms_file;
+    if (!given && find_alarms_file(file, gw))
         given = file;
     int rc = plant_create(&gw->plant, gw->config, given, e);
     if (rc == 0)

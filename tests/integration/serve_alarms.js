@@ -53,6 +53,8 @@ async function watch(url, seen, stop) {
     t.check(/^Vibration on motor 3 rose from 2.5 to 7.5 mm\/s.*above the limit of 7 mm\/s\.$/.test(alarm.text), alarm.text);
     await t.until(() => seen.some((e) => e.id === alarm.id && e.change === 'raised'), 'the event of the stream');
 
+    const kept = path.join(process.env.XDG_STATE_HOME, 'shoal', 'open-alarms.json');
+    await t.until(() => fs.existsSync(kept), 'the file in the state folder');
     r = await post('/v1/alarms/acknowledge', { id: alarm.id, by: 'ada' });
     t.same(`${r.status} ${r.acknowledged} ${r.acknowledged_by}`, '200 true ada', 'acknowledged');
     await t.until(() => seen.some((e) => e.id === alarm.id && e.acknowledged), 'the stream says so');

@@ -12,5 +12,10 @@
 bool state_file_path(char *out, size_t cap, const char *file);
 /* The folders above a file, as far as they can be made: opening the file says what is wrong. */
 void state_file_folders(const char *path);
+/* The place of a file in the state folder, which is made.  Earlier versions kept such files in the
+ * cache folder, which may be emptied at any time: if there is one of that name in `cache` and none
+ * in the state folder, it moves, unless a server of such a version still uses it.  Without a state
+ * folder it is in `cache`; NULL: there is none. */
+bool state_file_find(char *out, size_t cap, const char *file, const char *cache);
 
 #endif

@@ -634,8 +634,7 @@ const struct config_key config_keys[] = {
     MAP("quota", "How the tokens that keys use are kept."),
     ROW("quota.file", STR, AT(quota_file), NULL, 0, 0, START,
         "File that keeps the tokens of the day over a restart. Default: `quota` in the cache "
-        "folder "
-        "of the weights."),
+        "folder of the weights."),
 
     ROW("cors", STRS, AT(cors), NULL, 0, CONFIG_MAX_ORIGINS, LIVE,
         "Origins of web pages that may use this server, such as https://app.example; `localhost`: "
@@ -747,7 +746,7 @@ const struct config_key config_keys[] = {
     MAP("mqtt.queue", "Messages that wait for the broker."),
     ROW("mqtt.queue.file", STR, AT(mqtt.queue_file), NULL, 0, 0, START,
         "File that keeps what must not be lost over a restart, such as alarms. Default: "
-        "`mqtt-queue` in the cache folder of the weights."),
+        "`mqtt-queue` in the user's state folder."),
     ROW("mqtt.queue.bytes", BYTES, AT(mqtt.queue_bytes), "16MiB", 65536, 1073741824.0, START,
         "Bytes that may wait, in memory and in the file."),
     MAP("mqtt.requests", "Requests that come as messages to `shoal/request/NAME`."),
@@ -847,7 +846,7 @@ const struct config_key config_keys[] = {
     MAP("alarms", "What is kept of alarms, and who is told of them."),
     ROW("alarms.file", STR, AT(alarms_file), NULL, 0, 0, START,
         "File that keeps which alarms are open, over a restart. Default: `open-alarms.json` in the "
-        "cache folder of the weights."),
+        "user's state folder."),
     ROW("alarms.manuals", STR, AT(manuals), NULL, 0, 0, START,
         "Collection of manuals (docs/RETRIEVAL.md): after an alarm, the passage that fits is sent "
         "as a second event. Default: none."),

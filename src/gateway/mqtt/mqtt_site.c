@@ -1,16 +1,15 @@
 /* mqtt_site.c - see mqtt_site.h. */
 #include "gateway/mqtt/mqtt_site.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file/state_file.h"
 #include "base/mem.h"
 #include "gateway/mqtt/mqtt_announce.h"
 #include "gateway/mqtt/mqtt_door.h"
@@ -78,16 +77,11 @@ static void name_client(char out[64], const struct gw_config *c)
 /* The file of the queue; its folder is made. */
 static int find_file(char out[PATH_MAX], const struct gw *gw, struct err *e)
 {
-    const char *file = gw->config->mqtt.queue_file, *dir = registry_memo_dir(gw->registry);
-    if (file) {
+    const char *file = gw->config->mqtt.queue_file;
+    if (file)
         snprintf(out, PATH_MAX, "%s", file);
-        return 0;
-    }
-    if (!dir)
-        return err_set(e, SHOAL_EINVAL, "there is no cache folder: set mqtt.queue.file");
-    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-        return err_set(e, SHOAL_EIO, "cannot make %s: %s", dir, strerror(errno));
-    snprintf(out, PATH_MAX, "%s/mqtt-queue", dir);
+    else if (!state_file_find(out, PATH_MAX, "mqtt-queue", registry_memo_dir(gw->registry)))
+        return err_set(e, SHOAL_EINVAL, "there is no state folder: set mqtt.queue.file");
     return 0;
 }
 

@@ -4,12 +4,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
-#include "base/file/file_lock.h"
-#include "base/file/file_read.h"
-#include "base/file/file_replace.h"
 #include "base/file/state_file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -59,44 +55,13 @@ static void on_told(void *ctx, const struct home_later_entry *x)
         publish(s, x);
 }
 
-/* Earlier versions kept the file in the cache folder, which may be emptied at any time: it moves.
- * While a server of that version runs, it stays. */
-static void take_over(const char *file, const struct gw *gw)
-{
-    char old[PATH_MAX];
-    const char *dir = registry_memo_dir(gw->registry);
-    struct err e = {0};
-    struct buf b;
-    int lock, n = dir ? snprintf(old, sizeof(old), "%s/" FILE_NAME, dir) : -1;
-    if (n < 0 || (size_t)n >= sizeof(old) || access(old, F_OK) != 0 || access(file, F_OK) == 0)
-        return;
-    buf_init(&b, HOME_LATER_MAX_FILE);
-    int rc = file_lock(&lock, old, &e);
-    if (rc == 0)
-        rc = file_read(old, &b, &e);
-    if (rc == 0)
-        rc = b.rc < 0 ? err_set(&e, b.rc, "out of memory") : file_replace(file, b.data, b.len, &e);
-    if (rc < 0)
-        log_warn("home", "what was scheduled in %s is not taken over: %s", old, e.msg);
-    else if (unlink(old) == 0)
-        log_info("home", "what is scheduled has moved from %s to %s", old, file);
-    if (lock >= 0)
-        close(lock);
-    buf_fini(&b);
-}
-
-/* The configured file, or one in the state folder, which is made; false: there is none. */
+/* The configured file, or one in the state folder; false: there is none. */
 static bool find_file(char out[PATH_MAX], const struct gw *gw)
 {
     const char *file = gw->config->home_schedule;
-    if (file) {
-        snprintf(out, PATH_MAX, "%s", file);
-        return true;
-    }
-    if (!state_file_path(out, PATH_MAX, FILE_NAME))
-        return false;
-    state_file_folders(out);
-    take_over(out, gw);
+    if (!file)
+        return state_file_find(out, PATH_MAX, FILE_NAME, registry_memo_dir(gw->registry));
+    snprintf(out, PATH_MAX, "%s", file);
     return true;
 }
 

@@ -298,6 +298,12 @@ static int read_secret(struct hook *h, struct err *e)
     return rc;
 }
 
+bool webhooks_queue_file(char *out, size_t cap, const char *file, const char *url)
+{
+    int n = snprintf(out, cap, "%s.webhook-%016" PRIx64, file, hash_bytes(url, strlen(url), 0));
+    return n > 0 && (size_t)n < cap;
+}
+
 static int open_hook(struct webhooks *w, const struct config_webhook *c, const char *file,
                      struct err *e)
 {
@@ -320,8 +326,7 @@ static int open_hook(struct webhooks *w, const struct config_webhook *c, const c
     if (!h->config.url || !h->config.server || !h->config.path ||
         (c->secret_file && !h->config.secret_file))
         return err_set(e, SHOAL_ENOMEM, "webhook");
-    if ((size_t)snprintf(path, sizeof(path), "%s.webhook-%016" PRIx64, file,
-                         hash_bytes(c->url, strlen(c->url), 0)) >= sizeof(path))
+    if (!webhooks_queue_file(path, sizeof(path), file, c->url))
         return err_set(e, SHOAL_EINVAL, "the name %.100s... is too long", file);
     const struct spool_opts o = {.path = path, .max_bytes = c->queue_bytes};
     int rc = read_secret(h, e);
@@ -343,7 +348,7 @@ int webhooks_create(struct webhooks **out, const struct config_webhooks *config,
         return 0;
     if (!plant || !file)
         return err_set(e, SHOAL_EINVAL, "alarms.webhooks needs %s",
-                       plant ? "alarms.file: there is no cache folder" : "sensors");
+                       plant ? "alarms.file: there is no state folder" : "sensors");
     struct webhooks *w = mem_zalloc(sizeof(*w));
     if (!w)
         return err_set(e, SHOAL_ENOMEM, "webhooks");

@@ -15,6 +15,9 @@
 #ifndef SHOAL_GATEWAY_THINGS_WEBHOOKS_H
 #define SHOAL_GATEWAY_THINGS_WEBHOOKS_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/err.h"
 
 struct buf;
@@ -22,6 +25,8 @@ struct config_webhooks;
 struct plant;
 struct webhooks;
 
+/* The file of the queue to a URL: `file` and a hash of the URL.  False: too long. */
+bool webhooks_queue_file(char *out, size_t cap, const char *file, const char *url);
 /* *out is NULL if there are none.  file: what names of the queues begin with.  Before the plant
  * starts. */
 SHOAL_MUST_CHECK int webhooks_create(struct webhooks **out, const struct config_webhooks *config,

@@ -1,15 +1,22 @@
-/* test_base.c - errors, memory, buffers, readers, maps, hashes and the nearest word. */
+/* test_base.c - errors, memory, buffers, readers, maps, hashes, the nearest word and files of
+ * state. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/buf.h"
 #include "base/file/file_lock.h"
+#include "base/file/file_read.h"
+#include "base/file/file_replace.h"
+#include "base/file/state_file.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/nearest.h"
@@ -156,6 +163,72 @@ static void test_file_lock(void **state)
     close(file);
 }
 
+static void write_text(const char *path, const char *text)
+{
+    struct err e = {0};
+    assert_int_equal(file_replace(path, text, strlen(text), &e), 0);
+}
+
+static void assert_text(const char *path, const char *want)
+{
+    struct err e = {0};
+    struct buf b;
+    buf_init(&b, 64);
+    assert_int_equal(file_read(path, &b, &e), 0);
+    assert_string_equal(buf_str(&b), want);
+    buf_fini(&b);
+}
+
+/* What earlier versions kept in the cache folder moves to the state folder, once. */
+static void test_state_moves_out_of_the_cache(void **state)
+{
+    char dir[] = "/tmp/shoal-state-XXXXXX", cache[64], old[96], path[128], want[128], lock[128];
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(cache, sizeof(cache), "%s/cache", dir);
+    snprintf(old, sizeof(old), "%s/queue", cache);
+    snprintf(lock, sizeof(lock), "%s.lock", old);
+    snprintf(want, sizeof(want), "%s/state/shoal/queue", dir);
+    snprintf(path, sizeof(path), "%s/state", dir);
+    unsetenv("STATE_DIRECTORY");
+    setenv("XDG_STATE_HOME", path, 1);
+    assert_int_equal(mkdir(cache, 0700), 0);
+
+    write_text(old, "first");
+    int used = open(old, O_RDONLY | O_CLOEXEC); /* an earlier version is running */
+    assert_int_equal(flock(used, LOCK_EX), 0);
+    assert_true(state_file_find(path, sizeof(path), "queue", cache));
+    assert_string_equal(path, want);
+    assert_text(old, "first");
+    assert_int_equal(access(want, F_OK), -1);
+    close(used);
+    assert_true(state_file_find(path, sizeof(path), "queue", cache));
+    assert_int_equal(access(old, F_OK), -1);
+    assert_text(want, "first");
+    write_text(old, "second"); /* there is one already: it stays */
+    assert_true(state_file_find(path, sizeof(path), "queue", cache));
+    assert_text(want, "first");
+    assert_text(old, "second");
+
+    unsetenv("XDG_STATE_HOME");
+    char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
+    unsetenv("HOME");
+    assert_true(state_file_find(path, sizeof(path), "queue", cache));
+    assert_string_equal(path, old);
+    assert_false(state_file_find(path, sizeof(path), "queue", NULL));
+    if (home)
+        setenv("HOME", home, 1);
+    free(home);
+    unlink(old);
+    unlink(lock);
+    unlink(want);
+    rmdir(cache);
+    for (int i = 0; i < 3; i++) { /* state/shoal, state, and the folder itself */
+        *strrchr(want, '/') = '\0';
+        assert_int_equal(rmdir(want), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +240,7 @@ int main(void)
         cmocka_unit_test(test_strmap_grows_and_keeps_the_first),
         cmocka_unit_test(test_hash_of_any_length_stays),
         cmocka_unit_test(test_nearest_word),
+        cmocka_unit_test(test_state_moves_out_of_the_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
