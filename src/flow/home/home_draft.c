@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+/* Far below the context of any reply model, however it splits words: an answer must not fail when
+ * its actions have happened. */
+#define MAX_CONTEXT_BYTES 600u
+
 bool home_draft_reserve(struct arena *a, struct home_draft *d)
 {
     if (d->n_lines < d->cap && d->n_actions < d->cap && d->n_held < d->cap)
@@ -23,6 +27,24 @@ bool home_draft_reserve(struct arena *a, struct home_draft *d)
     d->lines = lines;
     d->cap = cap;
     return true;
+}
+
+/* What is too long for the reply model is said in plain words. */
+static void say_long(struct arena *a, struct home_draft_context *c)
+{
+    size_t n = strlen(c->text), end = MAX_CONTEXT_BYTES;
+    if (n <= MAX_CONTEXT_BYTES)
+        return;
+    if (*c->say) {
+        c->text = NULL;
+        return;
+    }
+    while (end > 1 && c->text[end] != ' ')
+        end--;
+    if (end == 1) /* one long word: between characters */
+        for (end = MAX_CONTEXT_BYTES; end > 1 && ((unsigned char)c->text[end] & 0xc0) == 0x80;)
+            end--;
+    c->text = arena_printf(a, "%.*s", (int)end, c->text);
 }
 
 uint32_t home_draft_contexts(struct arena *a, const struct home_draft *d, uint32_t together,
@@ -47,5 +69,8 @@ uint32_t home_draft_contexts(struct arena *a, const struct home_draft *d, uint32
             joined = line->joins;
         }
     }
+    for (uint32_t i = 0; i < n; i++)
+        if (c[i].text)
+            say_long(a, &c[i]);
     return a->rc < 0 ? 0 : n;
 }

@@ -8,6 +8,8 @@
 #include "flow/home/home_recall.h"
 #include "flow/home/home_speech.h"
 
+#define MAX_TALK 60u /* words of a clause that the reply model can answer */
+
 /* The words themselves decide between on and off, lock and unlock: a wrong guess there would be the
  * worst one. */
 static const struct home_action *
@@ -701,9 +703,13 @@ enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
     }
     if (action)
         action = correct(&d, settle(t, action, &d.plain));
-    if (action &&
-        (speech == HOME_SPEECH_COMMAND || (speech == HOME_SPEECH_ASK && is_question(action)))) {
+    bool acts = action && (speech == HOME_SPEECH_COMMAND ||
+                           (speech == HOME_SPEECH_ASK && is_question(action)));
+    if (acts) {
         carry_out(&d, action, focus);
+    } else if (d.plain.n > MAX_TALK && t->say[HOME_SAY_LONG].n > 0) {
+        const char *text = home_template_fill(a, &t->say[HOME_SAY_LONG], home_act_text, NULL);
+        add_line(a, draft, (struct home_draft_line){.say = text});
     } else {
         bool chat =
             sure && !home_table_action(t, c->intent) && home_table_lists(&t->chat_flows, c->flow);

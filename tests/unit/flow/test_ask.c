@@ -235,6 +235,41 @@ static void test_bad_texts_are_refused(void **state)
     ask_free(r);
 }
 
+/* A text as long as may be has an answer, whatever it repeats: no model is given more than it
+ * holds. */
+static void test_long_texts(void **state)
+{
+    static const struct {
+        const char *front, *again, *end, *action;
+    } cases[] = {
+        {"", "um ", "turn on the fan", "turn_on"},
+        {"", "please ", "turn on the fan", "turn_on"},
+        {"turn on the fan. ", "a,", "", NULL},
+        {"", "every light in every room ", "turn on the fan", NULL},
+        {"", "no, the other one, ", "turn on the fan", NULL},
+        {"", "except the lamp ", "turn on the fan", NULL},
+        {"", "and ", "turn on the fan", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[ASK_MAX_TEXT + 1];
+        size_t n = (size_t)snprintf(text, sizeof(text), "%s", cases[i].front);
+        size_t step = strlen(cases[i].again), end = strlen(cases[i].end);
+        for (; n + step + end <= ASK_MAX_TEXT; n += step)
+            memcpy(text + n, cases[i].again, step);
+        memcpy(text + n, cases[i].end, end + 1);
+        struct ask_request *r = submit(text, NULL);
+        assert_int_equal(ask_wait(r), 0);
+        cJSON *have = as_json(r);
+        const cJSON *first = get(have, "actions")->child;
+        if (cases[i].action)
+            assert_string_equal(get(first, "action")->valuestring, cases[i].action);
+        assert_true(strlen(get(have, "reply")->valuestring) > 0);
+        cJSON_Delete(have);
+        ask_free(r);
+    }
+}
+
 /* An event waits until the time in ctx, so that the request cannot be done before. */
 static void hold(void *ctx, const struct ask_request *r, const struct ask_event *ev)
 {
@@ -303,6 +338,7 @@ int main(void)
         cmocka_unit_test(test_events_come_in_order),
         cmocka_unit_test(test_special_tokens_of_users_are_text),
         cmocka_unit_test(test_bad_texts_are_refused),
+        cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_deadline_and_cancel),
         cmocka_unit_test(test_failed_allocations_leave_nothing),
     };

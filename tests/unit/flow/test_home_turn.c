@@ -180,6 +180,26 @@ static void test_reword(void **state)
     assert_int_equal(a.rc, 0);
 }
 
+/* Memory grows with the text, not with the square of it. */
+static void test_many_words(void **state)
+{
+    static const char *const words[] = {"um ", "every light ", "all lights in every room "};
+    (void)state;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        struct arena own;
+        char text[4096] = "";
+        arena_init(&own, 1 << 20);
+        for (size_t n = 0, step = strlen(words[i]); n + step < sizeof(text); n += step)
+            memcpy(text + n, words[i], step + 1);
+        struct home_words w = home_words_split(&own, text);
+        bool changed = home_reword_front(&own, table, &w);
+        changed |= home_reword_things(&own, table, home, &w);
+        assert_true(changed);
+        assert_int_equal(own.rc, 0);
+        arena_fini(&own);
+    }
+}
+
 static void test_except(void **state)
 {
     static const struct {
@@ -261,8 +281,9 @@ static void test_corrections(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),  cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_reword), cmocka_unit_test(test_except),
-        cmocka_unit_test(test_again),  cmocka_unit_test(test_corrections)};
+        cmocka_unit_test(test_order),     cmocka_unit_test(test_whole),
+        cmocka_unit_test(test_reword),    cmocka_unit_test(test_except),
+        cmocka_unit_test(test_again),     cmocka_unit_test(test_corrections),
+        cmocka_unit_test(test_many_words)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

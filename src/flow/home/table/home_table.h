@@ -222,6 +222,7 @@ enum home_say { /* what the program says itself */
                 HOME_SAY_CANCELLED, /* it will not happen */
                 HOME_SAY_KEPT,      /* what stays as it is */
                 HOME_SAY_NO_END,    /* "for 20 minutes", but nothing ends it */
+                HOME_SAY_LONG,      /* talk of so many words that no reply to it makes sense */
                 HOME_SAY_COUNT,
 };
 

@@ -206,13 +206,14 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_CANCELLED] = {"cancelled", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_KEPT] = {"kept", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_NO_END] = {"no_end", HOME_TABLE_VAR(REASON)},
+        [HOME_SAY_LONG] = {"long", 0},
     };
     struct json_node at = json_strict_get(root, "says");
     if (!at.v || !json_strict_object(&r->d, &at, "",
                                      "ask negate suppose report retract unsure confirm declined "
                                      "expired limit done scheduled failed missing unknown rest "
                                      "pronoun not_here which state states no_states due "
-                                     "listed nothing cancelled kept no_end"))
+                                     "listed nothing cancelled kept no_end long"))
         return;
     for (size_t i = HOME_SAY_ASK; i < HOME_SAY_COUNT; i++) {
         struct json_node v = json_strict_get(&at, says[i].key);

@@ -10,15 +10,18 @@
 #define MAX_NAME 6u    /* words of a name and a verb */
 #define MAX_EACH 4u    /* words behind "every": "every kitchen ceiling light" */
 
-/* Takes words from..to-1 out; punctuation at the end of the last of them goes to the word before.
- */
+/* Punctuation behind a word that is left out goes to the word before. */
+static void pass_on(struct arena *a, const char **before, const char *out)
+{
+    if (home_words_end_in(out, ",.;!?") && !home_words_end_in(*before, ",.;!?"))
+        *before = arena_printf(a, "%s%c", *before, out[strlen(out) - 1]);
+}
+
+/* Takes words from..to-1 out. */
 static void cut(struct arena *a, struct home_words *w, uint32_t from, uint32_t to)
 {
-    if (from > 0 && to > from && home_words_end_in(w->w[to - 1], ",.;!?") &&
-        !home_words_end_in(w->w[from - 1], ",.;!?")) {
-        const char *last = w->w[to - 1];
-        w->w[from - 1] = arena_printf(a, "%s%c", w->w[from - 1], last[strlen(last) - 1]);
-    }
+    if (from > 0 && to > from)
+        pass_on(a, &w->w[from - 1], w->w[to - 1]);
     for (uint32_t i = to; i < w->n; i++)
         w->w[i - (to - from)] = w->w[i];
     w->n -= to - from;
@@ -26,18 +29,24 @@ static void cut(struct arena *a, struct home_words *w, uint32_t from, uint32_t t
 
 /* ---- in front -------------------------------------------------------------------------------- */
 
+/* In one pass: a text may be nothing but fillers. */
 static bool drop_fillers(struct arena *a, const struct home_table *t, struct home_words *w)
 {
     struct home_words plain = home_words_plain_all(a, w);
-    bool changed = false;
-    for (uint32_t i = plain.n; i-- > 0;) {
+    uint32_t kept = 0, dropped = 0;
+    for (uint32_t i = 0; i < plain.n;) {
         uint32_t n = home_table_phrase(&t->reword.fillers, &plain, i);
-        if (n == 0 || w->n <= n || i + n > w->n)
-            continue;
-        cut(a, w, i, i + n);
-        changed = true;
+        if (n == 0 || kept + (plain.n - i) == n) /* something has to stay */
+            n = 0;
+        if (n > 0 && kept > 0)
+            pass_on(a, &w->w[kept - 1], w->w[i + n - 1]);
+        if (n == 0)
+            w->w[kept++] = w->w[i];
+        dropped += n;
+        i += n ? n : 1;
     }
-    return changed;
+    w->n = kept;
+    return dropped > 0;
 }
 
 /* "closing" is "close", "shutting" is "shut", if that is a verb of commands; NULL: it is not. */
@@ -151,22 +160,26 @@ static const char *plural(struct arena *a, const char *word, const char *plain)
 
 static bool reword_each(struct arena *a, const struct home_table *t, struct home_words *w)
 {
-    bool changed = false;
     struct home_words plain = home_words_plain_all(a, w);
-    for (uint32_t i = 0; i < plain.n && plain.n == w->n; i++) {
-        uint32_t n = home_table_phrase(&t->reword.each, &plain, i), at = i + n;
+    uint32_t to = 0, n;
+    bool changed = false;
+    for (uint32_t i = 0; i < plain.n; i += n ? n : 1) {
+        n = home_table_phrase(&t->reword.each, &plain, i);
+        uint32_t at = i + n;
         while (n > 0 && at < plain.n && at - i - n < MAX_EACH && !is_kind(t, plain.w[at]) &&
                !(home_table_word(t, plain.w[at]) & (HOME_WORD_JOIN | HOME_WORD_VERB)) &&
                !home_words_end_in(w->w[at], ",.;!?"))
             at++;
-        if (n == 0 || at >= plain.n || !is_kind(t, plain.w[at]))
-            continue;
-        w->w[at] = plural(a, w->w[at], plain.w[at]);
-        w->w[i] = t->reword.all;
-        cut(a, w, i + 1, i + n);
-        plain = home_words_plain_all(a, w);
-        changed = true;
+        if (n > 0 && at < plain.n && is_kind(t, plain.w[at])) {
+            w->w[at] = plural(a, w->w[at], plain.w[at]);
+            w->w[to++] = t->reword.all;
+            changed = true;
+        } else {
+            n = 0;
+            w->w[to++] = w->w[i];
+        }
     }
+    w->n = to;
     return changed;
 }
 
@@ -174,17 +187,21 @@ static bool reword_each(struct arena *a, const struct home_table *t, struct home
 static bool drop_everywhere(struct arena *a, const struct home_table *t, struct home_words *w)
 {
     struct home_words plain = home_words_plain_all(a, w);
+    uint32_t to = 0, n;
     bool all = false, changed = false;
-    for (uint32_t i = 0; i < plain.n && plain.n == w->n; i++) {
-        uint32_t n = home_table_phrase(&t->reword.everywhere, &plain, i);
+    for (uint32_t i = 0; i < plain.n; i += n ? n : 1) {
+        n = home_table_phrase(&t->reword.everywhere, &plain, i);
         all |= is_plural(t, plain.w[i]) || home_table_lists(&t->later.all, plain.w[i]) ||
                home_table_lists(&t->stop.all, plain.w[i]);
-        if (n == 0 || !all || i == 0)
-            continue;
-        cut(a, w, i, i + n);
-        plain = home_words_plain_all(a, w);
-        changed = true;
+        if (n > 0 && all && to > 0) {
+            pass_on(a, &w->w[to - 1], w->w[i + n - 1]);
+            changed = true;
+        } else {
+            n = 0;
+            w->w[to++] = w->w[i];
+        }
     }
+    w->n = to;
     return changed;
 }
 
