@@ -2,6 +2,7 @@
 #include "flow/home/home_act.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "flow/home/site/home_link.h"
@@ -87,6 +88,12 @@ static const char *normal_text(const struct home_act *x, const struct home_slot 
     return text;
 }
 
+/* "minus 100 rpm", from a change and the value that was said: "100 rpm" or "-100 rpm". */
+static const char *show_change(struct arena *a, double change, const char *value)
+{
+    return arena_printf(a, "%s %s", change < 0.0 ? "minus" : "plus", value + (*value == '-'));
+}
+
 /* Puts a slot into the object under a key; returns how the line shows it. */
 static const char *put_slot(struct home_act *x, const struct home_slot *slot, const char *key,
                             const char *raw)
@@ -110,8 +117,7 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
             put_number(x, key, v.number);
         if (v.unit)
             home_act_put_text(x, "unit", v.unit);
-        return x->sign != 0.0 ? arena_printf(a, "%s%s", x->sign < 0.0 ? "minus " : "plus ", v.show)
-                              : v.show;
+        return x->sign != 0.0 ? show_change(a, x->sign * v.number, v.show) : v.show;
     case HOME_SLOT_DURATION:
         v = home_values_duration(a, x->t, text);
         if (v.understood)
@@ -149,28 +155,31 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
     return slot->to_you ? to_you(x, text) : text;
 }
 
+/* "milk, eggs and bread" */
+static const char *listed(struct arena *a, const struct home_table *t, const char *const *items,
+                          uint32_t n)
+{
+    const char *show = n > 0 ? items[0] : "";
+    for (uint32_t i = 1; i < n; i++)
+        show = i + 1 == n ? arena_printf(a, "%s %s %s", show, t->list_and, items[i])
+                          : arena_printf(a, "%s, %s", show, items[i]);
+    return show;
+}
+
 static const char *put_items(struct home_act *x, const struct home_slot *slot,
                              const struct home_fill *s)
 {
     const char **list = arena_zalloc_n(x->a, s->n_items, sizeof(*list));
-    const char *show = "", *key = slot->name;
+    const char *key = slot->name;
     if (!list)
         return "";
-    for (uint32_t i = 0; i < s->n_items; i++) {
-        bool last = i + 1 == s->n_items;
+    for (uint32_t i = 0; i < s->n_items; i++)
         list[i] = normal_text(x, slot, tidy(x->a, s->items[i]));
-        if (i == 0)
-            show = list[0];
-        else if (last)
-            show = arena_printf(x->a, "%s %s %s", show, x->t->list_and, list[i]);
-        else
-            show = arena_printf(x->a, "%s, %s", show, list[i]);
-    }
     if (s->n_items == 1)
         home_act_put_text(x, key, list[0]);
     else
         *field(x, key) = (struct ask_plan_field){.key = key, .items = list, .n_items = s->n_items};
-    return show;
+    return listed(x->a, x->t, list, s->n_items);
 }
 
 void home_act_put_slots(struct home_act *x, const struct home_fill *s)
@@ -200,9 +209,8 @@ static bool put_when(struct home_act *x, const struct home_fill *s)
             x->due.in_s = v.understood ? v.number : -1.0;
         }
         pair(x, w->show, show);
-        x->when = arena_printf(x->a, "%s %s%s%s", x->when ? x->when : "",
-                               w->slot->type == HOME_SLOT_DATE ? "" : w->show,
-                               w->slot->type == HOME_SLOT_DATE ? "" : " ", show);
+        x->when = arena_printf(x->a, "%s %s%s%s", x->when ? x->when : "", w->say,
+                               *w->say ? " " : "", show);
         later |= w->later;
     }
     return later;
@@ -334,6 +342,31 @@ static const char *say(struct home_act *x, enum home_say which)
     return home_template_fill(x->a, &x->t->say[which], get_var, x);
 }
 
+static const char *shown(const struct home_act *x, const char *name)
+{
+    for (uint32_t i = 0; i < x->x->n_slots; i++)
+        if (strcmp(x->x->slots[i]->name, name) == 0)
+            return x->shows[i];
+    return NULL;
+}
+
+static bool is_everything_in(const struct home_act *x)
+{
+    const char *device = shown(x, "device");
+    return device && shown(x, "room") && x->t->stop.everything &&
+           strcmp(device, x->t->stop.everything) == 0;
+}
+
+/* A slot as a sentence has it: "everything in the kitchen", not "the kitchen everything". */
+static const char *show_slot(const struct home_act *x, uint32_t i)
+{
+    const char *name = x->x->slots[i]->name;
+    bool device = strcmp(name, "device") == 0, room = strcmp(name, "room") == 0;
+    if ((!device && !room) || !is_everything_in(x))
+        return x->shows[i];
+    return room ? NULL : arena_printf(x->a, "%s in the %s", x->shows[i], shown(x, "room"));
+}
+
 static const char *get_var(void *ctx, uint32_t var)
 {
     struct home_act *x = ctx;
@@ -372,7 +405,7 @@ static const char *get_var(void *ctx, uint32_t var)
     case HOME_VAR_MINUTE:
         return arena_printf(x->a, "%02d", now->tm_min);
     default:
-        return x->shows[var - HOME_VAR_SLOT];
+        return show_slot(x, var - HOME_VAR_SLOT);
     }
 }
 
@@ -904,8 +937,8 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     if (action->answer.n == 0 && !action->reason) {
         home_act_put_result(x, later ? "scheduled" : "done");
         enum home_say which = later ? HOME_SAY_SCHEDULED : HOME_SAY_DONE;
-        /* the reply model has no words for a change */
-        struct home_draft_line done = x->sign != 0.0
+        /* the reply model has no words for a change, nor for everything in a room */
+        struct home_draft_line done = x->sign != 0.0 || is_everything_in(x)
                                           ? home_act_plain_line(x, which)
                                           : home_act_line(x, &x->t->line_act, true, which);
         if (rings) /* said as done: it is set */
@@ -981,14 +1014,21 @@ const char *home_act_words(struct arena *a, const struct home_table *t,
             field_of(o, duration ? arena_printf(a, "%s_s", s->name) : s->name);
         if (!f)
             f = field_of(o, s->name);
-        const struct ask_plan_field *unit = field_of(o, "unit");
+        const struct ask_plan_field *unit = field_of(o, "unit"), *change = field_of(o, "change");
+        if (!f && change && s->type == HOME_SLOT_VALUE) {
+            x.sign = 1.0;
+            x.shows[i] = show_change(
+                a, change->number,
+                home_answer_number(a, t, fabs(change->number), unit ? unit->text : NULL));
+        }
         if (f && f->text)
             x.shows[i] = s->to_you ? to_you(&x, f->text) : f->text;
         else if (f && f->n_items == 0 && duration)
             x.shows[i] = home_due_left(a, t, (int64_t)f->number);
         else if (f && f->n_items == 0)
-            x.shows[i] = arena_printf(a, "%.6g%s%s", f->number, unit ? " " : "",
-                                      unit && unit->text ? unit->text : "");
+            x.shows[i] = home_answer_number(a, t, f->number, unit ? unit->text : NULL);
+        else if (f)
+            x.shows[i] = listed(a, t, f->items, f->n_items);
         if (x.shows[i])
             rung = arena_printf(a, "%s%s%s", rung, *rung ? ", " : "", x.shows[i]);
     }

@@ -23,19 +23,22 @@ static const char *get_number(void *ctx, uint32_t var)
     return ctx;
 }
 
-static const char *in_words(struct arena *a, const struct home_table *t, const struct home_state *s)
+const char *home_answer_number(struct arena *a, const struct home_table *t, double number,
+                               const char *unit)
 {
     uint32_t i;
-    if (s->text)
-        return s->text;
-    const char *n = arena_printf(a, "%.6g", s->number);
-    if (s->unit && strmap_get(&t->units, s->unit, strlen(s->unit), &i)) {
+    const char *n = arena_printf(a, "%.6g", number);
+    if (unit && strmap_get(&t->units, unit, strlen(unit), &i)) {
         const struct home_unit *u = &t->unit[i];
-        return home_template_fill(a,
-                                  s->number == 1.0 && u->show_one.n > 0 ? &u->show_one : &u->show,
+        return home_template_fill(a, number == 1.0 && u->show_one.n > 0 ? &u->show_one : &u->show,
                                   get_number, (void *)(uintptr_t)n);
     }
-    return s->unit ? arena_printf(a, "%s %s", n, s->unit) : n;
+    return unit ? arena_printf(a, "%s %s", n, unit) : n;
+}
+
+static const char *in_words(struct arena *a, const struct home_table *t, const struct home_state *s)
+{
+    return s->text ? s->text : home_answer_number(a, t, s->number, s->unit);
 }
 
 const char *home_answer_state(struct arena *a, const struct home_table *t,

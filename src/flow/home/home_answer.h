@@ -21,6 +21,9 @@ struct home_here {                /* the home that a text is about */
 /* The state that a clause names: "on" of "is the light on"; NULL: none. */
 const struct home_effect *home_answer_asked(const struct home_table *t,
                                             const struct home_words *plain);
+/* "19 degrees", "1 degree", "4 bar"; unit NULL: none. */
+const char *home_answer_number(struct arena *a, const struct home_table *t, double number,
+                               const char *unit);
 /* The state of one thing, in words; asked NULL: what was set last.  NULL: not known. */
 const char *home_answer_state(struct arena *a, const struct home_table *t,
                               const struct home_here *here, const char *id,

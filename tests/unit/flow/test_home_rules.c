@@ -14,6 +14,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/mem.h"
+#include "flow/home/home_act.h"
 #include "flow/home/home_clauses.h"
 #include "flow/home/home_rules.h"
 #include "flow/home/home_values.h"
@@ -310,12 +311,118 @@ static void test_failed_allocations_are_told(void **state)
     }
 }
 
+/* ---- actions in words ----------------------------------------------------------------------- */
+
+/* Is it a sentence whose gaps are closed? */
+static void check_words(const struct home_action *x, const char *text)
+{
+    static const char *const gaps[] = {
+        "  ",         " the of ", " the to ", " the by ",    " the for ", " the in ",
+        " the the ",  " the at ", " of to ",  " in the to ", " : ",       " 1 degrees",
+        " 1 minutes", " plus -",  " minus -", " of by ",     " by  ",     " the ."};
+    struct arena a;
+    arena_init(&a, 1 << 16);
+    const char *padded = arena_printf(&a, " %s .", text);
+    for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++)
+        if (strstr(padded, gaps[i]))
+            fail_msg("%s: \"%s\" has \"%s\"", x->name, text, gaps[i]);
+    static const char *const ends[] = {"to", "of", "by", "for", "in", "at", "and"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (strstr(padded, arena_printf(&a, " %s .", ends[i])))
+            fail_msg("%s: \"%s\" ends in \"%s\"", x->name, text, ends[i]);
+    arena_fini(&a);
+}
+
+static struct ask_plan_field field_for(const struct home_slot *s, bool change)
+{
+    struct ask_plan_field f = {.key = s->name, .text = "kettle"};
+    if (s->type == HOME_SLOT_VALUE)
+        f = (struct ask_plan_field){.key = change ? "change" : s->name,
+                                    .number = change ? -1.0 : 1.0};
+    if (s->type == HOME_SLOT_DURATION)
+        f = (struct ask_plan_field){.key = "duration_s", .number = 60.0};
+    if (strcmp(s->name, "device") == 0)
+        f.text = "everything";
+    return f;
+}
+
+/* An action with some of its slots; those that it needs are among them. */
+static void check_slots(const struct home_action *x, uint32_t which, bool change)
+{
+    struct arena a;
+    struct ask_plan_action o = {.name = x->name};
+    bool device = false, placed = false;
+    arena_init(&a, 1 << 16);
+    for (uint32_t i = 0; i < x->n_slots; i++) {
+        const struct home_slot *s = x->slots[i];
+        bool is_device = strcmp(s->name, "device") == 0, has = which >> i & 1;
+        for (uint32_t k = 0; k < x->n_needs; k++)
+            has |= x->needs[k] == s;
+        device |= is_device;
+        placed |= has && (is_device || strcmp(s->name, "room") == 0);
+        if (has)
+            o.fields[o.n_fields++] = field_for(s, change);
+    }
+    o.fields[o.n_fields++] = (struct ask_plan_field){.key = "unit", .text = "celsius"};
+    if (!device || placed || strcmp(x->name, "set_volume") == 0) /* others have a default */
+        check_words(x, home_act_words(&a, table, &o));
+    assert_int_equal(a.rc, 0);
+    arena_fini(&a);
+}
+
+static void test_actions_in_words(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < table->n_actions; i++)
+        for (uint32_t which = 0; which < 1u << table->action[i].n_slots; which++) {
+            check_slots(&table->action[i], which, false);
+            if (table->action[i].relative)
+                check_slots(&table->action[i], which, true);
+        }
+}
+
+static void check_said(const struct ask_plan_action *o, const char *want)
+{
+    struct arena a;
+    arena_init(&a, 1 << 16);
+    assert_string_equal(home_act_words(&a, table, o), want);
+    arena_fini(&a);
+}
+
+static void test_words_of_some_actions(void **state)
+{
+    static const char *const items[] = {"milk", "eggs", "bread"};
+    (void)state;
+    struct ask_plan_action o = {.name = "set_machine", .n_fields = 3};
+    o.fields[0] = (struct ask_plan_field){.key = "machine", .text = "mixer"};
+    o.fields[1] = (struct ask_plan_field){.key = "change", .number = -100.0};
+    o.fields[2] = (struct ask_plan_field){.key = "unit", .text = "rpm"};
+    check_said(&o, "change mixer by minus 100 rpm");
+    o.fields[o.n_fields++] = (struct ask_plan_field){.key = "sensor", .text = "speed"};
+    check_said(&o, "change the speed of mixer by minus 100 rpm");
+    o = (struct ask_plan_action){.name = "set_temperature", .n_fields = 3};
+    o.fields[0] = (struct ask_plan_field){.key = "device", .text = "heating"};
+    o.fields[1] = (struct ask_plan_field){.key = "change", .number = 1.0};
+    o.fields[2] = (struct ask_plan_field){.key = "unit", .text = "celsius"};
+    check_said(&o, "change the heating by plus 1 degree");
+    o = (struct ask_plan_action){.name = "turn_off", .n_fields = 2};
+    o.fields[0] = (struct ask_plan_field){.key = "device", .text = "everything"};
+    o.fields[1] = (struct ask_plan_field){.key = "room", .text = "kitchen"};
+    check_said(&o, "turn off everything in the kitchen");
+    o = (struct ask_plan_action){.name = "add_to_list", .n_fields = 2};
+    o.fields[0] = (struct ask_plan_field){.key = "item", .items = items, .n_items = 3};
+    o.fields[1] = (struct ask_plan_field){.key = "list", .text = "shopping"};
+    check_said(&o, "add milk, eggs and bread to the shopping list");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_examples),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_actions_in_words),
+        cmocka_unit_test(test_words_of_some_actions),
         cmocka_unit_test(test_failed_allocations_are_told),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -98,6 +98,10 @@ static void test_bad_tables_are_refused_with_their_place(void **state)
          "actions.go.answer: unknown placeholder {month}"},
         {"{" HEAD SLOTS "\"actions\":{\"go\":{\"slots\":[],\"answer\":\"{year\"}}," LINES "}",
          "unbalanced { or }"},
+        {"{" HEAD SLOTS "\"actions\":{\"go\":{\"slots\":[],\"answer\":\"a[b\"}}," LINES "}",
+         "unbalanced [ or ]"},
+        {"{" HEAD SLOTS "\"actions\":{\"go\":{\"slots\":[],\"answer\":\"[a[b]]\"}}," LINES "}",
+         "unbalanced [ or ]"},
         {"{" HEAD SLOTS
          "\"actions\":{\"go\":{\"slots\":[\"device\"],\"compute\":\"device\"}}," LINES "}",
          "compute needs an answer"},

@@ -311,7 +311,7 @@ static void read_when(struct home_reader *r, const struct json_node *root)
     uint32_t n = json_strict_array(&r->d, &list, HOME_MAX_WHEN);
     struct json_node v = json_strict_first(&list);
     for (; t->n_when < n && r->d.rc == 0; v = json_strict_next(&v)) {
-        if (!json_strict_object(&r->d, &v, "slot", "after show key later"))
+        if (!json_strict_object(&r->d, &v, "slot", "after show say key later"))
             return;
         struct home_when *w = &t->when[t->n_when++];
         struct json_node later = json_strict_get(&v, "later");
@@ -324,6 +324,8 @@ static void read_when(struct home_reader *r, const struct json_node *root)
         w->show = home_table_get_text(r, &v, "show", HOME_TEXT_NAME);
         w->key = home_table_get_text(r, &v, "key", HOME_TEXT_NAME);
         w->show = w->show ? w->show : w->slot->name;
+        w->say = home_table_get_text(r, &v, "say", HOME_TEXT_WORD);
+        w->say = w->say ? w->say : w->slot->type == HOME_SLOT_DATE ? "" : w->show;
         w->key = w->key ? w->key : w->slot->name;
         w->later = json_strict_bool(&r->d, &later, false);
     }

@@ -82,6 +82,7 @@ struct home_when { /* when or how long, for an action that has no slot for it */
     const struct home_slot *slot;
     struct home_list after; /* words in front that call for this one; none: any other word */
     const char *show, *key; /* in the context line, in the action */
+    const char *say;        /* in front of it in a sentence: "for" */
     bool later;             /* the action is then scheduled */
 };
 

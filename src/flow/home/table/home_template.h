@@ -1,7 +1,8 @@
 /* home_template.h - the short texts of a table that are filled in: "list: {list}; items: none".
  *
- * A template is text with {name} or {name|text if the value is missing}.  It is compiled when the
- * table is read, so unknown names are reported there.
+ * A template is text with {name} or {name|text if the value is missing}; what stands in [ ] is left
+ * out if a value in it is missing.  It is compiled when the table is read, so unknown names are
+ * reported there.
  *
  * Thread:    immutable once compiled.
  * Ownership: parts live in the arena given to home_template_compile. */
@@ -16,6 +17,7 @@ struct home_template_part {
     const char *text; /* literal; NULL: a name */
     uint32_t var;     /* what find gave for the name */
     const char *none; /* instead of a value that is missing */
+    uint32_t group;   /* of [ ], from 1 on; 0: none */
 };
 
 struct home_template {
