@@ -469,6 +469,12 @@ static bool check_parts(const struct flow *flow, const struct request_ask *q, st
     const struct home_table *t = flow->home;
     const char *missing = NULL;
     enum registry_state state;
+    if (!t && flow->home_failed) {
+        failure_set(f, FAILURE_UNAVAILABLE, SHOAL_EFORMAT, NULL, "table_failed",
+                    "commands are not available: the server cannot read its table of words and "
+                    "actions, and its log says why; program and models must be of one version");
+        return false;
+    }
     if (!t) {
         failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "model_not_found",
                     "commands need a table of words and actions, which this server does not have: "

@@ -40,6 +40,7 @@ struct flow {
     struct prompt_cache *cache;    /* NULL: none */
     struct pool *pool;             /* for long prompts; NULL: the owner's thread prepares them */
     struct home_table *home;       /* words and actions of asks; NULL: none */
+    bool home_failed;              /* there is a table, and it cannot be read */
     struct home_things *things;    /* the home that asks are about; NULL: none */
     struct pseudonyms *pseudonyms; /* for personal data; NULL: it is masked instead */
 };

@@ -620,6 +620,7 @@ static int open_table(struct gw *gw, const struct gw_config *config, const char 
     int rc = ask_pack_table(&gw->home, dir, NULL, &why);
     if (rc < 0 && rc != SHOAL_ENOTFOUND)
         log_warn("gateway", "/v1/process is not available: %s", why.msg);
+    gw->home_failed = rc < 0 && rc != SHOAL_ENOTFOUND;
     return 0;
 }
 
@@ -854,6 +855,7 @@ static int open_state(struct gw *gw, struct err *e)
                              .cache = gw->cache,
                              .pool = gw->pool,
                              .home = gw->home,
+                             .home_failed = gw->home_failed,
                              .things = gw->things,
                              .pseudonyms = gw->pseudonyms};
     return rc < 0 ? rc : ollama_manage_open(gw, gw->config, e);

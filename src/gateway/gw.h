@@ -136,6 +136,7 @@ struct gw {
     _Atomic uint32_t ollama_transfers;     /* models that are pulled or pushed */
     struct response_store *response_store; /* of /v1/responses; NULL: none */
     struct home_table *home;               /* of /v1/process; NULL: none */
+    bool home_failed;                      /* there is one, and it cannot be read */
     struct home_things *things;            /* the home of /v1/process; NULL: none */
     struct flow flow;                      /* the parts of the above that requests need */
     struct tls_server *node_tls;           /* of node_http; NULL: plain */

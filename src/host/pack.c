@@ -19,6 +19,7 @@
 #include "host/sha256.h"
 
 #define MANIFEST "models.json"
+#define VERSION 1 /* of the manifest */
 #define MAX_MANIFEST_BYTES ((size_t)4 << 20)
 #define MAX_MODELS 4096
 #define MAX_TABLES 64
@@ -148,11 +149,16 @@ int pack_parse(struct pack **out, const char *dir, const char *json, size_t n, s
     const char *end = NULL;
     p->json = cJSON_ParseWithLengthOpts(json, n, &end, false);
     const cJSON *models = p->json ? cJSON_GetObjectItemCaseSensitive(p->json, "models") : NULL;
+    const cJSON *version = p->json ? cJSON_GetObjectItemCaseSensitive(p->json, "version") : NULL;
     int n_models = cJSON_IsArray(models) ? cJSON_GetArraySize(models) : -1;
     if (!p->dir)
         rc = err_set(e, SHOAL_ENOMEM, "manifest");
     else if (!p->json)
         rc = err_set(e, SHOAL_EFORMAT, "invalid JSON at byte %td", end ? end - json : 0);
+    else if (version && (!cJSON_IsNumber(version) || version->valuedouble != VERSION))
+        rc = err_set(e, SHOAL_EFORMAT,
+                     "\"version\" is not %d: the models are of another version than this program",
+                     VERSION);
     else if (n_models < 0 || n_models > MAX_MODELS)
         rc = err_set(e, SHOAL_EFORMAT, "\"models\" must be a list of at most %d", MAX_MODELS);
     else if (!(p->models = mem_zalloc_n((size_t)n_models, sizeof(*p->models))))

@@ -178,6 +178,24 @@ async function broken() {
     await server.stop();
 }
 
+// A table of a newer version, as its manifest says it: the program does not know a key.
+async function newer() {
+    const pack = path.join(t.tmp, 'pack'), manifest = path.join(pack, 'models.json'), file = path.join(pack, 'home.json');
+    const list = JSON.parse(fs.readFileSync(manifest));
+    const bytes = JSON.stringify({ ...JSON.parse(fs.readFileSync(file)), from_the_future: 1 });
+    fs.writeFileSync(file, bytes);
+    Object.assign(list.tables.find((x) => x.name === 'home'), { bytes: Buffer.byteLength(bytes),
+        sha256: require('crypto').createHash('sha256').update(bytes).digest('hex') });
+    fs.writeFileSync(manifest, JSON.stringify(list));
+    const env = { ...process.env, SHOAL_MODELS: pack };
+    const server = await t.start(shoal, [], { env });
+    const r = await post(server, { text: both });
+    t.check(r.status === 503 && /must be of one version/.test(r.text), `commands: ${r.status} ${r.text}`);
+    await server.stop();
+    const { status, stderr } = spawnSync(shoal, ['ask', both], { env });
+    t.check(status === 1 && /another version than this program.*from_the_future/.test(stderr), `ask: ${status} ${stderr}`);
+}
+
 async function without() {
     const server = await t.start(shoal, ['-m', 'command=models/command.gguf'], { admin: true });
     let r = await post(server, { text: both });
@@ -215,6 +233,7 @@ async function tables() {
         await part(server);
     t.same((await server.stop()).code, 0, 'ends cleanly');
     await broken();
+    await newer();
     await without();
     await tables();
     await home();

@@ -42,7 +42,12 @@ static int open_table(struct home_table **out, const struct pack *p, const char 
     if (!t)
         return err_set(e, SHOAL_ENOTFOUND, "%s has no table \"" TABLE "\"", p->dir);
     int rc = pack_verify_table(t, e);
-    return rc < 0 ? rc : home_table_open(out, t->file.path, e);
+    if (rc < 0)
+        return rc;
+    rc = home_table_open(out, t->file.path, e);
+    /* The file is what its manifest says, so it is the program that does not know it. */
+    return rc == SHOAL_EFORMAT ? err_wrap(e, "the models are of another version than this program")
+                               : rc;
 }
 
 int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err *e)

@@ -53,6 +53,7 @@ static void test_bad_manifests_are_refused(void **state)
     (void)state;
     refused("{", "invalid JSON");
     refused("[]", "models");
+    refused("{\"version\":2,\"models\":[]}", "another version");
     refused("{\"models\":[{}]}", "needs a name");
     refused("{\"models\":[" ONE("a", "../x", "3", ABC) "]}", "outside the folder");
     refused("{\"models\":[" ONE("a", "b/../../x", "3", ABC) "]}", "outside the folder");
