@@ -140,15 +140,15 @@ static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
     return CMD_OK;
 }
 
-static int find_model(const struct opts *o, const char *model, struct model_name *name)
+/* included: the default of -m, which a file in the current folder does not replace. */
+static int find_model(const struct opts *o, const char *model, bool included,
+                      struct model_name *name)
 {
     struct err e = {0};
     *name = (struct model_name){0};
     if (!model)
         return opts_usage(o->page, "no model given: use -m MODEL");
-    int rc = model == opts_text(o, "model") && !opts_given(o, "model")
-                 ? model_name_included(name, model, &e)
-                 : model_name_find(name, model, &e);
+    int rc = included ? model_name_included(name, model, &e) : model_name_find(name, model, &e);
     return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }
 
@@ -158,7 +158,7 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
     struct shoal_engine_opts eo = {.size = sizeof(eo)};
     struct model_name name;
     *engine = NULL;
-    int rc = find_model(o, opts_text(o, "model"), &name);
+    int rc = find_model(o, opts_text(o, "model"), !opts_given(o, "model"), &name);
     if (base)
         eo = *base;
     eo.n_ctx = opts_u32(o, "ctx");
@@ -170,20 +170,27 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
     return rc;
 }
 
-int specialist_opts_open_as(const struct opts *o, const char *model, int interrupt_fd,
-                            struct shoal_engine **engine, struct model_name *name)
+static int open_specialist(const struct opts *o, const char *model, bool included, int interrupt_fd,
+                           struct shoal_engine **engine, struct model_name *name)
 {
     struct shoal_engine_opts eo = {.size = sizeof(eo)};
     *engine = NULL;
-    int rc = find_model(o, model, name);
+    int rc = find_model(o, model, included, name);
     eo.int8 = opts_flag(o, "int8") || name->int8;
     return rc == CMD_OK ? open_engine(o, &eo, name, interrupt_fd, engine) : rc;
+}
+
+int specialist_opts_open_as(const struct opts *o, const char *model, int interrupt_fd,
+                            struct shoal_engine **engine, struct model_name *name)
+{
+    return open_specialist(o, model, false, interrupt_fd, engine, name);
 }
 
 int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
                          struct model_name *name)
 {
-    return specialist_opts_open_as(o, opts_text(o, "model"), interrupt_fd, engine, name);
+    return open_specialist(o, opts_text(o, "model"), !opts_given(o, "model"), interrupt_fd, engine,
+                           name);
 }
 
 static int read_bias(const struct opts *o, struct sampling_opts *out)
