@@ -11,6 +11,7 @@
 #include "base/file/file_replace.h"
 #include "base/file/lines.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -215,8 +216,8 @@ static int show_fit(const struct opts *o, const struct machine_file *m, const st
             buf_printf(&b, "%-24s %10.5g %10.5g %10.5g  %s\n", m->names[i], p->mean, p->low,
                        p->high, p->daily ? "yes" : "no");
         }
-        buf_printf(&b, "learned from %u rows, one every %.4g s; %s\n", m->profiles[0].n,
-                   m->profiles[0].interval_ms / 1000,
+        buf_printf(&b, "learned from %u row%s, one every %.4g s; %s\n", m->profiles[0].n,
+                   plural(m->profiles[0].n), m->profiles[0].interval_ms / 1000,
                    m->joint ? "the channels are also watched together"
                             : "each channel is watched alone");
     }

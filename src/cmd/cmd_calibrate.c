@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file/file_replace.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/eval_watch.h"
@@ -56,8 +57,8 @@ static int fit(const struct opts *o, struct eval *ev, struct eval_watch *w)
     struct err e = {0};
     buf_init(&json, (size_t)1 << 16);
     buf_init(&text, (size_t)1 << 16);
-    buf_printf(&text, "%s%s%s: %zu rows\n", ev->model, ev->labels ? " " : "",
-               ev->labels ? ev->labels : "", ev->rows->n);
+    buf_printf(&text, "%s%s%s: %zu row%s\n", ev->model, ev->labels ? " " : "",
+               ev->labels ? ev->labels : "", ev->rows->n, plural(ev->rows->n));
     struct json_out j = json_out_make(&json);
     json_out_object(&j);
     json_out_member_str(&j, "model", ev->model);

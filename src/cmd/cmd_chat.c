@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file/lines.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/conversation.h"
@@ -172,10 +173,11 @@ static int put_answer(const struct dialog *c)
                            ? (double)(d->generated_tokens - 1) * 1e9 / (double)ns
                            : 0;
         fprintf(stderr,
-                "[%u prompt tokens, %u of them cached; first token after %.1f ms; %u tokens at "
+                "[%u prompt token%s, %u of them cached; first token after %.1f ms; %u token%s at "
                 "%.1f/s; %s]\n",
-                d->prompt_tokens, d->cached_tokens, (double)d->first_token_ns / 1e6,
-                d->generated_tokens, speed, finish_name(c));
+                d->prompt_tokens, plural(d->prompt_tokens), d->cached_tokens,
+                (double)d->first_token_ns / 1e6, d->generated_tokens, plural(d->generated_tokens),
+                speed, finish_name(c));
     }
     return rc;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes_text.h"
+#include "base/plural.h"
 #include "cluster/worker/sandbox.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
@@ -406,9 +407,9 @@ static void put_text(struct buf *b, const struct report *r)
     put_isolation(b, &r->sandbox);
     put_kernels(b, r);
     put_measured(b, r);
-    buf_printf(b, "tiled weights\n  %s, %llu files, %s%s\n",
+    buf_printf(b, "tiled weights\n  %s, %llu file%s, %s%s\n",
                r->cache.path[0] ? r->cache.path : "no folder", (unsigned long long)r->cache.n_files,
-               bytes_text(x, (double)r->cache.bytes),
+               plural(r->cache.n_files), bytes_text(x, (double)r->cache.bytes),
                r->cache.exists ? "" : " (will be created by the first load)");
     if (r->n_problems == 0)
         buf_printf(b, "no problems found\n");

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/eval_watch.h"
@@ -132,7 +133,7 @@ static void put_head(const struct opts *o, const struct eval *ev, struct json_ou
     if (ev->rows->n > 0) {
         json_out_key(j, "rows");
         json_out_uint(j, ev->rows->n);
-        buf_printf(text, ": %zu rows", ev->rows->n);
+        buf_printf(text, ": %zu row%s", ev->rows->n, plural(ev->rows->n));
     }
     buf_putc(text, '\n');
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/eval_watch.h"
@@ -54,7 +55,8 @@ static int measure(const struct opts *o, struct eval *small, struct eval *large,
     json_out_member_str(&j, "small", small->model);
     json_out_member_str(&j, "large", large->model);
     json_out_member_uint(&j, "rows", small->rows->n);
-    buf_printf(&text, "%s, then %s: %zu rows\n", small->model, large->model, small->rows->n);
+    buf_printf(&text, "%s, then %s: %zu row%s\n", small->model, large->model, small->rows->n,
+               plural(small->rows->n));
     term_progress_init(&w->bar, "eval");
     int rc = eval_cascade(small, large, (double)opts_uint(o, "gain") / 100, &j, &text, &e);
     term_progress_end(&w->bar);

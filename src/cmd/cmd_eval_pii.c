@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/plural.h"
 #include "cmd/cmd.h"
 #include "cmd/local/pii_search.h"
 #include "eval/eval_rows.h"
@@ -156,8 +157,8 @@ static void put_text(struct buf *b, const struct run *x)
                        t->n, t->found, share(t->right, t->found), share(t->right, t->n),
                        share(t->covered, t->n));
     }
-    buf_printf(b, "%u rows; %u of %u rows without personal data have a hit; %.1f MB/s\n", x->n_rows,
-               x->n_clean_hit, x->n_clean, speed(x));
+    buf_printf(b, "%u row%s; a hit in %u of %u without personal data; %.1f MB/s\n", x->n_rows,
+               plural(x->n_rows), x->n_clean_hit, x->n_clean, speed(x));
 }
 
 static void put_number(struct json_out *j, const char *key, double v)

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/local.h"
@@ -312,13 +313,14 @@ static void print_stats(const struct generation *g, uint64_t seed)
     struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(g->engine, &info);
     fprintf(stderr,
-            "prompt    %u tokens (%u cached), %.1f tokens/s, first token after %.1f ms\n"
-            "generated %u tokens, %.1f tokens/s, %s\n"
-            "load      %.1f ms%s, %s kernels, %u threads, seed %llu\n",
-            d->prompt_tokens, d->cached_tokens, prompt_speed(d), (double)d->first_token_ns / 1e6,
-            d->generated_tokens, decode_speed(d), finish_name(g), info.load_ms,
+            "prompt    %u token%s (%u cached), %.1f tokens/s, first token after %.1f ms\n"
+            "generated %u token%s, %.1f tokens/s, %s\n"
+            "load      %.1f ms%s, %s kernels, %u thread%s, seed %llu\n",
+            d->prompt_tokens, plural(d->prompt_tokens), d->cached_tokens, prompt_speed(d),
+            (double)d->first_token_ns / 1e6, d->generated_tokens, plural(d->generated_tokens),
+            decode_speed(d), finish_name(g), info.load_ms,
             info.from_cache ? " (tiled weights from the cache)" : "", info.kernels, info.n_threads,
-            (unsigned long long)seed);
+            plural(info.n_threads), (unsigned long long)seed);
 }
 
 /* ---- the prompt ----------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/bare_model.h"
@@ -266,7 +267,8 @@ static int run(struct job *job)
         return cmd_print(job->o->page, &job->b);
     }
     if (path)
-        fprintf(stderr, "wrote %u rows of %u floats to %s\n", job->n_rows, n_vocab, path);
+        fprintf(stderr, "wrote %u row%s of %u floats to %s\n", job->n_rows, plural(job->n_rows),
+                n_vocab, path);
     return CMD_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/file/file_read.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/bare_model.h"
@@ -96,9 +97,10 @@ static int print_result(const struct opts *o, const struct bare_model *m, struct
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else {
-        buf_printf(&b, "perplexity %.4f  (%llu tokens scored in %u chunks of %u, %.1f tokens/s)\n",
-                   r->ppl, (unsigned long long)r->n_scored, r->n_chunks, ctx,
-                   (double)r->n_chunks * ctx * 1e3 / r->ms);
+        buf_printf(&b,
+                   "perplexity %.4f  (%llu token%s scored in %u chunk%s of %u, %.1f tokens/s)\n",
+                   r->ppl, (unsigned long long)r->n_scored, plural(r->n_scored), r->n_chunks,
+                   plural(r->n_chunks), ctx, (double)r->n_chunks * ctx * 1e3 / r->ms);
         buf_printf(&b, "per chunk: p50 %.2f  p95 %.2f  p99 %.2f ms; peak memory %.1f MiB\n", p50,
                    p95, p99, cmd_peak_mib());
     }

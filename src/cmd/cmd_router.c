@@ -13,6 +13,7 @@
 #include "base/file/file_replace.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -597,11 +598,13 @@ static int fit_head(struct fit *f, struct err *e)
 
 static void put_result(struct buf *b, const struct fit *f, const char *dir)
 {
-    buf_printf(b, "%s: %u domains from %zu rows in %.1f s\n", dir, f->n_labels, f->n, f->seconds);
-    buf_printf(b, "held out: %u rows, accuracy %.1f %%\n", f->n_heldout, 100 * f->accuracy);
+    buf_printf(b, "%s: %u domain%s from %zu row%s in %.1f s\n", dir, f->n_labels,
+               plural(f->n_labels), f->n, plural(f->n), f->seconds);
+    buf_printf(b, "held out: %u row%s, accuracy %.1f %%\n", f->n_heldout, plural(f->n_heldout),
+               100 * f->accuracy);
     if (f->n_none > 0)
-        buf_printf(b, "of no domain: %u rows, %u below the threshold\n", f->n_none,
-                   f->n_none_right);
+        buf_printf(b, "of no domain: %u row%s, %u below the threshold\n", f->n_none,
+                   plural(f->n_none), f->n_none_right);
     buf_printf(b,
                "\nmodels:\n  - {name: my-router, path: %s}\nroutes:\n  - name: my-route\n"
                "    classifier: {model: my-router, threshold: %.3f}\n",

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file/file_read.h"
+#include "base/plural.h"
 #include "cluster/sim/sim_run.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
@@ -184,9 +185,9 @@ static void print_text(struct buf *b, const struct sim_scenario *s, const struct
 {
     static const char *const names[] = {"crashed",    "left",    "joined",     "slowed down",
                                         "partitions", "drained", "load spikes"};
-    buf_printf(b, "%s: %.0f s with %u nodes and %u models, seed %u (%.1f s on this machine)\n\n",
-               s->name ? s->name : "scenario", r->seconds, r->n_nodes_start, r->n_models, seed,
-               wall_s);
+    buf_printf(b, "%s: %.0f s with %u node%s and %u model%s, seed %u (%.1f s on this machine)\n\n",
+               s->name ? s->name : "scenario", r->seconds, r->n_nodes_start,
+               plural(r->n_nodes_start), r->n_models, plural(r->n_models), seed, wall_s);
     buf_printf(b, "%-20s %9s %8s %8s %9s %9s %7s %9s %6s %4s %4s\n", "model", "requests", "avail %",
                "time %", "p50 ms", "p95 ms", "moved", "<min s", "ready", "up", "down");
     for (uint32_t i = 0; i < r->n_models && i < MAX_ROWS; i++)

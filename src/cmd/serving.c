@@ -12,6 +12,7 @@
 #include "base/file/file_watch.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "gateway/config/config_diff.h"
 #include "gateway/gateway.h"
 
@@ -188,7 +189,7 @@ static void reload(const struct serving *s, struct gateway *g, struct gw_config 
     config_diff(&(*current)->set, &next->set, tell_change, &n_changes);
     config_unref(*current);
     *current = next;
-    log_info("serve", "configuration reloaded, %u changes", n_changes);
+    log_info("serve", "configuration reloaded, %u change%s", n_changes, plural(n_changes));
 }
 
 /* Reloads until a signal ends the server. */
@@ -267,8 +268,10 @@ int serving_main(const struct serving *s, int argc, const char *const *argv)
         (opts_flag(&o, "check") && gateway_check(c, &e) < 0))
         code = cmd_fail(s->page, "%s", e.msg);
     else if (opts_flag(&o, "check"))
-        code = printf("the configuration is valid: %u models\n", c->n_models) < 0 ? CMD_FAILED
-                                                                                  : CMD_OK;
+        code =
+            printf("the configuration is valid: %u model%s\n", c->n_models, plural(c->n_models)) < 0
+                ? CMD_FAILED
+                : CMD_OK;
     else
         code = serve(s, &c, &o);
     config_unref(c);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plural.h"
 #include "eval/eval_series.h"
 #include "eval/quality.h"
 #include "eval/quality_series.h"
@@ -438,7 +439,7 @@ int eval_score(struct eval *ev, struct json_out *j, struct buf *text, struct err
     json_out_uint(j, set.n);
     json_out_key(j, "rows");
     json_out_uint(j, set.n_rows);
-    buf_printf(text, "  %zu series, %zu rows\n", set.n, set.n_rows);
+    buf_printf(text, "  %zu series, %zu row%s\n", set.n, set.n_rows, plural(set.n_rows));
     bool alarms = strcmp(info.arch, "anomaly") == 0;
     rc = alarms ? tune_on(ev, methods, e) : 0;
     if (rc == 0)

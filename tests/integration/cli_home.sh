@@ -42,7 +42,7 @@ mkdir storage
 echo '{"data":{"areas":[{"id":"kitchen","name":"Kitchen"}]}}' >storage/core.area_registry
 echo '{"data":{"devices":[{"id":"d1","area_id":"kitchen","name":"Hue"}]}}' >storage/core.device_registry
 echo '{"data":{"entities":[{"entity_id":"light.hue","device_id":"d1","original_name":"Counter light"},{"entity_id":"sun.sun"}]}}' >storage/core.entity_registry
-run 0 home import storage; has err "1 rooms, 1 things; 1 entities left out"
+run 0 home import storage; has err "1 room, 1 thing; 1 entity left out"
 cp out made.yaml; run 0 ask --no-reply --home made.yaml "turn on the counter light"; has out '"id":"light.hue"'
 rm storage/core.entity_registry; run 1 home import storage; has err "core.entity_registry"
 echo '{}' >storage/core.entity_registry; run 1 home import storage; has err "data.entities"

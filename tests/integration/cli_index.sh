@@ -23,6 +23,8 @@ printf '%s\n' '{"id": "E42", "title": "Error E42", "text": "The door is open. Cl
 
 run 0 index stats; empty out; has err "no collections"
 run 0 index add shop pump.md faq.html errors.jsonl; same "added" "$(cat out)" "3 added (6 passages), 0 unchanged"
+printf "The warranty is 24 months.\n" >one.txt; run 0 index add single one.txt; same "one" "$(cat out)" "1 added (1 passage), 0 unchanged"
+run 0 index remove single --all
 run 0 index add shop pump.md; same "unchanged" "$(cat out)" "0 added (0 passages), 1 unchanged"
 run 0 index query shop --json -n 1 "my machine is overheating"
 same "by meaning" "$(field document)" pump.md; same "heading" "$(field heading)" Cooling

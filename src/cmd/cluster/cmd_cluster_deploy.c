@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "base/plural.h"
 #include "cluster/control/desired.h"
 #include "cluster/controller/controller_input.h"
 #include "cluster/controller/controller_view.h"
@@ -307,8 +308,8 @@ static int print_model(const struct opts *o, const struct desired *d, bool waite
         json_out_object_end(&j);
         buf_putc(&b, '\n');
     } else {
-        buf_printf(&b, "%s %.12s: %u to %u replicas, %u wanted now\n", m->name, hex,
-                   m->replicas_min, m->replicas_max, m->replicas_want);
+        buf_printf(&b, "%s %.12s: %u to %u replica%s, %u wanted now\n", m->name, hex,
+                   m->replicas_min, m->replicas_max, plural(m->replicas_max), m->replicas_want);
     }
     int rc = cmd_print(o->page, &b);
     buf_fini(&b);

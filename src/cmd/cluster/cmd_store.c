@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/executor_queue.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "cluster/cert.h"
 #include "cluster/store/model_fetch.h"
 #include "cluster/store/model_put.h"
@@ -491,8 +492,8 @@ static int gc(const struct opts *o, struct model_store *s)
         buf_printf(&b, "{\"models\":%u,\"incomplete\":%u,\"bytes\":%" PRIu64 "}\n", swept.n_models,
                    swept.n_incoming, swept.bytes);
     else
-        buf_printf(&b, "Removed %u models and %u incomplete ones: %s.\n", swept.n_models,
-                   swept.n_incoming, bytes_text(size, (double)swept.bytes));
+        buf_printf(&b, "Removed %u model%s and %u incomplete: %s.\n", swept.n_models,
+                   plural(swept.n_models), swept.n_incoming, bytes_text(size, (double)swept.bytes));
     return print_buf(o, &b);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
@@ -81,7 +82,8 @@ static const struct opts_page draw_page = {
 static void list_flow(struct buf *b, struct json_out *j, const struct graph *g)
 {
     if (!j) {
-        buf_printf(b, "%s: %u steps%s%s\n", g->name, g->n_steps, g->text[0] ? ", " : "", g->text);
+        buf_printf(b, "%s: %u step%s%s%s\n", g->name, g->n_steps, plural(g->n_steps),
+                   g->text[0] ? ", " : "", g->text);
         return;
     }
     json_out_object(j);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/file/file_read.h"
+#include "base/plural.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "flow/home/ask_pack.h"
@@ -117,7 +118,7 @@ int cmd_home_check(int argc, const char *const *argv)
         buf_putc(&b, '\n');
     } else if (rc == CMD_OK) {
         (void)warn_same(f, true);
-        buf_printf(&b, "%s: %u things, no error\n", o.args[0], f->n_things);
+        buf_printf(&b, "%s: %u thing%s, no error\n", o.args[0], f->n_things, plural(f->n_things));
     }
     if (rc == CMD_OK)
         rc = cmd_print(&check_page, &b);
@@ -226,8 +227,9 @@ int cmd_home_import(int argc, const char *const *argv)
         rc = check_made(&o, &b, &e);
     int exit_code = rc < 0 ? cmd_fail(&import_page, "%s", e.msg) : cmd_print(&import_page, &b);
     if (exit_code == CMD_OK)
-        fprintf(stderr, "%u rooms, %u things; %u entities left out\n", report.rooms, report.things,
-                report.skipped);
+        fprintf(stderr, "%u room%s, %u thing%s; %u %s left out\n", report.rooms,
+                plural(report.rooms), report.things, plural(report.things), report.skipped,
+                report.skipped == 1 ? "entity" : "entities");
     for (size_t i = 0; i < 3; i++)
         buf_fini(&parts[i]);
     buf_fini(&b);

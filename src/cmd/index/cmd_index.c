@@ -7,6 +7,7 @@
 #include "base/bytes_text.h"
 #include "base/file/file_read.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/commands.h"
 #include "cmd/index/index_site.h"
@@ -226,8 +227,8 @@ int cmd_index_add(int argc, const char *const *argv)
     for (size_t i = 1; i < o.n_args && rc == CMD_OK; i++)
         rc = add_file(&a, o.args[0], o.args[i]);
     if (rc == CMD_OK && !opts_flag(&o, "json"))
-        buf_printf(&a.out, "%u added (%" PRIu64 " passages), %u unchanged\n", a.n_added, a.n_chunks,
-                   a.n_unchanged);
+        buf_printf(&a.out, "%u added (%" PRIu64 " passage%s), %u unchanged\n", a.n_added,
+                   a.n_chunks, plural(a.n_chunks), a.n_unchanged);
     int printed = cmd_print(&p, &a.out);
     buf_fini(&a.out);
     index_site_close(&s);
@@ -386,8 +387,9 @@ static int put_stats(struct index_site *s, const char *name, bool docs, struct b
         return rc;
     }
     bytes_text(bytes, (double)info.file_bytes);
-    buf_printf(b, "%-24s %6" PRIu64 " documents %8" PRIu64 " passages %10s  %s\n", name,
-               info.n_docs, info.n_chunks, bytes, info.model);
+    buf_printf(b, "%-24s %6" PRIu64 " document%-1s %8" PRIu64 " passage%-1s %10s  %s\n", name,
+               info.n_docs, plural(info.n_docs), info.n_chunks, plural(info.n_chunks), bytes,
+               info.model);
     return docs ? put_docs(s, name, b, NULL) : CMD_OK;
 }
 
