@@ -419,6 +419,7 @@ static int watch_lines(struct watch *w, int fd, int interrupt_fd, struct err *e)
     size_t n;
     int rc = 0, got;
     lines_init(&lines, fd);
+    lines.name = w->o->n_args ? w->o->args[0] : NULL;
     while (rc == 0 && (got = lines_next(&lines, interrupt_fd, &line, &n, e)) != LINES_END) {
         rc = got < 0 ? got : got == LINES_INTERRUPT ? SHOAL_ECANCELLED : table_line(&t, line, e);
         if (rc == 0 && t.n_rows > 0 && !begun) {

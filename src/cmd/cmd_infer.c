@@ -221,6 +221,7 @@ static int put_lines(struct work *w, int fd, struct err *e)
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
         w->bytes_all = (uint64_t)st.st_size;
     lines_init(&lines, fd);
+    lines.name = opts_text(w->o, "file");
     term_progress_init(&w->bar, w->o->page->command);
     while (rc == 0 && (got = lines_next(&lines, w->interrupt_fd, &line, &n, e)) != LINES_END) {
         if (got < 0)

@@ -165,6 +165,7 @@ static int score_lines(struct work *w, int fd, struct err *e)
     size_t n;
     int rc = 0, got;
     lines_init(&lines, fd);
+    lines.name = opts_text(w->o, "file");
     while (rc == 0 && (got = lines_next(&lines, w->interrupt_fd, &line, &n, e)) != LINES_END) {
         if (got < 0)
             rc = got;

@@ -40,6 +40,7 @@ int eval_rows_read(struct eval_rows *rows, const char *path, struct err *e)
     if (fd < 0)
         return err_set(e, SHOAL_EIO, "cannot open %s: %m", path);
     lines_init(&lines, fd);
+    lines.name = path;
     while (rc == 0 && (got = lines_next(&lines, -1, &line, &n, e)) != LINES_END) {
         number++;
         if (got < 0)

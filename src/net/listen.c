@@ -20,8 +20,9 @@ bool listen_is_unix(const char *address)
 
 static int fail(int fd, const char *address, struct err *e)
 {
-    int rc = err_set(e, errno == EADDRINUSE ? SHOAL_EBUSY : SHOAL_EIO, "cannot listen on %s: %s",
-                     address, strerror(errno));
+    bool used = errno == EADDRINUSE;
+    int rc = err_set(e, used ? SHOAL_EBUSY : SHOAL_EIO, "cannot listen on %s: %s%s", address,
+                     strerror(errno), used ? "; choose another address with --listen" : "");
     if (fd >= 0)
         close(fd);
     return rc;

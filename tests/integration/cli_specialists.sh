@@ -39,6 +39,8 @@ SHOAL_MODELS=$tmp/other run 1 classify "x"; has err "other has none named intent
 SHOAL_MODELS=$tmp/nosuch run 1 classify "x"; has err "no model given (use -m MODEL): cannot open"
 run 2 classify -m intent -f lines "x"
 run 1 classify -m intent -f /nonexistent; has err "cannot open"
+run 1 classify -f .; has err "cannot read .: Is a directory"
+run 1 eval classify -m intent .; has err "cannot read .: Is a directory"
 for k in scalar; do # the same bits whatever computes them
     run 0 classify -m intent --json "dim the bedroom lamp"; best=$(field confidence)
     run 0 classify -m intent --json --kernels $k -t 1 "dim the bedroom lamp"

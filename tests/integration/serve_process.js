@@ -231,6 +231,8 @@ async function tables() {
     const server = await t.start(shoal, []);
     for (const part of [answers, streams, socket, refusals, abandoned, described])
         await part(server);
+    const taken = spawnSync(shoal, ['serve', '--listen', new URL(server.url).host]);
+    t.check(taken.status === 1 && /choose another address with --listen/.test(taken.stderr), `a port in use: ${taken.stderr}`);
     t.same((await server.stop()).code, 0, 'ends cleanly');
     await broken();
     await newer();

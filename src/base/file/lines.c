@@ -11,6 +11,7 @@
 void lines_init(struct lines *l, int fd)
 {
     l->fd = fd;
+    l->name = NULL;
     l->used = 0;
     l->ended = false;
     buf_init(&l->in, MAX_LINE_BYTES);
@@ -89,6 +90,7 @@ int lines_next(struct lines *l, int interrupt_fd, char **line, size_t *n, struct
         if (!p[0].revents)
             continue;
         if (read_block(l) < 0 && errno != EINTR && errno != EAGAIN)
-            return err_set(e, SHOAL_EIO, "cannot read a line: %s", strerror(errno));
+            return err_set(e, SHOAL_EIO, "cannot read %s: %s", l->name ? l->name : "a line",
+                           strerror(errno));
     }
 }

@@ -12,8 +12,9 @@ enum lines_got { LINES_LINE, LINES_END, LINES_INTERRUPT };
 
 struct lines {
     int fd;
-    struct buf in; /* read, not yet returned */
-    size_t used;   /* of in: the line that was returned last */
+    const char *name; /* of the file, for errors; NULL after init */
+    struct buf in;    /* read, not yet returned */
+    size_t used;      /* of in: the line that was returned last */
     bool ended;
 };
 
