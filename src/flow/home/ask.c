@@ -240,6 +240,13 @@ static int read_text(struct ask_request *r, const struct ask_opts *o, struct err
     return 0;
 }
 
+/* Is a clause the text itself, of which nothing was left out? */
+static bool is_whole(struct ask_request *r, const char *clause)
+{
+    return strcmp(home_words_trim_end(&r->arena, clause, HOME_WORDS_CLOSING),
+                  home_words_trim_end(&r->arena, r->text, HOME_WORDS_CLOSING)) == 0;
+}
+
 /* Clauses from what each part of the text does. */
 static int split(struct ask_request *r, struct err *e)
 {
@@ -259,6 +266,7 @@ static int split(struct ask_request *r, struct err *e)
                                              .flow = "",
                                              .threshold = r->ask->threshold,
                                              .again = r->again,
+                                             .whole = n == 1 && is_whole(r, said[i].text),
                                              .speech = said[i].speech,
                                              .speech_p = p};
     }

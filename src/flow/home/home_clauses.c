@@ -5,6 +5,8 @@
 
 #include "flow/home/table/home_words.h"
 
+#define MAX_SHORT 6u /* words of "corridor lights off" */
+
 struct splitter {
     struct arena *a;
     const struct home_table *t;
@@ -60,6 +62,22 @@ static bool repeats_verb(const struct splitter *s, uint32_t j, const char *verb)
     return any || (s->kinds[k] & HOME_WORD_REPEAT_LAST);
 }
 
+/* "tv off and corridor lights off": a clause without a verb that says on or off at its end goes
+ * before another one. */
+static bool says_again(const struct splitter *s, uint32_t j)
+{
+    if (!is(s, s->cur_plain[s->cur.n - 1], HOME_WORD_REPEAT_LAST))
+        return false;
+    for (uint32_t i = 0; i < s->cur.n; i++)
+        if (is(s, s->cur_plain[i], HOME_WORD_VERB))
+            return false;
+    uint32_t k = j;
+    while (k + 1 < s->all.n && !home_words_end_in(s->all.w[k], ",.;!?") &&
+           !(s->kinds[k + 1] & (HOME_WORD_JOIN | HOME_WORD_VERB)))
+        k++;
+    return k > j && k - j < MAX_SHORT && (s->kinds[k] & HOME_WORD_REPEAT_LAST);
+}
+
 /* Does a clause begin at word *at?  Then *at moves to its first word, and a repeated verb has been
  * put in front. */
 static bool begins(struct splitter *s, uint32_t *at)
@@ -80,7 +98,7 @@ static bool begins(struct splitter *s, uint32_t *at)
         end_clause(s);
     } else if (!joined || (is(s, verb, HOME_WORD_FREE_TEXT) && !always)) {
         return false;
-    } else if (s->kinds[j] & HOME_WORD_VERB) {
+    } else if ((s->kinds[j] & HOME_WORD_VERB) || says_again(s, j)) {
         end_clause(s);
     } else if (repeats_verb(s, j, verb)) {
         end_clause(s);

@@ -85,6 +85,39 @@ static uint32_t complete(struct arena *a, const struct home_table *t, const stru
     return kept;
 }
 
+static bool is_number(const struct home_table *t, const char *word)
+{
+    uint32_t number;
+    return (word[0] >= '0' && word[0] <= '9') ||
+           strmap_get(&t->numbers, word, strlen(word), &number);
+}
+
+/* "The bedroom 2 degrees cooler": a number before a unit is a value, not part of a name.  There is
+ * room for one more piece; returns how many there are then. */
+static uint32_t part_value(struct arena *a, const struct home_table *t, const struct home_words *w,
+                           struct home_piece *out, uint32_t n)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    const struct home_slot *value = home_table_slot(t, "value");
+    uint32_t unit;
+    for (uint32_t i = 0; value && a->rc == 0 && i < n; i++) {
+        struct home_piece *p = &out[i];
+        if (!p->slot || p->slot->type != HOME_SLOT_TEXT || p->slot->gather || p->to >= plain.n ||
+            p->to - p->from < 2 || !is_number(t, plain.w[p->to - 1]) ||
+            !strmap_get(&t->units, plain.w[p->to], strlen(plain.w[p->to]), &unit))
+            continue;
+        p->to--;
+        if (i + 1 < n && out[i + 1].slot == value && out[i + 1].from == p->to + 1) {
+            out[i + 1].from--;
+            return n;
+        }
+        memmove(&out[i + 2], &out[i + 1], (n - i - 1) * sizeof(*out));
+        out[i + 1] = (struct home_piece){.slot = value, .from = p->to, .to = p->to + 2};
+        return n + 1;
+    }
+    return n;
+}
+
 /* Pieces of one value that touch are one; those of a slot that gathers are one from the first to
  * the last. */
 uint32_t home_fill_pieces(struct arena *a, const struct home_table *t, const struct home_clause *c,
@@ -108,6 +141,7 @@ uint32_t home_fill_pieces(struct arena *a, const struct home_table *t, const str
             out[n++] = (struct home_piece){.slot = slot, .from = e->from, .to = e->to};
     }
     n = complete(a, t, w, out, n);
+    n = part_value(a, t, w, out, n);
     for (uint32_t i = 0; i < n; i++) {
         out[i].text = home_words_trim_end(a, home_words_join(a, w, out[i].from, out[i].to),
                                           HOME_WORDS_CLOSING);

@@ -33,6 +33,7 @@ struct home_clause { /* as the models understood it */
     enum home_speech speech; /* as the act model understood it; the rules may still deny it */
     float speech_p;          /* how sure it is that the text commands something; 1: no such model */
     bool taken_back;         /* by what follows it */
+    bool whole;              /* it is all that was said */
     bool corrected;          /* ... which says what was meant instead */
     const char *again;       /* words that say how it comes again; NULL: see the text */
 };

@@ -7,6 +7,7 @@
 #include "flow/home/home_act.h"
 #include "flow/home/home_recall.h"
 #include "flow/home/home_speech.h"
+#include "flow/home/home_switch.h"
 
 #define MAX_TALK 60u /* words of a clause that the reply model can answer */
 
@@ -45,6 +46,7 @@ struct decision { /* about one clause */
     const struct home_here *here;
     struct home_words w, plain;
     bool *covered; /* words of what is written, played or named */
+    bool asks;     /* what is missing is asked for, not taken from the defaults */
 };
 
 static bool is_question(const struct home_action *x)
@@ -384,7 +386,7 @@ static void carry_out(struct decision *d, const struct home_action *action,
         if (!x.o || !home_draft_reserve(a, d->draft))
             return;
         x.sign = change_of(d, action, pieces, n_pieces);
-        x.names_more = names_more(d, pieces, n_pieces);
+        x.names_more = d->asks || names_more(d, pieces, n_pieces);
         struct home_draft_line l = home_act_make(&x, &sets[i], &d->plain, d->draft);
         add_action(d, &x, l);
     }
@@ -405,43 +407,124 @@ static const struct home_action *state_question(const struct decision *d)
     return NULL;
 }
 
-/* "What is on in the kitchen?": answered from states; false: it is another question. */
-static bool list_states(struct decision *d, const struct home_action *action)
+/* Which things are in a state, from those that are known; s: the device and the room asked about.
+ */
+static void answer_states(struct decision *d, struct home_fill *s, const struct home_effect *state)
 {
-    const struct home_action *q = state_question(d);
     const struct home_slot *device = home_table_slot(d->t, "device"),
                            *room = home_table_slot(d->t, "room");
-    bool begins = false;
-    for (uint32_t i = 0; i < d->t->state_questions.n; i++)
-        begins |= home_words_phrase(&d->plain, 0, d->t->state_questions.w[i]) > 0;
-    const struct home_effect *state = home_answer_asked(d->t, &d->plain);
-    if (!q || !state || !begins || !action->effect || !d->here->states || !d->here->file)
-        return false;
-    struct home_piece *pieces = arena_zalloc_n(d->a, (size_t)d->c->n_entities + 1, sizeof(*pieces));
-    uint32_t n = pieces ? home_fill_pieces(d->a, d->t, d->c, &d->w, pieces) : 0;
-    if (n > 0)
-        n = home_fill_names(d->a, d->t, d->here->file, &d->w, pieces, n);
-    struct home_act x = begin_act(d, q);
-    struct home_fill s = {0};
-    for (uint32_t i = 0; i < n; i++)
-        if (pieces[i].slot && (pieces[i].slot == device || pieces[i].slot == room) &&
-            !home_fill_get(&s, home_fill_own(pieces[i].slot)))
-            home_fill_set(&s, home_fill_own(pieces[i].slot), pieces[i].text);
+    struct home_act x = begin_act(d, state_question(d));
     if (!x.o)
-        return true;
-    if (home_fill_get(&s, home_fill_own(device))) { /* "are the kitchen lights turned off?" */
-        add_action(d, &x, home_act_make(&x, &s, &d->plain, d->draft));
-        return true;
+        return;
+    if (home_fill_get(s, home_fill_own(device))) { /* "are the kitchen lights turned off?" */
+        add_action(d, &x, home_act_make(&x, s, &d->plain, d->draft));
+        return;
     }
-    home_act_put_slots(&x, &s);
+    home_act_put_slots(&x, s);
     x.state = state->to;
-    const char *where = room ? home_fill_get(&s, home_fill_own(room)) : NULL;
+    const char *where = room ? home_fill_get(s, home_fill_own(room)) : NULL;
     x.text =
         home_answer_list(d->a, d->t, d->here, where ? home_words_lower(d->a, where) : NULL, state);
     home_act_put_text(&x, "state", x.state);
     home_act_put_text(&x, "things", x.text);
     home_act_put_result(&x, "done");
     add_action(d, &x, home_act_plain_line(&x, *x.text ? HOME_SAY_STATES : HOME_SAY_NO_STATES));
+}
+
+/* The state that a question about states asks for; NULL: it is another question, or nobody knows
+ * states.  *at: the first word behind "what is". */
+static const struct home_effect *asked_state(const struct decision *d, uint32_t *at)
+{
+    *at = home_table_phrase(&d->t->state_questions, &d->plain, 0);
+    return *at > 0 && state_question(d) && d->here->states && d->here->file
+               ? home_answer_asked(d->t, &d->plain)
+               : NULL;
+}
+
+/* "What is on in the kitchen?": answered from states; false: it is another question. */
+static bool list_states(struct decision *d, const struct home_action *action)
+{
+    const struct home_slot *device = home_table_slot(d->t, "device"),
+                           *room = home_table_slot(d->t, "room");
+    uint32_t at;
+    const struct home_effect *state = asked_state(d, &at);
+    if (!state || !action->effect)
+        return false;
+    struct home_piece *pieces = arena_zalloc_n(d->a, (size_t)d->c->n_entities + 1, sizeof(*pieces));
+    uint32_t n = pieces ? home_fill_pieces(d->a, d->t, d->c, &d->w, pieces) : 0;
+    if (n > 0)
+        n = home_fill_names(d->a, d->t, d->here->file, &d->w, pieces, n);
+    struct home_fill s = {0};
+    for (uint32_t i = 0; i < n; i++)
+        if (pieces[i].slot && (pieces[i].slot == device || pieces[i].slot == room) &&
+            !home_fill_get(&s, home_fill_own(pieces[i].slot)))
+            home_fill_set(&s, home_fill_own(pieces[i].slot), pieces[i].text);
+    answer_states(d, &s, state);
+    return true;
+}
+
+/* Is it a word for a kind of thing, or of a name in the home? */
+static bool names_thing(const struct decision *d, const char *word)
+{
+    const struct home_file *f = d->here->file;
+    const struct home_slot *device = home_table_slot(d->t, "device");
+    size_t n = strlen(word);
+    uint32_t found;
+    for (uint32_t i = 0; f && i < f->words.n; i++)
+        if (strcmp(f->words.w[i], word) == 0)
+            return true;
+    return device &&
+           (strmap_get(&device->known, word, n, &found) ||
+            (n > 2 && word[n - 1] == 's' && strmap_get(&device->known, word, n - 1, &found)));
+}
+
+/* The name of a room at word i; 0 words: none is there. */
+static uint32_t room_at(const struct decision *d, uint32_t i)
+{
+    const struct home_file *f = d->here->file;
+    uint32_t best = 0;
+    for (uint32_t k = 0; k < f->n_things; k++) {
+        uint32_t n = f->things[k].type == HOME_THING_ROOM
+                         ? home_table_phrase(&f->things[k].names, &d->plain, i)
+                         : 0;
+        best = n > best ? n : best;
+    }
+    return best;
+}
+
+/* "Which doors are open", "what is on?": the words say it all, whatever the model takes it for.
+ * false: there are others among them, or they name a thing and may not. */
+static bool list_states_plainly(struct decision *d, bool may_name)
+{
+    const struct home_slot *device = home_table_slot(d->t, "device"),
+                           *room = home_table_slot(d->t, "room");
+    uint32_t at, from = 0, to = 0, n;
+    const struct home_effect *state = asked_state(d, &at);
+    struct home_fill s = {0};
+    if (!state || !device || !room)
+        return false;
+    for (uint32_t i = at; i < d->plain.n; i += n) {
+        const char *word = d->plain.w[i];
+        n = room_at(d, i);
+        if (n > 0) {
+            if (home_fill_get(&s, home_fill_own(room)))
+                return false;
+            home_fill_set(&s, home_fill_own(room), home_words_join(d->a, &d->plain, i, i + n));
+            continue;
+        }
+        n = 1;
+        if (strcmp(word, state->to) == 0 || home_table_lists(&d->t->state_words, word) ||
+            (home_table_word(d->t, word) & HOME_WORD_ARTICLE) ||
+            home_table_lists(&d->t->state_questions, word))
+            continue;
+        if (!may_name || !names_thing(d, word) || (to > 0 && to != i))
+            return false;
+        from = to > 0 ? from : i;
+        to = i + 1;
+    }
+    if (to > 0)
+        home_fill_set(&s, home_fill_own(device), home_words_join(d->a, &d->plain, from, to));
+    answer_states(d, &s, state);
     return true;
 }
 
@@ -608,21 +691,6 @@ static void say_kept(struct decision *d, const char *what)
     add_line(d->a, d->draft, (struct home_draft_line){.say = text});
 }
 
-/* Is it a word for a kind of thing, or of a name in the home? */
-static bool names_thing(const struct decision *d, const char *word)
-{
-    const struct home_file *f = d->here->file;
-    const struct home_slot *device = home_table_slot(d->t, "device");
-    size_t n = strlen(word);
-    uint32_t found;
-    for (uint32_t i = 0; f && i < f->words.n; i++)
-        if (strcmp(f->words.w[i], word) == 0)
-            return true;
-    return device &&
-           (strmap_get(&device->known, word, n, &found) ||
-            (n > 2 && word[n - 1] == 's' && strmap_get(&device->known, word, n - 1, &found)));
-}
-
 /* What "but leave the hall light on" names, if the text has commanded something before; NULL: it
  * names nothing, or only denies. */
 static const char *kept(const struct decision *d)
@@ -661,6 +729,48 @@ void home_rules_except(struct arena *a, const struct home_table *t, struct home_
         ask_about(&d, action, HOME_SAY_REST, "rest", what);
 }
 
+/* Is there nothing in the clause for the first slot that the action needs? */
+static bool misses_need(const struct decision *d, const struct home_action *action)
+{
+    for (uint32_t i = 0; action->n_needs > 0 && i < d->c->n_entities; i++)
+        if (home_table_slot(d->t, d->c->entities[i].type) == action->needs[0])
+            return false;
+    return action->n_needs > 0;
+}
+
+/* Is the model's action one that the clause cannot mean, since what it needs is not there? */
+static bool is_lost(const struct decision *d, const struct home_action *action)
+{
+    const struct home_slot *device = home_table_slot(d->t, "device");
+    if (!action)
+        return true;
+    return !is_question(action) && !(device && home_fill_has_slot(action, device)) &&
+           misses_need(d, action);
+}
+
+/* "Extraction on", "turn on lamp 17", "switch off at 10 pm": the words say what the model missed.
+ * true: *own is the clause as they say it. */
+static bool says_switch(struct decision *d, const struct home_action *action,
+                        enum home_speech speech, struct home_clause *own)
+{
+    const struct home_clause *c = d->c;
+    bool command = speech == HOME_SPEECH_COMMAND && is_lost(d, action);
+    if (c->taken_back || (!command && (speech != HOME_SPEECH_NONE || !c->whole)))
+        return false;
+    struct home_switch s = home_switch_find(d->a, d->t, d->here->file, c, &d->plain);
+    if (!s.action || (!s.of_home && !command))
+        return false;
+    *own = *c;
+    own->intent = s.action->name;
+    own->intent_p = 1.0f;
+    own->entities = s.entities;
+    own->n_entities = s.n_entities;
+    own->speech = HOME_SPEECH_COMMAND;
+    d->c = own;
+    d->asks = s.n_named == 0;
+    return true;
+}
+
 enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
                                    struct home_draft *draft, const struct home_clause *c,
                                    const struct home_focus *focus, const struct home_here *here,
@@ -683,11 +793,20 @@ enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
     enum home_speech speech = judge(&d);
     if (stop(&d, speech == HOME_SPEECH_COMMAND ? action : NULL, speech, focus))
         return HOME_SPEECH_COMMAND;
+    struct home_clause own;
+    if (says_switch(&d, action, speech, &own)) {
+        carry_out(&d, home_table_action(t, own.intent), focus);
+        return HOME_SPEECH_COMMAND;
+    }
     if (recall(&d, correct(&d, action), speech))
         return speech;
     bool states = action && action->statement && speech == HOME_SPEECH_REPORT;
     if (speech == HOME_SPEECH_ASK && action && !is_question(action) && list_states(&d, action))
         return speech;
+    if (c->whole && (speech == HOME_SPEECH_ASK || speech == HOME_SPEECH_NONE) &&
+        (!action || !action->state.n || misses_need(&d, action)) &&
+        list_states_plainly(&d, !action || !action->state.n))
+        return HOME_SPEECH_ASK;
     if (speech != HOME_SPEECH_COMMAND && speech != HOME_SPEECH_NONE && !states &&
         (speech != HOME_SPEECH_ASK || (action && !is_question(action))) && t->say[speech].n > 0) {
         const char *what = speech == HOME_SPEECH_NEGATE ? kept(&d) : NULL;

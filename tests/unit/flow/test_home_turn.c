@@ -169,6 +169,13 @@ static void test_reword(void **state)
         {"wake me every day", NULL},
         {"stop pump three.", "stop pump 3."},
         {"stop pump four", NULL},
+        {"a degree warmer", "1 degree warmer"},
+        {"make it a degree", NULL},
+        {"half an hour from now turn off the fan", "in half an hour turn off the fan"},
+        {"turn off the fan ten minutes from now.", "turn off the fan in ten minutes."},
+        {"turn off the fan an hour and a half from now", "turn off the fan in an hour and a half"},
+        {"turn off the fan from now", NULL},
+        {"from now", NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

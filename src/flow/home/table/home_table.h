@@ -238,6 +238,7 @@ struct home_reword_table {       /* how a text is put into the words that the mo
     struct home_list beside;     /* words beside names there: "one" */
     struct home_list kept;       /* verbs of what stays as it is: "keep" */
     struct home_list corrects;   /* phrases before what was meant instead */
+    struct home_list from_now;   /* phrases behind a duration: in that time */
 };
 
 struct home_later_table { /* list NULL: the table has no such part */
@@ -312,6 +313,7 @@ struct home_table {
     struct home_reword_table reword;
     struct home_list verbs;                   /* that begin a command */
     struct home_list state_questions;         /* phrases that begin one: "what is" on? */
+    struct home_list state_words;             /* that say nothing there: "still" */
     struct home_list change_by, change_after; /* "by" two degrees; two degrees "warmer" */
     struct home_list change_down;             /* "lower", "colder" */
     struct home_template say[HOME_SAY_COUNT]; /* n 0: the table has no such line */

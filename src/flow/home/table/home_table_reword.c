@@ -6,9 +6,10 @@ void home_table_read_reword(struct home_reader *r, const struct json_node *root)
 {
     struct home_reword_table *w = &r->t->reword;
     struct json_node at = json_strict_get(root, "reword");
-    if (!at.v || !json_strict_object(
-                     &r->d, &at, "",
-                     "fillers gerund reasons each all everywhere except beside kept corrects"))
+    if (!at.v ||
+        !json_strict_object(
+            &r->d, &at, "",
+            "fillers gerund reasons each all everywhere except beside kept corrects from_now"))
         return;
     w->fillers = home_table_get_list(r, &at, "fillers", HOME_TEXT_PHRASE);
     w->gerund = home_table_get_list(r, &at, "gerund", HOME_TEXT_PHRASE);
@@ -20,6 +21,7 @@ void home_table_read_reword(struct home_reader *r, const struct json_node *root)
     w->beside = home_table_get_list(r, &at, "beside", HOME_TEXT_WORD);
     w->kept = home_table_get_list(r, &at, "kept", HOME_TEXT_WORD);
     w->corrects = home_table_get_list(r, &at, "corrects", HOME_TEXT_PHRASE);
+    w->from_now = home_table_get_list(r, &at, "from_now", HOME_TEXT_PHRASE);
     if (r->d.rc == 0 && w->each.n > 0 && !w->all)
         json_strict_fail(&r->d, &at, "each needs the word \"all\"");
 }

@@ -165,6 +165,7 @@ static void read_references(struct home_reader *r, const struct json_node *root)
     }
     t->pronouns = home_table_get_list(r, root, "pronouns", HOME_TEXT_WORD);
     t->state_questions = home_table_get_list(r, root, "state_questions", HOME_TEXT_PHRASE);
+    t->state_words = home_table_get_list(r, root, "state_words", HOME_TEXT_WORD);
     if (!at.v || !json_strict_object(&r->d, &at, "by", "after down"))
         return;
     t->change_by = home_table_get_list(r, &at, "by", HOME_TEXT_WORD);

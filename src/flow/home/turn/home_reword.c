@@ -6,9 +6,10 @@
 #include "flow/home/home_speech.h"
 #include "flow/home/home_values.h"
 
-#define MAX_REASON 14u /* words */
-#define MAX_NAME 6u    /* words of a name and a verb */
-#define MAX_EACH 4u    /* words behind "every": "every kitchen ceiling light" */
+#define MAX_REASON 14u  /* words */
+#define MAX_NAME 6u     /* words of a name and a verb */
+#define MAX_DURATION 7u /* words: "an hour and a half" */
+#define MAX_EACH 4u     /* words behind "every": "every kitchen ceiling light" */
 
 /* Punctuation behind a word that is left out goes to the word before. */
 static void pass_on(struct arena *a, const char **before, const char *out)
@@ -112,9 +113,42 @@ static bool drop_reason(struct arena *a, const struct home_table *t, struct home
     return false;
 }
 
+static struct home_value duration_in(struct arena *a, const struct home_table *t,
+                                     const struct home_words *w, uint32_t from, uint32_t to)
+{
+    return home_values_duration(a, t, home_words_join(a, w, from, to));
+}
+
+/* "Half an hour from now" is "in half an hour". */
+static bool from_now(struct arena *a, const struct home_table *t, struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    const struct home_when *later = NULL;
+    uint32_t at = 0, n = 0, first;
+    for (uint32_t i = 0; i < t->n_when && !later; i++)
+        if (t->when[i].slot->type == HOME_SLOT_DURATION && t->when[i].after.n > 0)
+            later = &t->when[i];
+    while (at < plain.n && (n = home_table_phrase(&t->reword.from_now, &plain, at)) == 0)
+        at++;
+    for (first = at > MAX_DURATION ? at - MAX_DURATION : 0; later && n > 0 && first < at; first++) {
+        struct home_value all = duration_in(a, t, &plain, first, at);
+        struct home_value rest = duration_in(a, t, &plain, first + 1, at);
+        if (!all.understood || (rest.understood && rest.number == all.number))
+            continue; /* the word before it says nothing about it */
+        const char *end = w->w[at + n - 1];
+        memmove(&w->w[first + 1], &w->w[first], (at - first) * sizeof(*w->w));
+        w->w[first] = later->after.w[0];
+        pass_on(a, &w->w[at], end);
+        cut(a, w, at + 1, at + n);
+        return true;
+    }
+    return false;
+}
+
 bool home_reword_front(struct arena *a, const struct home_table *t, struct home_words *w)
 {
     bool changed = drop_fillers(a, t, w);
+    changed |= from_now(a, t, w);
     changed |= drop_reason(a, t, w);
     changed |= drop_gerund(a, t, w);
     return changed && a->rc == 0;
@@ -230,6 +264,26 @@ static bool name_numbers(struct arena *a, const struct home_table *t, const stru
     return changed;
 }
 
+/* "A degree warmer" is "1 degree warmer". */
+static bool name_one(struct arena *a, const struct home_table *t, struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    bool changed = false;
+    uint32_t unit;
+    for (uint32_t i = 0; i + 2 < plain.n; i++) {
+        const struct home_pair *one = NULL;
+        for (uint32_t k = 0; k < t->duration_phrases.n && !one; k++)
+            if (strcmp(t->duration_phrases.p[k].from, plain.w[i]) == 0)
+                one = &t->duration_phrases.p[k]; /* "a" is 1 there too */
+        if (!one || !strmap_get(&t->units, plain.w[i + 1], strlen(plain.w[i + 1]), &unit) ||
+            !home_table_lists(&t->change_after, plain.w[i + 2]))
+            continue;
+        w->w[i] = one->to;
+        changed = true;
+    }
+    return changed;
+}
+
 /* "Garage door, close!" is "close the garage door". */
 static bool verb_first(struct arena *a, const struct home_table *t, const struct home_file *f,
                        struct home_words *w)
@@ -259,6 +313,7 @@ bool home_reword_things(struct arena *a, const struct home_table *t, const struc
     bool changed = reword_each(a, t, w);
     changed |= drop_everywhere(a, t, w);
     changed |= name_numbers(a, t, f, w);
+    changed |= name_one(a, t, w);
     changed |= w->n > 0 && verb_first(a, t, f, w);
     return changed && a->rc == 0;
 }

@@ -1,0 +1,111 @@
+/* home_switch.c - see home_switch.h. */
+#include "flow/home/home_switch.h"
+
+#include <string.h>
+
+/* The action of "on" or "off"; NULL: it is another word. */
+static const struct home_action *action_of(const struct home_table *t, const char *word)
+{
+    if (!(home_table_word(t, word) & HOME_WORD_REPEAT_LAST))
+        return NULL;
+    for (uint32_t i = 0; i < t->n_opposites; i++)
+        for (int k = 0; k < 2; k++)
+            if (home_table_lists(&t->opposites[i].words[k], word))
+                return t->opposites[i].action[k];
+    return NULL;
+}
+
+/* May it be switched by these words alone?  "Alarm off" has other meanings. */
+static bool may_switch(const struct home_thing *x)
+{
+    return x->type == HOME_THING_DEVICE && home_file_able(x, "power") &&
+           !home_file_able(x, "alarm");
+}
+
+/* Do the words from..to-1 name a device, behind the name of its room or without?  *device: its
+ * first word. */
+static bool names_device(struct arena *a, const struct home_file *f, const struct home_words *plain,
+                         uint32_t from, uint32_t to, uint32_t *device)
+{
+    for (uint32_t i = 0; f && from < to && i < f->n_things; i++) {
+        const struct home_thing *x = &f->things[i];
+        for (*device = from; may_switch(x) && *device < to; ++*device) {
+            const char *name = home_words_join(a, plain, *device, to);
+            const char *room = home_words_join(a, plain, from, *device);
+            if (home_table_lists(&x->names, name) &&
+                (*device == from || (x->room && home_table_lists(&x->room->names, room))))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Is every word from `from` on part of a time, or stands before one? */
+static bool says_only_when(const struct home_table *t, const struct home_clause *c,
+                           const struct home_words *plain, uint32_t from)
+{
+    uint32_t at = from;
+    for (uint32_t i = 0; i < c->n_entities; i++) {
+        const struct home_entity *e = &c->entities[i];
+        const struct home_slot *s = home_table_slot(t, e->type);
+        if (!s || s->type < HOME_SLOT_DURATION || e->from < at)
+            return false;
+        while (at < e->from && home_table_lists(&t->front, plain->w[at]))
+            at++;
+        if (at < e->from)
+            return false;
+        at = e->to;
+    }
+    return at > from && at == plain->n;
+}
+
+/* Are the words from..to-1 one device, as the model sees it? */
+static bool is_device(const struct home_clause *c, uint32_t from, uint32_t to)
+{
+    return c->n_entities == 1 && strcmp(c->entities[0].type, "device") == 0 &&
+           c->entities[0].from <= from && c->entities[0].to == to;
+}
+
+struct home_switch home_switch_find(struct arena *a, const struct home_table *t,
+                                    const struct home_file *file, const struct home_clause *c,
+                                    const struct home_words *plain)
+{
+    struct home_switch s = {0};
+    uint32_t from = 0, to = plain->n, n = 0, device;
+    bool verb = to > 0 && (home_table_word(t, plain->w[0]) & HOME_WORD_REPEAT_VERB);
+    from += verb;
+    if (from >= to)
+        return s;
+    const struct home_action *first = verb ? action_of(t, plain->w[from]) : NULL,
+                             *last = action_of(t, plain->w[to - 1]);
+    if (first && says_only_when(t, c, plain, from + 1)) {
+        s.action = first;
+        s.entities = c->entities;
+        s.n_entities = c->n_entities;
+        return s;
+    }
+    from += first != NULL;
+    to -= !first && last;
+    while (from < to && (home_table_word(t, plain->w[from]) & HOME_WORD_ARTICLE))
+        from++;
+    if (first && is_device(c, from, to)) {
+        s.action = first;
+        s.entities = c->entities;
+        s.n_entities = c->n_entities;
+        s.n_named = 1;
+    }
+    if ((!first && !last) || !names_device(a, file, plain, from, to, &device))
+        return s;
+    struct home_entity *e = arena_zalloc_n(a, 2, sizeof(*e));
+    if (!e)
+        return s;
+    if (device > from)
+        e[n++] = (struct home_entity){.type = "room", .from = from, .to = device};
+    e[n++] = (struct home_entity){.type = "device", .from = device, .to = to};
+    s.entities = e;
+    s.n_entities = n;
+    s.action = first ? first : last;
+    s.of_home = true;
+    s.n_named = 1;
+    return s;
+}

@@ -1,0 +1,28 @@
+/* home_switch.h - switching things on and off in a few words that leave nothing to guess.
+ *
+ * "extraction on", "turn off lamp 17": the names are those of the home, which the models were not
+ * trained on.  "Switch off at 10 pm" names nothing: the answer is to ask.
+ *
+ * Thread:    any.
+ * Ownership: results live in the caller's arena.
+ * Failure:   sticky in the arena. */
+#ifndef SHOAL_FLOW_HOME_HOME_SWITCH_H
+#define SHOAL_FLOW_HOME_HOME_SWITCH_H
+
+#include "flow/home/home_fill.h"
+#include "flow/home/site/home_file.h"
+
+struct home_switch {
+    const struct home_action *action; /* NULL: the words do not say */
+    const struct home_entity *entities;
+    uint32_t n_entities;
+    uint32_t n_named; /* things, 1 at most */
+    bool of_home;     /* ... whose name the home has, and nothing else stands in the clause */
+};
+
+/* file NULL: nothing has a name. */
+struct home_switch home_switch_find(struct arena *a, const struct home_table *t,
+                                    const struct home_file *file, const struct home_clause *c,
+                                    const struct home_words *plain);
+
+#endif
