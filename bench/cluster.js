@@ -9,7 +9,7 @@ const { execFileSync } = require("child_process");
 const { ROOT, Server, median, spread, printTable, writeRows } = require("./lib.js");
 
 const SHOAL = path.join(ROOT, "build/shoal");
-const REQUESTS = 2000; // of one round
+const TURNS = 20, REQUESTS = 200, WARMUP = 20; // of the way to a node: short turns, so that a change of the machine's speed hits both sides
 const SCORE = ["/v1/score", { model: "anomaly", input: [1, 2, 3] }]; // takes next to no time in the model
 const REPLICAS = [1, 2, 4, 8], CLIENTS = 32, SECONDS = 2;
 
@@ -31,7 +31,7 @@ function measurePlanner(rounds) {
   return rows;
 }
 
-// ---- the way to a node ----
+// ---- a gateway and its nodes ----
 
 // A keep-alive client, one request at a time.
 class Client {
@@ -97,34 +97,36 @@ async function openShoal(dir, n, models) {
   return { nodes, gw, url: await gw.listening(), all: [gw, ...Object.values(nodes)] };
 }
 
-async function openSite(dir) {
-  const here = new Server("serve", [SHOAL, "serve", "--listen", "127.0.0.1:0", ...MODELS]);
-  const { nodes, url, all } = await openShoal(dir, 2, MODELS);
-  return { here: new Client(await here.listening()), there: new Client(url), nodes, all: [here, ...all] };
+// ---- the way to a node ----
+
+// Requests one after the other from a client that costs little: the machine is as small as the ones that run Shoal, and a
+// client that keeps a core busy after it has sent is part of the time.
+function times(url, where, bodies) {
+  const r = JSON.parse(execFileSync(path.join(ROOT, "build/bench/bench_http_times"), [new URL(url).port, where, String(WARMUP), bodies], { encoding: "utf8" }));
+  return { p50: r.p50_ms * 1000, p99: r.p99_ms * 1000 };
 }
 
-const quantile = (list, q) => [...list].sort((a, b) => a - b)[Math.floor(q * (list.length - 1))];
-
-// Both in turn, in one run: the difference is the way through the gateway, TLS and the node.
-async function measureWay(site, rounds) {
+// The gateway with one node and a server with the same models, in turns: the difference is the way through the gateway, TLS and the node.
+async function measureWay(dir, rounds) {
+  const here = new Server("serve", [SHOAL, "serve", "--listen", "127.0.0.1:0", ...MODELS]);
+  const site = await openShoal(dir, 1, MODELS);
+  const url = { here: await here.listening(), there: site.url };
   const token = ["/v1/completions", { model: "reply", prompt: [1], max_tokens: 1, temperature: 1, top_k: 1 }];
   const rows = [];
   for (const [name, [where, body]] of [["score", SCORE], ["one token", token]]) {
-    await site.here.until(where, body);
-    await site.there.until(where, body);
-    const p50 = { here: [], there: [] }, p99 = { here: [], there: [] };
-    for (let r = 0; r < rounds; r++)
-      for (const side of r % 2 ? ["there", "here"] : ["here", "there"]) {
-        const times = [];
-        for (let i = 0; i < REQUESTS; i++) times.push((await site[side].post(where, body)).us);
-        p50[side].push(quantile(times, 0.5));
-        p99[side].push(quantile(times, 0.99));
-      }
-    const added = p50.there.map((v, i) => v - p50.here[i]);
+    const bodies = path.join(dir, "bodies");
+    fs.writeFileSync(bodies, `${JSON.stringify(body)}\n`.repeat(WARMUP + REQUESTS));
+    for (const side of ["here", "there"]) await new Client(url[side]).until(where, body); // loads the model
+    const got = { here: [], there: [] };
+    for (let r = 0; r < rounds * TURNS; r++)
+      for (const side of r % 2 ? ["there", "here"] : ["here", "there"]) got[side].push(times(url[side], where, bodies));
+    const of = (side, what) => median(got[side].map((t) => t[what]));
+    const added = got.there.map((t, i) => t.p50 - got.here[i].p50);
     rows.push({ part: "cluster", name: `${name}: p50 a node adds over mTLS`, ours: median(added), peer: null, unit: "us", ratio: null, roofline: null,
-      target: "< 150", met: median(added) < 150, ours_spread: spread(added), here_p50: median(p50.here), there_p50: median(p50.there),
-      here_p99: median(p99.here), there_p99: median(p99.there) });
+      target: "< 150", met: median(added) < 150, ours_spread: spread(added), here_p50: of("here", "p50"), there_p50: of("there", "p50"),
+      here_p99: of("here", "p99"), there_p99: of("there", "p99") });
   }
+  await Promise.all([here, ...site.all].map((s) => s.stop()));
   return rows;
 }
 
@@ -171,17 +173,19 @@ async function measureReplicas(dir, rounds) {
 }
 
 // kill -9 of the node under a stream: the longest pause between two pieces of the text.
-async function measureKill(site) {
+async function measureKill(dir) {
+  const site = await openShoal(dir, 2, MODELS), client = new Client(site.url);
   const body = { model: "reply", prompt: "ask: what is the weather", max_tokens: 400, ignore_eos: true, temperature: 0, stream: true };
   const plain = (text) => [...text.matchAll(/"text":"((?:[^"\\]|\\.)*)"/g)].map((m) => m[1]).join("");
-  const want = plain((await site.there.until("/v1/completions", body)).text);
+  const want = plain((await client.until("/v1/completions", body)).text);
   let last = 0n, pause = 0, n = 0;
-  const got = await site.there.post("/v1/completions", body, (res) => {
+  const got = await client.post("/v1/completions", body, (res) => {
     const now = process.hrtime.bigint();
     if (n++ === 3) site.nodes[res.headers["x-shoal-node"]].signal("SIGKILL");
     if (n > 4) pause = Math.max(pause, Number(now - last) / 1e6);
     last = now;
   });
+  await Promise.all(site.all.map((s) => s.stop()));
   return [{ part: "cluster", name: "kill -9 under a stream: longest pause", ours: pause, peer: null, unit: "ms", ratio: null, roofline: null,
     target: "< 500", met: pause < 500 && plain(got.text) === want, same_text: plain(got.text) === want }];
 }
@@ -190,10 +194,8 @@ async function measureKill(site) {
   const rounds = Number(process.argv[2] || 5), dir = fs.mkdtempSync(path.join(os.tmpdir(), "shoal-bench-"));
   process.on("exit", () => fs.rmSync(dir, { recursive: true, force: true }));
   makeCertificates(dir);
-  const site = await openSite(dir);
-  const rows = await measureWay(site, rounds);
-  rows.push(...await measureKill(site));
-  await Promise.all(site.all.map((s) => s.stop()));
+  const rows = await measureWay(dir, rounds);
+  rows.push(...await measureKill(dir));
   rows.push(...await measureReplicas(dir, rounds));
   rows.push(...measurePlanner(rounds));
   printTable(rows);
