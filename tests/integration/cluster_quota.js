@@ -63,7 +63,7 @@ async function use_up(gateways, key) {
         run('ca', 'issue', name, '--role', 'gateway');
     start_nats();
     await new c.Member(shoal, 'node', 'node1', ['--listen', '127.0.0.1:0', '--certs', certs('node1'), '--join', url, '--shoal',
-        'home', '-m', `reply=${path.join(t.root, 'models/reply.gguf')}`]).start();
+        'home', '-m', `reply=${path.join(t.root, 'tests/data/refs/llama-gqa.gguf')}`]).start();
     const gateways = await Promise.all(['gw1', 'gw2'].map((name) => gateway(name, url)));
     for (const gw of gateways)
         await c.all_ready({ gateway: gw }, 1);

@@ -75,7 +75,8 @@ async function ask(gw, i, headers = {}) {
     return { status: res.status, text: got.choices?.[0].text, fingerprint: got.system_fingerprint, error: got.error };
 }
 
-// Users who ask without a pause until stop(), half of them for streams.
+// Users who ask again and again until stop(), half of them for streams.  Each waits a moment: what counts is that somebody asks
+// at every step of a rollout, not how often.
 function load(gateways) {
     const seen = { n: 0, v1: 0, v2: 0, failed: [], mixed: [], last: [] };
     let on = true;
@@ -93,6 +94,7 @@ function load(gateways) {
     const user = async (k) => {
         for (let n = k; on; n++) {
             const gw = gateways[n % gateways.length], i = n % prompts.length;
+            await t.sleep(50);
             if (k % 2) {
                 const s = await c.stream(gw.url, body(i));
                 count(i, s.text, s.error ? JSON.stringify(s.error) : s.status === 200 ? null : `status ${s.status}`);

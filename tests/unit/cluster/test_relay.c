@@ -630,7 +630,7 @@ static void test_a_full_sink_is_left_alone(void **state)
 static int open_site(void **state)
 {
     static const struct registry_spec specs[] = {
-        {.name = "reply", .path = SHOAL_TEST_DATA "/../../models/reply.gguf", .pinned = true},
+        {.name = "reply", .path = SHOAL_TEST_DATA "/refs/llama-gqa.gguf", .pinned = true},
         {.name = "encoder", .path = SHOAL_TEST_DATA "/../../models/encoder", .pinned = true}};
     const struct registry_opts ro = {.cache_dir = ""};
     struct err e = {0};
