@@ -1,6 +1,6 @@
-/* http_times.c - the time of each of many HTTP requests on one connection.  For bench/flow.js,
- * whose server has one core: a client that shares the machine with it has to cost little, so that
- * the tail is the server's.
+/* http_times.c - the time of each of many HTTP requests on one connection.  For bench/flow.js
+ * and bench/cluster.js, whose servers need the cores: a client that shares the machine with them
+ * has to cost little, so that the time is the server's.
  *
  * Usage: bench_http_times PORT PATH WARMUP BODIES
  * POSTs each line of the file BODIES to 127.0.0.1:PORT, one after the other, and prints

@@ -20,9 +20,14 @@ case $shell in
         ;;
     fish)
         export HOME=$tmp
+        # One fish for all questions, because it takes longer to start than to answer.  The bar keeps a last word that is empty.
+        coproc fish { fish --no-config -c 'source script
+            while read line; complete -C (string replace -r "\|\$" "" -- $line | string collect); echo .; end'; }
+        exec {ask}>&"${fish[1]}" {answer}<&"${fish[0]}"
         offered() {
-            local last=${*: -1} before="${*:1:$#-1}"
-            fish --no-config -c "source script; complete -C '$before $last'" | cut -f 1 | sort
+            local line
+            echo "$*|" >&"$ask"
+            while read -r line <&"$answer" && [ "$line" != . ]; do echo "$line"; done | cut -f 1 | sort
         }
         ;;
     zsh) # its completions need a terminal; what can be checked is that it loads and names all
