@@ -14,7 +14,7 @@
 #include "store/hnsw.h"
 
 #define DIMS 64u
-#define ROWS 4000u
+#define ROWS 2500u
 #define NEAREST 10u
 
 static float rows[ROWS][DIMS];
