@@ -55,20 +55,20 @@ async function drain(context) {
         body: '{"node": "hub1", "action": "drain"}' });
     t.same(refused.status, 403, 'nor may it drain');
     page = await enter('sesame');
-    await page.waitForFunction(() => /controller (hub1|front)/.test(document.querySelector('#shoal-sum').textContent));
+    await page.waitForFunction(() => /controller (hub1|front)/.test(document.querySelector('#shoal-sum')?.textContent));
     // the list is drawn anew between press and release: the click counts all the same
     await page.hover('#drain-hub1');
     await page.mouse.down();
     const other = await fetch(`${gateway.url}/admin/cluster`, { method: 'POST', headers: { authorization: 'Bearer sesame' },
         body: '{"node": "hub1", "action": "drain"}' });
     t.same(other.status, 202, 'somebody else drains it');
-    const told = (text) => page.waitForFunction((x) => document.querySelector('#shoal-events').textContent.includes(x), text);
+    const told = (text) => page.waitForFunction((x) => document.querySelector('#shoal-events')?.textContent?.includes(x), text);
     await told('hub1 is draining');
     t.same(await page.textContent('#drain-hub1'), 'Drain', 'the button stays while it is pressed');
     await page.mouse.up();
     await told('hub1 is to become empty');
     await pills(page, 'drained');
-    await page.waitForFunction(() => document.querySelector('#drain-hub1').textContent === 'Undrain');
+    await page.waitForFunction(() => document.querySelector('#drain-hub1')?.textContent === 'Undrain');
     await page.screenshot({ path: path.join(shots, 'shoal-drained.png') });
     await page.click('#drain-hub1');
     await pills(page, 'ready');
@@ -92,15 +92,15 @@ async function drain(context) {
 
     await site.nodes[1].end('SIGKILL');
     await pills(page, 'lost,ready,ready');
-    await page.waitForFunction(() => /node2 is lost/.test(document.querySelector('#shoal-events').textContent));
+    await page.waitForFunction(() => /node2 is lost/.test(document.querySelector('#shoal-events')?.textContent));
     await page.screenshot({ path: path.join(shots, 'shoal-lost.png') });
     await site.nodes[1].start();
     await pills(page, 'ready,ready,ready');
-    await page.waitForFunction(() => /node2 takes requests/.test(document.querySelector('#shoal-events').textContent));
+    await page.waitForFunction(() => /node2 takes requests/.test(document.querySelector('#shoal-events')?.textContent));
 
     // the other views, at a gateway without models
     await page.click('nav a[href="#models"]');
-    await page.waitForFunction(() => /reply/.test(document.querySelector('#models-list').textContent));
+    await page.waitForFunction(() => /reply/.test(document.querySelector('#models-list')?.textContent));
     await page.click('nav a[href="#ask"]');
     await page.fill('#ask-text', 'turn off the kitchen lights');
     await page.keyboard.press('Enter');

@@ -124,11 +124,11 @@ const config = 'machines:\n  - {name: motor3, title: motor 3}\n  - {name: pump1,
     const plant = await web.open(browser, demo.url, {}, '/#sensors');
     await plant.click('#demo-break');
     await plant.waitForSelector('[data-sensor="vibration"].alarmed');
-    await plant.waitForFunction(() => /Vibration on motor 3 rose/i.test(document.querySelector('#sensors-alarms').textContent));
+    await plant.waitForFunction(() => /Vibration on motor 3 rose/i.test(document.querySelector('#sensors-alarms')?.textContent));
     await plant.screenshot({ path: path.join(shots, 'plant.png') });
     await web.accessible(plant, 'axe: the plant');
     await plant.click('#demo-heal');
-    await plant.waitForFunction(() => parseFloat(document.querySelector('[data-sensor="vibration"] .sensor-value').textContent) < 3);
+    await plant.waitForFunction(() => parseFloat(document.querySelector('[data-sensor="vibration"] .sensor-value')?.textContent) < 3);
     await browser.close();
     t.same((await demo.stop()).code, 0, 'exit');
     t.finish();

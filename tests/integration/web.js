@@ -66,7 +66,7 @@ async function commands(browser, server) {
 // Until the answer in the Chat view is whole, with its figures.
 async function answered(page) {
     await page.waitForFunction(() => /tokens\/s · first after/.test(document.querySelector('.message:last-child .meta')?.textContent) &&
-        document.querySelector('#chat-form .send').getAttribute('aria-label') === 'Send');
+        document.querySelector('#chat-form .send')?.getAttribute('aria-label') === 'Send');
 }
 
 async function answers(browser, server) {
@@ -151,7 +151,7 @@ async function conversation(browser, server) {
         return stops;
     });
     if (stopped) // a very short answer leaves nothing to stop
-        await page.waitForFunction(() => /stopped/.test(document.querySelector('.assistant .meta').textContent));
+        await page.waitForFunction(() => /stopped/.test(document.querySelector('.assistant .meta')?.textContent));
     await shown(page, '#chat-form .send[aria-label="Send"]');
     page.allowed = /status of 400/;
     await send('word '.repeat(3000));
@@ -163,7 +163,7 @@ async function conversation(browser, server) {
 
 // Waits until the Models view says that n of all models are ready.
 function ready(page, n, all) {
-    return page.waitForFunction((s) => document.getElementById('models-sum').textContent.startsWith(s),
+    return page.waitForFunction((s) => document.getElementById('models-sum')?.textContent?.startsWith(s),
         `${n} of ${all} ready`);
 }
 
@@ -205,8 +205,8 @@ async function goneAndBack(browser, server) {
     t.same(await text(page, '#status'), 'No server', 'status');
     await web.accessible(page, 'axe: no server');
     const again = await t.start(shoal, [], { listen: `127.0.0.1:${server.port}` });
-    await page.waitForFunction(() => /Reconnected/.test(document.getElementById('banner').textContent));
-    await page.waitForFunction(() => /models ready/.test(document.getElementById('status').textContent));
+    await page.waitForFunction(() => /Reconnected/.test(document.getElementById('banner')?.textContent));
+    await page.waitForFunction(() => /models ready/.test(document.getElementById('status')?.textContent));
     t.same(await page.inputValue('#ask-text'), both, 'the text is still in the field');
     await page.focus('#ask-text');
     await page.keyboard.press('Enter');
@@ -232,7 +232,7 @@ async function keys(browser) {
         await page.click(button);
         await page.fill('#key-text', key);
         await page.keyboard.press('Enter');
-        await page.waitForFunction(() => /models ready/.test(document.getElementById('status').textContent));
+        await page.waitForFunction(() => /models ready/.test(document.getElementById('status')?.textContent));
     };
     await ask(page, 'what is 7 times 8');
     t.check(/requires an API key/.test(await text(page, '.error')), 'a key is needed');

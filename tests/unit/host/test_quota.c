@@ -149,7 +149,9 @@ static void test_a_damaged_file_counts_for_nothing(void **state)
     FILE *f = fopen(file, "r+");
     assert_non_null(f);
     fseek(f, 20, SEEK_SET);
-    fputc('9', f);
+    int was = fgetc(f);
+    fseek(f, 20, SEEK_SET);
+    fputc(was ^ 1, f);
     fclose(f);
     q = create(file, NULL);
     assert_true(quota_has_left(q, account(q, "a", 100), &retry));
