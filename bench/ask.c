@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/home/ask_pack.h"
+#include "flow/home/ask/ask_pack.h"
 #include "eval/quality.h"
 
 struct one {

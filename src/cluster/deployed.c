@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cluster/control/desired.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 
 #define WANTED_NS 1000000000u
 

@@ -14,7 +14,7 @@
 #include "cluster/control/control.h"
 #include "cluster/control/desired.h"
 #include "cluster/deployed.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "cluster/once/once_bucket.h"
 #include "cluster/quota_bucket.h"
 #include "engine/cache_dir.h"

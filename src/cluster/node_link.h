@@ -12,7 +12,7 @@
 #define SHOAL_CLUSTER_NODE_LINK_H
 
 #include "cluster/breaker.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "cluster/replica.h"
 #include "net/loop.h"
 

@@ -5,7 +5,7 @@
 #ifndef SHOAL_CLUSTER_NODE_MACHINE_H
 #define SHOAL_CLUSTER_NODE_MACHINE_H
 
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 
 /* isa, n_cores, memory_bytes, memory_free, on_battery, battery_percent. */
 void node_machine_fill(struct node_state *s);

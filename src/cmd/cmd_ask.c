@@ -9,7 +9,7 @@
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/local.h"
-#include "flow/home/ask_pack.h"
+#include "flow/home/ask/ask_pack.h"
 #include "flow/home/site/home_open.h"
 
 #define SESSION "terminal" /* all texts of one call are one conversation */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cluster/ca.h"
-#include "cluster/roles.h"
+#include "cluster/trust/ca.h"
+#include "cluster/trust/roles.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
 #include "wire/json_out.h"

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "engine/average_lm.h"
+#include "engine/decode/average_lm.h"
 #include "engine/cache_dir.h"
 #include "engine/chat/chat.h"
 #include "engine/engine_state.h"

@@ -13,7 +13,7 @@
 #include "engine/engine_files.h"
 #include "engine/engine_state.h"
 #include "engine/onnx/onnx_session.h"
-#include "engine/scheduler.h"
+#include "engine/decode/scheduler.h"
 #include "engine/shared_crew.h"
 
 #define DEFAULT_MAX_TASKS 8u

@@ -7,12 +7,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "engine/constraint.h"
+#include "engine/decode/constraint.h"
 #include "engine/cost.h"
 #include "engine/fair.h"
-#include "engine/kv_pages.h"
-#include "engine/lm.h"
-#include "engine/sampler.h"
+#include "engine/decode/kv_pages.h"
+#include "engine/decode/lm.h"
+#include "engine/decode/sampler.h"
 #include "engine/specialist.h"
 #include "engine/chat/tool_format.h"
 #include "format/model_file.h"

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/constraint.h"
-#include "engine/text_out.h"
+#include "engine/decode/constraint.h"
+#include "engine/decode/text_out.h"
 #include "shoal/shoal.h"
 
 #define TASK_NO_SLOT UINT32_MAX

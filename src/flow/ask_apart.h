@@ -10,7 +10,7 @@
 #define SHOAL_FLOW_ASK_APART_H
 
 #include "flow/flow.h"
-#include "flow/home/ask.h"
+#include "flow/home/ask/ask.h"
 
 struct ask_apart;
 

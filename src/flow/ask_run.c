@@ -10,9 +10,9 @@
 
 #include "flow/acquire.h"
 #include "flow/ask_apart.h"
-#include "flow/home/ask.h"
+#include "flow/home/ask/ask.h"
 #include "flow/home/table/home_table.h"
-#include "flow/token_queue.h"
+#include "flow/generate/token_queue.h"
 #include "host/kept_answer.h"
 
 struct asking {

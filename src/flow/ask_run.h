@@ -1,4 +1,4 @@
-/* ask_run.h - the life of an ask: wait for its models, submit it to the home flow (home/ask.h),
+/* ask_run.h - the life of an ask: wait for its models, submit it to the home flow (home/ask/ask.h),
  * bring the plan, the reply and the end to the sink.
  *
  * Thread:    the owner's. */

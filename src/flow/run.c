@@ -5,7 +5,7 @@
 
 #include "flow/ask_run.h"
 #include "flow/dispatch.h"
-#include "flow/generate.h"
+#include "flow/generate/generate.h"
 #include "flow/infer.h"
 #include "flow/tokens.h"
 #include "host/registry.h"

@@ -13,8 +13,8 @@
 #include "base/buf.h"
 #include "base/file/file_open.h"
 #include "base/mem.h"
-#include "cluster/cert.h"
-#include "cluster/roles.h"
+#include "cluster/trust/cert.h"
+#include "cluster/trust/roles.h"
 #include "gateway/config/config_routes.h"
 #include "host/pack.h"
 

@@ -172,7 +172,7 @@ SHOAL_MUST_CHECK int config_add_model_arg(struct gw_config *c, const char *arg, 
 /* The models of a folder with a models.json; NULL: where pack_open looks. */
 SHOAL_MUST_CHECK int config_add_pack(struct gw_config *c, const char *folder, struct err *e);
 /* Whether other members of the shoal may talk to this one as it is configured; takes its name from
- * its certificate.  role: what its certificate must allow (cluster/roles.h). */
+ * its certificate.  role: what its certificate must allow (cluster/trust/roles.h). */
 SHOAL_MUST_CHECK int config_check_cluster(struct gw_config *c, unsigned role, struct err *e);
 /* Whether this member takes part in the election of the controller. */
 bool config_may_control(const struct gw_config *c);

@@ -23,7 +23,7 @@ struct prompt_key {
 };
 
 enum prompt_kind { /* what the prompt's bytes are; the values are part of the key */
-                   PROMPT_KIND_CHAT = 1,   /* a conversation, encoded by flow/answer_cache.c */
+                   PROMPT_KIND_CHAT = 1,   /* a conversation, encoded by answer_cache.c */
                    PROMPT_KIND_TEXT = 2,   /* text to tokenize */
                    PROMPT_KIND_TOKENS = 3, /* token ids */
 };

@@ -6,7 +6,7 @@
 #include <openssl/err.h>
 #include <openssl/x509.h>
 
-#include "cluster/cert.h"
+#include "cluster/trust/cert.h"
 #include "net/tls.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

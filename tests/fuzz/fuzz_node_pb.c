@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/event_pb.h"
-#include "cluster/node_state.h"
-#include "cluster/request_pb.h"
+#include "cluster/messages/event_pb.h"
+#include "cluster/messages/node_state.h"
+#include "cluster/messages/request_pb.h"
 
 #define NOW 1000u
 #define MAX_BYTES ((size_t)1 << 26)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/event_pb.h"
+#include "cluster/messages/event_pb.h"
 #include "cluster/once/once_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

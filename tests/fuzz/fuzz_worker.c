@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/event_pb.h"
+#include "cluster/messages/event_pb.h"
 #include "cluster/worker/worker_frame.h"
 #include "cluster/worker/worker_pb.h"
 

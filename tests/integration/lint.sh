@@ -36,8 +36,8 @@ put() { # file line...
     printf '%s\n' "${@:2}" >"$dir/$1"
 }
 
-put src/model/up.c '#include "engine/sampler.h"'
-refused check-includes 'must not include "engine/sampler.h"' "an include that points up"
+put src/model/up.c '#include "engine/decode/sampler.h"'
+refused check-includes 'must not include "engine/decode/sampler.h"' "an include that points up"
 
 put src/new/a.c '#include "base/buf.h"'
 refused check-includes 'src/new' "a folder that it does not know"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "flow/home/ask_pack.h"
+#include "flow/home/ask/ask_pack.h"
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"

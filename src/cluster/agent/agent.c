@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "cluster/agent/agent_plan.h"
 #include "cluster/control/desired.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "host/registry.h"
 
 #define STEP_NS 50000000u /* between two looks while something is under way */

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cluster/cert.h"
+#include "cluster/trust/cert.h"
 #include "cluster/control/bus.h"
-#include "cluster/roles.h"
+#include "cluster/trust/roles.h"
 
 /* Each may do what those before it may. */
 static const enum role order[] = {ROLE_NODE, ROLE_GATEWAY, ROLE_CONTROLLER, ROLE_ADMIN};

@@ -11,7 +11,7 @@
 #include "cluster/controller/controller_memory.h"
 #include "cluster/controller/controller_scale.h"
 #include "cluster/controller/controller_view.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "cluster/placement/placement.h"
 #include "cluster/rollout/rollout.h"
 

@@ -9,7 +9,7 @@
 #include "cluster/control/desired_plan.h"
 #include "cluster/controller/controller_memory.h"
 #include "cluster/controller/controller_view.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 
 #define MODELS_SHARE 0.8 /* of a machine's memory, if it has no limit for models */
 

@@ -8,7 +8,7 @@
 #include "cluster/controller/controller_input.h"
 #include "cluster/controller/controller_memory.h"
 #include "cluster/controller/controller_view.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 
 #define RUNNING 1.0 /* requests of a replica that do not count as waiting */
 

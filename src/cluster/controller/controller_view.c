@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 
 #define MAX_NAME 127u
 #define MAX_SNAPSHOT_BYTES ((size_t)1 << 30)

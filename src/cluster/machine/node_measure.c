@@ -20,7 +20,7 @@
 #include "base/membw.h"
 #include "base/thread.h"
 #include "cluster/machine/node_gpu.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "host/pack.h"
 #include "shoal/shoal.h"
 #include "shoal/shoal_version.h"

@@ -7,11 +7,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "cluster/event_feed.h"
-#include "cluster/event_pb.h"
+#include "cluster/messages/event_feed.h"
+#include "cluster/messages/event_pb.h"
 #include "cluster/once/once_ledger.h"
 #include "cluster/once/once_record.h"
-#include "cluster/request_pb.h"
+#include "cluster/messages/request_pb.h"
 #include "flow/run.h"
 #include "host/sha256.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "cluster/control/desired.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "cluster/rollout/rollout_judge.h"
 #include "cluster/rollout/rollout_view.h"
 #include "host/registry.h"

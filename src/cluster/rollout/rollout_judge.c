@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "cluster/rollout/rollout_view.h"
 
 static void add(struct rollout_figures *f, double *weighted, const struct rollout_side *s)

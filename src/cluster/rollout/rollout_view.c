@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "cluster/control/desired.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 
 static const struct node_model *held_by(const struct node_state *s, const char *model,
                                         const uint8_t *sum)

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "cluster/cert.h"
-#include "cluster/roles.h"
+#include "cluster/trust/cert.h"
+#include "cluster/trust/roles.h"
 #include "cluster/store/byte_rate.h"
 #include "cluster/store/fetch_pb.h"
 #include "cluster/store/model_manifest.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 
 #define MAX_NODES 1024u
 #define FRESH_NS 10000000000u

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cluster/cert.h"
+#include "cluster/trust/cert.h"
 #include "cmd/cmd.h"
 
 #define START_MS 300u

@@ -9,7 +9,7 @@
 #include "cluster/control/desired.h"
 #include "cluster/controller/controller_input.h"
 #include "cluster/controller/controller_view.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "cmd/cluster/cluster_site.h"
 #include "cmd/cluster/cluster_opts.h"
 #include "cmd/cmd.h"

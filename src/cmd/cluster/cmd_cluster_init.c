@@ -6,9 +6,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "cluster/ca.h"
+#include "cluster/trust/ca.h"
 #include "cluster/control/nats_conf.h"
-#include "cluster/roles.h"
+#include "cluster/trust/roles.h"
 #include "cmd/cluster/cluster_start.h"
 #include "cmd/cmd.h"
 #include "wire/json_out.h"

@@ -10,7 +10,7 @@
 #include "base/executor_queue.h"
 #include "base/mem.h"
 #include "base/plural.h"
-#include "cluster/cert.h"
+#include "cluster/trust/cert.h"
 #include "cluster/store/model_fetch.h"
 #include "cluster/store/model_put.h"
 #include "cluster/store/model_store.h"

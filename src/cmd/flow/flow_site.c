@@ -7,7 +7,7 @@
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/model_opts.h"
-#include "flow/home/ask_pack.h"
+#include "flow/home/ask/ask_pack.h"
 #include "flow/home/site/home_open.h"
 #include "flow/home/table/home_table.h"
 #include "flow/home/site/home_things.h"

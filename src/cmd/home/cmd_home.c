@@ -7,7 +7,7 @@
 #include "base/plural.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
-#include "flow/home/ask_pack.h"
+#include "flow/home/ask/ask_pack.h"
 #include "flow/home/site/home_file_read.h"
 #include "flow/home/site/home_import.h"
 #include "flow/home/site/home_open.h"

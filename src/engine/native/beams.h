@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "kernels/kern.h"
-#include "engine/sampler.h"
+#include "engine/decode/sampler.h"
 
 #define BEAMS_MAX 64u
 #define BEAMS_MAX_ENDS 8u

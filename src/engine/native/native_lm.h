@@ -2,7 +2,7 @@
 #ifndef SHOAL_ENGINE_NATIVE_NATIVE_LM_H
 #define SHOAL_ENGINE_NATIVE_NATIVE_LM_H
 
-#include "engine/lm.h"
+#include "engine/decode/lm.h"
 
 /* Takes over the decoder. */
 void native_lm_from_decoder(struct lm *lm, struct decoder *d);

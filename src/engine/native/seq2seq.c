@@ -17,7 +17,7 @@
 #include "engine/cache_dir.h"
 #include "engine/task.h"
 #include "engine/batcher.h"
-#include "engine/kv_pages.h"
+#include "engine/decode/kv_pages.h"
 #include "engine/memory_plan.h"
 #include "engine/native/seq2seq_opts.h"
 

@@ -11,7 +11,7 @@
 #ifndef SHOAL_ENGINE_ONNX_ONNX_LM_H
 #define SHOAL_ENGINE_ONNX_ONNX_LM_H
 
-#include "engine/lm.h"
+#include "engine/decode/lm.h"
 
 struct onnx_lm_opts {     /* all zero but max_tasks means defaults */
     uint32_t n_threads;   /* of open; 0: number of cores */

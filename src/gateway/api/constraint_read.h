@@ -5,7 +5,7 @@
  * Thread:    belongs to its caller.
  * Ownership: texts are copied into the request.
  * Failure:   SHOAL_EINVAL with the field's name.  What is wrong inside a schema or grammar is found
- *            when the model is known: flow/generate.c. */
+ *            when the model is known: flow/generate/generate.c. */
 #ifndef SHOAL_GATEWAY_API_CONSTRAINT_READ_H
 #define SHOAL_GATEWAY_API_CONSTRAINT_READ_H
 

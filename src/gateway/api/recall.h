@@ -10,7 +10,7 @@
 #ifndef SHOAL_GATEWAY_API_RECALL_H
 #define SHOAL_GATEWAY_API_RECALL_H
 
-#include "flow/generate.h"
+#include "flow/generate/generate.h"
 #include "gateway/api/openai/openai_shape.h"
 
 struct call;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cluster/cert.h"
-#include "cluster/roles.h"
+#include "cluster/trust/cert.h"
+#include "cluster/trust/roles.h"
 #include "gateway/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/health.h"

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "cluster/cert.h"
+#include "cluster/trust/cert.h"
 #include "cluster/deployed.h"
 #include "cluster/join.h"
 #include "cluster/members.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cluster/event_pb.h"
-#include "cluster/request_pb.h"
+#include "cluster/messages/event_pb.h"
+#include "cluster/messages/request_pb.h"
 #include "flow/run.h"
 #include "gateway/call.h"
 #include "gateway/grpc/grpc_call.h"

@@ -5,7 +5,7 @@
 #include "cluster/join.h"
 #include "cluster/machine/node_measure.h"
 #include "cluster/node_machine.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "flow/home/table/home_table.h"
 #include "gateway/gw.h"
 #include "shoal/shoal_version.h"

@@ -3,7 +3,7 @@
 
 #include <shoal/node/v1/node.pb-c.h>
 
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "gateway/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/node/node_self.h"

@@ -17,7 +17,7 @@
 #include "cluster/agent/agent_plan.h"
 #include "cluster/agent/shelf.h"
 #include "cluster/control/desired.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "host/registry.h"
 
 #define SOURCE SHOAL_TEST_DATA "/refs/qwen3.gguf"

@@ -16,8 +16,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "cluster/ca.h"
-#include "cluster/roles.h"
+#include "cluster/trust/ca.h"
+#include "cluster/trust/roles.h"
 #include "net/http_client.h"
 #include "net/listen.h"
 #include "net/loop.h"

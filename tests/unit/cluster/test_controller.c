@@ -15,7 +15,7 @@
 #include "cluster/controller/controller_decide.h"
 #include "cluster/controller/controller_memory.h"
 #include "cluster/controller/controller_view.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "shoal/shoal.h"
 
 enum { N_NODES = 3, MAX_HELD = 8, SECOND = 1000 };

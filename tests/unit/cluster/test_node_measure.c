@@ -14,7 +14,7 @@
 
 #include "cluster/machine/node_gpu.h"
 #include "cluster/machine/node_measure.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "cluster/store/model_store.h"
 
 static char dir[] = "/tmp/test_node_measure.XXXXXX";

@@ -10,10 +10,10 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "cluster/event_pb.h"
+#include "cluster/messages/event_pb.h"
 #include "cluster/control/desired.h"
-#include "cluster/node_state.h"
-#include "cluster/request_pb.h"
+#include "cluster/messages/node_state.h"
+#include "cluster/messages/request_pb.h"
 #include "host/sha256.h"
 #include "wire/value_bytes.h"
 

@@ -1,4 +1,4 @@
-/* test_roles.c - cluster/roles.h: names to bits and back. */
+/* test_roles.c - cluster/trust/roles.h: names to bits and back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/roles.h"
+#include "cluster/trust/roles.h"
 
 static void test_names_become_bits(void **state)
 {

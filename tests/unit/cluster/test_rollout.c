@@ -16,7 +16,7 @@
 
 #include "cluster/control/desired.h"
 #include "cluster/control/desired_code.h"
-#include "cluster/node_state.h"
+#include "cluster/messages/node_state.h"
 #include "cluster/rollout/rollout.h"
 #include "cluster/rollout/rollout_admin.h"
 #include "cluster/rollout/rollout_judge.h"

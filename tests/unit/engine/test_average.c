@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "engine/average_lm.h"
+#include "engine/decode/average_lm.h"
 #include "kernels/kern.h"
 #include "shoal/shoal.h"
 

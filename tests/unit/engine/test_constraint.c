@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "engine/constraint.h"
-#include "engine/constraint_check.h"
+#include "engine/decode/constraint.h"
+#include "engine/decode/constraint_check.h"
 #include "engine/engine_state.h"
 #include "engine/task.h"
 #include "shoal/shoal.h"

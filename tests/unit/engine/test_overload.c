@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "engine/engine_state.h"
-#include "engine/scheduler.h"
+#include "engine/decode/scheduler.h"
 #include "engine/task.h"
 #include "format/gguf.h"
 

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/sampler.h"
+#include "engine/decode/sampler.h"
 
 #define N_VOCAB 300u /* no multiple of a block */
 #define N_DRAWS 40000u

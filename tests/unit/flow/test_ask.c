@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/home/ask_pack.h"
+#include "flow/home/ask/ask_pack.h"
 
 static struct ask_pack pack;
 

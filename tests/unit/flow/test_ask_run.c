@@ -14,7 +14,7 @@
 #include "base/executor_queue.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "flow/home/ask_pack.h"
+#include "flow/home/ask/ask_pack.h"
 #include "flow/pool.h"
 #include "flow/run.h"
 #include "host/registry.h"

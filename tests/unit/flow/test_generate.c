@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/executor_queue.h"
 #include "base/log.h"
-#include "flow/generate.h"
+#include "flow/generate/generate.h"
 #include "flow/infer.h"
 #include "flow/pool.h"
 #include "host/prompt_cache.h"

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/file/file_read.h"
-#include "flow/home/ask_pack.h"
+#include "flow/home/ask/ask_pack.h"
 #include "flow/home/site/home_file_read.h"
 #include "flow/home/site/home_import.h"
 #include "flow/home/site/home_link.h"

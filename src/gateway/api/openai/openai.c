@@ -1,7 +1,7 @@
 /* openai.c - /v1/chat/completions and /v1/completions: from the call to the flow. */
 #include "gateway/api/openai/openai.h"
 
-#include "flow/generate.h"
+#include "flow/generate/generate.h"
 #include "flow/run.h"
 #include "flow/tools/tool_sink.h"
 #include "gateway/api/own/api_sessions.h"

@@ -1,0 +1,92 @@
+/* node_state.h - what a node says about itself several times a second: who it is, its machine, its
+ * models and how busy it is.
+ *
+ * Thread:    plain data.
+ * Ownership: what is read lives in the arena; what is collected borrows from nobody.
+ * Failure:   SHOAL_EFORMAT, SHOAL_ELIMIT, SHOAL_ENOMEM. */
+#ifndef SHOAL_CLUSTER_MESSAGES_NODE_STATE_H
+#define SHOAL_CLUSTER_MESSAGES_NODE_STATE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "host/registry.h"
+#include "host/sha256.h"
+
+#define NODE_STATE_MAX_MODELS 4096u
+#define NODE_STATE_MAX_WORDS 256u              /* labels, wanted models */
+#define NODE_STATE_MAX_BYTES ((size_t)4 << 20) /* of the encoding */
+
+struct node_model {
+    const char *name;
+    const uint8_t *sum; /* SHA-256; NULL: not known yet */
+    unsigned kinds;     /* bits of enum shoal_kind; 0: not known yet */
+    enum registry_state state;
+    uint32_t n_ctx, in_flight;
+    double prefill_ns, token_ns; /* measured cost of a token; 0: not known yet */
+    uint64_t bytes;
+    uint32_t duty;             /* enum desired_duty; 0: the node's own configuration has it */
+    uint32_t progress;         /* of fetching and loading, in thousandths */
+    const char *error;         /* why it cannot be loaded; "" or NULL: no error */
+    uint64_t requests, p95_us; /* so far; of their times, 0: not known */
+    uint64_t recent_p95_us;    /* the same, of the last 10 to 20 s */
+    uint64_t errors;           /* of the requests */
+    uint64_t epoch, until;     /* it answers requests from epoch on, before until (0: no end) */
+    uint32_t share;            /* of a canary, in thousandths; 0: it is none */
+    bool standby;              /* loaded, but asked only when nobody else can answer */
+    /* of its cost model, as in cost_telemetry; 0: not known yet */
+    double unit_ns, queue_ns, answer_tokens, prediction_error;
+    uint32_t parallel;
+};
+
+struct node_state {
+    const char *id;   /* of this run of the process */
+    const char *name; /* for people */
+    const char *address;
+    const char *program_version, *isa, *zone;
+    uint64_t serial; /* counts up */
+    bool draining;
+    bool asks; /* it can answer commands: shoal ask */
+    const struct node_model *models;
+    uint32_t n_models;
+    uint32_t n_cores;
+    uint64_t memory_bytes, memory_free;
+    double bandwidth, probe_tokens; /* 0: not measured */
+    const char *gpu;                /* name of the first; "" or NULL: none */
+    uint32_t n_gpus;
+    uint64_t gpu_bytes; /* memory of all of them; 0: not known */
+    bool on_battery;
+    uint32_t battery_percent;
+    uint64_t epoch, epoch_end; /* as of registry_set_epoch */
+    uint64_t oldest_epoch;     /* as of registry_oldest_epoch */
+    double cpu;                /* share of all cores that is busy; negative: not known */
+    uint64_t models_limit;     /* memory for all models together; 0: no limit */
+    uint64_t fence;            /* of the controller, if this member is it; 0: it is not */
+    uint64_t desired;          /* version of the desired state in force; 0: none */
+    const char *const *wanted; /* models without a replica that requests wait for */
+    uint32_t n_wanted;
+    const char *const *labels; /* "gpu", "site=hall-3" */
+    uint32_t n_labels;
+};
+
+/* Appends the encoded message. */
+SHOAL_MUST_CHECK int node_state_put(struct buf *out, const struct node_state *s);
+SHOAL_MUST_CHECK int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p,
+                                     size_t n, struct err *e);
+/* The model with this name; NULL: the node has none.  name NULL: the first that can do kind.  A
+ * node may have several versions of it; see node_state_next. */
+const struct node_model *node_state_model(const struct node_state *s, const char *name,
+                                          unsigned kind);
+/* The same, after `after`; NULL: from the first. */
+const struct node_model *node_state_next(const struct node_state *s, const struct node_model *after,
+                                         const char *name, unsigned kind);
+/* Whether requests of the epoch may be sent to it: not while it is staged, leaves or has failed. */
+bool node_model_usable(const struct node_model *m, uint64_t epoch);
+/* Whether the node knows the epoch. */
+static inline bool node_state_knows(const struct node_state *s, uint64_t epoch)
+{
+    return s->epoch_end == 0 || epoch < s->epoch_end;
+}
+/* Fills in the models of a registry and its epochs, in the arena. */
+void node_state_collect(struct node_state *s, struct arena *a, struct registry *r);
+
+#endif

@@ -1,0 +1,633 @@
+/* scheduler.c - the thread of an engine that generates text: chooses the tasks that run, plans each
+ * step and handles its results.  Between steps this runs on whichever compute thread completed the
+ * last one.
+ *
+ * A step computes one token of every task that decodes and, in the rest of the batch, a chunk of
+ * the prompts that are not yet prefilled, all ordered by priority and deadline.  Nothing is
+ * allocated here. */
+#include "engine/decode/scheduler.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "engine/engine_files.h"
+#include "engine/queue.h"
+
+#define SHED_PAUSE 8u /* steps, until the pace of fewer tasks is known */
+
+/* Releases everything that was computed: the pages and the slot in the model. */
+static void release_pages(struct shoal_engine *en, struct shoal_task *t)
+{
+    while (t->n_pages > 0)
+        kv_pages_release(en->pages, t->pages[--t->n_pages]);
+    t->n_published = 0;
+    t->n_computed = 0;
+    if (t->slot != TASK_NO_SLOT) {
+        if (en->lm.ops->release)
+            en->lm.ops->release(en->lm.impl, t->slot);
+        en->slot_used[t->slot] = false;
+        t->slot = TASK_NO_SLOT;
+    }
+    atomic_store_explicit(&en->pages_free, kv_pages_free(en->pages), memory_order_relaxed);
+}
+
+static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_finish why, int code)
+{
+    uint64_t now = clock_ns();
+    if (code == 0 && (code = engine_files_check_end(en)) < 0)
+        why = SHOAL_FINISH_ERROR; /* the answer may be of neither version of the model */
+    struct shoal_event ev = {.size = sizeof(ev),
+                             .kind = SHOAL_EVENT_DONE,
+                             .finish = why,
+                             .code = code,
+                             .token = -1,
+                             .text = "",
+                             .prompt_tokens = t->n_prompt,
+                             .cached_tokens = t->n_cached,
+                             .generated_tokens = t->n_tokens - t->n_prompt,
+                             .queue_ns = (t->started_ns ? t->started_ns : now) - t->submitted_ns,
+                             .first_token_ns =
+                                 t->first_token_ns ? t->first_token_ns - t->submitted_ns : 0,
+                             .total_ns = now - t->submitted_ns,
+                             .stopped_by_text = why == SHOAL_FINISH_STOP && t->stopped,
+                             .stop_index = t->text.stopped_by};
+    cost_saw_answer(&en->cost, now, ev.generated_tokens, why == SHOAL_FINISH_STOP);
+    if (code == 0)
+        cost_saw_total(&en->cost, now, t->predicted_ns, ev.total_ns);
+    if (t->slot != TASK_NO_SLOT)
+        fair_end(&en->fair, t);
+    release_pages(en, t);
+    constraint_unref(t->constraint.c); /* the caller may keep the task longer than the engine */
+    t->constraint.c = NULL;
+    if (t->event)
+        t->event(t->event_ctx, &ev);
+    queue_done(en, t, code);
+}
+
+/* Removes the i-th active task, which may be freed already and had reserved so many pages. */
+static void forget_active(struct shoal_engine *en, uint32_t i, uint32_t need_pages)
+{
+    en->pages_reserved -= need_pages;
+    memmove(&en->active[i], &en->active[i + 1], (en->n_active - i - 1) * sizeof(*en->active));
+    en->n_active--;
+}
+
+static void drop_active(struct shoal_engine *en, uint32_t i)
+{
+    forget_active(en, i, en->active[i]->need_pages);
+}
+
+/* How many of the running tasks with a deadline (of one client; NULL: of all) will be complete in
+ * time at this pace. */
+static uint32_t n_in_time(const struct shoal_engine *en, const struct fair_client *c, double pace,
+                          uint64_t now)
+{
+    uint32_t n_fit = 0;
+    for (uint32_t i = 0; i < en->n_active; i++) {
+        const struct shoal_task *t = en->active[i];
+        if (t->deadline_ns > 0 && (!c || t->client == c))
+            n_fit += (double)now + task_remaining(t) * pace <= (double)t->deadline_ns;
+    }
+    return n_fit;
+}
+
+/* The running task with a deadline that has the most to do; n_active: none. */
+static uint32_t most_to_do(const struct shoal_engine *en)
+{
+    uint32_t worst = en->n_active;
+    for (uint32_t i = 0; i < en->n_active; i++)
+        if (en->active[i]->deadline_ns > 0 &&
+            (worst == en->n_active ||
+             task_remaining(en->active[i]) >= task_remaining(en->active[worst])))
+            worst = i;
+    return worst;
+}
+
+/* If none of the tasks with a deadline will be complete in time, those with the most to do end now,
+ * so that others are: all of them would end with nothing.  Fewer tasks are taken to be faster in
+ * proportion, which the next steps measure. */
+static void shed(struct shoal_engine *en, uint64_t now)
+{
+    const double pace = cost_pace(&en->cost, en->n_active, now);
+    const double each = pace / (en->n_active ? en->n_active : 1);
+    uint32_t worst;
+    if (en->shed_pause > 0) {
+        en->shed_pause--;
+        return;
+    }
+    while (en->n_active > 1 && (worst = most_to_do(en)) < en->n_active &&
+           n_in_time(en, NULL, each * en->n_active, now) == 0) {
+        struct shoal_task *t = en->active[worst];
+        drop_active(en, worst);
+        finish(en, t, SHOAL_FINISH_ERROR, SHOAL_EDEADLINE);
+        en->shed_pause = SHED_PAUSE;
+    }
+}
+
+static void sweep_client(struct shoal_engine *en, struct fair_client *c, uint64_t now, int changed)
+{
+    for (struct shoal_task **at = &c->waiting; *at;) {
+        struct shoal_task *t = *at;
+        int code = changed < 0 ? changed : task_gave_up(t, now);
+        if (code == 0 && !t->stopped) {
+            at = &t->next;
+            continue;
+        }
+        bool last = !t->next && at == &c->waiting; /* then c may be given to another client */
+        queue_take(en, at);
+        finish(en, t, code < 0 ? SHOAL_FINISH_ERROR : SHOAL_FINISH_STOP, code);
+        if (last)
+            return;
+    }
+}
+
+static void sweep(struct shoal_engine *en)
+{
+    uint64_t now = clock_ns();
+    const int changed = engine_files_check_at(en, now);
+    for (uint32_t i = en->fair.n_present; i-- > 0;) /* backwards: a client may leave the list */
+        sweep_client(en, en->fair.present[i], now, changed);
+    for (uint32_t i = 0; i < en->n_active;) {
+        struct shoal_task *t = en->active[i];
+        int code = changed < 0 ? changed : task_gave_up(t, now);
+        if (code < 0) {
+            drop_active(en, i);
+            finish(en, t, SHOAL_FINISH_ERROR, code);
+        } else {
+            i++;
+        }
+    }
+    shed(en, now);
+}
+
+/* Preempts an active task: the worst one for a task of higher priority, or one of a client that has
+ * more than its share.  It keeps its tokens and goes back to the queue; its pages stay findable, so
+ * little is computed twice. */
+static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
+{
+    if (en->n_active == 0)
+        return false;
+    uint32_t i = en->n_active - 1;
+    if (en->active[i]->priority >= t->priority)
+        i = fair_victim(&en->fair, t, en->active, en->n_active, en->max_tasks, en->n_pages);
+    if (i == en->n_active)
+        return false;
+    struct shoal_task *worst = en->active[i];
+    drop_active(en, i);
+    fair_end(&en->fair, worst);
+    release_pages(en, worst);
+    queue_return(en, worst);
+    return true;
+}
+
+/* Whether t, which waited, cannot be complete in time any more: what is begun and not completed
+ * would only have cost the others their time.  If others wait too, even a long answer must fit.  An
+ * answer that a client has a part of goes on. */
+static bool is_too_late(struct shoal_engine *en, const struct shoal_task *t)
+{
+    const struct cost_load l = {.n_active = en->n_active, .max_active = en->max_tasks};
+    const uint32_t n_waiting = atomic_load_explicit(&en->load.n_waiting, memory_order_relaxed);
+    const struct cost_request r = {.prompt_tokens = t->n_prompt,
+                                   .max_tokens = n_waiting > 1 ? t->longest : t->expected,
+                                   .ignore_end = true}; /* t is one of those that wait */
+    if (t->deadline_ns == 0 || t->n_continued > 0 || t->first_token_ns || en->n_active == 0)
+        return false;
+    const uint64_t now = clock_ns();
+    const struct cost_estimate x = cost_predict(&en->cost, &l, &r, now);
+    return (double)now + x.total_ns > (double)t->deadline_ns;
+}
+
+/* Whether a running task of the same client would be late because of t, which is no more urgent. */
+static bool would_delay(struct shoal_engine *en, const struct shoal_task *t)
+{
+    const uint64_t now = clock_ns();
+    if (en->n_active == 0 || t->n_continued > 0 ||
+        t->priority > en->active[en->n_active - 1]->priority)
+        return false;
+    return n_in_time(en, t->client, cost_pace(&en->cost, en->n_active + 1, now), now) <
+           n_in_time(en, t->client, cost_pace(&en->cost, en->n_active, now), now);
+}
+
+static void admit(struct shoal_engine *en)
+{
+    for (struct shoal_task **at; (at = fair_best(&en->fair));) {
+        struct shoal_task *t = *at;
+        if (is_too_late(en, t)) {
+            queue_take(en, at);
+            finish(en, t, SHOAL_FINISH_ERROR, SHOAL_EDEADLINE);
+            continue;
+        }
+        if (would_delay(en, t))
+            return;
+        /* t stays the first of its client, whatever is preempted for it */
+        while (en->n_active == en->max_tasks || en->pages_reserved + t->need_pages > en->n_pages)
+            if (!make_room(en, t))
+                return;
+        queue_take(en, at);
+        if (!t->started_ns)
+            t->started_ns = clock_ns();
+        fair_begin(&en->fair, t);
+        if (en->n_active == 0)
+            en->shed_pause = SHED_PAUSE;
+        en->pages_reserved += t->need_pages;
+        uint32_t i = en->n_active++;
+        for (; i > 0 && task_goes_before(t, en->active[i - 1]); i--)
+            en->active[i] = en->active[i - 1];
+        en->active[i] = t;
+        for (t->slot = 0;
+             en->slot_used[t->slot];) /* there are as many slots as active tasks: one is free */
+            t->slot++;
+        en->slot_used[t->slot] = true;
+    }
+}
+
+/* Whether the logits of every token are wanted: they are computed one by one. */
+static bool scores_prompt(const struct shoal_task *t)
+{
+    return t->prompt_logprobs && t->n_scored + 1 < t->n_prompt;
+}
+
+/* Takes over whole pages that another task has computed.  The last token is always computed, for
+ * its logits. */
+static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
+{
+    if (scores_prompt(t))
+        return;
+    while (en->lm.info.pages_hold_kv && t->n_computed % KERN_PAGE == 0 &&
+           t->n_computed / KERN_PAGE == t->n_pages && t->n_computed + KERN_PAGE < t->n_tokens) {
+        uint32_t parent = t->n_pages ? t->pages[t->n_pages - 1] : KV_NO_PAGE;
+        uint32_t page = kv_pages_find(en->pages, parent, t->tokens + t->n_computed);
+        if (page == KV_NO_PAGE)
+            return;
+        t->pages[t->n_pages++] = page;
+        t->n_published = t->n_pages;
+        t->n_computed += KERN_PAGE;
+        if (t->n_computed <= t->n_prompt)
+            t->n_cached += KERN_PAGE;
+    }
+}
+
+/* Does another run of this step compute the same page?  Then this task waits a step and finds it.
+ */
+static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
+                           const struct shoal_task *t)
+{
+    if (!en->lm.info.pages_hold_kv || t->n_computed % KERN_PAGE != 0 ||
+        t->n_tokens - t->n_computed <= KERN_PAGE)
+        return false;
+    for (uint32_t i = 0; i < n_runs; i++) {
+        const struct shoal_task *o = en->run_task[i];
+        if (o->n_computed == t->n_computed && en->runs[i].n >= KERN_PAGE &&
+            memcmp(o->tokens, t->tokens, (t->n_computed + KERN_PAGE) * sizeof(*t->tokens)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Tells how far the prompt is. */
+static void report_progress(struct shoal_task *t)
+{
+    if (!t->progress || !t->event || t->n_tokens > t->n_prompt || t->n_computed > t->n_prompt)
+        return;
+    const struct shoal_event ev = {.size = sizeof(ev),
+                                   .kind = SHOAL_EVENT_PROGRESS,
+                                   .token = -1,
+                                   .text = "",
+                                   .prompt_tokens = t->n_prompt,
+                                   .cached_tokens = t->n_cached,
+                                   .computed_tokens = t->n_computed};
+    t->reported = true;
+    t->event(t->event_ctx, &ev);
+}
+
+/* Plans n tokens of t as run i; its pages were reserved at admission. */
+static void add_run(struct shoal_engine *en, uint32_t i, struct shoal_task *t, uint32_t n)
+{
+    uint32_t end = t->n_computed + n;
+    if (!t->reported)
+        report_progress(t);
+    while (t->n_pages * KERN_PAGE < end) {
+        uint32_t page = kv_pages_take(en->pages);
+        assert(page != KV_NO_PAGE);
+        t->pages[t->n_pages++] = page;
+    }
+    en->run_task[i] = t;
+    en->run_slot[i] = t->slot;
+    en->run_code[i] = 0;
+    en->runs[i] =
+        (struct decoder_run){.tokens = t->tokens + t->n_computed,
+                             .n = n,
+                             .pos0 = t->n_computed,
+                             .pages = t->pages,
+                             .n_logits_last = end == t->n_tokens || scores_prompt(t) ? 1 : 0};
+}
+
+static uint32_t plan_step(struct shoal_engine *en)
+{
+    uint32_t n_runs = 0, budget = en->lm.info.max_batch, generating = 0;
+    en->step_prefilled = 0;
+    for (uint32_t i = 0; i < en->n_active; i++)
+        adopt_pages(en, en->active[i]);
+    for (uint32_t i = 0; i < en->n_active && budget > 0; i++)
+        if (en->active[i]->n_tokens - en->active[i]->n_computed == 1) {
+            add_run(en, n_runs++, en->active[i], 1);
+            budget--;
+            generating++;
+        }
+    for (uint32_t i = 0; i < en->n_active && budget > 0; i++) {
+        struct shoal_task *t = en->active[i];
+        const uint32_t left = t->n_tokens - t->n_computed;
+        if (left > 1 && task_answers(t)) { /* forced tokens: no prompt may delay them */
+            const uint32_t n = left < budget ? left : budget;
+            add_run(en, n_runs++, t, n);
+            budget -= n;
+            generating++;
+            en->step_prefilled += n - 1;
+        }
+    }
+    uint32_t most = generating
+                        ? (en->chunk + ENGINE_SHARED_CHUNK_PART - 1) / ENGINE_SHARED_CHUNK_PART
+                        : en->chunk;
+    budget = budget < most ? budget : most;
+    fair_divide_prompts(&en->fair, en->active, en->n_active, budget);
+    for (uint32_t i = 0; i < en->n_active && budget > 0; i++) {
+        struct shoal_task *t = en->active[i];
+        uint32_t left = t->n_tokens - t->n_computed, part = t->client->prompt_part;
+        if (left <= 1 || task_answers(t) || part == 0 ||
+            (!scores_prompt(t) && being_computed(en, n_runs, t)))
+            continue;
+        part = scores_prompt(t) ? 1 : part < budget ? part : budget;
+        uint32_t n = left < part ? left : part;
+        add_run(en, n_runs++, t, n);
+        t->client->prompt_part -= n;
+        budget -= n;
+        if (scores_prompt(t)) /* it costs as much as decoding */
+            generating++;
+        else
+            en->step_prefilled += n;
+    }
+    en->step_decoded = generating;
+    atomic_store_explicit(&en->pages_free, kv_pages_free(en->pages), memory_order_relaxed);
+    return n_runs;
+}
+
+static void publish_pages(struct shoal_engine *en, struct shoal_task *t)
+{
+    while (en->lm.info.pages_hold_kv && (t->n_published + 1) * KERN_PAGE <= t->n_computed) {
+        uint32_t p = t->n_published++;
+        uint32_t parent = p ? t->pages[p - 1] : KV_NO_PAGE;
+        t->pages[p] =
+            kv_pages_publish(en->pages, t->pages[p], parent, t->tokens + (size_t)p * KERN_PAGE);
+    }
+}
+
+/* The answer has ended: sends the text that was held back. */
+static void send_rest(struct shoal_task *t)
+{
+    size_t rest = text_out_flush(&t->text);
+    struct shoal_event last = {.size = sizeof(last),
+                               .kind = SHOAL_EVENT_TOKEN,
+                               .token = -1,
+                               .text = buf_str(&t->text.pending),
+                               .text_bytes = rest,
+                               .last = true};
+    if (rest > 0 && t->event)
+        t->event(t->event_ctx, &last);
+}
+
+/* The tokens that a task's constraint allows next.  true: there are none, and the task has ended.
+ */
+static bool constrain(struct shoal_engine *en, struct shoal_task *t, struct constraint_set *set)
+{
+    const uint32_t from = t->n_prompt - t->n_continued;
+    *set = (struct constraint_set){NULL, 0, -1};
+    if (!t->constraint.c)
+        return false;
+    int rc = constraint_run_allowed(&t->constraint, t->tokens + from, t->n_tokens - from,
+                                    t->text.stream.strip_space, set);
+    if (rc == 0 && set->n > 0)
+        return false;
+    if (rc == 0)
+        send_rest(t);
+    finish(en, t, rc < 0 ? SHOAL_FINISH_ERROR : SHOAL_FINISH_STOP, rc);
+    return true;
+}
+
+/* Adds a token to the answer, sends it, and ends the task if it was the last.  true: the task is
+ * over. */
+static bool add_token(struct shoal_engine *en, struct shoal_task *t,
+                      const struct sampler_pick *pick)
+{
+    bool over = false;
+    int rc = 0;
+    if (t->constraint.c)
+        rc = constraint_run_take(&t->constraint, pick->token, t->text.stream.strip_space, &over);
+    if (rc < 0) {
+        finish(en, t, SHOAL_FINISH_ERROR, rc);
+        return true;
+    }
+    t->tokens[t->n_tokens++] = pick->token;
+    const bool full = t->n_tokens - t->n_prompt == t->max_tokens || t->n_tokens == t->capacity;
+    size_t show;
+    bool stopped = text_out_push(&t->text, pick->token, &show);
+    if ((full || over) && !stopped)
+        show = text_out_flush(&t->text);
+    struct shoal_event ev = {.size = sizeof(ev),
+                             .kind = SHOAL_EVENT_TOKEN,
+                             .token = pick->token,
+                             .text = buf_str(&t->text.pending),
+                             .text_bytes = show,
+                             .logprob = pick->logprob,
+                             .top = pick->top,
+                             .n_top = pick->n_top,
+                             .last = stopped || full || over};
+    if (t->event)
+        t->event(t->event_ctx, &ev);
+    text_out_shown(&t->text, show);
+    if (stopped || full || over) {
+        t->stopped = stopped;
+        finish(en, t, stopped || over ? SHOAL_FINISH_STOP : SHOAL_FINISH_LENGTH, 0);
+        return true;
+    }
+    return false;
+}
+
+/* Tokens that must follow are added without a step for each: the next step computes all of them
+ * together.  With log-probabilities every token needs its own logits, and only the native engine
+ * computes the same bits for tokens together as for one.  true: the task has ended. */
+static bool add_forced(struct shoal_engine *en, struct shoal_task *t)
+{
+    struct sampler_pick pick = {.token = -1};
+    struct constraint_set set;
+    if (!t->constraint.c || !en->lm.info.pages_hold_kv || t->sampling.logprobs ||
+        t->sampling.n_logprobs > 0)
+        return false;
+    for (uint32_t i = 1; i < en->chunk; i++) {
+        if (constrain(en, t, &set))
+            return true;
+        if (set.only < 0)
+            return false;
+        pick.token = set.only;
+        if (add_token(en, t, &pick))
+            return true;
+    }
+    return false;
+}
+
+/* The next token of a task: what its constraint leaves, or a sample.  false: the logits are not
+ * finite. */
+static bool pick_token(struct shoal_engine *en, const struct shoal_task *t, const float *logits,
+                       const struct constraint_set *set, struct sampler_pick *pick)
+{
+    if (set->only < 0) {
+        const uint32_t n_generated = t->n_tokens - t->n_prompt + t->n_continued;
+        const bool picked = sampler_run(en->sampler, pick, logits, &t->sampling, set->bits,
+                                        t->tokens, t->n_tokens, n_generated);
+        if (picked && t->drawn_logprobs && t->sampling.logprobs)
+            sampler_score_drawn(en->sampler, pick, logits, &t->sampling, set->bits, t->tokens,
+                                t->n_tokens, n_generated);
+        return picked;
+    }
+    *pick = (struct sampler_pick){.token = set->only};
+    if (t->drawn_logprobs && t->sampling.logprobs) /* no other was possible */
+        pick->top[pick->n_top++] = (struct shoal_logprob){set->only, 0.0f};
+    else if (t->sampling.logprobs || t->sampling.n_logprobs > 0)
+        sampler_score(en->sampler, pick, logits, &t->sampling, set->only);
+    return isfinite(logits[set->only]);
+}
+
+/* Samples a token, sends it, and ends the task if it was the last.  true: the task has ended. */
+static bool take_token(struct shoal_engine *en, struct shoal_task *t, const float *logits)
+{
+    struct sampler_pick pick;
+    struct constraint_set set;
+    if (constrain(en, t, &set))
+        return true;
+    if (!pick_token(en, t, logits, &set, &pick)) {
+        finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ENOTFINITE);
+        return true;
+    }
+    if (!t->first_token_ns) {
+        t->first_token_ns = clock_ns();
+        cost_saw_prompt(&en->cost, t->first_token_ns, t->n_prompt, t->n_cached);
+    }
+    /* a constraint allows the end only where its text may end */
+    if ((!t->ignore_end || t->constraint.c) && tokenizer_is_eog(en->tokenizer, pick.token)) {
+        send_rest(t);
+        finish(en, t, SHOAL_FINISH_STOP, 0);
+        return true;
+    }
+    return add_token(en, t, &pick) || add_forced(en, t);
+}
+
+/* The logits behind a token of the prompt say how likely the next one was.  true: the task is over.
+ */
+static bool take_score(struct shoal_engine *en, struct shoal_task *t, const float *logits)
+{
+    struct sampler_pick pick;
+    if (t->n_computed < t->n_prompt && t->n_computed > t->n_scored) { /* not before a pause */
+        sampler_score(en->sampler, &pick, logits, &t->sampling, t->tokens[t->n_computed]);
+        t->n_scored = t->n_computed;
+        const struct shoal_event ev = {.size = sizeof(ev),
+                                       .kind = SHOAL_EVENT_PROMPT,
+                                       .token = pick.token,
+                                       .text = "",
+                                       .logprob = pick.logprob,
+                                       .top = pick.top,
+                                       .n_top = pick.n_top};
+        if (t->event)
+            t->event(t->event_ctx, &ev);
+    }
+    if (!t->prompt_only || t->n_computed + 1 < t->n_prompt)
+        return false;
+    finish(en, t, SHOAL_FINISH_LENGTH, 0);
+    return true;
+}
+
+/* Handles the result of run i: its tokens are computed and, with logits, the next is sampled. */
+static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
+{
+    struct shoal_task *t = en->run_task[i];
+    uint32_t at = 0, need = t->need_pages; /* t may be freed after its last token */
+    bool over = false;
+    while (en->active[at] != t)
+        at++;
+    if (en->run_code[i] < 0) {
+        finish(en, t, SHOAL_FINISH_ERROR, en->run_code[i]);
+        over = true;
+    } else {
+        t->n_computed += en->runs[i].n;
+        t->n_served += en->runs[i].n;
+        publish_pages(en, t);
+        report_progress(t);
+        over =
+            logits && t->prompt_logprobs && t->n_tokens == t->n_prompt && take_score(en, t, logits);
+        over = over || (logits && t->n_computed == t->n_tokens && take_token(en, t, logits));
+    }
+    if (over)
+        forget_active(en, at, need);
+}
+
+/* What the active tasks still need, for estimates. */
+static void publish_load(struct shoal_engine *en)
+{
+    struct engine_load *l = &en->load;
+    uint64_t prompt = 0, decode = 0;
+    for (uint32_t i = 0; i < en->n_active; i++) {
+        const struct shoal_task *t = en->active[i];
+        uint32_t generated = t->n_tokens - t->n_prompt;
+        prompt += t->n_prompt > t->n_computed ? t->n_prompt - t->n_computed : 0;
+        decode += cost_remaining_tokens(&en->cost, generated, t->expected, t->longest);
+    }
+    atomic_store_explicit(&l->n_active, en->n_active, memory_order_relaxed);
+    atomic_store_explicit(&l->active_prompt, prompt, memory_order_relaxed);
+    atomic_store_explicit(&l->active_decode, decode, memory_order_relaxed);
+}
+
+/* Handles the results of the last step and plans the next; false: nothing is left to compute. */
+static bool next_step(void *engine, struct lm_pass *pass)
+{
+    struct shoal_engine *en = engine;
+    uint32_t row = 0;
+    uint64_t now = clock_ns();
+    if (en->n_runs > 0)
+        cost_saw_step(&en->cost, now, now - en->step_began_ns, en->step_decoded,
+                      en->step_prefilled);
+    en->files_checked = false;
+    en->step_began_ns = now; /* events and planning are part of the next step */
+    for (uint32_t i = 0; i < en->n_runs; i++)
+        take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);
+    en->n_runs = 0;
+    if ((en->n_active == 0 && !fair_best(&en->fair)) || !queue_receive(en)) {
+        publish_load(en);
+        return false;
+    }
+    sweep(en);
+    admit(en);
+    en->n_runs = plan_step(en);
+    if (en->lm.ops->urgency && en->n_active > 0) /* the best task is first */
+        en->lm.ops->urgency(en->lm.impl, en->active[0]->priority, en->active[0]->deadline_ns);
+    publish_load(en);
+    *pass = (struct lm_pass){en->runs, en->run_slot, en->run_code, en->n_runs};
+    return en->n_runs > 0;
+}
+
+void *scheduler_main(void *engine)
+{
+    struct shoal_engine *en = engine;
+    while (queue_receive(en))
+        en->lm.ops->passes(en->lm.impl, next_step, en);
+    while (en->n_active > 0) {
+        struct shoal_task *t = en->active[0];
+        drop_active(en, 0);
+        finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ECANCELLED);
+    }
+    for (struct shoal_task **at; (at = fair_best(&en->fair));) {
+        struct shoal_task *t = *at;
+        queue_take(en, at);
+        finish(en, t, SHOAL_FINISH_ERROR, SHOAL_ECANCELLED);
+    }
+    return NULL;
+}

@@ -1,0 +1,39 @@
+/* text_out.h - turns tokens into text that may be sent: whole characters only, and nothing that may
+ * still become a stop string.
+ *
+ * Thread:    one at a time.
+ * Ownership: init copies the stop strings and reserves the buffer; pushing allocates nothing as
+ * long as pieces are as short as the tokenizer says. */
+#ifndef SHOAL_ENGINE_DECODE_TEXT_OUT_H
+#define SHOAL_ENGINE_DECODE_TEXT_OUT_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "text/tokenizer/tokenizer.h"
+
+#define TEXT_OUT_MAX_STOPS 16u
+#define TEXT_OUT_MAX_STOP_BYTES 256u
+
+struct text_out {
+    struct tok_stream stream;
+    struct buf pending;
+    char *stops[TEXT_OUT_MAX_STOPS];
+    size_t stop_bytes[TEXT_OUT_MAX_STOPS];
+    uint32_t n_stops;
+    uint32_t stopped_by; /* which stop string was reached */
+};
+
+SHOAL_MUST_CHECK int text_out_init(struct text_out *o, const struct tokenizer *t, int32_t prev,
+                                   unsigned flags, const char *const *stops, uint32_t n_stops,
+                                   struct err *e);
+void text_out_fini(struct text_out *o);
+/* Adds a token.  The first *show bytes of o->pending may be sent.  true: a stop string was reached,
+ * and nothing after *show belongs to the answer. */
+bool text_out_push(struct text_out *o, int32_t token, size_t *show);
+/* At the end of the text: everything that was held back may be sent. */
+size_t text_out_flush(struct text_out *o);
+/* Removes the bytes that were sent. */
+void text_out_shown(struct text_out *o, size_t n);
+
+#endif
