@@ -325,7 +325,7 @@ static void print_stats(const struct generation *g, uint64_t seed)
 
 /* ---- the prompt ----------------------------------------------------------------------------- */
 
-struct prompt {
+struct prompt_input {
     struct buf text;
     struct buf constraint; /* its text */
     enum shoal_constraint constraint_kind;
@@ -347,7 +347,7 @@ static void put_choices(struct buf *b, const char *texts)
     json_out_array_end(&j);
 }
 
-static int read_constraint(const struct opts *o, struct prompt *p)
+static int read_constraint(const struct opts *o, struct prompt_input *p)
 {
     static const struct {
         const char *option;
@@ -377,7 +377,7 @@ static int read_constraint(const struct opts *o, struct prompt *p)
 }
 
 /* Called before the model is loaded, so that mistakes are reported at once. */
-static int read_prompt(const struct opts *o, struct prompt *p)
+static int read_prompt(const struct opts *o, struct prompt_input *p)
 {
     const char *argument = o->n_args > 0 ? o->args[0] : NULL, *ids = opts_text(o, "tokens");
     struct buf *text = &p->text;
@@ -400,7 +400,7 @@ static int read_prompt(const struct opts *o, struct prompt *p)
 }
 
 static int tokenize_prompt(const struct opts *o, const struct shoal_engine *engine,
-                           struct prompt *p)
+                           struct prompt_input *p)
 {
     struct err e = {0};
     unsigned flags = SHOAL_TEXT_ADD_SPECIAL;
@@ -430,7 +430,7 @@ static void set_resume(struct request *r, const struct opts *o, struct request_p
 
 /* Tokens, stops and bias belong to the command, which outlives the request. */
 static int fill(struct request *r, const struct opts *o, const struct generation *g,
-                const struct sampling_opts *so, const struct prompt *p)
+                const struct sampling_opts *so, const struct prompt_input *p)
 {
     struct request_prompt *prompt = arena_zalloc(&r->arena, sizeof(*prompt));
     struct request_generate *q = &r->generate;
@@ -481,7 +481,7 @@ static int conclude(const struct opts *o, struct generation *g, uint64_t seed)
 }
 
 static int generate(const struct opts *o, struct generation *g, struct local *l,
-                    const struct sampling_opts *so, const struct prompt *p, int interrupt_fd)
+                    const struct sampling_opts *so, const struct prompt_input *p, int interrupt_fd)
 {
     struct err e = {0};
     if (opts_u32(o, "continued") > p->n)
@@ -506,7 +506,7 @@ static int generate(const struct opts *o, struct generation *g, struct local *l,
 }
 
 static int run(const struct opts *o, struct generation *g, const struct sampling_opts *so,
-               struct prompt *p, int interrupt_fd)
+               struct prompt_input *p, int interrupt_fd)
 {
     struct shoal_engine *engine = NULL;
     struct local l = {.opened = false};
@@ -534,7 +534,7 @@ int cmd_generate(int argc, const char *const *argv)
 {
     const struct opts_page p = full_page();
     struct opts o;
-    struct prompt prompt = {0};
+    struct prompt_input prompt = {0};
     struct sampling_opts so = {0};
     int rc, interrupt_fd = -1;
     if (!cmd_begin(&o, &p, argc, argv, &rc))

@@ -47,7 +47,7 @@ struct top {
     float logit;
 };
 
-struct job {
+struct logits_job {
     const struct opts *o;
     struct bare_model m;
     struct tok_ids ids;
@@ -59,7 +59,7 @@ struct job {
     uint32_t n_rows;
 };
 
-static int read_input(struct job *job)
+static int read_input(struct logits_job *job)
 {
     const struct opts *o = job->o;
     const char *ids = opts_text(o, "tokens"), *text = opts_text(o, "text");
@@ -82,7 +82,7 @@ static int read_input(struct job *job)
     return rc;
 }
 
-static int check_input(const struct job *job)
+static int check_input(const struct logits_job *job)
 {
     uint32_t n_vocab = decoder_config(job->m.d)->n_vocab;
     if (job->ids.n == 0)
@@ -130,7 +130,8 @@ static void put_piece(struct json_out *j, const struct tokenizer *t, int32_t id)
     json_out_strn(j, p.p, p.n);
 }
 
-static void put_row_json(struct job *job, uint32_t position, const float *row, uint32_t n_top)
+static void put_row_json(struct logits_job *job, uint32_t position, const float *row,
+                         uint32_t n_top)
 {
     uint32_t n_vocab = decoder_config(job->m.d)->n_vocab;
     struct json_out *j = &job->j;
@@ -158,7 +159,8 @@ static void put_row_json(struct job *job, uint32_t position, const float *row, u
     json_out_object_end(j);
 }
 
-static void put_row_text(struct job *job, uint32_t position, const float *row, uint32_t n_top)
+static void put_row_text(struct logits_job *job, uint32_t position, const float *row,
+                         uint32_t n_top)
 {
     uint32_t n_vocab = decoder_config(job->m.d)->n_vocab;
     double norm = log_sum(row, n_vocab);
@@ -176,7 +178,7 @@ static void put_row_text(struct job *job, uint32_t position, const float *row, u
     }
 }
 
-static int put_row(struct job *job, uint32_t position, const float *row)
+static int put_row(struct logits_job *job, uint32_t position, const float *row)
 {
     uint32_t n_vocab = decoder_config(job->m.d)->n_vocab;
     job->n_rows++;
@@ -199,7 +201,7 @@ static int put_row(struct job *job, uint32_t position, const float *row)
     return rc;
 }
 
-static int compute(struct job *job)
+static int compute(struct logits_job *job)
 {
     uint32_t n = (uint32_t)job->ids.n, batch = decoder_max_batch(job->m.d);
     uint32_t rows = decoder_max_logits(job->m.d);
@@ -228,7 +230,7 @@ static int compute(struct job *job)
     return rc;
 }
 
-static int run(struct job *job)
+static int run(struct logits_job *job)
 {
     const char *path = opts_text(job->o, "out");
     uint32_t n_vocab = decoder_config(job->m.d)->n_vocab;
@@ -280,7 +282,7 @@ int cmd_logits(int argc, const char *const *argv)
     p.groups[1] = model_opts_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
-    struct job job = {.o = &o, .interrupt_fd = -1};
+    struct logits_job job = {.o = &o, .interrupt_fd = -1};
     tok_ids_init(&job.ids, MAX_TOKENS);
     buf_init(&job.b, MAX_OUTPUT_BYTES);
     if (!opts_text(&o, "model")) {

@@ -56,10 +56,10 @@ struct bridge {
     const struct opts *o;
     const char *server, *key;
     pthread_mutex_t lock; /* of stdout and calls */
-    struct job *jobs[MAX_CALLS];
+    struct mcp_job *jobs[MAX_CALLS];
 };
 
-struct job { /* a call that runs */
+struct mcp_job { /* a call that runs */
     struct bridge *bridge;
     char *line;
     size_t n;
@@ -98,7 +98,8 @@ static void put_failure(const cJSON *id, const char *text)
 }
 
 /* One message to the server; its answer to stdout.  j: the call that it is, or NULL. */
-static void pass(struct bridge *b, const char *line, size_t n, const cJSON *id, const struct job *j)
+static void pass(struct bridge *b, const char *line, size_t n, const cJSON *id,
+                 const struct mcp_job *j)
 {
     const struct http_ask a = {.server = b->server,
                                .method = "POST",
@@ -134,7 +135,7 @@ static void pass(struct bridge *b, const char *line, size_t n, const cJSON *id, 
 
 static void *run_job(void *arg)
 {
-    struct job *j = arg;
+    struct mcp_job *j = arg;
     pass(j->bridge, j->line, j->n, j->id, j);
     pthread_mutex_lock(&j->bridge->lock);
     j->over = true;
@@ -142,7 +143,7 @@ static void *run_job(void *arg)
     return NULL;
 }
 
-static void job_free(struct job *j)
+static void job_free(struct mcp_job *j)
 {
     pthread_join(j->thread, NULL);
     cJSON_Delete(j->id);
@@ -173,7 +174,7 @@ static bool start_job(struct bridge *b, const char *line, size_t n, const cJSON 
 {
     size_t at = free_place(b);
     struct err e;
-    struct job *j = at < MAX_CALLS ? mem_zalloc(sizeof(*j)) : NULL;
+    struct mcp_job *j = at < MAX_CALLS ? mem_zalloc(sizeof(*j)) : NULL;
     if (!j)
         return false;
     j->bridge = b;

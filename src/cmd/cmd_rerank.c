@@ -36,7 +36,7 @@ static const struct opts_page page = {
         "  shoal rerank -m ./cross-encoder --top 3 -f passages.txt \"who signs the form\"\n",
 };
 
-struct doc {
+struct rerank_doc {
     const char *text;
     double score;
     size_t at;
@@ -44,7 +44,7 @@ struct doc {
 };
 
 struct work {
-    struct doc *docs; /* docs[n] is the query if embeddings are compared */
+    struct rerank_doc *docs; /* docs[n] is the query if embeddings are compared */
     size_t n;
     bool pairs;
     uint32_t n_dims;
@@ -53,7 +53,7 @@ struct work {
 static int take(void *ctx, void *row, const struct shoal_result *r, struct err *e)
 {
     struct work *w = ctx;
-    struct doc *d = row;
+    struct rerank_doc *d = row;
     if (w->pairs) {
         d->score = r->values[0];
         return 0;
@@ -68,7 +68,7 @@ static int take(void *ctx, void *row, const struct shoal_result *r, struct err *
 
 /* The texts belong to the command, which outlives the request. */
 static struct request *make_request(const struct work *w, struct local *l, const struct opts *o,
-                                    const struct doc *d)
+                                    const struct rerank_doc *d)
 {
     struct request *r = flow_take_request(&l->owner);
     struct request_input *input = r ? arena_zalloc(&r->arena, sizeof(*input)) : NULL;
@@ -111,7 +111,7 @@ static int score(struct work *w, struct local *l, const struct opts *o, struct e
 
 static int best_first(const void *x, const void *y)
 {
-    const struct doc *a = x, *b = y;
+    const struct rerank_doc *a = x, *b = y;
     if (a->score != b->score)
         return a->score < b->score ? 1 : -1;
     return (a->at > b->at) - (a->at < b->at);
@@ -124,7 +124,7 @@ static int print(const struct opts *o, struct work *w)
     qsort(w->docs, w->n, sizeof(*w->docs), best_first);
     buf_init(&b, (size_t)1 << 30);
     for (size_t i = 0; i < w->n && (top == 0 || i < top); i++) {
-        const struct doc *d = &w->docs[i];
+        const struct rerank_doc *d = &w->docs[i];
         if (!opts_flag(o, "json")) {
             buf_printf(&b, "%.4f  %s\n", d->score, d->text);
             continue;

@@ -9,7 +9,7 @@
 #define MAX_TOKENS ((size_t)1 << 28)
 #define DEFAULT_CTX 512u
 
-struct columns {
+struct column_sums {
     char *name;
     uint32_t n_cols;
     uint64_t n_rows; /* inputs that were added */
@@ -18,7 +18,7 @@ struct columns {
 };
 
 struct calibration {
-    struct columns *tensors;
+    struct column_sums *tensors;
     size_t n_tensors;
     struct strmap by_name; /* keys are in tensors */
     bool tied; /* the embedding is also the output matrix and is reported under that name */
@@ -50,7 +50,7 @@ static int reserve(struct calibration *c, const struct model_file *file)
         const struct model_file_tensor *t = &file->tensors[i];
         if (t->n_dims < 2 || t->dims[0] > UINT32_MAX)
             continue;
-        struct columns *k = &c->tensors[c->n_tensors++];
+        struct column_sums *k = &c->tensors[c->n_tensors++];
         k->n_cols = (uint32_t)t->dims[0];
         k->name = mem_strndup(t->name.p, t->name.n);
         k->sums = mem_zalloc_n(k->n_cols, sizeof(*k->sums));
@@ -64,7 +64,7 @@ static int reserve(struct calibration *c, const struct model_file *file)
     return 0;
 }
 
-static struct columns *find(const struct calibration *c, const char *tensor)
+static struct column_sums *find(const struct calibration *c, const char *tensor)
 {
     uint32_t i;
     if (c->tied && strcmp(tensor, "output.weight") == 0)
@@ -75,7 +75,7 @@ static struct columns *find(const struct calibration *c, const char *tensor)
 /* Called by the compute thread that begins a product; never by two at once. */
 static void watch(void *ctx, const char *tensor, const float *x, uint32_t n_cols)
 {
-    struct columns *k = find(ctx, tensor);
+    struct column_sums *k = find(ctx, tensor);
     if (!k || k->n_cols != n_cols)
         return;
     for (uint32_t i = 0; i < n_cols; i++)
@@ -149,7 +149,7 @@ int calibration_run(struct calibration **out, struct decoder *d, const struct mo
     if (rc == 0)
         rc = run_text(c, d, t, &ids, o, e);
     for (size_t i = 0; rc == 0 && i < c->n_tensors; i++) {
-        struct columns *k = &c->tensors[i];
+        struct column_sums *k = &c->tensors[i];
         for (uint32_t j = 0; k->n_rows && j < k->n_cols; j++)
             k->means[j] = (float)(k->sums[j] / (double)k->n_rows);
     }
@@ -169,6 +169,6 @@ uint64_t calibration_n_tokens(const struct calibration *c)
 
 const float *calibration_importance(void *ctx, const char *tensor, uint64_t n_cols)
 {
-    const struct columns *k = find(ctx, tensor);
+    const struct column_sums *k = find(ctx, tensor);
     return k && k->n_rows && k->n_cols == n_cols ? k->means : NULL;
 }

@@ -11,7 +11,7 @@
 static const char *const text_keys[] = {"text", "sentence", NULL};
 static const char *const label_keys[] = {"label", "intent", NULL};
 
-struct reading {
+struct cascade_rows {
     struct eval *ev;
     struct cascade_curve_row *rows; /* [rows] */
     double *times;                  /* [rows] */
@@ -20,7 +20,7 @@ struct reading {
 
 static int make(void *ctx, size_t i, struct shoal_infer_opts *o, struct err *e)
 {
-    const struct reading *x = ctx;
+    const struct cascade_rows *x = ctx;
     int rc = eval_rows_text(&x->ev->rows->rows[i], text_keys, &o->text, e);
     o->kind = SHOAL_KIND_CLASSIFY;
     if (rc == 0)
@@ -46,7 +46,7 @@ static double sureness_of(const struct eval *ev, const struct shoal_result *r)
 
 static int take(void *ctx, size_t i, const struct shoal_result *r, struct err *e)
 {
-    struct reading *x = ctx;
+    struct cascade_rows *x = ctx;
     struct cascade_curve_row *row = &x->rows[i];
     const char *want;
     int rc = eval_rows_text(&x->ev->rows->rows[i], label_keys, &want, e);
@@ -142,7 +142,7 @@ static void put_held_out(struct json_out *j, struct buf *text, const struct casc
 
 /* One model over all rows.  *cost: the median time of a row, which other work on the machine
  * disturbs least. */
-static int read_all(struct reading *x, double *cost, struct err *e)
+static int read_all(struct cascade_rows *x, double *cost, struct err *e)
 {
     const size_t n = x->ev->rows->n;
     int rc = eval_run(x->ev, make, take, x, n, e);
@@ -157,7 +157,7 @@ int eval_cascade(struct eval *small, struct eval *large, double gain, struct jso
     const size_t n = small->rows->n;
     struct cascade_curve_row *rows = mem_zalloc_n(2 * n + 1, sizeof(*rows)); /* and a half */
     double *times = mem_zalloc_n(n + 1, sizeof(*times)), small_cost = 0, large_cost = 0;
-    struct reading a = {small, rows, times, false}, b = {large, rows, times, true};
+    struct cascade_rows a = {small, rows, times, false}, b = {large, rows, times, true};
     int rc = rows && times ? read_all(&a, &small_cost, e)
                            : err_set(e, SHOAL_ENOMEM, "out of memory for the rows");
     if (rc == 0)

@@ -99,7 +99,7 @@ static bool is_relevant(const struct eval_row *query, const struct eval_row *doc
 
 /* ---- embed ---------------------------------------------------------------------------------- */
 
-struct vectors {
+struct embedded_rows {
     const struct eval_rows *rows;
     const char *const *keys;
     uint32_t dimensions;
@@ -109,7 +109,7 @@ struct vectors {
 
 static int make_vector(void *ctx, size_t i, struct shoal_infer_opts *o, struct err *e)
 {
-    const struct vectors *x = ctx;
+    const struct embedded_rows *x = ctx;
     int rc = eval_rows_text(&x->rows->rows[i], x->keys, &o->text, e);
     o->kind = SHOAL_KIND_EMBED;
     o->dimensions = x->dimensions;
@@ -120,7 +120,7 @@ static int make_vector(void *ctx, size_t i, struct shoal_infer_opts *o, struct e
 
 static int take_vector(void *ctx, size_t i, const struct shoal_result *r, struct err *e)
 {
-    struct vectors *x = ctx;
+    struct embedded_rows *x = ctx;
     if (!x->v) {
         x->dim = r->n_dims;
         x->v = mem_zalloc_n(x->rows->n, x->dim * sizeof(*x->v));
@@ -145,8 +145,8 @@ static float dot(const float *a, const float *b, uint32_t n)
     return sum;
 }
 
-static int rank_by_label(struct ranking *k, const struct eval_rows *rows, const struct vectors *v,
-                         struct ranked *docs, struct err *e)
+static int rank_by_label(struct ranking *k, const struct eval_rows *rows,
+                         const struct embedded_rows *v, struct ranked *docs, struct err *e)
 {
     static const char *const keys[] = {"label", "intent", NULL};
     const char **labels = mem_zalloc_n(rows->n, sizeof(*labels));
@@ -169,9 +169,9 @@ int eval_embed(struct eval *ev, struct json_out *j, struct buf *text, struct err
 {
     const struct eval_rows *rows = ev->rows, *docs = ev->docs && ev->docs->n ? ev->docs : NULL;
     uint32_t dimensions = ev->dimensions;
-    struct vectors q = {
+    struct embedded_rows q = {
         .rows = rows, .keys = docs ? query_keys : text_keys, .dimensions = dimensions};
-    struct vectors d = {.rows = docs, .keys = text_keys, .dimensions = dimensions};
+    struct embedded_rows d = {.rows = docs, .keys = text_keys, .dimensions = dimensions};
     struct ranking k = {0};
     size_t most = docs && docs->n > rows->n ? docs->n : rows->n;
     struct ranked *list = mem_zalloc_n(most, sizeof(*list));

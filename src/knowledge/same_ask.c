@@ -6,7 +6,7 @@
 #include "knowledge/wording.h"
 
 /* A prompt as it is compared. */
-struct ask {
+struct compared_ask {
     struct wording w;
     bool used[WORDING_MAX]; /* found in the other */
     bool circumstance;      /* it begins with one: "in the kitchen", "at sea level" */
@@ -57,7 +57,7 @@ static bool asks_whether(const struct wording *w)
 }
 
 /* Ways to begin that ask for nothing by themselves. */
-static void drop_courtesy(struct ask *a)
+static void drop_courtesy(struct compared_ask *a)
 {
     struct wording *w = &a->w;
     /* longer ones behind those that they begin with */
@@ -192,7 +192,7 @@ static void join_numbers(struct wording *w)
     }
 }
 
-static void read_ask(struct ask *a, const char *text, size_t n)
+static void read_ask(struct compared_ask *a, const char *text, size_t n)
 {
     memset(a->used, 0, sizeof(a->used));
     a->verb_found = false;
@@ -287,7 +287,7 @@ static bool has_helper(const struct wording *w)
 
 /* "the guest" is not "the guests", and "calls" not "called"; but "what does it cost" is "what it
  * costs". */
-static bool same_form(struct ask *a, uint32_t i, const struct ask *b, uint32_t k)
+static bool same_form(struct compared_ask *a, uint32_t i, const struct compared_ask *b, uint32_t k)
 {
     const enum wording_form x = a->w.words[i].form, y = b->w.words[k].form;
     if (x == y)
@@ -300,7 +300,7 @@ static bool same_form(struct ask *a, uint32_t i, const struct ask *b, uint32_t k
 }
 
 /* Marks the words of a that b has, each once; false: one is left. */
-static bool all_found(struct ask *a, struct ask *b)
+static bool all_found(struct compared_ask *a, struct compared_ask *b)
 {
     bool all = true;
     for (uint32_t i = 0; i < a->w.n; i++) {
@@ -316,7 +316,7 @@ static bool all_found(struct ask *a, struct ask *b)
 }
 
 /* "on" of a day, and particles that only one has, are words like others. */
-static bool same_words(struct ask *a, struct ask *b)
+static bool same_words(struct compared_ask *a, struct compared_ask *b)
 {
     bool all = all_found(a, b);
     for (uint32_t k = 0; k < b->w.n; k++)
@@ -326,7 +326,7 @@ static bool same_words(struct ask *a, struct ask *b)
 
 /* Words that both have stand in the same order, or a circumstance has moved as a whole: "in the
  * kitchen turn on the light".  Of two words neither may move: "Paris to London". */
-static bool same_order(const struct ask *a, const struct ask *b)
+static bool same_order(const struct compared_ask *a, const struct compared_ask *b)
 {
     const char *x[WORDING_MAX], *y[WORDING_MAX];
     uint32_t n = 0, m = 0;
@@ -351,7 +351,7 @@ static bool same_order(const struct ask *a, const struct ask *b)
 
 bool same_ask(const char *a, size_t n_a, const char *b, size_t n_b, const char **why)
 {
-    struct ask x, y;
+    struct compared_ask x, y;
     const char *unused = "";
     why = why ? why : &unused;
     read_ask(&x, a, n_a);

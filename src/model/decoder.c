@@ -318,7 +318,7 @@ void decoder_destroy(struct decoder *d)
         return;
     crew_lane_destroy(d->lane);
     weights_fini(&d->weights);
-    vectors_fini(&d->vectors);
+    small_tensors_fini(&d->vectors);
     mem_free(d->layers);
     mem_free(d->inv_freq[0]);
     mem_free(d->inv_freq[1]);

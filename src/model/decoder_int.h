@@ -31,8 +31,8 @@ struct decoder {
     const float *final_norm_w, *final_norm_b;
     struct linear output;
     const struct model_file_tensor *embd, *pos_embd;
-    struct vectors vectors; /* all small tensors */
-    float *inv_freq[2];     /* global and local: [rope_dim / 2] */
+    struct small_tensors vectors; /* all small tensors */
+    float *inv_freq[2];           /* global and local: [rope_dim / 2] */
 
     uint32_t n_ctx, max_batch, max_logits, max_threads;
     enum kern_kv kv_kind;

@@ -275,7 +275,7 @@ void encoder_destroy(struct encoder *d)
         return;
     crew_lane_destroy(d->lane);
     weights_fini(&d->weights);
-    vectors_fini(&d->vectors);
+    small_tensors_fini(&d->vectors);
     mem_free(d->layers);
     if (d->scratch)
         mem_pages_free(d->scratch, d->scratch_bytes);

@@ -26,7 +26,7 @@ struct encoder {
     const struct model_file *file;
     struct crew_lane *lane;
     struct weights weights;
-    struct vectors vectors;
+    struct small_tensors vectors;
     struct encoder_layer *layers;
     struct norm embd_norm;
     const struct model_file_tensor *embd;

@@ -7,12 +7,12 @@
 
 #include "base/mem.h"
 
-void vectors_fini(struct vectors *v)
+void small_tensors_fini(struct small_tensors *v)
 {
     for (uint32_t i = 0; i < v->n; i++)
         mem_free(v->list[i]);
     mem_free(v->list);
-    *v = (struct vectors){0};
+    *v = (struct small_tensors){0};
 }
 
 void linear_product(const struct kern_ops *k, const struct weights *w, const struct linear *l,
@@ -58,8 +58,8 @@ void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum l
     linear_round(k, a, in, t, 0, (a->n_cols + unit - 1) / unit);
 }
 
-int plan_init(struct plan *p, const struct model_file *file, struct weights *w, struct vectors *v,
-              struct err *e)
+int plan_init(struct plan *p, const struct model_file *file, struct weights *w,
+              struct small_tensors *v, struct err *e)
 {
     *p = (struct plan){.file = file, .weights = w, .vectors = v, .e = e};
     p->claimed = mem_zalloc_n(file->n_tensors + 1, sizeof(*p->claimed));
@@ -100,7 +100,7 @@ static void name_of(char *out, size_t cap, int layer, const char *part, const ch
 /* n values of t, owned by the plan's vectors and padded with 16 zeros. */
 static int floats(struct plan *p, const float **out, const struct model_file_tensor *t, size_t n)
 {
-    struct vectors *all = p->vectors;
+    struct small_tensors *all = p->vectors;
     float **bigger = mem_realloc(all->list, (all->n + 1) * sizeof(*bigger));
     if (bigger)
         all->list = bigger;

@@ -3,7 +3,8 @@
  * not fully supported and would compute wrong results.
  *
  * Thread:    used by one thread while a model is loaded; its results are immutable afterwards.
- * Ownership: borrows the model file and the weights; vectors own their floats until vectors_fini.
+ * Ownership: borrows the model file and the weights; small tensors own their floats until
+ *            small_tensors_fini.
  * Failure:   0 or SHOAL_E* with the tensor's name.  Private to src/model. */
 #ifndef SHOAL_MODEL_PLAN_H
 #define SHOAL_MODEL_PLAN_H
@@ -12,11 +13,11 @@
 
 #define NO_MAT UINT32_MAX
 
-struct vectors { /* small tensors, as floats */
+struct small_tensors { /* as floats */
     float **list;
     uint32_t n;
 };
-void vectors_fini(struct vectors *v);
+void small_tensors_fini(struct small_tensors *v);
 
 struct linear {        /* y = W x + bias */
     uint32_t mat;      /* index in weights; NO_MAT: absent */
@@ -54,13 +55,13 @@ void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum l
 struct plan {
     const struct model_file *file;
     struct weights *weights;
-    struct vectors *vectors;
+    struct small_tensors *vectors;
     bool *claimed; /* per tensor of the file */
     struct err *e;
 };
 
 SHOAL_MUST_CHECK int plan_init(struct plan *p, const struct model_file *file, struct weights *w,
-                               struct vectors *v, struct err *e);
+                               struct small_tensors *v, struct err *e);
 void plan_fini(struct plan *p);
 /* NULL if the file has no such tensor.  claim_prefix: claims all whose names start like that. */
 const struct model_file_tensor *plan_claim(struct plan *p, const char *name);

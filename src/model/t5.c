@@ -374,7 +374,7 @@ void t5_destroy(struct t5 *t)
         return;
     crew_lane_destroy(t->lane);
     weights_fini(&t->weights);
-    vectors_fini(&t->vectors);
+    small_tensors_fini(&t->vectors);
     mem_free(t->layers);
     if (t->scratch)
         mem_pages_free(t->scratch, t->scratch_bytes);

@@ -22,7 +22,7 @@ struct t5 {
     const struct model_file *file;
     struct crew_lane *lane;
     struct weights weights;
-    struct vectors vectors;
+    struct small_tensors vectors;
     struct t5_layer *layers; /* [n_enc + n_dec] */
     const float *enc_norm, *dec_norm;
     const float *rel_b[2]; /* of the encoder and the decoder: [n_buckets][n_heads] */

@@ -38,7 +38,7 @@ struct header { /* then n_mats factors (float), then a hash (uint64_t) of each b
     char source[PATH_MAX]; /* path of the model that the tiles were made from */
 };
 
-struct identity {
+struct verified_stamp {
     char magic[8];
     uint64_t dev, ino, size, mtime_s, mtime_ns, ctime_s, ctime_ns;
 };
@@ -159,22 +159,22 @@ static uint64_t head_hash(const struct header *h, const uint8_t *tables, size_t 
 
 /* ---- what was verified ---------------------------------------------------------------------- */
 
-static struct identity identity_of(const struct stat *st)
+static struct verified_stamp stamp_of(const struct stat *st)
 {
-    struct identity id = {.dev = st->st_dev,
-                          .ino = st->st_ino,
-                          .size = (uint64_t)st->st_size,
-                          .mtime_s = (uint64_t)st->st_mtim.tv_sec,
-                          .mtime_ns = (uint64_t)st->st_mtim.tv_nsec,
-                          .ctime_s = (uint64_t)st->st_ctim.tv_sec,
-                          .ctime_ns = (uint64_t)st->st_ctim.tv_nsec};
+    struct verified_stamp id = {.dev = st->st_dev,
+                                .ino = st->st_ino,
+                                .size = (uint64_t)st->st_size,
+                                .mtime_s = (uint64_t)st->st_mtim.tv_sec,
+                                .mtime_ns = (uint64_t)st->st_mtim.tv_nsec,
+                                .ctime_s = (uint64_t)st->st_ctim.tv_sec,
+                                .ctime_ns = (uint64_t)st->st_ctim.tv_nsec};
     memcpy(id.magic, CACHE_MAGIC, sizeof(id.magic));
     return id;
 }
 
 static bool was_verified(const struct weights_cache *c, const struct stat *st)
 {
-    struct identity want = identity_of(st), have;
+    struct verified_stamp want = stamp_of(st), have;
     int fd = file_open_regular(c->note, NULL);
     if (fd < 0)
         return false;
@@ -186,7 +186,7 @@ static bool was_verified(const struct weights_cache *c, const struct stat *st)
 /* A lost or torn note costs one verification. */
 static void note_verified(const struct weights_cache *c, const struct stat *st)
 {
-    const struct identity id = identity_of(st);
+    const struct verified_stamp id = stamp_of(st);
     if (time(NULL) - st->st_ctim.tv_sec <= SETTLED_S) /* a write now could leave the times as is */
         return;
     int fd = open(c->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

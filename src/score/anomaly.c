@@ -36,7 +36,7 @@ struct anomaly {
     size_t row_at, x_at, layers_scratch_at, scratch_bytes;
 };
 
-struct stream { /* start of a state; the channels follow */
+struct anomaly_state { /* start of a state; the channels follow */
     uint32_t n_channels;
     uint64_t n, last_on;   /* points so far; the last one above the level, counted from 1 */
     double smooth, weight; /* weighted sums of the odds and their weights */
@@ -45,7 +45,7 @@ struct stream { /* start of a state; the channels follow */
     struct anomaly_point point;
 };
 
-struct channel {
+struct channel_state {
     struct anomaly_channel features;
     double odds; /* after its last value */
 };
@@ -184,7 +184,7 @@ static int check_parts(struct anomaly *a, struct err *e)
     a->info.int8 = r.int8;
     a->info.level_one = a->one.level;
     a->info.level_several = a->several.level;
-    a->layers_at = lines_of(sizeof(struct channel));
+    a->layers_at = lines_of(sizeof(struct channel_state));
     a->channel_bytes = a->layers_at + lines_of(recurrent_state_floats(a->layers) * sizeof(float));
     a->row_at = lines_of(trees_scratch(a->trees) * sizeof(double));
     a->x_at = a->row_at + lines_of(MAX_INPUTS * sizeof(double));
@@ -286,20 +286,20 @@ struct anomaly_info anomaly_info(const struct anomaly *a)
 
 /* ---- running ------------------------------------------------------------------------------ */
 
-static struct channel *channel_at(const struct anomaly *a, void *state, uint32_t i)
+static struct channel_state *channel_at(const struct anomaly *a, void *state, uint32_t i)
 {
-    return (struct channel *)(void *)((char *)state + lines_of(sizeof(struct stream)) +
-                                      i * a->channel_bytes);
+    return (struct channel_state *)(void *)((char *)state + lines_of(sizeof(struct anomaly_state)) +
+                                            i * a->channel_bytes);
 }
 
-static float *layers_memory(const struct anomaly *a, struct channel *c)
+static float *layers_memory(const struct anomaly *a, struct channel_state *c)
 {
     return (float *)(void *)((char *)c + a->layers_at);
 }
 
 size_t anomaly_state_bytes(const struct anomaly *a, uint32_t n_channels)
 {
-    return lines_of(sizeof(struct stream)) + n_channels * a->channel_bytes;
+    return lines_of(sizeof(struct anomaly_state)) + n_channels * a->channel_bytes;
 }
 
 size_t anomaly_scratch_bytes(const struct anomaly *a)
@@ -311,7 +311,7 @@ void anomaly_reset(const struct anomaly *a, void *state, uint32_t n_channels)
 {
     const struct setting *set = n_channels == 1 ? &a->one : &a->several;
     memset(state, 0, anomaly_state_bytes(a, n_channels));
-    *(struct stream *)state = (struct stream){
+    *(struct anomaly_state *)state = (struct anomaly_state){
         .n_channels = n_channels, .point.score = 1 / (1 + exp(set->level)), /* that of value 0 */
     };
     for (uint32_t i = 0; i < n_channels; i++)
@@ -320,7 +320,7 @@ void anomaly_reset(const struct anomaly *a, void *state, uint32_t n_channels)
 
 bool anomaly_state_fits(const void *state, uint32_t n_channels)
 {
-    const struct stream *s = state;
+    const struct anomaly_state *s = state;
     uint8_t alarm; /* a bool with another value is no bool */
     memcpy(&alarm, &s->point.alarm, sizeof(alarm));
     return s->n_channels == n_channels && alarm <= 1;
@@ -333,7 +333,7 @@ static double odds(double p)
     return log((p + 1e-4) / (1 - p + 1e-4));
 }
 
-static void step_channel(const struct anomaly *a, struct channel *c, double value,
+static void step_channel(const struct anomaly *a, struct channel_state *c, double value,
                          const struct setting *set, char *scratch)
 {
     double *row = (double *)(void *)(scratch + a->row_at), trees;
@@ -358,7 +358,7 @@ static double highest_odds(const struct anomaly *a, void *state, uint32_t n_chan
     double best[MAX_TOP] = {0}, sum = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < n_channels; i++) {
-        const struct channel *c = channel_at(a, state, i);
+        const struct channel_state *c = channel_at(a, state, i);
         if (c->features.n == 0 || (n == a->top && c->odds <= best[n - 1]))
             continue;
         uint32_t at = n < a->top ? n++ : n - 1;
@@ -371,7 +371,7 @@ static double highest_odds(const struct anomaly *a, void *state, uint32_t n_chan
     return n ? sum / n : 0;
 }
 
-static void step_stream(const struct anomaly *a, struct stream *s, double u,
+static void step_stream(const struct anomaly *a, struct anomaly_state *s, double u,
                         const struct setting *set)
 {
     const double k = 1.0 - 1.0 / a->smooth, slow = 1.0 - 1.0 / anomaly_scales[ANOMALY_N_SCALES - 1];
@@ -392,7 +392,7 @@ static void step_stream(const struct anomaly *a, struct stream *s, double u,
 void anomaly_step(const struct anomaly *a, void *state, const double *row,
                   struct anomaly_point *out, void *scratch)
 {
-    struct stream *s = state;
+    struct anomaly_state *s = state;
     const struct setting *set = s->n_channels == 1 ? &a->one : &a->several;
     bool any = false;
     for (uint32_t i = 0; i < s->n_channels; i++)

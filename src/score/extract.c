@@ -42,14 +42,14 @@ static const char *const names[EXTRACT_FEATURES] = {"centroid", "start", "positi
 #define MAX_SPEAKERS 64u
 #define ENOUGH_CONTENT 4u /* content words of a sentence that says something */
 
-struct weights {
+struct extract_weights {
     double of[EXTRACT_FEATURES], bias, redundancy;
 };
 
 struct extract {
     cJSON *json; /* owns the words of the sets */
     const char *encoder;
-    struct weights prose, dialogue;
+    struct extract_weights prose, dialogue;
     uint32_t n_sentences, max_sentences;
     struct strmap abbreviations, stop_words, backward_words;
 };
@@ -96,7 +96,7 @@ static int read_features(const struct extract *x, struct err *e)
     return 0;
 }
 
-static int read_weights(const cJSON *o, struct weights *out, struct err *e)
+static int read_weights(const cJSON *o, struct extract_weights *out, struct err *e)
 {
     const cJSON *w = cJSON_GetObjectItemCaseSensitive(o, "weights");
     int rc;
@@ -659,7 +659,7 @@ static double dot(const float *a, const float *b, uint32_t n)
 static void score_all(const struct extract *x, struct extract_doc *d, const float *vectors,
                       uint32_t dim, float *mean)
 {
-    const struct weights *w = d->dialogue ? &x->dialogue : &x->prose;
+    const struct extract_weights *w = d->dialogue ? &x->dialogue : &x->prose;
     double length = 0.0;
     for (uint32_t k = 0; k < dim; k++) {
         double sum = 0.0;

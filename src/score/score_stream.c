@@ -17,7 +17,7 @@ uint32_t score_streams_needed(const struct score_streams *t)
     return t->info.stateful || t->info.window <= t->info.hop ? t->info.hop : t->info.window;
 }
 
-static void free_stream(struct stream *s)
+static void free_stream(struct score_stream *s)
 {
     if (!s)
         return;
@@ -27,20 +27,21 @@ static void free_stream(struct stream *s)
     mem_free(s);
 }
 
-static struct stream **bucket_of(struct score_streams *t, uint64_t client, const char *name)
+static struct score_stream **bucket_of(struct score_streams *t, uint64_t client, const char *name)
 {
     return &t->buckets[hash_bytes(name, strlen(name), client) & (SCORE_STREAM_BUCKETS - 1)];
 }
 
-static struct stream *find(struct score_streams *t, uint64_t client, const char *name)
+static struct score_stream *find(struct score_streams *t, uint64_t client, const char *name)
 {
-    struct stream *s = *bucket_of(t, client, name);
+    struct score_stream *s = *bucket_of(t, client, name);
     while (s && (s->client != client || strcmp(s->name, name) != 0))
         s = s->next;
     return s;
 }
 
-bool score_streams_is_over(const struct score_streams *t, const struct stream *s, uint64_t now_ns)
+bool score_streams_is_over(const struct score_streams *t, const struct score_stream *s,
+                           uint64_t now_ns)
 {
     return now_ns > s->used_ns && now_ns - s->used_ns > t->limits.idle_ns;
 }
@@ -48,8 +49,8 @@ bool score_streams_is_over(const struct score_streams *t, const struct stream *s
 static void sweep(struct score_streams *t, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < SCORE_STREAM_BUCKETS; i++)
-        for (struct stream **at = &t->buckets[i]; *at;) {
-            struct stream *s = *at;
+        for (struct score_stream **at = &t->buckets[i]; *at;) {
+            struct score_stream *s = *at;
             if (!score_streams_is_over(t, s, now_ns)) {
                 at = &s->next;
                 continue;
@@ -64,10 +65,10 @@ static void sweep(struct score_streams *t, uint64_t now_ns)
 
 void score_streams_remove(struct score_streams *t, uint64_t client, const char *name)
 {
-    struct stream **at = bucket_of(t, client, name);
+    struct score_stream **at = bucket_of(t, client, name);
     while (*at && ((*at)->client != client || strcmp((*at)->name, name) != 0))
         at = &(*at)->next;
-    struct stream *s = *at;
+    struct score_stream *s = *at;
     if (!s)
         return;
     *at = s->next;
@@ -77,18 +78,18 @@ void score_streams_remove(struct score_streams *t, uint64_t client, const char *
 }
 
 int score_streams_add(struct score_streams *t, uint64_t client, const char *name,
-                      uint32_t n_columns, struct stream **out, struct err *e)
+                      uint32_t n_columns, struct score_stream **out, struct err *e)
 {
     size_t state = scorer_state_bytes(t->scorer, n_columns);
     size_t waiting = (size_t)score_streams_needed(t) * n_columns * sizeof(double);
-    size_t bytes = sizeof(struct stream) + strlen(name) + 1 + state + waiting;
+    size_t bytes = sizeof(struct score_stream) + strlen(name) + 1 + state + waiting;
     *out = NULL;
     if (t->n >= t->limits.max_streams || bytes > t->limits.max_bytes - t->bytes)
         return err_set(e, SHOAL_EBUSY,
                        "%u streams are open, which is the limit; reuse one, or wait until an "
                        "unused one ends",
                        t->n);
-    struct stream *s = mem_zalloc(sizeof(*s));
+    struct score_stream *s = mem_zalloc(sizeof(*s));
     if (s) {
         s->name = mem_strdup(name);
         s->state = state ? mem_aligned(state) : NULL;
@@ -105,7 +106,7 @@ int score_streams_add(struct score_streams *t, uint64_t client, const char *name
     s->n_columns = n_columns;
     s->state_bytes = state;
     s->bytes = bytes;
-    struct stream **at = bucket_of(t, client, name);
+    struct score_stream **at = bucket_of(t, client, name);
     s->next = *at;
     *at = s;
     t->n++;
@@ -135,7 +136,7 @@ void score_streams_destroy(struct score_streams *t)
         return;
     for (uint32_t i = 0; i < SCORE_STREAM_BUCKETS; i++)
         while (t->buckets[i]) {
-            struct stream *s = t->buckets[i];
+            struct score_stream *s = t->buckets[i];
             t->buckets[i] = s->next;
             free_stream(s);
         }
@@ -165,7 +166,7 @@ size_t score_streams_room(const struct score_streams *t, size_t n_rows)
 }
 
 /* The waiting rows fill a step: scores it. */
-static void step(struct score_streams *t, struct stream *s, double *out, void *scratch)
+static void step(struct score_streams *t, struct score_stream *s, double *out, void *scratch)
 {
     uint32_t hop = t->info.hop, kept = score_streams_needed(t) - hop;
     if (t->info.stateful)
@@ -180,7 +181,7 @@ static void step(struct score_streams *t, struct stream *s, double *out, void *s
 int64_t score_streams_feed(struct score_streams *t, const struct score_stream_rows *r, double *out,
                            void *scratch, struct err *e)
 {
-    struct stream *s = find(t, r->client, r->name);
+    struct score_stream *s = find(t, r->client, r->name);
     int64_t n = 0;
     if (s && score_streams_is_over(t, s, r->now_ns)) {
         sweep(t, r->now_ns);

@@ -28,7 +28,7 @@ void score_stream_file_begin(struct buf *out, uint64_t model)
     put_u64(out, model);
 }
 
-static void put_body(struct buf *out, const struct stream *s, struct score_stream_clock c)
+static void put_body(struct buf *out, const struct score_stream *s, struct score_stream_clock c)
 {
     uint64_t idle_ms = c.now_ns > s->used_ns ? (c.now_ns - s->used_ns) / 1000000u : 0;
     put_u64(out, s->client);
@@ -42,7 +42,7 @@ static void put_body(struct buf *out, const struct stream *s, struct score_strea
     buf_put(out, s->waiting, (size_t)s->n_waiting * s->n_columns * sizeof(double));
 }
 
-static void put_record(struct buf *out, const struct stream *s, struct score_stream_clock c)
+static void put_record(struct buf *out, const struct score_stream *s, struct score_stream_clock c)
 {
     size_t at = out->len;
     put_u32(out, 0); /* length and hash follow when the body is there */
@@ -61,7 +61,7 @@ void score_stream_file_put(struct buf *out, struct score_streams *t, struct scor
                            bool every)
 {
     for (uint32_t i = 0; i < SCORE_STREAM_BUCKETS; i++)
-        for (struct stream *s = t->buckets[i]; s; s = s->next) {
+        for (struct score_stream *s = t->buckets[i]; s; s = s->next) {
             if ((every || s->changed) && !score_streams_is_over(t, s, c.now_ns))
                 put_record(out, s, c);
             s->changed = false;
@@ -113,7 +113,7 @@ int score_stream_file_take(struct score_streams *t, const void *p, size_t n,
 {
     struct rd in = rd_make(p, n);
     struct record r;
-    struct stream *s;
+    struct score_stream *s;
     int rc = read_record(t, &r, &in, e);
     if (rc < 0)
         return rc;

@@ -7,8 +7,8 @@
 
 #define SCORE_STREAM_BUCKETS 1024u /* a power of two */
 
-struct stream {
-    struct stream *next; /* of its bucket */
+struct score_stream {
+    struct score_stream *next; /* of its bucket */
     uint64_t client, used_ns;
     uint32_t n_columns, n_waiting; /* rows in `waiting` */
     uint64_t n_rows;               /* since it began */
@@ -23,7 +23,7 @@ struct score_streams {
     const struct scorer *scorer;
     struct scorer_info info;
     struct score_streams_opts limits;
-    struct stream *buckets[SCORE_STREAM_BUCKETS];
+    struct score_stream *buckets[SCORE_STREAM_BUCKETS];
     uint32_t n;
     size_t bytes;
     uint64_t swept_ns;
@@ -32,10 +32,12 @@ struct score_streams {
 /* Rows that must be there before the next score; fewer wait between calls. */
 uint32_t score_streams_needed(const struct score_streams *t);
 /* Nothing came for so long that the stream has ended. */
-bool score_streams_is_over(const struct score_streams *t, const struct stream *s, uint64_t now_ns);
+bool score_streams_is_over(const struct score_streams *t, const struct score_stream *s,
+                           uint64_t now_ns);
 /* A stream without rows, in the table; there must be none of this name. */
 SHOAL_MUST_CHECK int score_streams_add(struct score_streams *t, uint64_t client, const char *name,
-                                       uint32_t n_columns, struct stream **out, struct err *e);
+                                       uint32_t n_columns, struct score_stream **out,
+                                       struct err *e);
 /* Nothing happens if there is none. */
 void score_streams_remove(struct score_streams *t, uint64_t client, const char *name);
 

@@ -49,7 +49,7 @@ void hnsw_file_write(struct buf *out, const struct hnsw *h, const struct hnsw_fi
 
 /* ---- reading ---- */
 
-struct reading {
+struct hnsw_reader {
     struct hnsw *h;
     uint32_t n;     /* rows of the file */
     int64_t *ids;   /* [n] */
@@ -59,7 +59,7 @@ struct reading {
     const uint8_t *bytes;
 };
 
-static uint32_t word(const struct reading *r, size_t at)
+static uint32_t word(const struct hnsw_reader *r, size_t at)
 {
     uint32_t v;
     memcpy(&v, r->bytes + at, sizeof(v));
@@ -67,7 +67,7 @@ static uint32_t word(const struct reading *r, size_t at)
 }
 
 /* Where the links of a row on a level begin; they were checked. */
-static size_t links_at(const struct reading *r, uint32_t row, uint32_t level)
+static size_t links_at(const struct hnsw_reader *r, uint32_t row, uint32_t level)
 {
     size_t at = r->at[row];
     for (uint32_t l = 0; l < level; l++)
@@ -75,7 +75,7 @@ static size_t links_at(const struct reading *r, uint32_t row, uint32_t level)
     return at;
 }
 
-static bool read_links(struct reading *r, struct rd *in, uint32_t row, uint32_t level)
+static bool read_links(struct hnsw_reader *r, struct rd *in, uint32_t row, uint32_t level)
 {
     const uint32_t n = rd_u32(in);
     if (in->bad || n > (level == 0 ? HNSW_GROUND_LINKS : HNSW_LINKS))
@@ -88,7 +88,7 @@ static bool read_links(struct reading *r, struct rd *in, uint32_t row, uint32_t 
     return true;
 }
 
-static bool read_rows(struct reading *r, struct rd *in)
+static bool read_rows(struct hnsw_reader *r, struct rd *in)
 {
     for (uint32_t i = 0; i < r->n; i++) {
         r->ids[i] = (int64_t)rd_u64(in);
@@ -107,7 +107,7 @@ static bool read_rows(struct reading *r, struct rd *in)
 
 /* Which rows are still there.  They must be the first of now, in the same order, with the same
  * numbers; false: they are not, or few are left. */
-static bool find_rows(struct reading *r, const struct hnsw_file_key *keys, uint32_t n)
+static bool find_rows(struct hnsw_reader *r, const struct hnsw_file_key *keys, uint32_t n)
 {
     uint32_t at = 0;
     for (uint32_t i = 0; i < r->n; i++) {
@@ -130,7 +130,7 @@ static bool has(const struct hnsw_change *c, uint32_t row)
 }
 
 /* A neighbour of a row that is gone, in its place. */
-static void add_instead(const struct reading *r, struct hnsw_change *c, uint32_t gone)
+static void add_instead(const struct hnsw_reader *r, struct hnsw_change *c, uint32_t gone)
 {
     const size_t at = links_at(r, gone, c->level);
     for (uint32_t i = 0; i < word(r, at); i++) {
@@ -142,7 +142,7 @@ static void add_instead(const struct reading *r, struct hnsw_change *c, uint32_t
     }
 }
 
-static void take_links(const struct reading *r, struct hnsw_change *c, uint32_t row)
+static void take_links(const struct hnsw_reader *r, struct hnsw_change *c, uint32_t row)
 {
     const size_t at = links_at(r, row, c->level);
     const uint32_t n = word(r, at);
@@ -158,7 +158,7 @@ static void take_links(const struct reading *r, struct hnsw_change *c, uint32_t 
     }
 }
 
-static int join(const struct reading *r, struct hnsw_plan *p, struct err *e)
+static int join(const struct hnsw_reader *r, struct hnsw_plan *p, struct err *e)
 {
     int rc = 0;
     for (uint32_t i = 0; i < r->n && rc == 0; i++) {
@@ -182,7 +182,7 @@ static int damaged(struct err *e)
 }
 
 /* The header; SHOAL_EFORMAT if it is not ours. */
-static int begin(struct reading *r, struct rd *in, size_t n_bytes, struct err *e)
+static int begin(struct hnsw_reader *r, struct rd *in, size_t n_bytes, struct err *e)
 {
     uint64_t sum = 0;
     if (n_bytes < sizeof(magic) + sizeof(sum))
@@ -205,7 +205,7 @@ static int begin(struct reading *r, struct rd *in, size_t n_bytes, struct err *e
 int hnsw_file_read(struct hnsw *h, const void *bytes, size_t n_bytes,
                    const struct hnsw_file_key *keys, uint32_t n, struct err *e)
 {
-    struct reading r = {.h = h, .bytes = bytes};
+    struct hnsw_reader r = {.h = h, .bytes = bytes};
     struct hnsw_plan *plan = NULL;
     struct rd in = rd_make("", 0);
     int rc = begin(&r, &in, n_bytes, e);

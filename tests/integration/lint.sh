@@ -61,6 +61,24 @@ put src/host/same.c
 put src/flow/same.c
 refused check-names 'same' "two files with one name"
 
+put src/engine/job.h 'struct job {' '    int a;' '};'
+put src/cmd/cmd_a.c 'static const struct job { int b; } jobs[] = {{1}};'
+refused check-names 'src/cmd/cmd_a.c' "a struct of a header that another file defines too"
+
+put src/trust/roles.h 'enum role { ROLE_A };'
+put src/text/tok_roles.c 'struct role {' '    int a;' '};'
+refused check-names 'src/text/tok_roles.c' "a struct with the name of an enum"
+
+put src/store/vectors.h 'struct vectors;'
+put src/store/vectors.c 'struct vectors {' '    int a;' '};'
+put src/eval/texts.c 'struct vectors {' '    int b;' '};'
+refused check-names 'src/eval/texts.c' "a struct with the name of an opaque one"
+
+put src/base/a.h 'struct err *a_make(struct other *o);'
+put src/base/a.c 'struct local { int a; };' 'struct err *a_make(struct other *o) {'
+put src/base/b.c 'struct local { int b; };' 'struct err { int c; };'
+accepted check-names "structs that one file knows, and uses of one that a header names"
+
 put src/base/a.c
 put src/wire/b.c
 put tests/unit/base/test_a.c

@@ -47,7 +47,7 @@ static const struct opts_page page = {
                 "      --calibrate train.txt --perplexity test.txt\n",
 };
 
-struct job {
+struct quantize_job {
     const struct opts *o;
     int interrupt_fd;
     struct term_progress bar;
@@ -57,7 +57,7 @@ struct job {
     struct perplexity_result before, after;
 };
 
-static int read_texts(struct job *job)
+static int read_texts(struct quantize_job *job)
 {
     struct err e = {0};
     const struct {
@@ -73,7 +73,7 @@ static int read_texts(struct job *job)
 
 static bool calibration_progress(void *ctx, double part)
 {
-    struct job *job = ctx;
+    struct quantize_job *job = ctx;
     term_progress_show(&job->bar, part, NULL);
     return term_interrupted(job->interrupt_fd);
 }
@@ -81,14 +81,14 @@ static bool calibration_progress(void *ctx, double part)
 static bool perplexity_progress(void *ctx, const struct perplexity_result *so_far,
                                 uint32_t n_chunks)
 {
-    struct job *job = ctx;
+    struct quantize_job *job = ctx;
     char note[64];
     snprintf(note, sizeof(note), "perplexity %.4f", so_far->ppl);
     term_progress_show(&job->bar, (double)so_far->n_chunks / n_chunks, note);
     return term_interrupted(job->interrupt_fd);
 }
 
-static int calibrate(struct job *job, struct bare_model *m)
+static int calibrate(struct quantize_job *job, struct bare_model *m)
 {
     struct err e = {0};
     struct calibration_opts co = {.ctx = opts_u32(job->o, "ctx"),
@@ -104,7 +104,7 @@ static int calibrate(struct job *job, struct bare_model *m)
                     : CMD_OK;
 }
 
-static int measure(struct job *job, struct bare_model *m, const char *what,
+static int measure(struct quantize_job *job, struct bare_model *m, const char *what,
                    struct perplexity_result *r)
 {
     struct err e = {0};
@@ -122,7 +122,7 @@ static int measure(struct job *job, struct bare_model *m, const char *what,
 }
 
 /* The tiled weights of such a run are not worth caching. */
-static int open_model(struct job *job, const char *path, struct bare_model *m)
+static int open_model(struct quantize_job *job, const char *path, struct bare_model *m)
 {
     const struct bare_model_opts mo = {.path = path,
                                        .no_cache = true,
@@ -134,7 +134,7 @@ static int open_model(struct job *job, const char *path, struct bare_model *m)
     return bare_model_open(m, job->o->page, &mo);
 }
 
-static int look_before(struct job *job)
+static int look_before(struct quantize_job *job)
 {
     struct bare_model m;
     if (!opts_text(job->o, "calibrate") && !opts_text(job->o, "perplexity"))
@@ -148,7 +148,7 @@ static int look_before(struct job *job)
     return rc;
 }
 
-static int look_after(struct job *job)
+static int look_after(struct quantize_job *job)
 {
     struct bare_model m;
     if (!opts_text(job->o, "perplexity"))
@@ -160,7 +160,7 @@ static int look_after(struct job *job)
     return rc;
 }
 
-static int quantize(struct job *job, enum quantize_kind kind)
+static int quantize(struct quantize_job *job, enum quantize_kind kind)
 {
     struct quantize_report_watch w = {.interrupt_fd = job->interrupt_fd};
     struct quantize_opts qo = {.kind = kind,
@@ -190,7 +190,7 @@ static int quantize(struct job *job, enum quantize_kind kind)
                : CMD_OK;
 }
 
-static void json_perplexity(struct json_out *j, const struct job *job)
+static void json_perplexity(struct json_out *j, const struct quantize_job *job)
 {
     json_out_key(j, "perplexity");
     json_out_object(j);
@@ -205,7 +205,7 @@ static void json_perplexity(struct json_out *j, const struct job *job)
     json_out_object_end(j);
 }
 
-static int print_result(const struct job *job)
+static int print_result(const struct quantize_job *job)
 {
     const struct opts *o = job->o;
     struct buf b;
@@ -245,7 +245,7 @@ int cmd_model_quantize(int argc, const char *const *argv)
     int rc;
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
-    struct job job = {.o = &o, .interrupt_fd = -1};
+    struct quantize_job job = {.o = &o, .interrupt_fd = -1};
     buf_init(&job.calibrate, MAX_TEXT_BYTES);
     buf_init(&job.perplexity, MAX_TEXT_BYTES);
     rc = quantize_report_kind(&o, &kind);

@@ -67,14 +67,14 @@ void average_mix(float *out, const float *const *rows, const double *weights, ui
 
 /* ---- passes ---- */
 
-struct once {
+struct one_pass {
     const struct lm_pass *pass;
     bool given;
 };
 
 static bool next_once(void *ctx, struct lm_pass *pass)
 {
-    struct once *o = ctx;
+    struct one_pass *o = ctx;
     if (o->given)
         return false;
     o->given = true;
@@ -106,7 +106,7 @@ static void average_passes(void *impl, lm_next_fn next, void *ctx)
         for (uint32_t i = 0; i < pass.n_runs; i++)
             n_rows += pass.runs[i].n_logits_last;
         for (uint32_t m = 0; m < a->n_counting; m++) {
-            struct once o = {.pass = &pass};
+            struct one_pass o = {.pass = &pass};
             a->members[m].lm.ops->passes(a->members[m].lm.impl, next_once, &o);
         }
         mix_rows(a, n_rows);

@@ -12,13 +12,13 @@
 #define MAX_TOKENS 65536u
 #define MAX_PREFIX_BYTES 4096u
 
-struct reading {
+struct opts_reader {
     struct seq2seq_opts *o;
     const char *document;
     struct err *e;
 };
 
-static int number(const struct reading *r, const cJSON *obj, const char *key, double min,
+static int number(const struct opts_reader *r, const cJSON *obj, const char *key, double min,
                   double max, double *out)
 {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(obj, key);
@@ -32,7 +32,7 @@ static int number(const struct reading *r, const cJSON *obj, const char *key, do
 }
 
 /* *out: a whole number minus `less`. */
-static int whole(const struct reading *r, const cJSON *obj, const char *key, uint32_t less,
+static int whole(const struct opts_reader *r, const cJSON *obj, const char *key, uint32_t less,
                  uint32_t max, uint32_t *out)
 {
     double v = 0.0;
@@ -45,8 +45,8 @@ static int whole(const struct reading *r, const cJSON *obj, const char *key, uin
     return 0;
 }
 
-static int real(const struct reading *r, const cJSON *obj, const char *key, double min, double max,
-                float *out)
+static int real(const struct opts_reader *r, const cJSON *obj, const char *key, double min,
+                double max, float *out)
 {
     double v = 0.0;
     int rc = number(r, obj, key, min, max, &v);
@@ -55,7 +55,7 @@ static int real(const struct reading *r, const cJSON *obj, const char *key, doub
     return rc < 0 ? rc : 0;
 }
 
-static int read_ends(const struct reading *r, const cJSON *obj)
+static int read_ends(const struct opts_reader *r, const cJSON *obj)
 {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(obj, "eos_token_id"), *at;
     struct beams_opts *w = &r->o->write;
@@ -80,7 +80,7 @@ static int read_ends(const struct reading *r, const cJSON *obj)
     return 0;
 }
 
-static int read_prefix(const struct reading *r, const cJSON *obj)
+static int read_prefix(const struct opts_reader *r, const cJSON *obj)
 {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(obj, "prefix");
     if (!cJSON_IsString(v))
@@ -93,7 +93,7 @@ static int read_prefix(const struct reading *r, const cJSON *obj)
     return r->o->prefix ? 0 : err_set(r->e, SHOAL_ENOMEM, "out of memory for a prefix");
 }
 
-static int read_sampling(const struct reading *r, const cJSON *obj)
+static int read_sampling(const struct opts_reader *r, const cJSON *obj)
 {
     struct shoal_sampling *s = &r->o->write.sampling;
     const cJSON *on = cJSON_GetObjectItemCaseSensitive(obj, "do_sample");
@@ -111,7 +111,7 @@ static int read_sampling(const struct reading *r, const cJSON *obj)
 }
 
 /* One object of settings.  Lengths count the decoder's first token, ours do not. */
-static int read_settings(const struct reading *r, const cJSON *obj)
+static int read_settings(const struct opts_reader *r, const cJSON *obj)
 {
     struct beams_opts *w = &r->o->write;
     const cJSON *early = cJSON_GetObjectItemCaseSensitive(obj, "early_stopping");
@@ -140,7 +140,7 @@ static int read_settings(const struct reading *r, const cJSON *obj)
 }
 
 /* A document that is present must be a JSON object. */
-static int parse(cJSON **out, struct str text, const struct reading *r)
+static int parse(cJSON **out, struct str text, const struct opts_reader *r)
 {
     if (!text.p)
         return 0;
@@ -154,7 +154,7 @@ int seq2seq_opts_read(struct seq2seq_opts *o, struct str config_text, struct str
                       struct err *e)
 {
     cJSON *config = NULL, *generation = NULL;
-    struct reading r = {o, "config.json", e};
+    struct opts_reader r = {o, "config.json", e};
     *o = (struct seq2seq_opts){.write = {.n_beams = 1,
                                          .max_tokens = DEFAULT_TOKENS,
                                          .length_penalty = 1.0f,

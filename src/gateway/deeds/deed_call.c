@@ -29,7 +29,7 @@ struct deed_calls {
     struct tls_client *tls; /* for https; NULL: not needed yet */
 };
 
-struct job {
+struct call_job {
     struct deed_calls *calls;
     struct pipeline_call *call;
     struct executor_task back;
@@ -60,7 +60,7 @@ static int trust(struct deed_calls *d, const char *ca, struct err *e)
     return rc;
 }
 
-static int call_http(struct job *j)
+static int call_http(struct call_job *j)
 {
     struct pipeline_call *c = j->call;
     char header[128];
@@ -86,7 +86,7 @@ static int call_http(struct job *j)
     return rc;
 }
 
-static int publish(struct job *j)
+static int publish(struct call_job *j)
 {
     const struct pipeline_call *c = j->call;
     const struct mqtt_message m = {.topic = c->topic,
@@ -104,7 +104,7 @@ static int publish(struct job *j)
     return mqtt_publish(j->calls->client, &m, &j->error);
 }
 
-static int run_command(struct job *j)
+static int run_command(struct call_job *j)
 {
     struct pipeline_call *c = j->call;
     buf_clear(&c->answer);
@@ -113,7 +113,7 @@ static int run_command(struct job *j)
     return rc;
 }
 
-static int run_plugin(struct job *j)
+static int run_plugin(struct call_job *j)
 {
     struct pipeline_call *c = j->call;
     buf_clear(&c->answer);
@@ -127,7 +127,7 @@ static int run_plugin(struct job *j)
 
 static void on_back(struct executor_task *t)
 {
-    struct job *j = EXECUTOR_OF(t, struct job, back);
+    struct call_job *j = EXECUTOR_OF(t, struct call_job, back);
     struct pipeline_call *c = j->call;
     struct err e = j->error;
     int rc = j->rc;
@@ -137,7 +137,7 @@ static void on_back(struct executor_task *t)
 
 static void *work(void *arg)
 {
-    struct job *j = arg;
+    struct call_job *j = arg;
     struct deed_calls *d = j->calls;
     const struct pipeline_call *c = j->call;
     uint64_t pause = PAUSE_NS;
@@ -188,9 +188,9 @@ static void run(struct pipeline_outside *o, struct pipeline_call *c)
         c->done(c, SHOAL_EBUSY, "too many calls run already: try again later");
         return;
     }
-    struct job *j = mem_zalloc(sizeof(*j));
+    struct call_job *j = mem_zalloc(sizeof(*j));
     if (j)
-        *j = (struct job){.calls = d, .call = c, .back = {.fn = on_back}};
+        *j = (struct call_job){.calls = d, .call = c, .back = {.fn = on_back}};
     if (!j || thread_create(&thread, "call", work, j, &e) < 0) {
         leave(d);
         mem_free(j);

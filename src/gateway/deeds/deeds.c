@@ -28,8 +28,8 @@
 #define MAX_ANSWER_BYTES ((size_t)1 << 20)
 #define MAX_VALUE 256u
 
-struct job { /* a deed that is not decided yet */
-    struct job *next;
+struct deed_job { /* a deed that is not decided yet */
+    struct deed_job *next;
     struct deeds *deeds;
     const struct config_deed *way;
     char id[128], ability[64], unit[32], action[64];
@@ -64,7 +64,7 @@ struct deeds {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool stop;
-    struct job *jobs;
+    struct deed_job *jobs;
     struct found *found; /* the newest first */
     uint32_t n_jobs, n_running, n_found;
     _Atomic uint64_t counts[4], n_reports;
@@ -72,7 +72,7 @@ struct deeds {
 
 /* ---- ends ---- */
 
-static void job_finish(struct job *j, enum home_sink_result result, const char *reason)
+static void job_finish(struct deed_job *j, enum home_sink_result result, const char *reason)
 {
     atomic_fetch_add(&j->deeds->counts[result], 1);
     j->done(j->ctx, result, reason);
@@ -80,9 +80,9 @@ static void job_finish(struct job *j, enum home_sink_result result, const char *
 }
 
 /* Takes a job out of the list; under the lock. */
-static void unlink_job(struct deeds *d, struct job *j)
+static void unlink_job(struct deeds *d, struct deed_job *j)
 {
-    struct job **at = &d->jobs;
+    struct deed_job **at = &d->jobs;
     while (*at != j)
         at = &(*at)->next;
     *at = j->next;
@@ -91,7 +91,7 @@ static void unlink_job(struct deeds *d, struct job *j)
 
 /* ---- ways ---- */
 
-static struct deed_text_facts facts_of(const struct job *j)
+static struct deed_text_facts facts_of(const struct deed_job *j)
 {
     return (struct deed_text_facts){.id = j->id,
                                     .ability = j->ability,
@@ -100,7 +100,7 @@ static struct deed_text_facts facts_of(const struct job *j)
                                     .action = j->action};
 }
 
-static void put_payload(struct buf *b, const struct job *j)
+static void put_payload(struct buf *b, const struct deed_job *j)
 {
     const struct deed_text_facts f = facts_of(j);
     const char *pattern = j->way->payload;
@@ -108,7 +108,7 @@ static void put_payload(struct buf *b, const struct job *j)
                    pattern[0] == '{' && pattern[1] == '"' ? DEED_TEXT_JSON : DEED_TEXT_PLAIN);
 }
 
-static int send_mqtt(struct deeds *d, const struct job *j, struct err *e)
+static int send_mqtt(struct deeds *d, const struct deed_job *j, struct err *e)
 {
     const struct deed_text_facts f = facts_of(j);
     struct buf topic, payload;
@@ -135,7 +135,7 @@ static int send_mqtt(struct deeds *d, const struct job *j, struct err *e)
     return rc;
 }
 
-static int call_http(const struct job *j, struct err *e)
+static int call_http(const struct deed_job *j, struct err *e)
 {
     const struct deed_text_facts f = facts_of(j);
     struct buf path, payload, answer;
@@ -164,7 +164,7 @@ static int call_http(const struct job *j, struct err *e)
     return rc;
 }
 
-static int run_command(const struct job *j, struct err *e)
+static int run_command(const struct deed_job *j, struct err *e)
 {
     const struct deed_text_facts f = facts_of(j);
     char *argv[CONFIG_MAX_ARGUMENTS + 1] = {0};
@@ -196,7 +196,7 @@ static enum home_sink_result result_of(int rc)
 
 static void *work(void *arg)
 {
-    struct job *j = arg;
+    struct deed_job *j = arg;
     struct deeds *d = j->deeds;
     struct err e = {0};
     int rc = -1;
@@ -220,7 +220,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-static bool start_work(struct deeds *d, struct job *j)
+static bool start_work(struct deeds *d, struct deed_job *j)
 {
     pthread_t thread;
     struct err e = {0};
@@ -238,7 +238,7 @@ static bool start_work(struct deeds *d, struct job *j)
 static uint64_t look_at_times(struct deeds *d)
 {
     uint64_t now = clock_ns(), next = now + 3600000000000ull;
-    for (struct job *j = d->jobs, *after; j; j = after) {
+    for (struct deed_job *j = d->jobs, *after; j; j = after) {
         after = j->next;
         if (j->taken)
             continue;
@@ -319,7 +319,7 @@ static const char *map_value(const struct config_deed *w, const char *value, boo
 }
 
 /* The value to send; false: it depends on a present value that nobody knows. */
-static bool set_value(const struct deeds *d, struct job *j, const struct home_deed *x)
+static bool set_value(const struct deeds *d, struct deed_job *j, const struct home_deed *x)
 {
     char text[MAX_VALUE], number[48];
     double v = x->number;
@@ -345,10 +345,10 @@ static bool set_value(const struct deeds *d, struct job *j, const struct home_de
     return true;
 }
 
-static struct job *job_make(struct deeds *d, const struct config_deed *w, const struct home_deed *x,
-                            home_sink_done_fn done, void *ctx)
+static struct deed_job *job_make(struct deeds *d, const struct config_deed *w,
+                                 const struct home_deed *x, home_sink_done_fn done, void *ctx)
 {
-    struct job *j = mem_zalloc(sizeof(*j));
+    struct deed_job *j = mem_zalloc(sizeof(*j));
     uint64_t now = clock_ns();
     if (!j)
         return NULL;
@@ -377,7 +377,7 @@ static void carry(struct home_sink *s, const struct home_deed *x, home_sink_done
         done(ctx, HOME_SINK_NOT_CONNECTED, "nothing is configured for it");
         return;
     }
-    struct job *j = job_make(d, w, x, done, ctx);
+    struct deed_job *j = job_make(d, w, x, done, ctx);
     if (!j) {
         done(ctx, HOME_SINK_FAILED, "out of memory");
         return;
@@ -465,7 +465,7 @@ static void confirm(struct deeds *d, const char *id, const char *ability, const 
 {
     for (;;) {
         pthread_mutex_lock(&d->lock);
-        struct job *j = d->jobs;
+        struct deed_job *j = d->jobs;
         while (j && (j->confirmed || !j->way->state || strcmp(j->id, id) != 0 ||
                      strcmp(j->ability, ability) != 0 || !same_value(j->wanted, value)))
             j = j->next;

@@ -36,7 +36,7 @@ void grpc_fail(struct call *c, const struct call_error *e)
 }
 
 /* A message on its way into a request. */
-struct reading {
+struct grpc_reading {
     struct call *call;
     struct request *request;
     const struct grpc_method *method;
@@ -53,7 +53,7 @@ struct reading {
 };
 
 /* Any thread. */
-static void read_message(struct reading *g)
+static void read_message(struct grpc_reading *g)
 {
     struct grpc_frame *f = &g->frame;
     struct buf plain;
@@ -74,7 +74,7 @@ static void refuse_full(struct call *c)
 }
 
 /* Runs the request, or answers why it cannot; the request is taken. */
-static void run(struct reading *g)
+static void run(struct grpc_reading *g)
 {
     struct call *c = g->call;
     struct request *r = g->request;
@@ -99,7 +99,7 @@ static void run(struct reading *g)
     }
 }
 
-static void job_free(struct reading *g)
+static void job_free(struct grpc_reading *g)
 {
     struct call *c = g->call;
     mem_free(g->body);
@@ -110,24 +110,24 @@ static void job_free(struct reading *g)
 
 static void on_finished(struct executor_task *t)
 {
-    struct reading *g = LOOP_OF(t, struct reading, finished);
+    struct grpc_reading *g = LOOP_OF(t, struct grpc_reading, finished);
     run(g);
     job_free(g);
 }
 
 static void on_pool(struct pool_task *t)
 {
-    struct reading *g = LOOP_OF(t, struct reading, pool_task);
+    struct grpc_reading *g = LOOP_OF(t, struct grpc_reading, pool_task);
     read_message(g);
     executor_post(g->call->gl->flow.executor, &g->finished);
 }
 
 /* Reads a large message on the pool.  False: the call is answered, and the request is not taken. */
-static bool start_job(const struct reading *from)
+static bool start_job(const struct grpc_reading *from)
 {
     struct call *c = from->call;
     size_t n = c->req->body_bytes;
-    struct reading *g = mem_alloc(sizeof(*g));
+    struct grpc_reading *g = mem_alloc(sizeof(*g));
     char *body = g ? http_take_body(c->req) : NULL;
     if (!body) {
         mem_free(g);
@@ -151,10 +151,10 @@ void grpc_handle(struct call *c)
 {
     const struct grpc_method *m = grpc_method(c->req->path + strlen("/shoal.v1.Shoal/"));
     double ms = grpc_call_timeout_ms(http_header(c->req, "grpc-timeout"));
-    struct reading g = {.call = c,
-                        .method = m,
-                        .max_bytes = c->gl->config->limits.max_body_bytes,
-                        .max_fields = c->gl->config->max_values};
+    struct grpc_reading g = {.call = c,
+                             .method = m,
+                             .max_bytes = c->gl->config->limits.max_body_bytes,
+                             .max_fields = c->gl->config->max_values};
     if (!grpc_call_is(c, m ? m->name : "/") || !grpc_call_find_whole(c, &g.frame))
         return;
     if (ms > 0)

@@ -17,7 +17,7 @@
 #define MAX_PASSAGE_BYTES 800u
 #define MAX_SOURCE_BYTES 300u
 
-struct job {
+struct explain_job {
     uint64_t id; /* of the alarm, as it was told */
     char query[MAX_QUERY_BYTES];
 };
@@ -30,7 +30,7 @@ struct explainer {
     bool has_thread, stop, complained;
     pthread_mutex_t lock; /* guards the queue and stop */
     pthread_cond_t changed;
-    struct job jobs[EXPLAINER_MAX_WAITING]; /* a ring */
+    struct explain_job jobs[EXPLAINER_MAX_WAITING]; /* a ring */
     uint32_t first, n;
 };
 
@@ -80,7 +80,7 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
     explainer_query(&b, e);
     pthread_mutex_lock(&x->lock);
     if (b.rc == 0 && x->n < EXPLAINER_MAX_WAITING) {
-        struct job *j = &x->jobs[(x->first + x->n++) % EXPLAINER_MAX_WAITING];
+        struct explain_job *j = &x->jobs[(x->first + x->n++) % EXPLAINER_MAX_WAITING];
         j->id = e->id;
         snprintf(j->query, sizeof(j->query), "%s", buf_str(&b));
         pthread_cond_signal(&x->changed);
@@ -114,7 +114,7 @@ static const char *source_of(struct arena *a, const struct collection_hit *h)
                MAX_SOURCE_BYTES);
 }
 
-static void explain(struct explainer *x, const struct job *j)
+static void explain(struct explainer *x, const struct explain_job *j)
 {
     struct arena a;
     struct collection *c = NULL;
@@ -150,7 +150,7 @@ static void *run(void *arg)
             pthread_cond_wait(&x->changed, &x->lock);
             continue;
         }
-        struct job j = x->jobs[x->first];
+        struct explain_job j = x->jobs[x->first];
         x->first = (x->first + 1) % EXPLAINER_MAX_WAITING;
         x->n--;
         pthread_mutex_unlock(&x->lock); /* the plant's locks come before ours */

@@ -1,9 +1,9 @@
 /* gemm_drive.h - the outer loops of the arm64 products.
  *
- * Included last by each set's file, which must define: layout; struct panel and panel_fill();
- * panel_tile(), one tile times NT = 2, 4 or 8 tokens of a panel; vector_tiles(), NS tiles times one
- * token; gemm_wide() for KERN_Q8W; PANEL_TOKENS: 4 or 8; PANEL_PAD: whether a panel may hold fewer
- * than NT tokens. */
+ * Included last by each set's file, which must define: layout; PANEL_TYPE, a struct, and
+ * panel_fill(); panel_tile(), one tile times NT = 2, 4 or 8 tokens of a panel; vector_tiles(), NS
+ * tiles times one token; gemm_wide() for KERN_Q8W; PANEL_TOKENS: 4 or 8; PANEL_PAD: whether a panel
+ * may hold fewer than NT tokens. */
 
 /* How many of the `left` remaining tokens go into the next panel. */
 static ALWAYS_INLINE uint32_t panel_take(uint32_t left)
@@ -29,7 +29,7 @@ static ALWAYS_INLINE void panel_range(const struct kern_mat *w, const struct ker
                                       uint32_t n_tokens, uint32_t tile0, uint32_t tile1, float *out,
                                       size_t out_ld, enum kern_fmt fmt, const struct tiles_map *map)
 {
-    struct panel panel;
+    PANEL_TYPE panel;
     const uint32_t blocks = w->n_cols / 32;
     for (uint32_t b = 0; b < blocks; b += panel.n_blocks)
         for (uint32_t t = 0; t < n_tokens; t += panel.n_tokens) {

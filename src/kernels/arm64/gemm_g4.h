@@ -30,7 +30,7 @@ static ALWAYS_INLINE void weights16(enum kern_fmt fmt, const uint8_t *q, int pas
 
 /* One block of NV * 4 rows, starting at row 4 * r0, times NT tokens.
  * x: [2][NT][16], start: [1, for 6 bits 2][NT]; ascale, minf: [NT] */
-static ALWAYS_INLINE void block_g4(enum kern_fmt fmt, struct at w, int r0, const int NV,
+static ALWAYS_INLINE void block_g4(enum kern_fmt fmt, struct neon_block w, int r0, const int NV,
                                    const int NT, const int8_t *x, const int32x4_t *start,
                                    const float *ascale, const float *minf, float32x4_t acc[8][4])
 {
@@ -79,7 +79,7 @@ static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat 
         float minf = ascale[b] * (float)sum;
         UNROLL for (int s = 0; s < NS; s++)
         {
-            struct at at = block_at(fmt, w, map, tile + (uint32_t)s, b);
+            struct neon_block at = block_at(fmt, w, map, tile + (uint32_t)s, b);
             prefetch_block(fmt, at.q);
             block_g4(fmt, at, 0, 4, 1, x, start, ascale + b, &minf, acc[s]);
         }
@@ -91,7 +91,7 @@ static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat 
     }
 }
 
-struct panel {
+struct g4_panel {
     int8_t x[PANEL_BLOCKS * 8 * 32];       /* [block][2][token][16] */
     int32x4_t start[PANEL_BLOCKS * 8 * 2]; /* [block][1 or 2][token] */
     float scale[PANEL_BLOCKS * 8];         /* [block][token] */
@@ -99,10 +99,11 @@ struct panel {
     uint32_t b0, n_blocks, n_tokens;
     bool first, last;
 };
+#define PANEL_TYPE struct g4_panel
 #define PANEL_PAD 0
 
-static ALWAYS_INLINE void panel_fill(struct panel *p, enum kern_fmt fmt, const struct kern_act *a,
-                                     uint32_t t)
+static ALWAYS_INLINE void panel_fill(struct g4_panel *p, enum kern_fmt fmt,
+                                     const struct kern_act *a, uint32_t t)
 {
     const uint32_t blocks = a->n_cols / 32, NT = p->n_tokens;
     const bool split = fmt == KERN_Q6;
@@ -127,7 +128,7 @@ static ALWAYS_INLINE void panel_fill(struct panel *p, enum kern_fmt fmt, const s
 }
 
 static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w,
-                                     const struct tiles_map *map, const struct panel *p,
+                                     const struct tiles_map *map, const struct g4_panel *p,
                                      uint32_t tile, const int NT, float *out, size_t out_ld)
 {
     const int NV = PANEL_VECS;

@@ -42,7 +42,7 @@ static ALWAYS_INLINE int32x4_t dot16_rows4(enum kern_fmt fmt, const uint8_t *q, 
     return vpaddq_s32(sum[0], sum[1]);
 }
 
-static ALWAYS_INLINE void block_vector(enum kern_fmt fmt, struct at w, const int8_t *x,
+static ALWAYS_INLINE void block_vector(enum kern_fmt fmt, struct neon_block w, const int8_t *x,
                                        const int32x4_t start[2], float ascale, float minf,
                                        float32x4_t acc[4])
 {
@@ -89,7 +89,7 @@ static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat 
         float minf = ascale[b] * (float)sum;
         UNROLL for (int s = 0; s < NS; s++)
         {
-            struct at at = block_at(fmt, w, map, tile + (uint32_t)s, b);
+            struct neon_block at = block_at(fmt, w, map, tile + (uint32_t)s, b);
             prefetch_block(fmt, at.q);
             block_vector(fmt, at, x, start, ascale[b], minf, acc[s]);
         }
@@ -103,10 +103,11 @@ static ALWAYS_INLINE void vector_tiles(enum kern_fmt fmt, const struct kern_mat 
 
 /* ---- several tokens ----------------------------------------------------------------------- */
 
+#define PANEL_TYPE struct i8mm_panel
 #define PANEL_TOKENS 8
 #define PANEL_PAD 1 /* missing tokens are read as zero and their results are not stored */
 
-struct panel { /* a pair is two tokens; vector lanes belong to tokens (0, 0, 1, 1) */
+struct i8mm_panel { /* a pair is two tokens; vector lanes belong to tokens (0, 0, 1, 1) */
     int8_t x[PANEL_BLOCKS * 8 * 32];     /* [block][4][pair][2][8]: columns 8j .. 8j + 7 */
     int32_t start[PANEL_BLOCKS * 8 * 4]; /* [block][1 or 2][pair][4] */
     float scale[PANEL_BLOCKS * 4 * 4];   /* [block][pair][4] */
@@ -121,8 +122,8 @@ static ALWAYS_INLINE uint32_t panel_width(uint32_t n_tokens)
     return n_tokens > 4 ? 8 : n_tokens > 2 ? 4 : 2;
 }
 
-static ALWAYS_INLINE void panel_fill(struct panel *p, enum kern_fmt fmt, const struct kern_act *a,
-                                     uint32_t t)
+static ALWAYS_INLINE void panel_fill(struct i8mm_panel *p, enum kern_fmt fmt,
+                                     const struct kern_act *a, uint32_t t)
 {
     static const int8_t no_x[32];
     static const int32_t no_sums[2];
@@ -156,7 +157,7 @@ static ALWAYS_INLINE void row_pairs(const uint16_t *p, float32x4_t out[2])
 }
 
 /* One block of rows 4r .. 4r + 3 times NP pairs of tokens: acc[pair of tokens][pair of rows]. */
-static ALWAYS_INLINE void block_pairs(enum kern_fmt fmt, struct at w, int r, const int NP,
+static ALWAYS_INLINE void block_pairs(enum kern_fmt fmt, struct neon_block w, int r, const int NP,
                                       const int8_t *x, const int32_t *start, const float *ascale,
                                       const float *minf, float32x4_t acc[4][2])
 {
@@ -203,7 +204,7 @@ static ALWAYS_INLINE void block_pairs(enum kern_fmt fmt, struct at w, int r, con
 }
 
 static ALWAYS_INLINE void panel_tile(enum kern_fmt fmt, const struct kern_mat *w,
-                                     const struct tiles_map *map, const struct panel *p,
+                                     const struct tiles_map *map, const struct i8mm_panel *p,
                                      uint32_t tile, const int NT, float *out, size_t out_ld)
 {
     const int NP = NT / 2;

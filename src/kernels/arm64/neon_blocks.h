@@ -106,20 +106,21 @@ static ALWAYS_INLINE float32x4_t wide_start(const struct kern_mat *w, uint32_t r
 }
 
 /* Pointers to the current block of a tile. */
-struct at {
+struct neon_block {
     const uint8_t *q;
     const uint16_t *scales, *mins;
 };
 
-static ALWAYS_INLINE struct at block_at(enum kern_fmt fmt, const struct kern_mat *w,
-                                        const struct tiles_map *map, uint32_t tile, uint32_t b)
+static ALWAYS_INLINE struct neon_block block_at(enum kern_fmt fmt, const struct kern_mat *w,
+                                                const struct tiles_map *map, uint32_t tile,
+                                                uint32_t b)
 {
     const uint8_t *base = w->data + tile * w->tile_bytes;
     const size_t quant_bytes = 16 * (fmt == KERN_Q8   ? 32
                                      : is_5bit(fmt)   ? 20
                                      : fmt == KERN_Q6 ? 24
                                                       : 16);
-    return (struct at){
+    return (struct neon_block){
         base + map->quants + b * quant_bytes,
         (const uint16_t *)(const void *)(base + (size_t)b * (fmt == KERN_Q6 ? 64 : 32)),
         (const uint16_t *)(const void *)(base + map->mins + (size_t)b * 32)};

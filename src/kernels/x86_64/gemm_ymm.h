@@ -141,13 +141,13 @@ static ALWAYS_INLINE __m256i bias(enum kern_fmt fmt, __m256i s)
 }
 
 /* Pointers to one tile's current block. */
-struct at {
+struct ymm_block {
     const uint8_t *q;
     const uint16_t *scales, *mins;
 };
 
 /* One block of one tile times NT tokens. */
-static ALWAYS_INLINE void block_tokens(enum kern_fmt fmt, struct at w, const int8_t *x,
+static ALWAYS_INLINE void block_tokens(enum kern_fmt fmt, struct ymm_block w, const int8_t *x,
                                        const float *ascale, const int32_t *sums, uint32_t n_cols,
                                        const int NT, __m256 acc[4][2])
 {
@@ -217,9 +217,10 @@ static ALWAYS_INLINE void tiles_tokens(const struct kern_mat *w, const struct ke
         UNROLL for (int s = 0; s < NS; s++)
         {
             const uint8_t *from = base + (size_t)s * w->tile_bytes;
-            struct at at = {from + map->quants + (size_t)b * quant_bytes,
-                            (const uint16_t *)(const void *)(from + (size_t)b * scale_bytes),
-                            (const uint16_t *)(const void *)(from + map->mins + (size_t)b * 32)};
+            struct ymm_block at = {
+                from + map->quants + (size_t)b * quant_bytes,
+                (const uint16_t *)(const void *)(from + (size_t)b * scale_bytes),
+                (const uint16_t *)(const void *)(from + map->mins + (size_t)b * 32)};
             if (NT == 1)
                 UNROLL for (uint32_t line = 0; line < quant_bytes; line += 64)
                     _mm_prefetch((const char *)(at.q + 8 * quant_bytes + line), _MM_HINT_T0);

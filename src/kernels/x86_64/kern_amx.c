@@ -177,7 +177,7 @@ static ALWAYS_INLINE void store(struct scratch *s, const bool odd, const bool la
 }
 
 /* Everything that the steps of one product share. */
-struct job {
+struct amx_product {
     const struct kern_mat *w;
     const struct kern_act *a;
     float *out;
@@ -188,7 +188,7 @@ struct job {
 };
 
 /* Adds the stored sums of part number `part` to the accumulators of NT tokens of group g. */
-static ALWAYS_INLINE void add_part(__m512 acc[16], const struct job *j, const uint8_t *base,
+static ALWAYS_INLINE void add_part(__m512 acc[16], const struct amx_product *j, const uint8_t *base,
                                    uint32_t part, uint32_t g, enum kern_fmt fmt, const int NT,
                                    const bool odd)
 {
@@ -215,8 +215,8 @@ static ALWAYS_INLINE void add_part(__m512 acc[16], const struct job *j, const ui
  * computed from leftover data and not stored.  Parts go through three stages: while one is
  * multiplied, the one before it is stored and the one before that is added, so that neither unit
  * waits for the other.  The loop does two rounds at a time to keep tile numbers constant. */
-static ALWAYS_INLINE void tile_tokens(const struct job *j, uint32_t tile, uint32_t t, uint32_t g,
-                                      uint32_t n, struct ahead *next, enum kern_fmt fmt,
+static ALWAYS_INLINE void tile_tokens(const struct amx_product *j, uint32_t tile, uint32_t t,
+                                      uint32_t g, uint32_t n, struct ahead *next, enum kern_fmt fmt,
                                       const int NT, const bool last)
 {
     const struct kern_mat *w = j->w;
@@ -264,8 +264,8 @@ static ALWAYS_INLINE void tile_tokens(const struct job *j, uint32_t tile, uint32
 }
 
 /* The last tokens, fewer than 16. */
-static ALWAYS_INLINE void tile_last(const struct job *j, uint32_t tile, uint32_t t, uint32_t g,
-                                    uint32_t n, struct ahead *next, enum kern_fmt fmt)
+static ALWAYS_INLINE void tile_last(const struct amx_product *j, uint32_t tile, uint32_t t,
+                                    uint32_t g, uint32_t n, struct ahead *next, enum kern_fmt fmt)
 {
     if (n <= 4)
         tile_tokens(j, tile, t, g, n, next, fmt, 4, true);
@@ -283,13 +283,13 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
 {
     const uint32_t blocks = w->n_cols / 32;
     struct scratch s;
-    const struct job j = {.w = w,
-                          .a = a,
-                          .out = out,
-                          .out_ld = out_ld,
-                          .map = tiles_map(&layout, fmt, w->n_cols),
-                          .parts = w->n_cols / part_columns(fmt),
-                          .s = &s};
+    const struct amx_product j = {.w = w,
+                                  .a = a,
+                                  .out = out,
+                                  .out_ld = out_ld,
+                                  .map = tiles_map(&layout, fmt, w->n_cols),
+                                  .parts = w->n_cols / part_columns(fmt),
+                                  .s = &s};
     uint32_t t0 = 0;
     while (t0 < n_tokens) {
         uint32_t group = n_tokens - t0 < GROUP_TOKENS ? n_tokens - t0 : GROUP_TOKENS;

@@ -127,7 +127,7 @@ static ALWAYS_INLINE void gemm_one(const struct kern_mat *w, const struct kern_a
 #define PANEL_TOKENS 6
 #define PANEL_BLOCK_WORDS (PANEL_TOKENS * 12)
 #define PANEL_MAX_BLOCKS 512u
-struct panel {
+struct avx512_panel {
     _Alignas(64) uint32_t words[PANEL_MAX_BLOCKS * PANEL_BLOCK_WORDS];
 };
 
@@ -154,7 +154,7 @@ static ALWAYS_INLINE void transpose8(__m256i r[8])
     }
 }
 
-static void fill_panel(struct panel *p, const struct kern_act *a, uint32_t t, uint32_t nt,
+static void fill_panel(struct avx512_panel *p, const struct kern_act *a, uint32_t t, uint32_t nt,
                        bool halves)
 {
     const uint32_t blocks = a->n_cols / 32;
@@ -190,7 +190,7 @@ static ALWAYS_INLINE __m512 float1(const uint32_t *p)
 }
 
 /* NR tiles of rows times the NT tokens of a panel: each broadcast activation is used NR times. */
-static ALWAYS_INLINE void tiles_panel(const struct kern_mat *w, const struct panel *panel,
+static ALWAYS_INLINE void tiles_panel(const struct kern_mat *w, const struct avx512_panel *panel,
                                       uint32_t tile, float *out, size_t out_ld, enum kern_fmt fmt,
                                       const int NR, const int NT, const struct tiles_map *map)
 {
@@ -278,7 +278,7 @@ static ALWAYS_INLINE void tiles_panel(const struct kern_mat *w, const struct pan
     }
 }
 
-static ALWAYS_INLINE void gemm_panel(const struct kern_mat *w, const struct panel *panel,
+static ALWAYS_INLINE void gemm_panel(const struct kern_mat *w, const struct avx512_panel *panel,
                                      uint32_t tile0, uint32_t tile1, float *out, size_t out_ld,
                                      enum kern_fmt fmt, const int NT, const struct tiles_map *map)
 {
@@ -296,7 +296,7 @@ static ALWAYS_INLINE void gemm_fmt(const struct kern_mat *w, const struct kern_a
     const struct tiles_map map = tiles_map(&layout, fmt, w->n_cols);
     uint32_t t = 0;
     if (n_tokens > 1 && w->n_cols / 32 <= PANEL_MAX_BLOCKS) {
-        struct panel panel;
+        struct avx512_panel panel;
         while (n_tokens - t > 1) {
             uint32_t left = n_tokens - t;
             /* six at a time, the rest in fours and twos */

@@ -47,7 +47,7 @@ struct part {
     uint32_t n_exits;
 };
 
-struct table { /* open addressing; 0: free, else 1 + index */
+struct slot_table { /* open addressing; 0: free, else 1 + index */
     uint32_t *slots;
     uint32_t n_slots, n_used;
 };
@@ -60,7 +60,7 @@ struct grammar_mask {
     struct place *places;
     struct part *parts;
     uint32_t n_nodes, cap_nodes, n_places, cap_places, n_parts, cap_parts;
-    struct table node_table, place_table;
+    struct slot_table node_table, place_table;
     uint32_t stamp;
     uint32_t *todo, n_todo; /* [MAX_TODO] */
     uint32_t *rest, n_rest; /* [MAX_STACKS] */
@@ -94,7 +94,7 @@ static int no_piece(const struct grammar_mask *m)
     return m->arena.rc < 0 ? m->arena.rc : SHOAL_ENOMEM;
 }
 
-static int table_room(struct table *t, uint64_t (*hash)(const struct grammar_mask *, uint32_t),
+static int table_room(struct slot_table *t, uint64_t (*hash)(const struct grammar_mask *, uint32_t),
                       const struct grammar_mask *m)
 {
     if (2 * (t->n_used + 1) <= t->n_slots)
@@ -131,7 +131,7 @@ static uint64_t node_hash_of(const struct grammar_mask *m, uint32_t i)
 static int node_get(struct grammar_mask *m, uint32_t state, uint32_t count, uint32_t parent,
                     uint32_t *out)
 {
-    struct table *t = &m->node_table;
+    struct slot_table *t = &m->node_table;
     int rc = table_room(t, node_hash_of, m);
     if (rc < 0)
         return rc;
@@ -247,7 +247,7 @@ static uint64_t place_hash_of(const struct grammar_mask *m, uint32_t i)
 /* The place of the stacks in rest. */
 static int place_get(struct grammar_mask *m, uint32_t *out)
 {
-    struct table *t = &m->place_table;
+    struct slot_table *t = &m->place_table;
     *out = GRAMMAR_MASK_DEAD;
     if (m->n_rest == 0 && !m->ended)
         return 0;
@@ -643,7 +643,7 @@ static void forget(struct grammar_mask *m)
     m->places = NULL;
     m->parts = NULL;
     m->n_nodes = m->cap_nodes = m->n_places = m->cap_places = m->n_parts = m->cap_parts = 0;
-    m->node_table = m->place_table = (struct table){0};
+    m->node_table = m->place_table = (struct slot_table){0};
 }
 
 int grammar_mask_create(struct grammar_mask **out, const struct grammar_net *net,

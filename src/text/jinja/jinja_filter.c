@@ -9,7 +9,7 @@
 
 enum { MAX_ARGS = 4 };
 
-struct call {
+struct filter_call {
     struct jinja_run *r;
     struct jinja_value v;
     struct jinja_value arg[MAX_ARGS];
@@ -28,7 +28,7 @@ static bool flag(const struct jinja_value *v)
 /* ---- text ----------------------------------------------------------------------------------- */
 
 /* The operand as text; one that is text already keeps its mark of being safe. */
-static int soft_text(const struct call *c, struct jinja_value *out)
+static int soft_text(const struct filter_call *c, struct jinja_value *out)
 {
     struct jinja_str s;
     *out = c->v;
@@ -65,7 +65,7 @@ static void put_title(struct buf *b, struct jinja_str s)
     }
 }
 
-static int change_case(const struct call *c, int id, struct jinja_value *out)
+static int change_case(const struct filter_call *c, int id, struct jinja_value *out)
 {
     struct jinja_value s;
     struct buf *b = &c->r->out;
@@ -86,7 +86,7 @@ static int change_case(const struct call *c, int id, struct jinja_value *out)
     return rc;
 }
 
-static int trim(const struct call *c, struct jinja_value *out)
+static int trim(const struct filter_call *c, struct jinja_value *out)
 {
     int rc = soft_text(c, out);
     const struct jinja_value *set = &c->arg[0];
@@ -100,7 +100,7 @@ static int trim(const struct call *c, struct jinja_value *out)
     return jinja_charge(c->r, (n - out->str.n) / 64 * (all ? 1 : 1 + set->str.n / 64));
 }
 
-static int replace(const struct call *c, struct jinja_value *out)
+static int replace(const struct filter_call *c, struct jinja_value *out)
 {
     struct jinja_str s, from, to;
     int64_t count = -1;
@@ -115,7 +115,7 @@ static int replace(const struct call *c, struct jinja_value *out)
     return rc < 0 ? rc : jinja_string_replace(c->r, s, from, to, count, out);
 }
 
-static int indent(const struct call *c, struct jinja_value *out)
+static int indent(const struct filter_call *c, struct jinja_value *out)
 {
     struct jinja_run *r = c->r;
     struct jinja_value lines;
@@ -154,7 +154,7 @@ static int indent(const struct call *c, struct jinja_value *out)
     return rc;
 }
 
-static int wordcount(const struct call *c, struct jinja_value *out)
+static int wordcount(const struct filter_call *c, struct jinja_value *out)
 {
     struct jinja_value s;
     int rc = soft_text(c, &s);
@@ -171,7 +171,7 @@ static int wordcount(const struct call *c, struct jinja_value *out)
     return rc < 0 ? rc : jinja_charge(c->r, s.str.n / 16);
 }
 
-static int make_safe(const struct call *c, bool escape, struct jinja_value *out)
+static int make_safe(const struct filter_call *c, bool escape, struct jinja_value *out)
 {
     int rc = soft_text(c, out);
     if (rc == 0 && escape && !out->markup)
@@ -195,7 +195,7 @@ static int parse_int(struct jinja_run *r, struct jinja_str s, unsigned base,
     return 0;
 }
 
-static int to_int(const struct call *c, struct jinja_value *out)
+static int to_int(const struct filter_call *c, struct jinja_value *out)
 {
     int64_t i, base = 10;
     double x = NAN;
@@ -231,7 +231,7 @@ static int to_int(const struct call *c, struct jinja_value *out)
     return 0;
 }
 
-static int to_float(const struct call *c, struct jinja_value *out)
+static int to_float(const struct filter_call *c, struct jinja_value *out)
 {
     double x;
     *out = given(&c->arg[0]) ? c->arg[0] : jinja_float(0);
@@ -243,7 +243,7 @@ static int to_float(const struct call *c, struct jinja_value *out)
     return 0;
 }
 
-static int absolute(const struct call *c, struct jinja_value *out)
+static int absolute(const struct filter_call *c, struct jinja_value *out)
 {
     int64_t i;
     if (c->v.kind == JINJA_FLOAT)
@@ -258,7 +258,7 @@ static int absolute(const struct call *c, struct jinja_value *out)
     return 0;
 }
 
-static int round_number(const struct call *c, struct jinja_value *out)
+static int round_number(const struct filter_call *c, struct jinja_value *out)
 {
     int64_t digits = 0, i;
     double x, scale;
@@ -296,7 +296,7 @@ static int round_number(const struct call *c, struct jinja_value *out)
 /* ---- tojson --------------------------------------------------------------------------------- */
 
 /* transformers' own: not escaped for HTML, keys in their order */
-static int tojson(const struct call *c, struct jinja_value *out)
+static int tojson(const struct filter_call *c, struct jinja_value *out)
 {
     struct jinja_json_opts o = {.ensure_ascii = flag(&c->arg[0]), .sort_keys = flag(&c->arg[3])};
     const struct jinja_value *indent_by = &c->arg[1], *separators = &c->arg[2];
@@ -337,14 +337,14 @@ static int tojson(const struct call *c, struct jinja_value *out)
 
 /* ---- all ------------------------------------------------------------------------------------ */
 
-static int to_default(const struct call *c, struct jinja_value *out)
+static int to_default(const struct filter_call *c, struct jinja_value *out)
 {
     bool replaced = c->v.kind == JINJA_UNDEFINED || (flag(&c->arg[1]) && !jinja_truth(&c->v));
     *out = !replaced ? c->v : given(&c->arg[0]) ? c->arg[0] : jinja_string(JINJA_STR(""));
     return 0;
 }
 
-static int apply(const struct call *c, int id, struct jinja_value *out)
+static int apply(const struct filter_call *c, int id, struct jinja_value *out)
 {
     int64_t n = 0;
     int rc;
@@ -449,7 +449,7 @@ int jinja_filter(struct jinja_run *r, int id, struct jinja_str name, const struc
         return format(r, v, args, out);
     if (!parameters[id].here)
         return jinja_filter_seq(r, id, v, args, out);
-    struct call c = {.r = r, .v = *v};
+    struct filter_call c = {.r = r, .v = *v};
     snprintf(what, sizeof(what), "filter '%.*s'", (int)name.n, name.p);
     int rc = jinja_call_bind(r, what, args, parameters[id].names, parameters[id].n,
                              parameters[id].needed, c.arg);

@@ -2,14 +2,14 @@
 #include "text/jinja/jinja_eval.h"
 #include "text/jinja/jinja_names.h"
 
-struct call {
+struct method_call {
     struct jinja_run *r;
     const char *name;
     struct jinja_value self;
     struct jinja_value arg[3];
 };
 
-static int want_text(const struct call *c, size_t i)
+static int want_text(const struct method_call *c, size_t i)
 {
     if (c->arg[i].kind == JINJA_STRING)
         return 0;
@@ -18,7 +18,7 @@ static int want_text(const struct call *c, size_t i)
 }
 
 /* An integer argument; `otherwise` when it is not given. */
-static int want_int(const struct call *c, size_t i, int64_t otherwise, int64_t *out)
+static int want_int(const struct method_call *c, size_t i, int64_t otherwise, int64_t *out)
 {
     *out = otherwise;
     if (c->arg[i].kind == JINJA_ABSENT || jinja_as_int(&c->arg[i], out))
@@ -27,7 +27,7 @@ static int want_int(const struct call *c, size_t i, int64_t otherwise, int64_t *
                       jinja_kind_name(&c->arg[i]));
 }
 
-static int push_text(const struct call *c, struct jinja_list *l, const char *p, size_t n)
+static int push_text(const struct method_call *c, struct jinja_list *l, const char *p, size_t n)
 {
     struct jinja_value v = jinja_string((struct jinja_str){p, n});
     v.markup = c->self.markup;
@@ -55,7 +55,7 @@ int jinja_string_escape(struct jinja_run *r, struct jinja_str s, struct jinja_va
 /* ---- split ---------------------------------------------------------------------------------- */
 
 /* Words between runs of white space; after `limit` of them the rest is one piece. */
-static int split_words(const struct call *c, int64_t limit, struct jinja_list *out)
+static int split_words(const struct method_call *c, int64_t limit, struct jinja_list *out)
 {
     struct jinja_str s = jinja_text_strip(c->self.str, true, false, NULL);
     int rc = 0;
@@ -85,7 +85,7 @@ static void turn_around(struct jinja_list *l)
     }
 }
 
-static int rsplit_words(const struct call *c, int64_t limit, struct jinja_list *out)
+static int rsplit_words(const struct method_call *c, int64_t limit, struct jinja_list *out)
 {
     struct jinja_str s = jinja_text_strip(c->self.str, false, true, NULL);
     int rc = 0;
@@ -121,7 +121,8 @@ static size_t find_last(struct jinja_str s, struct jinja_str needle, size_t end)
     return SIZE_MAX;
 }
 
-static int split_at(const struct call *c, int64_t limit, bool from_end, struct jinja_list *out)
+static int split_at(const struct method_call *c, int64_t limit, bool from_end,
+                    struct jinja_list *out)
 {
     struct jinja_str s = c->self.str, sep = c->arg[0].str;
     size_t start = 0, end = s.n;
@@ -145,7 +146,7 @@ static int split_at(const struct call *c, int64_t limit, bool from_end, struct j
     return rc;
 }
 
-static int split(const struct call *c, bool from_end, struct jinja_value *out)
+static int split(const struct method_call *c, bool from_end, struct jinja_value *out)
 {
     int64_t limit;
     bool words = c->arg[0].kind == JINJA_ABSENT || c->arg[0].kind == JINJA_NONE;
@@ -196,7 +197,7 @@ int jinja_string_lines(struct jinja_run *r, struct jinja_str s, bool ends, struc
 }
 
 /* (before, separator, after) of the first or last separator */
-static int partition(const struct call *c, bool from_end, struct jinja_value *out)
+static int partition(const struct method_call *c, bool from_end, struct jinja_value *out)
 {
     struct jinja_str s = c->self.str, sep = c->arg[0].str;
     int rc = want_text(c, 0);
@@ -244,7 +245,7 @@ int jinja_string_replace(struct jinja_run *r, struct jinja_str s, struct jinja_s
     return rc < 0 ? rc : jinja_cut(r, mark, out);
 }
 
-static int replace(const struct call *c, struct jinja_value *out)
+static int replace(const struct method_call *c, struct jinja_value *out)
 {
     struct jinja_value from = c->arg[0], to = c->arg[1];
     int64_t count = -1;
@@ -260,7 +261,7 @@ static int replace(const struct call *c, struct jinja_value *out)
     return rc < 0 ? rc : jinja_string_replace(c->r, c->self.str, from.str, to.str, count, out);
 }
 
-static int join(const struct call *c, struct jinja_value *out)
+static int join(const struct method_call *c, struct jinja_value *out)
 {
     struct jinja_list *items;
     size_t mark = c->r->out.len;
@@ -279,7 +280,7 @@ static int join(const struct call *c, struct jinja_value *out)
 
 /* ---- find and compare ----------------------------------------------------------------------- */
 
-static int affix(const struct call *c, bool start, struct jinja_value *out)
+static int affix(const struct method_call *c, bool start, struct jinja_value *out)
 {
     const struct jinja_value *v = &c->arg[0];
     struct jinja_str s = c->self.str;
@@ -300,7 +301,7 @@ static int affix(const struct call *c, bool start, struct jinja_value *out)
 }
 
 /* find, rfind, index and count */
-static int search(const struct call *c, int method, struct jinja_value *out)
+static int search(const struct method_call *c, int method, struct jinja_value *out)
 {
     struct jinja_str s = c->self.str, what = c->arg[0].str;
     int rc = want_text(c, 0);
@@ -326,7 +327,7 @@ static int search(const struct call *c, int method, struct jinja_value *out)
 }
 
 /* isalpha and the others: every character is of the kind, and there is one */
-static int classify(const struct call *c, int method, struct jinja_value *out)
+static int classify(const struct method_call *c, int method, struct jinja_value *out)
 {
     struct jinja_str s = c->self.str;
     bool all = true, cased = false;
@@ -366,7 +367,7 @@ static int classify(const struct call *c, int method, struct jinja_value *out)
 
 /* ---- ends and case -------------------------------------------------------------------------- */
 
-static int strip(const struct call *c, int method, struct jinja_value *out)
+static int strip(const struct method_call *c, int method, struct jinja_value *out)
 {
     bool start = method != JINJA_METHOD_RSTRIP, end = method != JINJA_METHOD_LSTRIP;
     const struct jinja_str *set = NULL;
@@ -380,7 +381,7 @@ static int strip(const struct call *c, int method, struct jinja_value *out)
     return jinja_charge(c->r, (c->self.str.n - out->str.n) / 64 * (set ? 1 + set->n / 64 : 1));
 }
 
-static int remove_affix(const struct call *c, bool start, struct jinja_value *out)
+static int remove_affix(const struct method_call *c, bool start, struct jinja_value *out)
 {
     struct jinja_str s = c->self.str, a = c->arg[0].str;
     int rc = want_text(c, 0);
@@ -394,7 +395,7 @@ static int remove_affix(const struct call *c, bool start, struct jinja_value *ou
     return 0;
 }
 
-static int zfill(const struct call *c, struct jinja_value *out)
+static int zfill(const struct method_call *c, struct jinja_value *out)
 {
     struct jinja_str s = c->self.str;
     size_t mark = c->r->out.len, sign = s.n && (s.p[0] == '-' || s.p[0] == '+');
@@ -410,7 +411,7 @@ static int zfill(const struct call *c, struct jinja_value *out)
     return jinja_cut(c->r, mark, out);
 }
 
-static int change_case(const struct call *c, int method, struct jinja_value *out)
+static int change_case(const struct method_call *c, int method, struct jinja_value *out)
 {
     struct buf *b = &c->r->out;
     size_t mark = b->len;
@@ -431,7 +432,7 @@ static int change_case(const struct call *c, int method, struct jinja_value *out
     return jinja_cut(c->r, mark, out);
 }
 
-static int split_lines(const struct call *c, struct jinja_value *out)
+static int split_lines(const struct method_call *c, struct jinja_value *out)
 {
     int rc = jinja_list_make(c->r, out, 0);
     bool ends = c->arg[0].kind != JINJA_ABSENT && jinja_truth(&c->arg[0]);
@@ -442,7 +443,7 @@ static int split_lines(const struct call *c, struct jinja_value *out)
     return rc;
 }
 
-static int dispatch(const struct call *c, int method, struct jinja_value *out)
+static int dispatch(const struct method_call *c, int method, struct jinja_value *out)
 {
     switch (method) {
     case JINJA_METHOD_STRIP:
@@ -503,7 +504,7 @@ int jinja_string_call(struct jinja_run *r, const struct jinja_function *f,
     static const char *const unnamed[] = {"", "", ""};
     static const char *const of_split[] = {"sep", "maxsplit", ""};
     static const char *const of_lines[] = {"keepends", "", ""};
-    struct call c = {.r = r, .name = f->name, .self = f->self};
+    struct method_call c = {.r = r, .name = f->name, .self = f->self};
     int rc;
     if (f->method == JINJA_METHOD_FORMAT) {
         rc = jinja_format(r, f->self.str, args, out);

@@ -10,92 +10,92 @@
 #include "base/strmap.h"
 #include "format/token_type.h"
 
-enum role {
-    ROLE_EOT,
-    ROLE_EOM,
-    ROLE_FIM_PRE,
-    ROLE_FIM_SUF,
-    ROLE_FIM_MID,
-    ROLE_FIM_PAD,
-    ROLE_FIM_REP,
-    ROLE_FIM_SEP,
-    N_ROLES,
-    ROLE_NONE = N_ROLES,
+enum token_role {
+    TOKEN_ROLE_EOT,
+    TOKEN_ROLE_EOM,
+    TOKEN_ROLE_FIM_PRE,
+    TOKEN_ROLE_FIM_SUF,
+    TOKEN_ROLE_FIM_MID,
+    TOKEN_ROLE_FIM_PAD,
+    TOKEN_ROLE_FIM_REP,
+    TOKEN_ROLE_FIM_SEP,
+    N_TOKEN_ROLES,
+    TOKEN_ROLE_NONE = N_TOKEN_ROLES,
 };
 
 /* Spellings of special tokens; within a role the first one that the vocabulary has is taken. */
 static const struct spelling {
     const char *text;
-    enum role role;
+    enum token_role role;
     bool eog;
 } spellings[] = {
-    {"<|eot_id|>", ROLE_EOT, true},
-    {"<|im_end|>", ROLE_EOT, true},
-    {"<|end|>", ROLE_EOT, true},
-    {"<end_of_turn>", ROLE_EOT, true},
-    {"<turn|>", ROLE_EOT, true},
-    {"<end_of_utterance>", ROLE_EOT, true},
-    {"<|endoftext|>", ROLE_EOT, true},
-    {"<|end_of_text|>", ROLE_EOT, true},
-    {"<EOT>", ROLE_EOT, true},
-    {"_<EOT>", ROLE_EOT, true},
-    {"[EOT]", ROLE_EOT, true},
+    {"<|eot_id|>", TOKEN_ROLE_EOT, true},
+    {"<|im_end|>", TOKEN_ROLE_EOT, true},
+    {"<|end|>", TOKEN_ROLE_EOT, true},
+    {"<end_of_turn>", TOKEN_ROLE_EOT, true},
+    {"<turn|>", TOKEN_ROLE_EOT, true},
+    {"<end_of_utterance>", TOKEN_ROLE_EOT, true},
+    {"<|endoftext|>", TOKEN_ROLE_EOT, true},
+    {"<|end_of_text|>", TOKEN_ROLE_EOT, true},
+    {"<EOT>", TOKEN_ROLE_EOT, true},
+    {"_<EOT>", TOKEN_ROLE_EOT, true},
+    {"[EOT]", TOKEN_ROLE_EOT, true},
     {"<\xef\xbd\x9c"
      "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
-     ROLE_EOT, true},
-    {"<|eom_id|>", ROLE_EOM, true},
-    {"<|return|>", ROLE_NONE, true},
-    {"<|call|>", ROLE_NONE, true},
-    {"<|calls|>", ROLE_NONE, true},
-    {"<|flush|>", ROLE_NONE, true},
-    {"</s>", ROLE_NONE, true},
-    {"<eos>", ROLE_NONE, true},
-    {"[EOS]", ROLE_NONE, true},
-    {"[e~[", ROLE_NONE, true},
-    {"<|tool_response>", ROLE_NONE, true},
-    {"<|fim_prefix|>", ROLE_FIM_PRE, false},
-    {"<fim-prefix>", ROLE_FIM_PRE, false},
-    {"<fim_prefix>", ROLE_FIM_PRE, false},
+     TOKEN_ROLE_EOT, true},
+    {"<|eom_id|>", TOKEN_ROLE_EOM, true},
+    {"<|return|>", TOKEN_ROLE_NONE, true},
+    {"<|call|>", TOKEN_ROLE_NONE, true},
+    {"<|calls|>", TOKEN_ROLE_NONE, true},
+    {"<|flush|>", TOKEN_ROLE_NONE, true},
+    {"</s>", TOKEN_ROLE_NONE, true},
+    {"<eos>", TOKEN_ROLE_NONE, true},
+    {"[EOS]", TOKEN_ROLE_NONE, true},
+    {"[e~[", TOKEN_ROLE_NONE, true},
+    {"<|tool_response>", TOKEN_ROLE_NONE, true},
+    {"<|fim_prefix|>", TOKEN_ROLE_FIM_PRE, false},
+    {"<fim-prefix>", TOKEN_ROLE_FIM_PRE, false},
+    {"<fim_prefix>", TOKEN_ROLE_FIM_PRE, false},
     {"<\xef\xbd\x9c"
      "fim\xe2\x96\x81"
      "begin\xef\xbd\x9c>",
-     ROLE_FIM_PRE, false},
-    {"<PRE>", ROLE_FIM_PRE, false},
-    {"\xe2\x96\x81<PRE>", ROLE_FIM_PRE, false},
-    {"<|code_prefix|>", ROLE_FIM_PRE, false},
-    {"<|prefix|>", ROLE_FIM_PRE, false},
-    {"<|fim_suffix|>", ROLE_FIM_SUF, false},
-    {"<fim-suffix>", ROLE_FIM_SUF, false},
-    {"<fim_suffix>", ROLE_FIM_SUF, false},
+     TOKEN_ROLE_FIM_PRE, false},
+    {"<PRE>", TOKEN_ROLE_FIM_PRE, false},
+    {"\xe2\x96\x81<PRE>", TOKEN_ROLE_FIM_PRE, false},
+    {"<|code_prefix|>", TOKEN_ROLE_FIM_PRE, false},
+    {"<|prefix|>", TOKEN_ROLE_FIM_PRE, false},
+    {"<|fim_suffix|>", TOKEN_ROLE_FIM_SUF, false},
+    {"<fim-suffix>", TOKEN_ROLE_FIM_SUF, false},
+    {"<fim_suffix>", TOKEN_ROLE_FIM_SUF, false},
     {"<\xef\xbd\x9c"
      "fim\xe2\x96\x81hole\xef\xbd\x9c>",
-     ROLE_FIM_SUF, false},
-    {"<SUF>", ROLE_FIM_SUF, false},
-    {"\xe2\x96\x81<SUF>", ROLE_FIM_SUF, false},
-    {"<|code_suffix|>", ROLE_FIM_SUF, false},
-    {"<|suffix|>", ROLE_FIM_SUF, false},
-    {"<|fim_middle|>", ROLE_FIM_MID, false},
-    {"<fim-middle>", ROLE_FIM_MID, false},
-    {"<fim_middle>", ROLE_FIM_MID, false},
+     TOKEN_ROLE_FIM_SUF, false},
+    {"<SUF>", TOKEN_ROLE_FIM_SUF, false},
+    {"\xe2\x96\x81<SUF>", TOKEN_ROLE_FIM_SUF, false},
+    {"<|code_suffix|>", TOKEN_ROLE_FIM_SUF, false},
+    {"<|suffix|>", TOKEN_ROLE_FIM_SUF, false},
+    {"<|fim_middle|>", TOKEN_ROLE_FIM_MID, false},
+    {"<fim-middle>", TOKEN_ROLE_FIM_MID, false},
+    {"<fim_middle>", TOKEN_ROLE_FIM_MID, false},
     {"<\xef\xbd\x9c"
      "fim\xe2\x96\x81"
      "end\xef\xbd\x9c>",
-     ROLE_FIM_MID, false},
-    {"<MID>", ROLE_FIM_MID, false},
-    {"\xe2\x96\x81<MID>", ROLE_FIM_MID, false},
-    {"<|code_middle|>", ROLE_FIM_MID, false},
-    {"<|middle|>", ROLE_FIM_MID, false},
-    {"<|fim_pad|>", ROLE_FIM_PAD, false},
-    {"<fim-pad>", ROLE_FIM_PAD, false},
-    {"<fim_pad>", ROLE_FIM_PAD, false},
-    {"<PAD>", ROLE_FIM_PAD, false},
-    {"[PAD]", ROLE_FIM_PAD, false},
-    {"<|fim_repo|>", ROLE_FIM_REP, false},
-    {"<|repo_name|>", ROLE_FIM_REP, false},
-    {"<fim-repo>", ROLE_FIM_REP, false},
-    {"<REPO>", ROLE_FIM_REP, false},
-    {"<reponame>", ROLE_FIM_REP, false},
-    {"<|file_sep|>", ROLE_FIM_SEP, false},
+     TOKEN_ROLE_FIM_MID, false},
+    {"<MID>", TOKEN_ROLE_FIM_MID, false},
+    {"\xe2\x96\x81<MID>", TOKEN_ROLE_FIM_MID, false},
+    {"<|code_middle|>", TOKEN_ROLE_FIM_MID, false},
+    {"<|middle|>", TOKEN_ROLE_FIM_MID, false},
+    {"<|fim_pad|>", TOKEN_ROLE_FIM_PAD, false},
+    {"<fim-pad>", TOKEN_ROLE_FIM_PAD, false},
+    {"<fim_pad>", TOKEN_ROLE_FIM_PAD, false},
+    {"<PAD>", TOKEN_ROLE_FIM_PAD, false},
+    {"[PAD]", TOKEN_ROLE_FIM_PAD, false},
+    {"<|fim_repo|>", TOKEN_ROLE_FIM_REP, false},
+    {"<|repo_name|>", TOKEN_ROLE_FIM_REP, false},
+    {"<fim-repo>", TOKEN_ROLE_FIM_REP, false},
+    {"<REPO>", TOKEN_ROLE_FIM_REP, false},
+    {"<reponame>", TOKEN_ROLE_FIM_REP, false},
+    {"<|file_sep|>", TOKEN_ROLE_FIM_SEP, false},
 };
 #define N_SPELLINGS (sizeof(spellings) / sizeof(spellings[0]))
 
@@ -141,10 +141,11 @@ static bool has_spelling(const int32_t *at, const char *text, int32_t *id)
 int tok_roles_find(struct tokenizer_info *in, struct tok_vocab *v,
                    const struct tok_roles_source *src, struct err *e)
 {
-    int32_t *const role[N_ROLES] = {
-        [ROLE_EOT] = &in->eot,         [ROLE_EOM] = &in->eom,         [ROLE_FIM_PRE] = &in->fim_pre,
-        [ROLE_FIM_SUF] = &in->fim_suf, [ROLE_FIM_MID] = &in->fim_mid, [ROLE_FIM_PAD] = &in->fim_pad,
-        [ROLE_FIM_REP] = &in->fim_rep, [ROLE_FIM_SEP] = &in->fim_sep,
+    int32_t *const role[N_TOKEN_ROLES] = {
+        [TOKEN_ROLE_EOT] = &in->eot,         [TOKEN_ROLE_EOM] = &in->eom,
+        [TOKEN_ROLE_FIM_PRE] = &in->fim_pre, [TOKEN_ROLE_FIM_SUF] = &in->fim_suf,
+        [TOKEN_ROLE_FIM_MID] = &in->fim_mid, [TOKEN_ROLE_FIM_PAD] = &in->fim_pad,
+        [TOKEN_ROLE_FIM_REP] = &in->fim_rep, [TOKEN_ROLE_FIM_SEP] = &in->fim_sep,
     };
     int32_t at[N_SPELLINGS], id, other;
     int rc = find_spellings(at, src, e);
@@ -152,7 +153,7 @@ int tok_roles_find(struct tokenizer_info *in, struct tok_vocab *v,
         return rc;
     for (size_t k = 0; k < N_SPELLINGS; k++) {
         const struct spelling *sp = &spellings[k];
-        bool takes = sp->role != ROLE_NONE && *role[sp->role] < 0;
+        bool takes = sp->role != TOKEN_ROLE_NONE && *role[sp->role] < 0;
         if (at[k] < 0)
             continue;
         if (takes)

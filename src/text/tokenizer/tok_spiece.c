@@ -8,7 +8,7 @@
 
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
-struct field {
+struct spiece_field {
     uint64_t number;
     enum wire wire;
     uint64_t value; /* of a varint or of 32 bits */
@@ -29,13 +29,13 @@ static uint64_t read_varint(struct rd *r)
 }
 
 /* The next field; false at the end and where the bytes are wrong (r->bad). */
-static bool next_field(struct rd *r, struct field *f)
+static bool next_field(struct rd *r, struct spiece_field *f)
 {
     if (r->bad || rd_left(r) == 0)
         return false;
     uint64_t key = read_varint(r), n;
     const uint8_t *at;
-    *f = (struct field){.number = key >> 3, .wire = (enum wire)(key & 7)};
+    *f = (struct spiece_field){.number = key >> 3, .wire = (enum wire)(key & 7)};
     switch (f->wire) {
     case WIRE_VARINT:
         f->value = read_varint(r);
@@ -57,14 +57,14 @@ static bool next_field(struct rd *r, struct field *f)
     return !r->bad;
 }
 
-static struct str text_of(const struct field *f)
+static struct str text_of(const struct spiece_field *f)
 {
     return (struct str){(const char *)f->bytes.p, rd_left(&f->bytes)};
 }
 
 static bool read_piece(struct tok_spiece_piece *p, struct rd r)
 {
-    struct field f;
+    struct spiece_field f;
     *p = (struct tok_spiece_piece){.text = {"", 0}, .type = TOK_SPIECE_NORMAL};
     while (next_field(&r, &f)) {
         uint32_t bits = (uint32_t)f.value;
@@ -80,7 +80,7 @@ static bool read_piece(struct tok_spiece_piece *p, struct rd r)
 
 static bool read_trainer(struct tok_spiece *m, struct rd r, uint64_t *kind)
 {
-    struct field f;
+    struct spiece_field f;
     while (next_field(&r, &f)) {
         int32_t v = (int32_t)(uint32_t)f.value;
         if (f.wire != WIRE_VARINT)
@@ -113,7 +113,7 @@ static bool read_trainer(struct tok_spiece *m, struct rd r, uint64_t *kind)
 
 static bool read_normalizer(struct tok_spiece *m, struct rd r)
 {
-    struct field f;
+    struct spiece_field f;
     while (next_field(&r, &f)) {
         if (f.number == 2 && f.wire == WIRE_BYTES)
             m->charsmap = text_of(&f);
@@ -129,7 +129,7 @@ static bool read_normalizer(struct tok_spiece *m, struct rd r)
 
 static int count_pieces(struct tok_spiece *m, struct rd r, struct err *e)
 {
-    struct field f;
+    struct spiece_field f;
     uint64_t n = 0;
     while (next_field(&r, &f))
         n += f.number == 1 && f.wire == WIRE_BYTES;
@@ -152,7 +152,7 @@ static void check_id(int32_t *id, uint32_t n)
 int tok_spiece_read(struct tok_spiece *m, const void *bytes, size_t n, struct err *e)
 {
     struct rd r = rd_make(bytes, n);
-    struct field f;
+    struct spiece_field f;
     uint64_t kind = 1;
     bool ok = true;
     *m = (struct tok_spiece){.unk = 0, .bos = 1, .eos = 2, .pad = -1};

@@ -23,11 +23,11 @@
 #define MAX_LISTENERS 4u
 #define MAX_WORD 64u
 
-enum job_kind { JOB_ADD, JOB_CANCEL, JOB_END, JOB_POSTPONE };
+enum later_job_kind { LATER_JOB_ADD, LATER_JOB_CANCEL, LATER_JOB_END, LATER_JOB_POSTPONE };
 
-struct job {
-    struct job *next;
-    enum job_kind kind;
+struct later_job {
+    struct later_job *next;
+    enum later_job_kind kind;
     uint64_t id;
     struct home_later_entry *entry; /* ADD */
     char *result, *reason;          /* END */
@@ -55,7 +55,7 @@ struct home_later {
     struct home_later_entry *recent[HOME_LATER_MAX_RECENT]; /* the newest first */
     uint32_t n_waiting, n_recent;
     uint64_t last_id, turns;
-    struct job *first_job, **last_job;
+    struct later_job *first_job, **last_job;
     int64_t offset_ms; /* wall clock less steady clock */
     bool has_offset, dirty, warned, recovered;
     pthread_t thread;
@@ -392,7 +392,7 @@ static int save(struct home_later *l, struct err *e)
 /* ---- jobs: what others ask for ----------------------------------------------------------------
  */
 
-static void job_free(struct job *j)
+static void job_free(struct later_job *j)
 {
     entry_free(j->entry);
     mem_free(j->result);
@@ -400,7 +400,7 @@ static void job_free(struct job *j)
     mem_free(j);
 }
 
-static void push(struct home_later *l, struct job *j)
+static void push(struct home_later *l, struct later_job *j)
 {
     pthread_mutex_lock(&l->lock);
     bool late = l->stop && j->done; /* results are still written */
@@ -416,18 +416,18 @@ static void push(struct home_later *l, struct job *j)
     }
 }
 
-static struct job *job_create(enum job_kind kind, home_later_done_fn done, void *ctx)
+static struct later_job *job_create(enum later_job_kind kind, home_later_done_fn done, void *ctx)
 {
-    struct job *j = mem_zalloc(sizeof(*j));
+    struct later_job *j = mem_zalloc(sizeof(*j));
     if (j)
-        *j = (struct job){.kind = kind, .done = done, .ctx = ctx};
+        *j = (struct later_job){.kind = kind, .done = done, .ctx = ctx};
     return j;
 }
 
 void home_later_add(struct home_later *l, const struct home_later_entry *x, home_later_done_fn done,
                     void *ctx)
 {
-    struct job *j = job_create(JOB_ADD, done, ctx);
+    struct later_job *j = job_create(LATER_JOB_ADD, done, ctx);
     if (j)
         j->entry = entry_copy(x);
     if (!j || !j->entry) {
@@ -440,7 +440,7 @@ void home_later_add(struct home_later *l, const struct home_later_entry *x, home
 
 void home_later_cancel(struct home_later *l, uint64_t id, home_later_done_fn done, void *ctx)
 {
-    struct job *j = job_create(JOB_CANCEL, done, ctx);
+    struct later_job *j = job_create(LATER_JOB_CANCEL, done, ctx);
     if (!j) {
         done(ctx, SHOAL_ENOMEM, "out of memory", id);
         return;
@@ -449,10 +449,10 @@ void home_later_cancel(struct home_later *l, uint64_t id, home_later_done_fn don
     push(l, j);
 }
 
-static void push_end(struct home_later *l, enum job_kind kind, uint64_t id, const char *result,
-                     const char *reason)
+static void push_end(struct home_later *l, enum later_job_kind kind, uint64_t id,
+                     const char *result, const char *reason)
 {
-    struct job *j = job_create(kind, NULL, NULL);
+    struct later_job *j = job_create(kind, NULL, NULL);
     if (!j) { /* it stays begun, and is reported as interrupted after a restart */
         log_warn("home", "the result of a scheduled action is lost: out of memory");
         return;
@@ -465,12 +465,12 @@ static void push_end(struct home_later *l, enum job_kind kind, uint64_t id, cons
 
 void home_later_end(struct home_later *l, uint64_t id, const char *result, const char *reason)
 {
-    push_end(l, JOB_END, id, result, reason);
+    push_end(l, LATER_JOB_END, id, result, reason);
 }
 
 void home_later_postpone(struct home_later *l, uint64_t id, const char *reason)
 {
-    push_end(l, JOB_POSTPONE, id, "failed", reason);
+    push_end(l, LATER_JOB_POSTPONE, id, "failed", reason);
 }
 
 struct waiter {
@@ -608,7 +608,7 @@ static uint32_t waiting_of(const struct home_later *l, const char *by)
     return n;
 }
 
-static void add(struct home_later *l, struct job *j, int64_t now_ms)
+static void add(struct home_later *l, struct later_job *j, int64_t now_ms)
 {
     const char *by = j->entry->by;
     j->greedy = by && *by && waiting_of(l, by) >= HOME_LATER_MAX_EACH;
@@ -623,7 +623,7 @@ static void add(struct home_later *l, struct job *j, int64_t now_ms)
     change(l);
 }
 
-static void cancel(struct home_later *l, struct job *j)
+static void cancel(struct home_later *l, struct later_job *j)
 {
     uint32_t i = find(l, j->id);
     if (i == l->n_waiting || l->waiting[i]->begun) {
@@ -641,15 +641,16 @@ static void postpone(struct home_later *l, struct home_later_entry *x, int64_t n
     change(l);
 }
 
-static void do_jobs(struct home_later *l, struct job *first, int64_t now_ms, struct outcome *o)
+static void do_jobs(struct home_later *l, struct later_job *first, int64_t now_ms,
+                    struct outcome *o)
 {
-    for (struct job *j = first; j; j = j->next) {
+    for (struct later_job *j = first; j; j = j->next) {
         uint32_t i = find(l, j->id);
-        if (j->kind == JOB_ADD)
+        if (j->kind == LATER_JOB_ADD)
             add(l, j, now_ms);
-        else if (j->kind == JOB_CANCEL)
+        else if (j->kind == LATER_JOB_CANCEL)
             cancel(l, j);
-        else if (i < l->n_waiting && j->kind == JOB_POSTPONE && !l->stop &&
+        else if (i < l->n_waiting && j->kind == LATER_JOB_POSTPONE && !l->stop &&
                  now_ms + HOME_LATER_RETRY_MS - l->waiting[i]->due_ms <= l->grace_ms)
             postpone(l, l->waiting[i], now_ms);
         else if (i < l->n_waiting)
@@ -658,21 +659,21 @@ static void do_jobs(struct home_later *l, struct job *first, int64_t now_ms, str
 }
 
 /* The file could not be written: what would be lost has not happened. */
-static void undo(struct home_later *l, struct job *j, int rc)
+static void undo(struct home_later *l, struct later_job *j, int rc)
 {
     uint32_t i = find(l, j->id);
     if (j->rc < 0)
         return;
-    if (j->kind == JOB_ADD && i < l->n_waiting)
+    if (j->kind == LATER_JOB_ADD && i < l->n_waiting)
         entry_free(take(l, i));
-    if (j->kind == JOB_CANCEL && j->entry && l->n_waiting < HOME_LATER_MAX) {
+    if (j->kind == LATER_JOB_CANCEL && j->entry && l->n_waiting < HOME_LATER_MAX) {
         insert(l, j->entry);
         j->entry = NULL;
     }
     j->rc = rc;
 }
 
-static const char *reason_of(const struct job *j, const char *said)
+static const char *reason_of(const struct later_job *j, const char *said)
 {
     switch (j->rc) {
     case 0:
@@ -687,9 +688,9 @@ static const char *reason_of(const struct job *j, const char *said)
     }
 }
 
-static void answer_jobs(struct job *first, const char *said)
+static void answer_jobs(struct later_job *first, const char *said)
 {
-    for (struct job *j = first, *next; j; j = next) {
+    for (struct later_job *j = first, *next; j; j = next) {
         next = j->next;
         if (j->done)
             j->done(j->ctx, j->rc, reason_of(j, said), j->id);
@@ -761,7 +762,7 @@ int64_t home_later_tick(struct home_later *l)
     if (!o)
         return TICK_MS;
     pthread_mutex_lock(&l->lock);
-    struct job *first = l->first_job;
+    struct later_job *first = l->first_job;
     l->first_job = NULL;
     l->last_job = &l->first_job;
     int64_t now_ms = wall_ms(l);
@@ -771,7 +772,7 @@ int64_t home_later_tick(struct home_later *l)
     if (!l->stop)
         begin_due(l, now_ms, o);
     int rc = save(l, &e);
-    for (struct job *j = first; rc < 0 && j; j = j->next)
+    for (struct later_job *j = first; rc < 0 && j; j = j->next)
         undo(l, j, rc);
     int64_t next = l->first_job ? 0 : next_ms(l, now_ms);
     pthread_mutex_unlock(&l->lock);

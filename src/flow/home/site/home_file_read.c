@@ -26,7 +26,7 @@ struct item { /* one entry of a list, while it is read */
     yaml_node_t *limits, *sets;
 };
 
-struct reading {
+struct home_file_reader {
     struct home_file *file;
     const struct home_table *table;
     struct item item;
@@ -38,7 +38,7 @@ struct reading {
     } later[HOME_FILE_MAX_THINGS];
 };
 
-static struct reading *reading_of(struct yaml_in *r)
+static struct home_file_reader *reader_of(struct yaml_in *r)
 {
     return r->ctx;
 }
@@ -53,7 +53,7 @@ static void item_fini(struct item *x)
     *x = (struct item){0};
 }
 
-static const char *copy(struct reading *x, const char *s)
+static const char *copy(struct home_file_reader *x, const char *s)
 {
     return arena_printf(&x->file->arena, "%s", s);
 }
@@ -63,14 +63,14 @@ static const char *copy(struct reading *x, const char *s)
 static int read_limits(struct yaml_in *r, yaml_node_t *v, const char *name)
 {
     (void)name;
-    reading_of(r)->item.limits = v;
+    reader_of(r)->item.limits = v;
     return 0;
 }
 
 static int read_sets(struct yaml_in *r, yaml_node_t *v, const char *name)
 {
     (void)name;
-    reading_of(r)->item.sets = v;
+    reader_of(r)->item.sets = v;
     return 0;
 }
 
@@ -104,7 +104,7 @@ static int read_max(struct yaml_in *r, yaml_node_t *v, const char *name)
 
 static int check_ability(struct yaml_in *r, const yaml_node_t *at, const char *ability)
 {
-    const struct home_table *t = reading_of(r)->table;
+    const struct home_table *t = reader_of(r)->table;
     if (home_table_ability(t, ability))
         return 0;
     const char *known[64 + 1];
@@ -125,7 +125,7 @@ static int make_limits(struct yaml_in *r, yaml_node_t *map, struct home_thing *t
         {"min", YAML_IN_CUSTOM, 0, read_min},
         {"max", YAML_IN_CUSTOM, 0, read_max},
         {"unit", YAML_IN_STR, offsetof(struct limit_keys, unit), NULL}};
-    struct reading *x = reading_of(r);
+    struct home_file_reader *x = reader_of(r);
     if (map->type != YAML_MAPPING_NODE)
         return yaml_in_fail(r, map, "limits must be a map of abilities");
     size_t n = (size_t)(map->data.mapping.pairs.top - map->data.mapping.pairs.start);
@@ -176,7 +176,7 @@ static bool is_id(const char *s)
 }
 
 /* "light.kitchen_lamp" without a name is "kitchen lamp". */
-static const char *name_of_id(struct reading *x, const char *id)
+static const char *name_of_id(struct home_file_reader *x, const char *id)
 {
     const char *dot = strchr(id, '.');
     char *s = arena_copy(&x->file->arena, dot && dot[1] ? dot + 1 : id,
@@ -189,7 +189,7 @@ static const char *name_of_id(struct reading *x, const char *id)
 
 static int make_names(struct yaml_in *r, yaml_node_t *at, struct home_thing *thing)
 {
-    struct reading *x = reading_of(r);
+    struct home_file_reader *x = reader_of(r);
     const struct item *k = &x->item;
     uint32_t n = k->aliases.n + 1;
     if (n > MAX_NAMES)
@@ -212,7 +212,7 @@ static int make_names(struct yaml_in *r, yaml_node_t *at, struct home_thing *thi
 
 static int make_abilities(struct yaml_in *r, yaml_node_t *at, struct home_thing *thing)
 {
-    struct reading *x = reading_of(r);
+    struct home_file_reader *x = reader_of(r);
     const struct item *k = &x->item;
     const struct home_kind *kind = k->kind ? home_table_kind(x->table, k->kind) : NULL;
     if (k->kind && x->table->n_kinds > 0 && !kind) {
@@ -245,7 +245,7 @@ static int make_abilities(struct yaml_in *r, yaml_node_t *at, struct home_thing 
 
 static int make_risk(struct yaml_in *r, yaml_node_t *at, struct home_thing *thing)
 {
-    const char *risk = reading_of(r)->item.risk;
+    const char *risk = reader_of(r)->item.risk;
     if (!risk)
         return 0;
     for (enum home_risk k = 0; k < HOME_RISK_COUNT; k++)
@@ -293,7 +293,7 @@ static const struct {
 
 static int make_thing(struct yaml_in *r, yaml_node_t *at, enum home_thing_type type)
 {
-    struct reading *x = reading_of(r);
+    struct home_file_reader *x = reader_of(r);
     const struct item *k = &x->item;
     if (!k->id || !is_id(k->id))
         return yaml_in_fail(r, at,
@@ -329,7 +329,7 @@ static int make_thing(struct yaml_in *r, yaml_node_t *at, enum home_thing_type t
 
 static int read_thing(struct yaml_in *r, yaml_node_t *v, const char *name)
 {
-    struct reading *x = reading_of(r);
+    struct home_file_reader *x = reader_of(r);
     int rc = yaml_in_map(r, v, keys_of[x->type].keys, keys_of[x->type].n, &x->item, name);
     if (rc == 0)
         rc = make_thing(r, v, x->type);
@@ -340,7 +340,7 @@ static int read_thing(struct yaml_in *r, yaml_node_t *v, const char *name)
 /* name: of the list, which says the type of its things. */
 static int read_list(struct yaml_in *r, yaml_node_t *v, const char *name)
 {
-    struct reading *x = reading_of(r);
+    struct home_file_reader *x = reader_of(r);
     if (v->type != YAML_SEQUENCE_NODE)
         return yaml_in_fail(r, v, "%s must be a list", name);
     for (x->type = 0; strcmp(home_file_list_name(x->type), name) != 0;)
@@ -360,7 +360,7 @@ static int make_set(struct yaml_in *r, yaml_node_t *v, struct home_thing_set *ou
         {"id", YAML_IN_STR, offsetof(struct set_keys, id), NULL},
         {"ability", YAML_IN_STR, offsetof(struct set_keys, ability), NULL},
         {"to", YAML_IN_STR, offsetof(struct set_keys, to), NULL}};
-    struct reading *x = reading_of(r);
+    struct home_file_reader *x = reader_of(r);
     struct set_keys k = {0};
     int rc = yaml_in_map(r, v, table, SIZE_OF(table), &k, "sets");
     if (rc == 0 && (!k.id || !k.ability || !k.to))
@@ -384,7 +384,7 @@ static int make_set(struct yaml_in *r, yaml_node_t *v, struct home_thing_set *ou
 
 static int make_sets(struct yaml_in *r, yaml_node_t *list, struct home_thing *scene)
 {
-    struct reading *x = reading_of(r);
+    struct home_file_reader *x = reader_of(r);
     if (list->type != YAML_SEQUENCE_NODE)
         return yaml_in_fail(r, list, "sets must be a list of {id, ability, to}");
     size_t n = (size_t)(list->data.sequence.items.top - list->data.sequence.items.start);
@@ -404,7 +404,7 @@ static int make_sets(struct yaml_in *r, yaml_node_t *list, struct home_thing *sc
 
 static int link_things(struct yaml_in *r)
 {
-    struct reading *x = reading_of(r);
+    struct home_file_reader *x = reader_of(r);
     int rc = 0;
     for (uint32_t i = 0; rc == 0 && i < x->file->n_things; i++) {
         const char *id = x->later[i].room_id;
@@ -457,7 +457,7 @@ static int read_place(struct yaml_in *r, yaml_node_t *v, const char *name)
     static const struct yaml_in_key table[] = {
         {"latitude", YAML_IN_STR, offsetof(struct place, latitude), NULL},
         {"longitude", YAML_IN_STR, offsetof(struct place, longitude), NULL}};
-    struct home_file *f = reading_of(r)->file;
+    struct home_file *f = reader_of(r)->file;
     struct place p = {0};
 
     int rc = yaml_in_map(r, v, table, SIZE_OF(table), &p, name);
@@ -489,7 +489,7 @@ static int read_top(struct yaml_in *r, yaml_node_t *v, const char *name)
         {"sensors", YAML_IN_CUSTOM, 0, read_list},
         {"people", YAML_IN_CUSTOM, 0, read_list},
         {"scenes", YAML_IN_CUSTOM, 0, read_list}};
-    struct reading *x = reading_of(r);
+    struct home_file_reader *x = reader_of(r);
     struct top top = {0};
     int rc = yaml_in_map(r, v, table, SIZE_OF(table), &top, name);
     if (rc == 0)
@@ -507,7 +507,7 @@ int home_file_read_text(struct home_file **out, const struct home_table *table, 
     if (n > HOME_FILE_MAX_BYTES)
         return err_set(e, SHOAL_ELIMIT, "%s has %zu bytes; the maximum is %zu", name, n,
                        HOME_FILE_MAX_BYTES);
-    struct reading *x = mem_zalloc(sizeof(*x));
+    struct home_file_reader *x = mem_zalloc(sizeof(*x));
     struct home_file *f = mem_zalloc(sizeof(*f));
     if (!x || !f) {
         mem_free(x);

@@ -138,7 +138,7 @@ static int check_texts(const cJSON *v, const char *param, struct fields_error *e
 
 /* ---- messages ---- */
 
-struct reading {
+struct message_reader {
     struct request *r;
     struct chat_message *list; /* room for every block and the system message */
     uint32_t n;
@@ -147,7 +147,7 @@ struct reading {
     struct fields_error *e;
 };
 
-static void add_text(struct reading *g, const char *role, const cJSON *content)
+static void add_text(struct message_reader *g, const char *role, const cJSON *content)
 {
     struct chat_message *m = &g->list[g->n++];
     m->role = role;
@@ -156,7 +156,7 @@ static void add_text(struct reading *g, const char *role, const cJSON *content)
 }
 
 /* A result becomes a message of its own. */
-static int add_result(struct reading *g, const cJSON *block, const char *param)
+static int add_result(struct message_reader *g, const cJSON *block, const char *param)
 {
     const char *id = text_of(block, "tool_use_id");
     const cJSON *content = cJSON_GetObjectItemCaseSensitive(block, "content");
@@ -170,7 +170,7 @@ static int add_result(struct reading *g, const cJSON *block, const char *param)
     return 0;
 }
 
-static int add_call(struct reading *g, const cJSON *block, const char *param)
+static int add_call(struct message_reader *g, const cJSON *block, const char *param)
 {
     const char *id = text_of(block, "id"), *name = text_of(block, "name");
     const cJSON *input = cJSON_GetObjectItemCaseSensitive(block, "input");
@@ -187,7 +187,7 @@ static int add_call(struct reading *g, const cJSON *block, const char *param)
 }
 
 /* The blocks of one message: results first, since templates want them right behind the calls. */
-static int read_blocks(struct reading *g, const char *role, const cJSON *content, int i)
+static int read_blocks(struct message_reader *g, const char *role, const cJSON *content, int i)
 {
     bool user = strcmp(role, "user") == 0, text = false;
     uint32_t first = g->n_calls;
@@ -218,7 +218,7 @@ static int read_blocks(struct reading *g, const char *role, const cJSON *content
     return 0;
 }
 
-static int read_message(struct reading *g, const cJSON *v, int i)
+static int read_message(struct message_reader *g, const cJSON *v, int i)
 {
     char param[48];
     const char *role = text_of(v, "role");
@@ -255,10 +255,10 @@ static int read_messages(struct request *r, const struct body *b, struct fields_
     if (n > MAX_BLOCKS)
         return fields_fail(e, "messages", "invalid_value", "messages: more than %u blocks",
                            MAX_BLOCKS);
-    struct reading g = {.r = r,
-                        .list = arena_zalloc_n(&r->arena, n, sizeof(*g.list)),
-                        .calls = arena_zalloc_n(&r->arena, n, sizeof(*g.calls)),
-                        .e = e};
+    struct message_reader g = {.r = r,
+                               .list = arena_zalloc_n(&r->arena, n, sizeof(*g.list)),
+                               .calls = arena_zalloc_n(&r->arena, n, sizeof(*g.calls)),
+                               .e = e};
     if (!g.list || !g.calls)
         return 0; /* request_rc tells */
     if (b->system && !cJSON_IsNull(b->system)) {

@@ -91,7 +91,7 @@ struct client {
 };
 
 /* What is asked, and where the answer goes. */
-struct ask {
+struct oci_request {
     const char *method, *accept, *type; /* type: of the body; NULL: there is none */
     const char *body;
     int fd; /* body_bytes of a file instead; -1: none */
@@ -110,7 +110,7 @@ struct reply {
 
 struct run { /* of one request */
     struct client *x;
-    const struct ask *a;
+    const struct oci_request *a;
     struct reply *reply;
     struct err *e;
     int rc;
@@ -232,7 +232,7 @@ static bool is_https(const char *url)
 static bool prepare(struct run *r, const char *url, struct curl_slist *headers)
 {
     CURL *c = r->x->curl;
-    const struct ask *a = r->a;
+    const struct oci_request *a = r->a;
     char range[32];
     bool ok = true;
     r->x->api->easy_reset(c);
@@ -274,7 +274,7 @@ static bool prepare(struct run *r, const char *url, struct curl_slist *headers)
     return ok;
 }
 
-static struct curl_slist *make_headers(struct client *x, const struct ask *a)
+static struct curl_slist *make_headers(struct client *x, const struct oci_request *a)
 {
     char line[256];
     struct curl_slist *list = x->api->slist_append(NULL, "Expect:");
@@ -317,8 +317,8 @@ static bool same_origin(const char *a, const char *b)
 }
 
 /* One request without redirects. */
-static int perform(struct client *x, const char *url, const struct ask *a, struct reply *reply,
-                   struct err *e)
+static int perform(struct client *x, const char *url, const struct oci_request *a,
+                   struct reply *reply, struct err *e)
 {
     struct run r = {.x = x,
                     .a = a,
@@ -355,7 +355,7 @@ static bool is_redirect(long status)
 }
 
 /* Downloads may be redirected. */
-static int ask(struct client *x, const char *url, const struct ask *a, struct reply *reply,
+static int ask(struct client *x, const char *url, const struct oci_request *a, struct reply *reply,
                struct err *e)
 {
     char at[MAX_URL];
@@ -453,7 +453,7 @@ static int get_text(struct client *x, const char *kind, const char *id, const ch
                     const char *what, struct buf *out, struct err *e)
 {
     char url[MAX_URL];
-    const struct ask a = {
+    const struct oci_request a = {
         .method = "GET", .accept = accept, .fd = -1, .write = keep_text, .ctx = out};
     struct reply reply;
     make_url(x, url, kind, id);
@@ -526,7 +526,7 @@ static int save(void *ctx, const char *p, size_t n, bool begins, uint64_t from, 
 static int receive(struct download *d, struct err *e)
 {
     char url[MAX_URL];
-    struct ask a = {.method = "GET", .fd = -1, .offset = d->at, .write = save, .ctx = d};
+    struct oci_request a = {.method = "GET", .fd = -1, .offset = d->at, .write = save, .ctx = d};
     struct reply reply = {.status = 206};
     make_url(d->x, url, "blobs", d->blob->digest);
     int rc = d->at < d->blob->bytes ? told(d->x, ask(d->x, url, &a, &reply, e), e) : 0;
@@ -682,7 +682,7 @@ static int send_blob(struct client *x, const struct oci_blob *blob, const char *
                      struct err *e)
 {
     char url[MAX_URL], whole[MAX_URL + 128];
-    struct ask a = {.method = "HEAD", .fd = -1};
+    struct oci_request a = {.method = "HEAD", .fd = -1};
     struct reply reply;
     make_url(x, url, "blobs", blob->digest);
     int rc = told(x, ask(x, url, &a, &reply, e), e);
@@ -715,12 +715,12 @@ static int send_blob(struct client *x, const struct oci_blob *blob, const char *
     }
     snprintf(whole, sizeof(whole), "%s%cdigest=%s", url, strchr(url, '?') ? '&' : '?',
              blob->digest);
-    a = (struct ask){.method = "PUT",
-                     .type = "application/octet-stream",
-                     .body = body,
-                     .fd = fd,
-                     .body_bytes = blob->bytes,
-                     .digest = fd >= 0 ? blob->digest : NULL};
+    a = (struct oci_request){.method = "PUT",
+                             .type = "application/octet-stream",
+                             .body = body,
+                             .fd = fd,
+                             .body_bytes = blob->bytes,
+                             .digest = fd >= 0 ? blob->digest : NULL};
     rc = told(x, ask(x, whole, &a, &reply, e), e);
     return rc == 0 && reply.status != 201 ? refused(x, reply.status, "an upload", e) : rc;
 }
@@ -774,11 +774,11 @@ static int send_manifest(struct client *x, const struct oci_manifest *m, struct 
     struct buf b;
     buf_init(&b, OCI_MANIFEST_MAX_BYTES);
     oci_manifest_write(m, &b);
-    const struct ask a = {.method = "PUT",
-                          .type = OCI_MANIFEST_TYPE,
-                          .body = buf_str(&b),
-                          .fd = -1,
-                          .body_bytes = b.len};
+    const struct oci_request a = {.method = "PUT",
+                                  .type = OCI_MANIFEST_TYPE,
+                                  .body = buf_str(&b),
+                                  .fd = -1,
+                                  .body_bytes = b.len};
     make_url(x, url, "manifests", x->tag);
     int rc = b.rc < 0 ? err_set(e, b.rc, "out of memory") : told(x, ask(x, url, &a, &reply, e), e);
     buf_fini(&b);

@@ -78,7 +78,7 @@ const struct field ollama_name_fields[] = {
     {"password", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL}};
 const size_t ollama_n_name_fields = sizeof(ollama_name_fields) / sizeof(ollama_name_fields[0]);
 
-struct job {
+struct manage_job {
     struct pool_task task;
     struct executor_task finished;
     struct call *call; /* held */
@@ -109,9 +109,9 @@ struct job {
 
 /* ---- jobs ---- */
 
-static struct job *job_create(struct call *c, enum action action)
+static struct manage_job *job_create(struct call *c, enum action action)
 {
-    struct job *j = mem_zalloc(sizeof(*j));
+    struct manage_job *j = mem_zalloc(sizeof(*j));
     if (!j) {
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         return NULL;
@@ -127,7 +127,7 @@ static struct job *job_create(struct call *c, enum action action)
     return j;
 }
 
-static void job_free(struct job *j)
+static void job_free(struct manage_job *j)
 {
     struct call *c = j->call;
     arena_fini(&j->arena);
@@ -137,12 +137,13 @@ static void job_free(struct job *j)
     call_release(c);
 }
 
-static const char *keep(struct job *j, const char *text)
+static const char *keep(struct manage_job *j, const char *text)
 {
     return text ? arena_copy(&j->arena, text, strlen(text) + 1) : NULL;
 }
 
-static void fail(struct job *j, int status, const char *param, const char *code, const char *msg)
+static void fail(struct manage_job *j, int status, const char *param, const char *code,
+                 const char *msg)
 {
     call_fail(j->call, status, NULL, param, code, "%s", msg);
     job_free(j);
@@ -151,7 +152,7 @@ static void fail(struct job *j, int status, const char *param, const char *code,
 /* ---- the disk ---- */
 
 /* FOLDER/NAME.gguf, with ':' as '-'; the registry's names are checked already. */
-static void registry_path(const struct job *j, char path[PATH_MAX])
+static void registry_path(const struct manage_job *j, char path[PATH_MAX])
 {
     int n = snprintf(path, PATH_MAX, "%.3500s/%.200s.gguf", j->registry, j->profile.name);
     for (char *p = path + strlen(j->registry); n > 0 && *p; p++)
@@ -159,7 +160,7 @@ static void registry_path(const struct job *j, char path[PATH_MAX])
             *p = '-';
 }
 
-static int pull(struct job *j)
+static int pull(struct manage_job *j)
 {
     char from[PATH_MAX];
     struct stat st;
@@ -174,7 +175,7 @@ static int pull(struct job *j)
     return rc < 0 ? rc : ollama_store_put(j->store, &j->profile, &j->error);
 }
 
-static int push(struct job *j)
+static int push(struct manage_job *j)
 {
     char to[PATH_MAX];
     struct stat st;
@@ -197,14 +198,14 @@ static int push(struct job *j)
 
 static bool on_stopped(void *ctx)
 {
-    struct job *j = ctx;
+    struct manage_job *j = ctx;
     return atomic_load(&j->stop) || atomic_load(&j->call->gl->gw->draining);
 }
 
 /* The loop is told at most every PROGRESS_NS, and of the end of a blob. */
 static void on_bytes(void *ctx, const char *digest, uint64_t total, uint64_t completed)
 {
-    struct job *j = ctx;
+    struct manage_job *j = ctx;
     uint64_t now = clock_ns();
     pthread_mutex_lock(&j->lock);
     bool due = completed == total || now - j->told_ns >= PROGRESS_NS;
@@ -218,7 +219,7 @@ static void on_bytes(void *ctx, const char *digest, uint64_t total, uint64_t com
         executor_post(j->call->gl->flow.executor, &j->step);
 }
 
-static int pull_remote(struct job *j, const struct oci_client_opts *o)
+static int pull_remote(struct manage_job *j, const struct oci_client_opts *o)
 {
     struct oci_client_model m = {.bytes = 0};
     int rc = oci_client_pull(&m, o, j->store, &j->error);
@@ -239,7 +240,7 @@ static int pull_remote(struct job *j, const struct oci_client_opts *o)
     return rc;
 }
 
-static int push_remote(struct job *j, const struct oci_client_opts *o)
+static int push_remote(struct manage_job *j, const struct oci_client_opts *o)
 {
     struct oci_client_model m = {.bytes = 0};
     snprintf(m.path, sizeof(m.path), "%s", j->profile.path);
@@ -254,7 +255,7 @@ static int push_remote(struct job *j, const struct oci_client_opts *o)
 
 static void *run_transfer(void *arg)
 {
-    struct job *j = arg;
+    struct manage_job *j = arg;
     const struct oci_client_opts o = {.url = j->registry,
                                       .name = j->profile.name,
                                       .max_model = j->max_model,
@@ -268,7 +269,7 @@ static void *run_transfer(void *arg)
 
 static void on_pool(struct pool_task *t)
 {
-    struct job *j = LOOP_OF(t, struct job, task);
+    struct manage_job *j = LOOP_OF(t, struct manage_job, task);
     switch (j->action) {
     case ACTION_CREATE:
         j->rc = registry_check_path(j->profile.path, &j->error);
@@ -298,7 +299,7 @@ static void on_pool(struct pool_task *t)
 
 /* ---- answers ---- */
 
-static void put_status(struct job *j, const char *status, bool with_bytes)
+static void put_status(struct manage_job *j, const char *status, bool with_bytes)
 {
     struct json_out out = json_out_make(&j->call->out);
     json_out_object(&out);
@@ -315,7 +316,7 @@ static void put_status(struct job *j, const char *status, bool with_bytes)
 /* How far a transfer is. */
 static void on_step(struct executor_task *t)
 {
-    struct job *j = LOOP_OF(t, struct job, step);
+    struct manage_job *j = LOOP_OF(t, struct manage_job, step);
     struct call *c = j->call;
     char status[32];
     atomic_store(&j->posted, false);
@@ -345,7 +346,7 @@ static void on_step(struct executor_task *t)
     call_flush(c);
 }
 
-static void answer(struct job *j)
+static void answer(struct manage_job *j)
 {
     struct call *c = j->call;
     bool moves = j->action == ACTION_PULL || j->action == ACTION_PUSH;
@@ -384,7 +385,7 @@ static void answer(struct job *j)
 }
 
 /* The registry gets the model under its name, in place of one that was made before. */
-static int publish(struct job *j)
+static int publish(struct manage_job *j)
 {
     struct registry *all = j->call->gl->gw->registry;
     const struct registry_spec spec = {.name = j->profile.name, .path = j->profile.path};
@@ -396,7 +397,7 @@ static int publish(struct job *j)
 }
 
 /* A registry that sends nonsense is not the client's mistake. */
-static void fail_finished(struct job *j)
+static void fail_finished(struct manage_job *j)
 {
     struct call *c = j->call;
     const char *msg = j->error.msg[0] ? j->error.msg : err_text(j->rc);
@@ -419,7 +420,7 @@ static void fail_finished(struct job *j)
 
 static void on_finished(struct executor_task *t)
 {
-    struct job *j = LOOP_OF(t, struct job, finished);
+    struct manage_job *j = LOOP_OF(t, struct manage_job, finished);
     struct call *c = j->call;
     struct err e = {0};
     c->gl->flow.n_jobs--;
@@ -442,7 +443,7 @@ static void on_finished(struct executor_task *t)
     job_free(j);
 }
 
-static void start(struct job *j)
+static void start(struct manage_job *j)
 {
     struct call *c = j->call;
     if (j->arena.rc < 0) {
@@ -463,7 +464,7 @@ static void start(struct job *j)
 }
 
 /* Pull and push: by the folder, or over the network. */
-static void start_move(struct job *j)
+static void start_move(struct manage_job *j)
 {
     struct call *c = j->call;
     struct err e = {0};
@@ -493,7 +494,7 @@ static void start_move(struct job *j)
 struct lookup {
     const char *name;
     size_t name_bytes;
-    struct job *job;
+    struct manage_job *job;
     const char *path; /* of the model, in the job's arena; NULL: there is none */
 };
 
@@ -505,7 +506,7 @@ static void on_model(void *ctx, const struct registry_model *m)
 }
 
 /* The file of a model of this server; NULL: there is none. */
-static const char *path_of(struct job *j, const char *name)
+static const char *path_of(struct manage_job *j, const char *name)
 {
     struct gw *gw = j->call->gl->gw;
     struct lookup x = {name, flow_name_bytes(&gw->flow, name), j, NULL};
@@ -514,7 +515,7 @@ static const char *path_of(struct job *j, const char *name)
 }
 
 /* The name of a model without ":latest", in the job's arena. */
-static const char *name_of(struct job *j, const char *name)
+static const char *name_of(struct manage_job *j, const char *name)
 {
     size_t n = flow_name_bytes(&j->call->gl->gw->flow, name);
     char *copy = arena_zalloc_n(&j->arena, n + 1, 1);
@@ -534,7 +535,7 @@ static bool is_configured(const struct call *c, const char *name)
 }
 
 /* Fills the profile with that of another model. */
-static void inherit(struct job *j, const char *name)
+static void inherit(struct manage_job *j, const char *name)
 {
     const struct ollama_profile *p = j->store ? ollama_store_get(j->store, name) : NULL;
     if (!p)
@@ -562,7 +563,7 @@ static bool read_body(struct call *c, const struct field *table, size_t n, struc
 }
 
 /* A name that a model may get.  False: the call is answered and the job freed. */
-static bool check_new_name(struct job *j, const char *name, const char *param)
+static bool check_new_name(struct manage_job *j, const char *name, const char *param)
 {
     char msg[256];
     if (!name || !ollama_store_is_name(name)) {
@@ -582,7 +583,7 @@ static bool check_new_name(struct job *j, const char *name, const char *param)
 /* ---- handlers ---- */
 
 /* The file that a model is made of.  False: the call is answered and the job freed. */
-static bool find_file(struct job *j, const struct body *b)
+static bool find_file(struct manage_job *j, const struct body *b)
 {
     struct call *c = j->call;
     const cJSON *file = b->files ? b->files->child : NULL;
@@ -637,7 +638,7 @@ void ollama_create(struct call *c)
     struct body b = {.model = NULL};
     if (!read_body(c, ollama_create_fields, ollama_n_create_fields, &b))
         return;
-    struct job *j = job_create(c, ACTION_CREATE);
+    struct manage_job *j = job_create(c, ACTION_CREATE);
     if (!j || !check_new_name(j, b.model, "model"))
         return;
     if (b.template && is_go_template(b.template)) {
@@ -672,7 +673,7 @@ void ollama_copy(struct call *c)
     struct body b = {.model = NULL};
     if (!read_body(c, ollama_copy_fields, ollama_n_copy_fields, &b))
         return;
-    struct job *j = job_create(c, ACTION_COPY);
+    struct manage_job *j = job_create(c, ACTION_COPY);
     if (!j || !check_new_name(j, b.destination, "destination"))
         return;
     j->profile.path = b.source ? path_of(j, b.source) : NULL;
@@ -689,12 +690,12 @@ void ollama_copy(struct call *c)
 }
 
 /* A call about one model.  NULL: the call is answered. */
-static struct job *read_name(struct call *c, enum action action)
+static struct manage_job *read_name(struct call *c, enum action action)
 {
     struct body b = {.model = NULL};
     if (!read_body(c, ollama_name_fields, ollama_n_name_fields, &b))
         return NULL;
-    struct job *j = job_create(c, action);
+    struct manage_job *j = job_create(c, action);
     if (!j)
         return NULL;
     if (!b.model || !ollama_store_is_name(b.model)) {
@@ -709,7 +710,7 @@ static struct job *read_name(struct call *c, enum action action)
     return j;
 }
 
-static void fail_unknown(struct job *j)
+static void fail_unknown(struct manage_job *j)
 {
     struct err e;
     err_set(&e, SHOAL_ENOTFOUND, "model '%.64s' not found", j->profile.name);
@@ -718,7 +719,7 @@ static void fail_unknown(struct job *j)
 
 void ollama_delete(struct call *c)
 {
-    struct job *j = read_name(c, ACTION_DELETE);
+    struct manage_job *j = read_name(c, ACTION_DELETE);
     if (j && !j->profile.path)
         fail_unknown(j);
     else if (j)
@@ -727,7 +728,7 @@ void ollama_delete(struct call *c)
 
 void ollama_pull(struct call *c)
 {
-    struct job *j = read_name(c, ACTION_PULL);
+    struct manage_job *j = read_name(c, ACTION_PULL);
     if (!j)
         return;
     if (j->profile.path) { /* it is here */
@@ -742,7 +743,7 @@ void ollama_pull(struct call *c)
 
 void ollama_push(struct call *c)
 {
-    struct job *j = read_name(c, ACTION_PUSH);
+    struct manage_job *j = read_name(c, ACTION_PUSH);
     if (!j)
         return;
     if (!j->profile.path) {
@@ -770,7 +771,7 @@ void ollama_blob_head(struct call *c)
 
 void ollama_blob_put(struct call *c)
 {
-    struct job *j = job_create(c, ACTION_BLOB);
+    struct manage_job *j = job_create(c, ACTION_BLOB);
     if (!j)
         return;
     j->digest = keep(j, c->req->path + strlen(BLOB_PATH));

@@ -11,7 +11,7 @@
 #include "text/tokenizer/hf/tok_hf.h"
 #include "text/tokenizer/tok_charsmap.h"
 
-struct job { /* one step: reads [p, end) of view, writes out */
+struct norm_step { /* one step: reads [p, end) of view, writes out */
     const struct tok_hf_norm *h;
     struct tok_hf_scratch *x;
     const struct tok_view *view;
@@ -33,7 +33,7 @@ static size_t max_bytes(size_t n)
 }
 
 /* Makes room for n more bytes of output. */
-static int reserve(struct job *j, size_t n)
+static int reserve(struct norm_step *j, size_t n)
 {
     if (j->out->n > j->max_bytes || n > j->max_bytes - j->out->n)
         return SHOAL_ELIMIT;
@@ -72,7 +72,7 @@ static unsigned next(const char *p, const char *end, uint32_t *c)
     return 1;
 }
 
-static int put_char(struct job *j, uint32_t c, uint32_t from, uint32_t to)
+static int put_char(struct norm_step *j, uint32_t c, uint32_t from, uint32_t to)
 {
     char text[4];
     unsigned n = utf8_encode(text, c);
@@ -85,7 +85,7 @@ static int put_char(struct job *j, uint32_t c, uint32_t from, uint32_t to)
     return 0;
 }
 
-static int put_text(struct job *j, const char *p, size_t n, uint32_t from, uint32_t to)
+static int put_text(struct norm_step *j, const char *p, size_t n, uint32_t from, uint32_t to)
 {
     int rc = reserve(j, n);
     if (rc == 0)
@@ -94,7 +94,7 @@ static int put_text(struct job *j, const char *p, size_t n, uint32_t from, uint3
 }
 
 /* Copies bytes of the input. */
-static int put_same(struct job *j, const char *p, size_t n)
+static int put_same(struct norm_step *j, const char *p, size_t n)
 {
     int rc = reserve(j, n);
     for (size_t i = 0; i < n && rc == 0; i++)
@@ -103,7 +103,7 @@ static int put_same(struct job *j, const char *p, size_t n)
     return rc;
 }
 
-static int put_lower(struct job *j, uint32_t c, uint32_t from, uint32_t to)
+static int put_lower(struct norm_step *j, uint32_t c, uint32_t from, uint32_t to)
 {
     if (c < 0x80)
         return put_char(j, c >= 'A' && c <= 'Z' ? c + 32 : c, from, to);
@@ -123,7 +123,7 @@ static bool bert_removes(uint32_t c)
     return c == 0xfffd || (cat >= UTF8PROC_CATEGORY_CC && cat <= UTF8PROC_CATEGORY_CO);
 }
 
-static int bert_char(struct job *j, uint32_t c, uint32_t from, uint32_t to)
+static int bert_char(struct norm_step *j, uint32_t c, uint32_t from, uint32_t to)
 {
     unsigned opts = j->h->opts;
     utf8proc_int32_t parts[32] = {(utf8proc_int32_t)c};
@@ -141,7 +141,7 @@ static int bert_char(struct job *j, uint32_t c, uint32_t from, uint32_t to)
     return rc;
 }
 
-static int run_bert(struct job *j)
+static int run_bert(struct norm_step *j)
 {
     unsigned opts = j->h->opts;
     int rc = tok_rewrite_reserve(j->out, (size_t)(j->end - j->p) + 4);
@@ -255,7 +255,7 @@ static size_t stable_prefix(const char *p, const char *end, uint32_t limit)
 #define MAX_MARKS 1000
 
 /* Normalizes a stretch of text whose first character does not compose with what is before it. */
-static int put_form(struct job *j, const char *q, const char *end)
+static int put_form(struct norm_step *j, const char *q, const char *end)
 {
     enum tok_hf_norm_kind kind = j->h->kind;
     bool compat = kind == TOK_HF_NORM_NFKC || kind == TOK_HF_NORM_NFKD;
@@ -297,7 +297,7 @@ static int put_form(struct job *j, const char *q, const char *end)
     return rc;
 }
 
-static int run_form(struct job *j)
+static int run_form(struct norm_step *j)
 {
     uint32_t limit = stable_below(j->h->kind), c;
     const char *q = j->p;
@@ -338,7 +338,7 @@ static uint32_t nmt_char(uint32_t c)
     return c;
 }
 
-static int run_chars(struct job *j)
+static int run_chars(struct norm_step *j)
 {
     enum tok_hf_norm_kind kind = j->h->kind;
     int rc = tok_rewrite_reserve(j->out, (size_t)(j->end - j->p) + 4);
@@ -361,7 +361,7 @@ static int run_chars(struct job *j)
     return rc;
 }
 
-static int run_strip(struct job *j)
+static int run_strip(struct norm_step *j)
 {
     const char *p = j->p, *end = j->end;
     uint32_t c;
@@ -385,7 +385,7 @@ static int run_strip(struct job *j)
     return put_same(j, p, (size_t)(end - p));
 }
 
-static int run_replace(struct job *j)
+static int run_replace(struct norm_step *j)
 {
     const struct tok_hf_norm *h = j->h;
     size_t n = (size_t)(j->end - j->p), at = 0;
@@ -424,7 +424,7 @@ static int run_replace(struct job *j)
     return rc;
 }
 
-static int run_prepend(struct job *j)
+static int run_prepend(struct norm_step *j)
 {
     uint32_t c;
     if (j->p == j->end)
@@ -439,7 +439,7 @@ static int run_prepend(struct job *j)
 
 /* One grapheme, as in the reference: mapped as a whole when the table has it or a prefix of it,
  * else character by character. */
-static int put_mapped(struct job *j, const char *p, const char *end)
+static int put_mapped(struct norm_step *j, const char *p, const char *end)
 {
     const char *to;
     size_t n_to, used;
@@ -461,7 +461,7 @@ static int put_mapped(struct job *j, const char *p, const char *end)
     return rc;
 }
 
-static int run_precompiled(struct job *j)
+static int run_precompiled(struct norm_step *j)
 {
     const char *p = j->p, *q = p;
     uint32_t c, before = 0;
@@ -481,7 +481,8 @@ static int run_precompiled(struct job *j)
 }
 
 /* Maps the text at q by the table; returns how many bytes were read. */
-static size_t tok_spiece_next(const struct job *j, const char *q, const char **to, size_t *n_to)
+static size_t tok_spiece_next(const struct norm_step *j, const char *q, const char **to,
+                              size_t *n_to)
 {
     size_t used;
     uint32_t c;
@@ -498,7 +499,7 @@ static bool ends_with(const struct tok_rewrite *r, const char *p, size_t n)
 }
 
 /* SentencePiece's own normalizer: replacements by the longest key, then white space. */
-static int run_spiece(struct job *j)
+static int run_spiece(struct norm_step *j)
 {
     bool extra = j->h->opts & TOK_HF_SPIECE_EXTRA_SPACES,
          escape = j->h->opts & TOK_HF_SPIECE_ESCAPE;
@@ -557,7 +558,7 @@ static bool is_idle(const struct tok_hf_norm *h, const char *p, const char *end)
     }
 }
 
-static int run_step(struct job *j)
+static int run_step(struct norm_step *j)
 {
     switch (j->h->kind) {
     case TOK_HF_NORM_BERT:
@@ -592,7 +593,7 @@ int tok_hf_normalize(const struct tok_hf *hf, struct tok_hf_scratch *x, struct t
     size_t max = max_bytes(*n);
     for (unsigned i = 0; i<hf->n_norm && * n> 0; i++) {
         struct tok_rewrite *out = &x->norm[turn];
-        struct job j = {&hf->norm[i], x, view, *p, *p + *n, out, max};
+        struct norm_step j = {&hf->norm[i], x, view, *p, *p + *n, out, max};
         if (is_idle(j.h, j.p, j.end))
             continue;
         out->n = 0;

@@ -146,7 +146,7 @@ int tok_hf_parse_post_processor(struct tok_hf_build *b, struct err *e)
 
 #define MAX_PIECES ((size_t)1 << 28) /* bytes of all of them */
 
-enum decoder_kind {
+enum decode_kind {
     DECODE_BYTE_LEVEL,
     DECODE_WORDPIECE,
     DECODE_REPLACE,
@@ -155,15 +155,15 @@ enum decoder_kind {
     DECODE_SPACED
 };
 
-struct decoder {
-    enum decoder_kind kind;
+struct decode_step {
+    enum decode_kind kind;
     struct str a, b; /* prefix; what is replaced, and by what; what is stripped */
     bool cleanup;
     unsigned start, stop; /* how many may be stripped */
 };
 
 struct decoders {
-    struct decoder d[TOK_HF_MAX_DECODERS];
+    struct decode_step d[TOK_HF_MAX_DECODERS];
     unsigned n;
     bool fused; /* later steps see the whole text */
     struct tok_alphabet alphabet;
@@ -177,7 +177,7 @@ static unsigned get_count(const cJSON *j, const char *key)
                : 0;
 }
 
-static int parse_strip(struct tok_hf_build *b, struct decoders *x, struct decoder *d,
+static int parse_strip(struct tok_hf_build *b, struct decoders *x, struct decode_step *d,
                        const cJSON *j)
 {
     d->kind = DECODE_STRIP;
@@ -210,7 +210,7 @@ static int add_decoder(struct tok_hf_build *b, struct decoders *x, const cJSON *
     }
     if (x->n == TOK_HF_MAX_DECODERS)
         return err_set(e, SHOAL_ELIMIT, "decoder: more than %d steps", TOK_HF_MAX_DECODERS);
-    struct decoder *d = &x->d[x->n++];
+    struct decode_step *d = &x->d[x->n++];
     if (str_is(type, "ByteLevel")) {
         d->kind = DECODE_BYTE_LEVEL;
     } else if (str_is(type, "WordPiece")) {
@@ -266,7 +266,7 @@ static bool is_stray_space(struct str s)
     return false;
 }
 
-static void decode_wordpiece(struct buf *out, const struct decoder *d, struct str s)
+static void decode_wordpiece(struct buf *out, const struct decode_step *d, struct str s)
 {
     if (d->a.n > 0 && s.n >= d->a.n && memcmp(s.p, d->a.p, d->a.n) == 0) {
         buf_put(out, s.p + d->a.n, s.n - d->a.n);
@@ -280,7 +280,7 @@ static void decode_wordpiece(struct buf *out, const struct decoder *d, struct st
     }
 }
 
-static void strip(struct buf *out, const struct decoder *d, struct str s)
+static void strip(struct buf *out, const struct decode_step *d, struct str s)
 {
     for (unsigned i = 0; i < d->start && d->a.n > 0 && s.n >= d->a.n; i++) {
         if (memcmp(s.p, d->a.p, d->a.n) != 0)
@@ -297,7 +297,7 @@ static void strip(struct buf *out, const struct decoder *d, struct str s)
 }
 
 /* Runs one step over s; the result is in out. */
-static void run_decoder(struct buf *out, const struct decoders *x, const struct decoder *d,
+static void run_decoder(struct buf *out, const struct decoders *x, const struct decode_step *d,
                         struct str s, char *bytes)
 {
     size_t n;
