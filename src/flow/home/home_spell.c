@@ -30,13 +30,8 @@ static void try_word(struct search *s, const char *known)
 static bool is_known(const struct home_table *t, const struct home_file *f, const char *word)
 {
     uint32_t i;
-    if (home_table_word(t, word) || strmap_get(&t->spell, word, strlen(word), &i) ||
-        strmap_get(&t->numbers, word, strlen(word), &i))
-        return true;
-    for (uint32_t k = 0; f && k < f->words.n; k++)
-        if (strcmp(f->words.w[k], word) == 0)
-            return true;
-    return false;
+    return home_table_word(t, word) || strmap_get(&t->spell, word, strlen(word), &i) ||
+           strmap_get(&t->numbers, word, strlen(word), &i) || home_file_has_word(f, word);
 }
 
 /* The one known word that is nearest; NULL: none, or two are as near. */

@@ -98,6 +98,9 @@ static void test_a_file_is_read(void **state)
     assert_string_equal(home_file_thing(f, "switch.fountain")->name, "fountain");
     assert_int_equal(home_file_thing(f, "scene.night")->n_sets, 2);
     assert_null(home_file_thing(f, "light.attic"));
+    assert_true(home_file_has_word(f, "fountain"));
+    assert_false(home_file_has_word(f, "fount"));
+    assert_false(home_file_has_word(NULL, "fountain"));
     home_file_unref(f);
 }
 

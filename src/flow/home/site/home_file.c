@@ -25,6 +25,7 @@ void home_file_unref(struct home_file *f)
 {
     if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
         return;
+    strmap_fini(&f->word_set);
     arena_fini(&f->arena);
     mem_free(f);
 }
@@ -50,6 +51,12 @@ const struct home_thing *home_file_thing(const struct home_file *f, const char *
 bool home_file_able(const struct home_thing *x, const char *ability)
 {
     return home_table_lists(&x->abilities, ability);
+}
+
+bool home_file_has_word(const struct home_file *f, const char *word)
+{
+    uint32_t at;
+    return f && strmap_get(&f->word_set, word, strlen(word), &at);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */

@@ -13,12 +13,14 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/strmap.h"
 #include "flow/home/table/home_table.h"
 #include "wire/json_out.h"
 
 #define HOME_FILE_MAX_BYTES ((size_t)1 << 20)
 #define HOME_FILE_MAX_THINGS 2000u
-#define HOME_FILE_MAX_SETS 64u /* of one scene */
+#define HOME_FILE_MAX_SETS 64u       /* of one scene */
+#define HOME_FILE_MAX_NAME_BYTES 80u /* of one name */
 
 enum home_thing_type {
     HOME_THING_ROOM,
@@ -68,6 +70,7 @@ struct home_file {
     struct home_thing *things;
     uint32_t n_things;
     struct home_list words; /* of all names, each once, for misspelt ones */
+    struct strmap word_set; /* the same, to look one up */
     struct arena arena;
 };
 
@@ -81,6 +84,8 @@ const char *home_file_list_name(enum home_thing_type type);
 /* NULL: no thing has this id. */
 const struct home_thing *home_file_thing(const struct home_file *f, const char *id);
 bool home_file_able(const struct home_thing *x, const char *ability);
+/* Is it a word of a name in the home?  f NULL: no home is known. */
+bool home_file_has_word(const struct home_file *f, const char *word);
 /* The home as members of the open object, in the form of the file. */
 void home_file_json(struct json_out *j, const struct home_file *f);
 

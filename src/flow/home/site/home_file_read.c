@@ -13,7 +13,6 @@
 #include "wire/yaml_in.h"
 
 #define ARENA_BYTES ((size_t)16 << 20)
-#define MAX_NAME_BYTES 80u
 #define MAX_NAMES 32u
 #define MAX_LIMITS 16u
 #define MAX_ID_BYTES 120u
@@ -199,10 +198,10 @@ static int make_names(struct yaml_in *r, yaml_node_t *at, struct home_thing *thi
     for (uint32_t i = 0; w && i < n; i++) {
         const char *s = i ? k->aliases.v[i - 1] : thing->name;
         struct home_words words = home_words_split(&x->file->arena, s);
-        if (words.n == 0 || strlen(s) > MAX_NAME_BYTES || strpbrk(s, ";\n\r\t"))
+        if (words.n == 0 || strlen(s) > HOME_FILE_MAX_NAME_BYTES || strpbrk(s, ";\n\r\t"))
             return yaml_in_fail(r, at,
                                 "a name of '%s' must be 1 to %u bytes, without ';' and line breaks",
-                                k->id, MAX_NAME_BYTES);
+                                k->id, HOME_FILE_MAX_NAME_BYTES);
         w[i] =
             home_words_lower(&x->file->arena, home_words_join(&x->file->arena, &words, 0, words.n));
     }
@@ -423,20 +422,18 @@ static int link_things(struct yaml_in *r)
 /* The words of all names, each once. */
 static int collect_words(struct home_file *f)
 {
-    struct strmap seen = {0};
     const char **w = arena_zalloc_n(&f->arena, MAX_WORDS, sizeof(*w));
     uint32_t n = 0;
-    int rc = w ? strmap_init(&seen, MAX_WORDS) : SHOAL_ENOMEM;
+    int rc = w ? strmap_init(&f->word_set, MAX_WORDS) : SHOAL_ENOMEM;
     for (uint32_t i = 0; rc >= 0 && i < f->n_things; i++)
         for (uint32_t k = 0; rc >= 0 && k < f->things[i].names.n; k++) {
             struct home_words words = home_words_split(&f->arena, f->things[i].names.w[k]);
             for (uint32_t m = 0; rc >= 0 && m < words.n && n < MAX_WORDS; m++) {
-                rc = strmap_put(&seen, words.w[m], strlen(words.w[m]), n);
+                rc = strmap_put(&f->word_set, words.w[m], strlen(words.w[m]), n);
                 if (rc == 0)
                     w[n++] = words.w[m];
             }
         }
-    strmap_fini(&seen);
     f->words = (struct home_list){w, n};
     return rc < 0 ? rc : 0;
 }

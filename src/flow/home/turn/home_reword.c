@@ -323,14 +323,9 @@ bool home_reword_things(struct arena *a, const struct home_table *t, const struc
 /* May the word be part of what is excepted: of the name of a thing or a room, or beside one? */
 static bool may_except(const struct home_table *t, const struct home_file *f, const char *word)
 {
-    if (home_table_lists(&t->reword.beside, word) || is_kind(t, word) || is_plural(t, word) ||
-        (home_table_word(t, word) & (HOME_WORD_ARTICLE | HOME_WORD_JOIN)) ||
-        home_table_lists(&t->front, word))
-        return true;
-    for (uint32_t i = 0; i < f->words.n; i++)
-        if (strcmp(f->words.w[i], word) == 0)
-            return true;
-    return false;
+    return home_table_lists(&t->reword.beside, word) || is_kind(t, word) || is_plural(t, word) ||
+           (home_table_word(t, word) & (HOME_WORD_ARTICLE | HOME_WORD_JOIN)) ||
+           home_table_lists(&t->front, word) || home_file_has_word(f, word);
 }
 
 const char *home_reword_except(struct arena *a, const struct home_table *t,
