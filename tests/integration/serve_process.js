@@ -28,6 +28,26 @@ function events(text) {
     });
 }
 
+// Texts of up to 4,096 bytes that nobody means: an answer that says a thing once, never a failure, and nothing happens.
+async function hostile(server) {
+    const fill = (words, end = '') => words.repeat(Math.floor((4096 - end.length - 1) / Buffer.byteLength(words))) + end;
+    const texts = [fill('lamp ', 'off'), `which ${fill('lamp ').slice(0, 4000)}are on`, fill('every light in every room '),
+        `turn off everything but ${fill('the lamp and ').slice(0, 4050)}`, fill('turn off the lamp and '), fill('xqzvv '), fill('tell '),
+        fill('stop the pump '), fill('\u2019'), `set the heating to ${'9'.repeat(4000)}`, fill('\u{1f4a1} '), fill('\u0645\u0635\u0628\u0627\u062d '),
+        fill('please '), `every light in every room ${'every light in every room '.repeat(20)}`];
+    for (const text of texts) {
+        const r = await post(server, { text });
+        const name = JSON.stringify(text.slice(0, 40));
+        t.same(r.status, 200, `${name}: ${r.text.slice(0, 200)}`);
+        const { reply, actions } = JSON.parse(r.text), said = reply.split(/(?<=[.?!]) /);
+        t.check(reply.length > 0 && reply.length < 500, `a short answer to ${name}: ${reply.length} bytes`);
+        t.same(new Set(said).size, said.length, `each sentence once in the answer to ${name}: ${reply}`);
+        t.check(actions.every((a) => !['done', 'simulated', 'scheduled'].includes(a.result)), `nothing happens for ${name}: ${JSON.stringify(actions).slice(0, 300)}`);
+    }
+    const r = await json(server, { text: fill('stop ') });
+    t.same(r.reply, 'Everything has stopped.', 'stopping is never too long');
+}
+
 // A home of one's own: shown, replaced by those who may, refused with a place.
 async function home() {
     const config = path.join(t.tmp, 'home-server.yaml'), file = path.join(t.tmp, 'house.yaml');
@@ -229,7 +249,7 @@ async function tables() {
 
 (async () => {
     const server = await t.start(shoal, []);
-    for (const part of [answers, streams, socket, refusals, abandoned, described])
+    for (const part of [answers, streams, socket, refusals, abandoned, described, hostile])
         await part(server);
     const taken = spawnSync(shoal, ['serve', '--listen', new URL(server.url).host]);
     t.check(taken.status === 1 && /choose another address with --listen/.test(taken.stderr), `a port in use: ${taken.stderr}`);

@@ -47,6 +47,33 @@ static void say_long(struct arena *a, struct home_draft_context *c)
     c->text = arena_printf(a, "%.*s", (int)end, c->text);
 }
 
+/* Does the line tell of a deed?  That may happen twice: "on, off, and on again". */
+static bool tells_deed(const struct home_draft *d, const struct home_draft_line *line)
+{
+    const struct ask_plan_action *o = line->action > 0 ? d->actions[line->action - 1] : NULL;
+    for (uint32_t i = 0; o && i < o->n_fields; i++)
+        if (strcmp(o->fields[i].key, "result") == 0)
+            return strcmp(o->fields[i].text, "done") == 0 ||
+                   strcmp(o->fields[i].text, "scheduled") == 0;
+    return false;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : !a && !b;
+}
+
+/* Was the same said before? */
+static bool is_said(const struct home_draft *d, uint32_t i)
+{
+    const struct home_draft_line *line = &d->lines[i];
+    for (uint32_t k = 0; k < i && !tells_deed(d, line); k++)
+        if (same_text(d->lines[k].text, line->text) &&
+            (line->text || same_text(d->lines[k].say, line->say)))
+            return true;
+    return false;
+}
+
 uint32_t home_draft_contexts(struct arena *a, const struct home_draft *d, uint32_t together,
                              struct home_draft_context **out)
 {
@@ -56,9 +83,10 @@ uint32_t home_draft_contexts(struct arena *a, const struct home_draft *d, uint32
     for (uint32_t i = 0; c && i < d->n_lines; i++) {
         const struct home_draft_line *line = &d->lines[i];
         const char *say = line->say ? line->say : "";
+        if (is_said(d, i))
+            continue;
         if (!line->text) {
-            if (n == 0 || c[n - 1].text || strcmp(c[n - 1].say, say) != 0)
-                c[n++] = (struct home_draft_context){NULL, say};
+            c[n++] = (struct home_draft_context){NULL, say};
             joined = 0;
         } else if (line->joins && joined > 0 && joined < together) {
             c[n - 1].text = arena_printf(a, "%s\n%s", c[n - 1].text, line->text);

@@ -41,8 +41,8 @@ struct home_draft {
 
 /* Room for one more of each; false: arena->rc says why. */
 bool home_draft_reserve(struct arena *a, struct home_draft *d);
-/* Lines to contexts: at most `together` lines that join are one.  A line that says what the one
- * before says is left out.  Returns how many, in *out. */
+/* Lines to contexts: at most `together` lines that join are one.  A line that says what one
+ * before says is left out, unless both tell of deeds.  Returns how many, in *out. */
 uint32_t home_draft_contexts(struct arena *a, const struct home_draft *d, uint32_t together,
                              struct home_draft_context **out);
 

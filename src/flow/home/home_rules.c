@@ -10,6 +10,8 @@
 #include "flow/home/home_switch.h"
 
 #define MAX_TALK 60u /* words of a clause that the reply model can answer */
+#define MAX_SETS 32u /* things that one clause may name */
+#define MAX_NAME (2 * HOME_FILE_MAX_NAME_BYTES) /* bytes of a name that a clause has for one */
 
 /* The words themselves decide between on and off, lock and unlock: a wrong guess there would be the
  * worst one. */
@@ -35,6 +37,12 @@ static void add_line(struct arena *a, struct home_draft *p, struct home_draft_li
 {
     if (home_draft_reserve(a, p))
         p->lines[p->n_lines++] = line;
+}
+
+static void say_too_long(struct arena *a, const struct home_table *t, struct home_draft *p)
+{
+    const char *text = home_template_fill(a, &t->say[HOME_SAY_LONG], home_act_text, NULL);
+    add_line(a, p, (struct home_draft_line){.say = text});
 }
 
 struct decision { /* about one clause */
@@ -345,6 +353,16 @@ static void free_every(const struct decision *d, struct home_piece *pieces, uint
         }
 }
 
+/* Is there a name longer than any that people give? */
+static bool names_too_much(const struct home_piece *pieces, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (pieces[i].slot && pieces[i].slot->type == HOME_SLOT_TEXT && pieces[i].slot->lower &&
+            strlen(pieces[i].text) > MAX_NAME)
+            return true;
+    return false;
+}
+
 static void carry_out(struct decision *d, const struct home_action *action,
                       const struct home_focus *focus)
 {
@@ -360,6 +378,10 @@ static void carry_out(struct decision *d, const struct home_action *action,
         n_pieces = home_fill_names(a, d->t, d->here->file, &d->w, pieces, n_pieces);
     free_every(d, pieces, n_pieces);
     uint32_t n = home_fill_group(d->t, action, pieces, n_pieces, sets);
+    if (n > MAX_SETS || names_too_much(pieces, n_pieces)) {
+        say_too_long(a, d->t, d->draft);
+        return;
+    }
     home_fill_lend(action, sets, n);
     rest = is_question(action) ? NULL : unused(d, pieces, n_pieces);
     if (rest && d->t->say[HOME_SAY_REST].n > 0) {
@@ -466,13 +488,11 @@ static bool list_states(struct decision *d, const struct home_action *action)
 /* Is it a word for a kind of thing, or of a name in the home? */
 static bool names_thing(const struct decision *d, const char *word)
 {
-    const struct home_file *f = d->here->file;
     const struct home_slot *device = home_table_slot(d->t, "device");
     size_t n = strlen(word);
     uint32_t found;
-    for (uint32_t i = 0; f && i < f->words.n; i++)
-        if (strcmp(f->words.w[i], word) == 0)
-            return true;
+    if (home_file_has_word(d->here->file, word))
+        return true;
     return device &&
            (strmap_get(&device->known, word, n, &found) ||
             (n > 2 && word[n - 1] == 's' && strmap_get(&device->known, word, n - 1, &found)));
@@ -530,10 +550,10 @@ static bool list_states_plainly(struct decision *d, bool may_name)
 
 static const char *joined(struct arena *a, const char *const *list, uint32_t n)
 {
-    const char *text = "";
-    for (uint32_t i = 0; i < n; i++)
-        text = arena_printf(a, "%s%s%s", text, i ? "; " : "", list[i]);
-    return text;
+    struct home_words w = {arena_zalloc_n(a, (size_t)n + 1, sizeof(*w.w)), 0};
+    for (; w.w && w.n < n; w.n++)
+        w.w[w.n] = w.n + 1 < n ? arena_printf(a, "%s;", list[w.n]) : list[w.n];
+    return home_words_join(a, &w, 0, w.n);
 }
 
 /* Lists or cancels what is scheduled; false: the clause is about something else. */
@@ -695,7 +715,6 @@ static void say_kept(struct decision *d, const char *what)
  * names nothing, or only denies. */
 static const char *kept(const struct decision *d)
 {
-    const char *out = "";
     uint32_t at = 0;
     while (at < d->plain.n && (home_table_lists(&d->t->but, d->plain.w[at]) ||
                                (home_table_word(d->t, d->plain.w[at]) & HOME_WORD_POLITE)))
@@ -703,10 +722,11 @@ static const char *kept(const struct decision *d)
     if (d->draft->n_actions == 0 || at == d->plain.n || d->t->say[HOME_SAY_KEPT].n == 0 ||
         !home_table_lists(&d->t->reword.kept, d->plain.w[at]))
         return NULL;
-    for (uint32_t i = at + 1; i < d->plain.n; i++)
+    struct home_words named = {arena_zalloc_n(d->a, d->plain.n, sizeof(*named.w)), 0};
+    for (uint32_t i = at + 1; named.w && i < d->plain.n; i++)
         if (names_thing(d, d->plain.w[i]))
-            out = arena_printf(d->a, "%s%s%s", out, *out ? " " : "", d->plain.w[i]);
-    return *out ? out : NULL;
+            named.w[named.n++] = d->plain.w[i];
+    return named.n > 0 ? home_words_join(d->a, &named, 0, named.n) : NULL;
 }
 
 void home_rules_except(struct arena *a, const struct home_table *t, struct home_draft *draft,
@@ -827,8 +847,7 @@ enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
     if (acts) {
         carry_out(&d, action, focus);
     } else if (d.plain.n > MAX_TALK && t->say[HOME_SAY_LONG].n > 0) {
-        const char *text = home_template_fill(a, &t->say[HOME_SAY_LONG], home_act_text, NULL);
-        add_line(a, draft, (struct home_draft_line){.say = text});
+        say_too_long(a, t, draft);
     } else {
         bool chat =
             sure && !home_table_action(t, c->intent) && home_table_lists(&t->chat_flows, c->flow);

@@ -6,6 +6,7 @@
 #include "flow/home/home_clauses.h"
 
 #define MAX_THING 4u  /* words of a thing to stop */
+#define MAX_TAIL 8u   /* words of "if you would be so kind" */
 #define MAX_CUE_AT 8u /* words in front of a question's first word */
 
 /* ---- cues ----------------------------------------------------------------------------------- */
@@ -144,7 +145,8 @@ void home_speech_unwrap(const struct home_table *t, const struct home_words *pla
         *from = 0;
     for (bool more = true; more;) {
         more = false;
-        for (uint32_t k = *from + 1; k < end && !more; k++) {
+        uint32_t first = end > *from + 1 + MAX_TAIL ? end - MAX_TAIL : *from + 1;
+        for (uint32_t k = first; k < end && !more; k++) {
             uint32_t n = home_table_phrase(&t->tail, plain, k);
             more = n > 0 && k + n == end;
             end = more ? k : end;

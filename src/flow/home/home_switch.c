@@ -22,20 +22,29 @@ static bool may_switch(const struct home_thing *x)
            !home_file_able(x, "alarm");
 }
 
+/* Are the words from..to-1 one of the names? */
+static bool are_name(const struct home_list *names, const struct home_words *plain, uint32_t from,
+                     uint32_t to)
+{
+    for (uint32_t i = 0; i < names->n; i++)
+        if (home_words_phrase(plain, from, names->w[i]) == to - from)
+            return true;
+    return false;
+}
+
 /* Do the words from..to-1 name a device, behind the name of its room or without?  *device: its
  * first word. */
-static bool names_device(struct arena *a, const struct home_file *f, const struct home_words *plain,
-                         uint32_t from, uint32_t to, uint32_t *device)
+static bool names_device(const struct home_file *f, const struct home_words *plain, uint32_t from,
+                         uint32_t to, uint32_t *device)
 {
-    for (uint32_t i = 0; f && from < to && i < f->n_things; i++) {
+    if (from >= to || to - from > HOME_FILE_MAX_NAME_BYTES) /* words of a room and a device */
+        return false;
+    for (uint32_t i = 0; f && i < f->n_things; i++) {
         const struct home_thing *x = &f->things[i];
-        for (*device = from; may_switch(x) && *device < to; ++*device) {
-            const char *name = home_words_join(a, plain, *device, to);
-            const char *room = home_words_join(a, plain, from, *device);
-            if (home_table_lists(&x->names, name) &&
-                (*device == from || (x->room && home_table_lists(&x->room->names, room))))
+        for (*device = from; may_switch(x) && *device < to; ++*device)
+            if (are_name(&x->names, plain, *device, to) &&
+                (*device == from || (x->room && are_name(&x->room->names, plain, from, *device))))
                 return true;
-        }
     }
     return false;
 }
@@ -94,7 +103,7 @@ struct home_switch home_switch_find(struct arena *a, const struct home_table *t,
         s.n_entities = c->n_entities;
         s.n_named = 1;
     }
-    if ((!first && !last) || !names_device(a, file, plain, from, to, &device))
+    if ((!first && !last) || !names_device(file, plain, from, to, &device))
         return s;
     struct home_entity *e = arena_zalloc_n(a, 2, sizeof(*e));
     if (!e)

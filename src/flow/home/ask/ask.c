@@ -213,12 +213,29 @@ static const char *clean_text(struct arena *a, const struct ask *k, const struct
         text = home_words_join(a, words, from, to);
         *words = home_words_split(a, text);
     }
-    bool spelt = home_spell_fix(a, k->table, file, words, common, ctx);
+    bool spelt = words->n <= ASK_MAX_WORDS && home_spell_fix(a, k->table, file, words, common, ctx);
     if (home_reword_things(a, k->table, file, words) || spelt) {
         text = home_words_join(a, words, 0, words->n);
         *words = home_words_split(a, text);
     }
     return text;
+}
+
+/* Is it more than a command, a question or a message to somebody can be? */
+static bool is_too_long(struct ask_request *r)
+{
+    const struct home_table *t = r->ask->table;
+    struct home_words plain = home_words_plain_all(&r->arena, &r->words);
+    if (plain.n <= ASK_MAX_WORDS || t->say[HOME_SAY_LONG].n == 0)
+        return false;
+    const char **list;
+    if (home_clauses_split(&r->arena, t, r->text, &list) > ASK_MAX_CLAUSES)
+        return true;
+    for (uint32_t i = 0; i < plain.n; i++)
+        if ((home_table_word(t, plain.w[i]) & HOME_WORD_FREE_TEXT) ||
+            home_table_phrase(&t->stop.words, &plain, i) > 0) /* never overheard */
+            return false;
+    return true;
 }
 
 /* The text's words, without an act model all of them one command. */
@@ -229,7 +246,9 @@ static int read_text(struct ask_request *r, const struct ask_opts *o, struct err
     r->owner = arena_printf(&r->arena, "%s", o->owner ? o->owner : "");
     r->text = clean_text(&r->arena, k, r->file, o, k->encoder ? is_common : o->is_common,
                          k->encoder ? (void *)k->encoder : o->common_ctx, &r->words);
-    whole_turn(r);
+    r->too_long = is_too_long(r);
+    if (!r->too_long)
+        whole_turn(r);
     if (r->arena.rc < 0)
         return err_set(e, r->arena.rc, "text of %zu bytes", o->text_bytes);
     if (r->words.n == 0 && !o->confirm)
@@ -258,6 +277,8 @@ static int split(struct ask_request *r, struct err *e)
     if (n > ASK_MAX_CLAUSES)
         return err_set(e, SHOAL_ELIMIT, "the text has more than %u commands; give fewer at once",
                        ASK_MAX_CLAUSES);
+    if (n == 0) /* "please": an answer is due all the same */
+        said[n++] = (struct home_said){.text = r->text, .speech = HOME_SPEECH_NONE};
     for (uint32_t i = 0; i < n; i++) {
         float p = said[i].p < r->command_p ? said[i].p : r->command_p;
         r->clauses[i] = (struct home_clause){.text = said[i].text,
@@ -292,7 +313,10 @@ static void start_understanding(struct ask_request *r)
     struct err e = {0};
     int rc = split(r, &e);
     ask_request_step(r, "split", NULL);
-    if (rc < 0) {
+    if (rc == SHOAL_ELIMIT && r->arena.rc == 0 && r->ask->table->say[HOME_SAY_LONG].n > 0) {
+        ask_decide_too_long(r);
+        ask_decide_carry(r);
+    } else if (rc < 0) {
         ask_request_fail(r, rc, e.msg);
         ask_request_finish(r);
     } else {
@@ -370,17 +394,16 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     r->now_s = now;
     localtime_r(&now, &r->now);
     int rc = read_text(r, o, e);
-    if (rc == 0 && r->asks_acts)
-        rc = check_clauses(r, e);
-    else if (rc == 0)
-        rc = split(r, e);
+    bool answered = rc == 0 && ask_decide_answered(r, o->confirm);
+    if (rc == 0 && !answered)
+        rc = r->asks_acts ? check_clauses(r, e) : split(r, e);
     if (rc < 0) {
         atomic_store_explicit(&r->refs, 1, memory_order_relaxed);
         ask_request_unref(r);
         return rc;
     }
     *out = r;
-    if (ask_decide_answered(r, o->confirm))
+    if (answered)
         ask_decide_carry(r);
     else if (r->asks_acts) {
         ask_understand_acts(r);

@@ -213,6 +213,12 @@ static void put_say(struct ask_request *r, enum home_say which)
             (struct home_draft_line){.say = t->parts[0].text ? t->parts[0].text : ""};
 }
 
+void ask_decide_too_long(struct ask_request *r)
+{
+    home_memory_move_on(r->ask->memory, r->conversation);
+    put_say(r, HOME_SAY_LONG);
+}
+
 /* The plan of a yes: what waited happens.  token NULL: what waits in the conversation. */
 static void confirm(struct ask_request *r, const char *token)
 {
@@ -302,6 +308,10 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
     enum home_speech speech;
     if (recalls(r, &all, &speech)) {
         decide_plainly(r, speech);
+        return true;
+    }
+    if (r->too_long) {
+        ask_decide_too_long(r);
         return true;
     }
     if (!asked)

@@ -9,9 +9,11 @@
 
 /* What the clauses ask for, into the draft. */
 void ask_decide_text(struct ask_request *r);
-/* Does the request need no model: a confirmation, an answer to "shall I", "stop everything"?  Then
- * the draft is made. */
+/* Does the request need no model: a confirmation, an answer to "shall I", "stop everything", more
+ * words than anybody can follow?  Then the draft is made. */
 bool ask_decide_answered(struct ask_request *r, const char *token);
+/* The draft of a text that nobody can follow: only that is said. */
+void ask_decide_too_long(struct ask_request *r);
 /* Hands the draft's actions to the sink; the request advances when all are done. */
 void ask_decide_carry(struct ask_request *r);
 /* Writes down how it went. */

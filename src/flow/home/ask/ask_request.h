@@ -24,6 +24,7 @@
 #define ASK_PER_CLAUSE 3u /* intent, router, entities */
 #define ASK_MAX_PARTS 64u /* of a text, by speech act */
 #define ASK_MAX_FLOWS 64u
+#define ASK_MAX_WORDS 150u /* of a text without a message to others: a minute of speech */
 
 struct ask {
     const struct home_table *table;
@@ -57,6 +58,7 @@ struct ask_request {
     const char *text, *conversation; /* in the arena; conversation "": none */
     const char *owner;               /* in the arena; "": nobody */
     struct home_words words;         /* of the text */
+    bool too_long;                   /* more than anybody can follow */
     const char *again, *except; /* taken out of the text; NULL: none (home_turn, home_reword) */
     struct home_part parts[ASK_MAX_PARTS];
     uint32_t n_parts;

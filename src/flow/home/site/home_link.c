@@ -6,6 +6,8 @@
 #include "flow/home/site/home_near.h"
 #include "flow/home/table/home_words.h"
 
+#define MAX_TEXT (2 * HOME_FILE_MAX_NAME_BYTES + 16) /* of a room and a thing, misspelt */
+
 enum fit { FIT_NOT, FIT_KIND, FIT_PART, FIT_NAME }; /* the better the higher */
 
 struct search {
@@ -210,6 +212,8 @@ struct home_link home_link_find(struct arena *a, const struct home_file *f,
 {
     struct search s = {.a = a, .f = f, .t = t, .q = q};
     const char *text = q->text ? q->text : "", *rest;
+    if (strlen(text) > MAX_TEXT || (q->room && strlen(q->room) > MAX_TEXT))
+        return (struct home_link){.what = text};
     if (q->room) { /* "garage" "door" may be a thing of its own */
         struct home_link whole = find(&s, arena_printf(a, "%s %s", q->room, text));
         if (whole.result == HOME_LINK_THINGS && whole.n == 1)

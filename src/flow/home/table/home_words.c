@@ -5,6 +5,7 @@
 #include <utf8proc.h>
 
 #define SPACE " \t\n\v\f\r"
+#define APOSTROPHE "\xe2\x80\x99" /* U+2019 */
 
 struct home_words home_words_split(struct arena *a, const char *text)
 {
@@ -80,9 +81,17 @@ const char *home_words_plain(struct arena *a, const char *word)
     while (*word && strchr(set, *word))
         word++;
     const char *low = home_words_lower(a, home_words_trim_end(a, word, set));
-    for (const char *at; (at = strstr(low, "\xe2\x80\x99"));) /* U+2019 */
-        low = arena_printf(a, "%.*s'%s", (int)(at - low), low, at + 3);
-    return low;
+    if (!strstr(low, APOSTROPHE))
+        return low;
+    char *s = arena_bytes(a, strlen(low) + 1), *to = s;
+    if (!s)
+        return "";
+    for (size_t n; *low; low += n) {
+        n = strncmp(low, APOSTROPHE, sizeof(APOSTROPHE) - 1) == 0 ? sizeof(APOSTROPHE) - 1 : 1;
+        *to++ = (char)(n > 1 ? '\'' : *low);
+    }
+    *to = '\0';
+    return s;
 }
 
 struct home_words home_words_plain_all(struct arena *a, const struct home_words *w)

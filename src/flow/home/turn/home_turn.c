@@ -7,7 +7,8 @@
 #include "flow/home/home_values.h"
 #include "flow/home/later/home_due.h"
 
-#define MAX_FRONT 8u /* words before the verb */
+#define MAX_FRONT 8u    /* words before the verb */
+#define MAX_CLAUSES 16u /* that get what stands in front of them */
 
 /* The thing of one of two types with this name; NULL: none, or the home is not known. */
 static const struct home_thing *named(const struct home_file *f, const char *name,
@@ -102,6 +103,8 @@ const char *home_turn_order(struct arena *a, const struct home_table *t, const s
         home_words_trim_end(a, home_words_join(a, words, 0, to), HOME_WORDS_CLOSING);
     const char **list, *out = "";
     uint32_t n = home_clauses_split(a, t, home_words_join(a, words, verb, words->n), &list);
+    if (n > MAX_CLAUSES)
+        return NULL;
     for (uint32_t i = 0; i < n; i++) {
         const char *clause = home_words_trim_end(a, list[i], HOME_WORDS_CLOSING);
         out = arena_printf(a, "%s%s%s %s", out, i > 0 ? ", then " : "", clause, front);
