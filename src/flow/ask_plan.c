@@ -3,6 +3,20 @@
 
 #include <string.h>
 
+const struct ask_plan_field *ask_plan_field_of(const struct ask_plan_action *o, const char *key)
+{
+    for (uint32_t i = 0; i < o->n_fields; i++)
+        if (strcmp(o->fields[i].key, key) == 0)
+            return &o->fields[i];
+    return NULL;
+}
+
+const char *ask_plan_text_of(const struct ask_plan_action *o, const char *key)
+{
+    const struct ask_plan_field *f = ask_plan_field_of(o, key);
+    return f ? f->text : NULL;
+}
+
 void ask_plan_action_json(struct json_out *j, const struct ask_plan_action *o)
 {
     json_out_object(j);

@@ -90,6 +90,10 @@ struct ask_plan_answer { /* everything, once the request is done */
     uint64_t total_ns;
 };
 
+/* A field of an action; NULL: it has none of that name. */
+const struct ask_plan_field *ask_plan_field_of(const struct ask_plan_action *o, const char *key);
+/* The text of a field; NULL: there is none, or it is no text. */
+const char *ask_plan_text_of(const struct ask_plan_action *o, const char *key);
 /* A copy with all that it points to, in the arena; NULL: its memory is out. */
 const struct ask_plan *ask_plan_copy(const struct ask_plan *plan, struct arena *a);
 /* What replaces a text; NULL: out of memory. */

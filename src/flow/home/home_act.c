@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "flow/home/site/home_link.h"
-#include "flow/home/home_risk.h"
+#include "flow/home/home_allow.h"
 #include "flow/home/home_values.h"
 
 static struct ask_plan_field *field(struct home_act *x, const char *key)
@@ -28,14 +28,6 @@ void home_act_put_text(struct home_act *x, const char *key, const char *text)
 static void put_number(struct home_act *x, const char *key, double number)
 {
     *field(x, key) = (struct ask_plan_field){.key = key, .number = number};
-}
-
-static const char *get_text(const struct home_act *x, const char *key)
-{
-    for (uint32_t i = 0; i < x->o->n_fields; i++)
-        if (strcmp(x->o->fields[i].key, key) == 0)
-            return x->o->fields[i].text;
-    return NULL;
 }
 
 static void pair(struct home_act *x, const char *key, const char *show)
@@ -240,10 +232,10 @@ void home_act_put_id(struct home_act *x)
         put_ids(x);
     if (x->n_things > 1 && !open)
         return;
-    if (t->n_id == 0 || !get_text(x, t->id[t->n_id - 1]->name))
+    if (t->n_id == 0 || !ask_plan_text_of(x->o, t->id[t->n_id - 1]->name))
         return;
     for (uint32_t i = 0; i < t->n_id; i++) {
-        const char *part = get_text(x, t->id[i]->name);
+        const char *part = ask_plan_text_of(x->o, t->id[i]->name);
         if (part)
             name = arena_printf(x->a, "%s%s%s", name, *name ? " " : "", part);
     }
@@ -303,7 +295,7 @@ static bool all_known(const struct home_act *x)
 {
     for (uint32_t i = 0; i < x->x->n_slots; i++) {
         const struct home_slot *slot = x->x->slots[i];
-        const char *text = slot->known.n_used ? get_text(x, slot->name) : NULL;
+        const char *text = slot->known.n_used ? ask_plan_text_of(x->o, slot->name) : NULL;
         if (text && !is_known(x, slot, text))
             return false;
     }
@@ -472,82 +464,14 @@ static bool has_reason(const struct home_action *x, const struct home_fill *s)
     return x->answer.n == 0;
 }
 
-/* What an action acts on, for risk and limits. */
-static const char *thing_of(struct home_act *x)
+static struct home_allow to_allow(const struct home_act *x)
 {
-    const char *out = "";
-    for (uint32_t i = 0; i < x->x->n_slots; i++) {
-        const struct home_slot *s = x->x->slots[i];
-        const char *text = s->type == HOME_SLOT_TEXT && !s->gather ? get_text(x, s->name) : NULL;
-        if (text)
-            out = arena_printf(x->a, "%s %s", out, home_words_lower(x->a, text));
-    }
-    for (uint32_t i = 0; i < x->n_things && i < 16; i++)
-        out = arena_printf(x->a, "%s %s %s", out, x->things[i]->names.w[0], x->things[i]->kind);
-    return out;
-}
-
-/* A thing's own limit of what the action sets; NULL: the table's limits count. */
-static const struct home_thing_limit *limit_of(struct home_act *x, const struct home_thing *thing)
-{
-    const struct home_effect *e = x->x->effect;
-    const char *name = e && e->named_by ? get_text(x, e->named_by->name) : NULL;
-    const char *unit = get_text(x, "unit");
-    for (uint32_t i = 0; e && i < thing->n_limits; i++) {
-        const struct home_thing_limit *l = &thing->limits[i];
-        bool same_unit = l->unit && unit && strcmp(l->unit, unit) == 0;
-        if (strcmp(l->ability, name ? name : e->ability) == 0 && (!l->unit || same_unit))
-            return l;
-        if (!name && e->named_by && same_unit) /* "set router 5 to 20,000 rpm": its speed */
-            return l;
-    }
-    return NULL;
-}
-
-/* The risk of what is done: that of the things where the file says one, else the table's. */
-static enum home_risk risk_of(struct home_act *x, const char *thing)
-{
-    enum home_risk risk = HOME_RISK_HARMLESS;
-    bool all = x->n_things > 0;
-    for (uint32_t i = 0; i < x->n_things; i++) {
-        all &= x->things[i]->has_risk;
-        if (x->things[i]->has_risk && x->things[i]->risk > risk)
-            risk = x->things[i]->risk;
-    }
-    enum home_risk usual = all ? risk : home_risk_of(x->a, x->t, x->x, thing);
-    return usual > risk ? usual : risk;
-}
-
-/* A number outside the limits, or a time that cannot be: why; NULL: all is well. */
-static const char *refusal(struct home_act *x, const char *thing)
-{
-    if (x->wrong)
-        return arena_printf(x->a, "there is no \"%s\"", x->wrong);
-    for (uint32_t i = 0; i < x->o->n_fields; i++) {
-        const struct ask_plan_field *f = &x->o->fields[i];
-        if (f->text || f->n_items || strcmp(f->key, "value") != 0)
-            continue;
-        const char *unit = get_text(x, "unit");
-        bool own = false;
-        for (uint32_t k = 0; k < x->n_things; k++) {
-            const struct home_thing_limit *t = limit_of(x, x->things[k]);
-            own |= t != NULL;
-            if (t && (f->number > t->max || f->number < t->min))
-                return arena_printf(
-                    x->a, "the %s is %g%s%s", f->number > t->max ? "maximum" : "minimum",
-                    f->number > t->max ? t->max : t->min, unit ? " " : "", unit ? unit : "");
-        }
-        if (own)
-            continue;
-        const struct home_limit *l = home_risk_limit(x->a, x->t, x->x, thing, unit, f->number);
-        if (l && f->number > l->max)
-            return arena_printf(x->a, "the maximum is %g%s%s", l->max, unit ? " " : "",
-                                unit ? unit : "");
-        if (l)
-            return arena_printf(x->a, "the minimum is %g%s%s", l->min, unit ? " " : "",
-                                unit ? unit : "");
-    }
-    return NULL;
+    return (struct home_allow){.a = x->a,
+                               .t = x->t,
+                               .action = x->x,
+                               .o = x->o,
+                               .things = x->things,
+                               .n_things = x->n_things};
 }
 
 static void drop_field(struct home_act *x, const char *key)
@@ -665,21 +589,6 @@ static struct home_draft_line not_linked(struct home_act *x, const struct home_s
     return home_act_plain_line(x, HOME_SAY_NOT_HERE);
 }
 
-/* Keeps the things that can do it; false: none can. */
-static bool keep_able(struct home_act *x)
-{
-    const char *ability = x->x->effect ? x->x->effect->ability : NULL;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < x->n_things; i++)
-        if (!ability || x->things[i]->type == HOME_THING_SCENE ||
-            home_file_able(x->things[i], ability))
-            x->things[n++] = x->things[i];
-    bool able = n > 0 || x->n_things == 0;
-    if (able)
-        x->n_things = n;
-    return able;
-}
-
 /* The words become those of the thing that was meant. */
 static void correct(struct home_act *x, struct home_fill *s, const struct home_slot *slot,
                     const struct home_slot *room)
@@ -735,7 +644,10 @@ bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_li
     if (!slot && l.n == 1 && device && home_fill_has_slot(x->x, device) &&
         l.things[0]->type == HOME_THING_DEVICE) /* "unlock room 201" */
         home_fill_set(s, home_fill_own(device), l.things[0]->names.w[0]);
-    if (!keep_able(x) && !f->open) {
+    struct home_allow allow = to_allow(x);
+    bool able = home_allow_able(&allow);
+    x->n_things = allow.n_things;
+    if (!able && !f->open) {
         x->reason =
             arena_printf(x->a, "%s has no %s", x->things[0]->names.w[0], x->x->effect->ability);
         home_act_put_slots(x, s);
@@ -793,7 +705,7 @@ static bool answer_state(struct home_act *x, const struct home_words *plain,
                          struct home_draft_line *out)
 {
     const struct home_effect *asked = home_answer_asked(x->t, plain);
-    const char *id = get_text(x, "id");
+    const char *id = ask_plan_text_of(x->o, "id");
     if (!x->here->states)
         return false;
     if (x->n_things > 1)
@@ -905,8 +817,9 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     bool later = put_when(x, s) || (x->due.every && action->can_wait);
     put_again(x);
     home_act_put_id(x);
-    const char *thing = thing_of(x);
-    enum home_risk risk = risk_of(x, thing);
+    const struct home_allow allow = to_allow(x);
+    const char *thing = home_allow_thing(&allow);
+    enum home_risk risk = home_allow_risk(&allow, thing);
     if (x->clause->intent_p < x->t->risk[risk].threshold) {
         home_act_put_result(x, "unsure");
         return home_act_plain_line(x, HOME_SAY_UNSURE);
@@ -925,7 +838,8 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
         home_act_put_result(x, "unknown");
         return home_act_line(x, &x->t->line_act, true, HOME_SAY_UNKNOWN);
     }
-    x->reason = refusal(x, thing);
+    x->reason = x->wrong ? arena_printf(x->a, "there is no \"%s\"", x->wrong)
+                         : home_allow_limits(&allow, thing);
     if (x->reason) {
         home_act_put_result(x, "refused");
         home_act_put_text(x, "reason", x->reason);
@@ -957,48 +871,6 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
 
 /* ---- decided actions ------------------------------------------------------------------------ */
 
-static const struct ask_plan_field *field_of(const struct ask_plan_action *o, const char *key)
-{
-    for (uint32_t i = 0; i < o->n_fields; i++)
-        if (strcmp(o->fields[i].key, key) == 0)
-            return &o->fields[i];
-    return NULL;
-}
-
-/* The things of an action that are in the file; false: one is gone. */
-static bool find_things(struct home_act *x, const struct home_file *f)
-{
-    const struct ask_plan_field *id = field_of(x->o, "id"), *ids = field_of(x->o, "ids");
-    uint32_t n = ids ? ids->n_items : id && id->text ? 1 : 0;
-    x->things = arena_zalloc_n(x->a, (size_t)n + 1, sizeof(*x->things));
-    for (uint32_t i = 0; x->things && i < n; i++) {
-        const struct home_thing *thing = home_file_thing(f, ids ? ids->items[i] : id->text);
-        if (thing)
-            x->things[x->n_things++] = thing;
-        else if (!f->open)
-            return false;
-    }
-    return true;
-}
-
-const char *home_act_denied(struct arena *a, const struct home_table *t, const struct home_file *f,
-                            struct ask_plan_action *o, bool confirmed)
-{
-    static const struct home_here nowhere;
-    struct home_act x = {.a = a, .t = t, .o = o, .here = &nowhere, .pairs = ""};
-    x.x = home_table_action(t, o->name);
-    if (!x.x)
-        return "this action is not known any more";
-    if (f && !find_things(&x, f))
-        return "it is not in the home any more";
-    if (x.n_things > 0 && !keep_able(&x))
-        return arena_printf(a, "%s has no %s", x.things[0]->names.w[0], x.x->effect->ability);
-    const char *thing = thing_of(&x);
-    if (!confirmed && t->risk[risk_of(&x, thing)].confirm)
-        return "it is dangerous, and nobody confirmed it";
-    return refusal(&x, thing);
-}
-
 const char *home_act_words(struct arena *a, const struct home_table *t,
                            const struct ask_plan_action *o)
 {
@@ -1011,10 +883,11 @@ const char *home_act_words(struct arena *a, const struct home_table *t,
         const struct home_slot *s = x.x->slots[i];
         bool duration = s->type == HOME_SLOT_DURATION;
         const struct ask_plan_field *f =
-            field_of(o, duration ? arena_printf(a, "%s_s", s->name) : s->name);
+            ask_plan_field_of(o, duration ? arena_printf(a, "%s_s", s->name) : s->name);
         if (!f)
-            f = field_of(o, s->name);
-        const struct ask_plan_field *unit = field_of(o, "unit"), *change = field_of(o, "change");
+            f = ask_plan_field_of(o, s->name);
+        const struct ask_plan_field *unit = ask_plan_field_of(o, "unit"),
+                                    *change = ask_plan_field_of(o, "change");
         if (!f && change && s->type == HOME_SLOT_VALUE) {
             x.sign = 1.0;
             x.shows[i] = show_change(

@@ -43,10 +43,6 @@ void home_act_put_slots(struct home_act *x, const struct home_fill *s);
 bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_line *why);
 void home_act_put_id(struct home_act *x);
 
-/* What keeps a decided action from being carried out by the home as it is now: things that are
- * gone, abilities, limits, and a risk that nobody said yes to; NULL: nothing. */
-const char *home_act_denied(struct arena *a, const struct home_table *t, const struct home_file *f,
-                            struct ask_plan_action *o, bool confirmed);
 /* What a decided action does: "turn off the kitchen fan", "timer: 10 minutes". */
 const char *home_act_words(struct arena *a, const struct home_table *t,
                            const struct ask_plan_action *o);

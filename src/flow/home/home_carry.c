@@ -5,18 +5,11 @@
 #include <string.h>
 
 #include "flow/home/home_act.h"
-
-static const struct ask_plan_field *field_of(const struct ask_plan_action *o, const char *key)
-{
-    for (uint32_t i = 0; i < o->n_fields; i++)
-        if (strcmp(o->fields[i].key, key) == 0)
-            return &o->fields[i];
-    return NULL;
-}
+#include "flow/home/home_allow.h"
 
 static const char *text_of(const struct ask_plan_action *o, const char *key)
 {
-    const struct ask_plan_field *f = field_of(o, key);
+    const struct ask_plan_field *f = ask_plan_field_of(o, key);
     return f && f->text ? f->text : "";
 }
 
@@ -65,8 +58,9 @@ static bool value_of(const struct home_action *x, const struct ask_plan_action *
         out->ability = text_of(o, e->named_by->name);
     if (e->to)
         return true;
-    const struct ask_plan_field *v = field_of(o, e->slot->name), *by = field_of(o, "change"),
-                                *unit = field_of(o, "unit");
+    const struct ask_plan_field *v = ask_plan_field_of(o, e->slot->name),
+                                *by = ask_plan_field_of(o, "change"),
+                                *unit = ask_plan_field_of(o, "unit");
     if (by && !by->text) {
         out->change = true;
         out->number = by->number;
@@ -110,7 +104,8 @@ uint32_t home_carry_deeds(struct arena *a, const struct home_table *t, const str
     for (uint32_t i = 0; i < d->n_actions; i++) {
         const struct ask_plan_action *o = d->actions[i];
         const struct home_action *x = home_table_action(t, o->name);
-        const struct ask_plan_field *id = field_of(o, "id"), *ids = field_of(o, "ids");
+        const struct ask_plan_field *id = ask_plan_field_of(o, "id"),
+                                    *ids = ask_plan_field_of(o, "ids");
         struct home_deed deed;
         if (!happens_now(t, o) || (!id && !ids))
             continue;
@@ -185,7 +180,7 @@ bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct
                        const struct ask_plan_action *o, const struct home_carry_now *now,
                        struct home_later_entry *out, const char **denied)
 {
-    const struct ask_plan_field *d = field_of(o, "duration_s");
+    const struct ask_plan_field *d = ask_plan_field_of(o, "duration_s");
     const struct home_action *x = home_table_action(t, o->name), *ends = opposite_of(t, x);
     *denied = NULL;
     if (!d || d->text || d->n_items > 0 || d->number <= 0.0 || !ends || !x->effect)
@@ -199,7 +194,7 @@ bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct
     drop(c, "duration_s");
     drop(c, "value"); /* "open the blinds half way for an hour" */
     drop(c, "unit");
-    *denied = home_act_denied(a, t, f, c, false);
+    *denied = home_allow_denied(a, t, f, c, false);
     *out = (struct home_later_entry){.kind = HOME_LATER_ACTION,
                                      .due_ms = now->ms + (int64_t)(d->number * 1000.0),
                                      .made_ms = now->ms,
@@ -249,14 +244,14 @@ uint32_t home_carry_schedule(struct arena *a, const struct home_table *t, const 
 {
     uint32_t n = 0, cap = 0;
     for (uint32_t i = 0; i < d->n_actions; i++) {
-        const struct ask_plan_field *ids = field_of(d->actions[i], "scheduled_ids");
+        const struct ask_plan_field *ids = ask_plan_field_of(d->actions[i], "scheduled_ids");
         cap += 1 + (ids ? ids->n_items : 0);
     }
     struct home_carry_later *v = arena_zalloc_n(a, (size_t)cap + 1, sizeof(*v));
     *out = v;
     for (uint32_t i = 0; v && i < d->n_actions; i++) {
         const struct ask_plan_action *o = d->actions[i];
-        const struct ask_plan_field *ids = field_of(o, "scheduled_ids");
+        const struct ask_plan_field *ids = ask_plan_field_of(o, "scheduled_ids");
         struct home_carry_later x = {.action = i};
         if (entry_of(a, t, o, now, &x.entry)) {
             v[n++] = x;
@@ -407,7 +402,8 @@ static void settle_never(struct arena *a, const struct home_table *t, struct hom
     } else if (happens_now(t, o) && is_cancel(t, o)) {
         set_result(a, d, i, "simulated", NULL, NULL);
         say_failed(a, t, d, i, NO_SCHEDULE);
-    } else if (happens_now(t, o) && x->effect && field_of(o, "duration_s") && opposite_of(t, x)) {
+    } else if (happens_now(t, o) && x->effect && ask_plan_field_of(o, "duration_s") &&
+               opposite_of(t, x)) {
         add_say(a, t, d, HOME_SAY_NO_END, NO_SCHEDULE);
     }
 }
@@ -435,7 +431,7 @@ static void settle_now(struct arena *a, const struct home_table *t, struct home_
     if (reason) {
         set_result(a, d, i, "failed", "reason", reason);
         say_failed(a, t, d, i, reason);
-    } else if (!field_of(d->actions[i], "scheduled_ids")) { /* those were cancelled, really */
+    } else if (!ask_plan_field_of(d->actions[i], "scheduled_ids")) { /* those: really cancelled */
         set_result(a, d, i, !carried ? "simulated" : sent ? "sent" : "done", NULL, NULL);
     }
 }

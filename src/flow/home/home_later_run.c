@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "flow/home/home_act.h"
+#include "flow/home/home_allow.h"
 #include "flow/home/home_carry.h"
 #include "flow/home/site/home_things.h"
 
@@ -86,14 +86,6 @@ struct ask_plan_action *home_later_run_read(struct arena *a, const char *json)
 
 /* ---- carrying out --------------------------------------------------------------------------- */
 
-static const char *text_of(const struct ask_plan_action *o, const char *key)
-{
-    for (uint32_t i = 0; i < o->n_fields; i++)
-        if (strcmp(o->fields[i].key, key) == 0)
-            return o->fields[i].text;
-    return NULL;
-}
-
 static void running_free(struct running *x)
 {
     home_file_unref(x->file);
@@ -146,8 +138,8 @@ static void finish(struct running *x)
     const struct home_carry_done done = {
         .deeds = x->deeds, .n_deeds = x->n_deeds, .simulated = x->simulated, .schedules = true};
     home_carry_settle(&x->arena, x->r->table, &x->draft, &done, home_things_states(x->r->things));
-    const char *result = text_of(x->draft.actions[0], "result"),
-               *reason = text_of(x->draft.actions[0], "reason");
+    const char *result = ask_plan_text_of(x->draft.actions[0], "result"),
+               *reason = ask_plan_text_of(x->draft.actions[0], "reason");
     if (result && strcmp(result, "failed") != 0)
         schedule_end(x);
     if (out_of_reach(x)) {
@@ -219,7 +211,7 @@ void home_later_run_entry(void *ctx, const struct home_later_entry *entry)
         end(x, "failed", "the entry cannot be read");
         return;
     }
-    const char *why = home_act_denied(&x->arena, r->table, x->file, o, entry->confirmed);
+    const char *why = home_allow_denied(&x->arena, r->table, x->file, o, entry->confirmed);
     if (why || x->arena.rc < 0) {
         end(x, "failed", why ? why : "out of memory");
         return;

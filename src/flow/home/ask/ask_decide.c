@@ -90,14 +90,6 @@ static void keep_waiting(struct ask_request *r, struct home_draft *d)
     }
 }
 
-static const char *field_of(const struct ask_plan_action *o, const char *key)
-{
-    for (uint32_t i = 0; i < o->n_fields; i++)
-        if (strcmp(o->fields[i].key, key) == 0)
-            return o->fields[i].text;
-    return NULL;
-}
-
 /* The words of the last command, and where they name a room and a thing. */
 static void remember_words(struct ask_request *r, const struct home_focus *old,
                            struct home_focus *f)
@@ -126,14 +118,15 @@ static void remember(struct ask_request *r, const struct home_focus *old)
     bool changed = false;
     for (uint32_t i = 0; i < r->plan.n_actions; i++) {
         const struct ask_plan_action *o = r->plan.actions[i];
-        const char *device = field_of(o, "device"), *machine = field_of(o, "machine");
+        const char *device = ask_plan_text_of(o, "device"),
+                   *machine = ask_plan_text_of(o, "machine");
         if (device)
-            f = (struct home_focus){.device = device, .room = field_of(o, "room")};
+            f = (struct home_focus){.device = device, .room = ask_plan_text_of(o, "room")};
         else if (machine)
             f = (struct home_focus){.machine = machine};
-        else if (field_of(o, "room"))
-            f.room = field_of(o, "room");
-        changed |= device || machine || field_of(o, "room");
+        else if (ask_plan_text_of(o, "room"))
+            f.room = ask_plan_text_of(o, "room");
+        changed |= device || machine || ask_plan_text_of(o, "room");
     }
     remember_words(r, old, &f);
     if (changed)
