@@ -155,6 +155,15 @@ static inline struct admission_opts config_admission(const struct gw_config *c)
     return (struct admission_opts){c->keys, c->n_keys, c->max_in_flight, NULL};
 }
 
+/* Does any model run in a process of its own? */
+static inline bool config_any_apart(const struct gw_config *c)
+{
+    for (uint32_t i = 0; i < c->n_models; i++)
+        if (c->models[i].apart)
+            return true;
+    return false;
+}
+
 SHOAL_MUST_CHECK int config_create(struct gw_config **out, struct err *e);
 struct gw_config *config_ref(struct gw_config *c);
 void config_unref(struct gw_config *c);

@@ -1,11 +1,7 @@
 /* gateway.c - see gateway.h: threads, listeners, start, drain, reload. */
-#include "gateway/averages.h"
-#include "gateway/deferred/deferred.h"
-#include "gateway/deferred/deferred_runner.h"
 #include "gateway/gateway.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -15,8 +11,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file/file_read.h"
-#include "base/file/state_file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
@@ -26,24 +20,25 @@
 #include "cluster/once/once.h"
 #include "cluster/once/once_bucket.h"
 #include "cluster/quota_bucket.h"
-#include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/ollama/ollama_store.h"
 #include "gateway/api/openai/response_store.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
-#include "flow/home/ask/ask_pack.h"
-#include "flow/home/site/home_open.h"
 #include "flow/home/table/home_table.h"
 #include "flow/home/site/home_things.h"
 #include "flow/pool.h"
 #include "flow/privacy/pseudonyms.h"
 #include "gateway/api/recall.h"
+#include "gateway/averages.h"
 #include "gateway/deeds/deed_call.h"
 #include "gateway/deeds/deeds.h"
 #include "gateway/deeds/discovery.h"
 #include "gateway/things/later_site.h"
+#include "gateway/deferred/deferred.h"
+#include "gateway/deferred/deferred_runner.h"
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
+#include "gateway/gw_parts.h"
 #include "gateway/mqtt/mqtt_site.h"
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
@@ -61,11 +56,7 @@
 #include "host/prompt_cache.h"
 #include "store/collections.h"
 #include "host/quota.h"
-#include "host/sha256.h"
 
-#define ALARMS_FILE "open-alarms.json"
-#define POOL_THREADS 2u
-#define POOL_WAITING 1024u
 #define MAX_ADDRESSES (2 * CONFIG_MAX_LISTEN)
 #define CUT_MS 2000u /* for the last bytes to clients */
 
@@ -274,19 +265,11 @@ static void update_models(struct gateway *g, const struct gw_config *config)
         log_warn("gateway", "%s", e.msg);
 }
 
-static bool any_apart(const struct gw_config *c)
-{
-    for (uint32_t i = 0; i < c->n_models; i++)
-        if (c->models[i].apart)
-            return true;
-    return false;
-}
-
 /* A model moves into or out of the server only when the server starts. */
 static int check_isolation(const struct gw *gw, const struct gw_config *next, struct err *e)
 {
     const struct gw_config *now = gw->config;
-    if (any_apart(next) && !gw->workers)
+    if (config_any_apart(next) && !gw->workers)
         return err_set(e, SHOAL_EINVAL,
                        "the first model with 'isolation: process' needs a restart of the server");
     for (uint32_t i = 0; i < next->n_models; i++)
@@ -386,21 +369,6 @@ static int open_cluster_tls(struct gw *gw, struct err *e)
         rc = tls_server_open(&gw->node_tls, &o, e);
     if (rc == 0 && k->certs)
         rc = tls_client_open(&gw->link_tls, &o, e);
-    return rc;
-}
-
-/* Before the first model is added: a worker is told of all loops when it starts. */
-static int open_workers(struct gw_loop *gl, struct err *e)
-{
-    const struct config_cluster *k = &gl->gw->config->cluster;
-    if (!gl->gw->workers)
-        return 0;
-    /* In a shoal another node goes on at once; alone, a request waits for the next worker. */
-    bool alone = k->nodes.n == 0 && k->nats.n == 0 && k->listen.n == 0;
-    int rc = worker_links_create(&gl->workers, gl->loop, gl->gw->workers, gl->gw->registry,
-                                 alone ? k->wait_ms : 0, &gl->gw->worked, e);
-    if (rc == 0)
-        gl->flow.apart = worker_links_dispatch(gl->workers);
     return rc;
 }
 
@@ -583,231 +551,6 @@ static int start_threads(struct gateway *g, struct err *e)
     return 0;
 }
 
-static void on_identity(void *ctx, const uint8_t *from, const uint8_t *to)
-{
-    struct gw *gw = ctx;
-    if (gw->cache && to)
-        prompt_cache_rename(gw->cache, from, to);
-    else if (gw->cache)
-        prompt_cache_purge(gw->cache, from);
-}
-
-static int open_registry(struct gw *gw, struct registry_opts *o, struct err *e)
-{
-    const struct workers_opts wo = {.program = NULL};
-    int rc = any_apart(gw->config) ? workers_create(&gw->workers, &wo, e) : 0;
-    if (gw->workers)
-        o->apart = workers_apart(gw->workers);
-    if (rc == 0)
-        rc = registry_create(&gw->registry, o, e);
-    if (rc == 0 && gw->workers)
-        workers_set_registry(gw->workers, gw->registry);
-    return rc;
-}
-
-static void on_changed(void *ctx)
-{
-    health_changed(ctx);
-}
-
-/* The table of the home flow.  Only a table that the configuration names must be there: a server
- * without one does everything but /v1/process. */
-static int open_table(struct gw *gw, const struct gw_config *config, const char *dir, struct err *e)
-{
-    struct err why = {0};
-    if (config->table)
-        return ask_pack_table(&gw->home, NULL, config->table, e);
-    int rc = ask_pack_table(&gw->home, dir, NULL, &why);
-    if (rc < 0 && rc != SHOAL_ENOTFOUND)
-        log_warn("gateway", "/v1/process is not available: %s", why.msg);
-    gw->home_failed = rc < 0 && rc != SHOAL_ENOTFOUND;
-    return 0;
-}
-
-/* The home of /v1/process: the configuration's, or the demo.  A table of one's own has no demo. */
-static int open_home(struct gw *gw, const struct gw_config *config, const char *dir, struct err *e)
-{
-    const struct home_open_opts o = {
-        .path = config->home, .models = dir, .state_path = config->home_state};
-    struct err why = {0};
-    if (!gw->home || (config->table && !config->home))
-        return 0;
-    int rc = home_open(&gw->things, gw->home, &o, &why);
-    if (rc == SHOAL_ENOTFOUND && !config->home)
-        return 0; /* a pack without one */
-    if (rc < 0)
-        *e = why;
-    return rc;
-}
-
-static int open_flow_home(struct gw *gw, const struct gw_config *config, struct err *e)
-{
-    const char *dir = NULL;
-    for (uint32_t i = 0; !dir && i < config->n_models; i++)
-        dir = config->models[i].pack;
-    int rc = open_table(gw, config, dir, e);
-    return rc < 0 ? rc : open_home(gw, config, dir, e);
-}
-
-static int open_collections(struct gw *gw, struct err *e)
-{
-    char usual[PATH_MAX];
-    const char *dir = gw->config->collections_dir;
-    if (!dir && !collections_default_dir(usual, sizeof(usual)))
-        return 0;
-    return collections_open(&gw->collections, dir ? dir : usual,
-                            gw->config->collections_exact_passages, e);
-}
-
-/* Without a state folder and without configuration there are none. */
-static int open_sessions(struct gw *gw, struct err *e)
-{
-    const struct gw_config *c = gw->config;
-    const struct sessions_opts o = {.place = c->sessions_store,
-                                    .key_file = c->sessions_key_file,
-                                    .ttl_s = (c->sessions_ttl_ms + 999) / 1000,
-                                    .history_tokens = c->sessions_tokens};
-    struct err why = {0};
-    if (c->sessions_store && strcmp(c->sessions_store, "off") == 0)
-        return 0;
-    int rc = sessions_open(&gw->sessions, &o, &why);
-    if (rc == SHOAL_EINVAL && !c->sessions_store && !c->sessions_key_file)
-        return 0;
-    if (rc < 0)
-        *e = why;
-    return rc;
-}
-
-/* With the key of the file, if there is one. */
-static int open_pseudonyms(struct gw *gw, struct err *e)
-{
-    const char *path = gw->config->privacy_key_file;
-    uint8_t key[PSEUDONYMS_KEY_BYTES];
-    struct buf text;
-    if (!path)
-        return pseudonyms_create(&gw->pseudonyms, NULL, e);
-    buf_init(&text, 1 << 16);
-    int rc = file_read(path, &text, e);
-    if (rc == 0 && text.len < sizeof(key))
-        rc = err_set(e, SHOAL_EINVAL, "privacy.key_file %s has %zu bytes; it needs %zu or more",
-                     path, text.len, sizeof(key));
-    struct sha256 h;
-    sha256_begin(&h);
-    sha256_add(&h, buf_str(&text), text.len);
-    if (!sha256_end(&h, key) && rc == 0)
-        rc = err_set(e, SHOAL_ENOMEM, "out of memory");
-    buf_fini(&text);
-    return rc < 0 ? rc : pseudonyms_create(&gw->pseudonyms, key, e);
-}
-
-static int open_admission(struct gw *gw, const struct gw_config *config, struct err *e)
-{
-    struct admission_opts ao = config_admission(config);
-    struct quota_opts qo = {.file = config->quota_file, .cache_dir = config->cache_dir};
-    int rc = config->cluster.nats.n > 0 ? quota_bucket_create(&gw->shared_quota, e) : 0;
-    if (gw->shared_quota)
-        qo.source = quota_bucket_source(gw->shared_quota);
-    if (rc == 0)
-        rc = quota_create(&gw->quota, &qo, e);
-    ao.quota = gw->quota;
-    return rc < 0 ? rc : admission_create(&gw->admission, &ao, e);
-}
-
-static int open_once(struct gw *gw, const struct gw_config *config, struct err *e)
-{
-    struct once_opts o = {.max_bytes = config->once_bytes, .ttl_ms = config->once_ttl_ms};
-    const struct once_bucket_opts bo = {.name = config->cluster.name ? config->cluster.name : "",
-                                        .ttl_ms = config->once_ttl_ms};
-    bool shared = config->cluster.nats.n > 0 && !config->cluster.no_relay && config->once_shared;
-    int rc = shared ? once_bucket_create(&gw->shared_once, &bo, e) : 0;
-    if (gw->shared_once)
-        o.ledger = once_bucket_ledger(gw->shared_once);
-    return rc < 0 ? rc : once_create(&gw->once, &o, e);
-}
-
-static int open_deeds(struct gw *gw, struct err *e)
-{
-    struct mqtt *client = mqtt_site_client(gw);
-    const char *prefix = client ? gw->config->mqtt.discovery : NULL;
-    if (gw->config->deeds.n == 0 && !prefix)
-        return 0;
-    if (!gw->things)
-        return err_set(e, SHOAL_EINVAL, "deeds need a home: set 'home', or use the models' own");
-    gw->deeds_config = config_ref(gw->config);
-    int rc = deeds_create(&gw->deeds, &gw->deeds_config->deeds, client, gw->things, e);
-    if (rc == 0)
-        home_things_set_sink(gw->things, deeds_sink(gw->deeds));
-    if (rc == 0 && prefix)
-        rc = discovery_create(&gw->discovery, prefix, mqtt_site_node(gw), client, gw->deeds,
-                              gw->things, gw->home, e);
-    return rc;
-}
-
-/* What the steps of flows need beside models. */
-static int open_flows(struct gw *gw, struct err *e)
-{
-    int rc = deed_calls_create(&gw->calls, mqtt_site_client(gw), gw->config->flows.ca,
-                               gw->config->flows.plugin_memory, e);
-    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++) {
-        gw->loops[i].flows.collections = gw->collections;
-        gw->loops[i].flows.outside = deed_calls_outside(gw->calls);
-    }
-    return rc;
-}
-
-/* Open alarms, and beside them the queues of webhooks, are in the state folder. */
-static bool find_alarms_file(char out[PATH_MAX], const struct gw *gw)
-{
-    char queue[PATH_MAX], name[NAME_MAX + 1];
-    const char *cache = registry_memo_dir(gw->registry);
-    const struct gw_config *c = gw->config;
-    if (c->things.n_sensors == 0)
-        return false; /* nothing is kept: no folder is made */
-    for (uint32_t i = 0; i < c->webhooks.n; i++)
-        if (webhooks_queue_file(name, sizeof(name), ALARMS_FILE, c->webhooks.v[i].url))
-            (void)state_file_find(queue, sizeof(queue), name, cache);
-    return state_file_find(out, PATH_MAX, ALARMS_FILE, cache);
-}
-
-static int open_plant(struct gw *gw, struct err *e)
-{
-    char file[PATH_MAX];
-    const char *given = gw->config->alarms_file;
-    if (!given && find_alarms_file(file, gw))
-        given = file;
-    int rc = plant_create(&gw->plant, gw->config, given, e);
-    if (rc == 0)
-        rc = webhooks_create(&gw->webhooks, &gw->config->webhooks, given, gw->plant, e);
-    if (rc == 0)
-        rc = explainer_create(&gw->explainer, gw->config->manuals, gw->collections, gw->plant, e);
-    return rc;
-}
-
-/* What requests are held against and kept in. */
-static int open_limits_and_caches(struct gw *gw, struct err *e)
-{
-    const struct gw_config *c = gw->config;
-    const struct peers_limits pl = http_peers_limits(&c->limits);
-    const uint64_t cache_ttl_ns = (uint64_t)c->cache_ttl_ms * 1000000u;
-    const struct similar_opts similar = {.model = c->similar_model ? c->similar_model : "embed",
-                                         .max_bytes = c->cache_bytes,
-                                         .ttl_ns = cache_ttl_ns};
-    int rc = open_admission(gw, c, e);
-    if (rc == 0)
-        rc = peers_create(&gw->peers, &pl, e);
-    if (rc == 0)
-        rc = pool_create(&gw->pool, POOL_THREADS, POOL_WAITING, e);
-    if (rc == 0 && c->cache_bytes > 0)
-        rc = prompt_cache_create(&gw->cache, c->cache_bytes, cache_ttl_ns, e);
-    if (rc == 0 && c->cache_bytes > 0)
-        rc = similar_create(&gw->similar, &similar, e);
-    if (rc == 0 && c->once_bytes > 0)
-        rc = open_once(gw, c, e);
-    if (rc == 0 && c->responses_bytes > 0)
-        rc = response_store_create(&gw->response_store, c->responses_bytes, c->responses_ttl_ms, e);
-    return rc;
-}
-
 static int open_loops(struct gateway *g, struct err *e)
 {
     struct gw *gw = &g->gw;
@@ -819,46 +562,6 @@ static int open_loops(struct gateway *g, struct err *e)
         rc = open_loop(&gw->loops[i], gw, e);
     }
     return rc < 0 ? rc : listen_all(g, e);
-}
-
-/* From here on the models load, on threads of their own. */
-static int open_models(struct gw *gw, struct err *e)
-{
-    const struct gw_config *c = gw->config;
-    struct registry_opts o = {.memory_bytes = c->memory_bytes,
-                              .idle_unload_ms = c->idle_unload_ms,
-                              .cache_dir = c->cache_dir,
-                              .identity = on_identity,
-                              .changed = on_changed,
-                              .ctx = gw};
-    int rc = open_registry(gw, &o, e);
-    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
-        rc = open_workers(&gw->loops[i], e); /* before the first worker says that it is ready */
-    for (uint32_t i = 0; i < c->n_models && rc == 0; i++)
-        rc = registry_add(gw->registry, &c->models[i], e);
-    return rc < 0 ? rc : averages_add(gw->registry, c, e);
-}
-
-/* What requests use beside models. */
-static int open_state(struct gw *gw, struct err *e)
-{
-    int rc = open_flow_home(gw, gw->config, e);
-    if (rc == 0)
-        rc = open_collections(gw, e);
-    if (rc == 0)
-        rc = open_sessions(gw, e);
-    if (rc == 0)
-        rc = open_pseudonyms(gw, e);
-    if (rc == 0)
-        rc = deferred_open(&gw->deferred, gw->config, e);
-    gw->flow = (struct flow){.registry = gw->registry,
-                             .cache = gw->cache,
-                             .pool = gw->pool,
-                             .home = gw->home,
-                             .home_failed = gw->home_failed,
-                             .things = gw->things,
-                             .pseudonyms = gw->pseudonyms};
-    return rc < 0 ? rc : ollama_manage_open(gw, gw->config, e);
 }
 
 static int open_cluster(struct gateway *g, struct err *e)
@@ -873,18 +576,6 @@ static int open_cluster(struct gateway *g, struct err *e)
     if (rc == 0)
         rc = open_measure(gw, e);
     return rc < 0 ? rc : node_join_open(gw, e);
-}
-
-static int open_things(struct gw *gw, struct err *e)
-{
-    int rc = open_plant(gw, e);
-    if (rc == 0)
-        rc = mqtt_site_open(gw, e);
-    if (rc == 0)
-        rc = open_deeds(gw, e);
-    if (rc == 0)
-        rc = later_site_open(gw, e);
-    return rc < 0 ? rc : open_flows(gw, e);
 }
 
 static int start_all(struct gateway *g, struct err *e)
@@ -927,17 +618,17 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     gw->started_s = (uint64_t)ts.tv_sec;
     if (getrandom(&gw->id_salt, sizeof(gw->id_salt), 0) < 0)
         gw->id_salt = gw->started_ns;
-    int rc = open_limits_and_caches(gw, e);
+    int rc = gw_parts_limits(gw, e);
     if (rc == 0)
         rc = open_loops(g, e);
     if (rc == 0)
-        rc = open_models(gw, e);
+        rc = gw_parts_models(gw, e);
     if (rc == 0)
-        rc = open_state(gw, e);
+        rc = gw_parts_state(gw, e);
     if (rc == 0)
         rc = open_cluster(g, e);
     if (rc == 0)
-        rc = open_things(gw, e);
+        rc = gw_parts_things(gw, e);
     if (rc == 0)
         rc = start_all(g, e);
     if (rc < 0) {

@@ -1,0 +1,340 @@
+/* gw_parts.c - see gw_parts.h. */
+#include "gateway/gw_parts.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/file/file_read.h"
+#include "base/file/state_file.h"
+#include "base/log.h"
+#include "cluster/once/once.h"
+#include "cluster/once/once_bucket.h"
+#include "cluster/quota_bucket.h"
+#include "cluster/worker/worker_links.h"
+#include "cluster/worker/workers.h"
+#include "flow/home/ask/ask_pack.h"
+#include "flow/home/site/home_open.h"
+#include "flow/home/site/home_things.h"
+#include "flow/pool.h"
+#include "flow/privacy/pseudonyms.h"
+#include "gateway/api/ollama/ollama_manage.h"
+#include "gateway/api/openai/response_store.h"
+#include "gateway/averages.h"
+#include "gateway/deeds/deed_call.h"
+#include "gateway/deeds/deeds.h"
+#include "gateway/deeds/discovery.h"
+#include "gateway/deferred/deferred.h"
+#include "gateway/grpc/health.h"
+#include "gateway/mqtt/mqtt_site.h"
+#include "gateway/things/explainer.h"
+#include "gateway/things/later_site.h"
+#include "gateway/things/plant.h"
+#include "gateway/things/webhooks.h"
+#include "host/prompt_cache.h"
+#include "host/quota.h"
+#include "host/sha256.h"
+#include "knowledge/sessions.h"
+#include "knowledge/similar.h"
+#include "net/peers.h"
+#include "store/collections.h"
+
+#define ALARMS_FILE "open-alarms.json"
+#define POOL_THREADS 2u
+#define POOL_WAITING 1024u
+
+/* ---- limits and caches ---- */
+
+static int open_admission(struct gw *gw, const struct gw_config *config, struct err *e)
+{
+    struct admission_opts ao = config_admission(config);
+    struct quota_opts qo = {.file = config->quota_file, .cache_dir = config->cache_dir};
+    int rc = config->cluster.nats.n > 0 ? quota_bucket_create(&gw->shared_quota, e) : 0;
+    if (gw->shared_quota)
+        qo.source = quota_bucket_source(gw->shared_quota);
+    if (rc == 0)
+        rc = quota_create(&gw->quota, &qo, e);
+    ao.quota = gw->quota;
+    return rc < 0 ? rc : admission_create(&gw->admission, &ao, e);
+}
+
+static int open_once(struct gw *gw, const struct gw_config *config, struct err *e)
+{
+    struct once_opts o = {.max_bytes = config->once_bytes, .ttl_ms = config->once_ttl_ms};
+    const struct once_bucket_opts bo = {.name = config->cluster.name ? config->cluster.name : "",
+                                        .ttl_ms = config->once_ttl_ms};
+    bool shared = config->cluster.nats.n > 0 && !config->cluster.no_relay && config->once_shared;
+    int rc = shared ? once_bucket_create(&gw->shared_once, &bo, e) : 0;
+    if (gw->shared_once)
+        o.ledger = once_bucket_ledger(gw->shared_once);
+    return rc < 0 ? rc : once_create(&gw->once, &o, e);
+}
+
+int gw_parts_limits(struct gw *gw, struct err *e)
+{
+    const struct gw_config *c = gw->config;
+    const struct peers_limits pl = http_peers_limits(&c->limits);
+    const uint64_t cache_ttl_ns = (uint64_t)c->cache_ttl_ms * 1000000u;
+    const struct similar_opts similar = {.model = c->similar_model ? c->similar_model : "embed",
+                                         .max_bytes = c->cache_bytes,
+                                         .ttl_ns = cache_ttl_ns};
+    int rc = open_admission(gw, c, e);
+    if (rc == 0)
+        rc = peers_create(&gw->peers, &pl, e);
+    if (rc == 0)
+        rc = pool_create(&gw->pool, POOL_THREADS, POOL_WAITING, e);
+    if (rc == 0 && c->cache_bytes > 0)
+        rc = prompt_cache_create(&gw->cache, c->cache_bytes, cache_ttl_ns, e);
+    if (rc == 0 && c->cache_bytes > 0)
+        rc = similar_create(&gw->similar, &similar, e);
+    if (rc == 0 && c->once_bytes > 0)
+        rc = open_once(gw, c, e);
+    if (rc == 0 && c->responses_bytes > 0)
+        rc = response_store_create(&gw->response_store, c->responses_bytes, c->responses_ttl_ms, e);
+    return rc;
+}
+
+/* ---- models ---- */
+
+/* Before the first model is added: a worker is told of all loops when it starts. */
+static int open_workers(struct gw_loop *gl, struct err *e)
+{
+    const struct config_cluster *k = &gl->gw->config->cluster;
+    if (!gl->gw->workers)
+        return 0;
+    /* In a shoal another node goes on at once; alone, a request waits for the next worker. */
+    bool alone = k->nodes.n == 0 && k->nats.n == 0 && k->listen.n == 0;
+    int rc = worker_links_create(&gl->workers, gl->loop, gl->gw->workers, gl->gw->registry,
+                                 alone ? k->wait_ms : 0, &gl->gw->worked, e);
+    if (rc == 0)
+        gl->flow.apart = worker_links_dispatch(gl->workers);
+    return rc;
+}
+
+static void on_identity(void *ctx, const uint8_t *from, const uint8_t *to)
+{
+    struct gw *gw = ctx;
+    if (gw->cache && to)
+        prompt_cache_rename(gw->cache, from, to);
+    else if (gw->cache)
+        prompt_cache_purge(gw->cache, from);
+}
+
+static int open_registry(struct gw *gw, struct registry_opts *o, struct err *e)
+{
+    const struct workers_opts wo = {.program = NULL};
+    int rc = config_any_apart(gw->config) ? workers_create(&gw->workers, &wo, e) : 0;
+    if (gw->workers)
+        o->apart = workers_apart(gw->workers);
+    if (rc == 0)
+        rc = registry_create(&gw->registry, o, e);
+    if (rc == 0 && gw->workers)
+        workers_set_registry(gw->workers, gw->registry);
+    return rc;
+}
+
+static void on_changed(void *ctx)
+{
+    health_changed(ctx);
+}
+
+int gw_parts_models(struct gw *gw, struct err *e)
+{
+    const struct gw_config *c = gw->config;
+    struct registry_opts o = {.memory_bytes = c->memory_bytes,
+                              .idle_unload_ms = c->idle_unload_ms,
+                              .cache_dir = c->cache_dir,
+                              .identity = on_identity,
+                              .changed = on_changed,
+                              .ctx = gw};
+    int rc = open_registry(gw, &o, e);
+    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
+        rc = open_workers(&gw->loops[i], e); /* before the first worker says that it is ready */
+    for (uint32_t i = 0; i < c->n_models && rc == 0; i++)
+        rc = registry_add(gw->registry, &c->models[i], e);
+    return rc < 0 ? rc : averages_add(gw->registry, c, e);
+}
+
+/* ---- what requests use beside models ---- */
+
+/* The table of the home flow.  Only a table that the configuration names must be there: a server
+ * without one does everything but /v1/process. */
+static int open_table(struct gw *gw, const struct gw_config *config, const char *dir, struct err *e)
+{
+    struct err why = {0};
+    if (config->table)
+        return ask_pack_table(&gw->home, NULL, config->table, e);
+    int rc = ask_pack_table(&gw->home, dir, NULL, &why);
+    if (rc < 0 && rc != SHOAL_ENOTFOUND)
+        log_warn("gateway", "/v1/process is not available: %s", why.msg);
+    gw->home_failed = rc < 0 && rc != SHOAL_ENOTFOUND;
+    return 0;
+}
+
+/* The home of /v1/process: the configuration's, or the demo.  A table of one's own has no demo. */
+static int open_home(struct gw *gw, const struct gw_config *config, const char *dir, struct err *e)
+{
+    const struct home_open_opts o = {
+        .path = config->home, .models = dir, .state_path = config->home_state};
+    struct err why = {0};
+    if (!gw->home || (config->table && !config->home))
+        return 0;
+    int rc = home_open(&gw->things, gw->home, &o, &why);
+    if (rc == SHOAL_ENOTFOUND && !config->home)
+        return 0; /* a pack without one */
+    if (rc < 0)
+        *e = why;
+    return rc;
+}
+
+static int open_flow_home(struct gw *gw, const struct gw_config *config, struct err *e)
+{
+    const char *dir = NULL;
+    for (uint32_t i = 0; !dir && i < config->n_models; i++)
+        dir = config->models[i].pack;
+    int rc = open_table(gw, config, dir, e);
+    return rc < 0 ? rc : open_home(gw, config, dir, e);
+}
+
+static int open_collections(struct gw *gw, struct err *e)
+{
+    char usual[PATH_MAX];
+    const char *dir = gw->config->collections_dir;
+    if (!dir && !collections_default_dir(usual, sizeof(usual)))
+        return 0;
+    return collections_open(&gw->collections, dir ? dir : usual,
+                            gw->config->collections_exact_passages, e);
+}
+
+/* Without a state folder and without configuration there are none. */
+static int open_sessions(struct gw *gw, struct err *e)
+{
+    const struct gw_config *c = gw->config;
+    const struct sessions_opts o = {.place = c->sessions_store,
+                                    .key_file = c->sessions_key_file,
+                                    .ttl_s = (c->sessions_ttl_ms + 999) / 1000,
+                                    .history_tokens = c->sessions_tokens};
+    struct err why = {0};
+    if (c->sessions_store && strcmp(c->sessions_store, "off") == 0)
+        return 0;
+    int rc = sessions_open(&gw->sessions, &o, &why);
+    if (rc == SHOAL_EINVAL && !c->sessions_store && !c->sessions_key_file)
+        return 0;
+    if (rc < 0)
+        *e = why;
+    return rc;
+}
+
+/* With the key of the file, if there is one. */
+static int open_pseudonyms(struct gw *gw, struct err *e)
+{
+    const char *path = gw->config->privacy_key_file;
+    uint8_t key[PSEUDONYMS_KEY_BYTES];
+    struct buf text;
+    if (!path)
+        return pseudonyms_create(&gw->pseudonyms, NULL, e);
+    buf_init(&text, 1 << 16);
+    int rc = file_read(path, &text, e);
+    if (rc == 0 && text.len < sizeof(key))
+        rc = err_set(e, SHOAL_EINVAL, "privacy.key_file %s has %zu bytes; it needs %zu or more",
+                     path, text.len, sizeof(key));
+    struct sha256 h;
+    sha256_begin(&h);
+    sha256_add(&h, buf_str(&text), text.len);
+    if (!sha256_end(&h, key) && rc == 0)
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory");
+    buf_fini(&text);
+    return rc < 0 ? rc : pseudonyms_create(&gw->pseudonyms, key, e);
+}
+
+int gw_parts_state(struct gw *gw, struct err *e)
+{
+    int rc = open_flow_home(gw, gw->config, e);
+    if (rc == 0)
+        rc = open_collections(gw, e);
+    if (rc == 0)
+        rc = open_sessions(gw, e);
+    if (rc == 0)
+        rc = open_pseudonyms(gw, e);
+    if (rc == 0)
+        rc = deferred_open(&gw->deferred, gw->config, e);
+    gw->flow = (struct flow){.registry = gw->registry,
+                             .cache = gw->cache,
+                             .pool = gw->pool,
+                             .home = gw->home,
+                             .home_failed = gw->home_failed,
+                             .things = gw->things,
+                             .pseudonyms = gw->pseudonyms};
+    return rc < 0 ? rc : ollama_manage_open(gw, gw->config, e);
+}
+
+/* ---- sensors, machines and the home ---- */
+
+static int open_deeds(struct gw *gw, struct err *e)
+{
+    struct mqtt *client = mqtt_site_client(gw);
+    const char *prefix = client ? gw->config->mqtt.discovery : NULL;
+    if (gw->config->deeds.n == 0 && !prefix)
+        return 0;
+    if (!gw->things)
+        return err_set(e, SHOAL_EINVAL, "deeds need a home: set 'home', or use the models' own");
+    gw->deeds_config = config_ref(gw->config);
+    int rc = deeds_create(&gw->deeds, &gw->deeds_config->deeds, client, gw->things, e);
+    if (rc == 0)
+        home_things_set_sink(gw->things, deeds_sink(gw->deeds));
+    if (rc == 0 && prefix)
+        rc = discovery_create(&gw->discovery, prefix, mqtt_site_node(gw), client, gw->deeds,
+                              gw->things, gw->home, e);
+    return rc;
+}
+
+/* What the steps of flows need beside models. */
+static int open_flows(struct gw *gw, struct err *e)
+{
+    int rc = deed_calls_create(&gw->calls, mqtt_site_client(gw), gw->config->flows.ca,
+                               gw->config->flows.plugin_memory, e);
+    for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++) {
+        gw->loops[i].flows.collections = gw->collections;
+        gw->loops[i].flows.outside = deed_calls_outside(gw->calls);
+    }
+    return rc;
+}
+
+/* Open alarms, and beside them the queues of webhooks, are in the state folder. */
+static bool find_alarms_file(char out[PATH_MAX], const struct gw *gw)
+{
+    char queue[PATH_MAX], name[NAME_MAX + 1];
+    const char *cache = registry_memo_dir(gw->registry);
+    const struct gw_config *c = gw->config;
+    if (c->things.n_sensors == 0)
+        return false; /* nothing is kept: no folder is made */
+    for (uint32_t i = 0; i < c->webhooks.n; i++)
+        if (webhooks_queue_file(name, sizeof(name), ALARMS_FILE, c->webhooks.v[i].url))
+            (void)state_file_find(queue, sizeof(queue), name, cache);
+    return state_file_find(out, PATH_MAX, ALARMS_FILE, cache);
+}
+
+static int open_plant(struct gw *gw, struct err *e)
+{
+    char file[PATH_MAX];
+    const char *given = gw->config->alarms_file;
+    if (!given && find_alarms_file(file, gw))
+        given = file;
+    int rc = plant_create(&gw->plant, gw->config, given, e);
+    if (rc == 0)
+        rc = webhooks_create(&gw->webhooks, &gw->config->webhooks, given, gw->plant, e);
+    if (rc == 0)
+        rc = explainer_create(&gw->explainer, gw->config->manuals, gw->collections, gw->plant, e);
+    return rc;
+}
+
+int gw_parts_things(struct gw *gw, struct err *e)
+{
+    int rc = open_plant(gw, e);
+    if (rc == 0)
+        rc = mqtt_site_open(gw, e);
+    if (rc == 0)
+        rc = open_deeds(gw, e);
+    if (rc == 0)
+        rc = later_site_open(gw, e);
+    return rc < 0 ? rc : open_flows(gw, e);
+}
