@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "flow/home/home_answer.h"
 #include "flow/home/home_risk.h"
 #include "flow/home/table/home_words.h"
 
@@ -69,9 +70,9 @@ enum home_risk home_allow_risk(const struct home_allow *w, const char *thing)
 /* "the maximum is 30 degrees" */
 static const char *beyond(const struct home_allow *w, double number, double min, double max)
 {
-    const char *unit = ask_plan_text_of(w->o, "unit");
-    return arena_printf(w->a, "the %s is %g%s%s", number > max ? "maximum" : "minimum",
-                        number > max ? max : min, unit ? " " : "", unit ? unit : "");
+    return arena_printf(
+        w->a, "the %s is %s", number > max ? "maximum" : "minimum",
+        home_answer_number(w->a, w->t, number > max ? max : min, ask_plan_text_of(w->o, "unit")));
 }
 
 const char *home_allow_limits(const struct home_allow *w, const char *thing)

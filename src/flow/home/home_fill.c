@@ -216,6 +216,69 @@ uint32_t home_fill_names(struct arena *a, const struct home_table *t, const stru
     return n;
 }
 
+/* Is it the name of a room, and of nothing else that the home or the table knows? */
+static bool only_room(const struct home_file *f, const struct home_slot *device, const char *name)
+{
+    uint32_t found;
+    bool room = false;
+    for (uint32_t i = 0; i < f->n_things; i++)
+        if (home_table_lists(&f->things[i].names, name)) {
+            if (f->things[i].type != HOME_THING_ROOM)
+                return false;
+            room = true;
+        }
+    return room && !strmap_get(&device->known, name, strlen(name), &found);
+}
+
+uint32_t home_fill_room_at(const struct home_file *f, const struct home_words *plain, uint32_t i)
+{
+    uint32_t best = 0;
+    for (uint32_t k = 0; k < f->n_things; k++) {
+        uint32_t n = f->things[k].type == HOME_THING_ROOM
+                         ? home_table_phrase(&f->things[k].names, plain, i)
+                         : 0;
+        best = n > best ? n : best;
+    }
+    return best;
+}
+
+uint32_t home_fill_rooms(struct arena *a, const struct home_table *t, const struct home_file *f,
+                         const struct home_words *w, struct home_piece *pieces, uint32_t n)
+{
+    const struct home_slot *room = home_table_slot(t, "room"),
+                           *device = home_table_slot(t, "device");
+    struct home_words plain = home_words_plain_all(a, w);
+    if (!room || !device || a->rc < 0)
+        return n;
+    bool named = false;
+    for (uint32_t i = 0; i < n; i++) { /* "office on" */
+        if (pieces[i].slot == device && only_room(f, device, home_words_lower(a, pieces[i].text)))
+            pieces[i].slot = room;
+        named |= pieces[i].slot == room;
+    }
+    for (uint32_t i = 0, len; !named && i < plain.n; i += len ? len : 1) {
+        uint32_t at = 0;
+        len = home_fill_room_at(f, &plain, i);
+        while (at < n && pieces[at].to <= i)
+            at++;
+        if (len == 0 || (at < n && pieces[at].from < i + len))
+            continue;
+        bool before = at < n && pieces[at].slot == device && pieces[at].from == i + len;
+        bool alone = i + len + 1 == plain.n &&
+                     (home_table_word(t, plain.w[i + len]) & HOME_WORD_REPEAT_LAST) && n == 0;
+        if (!before && !alone)
+            continue;
+        memmove(&pieces[at + 1], &pieces[at], (n - at) * sizeof(*pieces));
+        pieces[at] = (struct home_piece){.slot = room,
+                                         .from = i,
+                                         .to = i + len,
+                                         .text = home_words_join(a, &plain, i, i + len),
+                                         .before = i ? plain.w[i - 1] : ""};
+        return n + 1;
+    }
+    return n;
+}
+
 bool home_fill_has_slot(const struct home_action *x, const struct home_slot *s)
 {
     for (uint32_t i = 0; i < x->n_slots; i++)

@@ -81,6 +81,12 @@ uint32_t home_fill_group(const struct home_table *t, const struct home_action *x
  * Returns how many pieces there are then. */
 uint32_t home_fill_names(struct arena *a, const struct home_table *t, const struct home_file *f,
                          const struct home_words *w, struct home_piece *pieces, uint32_t n);
+/* How many words from the i-th on are the name of a room; 0: none is there. */
+uint32_t home_fill_room_at(const struct home_file *f, const struct home_words *plain, uint32_t i);
+/* Rooms of the home that the tagger took for a device or missed: "office on", "suite tv off".
+ * Returns how many pieces there are then: one more at most. */
+uint32_t home_fill_rooms(struct arena *a, const struct home_table *t, const struct home_file *f,
+                         const struct home_words *w, struct home_piece *pieces, uint32_t n);
 /* What a set needs and lacks comes from the others. */
 void home_fill_lend(const struct home_action *x, struct home_fill *sets, uint32_t n);
 void home_fill_defaults(const struct home_action *x, struct home_fill *s,

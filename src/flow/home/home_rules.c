@@ -363,19 +363,36 @@ static bool names_too_much(const struct home_piece *pieces, uint32_t n)
     return false;
 }
 
+/* "Close the light" is "turn off the light", if its slot says so. */
+static const struct home_action *
+correct_set(const struct decision *d, const struct home_action *action, const struct home_fill *s)
+{
+    for (uint32_t i = 0; i < d->t->n_unless; i++) {
+        const struct home_unless *u = &d->t->unless[i];
+        const char *text =
+            u->slot && u->action == action ? home_fill_get(s, home_fill_own(u->slot)) : NULL;
+        const char *last = text ? strrchr(text, ' ') : NULL;
+        if (text && home_table_lists(&u->words, home_words_plain(d->a, last ? last + 1 : text)))
+            return u->instead;
+    }
+    return action;
+}
+
 static void carry_out(struct decision *d, const struct home_action *action,
                       const struct home_focus *focus)
 {
     struct arena *a = d->a;
     const struct home_clause *c = d->c;
-    struct home_piece *pieces = arena_zalloc_n(a, (size_t)c->n_entities + 1, sizeof(*pieces));
-    struct home_fill *sets = arena_zalloc_n(a, (size_t)c->n_entities + 1, sizeof(*sets));
+    struct home_piece *pieces = arena_zalloc_n(a, (size_t)c->n_entities + 2, sizeof(*pieces));
+    struct home_fill *sets = arena_zalloc_n(a, (size_t)c->n_entities + 2, sizeof(*sets));
     const char *pronoun = NULL, *rest;
     if (!pieces || !sets)
         return;
     uint32_t n_pieces = home_fill_pieces(a, d->t, c, &d->w, pieces);
     if (d->here->file)
         n_pieces = home_fill_names(a, d->t, d->here->file, &d->w, pieces, n_pieces);
+    if (d->here->file)
+        n_pieces = home_fill_rooms(a, d->t, d->here->file, &d->w, pieces, n_pieces);
     free_every(d, pieces, n_pieces);
     uint32_t n = home_fill_group(d->t, action, pieces, n_pieces, sets);
     if (n > MAX_SETS || names_too_much(pieces, n_pieces)) {
@@ -404,7 +421,7 @@ static void carry_out(struct decision *d, const struct home_action *action,
             ask_about(d, action, HOME_SAY_PRONOUN, "rest", pronoun);
             continue;
         }
-        struct home_act x = begin_act(d, action);
+        struct home_act x = begin_act(d, correct_set(d, action, &sets[i]));
         if (!x.o || !home_draft_reserve(a, d->draft))
             return;
         x.sign = change_of(d, action, pieces, n_pieces);
@@ -498,20 +515,6 @@ static bool names_thing(const struct decision *d, const char *word)
             (n > 2 && word[n - 1] == 's' && strmap_get(&device->known, word, n - 1, &found)));
 }
 
-/* The name of a room at word i; 0 words: none is there. */
-static uint32_t room_at(const struct decision *d, uint32_t i)
-{
-    const struct home_file *f = d->here->file;
-    uint32_t best = 0;
-    for (uint32_t k = 0; k < f->n_things; k++) {
-        uint32_t n = f->things[k].type == HOME_THING_ROOM
-                         ? home_table_phrase(&f->things[k].names, &d->plain, i)
-                         : 0;
-        best = n > best ? n : best;
-    }
-    return best;
-}
-
 /* "Which doors are open", "what is on?": the words say it all, whatever the model takes it for.
  * false: there are others among them, or they name a thing and may not. */
 static bool list_states_plainly(struct decision *d, bool may_name)
@@ -525,7 +528,7 @@ static bool list_states_plainly(struct decision *d, bool may_name)
         return false;
     for (uint32_t i = at; i < d->plain.n; i += n) {
         const char *word = d->plain.w[i];
-        n = room_at(d, i);
+        n = home_fill_room_at(d->here->file, &d->plain, i);
         if (n > 0) {
             if (home_fill_get(&s, home_fill_own(room)))
                 return false;
@@ -592,7 +595,7 @@ static const struct home_action *correct(const struct decision *d, const struct 
 {
     for (uint32_t i = 0; action && i < d->t->n_unless; i++) {
         const struct home_unless *u = &d->t->unless[i];
-        for (uint32_t k = 0; k < d->plain.n && action == u->action; k++)
+        for (uint32_t k = 0; !u->slot && k < d->plain.n && action == u->action; k++)
             for (uint32_t p = 0; p < u->words.n; p++)
                 if (!d->covered[k] && home_words_phrase(&d->plain, k, u->words.w[p]) > 0)
                     action = u->instead;
@@ -729,6 +732,38 @@ static const char *kept(const struct decision *d)
     return named.n > 0 ? home_words_join(d->a, &named, 0, named.n) : NULL;
 }
 
+/* Does an action concern one of the things that the words speak of? */
+static bool acts_on(const struct decision *d, const struct spoken *s,
+                    const struct ask_plan_action *o)
+{
+    for (uint32_t i = 0; i < o->n_fields; i++) {
+        const struct ask_plan_field *f = &o->fields[i];
+        bool id = f->text && strcmp(f->key, "id") == 0, ids = strcmp(f->key, "ids") == 0;
+        const struct home_thing *x = id ? home_file_thing(d->here->file, f->text) : NULL;
+        if (x && speaks_of(d, s, x))
+            return true;
+        for (uint32_t k = 0; ids && k < f->n_items; k++) {
+            x = home_file_thing(d->here->file, f->items[k]);
+            if (x && speaks_of(d, s, x))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* "Turn on the lamp but not the fan": what is excepted is a thing of the home, and none of those
+ * that the actions mean. */
+static bool is_beside(const struct decision *d)
+{
+    if (!d->here->file)
+        return false;
+    struct spoken s = spoken_of(d);
+    for (uint32_t i = 0; i < d->draft->n_actions; i++)
+        if (acts_on(d, &s, d->draft->actions[i]))
+            return false;
+    return s.name || s.kind;
+}
+
 void home_rules_except(struct arena *a, const struct home_table *t, struct home_draft *draft,
                        const struct home_here *here, const char *what)
 {
@@ -737,7 +772,7 @@ void home_rules_except(struct arena *a, const struct home_table *t, struct home_
     d.plain = home_words_plain_all(a, &d.w);
     if (draft->n_actions == 0)
         return;
-    if (here->file && spare_all(&d) > 0) {
+    if (here->file && (spare_all(&d) > 0 || is_beside(&d))) {
         say_kept(&d, what);
         return;
     }

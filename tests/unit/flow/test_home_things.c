@@ -481,7 +481,7 @@ static void test_a_home_without_a_sink_is_simulated(void **state)
     assert_string_equal(does(&r, "yes", "result"), "simulated");
     assert_string_equal(does(&r, "is the garage door open?", "state"), "open");
     assert_string_equal(does(&r, "set the desk lamp to 95 percent", "reason"),
-                        "the maximum is 80 percent");
+                        "the maximum is 80%");
     assert_string_equal(does(&r, "set the pressure of pump 3 to 8 bar", "result"), "refused");
     assert_string_equal(does(&r, "turn off the server rack", "risk"), "dangerous");
     assert_string_equal(does(&r, "turn on the fountain", "result"), "simulated");

@@ -176,6 +176,15 @@ static void test_reword(void **state)
         {"turn off the fan an hour and a half from now", "turn off the fan in an hour and a half"},
         {"turn off the fan from now", NULL},
         {"from now", NULL},
+        {"turn off the fan, we're late", "turn off the fan"},
+        {"turn off the fan, dinner is ready. Open the blinds", "turn off the fan, Open the blinds"},
+        {"turn off the fan, the desk lamp is fine", NULL}, /* what is said of it may matter */
+        {"turn off the fan, I'm leaving at 8", NULL},
+        {"turn off the fan, it's what she said", NULL},
+        {"turn it off, dinner is ready", NULL},
+        {"tell Tom dinner is ready, we're late", NULL},
+        {"play jazz, but not too loud", "play jazz"},
+        {"play jazz but not too loud and lock the door", NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -186,6 +186,7 @@ struct home_limit { /* what a number may be; the first that applies */
 struct home_unless {                            /* words that make an action another one, or none */
     const struct home_action *action, *instead; /* instead NULL: none */
     struct home_list words;
+    const struct home_slot *slot; /* whose last word is one of them; NULL: anywhere in the clause */
 };
 
 struct home_stop { /* stopping works in any wording; device NULL: the table has no such words */
@@ -231,6 +232,8 @@ struct home_reword_table {       /* how a text is put into the words that the mo
     struct home_list fillers;    /* phrases that say nothing: "um" */
     struct home_list gerund;     /* phrases before a verb in "ing": "would you mind" closing ... */
     struct home_list reasons;    /* phrases that begin a reason: "it's" late, could you ... */
+    struct home_list is;         /* words inside of one: dinner "is" ready */
+    struct home_list manner;     /* phrases before a word that adds nothing: "but not too" loud */
     struct home_list each;       /* "every", "each": the same as `all` and a plural */
     const char *all;             /* NULL: each is empty */
     struct home_list everywhere; /* phrases that add nothing to `all`: "in every room" */

@@ -9,11 +9,14 @@ void home_table_read_reword(struct home_reader *r, const struct json_node *root)
     if (!at.v ||
         !json_strict_object(
             &r->d, &at, "",
-            "fillers gerund reasons each all everywhere except beside kept corrects from_now"))
+            "fillers gerund reasons is manner each all everywhere except beside kept corrects "
+            "from_now"))
         return;
     w->fillers = home_table_get_list(r, &at, "fillers", HOME_TEXT_PHRASE);
     w->gerund = home_table_get_list(r, &at, "gerund", HOME_TEXT_PHRASE);
     w->reasons = home_table_get_list(r, &at, "reasons", HOME_TEXT_PHRASE);
+    w->is = home_table_get_list(r, &at, "is", HOME_TEXT_WORD);
+    w->manner = home_table_get_list(r, &at, "manner", HOME_TEXT_PHRASE);
     w->each = home_table_get_list(r, &at, "each", HOME_TEXT_PHRASE);
     w->all = home_table_get_text(r, &at, "all", HOME_TEXT_WORD);
     w->everywhere = home_table_get_list(r, &at, "everywhere", HOME_TEXT_PHRASE);

@@ -143,7 +143,7 @@ static void read_unless(struct home_reader *r, const struct json_node *root)
     if (!t->unless)
         json_strict_no_memory(&r->d);
     for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
-        if (!json_strict_object(&r->d, &v, "action words", "instead"))
+        if (!json_strict_object(&r->d, &v, "action words", "instead slot"))
             return;
         struct home_unless *u = &t->unless[t->n_unless++];
         struct json_node action = json_strict_get(&v, "action"),
@@ -151,6 +151,9 @@ static void read_unless(struct home_reader *r, const struct json_node *root)
         u->action = home_table_action_named(r, &action);
         u->instead = instead.v ? home_table_action_named(r, &instead) : NULL;
         u->words = home_table_get_list(r, &v, "words", HOME_TEXT_PHRASE);
+        u->slot = home_table_get_slot(r, &v, "slot");
+        if (r->d.rc == 0 && u->slot && !u->instead)
+            json_strict_fail(&r->d, &v, "a slot needs the action \"instead\"");
     }
 }
 

@@ -7,6 +7,7 @@
 #include "flow/home/home_values.h"
 
 #define MAX_REASON 14u  /* words */
+#define MAX_SUBJECT 3u  /* words before "is" in a reason: "the last guests are" */
 #define MAX_NAME 6u     /* words of a name and a verb */
 #define MAX_DURATION 7u /* words: "an hour and a half" */
 #define MAX_EACH 4u     /* words behind "every": "every kitchen ceiling light" */
@@ -108,6 +109,22 @@ static bool drop_reason(struct arena *a, const struct home_table *t, struct home
             (reason.n > 0 && home_speech_cue(t, &reason, NULL) != HOME_SPEECH_COMMAND))
             return false;
         cut(a, w, 0, at);
+        return true;
+    }
+    return false;
+}
+
+/* "Play jazz, but not too loud": no action takes the manner. */
+static bool drop_manner(struct arena *a, const struct home_table *t, struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    for (uint32_t i = 2; i < plain.n; i++) {
+        uint32_t n = home_table_phrase(&t->reword.manner, &plain, i);
+        if (n == 0 || i + n >= plain.n ||
+            (i + n + 1 < plain.n && !home_words_end_in(w->w[i + n], ",.;!")))
+            continue;
+        w->w[i - 1] = home_words_trim_end(a, w->w[i - 1], ",;");
+        cut(a, w, i, i + n + 1);
         return true;
     }
     return false;
@@ -307,10 +324,74 @@ static bool verb_first(struct arena *a, const struct home_table *t, const struct
     return false;
 }
 
+/* Does word i speak of a thing or a room, by name or by kind ("the light")? */
+static bool speaks_of_thing(const struct home_table *t, const struct home_file *f,
+                            const struct home_words *plain, uint32_t from, uint32_t i)
+{
+    const char *word = plain->w[i];
+    bool begins = i == from || (home_table_word(t, plain->w[i - 1]) & HOME_WORD_ARTICLE);
+    for (uint32_t k = 0; f && k < f->n_things; k++)
+        if (f->things[k].type <= HOME_THING_MACHINE &&
+            home_table_phrase(&f->things[k].names, plain, i) > 0)
+            return true;
+    return (begins && is_kind(t, word)) || is_plural(t, word);
+}
+
+/* Where the reason ends that begins at word `at`; 0: it is none.  It begins as reasons do, or says
+ * that something is so ("dinner is ready"), and has nothing in it that a command could be about. */
+static uint32_t reason_end(const struct home_table *t, const struct home_file *f,
+                           const struct home_words *w, const struct home_words *plain, uint32_t at)
+{
+    bool is = home_table_phrase(&t->reword.reasons, plain, at) > 0;
+    uint32_t to = at, number;
+    for (; to < plain->n && to - at < MAX_REASON; to++) {
+        const char *word = plain->w[to];
+        is |= to > at && to - at <= MAX_SUBJECT && home_table_lists(&t->reword.is, word);
+        if ((word[0] >= '0' && word[0] <= '9') ||
+            strmap_get(&t->numbers, word, strlen(word), &number) ||
+            speaks_of_thing(t, f, plain, at, to) || home_table_lists(&t->reword.beside, word) ||
+            home_table_lists(&t->days, word))
+            return 0; /* "..., the one in the hall is fine" */
+        if (home_words_end_in(w->w[to], ",.;!?"))
+            break;
+    }
+    bool ends = to == plain->n || (to < plain->n && home_words_end_in(w->w[to], ",.;!"));
+    struct home_words reason = {plain->w + at, to - at};
+    return is && ends && to > at + 1 && home_speech_cue(t, &reason, NULL) == HOME_SPEECH_COMMAND
+               ? to + (to < plain->n)
+               : 0;
+}
+
+/* "Turn off the lights, we're late": the reason behind a command adds nothing to it. */
+static bool drop_why(struct arena *a, const struct home_table *t, const struct home_file *f,
+                     struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    bool verb = plain.n > 0 && (home_table_word(t, plain.w[0]) & HOME_WORD_VERB) &&
+                home_table_phrase(&t->cues[HOME_SPEECH_ASK], &plain, 0) == 0;
+    for (uint32_t i = 0; i + 2 < plain.n; i++) {
+        if ((home_table_word(t, plain.w[i]) & HOME_WORD_FREE_TEXT) ||
+            home_table_lists(&t->pronouns, plain.w[i]))
+            return false; /* it may be part of a message, or say what "it" is */
+        bool begun = i > 0 && (verb || (home_table_word(t, plain.w[i]) & HOME_WORD_REPEAT_LAST));
+        uint32_t to =
+            begun && home_words_end_in(w->w[i], ",.;!") ? reason_end(t, f, w, &plain, i + 1) : 0;
+        if (to == 0)
+            continue;
+        if (to == plain.n)
+            w->w[i] = home_words_trim_end(a, w->w[i], ",;");
+        cut(a, w, i + 1, to);
+        return true;
+    }
+    return false;
+}
+
 bool home_reword_things(struct arena *a, const struct home_table *t, const struct home_file *f,
                         struct home_words *w)
 {
-    bool changed = reword_each(a, t, w);
+    bool changed = drop_manner(a, t, w);
+    changed |= drop_why(a, t, f, w);
+    changed |= reword_each(a, t, w);
     changed |= drop_everywhere(a, t, w);
     changed |= name_numbers(a, t, f, w);
     changed |= name_one(a, t, w);

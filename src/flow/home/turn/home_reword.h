@@ -13,7 +13,8 @@
 /* Drops "um", and a reason before a request: "it's dark, could you turn on the lamp".  A condition
  * is no reason, and stays.  "Would you mind closing" is "close".  false: the words stay. */
 bool home_reword_front(struct arena *a, const struct home_table *t, struct home_words *w);
-/* "Each lamp in every room" becomes "all lamps"; "pump three" becomes "pump 3" where the home has a
+/* Drops a reason behind a command: "turn off the tv, dinner is ready".  "Each lamp in every room"
+ * becomes "all lamps"; "pump three" becomes "pump 3" where the home has a
  * thing of that name.  false: the words stay as they are. */
 bool home_reword_things(struct arena *a, const struct home_table *t, const struct home_file *f,
                         struct home_words *w);
