@@ -1,27 +1,12 @@
-/* trees.c - see trees.h: opens trees, and walks a row through the nodes of trees_int.h. */
+/* trees.c - see trees.h: walks a row through the nodes of trees_int.h. */
 #include "score/trees.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/file/file_map.h"
 #include "base/mem.h"
 #include "score/trees_int.h"
-
-int trees_open(struct trees **out, const char *path, struct err *e)
-{
-    struct file_map map;
-    *out = NULL;
-    int rc = file_map_open(&map, path, e);
-    if (rc < 0)
-        return rc;
-    rc = trees_parse(out, map.bytes, map.n_bytes, e);
-    if (rc < 0)
-        err_wrap(e, "%s", path);
-    file_map_close(&map);
-    return rc;
-}
 
 void trees_close(struct trees *t)
 {

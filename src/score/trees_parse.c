@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/decimal.h"
+#include "base/file/file_map.h"
 #include "base/mem.h"
 #include "score/trees_int.h"
 
@@ -515,5 +516,19 @@ int trees_parse(struct trees **out, const void *bytes, size_t n, struct err *e)
     for (int i = 0; i < TREE_N_KEYS; i++)
         buf_fini(&l.of[i]);
     trees_build_fini(&b);
+    return rc;
+}
+
+int trees_open(struct trees **out, const char *path, struct err *e)
+{
+    struct file_map map;
+    *out = NULL;
+    int rc = file_map_open(&map, path, e);
+    if (rc < 0)
+        return rc;
+    rc = trees_parse(out, map.bytes, map.n_bytes, e);
+    if (rc < 0)
+        err_wrap(e, "%s", path);
+    file_map_close(&map);
     return rc;
 }
