@@ -10,18 +10,6 @@
 #define OTHERS_Z 3.0 /* another channel is mentioned if it is so many deviations off */
 #define MIN_CLEAR_MS 10000.0
 
-double things_low(const struct things_sensor *s)
-{
-    const struct profile *p = &s->channel.usual;
-    return !isnan(s->normal_low) ? s->normal_low : p->n ? p->low : (double)NAN;
-}
-
-double things_high(const struct things_sensor *s)
-{
-    const struct profile *p = &s->channel.usual;
-    return !isnan(s->normal_high) ? s->normal_high : p->n ? p->high : (double)NAN;
-}
-
 /* ---- events ---- */
 
 static void put_channel(struct alarm_event *e, const struct things_sensor *s, double before)

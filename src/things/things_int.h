@@ -2,6 +2,8 @@
 #ifndef SHOAL_THINGS_THINGS_INT_H
 #define SHOAL_THINGS_THINGS_INT_H
 
+#include <math.h>
+
 #include "things/channel.h"
 #include "things/joint.h"
 #include "things/things.h"
@@ -82,8 +84,18 @@ struct things {
 };
 
 /* What is normal for a sensor: as configured, or as learned; NaN: not known. */
-double things_low(const struct things_sensor *s);
-double things_high(const struct things_sensor *s);
+static inline double things_low(const struct things_sensor *s)
+{
+    const struct profile *p = &s->channel.usual;
+    return !isnan(s->normal_low) ? s->normal_low : p->n ? p->low : (double)NAN;
+}
+
+static inline double things_high(const struct things_sensor *s)
+{
+    const struct profile *p = &s->channel.usual;
+    return !isnan(s->normal_high) ? s->normal_high : p->n ? p->high : (double)NAN;
+}
+
 /* A member has made a step: the machine's row may be whole. */
 void things_row(struct things *t, struct things_sensor *s, int64_t time_ms);
 /* The sensor's cause at this time: raises, changes or ends its alarm. */
