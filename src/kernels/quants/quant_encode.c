@@ -21,22 +21,6 @@ static uint16_t to_bf16(float f)
     return (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
 }
 
-float quant_encode_half(uint8_t *p, float f)
-{
-    uint16_t h = quant_f32_to_f16(f);
-    memcpy(p, &h, sizeof(h));
-    return quant_f16_to_f32(h);
-}
-
-void quant_encode_codes(uint8_t *codes, const float *x, int n, float scale, float min, int lo,
-                        int hi)
-{
-    float inverse = scale != 0 ? 1 / scale : 0;
-    for (int i = 0; i < n; i++)
-        codes[i] =
-            (uint8_t)((int)quant_fit_round((x[i] - min) * inverse, (float)lo, (float)hi) - lo);
-}
-
 static void put_nibbles(uint8_t *p, const uint8_t codes[32])
 {
     for (int j = 0; j < 16; j++)
