@@ -9,19 +9,6 @@
 #include "text/tokenizer/tok_charsmap.h"
 #include "text/tokenizer/tokenizer_info.h"
 
-int tok_hf_scratch_work(struct tok_hf_scratch *x, size_t n)
-{
-    if (n <= x->cap_work)
-        return 0;
-    void *bigger = mem_alloc(n + n / 2);
-    if (!bigger)
-        return SHOAL_ENOMEM;
-    mem_free(x->work);
-    x->work = bigger;
-    x->cap_work = n + n / 2;
-    return 0;
-}
-
 void tok_hf_scratch_fini(struct tok_hf_scratch *x)
 {
     tok_rewrite_fini(&x->clean);

@@ -124,8 +124,6 @@ struct tok_hf_run { /* one text */
     } word; /* working memory of the model */
 };
 
-/* work with room for n bytes; its content is lost. */
-SHOAL_MUST_CHECK int tok_hf_scratch_work(struct tok_hf_scratch *x, size_t n);
 void tok_hf_scratch_fini(struct tok_hf_scratch *x);
 
 /* tok_hf_norm.c: runs all normalizers over [*p, *p + *n) of *view and points all three at the

@@ -6,6 +6,7 @@
 
 #include <utf8proc.h>
 
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "text/tokenizer/algorithm/tok_wpm.h"
 #include "text/tokenizer/hf/tok_hf.h"
@@ -251,6 +252,20 @@ static size_t stable_prefix(const char *p, const char *end, uint32_t limit)
     return (size_t)(end - p);
 }
 
+/* work with room for n bytes; its content is lost. */
+static int reserve_work(struct tok_hf_scratch *x, size_t n)
+{
+    if (n <= x->cap_work)
+        return 0;
+    void *bigger = mem_alloc(n + n / 2);
+    if (!bigger)
+        return SHOAL_ENOMEM;
+    mem_free(x->work);
+    x->work = bigger;
+    x->cap_work = n + n / 2;
+    return 0;
+}
+
 /* Marks are sorted by insertion, so their number is limited: no real text has this many. */
 #define MAX_MARKS 1000
 
@@ -263,7 +278,7 @@ static int put_form(struct norm_step *j, const char *q, const char *end)
     size_t n = 0, row = 0;
     int boundary = 0;
     /* no character decomposes to more than 18, or 6 a byte */
-    int rc = tok_hf_scratch_work(j->x, ((size_t)(end - q) * 6 + 32) * sizeof(struct unit));
+    int rc = reserve_work(j->x, ((size_t)(end - q) * 6 + 32) * sizeof(struct unit));
     struct unit *u = j->x->work;
     while (q < end && rc == 0) {
         utf8proc_int32_t parts[32];
