@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "host/pack.h"
-#include "host/registry_private.h"
+#include "host/registry_int.h"
 
 static bool same(const struct identity *a, const struct identity *b)
 {

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "host/registry_private.h"
+#include "host/registry_int.h"
 
 #define MIN_RESTART_NS 100000000u /* of a process: doubles with every crash in a row */
 #define MAX_RESTART_NS 30000000000u

@@ -1,20 +1,15 @@
 /* registry_names.c - the registry's names, references and queries.  Loading is
- * in registry_load.c, hashing in registry_identity.c. */
-#include <limits.h>
+ * in registry_load.c, hashing in registry_identity.c, and registry.c starts both. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
 #include "engine/backends.h"
-#include "engine/cache_dir.h"
 #include "engine/estimate.h"
-#include "host/registry_private.h"
+#include "host/registry_int.h"
 
 const char *registry_state_name(enum registry_state s)
 {
@@ -69,82 +64,6 @@ void registry_set_state(struct registry_slot *s, enum registry_state state)
     s->state = state;
     atomic_store_explicit(&s->progress, state == REGISTRY_READY ? 1000 : 0, memory_order_relaxed);
     registry_changed(s->all);
-}
-
-int registry_create(struct registry **out, const struct registry_opts *o, struct err *e)
-{
-    struct registry *r = mem_zalloc(sizeof(*r));
-    pthread_condattr_t attr;
-    char dir[PATH_MAX];
-    *out = NULL;
-    if (!r)
-        return err_set(e, SHOAL_ENOMEM, "model registry");
-    r->opts = *o;
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_mutex_init(&r->epoch_lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->work, &attr);
-    pthread_condattr_destroy(&attr);
-    pthread_cond_init(&r->hash_work, NULL);
-    const char *memo_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir));
-    if ((o->cache_dir && !(r->cache_dir = mem_strdup(o->cache_dir))) ||
-        (memo_dir && !(r->memo_dir = mem_strdup(memo_dir)))) {
-        registry_destroy(r);
-        return err_set(e, SHOAL_ENOMEM, "model registry");
-    }
-    int rc = 0;
-    if (!o->lent_only) {
-        rc = thread_create(&r->load_thread, "registry", registry_load_main, r, e);
-        r->has_load_thread = rc == 0;
-    }
-    if (rc == 0 && !o->lent_only) {
-        rc = thread_create(&r->hash_thread, "identity", registry_hash_main, r, e);
-        r->has_hash_thread = rc == 0;
-    }
-    if (rc < 0) {
-        registry_destroy(r);
-        return rc;
-    }
-    *out = r;
-    return 0;
-}
-
-void registry_destroy(struct registry *r)
-{
-    if (!r)
-        return;
-    pthread_mutex_lock(&r->lock);
-    r->stop = true;
-    pthread_cond_signal(&r->work);
-    pthread_cond_signal(&r->hash_work);
-    pthread_mutex_unlock(&r->lock);
-    if (r->has_load_thread)
-        pthread_join(r->load_thread, NULL);
-    if (r->has_hash_thread)
-        pthread_join(r->hash_thread, NULL);
-    while (r->list) {
-        struct registry_model *m = r->list;
-        r->list = m->next;
-        registry_model_free(m);
-    }
-    while (r->slots) {
-        struct registry_slot *s = r->slots;
-        r->slots = s->next;
-        registry_detach(s);
-        if (s->spec.apart && s->state == REGISTRY_READY)
-            r->opts.apart->close(r->opts.apart->ctx, s->serial);
-        if (!s->lent)
-            shoal_engine_close(s->engine);
-        registry_slot_free(s);
-    }
-    mem_free(r->cache_dir);
-    mem_free(r->memo_dir);
-    pthread_mutex_destroy(&r->lock);
-    pthread_mutex_destroy(&r->epoch_lock);
-    pthread_cond_destroy(&r->work);
-    pthread_cond_destroy(&r->hash_work);
-    mem_free(r);
 }
 
 static bool is_version(const struct registry_model *m, const uint8_t *sum)

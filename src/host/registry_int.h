@@ -1,8 +1,8 @@
-/* registry_private.h - the internals of the registry, private to its files.
+/* registry_int.h - the internals of the registry, private to its files.
  *
  * Thread:    everything is protected by `lock` unless stated otherwise. */
-#ifndef SHOAL_HOST_REGISTRY_PRIVATE_H
-#define SHOAL_HOST_REGISTRY_PRIVATE_H
+#ifndef SHOAL_HOST_REGISTRY_INT_H
+#define SHOAL_HOST_REGISTRY_INT_H
 
 #include "host/registry.h"
 
