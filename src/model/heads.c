@@ -1,7 +1,6 @@
 /* heads.c - reads the description of a model's heads; see heads.h. */
 #include "model/heads.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,20 +13,6 @@
 
 #define MAX_LABELS 65535u /* tags are 16-bit */
 #define MAX_SETS 64
-
-/* ---- memory: all allocations of a model's heads, freed together ------------------------------ */
-
-void *heads_keep(struct heads *h, void *p)
-{
-    void **bigger = p ? mem_realloc(h->owned, (h->n_owned + 1) * sizeof(*bigger)) : NULL;
-    if (!bigger) {
-        mem_free(p);
-        return NULL;
-    }
-    h->owned = bigger;
-    h->owned[h->n_owned++] = p;
-    return p;
-}
 
 static const char *keep_str(struct heads *h, const char *s, size_t n)
 {
@@ -335,16 +320,6 @@ int heads_open(struct heads **out, const struct model_file *file, const struct e
                                    .n_tags = encoder_top_rows(d, ENCODER_TOP_TAG_OUTPUT),
                                    .has_pooler = encoder_top_rows(d, ENCODER_TOP_CLS) > 0};
     return heads_create(out, &s, e);
-}
-
-void heads_destroy(struct heads *h)
-{
-    if (!h)
-        return;
-    for (uint32_t i = 0; i < h->n_owned; i++)
-        mem_free(h->owned[i]);
-    mem_free(h->owned);
-    mem_free(h);
 }
 
 bool heads_has(const struct heads *h, enum heads_task task)

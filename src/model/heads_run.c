@@ -41,6 +41,56 @@ void heads_normalize(const struct kern_ops *k, float *v, uint32_t n)
     k->scale(v, 1.0f / sqrtf((float)n), n);
 }
 
+/* Eight sums side by side, then one after the other: the same bits on every machine. */
+static float dot(const float *a, const float *b, uint32_t n)
+{
+    float sum[8] = {0}, rest = 0;
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (uint32_t j = 0; j < 8; j++)
+            sum[j] += a[i + j] * b[i + j];
+    for (; i < n; i++)
+        rest += a[i] * b[i];
+    return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7])) + rest;
+}
+
+static void dense(const struct kern_ops *k, const struct heads_step *s, const float *x, float *y)
+{
+    for (uint32_t r = 0; r < s->n_out; r++)
+        y[r] = dot(s->weight + (size_t)r * s->n_in, x, s->n_in) + (s->bias ? s->bias[r] : 0.0f);
+    if (s->act == HEADS_ACT_TANH)
+        k->tanh(y, y, s->n_out);
+    else if (s->act == HEADS_ACT_RELU)
+        k->relu(y, y, s->n_out);
+    else if (s->act == HEADS_ACT_GELU)
+        k->gelu_erf(y, y, s->n_out);
+    else if (s->act == HEADS_ACT_SIGMOID)
+        k->sigmoid(y, y, s->n_out);
+}
+
+void heads_finish_vector(const struct heads *h, const struct kern_ops *k, uint32_t n, float *out)
+{
+    float *x = out, *y = out + h->buffer;
+    uint32_t width = h->info.n_poolings * h->info.dim;
+    for (uint32_t i = 0; i < h->n_steps; i++) {
+        const struct heads_step *s = &h->steps[i];
+        if (s->kind == HEADS_STEP_NORMALIZE) {
+            heads_normalize(k, x, width);
+            continue;
+        }
+        dense(k, s, x, y);
+        width = s->n_out;
+        float *swap = x;
+        x = y;
+        y = swap;
+    }
+    n = n && n < h->info.vector_dim ? n : h->info.dimensions;
+    if (x != out)
+        memcpy(out, x, n * sizeof(*out));
+    if (!h->info.keep_length)
+        heads_normalize(k, out, n);
+}
+
 void heads_pool(const struct kern_ops *k, enum heads_pooling pooling, const float *tokens,
                 uint32_t n, uint32_t dim, float *out)
 {
