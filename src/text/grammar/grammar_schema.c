@@ -19,60 +19,10 @@
 #define MAX_MULTIPLES 1000u
 #define MAX_JOINS 200000u /* of a whole schema: branches of branches multiply */
 
-static const char *where(const struct schema_emit *s)
-{
-    return s->path[0] ? s->path : "/";
-}
-
-uint32_t schema_emit_refuse(struct schema_emit *s, const char *key, const char *why)
-{
-    return grammar_tree_fail(s->t, SHOAL_EUNSUPPORTED,
-                             "the keyword '%.60s' at %s is not supported: %s", key, where(s), why);
-}
-
-uint32_t schema_emit_invalid(struct schema_emit *s, const char *key, const char *why)
-{
-    return grammar_tree_fail(s->t, SHOAL_EINVAL, "'%.60s' at %s: %s", key, where(s), why);
-}
-
-uint32_t schema_emit_nothing(struct schema_emit *s)
-{
-    const struct grammar_tree_list none = {0};
-    return grammar_tree_either(s->t, &none);
-}
-
-uint32_t schema_emit_empty(struct schema_emit *s, const char *key, const char *why)
-{
-    if (!s->t->why_empty[0])
-        snprintf(s->t->why_empty, sizeof(s->t->why_empty), "'%.60s' at %.60s: %.60s", key, where(s),
-                 why);
-    return schema_emit_nothing(s);
-}
-
-uint32_t schema_emit_count(struct schema_emit *s, const cJSON *schema, const char *key,
-                           uint32_t missing)
-{
-    const cJSON *v = schema_read_get(schema, key);
-    if (!v)
-        return missing;
-    if (!cJSON_IsNumber(v) || v->valuedouble < 0 || v->valuedouble != floor(v->valuedouble)) {
-        schema_emit_invalid(s, key, "it must be a whole number, 0 or more");
-        return missing;
-    }
-    if (v->valuedouble > GRAMMAR_TREE_MAX_COUNT) {
-        if (strncmp(key, "max", 3) == 0)
-            return missing > GRAMMAR_TREE_MAX_COUNT ? GRAMMAR_TREE_MAX_COUNT : missing;
-        grammar_tree_fail(s->t, SHOAL_ELIMIT, "'%s' at %s counts to more than %u", key, where(s),
-                          GRAMMAR_TREE_MAX_COUNT);
-        return missing;
-    }
-    return (uint32_t)v->valuedouble;
-}
-
 static uint32_t failed(struct schema_emit *s, int rc)
 {
     struct err e = s->t->e ? *s->t->e : (struct err){0};
-    return grammar_tree_fail(s->t, rc, "%.240s (at %s)", e.msg, where(s));
+    return grammar_tree_fail(s->t, rc, "%.240s (at %s)", e.msg, schema_emit_where(s));
 }
 
 static uint32_t no_memory(struct schema_emit *s)
@@ -809,7 +759,7 @@ static uint32_t build(struct schema_emit *s, const cJSON *schema)
     int rc;
     if (!cJSON_IsObject(schema))
         return grammar_tree_fail(s->t, SHOAL_EINVAL, "a schema must be an object or a boolean: %s",
-                                 where(s));
+                                 schema_emit_where(s));
     if (ref && !cJSON_IsString(ref))
         return schema_emit_invalid(s, "$ref", "it must be a text");
     if (ref && is_alone(schema, "$ref")) {
@@ -848,12 +798,12 @@ static uint32_t rule_for(struct schema_emit *s, const cJSON *schema)
     const size_t n = strlen(text);
     if (!strmap_get(&s->rules, text, n, &rule)) {
         const char *key = arena_copy(&s->t->arena, text, n);
-        rule = grammar_tree_add_rule(s->t, where(s), strlen(where(s)));
+        rule = grammar_tree_add_rule(s->t, schema_emit_where(s), strlen(schema_emit_where(s)));
         if (!key || (grammar_tree_rc(s->t) == 0 && strmap_put(&s->rules, key, n, rule) < 0))
             no_memory(s);
         if (++s->depth > MAX_DEPTH)
             grammar_tree_fail(s->t, SHOAL_ELIMIT, "the schema is nested too deeply at %s",
-                              where(s));
+                              schema_emit_where(s));
         if (grammar_tree_rc(s->t) == 0)
             grammar_tree_define(s->t, rule, build(s, schema));
         s->depth--;

@@ -27,6 +27,8 @@ struct schema_emit {
     uint32_t (*below)(struct schema_emit *s, const cJSON *schema, const char *step);
 };
 
+/* Where the schema is that is being built, for an error. */
+const char *schema_emit_where(const struct schema_emit *s);
 /* Refuses a keyword. */
 uint32_t schema_emit_refuse(struct schema_emit *s, const char *key, const char *why);
 uint32_t schema_emit_invalid(struct schema_emit *s, const char *key, const char *why);
