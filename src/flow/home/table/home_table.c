@@ -13,111 +13,6 @@
 #define MAX_DEFAULTS 256u
 #define ARENA_BYTES ((size_t)8 << 20)
 
-/* ---- texts and lists ------------------------------------------------------------------------ */
-
-static const char *copy(struct home_reader *r, const char *s)
-{
-    const char *c = arena_copy(&r->t->arena, s, strlen(s) + 1);
-    if (!c)
-        json_strict_no_memory(&r->d);
-    return c ? c : "";
-}
-
-static const char *checked(struct home_reader *r, const struct json_node *at, const char *s,
-                           enum home_text kind)
-{
-    if (r->d.rc < 0)
-        return "";
-    if ((kind == HOME_TEXT_WORD || kind == HOME_TEXT_NAME) && strpbrk(s, " \t\n\v\f\r"))
-        json_strict_fail(&r->d, at, "\"%.64s\" contains white space, expected one word", s);
-    else if (kind == HOME_TEXT_NAME && strpbrk(s, ";:{}|"))
-        json_strict_fail(&r->d, at, "\"%.64s\" contains one of ;:{}|", s);
-    else if (kind < HOME_TEXT_TEXT && strcmp(home_words_lower(&r->t->arena, s), s) != 0)
-        json_strict_fail(&r->d, at, "\"%.64s\" must be lower case", s);
-    return copy(r, s);
-}
-
-static const char *read_text(struct home_reader *r, const struct json_node *at, enum home_text kind)
-{
-    return checked(r, at,
-                   json_strict_text(&r->d, at,
-                                    kind == HOME_TEXT_TEXT ? HOME_TABLE_MAX_TEXT_BYTES
-                                                           : HOME_TABLE_MAX_WORD_BYTES),
-                   kind);
-}
-
-const char *home_table_get_text(struct home_reader *r, const struct json_node *at, const char *key,
-                                enum home_text kind)
-{
-    struct json_node v = json_strict_get(at, key);
-    return v.v ? read_text(r, &v, kind) : NULL;
-}
-
-const char *home_table_copy_key(struct home_reader *r, const struct json_node *entry)
-{
-    const char *s = json_strict_key(entry);
-    if (!*s || strlen(s) > HOME_TABLE_MAX_WORD_BYTES)
-        json_strict_fail(&r->d, entry, "expected a key of 1 to %u bytes",
-                         HOME_TABLE_MAX_WORD_BYTES);
-    return checked(r, entry, s, HOME_TEXT_NAME);
-}
-
-struct home_list home_table_read_list(struct home_reader *r, const struct json_node *at,
-                                      enum home_text kind)
-{
-    uint32_t n = json_strict_array(&r->d, at, HOME_TABLE_MAX_LIST), i = 0;
-    const char **w = n ? arena_zalloc_n(&r->t->arena, n, sizeof(*w)) : NULL;
-    if (n && !w)
-        json_strict_no_memory(&r->d);
-    struct json_node v = json_strict_first(at);
-    for (; w && r->d.rc == 0 && v.v; v = json_strict_next(&v))
-        w[i++] = read_text(r, &v, kind);
-    return (struct home_list){w, w ? n : 0};
-}
-
-struct home_list home_table_get_list(struct home_reader *r, const struct json_node *at,
-                                     const char *key, enum home_text kind)
-{
-    struct json_node v = json_strict_get(at, key);
-    return home_table_read_list(r, &v, kind);
-}
-
-/* An object whose keys are words or phrases; max 0: the values are texts, else whole numbers. */
-static struct home_pairs get_pairs(struct home_reader *r, const struct json_node *at,
-                                   const char *key, enum home_text kind, uint32_t min, uint32_t max)
-{
-    struct json_node map = json_strict_get(at, key);
-    uint32_t n = json_strict_map(&r->d, &map, HOME_TABLE_MAX_LIST), i = 0;
-    struct home_pair *p = n ? arena_zalloc_n(&r->t->arena, n, sizeof(*p)) : NULL;
-    if (n && !p)
-        json_strict_no_memory(&r->d);
-    struct json_node v = json_strict_first(&map);
-    for (; p && r->d.rc == 0 && v.v; v = json_strict_next(&v), i++) {
-        const char *word = json_strict_key(&v);
-        if (!*word || strlen(word) > HOME_TABLE_MAX_WORD_BYTES)
-            json_strict_fail(&r->d, &v, "expected a key of 1 to %u bytes",
-                             HOME_TABLE_MAX_WORD_BYTES);
-        p[i].from = checked(r, &v, word, kind);
-        if (max)
-            p[i].number = json_strict_u32(&r->d, &v, min, max, 0);
-        else
-            p[i].to = copy(r, json_strict_any_text(&r->d, &v, HOME_TABLE_MAX_TEXT_BYTES));
-    }
-    return (struct home_pairs){p, p ? n : 0};
-}
-
-struct home_pairs home_table_get_texts(struct home_reader *r, const struct json_node *at,
-                                       const char *key)
-{
-    return get_pairs(r, at, key, HOME_TEXT_PHRASE, 0, 0);
-}
-
-struct home_pairs home_table_get_numbers(struct home_reader *r, const struct json_node *at,
-                                         const char *key, uint32_t min, uint32_t max)
-{
-    return get_pairs(r, at, key, HOME_TEXT_PHRASE, min, max);
-}
-
 static void map_init(struct home_reader *r, struct strmap *m, size_t n)
 {
     if (strmap_init(m, n) < 0)
@@ -200,23 +95,6 @@ static void read_words(struct home_reader *r, const struct json_node *root)
 
 /* ---- slots ---------------------------------------------------------------------------------- */
 
-/* A slot by its name in the text at a node; NULL after an error. */
-static const struct home_slot *slot_named(struct home_reader *r, const struct json_node *at)
-{
-    const char *name = json_strict_text(&r->d, at, HOME_TABLE_MAX_WORD_BYTES);
-    const struct home_slot *s = r->d.rc < 0 ? NULL : home_table_slot(r->t, name);
-    if (!s)
-        json_strict_fail(&r->d, at, "unknown slot \"%.64s\"", name);
-    return s;
-}
-
-const struct home_slot *home_table_get_slot(struct home_reader *r, const struct json_node *at,
-                                            const char *key)
-{
-    struct json_node v = json_strict_get(at, key);
-    return v.v ? slot_named(r, &v) : NULL;
-}
-
 /* Slots without repetition into out, which has room for max; returns how many. */
 static uint32_t get_slots(struct home_reader *r, const struct json_node *at, const char *key,
                           const struct home_slot **out, uint32_t max)
@@ -225,7 +103,7 @@ static uint32_t get_slots(struct home_reader *r, const struct json_node *at, con
     uint32_t n = json_strict_array(&r->d, &list, max), i = 0;
     struct json_node v = json_strict_first(&list);
     for (; i < n && r->d.rc == 0; v = json_strict_next(&v), i++) {
-        out[i] = slot_named(r, &v);
+        out[i] = home_table_slot_named(r, &v);
         for (uint32_t k = 0; k < i && r->d.rc == 0; k++)
             if (out[k] == out[i])
                 json_strict_fail(&r->d, &v, "this slot occurs twice");
@@ -293,7 +171,7 @@ static void read_slots(struct home_reader *r, const struct json_node *root)
     struct json_node v = json_strict_first(&map);
     for (; r->d.rc == 0 && v.v; v = json_strict_next(&v)) { /* names first: slots name each other */
         struct home_slot *s = &t->slot[t->n_slots];
-        s->name = checked(r, &v, json_strict_key(&v), HOME_TEXT_NAME);
+        s->name = home_table_check_text(r, &v, json_strict_key(&v), HOME_TEXT_NAME);
         if (!*s->name || strlen(s->name) > HOME_TABLE_MAX_WORD_BYTES ||
             home_table_lists(&reserved, s->name))
             json_strict_fail(&r->d, &v, "this cannot be the name of a slot");
@@ -348,7 +226,7 @@ static void read_units(struct home_reader *r, const struct json_node *root)
         struct home_unit *u = &t->unit[t->n_units];
         struct json_node show = json_strict_get(&v, "show"), one = json_strict_get(&v, "show_one");
         struct home_list words = home_table_get_list(r, &v, "words", HOME_TEXT_PHRASE);
-        u->name = checked(r, &v, json_strict_key(&v), HOME_TEXT_NAME);
+        u->name = home_table_check_text(r, &v, json_strict_key(&v), HOME_TEXT_NAME);
         u->show = home_table_read_template(r, &show, HOME_TABLE_VAR(N), NULL);
         u->show_one = one.v ? home_table_read_template(r, &one, HOME_TABLE_VAR(N), NULL) : u->show;
         for (uint32_t i = 0; i < words.n && r->d.rc == 0; i++)
@@ -379,7 +257,8 @@ static void read_numbers(struct home_reader *r, const struct json_node *root)
     if (numbers.v &&
         !json_strict_object(&r->d, &numbers, "words", "hundred thousand point minus and_a_half"))
         return;
-    struct home_pairs words = get_pairs(r, &numbers, "words", HOME_TEXT_WORD, 0, 1000000);
+    struct home_pairs words =
+        home_table_get_pairs(r, &numbers, "words", HOME_TEXT_WORD, 0, 1000000);
     map_init(r, &t->numbers, words.n);
     for (uint32_t i = 0; i < words.n; i++)
         (void)map_put(r, &t->numbers, words.p[i].from, (uint32_t)words.p[i].number);
@@ -391,7 +270,7 @@ static void read_numbers(struct home_reader *r, const struct json_node *root)
     if (!amounts.v || !json_strict_object(&r->d, &amounts, "unit words", ""))
         return;
     t->amount_unit = get_unit(r, &amounts);
-    t->amounts = get_pairs(r, &amounts, "words", HOME_TEXT_PHRASE, 0, 1000000);
+    t->amounts = home_table_get_pairs(r, &amounts, "words", HOME_TEXT_PHRASE, 0, 1000000);
 }
 
 static void read_durations(struct home_reader *r, const struct json_node *root)
@@ -422,15 +301,8 @@ static void read_durations(struct home_reader *r, const struct json_node *root)
     t->duration_plural = home_table_get_text(r, &at, "plural", HOME_TEXT_WORD);
     if (!t->duration_plural)
         t->duration_plural = "";
-    t->duration_replace = get_pairs(r, &at, "replace", HOME_TEXT_PHRASE, 0, 0);
-    t->duration_phrases = get_pairs(r, &at, "phrases", HOME_TEXT_PHRASE, 0, 0);
-}
-
-bool home_table_is_clock(const char *s)
-{
-    return strlen(s) == 5 && s[0] >= '0' && s[0] <= '2' && s[1] >= '0' && s[1] <= '9' &&
-           (s[0] < '2' || s[1] < '4') && s[2] == ':' && s[3] >= '0' && s[3] <= '5' && s[4] >= '0' &&
-           s[4] <= '9';
+    t->duration_replace = home_table_get_pairs(r, &at, "replace", HOME_TEXT_PHRASE, 0, 0);
+    t->duration_phrases = home_table_get_pairs(r, &at, "phrases", HOME_TEXT_PHRASE, 0, 0);
 }
 
 static void read_times(struct home_reader *r, const struct json_node *root)
@@ -440,15 +312,15 @@ static void read_times(struct home_reader *r, const struct json_node *root)
     struct json_node words = json_strict_get(&at, "words");
     if (!at.v || !json_strict_object(&r->d, &at, "", "replace words am pm parts minutes past to"))
         return;
-    t->time_replace = get_pairs(r, &at, "replace", HOME_TEXT_PHRASE, 0, 0);
-    t->time_words = get_pairs(r, &at, "words", HOME_TEXT_PHRASE, 0, 0);
+    t->time_replace = home_table_get_pairs(r, &at, "replace", HOME_TEXT_PHRASE, 0, 0);
+    t->time_words = home_table_get_pairs(r, &at, "words", HOME_TEXT_PHRASE, 0, 0);
     for (uint32_t i = 0; i < t->time_words.n; i++)
         if (r->d.rc == 0 && !home_table_is_clock(t->time_words.p[i].to))
             json_strict_fail(&r->d, &words, "\"%.64s\" is not a time (HH:MM)",
                              t->time_words.p[i].to);
     t->time_am = home_table_get_list(r, &at, "am", HOME_TEXT_PHRASE);
     t->time_pm = home_table_get_list(r, &at, "pm", HOME_TEXT_PHRASE);
-    t->time_parts = get_pairs(r, &at, "parts", HOME_TEXT_PHRASE, 1, 59);
+    t->time_parts = home_table_get_pairs(r, &at, "parts", HOME_TEXT_PHRASE, 1, 59);
     t->time_minutes = home_table_get_list(r, &at, "minutes", HOME_TEXT_WORD);
     t->time_past = home_table_get_list(r, &at, "past", HOME_TEXT_PHRASE);
     t->time_to = home_table_get_list(r, &at, "to", HOME_TEXT_PHRASE);
@@ -481,7 +353,7 @@ static void read_arithmetic(struct home_reader *r, const struct json_node *root)
     struct json_node operators = json_strict_get(&at, "operators");
     if (!at.v || !json_strict_object(&r->d, &at, "operators", "root percent_of"))
         return;
-    t->operators = get_pairs(r, &at, "operators", HOME_TEXT_PHRASE, 0, 0);
+    t->operators = home_table_get_pairs(r, &at, "operators", HOME_TEXT_PHRASE, 0, 0);
     for (uint32_t i = 0; i < t->operators.n && r->d.rc == 0; i++) {
         const char *op = t->operators.p[i].to;
         if (strlen(op) != 1 || !strchr("+-*/", *op))
@@ -491,51 +363,7 @@ static void read_arithmetic(struct home_reader *r, const struct json_node *root)
     t->percent_of = home_table_get_list(r, &at, "percent_of", HOME_TEXT_PHRASE);
 }
 
-/* ---- templates ------------------------------------------------------------------------------ */
-
-struct names {
-    const struct home_table *t;
-    const struct home_action *action; /* its slots are names too; NULL: none */
-    uint32_t allowed;
-};
-
-static uint32_t find_name(void *ctx, const char *name)
-{
-    static const char *const names[] = {
-        [HOME_VAR_ACTION] = "action", [HOME_VAR_SLOTS] = "slots",
-        [HOME_VAR_RESULT] = "result", [HOME_VAR_REASON] = "reason",
-        [HOME_VAR_ASK] = "ask",       [HOME_VAR_TEXT] = "text",
-        [HOME_VAR_ANSWER] = "answer", [HOME_VAR_WEEKDAY] = "weekday",
-        [HOME_VAR_DAY] = "day",       [HOME_VAR_MONTH] = "month",
-        [HOME_VAR_YEAR] = "year",     [HOME_VAR_HOUR] = "hour",
-        [HOME_VAR_MINUTE] = "minute", [HOME_VAR_N] = "n",
-        [HOME_VAR_DO] = "do",         [HOME_VAR_WHEN] = "when",
-        [HOME_VAR_STATE] = "state"};
-    const struct names *n = ctx;
-    for (uint32_t i = 0; n->action && i < n->action->n_slots; i++)
-        if (strcmp(n->action->slots[i]->name, name) == 0)
-            return HOME_VAR_SLOT + i;
-    for (uint32_t i = 0; i < HOME_VAR_SLOT; i++)
-        if ((n->allowed & (1u << i)) && strcmp(names[i], name) == 0)
-            return i;
-    return UINT32_MAX;
-}
-
-struct home_template home_table_read_template(struct home_reader *r, const struct json_node *at,
-                                              uint32_t allowed, const struct home_action *action)
-{
-    struct home_template out = {0};
-    struct names names = {r->t, action, allowed};
-    const char *text = json_strict_text(&r->d, at, HOME_TABLE_MAX_TEXT_BYTES);
-    if (r->d.rc < 0)
-        return out;
-    const char *wrong = home_template_compile(&out, &r->t->arena, text, find_name, &names);
-    if (r->t->arena.rc < 0)
-        json_strict_no_memory(&r->d);
-    else if (wrong)
-        json_strict_fail(&r->d, at, "%s", wrong);
-    return out;
-}
+/* ---- lines ---------------------------------------------------------------------------------- */
 
 static void read_lines(struct home_reader *r, const struct json_node *root)
 {
@@ -596,7 +424,7 @@ static void read_accepts(struct home_reader *r, const struct json_node *at, stru
         (void)json_strict_array(&r->d, &v, HOME_MAX_SLOTS - x->n_accepts);
         struct json_node type = json_strict_first(&v);
         for (; r->d.rc == 0 && type.v; type = json_strict_next(&type)) {
-            x->accepts[x->n_accepts].entity = slot_named(r, &type);
+            x->accepts[x->n_accepts].entity = home_table_slot_named(r, &type);
             x->accepts[x->n_accepts++].slot = slot;
         }
     }
@@ -690,22 +518,13 @@ static void read_actions(struct home_reader *r, const struct json_node *root)
     struct json_node v = json_strict_first(&map);
     for (; r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
         struct home_action *x = &t->action[t->n_actions];
-        x->name = checked(r, &v, json_strict_key(&v), HOME_TEXT_NAME);
+        x->name = home_table_check_text(r, &v, json_strict_key(&v), HOME_TEXT_NAME);
         if (!*x->name || strlen(x->name) > HOME_TABLE_MAX_WORD_BYTES ||
             strcmp(x->name, t->out_of_scope) == 0)
             json_strict_fail(&r->d, &v, "this cannot be the name of an action");
         (void)map_put(r, &t->actions, x->name, t->n_actions++);
         read_action(r, &v, x);
     }
-}
-
-const struct home_action *home_table_action_named(struct home_reader *r, const struct json_node *at)
-{
-    const char *name = json_strict_text(&r->d, at, HOME_TABLE_MAX_WORD_BYTES);
-    const struct home_action *x = r->d.rc < 0 ? NULL : home_table_action(r->t, name);
-    if (!x)
-        json_strict_fail(&r->d, at, "unknown action \"%.64s\"", name);
-    return x;
 }
 
 /* ---- defaults and opposites ----------------------------------------------------------------- */
@@ -869,7 +688,7 @@ static void read_table(struct home_reader *r)
                                                                              home_table_read_later};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
         parts[i](r, &root);
-    r->t->you = get_pairs(r, &root, "you", HOME_TEXT_WORD, 0, 0);
+    r->t->you = home_table_get_pairs(r, &root, "you", HOME_TEXT_WORD, 0, 0);
     if (r->t->arena.rc < 0)
         json_strict_no_memory(&r->d);
 }
@@ -923,42 +742,4 @@ void home_table_close(struct home_table *t)
     strmap_fini(&t->date_names);
     arena_fini(&t->arena);
     mem_free(t);
-}
-
-/* ---- looking up ----------------------------------------------------------------------------- */
-
-uint32_t home_table_word(const struct home_table *t, const char *word)
-{
-    uint32_t i;
-    return strmap_get(&t->words, word, strlen(word), &i) ? t->word_bits[i] : 0;
-}
-
-const struct home_slot *home_table_slot(const struct home_table *t, const char *name)
-{
-    uint32_t i;
-    return strmap_get(&t->slots, name, strlen(name), &i) ? &t->slot[i] : NULL;
-}
-
-const struct home_action *home_table_action(const struct home_table *t, const char *name)
-{
-    uint32_t i;
-    return strmap_get(&t->actions, name, strlen(name), &i) ? &t->action[i] : NULL;
-}
-
-uint32_t home_table_phrase(const struct home_list *l, const struct home_words *w, uint32_t i)
-{
-    uint32_t most = 0;
-    for (uint32_t k = 0; k < l->n; k++) {
-        uint32_t n = home_words_phrase(w, i, l->w[k]);
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
-bool home_table_lists(const struct home_list *l, const char *word)
-{
-    for (uint32_t i = 0; i < l->n; i++)
-        if (strcmp(l->w[i], word) == 0)
-            return true;
-    return false;
 }

@@ -1,7 +1,7 @@
 /* home_table_int.h - what the readers of a home table share: home_table.c reads words, slots and
- * actions, home_table_safety.c what keeps actions safe, home_table_things.c what actions do to
- * things, home_table_later.c what happens later, home_table_reword.c other words for the same.
- * Private to them.
+ * actions, home_table_get.c the values that all of them have, home_table_safety.c what keeps
+ * actions safe, home_table_things.c what actions do to things, home_table_later.c what happens
+ * later, home_table_reword.c other words for the same. Private to them.
  *
  * Thread:    one reader on its caller's thread.
  * Ownership: results live in the table's arena.
@@ -32,9 +32,16 @@ enum home_text {
 
 #define HOME_TABLE_VAR(name) (1u << HOME_VAR_##name)
 
+/* A copy of s, which must be a text of this kind. */
+const char *home_table_check_text(struct home_reader *r, const struct json_node *at, const char *s,
+                                  enum home_text kind);
 /* NULL: the key is missing. */
 const char *home_table_get_text(struct home_reader *r, const struct json_node *at, const char *key,
                                 enum home_text kind);
+/* An object whose keys are words or phrases; max 0: the values are texts, else whole numbers. */
+struct home_pairs home_table_get_pairs(struct home_reader *r, const struct json_node *at,
+                                       const char *key, enum home_text kind, uint32_t min,
+                                       uint32_t max);
 /* An object of phrases and texts. */
 struct home_pairs home_table_get_texts(struct home_reader *r, const struct json_node *at,
                                        const char *key);
@@ -48,6 +55,8 @@ struct home_list home_table_read_list(struct home_reader *r, const struct json_n
 /* Empty if the key is missing. */
 struct home_list home_table_get_list(struct home_reader *r, const struct json_node *at,
                                      const char *key, enum home_text kind);
+/* A slot by its name in the text at a node; NULL after an error. */
+const struct home_slot *home_table_slot_named(struct home_reader *r, const struct json_node *at);
 const struct home_slot *home_table_get_slot(struct home_reader *r, const struct json_node *at,
                                             const char *key);
 const struct home_action *home_table_action_named(struct home_reader *r,
