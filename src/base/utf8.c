@@ -3,7 +3,11 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
+#include "base/err.h"
+
+#define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
 /* Length of a sequence with this first byte, and the valid range of its second byte: that range
  * excludes overlong forms, surrogates and values above U+10FFFF. */
@@ -76,6 +80,29 @@ size_t utf8_valid_prefix(const char *text, size_t n)
         p += len;
     }
     return (size_t)(p - start);
+}
+
+const char *utf8_repaired(struct arena *a, const char *p, size_t n, size_t *n_out)
+{
+    *n_out = n;
+    if (utf8_valid_prefix(p, n) == n)
+        return p;
+    char *to = n > SIZE_MAX / 4 ? NULL : arena_bytes(a, 3 * n + 1);
+    size_t len = 0;
+    for (size_t i = 0; to && i < n;) {
+        uint32_t cp;
+        unsigned k = utf8_decode((const uint8_t *)p + i, (const uint8_t *)p + n, &cp);
+        memcpy(to + len, k > 0 ? p + i : REPLACEMENT, k > 0 ? k : 3);
+        len += k > 0 ? k : 3;
+        i += k > 0 ? k : 1;
+    }
+    *n_out = len;
+    if (!to) {
+        a->rc = a->rc < 0 ? a->rc : SHOAL_ELIMIT;
+        return "";
+    }
+    to[len] = '\0';
+    return to;
 }
 
 /* Number of bytes at the end of p that start a character and may still complete one. */

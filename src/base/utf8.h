@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct arena;
 struct buf;
 
 /* Length (2..4) and code point of the well-formed sequence at p < end, whose first byte must be
@@ -31,6 +32,9 @@ static inline unsigned utf8_decode(const uint8_t *p, const uint8_t *end, uint32_
 unsigned utf8_encode(char out[4], uint32_t cp);
 /* Length of the longest prefix of p that is valid UTF-8; n if all of it is. */
 size_t utf8_valid_prefix(const char *p, size_t n);
+/* The text itself if it is valid, else a copy in the arena, NUL-terminated, in which U+FFFD stands
+ * for every invalid byte.  Out of memory: "", and the arena's rc. */
+const char *utf8_repaired(struct arena *a, const char *p, size_t n, size_t *n_out);
 
 /* Text that arrives in arbitrary pieces (tokens) and leaves in whole characters: the bytes of an
  * incomplete character are held back.  Bytes that can no longer become a character pass through at

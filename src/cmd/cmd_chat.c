@@ -7,10 +7,12 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/file/lines.h"
 #include "base/mem.h"
 #include "base/plural.h"
+#include "base/utf8.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/conversation.h"
@@ -19,6 +21,8 @@
 #include "cmd/local/stream.h"
 #include "flow/run.h"
 #include "wire/json_out.h"
+#include "wire/json_scan.h"
+#include "wire/value_json.h"
 
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 #define MAX_STOPS 16u
@@ -55,6 +59,7 @@ struct dialog {
     struct local local;
     struct shoal_engine *engine;
     struct conversation conv;
+    struct arena vars; /* of the template */
     struct sampling_opts sampling;
     const char *stops[MAX_STOPS];
     uint32_t n_stops, n_ctx;
@@ -423,19 +428,36 @@ static int read_stops(struct dialog *c, bool has_template)
     return CMD_OK;
 }
 
+/* The value of NAME=JSON; false: it is none. */
+static bool read_var(struct dialog *c, const char *text, struct value_member *out)
+{
+    const char *eq = strchr(text, '=');
+    struct json_scan scan;
+    struct err e;
+    size_t n;
+    if (!eq || eq == text || json_scan(&scan, eq + 1, strlen(eq + 1), SIZE_MAX, &e) < 0)
+        return false;
+    const char *name = arena_printf(&c->vars, "%.*s", (int)(eq - text), text);
+    cJSON *value = cJSON_ParseWithOpts(eq + 1, NULL, true);
+    out->key = utf8_repaired(&c->vars, name, strlen(name), &n);
+    out->value = value_json_of(&c->vars, value);
+    const bool ok = value && c->vars.rc == 0;
+    cJSON_Delete(value);
+    return ok;
+}
+
 static int read_vars(struct dialog *c)
 {
-    c->conv.n_vars = opts_list(c->o, "var", &c->conv.vars);
-    for (size_t i = 0; i < c->conv.n_vars; i++) {
-        const char *eq = strchr(c->conv.vars[i], '=');
-        cJSON *value = eq ? cJSON_ParseWithOpts(eq + 1, NULL, true) : NULL;
-        bool ok = value && eq > c->conv.vars[i];
-        cJSON_Delete(value);
-        if (!ok)
+    const char *const *list;
+    size_t n = opts_list(c->o, "var", &list);
+    struct value_member *vars = arena_zalloc_n(&c->vars, n, sizeof(*vars));
+    for (size_t i = 0; vars && i < n; i++)
+        if (!read_var(c, list[i], &vars[i]))
             return opts_usage(c->o->page, "--var is %s, expected NAME=JSON: thinking=false",
-                              c->conv.vars[i]);
-    }
-    return CMD_OK;
+                              list[i]);
+    c->conv.vars = vars;
+    c->conv.n_vars = vars ? n : 0;
+    return c->vars.rc < 0 ? cmd_fail(c->o->page, "out of memory") : CMD_OK;
 }
 
 /* Tries the template, so that a broken one, or one that rejects a system message, is reported
@@ -505,6 +527,7 @@ int cmd_chat(int argc, const char *const *argv)
         .sink = {.ops = &ops}, .o = &o, .json = opts_flag(&o, "json"), .interrupt_fd = -1};
     c.tty = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     buf_init(&c.text, MAX_TEXT_BYTES);
+    arena_init(&c.vars, MAX_TEXT_BYTES);
     rc = sampling_opts_read(&o, &c.sampling);
     if (rc == CMD_OK) {
         c.interrupt_fd = term_catch_interrupt();
@@ -516,6 +539,7 @@ int cmd_chat(int argc, const char *const *argv)
     term_release_interrupt(c.interrupt_fd);
     sampling_opts_fini(&c.sampling);
     buf_fini(&c.text);
+    arena_fini(&c.vars);
     mem_free(c.tokens);
     opts_fini(&o);
     return rc;

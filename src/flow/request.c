@@ -8,7 +8,6 @@
 #include "base/utf8.h"
 
 #define KEPT_BYTES ((size_t)16 << 10) /* of a request that waits to be used again */
-#define REPLACEMENT "\xef\xbf\xbd"    /* U+FFFD */
 
 struct request *request_create(void)
 {
@@ -55,27 +54,11 @@ const char *request_copy(struct request *r, const char *p, size_t n)
 
 const char *request_copy_utf8(struct request *r, const char *p, size_t n, size_t *n_out)
 {
-    size_t valid = utf8_valid_prefix(p, n), len = 0;
-    if (n_out)
-        *n_out = n;
-    if (valid == n)
-        return request_copy(r, p, n);
-    char *to = n > SIZE_MAX / 4 ? NULL : arena_bytes(&r->arena, 3 * n + 1);
-    if (!to) {
-        r->arena.rc = r->arena.rc < 0 ? r->arena.rc : SHOAL_ELIMIT;
-        return "";
-    }
-    for (size_t i = 0; i < n;) {
-        uint32_t cp;
-        unsigned k = utf8_decode((const uint8_t *)p + i, (const uint8_t *)p + n, &cp);
-        memcpy(to + len, k > 0 ? p + i : REPLACEMENT, k > 0 ? k : 3);
-        len += k > 0 ? k : 3;
-        i += k > 0 ? k : 1;
-    }
-    to[len] = '\0';
+    size_t len;
+    const char *good = utf8_repaired(&r->arena, p, n, &len);
     if (n_out)
         *n_out = len;
-    return to;
+    return good == p ? request_copy(r, p, n) : good;
 }
 
 void request_set_budget(struct request *r, double ms)

@@ -99,13 +99,31 @@ static int take_value(struct jinja_run *r, struct jinja_value *out, const struct
     return jinja_fail(r, SHOAL_EINTERNAL, "unknown kind of value");
 }
 
-static int render(struct jinja_run *r, const struct chat_template *t, const struct context *c)
+static int add_vars(struct jinja_run *r, struct jinja_dict *to, const struct chat_template_opts *o)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < o->n_vars; i++) {
+        const struct jinja_str key = {o->vars[i].key, strlen(o->vars[i].key)};
+        struct jinja_value v;
+        if (jinja_dict_get(r, to, key))
+            continue;
+        rc = take_value(r, &v, &o->vars[i].value, 1);
+        if (rc == 0)
+            rc = jinja_dict_set(r, to, key, v);
+    }
+    return rc;
+}
+
+static int render(struct jinja_run *r, const struct chat_template *t, const struct context *c,
+                  const struct chat_template_opts *o)
 {
     struct jinja_value context;
     int rc = c->value ? take_value(r, &context, c->value, 0)
-                      : jinja_json_read(r, &context, c->json, c->json_bytes);
+                      : jinja_json_read(r, &context, c->json, c->json_bytes, o->text, o->text_ctx);
     if (rc == 0 && context.kind != JINJA_DICT)
         rc = jinja_fail(r, SHOAL_EFORMAT, "context is not a JSON object");
+    if (rc == 0)
+        rc = add_vars(r, context.dict, o);
     /* As transformers has it: templates ask whether they are none, not whether they are defined. */
     const struct jinja_str absent[] = {JINJA_STR("tools"), JINJA_STR("documents")};
     for (size_t i = 0; rc == 0 && i < sizeof(absent) / sizeof(absent[0]); i++)
@@ -125,7 +143,7 @@ static int render_context(const struct chat_template *t, struct buf *out, const 
     arena_init(&r.arena, o->max_memory_bytes ? o->max_memory_bytes : 128u << 20);
     buf_init(&r.out, o->max_output_bytes ? o->max_output_bytes : 16u << 20);
     set_time(&r.now, o);
-    int rc = render(&r, t, c);
+    int rc = render(&r, t, c, o);
     if (rc == 0) {
         jinja_text_repair(out, (struct jinja_str){buf_str(&r.out), r.out.len});
         if (out->rc < 0) {

@@ -27,6 +27,10 @@
 struct buf;
 struct chat_template;
 struct value;
+struct value_member;
+
+/* Replaces a text by another, which must live until the rendering ends; false: out of memory. */
+typedef bool chat_template_text(void *ctx, const char **p, size_t *n);
 
 struct chat_template_opts { /* all zero means defaults */
     bool fixed_time;        /* strftime_now() shows unix_s + utc_offset_s, not the clock */
@@ -35,6 +39,12 @@ struct chat_template_opts { /* all zero means defaults */
     uint64_t max_steps;      /* 0: 20 million; a step is about one node of the template */
     size_t max_output_bytes; /* 0: 16 MiB */
     size_t max_memory_bytes; /* 0: 128 MiB, for values while rendering */
+    /* Variables for those that the context lacks. */
+    const struct value_member *vars;
+    size_t n_vars;
+    /* For every text of a context in JSON, names of members excepted; NULL: they stay. */
+    chat_template_text *text;
+    void *text_ctx;
 };
 
 SHOAL_MUST_CHECK int chat_template_parse(struct chat_template **out, const char *src, size_t n,

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/mem.h"
+#include "base/utf8.h"
+#include "engine/chat/chat_tokens.h"
 #include "wire/json_out.h"
 
 #define MAX_CONTEXT_BYTES ((size_t)64 << 20)
@@ -104,53 +107,40 @@ bool conversation_forget(struct conversation *c)
     return true;
 }
 
-static void put_messages(struct json_out *j, const struct conversation *c)
-{
-    json_out_key(j, "messages");
-    json_out_array(j);
-    for (size_t i = 0; i < c->n; i++) {
-        json_out_object(j);
-        json_out_key(j, "role");
-        json_out_str(j, c->messages[i].role);
-        json_out_key(j, "content");
-        json_out_str(j, c->messages[i].text);
-        json_out_object_end(j);
-    }
-    json_out_array_end(j);
-}
-
 void conversation_json(const struct conversation *c, struct buf *b)
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
-    put_messages(&j, c);
+    json_out_key(&j, "messages");
+    json_out_array(&j);
+    for (size_t i = 0; i < c->n; i++) {
+        json_out_object(&j);
+        json_out_member_str(&j, "role", c->messages[i].role);
+        json_out_member_str(&j, "content", c->messages[i].text);
+        json_out_object_end(&j);
+    }
+    json_out_array_end(&j);
     json_out_object_end(&j);
     buf_putc(b, '\n');
 }
 
 static int render(const struct conversation *c, char **text, size_t *n, struct err *e)
 {
-    struct buf b;
-    struct err se = {0};
-    buf_init(&b, MAX_CONTEXT_BYTES);
-    struct json_out j = json_out_make(&b);
-    json_out_object(&j);
-    put_messages(&j, c);
-    json_out_key(&j, "add_generation_prompt");
-    json_out_bool(&j, true);
-    for (size_t i = 0; i < c->n_vars; i++) {
-        char name[64] = "";
-        size_t n_name = strcspn(c->vars[i], "=");
-        memcpy(name, c->vars[i], n_name < sizeof(name) ? n_name : sizeof(name) - 1);
-        json_out_key(&j, name);
-        buf_puts(&b, c->vars[i] + n_name + (c->vars[i][n_name] == '='));
-        j.comma = true;
+    struct arena a;
+    arena_init(&a, MAX_CONTEXT_BYTES);
+    struct chat_message *list = arena_zalloc_n(&a, c->n, sizeof(*list));
+    for (size_t i = 0; list && i < c->n; i++) {
+        const char *from = c->messages[i].text;
+        list[i].role = c->messages[i].role;
+        list[i].content = utf8_repaired(&a, from, strlen(from), &list[i].content_bytes);
     }
-    json_out_object_end(&j);
-    int rc = b.rc < 0 ? err_set(e, b.rc, "conversation") : 0;
-    if (rc == 0 && (rc = shoal_chat_prompt(c->engine, buf_str(&b), b.len, text, n, &se)) < 0)
-        err_set(e, rc, "%s", se.msg);
-    buf_fini(&b);
+    const struct chat chat = {.messages = list,
+                              .n_messages = (uint32_t)c->n,
+                              .vars = c->vars,
+                              .n_vars = (uint32_t)c->n_vars};
+    int rc =
+        a.rc < 0 ? err_set(e, a.rc, "conversation") : chat_prompt_of(c->engine, &chat, text, n, e);
+    arena_fini(&a);
     return rc;
 }
 

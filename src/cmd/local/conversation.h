@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/value.h"
 #include "shoal/shoal.h"
 
 struct conversation_message {
@@ -21,7 +22,7 @@ struct conversation_message {
 
 struct conversation {
     const struct shoal_engine *engine;
-    const char *const *vars; /* "name=JSON" for the template; borrowed */
+    const struct value_member *vars; /* for the template; borrowed */
     size_t n_vars;
     struct conversation_message *messages;
     size_t n, cap;

@@ -3,11 +3,9 @@
 
 #include <string.h>
 
-#include "base/mem.h"
-#include "text/chat_template.h"
+#include "base/buf.h"
 #include "engine/engine_state.h"
 #include "engine/kinds.h"
-#include "wire/json_out.h"
 #include "wire/json_scan.h"
 
 #define MAX_CONTEXT_BYTES ((size_t)64 << 20)
@@ -45,14 +43,8 @@ void chat_close(struct shoal_engine *en)
     en->chat = NULL;
 }
 
-static void put_token(struct json_out *j, const struct tokenizer *t, const char *key, int32_t id)
-{
-    struct str p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
-    json_out_key(j, key);
-    json_out_strn(j, p.p, id == TOKENIZER_NONE ? 0 : p.n);
-}
-
-int chat_check_context(const char *json, size_t n, struct err *e)
+/* A text of the context has a NUL: the reader of texts that end with one would lose the rest. */
+static int check_context(const char *json, size_t n, struct err *e)
 {
     struct json_scan scan;
     struct err found;
@@ -64,53 +56,50 @@ int chat_check_context(const char *json, size_t n, struct err *e)
                    scan.path[0] ? "'" : "");
 }
 
-/* The caller's object with bos_token and eos_token in front, so that the caller can override
- * them. */
-static int put_context(struct buf *b, const struct tokenizer *t, const char *json, size_t n,
-                       struct err *e)
+struct value chat_token_value(const struct tokenizer *t, int32_t id)
 {
-    size_t at = 0;
-    while (at < n && strchr(" \t\r\n", json[at]) && json[at])
-        at++;
-    if (at == n || json[at] != '{')
-        return err_set(e, SHOAL_EFORMAT, "the context of a chat must be a JSON object");
-    at++;
-    while (at < n && strchr(" \t\r\n", json[at]) && json[at])
-        at++;
-    struct json_out j = json_out_make(b);
-    json_out_object(&j);
-    put_token(&j, t, "bos_token", tokenizer_info(t)->bos);
-    put_token(&j, t, "eos_token", tokenizer_info(t)->eos);
-    if (at < n && json[at] != '}')
-        buf_putc(b, ',');
-    buf_put(b, json + at, n - at);
-    return b->rc < 0 ? err_set(e, b->rc, "the context of %zu bytes is too large", n) : 0;
+    const struct str p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
+    return value_text(p.p, id == TOKENIZER_NONE ? 0 : p.n);
+}
+
+int chat_usable(const struct shoal_engine *en, struct err *e)
+{
+    if (!(en->kinds & SHOAL_KIND_GENERATE))
+        return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
+    return en->chat ? 0
+                    : err_set(e, en->chat_error.code, "cannot use the model's chat template: %s",
+                              en->chat_error.msg);
+}
+
+int chat_render_json(const struct shoal_engine *en, struct buf *out, const char *json, size_t n,
+                     chat_template_text *text, void *text_ctx, struct err *e)
+{
+    const struct tokenizer_info *info = tokenizer_info(en->tokenizer);
+    const struct value_member vars[] = {{"bos_token", chat_token_value(en->tokenizer, info->bos)},
+                                        {"eos_token", chat_token_value(en->tokenizer, info->eos)}};
+    const struct chat_template_opts o = {
+        .vars = vars, .n_vars = 2, .text = text, .text_ctx = text_ctx};
+    int rc = chat_usable(en, e);
+    if (rc == 0 && n > MAX_CONTEXT_BYTES)
+        rc = err_set(e, SHOAL_ELIMIT, "the context of %zu bytes is too large", n);
+    if (rc == 0)
+        rc = check_context(json, n, e);
+    return rc < 0 ? rc : chat_template_render_opts(en->chat, out, json, n, &o, e);
 }
 
 int shoal_chat_prompt(const struct shoal_engine *en, const char *context_json, size_t n_json,
                       char **text, size_t *n, struct err *e)
 {
-    struct buf context, out;
+    struct buf out;
     struct err own;
     if (!e)
         e = &own;
     *text = NULL;
     *n = 0;
-    if (!(en->kinds & SHOAL_KIND_GENERATE))
-        return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
-    if (!en->chat)
-        return err_set(e, en->chat_error.code, "cannot use the model's chat template: %s",
-                       en->chat_error.msg);
-    buf_init(&context, MAX_CONTEXT_BYTES);
     buf_init(&out, MAX_PROMPT_BYTES);
-    int rc = chat_check_context(context_json, n_json, e);
-    if (rc == 0)
-        rc = put_context(&context, en->tokenizer, context_json, n_json, e);
-    if (rc == 0)
-        rc = chat_template_render(en->chat, &out, buf_str(&context), context.len, e);
+    int rc = chat_render_json(en, &out, context_json, n_json, NULL, NULL, e);
     if (rc == 0 && !(*text = buf_take(&out, n)))
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for the prompt");
-    buf_fini(&context);
     buf_fini(&out);
     return rc;
 }

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <cjson/cJSON.h>
-
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/mem.h"
@@ -40,10 +38,9 @@ static bool is_mark(const char *p, size_t n)
     return n >= MARK_BYTES && (memcmp(p, MARK_BEGIN, 3) == 0 || memcmp(p, MARK_END, 3) == 0);
 }
 
-/* Appends s with spellings of special tokens marked; sets *changed if there are any. */
-static void mark(struct buf *out, const struct tokenizer *t, const char *s, bool *changed)
+/* Appends s with spellings of special tokens marked. */
+static void mark(struct buf *out, const struct tokenizer *t, const char *s, size_t n)
 {
-    size_t n = strlen(s);
     for (size_t i = 0; i < n;) {
         bool open = false;
         size_t k = tokenizer_control_at(t, s + i, n - i, &open);
@@ -53,60 +50,14 @@ static void mark(struct buf *out, const struct tokenizer *t, const char *s, bool
             buf_puts(out, MARK_BEGIN);
             buf_put(out, s + i, k);
             buf_puts(out, MARK_END);
-            *changed = true;
             i += k;
         } else if (is_mark(s + i, n - i)) {
             buf_puts(out, REPLACEMENT);
-            *changed = true;
             i += MARK_BYTES;
         } else {
             buf_putc(out, s[i++]);
         }
     }
-}
-
-/* Marks every string below v.  Names of members come from the caller, not from users. */
-static int mark_all(cJSON *v, const struct tokenizer *t, struct buf *b, bool *changed, int depth,
-                    struct err *e)
-{
-    if (depth > MAX_DEPTH)
-        return err_set(e, SHOAL_ELIMIT, "the context of a chat is nested deeper than %d",
-                       MAX_DEPTH);
-    for (; v; v = v->next) {
-        int rc = 0;
-        bool here = false;
-        if (cJSON_IsString(v)) {
-            buf_clear(b);
-            mark(b, t, v->valuestring, &here);
-            if (b->rc < 0 || (here && !cJSON_SetValuestring(v, buf_str(b))))
-                rc = err_set(e, SHOAL_ENOMEM, "out of memory for the messages");
-            *changed |= here;
-        } else if (v->child) {
-            rc = mark_all(v->child, t, b, changed, depth + 1, e);
-        }
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-/* *marked: the context with marks (cJSON_free), or NULL when it needs none. */
-static int mark_context(const struct shoal_engine *en, const char *json, size_t n, char **marked,
-                        struct err *e)
-{
-    bool changed = false;
-    struct buf b;
-    *marked = NULL;
-    cJSON *root = cJSON_ParseWithLength(json, n);
-    if (!root)
-        return err_set(e, SHOAL_EFORMAT, "the context of a chat is not JSON");
-    buf_init(&b, MAX_TEXT_BYTES);
-    int rc = mark_all(root->child, en->tokenizer, &b, &changed, 0, e);
-    if (rc == 0 && changed && !(*marked = cJSON_PrintUnformatted(root)))
-        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the messages");
-    buf_fini(&b);
-    cJSON_Delete(root);
-    return rc;
 }
 
 /* How many bytes after the mark at p are marked as plain.  A mark whose partner the template has
@@ -199,43 +150,9 @@ static int encode(const struct shoal_engine *en, struct tok_ids *ids, char *text
     return rc == SHOAL_ENOMEM ? err_set(e, rc, "out of memory for the tokens of a chat") : rc;
 }
 
-int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, size_t n_json,
-                      int32_t **tokens, size_t *n_tokens, struct err *e)
-{
-    struct tok_ids ids;
-    struct err own;
-    char *marked = NULL, *text = NULL;
-    size_t n = 0;
-    if (!e)
-        e = &own;
-    *tokens = NULL;
-    *n_tokens = 0;
-    if (!(en->kinds & SHOAL_KIND_GENERATE))
-        return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
-    tok_ids_init(&ids, MAX_PROMPT_TOKENS);
-    int rc = chat_check_context(context_json, n_json, e);
-    if (rc == 0)
-        rc = mark_context(en, context_json, n_json, &marked, e);
-    if (rc == 0)
-        rc = shoal_chat_prompt(en, marked ? marked : context_json, marked ? strlen(marked) : n_json,
-                               &text, &n, e);
-    if (rc == 0)
-        rc = encode(en, &ids, text, n, e);
-    if (rc == 0) {
-        *tokens = ids.ids;
-        *n_tokens = ids.n;
-        ids.ids = NULL;
-    }
-    tok_ids_fini(&ids);
-    cJSON_free(marked);
-    mem_free(text);
-    return rc;
-}
-
-/* ---- typed messages ---- */
-
 struct marker {
     const struct tokenizer *tokenizer;
+    bool plain; /* it marks nothing */
     enum tool_format format;
     struct value tools; /* text for the system message; NULL: none */
     struct arena arena; /* texts that had to change, and the tree of the template's context */
@@ -256,11 +173,10 @@ static bool needs_marks(const struct tokenizer *t, const char *p, size_t n)
 /* The text itself, or a marked copy. */
 static struct value marked_text(struct marker *m, const char *p, size_t n)
 {
-    bool changed = false;
-    if (!needs_marks(m->tokenizer, p, n))
+    if (m->plain || !needs_marks(m->tokenizer, p, n))
         return value_text(p, n);
     buf_clear(&m->text);
-    mark(&m->text, m->tokenizer, p, &changed);
+    mark(&m->text, m->tokenizer, p, n);
     if (m->text.rc < 0)
         m->arena.rc = m->text.rc;
     char *copy = arena_copy(&m->arena, buf_str(&m->text), m->text.len + 1);
@@ -335,12 +251,6 @@ static struct value message_value(struct marker *m, const struct chat_message *f
     return out;
 }
 
-static struct value piece_value(const struct tokenizer *t, int32_t id)
-{
-    struct str p = tokenizer_piece(t, id, TOKENIZER_RENDER_SPECIAL);
-    return value_text(p.p, id == TOKENIZER_NONE ? 0 : p.n);
-}
-
 /* Whether the last message is the beginning of the answer. */
 static bool continues(const struct chat *c)
 {
@@ -410,8 +320,8 @@ static struct value context_value(struct marker *m, const struct chat *c)
     list.list.items = messages;
     list.list.n = c->n_messages;
     out.map.members = at;
-    at[out.map.n++] = (struct value_member){"bos_token", piece_value(m->tokenizer, info->bos)};
-    at[out.map.n++] = (struct value_member){"eos_token", piece_value(m->tokenizer, info->eos)};
+    at[out.map.n++] = (struct value_member){"bos_token", chat_token_value(m->tokenizer, info->bos)};
+    at[out.map.n++] = (struct value_member){"eos_token", chat_token_value(m->tokenizer, info->eos)};
     at[out.map.n++] = (struct value_member){"messages", list};
     /* names of Llama 3's and Firefunction's templates; others call strftime_now */
     at[out.map.n++] = (struct value_member){"date_string", today(m, "%d %b %Y")};
@@ -426,11 +336,11 @@ static struct value context_value(struct marker *m, const struct chat *c)
     return out;
 }
 
-/* The prompt's text, with marks. */
-static int render_chat(const struct shoal_engine *en, const struct chat_template *template,
-                       const struct chat *c, struct buf *out, struct err *e)
+/* The prompt's text, with marks unless it is plain. */
+static int render_typed(const struct shoal_engine *en, const struct chat_template *template,
+                        const struct chat *c, bool plain, struct buf *out, struct err *e)
 {
-    struct marker m = {.tokenizer = en->tokenizer, .format = en->tool_format};
+    struct marker m = {.tokenizer = en->tokenizer, .plain = plain, .format = en->tool_format};
     struct chat other;
     arena_init(&m.arena, MAX_CONTEXT_BYTES);
     buf_init(&m.text, MAX_TEXT_BYTES);
@@ -456,35 +366,86 @@ static int render_chat(const struct shoal_engine *en, const struct chat_template
     return rc;
 }
 
+/* The same, with the conversation's own template where it has one. */
+static int render_chat(const struct shoal_engine *en, const struct chat *c, bool plain,
+                       struct buf *out, struct err *e)
+{
+    struct chat_template *own = NULL;
+    int rc = c->template && (en->kinds & SHOAL_KIND_GENERATE)
+                 ? chat_template_parse(&own, c->template, strlen(c->template), e)
+                 : chat_usable(en, e);
+    if (rc == 0)
+        rc = render_typed(en, own ? own : en->chat, c, plain, out, e);
+    chat_template_destroy(own);
+    return rc;
+}
+
+int chat_prompt_of(const struct shoal_engine *en, const struct chat *chat, char **text, size_t *n,
+                   struct err *e)
+{
+    struct buf out;
+    *text = NULL;
+    *n = 0;
+    buf_init(&out, MAX_PROMPT_BYTES);
+    int rc = render_chat(en, chat, true, &out, e);
+    if (rc == 0 && !(*text = buf_take(&out, n)))
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for the prompt");
+    buf_fini(&out);
+    return rc;
+}
+
+/* The tokens of a prompt that was rendered, unless that failed. */
+static int take_tokens(const struct shoal_engine *en, int rendered, struct buf *text,
+                       int32_t **tokens, size_t *n_tokens, struct err *e)
+{
+    struct tok_ids ids;
+    tok_ids_init(&ids, MAX_PROMPT_TOKENS);
+    int rc = rendered < 0 ? rendered : encode(en, &ids, text->data, text->len, e);
+    *tokens = rc == 0 ? ids.ids : NULL;
+    *n_tokens = rc == 0 ? ids.n : 0;
+    if (rc == 0)
+        ids.ids = NULL;
+    tok_ids_fini(&ids);
+    return rc;
+}
+
 int chat_tokens_of(const struct shoal_engine *en, const struct chat *chat, int32_t **tokens,
                    size_t *n_tokens, struct err *e)
 {
-    struct tok_ids ids;
     struct buf text;
-    *tokens = NULL;
-    *n_tokens = 0;
-    if (!(en->kinds & SHOAL_KIND_GENERATE))
-        return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
-    if (!en->chat && !chat->template)
-        return err_set(e, en->chat_error.code, "cannot use the model's chat template: %s",
-                       en->chat_error.msg);
-    tok_ids_init(&ids, MAX_PROMPT_TOKENS);
     buf_init(&text, MAX_PROMPT_BYTES);
-    struct chat_template *own = NULL;
-    int rc = 0;
-    if (chat->template)
-        rc = chat_template_parse(&own, chat->template, strlen(chat->template), e);
-    if (rc == 0)
-        rc = render_chat(en, own ? own : en->chat, chat, &text, e);
-    chat_template_destroy(own);
-    if (rc == 0)
-        rc = encode(en, &ids, text.data, text.len, e);
-    if (rc == 0) {
-        *tokens = ids.ids;
-        *n_tokens = ids.n;
-        ids.ids = NULL;
-    }
-    tok_ids_fini(&ids);
+    int rc = render_chat(en, chat, false, &text, e);
+    rc = take_tokens(en, rc, &text, tokens, n_tokens, e);
     buf_fini(&text);
+    return rc;
+}
+
+/* ---- a context in JSON, from a program that uses the library ---- */
+
+static bool mark_text(void *ctx, const char **p, size_t *n)
+{
+    struct marker *m = ctx;
+    const struct value v = marked_text(m, *p, *n);
+    *p = v.text.p;
+    *n = v.text.n;
+    return m->arena.rc == 0;
+}
+
+int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, size_t n_json,
+                      int32_t **tokens, size_t *n_tokens, struct err *e)
+{
+    struct marker m = {.tokenizer = en->tokenizer};
+    struct buf text;
+    struct err own;
+    if (!e)
+        e = &own;
+    arena_init(&m.arena, MAX_CONTEXT_BYTES);
+    buf_init(&m.text, MAX_TEXT_BYTES);
+    buf_init(&text, MAX_PROMPT_BYTES);
+    int rc = chat_render_json(en, &text, context_json, n_json, mark_text, &m, e);
+    rc = take_tokens(en, rc, &text, tokens, n_tokens, e);
+    buf_fini(&text);
+    buf_fini(&m.text);
+    arena_fini(&m.arena);
     return rc;
 }

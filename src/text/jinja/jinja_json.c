@@ -15,6 +15,8 @@ struct reader {
     const char *p;
     size_t n, at;
     int depth;
+    jinja_json_text *put; /* NULL: strings stay as they are */
+    void *put_ctx;
 };
 
 static int not_json(struct reader *d)
@@ -102,6 +104,16 @@ static int read_string(struct reader *d, struct jinja_str *out)
     d->at = end + 1;
     *out = (struct jinja_str){to, (size_t)(p - to)};
     return jinja_charge(d->r, 1 + out->n / 64);
+}
+
+static int read_text(struct reader *d, struct jinja_value *out)
+{
+    struct jinja_str s = {0};
+    int rc = read_string(d, &s);
+    if (rc == 0 && d->put && !d->put(d->put_ctx, &s.p, &s.n))
+        rc = jinja_no_memory(d->r);
+    *out = jinja_string(s);
+    return rc;
 }
 
 static int read_number(struct reader *d, struct jinja_value *out)
@@ -195,12 +207,9 @@ static int read_value(struct reader *d, struct jinja_value *out)
     case '[':
         rc = read_list(d, out);
         break;
-    case '"': {
-        struct jinja_str s = {0};
-        rc = read_string(d, &s);
-        *out = jinja_string(s);
+    case '"':
+        rc = read_text(d, out);
         break;
-    }
     default:
         *out = jinja_none();
         if (read_word(d, "true"))
@@ -215,9 +224,10 @@ static int read_value(struct reader *d, struct jinja_value *out)
     return rc;
 }
 
-int jinja_json_read(struct jinja_run *r, struct jinja_value *out, const char *text, size_t n)
+int jinja_json_read(struct jinja_run *r, struct jinja_value *out, const char *text, size_t n,
+                    jinja_json_text *put, void *put_ctx)
 {
-    struct reader d = {.r = r, .p = text, .n = n};
+    struct reader d = {.r = r, .p = text, .n = n, .put = put, .put_ctx = put_ctx};
     if (utf8_valid_prefix(text, n) < n)
         return jinja_fail(r, SHOAL_EFORMAT, "context is not valid UTF-8");
     int rc = read_value(&d, out);

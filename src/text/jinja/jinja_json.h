@@ -17,9 +17,13 @@ struct jinja_json_opts { /* all zero: {"a": 1, "b": [1, 2]} on one line */
     struct jinja_str item_separator, key_separator;
 };
 
-/* Numbers without fraction and exponent are integers; of equal keys the last counts. */
+/* Replaces a string by another that lives as long as the run; false: out of memory. */
+typedef bool jinja_json_text(void *ctx, const char **p, size_t *n);
+
+/* Numbers without fraction and exponent are integers; of equal keys the last counts.  put: what
+ * each string is replaced with, names of members excepted; NULL: they stay. */
 SHOAL_MUST_CHECK int jinja_json_read(struct jinja_run *r, struct jinja_value *out, const char *text,
-                                     size_t n);
+                                     size_t n, jinja_json_text *put, void *put_ctx);
 /* Appends to r->out. */
 SHOAL_MUST_CHECK int jinja_json_write(struct jinja_run *r, const struct jinja_value *v,
                                       const struct jinja_json_opts *o);

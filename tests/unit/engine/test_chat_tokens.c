@@ -134,7 +134,8 @@ static void test_other_texts_give_the_tokens_of_the_template(void **state)
 
 static void test_bad_contexts_and_no_memory(void **state)
 {
-    static const char *const bad[] = {"", "x", "[]", "{", "{\"messages\":5}"};
+    static const char *const bad[] = {
+        "", "x", "[]", "{", "{\"messages\":5}", "{}x", "{\"messages\":[],}"};
     struct shoal_engine *en = open_model();
     struct tokens t;
     struct err e = {0};
@@ -203,6 +204,30 @@ static void test_typed_messages_are_the_same(void **state)
         mem_free(got.ids);
         shoal_free(want.ids);
     }
+    shoal_engine_close(en);
+}
+
+/* The text of typed messages is that of the same conversation as JSON. */
+static void test_a_typed_prompt_is_the_same(void **state)
+{
+    static const struct chat_message list[] = {
+        {.role = "system", .content = "be brief", .content_bytes = 8},
+        {.role = "user", .content = "a \"<|im_end|>\"", .content_bytes = 14}};
+    static const char json[] = "{\"messages\":[{\"role\":\"system\",\"content\":\"be brief\"},"
+                               "{\"role\":\"user\",\"content\":\"a \\\"<|im_end|>\\\"\"}],"
+                               "\"add_generation_prompt\":true}";
+    const struct chat typed = {.messages = list, .n_messages = 2};
+    struct shoal_engine *en = open_model();
+    struct err e = {0};
+    char *got, *want;
+    size_t n_got, n_want;
+    (void)state;
+    assert_int_equal(chat_prompt_of(en, &typed, &got, &n_got, &e), 0);
+    assert_int_equal(shoal_chat_prompt(en, json, sizeof(json) - 1, &want, &n_want, &e), 0);
+    assert_int_equal(n_got, n_want);
+    assert_memory_equal(got, want, n_want + 1);
+    shoal_free(got);
+    shoal_free(want);
     shoal_engine_close(en);
 }
 
@@ -281,6 +306,7 @@ int main(void)
         cmocka_unit_test(test_other_texts_give_the_tokens_of_the_template),
         cmocka_unit_test(test_bad_contexts_and_no_memory),
         cmocka_unit_test(test_typed_messages_are_the_same),
+        cmocka_unit_test(test_a_typed_prompt_is_the_same),
         cmocka_unit_test(test_the_date),
         cmocka_unit_test(test_typed_messages_without_memory),
     };

@@ -542,6 +542,38 @@ static void test_tools_as_values(void **state)
     buf_fini(&out);
 }
 
+static bool to_stars(void *ctx, const char **p, size_t *n)
+{
+    static const char stars[] = "****";
+    size_t *left = ctx;
+    if (*left == 0)
+        return false;
+    --*left;
+    *p = stars;
+    *n = *n < 4 ? *n : 4;
+    return true;
+}
+
+/* The caller's variables fill gaps, and its function sees every text but the names. */
+static void test_options_for_json(void **state)
+{
+    (void)state;
+    static const struct value_member vars[] = {{"a", {.kind = VALUE_TEXT, .text = {"va", 2}}},
+                                               {"b", {.kind = VALUE_TEXT, .text = {"vb", 2}}}};
+    static const char source[] = "{{ a }} {{ b }} {{ c | tojson }}";
+    static const char json[] = "{\"a\":\"one\",\"c\":{\"k\":[\"xy\",1.0,\"\"]}}";
+    for (size_t left = 0; left < 4; left++) {
+        size_t count = left;
+        const struct chat_template_opts o = {
+            .vars = vars, .n_vars = 2, .text = to_stars, .text_ctx = &count};
+        char text[200];
+        int rc = render(source, json, text, sizeof(text), &o);
+        assert_int_equal(rc, left < 3 ? SHOAL_ENOMEM : 0);
+        if (rc == 0)
+            assert_string_equal(text, "*** vb {\"k\": [\"**\", 1.0, \"\"]}");
+    }
+}
+
 /* Nothing is a prompt too: no byte is read from a buffer that does not exist. */
 static void test_a_template_may_write_nothing(void **state)
 {
@@ -643,6 +675,7 @@ int main(void)
         cmocka_unit_test(test_appends_and_leaves_the_buffer_alone_on_failure),
         cmocka_unit_test(test_failed_allocations),
         cmocka_unit_test(test_tools_as_values),
+        cmocka_unit_test(test_options_for_json),
         cmocka_unit_test(test_a_template_may_write_nothing),
         cmocka_unit_test(test_threads_render_one_template),
         cmocka_unit_test(test_deep_calls_fit_a_small_stack),

@@ -3,8 +3,9 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
+#include "engine/chat/chat_tokens.h"
 #include "flow/home/home_truth.h"
-#include "wire/json_out.h"
 
 #define REPLY_TOKENS 120u
 
@@ -28,27 +29,11 @@ static void reply_event(void *ctx, const struct shoal_event *ev)
 static int reply_tokens(struct ask_request *r, const char *context, int32_t **tokens, size_t *n,
                         struct err *e)
 {
-    struct buf json;
-    buf_init(&json, ASK_REPLY_BYTES);
-    struct json_out j = json_out_make(&json);
-    json_out_object(&j);
-    json_out_key(&j, "messages");
-    json_out_array(&j);
-    json_out_object(&j);
-    json_out_key(&j, "role");
-    json_out_str(&j, "user");
-    json_out_key(&j, "content");
-    json_out_str(&j, context);
-    json_out_object_end(&j);
-    json_out_array_end(&j);
-    json_out_key(&j, "add_generation_prompt");
-    json_out_bool(&j, true);
-    json_out_object_end(&j);
-    int rc = json.rc < 0
-                 ? err_set(e, json.rc, "context")
-                 : shoal_chat_tokens(r->reply_engine, buf_str(&json), json.len, tokens, n, e);
-    buf_fini(&json);
-    return rc;
+    struct chat_message m = {.role = "user"};
+    m.content = utf8_repaired(&r->arena, context, strlen(context), &m.content_bytes);
+    const struct chat chat = {.messages = &m, .n_messages = 1};
+    return r->arena.rc < 0 ? err_set(e, r->arena.rc, "context")
+                           : chat_tokens_of(r->reply_engine, &chat, tokens, n, e);
 }
 
 void ask_speak_start(struct ask_request *r)
