@@ -14,7 +14,6 @@
 #include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/commands.h"
 #include "eval/columns.h"
 #include "eval/table.h"
 #include "things/machine_file.h"
@@ -79,12 +78,6 @@ static const struct opts_page run_page = {
                 "  tail -n +1 -f pump.csv | shoal anomaly run -l pump.json --name \"pump 2\"\n"
                 "  shoal anomaly run --scores --json today.csv\n",
 };
-
-int cmd_anomaly(int argc, const char *const *argv)
-{
-    return commands_run_verb("anomaly", "Learns what is normal for a machine, and watches it.",
-                             argc, argv);
-}
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 

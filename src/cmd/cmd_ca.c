@@ -7,7 +7,6 @@
 #include "cluster/trust/ca.h"
 #include "cluster/trust/roles.h"
 #include "cmd/cmd.h"
-#include "cmd/commands.h"
 #include "wire/json_out.h"
 
 #define MAX_OUTPUT_BYTES ((size_t)256 << 20)
@@ -130,12 +129,6 @@ static const struct opts_page show_page = {
                 "  shoal ca show node-a --json\n"
                 "  shoal ca show /etc/shoal/cert.pem\n",
 };
-
-int cmd_ca(int argc, const char *const *argv)
-{
-    return commands_run_verb("ca", "Makes and manages the certificates of a shoal's members.", argc,
-                             argv);
-}
 
 /* ---- output ---- */
 

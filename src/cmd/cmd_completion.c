@@ -1,10 +1,11 @@
 /* cmd_completion.c - shoal completion and shoal manual: shell completions and the man page. */
+#include "cmd/cmd_completion.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "cmd/cli/describe.h"
+#include "cmd/cli/command.h"
 #include "cmd/cmd.h"
-#include "cmd/commands.h"
 
 static const struct opts_page completion_page = {
     .command = "completion",
@@ -25,22 +26,23 @@ static const struct opts_page manual_page = {
     .examples = "  shoal manual | man -l -\n",
 };
 
-static void describe(enum describe_form form)
+static void describe(enum describe_form form, const struct command *all, describe_verbs verbs_of)
 {
     char option[64];
     snprintf(option, sizeof(option), DESCRIBE_OPTION "%s", describe_form_name(form));
     const char *argv[] = {option};
-    describe_begin(form, commands_all, commands_verbs);
-    for (const struct command *c = commands_all; c->name; c++)
-        if (!commands_verbs(c->name)) /* those have no page, but their verbs do */
+    describe_begin(form, all, verbs_of);
+    for (const struct command *c = all; c->name; c++)
+        if (!verbs_of(c->name)) /* those have no page, but their verbs do */
             c->run(1, argv);
-    for (const struct command *c = commands_all; c->name; c++)
-        for (const struct command *v = commands_verbs(c->name); v && v->name; v++)
+    for (const struct command *c = all; c->name; c++)
+        for (const struct command *v = verbs_of(c->name); v && v->name; v++)
             v->run(1, argv);
-    describe_end(form, commands_all, commands_verbs);
+    describe_end(form, all, verbs_of);
 }
 
-int cmd_completion(int argc, const char *const *argv)
+int cmd_completion(const struct command *all, describe_verbs verbs_of, int argc,
+                   const char *const *argv)
 {
     struct opts o;
     int rc;
@@ -50,7 +52,7 @@ int cmd_completion(int argc, const char *const *argv)
     while (form < DESCRIBE_MAN && strcmp(describe_form_name(form), o.args[0]) != 0)
         form++;
     if (form < DESCRIBE_MAN) {
-        describe(form);
+        describe(form, all, verbs_of);
         rc = CMD_OK;
     } else {
         rc =
@@ -60,13 +62,14 @@ int cmd_completion(int argc, const char *const *argv)
     return rc;
 }
 
-int cmd_manual(int argc, const char *const *argv)
+int cmd_manual(const struct command *all, describe_verbs verbs_of, int argc,
+               const char *const *argv)
 {
     struct opts o;
     int rc;
     if (!cmd_begin(&o, &manual_page, argc, argv, &rc))
         return rc;
-    describe(DESCRIBE_MAN);
+    describe(DESCRIBE_MAN, all, verbs_of);
     opts_fini(&o);
     return CMD_OK;
 }

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
-#include "cmd/commands.h"
 #include "gateway/config.h"
 #include "gateway/config/config_describe.h"
 #include "gateway/gateway.h"
@@ -200,9 +199,4 @@ int cmd_config_schema(int argc, const char *const *argv)
 int cmd_config_reference(int argc, const char *const *argv)
 {
     return print_all(&reference_page, argc, argv, config_describe_reference);
-}
-
-int cmd_config(int argc, const char *const *argv)
-{
-    return commands_run_verb("config", "Checks and explains the configuration file.", argc, argv);
 }

@@ -16,7 +16,6 @@
 #include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/commands.h"
 #include "cmd/local/model_name.h"
 #include "eval/eval_rows.h"
 #include "eval/linear_head.h"
@@ -81,12 +80,6 @@ struct fit {
     double accuracy, threshold, seconds;
     uint32_t n_heldout, n_none, n_none_right;
 };
-
-int cmd_router(int argc, const char *const *argv)
-{
-    return commands_run_verb("router", "Makes router models: they find the domain of a text.", argc,
-                             argv);
-}
 
 /* ---- rows ---- */
 

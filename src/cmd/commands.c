@@ -6,6 +6,7 @@
 
 #include "base/nearest.h"
 #include "cmd/cmd.h"
+#include "cmd/cmd_completion.h"
 
 #define MAX_NAMES 64u
 
@@ -110,19 +111,29 @@ static const struct command config_verbs[] = {
     {0},
 };
 
+static int completion(int argc, const char *const *argv)
+{
+    return cmd_completion(commands_all, commands_verbs, argc, argv);
+}
+
+static int manual(int argc, const char *const *argv)
+{
+    return cmd_manual(commands_all, commands_verbs, argc, argv);
+}
+
 const struct command commands_all[] = {
     {"ask", cmd_ask, "turn a command or question into actions (JSON) and a reply", "Start here"},
-    {"home", cmd_home, "check, list and import home files: your rooms and devices", NULL},
+    {"home", NULL, "check, list and import home files: your rooms and devices", NULL},
     {"serve", cmd_serve, "serve models over HTTP, with a web page", NULL},
     {"init", cmd_init, "write a configuration file for the models that are there", NULL},
-    {"config", cmd_config, "check and explain the configuration file", NULL},
+    {"config", NULL, "check and explain the configuration file", NULL},
     {"route", cmd_route, "show which model a route would choose, and why", NULL},
-    {"flow", cmd_flow, "check, run, trace and draw flows: graphs of steps", NULL},
-    {"router", cmd_router, "make a router model, which finds the domain of a text", NULL},
+    {"flow", NULL, "check, run, trace and draw flows: graphs of steps", NULL},
+    {"router", NULL, "make a router model, which finds the domain of a text", NULL},
     {"doctor", cmd_doctor, "show what this machine has, what Shoal uses, and problems", NULL},
     {"mcp", cmd_mcp, "serve classify, tag, search and ask as tools of MCP, over stdin", NULL},
     {"health", cmd_health, "ask whether a server takes requests", NULL},
-    {"index", cmd_index, "find passages in documents, by meaning and by words", NULL},
+    {"index", NULL, "find passages in documents, by meaning and by words", NULL},
     {"generate", cmd_generate, "continue a text", "One model at a time"},
     {"chat", cmd_chat, "chat with a model", NULL},
     {"classify", cmd_classify, "label a text: intent, topic, sentiment", NULL},
@@ -131,7 +142,7 @@ const struct command commands_all[] = {
     {"embed", cmd_embed, "compute the embedding of a text", NULL},
     {"rerank", cmd_rerank, "sort documents by relevance to a query", NULL},
     {"score", cmd_score, "score rows of numbers: trees, networks, anomalies", NULL},
-    {"anomaly", cmd_anomaly, "learn what is normal for a machine, and watch it", NULL},
+    {"anomaly", NULL, "learn what is normal for a machine, and watch it", NULL},
     {"summarize", cmd_summarize, "summarize a long text", NULL},
     {"tokenize", cmd_tokenize, "convert text to token ids", NULL},
     {"detokenize", cmd_detokenize, "convert token ids to text", NULL},
@@ -141,35 +152,51 @@ const struct command commands_all[] = {
      NULL},
     {"perplexity", cmd_perplexity, "measure how well a model predicts a text", NULL},
     {"bench", cmd_bench, "measure the speed of a model, and this machine's limit", NULL},
-    {"model", cmd_model, "show, convert and quantize model files; manage a server's models", NULL},
+    {"model", NULL, "show, convert and quantize model files; manage a server's models", NULL},
     {"node", cmd_node, "run models for the gateways of a shoal", "Several machines"},
     {"gateway", cmd_gateway, "serve clients with the models of other nodes", NULL},
-    {"cluster", cmd_cluster, "set up a shoal of several machines and look at it", NULL},
-    {"rollout", cmd_rollout, "update the models of a shoal: rolling, canary, strong", NULL},
-    {"ca", cmd_ca, "make and manage the certificates of a shoal's members", NULL},
-    {"store", cmd_store, "manage the models on this machine's disk, by SHA-256", NULL},
+    {"cluster", NULL, "set up a shoal of several machines and look at it", NULL},
+    {"rollout", NULL, "update the models of a shoal: rolling, canary, strong", NULL},
+    {"ca", NULL, "make and manage the certificates of a shoal's members", NULL},
+    {"store", NULL, "manage the models on this machine's disk, by SHA-256", NULL},
     {"sim", cmd_sim, "simulate a cluster: placement, autoscaling, churn", NULL},
-    {"completion", cmd_completion, "print completions for bash, zsh or fish", "Shell and manual"},
-    {"manual", cmd_manual, "print the help of all commands as a man page", NULL},
+    {"completion", completion, "print completions for bash, zsh or fish", "Shell and manual"},
+    {"manual", manual, "print the help of all commands as a man page", NULL},
     {0},
 };
 
-static const struct {
+static const struct with_verbs {
     const char *name;
     const struct command *verbs;
+    const char *intro; /* a sentence above the list of verbs */
 } with_verbs[] = {
-    {"model", model_verbs}, {"cluster", cluster_verbs}, {"rollout", rollout_verbs},
-    {"ca", ca_verbs},       {"store", store_verbs},     {"config", config_verbs},
-    {"index", index_verbs}, {"home", home_verbs},       {"anomaly", anomaly_verbs},
-    {"flow", flow_verbs},   {"router", router_verbs},
+    {"model", model_verbs,
+     "Shows, converts and quantizes model files; loads and unloads the models of a server."},
+    {"cluster", cluster_verbs, "Sets up a shoal of several machines and looks at it."},
+    {"rollout", rollout_verbs, "Updates the models of a shoal."},
+    {"ca", ca_verbs, "Makes and manages the certificates of a shoal's members."},
+    {"store", store_verbs, "Manages the models on this machine's disk, by SHA-256."},
+    {"config", config_verbs, "Checks and explains the configuration file."},
+    {"index", index_verbs,
+     "Collections of documents, found by meaning and by words (docs/RETRIEVAL.md)."},
+    {"home", home_verbs, "Works with home files: your rooms, devices and people."},
+    {"anomaly", anomaly_verbs, "Learns what is normal for a machine, and watches it."},
+    {"flow", flow_verbs, "Checks, runs, traces and draws flows of a configuration file."},
+    {"router", router_verbs, "Makes router models: they find the domain of a text."},
 };
 
-const struct command *commands_verbs(const char *name)
+static const struct with_verbs *find_with_verbs(const char *name)
 {
     for (size_t i = 0; i < sizeof(with_verbs) / sizeof(with_verbs[0]); i++)
         if (strcmp(with_verbs[i].name, name) == 0)
-            return with_verbs[i].verbs;
+            return &with_verbs[i];
     return NULL;
+}
+
+const struct command *commands_verbs(const char *name)
+{
+    const struct with_verbs *w = find_with_verbs(name);
+    return w ? w->verbs : NULL;
 }
 
 const struct command *commands_find(const struct command *list, const char *name)
@@ -193,12 +220,13 @@ const char *commands_nearest(const struct command *list, const char *name)
     return nearest_word(name, names);
 }
 
-int commands_run_verb(const char *name, const char *intro, int argc, const char *const *argv)
+static int run_verb(const struct with_verbs *w, int argc, const char *const *argv)
 {
-    const struct command *verbs = commands_verbs(name);
+    const struct command *verbs = w->verbs;
+    const char *name = w->name;
     if (argc == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
         FILE *f = argc == 0 ? stderr : stdout;
-        fprintf(f, "%s\n\nUsage: shoal %s <verb> [options]\n\nVerbs:\n", intro, name);
+        fprintf(f, "%s\n\nUsage: shoal %s <verb> [options]\n\nVerbs:\n", w->intro, name);
         for (const struct command *v = verbs; v->name; v++)
             fprintf(f, "  %-12s %s\n", v->name, v->summary);
         fprintf(f, "\n'shoal %s <verb> --help' shows the options of a verb.\n", name);
@@ -211,4 +239,9 @@ int commands_run_verb(const char *name, const char *intro, int argc, const char 
     fprintf(stderr, "shoal %s: unknown verb %s%s%s%s\nTry 'shoal %s --help'.\n", name, argv[0],
             near ? " (did you mean " : "", near ? near : "", near ? "?)" : "", name);
     return CMD_USAGE;
+}
+
+int commands_run(const struct command *c, int argc, const char *const *argv)
+{
+    return c->run ? c->run(argc, argv) : run_verb(find_with_verbs(c->name), argc, argv);
 }

@@ -15,7 +15,7 @@ const struct command *commands_verbs(const char *name);
 const struct command *commands_find(const struct command *list, const char *name);
 /* The one with the nearest name, or NULL if none is near. */
 const char *commands_nearest(const struct command *list, const char *name);
-/* Runs the verb that the first argument names.  intro: a sentence above the list of verbs. */
-int commands_run_verb(const char *name, const char *intro, int argc, const char *const *argv);
+/* Runs a command of commands_all: its function, or the verb that the first argument names. */
+int commands_run(const struct command *c, int argc, const char *const *argv);
 
 #endif

@@ -44,7 +44,7 @@ static int dispatch(int argc, const char *const *argv)
         return cmd_worker(argc - 1, argv + 1);
     if (strcmp(argv[0], PLUGIN_HOST_COMMAND) == 0)
         return cmd_plugin(argc - 1, argv + 1);
-    return c ? c->run(argc - 1, argv + 1) : unknown(argv[0]);
+    return c ? commands_run(c, argc - 1, argv + 1) : unknown(argv[0]);
 }
 
 /* Number of words at argv that form an option allowed before the command; 0: none. */

@@ -3,10 +3,10 @@
 #define SHOAL_CMD_CLI_COMMAND_H
 
 struct command {
-    const char *name; /* NULL ends a table */
-    int (*run)(int argc, const char *const *argv);
-    const char *summary; /* one line for the list */
-    const char *heading; /* above it in the list, or NULL */
+    const char *name;                              /* NULL ends a table */
+    int (*run)(int argc, const char *const *argv); /* NULL: it has verbs, see commands.h */
+    const char *summary;                           /* one line for the list */
+    const char *heading;                           /* above it in the list, or NULL */
 };
 
 #endif

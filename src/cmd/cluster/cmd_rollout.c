@@ -15,7 +15,6 @@
 #include "cmd/cluster/cluster_site.h"
 #include "cmd/cluster/rollout_score.h"
 #include "cmd/cmd.h"
-#include "cmd/commands.h"
 #include "host/identity.h"
 #include "wire/json_out.h"
 
@@ -136,11 +135,6 @@ static const struct opts_page history_page = {
     .examples = "  shoal rollout history\n"
                 "  shoal rollout history reply --json\n",
 };
-
-int cmd_rollout(int argc, const char *const *argv)
-{
-    return commands_run_verb("rollout", "Updates the models of a shoal.", argc, argv);
-}
 
 static uint64_t unix_ms(void)
 {

@@ -15,7 +15,6 @@
 #include "cluster/store/model_put.h"
 #include "cluster/store/model_store.h"
 #include "cmd/cmd.h"
-#include "cmd/commands.h"
 #include "engine/cache_dir.h"
 #include "net/tls.h"
 #include "wire/json_out.h"
@@ -108,12 +107,6 @@ static void on_signal(int sig)
 {
     (void)sig;
     stop = true;
-}
-
-int cmd_store(int argc, const char *const *argv)
-{
-    return commands_run_verb("store", "Manages the models on this machine's disk, by SHA-256.",
-                             argc, argv);
 }
 
 /* ---- shared ---- */

@@ -7,7 +7,6 @@
 #include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/commands.h"
 #include "cmd/flow/flow_site.h"
 #include "cmd/index/index_site.h"
 #include "pipeline/graph/graph_draw.h"
@@ -292,10 +291,4 @@ int cmd_flow_run(int argc, const char *const *argv)
 int cmd_flow_trace(int argc, const char *const *argv)
 {
     return run_or_trace(&trace_page, argc, argv, true);
-}
-
-int cmd_flow(int argc, const char *const *argv)
-{
-    return commands_run_verb(
-        "flow", "Checks, runs, traces and draws flows of a configuration file.", argc, argv);
 }

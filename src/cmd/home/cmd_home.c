@@ -6,7 +6,6 @@
 #include "base/file/file_read.h"
 #include "base/plural.h"
 #include "cmd/cmd.h"
-#include "cmd/commands.h"
 #include "flow/home/ask/ask_pack.h"
 #include "flow/home/site/home_file_read.h"
 #include "flow/home/site/home_import.h"
@@ -235,10 +234,4 @@ int cmd_home_import(int argc, const char *const *argv)
     buf_fini(&b);
     opts_fini(&o);
     return exit_code;
-}
-
-int cmd_home(int argc, const char *const *argv)
-{
-    return commands_run_verb("home", "Works with home files: your rooms, devices and people.", argc,
-                             argv);
 }

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/plural.h"
 #include "cmd/cli/term.h"
-#include "cmd/commands.h"
 #include "cmd/index/index_site.h"
 #include "knowledge/hit_json.h"
 #include "knowledge/ingest.h"
@@ -465,12 +464,4 @@ int cmd_index_remove(int argc, const char *const *argv)
     index_site_close(&s);
     opts_fini(&o);
     return rc;
-}
-
-int cmd_index(int argc, const char *const *argv)
-{
-    return commands_run_verb("index",
-                             "Collections of documents, found by meaning and by words "
-                             "(docs/RETRIEVAL.md).",
-                             argc, argv);
 }
