@@ -103,8 +103,9 @@ void call_release(struct call *c)
 
 static size_t route_index(const struct call *c)
 {
-    bool public = c->route >= gw_routes && c->route < gw_routes + gw_n_routes;
-    return public ? (size_t)(c->route - gw_routes) : GW_MAX_ROUTES;
+    const struct gw *gw = c->gl->gw;
+    bool public = c->route >= gw->routes && c->route < gw->routes + gw->n_routes;
+    return public ? (size_t)(c->route - gw->routes) : GW_MAX_ROUTES;
 }
 
 /* The exchange with the client has ended. */

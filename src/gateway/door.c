@@ -50,13 +50,14 @@ static bool matches(const struct route *r, const char *path)
 }
 
 /* NULL: there is none.  allow: the methods that the path has, if it exists; otherwise "". */
-static const struct route *search_routes(const struct http_req *r, char *allow, size_t cap)
+static const struct route *search_routes(const struct gw *gw, const struct http_req *r, char *allow,
+                                         size_t cap)
 {
     const char *method = r->head ? "GET" : r->method;
     size_t n = 0;
     allow[0] = '\0';
-    for (size_t i = 0; i < gw_n_routes; i++) {
-        const struct route *route = &gw_routes[i];
+    for (size_t i = 0; i < gw->n_routes; i++) {
+        const struct route *route = &gw->routes[i];
         if (!matches(route, r->path))
             continue;
         bool page = strcmp(route->path, "/*") == 0; /* behind all others */
@@ -81,7 +82,7 @@ static const struct route *find_route(struct gw_loop *gl, const struct http_req 
     const struct route **known = &gl->routes[(n + (uint8_t)r->path[n ? n - 1 : 0]) % GW_ROUTES];
     if (*known && strcmp((*known)->path, r->path) == 0 && strcmp((*known)->method, r->method) == 0)
         return *known;
-    const struct route *found = search_routes(r, allow, cap);
+    const struct route *found = search_routes(gl->gw, r, allow, cap);
     if (found)
         *known = found;
     return found;
@@ -99,10 +100,11 @@ static void refuse_route(struct call *c, const char *allow)
         call_fail(c, 404, NULL, NULL, "not_found", "there is nothing at %.100s", r->path);
 }
 
-bool door_early(const char *path)
+bool door_early(void *gw_loop, const char *path)
 {
-    for (size_t i = 0; i < gw_n_routes; i++)
-        if ((gw_routes[i].flags & ROUTE_EARLY) && matches(&gw_routes[i], path))
+    const struct gw *gw = ((const struct gw_loop *)gw_loop)->gw;
+    for (size_t i = 0; i < gw->n_routes; i++)
+        if ((gw->routes[i].flags & ROUTE_EARLY) && matches(&gw->routes[i], path))
             return true;
     return false;
 }

@@ -20,7 +20,7 @@ void door_enter(struct call *c, cJSON *json);
 void door_enter_as(struct call *c, struct admission_client *client);
 /* Answers requests that net rejects: too large, too late, malformed. */
 void door_refuse(struct http_req *r, const struct http_refusal *why);
-bool door_early(const char *path); /* whether it is a ROUTE_EARLY */
+bool door_early(void *gw_loop, const char *path); /* whether it is a ROUTE_EARLY */
 /* A request with n prompts needs a place for each.  False: there are not enough, and it is
  * answered. */
 bool door_enter_more(struct call *c, uint32_t n_prompts);

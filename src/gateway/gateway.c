@@ -43,6 +43,7 @@
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
 #include "gateway/node/node_store.h"
+#include "gateway/routes.h"
 #include "gateway/things/demo.h"
 #include "gateway/things/explainer.h"
 #include "gateway/things/plant.h"
@@ -613,6 +614,7 @@ int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
     pthread_cond_init(&g->changed, &attr);
     pthread_condattr_destroy(&attr);
     gw->config = config_ref(config);
+    routes_set(gw);
     gw->started_ns = clock_ns();
     clock_gettime(CLOCK_REALTIME, &ts);
     gw->started_s = (uint64_t)ts.tv_sec;

@@ -1,4 +1,4 @@
-/* gw.h - the gateway's internals: state shared by all loops, one loop, the table of routes. Private
+/* gw.h - the gateway's internals: state shared by all loops, one loop, what a route is. Private
  * to src/gateway.
  *
  * Thread: a struct gw_loop and its calls belong to their loop's thread; struct gw is read by all
@@ -113,7 +113,9 @@ struct gw_loop {
 };
 
 struct gw {
-    struct gw_config *config; /* the newest; loops hold their own reference */
+    struct gw_config *config;   /* the newest; loops hold their own reference */
+    const struct route *routes; /* all paths, GW_MAX_ROUTES at most */
+    size_t n_routes;
     struct registry *registry;
     struct workers *workers;           /* processes of models apart; NULL: none */
     struct quota *quota;               /* tokens of clients */
@@ -192,8 +194,5 @@ struct route {
     /* Reports errors; NULL: as JSON. */
     void (*fail)(struct call *c, const struct call_error *e);
 };
-
-extern const struct route gw_routes[];
-extern const size_t gw_n_routes;
 
 #endif

@@ -1,4 +1,6 @@
 /* routes.c - every path of the server, in one table. */
+#include "gateway/routes.h"
+
 #include "gateway/api/own/alarms.h"
 #include "gateway/api/anthropic/anthropic.h"
 #include "gateway/api/api.h"
@@ -9,7 +11,6 @@
 #include "gateway/deferred/deferred.h"
 #include "gateway/grpc/grpc.h"
 #include "gateway/grpc/grpc_readings.h"
-#include "gateway/gw.h"
 #include "gateway/grpc/health.h"
 #include "gateway/api/llama/llamacpp.h"
 #include "gateway/api/mcp/mcp.h"
@@ -27,7 +28,7 @@
 
 #define WORK (ROUTE_JSON | ROUTE_WORK)
 
-const struct route gw_routes[] = {
+static const struct route routes[] = {
     {"POST", "/v1/chat/completions", WORK, openai_chat, "answer a conversation", openai_chat_fields,
      &openai_n_chat_fields, "OpenAI", openai_recall, NULL},
     {"POST", "/v1/completions", WORK, openai_completions, "continue a text",
@@ -234,5 +235,10 @@ const struct route gw_routes[] = {
      &tgi_n_fields, "Text Generation Inference", NULL, NULL},
     {"GET", "/*", ROUTE_OPEN, assets_handle, "pages", NULL, NULL, "Server", NULL, NULL},
 };
-const size_t gw_n_routes = sizeof(gw_routes) / sizeof(gw_routes[0]);
-_Static_assert(sizeof(gw_routes) / sizeof(gw_routes[0]) <= GW_MAX_ROUTES, "a histogram for each");
+_Static_assert(sizeof(routes) / sizeof(routes[0]) <= GW_MAX_ROUTES, "a histogram for each");
+
+void routes_set(struct gw *gw)
+{
+    gw->routes = routes;
+    gw->n_routes = sizeof(routes) / sizeof(routes[0]);
+}

@@ -149,7 +149,7 @@ void http_server_stats(const struct http_server *s, struct http_stats *out);
 struct loop *http_server_loop(const struct http_server *s);
 /* HTTP/2 requests for which early returns true reach the handler as soon as their headers are
  * complete: for bidirectional streams.  When the server drains, their bodies end. */
-void http_server_set_early(struct http_server *s, bool (*early)(const char *path));
+void http_server_set_early(struct http_server *s, bool (*early)(void *ctx, const char *path));
 /* Called when the headers of a request are complete and its body is not: `more` is set.  True: the
  * body may come; the handler follows with the same r, or cancelled().  False: the request was
  * answered from its headers alone, and its body is not read.  Requests whose body arrives together

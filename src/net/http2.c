@@ -634,10 +634,10 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     if (frame->hd.type == NGHTTP2_HEADERS && s && !s->handled && s->head.rc == 0 &&
         frame->headers.cat == NGHTTP2_HCAT_REQUEST &&
         !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) {
-        bool (*early)(const char *path) = h->conn->server->early;
+        const struct http_server *server = h->conn->server;
         if (s->refuse)
             handle(s, false); /* the body is not needed */
-        else if (early && s->path && early(text_at(s, s->path)))
+        else if (server->early && s->path && server->early(server->ctx, text_at(s, s->path)))
             handle(s, true);
         else
             admit(s);

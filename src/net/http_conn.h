@@ -48,7 +48,7 @@ struct http_server {
     struct http_limits limits;
     http_handler handler;
     void *ctx;
-    bool (*early)(const char *path);                                    /* or NULL */
+    bool (*early)(void *ctx, const char *path);                         /* or NULL */
     bool (*admit)(void *ctx, struct http_req *r);                       /* or NULL */
     void (*refuse)(struct http_req *r, const struct http_refusal *why); /* or NULL */
     struct http_listener *listeners;

@@ -401,7 +401,7 @@ void http_server_set_tls(struct http_server *s, struct tls_server *tls)
     s->tls = tls;
 }
 
-void http_server_set_early(struct http_server *s, bool (*early)(const char *path))
+void http_server_set_early(struct http_server *s, bool (*early)(void *ctx, const char *path))
 {
     s->early = early;
 }

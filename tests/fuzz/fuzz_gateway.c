@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static char got[65536], request[40000];
     if (size < 1 || size > 32768 || (!gw.n_loops && gw_site_open(&gw, 0) < 0))
         return 0;
-    const struct route *r = &gw_routes[(data[0] & 127) % gw_n_routes];
+    const struct route *r = &gw.routes[(data[0] & 127) % gw.n_routes];
     int n = snprintf(request, sizeof(request),
                      "%s %s HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n%s\r\n", r->method,
                      r->path, size - 1, data[0] & 128 ? "X-Shoal-Lenient: 1\r\n" : "");

@@ -68,8 +68,9 @@ static bool admit(void *ctx, struct http_req *r)
     return false;
 }
 
-static bool early(const char *path)
+static bool early(void *ctx, const char *path)
 {
+    (void)ctx;
     return strchr(path, 'e') != NULL;
 }
 

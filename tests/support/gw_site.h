@@ -14,6 +14,7 @@
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
+#include "gateway/routes.h"
 #include "host/prompt_cache.h"
 #include "net/peers.h"
 
@@ -35,6 +36,7 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         .cache_dir = "", .identity = gw_site_identity, .changed = gw_site_changed, .ctx = gw};
     struct gw_loop *gl = &gw->loops[0];
     *gw = (struct gw){.n_loops = 1};
+    routes_set(gw);
     int rc = config_create(&gw->config, NULL);
     if (rc == 0) {
         gw->config->log_requests = false;

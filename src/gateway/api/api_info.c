@@ -598,9 +598,10 @@ static void put_server(struct gw *gw, struct buf *b)
     prometheus_help(b, "shoal_http_seconds", "histogram",
                     "from the last byte of a request to the end "
                     "of its answer");
-    for (size_t i = 0; i < gw_n_routes; i++) {
+    for (size_t i = 0; i < gw->n_routes; i++) {
         char labels[160];
-        snprintf(labels, sizeof(labels), "route=\"%s %s\"", gw_routes[i].method, gw_routes[i].path);
+        snprintf(labels, sizeof(labels), "route=\"%s %s\"", gw->routes[i].method,
+                 gw->routes[i].path);
         prometheus_histogram(b, "shoal_http_seconds", labels, &gw->call_time[i]);
     }
     prometheus_help(b, "shoal_uptime_seconds", "gauge", "since the server started");

@@ -115,15 +115,15 @@ static void put_operation(struct json_out *j, const struct route *r)
     json_out_object_end(j);
 }
 
-static void put_paths(struct json_out *j)
+static void put_paths(struct json_out *j, const struct gw *gw)
 {
     json_out_key(j, "paths");
     json_out_object(j);
-    for (size_t i = 0; i < gw_n_routes; i++) {
-        const struct route *r = &gw_routes[i];
+    for (size_t i = 0; i < gw->n_routes; i++) {
+        const struct route *r = &gw->routes[i];
         bool seen = false;
         for (size_t k = 0; k < i; k++)
-            seen |= strcmp(gw_routes[k].path, r->path) == 0;
+            seen |= strcmp(gw->routes[k].path, r->path) == 0;
         if (seen || strcmp(r->path, "/*") == 0)
             continue;
         struct buf path;
@@ -136,9 +136,9 @@ static void put_paths(struct json_out *j)
         json_out_key(j, buf_str(&path));
         buf_fini(&path);
         json_out_object(j);
-        for (size_t k = i; k < gw_n_routes; k++)
-            if (strcmp(gw_routes[k].path, r->path) == 0)
-                put_operation(j, &gw_routes[k]);
+        for (size_t k = i; k < gw->n_routes; k++)
+            if (strcmp(gw->routes[k].path, r->path) == 0)
+                put_operation(j, &gw->routes[k]);
         json_out_object_end(j);
     }
     json_out_object_end(j);
@@ -166,7 +166,7 @@ void api_openapi(struct call *c)
     json_out_key(&j, "security");
     buf_puts(j.b, "[{\"key\":[]}]");
     j.comma = true;
-    put_paths(&j);
+    put_paths(&j, c->gl->gw);
     json_out_object_end(&j);
     call_json(c, 200);
 }

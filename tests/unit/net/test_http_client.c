@@ -103,8 +103,9 @@ static void handler(void *ctx, struct http_req *r)
     }
 }
 
-static bool early(const char *path)
+static bool early(void *ctx, const char *path)
 {
+    (void)ctx;
     return strncmp(path, "/early", 6) == 0;
 }
 
