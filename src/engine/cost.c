@@ -1,12 +1,12 @@
 /* cost.c - see cost.h. */
 #include "engine/cost.h"
 
+#include "base/work_time.h"
+
 #define MEMORY 8u       /* a new figure counts for an eighth, once there are so many */
 #define LONG_MEMORY 32u /* of what differs much from one figure to the next: lengths, the pace */
 #define MIN_PREFILL 16u /* a shorter prompt says more about a step than about prompts */
-#define ERRORS 2.0      /* so many usual errors are allowed for; most predictions are closer */
 #define SPREADS 2.0     /* few answers are so many usual differences longer than usual */
-#define MAX_ERROR 0.5   /* but no more than this part of a prediction */
 #define MIN_PART 0.05   /* of a step that decodes and prefills, for either */
 
 static double read_mean(struct cost_mean *m, uint64_t since_ns)
@@ -131,12 +131,8 @@ void cost_saw_total(struct cost *c, uint64_t now_ns, double predicted_ns, uint64
 
 static double expected(struct cost *c, uint32_t max_tokens, bool ignore_end, uint64_t since_ns)
 {
-    double learned = read_mean(&c->length, since_ns), limit = max_tokens;
-    if (ignore_end)
-        return limit > 0.0 ? limit : 1.0;
-    if (learned <= 0.0)
-        return limit > 0.0 ? limit : 1.0;
-    return limit > 0.0 && limit < learned ? limit : learned;
+    const double learned = ignore_end ? 0.0 : read_mean(&c->length, since_ns);
+    return work_time_tokens(&work_time_refuse, learned, max_tokens);
 }
 
 /* The same for an answer that is longer than most. */
@@ -184,6 +180,16 @@ static double whole_active(const struct cost_load *l, double length)
     return 2.0 * left < most ? 2.0 * left : most;
 }
 
+/* The first token of an answer comes with its prompt. */
+static void set_times(struct cost_estimate *x, const struct work_time_rates *r, double prompt,
+                      double length, double most)
+{
+    const struct work_time_policy *p = &work_time_refuse;
+    x->first_ns = work_time_of(p, r, prompt, 0).total_ns;
+    x->total_ns = work_time_of(p, r, prompt, length - 1.0).total_ns;
+    x->long_ns = work_time_of(p, r, prompt, most - 1.0).total_ns;
+}
+
 /* Until the first token and the end of the request, with what is there already. */
 static void predict(struct cost *c, const struct cost_load *l, const struct cost_request *r,
                     uint64_t since_ns, uint64_t now_ns, struct cost_estimate *x)
@@ -201,20 +207,19 @@ static void predict(struct cost *c, const struct cost_load *l, const struct cost
         prompt *= 1.0 - read_mean(&c->reused, since_ns);
     if (l->n_active > 0 && l->shared_chunk > 0) /* each chunk waits for a step of the others */
         prefill += step / l->shared_chunk;
-    double own = prompt * prefill > step ? prompt * prefill : step;
+    struct work_time_rates rates = {.prefill_ns = prefill, .token_ns = step, .first_ns = step};
     if (tasks <= most) {
-        x->first_ns = (double)l->prompt_tokens * prefill + own;
-        x->total_ns = x->first_ns + (length - 1.0) * step;
-        x->long_ns = x->total_ns;
+        rates.queue_ns = (double)l->prompt_tokens * prefill;
+        set_times(x, &rates, prompt, length, length);
         return;
     }
     /* Tasks beyond the batch wait for others to end: on average one ends every time that a whole
      * answer takes, divided by how many run.  Prompts that come in between are part of the pace. */
     double pace = by_batch(c->pace, (uint32_t)batch, since_ns, now_ns);
     double all = (double)l->waiting_decode + l->n_active * whole_active(l, length);
-    x->first_ns = (tasks - most) * ((all + choices * length) / tasks) * pace / batch + own;
-    x->total_ns = x->first_ns + (length - 1.0) * pace;
-    x->long_ns = x->first_ns + (longest(c, r->max_tokens, r->ignore_end, since_ns) - 1.0) * pace;
+    rates.queue_ns = (tasks - most) * ((all + choices * length) / tasks) * pace / batch;
+    rates.token_ns = pace;
+    set_times(x, &rates, prompt, length, longest(c, r->max_tokens, r->ignore_end, since_ns));
 }
 
 double cost_pace(struct cost *c, uint32_t n, uint64_t now_ns)
@@ -232,11 +237,13 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
     if (l->n_active == 0 && now_ns > COST_FRESH_NS)
         since = now_ns - COST_FRESH_NS;
     if (r->units > 0) {
-        double unit = read_mean(&c->unit, l->units > 0 ? 0 : since);
+        const struct work_time_policy *p = &work_time_refuse;
+        const struct work_time_rates rates = {.prefill_ns =
+                                                  read_mean(&c->unit, l->units > 0 ? 0 : since)};
         /* what is ahead may all be of lower rank: it counts when it is more than a batch */
         uint64_t all = r->units + (l->units > l->batch_units ? l->units : 0);
-        x.alone_ns = unit * (double)r->units;
-        x.first_ns = x.total_ns = x.long_ns = unit * (double)all;
+        x.alone_ns = work_time_of_units(p, &rates, (double)r->units).total_ns;
+        x.first_ns = x.total_ns = x.long_ns = work_time_of_units(p, &rates, (double)all).total_ns;
     } else {
         struct cost_estimate alone = {.known = false};
         predict(c, l, r, since, now_ns, &x);
@@ -250,8 +257,9 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
 int cost_check(const struct cost_estimate *x, uint64_t deadline_ns, uint64_t now_ns, struct err *e)
 {
     double left = deadline_ns > now_ns ? (double)(deadline_ns - now_ns) : 0.0;
-    double error = ERRORS * x->error < MAX_ERROR ? ERRORS * x->error : MAX_ERROR;
-    double need = x->n_ahead > 0 ? x->total_ns * (1.0 + error) : x->total_ns;
+    double need = x->total_ns;
+    if (x->n_ahead > 0)
+        need = work_time_sure(&work_time_refuse, need, x->error);
     need = need > x->long_ns ? need : x->long_ns;
     if (deadline_ns == 0 || (left > 0.0 && need <= left))
         return 0;

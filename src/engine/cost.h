@@ -1,9 +1,10 @@
 /* cost.h - what work costs on one loaded model: learned from what was computed, asked before more
  * is taken.
  *
- * One model of cost for everything that has to know: submitting to an engine, admission, and later
- * routing, placement and the detection of stalls.  It lives in the engine, the lowest folder that
- * needs it; the host exposes it per model (registry_estimate).
+ * One model of cost for everything that has to know: submitting to an engine and admission ask it,
+ * and routing, here and for replicas on other nodes, works with what it tells (cost_tell).  The
+ * formula from rates to a time is base/work_time.h for all of them.  The model lives in the engine,
+ * the lowest folder that needs it; the host exposes it per model (registry_estimate).
  *
  * A decoder computes steps.  A step decodes one token of every task that generates and may prefill
  * prompts beside that.  Learned are: the time of a step by how many tasks it decodes, alone and

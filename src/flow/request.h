@@ -1,5 +1,5 @@
 /* request.h - what a client asks for, fully typed: one struct that every codec fills and that flows
- * and (later) other nodes carry.
+ * and other nodes carry.
  *
  * Thread:    belongs to one thread at a time.
  * Ownership: everything that a request points to lives in its arena and is freed with it, or

@@ -1,5 +1,7 @@
 /* router_estimate.h - how long a request would take at a replica, from what its cost model says.
  *
+ * The formula is base/work_time.h, which refusals use too; this brings the telemetry.
+ *
  * Thread: any; no state. */
 #ifndef SHOAL_ROUTER_ROUTER_ESTIMATE_H
 #define SHOAL_ROUTER_ROUTER_ESTIMATE_H

@@ -22,6 +22,7 @@
 #include "base/nearest.h"
 #include "base/rd.h"
 #include "base/strmap.h"
+#include "base/work_time.h"
 
 static void test_err_wraps_context_in_front(void **state)
 {
@@ -229,9 +230,38 @@ static void test_state_moves_out_of_the_cache(void **state)
     }
 }
 
+static void test_work_time(void **state)
+{
+    const struct work_time_policy *refuse = &work_time_refuse, *choose = &work_time_choose;
+    static const struct work_time_rates known = {
+        .queue_ns = 5, .prefill_ns = 2, .token_ns = 10, .first_ns = 30};
+    static const struct work_time_rates unknown = {.queue_ns = 5};
+    (void)state;
+    /* a measured model is the same to both */
+    struct work_time a = work_time_of(refuse, &known, 20, 3);
+    struct work_time b = work_time_of(choose, &known, 20, 3);
+    assert_true(a.prefill_ns == 40 && a.decode_ns == 30 && a.total_ns == 75);
+    assert_memory_equal(&a, &b, sizeof(a));
+    assert_true(work_time_of(refuse, &known, 10, 0).total_ns == 35); /* no less than first_ns */
+    assert_true(work_time_of_units(refuse, &known, 20).total_ns == 45);
+    /* one that is not measured is let through, but not preferred */
+    assert_true(work_time_of(refuse, &unknown, 20, 3).total_ns == 5);
+    assert_true(work_time_of(choose, &unknown, 20, 3).total_ns == 5 + 20 * 2e5 + 3 * 2e6);
+    assert_true(work_time_of_units(refuse, &unknown, 20).total_ns == 5);
+    assert_true(work_time_of_units(choose, &unknown, 20).total_ns == 5 + 20 * 5e4);
+    assert_true(work_time_tokens(refuse, 40, 100) == 40 && work_time_tokens(choose, 40, 100) == 40);
+    assert_true(work_time_tokens(refuse, 40, 10) == 10 && work_time_tokens(choose, 40, 10) == 10);
+    assert_true(work_time_tokens(refuse, 0, 10) == 10 && work_time_tokens(choose, 40, 0) == 40);
+    assert_true(work_time_tokens(refuse, 0, 0) == 1 && work_time_tokens(choose, 0, 0) == 64);
+    assert_true(work_time_sure(refuse, 100, 0.125) == 125 && work_time_sure(refuse, 100, 9) == 150);
+    assert_true(work_time_sure(refuse, 100, 0) == 100 && work_time_sure(choose, 100, 0) == 105);
+    assert_true(work_time_sure(choose, 100, 0.5) == 150 && work_time_sure(choose, 100, 2) == 300);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_work_time),
         cmocka_unit_test(test_file_lock),
         cmocka_unit_test(test_err_wraps_context_in_front),
         cmocka_unit_test(test_buf_stops_at_its_limit),
