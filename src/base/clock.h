@@ -1,4 +1,5 @@
-/* clock.h - monotonic time in nanoseconds; deadlines are absolute values of it. */
+/* clock.h - monotonic time in nanoseconds, of which deadlines are absolute values, and the time of
+ * day. */
 #ifndef SHOAL_BASE_CLOCK_H
 #define SHOAL_BASE_CLOCK_H
 
@@ -10,6 +11,14 @@ static inline uint64_t clock_ns(void)
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The time of day, in milliseconds since 1970: for people and files; it may jump. */
+static inline uint64_t clock_unix_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
 }
 
 #endif

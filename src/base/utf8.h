@@ -28,6 +28,16 @@ static inline unsigned utf8_decode(const uint8_t *p, const uint8_t *end, uint32_
     return utf8_decode_multi(p, end, cp);
 }
 
+/* The same for readers that go on behind invalid bytes: each is U+FFFD, of length 1. */
+static inline unsigned utf8_next(const char *p, const char *end, uint32_t *cp)
+{
+    unsigned len = utf8_decode((const uint8_t *)p, (const uint8_t *)end, cp);
+    if (len > 0)
+        return len;
+    *cp = 0xfffd;
+    return 1;
+}
+
 /* Writes 1..4 bytes; cp must be a scalar value (<= 0x10ffff, no surrogate). */
 unsigned utf8_encode(char out[4], uint32_t cp);
 /* Length of the longest prefix of p that is valid UTF-8; n if all of it is. */

@@ -81,14 +81,6 @@ static const struct opts_page run_page = {
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-static uint32_t time_column(const struct table *t)
-{
-    for (uint32_t i = 0; i < t->n_cols; i++)
-        if (t->kinds[i] == TABLE_TIMES)
-            return i;
-    return UINT32_MAX;
-}
-
 static int by_size(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -98,7 +90,7 @@ static int by_size(const void *a, const void *b)
 /* Median time between rows in milliseconds; 0: there are no times. */
 static double interval_of(const struct table *t)
 {
-    uint32_t at = time_column(t);
+    uint32_t at = table_time_column(t);
     size_t n = 0;
     double *v = at == UINT32_MAX ? NULL : mem_zalloc_n(t->n_rows, sizeof(*v));
     for (size_t i = 1; v && i < t->n_rows; i++) {
@@ -155,7 +147,7 @@ static int make_names(struct names *n, const struct table *t, const struct colum
 
 static int64_t *times_of(const struct table *t)
 {
-    uint32_t at = time_column(t);
+    uint32_t at = table_time_column(t);
     int64_t *v = at == UINT32_MAX ? NULL : mem_zalloc_n(t->n_rows, sizeof(*v));
     for (size_t i = 0; v && i < t->n_rows; i++) {
         double s = t->values[i * t->n_cols + at];
@@ -348,7 +340,7 @@ static int begin(struct watch *w, const struct table *t, struct err *e)
 {
     int rc = w->learned ? choose_learned(w, t, e)
                         : columns_channels(&w->columns, t, opts_text(w->o, "columns"), e);
-    w->time_at = time_column(t);
+    w->time_at = table_time_column(t);
     w->interval_ms = opts_real(w->o, "interval") * 1000;
     if (w->interval_ms <= 0)
         w->interval_ms = w->learned ? w->learned->profiles[0].interval_ms : 1000;

@@ -193,15 +193,6 @@ static int measure(struct method m[3], const struct eval_set *set, struct err *e
 
 /* ---- figures -------------------------------------------------------------------------------- */
 
-static void number(struct json_out *j, const char *key, double v)
-{
-    json_out_key(j, key);
-    if (isfinite(v))
-        json_out_num(j, v);
-    else
-        json_out_null(j);
-}
-
 static void put_method(const struct method *m, bool times, struct json_out *j, struct buf *text)
 {
     const struct quality_alarms *q = &m->alarms;
@@ -210,20 +201,21 @@ static void put_method(const struct method *m, bool times, struct json_out *j, s
     double rate = times ? (double)q->n_false / (q->normal_seconds / 3600)
                         : (double)q->n_false / ((double)q->n_normal / 1000);
     char name[48], shown[24], late[24], level[32] = "";
-    number(j, "event_f1", quality_alarms_f1(q));
-    number(j, "point_f1", points.f1);
+    json_out_member_num(j, "event_f1", quality_alarms_f1(q));
+    json_out_member_num(j, "point_f1", points.f1);
     json_out_key(j, "windows");
     json_out_uint(j, q->n_windows);
     json_out_key(j, "found");
     json_out_uint(j, q->n_found);
     json_out_key(j, "false_alarms");
     json_out_uint(j, q->n_false);
-    number(j, times ? "false_alarms_per_hour" : "false_alarms_per_1000_points", rate);
-    number(j, "mean_delay_points", delay);
+    json_out_member_num(j, times ? "false_alarms_per_hour" : "false_alarms_per_1000_points", rate);
+    json_out_member_num(j, "mean_delay_points", delay);
     if (times)
-        number(j, "mean_delay_seconds", q->n_found ? q->delay_seconds / found : (double)NAN);
+        json_out_member_num(j, "mean_delay_seconds",
+                            q->n_found ? q->delay_seconds / found : (double)NAN);
     if (isfinite(m->level))
-        number(j, "level", m->level);
+        json_out_member_num(j, "level", m->level);
     if (m->window) {
         json_out_key(j, "window");
         json_out_uint(j, m->window);

@@ -43,18 +43,10 @@ static int read_table(struct table *t, const char *file, struct err *e)
     return rc;
 }
 
-static uint32_t time_column(const struct table *t)
-{
-    for (uint32_t i = 0; i < t->n_cols; i++)
-        if (t->kinds[i] == TABLE_TIMES)
-            return i;
-    return UINT32_MAX;
-}
-
 /* Median time step in seconds; 0: the table has no times. */
 static double step_of(const struct table *t, double *scratch)
 {
-    uint32_t at = time_column(t);
+    uint32_t at = table_time_column(t);
     size_t n = 0;
     for (size_t i = 1; at != UINT32_MAX && i < t->n_rows; i++) {
         double d = t->values[i * t->n_cols + at] - t->values[(i - 1) * t->n_cols + at];
@@ -76,7 +68,7 @@ static int label_windows(struct eval_series *s, const struct table *t, const cJS
                          struct err *e)
 {
     const cJSON *list = windows ? windows->child : NULL, *w;
-    uint32_t at = time_column(t);
+    uint32_t at = table_time_column(t);
     while (list && !ends_with(s->file, list->string))
         list = list->next;
     if (!cJSON_IsArray(list) || at == UINT32_MAX)

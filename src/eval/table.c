@@ -21,6 +21,14 @@ void table_fini(struct table *t)
     *t = (struct table){0};
 }
 
+uint32_t table_time_column(const struct table *t)
+{
+    for (uint32_t i = 0; i < t->n_cols; i++)
+        if (t->kinds[i] == TABLE_TIMES)
+            return i;
+    return UINT32_MAX;
+}
+
 uint32_t table_column(const struct table *t, const char *name)
 {
     for (uint32_t i = 0; t->names && i < t->n_cols; i++)

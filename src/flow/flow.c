@@ -61,6 +61,14 @@ void flow_give_request(struct flow_owner *o, struct request *r)
     o->requests.list[o->requests.n++] = r;
 }
 
+void flow_refuse(struct flow_owner *o, struct request *r, struct sink *s, const struct failure *f)
+{
+    s->job = NULL;
+    s->ops->fail(s, f);
+    s->ops->closed(s);
+    flow_give_request(o, r);
+}
+
 void flow_refuse_nomem(struct flow_owner *o, struct request *r, struct sink *s)
 {
     struct failure f;

@@ -93,6 +93,8 @@ void flow_give_request(struct flow_owner *o, struct request *r);
 /* From now on the models of the request's epoch stay loaded until the request is given back, also
  * while none of them works on it. */
 void flow_hold_epoch(struct flow_owner *o, struct request *r);
+/* Fails a request that never ran: fail, closed, and r is given back. */
+void flow_refuse(struct flow_owner *o, struct request *r, struct sink *s, const struct failure *f);
 /* Fails a request with "out of memory": fail, closed, and r is given back (NULL: it stays with
  * whoever owns it). */
 void flow_refuse_nomem(struct flow_owner *o, struct request *r, struct sink *s);

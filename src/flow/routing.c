@@ -118,22 +118,13 @@ struct gathering {
     uint32_t n;
 };
 
-static const struct router_model *named(const struct router_model *list, uint32_t n,
-                                        const char *name)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(list[i].name, name) == 0)
-            return &list[i];
-    return NULL;
-}
-
 /* What the route, or the configuration, says of a model; NULL: it is no candidate. */
 static const struct router_model *model_for(struct gathering *g, const char *name)
 {
     const struct router_route *r = g->route;
     if (r->n_models > 0)
-        return named(r->models, r->n_models, name);
-    const struct router_model *m = named(g->table->known, g->table->n_known, name);
+        return router_model_named(r->models, r->n_models, name);
+    const struct router_model *m = router_model_named(g->table->known, g->table->n_known, name);
     if (m)
         return m;
     struct router_model *own = arena_zalloc(g->arena, sizeof(*own));
@@ -217,14 +208,6 @@ static void explain(struct routing_choice *to, struct request *r, const struct g
     to->n_candidates = list ? d->n : 0;
 }
 
-static void refuse(struct flow_owner *o, struct request *r, struct sink *s, const struct failure *f)
-{
-    s->job = NULL;
-    s->ops->fail(s, f);
-    s->ops->closed(s);
-    flow_give_request(o, r);
-}
-
 static bool is_settled(const struct flow_owner *o)
 {
     return !o->replicas || o->replicas->settled(o->replicas);
@@ -289,7 +272,7 @@ static void refuse_no_route(struct flow_owner *o, struct request *r, struct sink
     struct failure f;
     failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                 "there is no route '%s' any more", r->model);
-    refuse(o, r, s, &f);
+    flow_refuse(o, r, s, &f);
 }
 
 static void on_look_again(struct executor_timer *t)
@@ -380,7 +363,7 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
             refuse_choice(&f, r, &d, settled);
         else
             failure_of(&f, SHOAL_ENOMEM, "out of memory");
-        refuse(o, r, s, &f);
+        flow_refuse(o, r, s, &f);
         return;
     }
     const struct router_candidate *chosen = &g.list[d.chosen];
@@ -573,7 +556,7 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
     if (!route || !router_may_call(route, r->client.name)) {
         failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                     "there is no route '%s' for this client", r->model ? r->model : "");
-        refuse(o, r, s, &f);
+        flow_refuse(o, r, s, &f);
         return;
     }
     apply(route, r);
@@ -593,7 +576,7 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
         if (!o->flows || !o->flows->ops->run(o->flows, o, r, s)) {
             failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                         "there is no flow '%s'", r->model);
-            refuse(o, r, s, &f);
+            flow_refuse(o, r, s, &f);
         }
         return;
     }

@@ -686,6 +686,15 @@ void call_begin(struct call *c, const char *type)
     call_begin_with(c, type, NULL, 0);
 }
 
+bool call_begin_events(struct call *c)
+{
+    if (c->began)
+        return false;
+    call_begin(c, SSE_TYPE "; charset=utf-8");
+    buf_clear(&c->out);
+    return true;
+}
+
 void call_begin_with(struct call *c, const char *type, const struct http_header *extra,
                      size_t n_extra)
 {

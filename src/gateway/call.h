@@ -139,6 +139,8 @@ const char *call_type_of(int status);
 /* ---- streams ---- */
 
 void call_begin(struct call *c, const char *type);
+/* Begins a stream of server-sent events; false: it had begun. */
+bool call_begin_events(struct call *c);
 void call_begin_with(struct call *c, const char *type, const struct http_header *extra,
                      size_t n_extra);
 void call_write(struct call *c, const char *p, size_t n);

@@ -626,14 +626,6 @@ static void on_resume(struct flow_job *j)
         advance(x);
 }
 
-static void refuse(struct flow_owner *o, struct request *r, struct sink *s, const struct failure *f)
-{
-    s->job = NULL;
-    s->ops->fail(s, f);
-    s->ops->closed(s);
-    flow_give_request(o, r);
-}
-
 static void set_deadline(struct pipeline_live *x)
 {
     struct request *r = x->request;
@@ -674,7 +666,7 @@ void pipeline_run(const struct pipeline_site *site, struct graph *g, struct flow
         return;
     }
     if (!pipeline_input_read(&x->input, g, r, &f)) {
-        refuse(o, r, s, &f);
+        flow_refuse(o, r, s, &f);
         return;
     }
     graph_ref(g);
@@ -711,12 +703,12 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
     if (!text || (r->kind == REQUEST_GENERATE && request_choices(&r->generate) != 1)) {
         failure_set(&f, FAILURE_INVALID, SHOAL_EUNSUPPORTED, "model", NULL,
                     "'%s' is a flow: it answers one text with one text", g->name);
-        refuse(o, r, s, &f);
+        flow_refuse(o, r, s, &f);
     } else if (r->depth >= PIPELINE_MAX_DEPTH) {
         failure_set(&f, FAILURE_INTERNAL, SHOAL_ELIMIT, NULL, NULL,
                     "flows call each other more than %u deep, the last is '%s'", PIPELINE_MAX_DEPTH,
                     g->name);
-        refuse(o, r, s, &f);
+        flow_refuse(o, r, s, &f);
     } else {
         pipeline_run(site, g, o, r, s);
     }

@@ -20,6 +20,15 @@ struct deciding {
     uint32_t n_left;
 };
 
+const struct router_model *router_model_named(const struct router_model *list, uint32_t n,
+                                              const char *name)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (strcmp(list[i].name, name) == 0)
+            return &list[i];
+    return NULL;
+}
+
 /* ---- filters: a candidate that fails is out ---- */
 
 typedef bool (*keep_fn)(const struct deciding *d, uint32_t i);

@@ -40,6 +40,10 @@ struct router_model {
     struct router_names domains, languages; /* none: all */
 };
 
+/* The one of that name; NULL: none. */
+const struct router_model *router_model_named(const struct router_model *list, uint32_t n,
+                                              const char *name);
+
 struct router_route {
     char *name;
     struct router_names callers; /* names of client keys; none: everybody */

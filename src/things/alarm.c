@@ -29,25 +29,16 @@ const char *alarm_change_name(enum alarm_change c)
 
 /* ---- JSON ---- */
 
-static void number(struct json_out *j, const char *key, double v)
-{
-    json_out_key(j, key);
-    if (isfinite(v))
-        json_out_num(j, v);
-    else
-        json_out_null(j);
-}
-
 static void put_channel(struct json_out *j, const struct alarm_channel *c)
 {
     json_out_object(j);
     json_out_member_str(j, "sensor", c->sensor);
     json_out_member_str(j, "title", c->title);
     json_out_member_str(j, "unit", c->unit);
-    number(j, "value", c->value);
-    number(j, "before", c->before);
-    number(j, "normal_low", c->low);
-    number(j, "normal_high", c->high);
+    json_out_member_num(j, "value", c->value);
+    json_out_member_num(j, "before", c->before);
+    json_out_member_num(j, "normal_low", c->low);
+    json_out_member_num(j, "normal_high", c->high);
     json_out_object_end(j);
 }
 
@@ -78,9 +69,9 @@ void alarm_json(struct json_out *j, const struct alarm_event *e)
     for (uint32_t i = 0; i < e->n_channels; i++)
         put_channel(j, &e->channels[i]);
     json_out_array_end(j);
-    number(j, "score", e->score);
+    json_out_member_num(j, "score", e->score);
     json_out_member_str(j, "detector", alarm_detector_name(e->kind));
-    number(j, "limit", e->limit);
+    json_out_member_num(j, "limit", e->limit);
     json_out_key(j, "since_ms");
     json_out_int(j, e->since_ms);
     json_out_key(j, "raised_ms");

@@ -203,6 +203,14 @@ int yaml_in_str(struct yaml_in *r, yaml_node_t *v, const char *key, char **out)
     return 0;
 }
 
+bool yaml_in_strs_has(const struct yaml_in_strs *list, const char *s)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        if (strcmp(list->v[i], s) == 0)
+            return true;
+    return false;
+}
+
 void yaml_in_strs_fini(struct yaml_in_strs *s)
 {
     for (uint32_t i = 0; i < s->n; i++)

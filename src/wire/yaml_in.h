@@ -55,6 +55,7 @@ struct yaml_in_strs {
     uint32_t n;
 };
 void yaml_in_strs_fini(struct yaml_in_strs *s);
+bool yaml_in_strs_has(const struct yaml_in_strs *list, const char *s);
 /* Appends copies.  SHOAL_ELIMIT: more than YAML_IN_MAX_STRS. */
 SHOAL_MUST_CHECK int yaml_in_strs_add(struct yaml_in_strs *s, const char *const *from, size_t n,
                                       struct err *e);

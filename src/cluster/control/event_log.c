@@ -86,13 +86,6 @@ static const char *cut(char *out, size_t max, const char *s)
     return out;
 }
 
-static uint64_t unix_ms(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
-}
-
 static int encode(struct buf *out, const struct event_log *l, const struct event_log_entry *entry)
 {
     char sender[EVENT_LOG_MAX_NAME + 1], node[EVENT_LOG_MAX_NAME + 1],
@@ -102,7 +95,7 @@ static int encode(struct buf *out, const struct event_log *l, const struct event
     memcpy(sum, entry->sha256, sizeof(sum));
     m.format = FORMAT;
     m.kind = entry->kind;
-    m.at_ms = entry->at_ms ? entry->at_ms : unix_ms();
+    m.at_ms = entry->at_ms ? entry->at_ms : clock_unix_ms();
     m.sender = pb_text(cut(sender, EVENT_LOG_MAX_NAME, entry->sender ? entry->sender : l->name));
     m.node = pb_text(cut(node, EVENT_LOG_MAX_NAME, entry->node));
     m.model = pb_text(cut(model, EVENT_LOG_MAX_NAME, entry->model));

@@ -210,13 +210,11 @@ int controller_view_take(const struct controller_view *v, struct controller_snap
                          struct err *e)
 {
     struct box *b = mem_zalloc(sizeof(*b));
-    struct timespec ts;
     *out = NULL;
     if (!b)
         return err_set(e, SHOAL_ENOMEM, "members of the shoal");
-    clock_gettime(CLOCK_REALTIME, &ts);
     arena_init(&b->s.arena, MAX_SNAPSHOT_BYTES);
-    b->s.now_ms = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / MS_NS;
+    b->s.now_ms = clock_unix_ms();
     b->s.clock_ms = clock_ns() / MS_NS;
     b->s.oldest_epoch = v->held_until_ns > clock_ns() ? v->held_epoch : 0;
     b->raw = arena_zalloc_n(&b->s.arena, v->n, sizeof(*b->raw));

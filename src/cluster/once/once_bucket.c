@@ -68,13 +68,6 @@ static struct once_bucket *bucket_of(struct once_ledger *g)
     return (struct once_bucket *)(void *)g; /* its first member */
 }
 
-static uint64_t unix_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
-}
-
 static void note(struct once_bucket *b, int rc, const struct err *e)
 {
     if (rc < 0) /* a server that does not permit it does not answer: nobody waits for that twice */
@@ -206,7 +199,7 @@ static int look(struct once_bucket *b, struct once_claim *c, uint64_t *revision,
         rc = 0; /* forgotten meanwhile */
     bool over =
         r.state == ONCE_RECORD_DONE || r.state == ONCE_RECORD_LARGE || r.state == ONCE_RECORD_PARTS;
-    if (over && r.until_ms <= unix_ms())
+    if (over && r.until_ms <= clock_unix_ms())
         r.state = ONCE_RECORD_FREE;
     snprintf(c->where, sizeof(c->where), "%s", r.owner);
     if (rc < 0) { /* what was seen before still holds */
@@ -320,7 +313,7 @@ static int describe_end(struct once_bucket *b, struct held *h, struct once_recor
     h->large |= rc < 0 || (apart && !sum_of(p.sum, &h->answer)); /* there is no room for it */
     p.run = h->run;
     once_record_put_parts(parts, &p);
-    r->until_ms = unix_ms() + b->ttl_ms;
+    r->until_ms = clock_unix_ms() + b->ttl_ms;
     r->state = h->failed  ? ONCE_RECORD_FREE
                : h->large ? ONCE_RECORD_LARGE
                : apart    ? ONCE_RECORD_PARTS

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "cluster/control/bus.h"
 #include "cluster/control/control_json.h"
 #include "cluster/control/desired.h"
@@ -136,13 +137,6 @@ static const struct opts_page history_page = {
                 "  shoal rollout history reply --json\n",
 };
 
-static uint64_t unix_ms(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
-}
-
 /* ---- output ---- */
 
 static const char *last_text(const struct desired_rollout *r)
@@ -209,7 +203,7 @@ static int apply(void *ctx, struct desired *d, struct err *e)
 {
     struct change *c = ctx;
     const struct desired_rollout *r = NULL;
-    uint64_t now = unix_ms();
+    uint64_t now = clock_unix_ms();
     if (c->score)
         return rollout_admin_score(d, c->name, c->score_from, c->score_to, now, e);
     int rc = c->start ? rollout_admin_start(d, c->start, now, &r, e)

@@ -127,8 +127,7 @@ static void put_tool(struct json_out *j, const struct chat_tool *t)
     json_out_member_str(j, "description", t->description);
     if (t->parameters_bytes > 0) {
         json_out_key(j, "parameters");
-        buf_put(j->b, t->parameters, t->parameters_bytes);
-        j->comma = true;
+        json_out_raw(j, t->parameters, t->parameters_bytes);
     }
     json_out_object_end(j);
     json_out_object_end(j);

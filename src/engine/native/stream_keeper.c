@@ -47,11 +47,7 @@ struct stream_keeper {
 
 static struct score_stream_clock now(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (struct score_stream_clock){.now_ns = clock_ns(),
-                                       .wall_ms = (uint64_t)ts.tv_sec * 1000u +
-                                                  (uint64_t)ts.tv_nsec / 1000000u};
+    return (struct score_stream_clock){.now_ns = clock_ns(), .wall_ms = clock_unix_ms()};
 }
 
 /* ---- which model it is ---- */

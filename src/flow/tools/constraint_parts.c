@@ -24,8 +24,7 @@ static int put_part(struct json_out *j, const struct constraint_part *p, struct 
     put_text(j, "begin_token", p->begin_token);
     put_text(j, "end", p->end);
     json_out_key(j, "schema");
-    buf_put(j->b, p->schema, p->schema_bytes);
-    j->comma = true;
+    json_out_raw(j, p->schema, p->schema_bytes);
     json_out_object_end(j);
     return 0;
 }

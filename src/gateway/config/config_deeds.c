@@ -77,19 +77,11 @@ int config_deeds_take(struct yaml_in *r, yaml_node_t *at, void *item, struct con
     return 0;
 }
 
-static bool is_in(const struct yaml_in_strs *list, const char *s)
-{
-    for (uint32_t i = 0; i < list->n; i++)
-        if (strcmp(list->v[i], s) == 0)
-            return true;
-    return false;
-}
-
 int config_deeds_finish(const struct config_deeds *c, const char *file, struct err *e)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         const struct config_deed *k = &c->v[i];
-        if (k->via == CONFIG_DEED_COMMAND && !is_in(&c->commands, k->command.v[0]))
+        if (k->via == CONFIG_DEED_COMMAND && !yaml_in_strs_has(&c->commands, k->command.v[0]))
             return err_set(e, SHOAL_EFORMAT,
                            "%s: deeds: add %.100s to deeds_allow.commands to run it", file,
                            k->command.v[0]);

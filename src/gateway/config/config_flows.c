@@ -339,14 +339,6 @@ struct graph *config_flows_find(const struct config_flows *c, const char *name)
 
 /* ---- the whole file ---- */
 
-static bool is_in(const struct yaml_in_strs *list, const char *s)
-{
-    for (uint32_t i = 0; i < list->n; i++)
-        if (strcmp(list->v[i], s) == 0)
-            return true;
-    return false;
-}
-
 /* A topic may have expressions; what they give stays within one level (GRAPH_EXPR_TOPIC), and only
  * a wildcard of a filter covers it. */
 static bool topic_allowed(const struct yaml_in_strs *filters, const char *topic)
@@ -389,10 +381,10 @@ int config_flows_finish(const struct config_flows *c, const struct router_table 
     static const char *const lists[] = {"hosts", "topics", "commands", "plugins"};
     for (uint32_t i = 0; i < c->n_uses; i++) {
         const struct config_flow_use *x = &c->uses[i];
-        bool ok = x->via == GRAPH_HTTP     ? is_in(&c->hosts, x->what)
+        bool ok = x->via == GRAPH_HTTP     ? yaml_in_strs_has(&c->hosts, x->what)
                   : x->via == GRAPH_MQTT   ? topic_allowed(&c->topics, x->what)
                   : x->via == GRAPH_PLUGIN ? plugin_allowed(&c->plugins, x->what)
-                                           : is_in(&c->commands, x->what);
+                                           : yaml_in_strs_has(&c->commands, x->what);
         if (!ok && x->via == GRAPH_PLUGIN)
             return err_set(e, SHOAL_EFORMAT,
                            "%s:%zu:%zu: add the folder of %.100s to flows_allow.plugins to use it",

@@ -62,20 +62,11 @@ static int fill_model(struct router_model *m, const char *name, const struct con
 
 /* ---- entries ---- */
 
-static const struct router_model *model_named(const struct router_model *list, uint32_t n,
-                                              const char *name)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (strcmp(list[i].name, name) == 0)
-            return &list[i];
-    return NULL;
-}
-
 int config_routes_take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
 {
     struct config_routes_route *to = parent;
     const struct config_routes_model *k = item;
-    if (model_named(to->route.models, to->route.n_models, k->name))
+    if (router_model_named(to->route.models, to->route.n_models, k->name))
         return yaml_in_fail(r, at, "the route names the model '%.80s' twice", k->name);
     struct router_model *m = grow(&to->route.models, &to->route.n_models, sizeof(*m));
     return m && fill_model(m, k->name, k) == 0 ? 0 : nomem(r);
@@ -148,7 +139,7 @@ static int check_uses(struct yaml_in *r, const yaml_node_t *at, const struct rou
 {
     for (uint32_t i = 0; i < route->n_rules && route->n_models > 0; i++)
         for (uint32_t k = 0; k < route->rules[i].n_use; k++)
-            if (!model_named(route->models, route->n_models, route->rules[i].use[k]))
+            if (!router_model_named(route->models, route->n_models, route->rules[i].use[k]))
                 return yaml_in_fail(r, at,
                                     "rule %u uses '%.80s', which is not one of the route's models",
                                     i + 1, route->rules[i].use[k]);
@@ -224,7 +215,9 @@ int config_routes_know(struct router_table *t, const char *name,
 int config_routes_meet(struct router_table *t, const char *name, struct err *e)
 {
     const struct config_routes_model nothing = {.name = NULL};
-    return model_named(t->known, t->n_known, name) ? 0 : config_routes_know(t, name, &nothing, e);
+    return router_model_named(t->known, t->n_known, name)
+               ? 0
+               : config_routes_know(t, name, &nothing, e);
 }
 
 /* ---- the whole file ---- */
@@ -252,7 +245,7 @@ static bool is_route(const struct router_table *t, const char *name)
     for (uint32_t i = 0; i < t->n_routes; i++)
         if (strcmp(t->routes[i].name, name) == 0)
             return true;
-    return strcmp(name, "auto") == 0 && !model_named(t->known, t->n_known, name);
+    return strcmp(name, "auto") == 0 && !router_model_named(t->known, t->n_known, name);
 }
 
 static bool does_something(const struct privacy_policy *p)
@@ -271,7 +264,7 @@ int config_routes_finish(struct router_table *t, const struct config_routes_priv
     for (uint32_t i = 0; i < t->n_routes; i++) {
         struct router_route *r = &t->routes[i];
         t->private |= does_something(&r->privacy);
-        if (model_named(t->known, t->n_known, r->name))
+        if (router_model_named(t->known, t->n_known, r->name))
             return err_set(e, SHOAL_EFORMAT, "%s: '%.80s' is the name of a model and of a route",
                            file, r->name);
         for (uint32_t k = 0; k < r->ensemble.n_models; k++)
@@ -281,7 +274,8 @@ int config_routes_finish(struct router_table *t, const struct config_routes_priv
                     "%s: '%.80s' in the %s of the route '%.80s' is a route: name a model", file,
                     r->ensemble.models[k], ensemble_name(r->ensemble.kind), r->name);
         for (uint32_t k = 0; k < r->n_models; k++) {
-            const struct router_model *m = model_named(t->known, t->n_known, r->models[k].name);
+            const struct router_model *m =
+                router_model_named(t->known, t->n_known, r->models[k].name);
             if (m && inherit(&r->models[k], m) < 0)
                 return err_set(e, SHOAL_ENOMEM, "%s: out of memory", file);
         }

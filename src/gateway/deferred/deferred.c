@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "gateway/prometheus.h"
 #include "host/sha256.h"
@@ -75,9 +76,7 @@ void deferred_close(struct deferred *d)
 
 int64_t deferred_now_ms(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return (int64_t)clock_unix_ms();
 }
 
 bool deferred_asked(const struct call *c)

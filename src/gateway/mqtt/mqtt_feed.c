@@ -88,18 +88,16 @@ static void on_reading(void *ctx, const struct payload_reading *from)
 static void ask_rebirth(struct mqtt_feed *f, const struct sparkplug_topic *t)
 {
     char topic[MQTT_TOPIC_MAX_BYTES];
-    struct timespec ts;
     struct buf b;
     struct err e = {0};
     uint64_t now = clock_ns();
     if (f->rebirth_ns && now - f->rebirth_ns < REBIRTH_NS)
         return;
     f->rebirth_ns = now;
-    clock_gettime(CLOCK_REALTIME, &ts);
     snprintf(topic, sizeof(topic), "spBv1.0/%.*s/NCMD/%.*s", (int)t->group.n, t->group.p,
              (int)t->node.n, t->node.p);
     buf_init(&b, 1024);
-    sparkplug_put_rebirth(&b, (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000);
+    sparkplug_put_rebirth(&b, clock_unix_ms());
     const struct mqtt_message m = {.topic = topic, .payload = b.data, .n = b.len};
     if (b.rc < 0 || mqtt_publish(f->client, &m, &e) < 0)
         log_warn("mqtt", "cannot ask %s for its birth message: %s", topic, e.msg);

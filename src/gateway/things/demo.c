@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "gateway/things/plant.h"
@@ -26,10 +27,8 @@ struct demo {
 static void read_all(struct demo *d, struct demo_plant *sim)
 {
     double values[DEMO_PLANT_SENSORS];
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
     sim->broken = atomic_load(&d->broken);
-    demo_plant_step(sim, (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000, values);
+    demo_plant_step(sim, (int64_t)clock_unix_ms(), values);
     for (uint32_t i = 0; i < DEMO_PLANT_SENSORS; i++) {
         const struct reading r = {.sensor = d->sensors[i], .value = values[i]};
         if (r.sensor != THINGS_NONE)

@@ -68,9 +68,7 @@ struct plant {
 /* Our clock, which must not go back; under lock. */
 static int64_t now_ms(struct plant *p)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    int64_t now = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    int64_t now = (int64_t)clock_unix_ms();
     p->last_ms = now > p->last_ms ? now : p->last_ms;
     return p->last_ms;
 }

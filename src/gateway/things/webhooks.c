@@ -70,9 +70,7 @@ struct webhooks {
 
 static int64_t now_ms(void)
 {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+    return (int64_t)clock_unix_ms();
 }
 
 /* ---- the queue ---- */

@@ -255,15 +255,6 @@ static int end_of(struct jinja_run *r, const struct jinja_value *v, bool first,
     return 0;
 }
 
-static void turn_around(struct jinja_list *l)
-{
-    for (size_t i = 0; i < l->n / 2; i++) {
-        struct jinja_value v = l->at[i];
-        l->at[i] = l->at[l->n - 1 - i];
-        l->at[l->n - 1 - i] = v;
-    }
-}
-
 static int reverse(struct jinja_run *r, const struct jinja_value *v, struct jinja_value *out)
 {
     struct jinja_value list, none[3] = {jinja_none(), jinja_none(), jinja_int(-1)};
@@ -272,7 +263,7 @@ static int reverse(struct jinja_run *r, const struct jinja_value *v, struct jinj
     int rc = list_of(r, v, &list);
     if (rc < 0)
         return rc;
-    turn_around(list.list);
+    jinja_list_reverse(list.list);
     if (can_reverse(v) || v->kind == JINJA_UNDEFINED)
         return make_iterator(r, list.list, out);
     *out = list;

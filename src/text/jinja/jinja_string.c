@@ -76,15 +76,6 @@ static int split_words(const struct method_call *c, int64_t limit, struct jinja_
     return rc;
 }
 
-static void turn_around(struct jinja_list *l)
-{
-    for (size_t i = 0; i < l->n / 2; i++) {
-        struct jinja_value v = l->at[i];
-        l->at[i] = l->at[l->n - 1 - i];
-        l->at[l->n - 1 - i] = v;
-    }
-}
-
 static int rsplit_words(const struct method_call *c, int64_t limit, struct jinja_list *out)
 {
     struct jinja_str s = jinja_text_strip(c->self.str, false, true, NULL);
@@ -108,7 +99,7 @@ static int rsplit_words(const struct method_call *c, int64_t limit, struct jinja
         rc = push_text(c, out, s.p + at, s.n - at);
         s = jinja_text_strip((struct jinja_str){s.p, at}, false, true, NULL);
     }
-    turn_around(out);
+    jinja_list_reverse(out);
     return rc;
 }
 
@@ -142,7 +133,7 @@ static int split_at(const struct method_call *c, int64_t limit, bool from_end,
     if (rc == 0)
         rc = push_text(c, out, s.p + start, end - start);
     if (from_end)
-        turn_around(out);
+        jinja_list_reverse(out);
     return rc;
 }
 

@@ -149,6 +149,15 @@ int jinja_list_push(struct jinja_run *r, struct jinja_list *l, struct jinja_valu
     return 0;
 }
 
+void jinja_list_reverse(struct jinja_list *l)
+{
+    for (size_t i = 0; i < l->n / 2; i++) {
+        struct jinja_value v = l->at[i];
+        l->at[i] = l->at[l->n - 1 - i];
+        l->at[l->n - 1 - i] = v;
+    }
+}
+
 int jinja_dict_make(struct jinja_run *r, struct jinja_value *out)
 {
     struct jinja_dict *d = arena_zalloc(&r->arena, sizeof(*d));

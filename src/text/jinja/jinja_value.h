@@ -187,6 +187,7 @@ int64_t jinja_range_length(const struct jinja_range *g);
 SHOAL_MUST_CHECK int jinja_list_make(struct jinja_run *r, struct jinja_value *out, size_t cap);
 SHOAL_MUST_CHECK int jinja_list_push(struct jinja_run *r, struct jinja_list *l,
                                      struct jinja_value v);
+void jinja_list_reverse(struct jinja_list *l);
 SHOAL_MUST_CHECK int jinja_pair_make(struct jinja_run *r, struct jinja_value *out,
                                      struct jinja_value a, struct jinja_value b);
 SHOAL_MUST_CHECK int jinja_dict_make(struct jinja_run *r, struct jinja_value *out);

@@ -136,6 +136,33 @@ static void test_json_out_escapes_and_separates(void **state)
     buf_fini(&b);
 }
 
+/* Text that is JSON already is put between commas like any other value; what is no number is null.
+ */
+static void test_json_out_takes_json(void **state)
+{
+    struct buf b, elements;
+    (void)state;
+    buf_init(&b, 4096);
+    buf_init(&elements, 64);
+    struct json_out j = json_out_make(&b);
+    json_out_array(&j);
+    json_out_raw(&j, "{\"a\":1}", 7);
+    json_out_list(&j, &elements);
+    buf_puts(&elements, "1,2");
+    json_out_list(&j, &elements);
+    json_out_object(&j);
+    json_out_key(&j, "raw");
+    json_out_raw(&j, "[]", 2);
+    json_out_member_num(&j, "nan", (double)NAN);
+    json_out_member_num(&j, "infinite", -(double)INFINITY);
+    json_out_object_end(&j);
+    json_out_array_end(&j);
+    assert_string_equal(buf_str(&b),
+                        "[{\"a\":1},[],[1,2],{\"raw\":[],\"nan\":null,\"infinite\":null}]");
+    buf_fini(&elements);
+    buf_fini(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +170,7 @@ int main(void)
         cmocka_unit_test(test_json_out_escapes_every_byte),
         cmocka_unit_test(test_json_out_numbers_read_back),
         cmocka_unit_test(test_json_out_rounds),
+        cmocka_unit_test(test_json_out_takes_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

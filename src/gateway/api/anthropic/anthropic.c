@@ -95,10 +95,8 @@ static void event_end(struct answer *a, struct json_out *j)
 
 static void begin_stream(struct answer *a)
 {
-    if (a->call->began)
+    if (!call_begin_events(a->call))
         return;
-    call_begin(a->call, SSE_TYPE "; charset=utf-8");
-    buf_clear(&a->call->out);
     struct json_out j = event_begin(a, "message_start");
     json_out_key(&j, "message");
     json_out_object(&j);

@@ -57,15 +57,6 @@ static void put_tops(struct json_out *j, const struct sink_token *t)
     json_out_array_end(j);
 }
 
-static void put_raw_list(struct json_out *j, const char *name, const struct buf *elements)
-{
-    json_out_key(j, name);
-    buf_putc(j->b, '[');
-    buf_put(j->b, buf_str(elements), elements->len);
-    buf_putc(j->b, ']');
-    j->comma = true;
-}
-
 static void put_details(const struct answer *a, struct json_out *j, const struct sink_done *d)
 {
     json_out_key(j, "details");
@@ -82,25 +73,19 @@ static void put_details(const struct answer *a, struct json_out *j, const struct
         json_out_key(j, "prefill");
         json_out_array(j);
         json_out_array_end(j);
-        put_raw_list(j, "tokens", &a->tokens);
-        put_raw_list(j, "top_tokens", &a->tops);
+        json_out_key(j, "tokens");
+        json_out_list(j, &a->tokens);
+        json_out_key(j, "top_tokens");
+        json_out_list(j, &a->tops);
     }
     json_out_object_end(j);
-}
-
-static void begin_stream(struct call *c)
-{
-    if (c->began)
-        return;
-    call_begin(c, SSE_TYPE "; charset=utf-8");
-    buf_clear(&c->out);
 }
 
 /* Sends the waiting token.  d: it is the last one. */
 static void send_token(struct answer *a, const struct sink_done *d)
 {
     struct call *c = a->call;
-    begin_stream(c);
+    (void)call_begin_events(c);
     call_event_begin(c, NULL);
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);

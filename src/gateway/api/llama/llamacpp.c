@@ -116,15 +116,6 @@ static void put_probs(struct json_out *j, const struct sink_token *t, bool drawn
     json_out_object_end(j);
 }
 
-static void put_list(struct json_out *j, const char *name, const struct buf *elements)
-{
-    json_out_key(j, name);
-    buf_putc(j->b, '[');
-    buf_put(j->b, buf_str(elements), elements->len);
-    buf_putc(j->b, ']');
-    j->comma = true;
-}
-
 static void put_tokens(struct json_out *j, const struct buf *tokens)
 {
     json_out_key(j, "tokens");
@@ -169,8 +160,10 @@ static void put_end(struct answer *a, struct json_out *j, uint32_t i)
                         !length && d->stopped_by_text && d->stop_index < a->asked.n_stop
                             ? a->asked.stop[d->stop_index]
                             : "");
-    if (a->asked.sampling.logprobs)
-        put_list(j, "completion_probabilities", &ch->probs);
+    if (a->asked.sampling.logprobs) {
+        json_out_key(j, "completion_probabilities");
+        json_out_list(j, &ch->probs);
+    }
     timings_json(j, d);
     json_out_object_end(j);
 }
@@ -204,11 +197,8 @@ static void put_fields(struct answer *a, struct json_out *j, uint32_t i)
     char *text = tree && some ? cJSON_PrintUnformatted(some) : NULL;
     if (!text)
         j->b->rc = SHOAL_ENOMEM;
-    else if (j->comma)
-        buf_putc(j->b, ',');
-    if (text)
-        buf_puts(j->b, text);
-    j->comma = true;
+    else
+        json_out_raw(j, text, strlen(text));
     cJSON_free(text);
     cJSON_Delete(some);
     cJSON_Delete(tree);
@@ -249,20 +239,12 @@ static void on_start(struct sink *s, const struct sink_start *e)
     call_set_model(answer_of(s)->call, e);
 }
 
-static void begin_stream(struct call *c)
-{
-    if (c->began)
-        return;
-    call_begin(c, SSE_TYPE "; charset=utf-8");
-    buf_clear(&c->out);
-}
-
 static void on_prompt(struct sink *s, const struct sink_prompt *e)
 {
     struct call *c = answer_of(s)->call;
     if (!c->req)
         return;
-    begin_stream(c);
+    (void)call_begin_events(c);
     call_event_begin(c, NULL);
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
@@ -281,7 +263,7 @@ static void on_prompt(struct sink *s, const struct sink_prompt *e)
 static void stream_token(struct answer *a, const struct sink_token *t)
 {
     struct call *c = a->call;
-    begin_stream(c);
+    (void)call_begin_events(c);
     call_event_begin(c, NULL);
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
@@ -337,7 +319,7 @@ static void on_done(struct sink *s, const struct sink_done *d)
     if (!c->req)
         return;
     if (a->shape.stream) {
-        begin_stream(c);
+        (void)call_begin_events(c);
         call_event_begin(c, NULL);
         struct json_out j = json_out_make(&c->out);
         put_end(a, &j, d->choice);

@@ -489,10 +489,7 @@ static void put_text(struct answer *a, struct json_out *j, const char *p, size_t
     json_out_strn(j, p, n);
     if (a->calls.len > 0) {
         json_out_key(j, "tool_calls");
-        buf_putc(j->b, '[');
-        buf_put(j->b, a->calls.data, a->calls.len);
-        buf_putc(j->b, ']');
-        j->comma = true;
+        json_out_list(j, &a->calls);
         buf_clear(&a->calls);
     }
     if (a->shape.chat)

@@ -355,10 +355,8 @@ static void chunk_end(struct openai_answer *a, const char *finish, const struct 
 static void begin_stream(struct openai_answer *a)
 {
     struct call *c = a->call;
-    if (c->began)
+    if (!call_begin_events(c))
         return;
-    call_begin(c, SSE_TYPE "; charset=utf-8");
-    buf_clear(&c->out);
     buf_clear(&a->prefix);
     struct json_out j = json_out_make(&a->prefix);
     put_head(a, &j, a->shape.chat ? "chat.completion.chunk" : "text_completion");

@@ -157,8 +157,7 @@ static void put_asked(const struct answer *a, struct json_out *j)
     json_out_key(j, "top_logprobs");
     json_out_int(j, s->top_logprobs);
     json_out_key(j, "metadata");
-    buf_puts(j->b, s->metadata);
-    j->comma = true;
+    json_out_raw(j, s->metadata, strlen(s->metadata));
     json_out_key(j, "parallel_tool_calls");
     json_out_bool(j, s->parallel_calls);
     buf_printf(j->b, ",\"text\":{\"format\":%s},\"tool_choice\":%s,\"tools\":%s", s->format,
@@ -260,10 +259,8 @@ static void send_part(struct answer *a, const char *type, bool whole)
 static void begin_stream(struct answer *a)
 {
     struct call *c = a->call;
-    if (c->began)
+    if (!call_begin_events(c))
         return;
-    call_begin(c, SSE_TYPE "; charset=utf-8");
-    buf_clear(&c->out);
     send_response(a, "response.created", STATUS_IN_PROGRESS, NULL, NULL);
     send_response(a, "response.in_progress", STATUS_IN_PROGRESS, NULL, NULL);
 }

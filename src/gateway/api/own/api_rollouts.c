@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/control/control.h"
@@ -63,18 +64,11 @@ struct wish {
     struct err error;
 };
 
-static uint64_t unix_ms(void)
-{
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
-}
-
 static int apply(void *ctx, struct desired *d, struct err *e)
 {
     const struct wish *w = ctx;
     const struct desired_rollout *r;
-    return rollout_admin_act(d, w->name, w->action, "the page", unix_ms(), &r, e);
+    return rollout_admin_act(d, w->name, w->action, "the page", clock_unix_ms(), &r, e);
 }
 
 static void on_answer(struct executor_task *t)

@@ -32,15 +32,6 @@ static bool read_query(struct look *l, struct call *c)
     return call_query_bool(c, "stream", &l->stream);
 }
 
-static void number(struct json_out *j, const char *key, double v)
-{
-    json_out_key(j, key);
-    if (isfinite(v))
-        json_out_num(j, v);
-    else
-        json_out_null(j);
-}
-
 static void put_counts(struct json_out *j, const struct reading_counts *n)
 {
     json_out_key(j, "readings");
@@ -61,12 +52,12 @@ static void put_counts(struct json_out *j, const struct reading_counts *n)
 /* What changes with a reading. */
 static void put_now(struct json_out *j, const struct things_view *v)
 {
-    number(j, "value", v->value);
+    json_out_member_num(j, "value", v->value);
     json_out_key(j, "time_ms");
     json_out_int(j, v->time_ms);
-    number(j, "normal_low", v->low);
-    number(j, "normal_high", v->high);
-    number(j, "score", v->score);
+    json_out_member_num(j, "normal_low", v->low);
+    json_out_member_num(j, "normal_high", v->high);
+    json_out_member_num(j, "score", v->score);
     json_out_key(j, "learning");
     json_out_bool(j, v->learning);
     json_out_member_uint(j, "alarm", v->alarm);
@@ -119,8 +110,8 @@ static void put_whole(const struct look *l, struct json_out *j, struct things *t
     json_out_member_str(j, "unit", v->unit);
     json_out_member_str(j, "machine", v->machine);
     json_out_member_str(j, "machine_title", v->machine_title);
-    number(j, "limit_low", v->limit_low);
-    number(j, "limit_high", v->limit_high);
+    json_out_member_num(j, "limit_low", v->limit_low);
+    json_out_member_num(j, "limit_high", v->limit_high);
     put_now(j, v);
     if (l->stream)
         put_history(j, t, i);

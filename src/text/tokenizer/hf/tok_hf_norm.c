@@ -63,16 +63,6 @@ bool tok_hf_is_word(uint32_t c)
            (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189);
 }
 
-/* The character at p < end of valid UTF-8. */
-static unsigned next(const char *p, const char *end, uint32_t *c)
-{
-    unsigned len = utf8_decode((const uint8_t *)p, (const uint8_t *)end, c);
-    if (len > 0)
-        return len;
-    *c = 0xfffd;
-    return 1;
-}
-
 static int put_char(struct norm_step *j, uint32_t c, uint32_t from, uint32_t to)
 {
     char text[4];
@@ -155,7 +145,7 @@ static int run_bert(struct norm_step *j)
             q++;
             continue;
         }
-        unsigned len = next(q, j->end, &c);
+        unsigned len = utf8_next(q, j->end, &c);
         uint32_t to = tok_view_to(j->view, q + len - 1);
         q += len;
         if (opts & TOK_HF_BERT_CLEAN) {
@@ -243,7 +233,7 @@ static size_t stable_prefix(const char *p, const char *end, uint32_t limit)
     const char *q = p, *last = p;
     uint32_t c;
     while (q < end) {
-        unsigned len = next(q, end, &c);
+        unsigned len = utf8_next(q, end, &c);
         if (c >= limit)
             return (size_t)(last - p); /* the character before may compose with it */
         last = q;
@@ -283,7 +273,7 @@ static int put_form(struct norm_step *j, const char *q, const char *end)
     while (q < end && rc == 0) {
         utf8proc_int32_t parts[32];
         uint32_t c, from = tok_view_from(j->view, q);
-        unsigned len = next(q, end, &c);
+        unsigned len = utf8_next(q, end, &c);
         uint32_t to = tok_view_to(j->view, q + len - 1);
         utf8proc_ssize_t k =
             utf8proc_decompose_char((utf8proc_int32_t)c, parts, 32, how, &boundary);
@@ -323,7 +313,7 @@ static int run_form(struct norm_step *j)
         q += same;
         if (q == j->end || rc < 0)
             break;
-        const char *stop = q + next(q, j->end, &c);
+        const char *stop = q + utf8_next(q, j->end, &c);
         while (stop < j->end && (*stop & 0x80)) /* nothing composes across an ASCII character */
             stop++;
         rc = put_form(j, q, stop);
@@ -359,7 +349,7 @@ static int run_chars(struct norm_step *j)
     int rc = tok_rewrite_reserve(j->out, (size_t)(j->end - j->p) + 4);
     for (const char *q = j->p; q < j->end && rc == 0;) {
         uint32_t c, from = tok_view_from(j->view, q);
-        unsigned len = next(q, j->end, &c);
+        unsigned len = utf8_next(q, j->end, &c);
         uint32_t to = tok_view_to(j->view, q + len - 1);
         q += len;
         if (kind == TOK_HF_NORM_LOWERCASE) {
@@ -382,7 +372,7 @@ static int run_strip(struct norm_step *j)
     uint32_t c;
     if (j->h->opts & TOK_HF_STRIP_LEFT)
         while (p < end) {
-            unsigned len = next(p, end, &c);
+            unsigned len = utf8_next(p, end, &c);
             if (!tok_hf_is_space(c))
                 break;
             p += len;
@@ -392,7 +382,7 @@ static int run_strip(struct norm_step *j)
             const char *q = end - 1;
             while (q > p && ((uint8_t)*q & 0xc0) == 0x80)
                 q--;
-            next(q, end, &c);
+            utf8_next(q, end, &c);
             if (!tok_hf_is_space(c))
                 break;
             end = q;
@@ -425,7 +415,7 @@ static int run_replace(struct norm_step *j)
             break;
         if (to <= from) { /* an empty match is ignored */
             uint32_t c;
-            to = from + next(j->p + from, j->end, &c);
+            to = from + utf8_next(j->p + from, j->end, &c);
             rc = put_same(j, j->p + from, to - from);
         } else {
             const char *last = j->p + to - 1; /* its range is that of the last replaced character */
@@ -444,7 +434,7 @@ static int run_prepend(struct norm_step *j)
     uint32_t c;
     if (j->p == j->end)
         return 0;
-    unsigned len = next(j->p, j->end, &c);
+    unsigned len = utf8_next(j->p, j->end, &c);
     int rc = put_text(j, j->h->text, j->h->n_text, tok_view_from(j->view, j->p),
                       tok_view_to(j->view, j->p + len - 1));
     return rc < 0 ? rc : put_same(j, j->p, (size_t)(j->end - j->p));
@@ -461,12 +451,12 @@ static int put_mapped(struct norm_step *j, const char *p, const char *end)
     int rc = 0;
     if (end - p < 6 && tok_charsmap_first(j->h->charsmap, p, (size_t)(end - p), &to, &n_to)) {
         uint32_t c;
-        unsigned len = next(p, end, &c);
+        unsigned len = utf8_next(p, end, &c);
         return put_text(j, to, n_to, tok_view_from(j->view, p), tok_view_to(j->view, p + len - 1));
     }
     while (p < end && rc == 0) {
         uint32_t c;
-        used = next(p, end, &c);
+        used = utf8_next(p, end, &c);
         rc = tok_charsmap_first(j->h->charsmap, p, used, &to, &n_to)
                  ? put_text(j, to, n_to, tok_view_from(j->view, p),
                             tok_view_to(j->view, p + used - 1))
@@ -483,7 +473,7 @@ static int run_precompiled(struct norm_step *j)
     utf8proc_int32_t state = 0;
     int rc = 0;
     while (q < j->end && rc == 0) {
-        unsigned len = next(q, j->end, &c);
+        unsigned len = utf8_next(q, j->end, &c);
         if (q > j->p && utf8proc_grapheme_break_stateful((utf8proc_int32_t)before,
                                                          (utf8proc_int32_t)c, &state)) {
             rc = put_mapped(j, p, q);
@@ -505,7 +495,7 @@ static size_t tok_spiece_next(const struct norm_step *j, const char *q, const ch
         tok_charsmap_longest(j->h->charsmap, q, (size_t)(j->end - q), &used, to, n_to))
         return used;
     *to = q;
-    return *n_to = next(q, j->end, &c);
+    return *n_to = utf8_next(q, j->end, &c);
 }
 
 static bool ends_with(const struct tok_rewrite *r, const char *p, size_t n)

@@ -9,15 +9,6 @@
 
 static int cut(struct tok_hf_run *s, const char *p, size_t n, unsigned step);
 
-static size_t next(const char *p, const char *end, uint32_t *c)
-{
-    unsigned len = utf8_decode((const uint8_t *)p, (const uint8_t *)end, c);
-    if (len > 0)
-        return len;
-    *c = 0xfffd;
-    return 1;
-}
-
 static int encode_word(struct tok_hf_run *s, const char *p, size_t n)
 {
     return s->hf->model->word(s->hf->model_state, s->call, s->word.bytes, p, n);
@@ -95,7 +86,7 @@ static int cut_by_class(struct pieces *w, const char *p, const char *end)
     int rc = 0;
     while (p < end && rc == 0) {
         uint32_t c;
-        size_t len = next(p, end, &c);
+        size_t len = utf8_next(p, end, &c);
         if (in_class(w->h->class, c)) {
             rc = add_piece(w, plain, p, false);
             if (rc == 0)
@@ -134,7 +125,7 @@ static int cut_by_regex(struct pieces *w, const char *p, const char *end)
             break;
         if (to <= from || from < plain) { /* an empty match: go on behind the next character */
             uint32_t c;
-            at = (from > at ? from : at) + next(p + (from > at ? from : at), end, &c);
+            at = (from > at ? from : at) + utf8_next(p + (from > at ? from : at), end, &c);
             continue;
         }
         rc = add_piece(w, p + plain, p + from, false);
@@ -165,7 +156,7 @@ static int cut_words(struct tok_hf_run *s, const char *p, const char *end, unsig
     int rc = 0, kind = 0; /* of what the word has: 0 nothing, 1 word characters, 2 others */
     while (p < end && rc == 0) {
         uint32_t c;
-        size_t len = next(p, end, &c);
+        size_t len = utf8_next(p, end, &c);
         int k = tok_hf_is_space(c)                              ? 0
                 : bert && in_class(TOK_HF_CLASS_PUNCTUATION, c) ? 2
                 : bert || tok_hf_is_word(c)                     ? 1
@@ -217,7 +208,7 @@ static int cut_metaspace(struct tok_hf_run *s, const char *p, size_t n, unsigned
     if (!there &&
         (h->prepend == TOK_HF_PREPEND_ALWAYS || (h->prepend == TOK_HF_PREPEND_FIRST && first == 0)))
         tok_rewrite_add(r, h->text, h->n_text, first,
-                        tok_view_to(&view, p + next(p, p + n, &c) - 1));
+                        tok_view_to(&view, p + utf8_next(p, p + n, &c) - 1));
     for (size_t i = 0; i < n; i++)
         tok_rewrite_add(r, p[i] == ' ' ? h->text : p + i, p[i] == ' ' ? h->n_text : 1,
                         tok_view_from(&view, p + i), tok_view_to(&view, p + i));
