@@ -527,10 +527,9 @@ def join_or(xs, word="or"):
 
 def ask(rng):
     action = rng.choice([a for a in DECIDED if home.ACTIONS[a]["slots"] and a != "cancel_timer"])
-    names = [p.partition(":")[0].rstrip("?") for p in home.ACTIONS[action]["slots"].split()]
+    kinds = {s.name: s.kind for s in home.ACTIONS[action]["slots"]}
     slots = act_slots(action, rng)
-    miss = rng.choice([n for n in names if n != "name"])
-    kinds = {p.partition(":")[0].rstrip("?"): p.partition(":")[2].rstrip("?") for p in home.ACTIONS[action]["slots"].split()}
+    miss = rng.choice([n for n in kinds if n != "name"])
     if rng.random() < 0.35 and miss in ("room", "device", "machine", "person", "list", "scene"):
         opts = []
         for _ in range(rng.randint(2, 4)):
