@@ -19,6 +19,7 @@
 #include "shoal/shoal.h"
 
 #define ENCODER SHOAL_TEST_DATA "/../../models/encoder"
+#define SMALL_ENCODER SHOAL_TEST_DATA "/encoders/bert"
 #define TREES SHOAL_TEST_DATA "/scorers/trees/regression.txt"
 #define ANOMALY SHOAL_TEST_DATA "/../../models/anomaly"
 #define SECOND 1000000000ull
@@ -103,7 +104,7 @@ static void gate_open(struct gate *g)
     sem_destroy(&g->open);
 }
 
-static const enum shoal_kind kinds[] = {SHOAL_KIND_CLASSIFY, SHOAL_KIND_TAG, SHOAL_KIND_EMBED};
+static const enum shoal_kind kinds[] = {SHOAL_KIND_EMBED, SHOAL_KIND_CLASSIFY, SHOAL_KIND_TAG};
 
 static void same_result(const struct shoal_result *a, const struct shoal_result *b)
 {
@@ -122,25 +123,26 @@ static void same_result(const struct shoal_result *a, const struct shoal_result 
             assert_true(a->spans[i].score == b->spans[i].score);
         }
     } else {
-        assert_int_equal(a->n_dims, 384);
+        assert_int_equal(a->n_dims, b->n_dims);
         assert_memory_equal(a->vector, b->vector, a->n_dims * sizeof(float));
     }
 }
 
-/* Whatever a task is computed with, its bits are the same. */
-static void check_together(struct shoal_engine *en, size_t n)
+/* The bits of a result do not depend on what else is in the batch.  n tasks of the first n_kinds
+ * kinds. */
+static void check_together(struct shoal_engine *en, size_t n_kinds, size_t n)
 {
     struct shoal_task *alone[N_TEXTS * 3], *together[N_TEXTS * 3];
     uint32_t largest = 0;
     struct gate gate;
     for (size_t i = 0; i < n; i++) {
-        alone[i] = submit(en, kinds[i % 3], texts[i / 3], NULL);
+        alone[i] = submit(en, kinds[i % n_kinds], texts[i / n_kinds], NULL);
         assert_int_equal(shoal_task_wait(alone[i]), 0);
         assert_int_equal(shoal_task_result(alone[i])->batch, 1);
     }
     gate_close(&gate, en);
     for (size_t i = 0; i < n; i++)
-        together[i] = submit(en, kinds[i % 3], texts[i / 3], NULL);
+        together[i] = submit(en, kinds[i % n_kinds], texts[i / n_kinds], NULL);
     gate_open(&gate);
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(shoal_task_wait(together[i]), 0);
@@ -166,9 +168,9 @@ static void test_together_as_alone(void **state)
                                        .max_tasks = 16,
                                        .n_threads = 2,
                                        .kernels = "scalar"};
-    check_together(open_encoder(), N_TEXTS * 3);
-    /* the kernels that ThreadSanitizer looks into, on two threads; slow, so a few */
-    check_together(open_with(ENCODER, &scalar), 5);
+    check_together(open_encoder(), 3, N_TEXTS * 3);
+    /* The kernels that ThreadSanitizer instruments, on two threads; slow, so with a small model. */
+    check_together(open_with(SMALL_ENCODER, &scalar), 1, 5);
 }
 
 static void test_answers_and_label_sets(void **state)
