@@ -312,8 +312,7 @@ static void meet_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, ui
     (void)p;
     m->who[chunk] = member;
     atomic_fetch_add(&m->here, 1);
-    while (atomic_load(&m->here) < 4)
-        sched_yield();
+    WAIT_UNTIL(atomic_load(&m->here) >= 4);
 }
 
 static void test_members_begin_with_their_share(void **state)

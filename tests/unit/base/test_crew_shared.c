@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/crew.h"
+#include "support/watchdog.h"
 
 enum { N_PHASES = 20, N_CHUNKS = 12, MAX_LANES = 8 };
 
@@ -360,8 +361,7 @@ static void run_contest(struct contest *x, int32_t priority, uint32_t n_high)
     assert_int_equal(crew_lane_create(&x->high.lane, c, 2, NULL), 0);
     crew_lane_set_urgency(x->high.lane, priority, 0);
     assert_int_equal(pthread_create(&x->low.thread, NULL, contest_main, &x->low), 0);
-    while (atomic_load(&x->low.started) < 4)
-        usleep(100);
+    WAIT_UNTIL(atomic_load(&x->low.started) >= 4);
     assert_int_equal(pthread_create(&x->high.thread, NULL, contest_main, &x->high), 0);
     pthread_join(x->high.thread, NULL);
     pthread_join(x->low.thread, NULL);
@@ -406,8 +406,7 @@ static void gate_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, ui
     (void)chunk;
     (void)member;
     atomic_fetch_add(&g->inside, 1);
-    while (!atomic_load(&g->open))
-        usleep(200);
+    WAIT_UNTIL(atomic_load(&g->open));
 }
 
 static void *gate_main(void *arg)
@@ -437,8 +436,7 @@ static void test_the_crew_steps_back_for_owners(void **state)
     assert_int_equal(crew_lane_create(&l, g.crew, 2, NULL), 0);
     for (uint32_t i = 0; i < n; i++)
         assert_int_equal(pthread_create(&owners[i], NULL, gate_main, &g), 0);
-    while (atomic_load(&g.inside) < n)
-        usleep(200);
+    WAIT_UNTIL(atomic_load(&g.inside) >= n);
     for (uint32_t round = 0; round < 100; round++)
         probe_run(p, l, round);
     assert_int_equal(atomic_load(&p->most_member), 0); /* the owner alone */

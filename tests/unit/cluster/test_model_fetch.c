@@ -270,8 +270,9 @@ static struct model_fetch *start(struct site *s, const uint8_t *sum, const char 
 
 static int wait_done(struct site *s)
 {
-    while (!s->over)
+    for (int turns = 0; !s->over && turns < 60; turns++)
         (void)executor_queue_turn(&s->queue, 1000);
+    assert_true(s->over);
     return s->rc;
 }
 

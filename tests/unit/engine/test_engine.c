@@ -90,8 +90,7 @@ static void on_event(void *ctx, const struct shoal_event *ev)
     if (ev->token >= 0)
         g->shown[g->n - 1] = g->text_bytes;
     uint32_t seen = atomic_fetch_add(&g->seen, 1) + 1;
-    while (seen == atomic_load(&g->hold_at))
-        usleep(100);
+    WAIT_UNTIL(seen != atomic_load(&g->hold_at));
     if (g->count_heap)
         atomic_store(&counting, true);
 }

@@ -12,6 +12,7 @@
 
 #include "engine/fair.h"
 #include "shoal/shoal.h"
+#include "support/watchdog.h"
 
 #define MODEL SHOAL_TEST_DATA "/refs/llama-gqa.gguf"
 #define MAX_TASKS 96u
@@ -41,8 +42,7 @@ static void on_event(void *ctx, const struct shoal_event *ev)
         o->first = atomic_fetch_add(&n_firsts, 1) + 1;
     o->tokens[n] = ev->token;
     atomic_store(&o->n, n + 1);
-    while (n >= 4 && atomic_load(&hold))
-        usleep(100);
+    WAIT_UNTIL(n < 4 || !atomic_load(&hold));
 }
 
 static struct shoal_engine *open_engine(struct shoal_engine_opts o)
@@ -123,8 +123,7 @@ static void test_a_flood_does_not_starve_another_client(void **state)
         begin(en, i, 11, 0, 20, 20);
     atomic_store(&hold, true);
     shoal_engine_wake(en);
-    while (atomic_load(&ones[0].n) < 5)
-        usleep(100);
+    WAIT_UNTIL(atomic_load(&ones[0].n) >= 5);
     for (uint32_t i = 60; i < 64; i++)
         begin(en, i, 12, 0, 20, 20);
     atomic_store(&hold, false);
@@ -149,8 +148,7 @@ static void test_long_answers_give_way_and_go_on_unchanged(void **state)
     begin(en, 1, 11, 0, 30, 400);
     atomic_store(&hold, true);
     shoal_engine_wake(en);
-    while (atomic_load(&ones[0].n) < 5)
-        usleep(100);
+    WAIT_UNTIL(atomic_load(&ones[0].n) >= 5);
     begin(en, 2, 12, 0, 30, 5);
     atomic_store(&hold, false);
     wait_all(3);
@@ -227,8 +225,7 @@ static void test_one_client_cannot_fill_the_queue(void **state)
     atomic_store(&hold, true); /* the engine is awake: a first task keeps it */
     begin(en, 0, 0, 0, 10, 8);
     shoal_engine_wake(en);
-    while (atomic_load(&ones[0].n) < 5)
-        usleep(100);
+    WAIT_UNTIL(atomic_load(&ones[0].n) >= 5);
     for (n = 0; n < 63 && submit(en, n + 1, 0, 0, 10, 2) == 0;)
         n++;
     assert_int_equal(n, 32);

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "shoal/shoal.h"
+#include "support/watchdog.h"
 
 #define MODELS SHOAL_TEST_DATA "/../../models"
 #define TEXT "turn off the kitchen lights"
@@ -174,8 +175,7 @@ static void test_cancel_and_free_early(void **state)
         shoal_ask_free(r);
     }
     for (int i = 0; i < 8; i++)
-        while (!atomic_load(&g[i].done))
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        WAIT_UNTIL(atomic_load(&g[i].done));
     shoal_ask_free(NULL);
 }
 
