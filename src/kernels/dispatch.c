@@ -4,17 +4,18 @@
 
 #include "kernels/kern.h"
 
-#if defined(SHOAL_ONLY_SCALAR)
-/* nothing to probe */
-#elif defined(__aarch64__)
+#define MAYBE_UNUSED __attribute__((unused)) /* a sanitizer build has fewer sets */
+
+/* Which sets were compiled is up to CMakeLists.txt: it defines SHOAL_KERN_NAME for each. */
+#if defined(__aarch64__)
 #include <sys/auxv.h>
 #include <asm/hwcap.h>
 extern const struct kern_ops kern_i8mm, kern_dotprod, kern_neon;
-static int has_i8mm(void)
+MAYBE_UNUSED static int has_i8mm(void)
 {
     return (getauxval(AT_HWCAP2) & HWCAP2_I8MM) && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP);
 }
-static int has_dotprod(void)
+MAYBE_UNUSED static int has_dotprod(void)
 {
     return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 }
@@ -23,14 +24,14 @@ static int has_dotprod(void)
 #include <sys/syscall.h>
 #include <unistd.h>
 extern const struct kern_ops kern_amx, kern_avx512, kern_avxvnni, kern_avx2;
-static int has_avx512(void)
+MAYBE_UNUSED static int has_avx512(void)
 {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
            __builtin_cpu_supports("avx512vnni");
 }
 /* AMX tile state is large: Linux enables it only for a process that requests it. */
-static int has_amx(void)
+MAYBE_UNUSED static int has_amx(void)
 {
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
     unsigned a, b, c, d = 0;
@@ -39,13 +40,13 @@ static int has_amx(void)
 }
 /* "avx2" implies that the OS saves ymm registers.  Not every compiler knows F16C and AVX-VNNI by
  * name, so these are read with cpuid. */
-static int has_avx2(void)
+MAYBE_UNUSED static int has_avx2(void)
 {
     unsigned a, b, c = 0, d;
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
            __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
-static int has_avxvnni(void)
+MAYBE_UNUSED static int has_avxvnni(void)
 {
     unsigned a = 0, b, c, d;
     return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
@@ -62,13 +63,25 @@ static const struct {
     const struct kern_ops *ops;
     int (*usable)(void);
 } table[] = {
-#if defined(SHOAL_ONLY_SCALAR)
-#elif defined(__x86_64__)
-    {&kern_amx, has_amx},         {&kern_avx512, has_avx512},
-    {&kern_avxvnni, has_avxvnni}, {&kern_avx2, has_avx2},
-#elif defined(__aarch64__)
+#ifdef SHOAL_KERN_AMX
+    {&kern_amx, has_amx},
+#endif
+#ifdef SHOAL_KERN_AVX512
+    {&kern_avx512, has_avx512},
+#endif
+#ifdef SHOAL_KERN_AVXVNNI
+    {&kern_avxvnni, has_avxvnni},
+#endif
+#ifdef SHOAL_KERN_AVX2
+    {&kern_avx2, has_avx2},
+#endif
+#ifdef SHOAL_KERN_I8MM
     {&kern_i8mm, has_i8mm},
+#endif
+#ifdef SHOAL_KERN_DOTPROD
     {&kern_dotprod, has_dotprod},
+#endif
+#ifdef SHOAL_KERN_NEON
     {&kern_neon, always}, /* part of Armv8 */
 #endif
     {&kern_scalar, always},

@@ -27,13 +27,14 @@ const shorts = () => [
     ...commands.map((text) => ({ path: '/v1/process', body: { text } })),
 ];
 
-// How many tokens a stream has here to last for a second when it is alone, within limits.
+// How many tokens a stream needs to last for half a second here when it is alone, within limits.  All streams together make
+// each of them last for seconds.
 async function fitting(url) {
     const probe = completion(0, 20, { temperature: 0 });
     await ask(url, probe); // loads the model
     const from = performance.now();
     await ask(url, probe);
-    return 2 * Math.round(Math.min(100, Math.max(10, 20 * 1000 / (performance.now() - from) / 2)));
+    return 2 * Math.round(Math.min(100, Math.max(10, 20 * 500 / (performance.now() - from) / 2)));
 }
 
 // One request: { status, text, gaps (ms between events), error }.
