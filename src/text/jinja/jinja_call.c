@@ -70,28 +70,6 @@ int jinja_call_args(struct jinja_run *r, const struct jinja_node *chain, struct 
     return rc;
 }
 
-int jinja_call_bind(struct jinja_run *r, const char *what, const struct jinja_args *args,
-                    const char *const *names, size_t n, size_t needed, struct jinja_value *out)
-{
-    size_t used = 0;
-    if (args->n > n)
-        return jinja_fail(r, SHOAL_EINVAL, "%s takes at most %zu arguments, %zu given", what, n,
-                          args->n);
-    for (size_t i = 0; i < n; i++) {
-        struct jinja_str name = {names[i], strlen(names[i])};
-        const struct jinja_value *named =
-            args->named && name.n ? jinja_dict_get(r, args->named, name) : NULL;
-        out[i] = i < args->n ? args->at[i] : named ? *named : jinja_absent();
-        used += named && i >= args->n;
-        if (i < needed && out[i].kind == JINJA_ABSENT)
-            return jinja_fail(r, SHOAL_EINVAL, "%s needs %zu arguments", what, needed);
-    }
-    if (args->named && used < args->named->n)
-        return jinja_fail(r, SHOAL_EINVAL, "%s has an argument with a name that it does not know",
-                          what);
-    return 0;
-}
-
 /* ---- macros --------------------------------------------------------------------------------- */
 
 /* The named arguments that no parameter took: `caller`, `kwargs`, or an error. */
@@ -191,7 +169,7 @@ static int call_loop(struct jinja_run *r, const struct jinja_loop *l, const stru
     struct jinja_value items;
     if (!l->node->flag)
         return jinja_fail(r, SHOAL_EINVAL, "loop can be called in a recursive for only");
-    int rc = jinja_call_bind(r, "loop", args, names, 1, 1, &items);
+    int rc = jinja_args_bind(r, "loop", args, names, 1, 1, &items);
     size_t mark = r->out.len;
     if (rc == 0)
         rc = jinja_eval_loop(r, l->node, l->outer, &items, l->depth + 1);

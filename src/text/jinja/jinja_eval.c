@@ -565,6 +565,7 @@ int jinja_eval_template(struct jinja_run *r, const struct jinja_template *t,
 {
     struct jinja_scope *root = NULL;
     r->context = context;
+    r->run_lazy = jinja_lazy_run;
     int rc = jinja_scope_enter(r, &t->root, NULL, &root);
     return rc < 0 ? rc : jinja_eval_body(r, t->body, root);
 }

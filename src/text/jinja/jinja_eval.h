@@ -51,6 +51,12 @@ SHOAL_MUST_CHECK int jinja_scope_set(struct jinja_run *r, struct jinja_scope *s,
 struct jinja_value jinja_scope_get(struct jinja_run *r, const struct jinja_scope *s,
                                    struct jinja_str name);
 
+/* jinja_args.c: Gives the n parameters called names their arguments, ABSENT where none is given.
+ * The first `needed` must be given. */
+SHOAL_MUST_CHECK int jinja_args_bind(struct jinja_run *r, const char *what,
+                                     const struct jinja_args *args, const char *const *names,
+                                     size_t n, size_t needed, struct jinja_value *out);
+
 /* jinja_call.c */
 SHOAL_MUST_CHECK int jinja_call_args(struct jinja_run *r, const struct jinja_node *chain,
                                      struct jinja_scope *scope, struct jinja_args *out);
@@ -58,11 +64,6 @@ SHOAL_MUST_CHECK int jinja_call_args(struct jinja_run *r, const struct jinja_nod
 SHOAL_MUST_CHECK int jinja_call_node(struct jinja_run *r, const struct jinja_node *n,
                                      struct jinja_scope *scope, const struct jinja_value *caller,
                                      struct jinja_value *out);
-/* Gives the n parameters called names their arguments, ABSENT where none is given.  The first
- * `needed` must be given. */
-SHOAL_MUST_CHECK int jinja_call_bind(struct jinja_run *r, const char *what,
-                                     const struct jinja_args *args, const char *const *names,
-                                     size_t n, size_t needed, struct jinja_value *out);
 
 /* jinja_op.c */
 SHOAL_MUST_CHECK int jinja_binary(struct jinja_run *r, enum jinja_op op,
@@ -98,10 +99,14 @@ SHOAL_MUST_CHECK int jinja_length(struct jinja_run *r, const struct jinja_value 
 SHOAL_MUST_CHECK int jinja_filter(struct jinja_run *r, int id, struct jinja_str name,
                                   const struct jinja_value *v, const struct jinja_args *args,
                                   struct jinja_value *out);
-/* jinja_filter_seq.c: filters over sequences, and the deferred ones when they are walked. */
+/* jinja_filter_seq.c: filters over sequences; map, select and others are deferred. */
 SHOAL_MUST_CHECK int jinja_filter_seq(struct jinja_run *r, int id, const struct jinja_value *v,
                                       const struct jinja_args *args, struct jinja_value *out);
-SHOAL_MUST_CHECK int jinja_filter_run(struct jinja_run *r, struct jinja_lazy *lazy);
+/* Turns v into the key that two strings share when they differ in case only. */
+SHOAL_MUST_CHECK int jinja_filter_fold(struct jinja_run *r, bool case_sensitive,
+                                       struct jinja_value *v);
+/* jinja_lazy.c: runs a deferred filter; called through r->run_lazy. */
+SHOAL_MUST_CHECK int jinja_lazy_run(struct jinja_run *r, struct jinja_lazy *z);
 /* jinja_test.c */
 SHOAL_MUST_CHECK int jinja_test(struct jinja_run *r, int id, struct jinja_str name,
                                 const struct jinja_value *v, const struct jinja_args *args,
@@ -110,6 +115,7 @@ SHOAL_MUST_CHECK int jinja_test(struct jinja_run *r, int id, struct jinja_str na
  * change v. */
 SHOAL_MUST_CHECK int jinja_method(struct jinja_run *r, const struct jinja_value *v,
                                   struct jinja_str name, struct jinja_value *out);
+/* jinja_method_call.c */
 SHOAL_MUST_CHECK int jinja_method_call(struct jinja_run *r, const struct jinja_function *f,
                                        const struct jinja_args *args, struct jinja_value *out);
 /* jinja_string.c: the methods of strings */
@@ -135,8 +141,5 @@ SHOAL_MUST_CHECK int jinja_function_call(struct jinja_run *r, const struct jinja
 /* jinja_sort.c: sorts items by keys of the same place, keeping the order of equal ones. */
 SHOAL_MUST_CHECK int jinja_sort(struct jinja_run *r, struct jinja_list *items,
                                 struct jinja_list *keys, bool reverse);
-
-/* Fails for an undefined value, with its name. */
-int jinja_fail_undefined(struct jinja_run *r, const struct jinja_value *v);
 
 #endif

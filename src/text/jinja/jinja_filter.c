@@ -451,7 +451,7 @@ int jinja_filter(struct jinja_run *r, int id, struct jinja_str name, const struc
         return jinja_filter_seq(r, id, v, args, out);
     struct filter_call c = {.r = r, .v = *v};
     snprintf(what, sizeof(what), "filter '%.*s'", (int)name.n, name.p);
-    int rc = jinja_call_bind(r, what, args, parameters[id].names, parameters[id].n,
+    int rc = jinja_args_bind(r, what, args, parameters[id].names, parameters[id].n,
                              parameters[id].needed, c.arg);
     return rc < 0 ? rc : apply(&c, id, out);
 }

@@ -52,148 +52,13 @@ static int make_iterator(struct jinja_run *r, struct jinja_list *items, struct j
     return 0;
 }
 
-static int run_map(struct jinja_run *r, const struct jinja_args *args,
-                   const struct jinja_list *items, struct jinja_list *out)
-{
-    const struct jinja_value *attribute =
-        args->named ? jinja_dict_get(r, args->named, JINJA_STR("attribute")) : NULL;
-    const struct jinja_value *otherwise =
-        args->named ? jinja_dict_get(r, args->named, JINJA_STR("default")) : NULL;
-    struct jinja_args rest = {args->at ? args->at + 1 : NULL, args->n ? args->n - 1 : 0,
-                              args->named};
-    bool by_attribute = args->n == 0 && attribute;
-    int id = JINJA_NAME_UNKNOWN, rc = 0;
-    if (by_attribute && args->named->n > (otherwise ? 2u : 1u))
-        return jinja_fail(r, SHOAL_EINVAL, "map knows the named arguments attribute and default");
-    if (!by_attribute && (args->n == 0 || args->at[0].kind != JINJA_STRING))
-        return jinja_fail(r, SHOAL_EINVAL, "map needs the name of a filter");
-    if (!by_attribute)
-        id = jinja_names_filter(args->at[0].str);
-    for (size_t i = 0; rc == 0 && i < items->n; i++) {
-        struct jinja_value v = {.kind = JINJA_ABSENT};
-        rc = jinja_charge(r, 1);
-        if (rc == 0 && by_attribute)
-            rc = jinja_attribute(r, &items->at[i], attribute, otherwise, &v);
-        else if (rc == 0)
-            rc = jinja_filter(r, id, args->at[0].str, &items->at[i], &rest, &v);
-        if (rc == 0)
-            rc = jinja_list_push(r, out, v);
-    }
-    return rc;
-}
-
-/* select, reject, selectattr and rejectattr */
-static int run_select(struct jinja_run *r, int id, const struct jinja_args *args,
-                      const struct jinja_list *items, struct jinja_list *out)
-{
-    bool keep = id == JINJA_FILTER_SELECT || id == JINJA_FILTER_SELECTATTR;
-    size_t skip = id == JINJA_FILTER_SELECTATTR || id == JINJA_FILTER_REJECTATTR;
-    if (args->n < skip)
-        return jinja_fail(r, SHOAL_EINVAL, "the name of an attribute is missing");
-    bool named = args->n > skip;
-    struct jinja_str name = {0};
-    if (named && args->at[skip].kind != JINJA_STRING)
-        return jinja_fail(r, SHOAL_EINVAL, "the name of a test must be a string, not %s",
-                          jinja_kind_name(&args->at[skip]));
-    if (named)
-        name = args->at[skip].str;
-    struct jinja_args rest = {named ? args->at + skip + 1 : NULL, named ? args->n - skip - 1 : 0,
-                              args->named};
-    int test = named ? jinja_names_test(name) : 0, rc = 0;
-    for (size_t i = 0; rc == 0 && i < items->n; i++) {
-        struct jinja_value v = items->at[i];
-        bool yes = false;
-        rc = jinja_charge(r, 1);
-        if (rc == 0 && skip)
-            rc = jinja_attribute(r, &items->at[i], &args->at[0], NULL, &v);
-        if (rc == 0 && named)
-            rc = jinja_test(r, test, name, &v, &rest, &yes);
-        else if (rc == 0)
-            yes = jinja_truth(&v);
-        if (rc == 0 && yes == keep)
-            rc = jinja_list_push(r, out, items->at[i]);
-    }
-    return rc;
-}
-
-/* The key that two strings share when they differ in case only. */
-static int fold(struct jinja_run *r, bool case_sensitive, struct jinja_value *v)
+int jinja_filter_fold(struct jinja_run *r, bool case_sensitive, struct jinja_value *v)
 {
     if (case_sensitive || v->kind != JINJA_STRING)
         return 0;
     size_t mark = r->out.len;
     jinja_text_lower(&r->out, v->str);
     return jinja_cut(r, mark, v);
-}
-
-static int run_unique(struct jinja_run *r, const struct jinja_args *args,
-                      const struct jinja_list *items, struct jinja_list *out)
-{
-    static const char *const names[] = {"case_sensitive", "attribute"};
-    const struct jinja_value *found;
-    struct jinja_value arg[2], seen, key, none = jinja_none();
-    int rc = jinja_call_bind(r, "unique", args, names, 2, 0, arg);
-    if (rc == 0)
-        rc = jinja_dict_make(r, &seen);
-    for (size_t i = 0; rc == 0 && i < items->n; i++) {
-        rc = jinja_attribute(r, &items->at[i], arg[1].kind == JINJA_ABSENT ? &none : &arg[1], NULL,
-                             &key);
-        if (rc == 0)
-            rc = fold(r, flag(&arg[0], false), &key);
-        if (rc == 0)
-            rc = jinja_dict_find(r, seen.dict, &key, &found);
-        if (rc < 0 || found)
-            continue;
-        rc = jinja_dict_put(r, seen.dict, key, none);
-        if (rc == 0)
-            rc = jinja_list_push(r, out, items->at[i]);
-    }
-    return rc;
-}
-
-static int run_items(struct jinja_run *r, const struct jinja_value *v, struct jinja_list *out)
-{
-    int rc = 0;
-    if (v->kind == JINJA_UNDEFINED)
-        return 0;
-    if (v->kind != JINJA_DICT)
-        return jinja_fail(r, SHOAL_EINVAL, "items works on dicts, not on %s", jinja_kind_name(v));
-    for (size_t i = 0; rc == 0 && i < v->dict->n; i++) {
-        struct jinja_value pair;
-        rc = jinja_pair_make(r, &pair, v->dict->at[i].key, v->dict->at[i].value);
-        if (rc == 0)
-            rc = jinja_list_push(r, out, pair);
-    }
-    return rc < 0 ? rc : jinja_charge(r, v->dict->n);
-}
-
-int jinja_filter_run(struct jinja_run *r, struct jinja_lazy *z)
-{
-    const struct jinja_node *where = r->where;
-    struct jinja_value out;
-    struct jinja_list *items = NULL;
-    int rc = jinja_list_make(r, &out, 0);
-    if (rc < 0)
-        return rc;
-    z->items = out.list; /* an iterator that holds itself finds nothing */
-    r->where = z->where;
-    if (++r->depth > JINJA_MAX_DEPTH)
-        return jinja_fail(r, SHOAL_ELIMIT, "calls are nested too deeply");
-    if (z->filter == JINJA_FILTER_ITEMS)
-        rc = run_items(r, &z->source, out.list);
-    else if (z->filter == JINJA_FILTER_UNIQUE || jinja_truth(&z->source))
-        rc = jinja_iterate(r, &z->source, &items);
-    if (rc == 0 && items) {
-        if (z->filter == JINJA_FILTER_MAP)
-            rc = run_map(r, z->args, items, out.list);
-        else if (z->filter == JINJA_FILTER_UNIQUE)
-            rc = run_unique(r, z->args, items, out.list);
-        else
-            rc = run_select(r, z->filter, z->args, items, out.list);
-    }
-    r->depth--;
-    r->where = where;
-    return rc;
 }
 
 /* ---- whole sequences ------------------------------------------------------------------------ */
@@ -205,7 +70,7 @@ static int join(struct jinja_run *r, const struct jinja_value *v, const struct j
     struct jinja_value arg[2], item;
     struct jinja_list *items = NULL;
     struct jinja_str sep = JINJA_STR("");
-    int rc = jinja_call_bind(r, "join", args, names, 2, 0, arg);
+    int rc = jinja_args_bind(r, "join", args, names, 2, 0, arg);
     if (rc == 0)
         rc = jinja_iterate(r, v, &items);
     if (rc == 0 && arg[0].kind != JINJA_ABSENT)
@@ -240,7 +105,7 @@ static int end_of(struct jinja_run *r, const struct jinja_value *v, bool first,
                           jinja_kind_name(v));
     if (v->kind == JINJA_LAZY) { /* takes one item only */
         struct jinja_lazy *z = v->lazy;
-        int rc = z->items ? 0 : jinja_filter_run(r, z);
+        int rc = z->items ? 0 : r->run_lazy(r, z);
         *out = rc == 0 && z->at < z->items->n ? z->items->at[z->at++]
                                               : jinja_undefined(JINJA_STR("first"));
         return rc;
@@ -286,7 +151,7 @@ static int sort_keys(struct jinja_run *r, const struct jinja_value *item,
         }
         rc = jinja_attribute(r, item, &path, NULL, &key);
         if (rc == 0)
-            rc = fold(r, case_sensitive, &key);
+            rc = jinja_filter_fold(r, case_sensitive, &key);
         if (rc == 0)
             rc = jinja_list_push(r, out->list, key);
         if (attribute->kind != JINJA_STRING || end == attribute->str.n)
@@ -300,7 +165,7 @@ static int sort(struct jinja_run *r, const struct jinja_value *v, const struct j
 {
     static const char *const names[] = {"reverse", "case_sensitive", "attribute"};
     struct jinja_value arg[3], keys, key, none = jinja_none();
-    int rc = jinja_call_bind(r, "sort", args, names, 3, 0, arg);
+    int rc = jinja_args_bind(r, "sort", args, names, 3, 0, arg);
     if (rc == 0)
         rc = list_of(r, v, out);
     if (rc == 0)
@@ -319,7 +184,7 @@ static int dictsort(struct jinja_run *r, const struct jinja_value *v, const stru
 {
     static const char *const names[] = {"case_sensitive", "by", "reverse"};
     struct jinja_value arg[3], keys;
-    int rc = jinja_call_bind(r, "dictsort", args, names, 3, 0, arg);
+    int rc = jinja_args_bind(r, "dictsort", args, names, 3, 0, arg);
     bool by_value = false;
     if (rc < 0)
         return rc;
@@ -339,7 +204,7 @@ static int dictsort(struct jinja_run *r, const struct jinja_value *v, const stru
         rc = jinja_list_make(r, &keys, d->n);
     for (size_t i = 0; rc == 0 && i < d->n; i++) {
         struct jinja_value pair, key = by_value ? d->at[i].value : d->at[i].key;
-        rc = fold(r, flag(&arg[0], false), &key);
+        rc = jinja_filter_fold(r, flag(&arg[0], false), &key);
         if (rc == 0)
             rc = jinja_pair_make(r, &pair, d->at[i].key, d->at[i].value);
         if (rc == 0)
@@ -357,7 +222,7 @@ static int extreme(struct jinja_run *r, bool max, const struct jinja_value *v,
     static const char *const names[] = {"case_sensitive", "attribute"};
     struct jinja_value arg[2], best = jinja_absent(), key, none = jinja_none();
     struct jinja_list *items;
-    int rc = jinja_call_bind(r, max ? "max" : "min", args, names, 2, 0, arg), c = 0;
+    int rc = jinja_args_bind(r, max ? "max" : "min", args, names, 2, 0, arg), c = 0;
     if (rc == 0)
         rc = jinja_iterate(r, v, &items);
     *out = jinja_undefined(JINJA_STR("the item of an empty list"));
@@ -365,7 +230,7 @@ static int extreme(struct jinja_run *r, bool max, const struct jinja_value *v,
         rc = jinja_attribute(r, &items->at[i], arg[1].kind == JINJA_ABSENT ? &none : &arg[1], NULL,
                              &key);
         if (rc == 0)
-            rc = fold(r, flag(&arg[0], false), &key);
+            rc = jinja_filter_fold(r, flag(&arg[0], false), &key);
         if (rc == 0 && i > 0)
             rc = max ? jinja_order(r, &best, &key, &c) : jinja_order(r, &key, &best, &c);
         if (rc == 0 && (i == 0 || c < 0)) {
@@ -382,7 +247,7 @@ static int sum(struct jinja_run *r, const struct jinja_value *v, const struct ji
     static const char *const names[] = {"attribute", "start"};
     struct jinja_value arg[2], total, item;
     struct jinja_list *items;
-    int rc = jinja_call_bind(r, "sum", args, names, 2, 0, arg);
+    int rc = jinja_args_bind(r, "sum", args, names, 2, 0, arg);
     if (rc == 0)
         rc = jinja_iterate(r, v, &items);
     total = arg[1].kind == JINJA_ABSENT ? jinja_int(0) : arg[1];
@@ -411,7 +276,7 @@ int jinja_filter_seq(struct jinja_run *r, int id, const struct jinja_value *v,
     case JINJA_FILTER_LAST:
     case JINJA_FILTER_REVERSE:
     case JINJA_FILTER_ITEMS:
-        rc = jinja_call_bind(r, "this filter", args, none, 0, 0, out);
+        rc = jinja_args_bind(r, "this filter", args, none, 0, 0, out);
         break;
     default:
         break;

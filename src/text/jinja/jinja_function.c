@@ -31,7 +31,7 @@ static int range(struct jinja_run *r, const struct jinja_args *args, struct jinj
     static const char *const names[] = {"", "", ""};
     struct jinja_value v[3];
     int64_t n[3] = {0, 0, 1};
-    int rc = jinja_call_bind(r, "range", args, names, 3, 1, v);
+    int rc = jinja_args_bind(r, "range", args, names, 3, 1, v);
     for (size_t i = 0; rc == 0 && i < args->n; i++) {
         if (!jinja_as_int(&v[i], &n[i]))
             rc =
@@ -83,7 +83,7 @@ static int raise_exception(struct jinja_run *r, const struct jinja_args *args)
     static const char *const names[] = {"message"};
     struct jinja_value v;
     struct jinja_str text;
-    int rc = jinja_call_bind(r, "raise_exception", args, names, 1, 1, &v);
+    int rc = jinja_args_bind(r, "raise_exception", args, names, 1, 1, &v);
     if (rc == 0)
         rc = jinja_print_text(r, &v, &text);
     if (rc < 0)
@@ -97,7 +97,7 @@ static int strftime_now(struct jinja_run *r, const struct jinja_args *args, stru
     static const char *const names[] = {"format"};
     char format[256], text[1024];
     struct jinja_value v;
-    int rc = jinja_call_bind(r, "strftime_now", args, names, 1, 1, &v);
+    int rc = jinja_args_bind(r, "strftime_now", args, names, 1, 1, &v);
     if (rc < 0)
         return rc;
     if (v.kind != JINJA_STRING || v.str.n >= sizeof(format) - 1 || memchr(v.str.p, '\0', v.str.n))

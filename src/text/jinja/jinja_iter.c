@@ -33,7 +33,7 @@ static int iterate_dict(struct jinja_run *r, const struct jinja_dict *d, enum ji
 
 static int iterate_lazy(struct jinja_run *r, struct jinja_lazy *z, struct jinja_list *out)
 {
-    int rc = z->items ? 0 : jinja_filter_run(r, z);
+    int rc = z->items ? 0 : r->run_lazy(r, z);
     if (rc == 0)
         rc = jinja_charge(r, z->items->n - z->at);
     for (; rc == 0 && z->at < z->items->n; z->at++)

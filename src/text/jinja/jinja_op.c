@@ -3,12 +3,6 @@
 
 #include "text/jinja/jinja_eval.h"
 
-int jinja_fail_undefined(struct jinja_run *r, const struct jinja_value *v)
-{
-    return jinja_fail(r, SHOAL_EINVAL, "'%.*s' is undefined", v->str.n < 60 ? (int)v->str.n : 60,
-                      v->str.n ? v->str.p : "");
-}
-
 static int bad_operands(struct jinja_run *r, enum jinja_op op, const struct jinja_value *a,
                         const struct jinja_value *b)
 {

@@ -1,5 +1,5 @@
-/* jinja_parse_int.h - what the two halves of the parser share: jinja_parse.c (statements) and
- * jinja_expr.c (expressions).
+/* jinja_parse_int.h - what the parts of the parser share: jinja_parse.c (statements) calls
+ * jinja_expr.c (expressions), and both jinja_parse_node.c (tokens and nodes).
  *
  * Thread, ownership: as in jinja_parse.h.
  * Failure: NULL or false; then jinja_parse_fail has set rc and filled the error. */

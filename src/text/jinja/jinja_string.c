@@ -501,7 +501,7 @@ int jinja_string_call(struct jinja_run *r, const struct jinja_function *f,
         rc = jinja_format(r, f->self.str, args, out);
     } else {
         bool splits = f->method == JINJA_METHOD_SPLIT || f->method == JINJA_METHOD_RSPLIT;
-        rc = jinja_call_bind(r, f->name, args,
+        rc = jinja_args_bind(r, f->name, args,
                              splits                                 ? of_split
                              : f->method == JINJA_METHOD_SPLITLINES ? of_lines
                                                                     : unnamed,

@@ -152,7 +152,7 @@ int jinja_test(struct jinja_run *r, int id, struct jinja_str name, const struct 
                           name.n < 60 ? (int)name.n : 60, name.p);
     enum jinja_op op = comparison(id);
     size_t n = op != JINJA_OP_NONE || id == JINJA_TEST_DIVISIBLEBY || id == JINJA_TEST_SAMEAS;
-    int rc = jinja_call_bind(r, "the test", args, id == JINJA_TEST_DIVISIBLEBY ? num : unnamed, n,
+    int rc = jinja_args_bind(r, "the test", args, id == JINJA_TEST_DIVISIBLEBY ? num : unnamed, n,
                              n, &arg);
     if (rc < 0 || of_kind(id, v, out))
         return rc;

@@ -20,6 +20,12 @@ int jinja_fail(struct jinja_run *r, int code, const char *fmt, ...)
     return err_set(r->e, code, "line %u, column %u: %s", r->where->line, r->where->col, text);
 }
 
+int jinja_fail_undefined(struct jinja_run *r, const struct jinja_value *v)
+{
+    return jinja_fail(r, SHOAL_EINVAL, "'%.*s' is undefined", v->str.n < 60 ? (int)v->str.n : 60,
+                      v->str.n ? v->str.p : "");
+}
+
 int jinja_no_memory(struct jinja_run *r)
 {
     int rc = r->arena.rc ? r->arena.rc : SHOAL_ENOMEM;

@@ -133,11 +133,15 @@ struct jinja_run {
     const struct jinja_node *where;   /* what runs now, for errors */
     const struct jinja_dict *context; /* the variables that the caller gave */
     struct tm now;                    /* for strftime_now, local time */
+    /* Runs a filter that was deferred: whatever walks values is below the filters. */
+    int (*run_lazy)(struct jinja_run *r, struct jinja_lazy *z);
 };
 
 enum { JINJA_MAX_DEPTH = 800, JINJA_MAX_DATA_DEPTH = 200 };
 
 int jinja_fail(struct jinja_run *r, int code, const char *fmt, ...) SHOAL_PRINTF(3, 4);
+/* Fails for an undefined value, with its name. */
+int jinja_fail_undefined(struct jinja_run *r, const struct jinja_value *v);
 int jinja_no_memory(struct jinja_run *r); /* for an arena that returned NULL */
 /* Pays for work; fails when the run's budget is spent. */
 SHOAL_MUST_CHECK int jinja_charge(struct jinja_run *r, uint64_t steps);
