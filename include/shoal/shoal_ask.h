@@ -89,7 +89,7 @@ SHOAL_API int shoal_ask_submit(struct shoal_ask *ask, const struct shoal_ask_req
                                struct shoal_ask_request **request, struct shoal_error *err);
 /* Ends the request soon; its DONE event still comes. */
 SHOAL_API void shoal_ask_cancel(struct shoal_ask_request *request);
-/* Waits for DONE; returns its code (0 or SHOAL_E*). */
+/* Waits for DONE; returns its code (0 or SHOAL_E*; SHOAL_EINVAL: request is NULL). */
 SHOAL_API int shoal_ask_wait(struct shoal_ask_request *request);
 /* Gives up the caller's reference (NULL is fine); before DONE it also cancels. */
 SHOAL_API void shoal_ask_free(struct shoal_ask_request *request);
@@ -100,7 +100,7 @@ SHOAL_API void shoal_ask_free(struct shoal_ask_request *request);
  * shoal_free; it is NUL-terminated.  On failure it is NULL. */
 SHOAL_API int shoal_ask_json(const struct shoal_ask_request *request, unsigned flags, char **json,
                              size_t *n, struct shoal_error *err);
-/* After DONE: the reply, NUL-terminated, "" if there is none.  n may be NULL. */
+/* After DONE: the reply, NUL-terminated, "" if there is none. */
 SHOAL_API const char *shoal_ask_reply(const struct shoal_ask_request *request, size_t *n);
 
 #ifdef __cplusplus

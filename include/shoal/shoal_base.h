@@ -11,6 +11,14 @@
  *   - Structs that the library passes to a callback carry the library's `size`.
  * Structs without `size` keep their layout for as long as the major version stays the same.
  *
+ * NULL.  These may be NULL:
+ *   - `err`, wherever there is one: the code is the same without the text.
+ *   - The object of a function that frees, closes, destroys, cancels or wakes: nothing happens.
+ *   - The length that a function returns beside a text or an array (`n`, `n_tokens`).
+ *   - A text or an array whose length is 0, and whatever a header says may be NULL.
+ * Anything else that is NULL is a mistake: the call fails with SHOAL_EINVAL and names the argument.
+ * A function that returns no code returns NULL, 0 or "" then, as it does when there is nothing.
+ *
  * Texts.  A text with a length may contain NUL; where one has no meaning (messages of a chat,
  * commands of shoal_ask) the call fails and says so: nothing is cut there.  A text without a
  * length ends at its first NUL.

@@ -45,9 +45,9 @@ struct shoal_engine_opts { /* zero means default; strings are copied */
      * one text: its next-token probabilities are the mean of all of them, by average_weights[0] for
      * the model at `path` and [i + 1] for average_paths[i] (NULL: equal).  A vocabulary that
      * differs is SHOAL_EINVAL. */
-    uint32_t n_average; /* paths; 0: the model alone */
-    const char *const *average_paths;
-    const double *average_weights; /* [n_average + 1], none below 0, one above */
+    uint32_t n_average;               /* paths; 0: the model alone */
+    const char *const *average_paths; /* [n_average] */
+    const double *average_weights;    /* [n_average + 1], none below 0, one above */
 };
 #define SHOAL_MAX_AVERAGE 8u
 
@@ -89,7 +89,7 @@ SHOAL_API int shoal_engine_open(struct shoal_engine **out, const char *path,
                                 const struct shoal_engine_opts *opts, struct shoal_error *err);
 /* Cancels the tasks that are left and frees the engine. */
 SHOAL_API void shoal_engine_close(struct shoal_engine *engine);
-/* Fills *info, whose size the caller has set.  0, or SHOAL_EINVAL for a bad size. */
+/* Fills *info, whose size the caller has set.  0, or SHOAL_EINVAL for a bad size or a NULL. */
 SHOAL_API int shoal_engine_info(const struct shoal_engine *engine, struct shoal_engine_info *info);
 /* A text of the model's metadata, such as "huggingface.config" or "general.licence"; not
  * NUL-terminated.  NULL: there is none. */

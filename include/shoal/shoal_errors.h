@@ -29,7 +29,7 @@ enum { SHOAL_OK = 0, SHOAL_ERR_MAP(SHOAL_ERR_ENUM) };
 #endif
 
 /* Belongs to the caller, usually on its stack; means something only after a failure.  Its layout
- * never changes. Every function that takes one accepts NULL. */
+ * never changes.  Every function that takes one accepts NULL. */
 struct shoal_error {
     int code;      /* SHOAL_E* */
     char msg[320]; /* a sentence for a person, NUL-terminated */

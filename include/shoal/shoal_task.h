@@ -114,7 +114,7 @@ struct shoal_task_opts { /* zero means default */
     /* Whom the task is for: clients share an engine by the tokens computed for each.  0: nobody in
      * particular, a client like the others. */
     uint64_t client;
-    float weight; /* of the client's share; 0: 1 */
+    float weight; /* of the client's share; 0: 1.  Below 0: SHOAL_EINVAL */
     /* Report log-probabilities of the prompt's tokens too, with sampling.logprobs.  The prompt is
      * then computed token by token, and none of it is taken from the cache. */
     bool prompt_logprobs;
@@ -144,7 +144,7 @@ SHOAL_API int shoal_task_submit(struct shoal_engine *engine, const struct shoal_
 SHOAL_API void shoal_engine_wake(struct shoal_engine *engine);
 /* Ends the task within one token; its DONE event still comes.  Any thread, any time before free. */
 SHOAL_API void shoal_task_cancel(struct shoal_task *task);
-/* Waits for DONE; returns the finish code (0 or SHOAL_E*). */
+/* Waits for DONE; returns the finish code (0 or SHOAL_E*; SHOAL_EINVAL: task is NULL). */
 SHOAL_API int shoal_task_wait(struct shoal_task *task);
 /* Gives up the caller's reference (NULL is fine); before DONE it also cancels. */
 SHOAL_API void shoal_task_free(struct shoal_task *task);
@@ -166,7 +166,8 @@ SHOAL_API int shoal_session_append(struct shoal_session *session, const int32_t 
 SHOAL_API int shoal_session_generate(struct shoal_session *session,
                                      const struct shoal_task_opts *opts, struct shoal_task **task,
                                      struct shoal_error *err);
-/* The number of tokens; *tokens is the session's own array, valid until the session changes. */
+/* The number of tokens; *tokens (NULL: not wanted) is the session's own array, valid until the
+ * session changes. */
 SHOAL_API size_t shoal_session_tokens(const struct shoal_session *session, const int32_t **tokens);
 
 #ifdef __cplusplus

@@ -17,6 +17,8 @@ static int check(size_t size, const char *name, struct err *e)
 int sized_read(void *to, size_t known, const void *from, const char *name, struct err *e)
 {
     size_t size;
+    if (!from)
+        return err_set(e, SHOAL_EINVAL, "%s is NULL; set it up with SHOAL_INIT or = sizeof", name);
     memcpy(&size, from, sizeof(size));
     int rc = check(size, name, e);
     if (rc < 0)
@@ -37,6 +39,8 @@ int sized_read(void *to, size_t known, const void *from, const char *name, struc
 int sized_write(void *to, const void *from, size_t known, const char *name, struct err *e)
 {
     size_t size;
+    if (!to)
+        return err_set(e, SHOAL_EINVAL, "%s is NULL, but there must be room to fill", name);
     memcpy(&size, to, sizeof(size));
     int rc = check(size, name, e);
     if (rc < 0)

@@ -10,12 +10,12 @@
 #include "base/err.h"
 
 /* Reads a caller's struct of another version into ours: to is `known` bytes, name is the struct's
- * for messages.  SHOAL_EINVAL: the size cannot be one.  SHOAL_EUNSUPPORTED: it has members set that
- * this version does not know. */
+ * for messages.  SHOAL_EINVAL: from is NULL, or the size cannot be one.  SHOAL_EUNSUPPORTED: it has
+ * members set that this version does not know. */
 SHOAL_MUST_CHECK int sized_read(void *to, size_t known, const void *from, const char *name,
                                 struct err *e);
 /* Writes ours into a caller's struct, as far as it reaches, and sets its size to what was written.
- * SHOAL_EINVAL as above. */
+ * SHOAL_EINVAL: to is NULL, or the size cannot be one. */
 SHOAL_MUST_CHECK int sized_write(void *to, const void *from, size_t known, const char *name,
                                  struct err *e);
 

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 
+#include "base/arg.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "engine/decode/average_lm.h"
@@ -330,7 +331,11 @@ int backends_open(struct shoal_engine *en, const char *path, const struct shoal_
 {
     if (o->n_average >= SHOAL_MAX_AVERAGE)
         return err_set(e, SHOAL_EINVAL, "an average has at most %u models", SHOAL_MAX_AVERAGE);
-    int rc = open_specialist(en, path, o, e);
+    int rc = arg_check_n(o->average_paths, o->n_average, "average_paths", e);
+    for (uint32_t i = 0; rc == 0 && i < o->n_average; i++)
+        rc = arg_check(o->average_paths[i], "average_paths[]", e);
+    if (rc == 0)
+        rc = open_specialist(en, path, o, e);
     if (rc < 0)
         return rc;
     if (o->n_average > 0 && (en->specialist.ops || en->onnx))

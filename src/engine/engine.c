@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/arg.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -102,8 +103,13 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
     uint64_t t0 = clock_ns();
     if (!e)
         e = &own;
+    int rc = arg_check(out, "out", e);
+    if (rc < 0)
+        return rc;
     *out = NULL;
-    int rc = opts ? sized_read(&o, sizeof(o), opts, "shoal_engine_opts", e) : 0;
+    rc = arg_check(path, "path", e);
+    if (rc == 0 && opts)
+        rc = sized_read(&o, sizeof(o), opts, "shoal_engine_opts", e);
     if (rc < 0)
         return rc;
     struct shoal_engine *en = mem_zalloc(sizeof(*en));
@@ -250,6 +256,8 @@ static void read_info(const struct shoal_engine *en, struct shoal_engine_info *i
 int shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *info)
 {
     struct shoal_engine_info all;
+    if (!en)
+        return SHOAL_EINVAL;
     read_info(en, &all);
     return sized_write(info, &all, sizeof(all), "shoal_engine_info", NULL);
 }
@@ -257,9 +265,12 @@ int shoal_engine_info(const struct shoal_engine *en, struct shoal_engine_info *i
 const char *shoal_engine_metadata(const struct shoal_engine *en, const char *key, size_t *n)
 {
     struct str v;
-    if (!en->file || !model_file_get_str(en->file, key, &v))
+    if (n)
+        *n = 0;
+    if (!en || !key || !en->file || !model_file_get_str(en->file, key, &v))
         return NULL;
-    *n = v.n;
+    if (n)
+        *n = v.n;
     return v.p;
 }
 
@@ -277,18 +288,28 @@ int shoal_tokenize(const struct shoal_engine *en, const char *text, size_t n, un
                  (flags & SHOAL_TEXT_PARSE_SPECIAL ? TOKENIZER_PARSE_SPECIAL : 0u);
     if (!e)
         e = &own;
+    if (n_tokens)
+        *n_tokens = 0;
+    int rc = arg_check(tokens, "tokens", e);
+    if (rc < 0)
+        return rc;
     *tokens = NULL;
-    *n_tokens = 0;
+    rc = arg_check(en, "engine", e);
+    if (rc == 0)
+        rc = arg_check_n(text, n, "text", e);
+    if (rc < 0)
+        return rc;
     tok_ids_init(&ids, MAX_TEXT_TOKENS);
     if (!en->tokenizer)
         return err_set(e, SHOAL_EUNSUPPORTED, "this model does not read text");
-    int rc = tokenizer_encode(en->tokenizer, &ids, text, n, f, e);
+    rc = tokenizer_encode(en->tokenizer, &ids, text, n, f, e);
     if (rc < 0) {
         tok_ids_fini(&ids);
         return rc;
     }
     *tokens = ids.ids;
-    *n_tokens = ids.n;
+    if (n_tokens)
+        *n_tokens = ids.n;
     return 0;
 }
 
@@ -296,8 +317,17 @@ int shoal_detokenize(const struct shoal_engine *en, const int32_t *tokens, size_
                      unsigned flags, char **text, size_t *n, struct err *e)
 {
     struct buf b;
+    if (n)
+        *n = 0;
+    int rc = arg_check(text, "text", e);
+    if (rc < 0)
+        return rc;
     *text = NULL;
-    *n = 0;
+    rc = arg_check(en, "engine", e);
+    if (rc == 0)
+        rc = arg_check_n(tokens, n_tokens, "tokens", e);
+    if (rc < 0)
+        return rc;
     if (!en->tokenizer)
         return err_set(e, SHOAL_EUNSUPPORTED, "this model does not write text");
     buf_init(&b, MAX_TEXT_BYTES);
@@ -305,7 +335,7 @@ int shoal_detokenize(const struct shoal_engine *en, const int32_t *tokens, size_
                      flags & SHOAL_TEXT_SPECIAL ? TOKENIZER_RENDER_SPECIAL : 0);
     *text = buf_take(&b, n);
     if (!*text) {
-        int rc = b.rc < 0 ? b.rc : SHOAL_ENOMEM;
+        rc = b.rc < 0 ? b.rc : SHOAL_ENOMEM;
         buf_fini(&b);
         return err_set(e, rc, "cannot render %zu tokens as text", n_tokens);
     }
@@ -315,12 +345,11 @@ int shoal_detokenize(const struct shoal_engine *en, const int32_t *tokens, size_
 const char *shoal_token_text(const struct shoal_engine *en, int32_t token, unsigned flags,
                              size_t *n)
 {
-    if (!en->tokenizer) {
-        *n = 0;
-        return "";
-    }
-    struct str p = tokenizer_piece(en->tokenizer, token,
-                                   flags & SHOAL_TEXT_SPECIAL ? TOKENIZER_RENDER_SPECIAL : 0);
-    *n = p.n;
+    struct str p = {"", 0};
+    if (en && en->tokenizer)
+        p = tokenizer_piece(en->tokenizer, token,
+                            flags & SHOAL_TEXT_SPECIAL ? TOKENIZER_RENDER_SPECIAL : 0);
+    if (n)
+        *n = p.n;
     return p.p;
 }

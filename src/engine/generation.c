@@ -1,6 +1,7 @@
 /* generation.c - submitting generations to an engine.  Any thread. */
 #include <string.h>
 
+#include "base/arg.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/sized.h"
@@ -10,9 +11,29 @@
 #include "engine/queue.h"
 #include "engine/task.h"
 
+/* Every array that has a count, and every text that has a length. */
+static int check_arrays(const struct shoal_task_opts *o, struct err *e)
+{
+    const bool has_text =
+        o->constraint != SHOAL_CONSTRAINT_NONE && o->constraint != SHOAL_CONSTRAINT_JSON;
+    int rc = arg_check_n(o->stop, o->n_stop, "stop", e);
+    for (uint32_t i = 0; rc == 0 && i < o->n_stop; i++)
+        rc = arg_check(o->stop[i], "stop[]", e);
+    if (rc == 0)
+        rc = arg_check_n(o->sampling.bias, o->sampling.n_bias, "sampling.bias", e);
+    if (rc == 0 && has_text)
+        rc = arg_check(o->constraint_text, "constraint_text", e);
+    return rc;
+}
+
 static int check(const struct shoal_engine *en, const struct shoal_task_opts *o, struct err *e)
 {
     uint32_t n_vocab = en->lm.info.n_vocab, n_ctx = en->lm.info.n_ctx;
+    int rc = check_arrays(o, e);
+    if (rc == 0)
+        rc = task_check_weight(o->weight, e);
+    if (rc < 0)
+        return rc;
     if (!o->tokens || o->n_tokens == 0)
         return err_set(e, SHOAL_EINVAL, "the prompt is empty");
     if (o->n_continued > o->n_tokens)
@@ -131,10 +152,16 @@ int shoal_task_submit(struct shoal_engine *en, const struct shoal_task_opts *opt
     struct err own;
     if (!e)
         e = &own;
+    int rc = arg_check(task, "task", e);
+    if (rc < 0)
+        return rc;
     *task = NULL;
+    rc = arg_check(en, "engine", e);
+    if (rc < 0)
+        return rc;
     if (!en->lm.ops)
         return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
-    int rc = sized_read(&o, sizeof(o), opts, "shoal_task_opts", e);
+    rc = sized_read(&o, sizeof(o), opts, "shoal_task_opts", e);
     if (rc == 0)
         rc = check(en, &o, e);
     if (rc == 0)

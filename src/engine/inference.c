@@ -1,5 +1,6 @@
 /* inference.c - submitting inferences to an engine with a specialist, and its labels.  Any thread.
  */
+#include "base/arg.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/sized.h"
@@ -32,7 +33,8 @@ static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o
         return err_set(e, SHOAL_EINVAL, "the document to compare the query with is missing");
     if (o->deadline_ns && clock_ns() > o->deadline_ns)
         return err_set(e, SHOAL_EDEADLINE, "the deadline passed before the task was submitted");
-    return 0;
+    int rc = arg_check_n(o->document, o->document_bytes, "document", e);
+    return rc < 0 ? rc : task_check_weight(o->weight, e);
 }
 
 /* Refused at once when what is ahead and this task's own work take longer than there is time. */
@@ -52,8 +54,13 @@ int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o
     struct err own;
     if (!e)
         e = &own;
+    int rc = arg_check(task, "task", e);
+    if (rc < 0)
+        return rc;
     *task = NULL;
-    int rc = sized_read(&o, sizeof(o), opts, "shoal_infer_opts", e);
+    rc = arg_check(en, "engine", e);
+    if (rc == 0)
+        rc = sized_read(&o, sizeof(o), opts, "shoal_infer_opts", e);
     if (rc == 0)
         rc = check(en, &o, e);
     if (rc < 0)
@@ -92,8 +99,8 @@ int shoal_infer_submit(struct shoal_engine *en, const struct shoal_infer_opts *o
 
 const char *shoal_label_set(const struct shoal_engine *en, enum shoal_kind kind, uint32_t i)
 {
-    const struct specialist *sp = &en->specialist;
-    return sp->ops && sp->ops->label_set && (sp->kinds & kind)
+    const struct specialist *sp = en ? &en->specialist : NULL;
+    return sp && sp->ops && sp->ops->label_set && (sp->kinds & kind)
                ? sp->ops->label_set(sp->self, kind, i)
                : NULL;
 }
@@ -101,13 +108,14 @@ const char *shoal_label_set(const struct shoal_engine *en, enum shoal_kind kind,
 const char *shoal_label(const struct shoal_engine *en, enum shoal_kind kind, const char *set,
                         uint32_t i)
 {
-    const struct specialist *sp = &en->specialist;
-    return sp->ops && sp->ops->label && (sp->kinds & kind) ? sp->ops->label(sp->self, kind, set, i)
-                                                           : NULL;
+    const struct specialist *sp = en ? &en->specialist : NULL;
+    return sp && sp->ops && sp->ops->label && (sp->kinds & kind)
+               ? sp->ops->label(sp->self, kind, set, i)
+               : NULL;
 }
 
 const char *shoal_input_name(const struct shoal_engine *en, uint32_t i)
 {
-    const struct specialist *sp = &en->specialist;
-    return sp->ops && sp->ops->input ? sp->ops->input(sp->self, i) : NULL;
+    const struct specialist *sp = en ? &en->specialist : NULL;
+    return sp && sp->ops && sp->ops->input ? sp->ops->input(sp->self, i) : NULL;
 }

@@ -75,6 +75,8 @@ int queue_submit(struct shoal_engine *en, struct shoal_task *t, bool held, struc
 
 void shoal_engine_wake(struct shoal_engine *en)
 {
+    if (!en)
+        return;
     pthread_mutex_lock(&en->lock);
     bool wake = must_wake(en);
     pthread_mutex_unlock(&en->lock);
@@ -115,6 +117,8 @@ bool queue_receive(struct shoal_engine *en)
 
 int shoal_task_wait(struct shoal_task *t)
 {
+    if (!t)
+        return SHOAL_EINVAL;
     struct shoal_engine *en = t->engine;
     pthread_mutex_lock(&en->lock);
     while (!t->done)

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/arg.h"
 #include "base/mem.h"
 #include "base/sized.h"
 #include "engine/engine_state.h"
@@ -19,7 +20,13 @@ struct shoal_session {
 
 int shoal_session_create(struct shoal_session **out, struct shoal_engine *en, struct err *e)
 {
+    int rc = arg_check(out, "out", e);
+    if (rc < 0)
+        return rc;
     *out = NULL;
+    rc = arg_check(en, "engine", e);
+    if (rc < 0)
+        return rc;
     if (!en->lm.ops)
         return kinds_lack(en->kinds, SHOAL_KIND_GENERATE, e);
     struct shoal_session *s = mem_zalloc(sizeof(*s));
@@ -48,7 +55,11 @@ void shoal_session_destroy(struct shoal_session *s)
 
 int shoal_session_append(struct shoal_session *s, const int32_t *tokens, size_t n, struct err *e)
 {
-    int rc = 0;
+    int rc = arg_check(s, "session", e);
+    if (rc == 0)
+        rc = arg_check_n(tokens, n, "tokens", e);
+    if (rc < 0)
+        return rc;
     pthread_mutex_lock(&s->lock);
     if (n > s->cap - s->n) {
         rc = err_set(e, SHOAL_ELIMIT, "the conversation has %zu tokens, %zu more do not fit in %zu",
@@ -74,8 +85,13 @@ int shoal_session_generate(struct shoal_session *s, const struct shoal_task_opts
                            struct shoal_task **task, struct err *e)
 {
     struct shoal_task_opts o;
+    int rc = arg_check(task, "task", e);
+    if (rc < 0)
+        return rc;
     *task = NULL;
-    int rc = sized_read(&o, sizeof(o), opts, "shoal_task_opts", e);
+    rc = arg_check(s, "session", e);
+    if (rc == 0)
+        rc = sized_read(&o, sizeof(o), opts, "shoal_task_opts", e);
     if (rc < 0)
         return rc;
     s->event = o.event;
@@ -89,6 +105,7 @@ int shoal_session_generate(struct shoal_session *s, const struct shoal_task_opts
 
 size_t shoal_session_tokens(const struct shoal_session *s, const int32_t **tokens)
 {
-    *tokens = s->tokens;
-    return s->n;
+    if (tokens)
+        *tokens = s ? s->tokens : NULL;
+    return s ? s->n : 0;
 }

@@ -1,6 +1,8 @@
 /* task.c - see task.h. */
 #include "engine/task.h"
 
+#include <float.h>
+
 #include "base/mem.h"
 #include "engine/job.h"
 
@@ -42,14 +44,23 @@ int task_gave_up(const struct shoal_task *t, uint64_t now)
     return t->deadline_ns && now > t->deadline_ns ? SHOAL_EDEADLINE : 0;
 }
 
+int task_check_weight(float weight, struct err *e)
+{
+    if (weight >= 0 && weight <= FLT_MAX)
+        return 0;
+    return err_set(e, SHOAL_EINVAL, "weight is %g, expected 0 (which means 1) or a positive number",
+                   (double)weight);
+}
+
 const struct shoal_result *shoal_task_result(const struct shoal_task *t)
 {
-    return t->job ? &t->job->result : NULL;
+    return t && t->job ? &t->job->result : NULL;
 }
 
 void shoal_task_cancel(struct shoal_task *t)
 {
-    atomic_store_explicit(&t->cancel, true, memory_order_relaxed);
+    if (t)
+        atomic_store_explicit(&t->cancel, true, memory_order_relaxed);
 }
 
 void shoal_task_free(struct shoal_task *t)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "engine/decode/constraint.h"
 #include "engine/decode/text_out.h"
 #include "shoal/shoal.h"
@@ -64,6 +65,9 @@ struct shoal_task {
 void task_unref(struct shoal_task *t);
 /* Frees a task that was never submitted. */
 void task_destroy(struct shoal_task *t);
+/* A weight that a caller asks for: 0 (the default) or a positive number.  SHOAL_EINVAL otherwise.
+ */
+SHOAL_MUST_CHECK int task_check_weight(float weight, struct err *e);
 /* The weight of a client as it counts. */
 static inline float task_weight(uint64_t client, float asked)
 {

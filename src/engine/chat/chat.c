@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/arg.h"
 #include "base/buf.h"
 #include "engine/engine_state.h"
 #include "engine/kinds.h"
@@ -94,10 +95,19 @@ int shoal_chat_prompt(const struct shoal_engine *en, const char *context_json, s
     struct err own;
     if (!e)
         e = &own;
+    if (n)
+        *n = 0;
+    int rc = arg_check(text, "text", e);
+    if (rc < 0)
+        return rc;
     *text = NULL;
-    *n = 0;
+    rc = arg_check(en, "engine", e);
+    if (rc == 0)
+        rc = arg_check(context_json, "context_json", e);
+    if (rc < 0)
+        return rc;
     buf_init(&out, MAX_PROMPT_BYTES);
-    int rc = chat_render_json(en, &out, context_json, n_json, NULL, NULL, e);
+    rc = chat_render_json(en, &out, context_json, n_json, NULL, NULL, e);
     if (rc == 0 && !(*text = buf_take(&out, n)))
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for the prompt");
     buf_fini(&out);

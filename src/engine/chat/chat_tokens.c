@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/arena.h"
+#include "base/arg.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/value.h"
@@ -434,15 +435,28 @@ static bool mark_text(void *ctx, const char **p, size_t *n)
 int shoal_chat_tokens(const struct shoal_engine *en, const char *context_json, size_t n_json,
                       int32_t **tokens, size_t *n_tokens, struct err *e)
 {
-    struct marker m = {.tokenizer = en->tokenizer};
     struct buf text;
     struct err own;
+    size_t unused;
     if (!e)
         e = &own;
+    if (!n_tokens)
+        n_tokens = &unused;
+    *n_tokens = 0;
+    int rc = arg_check(tokens, "tokens", e);
+    if (rc < 0)
+        return rc;
+    *tokens = NULL;
+    rc = arg_check(en, "engine", e);
+    if (rc == 0)
+        rc = arg_check(context_json, "context_json", e);
+    if (rc < 0)
+        return rc;
+    struct marker m = {.tokenizer = en->tokenizer};
     arena_init(&m.arena, MAX_CONTEXT_BYTES);
     buf_init(&m.text, MAX_TEXT_BYTES);
     buf_init(&text, MAX_PROMPT_BYTES);
-    int rc = chat_render_json(en, &text, context_json, n_json, mark_text, &m, e);
+    rc = chat_render_json(en, &text, context_json, n_json, mark_text, &m, e);
     rc = take_tokens(en, rc, &text, tokens, n_tokens, e);
     buf_fini(&text);
     buf_fini(&m.text);

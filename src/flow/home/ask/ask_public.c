@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 
+#include "base/arg.h"
 #include "base/mem.h"
 #include "base/sized.h"
 #include "flow/home/ask/ask_pack.h"
@@ -27,8 +28,12 @@ int shoal_ask_open(struct shoal_ask **out, const struct shoal_ask_opts *opts, st
     struct err own;
     if (!e)
         e = &own;
+    int rc = arg_check(out, "out", e);
+    if (rc < 0)
+        return rc;
     *out = NULL;
-    int rc = opts ? sized_read(&o, sizeof(o), opts, "shoal_ask_opts", e) : 0;
+    if (opts)
+        rc = sized_read(&o, sizeof(o), opts, "shoal_ask_opts", e);
     if (rc < 0)
         return rc;
     struct shoal_ask *a = mem_zalloc(sizeof(*a));
@@ -110,12 +115,20 @@ int shoal_ask_submit(struct shoal_ask *a, const struct shoal_ask_request_opts *o
     struct err own;
     if (!e)
         e = &own;
+    int rc = arg_check(request, "request", e);
+    if (rc < 0)
+        return rc;
     *request = NULL;
-    int rc = sized_read(&o, sizeof(o), opts, "shoal_ask_request_opts", e);
+    rc = arg_check(a, "ask", e);
+    if (rc == 0)
+        rc = sized_read(&o, sizeof(o), opts, "shoal_ask_request_opts", e);
     if (rc < 0)
         return rc;
     if (!o.text && !o.confirm)
         return err_set(e, SHOAL_EINVAL, "the text is empty");
+    rc = arg_check_n(o.text, o.text_bytes, "text", e);
+    if (rc < 0)
+        return rc;
     struct shoal_ask_request *r = mem_zalloc(sizeof(*r));
     if (!r)
         return err_set(e, SHOAL_ENOMEM, "request");
@@ -143,12 +156,13 @@ int shoal_ask_submit(struct shoal_ask *a, const struct shoal_ask_request_opts *o
 
 void shoal_ask_cancel(struct shoal_ask_request *r)
 {
-    ask_cancel(r->inner);
+    if (r)
+        ask_cancel(r->inner);
 }
 
 int shoal_ask_wait(struct shoal_ask_request *r)
 {
-    return ask_wait(r->inner);
+    return r ? ask_wait(r->inner) : SHOAL_EINVAL;
 }
 
 void shoal_ask_free(struct shoal_ask_request *r)
@@ -163,6 +177,13 @@ int shoal_ask_json(const struct shoal_ask_request *r, unsigned flags, char **jso
                    struct err *e)
 {
     struct buf b;
+    int rc = arg_check(json, "json", e);
+    if (rc < 0)
+        return rc;
+    *json = NULL;
+    rc = arg_check(r, "request", e);
+    if (rc < 0)
+        return rc;
     const struct ask_plan_answer answer = ask_answer_of(r->inner);
     buf_init(&b, MAX_JSON_BYTES);
     struct json_out j = json_out_make(&b);
@@ -170,15 +191,15 @@ int shoal_ask_json(const struct shoal_ask_request *r, unsigned flags, char **jso
     ask_plan_answer_json(&j, &answer, (flags & SHOAL_ASK_EXPLAIN) != 0);
     json_out_object_end(&j);
     *json = buf_take(&b, n);
-    int rc = *json ? 0 : err_set(e, b.rc < 0 ? b.rc : SHOAL_ENOMEM, "the answer as JSON");
+    rc = *json ? 0 : err_set(e, b.rc < 0 ? b.rc : SHOAL_ENOMEM, "the answer as JSON");
     buf_fini(&b);
     return rc;
 }
 
 const char *shoal_ask_reply(const struct shoal_ask_request *r, size_t *n)
 {
-    size_t len;
-    const char *text = ask_reply_of(r->inner, &len);
+    size_t len = 0;
+    const char *text = r ? ask_reply_of(r->inner, &len) : "";
     if (n)
         *n = len;
     return text;
