@@ -8,6 +8,7 @@
  *          others; tasks that begin with the same tokens share that part of the memory.
  * session  a conversation: keeps its tokens, so that each turn costs only what is new.
  * ask      the built-in flow over several models: a command in, actions and a reply out.
+ * flow     a flow of your own, from a YAML file: a text in, the results of its steps out.
  *
  * Errors:      functions return 0 or a negative SHOAL_E* (shoal_errors.h) and put a text into the
  *              caller's shoal_error, which may be NULL.
@@ -23,6 +24,7 @@
 #include "shoal/shoal_ask.h"
 #include "shoal/shoal_base.h"
 #include "shoal/shoal_engine.h"
+#include "shoal/shoal_flow.h"
 #include "shoal/shoal_infer.h"
 #include "shoal/shoal_task.h"
 

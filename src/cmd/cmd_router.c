@@ -16,7 +16,7 @@
 #include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/local/model_name.h"
+#include "host/model_name.h"
 #include "eval/eval_rows.h"
 #include "eval/linear_head.h"
 #include "shoal/shoal.h"
@@ -188,7 +188,7 @@ static int read_encoder(struct fit *f, struct err *e)
 {
     struct model_name name = {0};
     struct stat st;
-    int rc = model_name_find(&name, opts_text(f->o, "model"), e);
+    int rc = model_name_find(&name, NULL, opts_text(f->o, "model"), e);
     if (rc == 0 && (stat(name.path, &st) < 0 || !S_ISDIR(st.st_mode)))
         rc = err_set(e, SHOAL_EINVAL,
                      "%s is not a model folder: a head needs a BERT encoder in one", name.path);

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "cmd/cmd.h"
-#include "cmd/local/model_name.h"
+#include "host/model_name.h"
 #include "engine/onnx/onnx_files.h"
 #include "text/tokenizer/tokenizer.h"
 #include "wire/json_out.h"
@@ -67,7 +67,7 @@ static int open_tokenizer(const struct opts *o, struct tokenizer **t)
     *t = NULL;
     if (!path)
         return opts_usage(o->page, "no model given: use -m MODEL");
-    int rc = model_name_find(&name, path, &e);
+    int rc = model_name_find(&name, NULL, path, &e);
     if (rc == 0)
         rc = onnx_files_view(&file, name.path, &e);
     if (rc == 0 && (rc = tokenizer_create(t, file, &e)) < 0)

@@ -18,16 +18,6 @@
 #define ACCEPT_BURST 64
 #define MAX_COMPARED 32u
 
-const struct http_limits http_default_limits = {.max_header_bytes = 32 << 10,
-                                                .max_body_bytes = 16 << 20,
-                                                .max_headers = 100,
-                                                .max_conns = 4096,
-                                                .max_streams = 128,
-                                                .request_ms = 15000,
-                                                .idle_ms = 75000,
-                                                .write_ms = 30000,
-                                                .max_resets = 400};
-
 struct peers_limits http_peers_limits(const struct http_limits *l)
 {
     size_t bodies = 3 * l->max_body_bytes, least = (size_t)48 << 20;

@@ -69,6 +69,14 @@ SHOAL_MODELS=$(pkg-config --variable=modelsdir shoal) example ask "turn off the 
 has err "kitchen"
 LD_LIBRARY_PATH=$lib ./ask-shared "turn off the kitchen lights" >out 2>err || { fail "the shared library does not find its models"; cat err; }
 cmp out want || fail "ask: the models that the library found give another answer"
+run 0 flow run "$root/examples/flows/helper.yaml" "what is the weather like in Bern tomorrow"
+cp out want
+has want "the weather in Bern"
+SHOAL_MODELS=$(pkg-config --variable=modelsdir shoal) \
+    example flow "$root/examples/flows/helper.yaml" "what is the weather like in Bern tomorrow"
+has err "intent     classify  done"
+# no server: of the gateway the library has the configuration alone
+same "network libraries" "$(readelf -d "$lib/libshoal.so" | grep -E 'NEEDED.*(ssl|nghttp2|nats|mosquitto|curl)')" ""
 "./generate-static" none.gguf "was the" 24 >out 2>err && fail "a missing model is no error"
 has err "cannot open none.gguf"
 finish

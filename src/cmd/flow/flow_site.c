@@ -12,6 +12,7 @@
 #include "flow/home/table/home_table.h"
 #include "flow/home/site/home_things.h"
 #include "flow/routing.h"
+#include "gateway/config/config_needs.h"
 #include "gateway/deeds/deed_call.h"
 #include "store/collections.h"
 
@@ -53,8 +54,9 @@ static const struct registry_spec *spec_of(const struct gw_config *c, const char
     return NULL;
 }
 
-static int lend_model(struct flow_site *s, const char *model)
+static int lend_model(void *ctx, const char *model)
 {
+    struct flow_site *s = ctx;
     const struct registry_spec *spec = spec_of(s->config, model);
     struct err e = {0};
     uint32_t i = s->n_engines;
@@ -79,51 +81,13 @@ static int lend_model(struct flow_site *s, const char *model)
     return rc;
 }
 
-static int lend_graph(struct flow_site *s, const struct graph *g, uint32_t depth);
-
-/* A model, the models of a route, or those of another flow. */
-static int lend_name(struct flow_site *s, const char *name, uint32_t depth)
+static int lend_collection(void *ctx, const char *collection)
 {
-    const struct graph *g = config_flows_find(&s->config->flows, name);
-    const struct router_route *r = router_table_find(&s->config->router, name);
-    int rc = CMD_OK;
-    if (g)
-        return depth < PIPELINE_MAX_DEPTH ? lend_graph(s, g, depth + 1) : CMD_OK;
-    if (!r)
-        return lend_model(s, name);
-    if (r->flow)
-        return lend_name(s, r->flow, depth);
-    for (uint32_t i = 0; i < r->n_models && rc == CMD_OK; i++)
-        rc = lend_model(s, r->models[i].name);
-    return rc;
-}
-
-/* The included model that steps of a kind use if they name none. */
-static const char *usual_model(enum graph_kind k)
-{
-    switch (k) {
-    case GRAPH_CLASSIFY:
-        return "intent";
-    case GRAPH_TAG:
-        return "entities";
-    case GRAPH_EMBED:
-    case GRAPH_VERIFY:
-        return "embed";
-    case GRAPH_GENERATE:
-        return "reply";
-    case GRAPH_SUMMARIZE:
-        return "summary";
-    default:
-        return NULL;
-    }
-}
-
-static int lend_collection(struct flow_site *s, const struct graph_step_spec *k)
-{
+    struct flow_site *s = ctx;
     struct collection *c = NULL;
     struct collection_info info;
     struct err e = {0};
-    int rc = collections_hold(s->collections, k->collection, &c, &e);
+    int rc = collections_hold(s->collections, collection, &c, &e);
     if (rc == 0)
         rc = collection_info(c, &info, &e);
     collections_release(s->collections, c);
@@ -137,8 +101,9 @@ static int lend_collection(struct flow_site *s, const struct graph_step_spec *k)
     return name ? lend_model(s, name) : cmd_fail(s->o->page, "out of memory");
 }
 
-static int lend_home(struct flow_site *s)
+static int lend_home(void *ctx)
 {
+    struct flow_site *s = ctx;
     const struct home_open_opts ho = {.path = s->config->home};
     struct err e = {0};
     if (s->table)
@@ -157,27 +122,11 @@ static int lend_home(struct flow_site *s)
     return CMD_OK;
 }
 
-static int lend_graph(struct flow_site *s, const struct graph *g, uint32_t depth)
-{
-    int rc = CMD_OK;
-    for (uint32_t i = 0; i < g->n_steps && rc == CMD_OK; i++) {
-        const struct graph_step_spec *k = &g->steps[i].spec;
-        const char *name = k->model ? k->model : usual_model(k->kind);
-        if (name)
-            rc = lend_name(s, name, depth);
-        if (rc == CMD_OK && k->reranker)
-            rc = lend_name(s, k->reranker, depth);
-        if (rc == CMD_OK && k->kind == GRAPH_RETRIEVE)
-            rc = lend_collection(s, k);
-        if (rc == CMD_OK && k->kind == GRAPH_ASK)
-            rc = lend_home(s);
-    }
-    return rc;
-}
-
 int flow_site_lend(struct flow_site *s)
 {
-    return lend_graph(s, s->graph, 0);
+    const struct config_needs v = {
+        .model = lend_model, .collection = lend_collection, .home = lend_home, .ctx = s};
+    return config_needs_visit(s->config, s->graph, &v);
 }
 
 /* ---- life ---- */

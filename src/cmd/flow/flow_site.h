@@ -9,7 +9,7 @@
 
 #include "cmd/cli/opts.h"
 #include "cmd/local/local.h"
-#include "cmd/local/model_name.h"
+#include "host/model_name.h"
 #include "gateway/config.h"
 #include "pipeline/pipeline_run.h"
 

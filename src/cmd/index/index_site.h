@@ -9,7 +9,7 @@
 
 #include "cmd/cmd.h"
 #include "cmd/local/local.h"
-#include "cmd/local/model_name.h"
+#include "host/model_name.h"
 #include "knowledge/embedding.h"
 #include "store/collections.h"
 

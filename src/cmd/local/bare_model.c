@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
-#include "cmd/local/model_name.h"
+#include "host/model_name.h"
 #include "engine/cache_dir.h"
 #include "engine/onnx/onnx_files.h"
 #include "format/model_open.h"
@@ -106,8 +106,8 @@ int bare_model_open(struct bare_model *m, const struct opts_page *page,
     memset(m, 0, sizeof(*m));
     if (!o->path)
         return opts_usage(page, "no model given: use -m MODEL");
-    int rc =
-        o->included ? model_name_included(&name, o->path, &e) : model_name_find(&name, o->path, &e);
+    int rc = o->included ? model_name_included(&name, o->path, &e)
+                         : model_name_find(&name, NULL, o->path, &e);
     named.path = name.path;
     term_progress_init(&tiling.bar, "tiling weights");
     if (rc == 0)

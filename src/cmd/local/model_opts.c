@@ -148,7 +148,8 @@ static int find_model(const struct opts *o, const char *model, bool included,
     *name = (struct model_name){0};
     if (!model)
         return opts_usage(o->page, "no model given: use -m MODEL");
-    int rc = included ? model_name_included(name, model, &e) : model_name_find(name, model, &e);
+    int rc =
+        included ? model_name_included(name, model, &e) : model_name_find(name, NULL, model, &e);
     return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }
 

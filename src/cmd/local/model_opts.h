@@ -7,7 +7,7 @@
 #define SHOAL_CMD_LOCAL_MODEL_OPTS_H
 
 #include "cmd/cli/opts.h"
-#include "cmd/local/model_name.h"
+#include "host/model_name.h"
 #include "shoal/shoal.h"
 
 /* -m, --ctx, --threads, --kernels, --kv, --chunk, --no-cache; without a default for -m, and with

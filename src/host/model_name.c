@@ -1,5 +1,5 @@
 /* model_name.c - see model_name.h. */
-#include "cmd/local/model_name.h"
+#include "host/model_name.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ static int from_pack(struct model_name *m, const struct pack *p, const char *nam
                : err_set(e, SHOAL_ENOMEM, "out of memory for the model name");
 }
 
-int model_name_find(struct model_name *m, const char *name, struct err *e)
+int model_name_find(struct model_name *m, const char *dir, const char *name, struct err *e)
 {
     struct pack *p;
     *m = (struct model_name){0};
@@ -36,7 +36,7 @@ int model_name_find(struct model_name *m, const char *name, struct err *e)
         m->path = mem_strdup(name);
         return m->path ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for the model name");
     }
-    int rc = pack_open(&p, NULL, e);
+    int rc = pack_open(&p, dir, e);
     if (rc < 0)
         return rc == SHOAL_ENOTFOUND ? err_wrap(e, "%s is not a file", name) : rc;
     rc = from_pack(m, p, name, e);
