@@ -174,14 +174,11 @@ static const char *const *copy_texts(struct copying *c, const char *const *from,
     return to;
 }
 
-static void copy_action(struct copying *c, struct ask_plan_action *to,
+static void copy_fields(struct copying *c, struct ask_plan_action *to,
                         const struct ask_plan_action *from)
 {
     to->name = copy_text(c, from->name);
     to->n_fields = from->n_fields;
-    to->due_s = from->due_s;
-    to->due_counted = from->due_counted;
-    to->due_told = from->due_told;
     for (uint32_t i = 0; i < from->n_fields; i++) {
         const struct ask_plan_field *f = &from->fields[i];
         to->fields[i] = (struct ask_plan_field){.key = copy_text(c, f->key),
@@ -190,6 +187,24 @@ static void copy_action(struct copying *c, struct ask_plan_action *to,
                                                 .items = copy_texts(c, f->items, f->n_items),
                                                 .n_items = f->n_items};
     }
+}
+
+static void copy_action(struct copying *c, struct ask_plan_action *to,
+                        const struct ask_plan_action *from)
+{
+    copy_fields(c, to, from);
+    to->due_s = from->due_s;
+    to->due_counted = from->due_counted;
+    to->due_told = from->due_told;
+}
+
+struct ask_plan_action *ask_plan_action_copy(const struct ask_plan_action *o, struct arena *a)
+{
+    struct copying c = {.arena = a};
+    struct ask_plan_action *to = arena_zalloc(a, sizeof(*to));
+    if (to)
+        copy_fields(&c, to, o);
+    return a->rc < 0 ? NULL : to;
 }
 
 static void copy_clause(struct copying *c, struct ask_plan_clause *to,

@@ -96,6 +96,8 @@ const struct ask_plan_field *ask_plan_field_of(const struct ask_plan_action *o, 
 const char *ask_plan_text_of(const struct ask_plan_action *o, const char *key);
 /* A copy with all that it points to, in the arena; NULL: its memory is out. */
 const struct ask_plan *ask_plan_copy(const struct ask_plan *plan, struct arena *a);
+/* A copy of the name and the fields of an action, in the arena; NULL: its memory is out. */
+struct ask_plan_action *ask_plan_action_copy(const struct ask_plan_action *action, struct arena *a);
 /* What replaces a text; NULL: out of memory. */
 typedef const char *(*ask_plan_editor)(void *ctx, const char *text);
 /* A copy with other texts; NULL: out of memory. */

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "flow/home/home_later_run.h"
 #include "flow/home/later/home_later.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -19,25 +17,17 @@ static void run(void *ctx, const struct home_later_entry *x)
     (void)x;
 }
 
-static void read_action(void *ctx, const struct home_later_entry *x)
-{
-    (void)home_later_run_read(ctx, x->action);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct home_later_opts o = {.run = run};
     struct home_later *l, *again;
-    struct arena a;
     struct buf one, two;
     struct err e;
     if (home_later_create(&l, &o, &e) < 0 || home_later_create(&again, &o, &e) < 0)
         abort();
-    arena_init(&a, (size_t)64 << 20);
     buf_init(&one, HOME_LATER_MAX_FILE * 8);
     buf_init(&two, HOME_LATER_MAX_FILE * 8);
     if (home_later_read(l, (const char *)data, size, &e) == 0) {
-        home_later_each(l, read_action, &a);
         home_later_write(l, &one);
         if (one.rc == 0 && one.len <= HOME_LATER_MAX_FILE) {
             if (home_later_read(again, buf_str(&one), one.len, &e) < 0)
@@ -49,7 +39,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     buf_fini(&one);
     buf_fini(&two);
-    arena_fini(&a);
     home_later_destroy(l);
     home_later_destroy(again);
     return 0;

@@ -6,6 +6,7 @@
 
 #include "flow/home/home_act.h"
 #include "flow/home/home_allow.h"
+#include "flow/home/later/home_later_action.h"
 
 static const char *text_of(const struct ask_plan_action *o, const char *key)
 {
@@ -138,17 +139,6 @@ static const struct home_action *opposite_of(const struct home_table *t,
     return NULL;
 }
 
-static const char *json_of(struct arena *a, const struct ask_plan_action *o)
-{
-    struct buf b;
-    buf_init(&b, HOME_LATER_MAX_ACTION);
-    struct json_out j = json_out_make(&b);
-    ask_plan_action_json(&j, o);
-    const char *text = b.rc == 0 ? arena_copy(a, buf_str(&b), b.len + 1) : NULL;
-    buf_fini(&b);
-    return text;
-}
-
 /* The action as it is when it is carried out: without what was said about the time. */
 static struct ask_plan_action *then(struct arena *a, const struct ask_plan_action *o)
 {
@@ -202,7 +192,7 @@ bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct
                                      .what = home_act_words(a, t, c),
                                      .said = now->said,
                                      .by = now->by,
-                                     .action = json_of(a, c)};
+                                     .action = home_later_action_fits(c) ? c : NULL};
     return true;
 }
 
@@ -226,7 +216,7 @@ static bool entry_of(struct arena *a, const struct home_table *t, const struct a
         .again = o->again,
         .said = now->said,
         .by = now->by,
-        .action = c ? json_of(a, c) : NULL};
+        .action = c && home_later_action_fits(c) ? c : NULL};
     return true;
 }
 

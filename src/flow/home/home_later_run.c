@@ -1,7 +1,6 @@
 /* home_later_run.c - see home_later_run.h. */
 #include "flow/home/home_later_run.h"
 
-#include <cjson/cJSON.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -32,57 +31,6 @@ struct carrying {
     struct running *x;
     struct home_carry *deed;
 };
-
-/* ---- reading -------------------------------------------------------------------------------- */
-
-static bool read_items(struct arena *a, const cJSON *v, struct ask_plan_field *f)
-{
-    const cJSON *item;
-    int n = cJSON_GetArraySize(v);
-    if (n < 1 || n > (int)ASK_PLAN_MAX_LIST)
-        return false;
-    const char **list = arena_zalloc_n(a, (size_t)n, sizeof(*list));
-    cJSON_ArrayForEach(item, v)
-    {
-        if (!list || !cJSON_IsString(item))
-            return false;
-        list[f->n_items++] = arena_printf(a, "%s", item->valuestring);
-    }
-    f->items = list;
-    return true;
-}
-
-struct ask_plan_action *home_later_run_read(struct arena *a, const char *json)
-{
-    cJSON *root = cJSON_Parse(json);
-    struct ask_plan_action *o = arena_zalloc(a, sizeof(*o));
-    bool ok = o && cJSON_IsObject(root);
-    const cJSON *v;
-    cJSON_ArrayForEach(v, root)
-    {
-        if (!ok || !v->string)
-            break;
-        if (strcmp(v->string, "action") == 0 && cJSON_IsString(v)) {
-            o->name = arena_printf(a, "%s", v->valuestring);
-            continue;
-        }
-        ok = o->n_fields < ASK_PLAN_MAX_FIELDS - 8; /* results add some */
-        if (!ok)
-            break;
-        struct ask_plan_field *f = &o->fields[o->n_fields++];
-        f->key = arena_printf(a, "%s", v->string);
-        if (cJSON_IsString(v))
-            f->text = arena_printf(a, "%s", v->valuestring);
-        else if (cJSON_IsArray(v))
-            ok = read_items(a, v, f);
-        else if (cJSON_IsNumber(v))
-            f->number = v->valuedouble;
-        else
-            ok = false;
-    }
-    cJSON_Delete(root);
-    return ok && o->name && a->rc == 0 ? o : NULL;
-}
 
 /* ---- carrying out --------------------------------------------------------------------------- */
 
@@ -206,7 +154,8 @@ void home_later_run_entry(void *ctx, const struct home_later_entry *entry)
     x->file = home_things_file(r->things);
     x->said = arena_printf(&x->arena, "%s", entry->said ? entry->said : "");
     x->by = arena_printf(&x->arena, "%s", entry->by ? entry->by : "");
-    struct ask_plan_action *o = home_later_run_read(&x->arena, entry->action);
+    struct ask_plan_action *o =
+        entry->action ? ask_plan_action_copy(entry->action, &x->arena) : NULL;
     if (!o || !home_draft_reserve(&x->arena, &x->draft)) {
         end(x, "failed", "the entry cannot be read");
         return;

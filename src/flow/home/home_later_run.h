@@ -10,7 +10,6 @@
 
 #include "flow/home/later/home_later.h"
 
-struct ask_plan_action;
 struct home_things;
 
 struct home_later_run {
@@ -21,7 +20,5 @@ struct home_later_run {
 
 /* ctx: struct home_later_run. */
 void home_later_run_entry(void *ctx, const struct home_later_entry *x);
-/* The action of an entry, as ask_plan_action_json wrote it; NULL: it is none. */
-struct ask_plan_action *home_later_run_read(struct arena *a, const char *json);
 
 #endif

@@ -15,6 +15,7 @@
 #include "flow/home/home_later_run.h"
 #include "flow/home/later/home_due.h"
 #include "flow/home/later/home_later.h"
+#include "flow/home/later/home_later_action.h"
 #include "flow/home/later/sun.h"
 #include "flow/home/site/home_file_read.h"
 #include "flow/home/site/home_things.h"
@@ -302,6 +303,8 @@ static void pass(struct rig *r, int64_t ms)
     (void)home_later_tick(r->later); /* the results of what ran */
 }
 
+static const struct ask_plan_action turn_off = {.name = "turn_off"}, turn_on = {.name = "turn_on"};
+
 static uint64_t add(struct rig *r, const char *what, int64_t in_ms, bool counted)
 {
     const struct home_later_entry x = {.kind = HOME_LATER_ACTION,
@@ -309,7 +312,7 @@ static uint64_t add(struct rig *r, const char *what, int64_t in_ms, bool counted
                                        .counted = counted,
                                        .what = what,
                                        .said = what,
-                                       .action = "{\"action\":\"turn_off\"}"};
+                                       .action = &turn_off};
     r->rc = 1;
     home_later_add(r->later, &x, on_done, r);
     (void)home_later_tick(r->later);
@@ -348,7 +351,7 @@ static void test_it_comes_again(void **state)
                                  .due_ms = r.wall_ms + 60 * MINUTE_MS,
                                  .again = {.days = 127, .minute = 16 * 60, .words = "every day"},
                                  .what = "daily",
-                                 .action = "{\"action\":\"turn_off\"}"};
+                                 .action = &turn_off};
     home_later_add(r.later, &x, on_done, &r);
     pass(&r, 60 * MINUTE_MS);
     pass(&r, day_ms);
@@ -378,7 +381,7 @@ static void test_a_rhythm(void **state)
         .due_ms = r.wall_ms + 60 * MINUTE_MS,
         .again = {.period_s = 3600, .first_s = r.wall_ms / 1000 + 3600, .words = "every hour"},
         .what = "hourly",
-        .action = "{\"action\":\"turn_on\"}"};
+        .action = &turn_on};
     home_later_add(r.later, &x, on_done, &r);
     pass(&r, 62 * MINUTE_MS); /* two minutes late */
     rig_die(&r);
@@ -633,18 +636,67 @@ static void world_close(struct world *w)
 static void plan(struct world *w, enum home_later_kind kind, const char *what, const char *action,
                  bool confirmed)
 {
+    struct arena own;
+    arena_init(&own, 1u << 20);
     const struct home_later_entry x = {.kind = kind,
                                        .due_ms = w->rig.wall_ms + MINUTE_MS,
                                        .counted = true,
                                        .confirmed = confirmed,
                                        .what = what,
                                        .said = what,
-                                       .action = action};
+                                       .action = home_later_action_read(&own, action)};
     w->carried[0] = w->rig.told[0] = '\0';
     home_later_add(w->rig.later, &x, on_done, &w->rig);
+    arena_fini(&own); /* entries are copied */
     (void)home_later_tick(w->rig.later);
     assert_int_equal(w->rig.rc, 0);
     pass(&w->rig, MINUTE_MS);
+}
+
+/* The file's text of an action, and what is no action. */
+static void test_actions_as_text(void **state)
+{
+    static const char good[] =
+        "{\"action\":\"turn_off\",\"device\":\"a \\\"lamp\\\"\",\"value\":-0.5,"
+        "\"ids\":[\"x\",\"y\"],\"empty\":\"\"}";
+    static const char *const bad[] = {
+        "",
+        "[]",
+        "{}",
+        "{\"action\":[]}",
+        "{\"action\":\"a\",\"x\":null}",
+        "{\"action\":\"a\",\"x\":1e999}",
+        "{\"action\":\"a\",\"x\":[]}",
+        "{\"action\":\"a\",\"x\":[1]}",
+        "{\"action\":\"a\",\"x\":{}}",
+        "{\"action\":\"a\",\"1\":1,\"2\":1,\"3\":1,\"4\":1,\"5\":1,\"6\":1,"
+        "\"7\":1,\"8\":1,\"9\":1,\"10\":1,\"11\":1,\"12\":1,\"13\":1,"
+        "\"14\":1,\"15\":1,\"16\":1,\"17\":1}"};
+    struct arena own;
+    struct buf b;
+    (void)state;
+    arena_init(&own, 1u << 20);
+    buf_init(&b, 1000);
+    const struct ask_plan_action *o = home_later_action_read(&own, good);
+    assert_non_null(o);
+    assert_string_equal(o->name, "turn_off");
+    assert_int_equal(o->n_fields, 4);
+    assert_string_equal(o->fields[2].items[1], "y");
+    home_later_action_write(&b, o);
+    assert_string_equal(buf_str(&b), good);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        if (home_later_action_read(&own, bad[i]))
+            fail_msg("%s is read as an action", bad[i]);
+    struct ask_plan_action long_one = {.name = "a", .n_fields = 1};
+    char text[HOME_LATER_ACTION_MAX];
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    long_one.fields[0] = (struct ask_plan_field){.key = "k", .text = text};
+    assert_false(home_later_action_fits(&long_one));
+    text[100] = '\0';
+    assert_true(home_later_action_fits(&long_one));
+    buf_fini(&b);
+    arena_fini(&own);
 }
 
 static void test_what_is_due_is_carried_out(void **state)
@@ -718,6 +770,7 @@ int main(void)
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_a_file_is_read_strictly),
         cmocka_unit_test(test_out_of_reach_is_tried_again),
+        cmocka_unit_test(test_actions_as_text),
         cmocka_unit_test(test_what_is_due_is_carried_out),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -16,12 +16,14 @@
 #include "base/mem.h"
 #include "base/thread.h"
 #include "flow/home/later/home_due.h"
+#include "flow/home/later/home_later_action.h"
 #include "wire/json_strict.h"
 
 #define TICK_MS 1000 /* how late a clock that was set is noticed */
 #define JUMP_MS 2000 /* a smaller step is the clock being disciplined */
 #define MAX_LISTENERS 4u
 #define MAX_WORD 64u
+#define MAX_ENTRY_BYTES ((size_t)1 << 20)
 
 enum later_job_kind { LATER_JOB_ADD, LATER_JOB_CANCEL, LATER_JOB_END, LATER_JOB_POSTPONE };
 
@@ -64,38 +66,50 @@ struct home_later {
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
+/* An entry that is kept, with the memory of all that it points to. */
+struct kept_entry {
+    struct home_later_entry entry; /* first: the others know this only */
+    struct arena arena;
+};
+
+static struct kept_entry *kept_of(struct home_later_entry *x)
+{
+    return (struct kept_entry *)(void *)x;
+}
+
 static void entry_free(struct home_later_entry *x)
 {
     if (!x)
         return;
-    const char *texts[] = {x->what,   x->said,   x->by,         x->action,
-                           x->result, x->reason, x->again.words};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        mem_free((void *)(uintptr_t)texts[i]);
+    arena_fini(&kept_of(x)->arena);
     mem_free(x);
 }
 
-static bool copy_text(const char **to, const char *from)
+static const char *keep_text(struct arena *a, const char *text)
 {
-    *to = from ? mem_strdup(from) : NULL;
-    return *to || !from;
+    return text ? arena_copy(a, text, strlen(text) + 1) : NULL;
 }
 
 static struct home_later_entry *entry_copy(const struct home_later_entry *x)
 {
-    struct home_later_entry *c = mem_zalloc(sizeof(*c));
-    if (!c)
+    struct kept_entry *k = mem_zalloc(sizeof(*k));
+    if (!k)
         return NULL;
+    struct home_later_entry *c = &k->entry;
+    struct arena *a = &k->arena;
+    arena_init(a, MAX_ENTRY_BYTES);
     *c = *x;
-    c->what = c->said = c->by = c->action = c->result = c->reason = c->again.words = NULL;
-    if (!copy_text(&c->what, x->what) || !copy_text(&c->said, x->said) ||
-        !copy_text(&c->by, x->by) || !copy_text(&c->again.words, x->again.words) ||
-        !copy_text(&c->action, x->action) || !copy_text(&c->result, x->result) ||
-        !copy_text(&c->reason, x->reason)) {
-        entry_free(c);
-        return NULL;
-    }
-    return c;
+    c->what = keep_text(a, x->what);
+    c->said = keep_text(a, x->said);
+    c->by = keep_text(a, x->by);
+    c->action = x->action ? ask_plan_action_copy(x->action, a) : NULL;
+    c->result = keep_text(a, x->result);
+    c->reason = keep_text(a, x->reason);
+    c->again.words = keep_text(a, x->again.words);
+    if (a->rc == 0)
+        return c;
+    entry_free(c);
+    return NULL;
 }
 
 static uint32_t find(const struct home_later *l, uint64_t id)
@@ -170,6 +184,18 @@ static void put_again(struct json_out *j, const struct ask_plan_again *g, bool w
     json_out_member_num(j, "longitude", g->longitude);
 }
 
+/* The file keeps it as text. */
+static void put_action(struct json_out *j, const struct ask_plan_action *o)
+{
+    struct buf b;
+    buf_init(&b, HOME_LATER_ACTION_MAX);
+    home_later_action_write(&b, o);
+    json_out_member_str(j, "action", buf_str(&b));
+    if (b.rc < 0)
+        j->b->rc = b.rc;
+    buf_fini(&b);
+}
+
 static void put_entry(struct json_out *j, const struct home_later_entry *x, bool whole)
 {
     json_out_object(j);
@@ -182,7 +208,7 @@ static void put_entry(struct json_out *j, const struct home_later_entry *x, bool
     put_again(j, &x->again, whole);
     if (whole) {
         put_text(j, "by", x->by);
-        json_out_member_str(j, "action", x->action);
+        put_action(j, x->action);
         json_out_key(j, "counted");
         json_out_bool(j, x->counted);
         json_out_key(j, "confirmed");
@@ -282,6 +308,16 @@ static struct ask_plan_again read_again(struct json_strict *d, const struct json
                                    .words = text_in(d, at, "repeats", HOME_LATER_MAX_TEXT)};
 }
 
+static const struct ask_plan_action *action_in(struct json_strict *d, const struct json_node *at,
+                                               struct arena *a)
+{
+    const char *text = text_in(d, at, "action", HOME_LATER_ACTION_MAX);
+    const struct ask_plan_action *o = text ? home_later_action_read(a, text) : NULL;
+    if (a->rc < 0)
+        json_strict_no_memory(d);
+    return o;
+}
+
 static struct home_later_entry *read_entry(struct json_strict *d, const struct json_node *at)
 {
     if (!json_strict_object(d, at, "id kind what due_ms made_ms action",
@@ -289,6 +325,8 @@ static struct home_later_entry *read_entry(struct json_strict *d, const struct j
                             "period_s first_s minute sun latitude longitude"))
         return NULL;
     struct json_node id = json_strict_get(at, "id"), kind = json_strict_get(at, "kind");
+    struct arena a;
+    arena_init(&a, MAX_ENTRY_BYTES);
     struct home_later_entry x = {.id = (uint64_t)json_strict_number(d, &id, 1, 9e15, 0),
                                  .due_ms = time_in(d, at, "due_ms"),
                                  .made_ms = time_in(d, at, "made_ms"),
@@ -300,7 +338,7 @@ static struct home_later_entry *read_entry(struct json_strict *d, const struct j
                                  .what = text_in(d, at, "what", HOME_LATER_MAX_TEXT),
                                  .said = text_in(d, at, "said", HOME_LATER_MAX_TEXT),
                                  .by = text_in(d, at, "by", HOME_LATER_MAX_BY),
-                                 .action = text_in(d, at, "action", HOME_LATER_MAX_ACTION),
+                                 .action = action_in(d, at, &a),
                                  .result = text_in(d, at, "result", MAX_WORD),
                                  .reason = text_in(d, at, "reason", HOME_LATER_MAX_TEXT)};
     const char *name = json_strict_text(d, &kind, MAX_WORD);
@@ -309,6 +347,7 @@ static struct home_later_entry *read_entry(struct json_strict *d, const struct j
     struct home_later_entry *c = d->rc == 0 ? entry_copy(&x) : NULL;
     if (d->rc == 0 && !c)
         json_strict_no_memory(d);
+    arena_fini(&a);
     return c;
 }
 
@@ -585,8 +624,8 @@ static void finish(struct home_later *l, struct home_later_entry *x, const char 
 {
     if (x->again.days != 0 || x->again.period_s != 0)
         renew(l, x, now_ms);
-    x->result = mem_strdup(result);
-    x->reason = reason ? mem_strdup(reason) : NULL;
+    x->result = keep_text(&kept_of(x)->arena, result);
+    x->reason = keep_text(&kept_of(x)->arena, reason);
     x->ended_ms = now_ms;
     struct home_later_entry *told = x->result ? entry_copy(x) : NULL;
     if (told && o->n_over < HOME_LATER_MAX)

@@ -33,7 +33,6 @@
 #define HOME_LATER_MAX_BY 64u     /* bytes of its name */
 #define HOME_LATER_MAX_RECENT 50u /* results that are remembered */
 #define HOME_LATER_MAX_TEXT 1000u
-#define HOME_LATER_MAX_ACTION 8192u
 #define HOME_LATER_MAX_FILE ((size_t)8 << 20)
 #define HOME_LATER_GRACE_MS 300000
 #define HOME_LATER_RETRY_MS 5000
@@ -49,10 +48,11 @@ struct home_later_entry {
     bool begun;
     int64_t not_before_ms; /* it was postponed; not in the file */
     struct ask_plan_again again;
-    const char *what;   /* what happens: "turn off the heating" */
-    const char *said;   /* the words of the command */
-    const char *by;     /* the client that wants it; NULL or "": nobody in particular */
-    const char *action; /* the action as a JSON object */
+    const char *what; /* what happens: "turn off the heating" */
+    const char *said; /* the words of the command */
+    const char *by;   /* the client that wants it; NULL or "": nobody in particular */
+    /* Name and fields; NULL: the file had none that can be read. */
+    const struct ask_plan_action *action;
     /* of entries that are over */
     const char *result; /* "done", "sent", "simulated", "rang", "failed", "missed", "interrupted";
                            NULL: it waits */
