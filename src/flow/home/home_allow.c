@@ -54,10 +54,25 @@ static const struct home_thing_limit *limit_of(const struct home_allow *w,
     return NULL;
 }
 
+/* Does the action bring a thing to rest?  That must never wait for a yes because the thing is
+ * dangerous: it is the more so while it runs. */
+static bool stops(const struct home_allow *w)
+{
+    const struct home_effect *e = w->action->effect;
+    bool off = e && e->to && strcmp(e->ability, "power") == 0 && strcmp(e->to, "off") == 0;
+    if (w->action == w->t->stop.device || w->action == w->t->stop.machine)
+        return true;
+    for (uint32_t i = 0; i < w->n_things; i++)
+        off &= w->things[i]->type == HOME_THING_MACHINE;
+    return off && w->n_things > 0;
+}
+
 enum home_risk home_allow_risk(const struct home_allow *w, const char *thing)
 {
     enum home_risk risk = HOME_RISK_HARMLESS;
     bool all = w->n_things > 0;
+    if (stops(w))
+        return home_risk_of(w->a, w->t, w->action, thing);
     for (uint32_t i = 0; i < w->n_things; i++) {
         all &= w->things[i]->has_risk;
         if (w->things[i]->has_risk && w->things[i]->risk > risk)

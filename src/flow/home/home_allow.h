@@ -24,7 +24,8 @@ struct home_allow { /* an action to be checked */
 bool home_allow_able(struct home_allow *w);
 /* What the action acts on, in lower case: the `thing` below. */
 const char *home_allow_thing(const struct home_allow *w);
-/* The risk of what is done: that of the things where the file says one, else the table's. */
+/* The risk of what is done: that of the things where the file says one, else the table's,
+ * which alone counts for stopping. */
 enum home_risk home_allow_risk(const struct home_allow *w, const char *thing);
 /* A number outside the limits: why; NULL: all is well. */
 const char *home_allow_limits(const struct home_allow *w, const char *thing);
