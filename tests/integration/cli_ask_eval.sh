@@ -44,6 +44,12 @@ echo "in other voices: $right of $rows rows wholly right"
 checked=$((checked + 1))
 [ $((right * 100)) -ge $((rows * 75)) ] || fail "$right of $rows rows in other voices are wholly right, expected 75 %"
 same "non-commands in other voices acted on" "$(field all.acted)" 0
+run 0 eval ask "$sets/eval-people.jsonl" --json
+rows=$(field all.rows) right=$(field all.right)
+echo "said by other people: $right of $rows rows wholly right"
+checked=$((checked + 1))
+[ $((right * 100)) -ge $((rows * 85)) ] || fail "$right of $rows rows said by other people are wholly right, expected 85 %"
+same "non-commands of other people acted on" "$(field all.acted)" 0
 for home in hotel workshop; do
     run 0 eval ask --home "$sets/homes/$home.yaml" "$sets/eval-wild-$home.jsonl" "$sets/eval-unseen-$home.jsonl" --json
     rows=$(field all.rows) right=$(field all.right)
@@ -56,6 +62,11 @@ for home in hotel workshop; do
     checked=$((checked + 1))
     [ $((right * 100)) -ge $((rows * 75)) ] || fail "$right of $rows rows in a $home are wholly right, expected 75 %"
     same "non-commands in other voices in a $home acted on" "$(field all.acted)" 0
+    run 0 eval ask --home "$sets/homes/$home.yaml" "$sets/eval-people-$home.jsonl" --json
+    rows=$(field all.rows) right=$(field all.right)
+    checked=$((checked + 1))
+    [ $((right * 100)) -ge $((rows * 65)) ] || fail "$right of $rows rows of other people in a $home are wholly right, expected 65 %"
+    same "non-commands of other people in a $home acted on" "$(field all.acted)" 0
 done
 echo '{"text": "turn off the kitchen lights", "kind": "negated", "actions": []}' >wrong.jsonl
 run 0 eval ask wrong.jsonl --json

@@ -75,7 +75,11 @@ static bool says_again(const struct splitter *s, uint32_t j)
     while (k + 1 < s->all.n && !home_words_end_in(s->all.w[k], ",.;!?") &&
            !(s->kinds[k + 1] & (HOME_WORD_JOIN | HOME_WORD_VERB)))
         k++;
-    return k > j && k - j < MAX_SHORT && (s->kinds[k] & HOME_WORD_REPEAT_LAST);
+    for (uint32_t i = j + 1; i <= k && i - j < MAX_SHORT; i++) /* "... off in five minutes" */
+        if ((s->kinds[i] & HOME_WORD_REPEAT_LAST) &&
+            (i == k || home_table_lists(&s->t->front, s->plain.w[i + 1])))
+            return true;
+    return false;
 }
 
 /* Does a clause begin at word *at?  Then *at moves to its first word, and a repeated verb has been

@@ -54,6 +54,24 @@ bool home_fill_has_word(const struct home_words *plain, const struct home_list *
     return false;
 }
 
+/* The last piece that is part of the message at i, whatever it speaks of: "tell Tom to buy milk and
+ * eggs".  A time at the end is that of the sending, and a room that of an announcement. */
+static uint32_t message_end(const struct home_piece *out, uint32_t i, uint32_t n)
+{
+    bool person = false;
+    uint32_t last = i;
+    for (uint32_t k = 0; k < i; k++)
+        person |= out[k].slot && strcmp(out[k].slot->name, "person") == 0;
+    for (uint32_t k = i + 1; k < n; k++) {
+        const struct home_slot *s = out[k].slot;
+        bool when = s && s->type >= HOME_SLOT_DURATION;
+        bool room = s && strcmp(s->name, "room") == 0;
+        if (!when && (!room || person))
+            last = k;
+    }
+    return last;
+}
+
 /* A value goes on with "and a half", a message with "and ...", whatever the tagger says.  Pieces
  * that are inside of another one then are left out; returns how many stay. */
 static uint32_t complete(struct arena *a, const struct home_table *t, const struct home_words *w,
@@ -67,7 +85,6 @@ static uint32_t complete(struct arena *a, const struct home_table *t, const stru
             out[kept - 1].to = p.to > out[kept - 1].to ? p.to : out[kept - 1].to;
             continue;
         }
-        uint32_t next = i + 1 < n ? out[i + 1].from : w->n;
         bool number =
             p.slot && (p.slot->type == HOME_SLOT_VALUE || p.slot->type == HOME_SLOT_DURATION);
         for (uint32_t k = 0; number && k < t->and_a_half.n; k++)
@@ -77,9 +94,12 @@ static uint32_t complete(struct arena *a, const struct home_table *t, const stru
             p.to += home_words_phrase(&plain, p.to, t->time_am.w[k]);
         for (uint32_t k = 0; p.slot && p.slot->type == HOME_SLOT_TIME && k < t->time_pm.n; k++)
             p.to += home_words_phrase(&plain, p.to, t->time_pm.w[k]);
-        bool gather = p.slot && p.slot->gather && p.to < next &&
-                      (home_table_word(t, plain.w[p.to]) & HOME_WORD_JOIN) && i + 1 == n;
-        p.to = gather ? next : p.to;
+        bool message = p.slot && p.slot->gather && strcmp(p.slot->name, "message") == 0;
+        uint32_t last = message ? message_end(out, i, n) : i;
+        p.to = last > i ? out[last].to : p.to;
+        bool gather = p.slot && p.slot->gather && p.to < w->n && last + 1 == n &&
+                      (message || (home_table_word(t, plain.w[p.to]) & HOME_WORD_JOIN));
+        p.to = gather ? w->n : p.to;
         out[kept++] = p;
     }
     return kept;
@@ -242,6 +262,18 @@ uint32_t home_fill_room_at(const struct home_file *f, const struct home_words *p
     return best;
 }
 
+static struct home_piece piece_of(struct arena *a, const struct home_slot *slot,
+                                  const struct home_words *w, const struct home_words *plain,
+                                  uint32_t from, uint32_t to)
+{
+    return (struct home_piece){
+        .slot = slot,
+        .from = from,
+        .to = to,
+        .text = home_words_trim_end(a, home_words_join(a, w, from, to), HOME_WORDS_CLOSING),
+        .before = from ? plain->w[from - 1] : ""};
+}
+
 uint32_t home_fill_rooms(struct arena *a, const struct home_table *t, const struct home_file *f,
                          const struct home_words *w, struct home_piece *pieces, uint32_t n)
 {
@@ -269,11 +301,7 @@ uint32_t home_fill_rooms(struct arena *a, const struct home_table *t, const stru
         if (!before && !alone)
             continue;
         memmove(&pieces[at + 1], &pieces[at], (n - at) * sizeof(*pieces));
-        pieces[at] = (struct home_piece){.slot = room,
-                                         .from = i,
-                                         .to = i + len,
-                                         .text = home_words_join(a, &plain, i, i + len),
-                                         .before = i ? plain.w[i - 1] : ""};
+        pieces[at] = piece_of(a, room, w, &plain, i, i + len);
         return n + 1;
     }
     return n;
@@ -285,6 +313,67 @@ bool home_fill_has_slot(const struct home_action *x, const struct home_slot *s)
         if (x->slots[i] == s)
             return true;
     return false;
+}
+
+/* "Play some reggae": what the tagger missed is still what is to be played. */
+static uint32_t add_title(struct arena *a, const struct home_table *t, const struct home_words *w,
+                          const struct home_words *plain, struct home_piece *pieces, uint32_t n)
+{
+    const struct home_slot *media = home_table_slot(t, "media");
+    uint32_t from = 0, to, at = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (pieces[i].slot && pieces[i].slot->type == HOME_SLOT_TEXT && !pieces[i].slot->lower)
+            return n;
+    while (from < plain->n &&
+           (home_table_word(t, plain->w[from]) != 0 || strlen(plain->w[from]) <= 2))
+        from++; /* the verb, "some" */
+    while (at < n && pieces[at].from < from)
+        at++;
+    uint32_t end = at < n ? pieces[at].from : plain->n;
+    for (to = from; to < end && !home_table_lists(&t->front, plain->w[to]); to++)
+        if (home_table_lists(&t->pronouns, plain->w[to]))
+            return n;
+    if (to <= from)
+        return n;
+    memmove(&pieces[at + 1], &pieces[at], (n - at) * sizeof(*pieces));
+    pieces[at] = piece_of(a, media, w, plain, from, to);
+    return n + 1;
+}
+
+/* "Tell Paula to send more towels": without a message that the tagger sees, all that stands behind
+ * the name is one. */
+static uint32_t add_message(struct arena *a, const struct home_table *t, const struct home_words *w,
+                            const struct home_words *plain, struct home_piece *pieces, uint32_t n)
+{
+    const struct home_slot *message = home_table_slot(t, "message");
+    uint32_t from = n > 0 ? pieces[0].to : 0, known = 0;
+    if (n == 0 || pieces[0].slot != home_table_slot(t, "person"))
+        return n;
+    for (uint32_t i = 1; i < n; i++)
+        if (pieces[i].slot == message ||
+            (pieces[i].slot && pieces[i].slot->type >= HOME_SLOT_DURATION))
+            return n;
+    while (from < plain->n && (home_table_word(t, plain->w[from]) & HOME_WORD_POLITE))
+        from++; /* "to" */
+    for (uint32_t i = from; i < plain->n; i++)
+        known += home_table_word(t, plain->w[i]) != 0;
+    if (known == plain->n - from) /* "a message" */
+        return n;
+    pieces[1] = piece_of(a, message, w, plain, from, plain->n);
+    return 2;
+}
+
+uint32_t home_fill_missed(struct arena *a, const struct home_table *t, const struct home_action *x,
+                          const struct home_words *w, struct home_piece *pieces, uint32_t n)
+{
+    const struct home_slot *media = home_table_slot(t, "media"),
+                           *message = home_table_slot(t, "message");
+    struct home_words plain = home_words_plain_all(a, w);
+    if (a->rc == 0 && media && home_fill_has_slot(x, media))
+        n = add_title(a, t, w, &plain, pieces, n);
+    if (a->rc == 0 && message && home_fill_has_slot(x, message))
+        n = add_message(a, t, w, &plain, pieces, n);
+    return n;
 }
 
 static bool needs_value(const struct home_action *x)
@@ -300,9 +389,11 @@ static bool needs_value(const struct home_action *x)
 static const struct home_when *as_time(const struct home_table *t, const struct home_action *x,
                                        const struct home_piece *p, const struct home_fill *cur)
 {
+    uint32_t number;
     if (!p->slot || p->slot->type != HOME_SLOT_VALUE || !x->can_wait ||
         (needs_value(x) && !home_fill_get(cur, home_fill_own(p->slot))) ||
-        p->text[strspn(p->text, "0123456789:")])
+        (p->text[strspn(p->text, "0123456789:")] &&
+         !strmap_get(&t->numbers, p->text, strlen(p->text), &number)))
         return NULL;
     for (uint32_t i = 0; i < t->n_when; i++)
         if (t->when[i].slot->type == HOME_SLOT_TIME && strcmp(t->when[i].show, p->before) == 0)

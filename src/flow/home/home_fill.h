@@ -87,6 +87,10 @@ uint32_t home_fill_room_at(const struct home_file *f, const struct home_words *p
  * Returns how many pieces there are then: one more at most. */
 uint32_t home_fill_rooms(struct arena *a, const struct home_table *t, const struct home_file *f,
                          const struct home_words *w, struct home_piece *pieces, uint32_t n);
+/* What is to be played or told, where the tagger missed it.  Returns how many pieces there are
+ * then: one more at most. */
+uint32_t home_fill_missed(struct arena *a, const struct home_table *t, const struct home_action *x,
+                          const struct home_words *w, struct home_piece *pieces, uint32_t n);
 /* What a set needs and lacks comes from the others. */
 void home_fill_lend(const struct home_action *x, struct home_fill *sets, uint32_t n);
 void home_fill_defaults(const struct home_action *x, struct home_fill *s,

@@ -383,8 +383,8 @@ static void carry_out(struct decision *d, const struct home_action *action,
 {
     struct arena *a = d->a;
     const struct home_clause *c = d->c;
-    struct home_piece *pieces = arena_zalloc_n(a, (size_t)c->n_entities + 2, sizeof(*pieces));
-    struct home_fill *sets = arena_zalloc_n(a, (size_t)c->n_entities + 2, sizeof(*sets));
+    struct home_piece *pieces = arena_zalloc_n(a, (size_t)c->n_entities + 3, sizeof(*pieces));
+    struct home_fill *sets = arena_zalloc_n(a, (size_t)c->n_entities + 3, sizeof(*sets));
     const char *pronoun = NULL, *rest;
     if (!pieces || !sets)
         return;
@@ -393,6 +393,7 @@ static void carry_out(struct decision *d, const struct home_action *action,
         n_pieces = home_fill_names(a, d->t, d->here->file, &d->w, pieces, n_pieces);
     if (d->here->file)
         n_pieces = home_fill_rooms(a, d->t, d->here->file, &d->w, pieces, n_pieces);
+    n_pieces = home_fill_missed(a, d->t, action, &d->w, pieces, n_pieces);
     free_every(d, pieces, n_pieces);
     uint32_t n = home_fill_group(d->t, action, pieces, n_pieces, sets);
     if (n > MAX_SETS || names_too_much(pieces, n_pieces)) {
@@ -809,11 +810,11 @@ static bool says_switch(struct decision *d, const struct home_action *action,
                         enum home_speech speech, struct home_clause *own)
 {
     const struct home_clause *c = d->c;
-    bool command = speech == HOME_SPEECH_COMMAND && is_lost(d, action);
+    bool command = speech == HOME_SPEECH_COMMAND, lost = command && is_lost(d, action);
     if (c->taken_back || (!command && (speech != HOME_SPEECH_NONE || !c->whole)))
         return false;
     struct home_switch s = home_switch_find(d->a, d->t, d->here->file, c, &d->plain);
-    if (!s.action || (!s.of_home && !command))
+    if (!s.action || (!s.of_home && !lost))
         return false;
     *own = *c;
     own->intent = s.action->name;

@@ -258,6 +258,22 @@ static bool begins_command(const struct pieces *x, const struct home_part *p)
     return true;
 }
 
+/* "What time is it and what is the date": each question by itself; false: it is one. */
+static bool add_questions(struct pieces *x, const char *text, float p)
+{
+    const char **list;
+    uint32_t n = home_clauses_split(x->a, x->t, text, &list);
+    for (uint32_t i = 0; i < n; i++) {
+        struct home_words w = home_words_split(x->a, list[i]);
+        struct home_words plain = home_words_plain_all(x->a, &w);
+        if (home_table_phrase(&x->t->cues[HOME_SPEECH_ASK], &plain, 0) == 0)
+            return false;
+    }
+    for (uint32_t i = 0; n > 1 && i < n; i++)
+        add(x, list[i], HOME_SPEECH_ASK, p);
+    return n > 1;
+}
+
 static void add_part(struct pieces *x, const struct home_part *p)
 {
     uint32_t from = p->from, to = p->to;
@@ -274,8 +290,10 @@ static void add_part(struct pieces *x, const struct home_part *p)
             home_table_phrase(&x->t->no, &x->plain, k) > 0)
             to = k; /* the loop ends */
     if (p->speech != HOME_SPEECH_COMMAND) {
-        add(x, home_words_trim_end(x->a, home_words_join(x->a, x->words, from, to), ",;"),
-            p->speech, p->p);
+        const char *text =
+            home_words_trim_end(x->a, home_words_join(x->a, x->words, from, to), ",;");
+        if (p->speech != HOME_SPEECH_ASK || !add_questions(x, text, p->p))
+            add(x, text, p->speech, p->p);
         return;
     }
     if (!goes_on) {

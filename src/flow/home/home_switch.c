@@ -49,6 +49,27 @@ static bool names_device(const struct home_file *f, const struct home_words *pla
     return false;
 }
 
+/* "lights in the paint booth": do the words from..to-1 name a device, and then its room?  *end is
+ * behind the device, *room the first word of the room. */
+static bool names_room_behind(const struct home_table *t, const struct home_file *f,
+                              const struct home_words *plain, uint32_t from, uint32_t to,
+                              uint32_t *end, uint32_t *room)
+{
+    for (*end = from + 1; *end < to && !home_table_lists(&t->front, plain->w[*end]);)
+        ++*end;
+    for (*room = *end + 1; *room < to && (home_table_word(t, plain->w[*room]) & HOME_WORD_ARTICLE);)
+        ++*room;
+    if (*room >= to || to - from > HOME_FILE_MAX_NAME_BYTES)
+        return false;
+    for (uint32_t i = 0; f && i < f->n_things; i++) {
+        const struct home_thing *x = &f->things[i];
+        if (may_switch(x) && x->room && are_name(&x->names, plain, from, *end) &&
+            are_name(&x->room->names, plain, *room, to))
+            return true;
+    }
+    return false;
+}
+
 /* Is every word from `from` on part of a time, or stands before one? */
 static bool says_only_when(const struct home_table *t, const struct home_clause *c,
                            const struct home_words *plain, uint32_t from)
@@ -57,6 +78,8 @@ static bool says_only_when(const struct home_table *t, const struct home_clause 
     for (uint32_t i = 0; i < c->n_entities; i++) {
         const struct home_entity *e = &c->entities[i];
         const struct home_slot *s = home_table_slot(t, e->type);
+        if (e->to <= from)
+            continue;
         if (!s || s->type < HOME_SLOT_DURATION || e->from < at)
             return false;
         while (at < e->from && home_table_lists(&t->front, plain->w[at]))
@@ -66,6 +89,17 @@ static bool says_only_when(const struct home_table *t, const struct home_clause 
         at = e->to;
     }
     return at > from && at == plain->n;
+}
+
+/* Where "on" or "off" stands that nothing follows, or only a time: "fan off in five minutes"; 0:
+ * nowhere. */
+static uint32_t last_switch(const struct home_table *t, const struct home_clause *c,
+                            const struct home_words *plain, uint32_t from)
+{
+    for (uint32_t i = from + 1; i < plain->n; i++)
+        if (action_of(t, plain->w[i]) && (i + 1 == plain->n || says_only_when(t, c, plain, i + 1)))
+            return i;
+    return 0;
 }
 
 /* Are the words from..to-1 one device, as the model sees it? */
@@ -85,16 +119,19 @@ struct home_switch home_switch_find(struct arena *a, const struct home_table *t,
     from += verb;
     if (from >= to)
         return s;
-    const struct home_action *first = verb ? action_of(t, plain->w[from]) : NULL,
-                             *last = action_of(t, plain->w[to - 1]);
+    const struct home_action *first = verb ? action_of(t, plain->w[from]) : NULL, *last = NULL;
     if (first && says_only_when(t, c, plain, from + 1)) {
         s.action = first;
         s.entities = c->entities;
         s.n_entities = c->n_entities;
         return s;
     }
+    uint32_t at = first ? 0 : last_switch(t, c, plain, from);
+    if (at > 0) {
+        last = action_of(t, plain->w[at]);
+        to = at;
+    }
     from += first != NULL;
-    to -= !first && last;
     while (from < to && (home_table_word(t, plain->w[from]) & HOME_WORD_ARTICLE))
         from++;
     if (first && is_device(c, from, to)) {
@@ -103,14 +140,23 @@ struct home_switch home_switch_find(struct arena *a, const struct home_table *t,
         s.n_entities = c->n_entities;
         s.n_named = 1;
     }
-    if ((!first && !last) || !names_device(file, plain, from, to, &device))
+    struct home_entity *e = arena_zalloc_n(a, (size_t)c->n_entities + 2, sizeof(*e));
+    uint32_t end, room;
+    if ((!first && !last) || !e)
         return s;
-    struct home_entity *e = arena_zalloc_n(a, 2, sizeof(*e));
-    if (!e)
+    if (names_device(file, plain, from, to, &device)) {
+        if (device > from)
+            e[n++] = (struct home_entity){.type = "room", .from = from, .to = device};
+        e[n++] = (struct home_entity){.type = "device", .from = device, .to = to};
+    } else if (names_room_behind(t, file, plain, from, to, &end, &room)) {
+        e[n++] = (struct home_entity){.type = "device", .from = from, .to = end};
+        e[n++] = (struct home_entity){.type = "room", .from = room, .to = to};
+    } else {
         return s;
-    if (device > from)
-        e[n++] = (struct home_entity){.type = "room", .from = from, .to = device};
-    e[n++] = (struct home_entity){.type = "device", .from = device, .to = to};
+    }
+    for (uint32_t i = 0; at > 0 && i < c->n_entities; i++) /* when */
+        if (c->entities[i].from > at)
+            e[n++] = c->entities[i];
     s.entities = e;
     s.n_entities = n;
     s.action = first ? first : last;

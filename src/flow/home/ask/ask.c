@@ -205,6 +205,7 @@ static const char *clean_text(struct arena *a, const struct ask *k, const struct
     uint32_t from = 0, to = 0;
     if (a->rc == 0 && home_reword_front(a, k->table, words)) {
         text = home_words_join(a, words, 0, words->n);
+        *words = home_words_split(a, text); /* one may have become several */
         plain = home_words_plain_all(a, words);
     }
     if (a->rc == 0)

@@ -269,7 +269,8 @@ bool ask_understand_refer(struct ask_request *r)
         }
         if (f.room && w.n > 1 && c->speech == HOME_SPEECH_COMMAND &&
             home_table_lists(&t->places, plain.w[w.n - 1])) {
-            w.w[w.n - 1] = arena_printf(&r->arena, "in the %s", f.room);
+            bool front = home_table_lists(&t->front, plain.w[w.n - 2]); /* "in there" */
+            w.w[w.n - 1] = arena_printf(&r->arena, "%sthe %s", front ? "" : "in ", f.room);
             c->text = home_words_join(&r->arena, &w, 0, w.n);
             again[i] = any = true;
         }

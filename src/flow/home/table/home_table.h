@@ -231,6 +231,8 @@ enum home_say { /* what the program says itself */
 struct home_reword_table {       /* how a text is put into the words that the models know */
     struct home_list fillers;    /* phrases that say nothing: "um" */
     struct home_list gerund;     /* phrases before a verb in "ing": "would you mind" closing ... */
+    struct home_pairs wants;     /* phrases that begin a text, as commands: "some light" */
+    struct home_pairs tells;     /* words before somebody's name, as others: "ask" is "tell" */
     struct home_list reasons;    /* phrases that begin a reason: "it's" late, could you ... */
     struct home_list is;         /* words inside of one: dinner "is" ready */
     struct home_list manner;     /* phrases before a word that adds nothing: "but not too" loud */

@@ -6,14 +6,15 @@ void home_table_read_reword(struct home_reader *r, const struct json_node *root)
 {
     struct home_reword_table *w = &r->t->reword;
     struct json_node at = json_strict_get(root, "reword");
-    if (!at.v ||
-        !json_strict_object(
-            &r->d, &at, "",
-            "fillers gerund reasons is manner each all everywhere except beside kept corrects "
-            "from_now"))
+    if (!at.v || !json_strict_object(&r->d, &at, "",
+                                     "fillers gerund wants tells reasons is manner each all "
+                                     "everywhere except beside kept corrects "
+                                     "from_now"))
         return;
     w->fillers = home_table_get_list(r, &at, "fillers", HOME_TEXT_PHRASE);
     w->gerund = home_table_get_list(r, &at, "gerund", HOME_TEXT_PHRASE);
+    w->wants = home_table_get_pairs(r, &at, "wants", HOME_TEXT_PHRASE, 0, 0);
+    w->tells = home_table_get_pairs(r, &at, "tells", HOME_TEXT_WORD, 0, 0);
     w->reasons = home_table_get_list(r, &at, "reasons", HOME_TEXT_PHRASE);
     w->is = home_table_get_list(r, &at, "is", HOME_TEXT_WORD);
     w->manner = home_table_get_list(r, &at, "manner", HOME_TEXT_PHRASE);

@@ -88,9 +88,25 @@ static bool requests(const struct home_table *t, const struct home_words *w,
     uint32_t verb = at;
     for (uint32_t n; verb < plain->n && (n = home_table_phrase(&t->wrap, plain, verb)) > 0;)
         verb += n;
-    return verb < plain->n && (home_table_word(t, plain->w[verb]) & HOME_WORD_VERB) &&
-           home_table_phrase(&t->cues[HOME_SPEECH_ASK], plain, verb) == 0 &&
-           (verb > at || home_words_end_in(w->w[at - 1], ",.;!"));
+    bool begins = verb < plain->n && (home_table_word(t, plain->w[verb]) & HOME_WORD_VERB) &&
+                  home_table_phrase(&t->cues[HOME_SPEECH_ASK], plain, verb) == 0;
+    for (uint32_t i = 0; i < t->reword.wants.n && !begins; i++)
+        begins = home_words_phrase(plain, verb, t->reword.wants.p[i].from) > 0;
+    return begins && (verb > at || home_words_end_in(w->w[at - 1], ",.;!"));
+}
+
+/* "The sun is in my eyes": does a statement begin at word `at`? */
+static bool says_that_it_is(const struct home_table *t, const struct home_words *w,
+                            const struct home_words *plain, uint32_t at)
+{
+    for (uint32_t i = at; i < plain->n && i - at <= MAX_SUBJECT; i++) {
+        if (i > at && home_table_lists(&t->reword.is, plain->w[i]))
+            return true;
+        if ((home_table_word(t, plain->w[i]) & HOME_WORD_VERB) ||
+            home_words_end_in(w->w[i], ",.;!?"))
+            return false;
+    }
+    return false;
 }
 
 /* "I'm cold, could you turn the heating up": only a statement that begins as reasons do, and has
@@ -99,9 +115,9 @@ static bool drop_reason(struct arena *a, const struct home_table *t, struct home
 {
     struct home_words plain = home_words_plain_all(a, w);
     uint32_t begins = home_table_phrase(&t->reword.reasons, &plain, 0);
-    if (begins == 0)
+    if (begins == 0 && !says_that_it_is(t, w, &plain, 0))
         return false;
-    for (uint32_t at = begins; at + 1 < plain.n && at < MAX_REASON; at++) {
+    for (uint32_t at = begins ? begins : 1; at + 1 < plain.n && at < MAX_REASON; at++) {
         struct home_words reason = {plain.w + begins, at - begins};
         if (!requests(t, w, &plain, at))
             continue;
@@ -162,12 +178,36 @@ static bool from_now(struct arena *a, const struct home_table *t, struct home_wo
     return false;
 }
 
+/* "Some light in the hall": what is wanted becomes the command for it. */
+static bool reword_want(struct arena *a, const struct home_table *t, struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    uint32_t at = 0;
+    for (uint32_t n; at < plain.n && (n = home_table_phrase(&t->wrap, &plain, at)) > 0;)
+        at += n;
+    for (uint32_t i = 0; i < t->reword.wants.n; i++) {
+        const struct home_pair *p = &t->reword.wants.p[i];
+        uint32_t n = home_words_phrase(&plain, at, p->from);
+        if (n == 0)
+            continue;
+        w->w[at] = p->to;
+        if (at + n == w->n) /* the punctuation behind it */
+            pass_on(a, &w->w[at], w->w[at + n - 1]);
+        for (uint32_t k = at + n; k < w->n; k++)
+            w->w[k - n + 1] = w->w[k];
+        w->n -= n - 1;
+        return true;
+    }
+    return false;
+}
+
 bool home_reword_front(struct arena *a, const struct home_table *t, struct home_words *w)
 {
     bool changed = drop_fillers(a, t, w);
     changed |= from_now(a, t, w);
     changed |= drop_reason(a, t, w);
     changed |= drop_gerund(a, t, w);
+    changed |= reword_want(a, t, w);
     return changed && a->rc == 0;
 }
 
@@ -342,15 +382,14 @@ static bool speaks_of_thing(const struct home_table *t, const struct home_file *
 static uint32_t reason_end(const struct home_table *t, const struct home_file *f,
                            const struct home_words *w, const struct home_words *plain, uint32_t at)
 {
-    bool is = home_table_phrase(&t->reword.reasons, plain, at) > 0;
+    bool is =
+        home_table_phrase(&t->reword.reasons, plain, at) > 0 || says_that_it_is(t, w, plain, at);
     uint32_t to = at, number;
     for (; to < plain->n && to - at < MAX_REASON; to++) {
         const char *word = plain->w[to];
-        is |= to > at && to - at <= MAX_SUBJECT && home_table_lists(&t->reword.is, word);
         if ((word[0] >= '0' && word[0] <= '9') ||
             strmap_get(&t->numbers, word, strlen(word), &number) ||
-            speaks_of_thing(t, f, plain, at, to) || home_table_lists(&t->reword.beside, word) ||
-            home_table_lists(&t->days, word))
+            speaks_of_thing(t, f, plain, at, to) || home_table_lists(&t->days, word))
             return 0; /* "..., the one in the hall is fine" */
         if (home_words_end_in(w->w[to], ",.;!?"))
             break;
@@ -386,11 +425,30 @@ static bool drop_why(struct arena *a, const struct home_table *t, const struct h
     return false;
 }
 
+/* "Ask Paula to send towels" is "tell Paula to send towels". */
+static bool reword_tell(struct arena *a, const struct home_table *t, const struct home_file *f,
+                        struct home_words *w)
+{
+    struct home_words plain = home_words_plain_all(a, w);
+    const struct home_pair *tell = NULL;
+    for (uint32_t i = 0; i < t->reword.tells.n && !tell; i++)
+        if (plain.n > 2 && strcmp(plain.w[0], t->reword.tells.p[i].from) == 0)
+            tell = &t->reword.tells.p[i];
+    for (uint32_t i = 0; f && tell && i < f->n_things; i++)
+        if (f->things[i].type == HOME_THING_PERSON &&
+            home_table_phrase(&f->things[i].names, &plain, 1) > 0) {
+            w->w[0] = tell->to;
+            return true;
+        }
+    return false;
+}
+
 bool home_reword_things(struct arena *a, const struct home_table *t, const struct home_file *f,
                         struct home_words *w)
 {
     bool changed = drop_manner(a, t, w);
     changed |= drop_why(a, t, f, w);
+    changed |= reword_tell(a, t, f, w);
     changed |= reword_each(a, t, w);
     changed |= drop_everywhere(a, t, w);
     changed |= name_numbers(a, t, f, w);
