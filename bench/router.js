@@ -1,4 +1,4 @@
-// The router in a simulator around the product's own code (bench/router.c): bench/run router [REQUESTS].
+// The router in a simulator around the product's own code (bench/bench_router.c): bench/run router [REQUESTS].
 "use strict";
 const fs = require("fs");
 const os = require("os");

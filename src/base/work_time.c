@@ -7,7 +7,7 @@
 const struct work_time_policy work_time_refuse = {.tokens = 1, .errors = 2, .most_errors = 0.5};
 
 /* More of a margin meets more deadlines and uses better models less: with this one both are near
- * what is possible (bench/router.c). */
+ * what is possible (bench/bench_router.c). */
 const struct work_time_policy work_time_choose = {.prefill_ns = 200000,
                                                   .token_ns = 2000000,
                                                   .unit_ns = 50000,

@@ -61,6 +61,10 @@ put src/host/same.c
 put src/flow/same.c
 refused check-names 'same' "two files with one name"
 
+put src/router/same.c
+put bench/same.c
+refused check-names 'bench/same' "a benchmark with the name of a source file"
+
 put src/engine/job.h 'struct job {' '    int a;' '};'
 put src/cmd/cmd_a.c 'static const struct job { int b; } jobs[] = {{1}};'
 refused check-names 'src/cmd/cmd_a.c' "a struct of a header that another file defines too"

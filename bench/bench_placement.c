@@ -1,6 +1,6 @@
-/* placement.c - processor time of the placement planner: bench_placement NODES MODELS ROUNDS prints
- * one JSON object.  The cluster is made from a fixed seed: five kinds of nodes, models from 20 MiB
- * to 4 GiB. The planner has one thread, so processor time is what it takes on an idle core.
+/* bench_placement.c - processor time of the placement planner: bench_placement NODES MODELS ROUNDS
+ * prints one JSON object.  The cluster is made from a fixed seed: five kinds of nodes, models from
+ * 20 MiB to 4 GiB. The planner has one thread, so processor time is what it takes on an idle core.
  *
  *   new_ms     plan an empty cluster
  *   again_ms   plan again when everything is in place (no steps)

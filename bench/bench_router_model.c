@@ -1,4 +1,4 @@
-/* router_model.c - a decision that a router model takes part in, without a gateway around it:
+/* bench_router_model.c - a decision that a router model takes part in, without a gateway around it:
  * bench_router_model ENCODER LINES [ROUNDS] prints one JSON object.
  *
  * As in a server: the text of a request is submitted to the encoder's engine, which reads it on its

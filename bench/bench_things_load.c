@@ -1,5 +1,6 @@
-/* things_load.c - sensors that send readings to an MQTT broker, some of them suddenly too high, and
- * the time until the alarm and its explanation are on the alarm topic.  For bench/things.js.
+/* bench_things_load.c - sensors that send readings to an MQTT broker, some of them suddenly too
+ * high, and the time until the alarm and its explanation are on the alarm topic.  For
+ * bench/things.js.
  *
  * Usage: bench_things_load HOST PORT SENSORS HZ SECONDS SPIKES ALARM_FILTER
  * Readings go to bench/sN, spread evenly over time.  After half of the time, SPIKES sensors get one

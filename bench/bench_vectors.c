@@ -1,4 +1,5 @@
-/* vectors.c - the exact search of store/vectors.h over a file of vectors, for bench/vectors.js.
+/* bench_vectors.c - the exact search of store/vectors.h over a file of vectors, for
+ * bench/vectors.js.
  *
  * bench_vectors ROWS QUERIES DIMS K [indexed]: files of float32, row by row.  Prints one JSON
  * object: the time to add all rows (indexed: until all are in the graph), and of each query its

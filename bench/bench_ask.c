@@ -1,4 +1,5 @@
-/* ask.c - measures how fast the included models load and answer a command; prints one JSON line.
+/* bench_ask.c - measures how fast the included models load and answer a command; prints one JSON
+ * line.
  *
  * bench_ask MODELS_DIR N THREADS TEXT */
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* encoder.c - our encoder behind bench/PROTOCOL.md, with the operations for embeddings only: hello,
- * load, embed, quit.  The runtime is left out, as on the peers' side. */
+/* bench_encoder.c - our encoder behind bench/PROTOCOL.md, with the operations for embeddings only:
+ * hello, load, embed, quit.  The runtime is left out, as on the peers' side. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

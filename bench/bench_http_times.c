@@ -1,4 +1,4 @@
-/* http_times.c - the time of each of many HTTP requests on one connection.  For bench/flow.js
+/* bench_http_times.c - the time of each of many HTTP requests on one connection.  For bench/flow.js
  * and bench/cluster.js, whose servers need the cores: a client that shares the machine with them
  * has to cost little, so that the time is the server's.
  *

@@ -1,5 +1,5 @@
-/* router.c - a routing simulator around the real code: bench_router [REQUESTS [LINES]] prints one
- * JSON object for each policy under each load.
+/* bench_router.c - a routing simulator around the real code: bench_router [REQUESTS [LINES]] prints
+ * one JSON object for each policy under each load.
  *
  * Requests go to simulated replicas of four models on five unlike nodes.  Everything that decides
  * is the product's: router_decide, and for each replica the cost model of the engine

@@ -1,4 +1,4 @@
-/* trees.c - our trees compared with LightGBM's single-row C API, one thread each.
+/* bench_trees.c - our trees compared with LightGBM's single-row C API, one thread each.
  *
  * usage: bench_trees LIB_LIGHTGBM.so [ROUNDS]
  *

@@ -1,5 +1,5 @@
-/* grammar.c - the cost of constraints: compiling, the sets of allowed tokens when they are first
- * needed and when they are known, and the step behind each token.
+/* bench_grammar.c - the cost of constraints: compiling, the sets of allowed tokens when they are
+ * first needed and when they are known, and the step behind each token.
  *
  * usage: bench_grammar MODEL.gguf [ROUNDS]
  *

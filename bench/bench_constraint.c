@@ -1,5 +1,5 @@
-/* constraint.c - what a constraint adds to decoding: the same model with and without a JSON Schema,
- * in turn.
+/* bench_constraint.c - what a constraint adds to decoding: the same model with and without a JSON
+ * Schema, in turn.
  *
  * usage: bench_constraint MODEL.gguf [--rounds N] [--tokens N] [--only plain|cold|warm] [--temp X]
  *

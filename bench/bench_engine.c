@@ -1,5 +1,5 @@
-/* engine.c - the engine benchmark: ours and libllama on the same files, in turn.  Makes the list of
- * measurements, runs them, and reports; see bench/README.md. */
+/* bench_engine.c - the engine benchmark: ours and libllama on the same files, in turn.  Makes the
+ * list of measurements, runs them, and reports; see bench/README.md. */
 #include "engine.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* overload_load.c - clients of an HTTP server, at a fixed rate or one request after the other.  For
- * bench/overload.js: they share the machine with the server, so they have to cost little.
+/* bench_overload_load.c - clients of an HTTP server, at a fixed rate or one request after the
+ * other.  For bench/overload.js: they share the machine with the server, so they have to cost
+ * little.
  *
  * Usage: bench_overload_load PORT PATH HEADER BODY WHOLE CLIENTS RATE SECONDS BUDGET_MS
  * POSTs BODY to 127.0.0.1:PORT, with one more HEADER ("" for none) and the request's number in

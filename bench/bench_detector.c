@@ -1,5 +1,5 @@
-/* detector.c - processor time of the detectors a reading: the cascade, and the precise detector on
- * every reading.
+/* bench_detector.c - processor time of the detectors a reading: the cascade, and the precise
+ * detector on every reading.
  *
  *     build/bench/bench_detector [channels [steps]]
  *

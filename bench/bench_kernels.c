@@ -1,4 +1,5 @@
-/* kernels.c - measures the matrix products of each kernel set: GB/s of tiled weights and GOPS.
+/* bench_kernels.c - measures the matrix products of each kernel set: GB/s of tiled weights and
+ * GOPS.
  *
  * One thread.  The matrices form a working set of tiles (random quants, all scales 1/64)
  * that fits into L2, L3 or memory.  The machine may be busy, so the best of many short windows
