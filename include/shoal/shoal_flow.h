@@ -5,10 +5,10 @@
  * Steps that reach the outside (`do: call`) are refused: a server carries them out.
  *
  * Thread:    open and close from one thread, close when no request is left; the rest from any
- *            thread.  The done callback comes on the flow's own thread: handle it quickly, and
- * never call shoal_flow_wait or shoal_flow_close from it. Ownership: open and submit give the
- * caller an object to close or free; texts are copied. Lifetime:  a result and everything it points
- * to live until its request is freed. */
+ *            thread.  The done callback runs on the flow's own thread: it must return quickly and
+ *            must not call shoal_flow_wait or shoal_flow_close.
+ * Ownership: open and submit give the caller an object to close or free; texts are copied.
+ * Lifetime:  a result and everything it points to live until its request is freed. */
 #ifndef SHOAL_SHOAL_FLOW_H
 #define SHOAL_SHOAL_FLOW_H
 

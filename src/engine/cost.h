@@ -17,7 +17,8 @@
  * refuses everything would never be measured again.
  *
  * Thread:    cost_saw_* from one thread at a time; the others from any.  Relaxed atomics: each
- * value stands for itself, and a reader may see one before another. Failure:   none. */
+ *            value stands for itself, and a reader may see one before another.
+ * Failure:   none. */
 #ifndef SHOAL_ENGINE_COST_H
 #define SHOAL_ENGINE_COST_H
 

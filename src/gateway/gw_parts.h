@@ -3,7 +3,8 @@
  *
  * Thread:    the one that starts the server, in this order.
  * Ownership: all belongs to struct gw; gateway_destroy closes what was opened, also after a
- * failure. Failure:   0 or SHOAL_E*, and what is wrong in *e. */
+ *            failure.
+ * Failure:   0 or SHOAL_E*, and what is wrong in *e. */
 #ifndef SHOAL_GATEWAY_GW_PARTS_H
 #define SHOAL_GATEWAY_GW_PARTS_H
 

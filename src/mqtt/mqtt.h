@@ -13,10 +13,11 @@
  * "online" while it is connected.
  *
  * Thread:    one of its own, "mqtt", owns the connection.  Handlers of messages run on it: a
- * message of QoS 1 is acknowledged when its handlers have returned.  publish, subscribe and status:
- * any thread. Ownership: open gives, close takes back (NULL is fine).  Strings of the options are
- * copied. Failure:   SHOAL_EINVAL, SHOAL_EIO (a certificate, the queue's file), SHOAL_EBUSY (away,
- * QoS 0), SHOAL_ELIMIT (queue full, message too large), SHOAL_ENOMEM. */
+ *            message of QoS 1 is acknowledged when its handlers have returned.  publish,
+ *            subscribe and status: any thread.
+ * Ownership: open gives, close takes back (NULL is fine).  Strings of the options are copied.
+ * Failure:   SHOAL_EINVAL, SHOAL_EIO (a certificate, the queue's file), SHOAL_EBUSY (away, QoS
+ *            0), SHOAL_ELIMIT (queue full, message too large), SHOAL_ENOMEM. */
 #ifndef SHOAL_MQTT_MQTT_H
 #define SHOAL_MQTT_MQTT_H
 

@@ -7,8 +7,10 @@
  * behind them is not known.
  *
  * Thread:    any: counters are atomic, and a lock guards the table.  The loops of a server share
- * one table. Ownership: peers_join gives a reference, peers_leave takes it back.  The table must
- * outlive them. Failure:   SHOAL_ENOMEM; peers_take tells which limit refuses. */
+ *            one table.
+ * Ownership: peers_join gives a reference, peers_leave takes it back.  The table must outlive
+ *            them.
+ * Failure:   SHOAL_ENOMEM; peers_take tells which limit refuses. */
 #ifndef SHOAL_NET_PEERS_H
 #define SHOAL_NET_PEERS_H
 

@@ -4,9 +4,10 @@
  * that is not consumed is kept and passed again; if too much is kept, reading stops.
  *
  * Thread:    the loop's.
- * Ownership: init takes the descriptor and the TLS state, fini closes both.  A sock is embedded in
- * its owner's struct, which must be freed with loop_later, never inside a callback. Failure: after
- * closed() there are no more callbacks, and writes are dropped. */
+ * Ownership: init takes the descriptor and the TLS state, fini closes both.  A sock is embedded
+ *            in its owner's struct, which must be freed with loop_later, never inside a
+ *            callback.
+ * Failure:   after closed() there are no more callbacks, and writes are dropped. */
 #ifndef SHOAL_NET_SOCK_H
 #define SHOAL_NET_SOCK_H
 

@@ -1,8 +1,8 @@
 /* json_in.h - reads JSON of bounded size and checks its values.  json_out.h writes JSON.
  *
  * Thread:    any.
- * Ownership: the caller frees *out with cJSON_Delete; it is NULL after a failure. Failure:
- * SHOAL_EFORMAT (with the key), SHOAL_ELIMIT, SHOAL_EIO. */
+ * Ownership: the caller frees *out with cJSON_Delete; it is NULL after a failure.
+ * Failure:   SHOAL_EFORMAT (with the key), SHOAL_ELIMIT, SHOAL_EIO. */
 #ifndef SHOAL_WIRE_JSON_IN_H
 #define SHOAL_WIRE_JSON_IN_H
 

@@ -11,12 +11,14 @@
  * is compared every poll_ms.
  *
  * Thread:    load and update: any that may block.  Everything else: the owner's; on_change is
- * called there.  Inside, a thread "desired" reads and writes the file. Ownership: open gives, close
- * takes back (NULL is fine); the bus must outlive it.  The state given to on_change is borrowed
- * until the next on_change or close.  close returns when its thread has ended (at most wait_ms); a
- * posted task may still be in the executor, see bus.h. Failure:   as bucket.h; SHOAL_EFORMAT: what
- * is in the bucket is not a state; SHOAL_ECHANGED: a newer controller has written (fence), or the
- * bucket has the state of another cluster. */
+ *            called there.  Inside, a thread "desired" reads and writes the file.
+ * Ownership: open gives, close takes back (NULL is fine); the bus must outlive it.  The state
+ *            given to on_change is borrowed until the next on_change or close.  close returns
+ *            when its thread has ended (at most wait_ms); a posted task may still be in the
+ *            executor, see bus.h.
+ * Failure:   as bucket.h; SHOAL_EFORMAT: what is in the bucket is not a state; SHOAL_ECHANGED: a
+ *            newer controller has written (fence), or the bucket has the state of another
+ *            cluster. */
 #ifndef SHOAL_CLUSTER_CONTROL_DESIRED_STORE_H
 #define SHOAL_CLUSTER_CONTROL_DESIRED_STORE_H
 

@@ -10,9 +10,10 @@
  *
  * Thread:    add: any.  open, close: the owner's.  read: any that may block.  Inside, a thread
  *            "events" writes.
- * Ownership: open gives, close takes back (NULL is fine) and waits at most flush_ms for what is in
- *            the queue.  The bus must outlive it.  add copies.  Strings of a read event are
- * borrowed during the call. Failure:   SHOAL_ENOMEM; read: as bucket.h. */
+ * Ownership: open gives, close takes back (NULL is fine) and waits at most flush_ms for what is
+ *            in the queue.  The bus must outlive it.  add copies.  Strings of a read event are
+ *            borrowed during the call.
+ * Failure:   SHOAL_ENOMEM; read: as bucket.h. */
 #ifndef SHOAL_CLUSTER_CONTROL_EVENT_LOG_H
 #define SHOAL_CLUSTER_CONTROL_EVENT_LOG_H
 

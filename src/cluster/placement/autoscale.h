@@ -4,9 +4,9 @@
  * waits until no sample of the last `down_ms` asked for more.  Between both lies a tolerance in
  * which nothing changes.
  *
- * Thread:    no state of its own, no clock: the caller keeps struct autoscale_state per model and
- * calls autoscale_decide with every sample, in the order of time. Failure:   none; signals that are
- * unknown or not finite are ignored. */
+ * Thread:    no state of its own, no clock: the caller keeps struct autoscale_state per model
+ *            and calls autoscale_decide with every sample, in the order of time.
+ * Failure:   none; signals that are unknown or not finite are ignored. */
 #ifndef SHOAL_CLUSTER_AUTOSCALE_H
 #define SHOAL_CLUSTER_AUTOSCALE_H
 

@@ -7,11 +7,12 @@
  * model is in the store, when every source failed three times without bringing a byte or does not
  * have it, when there is no room, or when it is cancelled.  What arrived stays for the next one.
  *
- * Thread:    start, cancel, destroy: the executor's; each: any.  Two threads "fetch-N" work, from
- * the first fetch on. Ownership: create gives, destroy takes back (NULL is fine); it ends its
- * fetches without done. What was posted before still runs on the executor: flush it after destroy.
- * Strings are copied.  A fetch is valid until its done was called. Failure:   of a fetch: in done.
- * SHOAL_EBUSY: the same model is being fetched, or too many are. */
+ * Thread:    start, cancel, destroy: the executor's; each: any.  Two threads "fetch-N" work,
+ *            from the first fetch on.
+ * Ownership: create gives, destroy takes back (NULL is fine); it ends its fetches without done.
+ *            What was posted before still runs on the executor: flush it after destroy. Strings
+ *            are copied.  A fetch is valid until its done was called.
+ * Failure:   of a fetch: in done. SHOAL_EBUSY: the same model is being fetched, or too many are. */
 #ifndef SHOAL_CLUSTER_STORE_MODEL_FETCH_H
 #define SHOAL_CLUSTER_STORE_MODEL_FETCH_H
 

@@ -8,7 +8,8 @@
  *
  * Thread:    belongs to one thread; reads and writes the disk.
  * Ownership: open gives, close takes back (NULL is fine) and keeps what arrived; discard removes
- * it. Failure:   SHOAL_EBUSY (another process fetches the same model), SHOAL_ELIMIT (no room: what
+ *            it.
+ * Failure:   SHOAL_EBUSY (another process fetches the same model), SHOAL_ELIMIT (no room: what
  *            arrived of this file was removed, so that the disk is not left full), SHOAL_EFORMAT
  *            (wrong bytes), SHOAL_EIO, SHOAL_ENOMEM, SHOAL_ECANCELLED. */
 #ifndef SHOAL_CLUSTER_STORE_MODEL_INTAKE_H

@@ -4,7 +4,8 @@
  * generation_config.json overrides the top level of config.json, and config.json's settings for the
  * task (task_specific_params.summarization) override both.
  *
- * Thread:    any.  Ownership: init copies; fini frees the prefix.
+ * Thread:    any.
+ * Ownership: init copies; fini frees the prefix.
  * Failure:   SHOAL_EFORMAT names the document and the setting. */
 #ifndef SHOAL_ENGINE_NATIVE_SEQ2SEQ_OPTS_H
 #define SHOAL_ENGINE_NATIVE_SEQ2SEQ_OPTS_H

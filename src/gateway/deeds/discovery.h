@@ -3,7 +3,8 @@
  *
  * Thread:    messages come on the client's thread.
  * Ownership: create/destroy (NULL is fine), after the client's thread has ended.  All else is
- * borrowed. Failure:   an entity that cannot be used is logged once. */
+ *            borrowed.
+ * Failure:   an entity that cannot be used is logged once. */
 #ifndef SHOAL_GATEWAY_DEEDS_DISCOVERY_H
 #define SHOAL_GATEWAY_DEEDS_DISCOVERY_H
 

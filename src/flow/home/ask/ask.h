@@ -7,22 +7,23 @@
  * It needs neither the gateway nor the command line: ask_pack.h opens everything from the folder of
  * models, or the caller passes its own table and engines.
  *
- * Thread:    ask_create and ask_destroy: the thread that owns the flow.
- *            ask_submit, ask_cancel, ask_free: any thread, also inside an event, except that
- *            ask_free of the same request twice is an error.
- *            ask_wait: any thread but those that deliver events (it would wait for itself).
- *            The event callback: one call at a time for a request, on a thread of the encoder's
- *            engine (PLAN, or DONE after a failure), of the reply's (TEXT, DONE) or of the home's
- *            sink (PLAN); it may also run inside ask_submit.  It must not block: the engine waits
- * for it. ask_plan_of: any thread, from the event PLAN on.  The other functions that read: inside
- * an event, or after DONE (ask_wait returned). Lifetime:  table and engines outlive the flow, the
- * flow outlives every request.  The options of ask_submit, its text among them, are copied or used
- * before it returns, except event_ctx, which must live until DONE.  Everything read from a request
- * lives until ask_free; the text of an event only until the callback returns. Cancel:    ask_cancel
- * asks, DONE with SHOAL_ECANCELLED follows; a request that is just complete may still end with 0.
- * A deadline ends it the same way with SHOAL_EDEADLINE.  Every request has exactly one DONE, and no
- * event after it. Failure:   SHOAL_E* of ask_submit (then there is no request and no event), or of
- * DONE. */
+ * Thread:    ask_create and ask_destroy: the thread that owns the flow. ask_submit, ask_cancel,
+ *            ask_free: any thread, also inside an event, except that ask_free of the same
+ *            request twice is an error. ask_wait: any thread but those that deliver events (it
+ *            would wait for itself). The event callback: one call at a time for a request, on a
+ *            thread of the encoder's engine (PLAN, or DONE after a failure), of the reply's
+ *            (TEXT, DONE) or of the home's sink (PLAN); it may also run inside ask_submit.  It
+ *            must not block: the engine waits for it. ask_plan_of: any thread, from the event
+ *            PLAN on.  The other functions that read: inside an event, or after DONE (ask_wait
+ *            returned).
+ * Lifetime:  table and engines outlive the flow, the flow outlives every request.  The options
+ *            of ask_submit, its text among them, are copied or used before it returns, except
+ *            event_ctx, which must live until DONE.  Everything read from a request lives until
+ *            ask_free; the text of an event only until the callback returns. Cancel: ask_cancel
+ *            asks, DONE with SHOAL_ECANCELLED follows; a request that is just complete may still
+ *            end with 0. A deadline ends it the same way with SHOAL_EDEADLINE.  Every request
+ *            has exactly one DONE, and no event after it.
+ * Failure:   SHOAL_E* of ask_submit (then there is no request and no event), or of DONE. */
 #ifndef SHOAL_FLOW_HOME_ASK_ASK_H
 #define SHOAL_FLOW_HOME_ASK_ASK_H
 

@@ -1,7 +1,5 @@
 /* home_file_read.h - reads a home file, YAML or JSON (docs/HOME.md says every key).
  *
- * It is in a library of its own (flow_yaml), so that libshoal needs no libyaml.
- *
  * Thread:    any.
  * Ownership: gives the caller a reference.
  * Failure:   SHOAL_EFORMAT or SHOAL_ELIMIT with "file:line:column: message", SHOAL_EIO,

@@ -1,7 +1,5 @@
 /* home_open.h - opens a home for the home flow: a home file, or the demo home of the pack.
  *
- * Part of flow_yaml, as home_file_read.h is.
- *
  * Thread:    any.
  * Ownership: gives the caller what home_things_create gives.
  * Failure:   SHOAL_E* with the file's name. */

@@ -9,9 +9,10 @@
  * states are answered by what is true.
  *
  * Thread:    carry: any thread, also several at a time.  It must not block.  It calls `done`
- * exactly once, on any thread, also before it returns. Ownership: the sink belongs to whoever made
- * it, and outlives the flow.  A deed is borrowed until carry returns; the reason until `done`
- * returns. Failure:   HOME_SINK_FAILED or HOME_SINK_NOT_CONNECTED with a reason. */
+ *            exactly once, on any thread, also before it returns.
+ * Ownership: the sink belongs to whoever made it, and outlives the flow.  A deed is borrowed
+ *            until carry returns; the reason until `done` returns.
+ * Failure:   HOME_SINK_FAILED or HOME_SINK_NOT_CONNECTED with a reason. */
 #ifndef SHOAL_FLOW_HOME_HOME_SINK_H
 #define SHOAL_FLOW_HOME_HOME_SINK_H
 
