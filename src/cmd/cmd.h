@@ -38,10 +38,16 @@ int cmd_anomaly_fit(int argc, const char *const *argv);
 int cmd_anomaly_run(int argc, const char *const *argv);
 int cmd_summarize(int argc, const char *const *argv);
 int cmd_calibrate(int argc, const char *const *argv);
-int cmd_eval(int argc, const char *const *argv);
-int cmd_eval_ask(int argc, const char *const *argv);     /* a task of it */
-int cmd_eval_cascade(int argc, const char *const *argv); /* the same */
-int cmd_eval_pii(int argc, const char *const *argv);     /* the same */
+int cmd_eval_classify(int argc, const char *const *argv);
+int cmd_eval_tag(int argc, const char *const *argv);
+int cmd_eval_embed(int argc, const char *const *argv);
+int cmd_eval_rerank(int argc, const char *const *argv);
+int cmd_eval_summarize(int argc, const char *const *argv);
+int cmd_eval_score(int argc, const char *const *argv);
+int cmd_eval_perplexity(int argc, const char *const *argv);
+int cmd_eval_cascade(int argc, const char *const *argv);
+int cmd_eval_ask(int argc, const char *const *argv);
+int cmd_eval_pii(int argc, const char *const *argv);
 int cmd_pii(int argc, const char *const *argv);
 int cmd_doctor(int argc, const char *const *argv);
 int cmd_health(int argc, const char *const *argv);

@@ -103,6 +103,20 @@ static const struct command flow_verbs[] = {
     {0},
 };
 
+static const struct command eval_verbs[] = {
+    {"classify", cmd_eval_classify, "labels of texts: accuracy, F1, calibration", NULL},
+    {"tag", cmd_eval_tag, "spans of texts: F1 of whole spans", NULL},
+    {"embed", cmd_eval_embed, "embeddings: nearest neighbours, or retrieval", NULL},
+    {"rerank", cmd_eval_rerank, "retrieval with every pair scored", NULL},
+    {"summarize", cmd_eval_summarize, "summaries: ROUGE", NULL},
+    {"score", cmd_eval_score, "scores of tables: anomalies, classes, numbers", NULL},
+    {"perplexity", cmd_eval_perplexity, "how well a model predicts a text", NULL},
+    {"cascade", cmd_eval_cascade, "two classifiers, the larger one for what is not sure", NULL},
+    {"ask", cmd_eval_ask, "texts with the actions they must cause", NULL},
+    {"pii", cmd_eval_pii, "texts with personal data: what the rules find", NULL},
+    {0},
+};
+
 static const struct command config_verbs[] = {
     {"check", cmd_config_check, "check a configuration file", NULL},
     {"explain", cmd_config_explain, "explain a key of the file, or list all", NULL},
@@ -147,7 +161,7 @@ const struct command commands_all[] = {
     {"tokenize", cmd_tokenize, "convert text to token ids", NULL},
     {"detokenize", cmd_detokenize, "convert token ids to text", NULL},
     {"logits", cmd_logits, "show the probabilities of the next token", NULL},
-    {"eval", cmd_eval, "measure quality and speed of a model on a data set", NULL},
+    {"eval", NULL, "measure quality and speed of a model on a data set", NULL},
     {"calibrate", cmd_calibrate, "make the confidences of a classifier right on labelled texts",
      NULL},
     {"perplexity", cmd_perplexity, "measure how well a model predicts a text", NULL},
@@ -176,6 +190,9 @@ static const struct with_verbs {
     {"rollout", rollout_verbs, "Updates the models of a shoal."},
     {"ca", ca_verbs, "Makes and manages the certificates of a shoal's members."},
     {"store", store_verbs, "Manages the models on this machine's disk, by SHA-256."},
+    {"eval", eval_verbs,
+     "Measures quality and speed of models on data sets: one JSON object per line, - means stdin.\n"
+     "Latency is measured from submitting a row to its result; for score, per row of a stream."},
     {"config", config_verbs, "Checks and explains the configuration file."},
     {"index", index_verbs,
      "Collections of documents, found by meaning and by words (docs/RETRIEVAL.md)."},

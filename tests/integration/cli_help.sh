@@ -32,7 +32,9 @@ for v in add query ask stats remove; do
     run 0 index $v --help; golden "help-index-$v"; empty err
 done
 run 0 router fit --help; golden help-router-fit; empty err
-run 0 eval pii --help; golden help-eval-pii; empty err
+for v in classify tag embed rerank summarize score perplexity cascade ask pii; do
+    run 0 eval $v --help; golden "help-eval-$v"; empty err
+done
 for v in check run trace draw; do
     run 0 flow $v --help; golden "help-flow-$v"; empty err
 done

@@ -1,10 +1,9 @@
-/* cmd_eval.c - shoal eval: quality and speed of a model on a data set. */
+/* cmd_eval.c - shoal eval with its tasks: quality and speed of a model on a data set. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/nearest.h"
 #include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
@@ -36,53 +35,36 @@ static const struct opts_def defs[] = {
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per model"},
 };
 
-static const struct {
+static const struct task {
     const char *name;
     int (*run)(struct eval *ev, struct json_out *j, struct buf *text, struct err *e);
     bool tables; /* reads its files itself: they are not JSON rows */
+    const char *command, *summary, *details, *examples;
 } tasks[] = {
-    {"classify", eval_classify, false},   {"tag", eval_tag, false},
-    {"embed", eval_embed, false},         {"rerank", eval_rerank, false},
-    {"summarize", eval_summarize, false}, {"score", eval_score, true},
-};
-#define N_TASKS (sizeof(tasks) / sizeof(tasks[0]))
-
-static const struct opts_page page = {
-    .command = "eval",
-    .arguments = "TASK DATASET...",
-    .min_args = 2,
-    .max_args = UINT32_MAX,
-    .summary = "Measures quality and speed of a model on a data set.",
-    .details =
-        "TASK and the rows of DATASET (one JSON object per line; - means stdin):\n"
-        "  classify    {\"text\",\"label\"}: accuracy, macro F1, calibration error; if some labels "
-        "are\n"
-        "              \"oos\", also in-scope accuracy and out-of-scope recall\n"
-        "  tag         {\"text\",\"tokens\",\"tags\"} in BIO or BIOES: F1 of whole spans, counted "
-        "like\n"
-        "              seqeval\n"
-        "  embed       {\"text\",\"label\"}: whether a row with the same label is among the k "
-        "nearest;\n"
-        "              with --docs: recall@k, hit@k and MRR of queries\n"
-        "  rerank      like embed with --docs, but every pair is scored\n"
-        "  summarize   {\"text\",\"summary\"}: ROUGE-1, -2 and -L\n"
-        "  score       tables as for 'shoal score', with a column of labels.  Anomaly model: F1 "
-        "of\n"
-        "              events and points, false alarms and delay, compared with a plain threshold\n"
-        "              and a moving z-score; other models: accuracy, F1 and AUC, or RMSE\n"
-        "  perplexity  a text file; see 'shoal perplexity'\n"
-        "  cascade     two classifiers, the larger one for what the other is not sure of; see\n"
-        "              'shoal eval cascade --help'\n"
-        "  ask         texts with the actions they must cause; see 'shoal eval ask --help'\n"
-        "  pii         texts with personal data; see 'shoal eval pii --help'\n"
-        "Latency is measured from submitting a row to its result; for score, per row of a stream.",
-    .groups = {OPTS_GROUP("Options", defs)},
-    .examples =
-        "  shoal eval classify -m intent --labels snips snips-test.jsonl\n"
-        "  shoal eval tag -m entities --labels atis --json atis-test.jsonl\n"
-        "  shoal eval embed -m embed --docs docs.jsonl queries.jsonl\n"
-        "  shoal eval classify -m intent --labels clinc150 in.jsonl oos.jsonl\n"
-        "  shoal eval score -m anomaly --label anomaly --tune pump1.csv pump2.csv pump3.csv\n",
+    {"classify", eval_classify, false, "eval classify", "Measures a classifier on labelled texts.",
+     "Rows {\"text\",\"label\"}: accuracy, macro F1, calibration error; if some labels are "
+     "\"oos\",\nalso in-scope accuracy and out-of-scope recall.",
+     "  shoal eval classify -m intent --labels snips snips-test.jsonl\n"
+     "  shoal eval classify -m intent --labels clinc150 in.jsonl oos.jsonl\n"},
+    {"tag", eval_tag, false, "eval tag", "Measures a tagger on texts with tagged words.",
+     "Rows {\"text\",\"tokens\",\"tags\"} in BIO or BIOES: F1 of whole spans, counted like "
+     "seqeval.",
+     "  shoal eval tag -m entities --labels atis --json atis-test.jsonl\n"},
+    {"embed", eval_embed, false, "eval embed", "Measures embeddings: neighbours or retrieval.",
+     "Rows {\"text\",\"label\"}: whether a row with the same label is among the k nearest;\n"
+     "with --docs: recall@k, hit@k and MRR of queries.",
+     "  shoal eval embed -m embed --docs docs.jsonl queries.jsonl\n"},
+    {"rerank", eval_rerank, false, "eval rerank", "Measures retrieval with every pair scored.",
+     "As 'shoal eval embed' with --docs, but a reranker scores every pair.",
+     "  shoal eval rerank -m embed --docs docs.jsonl queries.jsonl\n"},
+    {"summarize", eval_summarize, false, "eval summarize", "Measures summaries of texts.",
+     "Rows {\"text\",\"summary\"}: ROUGE-1, -2 and -L.",
+     "  shoal eval summarize -m summary --json news.jsonl\n"},
+    {"score", eval_score, true, "eval score", "Measures a scorer on tables of numbers.",
+     "Tables as for 'shoal score', with a column of labels.  Anomaly model: F1 of events and\n"
+     "points, false alarms and delay, compared with a plain threshold and a moving z-score;\n"
+     "other models: accuracy, F1 and AUC, or RMSE.",
+     "  shoal eval score -m anomaly --label anomaly --tune pump1.csv pump2.csv pump3.csv\n"},
 };
 
 static void put_latency(struct eval *ev, struct json_out *j, struct buf *text)
@@ -107,13 +89,12 @@ static void put_latency(struct eval *ev, struct json_out *j, struct buf *text)
                p95, digits, p99);
 }
 
-static void put_head(const struct opts *o, const struct eval *ev, struct json_out *j,
-                     struct buf *text)
+static void put_head(const char *task, const struct eval *ev, struct json_out *j, struct buf *text)
 {
     struct shoal_engine_info info = {.size = sizeof(info)};
     shoal_engine_info(ev->engine, &info);
     json_out_key(j, "task");
-    json_out_str(j, o->args[0]);
+    json_out_str(j, task);
     json_out_key(j, "model");
     json_out_str(j, ev->model);
     if (ev->labels) {
@@ -128,7 +109,7 @@ static void put_head(const struct opts *o, const struct eval *ev, struct json_ou
     json_out_uint(j, info.n_threads);
     json_out_key(j, "int8");
     json_out_bool(j, ev->int8);
-    buf_printf(text, "%s with %s%s%s", o->args[0], ev->model, ev->labels ? " " : "",
+    buf_printf(text, "%s with %s%s%s", task, ev->model, ev->labels ? " " : "",
                ev->labels ? ev->labels : "");
     if (ev->rows->n > 0) {
         json_out_key(j, "rows");
@@ -138,7 +119,8 @@ static void put_head(const struct opts *o, const struct eval *ev, struct json_ou
     buf_putc(text, '\n');
 }
 
-static int measure(const struct opts *o, size_t task, struct eval *ev, struct eval_watch *w)
+static int measure(const struct opts *o, const struct task *task, struct eval *ev,
+                   struct eval_watch *w)
 {
     struct buf json, text;
     struct err e = {0};
@@ -147,8 +129,8 @@ static int measure(const struct opts *o, size_t task, struct eval *ev, struct ev
     buf_init(&text, (size_t)1 << 20);
     struct json_out j = json_out_make(&json);
     json_out_object(&j);
-    put_head(o, ev, &j, &text);
-    int rc = tasks[task].run(ev, &j, &text, &e);
+    put_head(task->name, ev, &j, &text);
+    int rc = task->run(ev, &j, &text, &e);
     term_progress_end(&w->bar);
     double seconds = (double)(clock_ns() - t0) / 1e9;
     put_latency(ev, &j, &text);
@@ -164,18 +146,18 @@ static int measure(const struct opts *o, size_t task, struct eval *ev, struct ev
     return rc;
 }
 
-static int read_rows(const struct opts *o, size_t task, struct eval_rows *rows,
+static int read_rows(const struct opts *o, const struct task *task, struct eval_rows *rows,
                      struct eval_rows *docs)
 {
     struct err e = {0};
     if (opts_text(o, "docs") && eval_rows_read(docs, opts_text(o, "docs"), &e) < 0)
         return cmd_fail(o->page, "%s", e.msg);
-    return tasks[task].tables ? CMD_OK : eval_watch_read(o, 1, rows);
+    return task->tables ? CMD_OK : eval_watch_read(o, 0, rows);
 }
 
 /* Opens, measures and closes one model. */
-static int run_model(const struct opts *o, size_t task, struct eval *ev, struct eval_watch *w,
-                     const char *model)
+static int run_model(const struct opts *o, const struct task *task, struct eval *ev,
+                     struct eval_watch *w, const char *model)
 {
     struct model_name name = {0};
     int rc = specialist_opts_open_as(o, model, w->interrupt_fd, &ev->engine, &name);
@@ -194,7 +176,7 @@ static int run_model(const struct opts *o, size_t task, struct eval *ev, struct 
     return rc;
 }
 
-static int run(const struct opts *o, size_t task)
+static int run(const struct opts *o, const struct task *task)
 {
     struct eval_rows rows = {0}, docs = {0};
     struct eval_watch watch = {.interrupt_fd = -1};
@@ -204,8 +186,8 @@ static int run(const struct opts *o, size_t task)
                       .dimensions = opts_u32(o, "dimensions"),
                       .sentences = opts_u32(o, "sentences"),
                       .beams = opts_u32(o, "beams"),
-                      .files = o->args + 1,
-                      .n_files = o->n_args - 1,
+                      .files = o->args,
+                      .n_files = o->n_args,
                       .columns = opts_text(o, "columns"),
                       .label_column = opts_text(o, "label"),
                       .windows_file = opts_text(o, "windows"),
@@ -230,39 +212,56 @@ static int run(const struct opts *o, size_t task)
     return rc;
 }
 
-static int unknown_task(const char *name)
+static int run_task(const char *name, int argc, const char *const *argv)
 {
-    const char *names[N_TASKS + 5] = {"perplexity", "ask", "cascade", "pii"};
-    if (strcmp(name, "perplexity") == 0 || strcmp(name, "ask") == 0 ||
-        strcmp(name, "cascade") == 0 || strcmp(name, "pii") == 0) /* their options are others */
-        return opts_usage(&page, "write the task before its options: shoal eval %s ...", name);
-    for (size_t i = 0; i < N_TASKS; i++)
-        names[i + 4] = tasks[i].name;
-    const char *near = nearest_word(name, names);
-    return near ? opts_usage(&page, "unknown task %s (did you mean %s?)", name, near)
-                : opts_usage(&page, "unknown task %s", name);
-}
-
-int cmd_eval(int argc, const char *const *argv)
-{
-    struct opts_page p = page;
     struct opts o;
+    const struct task *task = tasks;
     int rc;
-    if (argc > 0 && strcmp(argv[0], "perplexity") == 0)
-        return cmd_perplexity(argc - 1, argv + 1);
-    if (argc > 0 && strcmp(argv[0], "ask") == 0)
-        return cmd_eval_ask(argc - 1, argv + 1);
-    if (argc > 0 && strcmp(argv[0], "pii") == 0)
-        return cmd_eval_pii(argc - 1, argv + 1);
-    if (argc > 0 && strcmp(argv[0], "cascade") == 0)
-        return cmd_eval_cascade(argc - 1, argv + 1);
-    p.groups[1] = specialist_opts_group;
-    if (!cmd_begin(&o, &p, argc, argv, &rc))
-        return rc;
-    size_t task = 0;
-    while (task < N_TASKS && strcmp(tasks[task].name, o.args[0]) != 0)
+    while (strcmp(task->name, name) != 0)
         task++;
-    rc = task < N_TASKS ? run(&o, task) : unknown_task(o.args[0]);
+    const struct opts_page page = {
+        .command = task->command,
+        .arguments = "DATASET...",
+        .min_args = 1,
+        .max_args = UINT32_MAX,
+        .summary = task->summary,
+        .details = task->details,
+        .groups = {OPTS_GROUP("Options", defs), specialist_opts_group},
+        .examples = task->examples,
+    };
+    if (!cmd_begin(&o, &page, argc, argv, &rc))
+        return rc;
+    rc = run(&o, task);
     opts_fini(&o);
     return rc;
+}
+
+int cmd_eval_classify(int argc, const char *const *argv)
+{
+    return run_task("classify", argc, argv);
+}
+
+int cmd_eval_tag(int argc, const char *const *argv)
+{
+    return run_task("tag", argc, argv);
+}
+
+int cmd_eval_embed(int argc, const char *const *argv)
+{
+    return run_task("embed", argc, argv);
+}
+
+int cmd_eval_rerank(int argc, const char *const *argv)
+{
+    return run_task("rerank", argc, argv);
+}
+
+int cmd_eval_summarize(int argc, const char *const *argv)
+{
+    return run_task("summarize", argc, argv);
+}
+
+int cmd_eval_score(int argc, const char *const *argv)
+{
+    return run_task("score", argc, argv);
 }

@@ -141,13 +141,14 @@ static int run(const struct opts *o, const struct buf *text)
     return rc;
 }
 
-int cmd_perplexity(int argc, const char *const *argv)
+static int run_as(const char *command, int argc, const char *const *argv)
 {
     struct opts_page p = page;
     struct opts o;
     struct buf text;
     struct err e = {0};
     int rc;
+    p.command = command;
     p.groups[1] = model_opts_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
@@ -161,4 +162,15 @@ int cmd_perplexity(int argc, const char *const *argv)
     buf_fini(&text);
     opts_fini(&o);
     return rc;
+}
+
+int cmd_perplexity(int argc, const char *const *argv)
+{
+    return run_as("perplexity", argc, argv);
+}
+
+/* The same among the other measurements. */
+int cmd_eval_perplexity(int argc, const char *const *argv)
+{
+    return run_as("eval perplexity", argc, argv);
 }
