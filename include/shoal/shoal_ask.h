@@ -1,8 +1,10 @@
 /* shoal_ask.h - the built-in flow: a command or a question in, actions as JSON and a reply out.
  *
  * An encoder finds out what a text wants, rules turn that into actions, and a small decoder words
- * the reply.  No action is carried out: the program that reads the JSON does that.  docs/ASK.md
- * describes the actions.
+ * the reply.  No action is carried out: the program that reads the JSON does that.  So an action
+ * that should happen now has the "result" "simulated", one that should happen later "scheduled"
+ * with "simulated":"yes"; the reply speaks as if the program had succeeded.  Answers to questions
+ * are "done".  docs/ASK.md (installed under share/doc/shoal) describes the actions.
  *
  * Thread:    open and close from one thread, close when no request is left; the rest from any
  *            thread.  Events come on threads of the engines, one at a time per request: handle them

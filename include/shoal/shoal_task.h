@@ -44,7 +44,7 @@ enum shoal_constraint {
     SHOAL_CONSTRAINT_GBNF,   /* a grammar as llama.cpp writes them */
     SHOAL_CONSTRAINT_REGEX,  /* a regular expression for the whole answer */
     SHOAL_CONSTRAINT_CHOICE, /* a JSON list of texts, one of which is the answer */
-    SHOAL_CONSTRAINT_PARTS,  /* JSON values with texts around them: src/text/grammar/README.md */
+    SHOAL_CONSTRAINT_PARTS,  /* JSON values with texts around them: docs/STRUCTURED.md */
 };
 
 enum shoal_event_kind {

@@ -178,8 +178,8 @@ run 1 ask --models broken "mute the tv"; has err "home.json does not match the m
 
 # ask with a table of one's own
 run 0 ask --no-reply --table "$root/tests/data/ask/workshop.json" "start compressor 2 and set the pressure of pump 3 to 4 bar"
-same "an action of the table" "$(head -n 1 out)" '{"action":"start_machine","machine":"compressor 2","id":"compressor_2","result":"done"}'
-same "a unit of the table" "$(tail -n 1 out)" '{"action":"set_machine","machine":"pump 3","sensor":"pressure","value":4,"unit":"barg","id":"pump_3","result":"done"}'
+same "an action of the table" "$(head -n 1 out)" '{"action":"start_machine","machine":"compressor 2","id":"compressor_2","result":"simulated"}'
+same "a unit of the table" "$(tail -n 1 out)" '{"action":"set_machine","machine":"pump 3","sensor":"pressure","value":4,"unit":"barg","id":"pump_3","result":"simulated"}'
 run 0 ask --no-reply --json --explain --table "$root/tests/data/ask/workshop.json" "mute the tv"
 has out '"contexts":["oos: mute the tv"]'
 run 1 ask --table /nonexistent/t.json "x"; has err "cannot open /nonexistent/t.json"

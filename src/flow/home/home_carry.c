@@ -426,6 +426,17 @@ static void settle_now(struct arena *a, const struct home_table *t, struct home_
     }
 }
 
+void home_carry_leave(struct arena *a, const struct home_table *t, struct home_draft *d)
+{
+    for (uint32_t i = 0; i < d->n_actions; i++) {
+        const struct ask_plan_action *o = d->actions[i];
+        if (happens_now(t, o))
+            set_result(a, d, i, "simulated", NULL, NULL);
+        else if (!is_question(t, o) && strcmp(text_of(o, "result"), "scheduled") == 0)
+            set_result(a, d, i, "scheduled", "simulated", "yes");
+    }
+}
+
 void home_carry_settle(struct arena *a, const struct home_table *t, struct home_draft *d,
                        const struct home_carry_done *done, struct home_states *states)
 {

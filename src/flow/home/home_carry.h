@@ -61,6 +61,9 @@ uint32_t home_carry_schedule(struct arena *a, const struct home_table *t, const 
 bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct home_file *f,
                        const struct ask_plan_action *o, const struct home_carry_now *now,
                        struct home_later_entry *out, const char **denied);
+/* The results of actions where no home is known: whoever reads them carries them out, so none is
+ * "done" here. */
+void home_carry_leave(struct arena *a, const struct home_table *t, struct home_draft *d);
 /* Writes states, and the results of actions and their lines. */
 void home_carry_settle(struct arena *a, const struct home_table *t, struct home_draft *d,
                        const struct home_carry_done *done, struct home_states *states);

@@ -126,6 +126,7 @@ static void test_plan_then_text_then_done(void **state)
     assert_int_equal(n, strlen(json));
     cJSON *answer = cJSON_Parse(json);
     assert_string_equal(action_of(answer, "device"), "lights");
+    assert_string_equal(action_of(answer, "result"), "simulated"); /* the caller carries it out */
     assert_string_equal(cJSON_GetObjectItemCaseSensitive(answer, "reply")->valuestring, g.reply);
     assert_null(cJSON_GetObjectItemCaseSensitive(answer, "steps"));
     cJSON_Delete(answer);

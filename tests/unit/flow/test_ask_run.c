@@ -25,9 +25,9 @@
 #define BOTH "turn off the kitchen lights and set the heating to 19 degrees"
 #define BOTH_JSON                                                                                  \
     "\"actions\":[{\"action\":\"turn_off\",\"device\":\"lights\",\"room\":\"kitchen\","            \
-    "\"id\":\"kitchen_lights\",\"result\":\"done\"},{\"action\":\"set_temperature\","              \
+    "\"id\":\"kitchen_lights\",\"result\":\"simulated\"},{\"action\":\"set_temperature\","         \
     "\"device\":\"heating\",\"value\":19,\"unit\":\"celsius\",\"id\":\"heating\","                 \
-    "\"result\":\"done\"}]"
+    "\"result\":\"simulated\"}]"
 
 static struct {
     struct executor_queue owner;

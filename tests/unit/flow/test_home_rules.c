@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "flow/home/home_act.h"
 #include "flow/home/home_clauses.h"
+#include "flow/home/home_carry.h"
 #include "flow/home/home_rules.h"
 #include "flow/home/home_values.h"
 #include "flow/home/table/home_words.h"
@@ -121,6 +122,7 @@ static void check_row(const cJSON *row, const cJSON *flows)
     {
         decide(&a, &draft, c, flows, &now);
     }
+    home_carry_leave(&a, table, &draft); /* the rows are those of the library, which has no home */
     check_actions(row, &draft);
     uint32_t n = home_draft_contexts(&a, &draft, table->together, &list), i = 0;
     cJSON_ArrayForEach(c, contexts)

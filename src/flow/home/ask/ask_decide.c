@@ -424,4 +424,6 @@ void ask_decide_carried(struct ask_request *r)
                                          .schedules = things && home_things_later(things)};
     if (things)
         home_carry_settle(&r->arena, r->ask->table, &r->draft, &done, home_things_states(things));
+    else
+        home_carry_leave(&r->arena, r->ask->table, &r->draft);
 }
