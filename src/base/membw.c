@@ -8,7 +8,7 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 typedef uint64_t vec __attribute__((vector_size(64), may_alias));
 typedef uint64_t (*read_fn)(const void *p, size_t n);

@@ -17,7 +17,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "cluster/agent/agent.h"
 #include "cluster/controller/controller.h"
 

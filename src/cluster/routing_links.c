@@ -2,7 +2,7 @@
 #include "cluster/routing_links.h"
 
 #include "base/clock.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "cluster/members.h"
 
 #define LOADING_NS 2000000000.0 /* a model that must be loaded first */

@@ -18,7 +18,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cmd/cmd.h"
 #include "cmd/server_ask.h"
 #include "net/http_ask.h"

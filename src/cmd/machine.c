@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/membw.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "kernels/peak.h"
 
 #define BANDWIDTH_BUDGET_MS 50u

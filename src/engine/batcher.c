@@ -6,7 +6,7 @@
 #include "engine/batcher.h"
 
 #include "base/clock.h"
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "engine/engine_files.h"
 #include "engine/job.h"
 #include "engine/queue.h"

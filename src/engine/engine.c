@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/sized.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "engine/backends.h"
 #include "engine/batcher.h"
 #include "engine/chat/chat.h"

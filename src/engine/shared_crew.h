@@ -8,7 +8,7 @@
 #ifndef SHOAL_ENGINE_SHARED_CREW_H
 #define SHOAL_ENGINE_SHARED_CREW_H
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 
 SHOAL_MUST_CHECK int shared_crew_get(struct crew **out, struct err *e);
 /* All lanes of the caller are destroyed by now. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "base/mem.h"
 #include "flow/dispatch.h"
 

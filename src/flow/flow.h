@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "flow/request.h"
 #include "flow/sink.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 #define MAX_THREADS 16u
 

@@ -1,7 +1,7 @@
 /* sink_front.c - see sink_front.h. */
 #include "flow/sink_front.h"
 
-#include "base/executor.h"
+#include "base/thread/executor.h"
 
 static struct sink_front *front_of(struct sink *s)
 {

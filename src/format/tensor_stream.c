@@ -8,7 +8,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "base/mem.h"
 #include "format/gguf_write.h"
 

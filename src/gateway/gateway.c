@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cluster/trust/cert.h"
 #include "cluster/machine/node_measure.h"
 #include "cluster/members.h"

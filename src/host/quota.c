@@ -18,7 +18,7 @@
 #include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "engine/cache_dir.h"
 #include "host/counter.h"
 #include "host/quota_file.h"

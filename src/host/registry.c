@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "engine/cache_dir.h"
 #include "host/registry_int.h"
 

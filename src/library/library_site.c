@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "flow/home/ask/ask_pack.h"
 #include "flow/home/site/home_open.h"
 #include "flow/home/site/home_things.h"

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "flow/flow.h"
 #include "gateway/config.h"
 #include "host/model_name.h"

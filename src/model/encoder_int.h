@@ -3,7 +3,7 @@
 #ifndef SHOAL_MODEL_ENCODER_INT_H
 #define SHOAL_MODEL_ENCODER_INT_H
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "model/encoder.h"
 #include "model/plan.h"
 

@@ -6,7 +6,7 @@
 #ifndef SHOAL_MODEL_PRODUCTS_H
 #define SHOAL_MODEL_PRODUCTS_H
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "model/plan.h"
 
 /* Up to this many tokens, per-token work is done in the finish of a phase instead of a phase of its

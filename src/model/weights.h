@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "base/err.h"
 #include "kernels/kern.h"
 #include "format/model_file.h"

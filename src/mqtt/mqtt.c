@@ -22,7 +22,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "mqtt/mqtt_code.h"
 #include "mqtt/mqtt_probe.h"
 #include "mqtt/mqtt_seen.h"

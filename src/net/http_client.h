@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "net/http.h"
 
 struct http_client;

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 
 struct loop;
 

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "net/listen.h"
 #include "net/loop.h"
 

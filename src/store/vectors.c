@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "kernels/kern.h"
 #include "kernels/tiles.h"
 #include "store/hnsw.h"

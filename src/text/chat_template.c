@@ -10,7 +10,7 @@
 #include "base/value.h"
 #include "text/jinja/jinja_eval.h"
 #include "text/jinja/jinja_json.h"
-#include "text/jinja/jinja_parse.h"
+#include "text/jinja/parse/jinja_parse.h"
 
 struct chat_template {
     struct jinja_template jinja;

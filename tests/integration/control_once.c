@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "cluster/control/bus.h"
 #include "cluster/once/once_bucket.h"
 #include "cluster/once/once_record.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <nats/nats.h>
 
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "cluster/control/bucket.h"
 #include "cluster/control/bus.h"
 #include "cluster/control/event_log.h"

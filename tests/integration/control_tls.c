@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "cluster/control/bus.h"
 #include "cluster/control/desired.h"
 #include "cluster/control/desired_store.h"

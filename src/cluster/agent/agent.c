@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/agent/agent_plan.h"

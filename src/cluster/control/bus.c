@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 enum {
     DEFAULT_RECONNECT_MS = 250,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cluster/control/desired.h"
 
 enum { CHANGE_MS = 5000 };

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "cluster/control/bus.h"
 #include "cluster/control/desired_store.h"
 #include "cluster/control/event_log.h"

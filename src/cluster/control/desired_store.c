@@ -10,10 +10,10 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cluster/control/bucket.h"
 #include "cluster/control/bus.h"
 #include "cluster/control/desired.h"

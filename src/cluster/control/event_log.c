@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cluster/control/bus.h"
 #include "cluster/control/desired_code.h"
 #include "shoal/control/v1/control.pb-c.h"

@@ -8,10 +8,10 @@
 #include <time.h>
 
 #include "base/buf.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cluster/control/bucket.h"
 #include "cluster/control/bus.h"
 #include "cluster/control/desired_code.h"

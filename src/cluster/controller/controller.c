@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/control/control.h"

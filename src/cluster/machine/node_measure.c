@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/membw.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cluster/machine/node_gpu.h"
 #include "cluster/messages/node_state.h"
 #include "host/pack.h"

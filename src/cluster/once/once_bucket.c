@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cluster/control/bucket.h"
 #include "cluster/once/once_record.h"
 #include "host/sha256.h"

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 
 struct once_ledger;
 

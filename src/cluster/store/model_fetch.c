@@ -13,11 +13,11 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cluster/store/byte_rate.h"
 #include "cluster/store/fetch_peer.h"
 #include "cluster/store/fetch_url.h"

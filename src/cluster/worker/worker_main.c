@@ -16,11 +16,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cluster/messages/event_pb.h"
 #include "cluster/messages/request_pb.h"
 #include "cluster/worker/ring.h"

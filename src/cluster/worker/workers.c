@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "cluster/worker/ring.h"
 #include "cluster/worker/worker_pb.h"
 

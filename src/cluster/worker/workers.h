@@ -12,7 +12,7 @@
 #ifndef SHOAL_CLUSTER_WORKER_WORKERS_H
 #define SHOAL_CLUSTER_WORKER_WORKERS_H
 
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "host/registry.h"
 
 #define WORKERS_MAX_LOOPS 64u

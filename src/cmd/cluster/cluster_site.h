@@ -6,7 +6,7 @@
 #ifndef SHOAL_CMD_CLUSTER_CLUSTER_SITE_H
 #define SHOAL_CMD_CLUSTER_CLUSTER_SITE_H
 
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "cluster/control/desired_store.h"
 #include "cmd/cli/opts.h"
 

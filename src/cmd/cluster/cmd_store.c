@@ -7,7 +7,7 @@
 
 #include "base/bytes_text.h"
 #include "base/clock.h"
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "base/mem.h"
 #include "base/plural.h"
 #include "cluster/trust/cert.h"

@@ -11,7 +11,7 @@
 #ifndef SHOAL_CMD_LOCAL_LOCAL_H
 #define SHOAL_CMD_LOCAL_LOCAL_H
 
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "flow/flow.h"
 
 struct local {

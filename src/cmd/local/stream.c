@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "cmd/cli/term.h"
 
 #define MAX_WAITING_BYTES ((size_t)256 << 20)

@@ -1,7 +1,7 @@
 /* native_lm.c - see native_lm.h. */
 #include "engine/native/native_lm.h"
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 
 struct passes {
     lm_next_fn next;

@@ -20,7 +20,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "score/score_stream.h"
 #include "score/score_stream_file.h"
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "shoal/shoal.h"
 
 struct kept_token;

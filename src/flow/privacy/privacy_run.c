@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "flow/privacy/privacy_fields.h"
 #include "flow/run.h"
 #include "privacy/pii_tags.h"

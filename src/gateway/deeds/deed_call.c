@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "gateway/config/config_url.h"
 #include "gateway/deeds/deed_command.h"
 #include "gateway/deeds/deed_plugin.h"

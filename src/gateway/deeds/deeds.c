@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "flow/home/site/home_things.h"
 #include "gateway/config/config_url.h"
 #include "gateway/deeds/deed_command.h"

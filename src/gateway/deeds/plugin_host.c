@@ -15,7 +15,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "gateway/deeds/plugin_frame.h"
 #include "shoal/shoal_plugin.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "gateway/things/plant.h"
 #include "mqtt/mqtt.h"
 #include "things/demo_plant.h"

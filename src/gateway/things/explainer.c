@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "gateway/things/plant.h"
 #include "store/collections.h"
 

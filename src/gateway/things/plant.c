@@ -16,7 +16,7 @@
 #include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "gateway/config.h"
 #include "gateway/prometheus.h"
 #include "things/machine_file.h"

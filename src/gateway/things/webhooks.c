@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "gateway/config/config_url.h"
 #include "gateway/config/config_webhooks.h"
 #include "gateway/prometheus.h"

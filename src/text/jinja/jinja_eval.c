@@ -1,7 +1,7 @@
 /* jinja_eval.c - see jinja_eval.h.  Statements write to r->out, expressions give values. */
 #include "text/jinja/jinja_eval.h"
 
-#include "text/jinja/jinja_parse.h"
+#include "text/jinja/parse/jinja_parse.h"
 
 /* ---- expressions ---------------------------------------------------------------------------- */
 

@@ -7,8 +7,8 @@
 #ifndef SHOAL_TEXT_JINJA_JINJA_EVAL_H
 #define SHOAL_TEXT_JINJA_JINJA_EVAL_H
 
-#include "text/jinja/jinja_lex.h"
-#include "text/jinja/jinja_node.h"
+#include "text/jinja/parse/jinja_lex.h"
+#include "text/jinja/parse/jinja_node.h"
 #include "text/jinja/jinja_print.h"
 #include "text/jinja/jinja_value.h"
 

@@ -1,7 +1,7 @@
 /* jinja_print.c - see jinja_print.h. */
 #include "text/jinja/jinja_print.h"
 
-#include "text/jinja/jinja_node.h"
+#include "text/jinja/parse/jinja_node.h"
 #include "text/jinja/jinja_number.h"
 
 static int repr_at(struct jinja_run *r, const struct jinja_value *v, int depth);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
-#include "text/jinja/jinja_node.h"
+#include "text/jinja/parse/jinja_node.h"
 
 enum { INDEX_FROM = 16 }; /* entries; below, looking at each key is faster than hashing */
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "support/watchdog.h"
 
 enum { N_PHASES = 40, MAX_CHUNKS = 64 };

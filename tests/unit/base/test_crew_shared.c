@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/crew.h"
+#include "base/thread/crew.h"
 #include "support/watchdog.h"
 
 enum { N_PHASES = 20, N_CHUNKS = 12, MAX_LANES = 8 };

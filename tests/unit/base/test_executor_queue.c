@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 
 #define N_THREADS 4
 #define N_POSTS 2000

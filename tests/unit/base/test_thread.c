@@ -1,4 +1,4 @@
-/* Tests of base/thread.h: names, stacks and signals of threads. */
+/* Tests of base/thread/thread.h: names, stacks and signals of threads. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 struct seen {
     char name[32];

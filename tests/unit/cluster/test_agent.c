@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "cluster/agent/agent.h"
 #include "cluster/agent/agent_plan.h"
 #include "cluster/agent/shelf.h"

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "base/file/file_read.h"
 #include "base/mem.h"
 #include "cluster/store/byte_rate.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "flow/home/ask/ask_pack.h"

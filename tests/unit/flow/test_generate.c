@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "base/log.h"
 #include "flow/generate/generate.h"
 #include "flow/infer.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 #include "base/mem.h"
 #include "flow/privacy/privacy_run.h"
 #include "flow/privacy/pseudonyms.h"

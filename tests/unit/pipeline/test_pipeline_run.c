@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "base/mem.h"
 #include "knowledge/support.h"
 #include "pipeline/graph/graph_type.h"

@@ -14,7 +14,7 @@
 #include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "flow/home/later/home_due.h"
 #include "flow/home/later/home_later_action.h"
 #include "wire/json_strict.h"

@@ -10,7 +10,7 @@
 #include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "wire/json_strict.h"
 
 #define MAX_FILE_BYTES ((size_t)16 << 20)

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "flow/pool.h"
 #include "flow/request.h"
 #include "flow/run.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/executor.h"
+#include "base/thread/executor.h"
 #include "base/mem.h"
 #include "gateway/call.h"
 #include "gateway/things/plant.h"

@@ -4,7 +4,7 @@
 #include "base/decimal.h"
 #include "text/jinja/jinja_names.h"
 #include "text/jinja/jinja_number.h"
-#include "text/jinja/jinja_parse_int.h"
+#include "text/jinja/parse/jinja_parse_int.h"
 
 static struct jinja_node *parse_unary(struct jinja_parser *p, bool filters);
 

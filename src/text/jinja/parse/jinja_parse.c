@@ -1,10 +1,10 @@
 /* jinja_parse.c - see jinja_parse.h: statements. */
-#include "text/jinja/jinja_parse.h"
+#include "text/jinja/parse/jinja_parse.h"
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "text/jinja/jinja_parse_int.h"
-#include "text/jinja/jinja_symbols.h"
+#include "text/jinja/parse/jinja_parse_int.h"
+#include "text/jinja/parse/jinja_symbols.h"
 
 /* ---- statements ----------------------------------------------------------------------------- */
 

@@ -6,8 +6,8 @@
  * Thread:    no state.
  * Ownership: token texts live in the arena; jinja_lex_fini frees the list.
  * Failure:   SHOAL_E* with line and column; then *out is empty. */
-#ifndef SHOAL_TEXT_JINJA_JINJA_LEX_H
-#define SHOAL_TEXT_JINJA_JINJA_LEX_H
+#ifndef SHOAL_TEXT_JINJA_PARSE_JINJA_LEX_H
+#define SHOAL_TEXT_JINJA_PARSE_JINJA_LEX_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* thread.c - see thread.h. */
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 #include <signal.h>
 #include <stdio.h>

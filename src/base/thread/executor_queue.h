@@ -5,13 +5,13 @@
  *
  * Thread:    posts: any.  Everything else: the owner's.
  * Ownership: init/fini over the caller's storage.  At fini nothing may be posted any more. */
-#ifndef SHOAL_BASE_EXECUTOR_QUEUE_H
-#define SHOAL_BASE_EXECUTOR_QUEUE_H
+#ifndef SHOAL_BASE_THREAD_EXECUTOR_QUEUE_H
+#define SHOAL_BASE_THREAD_EXECUTOR_QUEUE_H
 
 #include <pthread.h>
 
 #include "base/err.h"
-#include "base/executor.h"
+#include "base/thread/executor.h"
 
 struct executor_queue {
     struct executor executor; /* first */

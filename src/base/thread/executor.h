@@ -8,8 +8,8 @@
  * Ownership: tasks and timers belong to the caller, are linked in, and must stay until they ran or
  *            were cleared.
  * Failure:   none: nothing here needs memory. */
-#ifndef SHOAL_BASE_EXECUTOR_H
-#define SHOAL_BASE_EXECUTOR_H
+#ifndef SHOAL_BASE_THREAD_EXECUTOR_H
+#define SHOAL_BASE_THREAD_EXECUTOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

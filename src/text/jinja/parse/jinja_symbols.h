@@ -7,13 +7,13 @@
  * Thread:    no state.
  * Ownership: frames live in the arena.
  * Failure:   SHOAL_ENOMEM, SHOAL_ELIMIT. */
-#ifndef SHOAL_TEXT_JINJA_JINJA_SYMBOLS_H
-#define SHOAL_TEXT_JINJA_JINJA_SYMBOLS_H
+#ifndef SHOAL_TEXT_JINJA_PARSE_JINJA_SYMBOLS_H
+#define SHOAL_TEXT_JINJA_PARSE_JINJA_SYMBOLS_H
 
 #include <stddef.h>
 
 #include "base/err.h"
-#include "text/jinja/jinja_node.h"
+#include "text/jinja/parse/jinja_node.h"
 
 struct arena;
 

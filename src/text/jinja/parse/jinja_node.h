@@ -2,13 +2,13 @@
  *
  * Thread:    written by jinja_parse alone; afterwards any number of threads may read it.
  * Ownership: the nodes live in the arena of their struct jinja_template. */
-#ifndef SHOAL_TEXT_JINJA_JINJA_NODE_H
-#define SHOAL_TEXT_JINJA_JINJA_NODE_H
+#ifndef SHOAL_TEXT_JINJA_PARSE_JINJA_NODE_H
+#define SHOAL_TEXT_JINJA_PARSE_JINJA_NODE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "text/jinja/jinja_lex.h"
+#include "text/jinja/parse/jinja_lex.h"
 #include "text/jinja/jinja_text.h"
 
 /* What the fields a, b, c, d, text and flag mean for each kind.  "chain": linked by next.  "args":

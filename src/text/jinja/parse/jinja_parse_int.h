@@ -3,10 +3,10 @@
  *
  * Thread, ownership: as in jinja_parse.h.
  * Failure: NULL or false; then jinja_parse_fail has set rc and filled the error. */
-#ifndef SHOAL_TEXT_JINJA_JINJA_PARSE_INT_H
-#define SHOAL_TEXT_JINJA_JINJA_PARSE_INT_H
+#ifndef SHOAL_TEXT_JINJA_PARSE_JINJA_PARSE_INT_H
+#define SHOAL_TEXT_JINJA_PARSE_JINJA_PARSE_INT_H
 
-#include "text/jinja/jinja_parse.h"
+#include "text/jinja/parse/jinja_parse.h"
 
 enum { JINJA_PARSE_SLOTS = 2 * JINJA_MAX_NAMES };
 

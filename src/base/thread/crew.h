@@ -24,8 +24,8 @@
  * Thread:    crew_run by one thread at a time for each lane; create and destroy by any.
  * Ownership: crew_lane_destroy returns when no thread of the crew touches the lane's ctx any more.
  *            A crew outlives its lanes. */
-#ifndef SHOAL_BASE_CREW_H
-#define SHOAL_BASE_CREW_H
+#ifndef SHOAL_BASE_THREAD_CREW_H
+#define SHOAL_BASE_THREAD_CREW_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,8 +5,8 @@
  * Failure:   SHOAL_EFORMAT (or SHOAL_EUNSUPPORTED for a statement, filter or test that is not
  * known) with line and column, SHOAL_ELIMIT for one too large or nested too deeply, SHOAL_ENOMEM.
  */
-#ifndef SHOAL_TEXT_JINJA_JINJA_PARSE_H
-#define SHOAL_TEXT_JINJA_JINJA_PARSE_H
+#ifndef SHOAL_TEXT_JINJA_PARSE_JINJA_PARSE_H
+#define SHOAL_TEXT_JINJA_PARSE_JINJA_PARSE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "base/arena.h"
-#include "text/jinja/jinja_node.h"
+#include "text/jinja/parse/jinja_node.h"
 
 enum {
     JINJA_MAX_SOURCE = 1024 * 1024, /* bytes of a template */

@@ -1,5 +1,5 @@
 /* executor_queue.c - see executor_queue.h. */
-#include "base/executor_queue.h"
+#include "base/thread/executor_queue.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* jinja_symbols.c - see jinja_symbols.h.  Follows Jinja's own analysis (Symbols, RootVisitor and
  * FrameSymbolVisitor of its idtracking module). */
-#include "text/jinja/jinja_symbols.h"
+#include "text/jinja/parse/jinja_symbols.h"
 
 #include <string.h>
 

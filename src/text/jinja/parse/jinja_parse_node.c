@@ -1,7 +1,7 @@
 /* jinja_parse_node.c - tokens in, nodes out: what statements and expressions are parsed with; see
  * jinja_parse_int.h. */
 #include "base/hash.h"
-#include "text/jinja/jinja_parse_int.h"
+#include "text/jinja/parse/jinja_parse_int.h"
 
 void *jinja_parse_fail(struct jinja_parser *p, const struct jinja_token *t, int code,
                        const char *what)

@@ -1,5 +1,5 @@
 /* jinja_lex.c - see jinja_lex.h. */
-#include "text/jinja/jinja_lex.h"
+#include "text/jinja/parse/jinja_lex.h"
 
 #include <stdbool.h>
 

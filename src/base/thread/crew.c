@@ -15,7 +15,7 @@
  * Memory order: stores that publish work (open) and those that say that a thread sleeps or is in a
  * lane are seq_cst, as are the loads that are paired with them: each side writes its own word and
  * then reads the other's, so at least one of them sees the other. */
-#include "base/crew.h"
+#include "base/thread/crew.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -31,7 +31,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 /* How long a member spins before it sleeps.  Inside a program: a few times as long as its own last
  * chunk took, since whoever holds the last chunk of the phase is done by then unless the OS has

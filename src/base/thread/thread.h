@@ -7,8 +7,8 @@
  * Thread:    any.
  * Ownership: the caller joins the thread with pthread_join.
  * Failure:   SHOAL_ENOMEM; then there is no thread. */
-#ifndef SHOAL_BASE_THREAD_H
-#define SHOAL_BASE_THREAD_H
+#ifndef SHOAL_BASE_THREAD_THREAD_H
+#define SHOAL_BASE_THREAD_THREAD_H
 
 #include <pthread.h>
 
