@@ -105,8 +105,9 @@ static void pass(struct bridge *b, const char *line, size_t n, const cJSON *id,
                                .method = "POST",
                                .path = "/mcp",
                                .key = b->key,
-                               .json = line,
-                               .json_bytes = n,
+                               .content_type = "application/json",
+                               .content = line,
+                               .content_bytes = n,
                                .timeout_ms = CALL_MS};
     struct err e = {0};
     struct buf answer;

@@ -71,8 +71,9 @@ int server_ask(struct server_ask *r, const char *path, const char *list, const c
                          .path = path,
                          .key = r->key,
                          .header = r->header,
-                         .json = json,
-                         .json_bytes = n,
+                         .content_type = "application/json",
+                         .content = json,
+                         .content_bytes = n,
                          .timeout_ms = ANSWER_MS};
     buf_clear(&r->body);
     cJSON_Delete(r->json);

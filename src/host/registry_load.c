@@ -112,7 +112,10 @@ static void finish_load(struct registry *r, struct registry_slot *s, const struc
         s->n_crashes = s->n_load_crashes = 0; /* whoever asks for it again starts anew */
         s->error_code = rc;
         snprintf(s->error, sizeof(s->error), "%s", e->msg);
-        log_error("registry", "cannot load path=%s: %s", s->path, e->msg);
+        if (rc == SHOAL_ECANCELLED) /* only a server that stops does that */
+            log_info("registry", "not loaded path=%s: %s", s->path, e->msg);
+        else
+            log_error("registry", "cannot load path=%s: %s", s->path, e->msg);
     }
     struct registry_wait *list = s->waiting;
     s->waiting = NULL;

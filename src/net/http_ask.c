@@ -224,17 +224,18 @@ static int send_request(struct talk *t, struct err *e)
 {
     const struct http_ask *a = t->ask;
     struct buf b;
-    buf_init(&b, MAX_HEAD_BYTES + a->json_bytes);
+    buf_init(&b, MAX_HEAD_BYTES + a->content_bytes);
     buf_printf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n", a->method, a->path,
                t->host);
     if (a->key)
         buf_printf(&b, "Authorization: Bearer %s\r\n", a->key);
     if (a->header)
         buf_printf(&b, "%s\r\n", a->header);
-    if (a->json_bytes > 0)
-        buf_printf(&b, "Content-Type: application/json\r\nContent-Length: %zu\r\n", a->json_bytes);
+    if (a->content_bytes > 0)
+        buf_printf(&b, "Content-Type: %s\r\nContent-Length: %zu\r\n", a->content_type,
+                   a->content_bytes);
     buf_puts(&b, "\r\n");
-    buf_put(&b, a->json, a->json_bytes);
+    buf_put(&b, a->content, a->content_bytes);
     int rc = b.rc < 0 ? err_set(e, b.rc, "request") : send_all(t, b.data, b.len, e);
     buf_fini(&b);
     return rc;

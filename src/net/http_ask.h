@@ -22,10 +22,11 @@ struct http_ask {
     const char *server;     /* "http[s]://HOST[:PORT]", "HOST:PORT", "unix:PATH" */
     struct tls_client *tls; /* for https, opened as `foreign`; NULL: https is refused */
     const char *method, *path;
-    const char *key;    /* sent as "Authorization: Bearer"; or NULL */
-    const char *header; /* more of the head, "name: value", several joined by CRLF; or NULL */
-    const char *json;
-    size_t json_bytes; /* 0: no body */
+    const char *key;          /* sent as "Authorization: Bearer"; or NULL */
+    const char *header;       /* more of the head, "name: value", several joined by CRLF; or NULL */
+    const char *content_type; /* of the content */
+    const char *content;
+    size_t content_bytes; /* 0: no body */
     uint32_t timeout_ms;
 };
 

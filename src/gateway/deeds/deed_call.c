@@ -72,8 +72,9 @@ static int call_http(struct call_job *j)
                                .method = c->how->method,
                                .path = c->url + strlen(c->how->server),
                                .header = header,
-                               .json = c->payload ? c->payload : "",
-                               .json_bytes =
+                               .content_type = "application/json",
+                               .content = c->payload ? c->payload : "",
+                               .content_bytes =
                                    strcmp(c->how->method, "GET") == 0 ? 0 : c->payload_bytes,
                                .timeout_ms = left_ms(c)};
     buf_clear(&c->answer);

@@ -151,8 +151,9 @@ static int call_http(const struct deed_job *j, struct err *e)
                                          : j->way->method == 1 ? "PUT"
                                                                : "GET",
                                .path = buf_str(&path),
-                               .json = buf_str(&payload),
-                               .json_bytes = j->way->method == 2 ? 0 : payload.len,
+                               .content_type = "application/json",
+                               .content = buf_str(&payload),
+                               .content_bytes = j->way->method == 2 ? 0 : payload.len,
                                .timeout_ms = j->way->timeout_ms};
     int rc = path.rc < 0 ? path.rc : payload.rc;
     rc = rc < 0 ? err_set(e, rc, "the call is too long") : http_ask(&a, &status, &answer, e);

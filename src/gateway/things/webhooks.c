@@ -193,8 +193,9 @@ static int deliver(struct hook *h, const struct waiting *w, struct err *e)
                                .method = "POST",
                                .path = h->config.path,
                                .header = buf_str(&head),
-                               .json = w->json,
-                               .json_bytes = w->n,
+                               .content_type = "application/json",
+                               .content = w->json,
+                               .content_bytes = w->n,
                                .timeout_ms = h->config.timeout_ms};
     int rc = head.rc < 0 ? err_set(e, head.rc, "out of memory") : http_ask(&a, &status, &answer, e);
     if (rc == SHOAL_EINVAL)

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "host/registry.h"
 #include "support/watchdog.h"
 
@@ -21,7 +22,9 @@
 struct process {                               /* of the model */
     _Atomic int n_opened, n_closed, n_crashes; /* crashes: of the next opens */
     _Atomic uint64_t serial, opened_ns[16];
-    _Atomic bool hold; /* an open waits */
+    _Atomic bool hold;       /* an open waits */
+    _Atomic bool until_stop; /* until the registry is closed: then it is cancelled */
+    _Atomic bool waits;
 };
 
 static int open_process(void *ctx, const struct registry_slot *s, const char *name, size_t memory,
@@ -31,8 +34,12 @@ static int open_process(void *ctx, const struct registry_slot *s, const char *na
     struct process *p = ctx;
     (void)memory;
     (void)cache_dir;
-    (void)stop;
     assert(strcmp(name, "m") == 0 && strcmp(s->path, PATH) == 0);
+    if (p->until_stop) {
+        p->waits = true;
+        WAIT_UNTIL(*stop);
+        return err_set(e, SHOAL_ECANCELLED, "loading was cancelled");
+    }
     WAIT_UNTIL(!p->hold);
     p->serial = s->serial;
     p->opened_ns[p->n_opened % 16] = clock_ns();
@@ -185,12 +192,43 @@ static void test_crashes_at_load_are_given_up(void **state)
     registry_destroy(r);
 }
 
+/* Whoever stops a server while it loads has done nothing wrong: no error is logged. */
+static void test_a_cancelled_load_is_no_error(void **state)
+{
+    (void)state;
+    struct process p = {.until_stop = true};
+    struct registry_apart apart;
+    char text[4096];
+    enum log_level level;
+    enum log_format format;
+    FILE *log = tmpfile();
+    int stderr_was = dup(STDERR_FILENO);
+    assert_non_null(log);
+    log_settings(&level, &format);
+    log_setup(LOG_LEVEL_INFO, format);
+    struct registry *r = open_registry(&p, &apart);
+    WAIT_UNTIL(p.waits);
+    fflush(stderr);
+    assert_true(dup2(fileno(log), STDERR_FILENO) >= 0);
+    registry_destroy(r);
+    assert_true(dup2(stderr_was, STDERR_FILENO) >= 0);
+    close(stderr_was);
+    log_setup(level, format);
+    ssize_t n = pread(fileno(log), text, sizeof(text) - 1, 0);
+    assert_true(n >= 0);
+    text[n] = '\0';
+    fclose(log);
+    assert_non_null(strstr(text, "loading was cancelled"));
+    assert_null(strstr(text, "lvl=error"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_only_those_who_can_get_one),
         cmocka_unit_test(test_a_crash_is_followed_by_a_restart),
         cmocka_unit_test(test_crashes_at_load_are_given_up),
+        cmocka_unit_test(test_a_cancelled_load_is_no_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,8 +157,9 @@ static void test_a_request_and_its_answer(void **state)
                          .method = "POST",
                          .path = "/admin/models",
                          .key = "k1",
-                         .json = "{\"a\":1}",
-                         .json_bytes = 7,
+                         .content_type = "application/json",
+                         .content = "{\"a\":1}",
+                         .content_bytes = 7,
                          .timeout_ms = 10000};
     buf_init(&body, 1000);
     if (http_ask(&a, &status, &body, &e) < 0)
@@ -167,6 +168,7 @@ static void test_a_request_and_its_answer(void **state)
     assert_string_equal(buf_str(&body), "true");
     assert_non_null(strstr(s.request, "POST /admin/models HTTP/1.1\r\n"));
     assert_non_null(strstr(s.request, "Authorization: Bearer k1\r\n"));
+    assert_non_null(strstr(s.request, "Content-Type: application/json\r\n"));
     assert_non_null(strstr(s.request, "Content-Length: 7\r\n\r\n{\"a\":1}"));
     a.key = "a\r\nb";
     assert_int_equal(http_ask(&a, &status, &body, &e), SHOAL_EINVAL);
@@ -218,8 +220,9 @@ static void test_every_allocation_may_fail(void **state)
     struct http_ask a = {.server = s.address,
                          .method = "POST",
                          .path = "/x",
-                         .json = "{}",
-                         .json_bytes = 2,
+                         .content_type = "application/json",
+                         .content = "{}",
+                         .content_bytes = 2,
                          .timeout_ms = 10000};
     while (rc < 0) {
         struct buf body;
