@@ -2,10 +2,10 @@
  *
  * engine   one loaded model with its memory and its own thread.  shoal_engine_open reserves all
  *          the memory it will ever use, and refuses a model that does not fit.
- * task     one generation (prompt tokens in, token events out) or one inference of a specialist
- *          (text or numbers in, one result out).  Tasks of one engine run together, ordered by
- *          priority and deadline; prompts advance in chunks, so a long one does not stall the
- *          others; tasks that begin with the same tokens share that part of the memory.
+ * task one generation (prompt tokens in, token events out) or one inference of a specialist (text
+ *          or numbers in, one result out). Tasks of one engine run together, ordered by priority
+ *          and deadline; prompts advance in chunks, so a long one does not stall the others; tasks
+ *          with a common prefix share its memory.
  * session  a conversation: keeps its tokens, so that each turn costs only what is new.
  * ask      the built-in flow over several models: a command in, actions and a reply out.
  * flow     a flow of your own, from a YAML file: a text in, the results of its steps out.
@@ -13,8 +13,9 @@
  * Errors:      functions return 0 or a negative SHOAL_E* (shoal_errors.h) and put a text into the
  *              caller's shoal_error, which may be NULL.
  * Versions:    shoal_version.h; structs that may grow carry their size (shoal_base.h).
- * Lifetimes:   each header says who owns what.  A const pointer that is returned is borrowed from
- *              the object it was asked of; a pointer through an out parameter is the caller's.
+ * Lifetimes:   each header says who owns what. A returned const pointer is borrowed from the object
+ *              that the function was called on; a pointer set through an out parameter belongs to
+ *              the caller.
  * Determinism: (model, tokens so far, sampling with its seed) is the whole state of a generation.
  *              A task submitted with the prompt and the tokens that another one produced continues
  *              exactly as that one would have, on any machine. */

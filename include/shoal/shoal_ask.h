@@ -36,7 +36,7 @@ struct shoal_ask_opts { /* zero means default */
      * reply engine generates.  They must outlive the flow and may be used for other tasks too.
      * NULL: opened here.  With a table and both engines no folder is needed. */
     struct shoal_engine *encoder, *reply;
-    bool no_reply;                            /* without reply model: requests have actions only */
+    bool no_reply;                            /* no reply model: requests return actions only */
     uint32_t n_threads;                       /* 0: by the size of the models and the cores here */
     bool (*progress)(void *ctx, double part); /* as in shoal_engine_opts */
     void *progress_ctx;
@@ -73,14 +73,14 @@ struct shoal_ask_request_opts { /* zero means default */
     size_t size;
     const char *text; /* at most 4096 bytes, without NUL */
     size_t text_bytes;
-    int64_t now_s;            /* seconds since 1970 that "in an hour" counts from; 0: the clock's */
-    bool no_reply;            /* actions only */
+    int64_t now_s; /* current time in seconds since 1970, for "in an hour"; 0: the system clock */
+    bool no_reply; /* actions only */
     int32_t priority;         /* higher first */
     uint64_t deadline_ns;     /* absolute, CLOCK_MONOTONIC; 0: none */
     shoal_ask_event_fn event; /* may be NULL */
     void *event_ctx;
-    /* Whose conversation this is: "it" means what was spoken of before in it, and "yes" confirms.
-     * NULL: a request of its own. */
+    /* The conversation this request belongs to: "it" refers to what was mentioned before, and "yes"
+     * confirms. NULL: a separate request. */
     const char *conversation;
     /* The token of an action with the result "confirm": it happens now, and text may be NULL. */
     const char *confirm;

@@ -1,8 +1,8 @@
 /* shoal_base.h - what the other headers share: symbol visibility, version, sized structs.
  *
- * Sized structs.  Every struct of options or information starts with `size`, the number of bytes
- * that its owner knows of.  New versions add members at the end only, never in the padding of an
- * old struct, so that a program and a library of different versions still understand each other:
+ * Sized structs. Every struct of options or information starts with `size`, the size of the struct
+ * as its creator knows it. New versions add members at the end only, never in the padding of an old
+ * struct, so that a program and a library of different versions still understand each other:
  *   - The caller fills options.  Members beyond `size` take their defaults.  A larger `size` than
  *     the library knows is accepted when the unknown members are zero; otherwise the call fails
  *     with SHOAL_EUNSUPPORTED.  A `size` below sizeof(size_t) is a mistake: SHOAL_EINVAL.

@@ -21,23 +21,24 @@ struct shoal_engine_opts { /* zero means default; strings are copied */
     /* Compute threads: the engine's own and others that all engines of the process share.  0: by
      * the size of the model and the number of cores; 1: only its own. */
     uint32_t n_threads;
-    uint32_t n_ctx;        /* longest sequence in tokens; 0: the model's own, at most 4096 */
-    uint32_t max_tasks;    /* tasks that run at once; 0: 8 */
-    uint32_t max_queue;    /* tasks that may wait; 0: 256 */
-    uint32_t chunk;        /* prompt tokens per step; 0: 128 */
-    size_t kv_bytes;       /* hard limit of the key-value cache; 0: n_ctx tokens for half of
-                              max_tasks */
-    bool kv_q8;            /* 8-bit keys and values: half the memory, a little less exact */
-    bool int8;             /* specialists: compute with 8-bit weights, whatever the file has */
-    size_t memory_bytes;   /* refuse a model that needs more in all; 0: what the machine has free */
+    uint32_t n_ctx;      /* longest sequence in tokens; 0: the model's own, at most 4096 */
+    uint32_t max_tasks;  /* tasks that run at once; 0: 8 */
+    uint32_t max_queue;  /* tasks that may wait; 0: 256 */
+    uint32_t chunk;      /* prompt tokens per step; 0: 128 */
+    size_t kv_bytes;     /* hard limit of the key-value cache; 0: n_ctx tokens for half of
+                            max_tasks */
+    bool kv_q8;          /* 8-bit keys and values: half the memory, slightly less accurate */
+    bool int8;           /* specialists: compute with 8-bit weights, whatever the file has */
+    size_t memory_bytes; /* refuse a model that needs more than this in total; 0: the machine's free
+                            memory */
     const char *cache_dir; /* tiled weights are kept there; NULL: $SHOAL_CACHE_DIR, else
                               $XDG_CACHE_HOME/shoal, else ~/.cache/shoal; "": do not keep */
     /* Called while weights are tiled the first time, on any thread, one call at a time.  part: 0
      * to 1.  Return true to give up: then opening fails with SHOAL_ECANCELLED. */
     bool (*progress)(void *ctx, double part);
     void *progress_ctx;
-    /* Scorers: streams (shoal_infer_opts.stream).  Their states are written to a file in cache_dir
-     * this long after a change, and when the engine is closed; 0: they are not kept. */
+    /* Scorers: streams (shoal_infer_opts.stream). Their states are written to a file in cache_dir
+     * this long after a change, and when the engine is closed; 0: they are not saved. */
     uint32_t stream_save_ms;
     uint32_t stream_ttl_ms; /* a stream without rows ends after this time; 0: one hour */
     uint32_t max_streams;   /* 0: 4096 */
@@ -82,9 +83,9 @@ struct shoal_engine_info { /* strings live as long as the engine */
     size_t constraint_bytes;   /* taken now by compiled constraints; they grow to 32 MiB */
 };
 
-/* path: a GGUF file, a Hugging Face folder, an ONNX folder, ...  opts may be NULL.  Reserves all
- * the memory the engine will ever use, but that of constraints; a model that does not fit is
- * refused with the arithmetic (SHOAL_ELIMIT).  On failure *out is NULL. */
+/* path: a GGUF file, a Hugging Face folder, an ONNX folder, ... opts may be NULL. Reserves all the
+ * memory the engine will ever use, except for constraints; a model that does not fit is refused,
+ * and the error shows the sum (SHOAL_ELIMIT). On failure *out is NULL. */
 SHOAL_API int shoal_engine_open(struct shoal_engine **out, const char *path,
                                 const struct shoal_engine_opts *opts, struct shoal_error *err);
 /* Cancels the tasks that are left and frees the engine. */
@@ -115,13 +116,13 @@ SHOAL_API int shoal_detokenize(const struct shoal_engine *engine, const int32_t 
  * A text with a NUL ("\u0000") is refused (SHOAL_EFORMAT), with the name of its member. */
 SHOAL_API int shoal_chat_prompt(const struct shoal_engine *engine, const char *context_json,
                                 size_t n_json, char **text, size_t *n, struct shoal_error *err);
-/* The same as tokens, ready to be submitted.  Only the template's own special tokens become special
- * tokens: one that is spelled in a message stays text.  Use this for messages that others wrote. */
+/* The same as tokens, ready to be submitted. Only the template's own special tokens become special
+ * tokens: one spelled out in a message stays text. Use this for untrusted messages. */
 SHOAL_API int shoal_chat_tokens(const struct shoal_engine *engine, const char *context_json,
                                 size_t n_json, int32_t **tokens, size_t *n_tokens,
                                 struct shoal_error *err);
-/* The bytes of one token as they stand inside a text (SHOAL_TEXT_SPECIAL: special ones too); not
- * NUL-terminated, "" for an id that does not exist. */
+/* The bytes of one token as they appear inside a text (SHOAL_TEXT_SPECIAL: special ones too); not
+ * NUL-terminated, "" for an unknown id. */
 SHOAL_API const char *shoal_token_text(const struct shoal_engine *engine, int32_t token,
                                        unsigned flags, size_t *n);
 

@@ -42,10 +42,10 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     void (*done)(void *ctx, const struct shoal_result *result); /* called once; may be NULL */
     void *done_ctx;
     const char *prompt; /* EMBED: name of a prompt of the model; NULL: its default; "": none */
-    uint32_t whole;     /* 1: a text that is longer than the model can read is refused
-                           (SHOAL_ELIMIT); 0: it is cut, and the result says so */
-    float weight;       /* as in shoal_task_opts */
-    uint64_t client;    /* as in shoal_task_opts */
+    uint32_t whole;  /* 1: refuse a text that is longer than the model can read (SHOAL_ELIMIT); 0:
+                        truncate it and report that in the result */
+    float weight;    /* as in shoal_task_opts */
+    uint64_t client; /* as in shoal_task_opts */
     const char *stream; /* SCORE: name of a stream, at most 128 bytes: the rows continue those that
                            this client submitted under the same name; NULL: a series of its own */
 };
@@ -95,7 +95,7 @@ struct shoal_result {
  * that the deadline cannot be met. */
 SHOAL_API int shoal_infer_submit(struct shoal_engine *engine, const struct shoal_infer_opts *opts,
                                  struct shoal_task **task, struct shoal_error *err);
-/* Of a task that is done (in its callback, or after shoal_task_wait); NULL for a generation. */
+/* Result of a finished task (in its callback, or after shoal_task_wait); NULL for a generation. */
 SHOAL_API const struct shoal_result *shoal_task_result(const struct shoal_task *task);
 
 /* Label set i of a kind (CLASSIFY, TAG), the default first; NULL after the last. */

@@ -10,15 +10,17 @@
  *
  *   cc -shared -fPIC -o price.so price.c
  *
- * A plug-in runs in a process of its own: what it breaks costs its call.  It has the rights of the
+ * A plug-in runs in its own process: a crash fails only its call. It has the rights of the
+ * server's user, so put only trusted code into the folder, and let nobody else write there. A
+ * plug-in runs in a process of its own: what it breaks costs its call. It has the rights of the
  * server's user, so put only what you trust into the folder, and let nobody else write there.
  *
  * Thread:    the main thread of its process, one call at a time.  Calls that overlap run in several
  *            processes, each with a state of its own.
  * Ownership: the call and its texts are the server's, until run returns.
  * Failure:   run returns 0, or anything else for a failure: `fail` can say why.
- * Versions:  the server refuses a table of another SHOAL_PLUGIN_VERSION.  Structs may grow at their
- *            ends; `size` is what the one who made it knows. */
+ * Versions:  the server refuses a table of another SHOAL_PLUGIN_VERSION. Structs may grow at their
+ *            ends; `size` is the size known to the side that created it. */
 #ifndef SHOAL_SHOAL_PLUGIN_H
 #define SHOAL_SHOAL_PLUGIN_H
 
@@ -37,32 +39,32 @@ extern "C" {
 /* One call.  Everything in it stays valid until run returns. */
 struct shoal_plugin_call {
     size_t size;
-    const char *payload; /* as the step says; ends with a NUL, which does not count */
+    const char *payload; /* the step's payload; NUL-terminated, the NUL is not counted */
     size_t payload_bytes;
     const char *key; /* the same for all attempts at one call */
-    /* Milliseconds until nobody waits for the answer any more; 0: it is over, return soon. */
+    /* Milliseconds until the caller stops waiting; 0: the time is up, return soon. */
     uint32_t (*left_ms)(const struct shoal_plugin_call *call);
-    /* Appends to the answer.  0, or a negative number: there is no room for it. */
+    /* Appends to the answer. Returns 0, or a negative number if there is no room for it. */
     int (*answer)(struct shoal_plugin_call *call, const char *text, size_t n);
-    /* Says why run will return a failure: one line for people. */
+    /* Sets the reason for a failure: one line for people. */
     void (*fail)(struct shoal_plugin_call *call, const char *why);
 };
 
 struct shoal_plugin {
     size_t size;      /* sizeof(struct shoal_plugin) */
     uint32_t version; /* SHOAL_PLUGIN_VERSION */
-    /* Before the first call; state is given to the others.  Not 0: the plug-in cannot be used.  May
-     * be NULL. */
+    /* Called before the first call; state is passed to the others. Not 0: the plug-in cannot be
+     * used. May be NULL. */
     int (*open)(void **state);
     /* A run that does not return in time is killed, with its process. */
     int (*run)(void *state, struct shoal_plugin_call *call);
-    /* When the server ends, or the process is not needed any more.  May be NULL. */
+    /* Called when the server stops, or the process is no longer needed. May be NULL. */
     void (*close)(void *state);
 };
 
 typedef const struct shoal_plugin *(*shoal_plugin_fn)(void);
 
-/* In front of what the plug-in defines: visible whatever the flags of the compiler are. */
+/* Put this in front of the definition: it is visible whatever the compiler flags are. */
 #define SHOAL_PLUGIN_EXPORT __attribute__((visibility("default")))
 
 #ifdef __cplusplus

@@ -36,7 +36,7 @@ struct shoal_sampling {
     bool logprobs;       /* report each token's log-probability */
 };
 
-/* What the answer must look like.  The text says more: */
+/* The form of the answer. constraint_text gives the details: */
 enum shoal_constraint {
     SHOAL_CONSTRAINT_NONE,
     SHOAL_CONSTRAINT_JSON,   /* any JSON object; the text is not used */
@@ -87,7 +87,7 @@ struct shoal_event {
     bool stopped_by_text;                        /* SHOAL_FINISH_STOP: by one of the stop texts */
     size_t stop_index;                           /* with stopped_by_text: by which of them */
     uint32_t computed_tokens;                    /* PROGRESS */
-    bool last; /* TOKEN: DONE follows at once; whoever passes both on may wait for it */
+    bool last; /* TOKEN: DONE follows at once; a forwarder may wait and send both together */
 };
 
 typedef void (*shoal_event_fn)(void *ctx, const struct shoal_event *event);
@@ -96,9 +96,9 @@ struct shoal_task_opts { /* zero means default */
     size_t size;
     const int32_t *tokens; /* the prompt; copied */
     uint32_t n_tokens;
-    /* This many of the last tokens were generated before, by a task that broke off: penalties count
-     * them, their text is not sent again, and what comes is what that task would have sent.  It
-     * waits less than others: somebody has the beginning already. */
+    /* This many of the last tokens were generated before, by an interrupted task: penalties count
+     * them, their text is not sent again, and the output continues exactly as that task would have.
+     * Such a task is admitted before others, since its client already has the beginning. */
     uint32_t n_continued;
     uint32_t max_tokens; /* 0: until the context is full */
     struct shoal_sampling sampling;
@@ -111,21 +111,21 @@ struct shoal_task_opts { /* zero means default */
     bool held;            /* do not wake an idle engine: shoal_engine_wake does */
     shoal_event_fn event; /* may be NULL */
     void *event_ctx;
-    /* Whom the task is for: clients share an engine by the tokens computed for each.  0: nobody in
-     * particular, a client like the others. */
+    /* The client of the task: clients share an engine by the tokens computed for each. 0: no
+     * particular client; such tasks count as one client. */
     uint64_t client;
     float weight; /* of the client's share; 0: 1.  Below 0: SHOAL_EINVAL */
     /* Report log-probabilities of the prompt's tokens too, with sampling.logprobs.  The prompt is
      * then computed token by token, and none of it is taken from the cache. */
     bool prompt_logprobs;
     bool prompt_only; /* with prompt_logprobs: nothing is generated */
-    bool progress;    /* report how far the prompt is computed */
-    /* Log-probabilities are those that the token was drawn by, after bias, penalties, temperature,
-     * top-k, top-p and min-p, and only tokens that could be drawn are reported. */
+    bool progress;    /* report prefill progress */
+    /* Log-probabilities are those after bias, penalties, temperature, top-k, top-p and min-p, and
+     * only tokens that could be sampled are reported. */
     bool drawn_logprobs;
-    /* Only tokens are sampled that keep to it; the answer ends when it must, with
-     * SHOAL_FINISH_STOP.  SHOAL_EINVAL or SHOAL_EUNSUPPORTED at submit say what is wrong in the
-     * text, which is copied. */
+    /* Only tokens that satisfy the constraint are sampled; the answer ends when it must, with
+     * SHOAL_FINISH_STOP. SHOAL_EINVAL or SHOAL_EUNSUPPORTED at submit report an error in the text,
+     * which is copied. */
     const char *constraint_text;
     size_t constraint_bytes;
     enum shoal_constraint constraint;
@@ -134,9 +134,9 @@ struct shoal_task_opts { /* zero means default */
 
 struct shoal_task;
 
-/* SHOAL_EBUSY: the queue is full.  SHOAL_ELIMIT: the prompt can never fit.  SHOAL_EDEADLINE: the
- * deadline is past, or by measured speed the answer cannot be complete before it ("needs about 12
- * ms, 5 ms remain").  On failure *task is NULL and there are no events. */
+/* SHOAL_EBUSY: the queue is full. SHOAL_ELIMIT: the prompt can never fit. SHOAL_EDEADLINE: the
+ * deadline is past, or at the measured speed the answer cannot be complete before it ("needs about
+ * 12 ms, 5 ms remain"). On failure *task is NULL and there are no events. */
 SHOAL_API int shoal_task_submit(struct shoal_engine *engine, const struct shoal_task_opts *opts,
                                 struct shoal_task **task, struct shoal_error *err);
 /* For tasks submitted with `held`: wakes the engine once for all of them, so that they begin

@@ -28,7 +28,7 @@ void *arena_zalloc(struct arena *a, size_t n);                /* aligned, zeroed
 void *arena_zalloc_n(struct arena *a, size_t n, size_t size); /* n * size, checked */
 char *arena_bytes(struct arena *a, size_t n);                 /* any alignment */
 char *arena_copy(struct arena *a, const char *p, size_t n);
-/* NUL-terminated; "" if the allocation fails.  rc is then set, so one check at the end suffices. */
+/* NUL-terminated; "" if the allocation fails. rc is then set, so one check at the end is enough. */
 const char *arena_printf(struct arena *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Extends the piece that ends at `end` by n bytes in place.  True if it is the newest piece and

@@ -1,4 +1,4 @@
-/* bytes_text.h - a number of bytes as people read it: "12.3 MiB".  Thread: any; no state. */
+/* bytes_text.h - formats a number of bytes for people: "12.3 MiB". Thread: any; no state. */
 #ifndef SHOAL_BASE_BYTES_TEXT_H
 #define SHOAL_BASE_BYTES_TEXT_H
 

@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-/* Length of the decimal literal (sign, digits, fraction, exponent) at the start of p; 0: none. */
+/* Length of the decimal literal (sign, digits, fraction, exponent) at the start of p; 0: no
+ * literal. */
 size_t decimal_span(const char *p, size_t n);
 /* The value of a literal of n bytes, n being the result of decimal_span. */
 double decimal_read(const char *p, size_t n);

@@ -18,7 +18,7 @@
 /* Fills e (NULL is fine) and returns code, for use as "return err_set(...)". */
 int err_set(struct err *e, int code, const char *fmt, ...) SHOAL_PRINTF(3, 4);
 /* Prepends "prefix: " to the text in e; returns e->code, or SHOAL_EINTERNAL when e is NULL: public
- * functions replace a NULL of their caller by an err of their own. */
+ * functions replace a caller's NULL with their own err. */
 int err_wrap(struct err *e, const char *fmt, ...) SHOAL_PRINTF(2, 3);
 /* "NOMEM", "IO", ... and the general text of a code. */
 const char *err_name(int code);

@@ -44,7 +44,7 @@ static inline uint64_t hash_bytes(const void *data, size_t n, uint64_t seed)
 }
 
 /* For large ranges: four chains side by side, limited by memory rather than by one chain's latency.
- * Another hash than hash_bytes. */
+ * The values differ from hash_bytes. */
 static inline uint64_t hash_large(const void *data, size_t n, uint64_t seed)
 {
     const uint8_t *p = data;

@@ -12,7 +12,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBU
 enum log_format { LOG_FORMAT_LOGFMT, LOG_FORMAT_JSON };
 
 void log_setup(enum log_level max, enum log_format format);
-/* What log_setup was told. */
+/* The settings passed to log_setup. */
 void log_settings(enum log_level *max, enum log_format *format);
 /* mod is the module's name, the text is the event: "model loaded path=... ms=12". */
 void log_event(enum log_level level, const char *mod, const char *fmt, ...) SHOAL_PRINTF(3, 4);

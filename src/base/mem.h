@@ -30,8 +30,8 @@ void *mem_pages_partly(size_t n, size_t n_large);
 void mem_pages_free(void *p, size_t n);
 
 /* For servers: blocks of 256 KiB and more are mapped one by one from now on, so that they grow
- * without a copy and go back to the system when they are freed.  Otherwise large blocks of many
- * sizes leave holes, and the process keeps twice of what is in use. */
+ * without a copy and go back to the system when they are freed. Otherwise large blocks of many
+ * sizes leave holes, and the process keeps twice the memory in use. */
 void mem_map_large(void);
 
 /* Returns false if a * b overflows. */

@@ -2,8 +2,8 @@
  *
  * Thread:    no state except the caller's struct utf8_stream.
  * Ownership: borrows all bytes.
- * Failure:   invalid bytes are no failure: they are reported one by one and passed through
- *            unchanged.  utf8_stream_* report only the output buffer's errors (its sticky rc). */
+ * Failure:   invalid bytes are not an error: they are reported one by one and passed through
+ *            unchanged. utf8_stream_* report only the output buffer's errors (its sticky rc). */
 #ifndef SHOAL_BASE_UTF8_H
 #define SHOAL_BASE_UTF8_H
 
@@ -49,7 +49,7 @@ const char *utf8_repaired(struct arena *a, const char *p, size_t n, size_t *n_ou
 /* Text that arrives in arbitrary pieces (tokens) and leaves in whole characters: the bytes of an
  * incomplete character are held back.  Bytes that can no longer become a character pass through at
  * once, unchanged. */
-struct utf8_stream { /* all zero is a fresh stream */
+struct utf8_stream { /* all zero: a fresh stream */
     uint8_t held[4];
     uint8_t n_held;
 };

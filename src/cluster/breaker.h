@@ -14,9 +14,9 @@
 enum breaker_state { BREAKER_CLOSED, BREAKER_OPEN, BREAKER_HALF_OPEN };
 
 struct breaker {         /* all zero: closed */
-    uint32_t n_failures; /* one after the other */
+    uint32_t n_failures; /* consecutive failures */
     uint64_t until_ns;   /* open until then; 0: closed */
-    bool probing;        /* the one request of the half open state is on its way */
+    bool probing;        /* the half-open state's probe request is in flight */
 };
 
 /* Whether a request may pass now. */
@@ -25,9 +25,9 @@ bool breaker_passes(const struct breaker *b, uint64_t now_ns);
 void breaker_sent(struct breaker *b, uint64_t now_ns);
 /* It brought something. */
 void breaker_succeeded(struct breaker *b);
-/* It failed, and the replica is to blame.  True: the breaker opened by this. */
+/* It failed, and the replica is to blame. True: this opened the breaker. */
 bool breaker_failed(struct breaker *b, uint64_t now_ns);
-/* It ended without an outcome: it was cancelled. */
+/* It ended without an outcome, because it was cancelled. */
 void breaker_forgot(struct breaker *b);
 enum breaker_state breaker_state(const struct breaker *b, uint64_t now_ns);
 const char *breaker_state_name(enum breaker_state s);

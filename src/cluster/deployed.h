@@ -1,6 +1,6 @@
-/* deployed.h - the models that a shoal has by its desired state, and those that requests wait for
- * although no node has them ready: the controller is told, and brings a replica.  At first nobody
- * was heard, so that any model may be there.
+/* deployed.h - the models in the desired state of a shoal, and those that requests wait for while
+ * no node has them ready: the controller learns about them and adds a replica. Initially no node
+ * has been heard, so any model may exist.
  *
  * Thread:    any.
  * Ownership: create/destroy; the owner outlives all users. */
@@ -21,13 +21,14 @@ SHOAL_MUST_CHECK int deployed_create(struct deployed **out, struct err *e);
 void deployed_destroy(struct deployed *p); /* NULL is fine */
 /* The state in force.  Without memory for it, the last one stays. */
 void deployed_set(struct deployed *p, const struct desired *d);
-/* Every node that runs had the time to be heard: a model that none of them has does not exist. */
+/* All running nodes have had time to be heard: from now on a model that none of them has does not
+ * exist. */
 void deployed_settle(struct deployed *p);
 bool deployed_settled(struct deployed *p);
-/* A request finds no replica.  True: the model is deployed, and the request may wait for one.
- * model NULL: any that can do kind (bits of enum shoal_kind). */
+/* A request finds no replica. True: the model is deployed, and the request may wait for one. model
+ * NULL: any model of this kind (bits of enum shoal_kind). */
 bool deployed_want(struct deployed *p, const char *model, unsigned kind);
-/* What was wanted within the last second: names in the arena. */
+/* Models requested within the last second: names in the arena. */
 uint32_t deployed_wanted(struct deployed *p, struct arena *a, const char *const **out);
 
 #endif

@@ -1,13 +1,13 @@
-/* join.h - this process as a member of a shoal, through NATS: its heartbeats go out, the nodes that
- * it hears are told, it follows the desired state (agent.h), and takes part in the election of the
+/* join.h - this process as a member of a shoal, through NATS: it sends heartbeats, reports the
+ * nodes that it hears, follows the desired state (agent.h), and takes part in the election of the
  * controller (controller.h).
  *
- * Requests do not depend on it.  Whether a node is alive is seen on the connection to it
- * (node_link.h), so a shoal that has found its nodes goes on while NATS is away.
+ * Requests do not depend on it. A node's liveness is checked on the connection to it (node_link.h),
+ * so a shoal that has found its nodes continues while NATS is down.
  *
- * Thread:    the executor's; fill, up, heartbeats and what is for people: any.
+ * Thread:    the executor's; fill, up, heartbeats and the functions for people: any.
  * Ownership: join_close ends everything; strings are copied.
- * Failure:   that NATS cannot be reached is no failure: it is tried again, and said once. */
+ * Failure:   an unreachable NATS is not an error: it is retried, and logged once. */
 #ifndef SHOAL_CLUSTER_JOIN_H
 #define SHOAL_CLUSTER_JOIN_H
 
@@ -42,20 +42,21 @@ struct join_opts {
     const char *snapshot;                       /* as in control.h; NULL: in the cache folder */
     const char *cache_dir;                      /* as in shoal_engine_opts */
     uint32_t heartbeat_ms;
-    uint32_t forget_ms; /* a node that sent nothing for so long is taken for removed */
+    uint32_t forget_ms; /* a node silent for this long counts as removed */
     uint32_t lease_ms;  /* as in lease.h */
     bool may_control;   /* takes part in the election */
-    bool may_change;    /* its certificate lets it change the desired state */
+    bool may_change;    /* its certificate may change the desired state */
     /* This member's state, for heartbeats. */
     int (*state)(void *ctx, struct buf *out);
-    /* A node appeared, or has been silent for forget_ms; NULL: not wanted. */
+    /* A node appeared, or has been silent for forget_ms; may be NULL. */
     void (*found)(void *ctx, const char *address, const char *name);
     void (*gone)(void *ctx, const char *address);
-    /* The state of another node, as long as listens says true; NULL: not wanted. */
+    /* The state of another node, as long as listens returns true; may be NULL. */
     void (*heard)(void *ctx, const struct node_state *s);
     bool (*listens)(void *ctx);
     void *ctx;
-    struct registry *registry;         /* for what the controller assigns; NULL: it is no node */
+    struct registry
+        *registry; /* for models that the controller assigns; NULL: this is not a node */
     const struct agent_source *source; /* with registry */
     struct deployed *deployed;         /* kept up to date; may be NULL */
     struct quota_bucket *quota;        /* connected while this member has joined; may be NULL */
@@ -65,15 +66,15 @@ struct join_opts {
 SHOAL_MUST_CHECK int join_open(struct join **out, struct executor *x, const struct join_opts *o,
                                struct err *e);
 void join_close(struct join *j); /* NULL is fine */
-/* What this member says about itself beside its models: duties, what it waits for, whether it is
- * the controller. */
+/* This member's own state beside its models: duties, models it waits for, whether it is the
+ * controller. */
 void join_fill(struct join *j, struct node_state *s, struct arena *a);
 bool join_up(const struct join *j);
 uint64_t join_heartbeats(const struct join *j); /* received so far */
 
 /* The shoal as this member sees it, for people. */
 struct join_view {
-    char controller[128]; /* its name; "": none was heard lately */
+    char controller[128]; /* its name; "": none heard recently */
     uint64_t fence;
     struct controller_status own; /* all zero unless this member takes part in the election */
 };
@@ -85,8 +86,8 @@ SHOAL_MUST_CHECK int join_set_drained(struct join *j, const char *node, bool dra
                                       struct err *e);
 /* The desired state in force, while fn runs; it is not called if there is none.  Any thread. */
 void join_with_desired(struct join *j, void (*fn)(void *ctx, const struct desired *d), void *ctx);
-/* Changes the desired state, as an administrator wishes; see control.h.  SHOAL_EINVAL: this member
- * may not.  SHOAL_EBUSY: NATS is away.  The change is then the caller's.  Any thread. */
+/* Changes the desired state on behalf of an administrator; see control.h. SHOAL_EINVAL: this member
+ * may not. SHOAL_EBUSY: NATS is down. Then the change still belongs to the caller. Any thread. */
 SHOAL_MUST_CHECK int join_submit(struct join *j, struct control_change *change, struct err *e);
 
 #endif

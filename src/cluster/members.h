@@ -1,5 +1,5 @@
 /* members.h - the nodes of a shoal as one event loop knows them: it sends every request to the
- * replica that is expected to answer soonest, this process among them.
+ * replica with the lowest expected latency, which may be this process.
  *
  * Thread:    the loop's, except create and destroy while the loop does not run.
  * Ownership: requests that are sent on must have ended before members_destroy. */
@@ -18,12 +18,12 @@ struct registry;
 struct members_opts {
     const char *const *nodes; /* addresses; copied */
     uint32_t n_nodes;
-    struct tls_client *tls;           /* borrowed; NULL: plain */
-    struct registry *registry;        /* the models of this process */
-    struct deployed *deployed;        /* borrowed; models that may get a replica; NULL: none */
-    struct replica_counts *counts;    /* borrowed; may be shared by loops */
-    const char *ask_model;            /* that commands need here; borrowed; NULL: no commands */
-    uint32_t wait_ms, total_ms;       /* see patience.h */
+    struct tls_client *tls;        /* borrowed; NULL: plain */
+    struct registry *registry;     /* the models of this process */
+    struct deployed *deployed;     /* borrowed; models that may get a replica; NULL: none */
+    struct replica_counts *counts; /* borrowed; may be shared by loops */
+    const char *ask_model;         /* model that commands need here; borrowed; NULL: no commands */
+    uint32_t wait_ms, total_ms;    /* see patience.h */
     uint32_t heartbeat_ms, silent_ms; /* as in node_link.h */
     uint32_t hedge_ms;                /* as in relay.h */
     const char *const *hedge_models;  /* names of models that are hedged; borrowed; none: all */
@@ -33,15 +33,15 @@ struct members_opts {
 SHOAL_MUST_CHECK int members_create(struct members **out, struct loop *l,
                                     const struct members_opts *o, struct err *e);
 void members_destroy(struct members *m); /* NULL is fine */
-/* A node that was found while it runs; nothing happens if it is known.  name: as in node_link.h. */
+/* A node found at run time; no effect if it is known. name: as in node_link.h. */
 void members_add(struct members *m, const char *address, const char *name);
-/* It is forgotten, unless it is in use. */
+/* Forgets it, unless it is in use. */
 void members_remove(struct members *m, const char *address);
 /* For flow_owner.dispatch. */
 struct dispatch *members_dispatch(struct members *m);
-/* All nodes were heard, or could not be reached; with NATS, there was time for all to be found. */
+/* All nodes were heard or found unreachable; with NATS, there was time to find them all. */
 bool members_settled(const struct members *m);
-/* At least one node takes requests. */
+/* At least one node accepts requests. */
 bool members_ready(const struct members *m);
 void members_each(const struct members *m, void (*fn)(void *ctx, const struct node_link *k),
                   void *ctx);

@@ -1,13 +1,13 @@
 /* node_link.h - another node as one event loop sees it: a connection, its state, its requests.
  *
  * The link watches the node: the node sends its state several times a second over the connection
- * that requests use too.  A node that was not heard for silent_ms is taken for lost: its requests
- * fail, and go elsewhere, and it is connected to anew.  It is back when it is heard again.  A model
- * whose requests fail there is left alone for a while (breaker.h).
+ * that requests use too. A node that is silent for silent_ms counts as lost: its requests fail and
+ * go elsewhere, and the link reconnects. It is back when it is heard again. A model whose requests
+ * fail there gets none for a while (breaker.h).
  *
  * Thread:    the loop's.
  * Ownership: destroy ends its requests: each sink gets fail and closed.
- * Failure:   none after create: a node that cannot be reached is tried again and again. */
+ * Failure:   none after create: an unreachable node is retried without end. */
 #ifndef SHOAL_CLUSTER_NODE_LINK_H
 #define SHOAL_CLUSTER_NODE_LINK_H
 
@@ -20,11 +20,11 @@ struct node_link;
 struct tls_client;
 
 struct node_link_opts {
-    const char *address;           /* HOST:PORT or unix:PATH; copied */
-    struct tls_client *tls;        /* borrowed; NULL: plain; unix:PATH without a name always is */
-    const char *name;              /* that its certificate must have; copied; NULL: any node's */
-    uint32_t heartbeat_ms;         /* how often the node is to send its state */
-    uint32_t silent_ms;            /* a node that was not heard for so long is lost */
+    const char *address;    /* HOST:PORT or unix:PATH; copied */
+    struct tls_client *tls; /* borrowed; NULL: plain; unix:PATH without a name always is */
+    const char *name;       /* name that its certificate must have; copied; NULL: any node's */
+    uint32_t heartbeat_ms;  /* requested interval of the node's state messages */
+    uint32_t silent_ms;     /* a node silent for this long is lost */
     struct replica_counts *counts; /* borrowed */
 };
 
@@ -32,25 +32,25 @@ SHOAL_MUST_CHECK int node_link_create(struct node_link **out, struct loop *l,
                                       const struct node_link_opts *o, struct err *e);
 void node_link_destroy(struct node_link *k); /* NULL is fine */
 
-/* To send requests to. */
+/* The replica to send requests to. */
 struct replica *node_link_replica(struct node_link *k);
-const char *node_link_name(const struct node_link *k); /* until it was heard: its address */
+const char *node_link_name(const struct node_link *k); /* its address until the name is known */
 const char *node_link_address(const struct node_link *k);
-/* What the node said last; NULL: it was never heard. */
+/* The node's last state; NULL: never heard. */
 const struct node_state *node_link_state(const struct node_link *k);
-/* It was heard just now and takes requests. */
+/* It was heard recently and accepts requests. */
 bool node_link_ready(const struct node_link *k, uint64_t now);
 /* Whether the circuit breaker of a model there lets a request pass; model NULL: the default one. */
 bool node_link_passes(const struct node_link *k, const char *model, uint64_t now);
-/* How many times as slow as it says the node was lately; 0: not known.  Above NODE_LINK_INCREDIBLE
- * its own figures are not to be believed. */
+/* How many times slower than reported the node was recently; 0: unknown. Above NODE_LINK_INCREDIBLE
+ * its own figures are not trusted. */
 #define NODE_LINK_INCREDIBLE 50.0
 double node_link_slowness(const struct node_link *k);
 /* The worst state of its circuit breakers. */
 enum breaker_state node_link_breaker(const struct node_link *k, uint64_t now);
 /* It answered, or failed to, at least once. */
 bool node_link_settled(const struct node_link *k);
-/* Requests of this loop that it works on. */
+/* Number of this loop's requests that it works on. */
 uint32_t node_link_calls(const struct node_link *k);
 /* Why it cannot be used; "" while it can. */
 const char *node_link_error(const struct node_link *k);

@@ -1,7 +1,7 @@
-/* node_machine.h - what a node says about its machine.
+/* node_machine.h - the machine's part of a node's state.
  *
  * Thread:    any; the figures that do not change are read once.
- * Failure:   what the system does not tell stays 0. */
+ * Failure:   values that the system does not report stay 0. */
 #ifndef SHOAL_CLUSTER_NODE_MACHINE_H
 #define SHOAL_CLUSTER_NODE_MACHINE_H
 

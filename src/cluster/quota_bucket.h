@@ -1,11 +1,12 @@
-/* quota_bucket.h - token limits that gateways share: a JetStream bucket holds how much of each
- * client's day was handed out, and gateways take slices of the rest by compare-and-set (quota.h).
+/* quota_bucket.h - token quotas that gateways share: a JetStream bucket holds how much of each
+ * client's daily quota was handed out, and gateways take slices of the rest by compare-and-set
+ * (quota.h).
  *
  * Thread:    create, connect, disconnect, destroy: the owner's.  The source's calls: any that may
  *            block; they wait for NATS, at most two seconds, one at a time.
  * Ownership: create gives, destroy takes back (NULL is fine).  The bus must stay until disconnect.
- * Failure:   SHOAL_ENOMEM.  The source: SHOAL_EBUSY while NATS is away, which is said once;
- *            SHOAL_EFORMAT if the bucket holds something else. */
+ * Failure:   SHOAL_ENOMEM. The source: SHOAL_EBUSY while NATS is down, which is logged once;
+ *            SHOAL_EFORMAT if the bucket holds other data. */
 #ifndef SHOAL_CLUSTER_QUOTA_BUCKET_H
 #define SHOAL_CLUSTER_QUOTA_BUCKET_H
 

@@ -1,8 +1,8 @@
-/* replica.h - something that answers requests: the models of this process, a worker process,
- * another node.  The holder of a replica does not know which.
+/* replica.h - interface of anything that answers requests: the models of this process, a worker
+ * process, another node. Its user does not know which.
  *
  * Thread:    the owner's: a replica belongs to one owner thread.
- * Ownership: a replica stays while its source does. */
+ * Ownership: a replica lives as long as its source. */
 #ifndef SHOAL_CLUSTER_REPLICA_H
 #define SHOAL_CLUSTER_REPLICA_H
 
@@ -15,12 +15,11 @@ struct replica;
 struct request;
 struct sink;
 
-/* Reason of a failure: the replica is gone or cannot be reached, which says nothing about the
- * request. */
+/* Failure reason: the replica is lost or unreachable, which does not count against the request. */
 #define REPLICA_LOST "node_lost"
 /* Its process or its connection ended while it worked on the request, which may be the cause. */
 #define REPLICA_ENDED "node_ended"
-/* There is none at the moment: as REPLICA_LOST. */
+/* There is none at the moment; treated like REPLICA_LOST. */
 #define REPLICA_ABSENT "no_replica"
 
 struct replica_ops {
@@ -28,22 +27,22 @@ struct replica_ops {
      * belongs to the caller and stays until then.  A replica that is lost fails the request with
      * FAILURE_UNAVAILABLE and the reason REPLICA_LOST or REPLICA_ENDED. */
     void (*run)(struct replica *p, struct flow_owner *o, const struct request *r, struct sink *s);
-    /* The answer to the request was wrong or too slow, which the replica cannot know: it is asked
-     * less.  May be NULL. */
+    /* The answer was wrong or too slow, which the replica cannot know itself: it gets fewer
+     * requests. May be NULL. */
     void (*blame)(struct replica *p, const struct request *r);
 };
 
 struct replica {
     const struct replica_ops *ops;
-    const char *name; /* of the node, for people */
-    /* While a request fails with REPLICA_ENDED: how many end with it; 0: not known. */
+    const char *name; /* name of the node, for people */
+    /* While a request fails with REPLICA_ENDED: how many requests it interrupted; 0: unknown. */
     uint32_t n_ended;
 };
 
 enum replica_found {
     REPLICA_FOUND,
-    REPLICA_LATER, /* one is known, but none can answer now: it may come back */
-    REPLICA_NONE,  /* nobody has such a model */
+    REPLICA_LATER, /* one is known, but none can answer now: wait for it */
+    REPLICA_NONE,  /* no node has such a model */
 };
 
 struct replica_query {
@@ -52,11 +51,11 @@ struct replica_query {
     struct replica *const *avoid; /* [n_avoid]: tried already */
     size_t n_avoid;
     bool usual; /* no canary, if there is a choice */
-    /* Set by find, if it is to be one version among several: [SHA256_BYTES], valid until the next
-     * event of the loop. */
+    /* Set by find if it chose one of several versions: [SHA256_BYTES], valid until the next event
+     * of the loop. */
     const uint8_t **chosen;
-    /* Set by find: how long the next piece of the answer should take there at most; left alone if
-     * that is not known.  May be NULL. */
+    /* Set by find: upper bound of the expected time to the next piece of the answer; unchanged if
+     * unknown. May be NULL. */
     uint64_t *expect_ns;
 };
 
@@ -69,23 +68,25 @@ struct replica_source_ops {
                                struct replica **out);
 };
 
-/* Counted by relays, for Prometheus and tests; one for all loops of a process. */
+/* Counters of the relays, for Prometheus and tests; shared by all loops of a process. */
 struct replica_counts {
     _Atomic uint64_t n_requests; /* sent to a replica */
-    _Atomic uint64_t n_moved;    /* streams that went on at another one */
-    _Atomic uint64_t n_retried;  /* requests that began again at another one */
+    _Atomic uint64_t n_moved;    /* streams that continued on another replica */
+    _Atomic uint64_t n_retried;  /* requests that were retried on another replica */
     _Atomic uint64_t n_lost;     /* streams that failed after they had begun */
-    _Atomic uint64_t n_hedged; /* requests that were sent to a second one as well: for a deadline */
-    _Atomic uint64_t n_stalled;            /* the same, because the first was silent for too long */
-    _Atomic uint64_t n_won;                /* of both: the second one was faster */
-    _Atomic uint64_t n_opened;             /* circuit breakers that opened */
-    _Atomic uint32_t n_running, n_doubled; /* now: requests, and those at two replicas */
+    _Atomic uint64_t
+        n_hedged; /* requests that were also sent to a second replica because of a deadline */
+    _Atomic uint64_t n_stalled; /* requests that were also sent to a second replica because the
+                                   first was silent */
+    _Atomic uint64_t n_won;     /* requests of both kinds that the second replica answered first */
+    _Atomic uint64_t n_opened;  /* circuit breakers that opened */
+    _Atomic uint32_t n_running, n_doubled; /* current requests, and those on two replicas */
 };
 
 struct replica_source {
     const struct replica_source_ops *ops;
     const struct replica *here; /* the models of this process; NULL: none */
-    uint64_t epoch;             /* of new requests; 0: none is known */
+    uint64_t epoch;             /* epoch of new requests; 0: unknown */
     struct replica_counts *counts;
 };
 

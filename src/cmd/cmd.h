@@ -23,7 +23,7 @@ int cmd_detokenize(int argc, const char *const *argv);
 int cmd_logits(int argc, const char *const *argv);
 int cmd_serve(int argc, const char *const *argv);
 int cmd_node(int argc, const char *const *argv);
-int cmd_worker(int argc, const char *const *argv); /* for the server alone: in no list */
+int cmd_worker(int argc, const char *const *argv); /* only started by the server: in no list */
 int cmd_plugin(int argc, const char *const *argv); /* the same */
 int cmd_gateway(int argc, const char *const *argv);
 int cmd_perplexity(int argc, const char *const *argv);

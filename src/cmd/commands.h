@@ -1,5 +1,4 @@
-/* commands.h - the tables of commands: what the program runs, lists in its help and describes to
- * man(1) and to shells.
+/* commands.h - the tables of commands, for running, help, the man page and shell completions.
  *
  * Thread: constant. */
 #ifndef SHOAL_CMD_COMMANDS_H
@@ -11,9 +10,9 @@ extern const struct command commands_all[];
 /* The verbs of a command; NULL: it has none. */
 const struct command *commands_verbs(const char *name);
 
-/* The one of that name, or NULL. */
+/* The command of that name, or NULL. */
 const struct command *commands_find(const struct command *list, const char *name);
-/* The one with the nearest name, or NULL if none is near. */
+/* The command with the nearest name, or NULL if none is close. */
 const char *commands_nearest(const struct command *list, const char *name);
 /* Runs a command of commands_all: its function, or the verb that the first argument names. */
 int commands_run(const struct command *c, int argc, const char *const *argv);

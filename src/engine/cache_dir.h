@@ -7,7 +7,7 @@
 /* $SHOAL_CACHE_DIR, else $XDG_CACHE_HOME/shoal, else ~/.cache/shoal, written into out; NULL when
  * none of them is set. */
 const char *cache_dir_default(char *out, size_t cap);
-/* The folder that an option names.  option NULL: the default; "": no cache, returns NULL. */
+/* The folder that an option names. option NULL: the default; "": no cache, returns NULL. */
 const char *cache_dir_wanted(const char *option, char *out, size_t cap);
 
 #endif

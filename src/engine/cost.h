@@ -1,20 +1,19 @@
-/* cost.h - what work costs on one loaded model: learned from what was computed, asked before more
- * is taken.
+/* cost.h - the cost model of one loaded model: learned from finished work, used to predict new
+ * work.
  *
  * One model of cost for everything that has to know: submitting to an engine and admission ask it,
  * and routing, here and for replicas on other nodes, works with what it tells (cost_tell).  The
  * formula from rates to a time is base/work_time.h for all of them.  The model lives in the engine,
  * the lowest folder that needs it; the host exposes it per model (registry_estimate).
  *
- * A decoder computes steps.  A step decodes one token of every task that generates and may prefill
- * prompts beside that.  Learned are: the time of a step by how many tasks it decodes, alone and
- * with the prompts that come in between, the time to prefill a token, the length of answers and how
- * much it differs, and the part of a prompt that is found in the KV cache. A specialist's work is
- * priced in units.
+ * A decoder computes steps. A step decodes one token of every task that generates and may prefill
+ * prompts beside that. It learns the time of a step by the number of tasks it decodes, with and
+ * without interleaved prompts, the time to prefill a token, the length of answers and its spread,
+ * and the cached part of a prompt. A specialist's work is measured in units.
  *
- * What is not known costs nothing, so that work is let through and measured.  While nothing runs,
- * old measurements count as not known: the machine may have become faster since, and a model that
- * refuses everything would never be measured again.
+ * Unknown costs count as zero, so that work is admitted and measured. While nothing runs, old
+ * measurements expire: the machine may have become faster, and a model that refuses everything
+ * would never be measured again.
  *
  * Thread:    cost_saw_* from one thread at a time; the others from any.  Relaxed atomics: each
  *            value stands for itself, and a reader may see one before another.
@@ -34,37 +33,38 @@
 struct cost_mean { /* moving average */
     _Atomic double value;
     _Atomic uint64_t at_ns; /* when it was last measured; 0: never */
-    _Atomic uint32_t n;     /* figures that made it, up to a limit */
+    _Atomic uint32_t n;     /* number of samples, up to a limit */
 };
 
 struct cost {                            /* all zero: nothing is known */
     struct cost_mean step[COST_BATCHES]; /* ns of a step without prompts */
-    struct cost_mean pace[COST_BATCHES]; /* the same with the prompts that came in between */
+    struct cost_mean pace[COST_BATCHES]; /* ns of a step including interleaved prompts */
     struct cost_mean prefill;            /* ns for each token of a prompt */
     struct cost_mean length;             /* tokens of an answer that ended by itself */
-    struct cost_mean spread;             /* how far lengths are from that, on average */
-    struct cost_mean reused;             /* part of a prompt that was found, 0 to 1 */
+    struct cost_mean spread;             /* mean deviation from that length */
+    struct cost_mean reused;             /* cached share of a prompt, 0 to 1 */
     struct cost_mean unit;               /* ns for each unit of a specialist's cost */
     struct cost_mean error;              /* |actual - predicted| / predicted, of whole tasks */
 };
 
-struct cost_load {                /* what there is to do already */
+struct cost_load {                /* existing load */
     uint32_t n_active, n_waiting; /* tasks */
     uint32_t max_active;          /* how many can run at a time */
-    uint32_t shared_chunk;        /* tokens of prompts in a step that decodes too */
-    uint64_t prompt_tokens;       /* not computed yet, of all tasks */
-    uint64_t decode_tokens;       /* expected still to come, of all tasks */
-    uint64_t waiting_decode;      /* of these: of tasks that wait */
-    uint64_t units, batch_units;  /* of a specialist: waiting or running; most in one batch */
+    uint32_t shared_chunk;        /* prefill tokens in a step that also decodes */
+    uint64_t prompt_tokens;       /* not computed yet, over all tasks */
+    uint64_t decode_tokens;       /* expected, over all tasks */
+    uint64_t waiting_decode;      /* part of decode_tokens that belongs to waiting tasks */
+    uint64_t units,
+        batch_units; /* units of a specialist: waiting or running; maximum of one batch */
 };
 
 struct cost_request {
     uint32_t prompt_tokens; /* of all prompts */
-    uint32_t cached_tokens; /* known to be in the KV cache; 0: not known */
+    uint32_t cached_tokens; /* known to be in the KV cache; 0: unknown */
     uint32_t max_tokens;    /* of each choice; 0: no limit */
     uint32_t n_choices;     /* 0: 1 */
     bool ignore_end;        /* max_tokens will be used up */
-    uint64_t units;         /* a specialist's request: this alone counts */
+    uint64_t units;         /* units of a specialist's request: only this counts */
 };
 
 struct cost_estimate {
@@ -72,17 +72,17 @@ struct cost_estimate {
     uint32_t n_ahead; /* tasks that wait or run */
     double first_ns;  /* until the last choice's first token */
     double total_ns;  /* until the last choice is complete */
-    double long_ns;   /* the same in a full model, if its answer is longer than most */
-    double alone_ns;  /* the same if nothing else were there */
-    double error;     /* how far off predictions were lately, as a part of them; 0: not known */
+    double long_ns;   /* the same for an unusually long answer in a full model */
+    double alone_ns;  /* the same on an idle model */
+    double error;     /* recent relative error of predictions; 0: unknown */
 };
 
-/* What a model reports about itself, for choosing between models and replicas; 0: not known. */
+/* A model's report about itself, for choosing between models and replicas; 0: unknown. */
 struct cost_telemetry {
-    double prefill_ns;    /* for a token of a prompt, beside what runs */
+    double prefill_ns;    /* per prompt token, beside running work */
     double token_ns;      /* between two tokens of one more answer */
     double unit_ns;       /* of a specialist */
-    double queue_ns;      /* until one more request is begun */
+    double queue_ns;      /* until one more request would start */
     double answer_tokens; /* learned length of an answer */
     double error;         /* as in cost_estimate */
     uint32_t in_flight, parallel;
@@ -91,35 +91,34 @@ struct cost_telemetry {
 /* A step took ns; it decoded so many tasks and prefilled so many tokens. */
 void cost_saw_step(struct cost *c, uint64_t now_ns, uint64_t ns, uint32_t n_decoded,
                    uint32_t n_prefilled);
-/* An answer of so many tokens.  ended: by itself; else it was cut off, so that its length is only
- * known to be at least this. */
+/* An answer of this many tokens. ended: by itself; otherwise it was cut off, so its length is only
+ * a lower bound. */
 void cost_saw_answer(struct cost *c, uint64_t now_ns, uint32_t n_tokens, bool ended);
 void cost_saw_prompt(struct cost *c, uint64_t now_ns, uint32_t n_tokens, uint32_t n_cached);
 void cost_saw_units(struct cost *c, uint64_t now_ns, uint64_t ns, uint64_t units);
-/* A task is complete that was predicted to take so long; 0: it was not. */
+/* A task is complete; predicted_ns 0: there was no prediction. */
 void cost_saw_total(struct cost *c, uint64_t now_ns, double predicted_ns, uint64_t actual_ns);
 
-/* How many tokens an answer will have: the limit or the learned length, whichever is less.  1:
- * nobody can say. */
+/* Expected tokens of an answer: the smaller of the limit and the learned length. 1: unknown. */
 uint32_t cost_expected_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end);
-/* The same for an answer that is longer than most. */
+/* The same for an unusually long answer. */
 uint32_t cost_longest_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end);
-/* How many tokens of an answer are still to come, of which so many are generated.  usual, most: as
- * the two functions above said. */
+/* Expected remaining tokens of an answer after `generated` ones. usual, most: results of the two
+ * functions above. */
 uint32_t cost_remaining_tokens(struct cost *c, uint32_t generated, uint32_t usual, uint32_t most);
 /* ns between two tokens while n tasks run; 0: not known. */
 double cost_pace(struct cost *c, uint32_t n, uint64_t now_ns);
 struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
                                   const struct cost_request *r, uint64_t now_ns);
-/* SHOAL_EDEADLINE if the deadline (CLOCK_MONOTONIC; 0: none) comes before the estimated end:
- * "needs about 12 ms, 5 ms remain".  With others ahead the estimate is made longer by its usual
- * error, and in a full model a long answer must fit too: an answer that is cut off just before its
- * end has cost others their time. */
+/* SHOAL_EDEADLINE if the deadline (CLOCK_MONOTONIC; 0: none) comes before the estimated end: "needs
+ * about 12 ms, 5 ms remain". If others are ahead, the typical error is added to the estimate, and
+ * in a full model a long answer must fit too: an answer that is cut off just before its end has
+ * wasted the others' time. */
 SHOAL_MUST_CHECK int cost_check(const struct cost_estimate *x, uint64_t deadline_ns,
                                 uint64_t now_ns, struct err *e);
 struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l);
-/* As lists show it: ns for a token of a prompt, and between two tokens of an answer, at the batch
- * measured last; 0: not known. */
+/* For listings: ns per prompt token, and between two tokens of an answer, at the batch size
+ * measured last; 0: unknown. */
 void cost_speed(struct cost *c, double *prefill_ns, double *token_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /* engine_state.h - the inside of an engine.  Private to src/engine.
  *
- * Thread: each group of fields says who may touch it. */
+ * Thread: each group of fields states which threads may access it. */
 #ifndef SHOAL_ENGINE_ENGINE_STATE_H
 #define SHOAL_ENGINE_ENGINE_STATE_H
 
@@ -19,12 +19,12 @@
 #include "shoal/shoal.h"
 #include "text/tokenizer/tokenizer.h"
 
-/* While tasks generate, prompts get this part of a chunk per step, so that a long prompt does not
- * stall the answers that run beside it. */
+/* While tasks generate, prompts get only this fraction of a chunk per step, so that a long prompt
+ * does not stall running answers. */
 #define ENGINE_SHARED_CHUNK_PART 4u
 
-/* What there is to do, for estimates on any thread: each value stands for itself.  What waits, by
- * client, is in fair.h. */
+/* Pending work, for estimates on any thread: the values are independent. Waiting work by client is
+ * in fair.h. */
 struct engine_load {
     _Atomic uint32_t n_active, n_waiting;
     _Atomic uint64_t active_prompt, active_decode; /* tokens to prefill, tokens expected */
@@ -34,7 +34,7 @@ struct shoal_engine {
     unsigned kinds;               /* enum shoal_kind */
     struct specialist specialist; /* ops NULL: a decoder */
     struct job **jobs;            /* [specialist.max_jobs]: the current batch */
-    _Atomic uint64_t cost_ahead;  /* of jobs that wait or run */
+    _Atomic uint64_t cost_ahead;  /* units of waiting and running jobs */
     struct cost cost;
     struct engine_load load;
 
@@ -44,11 +44,11 @@ struct shoal_engine {
     struct lm lm;
     const struct kern_ops *kernels; /* for the sampler */
     struct tokenizer *tokenizer;
-    struct chat_template *chat; /* NULL: chat_error says why */
+    struct chat_template *chat; /* NULL: chat_error has the reason */
     struct err chat_error;
     enum tool_format tool_format;   /* of the template */
-    bool no_system;                 /* it refuses system messages */
-    bool tools_in_system;           /* it reads tools from the system message */
+    bool no_system;                 /* the template refuses system messages */
+    bool tools_in_system;           /* the template reads tools from the system message */
     struct constraints constraints; /* has its own lock */
     struct kv_pages *pages;
     struct sampler *sampler;
@@ -59,22 +59,22 @@ struct shoal_engine {
     char *arch; /* of an ONNX model */
     double load_ms;
     char *path;                 /* as opened, for messages */
-    _Atomic bool files_changed; /* engine_files.h; never taken back */
+    _Atomic bool files_changed; /* see engine_files.h; never reset */
 
     pthread_t thread;
     bool has_thread;
     pthread_mutex_t lock; /* guards incoming, n_waiting, stop, done of tasks */
     pthread_cond_t wake, finished;
-    bool idle;                   /* under lock: the thread sleeps and nobody has woken it yet */
+    bool idle;                   /* under lock: the thread sleeps and has not been woken */
     struct shoal_task *incoming; /* newest first */
     uint32_t n_waiting;          /* incoming and waiting */
     bool stop;
     uint64_t next_serial;
-    uint64_t fair_waiting_units; /* under lock: of a specialist's jobs that wait */
-    struct fair fair;            /* its header says which fields are under lock */
+    uint64_t fair_waiting_units; /* under lock: units of a specialist's waiting jobs */
+    struct fair fair;            /* fair.h says which fields are under the lock */
     _Atomic uint32_t pages_free; /* for info */
 
-    /* the engine's thread only, or the crew member that does its work between two steps
+    /* only the engine's thread, or the crew member that does its work between two steps
      * (scheduler.c) */
     struct shoal_task **active;        /* [max_tasks], best first */
     uint32_t n_active, pages_reserved; /* pages promised to active tasks */
@@ -83,11 +83,11 @@ struct shoal_engine {
     struct shoal_task **run_task;
     uint32_t *run_slot;
     int *run_code;
-    uint32_t n_runs;                       /* of the current step */
+    uint32_t n_runs;                       /* runs of the current step */
     uint32_t step_decoded, step_prefilled; /* tasks, tokens */
     uint64_t step_began_ns;
     uint32_t shed_pause;    /* steps until tasks may be ended early again */
-    uint64_t files_next_ns; /* when engine_files_check_at looks again */
+    uint64_t files_next_ns; /* next time that engine_files_check_at checks */
     bool files_checked;     /* since the last step or batch; see engine_files_check_end */
 };
 

@@ -13,7 +13,7 @@ struct cost_estimate estimate_request(struct shoal_engine *en, const struct cost
                                       const struct fair_who *who);
 /* As cost_speed. */
 void estimate_speed(struct shoal_engine *en, double *prefill_ns, double *token_ns);
-/* What the model says of itself now, to a client. */
+/* The model's current telemetry for a client. */
 struct cost_telemetry estimate_telemetry(struct shoal_engine *en, const struct fair_who *who);
 
 #endif

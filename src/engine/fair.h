@@ -1,10 +1,10 @@
 /* fair.h - shares an engine between clients, by the tokens that it computes for each.
  *
  * Each client has its own list of waiting tasks and a clock: the tokens computed for it, divided by
- * its weight.  Among waiting tasks of the highest priority, the client whose clock is lowest goes
- * first; tasks of one client are ordered by task_goes_before.  A task is charged its expected
- * tokens when it begins, and the charge is corrected when it ends.  A client that was idle starts
- * at the clock of the client that was served last, so nobody saves up a share.
+ * its weight. Among waiting tasks of the highest priority, the client whose clock is lowest goes
+ * first; tasks of one client are ordered by task_goes_before. A task is charged its expected tokens
+ * when it begins, and the charge is corrected when it ends. A client that was idle starts at the
+ * clock of the client served last, so idle time earns no credit.
  *
  * Running tasks give way too: a client that runs less than its share of the tasks, or none, may
  * preempt a task of a client that runs more than its share.
@@ -22,15 +22,15 @@
 
 struct shoal_task;
 
-#define FAIR_MAX_CLIENTS 320u /* more than a configuration has keys */
+#define FAIR_MAX_CLIENTS 320u /* more than the number of keys in a configuration */
 
 struct fair_who {    /* who asks */
-    uint64_t client; /* 0: nobody in particular */
+    uint64_t client; /* 0: no particular client */
     float weight;    /* of the client's share; 0: 1 */
     int32_t priority;
 };
 
-/* What a new task finds, of all clients or as far as it goes first.  Of a specialist: units in
+/* Load that a new task sees, of all clients or only those ahead of it. For a specialist: units in
  * place of prompt tokens. */
 struct fair_load {
     uint32_t n_active, n_waiting, max_active; /* tasks */
@@ -41,17 +41,18 @@ struct fair_load {
 struct fair_client {
     /* lock */
     uint64_t id;
-    double asked_weight; /* of its newest task, as is the priority */
+    double asked_weight; /* weight of its newest task; likewise the priority */
     int32_t priority;
-    uint32_t n_tasks, n_waiting;             /* waiting or running, waiting */
-    uint64_t waiting_prompt, waiting_decode; /* tokens of those that wait; of a specialist: units */
-    uint64_t used;                           /* when it last got a task, for replacement */
+    uint32_t n_tasks, n_waiting; /* all, and waiting ones */
+    uint64_t waiting_prompt,
+        waiting_decode; /* tokens of its waiting tasks; for a specialist: units */
+    uint64_t used;      /* when it last got a task, for replacement */
     /* the engine's thread */
     bool present; /* has waiting or running tasks */
     double weight, clock;
     struct shoal_task *waiting; /* best first */
     uint32_t n_active, pages;   /* of its running tasks */
-    uint32_t prompt_left;       /* tokens of their prompts that are not computed, ... */
+    uint32_t prompt_left;       /* prompt tokens not yet computed, ... */
     uint32_t prompt_part;       /* ... and how many of them may be in this step */
 };
 
@@ -64,37 +65,37 @@ struct fair {
     /* the engine's thread */
     struct fair_client *present[FAIR_MAX_CLIENTS + 1];
     uint32_t n_present;
-    double now; /* clock of the client that was served last */
+    double now; /* clock of the client served last */
 };
 
 void fair_init(struct fair *f);
 void fair_fini(struct fair *f);
 
-/* Lock.  The client, with one more task.  weight: as task_weight has it. */
+/* Lock. The client, with one more task. weight: see task_weight. */
 struct fair_client *fair_enter(struct fair *f, uint64_t id, float weight, int32_t priority);
 /* Lock.  One of its tasks has ended. */
 void fair_leave(struct fair_client *c);
-/* Lock.  Whether the client may have one more waiting task in a queue with so many places: a part
- * of them is kept for others.  Client 0 may use all of them. */
+/* Lock. Whether the client may have one more waiting task in a queue with this many slots: some are
+ * reserved for others. Client 0 may use all of them. */
 bool fair_has_place(const struct fair_client *c, uint32_t n_waiting, uint32_t max_queue);
-/* Lock.  Reduces the load to what a task of this client has to wait for: its own tasks, and those
- * of others as far as they go first. */
+/* Lock. Reduces the load to the part that a task of this client has to wait for: its own tasks, and
+ * those of others that go first. */
 void fair_reduce(const struct fair *f, const struct fair_who *who, struct fair_load *l);
 
 /* t waits from now on. */
 void fair_add(struct fair *f, struct shoal_task *t);
-/* Where the list of the best waiting task begins; NULL: none waits. */
+/* The link to the best waiting task; NULL: none waits. */
 struct shoal_task **fair_best(struct fair *f);
-/* Takes *at, a task of the list of its client, out of it. */
+/* Unlinks *at, a task in the list of its client. */
 void fair_remove(struct fair *f, struct shoal_task **at);
-/* t, which is in no list, runs. */
+/* t, which is in no list, starts running. */
 void fair_begin(struct fair *f, struct shoal_task *t);
 /* t no longer runs: it has ended, or will wait again. */
 void fair_end(struct fair *f, struct shoal_task *t);
 /* Divides a budget of prompt tokens between the clients of the running tasks: sets prompt_part. */
 void fair_divide_prompts(const struct fair *f, struct shoal_task *const *active, uint32_t n,
                          uint32_t budget);
-/* Which of the running tasks gives way to t, so that its client gets its share; n: none. */
+/* The running task to preempt for t, so that its client gets its share; n: none. */
 uint32_t fair_victim(const struct fair *f, const struct shoal_task *t,
                      struct shoal_task *const *active, uint32_t n, uint32_t max_tasks,
                      uint32_t n_pages);

@@ -1,8 +1,8 @@
 /* job.h - the inference of a task: its input, copied, and its result.
  *
  * Thread:    created on the submitter's thread, run on the engine's.
- * Ownership: belongs to its task.  What the result points to is the job's or the specialist's and
- *            lives until the task is freed. */
+ * Ownership: belongs to its task. Memory that the result points to belongs to the job or the
+ *            specialist and lives until the task is freed. */
 #ifndef SHOAL_ENGINE_JOB_H
 #define SHOAL_ENGINE_JOB_H
 
@@ -19,7 +19,7 @@ struct job {
     double *values;
     struct shoal_task *task;
     uint32_t cost;               /* tokens or rows, set by prepare */
-    uint32_t place;              /* in the current batch */
+    uint32_t place;              /* index in the current batch */
     void *input;                 /* the specialist's own */
     void (*drop)(struct job *j); /* frees input; NULL: there is none */
     struct shoal_result result;

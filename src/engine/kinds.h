@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "shoal/shoal.h"
 
-/* Fails with SHOAL_EUNSUPPORTED; the message says what a model with these kinds can do instead. */
+/* Fails with SHOAL_EUNSUPPORTED; the message lists what the model can do. */
 int kinds_lack(unsigned have, enum shoal_kind wanted, struct err *e);
 
 #endif

@@ -14,11 +14,11 @@ SHOAL_MUST_CHECK int queue_submit(struct shoal_engine *en, struct shoal_task *t,
 /* Moves new tasks into the waiting lists; sleeps while the engine has nothing to do.  false: stop.
  */
 bool queue_receive(struct shoal_engine *en);
-/* Puts t, which ran, back into the waiting list of its client. */
+/* Puts t, which was running, back into the waiting list of its client. */
 void queue_return(struct shoal_engine *en, struct shoal_task *t);
 /* Takes *at out of a waiting list. */
 void queue_take(struct shoal_engine *en, struct shoal_task **at);
-/* Ends t: wakes whoever waits for it and drops the engine's reference. */
+/* Ends t: wakes its waiters and drops the engine's reference. */
 void queue_done(struct shoal_engine *en, struct shoal_task *t, int code);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/thread/crew.h"
 
 SHOAL_MUST_CHECK int shared_crew_get(struct crew **out, struct err *e);
-/* All lanes of the caller are destroyed by now. */
+/* All lanes of the caller must be destroyed. */
 void shared_crew_put(void);
 
 #endif

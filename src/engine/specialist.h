@@ -23,8 +23,8 @@ struct specialist_ops {
     const char *engine; /* "native", "onnx" */
     /* Checks the job, sets input and cost.  After a failure drop is still called. */
     int (*prepare)(const void *self, struct job *j, struct err *e);
-    /* Computes all jobs: each result gets its answer or a code.  A job that is ready before the
-     * others may be handed back early with batcher_finish. */
+    /* Computes all jobs: each result gets its answer or a code. A job that is complete before the
+     * others may be returned early with batcher_finish. */
     void (*run)(void *self, struct job *const *jobs, uint32_t n);
     void (*drop)(struct job *j); /* frees input; may be called after close */
     /* The next three may be NULL. */
@@ -41,8 +41,8 @@ struct specialist {
     unsigned kinds;    /* enum shoal_kind */
     uint32_t max_cost; /* of jobs that run together; a single job may exceed it */
     uint32_t max_jobs;
-    struct crew_lane *lane;        /* of self, for its urgency; NULL: it computes without a crew */
-    const struct weights *weights; /* of self, for engine_files.h; NULL: it has none of ours */
+    struct crew_lane *lane; /* lane of self, for its urgency; NULL: it computes without a crew */
+    const struct weights *weights; /* weights of self, for engine_files.h; NULL: not our format */
 };
 
 #endif

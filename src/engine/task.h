@@ -35,11 +35,11 @@ struct shoal_task {
     struct shoal_bias *bias;
     uint32_t n_prompt, n_continued, max_tokens, capacity; /* capacity of tokens */
     bool ignore_end, prompt_logprobs, prompt_only, progress, drawn_logprobs;
-    bool stopped; /* by a stop string; at submit: the tokens it continues end with one */
+    bool stopped; /* by a stop string; at submit: the continued tokens end with one */
     uint64_t deadline_ns, submitted_ns, serial;
     uint32_t expected;   /* tokens of the answer */
-    uint32_t longest;    /* few answers are longer */
-    double predicted_ns; /* from submit to the end; 0: nobody could tell */
+    uint32_t longest;    /* few answers exceed this */
+    double predicted_ns; /* from submit to the end; 0: no prediction */
     int32_t priority;
     uint64_t client_id;
     float weight;               /* of its client, above 0 */
@@ -55,8 +55,8 @@ struct shoal_task {
     uint32_t *pages;   /* [n_pages] held */
     uint32_t n_pages, n_published, need_pages;
     uint32_t slot;     /* while active: its slot in the model, else TASK_NO_SLOT */
-    double charged;    /* to its client when it began, see fair.h */
-    uint32_t n_served; /* tokens that were computed since then */
+    double charged;    /* charged to its client at the start, see fair.h */
+    uint32_t n_served; /* tokens computed since then */
     struct text_out text;
     struct constraint_run constraint;
     uint64_t started_ns, first_token_ns;
@@ -76,7 +76,7 @@ static inline float task_weight(uint64_t client, float asked)
            : asked < 1.0F / TASK_MAX_WEIGHT ? 1.0F / TASK_MAX_WEIGHT
                                             : asked;
 }
-/* Tokens that a generation will still write, as expected. */
+/* Expected remaining tokens of a generation. */
 static inline uint32_t task_remaining(const struct shoal_task *t)
 {
     uint32_t generated = t->n_tokens - t->n_prompt;
@@ -87,8 +87,8 @@ static inline bool task_answers(const struct shoal_task *t)
 {
     return t->n_tokens > t->n_prompt && t->n_computed >= t->n_prompt;
 }
-/* Order among tasks of one client: priority, then deadline, then answers that a client has a part
- * of already, then order of submission. */
+/* Order among tasks of one client: priority, then deadline, then partly delivered answers, then
+ * order of submission. */
 bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b);
 /* 0, or the code to end the task with: cancelled, or its deadline has passed. */
 int task_gave_up(const struct shoal_task *t, uint64_t now);

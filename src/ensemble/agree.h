@@ -1,4 +1,4 @@
-/* agree.h - which of several answers say the same, and what most of them say.
+/* agree.h - groups equal answers and finds the majority.
  *
  * Thread:    pure functions.
  * Ownership: agree_normal gives its text to the caller, mem_free frees it.
@@ -12,18 +12,18 @@
 #include "ensemble/ensemble.h"
 
 /* The part of an answer that is compared: lower case (ASCII), single blanks, no punctuation at its
- * ends.  A number has no thousands separators and no zeros behind its last decimal.  Without a
- * number, or with an empty last line, the whole answer counts. */
+ * ends. Numbers are normalized: no thousands separators, no trailing zeros after the decimal point.
+ * Without a number, or with an empty last line, the whole answer is used. */
 char *agree_normal(const char *text, size_t n, enum ensemble_part part);
 
 struct agree_answer {
     const char *normal;
-    double score; /* decides between answers that say the same, and between equal groups */
+    double score; /* decides between equal answers, and between groups of equal size */
 };
 
 struct agree_choice {
     uint32_t best;  /* the answer to give */
-    uint32_t n_for; /* how many say the same */
+    uint32_t n_for; /* number of answers that agree */
 };
 
 /* n at least 1. */

@@ -1,5 +1,5 @@
-/* cascade_curve.h - what a cascade of two models would reach at each threshold, from their answers
- * to the same rows.
+/* cascade_curve.h - accuracy and cost of a cascade of two models at each threshold, from their
+ * answers to the same rows.
  *
  * Thread: pure functions. */
 #ifndef SHOAL_ENSEMBLE_CASCADE_CURVE_H
@@ -17,21 +17,22 @@ struct cascade_curve_row {
 
 struct cascade_curve_point {
     double threshold; /* rows below it go to the large model */
-    double asked;     /* the part of rows that do */
+    double asked;     /* the share of those rows */
     double accuracy;
-    double gain; /* the part of the large model's gain in accuracy; NaN: it has none */
-    double cost; /* as a part of what the large model alone costs */
+    double gain; /* share of the large model's gain in accuracy; NaN: it has none */
+    double cost; /* relative to the cost of the large model alone */
 };
 
-/* Sorts rows by sureness; rows that are equally sure stay together. */
+/* Sorts rows by confidence; equally confident rows stay together. */
 void cascade_curve_sort(struct cascade_curve_row *rows, size_t n);
-/* Of sorted rows: the large model is asked about the first k, and those as sure as the last. */
+/* Of sorted rows: the large model handles the first k, and those with the same confidence as the
+ * last. */
 struct cascade_curve_point cascade_curve_at(const struct cascade_curve_row *rows, size_t n,
                                             size_t k);
-/* Of rows in any order: those below the threshold go on. */
+/* Of rows in any order: those below the threshold are escalated. */
 struct cascade_curve_point cascade_curve_below(const struct cascade_curve_row *rows, size_t n,
                                                double threshold);
-/* The cheapest point with at least this part of the gain; all rows if there is none. */
+/* The cheapest point with at least this share of the gain; all rows if there is none. */
 struct cascade_curve_point cascade_curve_reach(const struct cascade_curve_row *rows, size_t n,
                                                double gain);
 

@@ -1,8 +1,9 @@
-/* confidence.h - how sure a classification is: probabilities that are right as often as they say.
+/* confidence.h - calibrated confidences of classifications.
  *
- * A model that says 0.9 should be right in 90 of 100 cases.  Dividing its logits by one number, the
- * temperature, gets most models close to that and never changes their answers.  Probabilities are
- * enough for it: p^(1/T), scaled to a sum of 1, is what the divided logits would give.
+ * Answers with a confidence of 0.9 should be right in 90 of 100 cases. Dividing its logits by one
+ * number, the temperature, gets most models close to that and never changes their answers.
+ * Probabilities are enough for it: p^(1/T), scaled to a sum of 1, is what the divided logits would
+ * give.
  *
  * Thread: pure functions. */
 #ifndef SHOAL_ENSEMBLE_CONFIDENCE_H
@@ -16,11 +17,11 @@
 #define CONFIDENCE_MIN_TEMPERATURE 0.05
 #define CONFIDENCE_MAX_TEMPERATURE 20.0
 
-/* What was learned of one model on labelled texts. */
+/* Calibration of one model, learned on labelled texts. */
 struct confidence_calibration {
-    double temperature; /* 0: none was fitted */
-    /* How the confidences of the labelled texts were distributed, after scaling; their sum is 1.
-     * rows 0: not known. */
+    double temperature; /* 0: not fitted */
+    /* Distribution of the confidences of the labelled texts, after scaling; their sum is 1. rows 0:
+     * unknown. */
     double shares[CONFIDENCE_BINS];
     uint64_t rows;
 };
@@ -32,8 +33,9 @@ uint32_t confidence_bin(double confidence);
 
 /* p: [n] probabilities of labels that exclude each other, scaled in place. */
 void confidence_scale(float *p, uint32_t n, double temperature);
-/* The confidence of an answer whose best label has the scaled probability `best`.  is_best: that
- * label is the answer; else the model said "out of scope" because the best was not good enough. */
+/* The confidence of an answer whose best label has the scaled probability `best`. is_best: that
+ * label is the answer; otherwise the model answered "out of scope" because the best was below the
+ * threshold. */
 static inline float confidence_of_answer(float best, bool is_best)
 {
     return is_best ? best : 1.0f - best;

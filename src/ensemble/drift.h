@@ -1,9 +1,9 @@
-/* drift.h - whether confidences are still distributed as they were: an alarm that a model sees
- * other texts than those it was calibrated on.
+/* drift.h - drift detection: raises an alarm when confidences are no longer distributed as in the
+ * calibration, which means that the incoming texts have changed.
  *
- * The measure is the population stability index over the bins of confidence.h: the sum of
- * (now - then) * ln(now / then).  Below 0.1 nothing has changed, above 0.25 much has.  What
- * counts as "then" is the calibration, or without one the first window of confidences.
+ * The measure is the population stability index over the bins of confidence.h: the sum of (now -
+ * then) * ln(now / then). Below 0.1 nothing has changed, above 0.25 much has. The reference
+ * ("then") is the calibration, or without one the first window of confidences.
  *
  * Thread:    the caller's struct. */
 #ifndef SHOAL_ENSEMBLE_DRIFT_H
@@ -16,13 +16,13 @@
 
 #define DRIFT_WINDOW 500u /* confidences that are compared at a time */
 #define DRIFT_ALARM 0.25
-#define DRIFT_OVER 0.1 /* an alarm ends below it */
+#define DRIFT_OVER 0.1 /* an alarm clears below it */
 
-struct drift {                         /* all zero: nothing is known yet */
+struct drift {                         /* all zero: no data yet */
     bool known;                        /* there is a reference */
     double reference[CONFIDENCE_BINS]; /* shares */
     uint64_t base[CONFIDENCE_BINS];    /* counts when the window began */
-    double index;                      /* of the last whole window */
+    double index;                      /* index of the last complete window */
     uint64_t n_windows;
     bool alarm;
 };

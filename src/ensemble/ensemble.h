@@ -1,5 +1,5 @@
-/* ensemble.h - how several models, or several answers of one, become one answer: what a route says,
- * and the decisions.
+/* ensemble.h - merges answers of several models, or several answers of one model, into one: the
+ * settings of a route, and the decisions.
  *
  *   cascade    the first model answers; while it is not sure, the next one does
  *   vote       all models classify; the label with the most weight is the answer
@@ -30,14 +30,14 @@ enum ensemble_kind {
     ENSEMBLE_N_KINDS
 };
 
-/* How sure a classification is; generations have one measure of their own. */
+/* Measure of a classification's confidence; generations have their own. */
 enum ensemble_measure {
     ENSEMBLE_CONFIDENCE, /* probability of the answer */
     ENSEMBLE_MARGIN,     /* between the best label and the second */
 };
 #define ENSEMBLE_MEASURES "confidence|margin" /* in the same order */
 
-/* What counts in the answers of a consensus. */
+/* The part of the answers that a consensus compares. */
 enum ensemble_part {
     ENSEMBLE_WHOLE,
     ENSEMBLE_LAST_LINE,
@@ -46,8 +46,8 @@ enum ensemble_part {
 #define ENSEMBLE_PARTS "whole|last_line|number" /* in the same order */
 
 enum ensemble_count {
-    ENSEMBLE_BY_LABEL,       /* a model gives its weight to its answer */
-    ENSEMBLE_BY_PROBABILITY, /* and divides it by its probabilities */
+    ENSEMBLE_BY_LABEL,       /* a model's weight goes to its answer */
+    ENSEMBLE_BY_PROBABILITY, /* a model's weight is divided by its probabilities */
 };
 #define ENSEMBLE_COUNTS "label|probability" /* in the same order */
 
@@ -57,11 +57,11 @@ struct ensemble {
     double *weights;
     uint32_t n_models;
     enum ensemble_measure measure; /* cascade */
-    double threshold;              /* cascade: from 0 to 1; below it the next model is asked */
-    uint32_t hold;                 /* cascade: tokens of a generation that are held back at first */
-    bool replace; /* cascade: a stream may be replaced by a marked event once tokens were sent */
-    uint32_t samples;        /* consensus, rerank */
-    double temperature;      /* consensus, rerank: of requests that do not sample */
+    double threshold;              /* cascade: from 0 to 1; below it the next model is used */
+    uint32_t hold;      /* cascade: number of first tokens of a generation that are held back */
+    bool replace;       /* cascade: a marked event may replace a stream after tokens were sent */
+    uint32_t samples;   /* consensus, rerank */
+    double temperature; /* consensus, rerank: for requests that do not sample */
     enum ensemble_part part; /* consensus */
     enum ensemble_count by;  /* vote */
 };
@@ -70,11 +70,11 @@ void ensemble_fini(struct ensemble *e);
 /* "cascade" */
 const char *ensemble_name(enum ensemble_kind k);
 
-/* How sure a classification is, by the cascade's measure.  best, second: the likeliest two
+/* Confidence of a classification, by the cascade's measure. best, second: the two highest
  * probabilities; confidence: of the answer. */
 double ensemble_sureness(const struct ensemble *e, double confidence, double best, double second);
 
-/* How sure a generation is so far: the geometric mean of its tokens' probabilities. */
+/* Running confidence of a generation: the geometric mean of its tokens' probabilities. */
 struct ensemble_running {
     double sum; /* of log-probabilities */
     uint32_t n;
@@ -82,8 +82,8 @@ struct ensemble_running {
 void ensemble_running_add(struct ensemble_running *r, double logprob);
 /* 1 without tokens. */
 double ensemble_running_sureness(const struct ensemble_running *r);
-/* Whether the model should be left now.  At the end the whole answer counts; before, a few tokens
- * must be there, since one says nothing. */
+/* Whether to abandon the model now. At the end the whole answer counts; before that, a few tokens
+ * are needed, since one says too little. */
 bool ensemble_should_leave(const struct ensemble *e, const struct ensemble_running *r, bool ended);
 
 #endif

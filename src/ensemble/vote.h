@@ -12,21 +12,21 @@
 
 struct vote_label {
     const char *label;
-    double votes; /* weight that the label has */
+    double votes; /* total weight of the label */
     double sure;  /* sum of confidences: decides between equal votes */
 };
 
-struct vote { /* all zero: nobody has voted */
+struct vote { /* all zero: no votes */
     struct vote_label *labels;
     uint32_t n, cap;
     double total; /* of all weights */
 };
 
-/* weight: of the vote; confidence: of who votes, in this label. */
+/* weight: of the vote; confidence: of the voter in this label. */
 SHOAL_MUST_CHECK int vote_add(struct vote *v, const char *label, double weight, double confidence);
-/* Puts the winner first, then by votes, then by confidence, then as they came.  */
+/* Sorts by votes, then by confidence, then by arrival: the winner comes first. */
 void vote_sort(struct vote *v);
-/* The part of all votes that label i has. */
+/* The share of label i in all votes. */
 double vote_share(const struct vote *v, uint32_t i);
 void vote_fini(struct vote *v);
 

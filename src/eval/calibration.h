@@ -1,9 +1,9 @@
-/* calibration.h - how much each column of a model's matrices matters on a text: the mean square of
- * its inputs.
+/* calibration.h - importance of each column of a model's matrices on a text: the mean square of its
+ * inputs.
  *
  * Thread:    the decoder's; a finished calibration is immutable.
- * Ownership: run gives the calibration to the caller, destroy takes it back (NULL is fine); it
- *            copies what it needs of the model.
+ * Ownership: run gives the calibration to the caller, destroy takes it back (NULL is fine); it does
+ *            not refer to the model.
  * Failure:   SHOAL_EINVAL (text too short), SHOAL_ECANCELLED, SHOAL_ENOMEM; then *out is NULL. */
 #ifndef SHOAL_EVAL_CALIBRATION_H
 #define SHOAL_EVAL_CALIBRATION_H

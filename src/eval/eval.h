@@ -1,9 +1,9 @@
-/* eval.h - how good a model is on a data set, one function per task.
+/* eval.h - measures a model on a data set, one function per task.
  *
  * Thread:    the caller's; the engine works beside it.
- * Ownership: an evaluation borrows everything but latency_ms, which the caller frees.
- * Failure:   SHOAL_EFORMAT with file and line, SHOAL_EINVAL, SHOAL_ECANCELLED, SHOAL_ENOMEM, or
- *            what the engine says. */
+ * Ownership: an evaluation borrows everything except latency_ms, which the caller frees.
+ * Failure:   SHOAL_EFORMAT with file and line, SHOAL_EINVAL, SHOAL_ECANCELLED, SHOAL_ENOMEM, or the
+ *            engine's error. */
 #ifndef SHOAL_EVAL_EVAL_H
 #define SHOAL_EVAL_EVAL_H
 
@@ -64,7 +64,7 @@ SHOAL_MUST_CHECK int eval_cascade(struct eval *small, struct eval *large, double
                                   struct json_out *j, struct buf *text, struct err *e);
 struct confidence_calibration;
 /* Fits the temperature of a classifier on every other row and measures it on the rest; 1 if it
- * would make the calibration error there larger. */
+ * would increase the calibration error there. */
 SHOAL_MUST_CHECK int eval_calibrate(struct eval *ev, struct confidence_calibration *out,
                                     struct json_out *j, struct buf *text, struct err *e);
 

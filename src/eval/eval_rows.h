@@ -26,7 +26,7 @@ struct eval_rows { /* all zero: none */
 
 /* Appends the rows of a file; "-" is stdin.  Empty lines are skipped. */
 SHOAL_MUST_CHECK int eval_rows_read(struct eval_rows *rows, const char *path, struct err *e);
-/* Drops all rows behind the first n. */
+/* Drops all rows after the first n. */
 void eval_rows_cut(struct eval_rows *rows, size_t n);
 void eval_rows_fini(struct eval_rows *rows);
 /* The row's text under the first of these keys (NULL at the end) that it has. */

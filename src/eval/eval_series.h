@@ -28,7 +28,7 @@ struct eval_set {
     uint32_t hop, span; /* rows from score to score; rows of the first score */
 };
 
-/* One series per file; label_column, columns and windows_file of ev say where the labels are. */
+/* One series per file; label_column, columns and windows_file of ev locate the labels. */
 SHOAL_MUST_CHECK int eval_set_read(struct eval_set *s, const struct eval *ev,
                                    const char *const *files, size_t n_files, struct err *e);
 void eval_set_fini(struct eval_set *s);

@@ -34,16 +34,15 @@ SHOAL_MUST_CHECK int linear_head_fit(struct linear_head *h, const struct linear_
                                      uint32_t dim, uint32_t n_classes, uint32_t epochs,
                                      struct err *e);
 void linear_head_fini(struct linear_head *h);
-/* The temperature under which rows that it was not fitted on are likeliest; below 1 only if enough
- * of them are answered wrongly. */
+/* The temperature that maximizes the likelihood of held-out rows; below 1 only if enough of them
+ * are answered wrongly. */
 SHOAL_MUST_CHECK int linear_head_calibrate(struct linear_head *h,
                                            const struct linear_head_rows *rows, struct err *e);
 /* The likeliest class and its probability. */
 uint32_t linear_head_best(const struct linear_head *h, const float *x, double *p);
 
-/* The confidence from which an answer counts: between rows that are answered rightly (right: [n]
- * of them) and rows of no class (none).  Without the latter: 19 of 20 right ones remain.  Sorts
- * both. */
+/* The confidence threshold between rows answered correctly (right: [n] of them) and rows of no
+ * class (none). Without the latter: keeps 19 of 20 right ones. Sorts both. */
 double linear_head_threshold(double *right, size_t n_right, double *none, size_t n_none);
 
 #endif

@@ -1,9 +1,10 @@
-/* quality_series.h - how good alarms over a series are, and the two plain methods that an anomaly
+/* quality_series.h - quality of alarms over a series, and the two baseline methods that an anomaly
  * model is compared with.
  *
- * A window is a run of labelled points.  It is found when an alarm begins in it, or up to
- * QUALITY_PAUSE points before it; every other beginning of an alarm is false.  An alarm that pauses
- * for QUALITY_PAUSE points or less goes on; there is none in the first QUALITY_WARM_UP points.
+ * A window is a run of labelled points. It is found when an alarm begins in it, or up to
+ * QUALITY_PAUSE points before it; every other beginning of an alarm is false. An alarm continues
+ * through gaps of up to QUALITY_PAUSE points; there are no alarms in the first QUALITY_WARM_UP
+ * points.
  *
  * Thread:    pure functions, or the caller's struct.
  * Failure:   none. */
@@ -18,7 +19,7 @@ enum { QUALITY_WARM_UP = 64, QUALITY_PAUSE = 24 };
 
 struct quality_alarms { /* of any number of series; all zero: none yet */
     uint64_t n_windows, n_found, n_false;
-    double delay_points;                  /* sum over the found windows, from a window's begin */
+    double delay_points;                  /* sum over the found windows, from each window's start */
     double delay_seconds, normal_seconds; /* the latter: outside the windows */
     uint64_t hit, said, true_, n_normal;  /* points */
 };
@@ -29,7 +30,7 @@ void quality_alarms_add(struct quality_alarms *q, const double *scores, const bo
 /* F1 of windows found against alarms. */
 double quality_alarms_f1(const struct quality_alarms *q);
 
-/* How far a point leaves what the first part of its series was, in deviations, the worst channel.
+/* Distance of a point from the first part of its series, in deviations, for the worst channel.
  * values: [n][n_channels], NaN where one is missing. */
 void quality_threshold(const double *values, size_t n, uint32_t n_channels, double *out);
 /* The same against the last `window` points before it. */

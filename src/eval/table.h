@@ -26,13 +26,13 @@ struct table {
                              * missing */
     double *values;         /* [n_rows][n_cols] */
     size_t n_rows, cap_rows;
-    /* private: of the lines so far */
+    /* private: number of lines so far */
     uint64_t n_lines;
-    char separator; /* of CSV; 0: none yet, or JSON */
+    char separator; /* CSV separator; 0: unknown yet, or JSON */
 };
 
 /* Adds one line of a file to a table that was all zero before its first line; modifies the line.
- * Afterwards the table has one row more, unless the line was empty or held the names. */
+ * Adds a row unless the line was empty or held the names. */
 SHOAL_MUST_CHECK int table_line(struct table *t, char *line, struct err *e);
 /* Parses the bytes of a whole file; modifies them. */
 SHOAL_MUST_CHECK int table_parse(struct table *t, char *text, struct err *e);

@@ -1,4 +1,4 @@
-/* acquire.h - gets the model of a request: at once, when it has been loaded, or a typed failure.
+/* acquire.h - acquires the model of a request: at once, after loading, or with a typed failure.
  *
  * Thread:    the owner's.
  * Ownership: part of the job, which must live until `ready` was called. */
@@ -8,7 +8,7 @@
 #include "flow/flow.h"
 #include "host/registry.h"
 
-/* Reasons of failures that say nothing about the request: this process has another version of the
+/* Failure reasons that do not count against the request: this process has another version of the
  * model, or none that serves the request's epoch. */
 #define ACQUIRE_NO_VERSION "version_not_found"
 #define ACQUIRE_NOT_SERVED "version_not_served"
@@ -18,7 +18,7 @@ struct acquire {
     /* Called once, at the end.  m is held; NULL: no model, and `failed` was called or the
      * request was cancelled. */
     void (*ready)(struct acquire *a, struct registry_model *m);
-    bool any;               /* a model in a process of its own will do */
+    bool any;               /* a model in its own process is acceptable */
     const uint8_t *version; /* SHA-256 of the model that must be there; NULL: any */
     const char *key;        /* as in registry_want */
     uint64_t epoch;         /* of the request */
@@ -26,7 +26,7 @@ struct acquire {
     void (*failed)(struct acquire *a, const struct failure *f);
     /* private */
     enum shoal_kind kind;
-    bool over; /* failed or cancelled: a model that still comes is put back */
+    bool over; /* failed or cancelled: a model that still arrives is put back */
     struct registry_wait wait;
     struct registry_model *model;
     int rc;

@@ -1,12 +1,12 @@
-/* ask_plan.h - what an ask answers, as plain data: the plan (actions for the program that carries
- * them out, and how the text was understood), the reply, and what happened when.
+/* ask_plan.h - the answer of an ask, as plain data: the plan (actions for the program that carries
+ * them out, and how the text was understood), the reply, and the steps with their times.
  *
  * The plan is an event of a sink, so a codec can encode it, and another node can build an equal
  * one: everything is strings, numbers and lists, and nothing points into an engine.
  *
  * Thread:    read-only once it is complete.
- * Ownership: one owner for the whole: whoever builds it keeps it, and all that it points to, in one
- *            arena or table.  sink.h says how long readers may use it. */
+ * Ownership: one owner: the builder keeps it, and everything it points to, in one arena or table.
+ *            sink.h says how long readers may use it. */
 #ifndef SHOAL_FLOW_ASK_PLAN_H
 #define SHOAL_FLOW_ASK_PLAN_H
 
@@ -19,7 +19,7 @@
 #include "wire/json_out.h"
 
 #define ASK_PLAN_MAX_FIELDS 24u
-#define ASK_PLAN_MAX_ITEMS 32u  /* that a text may list */
+#define ASK_PLAN_MAX_ITEMS 32u  /* items that a text may list */
 #define ASK_PLAN_MAX_LIST 2048u /* entries of a field: the things of a home */
 
 struct ask_plan_field { /* one member of an action's JSON object */
@@ -30,10 +30,10 @@ struct ask_plan_field { /* one member of an action's JSON object */
     uint32_t n_items; /* 0: no items, a text or a number */
 };
 
-struct ask_plan_again {         /* an action that comes again; without days and a period: once */
+struct ask_plan_again {         /* repetition of an action; without days and a period: once */
     uint32_t days;              /* bits: 0 Monday to 6 Sunday; 0: none */
-    int64_t period_s, first_s;  /* instead of days: every so many seconds, the first time */
-    uint32_t minute;            /* of the day, by the clock there */
+    int64_t period_s, first_s;  /* instead of days: period in seconds, and the first time */
+    uint32_t minute;            /* minute of the day, local time */
     uint32_t sun;               /* enum sun_event instead of a minute; 0: none */
     double latitude, longitude; /* with `sun` */
     const char *words;          /* "every day" */
@@ -43,10 +43,10 @@ struct ask_plan_action {
     const char *name;
     struct ask_plan_field fields[ASK_PLAN_MAX_FIELDS];
     uint32_t n_fields;
-    /* for whoever schedules it; not part of its JSON */
+    /* for the scheduler; not part of its JSON */
     int64_t due_s;    /* when it should happen, Unix time; 0: now */
-    bool due_counted; /* counted from now on: "in 20 minutes" */
-    bool due_told;    /* the moment is not plain from the words, and has to be said */
+    bool due_counted; /* relative to now: "in 20 minutes" */
+    bool due_told;    /* the wording leaves the moment open, so the reply must state it */
     struct ask_plan_again again;
 };
 
@@ -57,10 +57,10 @@ struct ask_plan_entity {
 struct ask_plan_clause { /* a part of the text, as the models understood it; no string is NULL */
     const char *text;
     const char *intent, *router;
-    const char *flow; /* what the router's label stands for; "": nothing */
+    const char *flow; /* the flow of the router's label; "": none */
     float intent_p, router_p;
     const char *act; /* the speech act: "command", "ask", "negate", ...; only a command acts */
-    float act_p;     /* how sure the model is that there is a command */
+    float act_p;     /* probability that there is a command */
     const struct ask_plan_entity *entities;
     uint32_t n_entities;
 };
@@ -74,14 +74,14 @@ struct ask_plan {
     uint32_t n_contexts;
 };
 
-struct ask_plan_step { /* what happened when, for --explain and the page's waterfall */
+struct ask_plan_step { /* steps with their times, for --explain and the page's waterfall */
     const char *name;
     const char *model;     /* "encoder", "reply"; NULL: rules */
     uint64_t start_ns, ns; /* start_ns: since the request began */
-    uint32_t tokens;       /* of the encoder: prefill; of the reply: decode */
+    uint32_t tokens;       /* encoder: prefill; reply: decode */
 };
 
-struct ask_plan_answer { /* everything, once the request is done */
+struct ask_plan_answer { /* the whole answer, once the request is done */
     const struct ask_plan *plan;
     const char *reply; /* not NUL-terminated */
     size_t reply_bytes;
@@ -92,9 +92,9 @@ struct ask_plan_answer { /* everything, once the request is done */
 
 /* A field of an action; NULL: it has none of that name. */
 const struct ask_plan_field *ask_plan_field_of(const struct ask_plan_action *o, const char *key);
-/* The text of a field; NULL: there is none, or it is no text. */
+/* The text of a field; NULL: there is none, or it is not a text. */
 const char *ask_plan_text_of(const struct ask_plan_action *o, const char *key);
-/* A copy with all that it points to, in the arena; NULL: its memory is out. */
+/* A deep copy in the arena; NULL: out of memory. */
 const struct ask_plan *ask_plan_copy(const struct ask_plan *plan, struct arena *a);
 /* A copy of the name and the fields of an action, in the arena; NULL: its memory is out. */
 struct ask_plan_action *ask_plan_action_copy(const struct ask_plan_action *action, struct arena *a);

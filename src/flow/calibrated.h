@@ -1,4 +1,4 @@
-/* calibrated.h - a classification with the confidences that its model's calibration gives.
+/* calibrated.h - applies a model's calibration to the confidences of a classification.
  *
  * Thread:    any.
  * Ownership: the result lives in the arena; names are borrowed from the original.

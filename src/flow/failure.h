@@ -30,7 +30,7 @@ struct failure {
     char message[512];
 };
 
-/* An error of the library, with the kind and the reason that suit it. */
+/* An error of the library, with the matching kind and reason. */
 void failure_of(struct failure *f, int code, const char *msg);
 /* A missed deadline, or one that cannot be met (refused: no work was started).  others: other work
  * was in the way, so a retry may succeed. */

@@ -1,5 +1,5 @@
-/* flow.h - what requests run on: the host's parts that all threads share, and what one owner thread
- * keeps for its requests.
+/* flow.h - the environment of requests: the host's parts that all threads share, and the state of
+ * one owner thread.
  *
  * An owner is a thread that starts requests and gets their events: an event loop of the gateway, a
  * command, a node.  It provides an executor, through which other threads reach it.
@@ -40,7 +40,7 @@ struct flow {
     struct prompt_cache *cache;    /* NULL: none */
     struct pool *pool;             /* for long prompts; NULL: the owner's thread prepares them */
     struct home_table *home;       /* words and actions of asks; NULL: none */
-    bool home_failed;              /* there is a table, and it cannot be read */
+    bool home_failed;              /* there is a table, but it cannot be read */
     struct home_things *things;    /* the home that asks are about; NULL: none */
     struct pseudonyms *pseudonyms; /* for personal data; NULL: it is masked instead */
 };
@@ -54,21 +54,21 @@ struct flow_spares {
 struct flow_owner {
     const struct flow *flow;
     struct executor *executor;
-    uint32_t load_wait_ms;     /* how long a request waits for a model that is being loaded */
-    bool any_model;            /* a name that is not known here means the default model */
+    uint32_t load_wait_ms;     /* how long a request waits for its model to load */
+    bool any_model;            /* an unknown name means the default model */
     uint64_t next_seed;        /* for requests without a seed */
-    struct dispatch *once;     /* takes requests with an idempotency key; NULL: it is ignored */
-    struct dispatch *dispatch; /* where requests may go; NULL: all are answered here */
-    struct dispatch *apart;    /* to models in processes of their own; NULL: there are none */
+    struct dispatch *once;     /* takes requests with an idempotency key; NULL: keys are ignored */
+    struct dispatch *dispatch; /* remote destinations of requests; NULL: all are answered here */
+    struct dispatch *apart;    /* for isolated models; NULL: there are none */
     struct dispatch *flows;    /* takes requests whose model is a flow; NULL: there are none */
     const struct router_table *routes; /* see routing.h; NULL: none.  Replaced by reloads */
-    struct routing_source *replicas;   /* of other nodes; NULL: there are none */
+    struct routing_source *replicas;   /* replicas on other nodes; NULL: there are none */
     uint64_t n_routed;
-    uint32_t n_jobs; /* begun and not closed */
+    uint32_t n_jobs; /* started and not closed */
     /* private */
     struct flow_spares requests, generations, inferences, asks;
-    /* Models with tasks of this turn, held: woken at its end, so that tasks that came together are
-     * computed together. */
+    /* Models with tasks submitted in this turn, held: woken at its end, so that tasks that arrive
+     * together are computed together. */
     struct registry_model *to_wake[FLOW_MAX_WAKES];
     uint32_t n_to_wake, n_held_tasks;
     struct executor_task wake_engines;
@@ -87,10 +87,10 @@ struct flow_job_ops {
 void flow_owner_init(struct flow_owner *o, const struct flow *flow, struct executor *executor);
 void flow_owner_fini(struct flow_owner *o); /* no job may be left */
 
-/* An empty request, or NULL: out of memory.  Give back one that was never run. */
+/* An empty request, or NULL: out of memory. Give back requests that were never run. */
 struct request *flow_take_request(struct flow_owner *o);
 void flow_give_request(struct flow_owner *o, struct request *r);
-/* From now on the models of the request's epoch stay loaded until the request is given back, also
+/* From now on the models of the request's epoch stay loaded until the request is given back, even
  * while none of them works on it. */
 void flow_hold_epoch(struct flow_owner *o, struct request *r);
 /* Fails a request that never ran: fail, closed, and r is given back. */

@@ -14,7 +14,7 @@ struct asset {
     const uint8_t *data;
     size_t n;
     const uint8_t *gzip;
-    size_t n_gzip; /* 0: it would not be smaller */
+    size_t n_gzip; /* 0: compression would not make it smaller */
 };
 
 extern const struct asset assets[];

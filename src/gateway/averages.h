@@ -1,4 +1,4 @@
-/* averages.h - a route with `average` as a model of the registry, which has the route's name.
+/* averages.h - turns a route with `average` into a registry model with the route's name.
  *
  * Thread:    any; no state.
  * Ownership: a spec borrows from the configuration, and points into itself: it cannot be copied. */
@@ -13,13 +13,13 @@ struct averages_spec {
     char path[128];
 };
 
-/* False: the route is no average. */
+/* False: the route is not an average. */
 bool averages_of(struct averages_spec *out, const struct gw_config *c,
                  const struct router_route *route);
-/* Whether the configuration has an average of this name that is made of the same models: path is
- * the one that averages_of gave. */
+/* Whether the configuration has an average of this name with the same members: path is the result
+ * of averages_of. */
 bool averages_has(const struct gw_config *c, const char *name, const char *path);
-/* Adds those of the configuration that are not there yet. */
+/* Adds the averages of the configuration that are missing. */
 SHOAL_MUST_CHECK int averages_add(struct registry *r, const struct gw_config *c, struct err *e);
 
 #endif

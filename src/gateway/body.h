@@ -1,11 +1,11 @@
 /* body.h - the JSON body of a call: checked and parsed, a large one on the pool.
  *
  * Texts with NUL and bodies of too many values are refused before they are parsed
- * (wire/json_scan.h).  The memory of a large body counts to the client's address (net/peers.h)
+ * (wire/json_scan.h). The memory of a large body is charged to the client's address (net/peers.h)
  * until the call ends, that of its values until call_drop_json.
  *
  * Thread:    the loop's; the pool parses.
- * Failure:   what is refused is answered. */
+ * Failure:   refused bodies are answered here. */
 #ifndef SHOAL_GATEWAY_BODY_H
 #define SHOAL_GATEWAY_BODY_H
 

@@ -21,20 +21,21 @@ struct routing_choice;
 
 struct call {
     struct gw_loop *gl;
-    struct call *prev, *next; /* of the loop's calls, until the exchange with the client ends */
-    struct http_req *req;     /* NULL: ended, or the client has gone */
+    struct call *prev,
+        *next;            /* list of the loop's calls, until the exchange with the client ends */
+    struct http_req *req; /* NULL: ended, or the client has gone */
     const struct route *route;
     struct admission_client *client; /* the authenticated client, or NULL */
     cJSON *json;                     /* ROUTE_JSON: the body */
     size_t json_values;              /* of a large body; 0: few */
-    struct peer *account;            /* held: what a large body takes counts to it; or NULL */
-    size_t json_bytes, input_bytes;  /* counted until the JSON is dropped, until the call ends */
+    struct peer *account;            /* held; a large body is charged to it; or NULL */
+    size_t json_bytes, input_bytes;  /* charged until the JSON is dropped, until the call ends */
     char id[64];
     char trace[64];                         /* traceparent, or "" */
-    bool lenient, ollama, anthropic, began; /* ollama, anthropic: whose form errors have */
-    bool similar;                           /* the answer is that to a prompt that asks the same */
-    bool session_away; /* the place of sessions is: the conversation may lack turns */
-    uint32_t places;   /* in the limits of requests in flight */
+    bool lenient, ollama, anthropic, began; /* ollama, anthropic: format of errors */
+    bool similar;                           /* the answer comes from the semantic cache */
+    bool session_away; /* the session store is unavailable: the conversation may lack turns */
+    uint32_t places;   /* slots taken in the limits of requests in flight */
     uint64_t start_ns, deadline_ns;
     uint32_t holds;
     struct buf out;                      /* for the handler to build its answer in */
@@ -44,17 +45,17 @@ struct call {
     const struct routing_choice *routed; /* how the model was chosen; NULL: the client named it */
     struct sink *sink;  /* gets the events of the request that the call became, or NULL */
     struct meter meter; /* in front of the codec's sink if the client is known */
-    /* Sends what is in `out` as one event; NULL: events are framed as text. */
+    /* Sends `out` as one event; NULL: events are framed as text. */
     void (*event)(struct call *c);
-    /* Of handlers without a sink. */
+    /* For handlers without a sink. */
     void *job;
-    uint64_t cursor;                 /* of a stream of changes: the last one sent */
+    uint64_t cursor;                 /* of a stream of changes: the last change sent */
     void (*abandon)(struct call *c); /* the client is gone: stop working */
     void (*resume)(struct call *c);  /* the client has read: there is room again */
-    void (*arrived)(struct call *c); /* ROUTE_EARLY: more of the body, or its end */
+    void (*arrived)(struct call *c); /* ROUTE_EARLY: more of the body has arrived, or its end */
 };
 
-/* A failure as an interface reports it. */
+/* An error in the form of an API. */
 struct call_error {
     int status;        /* of HTTP */
     const char *type;  /* OpenAI's, such as "invalid_request_error" */
@@ -74,52 +75,52 @@ void call_release(struct call *c);
 /* An empty request with what the call knows: client, session, deadline.
  * NULL: out of memory or a bad header, and the call is answered. */
 struct request *call_request(struct call *c);
-/* The idempotency key that the client sent; NULL: none. */
+/* The client's idempotency key; NULL: none. */
 const char *call_once_key(const struct call *c);
 /* Connects the call, which is held, to a sink: when the client is gone the sink's work is
  * cancelled.  Events must go to c->sink, which passes them on. */
 void call_set_sink(struct call *c, struct sink *s);
 /* The sink is closed; gives the hold back. */
 void call_unset_sink(struct call *c);
-/* Counts n bytes of input to the client until the call ends, also from a thread that works for it:
- * a large body, or the request that it became.  False: they are too many. */
+/* Charges n bytes of input to the client until the call ends, also from another thread that works
+ * for it: a large body, or the request made from it. False: too many. */
 bool call_count_input(struct call *c, size_t n);
-/* The parameter `name` of the query, true or false; *out is false where it is missing.  False: it
- * is something else, and the call has failed. */
+/* The boolean query parameter `name`; *out is false if it is missing. False: invalid, and the call
+ * has failed. */
 bool call_query_bool(struct call *c, const char *name, bool *out);
 /* Frees the parsed body before the call ends. */
 void call_drop_json(struct call *c);
 /* For headers and the log. */
 void call_set_model(struct call *c, const struct sink_start *e);
 
-/* The server stops and does not wait any longer: calls that run fail, so that clients get an error
- * instead of a closed connection. */
+/* The server stops without waiting longer: running calls fail, so that clients get an error instead
+ * of a closed connection. */
 void call_fail_all(struct gw_loop *gl);
 
 /* ---- whole answers: each ends the call; c may be gone afterwards unless it is held ---- */
 
-void call_json(struct call *c, int status); /* what is in c->out */
+void call_json(struct call *c, int status); /* sends c->out */
 void call_text(struct call *c, int status, const char *type, const char *body, size_t n);
 /* An existing body, with its own headers. */
 void call_file(struct call *c, int status, const char *type, const struct http_header *extra,
                size_t n_extra, const char *body, size_t n);
 /* The origin of the requesting page, if the configuration allows it; otherwise NULL. */
 const char *call_origin(const struct call *c);
-/* A page of this machine, whatever its port. */
+/* A page of this machine, on any port. */
 bool call_is_local_page(const char *origin);
 /* Answers a CORS preflight request. */
 void call_preflight(struct call *c);
 
 /* ---- errors: each ends the call ---- */
 
-/* type: NULL is the one that suits the status. */
+/* type: NULL is the default of the status. */
 void call_fail(struct call *c, int status, const char *type, const char *param, const char *code,
                const char *fmt, ...) SHOAL_PRINTF(6, 7);
 /* 405; allow: the methods of the path, for people and the Allow header. */
 void call_fail_method(struct call *c, const char *allow);
 void call_fail_fields(struct call *c, const struct fields_error *e);
 void call_fail_with(struct call *c, const struct failure *f);
-/* An error of the library with the status that suits it. */
+/* An error of the library with its matching status. */
 void call_fail_code(struct call *c, int code, const char *msg);
 /* retry_after_s: 0: not stated. */
 void call_refuse(struct call *c, enum gw_refusal why, int status, uint32_t retry_after_s,
@@ -149,7 +150,7 @@ void call_flush(struct call *c);
 void call_end(struct call *c);
 void call_end_flushed(struct call *c); /* writes c->out first */
 void call_end_trailers(struct call *c, const struct http_header *trailers, size_t n);
-/* Whether so many bytes are unsent that events should be held back. */
+/* Whether so many bytes are unsent that events should be held back (backpressure). */
 bool call_full(const struct call *c);
 /* The connection was upgraded: the HTTP request has ended. */
 void call_detach(struct call *c, int status);

@@ -37,41 +37,41 @@
 
 enum config_controller { CONFIG_CONTROLLER_AUTO, CONFIG_CONTROLLER_NEVER };
 
-/* How this process belongs to a shoal. */
+/* Membership of this process in a shoal. */
 struct config_cluster {
     char *name;                 /* of this member */
-    char *zone;                 /* where it stands, for placement; or NULL */
-    char *advertise;            /* how others reach it; or NULL */
+    char *zone;                 /* location, for placement; or NULL */
+    char *advertise;            /* address announced to other members; or NULL */
     char *shoal;                /* name of the shoal, for NATS; NULL: "shoal" */
     struct yaml_in_strs nats;   /* URLs of its servers; none: a static list of nodes */
-    bool no_relay;              /* send requests to nobody: a plain node */
-    uint32_t forget_ms;         /* a node that sends no heartbeats for so long is removed */
+    bool no_relay;              /* relay no requests: a plain node */
+    uint32_t forget_ms;         /* a node is removed after this long without heartbeats */
     struct yaml_in_strs listen; /* for other members */
-    struct yaml_in_strs nodes;  /* to send requests to */
+    struct yaml_in_strs nodes;  /* nodes to send requests to */
     char *certs;                /* folder of this member, as shoal ca issue writes it; NULL: none */
     bool insecure;              /* without certificates: for tests on one machine */
-    uint32_t wait_ms;           /* for a lost node to come back */
-    uint32_t patience_ms;       /* without a piece of the answer, however often it is moved */
+    uint32_t wait_ms;           /* how long to wait for a lost node */
+    uint32_t patience_ms; /* how long without a piece of the answer, however often it is moved */
     uint32_t heartbeat_ms, silent_ms;
-    char *store;                   /* folder for models that are assigned to it; or NULL */
-    size_t store_limit;            /* bytes of models there; 0: what the disk has */
+    char *store;                   /* folder for assigned models; or NULL */
+    size_t store_limit;            /* size limit; 0: the disk's free space */
     size_t fetch_rate, share_rate; /* bytes a second from other nodes, and to them; 0: no limit */
     char *fetch_ca;                /* PEM file to trust for https:// sources; NULL: the system's */
-    uint32_t hedge_ms; /* requests with a deadline: until a second node is asked; 0: never */
-    struct yaml_in_strs hedge_models; /* to which this applies; none: all */
+    uint32_t hedge_ms; /* requests with a deadline: delay until a second node is tried; 0: never */
+    struct yaml_in_strs hedge_models; /* models it applies to; none: all */
     uint32_t controller;              /* enum config_controller: whether it may become controller */
     uint32_t lease_ms;                /* of the controller; 0: the default of lease.h */
     char *snapshot;             /* file for the last desired state; NULL: in the cache folder */
     struct yaml_in_strs labels; /* "gpu", "site=hall-3", for placement */
-    unsigned roles;             /* of its certificate; 0: it has none */
+    unsigned roles;             /* roles of its certificate; 0: it has none */
 };
 
-/* The MQTT broker, and what is done over it. */
+/* The MQTT broker and its uses. */
 struct config_mqtt {
     char *broker; /* "mqtt://HOST:PORT"; NULL: none */
     char *client_id, *user, *password_file;
     char *ca, *cert, *key; /* PEM files */
-    char *topic;           /* that all own topics begin with */
+    char *topic;           /* prefix of all own topics */
     uint32_t keepalive_ms, session_ms, reconnect_max_ms;
     char *queue_file;
     size_t queue_bytes;
@@ -85,15 +85,15 @@ struct config_mqtt {
 
 struct gw_config {
     _Atomic uint32_t refs;
-    struct config_settings set; /* what the file says, to compare and explain */
+    struct config_settings set; /* settings of the file, to compare and explain */
     struct yaml_in_strs listen;
     uint32_t threads; /* event loops; 0: by the cores */
     char *tls_cert, *tls_key, *tls_client_ca;
     struct http_limits limits;
     struct registry_spec models[CONFIG_MAX_MODELS];
     uint32_t n_models;
-    struct router_table router;           /* the routes, and what they know of the models above */
-    struct config_routes_privacy privacy; /* of all requests; in `router` too */
+    struct router_table router;           /* the routes, and their data about the models above */
+    struct config_routes_privacy privacy; /* for all requests; in `router` too */
     char *privacy_key_file;               /* NULL: a random key */
     size_t memory_bytes;
     uint32_t idle_unload_ms, load_wait_ms;
@@ -111,15 +111,15 @@ struct gw_config {
     uint32_t leave_ms, drain_ms;
     size_t cache_bytes;
     uint32_t cache_ttl_ms;
-    char *deferred_file; /* of requests that are answered later; NULL: none */
+    char *deferred_file; /* deferred requests; NULL: none */
     uint32_t deferred_requests, deferred_ttl_ms, deferred_keep_ms;
     size_t deferred_bytes;
-    size_t once_bytes; /* of answers kept by idempotency key */
+    size_t once_bytes; /* memory for answers kept by idempotency key */
     uint32_t once_ttl_ms;
-    bool once_shared;                   /* with the other gateways, through NATS */
+    bool once_shared;                   /* shared with the other gateways, through NATS */
     char *ollama_dir, *ollama_registry; /* or NULL */
     size_t ollama_max_model;
-    size_t responses_bytes; /* of what /v1/responses keeps */
+    size_t responses_bytes; /* memory for stored responses */
     uint32_t responses_ttl_ms;
     bool log_requests;
     char *cache_dir;
@@ -128,25 +128,25 @@ struct gw_config {
     struct config_things things;     /* sensors, and where their readings come from */
     struct config_deeds deeds;       /* how actions are carried out */
     uint32_t demo;                   /* enum demo_mode: a simulated plant */
-    struct config_webhooks webhooks; /* who is told of alarms */
+    struct config_webhooks webhooks; /* receivers of alarms */
     struct config_flows flows;       /* graphs of steps */
     char *manuals;                   /* collection that explains alarms; NULL: none */
     char *alarms_file;               /* open alarms; NULL: in the state folder */
-    /* Folder of collections, NULL: the usual one; passages that one may have, and up to which its
-     * search is exact. */
+    /* Folder of collections, NULL: the default; maximum passages, and up to which count search is
+     * exact. */
     char *collections_dir;
     uint32_t collections_max_passages, collections_exact_passages;
     char *similar_model; /* embeds prompts for the semantic cache; NULL: embed */
-    /* Where conversations are kept, NULL: the usual file; "off": nowhere. */
+    /* Store of conversations, NULL: the default file; "off": none. */
     char *sessions_store, *sessions_key_file;
     uint32_t sessions_ttl_ms, sessions_tokens;
     bool watch;             /* read the file again when it changes */
     char *quota_file;       /* tokens of the day; NULL: in the cache folder */
     char *home;             /* home file of the home flow, read at start; NULL: the demo */
     char *home_state;       /* file of states; NULL: in memory only */
-    char *home_schedule;    /* file of what happens later; NULL: in the cache folder */
-    uint32_t home_grace_ms; /* how late it may still happen */
-    char *table; /* of the home flow, read at start; NULL: the one of the models folder */
+    char *home_schedule;    /* file of schedules; NULL: in the state folder */
+    uint32_t home_grace_ms; /* how late an entry may still run */
+    char *table; /* table of the home flow, read at start; NULL: the one of the models folder */
 };
 
 /* The part that admission needs; borrowed from c. */
@@ -180,16 +180,16 @@ SHOAL_MUST_CHECK int config_add_model_dir(struct gw_config *c, const char *folde
 SHOAL_MUST_CHECK int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e);
 /* The models of a folder with a models.json; NULL: where pack_open looks. */
 SHOAL_MUST_CHECK int config_add_pack(struct gw_config *c, const char *folder, struct err *e);
-/* Whether other members of the shoal may talk to this one as it is configured; takes its name from
- * its certificate.  role: what its certificate must allow (cluster/trust/roles.h). */
+/* Whether other members of the shoal may talk to this one as configured; takes its name from its
+ * certificate. role: the role its certificate must have (cluster/trust/roles.h). */
 SHOAL_MUST_CHECK int config_check_cluster(struct gw_config *c, unsigned role, struct err *e);
 /* Whether this member takes part in the election of the controller. */
 bool config_may_control(const struct gw_config *c);
-/* Whether its certificate lets it change the desired state. */
+/* Whether its certificate may change the desired state. */
 bool config_may_change(const struct gw_config *c);
 /* Whether a model at path may be added at run time: it must be in one of the folders of model_dirs,
- * or of the configured models.  *resolved: the path without symbolic links, to be freed, and NULL
- * if it may not.  SHOAL_EINVAL names the path and what to configure. */
+ * or of the configured models. *resolved: the path without symbolic links, to be freed; NULL if it
+ * may not. SHOAL_EINVAL names the path and what to configure. */
 SHOAL_MUST_CHECK int config_confine(const struct gw_config *c, const char *path, char **resolved,
                                     struct err *e);
 

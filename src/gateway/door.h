@@ -1,22 +1,22 @@
 /* door.h - admits requests: route, key, limits, deadline, body.
  *
  * Thread:    the loop's.
- * Failure:   what is refused is answered. */
+ * Failure:   refused requests are answered here. */
 #ifndef SHOAL_GATEWAY_DOOR_H
 #define SHOAL_GATEWAY_DOOR_H
 
 #include "gateway/call.h"
 
-/* Entry from net: a whole request, or one that door_admit has let in. */
+/* Entry point from net: a complete request, or one that door_admit has admitted. */
 void door_handle(void *gw_loop, struct http_req *r);
-/* Called with the headers, before the body has arrived.  False: they suffice to refuse the request
- * (an unknown path, a wrong key), and it is answered. */
+/* Called with the headers, before the body has arrived. False: the request is already refused and
+ * answered (an unknown path, a wrong key). */
 bool door_admit(void *gw_loop, struct http_req *r);
 /* The same for a call created internally, such as for a message of a WebSocket.  c is held by the
  * caller; json: its body, taken; NULL: the request's own body is parsed. */
 void door_enter(struct call *c, cJSON *json);
-/* For work that a client left here: no key is asked for, its limits apply.  c is held by the
- * caller; client: NULL without keys. */
+/* For work on behalf of a client: needs no key, but its limits apply. c is held by the caller;
+ * client: NULL without keys. */
 void door_enter_as(struct call *c, struct admission_client *client);
 /* Answers requests that net rejects: too large, too late, malformed. */
 void door_refuse(struct http_req *r, const struct http_refusal *why);

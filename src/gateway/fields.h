@@ -21,8 +21,8 @@ enum field_type {
     FIELD_NUM,     /* double, min to max */
     FIELD_STR,     /* const char * */
     FIELD_VALUE,   /* const cJSON *: the handler reads it */
-    FIELD_IGNORED, /* accepted: changes nothing in an answer */
-    FIELD_UNBUILT, /* known; refused until it is built, unless its value asks for nothing */
+    FIELD_IGNORED, /* accepted: has no effect on the answer */
+    FIELD_UNBUILT, /* known but unsupported: refused unless its value is neutral */
 };
 
 struct field {
@@ -31,8 +31,8 @@ struct field {
     size_t offset; /* in the struct; not for IGNORED and UNBUILT */
     double min, max;
     const char *help;
-    const char *schema; /* of a VALUE, as JSON Schema for /openapi.json; of an UNBUILT one, the text
-                           or number that asks for nothing and is accepted; or NULL */
+    const char *schema; /* VALUE: JSON Schema for /openapi.json; UNBUILT: the neutral text or number
+                           that is accepted; or NULL */
 };
 
 struct fields_error {
@@ -43,8 +43,8 @@ struct fields_error {
 
 #define FIELDS_MAX 128u
 
-/* A field that is null counts as not given and leaves its place as it is, also an unknown one.
- * lenient: unknown and unbuilt fields are skipped. */
+/* A null field counts as missing and leaves its member unchanged, also an unknown one. lenient:
+ * unknown and unsupported fields are skipped. */
 SHOAL_MUST_CHECK int fields_read(const struct field *table, size_t n, const cJSON *object,
                                  void *into, bool lenient, struct fields_error *e);
 /* Checks a number that did not come as JSON against the limits of its field. */

@@ -3,7 +3,7 @@
  * Thread:    created, started, stopped and destroyed by one thread (main); the work is done on
  *            its own: event loops, one thread that loads models, a small pool.
  * Ownership: create takes a reference to the configuration.
- * Failure:   create and start say what is wrong; afterwards only requests fail. */
+ * Failure:   create and start report errors; afterwards only requests fail. */
 #ifndef SHOAL_GATEWAY_GATEWAY_H
 #define SHOAL_GATEWAY_GATEWAY_H
 
@@ -17,8 +17,8 @@ struct gw_config;
 
 /* Listens at once; models are loaded in the background. */
 SHOAL_MUST_CHECK int gateway_start(struct gateway **out, struct gw_config *config, struct err *e);
-/* Checks what a start needs, without starting: addresses, certificates, files of models.  An
- * address in use is not an error: the server with this configuration may be running. */
+/* Checks everything that a start needs, without starting: addresses, certificates, files of models.
+ * An address in use is not an error: the server with this configuration may be running. */
 SHOAL_MUST_CHECK int gateway_check(const struct gw_config *c, struct err *e);
 /* "http://127.0.0.1:8080" of the i-th address, or NULL. */
 const char *gateway_address(const struct gateway *g, size_t i);
@@ -26,9 +26,8 @@ const char *gateway_address(const struct gateway *g, size_t i);
 const char *gateway_node_address(const struct gateway *g, size_t i);
 /* All models to be loaded at start are loaded or have failed. */
 bool gateway_ready(struct gateway *g);
-/* For leave_ms of the configuration the server only says that it is not ready any more.  Then it
- * accepts no new connections, waits for running requests, at most drain_ms, and cancels the
- * rest. */
+/* For leave_ms of the configuration the server only reports that it is not ready. Then it accepts
+ * no new connections, waits for running requests, at most drain_ms, and cancels the rest. */
 void gateway_drain(struct gateway *g);
 /* Applies the keys, limits, certificates and models of a new configuration; running requests
  * continue. */

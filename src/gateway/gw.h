@@ -82,27 +82,27 @@ enum gw_refusal {
 
 struct gw_loop {
     struct gw *gw;
-    struct gw_config *config; /* held; replaced on this thread by a reload */
+    struct gw_config *config; /* held; replaced by a reload on this thread */
     struct loop *loop;
     struct http_server *http;
-    struct http_server *node_http;     /* for other members of the shoal; NULL: none */
+    struct http_server *node_http;     /* listener for other members of the shoal; NULL: none */
     struct members *members;           /* other nodes; NULL: none */
     struct routing_links replicas;     /* their models, for routes */
-    struct worker_links *workers;      /* to models in processes of their own; NULL: none */
-    struct tls_server *tls, *next_tls; /* next: on its way, during a reload */
+    struct worker_links *workers;      /* isolated models; NULL: none */
+    struct tls_server *tls, *next_tls; /* next: pending, during a reload */
     pthread_t thread;
     bool has_thread;
-    uint32_t n_calls; /* begun and not ended */
+    uint32_t n_calls; /* started and not ended */
     struct call *calls;
     struct flow_owner flow;     /* requests of this loop */
-    struct pipeline_site flows; /* that requests may name as their model */
+    struct pipeline_site flows; /* flows that requests may use as their model */
     struct executor_task leave, drain, cut, reload;
     struct executor_timer drain_timer;
     _Atomic bool idle; /* draining: only health watchers are left */
     uint64_t next_id;
     struct buf spare; /* buffer of a finished answer, for reuse */
     struct recall *recall;
-    const struct route *routes[GW_ROUTES]; /* found lately, by a hash of the path; see door.c */
+    const struct route *routes[GW_ROUTES]; /* recently used, by a hash of the path; see door.c */
     /* Watchers of the health service, see health.h. */
     struct watcher *watchers;
     _Atomic uint32_t n_watchers; /* of both kinds */
@@ -117,51 +117,51 @@ struct gw {
     const struct route *routes; /* all paths, GW_MAX_ROUTES at most */
     size_t n_routes;
     struct registry *registry;
-    struct workers *workers;           /* processes of models apart; NULL: none */
+    struct workers *workers;           /* processes of isolated models; NULL: none */
     struct quota *quota;               /* tokens of clients */
-    struct once_bucket *shared_once;   /* idempotency keys; NULL: this server is alone */
-    struct quota_bucket *shared_quota; /* slices of their limits; NULL: this server is alone */
+    struct once_bucket *shared_once;   /* idempotency keys; NULL: not shared */
+    struct quota_bucket *shared_quota; /* quota slices; NULL: not shared */
     struct admission *admission;
-    struct peers *peers; /* what clients hold, over all loops */
+    struct peers *peers; /* memory held by clients, over all loops */
     struct pool *pool;
     struct prompt_cache *cache;
-    /* Of documents; NULL: there is no folder for them. */
+    /* Collections of documents; NULL: there is no folder for them. */
     struct collections *collections;
     /* Conversations that continue by an id; NULL: none are kept. */
     struct sessions *sessions;
     struct pseudonyms *pseudonyms;
-    struct similar *similar;   /* answers to prompts that ask the same; NULL: none */
+    struct similar *similar;   /* semantic cache; NULL: none */
     struct once *once;         /* answers by idempotency key; NULL: none */
-    struct deferred *deferred; /* requests that are answered later; NULL: none */
+    struct deferred *deferred; /* deferred requests; NULL: none */
     struct deferred_runner *deferred_runner;
     struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
     _Atomic uint32_t ollama_transfers;     /* models that are pulled or pushed */
     struct response_store *response_store; /* of /v1/responses; NULL: none */
     struct home_table *home;               /* of /v1/process; NULL: none */
-    bool home_failed;                      /* there is one, and it cannot be read */
+    bool home_failed;                      /* there is one, but it cannot be read */
     struct home_things *things;            /* the home of /v1/process; NULL: none */
     struct flow flow;                      /* the parts of the above that requests need */
     struct tls_server *node_tls;           /* of node_http; NULL: plain */
     struct tls_client *link_tls;           /* to other nodes; NULL: plain */
     struct join *join;                     /* to NATS; NULL: none */
-    struct node_models *models;     /* bytes of what the controller assigns; NULL: it is no node */
-    struct deployed *deployed;      /* models of the desired state; NULL: no NATS */
-    struct node_measure *measure;   /* of this machine; NULL: this is no node */
-    struct node_store *store;       /* models on disk; NULL: this is no node */
-    struct plant *plant;            /* sensors and machines; NULL: none */
-    struct webhooks *webhooks;      /* who is told of alarms; NULL: nobody */
-    struct explainer *explainer;    /* finds passages for alarms; NULL: none */
-    struct demo *demo;              /* a simulated plant; NULL: none */
-    struct deeds *deeds;            /* carry actions out; NULL: the home is simulated */
-    struct deed_calls *calls;       /* of flows to the outside */
-    struct discovery *discovery;    /* of Home Assistant; NULL: none */
-    struct later_site *later;       /* what the home does later; NULL: nothing */
-    struct gw_config *deeds_config; /* held for them: a reload replaces config */
-    struct mqtt_site *mqtt;         /* the MQTT broker; NULL: none */
-    char advertise[256];            /* where other members reach this one; "": nowhere */
+    struct node_models *models;            /* bytes of assigned models; NULL: this is not a node */
+    struct deployed *deployed;             /* models of the desired state; NULL: no NATS */
+    struct node_measure *measure;          /* of this machine; NULL: this is not a node */
+    struct node_store *store;              /* models on disk; NULL: this is not a node */
+    struct plant *plant;                   /* sensors and machines; NULL: none */
+    struct webhooks *webhooks;             /* receivers of alarms; NULL: none */
+    struct explainer *explainer;           /* finds passages for alarms; NULL: none */
+    struct demo *demo;                     /* a simulated plant; NULL: none */
+    struct deeds *deeds;                   /* carries out actions; NULL: the home is simulated */
+    struct deed_calls *calls;              /* external calls of flows */
+    struct discovery *discovery;           /* of Home Assistant; NULL: none */
+    struct later_site *later;              /* schedules of the home; NULL: none */
+    struct gw_config *deeds_config;        /* held for them: a reload replaces config */
+    struct mqtt_site *mqtt;                /* the MQTT broker; NULL: none */
+    char advertise[256];                   /* address for other members; "": none */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
-    _Atomic bool leaving; /* no longer ready, but requests are still taken */
+    _Atomic bool leaving; /* no longer ready, but requests are still accepted */
     _Atomic bool draining;
     uint64_t started_ns, started_s, id_salt;
     struct replica_counts relayed, worked; /* by nodes, by workers */
@@ -177,7 +177,7 @@ enum route_flags {
     ROUTE_ADMIN = 2,       /* admin keys only */
     ROUTE_JSON = 4,        /* the body is a JSON object, parsed before the handler */
     ROUTE_WORK = 8,        /* counts as work: in-flight limits, draining */
-    ROUTE_EARLY = 16,      /* the handler reads the body as it comes */
+    ROUTE_EARLY = 16,      /* the handler reads the body as it arrives */
     ROUTE_KEEPS_JSON = 32, /* its work needs the parsed body after the handler has returned */
 };
 

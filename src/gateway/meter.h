@@ -1,8 +1,8 @@
 /* meter.h - counts the tokens of a client's request: a sink in front of the codec's.
  *
- * Counted are tokens of prompts and answers, as `usage` has them, also when the answer is kept from
- * before, fails or loses its client.  What a node or worker computed for a client that has gone is
- * not known: then the tokens that came are counted, and a fourth of the body's bytes as the prompt.
+ * It counts tokens of prompts and answers like `usage`, also when the answer is cached, fails or
+ * loses its client. The work of a node or worker for a disconnected client is unknown: then the
+ * received tokens are counted, and a fourth of the body's bytes as the prompt.
  *
  * Thread:    the loop's.
  * Ownership: belongs to a call; the request of the sink keeps it alive until `closed`. */
@@ -29,7 +29,7 @@ struct meter {
     uint64_t prompt_tokens, generated_tokens;
 };
 
-/* Events to m->sink are counted and go to s. */
+/* Events to m->sink are counted and passed on to s. */
 void meter_init(struct meter *m, struct sink *s, struct admission *a, struct admission_client *c,
                 uint32_t prompt_guess);
 

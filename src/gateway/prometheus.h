@@ -12,7 +12,8 @@ struct buf;
 #define PROMETHEUS_LABEL_BYTES 272
 
 void prometheus_help(struct buf *b, const char *name, const char *type, const char *help);
-/* `model="NAME"` into out, which is returned: quotes in the name escaped, a long one cut. */
+/* Writes `model="NAME"` into out and returns it: quotes in the name are escaped, a long name is
+ * cut. */
 /* LABEL="VALUE", escaped. */
 const char *prometheus_label(char out[PROMETHEUS_LABEL_BYTES], const char *label,
                              const char *value);

@@ -1,8 +1,8 @@
 /* stream_ws.h - /v1/stream: requests as messages of a WebSocket, several at a time
  * (docs/GATEWAY.md).
  *
- * A message names a path of the HTTP interface and has its body; it goes through the same door as a
- * request of its own.  Events come back as messages, each with the id of its request.
+ * A message names a path of the HTTP interface and has its body; it passes the same checks as a
+ * separate request. Events are sent back as messages, each with the id of its request.
  *
  * Thread: the loop's; reading has no state. */
 #ifndef SHOAL_GATEWAY_STREAM_WS_H

@@ -1,5 +1,5 @@
-/* tags.h - what a call carries for routes: its language, and the headers and JSON fields that rules
- * look at.
+/* tags.h - data of a call for routes: its language, and the headers and JSON fields that rules
+ * test.
  *
  * Thread: the loop's. */
 #ifndef SHOAL_GATEWAY_TAGS_H
@@ -10,7 +10,7 @@ struct http_req;
 struct request;
 struct router_table;
 
-/* Into the request's arena, whose rc tells of failures.  from and json may be NULL. */
+/* Into the request's arena, whose rc reports failures. from and json may be NULL. */
 void tags_read(struct request *r, const struct router_table *t, const struct http_req *from,
                const struct cJSON *json);
 

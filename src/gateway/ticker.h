@@ -1,5 +1,5 @@
-/* ticker.h - calls that are answered again and again: a state that is sent at once and then every
- * so often, until the client goes.
+/* ticker.h - streaming calls that send a state at once and then periodically, until the client
+ * disconnects.
  *
  * A client that does not read is not sent more: only the newest state matters.
  *
@@ -14,13 +14,13 @@ struct call;
 struct gw_loop;
 
 struct ticker_ops {
-    void (*send)(struct call *c); /* the state as it is now */
+    void (*send)(struct call *c); /* sends the current state */
     void (*end)(struct call *c);  /* the server stops: ends the call */
 };
 
-/* Takes the call.  False: too many of them, or out of memory; the caller answers. */
+/* Takes the call. False: too many of them, or out of memory; the caller answers. */
 bool ticker_start(struct call *c, uint32_t interval_ms, const struct ticker_ops *ops);
-/* The state changed in a way that clients should know at once. */
+/* The state changed: send it to clients at once. */
 void ticker_tell(struct gw_loop *gl);
 /* Everything else has ended: these calls end too. */
 void ticker_end(struct gw_loop *gl);

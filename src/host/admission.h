@@ -1,5 +1,5 @@
-/* admission.h - which clients may send requests, how often, how many at once, and how many tokens
- * they may use in a day (quota.h).
+/* admission.h - admission control of clients: keys, request rates, concurrency, and tokens per day
+ * (quota.h).
  *
  * A client is identified by the SHA-256 of its key.  Without keys, all requests are admitted.
  *
@@ -29,7 +29,7 @@ struct admission_key {
     uint32_t max_in_flight; /* 0: no limit */
     bool admin;
     int32_t priority;
-    double weight;         /* of its share of a model, beside other keys; 0: 1 */
+    double weight;         /* weight of its share of a model; 0: 1 */
     double tokens_per_day; /* by name: keys of one name share it; 0: no limit */
 };
 
@@ -73,14 +73,14 @@ struct admission_client *admission_find_name(struct admission *a, const char *na
  * *retry_ms: when to try again. */
 enum admission_verdict admission_enter(struct admission *a, struct admission_client *c,
                                        uint32_t *retry_ms);
-/* n more places for a request that is inside already and is as much work as n more requests.
- * *most: how many places it could ever have, its own included. */
+/* n more slots for an admitted request that is as much work as n more requests. *most: the maximum
+ * number of slots it could have, its own included. */
 enum admission_verdict admission_enter_more(struct admission *a, struct admission_client *c,
                                             uint32_t n, uint32_t *most);
 void admission_leave(struct admission *a, struct admission_client *c, uint32_t n_places);
-/* Places taken, of all clients. */
+/* Slots taken, over all clients. */
 uint32_t admission_in_flight(struct admission *a);
-/* The client used so many tokens. */
+/* The client used this many tokens. */
 void admission_spend(struct admission *a, struct admission_client *c, uint64_t prompt,
                      uint64_t generated);
 /* 64 hex digits and NUL.  false: no memory. */

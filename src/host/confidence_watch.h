@@ -1,4 +1,4 @@
-/* confidence_watch.h - how sure a model was of its classifications, and an alarm when that changes
+/* confidence_watch.h - records a model's confidences, and raises an alarm when they drift
  * (ensemble/drift.h).
  *
  * Thread:    add: any; readers use the atomics.  init: before it is shared. */
@@ -14,11 +14,11 @@
 struct confidence_watch {
     struct share_histogram shares;
     _Atomic uint64_t n_windows; /* that were compared */
-    _Atomic uint64_t index_ppm; /* of the last one, in millionths */
+    _Atomic uint64_t index_ppm; /* of the last window, in millionths */
     _Atomic uint64_t alarm;     /* 1: confidences are distributed differently */
     /* private */
     _Atomic uint64_t n;
-    _Atomic uint32_t busy; /* somebody compares: owns `drift` */
+    _Atomic uint32_t busy; /* one thread compares: it owns `drift` */
     struct drift drift;
 };
 

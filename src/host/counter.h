@@ -1,7 +1,7 @@
 /* counter.h - counters that many threads add to.
  *
- * Thread:    any.  Relaxed order suffices: a counter orders nothing else, and a reader may see one
- *            counter before another that was added to first. */
+ * Thread:    any. Relaxed order is enough: a counter orders nothing else, and readers may see
+ *            updates of several counters out of order. */
 #ifndef SHOAL_HOST_COUNTER_H
 #define SHOAL_HOST_COUNTER_H
 

@@ -18,7 +18,7 @@ bool hash_memo_get(const char *dir, const struct stat *st, uint8_t out[SHA256_BY
 /* Does nothing for a file that changed within the last two seconds: it could change again within
  * the resolution of the timestamps. */
 void hash_memo_put(const char *dir, const struct stat *st, const uint8_t sum[SHA256_BYTES]);
-/* The same without that wait, for a file that nobody writes any more. */
+/* The same without that wait, for a file that is no longer written. */
 void hash_memo_put_final(const char *dir, const struct stat *st, const uint8_t sum[SHA256_BYTES]);
 
 #endif

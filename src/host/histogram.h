@@ -18,8 +18,7 @@ struct histogram {                                  /* of times */
     _Atomic uint64_t sum_ns;
 };
 
-/* Where the last one or two windows of time begin in a histogram.  Not atomic: one reader at a
- * time. */
+/* Start of the last one or two time windows in a histogram. Not atomic: one reader at a time. */
 struct histogram_recent {
     uint64_t since_ns; /* of base[1]; 0: never looked */
     uint64_t base[2][HISTOGRAM_BUCKETS + 1];
@@ -32,10 +31,9 @@ struct batch_histogram {
 };
 
 void histogram_add(struct histogram *h, uint64_t ns);
-/* The time below which this part (0 to 1) of all samples lie, interpolated within a bucket.
- * 0: there are no samples. */
+/* The q-quantile (0 to 1) of all samples, interpolated within a bucket. 0: there are no samples. */
 uint64_t histogram_quantile(struct histogram *h, double part);
-/* The same over the last one to two windows of time, if it is asked for at least once a window. */
+/* The same over the last one to two time windows, if it is called at least once per window. */
 uint64_t histogram_recent_quantile(struct histogram_recent *r, struct histogram *h, double part,
                                    uint64_t now_ns, uint64_t window_ns);
 /* The upper bound of a bucket; i < HISTOGRAM_BUCKETS. */

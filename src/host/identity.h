@@ -28,9 +28,9 @@ struct identity_list;
 struct pack_model;
 
 enum identity_kind {
-    IDENTITY_NONE,    /* nothing may be kept under it */
-    IDENTITY_LOCAL,   /* of the files' numbers and times: never leaves this process */
-    IDENTITY_CONTENT, /* of the bytes: the same everywhere */
+    IDENTITY_NONE,    /* not usable as a cache key */
+    IDENTITY_LOCAL,   /* from inodes and times: never leaves this process */
+    IDENTITY_CONTENT, /* from the bytes: the same everywhere */
 };
 
 struct identity {
@@ -41,8 +41,8 @@ struct identity {
 
 /* The files of a model as they are now, with their sizes and times. */
 SHOAL_MUST_CHECK int identity_list(struct identity_list **out, const char *path, struct err *e);
-/* The files of several models that answer together.  Takes over the parts, also when it fails; what
- * is asked of single files (identity_list_n, identity_list_file) cannot be asked of it. */
+/* The files of several models that answer together. Takes over the parts, also on failure; queries
+ * for single files (identity_list_n, identity_list_file) are not possible. */
 SHOAL_MUST_CHECK int identity_list_join(struct identity_list **out, struct identity_list **parts,
                                         const double *weights, uint32_t n, struct err *e);
 void identity_list_free(struct identity_list *l); /* NULL is fine */
@@ -66,12 +66,12 @@ struct identity identity_of_folder(const struct identity_file *files, uint32_t n
 uint64_t identity_list_time_s(const struct identity_list *l);
 /* IDENTITY_LOCAL: equal while no file was changed or replaced. */
 struct identity identity_local(const struct identity_list *l);
-/* IDENTITY_CONTENT if every file's hash is known without reading it: from the manifest that the
- * files were just checked against (or NULL), or from cache_dir (or NULL).  Else IDENTITY_NONE. */
+/* IDENTITY_CONTENT if every file's hash is known without reading it: from a manifest just verified
+ * (or NULL), or from cache_dir (or NULL). Otherwise IDENTITY_NONE. */
 struct identity identity_known(struct identity_list *l, const char *cache_dir,
                                const struct pack_model *verified);
-/* Reads what is not known.  *stop may become true on another thread: SHOAL_ECANCELLED.  A file that
- * changes meanwhile is SHOAL_EIO. */
+/* Hashes the unknown files. *stop may become true on another thread: SHOAL_ECANCELLED. A file that
+ * changes during this is SHOAL_EIO. */
 SHOAL_MUST_CHECK int identity_read(struct identity *out, struct identity_list *l,
                                    const char *cache_dir, const _Atomic bool *stop, struct err *e);
 

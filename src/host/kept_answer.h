@@ -1,5 +1,5 @@
-/* kept_answer.h - the bytes of an answer that was given before, for the prompt cache of this
- * process, another process or another machine.
+/* kept_answer.h - the encoding of a cached answer, for the prompt cache of this process, another
+ * process or another machine.
  *
  * An entry serves every interface, whole or streamed: it holds the end of each choice and then
  * every token as the engine gave it.  All numbers are little-endian, nothing is aligned:
@@ -48,7 +48,7 @@ struct kept_token {
     uint32_t n_top;
     const char *text; /* any bytes, not NUL-terminated */
     size_t text_bytes;
-    bool echo; /* of the prompt: never kept */
+    bool echo; /* part of the prompt: never stored */
 };
 
 struct kept_answer { /* private */
@@ -58,8 +58,8 @@ struct kept_answer { /* private */
     struct shoal_logprob top[KEPT_ANSWER_MAX_TOP];
 };
 
-/* Writing: tokens are gathered as they come (errors are sticky in the buffer), then the entry is
- * put together.  A choice that did not end by itself (SHOAL_FINISH_ERROR) is never kept:
+/* Writing: tokens are appended as they arrive (errors are sticky in the buffer), then the entry
+ * is assembled. A choice that ended with an error (SHOAL_FINISH_ERROR) is never stored:
  * SHOAL_EINVAL. */
 void kept_answer_put_token(struct buf *tokens, const struct kept_token *t);
 SHOAL_MUST_CHECK int kept_answer_put(struct buf *out, const struct kept_choice *choices,

@@ -1,7 +1,7 @@
-/* model_stats.h - what the host counts and measures of one model.
+/* model_stats.h - counters and measurements of one model.
  *
- * What work costs is learned by the engine (engine/cost.h).  How the figures are shown (Prometheus,
- * the admin page) is the gateway's.
+ * The engine learns the cost of work (engine/cost.h). The gateway presents the figures (Prometheus,
+ * the admin page).
  *
  * Thread:    any: relaxed atomics. */
 #ifndef SHOAL_HOST_MODEL_STATS_H
@@ -27,14 +27,14 @@ struct model_stats {
     struct histogram_recent recent; /* of total; under the registry's lock */
     struct batch_histogram batch;
     struct confidence_watch confidence; /* of classes */
-    _Atomic uint64_t prefix_hits;       /* prompts that began with one that was computed before */
+    _Atomic uint64_t prefix_hits;       /* prompts with a cached prefix */
     _Atomic uint64_t refused[MODEL_STATS_N_REFUSED];
     _Atomic uint64_t requests, prompt_tokens, cached_tokens, generated_tokens, cancelled, errors;
     _Atomic uint64_t cache_hits, cache_misses;
     _Atomic uint32_t in_flight;
 };
 
-/* Whether the model works on other requests than the caller's. */
+/* Whether the model works on requests other than the caller's. */
 static inline bool model_stats_others(struct model_stats *m)
 {
     return atomic_load_explicit(&m->in_flight, memory_order_relaxed) > 1;

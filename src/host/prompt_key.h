@@ -1,12 +1,12 @@
 /* prompt_key.h - the key of a question in the prompt cache.
  *
- * Two nodes that are asked the same thing get the same key: a SHA-256 over every field that the
- * answer depends on, each encoded on its own (little-endian, lengths in front), never over the
- * bytes of a struct.  The model is the other half of the key, so that entries can be dropped or
- * renamed by model.
+ * Two nodes compute the same key for the same question: a SHA-256 over every field that the answer
+ * depends on, each encoded on its own (little-endian, lengths in front), never over the bytes of a
+ * struct. The model is the other half of the key, so that entries can be dropped or renamed by
+ * model.
  *
  * Thread:    any.
- * Failure:   false: no key, so nothing is looked up and nothing is kept. */
+ * Failure:   false: no key, so nothing is looked up or stored. */
 #ifndef SHOAL_HOST_PROMPT_KEY_H
 #define SHOAL_HOST_PROMPT_KEY_H
 
@@ -44,14 +44,14 @@ struct prompt_question { /* all zero: nothing asked */
     enum shoal_constraint constraint;
     const char *constraint_text;
     size_t constraint_bytes;
-    /* How the model was loaded, as far as answers depend on it. */
+    /* Load options of the model that affect answers. */
     uint32_t n_ctx;
     bool int8, kv_q8;
 };
 
 SHOAL_MUST_CHECK bool prompt_key_question(uint8_t out[SHA256_BYTES],
                                           const struct prompt_question *q);
-/* Only an answer that would come out the same again may be kept: no randomness, or a given seed. */
+/* Only a deterministic answer may be cached: no randomness, or a given seed. */
 bool prompt_key_repeats(const struct shoal_sampling *s, bool has_seed);
 
 #endif

@@ -25,10 +25,10 @@
 struct quota;
 struct quota_source;
 
-/* Where servers that share limits get slices. */
+/* Hands out slices to servers that share limits. */
 struct quota_source_ops {
-    /* Asks for `want` more tokens of a client's limit on that day; *got: how many there were, 0 to
-     * want.  Blocks.  Failure: the source cannot be reached; nothing was taken, or it is lost. */
+    /* Requests `want` more tokens of a client's limit on that day; *got: how many were granted, 0
+     * to want. Blocks. Failure: the source is unreachable; nothing was taken, or it is lost. */
     int (*lease)(struct quota_source *s, const char *name, uint64_t day, uint64_t limit,
                  uint64_t want, uint64_t *got, struct err *e);
 };
@@ -40,7 +40,7 @@ struct quota_source {
 struct quota_opts {
     const char *file;      /* copied; NULL: `quota` in the cache folder */
     const char *cache_dir; /* as of engines: NULL: the default one; "": none, nothing is kept */
-    struct quota_source *source;  /* borrowed; NULL: this server is alone */
+    struct quota_source *source;  /* borrowed; NULL: limits are not shared */
     uint64_t (*now_s)(void *ctx); /* seconds since 1970; NULL: the clock's */
     void *now_ctx;
 };
@@ -59,11 +59,11 @@ struct quota_account {
     /* private, under the lock */
     struct quota_account *next;
     bool listed;    /* belongs to a key of the configuration */
-    bool asked;     /* the source gave less than it was asked for: there is no more today */
+    bool asked;     /* the source granted less than requested: nothing is left today */
     uint64_t limit; /* tokens a day; 0: none */
     uint64_t day;
     uint64_t used, granted; /* on that day */
-    uint64_t owed;          /* of granted: taken before the source was asked */
+    uint64_t owed;          /* part of `granted` taken before asking the source */
 };
 
 struct quota_figures {
@@ -79,11 +79,11 @@ void quota_destroy(struct quota *q); /* writes the file; NULL is fine */
  * read.  SHOAL_ELIMIT: too many names. */
 SHOAL_MUST_CHECK int quota_open_account(struct quota *q, const char *name, uint64_t limit,
                                         struct quota_account **out, struct err *e);
-/* No account is listed any more: before the keys of a new configuration. */
+/* Unlists all accounts: before the keys of a new configuration. */
 void quota_unlist_all(struct quota *q);
 
-/* Whether the client has tokens left today.  *retry_s: otherwise, how long until tomorrow, or until
- * the source may have given more. */
+/* Whether the client has tokens left today. *retry_s: otherwise, the time until tomorrow, or until
+ * the source may grant more. */
 bool quota_has_left(struct quota *q, struct quota_account *a, uint32_t *retry_s);
 void quota_spend(struct quota *q, struct quota_account *a, uint64_t prompt, uint64_t generated);
 /* Of all listed accounts.  fn must not call this module. */

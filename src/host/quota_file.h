@@ -1,4 +1,4 @@
-/* quota_file.h - the tokens that clients used today, as a file keeps them over a restart.
+/* quota_file.h - the file that keeps today's token usage of clients across restarts.
  *
  * Text: "shoal-quota 1", then for each client a line "DAY USED GRANTED NAME" with the name's
  * unusual bytes as %XX, then "end HASH" over everything before it.

@@ -1,7 +1,7 @@
 /* registry.h - the models of this process: names, engines and reference counts.
  *
- * Asking for a model that is not loaded starts loading it.  When memory runs short, idle models are
- * unloaded to make room.
+ * A request for a model that is not loaded starts loading it. When memory runs short, idle models
+ * are unloaded to make room.
  *
  * Thread:    any.  The registry has two threads of its own, unless all engines are lent: one loads
  *            and unloads, one of low priority computes hashes.
@@ -36,37 +36,37 @@ enum registry_state {
 
 enum registry_duty {
     REGISTRY_SERVE,
-    REGISTRY_STAGE, /* loaded; answers only requests that ask for its version */
-    REGISTRY_LEAVE, /* the same: it finishes what it has */
+    REGISTRY_STAGE, /* loaded; answers only requests for its version */
+    REGISTRY_LEAVE, /* the same: it only finishes running requests */
 };
 
 /* Which requests a version of a model answers.  All zero: all of them. */
 struct registry_service {
     enum registry_duty duty;
-    uint64_t epoch, until; /* requests of these epochs: from epoch, and before until (0: no end) */
-    uint32_t share;        /* a canary's: thousandths of the requests; 0: it is none */
+    uint64_t epoch, until; /* epochs of its requests: from epoch, and before until (0: no end) */
+    uint32_t share;        /* share of a canary in thousandths; 0: not a canary */
 };
 
-/* What a request asks for. */
+/* What a request needs. */
 struct registry_want {
-    const char *name; /* NULL: the first model that can do it */
+    const char *name; /* NULL: the first suitable model */
     enum shoal_kind kind;
     const uint8_t *version; /* SHA-256; NULL: whichever serves */
     uint64_t epoch;         /* 0: the current one */
     const char *key;        /* requests with equal keys get the same side of a canary; NULL: none */
-    bool any;               /* a model in a process of its own will do */
+    bool any;               /* a model in its own process is acceptable */
 };
 
 #define REGISTRY_STREAM_SAVE_MS 2000u /* how old the saved state of a stream may be */
 
-/* How a model runs in a process of its own. */
+/* Settings of a model in its own process. */
 struct registry_apart_opts {
     size_t memory_bytes; /* of its address space; 0: no limit */
     int32_t nice;        /* 0 to 19 */
     uint64_t cpus[16];   /* bit i: it may use CPU i; none: all */
 };
 
-/* One model of an average: several decoders that write one text together. */
+/* One member of an average: several decoders that generate one text together. */
 struct registry_part {
     const char *model; /* another name in the registry */
     double weight;
@@ -79,8 +79,8 @@ struct registry_spec { /* from the configuration; strings are copied */
     struct confidence_calibration calibration; /* of this label set */
     const char *pack; /* folder with a manifest to verify the files against; or NULL */
     const char *card; /* description in Markdown; or NULL */
-    /* SHA-256 that the content must have, checked before it is loaded; or NULL.  Several versions
-     * of a name can be here at once, each with a sum and a path of its own. */
+    /* SHA-256 that the content must have, checked before loading; or NULL. Several versions of a
+     * name can coexist, each with its own sum and path. */
     const uint8_t *sum;
     bool staged; /* begins with REGISTRY_STAGE */
     uint32_t n_ctx, max_tasks, max_queue, n_threads;
@@ -88,33 +88,33 @@ struct registry_spec { /* from the configuration; strings are copied */
     uint32_t stream_save_ms; /* as in shoal_engine_opts, but 0: REGISTRY_STREAM_SAVE_MS */
     uint32_t stream_ttl_ms, max_streams;
     bool int8;          /* as in shoal_engine_opts */
-    bool kv_q8, pinned; /* pinned: loaded at start, never unloaded by itself */
-    bool standby;       /* for a failover: other nodes are asked first */
+    bool kv_q8, pinned; /* pinned: loaded at start, never unloaded automatically */
+    bool standby;       /* for failover: other nodes are used first */
     int32_t priority;   /* models of lower priority are unloaded first */
-    bool apart;         /* in a process of its own; see registry_apart */
+    bool apart;         /* runs in its own process; see registry_apart */
     struct registry_apart_opts apart_opts;
-    /* The model is the average of these (shoal_engine_opts), SHOAL_MAX_AVERAGE at most.  They are
-     * looked up when it is loaded, and path is only a name for it that no other model has. */
+    /* The model is the average of these (shoal_engine_opts), at most SHOAL_MAX_AVERAGE. They are
+     * looked up at load time, and path is only a unique name. */
     const struct registry_part *parts;
-    uint32_t n_parts; /* 0: it is a model of its own */
+    uint32_t n_parts; /* 0: not an average */
 };
 
-/* What is known of a model that another process has loaded. */
+/* Data about a model loaded in another process. */
 struct registry_apart_info {
     unsigned kinds;
     uint32_t n_ctx;
     size_t bytes;
     double load_ms;
-    bool crashed; /* open failed because the process ended: it may work the next time */
+    bool crashed; /* open failed because the process ended: it may work next time */
 };
 
-/* Runs models in processes of their own.  The registry decides when one is loaded, unloaded, and
- * started again; such a model is listed, counted and waited for like any other, but has no engine
- * here.  Both are called on the loading thread, without the registry's lock. */
+/* Runs models in separate processes. The registry decides when to load, unload and restart one;
+ * such a model is listed, counted and waited for like any other, but has no engine here. Both are
+ * called on the loading thread, without the registry's lock. */
 struct registry_apart {
     void *ctx;
-    /* Returns when the model is loaded, or cannot be.  memory_bytes: what the model may take; 0: no
-     * limit.  stop: give up when it becomes true. */
+    /* Returns when the model is loaded, or failed. memory_bytes: memory limit of the model; 0: no
+     * limit. stop: give up when it becomes true. */
     int (*open)(void *ctx, const struct registry_slot *s, const char *name, size_t memory_bytes,
                 const char *cache_dir, const _Atomic bool *stop, struct registry_apart_info *out,
                 struct err *e);
@@ -128,8 +128,8 @@ struct registry_slot {
     struct registry *all;
     char *path, *pack;
     uint64_t serial;                /* unique in this process, unlike an address */
-    struct registry_spec spec;      /* of the first name; strings and sum are not valid */
-    uint8_t want_sum[SHA256_BYTES]; /* that the content must have; valid with has_want_sum */
+    struct registry_spec spec;      /* spec of the first name; strings and sum are not valid */
+    uint8_t want_sum[SHA256_BYTES]; /* sum that the content must have; valid with has_want_sum */
     bool has_want_sum;
     struct registry_part *parts; /* [spec.n_parts]: copies */
     uint32_t n_names;
@@ -143,7 +143,7 @@ struct registry_slot {
     unsigned kinds; /* enum shoal_kind; 0 until it was loaded once */
     uint32_t n_ctx; /* of the engine; 0 until it was loaded once */
     struct identity local, content;
-    bool hash_failed;   /* the content could not be read: not tried again until the next load */
+    bool hash_failed;   /* the content could not be read: not retried until the next load */
     uint64_t created_s; /* modification time of the file */
     /* Points to local or content.  Release and acquire: a reader that sees the pointer also sees
      * what it points to, which does not change while the slot is in use. */
@@ -157,14 +157,14 @@ struct registry_slot {
     int error_code;
     char error[320];
     struct registry_wait *waiting;
-    /* of a model apart */
+    /* of an isolated model */
     bool lost;                   /* its process ended while it was loaded */
-    uint64_t not_before_ns;      /* it is not started again before this */
-    uint64_t ready_ns;           /* when it was loaded last */
-    uint32_t n_crashes;          /* one after the other */
-    uint32_t n_load_crashes;     /* of them, while it was loaded */
+    uint64_t not_before_ns;      /* it is not restarted before this */
+    uint64_t ready_ns;           /* when it was last loaded */
+    uint32_t n_crashes;          /* consecutive crashes */
+    uint32_t n_load_crashes;     /* those of them that happened while loading */
     uint64_t n_restarts;         /* since the server started */
-    double prefill_ns, token_ns; /* as its process has measured */
+    double prefill_ns, token_ns; /* as measured by its process */
     _Atomic uint32_t progress;   /* of loading, in thousandths */
 };
 
@@ -214,15 +214,15 @@ struct registry_opts {
     uint32_t idle_unload_ms; /* 0: never */
     const char *cache_dir;   /* as in shoal_engine_opts */
     bool lent_only;          /* no threads: all models come from registry_lend */
-    /* Answers kept under the identity `from` belong to `to` from now on.  to NULL: the file was
-     * replaced, and they are useless.  Called on a thread of the registry, under its lock; may be
+    /* Answers cached under the identity `from` belong to `to` from now on. to NULL: the file was
+     * replaced, and they are obsolete. Called on a thread of the registry, under its lock; may be
      * NULL. */
     void (*identity)(void *ctx, const uint8_t from[SHA256_BYTES], const uint8_t *to);
     /* A model changed its state, or a name was added or removed.  Called on any thread, under the
      * registry's lock; may be NULL. */
     void (*changed)(void *ctx);
     void *ctx;                          /* of both */
-    const struct registry_apart *apart; /* borrowed; NULL: no model may be apart */
+    const struct registry_apart *apart; /* borrowed; NULL: no model may be isolated */
 };
 
 SHOAL_MUST_CHECK int registry_create(struct registry **out, const struct registry_opts *o,
@@ -238,26 +238,26 @@ SHOAL_MUST_CHECK int registry_add(struct registry *r, const struct registry_spec
  * registry_destroy.  labels: as in registry_spec. */
 SHOAL_MUST_CHECK int registry_lend(struct registry *r, const char *name, const char *labels,
                                    struct shoal_engine *engine, struct err *e);
-/* The identity of a lent model: that of the files its engine was opened from.  They are read if no
- * earlier run has. */
+/* Sets the identity of a lent model: that of the files its engine was opened from. They are hashed
+ * if no earlier run has done so. */
 SHOAL_MUST_CHECK int registry_identify(struct registry *r, const char *name, const char *path,
                                        struct err *e);
 /* Takes a model out of the list; it is unloaded when its last user leaves. */
 SHOAL_MUST_CHECK int registry_remove(struct registry *r, const char *name, struct err *e);
-/* name NULL: the first model that can do it.  0: *out is loaded, and the caller holds a reference.
+/* name NULL: the first suitable model. 0: *out is loaded, and the caller holds a reference.
  * SHOAL_EBUSY: it is being loaded; w (may be NULL) is called once it is ready (with a reference) or
- * has failed (without).  SHOAL_ENOTFOUND, SHOAL_EINVAL (it does other things), or the reason why it
+ * has failed (without). SHOAL_ENOTFOUND, SHOAL_EINVAL (it is of another kind), or the reason why it
  * could not be loaded. */
 SHOAL_MUST_CHECK int registry_get(struct registry *r, const char *name, enum shoal_kind kind,
                                   struct registry_model **out, struct registry_wait *w,
                                   struct err *e);
-/* The same, with models that run in processes of their own among them: registry_get refuses those
- * with SHOAL_EINVAL, since they have no engine here. */
+/* The same, including isolated models: registry_get refuses those with SHOAL_EINVAL, since they
+ * have no engine here. */
 SHOAL_MUST_CHECK int registry_get_any(struct registry *r, const char *name, enum shoal_kind kind,
                                       struct registry_model **out, struct registry_wait *w,
                                       struct err *e);
-/* The same for a version of the model, or the one that serves an epoch.  SHOAL_ECHANGED: the model
- * is here, but no version of it serves that epoch, or the epoch is not known here yet. */
+/* The same for a version of the model, or the one that serves an epoch. SHOAL_ECHANGED: the model
+ * exists, but no version of it serves that epoch, or the epoch is not known here yet. */
 SHOAL_MUST_CHECK int registry_get_wanted(struct registry *r, const struct registry_want *want,
                                          struct registry_model **out, struct registry_wait *w,
                                          struct err *e);
@@ -274,33 +274,33 @@ static inline bool registry_service_same(const struct registry_service *a,
     return a->duty == b->duty && a->epoch == b->epoch && a->until == b->until &&
            a->share == b->share;
 }
-/* Which requests a version answers from now on.  SHOAL_ENOTFOUND: it is not here. */
+/* Sets which requests a version answers. SHOAL_ENOTFOUND: it does not exist. */
 SHOAL_MUST_CHECK int registry_set_service(struct registry *r, const char *name,
                                           const uint8_t sum[SHA256_BYTES],
                                           const struct registry_service *s, struct err *e);
-/* As registry_remove, of one version. */
+/* As registry_remove, for one version. */
 SHOAL_MUST_CHECK int registry_remove_version(struct registry *r, const char *name,
                                              const uint8_t sum[SHA256_BYTES], struct err *e);
-/* The first epoch that a request may name.  Epoch 0 in a request means the one of the moment. */
+/* The first epoch that a request may name. Epoch 0 in a request means the current one. */
 #define REGISTRY_FIRST_EPOCH 1u
-/* The epoch of new requests, and the end of the epochs that are known here: requests of end and
- * later are refused.  end 0: all are taken, because no controller decides here. */
+/* The epoch of new requests, and the end of the known epochs: requests of end and later are
+ * refused. end 0: all are accepted, because there is no controller. */
 void registry_set_epoch(struct registry *r, uint64_t epoch, uint64_t end);
 void registry_get_epoch(struct registry *r, uint64_t *epoch, uint64_t *end);
-/* A request of this epoch begins here, or is over: what it has not asked yet must stay loaded
- * somewhere.  False: requests of too many epochs run already, and it is not counted. */
+/* A request of this epoch begins here, or has ended: models that it may still use must stay loaded
+ * somewhere. False: requests of too many epochs are running, and it is not counted. */
 SHOAL_MUST_CHECK bool registry_hold_epoch(struct registry *r, uint64_t epoch);
 void registry_release_epoch(struct registry *r, uint64_t epoch);
-/* The oldest epoch that a request here belongs to; 0: none is held. */
+/* The oldest epoch of a request here; 0: none is held. */
 uint64_t registry_oldest_epoch(struct registry *r);
-/* Whether the model that registry_get_any would find runs in a process of its own. */
+/* Whether the model that registry_get_any would find is isolated. */
 bool registry_is_apart(struct registry *r, const char *name, enum shoal_kind kind);
-/* The process of a model has ended or was ended: the model is started again, after a while that
- * doubles with every crash in a row. */
+/* The process of a model has ended or was killed: the model is restarted, with exponential backoff
+ * for consecutive crashes. */
 void registry_apart_lost(struct registry *r, uint64_t serial, const char *why);
-/* What the process has measured: the cost of a token of a prompt and of an answer. */
+/* Measurements of the process: the cost of a prompt token and of an answer token. */
 void registry_apart_speed(struct registry *r, uint64_t serial, double prefill_ns, double token_ns);
-/* How far it has loaded, in thousandths. */
+/* Loading progress, in thousandths. */
 void registry_apart_progress(struct registry *r, uint64_t serial, uint32_t progress);
 /* Whether a held model can do this.  SHOAL_EINVAL: the message lists what it can do. */
 SHOAL_MUST_CHECK int registry_check(const struct registry_model *m, enum shoal_kind kind,
@@ -308,14 +308,14 @@ SHOAL_MUST_CHECK int registry_check(const struct registry_model *m, enum shoal_k
 void registry_put(struct registry_model *m);
 /* Another reference to a held model. */
 void registry_hold(struct registry_model *m);
-/* An object that belongs to the engine of a held model: made by the first call, shared by the later
- * ones, freed by detach before the engine is closed.  make gets NULL for a model that runs apart.
+/* An object that belongs to the engine of a held model: created by the first call, shared by the
+ * later ones, freed by detach before the engine is closed. make gets NULL for an isolated model.
  */
 SHOAL_MUST_CHECK int
 registry_attach(struct registry_model *m,
                 int (*make)(void *ctx, void **out, struct shoal_engine *en, struct err *e),
                 void *ctx, void (*detach)(void *attached), void **out, struct err *e);
-/* The object, if it was made; NULL: not yet. */
+/* The object, if it was created; NULL: not yet. */
 void *registry_attached(struct registry_model *m);
 /* Whether the path holds a model that could be loaded, by its headers.  Reads no weights. */
 SHOAL_MUST_CHECK int registry_check_path(const char *path, struct err *e);

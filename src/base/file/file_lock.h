@@ -1,11 +1,11 @@
-/* file_lock.h - a file that belongs to one process at a time.
+/* file_lock.h - an exclusive lock on a file between processes.
  *
- * The lock is on PATH.lock, not on the file itself, which may be replaced as a whole.  It ends with
- * the process, whatever happens to it.
+ * The lock is on PATH.lock, not on the file itself, which may be replaced as a whole. The kernel
+ * releases it when the process ends, however it ends.
  *
  * Thread:    any.
- * Ownership: the caller closes the descriptor, which gives the lock back.
- * Failure:   SHOAL_EBUSY: another one has it; SHOAL_EIO, SHOAL_ELIMIT.  Then *fd is -1. */
+ * Ownership: the caller closes the descriptor, which releases the lock.
+ * Failure:   SHOAL_EBUSY: another process holds it; SHOAL_EIO, SHOAL_ELIMIT. Then *fd is -1. */
 #ifndef SHOAL_BASE_FILE_LOCK_H
 #define SHOAL_BASE_FILE_LOCK_H
 

@@ -1,4 +1,5 @@
-/* file_replace.h - writes a whole file so that after a crash there is the old one or the new one.
+/* file_replace.h - replaces a file atomically: after a crash either the old or the new content
+ * exists.
  *
  * Thread:  any that may block.
  * Failure: SHOAL_EIO with the system's reason; the old file is then unchanged. */

@@ -12,9 +12,9 @@ enum lines_got { LINES_LINE, LINES_END, LINES_INTERRUPT };
 
 struct lines {
     int fd;
-    const char *name; /* of the file, for errors; NULL after init */
+    const char *name; /* name of the file, for errors; NULL after init */
     struct buf in;    /* read, not yet returned */
-    size_t used;      /* of in: the line that was returned last */
+    size_t used;      /* bytes of `in` taken by the last returned line */
     bool ended;
 };
 
@@ -25,7 +25,7 @@ void lines_fini(struct lines *l);
  * which the caller must read. */
 SHOAL_MUST_CHECK int lines_next(struct lines *l, int interrupt_fd, char **line, size_t *n,
                                 struct err *e);
-/* Whether lines_next would return without waiting: reads what is there. */
+/* Whether lines_next would return without waiting; reads the available bytes. */
 bool lines_ready(struct lines *l);
 
 #endif

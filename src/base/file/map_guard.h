@@ -1,9 +1,9 @@
-/* map_guard.h - makes SIGBUS in a mapped file an error of that mapping instead of a crash.
+/* map_guard.h - turns SIGBUS in a mapped file into an error of that mapping instead of a crash.
  *
- * Reading a page of a mapping whose file was truncated, or whose disk fails, raises SIGBUS.  The
- * first mapping added here installs a handler for the process.  If the fault is inside a guarded
- * mapping, the handler puts a page of zeros there, marks the mapping broken, and the reader goes
- * on; its owner asks map_guard_is_broken before it trusts what was computed.  A fault elsewhere
+ * Reading a page of a mapping whose file was truncated, or whose disk fails, raises SIGBUS. The
+ * first mapping added here installs a handler for the process. If the fault is inside a guarded
+ * mapping, the handler puts a page of zeros there, marks the mapping broken, and the reader
+ * continues; its owner checks map_guard_is_broken before it uses the results. A fault elsewhere
  * goes to the handler that was installed before.
  *
  * Thread:    any; the handler only reads a list that grows and is never freed.
@@ -18,11 +18,11 @@
 
 struct map_guard;
 
-/* prot: of the mapping, for the pages that replace lost ones. */
+/* prot: protection of the mapping, for the pages that replace lost ones. */
 struct map_guard *map_guard_add(void *map, size_t n, int prot);
 void map_guard_remove(struct map_guard *g);
 bool map_guard_is_broken(const struct map_guard *g);
-/* For a reader that found the file too short without the handler's help. */
+/* For a reader that detected the truncated file without the handler. */
 void map_guard_set_broken(struct map_guard *g);
 
 #endif

@@ -1,12 +1,12 @@
 /* executor.h - runs tasks and timers on the thread that owns an object.
  *
- * Events of a request come on threads of engines, of the registry and of a pool; its owner is one
- * thread.  Code that must not know what that thread runs (an event loop, a command) posts tasks
- * through this interface.  net/loop and executor_queue implement it.
+ * A request belongs to one thread, but its events arrive on threads of engines, the registry and a
+ * pool. Code that must not know what the owner runs (an event loop, a command) posts tasks through
+ * this interface. net/loop and executor_queue implement it.
  *
  * Thread:    post: any.  Everything else: the owner's.
- * Ownership: tasks and timers belong to the caller, are linked in, and must stay until they ran or
- *            were cleared.
+ * Ownership: tasks and timers belong to the caller, are linked in, and must stay valid until they
+ *            have run or were cleared.
  * Failure:   none: nothing here needs memory. */
 #ifndef SHOAL_BASE_THREAD_EXECUTOR_H
 #define SHOAL_BASE_THREAD_EXECUTOR_H
@@ -15,14 +15,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The struct that has member as a part, from a pointer to the part. */
+/* The struct that contains member, from a pointer to the member. */
 #define EXECUTOR_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-/* One call on the owner's thread; free to be used again once fn runs. */
+/* One call on the owner's thread; may be reused once fn runs. */
 struct executor_task {
     struct executor_task *next;
     void (*fn)(struct executor_task *t);
-    bool queued; /* by `later` alone: already in the list */
+    bool queued; /* used by `later` only: already in the list */
 };
 
 struct executor_timer {
@@ -50,8 +50,7 @@ static inline void executor_post(struct executor *x, struct executor_task *t)
     x->ops->post(x, t);
 }
 
-/* fn runs once the owner has handled everything it received together; asking twice is asking
- * once. */
+/* fn runs once the owner has handled the current batch of events; calling it twice runs fn once. */
 static inline void executor_later(struct executor *x, struct executor_task *t)
 {
     x->ops->later(x, t);

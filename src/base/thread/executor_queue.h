@@ -1,6 +1,6 @@
 /* executor_queue.h - an executor for a thread without an event loop: a command, a test.
  *
- * The owner calls turn again and again until its work is done; or it polls the descriptor beside
+ * The owner calls turn in a loop until its work is done; or it polls the descriptor along with
  * others and calls run.
  *
  * Thread:    posts: any.  Everything else: the owner's.
@@ -27,11 +27,12 @@ SHOAL_MUST_CHECK int executor_queue_init(struct executor_queue *q, struct err *e
 void executor_queue_fini(struct executor_queue *q);
 /* Runs timers that are due, what was posted, and then what was deferred.  False: nothing to do. */
 bool executor_queue_run(struct executor_queue *q);
-/* How long the owner may wait on the descriptor, as poll has it: -1 is for ever, 0 is not at all.
+/* How long the owner may wait on the descriptor, as for poll(): -1 means forever, 0 means not at
+ * all.
  */
 int executor_queue_wait_ms(const struct executor_queue *q);
-/* Runs; if there was nothing to do, waits at most max_ms (-1: for ever) and runs again.  False:
- * nothing came. */
+/* Runs; if there was nothing to do, waits at most max_ms (-1: forever) and runs again. False:
+ * nothing arrived. */
 bool executor_queue_turn(struct executor_queue *q, int max_ms);
 
 #endif

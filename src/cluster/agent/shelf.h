@@ -1,7 +1,7 @@
 /* shelf.h - finds a model by its SHA-256 in folders of this machine.
  *
- * A thread of low priority computes the hashes and remembers them (host/hash_memo.h).  When
- * somebody asks for a model that was not found, the folders are looked through again.
+ * A thread of low priority computes the hashes and remembers them (host/hash_memo.h). A request for
+ * a model that was not found rescans the folders.
  *
  * Thread:    find: any.  Everything else: the owner's.  Inside, a thread "shelf" reads files.
  * Ownership: open gives, close takes back (NULL is fine); strings are copied.

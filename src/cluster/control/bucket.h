@@ -1,13 +1,13 @@
 /* bucket.h - one JetStream key/value bucket: values with revisions, written by compare-and-set.
  *
- * Reads and writes go to the stream's leader.  A write is done when a majority of the servers has
- * it.  When a leader dies, JetStream takes no writes for some seconds, so callers retry.
+ * Reads and writes go to the stream's leader. A write is done when a majority of the servers has
+ * it. After a leader dies, JetStream accepts no writes for some seconds, so callers retry.
  *
  * Thread:    any that may block: every call waits for a server, at most wait_ms.  Calls on several
  *            threads do not wait for each other.
  * Ownership: open gives, close takes back (NULL is fine).  The bus must outlive it.
- * Failure:   SHOAL_EBUSY: no server, no JetStream, or no answer in time; a write may then have
- *            happened all the same.  SHOAL_ENOTFOUND: no such key or bucket.  SHOAL_ELIMIT: the
+ * Failure:   SHOAL_EBUSY: no server, no JetStream, or no answer in time; a write may have happened
+ *            nevertheless. SHOAL_ENOTFOUND: no such key or bucket. SHOAL_ELIMIT: the
  * value is too large for the server.  SHOAL_EIO: anything else the server refused. */
 #ifndef SHOAL_CLUSTER_CONTROL_BUCKET_H
 #define SHOAL_CLUSTER_CONTROL_BUCKET_H
@@ -20,7 +20,7 @@
 struct bucket;
 struct bus;
 
-/* The bucket shoal-CLUSTER-NAME.  It is not looked at or created here. */
+/* The bucket shoal-CLUSTER-NAME. This neither reads nor creates it. */
 SHOAL_MUST_CHECK int bucket_open(struct bucket **out, struct bus *b, const char *name,
                                  uint32_t wait_ms, struct err *e);
 void bucket_close(struct bucket *k);
@@ -28,8 +28,8 @@ void bucket_close(struct bucket *k);
 /* For create: values are removed ttl_ms after they were written, at least two minutes; 0: never.  A
  * bucket that holds max_bytes takes no more; 0: no limit. */
 void bucket_limit(struct bucket *k, uint32_t ttl_ms, int64_t max_bytes);
-/* Creates it unless it is there.  replicas: 1, 3 or 5 servers hold it; 0: by the number of
- * addresses that the bus was given.  history: revisions kept of a key, 1 to 64. */
+/* Creates it unless it exists. replicas: 1, 3 or 5 servers hold it; 0: by the number of addresses
+ * that the bus was given. history: revisions kept of a key, 1 to 64. */
 SHOAL_MUST_CHECK int bucket_create(struct bucket *k, unsigned replicas, unsigned history,
                                    struct err *e);
 /* Appends the value to out and sets its revision.  SHOAL_ENOTFOUND: no value; the revision is then
@@ -45,7 +45,7 @@ SHOAL_MUST_CHECK int bucket_get(struct bucket *k, const char *key, struct buf *o
 SHOAL_MUST_CHECK int bucket_put(struct bucket *k, const char *key, const void *bytes, size_t n,
                                 uint64_t expected, const char *id, uint64_t *revision,
                                 struct err *e);
-/* The revision of the newest write to any key: cheap, to see whether something changed. */
+/* The revision of the newest write to any key: a cheap way to detect changes. */
 SHOAL_MUST_CHECK int bucket_last(struct bucket *k, uint64_t *revision, struct err *e);
 
 #endif

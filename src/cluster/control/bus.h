@@ -2,13 +2,13 @@
  * the others take over.
  *
  * It opens at once, also while no server can be reached, and reconnects without end: after
- * reconnect_ms and up to as much again at random, so that members do not come back all at once.
- * A server that refuses its credentials is asked again, too, less and less often; certificates are
- * read anew for every connection, so that copying new files is enough.
- * Nothing is kept for later: a message that cannot be sent now is refused (SHOAL_EBUSY) and
- * counted. A heartbeat of ten seconds ago would be wrong, and event_log.h keeps its own.
+ * reconnect_ms and up to as much again at random, so that members do not come back all at once. A
+ * server that refuses its credentials is retried too, with backoff; certificates are reread for
+ * every connection, so that copying new files is enough. Nothing is buffered: a message that cannot
+ * be sent now is refused (SHOAL_EBUSY) and counted. A heartbeat of ten seconds ago would be wrong,
+ * and event_log.h keeps its own.
  *
- * libnats calls back on threads of its own.  Messages are copied there into a bounded queue, and
+ * libnats calls back on its own threads. Messages are copied there into a bounded queue, and
  * everything reaches the owner on its executor's thread.
  *
  * Subjects: shoal.CLUSTER.TAIL, where TAIL is "hb.NODE", "desired", "event.KIND", ...
@@ -44,29 +44,30 @@ struct bus_opts {
     size_t n_urls;
     const char *ca_file, *cert_file, *key_file; /* PEM; all three or none */
     uint32_t reconnect_ms;                      /* 0: 250 */
-    uint32_t ping_ms;       /* 0: 2000; a server that left two pings without answer is away */
+    uint32_t ping_ms;       /* 0: 2000; a server that leaves two pings unanswered counts as down */
     size_t max_queue_bytes; /* received and not yet handled; 0: 8 MiB.  The oldest are dropped. */
 };
 
-enum bus_link { BUS_CONNECTING, BUS_UP, BUS_AWAY }; /* never up yet; up; was up and is not */
+enum bus_link { BUS_CONNECTING, BUS_UP, BUS_AWAY }; /* not connected yet; connected; disconnected */
 
 struct bus_status {
     enum bus_link link;
     uint64_t since_ns;     /* CLOCK_MONOTONIC: in this state since */
-    uint64_t last_away_ns; /* how long the last absence was */
-    char server[128];      /* connected to, without credentials; "" while it is not */
-    char error[160];       /* the last reason for being away */
+    uint64_t last_away_ns; /* duration of the last outage */
+    char
+        server[128]; /* the server it is connected to, without credentials; "" while disconnected */
+    char error[160]; /* reason of the last disconnect */
     uint64_t n_connects, n_losses;
-    uint64_t n_sent, n_refused;      /* messages: refused while away */
+    uint64_t n_sent, n_refused;      /* refused: because there was no connection */
     uint64_t n_received, n_overruns; /* overruns: dropped because the owner was too slow */
-    uint64_t n_denied;               /* what this member's certificate may not do */
+    uint64_t n_denied;               /* operations that this member's certificate may not do */
 };
 
 typedef void (*bus_link_fn)(void *ctx, const struct bus_status *s);
 typedef void (*bus_message_fn)(void *ctx, const char *subject, const void *bytes, size_t n);
 
-/* x: the owner's; NULL for a command, which then has no callbacks.  on_link (or NULL) is called
- * when the connection comes and goes. */
+/* x: the owner's; NULL for a command, which then has no callbacks. on_link (or NULL) is called when
+ * the connection is established or lost. */
 SHOAL_MUST_CHECK int bus_open(struct bus **out, const struct bus_opts *o, struct executor *x,
                               bus_link_fn on_link, void *ctx, struct err *e);
 void bus_close(struct bus *b);
@@ -75,7 +76,7 @@ void bus_close(struct bus *b);
  * unsubscribe, or NULL. */
 SHOAL_MUST_CHECK int bus_subscribe(struct bus *b, const char *tail, bus_message_fn fn, void *ctx,
                                    struct bus_sub **out, struct err *e);
-/* fn is not called any more.  NULL is fine. */
+/* fn is no longer called. NULL is fine. */
 void bus_unsubscribe(struct bus_sub *s);
 /* Returns when the message is in the connection's buffer. */
 SHOAL_MUST_CHECK int bus_publish(struct bus *b, const char *tail, const void *bytes, size_t n,
@@ -83,14 +84,14 @@ SHOAL_MUST_CHECK int bus_publish(struct bus *b, const char *tail, const void *by
 
 void bus_get_status(struct bus *b, struct bus_status *out);
 const char *bus_link_text(enum bus_link link);
-/* Waits until it is connected, at most ms.  SHOAL_EIO: it is not; the text says why and where. */
+/* Waits until it is connected, at most ms. SHOAL_EIO: it is not; the text gives the reason. */
 SHOAL_MUST_CHECK int bus_wait(struct bus *b, uint32_t ms, struct err *e);
 
 const char *bus_cluster(const struct bus *b);
 size_t bus_n_urls(const struct bus *b);
 /* For bucket.h and event_log.h: the connection, and why the last call of this thread into libnats
- * failed.  A connection is valid until close, but another one may take its place; then the
- * generation is another. */
+ * failed. A connection is valid until close, but may be replaced by another one; then the
+ * generation changes. */
 struct __natsConnection *bus_connection(struct bus *b);
 uint32_t bus_generation(const struct bus *b);
 void bus_reason(struct bus *b, char out[160], int nats_status);

@@ -1,15 +1,16 @@
-/* control.h - a member's whole share in the control plane: one object over bus.h, desired_store.h,
- * lease.h and event_log.h.
+/* control.h - a member's complete control plane: one object over bus.h, desired_store.h, lease.h
+ * and event_log.h.
  *
  * Everything reaches the owner as callbacks on its executor's thread, and nothing here blocks that
- * thread but open and close.  Changes of the desired state run on a thread "control".
+ * thread except open and close. Changes of the desired state run on a thread "control".
  *
  * Thread:    the owner's; event, beat and submit: any.
- * Ownership: open gives, close takes back (NULL is fine).  A change belongs to the caller and must
- *            stay until done was called, which happens once, also after close.  close waits for a
- *            change that runs (at most 5 s); those that wait end with SHOAL_ECANCELLED.  Tasks may
- *            still be posted, see bus.h.
- * Failure:   SHOAL_EINVAL, SHOAL_EIO (certificates), SHOAL_ENOMEM.  That NATS is away is none. */
+ * Ownership: open gives, close takes back (NULL is fine). A change belongs to the caller and must
+ *            stay valid until done was called, which happens exactly once, also after close. close
+ *            waits for a change that runs (at most 5 s); those that wait end with SHOAL_ECANCELLED.
+ *            Tasks may still be posted, see bus.h.
+ * Failure:   SHOAL_EINVAL, SHOAL_EIO (certificates), SHOAL_ENOMEM. An unavailable NATS is not a
+ *            failure. */
 #ifndef SHOAL_CLUSTER_CONTROL_CONTROL_H
 #define SHOAL_CLUSTER_CONTROL_CONTROL_H
 
@@ -45,7 +46,7 @@ struct control_watch {
     void (*on_heartbeat)(void *ctx, const void *bytes, size_t n);
     /* The desired state in force; borrowed until the next call or close. */
     void (*on_desired)(void *ctx, const struct desired *d);
-    /* This member became controller, or is it no longer. */
+    /* This member became controller, or no longer is. */
     void (*on_controller)(void *ctx, bool held, uint64_t fence);
 };
 
@@ -62,23 +63,23 @@ void control_close(struct control *c);
 
 /* Sends this member's heartbeat.  SHOAL_EBUSY: NATS is away; the next one may arrive. */
 SHOAL_MUST_CHECK int control_beat(struct control *c, const void *bytes, size_t n, struct err *e);
-/* The connection, for what else members share. */
+/* The connection, for other data that members share. */
 struct bus *control_bus(struct control *c);
 void control_event(struct control *c, const struct event_log_entry *entry);
 /* The state in force, or NULL. */
 const struct desired *control_desired(const struct control *c);
-/* True if this member is the controller now; ask just before a command is sent. */
+/* True if this member is the controller now; check just before sending a command. */
 bool control_held(struct control *c, uint64_t *fence);
 void control_get_status(struct control *c, struct control_status *out);
 
 /* One change of the desired state. */
 struct control_change {
-    /* On the thread "control", perhaps several times: as in desired_store.h. */
+    /* Runs on the thread "control", perhaps several times: see desired_store.h. */
     desired_update_fn fn;
     /* On the owner's thread.  SHOAL_ECHANGED: this member is not the controller. */
     void (*done)(struct control_change *change, int rc, const struct err *e);
     void *ctx;       /* for fn and done */
-    bool controller; /* only as controller, with its fence; false: as administrator */
+    bool controller; /* only as controller, with its fence; false: as an administrator */
     /* private */
     struct control_change *next;
     struct executor_task task;

@@ -1,8 +1,8 @@
-/* desired_file.h - the last known desired state in a file, so that a member starts and serves while
- * NATS is away.
+/* desired_file.h - the last known desired state in a file, so that a member can start and serve
+ * while NATS is down.
  *
- * The file is written under a new name, synced and renamed: after a crash there is the old state or
- * the new one, never half of one.  Its checksum covers everything.
+ * The file is written under a new name, synced and renamed: after a crash the file holds either the
+ * old or the new state, never a part of one. Its checksum covers everything.
  *
  * Layout: "SHOALDS1", revision (8 bytes, little endian), length (8), the encoded state, SHA-256 of
  * all before it.

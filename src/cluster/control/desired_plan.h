@@ -1,5 +1,5 @@
-/* desired_plan.h - between the desired state and the planner (placement.h): what it is to place,
- * and its plan as assignments.
+/* desired_plan.h - connects the desired state and the planner (placement.h): the models to place,
+ * and the plan as assignments.
  *
  * Nodes and the replicas they have now come from heartbeats, not from here.
  *
@@ -21,16 +21,17 @@ struct placement_input;
 struct placement_model;
 struct placement_plan;
 
-/* The models as the planner takes them, in the order of the state. */
+/* The models in the planner's form, in the order of the state. */
 SHOAL_MUST_CHECK int desired_plan_models(struct placement_model **out, const struct desired *d,
                                          struct arena *a, struct err *e);
-/* Carries out the first wave of the plan: what it loads is assigned to serve, what it unloads has
- * to leave.  The later waves come with the next plan, once nodes report that this one is done.
- * Everything else stays as it is. */
+/* Carries out the first wave of the plan: replicas to load are assigned to serve, replicas to
+ * unload are assigned to leave. The later waves follow with the next plan, once nodes report this
+ * one as done. Everything else stays unchanged. */
 SHOAL_MUST_CHECK int desired_plan_apply(struct desired *d, const struct placement_input *in,
                                         const struct placement_plan *plan, uint64_t now_ms,
                                         struct err *e);
-/* The model is being changed from one version to another: its other versions are the rollout's. */
+/* The model is being changed from one version to another: its other versions belong to the
+ * rollout. */
 bool desired_plan_in_rollout(const struct desired *d, const char *model);
 
 #endif

@@ -1,10 +1,10 @@
 /* desired_store.h - the desired state in NATS: read, changed by compare-and-set, watched, and kept
- * in a file for the time when NATS is away.
+ * in a file for when NATS is down.
  *
- * The state is one value of the bucket shoal-CLUSTER-desired.  A change reads it, lets the caller
- * change it, and writes it back if nobody else wrote meanwhile; otherwise it starts again.  What is
- * written passed desired_check.  What does not decode is refused and never overwritten, and the
- * last good state stays in force.
+ * The state is one value of the bucket shoal-CLUSTER-desired. A change reads it, lets the caller
+ * change it, and writes it back if nobody else wrote in the meantime; otherwise it starts again.
+ * Only states that pass desired_check are written. A value that does not decode is refused and
+ * never overwritten, and the last good state stays in force.
  *
  * Watching does not depend on JetStream's consumers, which can vanish with their server: a writer
  * announces its change on the plain subject shoal.CLUSTER.desired, and the bucket's last revision
@@ -35,20 +35,20 @@ struct executor;
 struct desired_store_opts {
     struct bus *bus;
     const char *file;  /* snapshot, or NULL: none */
-    uint32_t wait_ms;  /* for one answer of NATS; 0: 2000 */
-    uint32_t poll_ms;  /* 0: 5000, and up to half as much again at random */
-    uint32_t retry_ms; /* an update tries for so long; 0: 15000 */
+    uint32_t wait_ms;  /* timeout of one NATS request; 0: 2000 */
+    uint32_t poll_ms;  /* 0: 5000, plus up to half as much jitter */
+    uint32_t retry_ms; /* an update retries for this long; 0: 15000 */
     unsigned replicas; /* servers that hold the bucket; 0: by the bus's addresses */
 };
 
 enum desired_origin { DESIRED_FROM_NOWHERE, DESIRED_FROM_FILE, DESIRED_FROM_NATS };
 
 struct desired_store_status {
-    enum desired_origin origin; /* of the state in force */
+    enum desired_origin origin; /* origin of the state in force */
     bool fresh;                 /* compared with NATS within the last three polls */
     uint64_t revision, version, fence;
-    uint64_t n_changes, n_refused; /* refused: values that were no state, or an older one */
-    char error[320];               /* why the last attempt failed; "" if it did not */
+    uint64_t n_changes, n_refused; /* refused: invalid or outdated values */
+    char error[320];               /* why the last attempt failed; "": it succeeded */
 };
 
 typedef void (*desired_change_fn)(void *ctx, const struct desired *d);
@@ -56,7 +56,7 @@ typedef void (*desired_change_fn)(void *ctx, const struct desired *d);
  * be called several times, each time with the newest state. */
 typedef int (*desired_update_fn)(void *ctx, struct desired *d, struct err *e);
 
-/* x and on_change may be NULL for a command: nothing is then watched and no file is used. */
+/* x and on_change may be NULL for a command: then nothing is watched and no file is used. */
 SHOAL_MUST_CHECK int desired_store_open(struct desired_store **out,
                                         const struct desired_store_opts *o, struct executor *x,
                                         desired_change_fn on_change, void *ctx, struct err *e);
@@ -68,14 +68,17 @@ void desired_store_get_status(struct desired_store *s, struct desired_store_stat
 /* The state in the bucket now, for the caller to destroy.  SHOAL_ENOTFOUND: none yet. */
 SHOAL_MUST_CHECK int desired_store_load(struct desired_store *s, struct desired **out,
                                         struct err *e);
-/* fence: of the controller's lease; a state that a newer controller wrote is left alone
- * (SHOAL_ECHANGED).  0: an administrator, who may always write.  Creates the bucket and an empty
- * state if there is none.  out: the state as it is now, or NULL.  SHOAL_EBUSY: given up after
- * retry_ms; the last write may still have happened. */
+/* fence: of the controller's lease; a state that a newer controller wrote is left alone
+ * (SHOAL_ECHANGED). 0: written by an administrator, which is always allowed. Creates the bucket and
+ * an empty state if there is none. out: the state as it is now, or NULL. SHOAL_EBUSY: it gave up
+ * after retry_ms; the last write may still have happened. fence: of the controller's lease; a state
+ * that a newer controller wrote is left alone (SHOAL_ECHANGED). 0: an administrator, who may always
+ * write. Creates the bucket and an empty state if there is none. out: the state as it is now, or
+ * NULL. SHOAL_EBUSY: given up after retry_ms; the last write may still have happened. */
 SHOAL_MUST_CHECK int desired_store_update(struct desired_store *s, uint64_t fence,
                                           desired_update_fn fn, void *ctx, struct desired **out,
                                           struct err *e);
-/* Writes the fence alone: from then on, writes of older controllers fail.  For lease.h. */
+/* Writes only the fence: from then on, writes of older controllers fail. For lease.h. */
 SHOAL_MUST_CHECK int desired_store_claim(void *store, uint64_t fence, struct err *e);
 
 #endif

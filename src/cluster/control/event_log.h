@@ -1,9 +1,9 @@
-/* event_log.h - what happened in a shoal, for people: a JetStream stream of typed events, bounded
+/* event_log.h - the event log of a shoal, for people: a JetStream stream of typed events, bounded
  * by age and size.
  *
- * Writing never blocks: events wait in a bounded queue until NATS has stored them, also over a loss
- * of the connection or of JetStream's leader.  An event is stored once, however often it was sent.
- * If the queue is full, the oldest is dropped and counted.
+ * Writing never blocks: events wait in a bounded queue until NATS has stored them, also across the
+ * loss of the connection or of JetStream's leader. An event is stored exactly once, however often
+ * it is sent. If the queue is full, the oldest is dropped and counted.
  *
  * The stream SHOAL_EVENTS has the subjects shoal.*.event.>; an event's subject is
  * shoal.CLUSTER.event.KIND.
@@ -62,7 +62,7 @@ struct event_log_entry {
 
 struct event_log_status {
     uint64_t n_stored, n_dropped, n_waiting;
-    char error[320]; /* why the last attempt failed; "" if it did not */
+    char error[320]; /* why the last attempt failed; "": it succeeded */
 };
 
 struct event_log_opts {
@@ -81,11 +81,11 @@ void event_log_close(struct event_log *l);
 void event_log_add(struct event_log *l, const struct event_log_entry *entry);
 void event_log_get_status(struct event_log *l, struct event_log_status *out);
 
-/* False ends the reading. */
+/* Returns false to stop reading. */
 typedef bool (*event_log_fn)(void *ctx, const struct event_log_entry *entry);
 /* The last n events of the bus's cluster, oldest first; from: the first sequence wanted, or 0. Sets
- * *next to the sequence to go on with.  Events that cannot be decoded are counted in *n_bad and
- * left out.  No stream yet is no failure: there were no events. */
+ * *next to the sequence to continue with. Events that cannot be decoded are counted in *n_bad and
+ * skipped. A missing stream is not an error: there were no events yet. */
 SHOAL_MUST_CHECK int event_log_read(struct bus *b, uint64_t from, uint32_t n, event_log_fn fn,
                                     void *ctx, uint64_t *next, uint32_t *n_bad, struct err *e);
 /* One encoded event.  SHOAL_EFORMAT.  The strings are in *memory, for event_log_free. */

@@ -1,22 +1,23 @@
 /* lease.h - election of the controller: a lease in NATS that at most one member holds at any time.
  *
- * The lease is one value of the bucket shoal-CLUSTER-lease, written by compare-and-set.  The holder
- * renews it every third of the ttl.  It counts as held for 9/10 of the ttl from the moment the last
- * successful renewal was *sent*; then the holder steps down by itself.  The others watch the
- * revision: whoever has seen the same one for 11/10 of the ttl on its own clock may replace it, if
- * it is still the newest.  So no member's time of day matters, clocks may run 10 % apart, and no
- * event of NATS is needed.  The clocks count while a machine sleeps.
+ * The lease is one value of the bucket shoal-CLUSTER-lease, written by compare-and-set. The holder
+ * renews it every third of the ttl. It counts as held for 9/10 of the ttl from the moment the last
+ * successful renewal was *sent*; then the holder steps down by itself. The others watch the
+ * revision: a member that has seen the same one for 11/10 of the ttl on its own clock may replace
+ * it, if it is still the newest. So no member's time of day matters, clock rates may differ by 10
+ * %, and no event of NATS is needed. The clocks count while a machine sleeps.
  *
- * The revision with which a holder took the lease is its fence.  It grows from holder to holder.
- * Every command of a controller carries it, and whoever gets a command refuses one that is lower
- * than the highest it has seen.  lease_held() must be asked just before a command is sent; what
- * passed between the question and the arrival is covered by the fence.
+ * The revision with which a holder took the lease is its fence. It grows from holder to holder.
+ * Every command of a controller carries it, and receivers refuse a command with a lower fence than
+ * the highest they have seen. lease_held() must be checked just before a command is sent; the fence
+ * covers the time between the check and the arrival.
  *
  * Thread:    held, get_status: any.  Everything else: the owner's; on_change is called there.
  *            Inside, a thread "lease" talks to NATS and calls claim.
- * Ownership: open gives, close takes back (NULL is fine): it gives the lease up, so that others
- * need not wait.  The bus must outlive it.  A posted task may still be in the executor, see bus.h.
- * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL.  That NATS is away is no failure: the lease is then lost.
+ * Ownership: open gives, close takes back (NULL is fine): it releases the lease, so that others
+ * need not wait. The bus must outlive it. A posted task may still be in the executor, see bus.h.
+ * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL. An unavailable NATS is not an error: the lease is then
+ *            lost.
  */
 #ifndef SHOAL_CLUSTER_CONTROL_LEASE_H
 #define SHOAL_CLUSTER_CONTROL_LEASE_H
@@ -36,22 +37,22 @@ struct lease;
 struct lease_opts {
     struct bus *bus;
     const char *name;  /* of this member */
-    uint32_t ttl_ms;   /* 0: 10000; 500 to 300000.  JetStream may take no writes for 7 s. */
+    uint32_t ttl_ms;   /* 0: 10000; 500 to 300000. JetStream may accept no writes for 7 s. */
     unsigned replicas; /* servers that hold the bucket; 0: by the bus's addresses */
-    /* Called with a new fence before the lease counts as held; may block for a while.  It makes the
-     * writes of older controllers fail (desired_store_claim).  Until it returns 0 the lease is
-     * renewed but not held.  NULL: none. */
+    /* Called with a new fence before the lease counts as held; may block for a while. It fences off
+     * older controllers (desired_store_claim). Until it returns 0 the lease is renewed but not
+     * held. NULL: none. */
     int (*claim)(void *ctx, uint64_t fence, struct err *e);
     void *claim_ctx;
 };
 
 struct lease_status {
     bool held;
-    uint64_t fence;                  /* of ours, if held */
-    char holder[LEASE_MAX_NAME + 1]; /* as last seen; "": nobody */
+    uint64_t fence;                  /* our fencing token, if held */
+    char holder[LEASE_MAX_NAME + 1]; /* as last seen; "": no holder */
     uint64_t revision;               /* as last seen */
     uint64_t n_taken, n_lost, n_renewed;
-    char error[320]; /* why the last attempt failed; "" if it did not */
+    char error[320]; /* why the last attempt failed; "": it succeeded */
 };
 
 typedef void (*lease_fn)(void *ctx, bool held, uint64_t fence);
@@ -68,7 +69,7 @@ void lease_get_status(struct lease *l, struct lease_status *out);
 /* The value of the bucket.  SHOAL_EFORMAT: not a lease. */
 struct lease_value {
     char holder[LEASE_MAX_NAME + 1]; /* "": given up */
-    uint8_t run[16];                 /* random, of one run of a process */
+    uint8_t run[16];                 /* random id of one run of a process */
     uint64_t renewal;
     uint32_t ttl_ms;
 };

@@ -1,15 +1,15 @@
 /* nats_conf.h - configuration files for nats-server: JetStream, TLS with the shoal's CA on both
  * sides, and permissions by role.
  *
- * A client is known by its certificate (verify_and_map): nats-server takes the first URI in it that
- * is the name of a user, "shoal:role:controller".  Certificates name the most powerful role first,
- * and each role may do what the weaker ones may: admin, controller, gateway, node.
+ * A client is identified by its certificate (verify_and_map): nats-server uses the first URI in it
+ * that is the name of a user, "shoal:role:controller". Certificates list the most powerful role
+ * first, and each role includes the rights of the weaker ones: admin, controller, gateway, node.
  *
  * Paths are relative: certificates, data and configuration of a server are in one folder, in which
  * nats-server is started.
  *
  * Thread:    no state.
- * Failure:   SHOAL_EINVAL (what was given), SHOAL_ENOMEM, SHOAL_ELIMIT. */
+ * Failure:   SHOAL_EINVAL (bad arguments), SHOAL_ENOMEM, SHOAL_ELIMIT. */
 #ifndef SHOAL_CLUSTER_CONTROL_NATS_CONF_H
 #define SHOAL_CLUSTER_CONTROL_NATS_CONF_H
 
@@ -29,7 +29,7 @@ struct nats_conf {
     size_t n_servers;         /* 1, 3 or 5 */
     size_t index;             /* of this one */
     unsigned port[NATS_CONF_MAX_SERVERS], route[NATS_CONF_MAX_SERVERS];
-    const char *secret; /* letters and digits, between servers alone */
+    const char *secret; /* letters and digits, known to servers only */
 };
 
 /* Appends the configuration of one server. */

@@ -1,16 +1,16 @@
-/* controller.h - the controller of a shoal: runs on every member that may be it, and acts while the
- * member holds the lease.
+/* controller.h - the controller of a shoal: runs on every member that may become it, and acts while
+ * the member holds the lease.
  *
- * It hears the heartbeats of all members and decides anew (controller_decide.h) when a node came,
- * went or changed, when the desired state changed, and every few seconds for the autoscaler.
+ * It receives the heartbeats of all members and decides (controller_decide.h) when a node joins,
+ * leaves or changes, when the desired state changes, and every few seconds for the autoscaler.
  * Decisions run on the thread of control.h, on the newest state, and are written with the lease's
- * fence.  They are at least half a second apart; a new controller first listens for a while.
+ * fence. They are at least half a second apart; a new controller first listens for a while.
  *
  * Thread:    the owner's; get_status: any.
- * Ownership: create gives, destroy takes back (NULL is fine), before or after control_close.  If a
- *            decision is under way, its memory is freed when the executor has run what control.h
- *            posts.
- * Failure:   SHOAL_ENOMEM.  A decision that fails is reported in the log and made again. */
+ * Ownership: create gives, destroy takes back (NULL is fine), before or after control_close. If a
+ *            decision is running, its memory is freed after the executor has run the tasks posted
+ *            by control.h.
+ * Failure:   SHOAL_ENOMEM. A failed decision is logged and retried. */
 #ifndef SHOAL_CLUSTER_CONTROLLER_CONTROLLER_H
 #define SHOAL_CLUSTER_CONTROLLER_CONTROLLER_H
 
@@ -30,8 +30,8 @@ struct controller_status {
     uint64_t fence; /* 0: it does not hold the lease */
     uint64_t n_decisions, n_changes, n_failed;
     uint32_t n_members; /* that are heard */
-    char error[320];    /* why the last decision failed; "" if it did not */
-    char gap[256];      /* what has no place; "": everything has one */
+    char error[320];    /* why the last decision failed; "": it succeeded */
+    char gap[256];      /* replicas that do not fit; "": all fit */
 };
 
 SHOAL_MUST_CHECK int controller_create(struct controller **out, struct control *control,

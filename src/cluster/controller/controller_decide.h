@@ -1,13 +1,13 @@
-/* controller_decide.h - what a controller does about the desired state: pure, so that tests, `shoal
- * cluster plan` and the running controller share it.
+/* controller_decide.h - one decision of the controller about the desired state: pure, so that
+ * tests, `shoal cluster plan` and the running controller share it.
  *
- * One decision: advance the rollouts, forget what is over (replicas that have left, nodes that do
- * not come back, loads that failed), take over what nodes have measured, scale, plan, and carry out
- * the first wave of the plan.  The next decision sees what came of it.
+ * One decision: advance the rollouts, remove obsolete entries (replicas that have left, nodes that
+ * do not return, failed loads), take over measurements from nodes, scale, plan, and carry out the
+ * first wave of the plan. The next decision sees its effect.
  *
  * Thread:    any that owns the state and the memory.
  * Ownership: the outcome's texts are in its arena; init/fini over the caller's storage.
- * Failure:   as placement_plan; the state may then be half changed and must not be written. */
+ * Failure:   as placement_plan; the state may then be partly changed and must not be written. */
 #ifndef SHOAL_CLUSTER_CONTROLLER_DECIDE_H
 #define SHOAL_CLUSTER_CONTROLLER_DECIDE_H
 
@@ -23,9 +23,9 @@ struct controller_memory;
 struct controller_snapshot;
 struct desired;
 
-#define CONTROLLER_MAX_NOTES 256u /* of one decision; the rest is counted */
+#define CONTROLLER_MAX_NOTES 256u /* notes of one decision; the rest is counted */
 
-/* Something worth telling people. */
+/* An event for the log. */
 struct controller_note {
     enum event_log_kind kind;
     const char *node, *model, *text; /* "" if none */
@@ -34,9 +34,9 @@ struct controller_note {
 struct controller_outcome {
     struct controller_note *notes;
     uint32_t n_notes, n_more; /* more: did not fit */
-    bool changed;             /* the state has to be written */
+    bool changed;             /* the state must be written */
     uint32_t n_steps, n_gaps; /* of the whole plan */
-    char gap[256];            /* the first one; "": everything has its place */
+    char gap[256];            /* the first gap; "": everything fits */
     struct arena arena;
 };
 

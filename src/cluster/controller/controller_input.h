@@ -1,9 +1,9 @@
-/* controller_input.h - the planner's input (placement.h) from the desired state and from what the
- * nodes say about themselves.
+/* controller_input.h - the planner's input (placement.h) from the desired state and the nodes'
+ * heartbeats.
  *
- * A replica is what the desired state assigns to a node that is there: ready, loading or failed as
- * the node says.  A model that a node has from its own configuration counts too, and cannot be
- * moved.  Everything else that a node holds takes memory from it.
+ * A replica is an assignment of the desired state to a live node: ready, loading or failed as the
+ * node reports. A model that a node has from its own configuration counts too, and cannot be moved.
+ * Everything else that a node holds takes memory from it.
  *
  * Thread:    no state.
  * Ownership: everything is in the caller's arena, or borrows from the desired state and the
@@ -26,7 +26,7 @@ SHOAL_MUST_CHECK int controller_input_make(struct placement_input *out, const st
                                            const struct controller_snapshot *s,
                                            const struct controller_memory *m, struct arena *a,
                                            struct err *e);
-/* What the node says about one version of a model; NULL: it has none. */
+/* The node's report about one version of a model; NULL: it has none. */
 const struct node_model *controller_input_held(const struct node_state *s, const char *model,
                                                const uint8_t *sha256);
 

@@ -1,8 +1,8 @@
-/* controller_memory.h - what a controller remembers between two decisions: loads that failed, nodes
- * that are away, the samples of the autoscaler.
+/* controller_memory.h - state of a controller between two decisions: failed loads, absent nodes,
+ * samples of the autoscaler.
  *
- * A new controller starts without it.  It then tries again what failed, waits for those that are
- * away, and scales from the counts that are in the desired state.
+ * A new controller starts without it. It then retries failed loads, waits for absent nodes, and
+ * scales from the counts in the desired state.
  *
  * Thread:    the one that decides.
  * Ownership: init/fini over the caller's storage. */
@@ -26,7 +26,7 @@ struct controller_failure {
     uint64_t retry_ms;
 };
 
-struct controller_absence { /* a node with assignments that is not heard */
+struct controller_absence { /* a silent node with assignments */
     char node[CONTROLLER_MEMORY_NAME];
     uint64_t since_ms;
     bool seen; /* in this decision */
@@ -48,15 +48,15 @@ struct controller_memory {
 
 void controller_memory_fini(struct controller_memory *m); /* init: all zero */
 
-/* The load failed: it is tried again there after a while that doubles.  True: it is news. */
+/* The load failed: it is retried there with exponential backoff. True: this failure is new. */
 bool controller_memory_fail(struct controller_memory *m, const char *node, const char *model,
                             const uint8_t sha256[SHA256_BYTES], uint64_t now_ms);
-/* It was loaded after all. */
+/* It was loaded in the end. */
 void controller_memory_heal(struct controller_memory *m, const char *node, const char *model,
                             const uint8_t sha256[SHA256_BYTES]);
-/* How long the node has been away; 0 at the first time. */
+/* How long the node has been away; 0 at the first call. */
 uint64_t controller_memory_away_ms(struct controller_memory *m, const char *node, uint64_t now_ms);
-/* Forgets absences that nobody asked about since the last call. */
+/* Forgets absences that were not queried since the last call. */
 void controller_memory_sweep(struct controller_memory *m);
 /* NULL: out of memory. */
 struct controller_scaling *controller_memory_scaling(struct controller_memory *m, const char *model,

@@ -13,7 +13,7 @@ struct controller_memory;
 struct controller_snapshot;
 struct desired_model;
 
-/* Sets replicas_want.  True: it changed, and text says from what to what, and why. */
+/* Sets replicas_want. True: it changed, and text has both counts and the reason. */
 bool controller_scale(struct desired_model *model, const struct controller_snapshot *s,
                       struct controller_memory *m, char *text, size_t cap);
 

@@ -36,20 +36,21 @@ void controller_view_destroy(struct controller_view *v); /* NULL is fine */
 SHOAL_MUST_CHECK int controller_view_hear(struct controller_view *v, const void *bytes, size_t n,
                                           uint64_t now_ns, enum controller_news *news,
                                           const char **name, struct err *e);
-/* Forgets one member that was silent since before_ns.  NULL: there is none.  The name is valid
+/* Forgets one member that has been silent since before_ns. NULL: there is none. The name is valid
  * until the next call. */
 const char *controller_view_expire(struct controller_view *v, uint64_t before_ns);
-/* All members were heard just now: after NATS was away, nobody is to blame for the silence. */
+/* Counts all members as heard just now: after an outage of NATS, the silence says nothing about
+ * them. */
 void controller_view_refresh(struct controller_view *v, uint64_t now_ns);
 uint32_t controller_view_count(const struct controller_view *v);
 
-/* What a decision is made from. */
+/* Input of a decision. */
 struct controller_snapshot {
-    struct node_state *nodes; /* that answer requests, in no order */
+    struct node_state *nodes; /* nodes that answer requests, in no order */
     uint32_t n_nodes;
     const char *const *wanted; /* models that requests wait for somewhere; may repeat */
     uint32_t n_wanted;
-    uint64_t oldest_epoch; /* that a request anywhere belongs to; 0: none */
+    uint64_t oldest_epoch; /* oldest epoch of any running request; 0: none */
     uint64_t now_ms;       /* Unix time, for the state */
     uint64_t clock_ms;     /* monotonic, for durations */
     struct strmap by_name; /* to an index of nodes */
@@ -58,12 +59,12 @@ struct controller_snapshot {
 
 SHOAL_MUST_CHECK int controller_view_take(const struct controller_view *v,
                                           struct controller_snapshot **out, struct err *e);
-/* On the thread that decides: reads what was taken. */
+/* Called on the deciding thread: decodes the snapshot. */
 SHOAL_MUST_CHECK int controller_snapshot_read(struct controller_snapshot *s, struct err *e);
 /* The node of this name; NULL: it is away. */
 const struct node_state *controller_snapshot_node(const struct controller_snapshot *s,
                                                   const char *name);
-/* As if the node were away.  SHOAL_ENOTFOUND. */
+/* Treats the node as absent. SHOAL_ENOTFOUND. */
 SHOAL_MUST_CHECK int controller_snapshot_remove(struct controller_snapshot *s, const char *name);
 void controller_snapshot_free(struct controller_snapshot *s);
 

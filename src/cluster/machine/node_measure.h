@@ -1,5 +1,5 @@
-/* node_measure.h - what a node measures about its machine: how fast it reads memory, how many
- * tokens a second a tiny model gives, which GPU it has.
+/* node_measure.h - measurements of a node's machine: memory bandwidth, tokens per second of a tiny
+ * model, GPU.
  *
  * A thread measures some seconds after the start, while no request runs: memory for a tenth of a
  * second, the probe for less than a second.  The probe is the smallest decoder of the models that
@@ -8,7 +8,7 @@
  *
  * Thread:    open and close: the owner's; fill: any.
  * Ownership: open gives, close takes back (NULL is fine).
- * Failure:   SHOAL_ENOMEM (no thread).  What cannot be measured stays 0. */
+ * Failure:   SHOAL_ENOMEM (no thread). Failed measurements stay 0. */
 #ifndef SHOAL_CLUSTER_MACHINE_NODE_MEASURE_H
 #define SHOAL_CLUSTER_MACHINE_NODE_MEASURE_H
 
@@ -31,7 +31,7 @@ struct node_measure_opts {
 SHOAL_MUST_CHECK int node_measure_open(struct node_measure **out, const struct node_measure_opts *o,
                                        struct err *e);
 void node_measure_close(struct node_measure *m);
-/* bandwidth, probe_tokens, gpu: as far as they are known now.  s borrows the name until close. */
+/* bandwidth, probe_tokens, gpu: as far as known now. s borrows the name until close. */
 void node_measure_fill(struct node_measure *m, struct node_state *s);
 
 #endif

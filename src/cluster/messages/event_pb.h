@@ -5,8 +5,8 @@
  * Thread:    no state.
  * Ownership: what is read lives in the two arenas: results and plans in `keep`, everything else in
  *            `scratch`.
- * Failure:   put: sticky in the buffer.  read: SHOAL_EFORMAT, SHOAL_ENOMEM.  Only the form is
- *            checked here; what fits the request is the reader's business. */
+ * Failure:   put: sticky in the buffer. read: SHOAL_EFORMAT, SHOAL_ENOMEM. Only the encoding is
+ *            checked here; the reader checks that events fit the request. */
 #ifndef SHOAL_CLUSTER_MESSAGES_EVENT_PB_H
 #define SHOAL_CLUSTER_MESSAGES_EVENT_PB_H
 

@@ -1,8 +1,7 @@
-/* node_state.h - what a node says about itself several times a second: who it is, its machine, its
- * models and how busy it is.
+/* node_state.h - a node's state, sent several times a second: identity, machine, models and load.
  *
  * Thread:    plain data.
- * Ownership: what is read lives in the arena; what is collected borrows from nobody.
+ * Ownership: a decoded state lives in the arena; a collected one borrows nothing.
  * Failure:   SHOAL_EFORMAT, SHOAL_ELIMIT, SHOAL_ENOMEM. */
 #ifndef SHOAL_CLUSTER_MESSAGES_NODE_STATE_H
 #define SHOAL_CLUSTER_MESSAGES_NODE_STATE_H
@@ -25,21 +24,21 @@ struct node_model {
     double prefill_ns, token_ns; /* measured cost of a token; 0: not known yet */
     uint64_t bytes;
     uint32_t duty;             /* enum desired_duty; 0: the node's own configuration has it */
-    uint32_t progress;         /* of fetching and loading, in thousandths */
+    uint32_t progress;         /* progress of fetching and loading, in thousandths */
     const char *error;         /* why it cannot be loaded; "" or NULL: no error */
-    uint64_t requests, p95_us; /* so far; of their times, 0: not known */
-    uint64_t recent_p95_us;    /* the same, of the last 10 to 20 s */
+    uint64_t requests, p95_us; /* total so far; p95 of their latency, 0: unknown */
+    uint64_t recent_p95_us;    /* p95 of the last 10 to 20 s */
     uint64_t errors;           /* of the requests */
-    uint64_t epoch, until;     /* it answers requests from epoch on, before until (0: no end) */
-    uint32_t share;            /* of a canary, in thousandths; 0: it is none */
-    bool standby;              /* loaded, but asked only when nobody else can answer */
-    /* of its cost model, as in cost_telemetry; 0: not known yet */
+    uint64_t epoch, until; /* it answers requests from this epoch on, before until (0: no end) */
+    uint32_t share;        /* share of a canary, in thousandths; 0: not a canary */
+    bool standby;          /* loaded, but used only when no other node can answer */
+    /* from its cost model, as in cost_telemetry; 0: not known yet */
     double unit_ns, queue_ns, answer_tokens, prediction_error;
     uint32_t parallel;
 };
 
 struct node_state {
-    const char *id;   /* of this run of the process */
+    const char *id;   /* id of this run of the process */
     const char *name; /* for people */
     const char *address;
     const char *program_version, *isa, *zone;
@@ -58,9 +57,9 @@ struct node_state {
     uint32_t battery_percent;
     uint64_t epoch, epoch_end; /* as of registry_set_epoch */
     uint64_t oldest_epoch;     /* as of registry_oldest_epoch */
-    double cpu;                /* share of all cores that is busy; negative: not known */
+    double cpu;                /* share of all cores that is busy; negative: unknown */
     uint64_t models_limit;     /* memory for all models together; 0: no limit */
-    uint64_t fence;            /* of the controller, if this member is it; 0: it is not */
+    uint64_t fence;            /* fence of the controller, if this member is it; 0: it is not */
     uint64_t desired;          /* version of the desired state in force; 0: none */
     const char *const *wanted; /* models without a replica that requests wait for */
     uint32_t n_wanted;
@@ -72,14 +71,14 @@ struct node_state {
 SHOAL_MUST_CHECK int node_state_put(struct buf *out, const struct node_state *s);
 SHOAL_MUST_CHECK int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p,
                                      size_t n, struct err *e);
-/* The model with this name; NULL: the node has none.  name NULL: the first that can do kind.  A
+/* The model with this name; NULL: the node has none. name NULL: the first model of this kind. A
  * node may have several versions of it; see node_state_next. */
 const struct node_model *node_state_model(const struct node_state *s, const char *name,
                                           unsigned kind);
 /* The same, after `after`; NULL: from the first. */
 const struct node_model *node_state_next(const struct node_state *s, const struct node_model *after,
                                          const char *name, unsigned kind);
-/* Whether requests of the epoch may be sent to it: not while it is staged, leaves or has failed. */
+/* Whether requests of the epoch may be sent to it: not while it is staged, leaving or failed. */
 bool node_model_usable(const struct node_model *m, uint64_t epoch);
 /* Whether the node knows the epoch. */
 static inline bool node_state_knows(const struct node_state *s, uint64_t epoch)

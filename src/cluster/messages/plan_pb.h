@@ -1,8 +1,8 @@
 /* plan_pb.h - the plan of an ask (flow/ask_plan.h) as messages of shoal.node.v1 and back.
  *
  * Thread:    no state.
- * Ownership: everything that is made lives in the arena or is borrowed from the argument: messages
- *            from the plan, and plans from the unpacked message.
+ * Ownership: results live in the arena or borrow from the argument: messages from the plan, and
+ *            plans from the unpacked message.
  * Failure:   NULL, with the arena's rc; plan_pb_read: SHOAL_EFORMAT too. */
 #ifndef SHOAL_CLUSTER_MESSAGES_PLAN_PB_H
 #define SHOAL_CLUSTER_MESSAGES_PLAN_PB_H
@@ -16,7 +16,7 @@
 Shoal__Node__V1__Plan *plan_pb_of(struct arena *a, const struct ask_plan *plan);
 Shoal__Node__V1__PlanStep **plan_pb_steps(struct arena *a, const struct ask_plan_step *steps,
                                           uint32_t n, size_t *n_out);
-/* A copy in the arena: it needs the message no more. */
+/* A copy in the arena: it does not refer to the message. */
 SHOAL_MUST_CHECK int plan_pb_read(const struct ask_plan **out, struct arena *a,
                                   const Shoal__Node__V1__Plan *m);
 /* Not NULL for 0 steps. */

@@ -10,9 +10,9 @@
 #include "base/buf.h"
 #include "flow/request.h"
 
-/* Appends the message.  now_ns: CLOCK_MONOTONIC, to tell how much time is left. */
+/* Appends the message. now_ns: CLOCK_MONOTONIC, to compute the remaining time. */
 SHOAL_MUST_CHECK int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns);
-/* r is empty before; now_ns: when it arrived. */
+/* r is empty before the call; now_ns: arrival time. */
 SHOAL_MUST_CHECK int request_pb_read(struct request *r, const uint8_t *p, size_t n, uint64_t now_ns,
                                      struct err *e);
 

@@ -1,9 +1,9 @@
 /* once.h - calls with an idempotency key: the same key and request again gets the first answer.
  *
- * The first call with a key starts a run that does not depend on its client: it goes on when the
- * client is gone.  Every client with the key, the first one too, reads the run's events: from
+ * The first call with a key starts a run that does not depend on its client: it continues when the
+ * client disconnects. Every client with the key, the first one too, reads the run's events: from
  * the beginning, as fast as they want, also while the run is in progress, also on another event
- * loop.  The same key with another request is refused.  A failed answer is not kept: the next call
+ * loop. The same key with another request is refused. A failed answer is not kept: the next call
  * tries again.
  *
  * With a ledger (once_ledger.h) this holds for all gateways that share it: the first call is run by
@@ -25,8 +25,8 @@ struct once;
 struct once_ledger;
 
 struct once_opts {
-    size_t max_bytes;           /* of answers that are kept */
-    uint32_t ttl_ms;            /* how long after they are complete */
+    size_t max_bytes;           /* bytes of kept answers */
+    uint32_t ttl_ms;            /* kept for this long after completion */
     uint32_t max_running;       /* keys whose answer is not complete; 0: 1024 */
     struct once_ledger *ledger; /* borrowed, until destroy; NULL: none */
 };
@@ -41,7 +41,7 @@ SHOAL_MUST_CHECK int once_create(struct once **out, const struct once_opts *o, s
 void once_destroy(struct once *w); /* NULL is fine */
 /* For flow_owner.once: takes requests with a key. */
 struct dispatch *once_dispatch(struct once *w);
-/* Cancels the runs of an owner, on its thread; their events still come.  NULL is fine. */
+/* Cancels the runs of an owner, on its thread; their events still arrive. NULL is fine. */
 void once_leave(struct once *w, const struct flow_owner *o);
 void once_count(struct once *w, struct once_counts *out);
 

@@ -1,16 +1,21 @@
-/* once_bucket.h - idempotency keys over all gateways of a shoal: a JetStream bucket has a record of
- * every key in use (once_record.h), written by compare-and-set.
+/* once_bucket.h - idempotency keys shared by all gateways of a shoal: a JetStream bucket has a
+ * record of every key in use (once_record.h), written by compare-and-set.
  *
- * The gateway that writes the first record runs the call.  It writes the record again every two
+ * The gateway that writes the first record runs the call. It writes the record again every two
  * seconds while the call runs, and at the end with the answer; a large one is written in parts
- * before.  The others look at it several times a second; one that stands still for ten seconds
- * belongs to a gateway that is gone, and the next who looks takes the call over.  While NATS is
- * away, new calls run where they come in; who waits for another gateway's answer goes on waiting.
+ * before. The others poll it several times a second; a record that is not renewed for ten seconds
+ * belongs to a lost gateway, and the next one that polls takes the call over. While NATS is down,
+ * new calls run where they arrive; callers that wait for another gateway's answer keep waiting. The
+ * gateway that writes the first record runs the call. It writes the record again every two seconds
+ * while the call runs, and at the end with the answer; a large one is written in parts before. The
+ * others look at it several times a second; one that stands still for ten seconds belongs to a
+ * gateway that is gone, and the next who looks takes the call over. While NATS is away, new calls
+ * run where they come in; who waits for another gateway's answer goes on waiting.
  *
  * Thread:    any; one thread inside waits for NATS.
  * Ownership: create gives, destroy takes back (NULL is fine); all claims are done before destroy.
  *            The bus must stay until disconnect.
- * Failure:   SHOAL_ENOMEM.  That NATS is away is said once, and is no failure. */
+ * Failure:   SHOAL_ENOMEM. An unavailable NATS is logged once and is not an error. */
 #ifndef SHOAL_CLUSTER_ONCE_BUCKET_H
 #define SHOAL_CLUSTER_ONCE_BUCKET_H
 
@@ -23,7 +28,7 @@ struct once_bucket;
 struct once_bucket_opts {
     const char *name; /* of this gateway; copied, cut after 64 bytes */
     uint32_t ttl_ms;  /* of answers */
-    uint32_t gone_ms; /* a record that stands still for so long is nobody's; 0: 10000 */
+    uint32_t gone_ms; /* a record not renewed for this long has no owner; 0: 10000 */
 };
 
 SHOAL_MUST_CHECK int once_bucket_create(struct once_bucket **out, const struct once_bucket_opts *o,

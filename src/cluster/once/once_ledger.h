@@ -1,5 +1,7 @@
-/* once_ledger.h - where the gateways of a shoal agree which of them runs a call with an idempotency
- * key, and where the others find its answer.  once.h asks it; once_bucket.h implements it.
+/* once_ledger.h - lets the gateways of a shoal agree on which of them runs a call with an
+ * idempotency key, and gives the others its answer. once.h calls it; once_bucket.h implements it.
+ * once_ledger.h - where the gateways of a shoal agree which of them runs a call with an idempotency
+ * key, and where the others find its answer. once.h asks it; once_bucket.h implements it.
  *
  * Thread:    any; claims come back on their own executor's thread.
  * Ownership: a claim belongs to the caller and stays until `done` has run, which happens exactly
@@ -21,7 +23,7 @@ enum once_claimed {
     ONCE_CLAIMED_ANSWERED, /* by another gateway: `answer` */
     ONCE_CLAIMED_LARGE,    /* the same, but the answer was too large to be shared */
     ONCE_CLAIMED_OTHER,    /* the key was used with another request */
-    ONCE_CLAIMED_UNSHARED, /* nobody can be asked, or it was cancelled */
+    ONCE_CLAIMED_UNSHARED, /* the ledger is unavailable, or the claim was cancelled */
 };
 
 struct once_claim {
@@ -32,7 +34,7 @@ struct once_claim {
     struct buf answer;         /* ANSWERED: as in once_record.h; the caller's buf_fini */
     char where[65];            /* the gateway that has it */
     struct once_claim *next;   /* from here: the ledger's */
-    uint64_t due_ns, seen_ns;  /* the next look; since when its record stands still */
+    uint64_t due_ns, seen_ns;  /* next poll; since when its record has not changed */
     uint64_t seen;             /* revision; 0: none */
     bool cancelled;
 };
@@ -40,10 +42,10 @@ struct once_claim {
 struct once_ledger_ops {
     /* Waits while another gateway runs the call. */
     void (*claim)(struct once_ledger *g, struct once_claim *c);
-    /* It is wanted no more: `done` comes soon. */
+    /* It is no longer needed: `done` runs soon. */
     void (*cancel)(struct once_ledger *g, struct once_claim *c);
-    /* Of a key that is ours: its answer, which is copied; or it failed, and the next call with the
-     * key tries again. */
+    /* Completes a key that is ours with its answer, which is copied; or reports a failure, and the
+     * next call with the key tries again. */
     void (*complete)(struct once_ledger *g, const uint8_t *key, const void *answer, size_t n);
     void (*release)(struct once_ledger *g, const uint8_t *key);
 };

@@ -1,7 +1,7 @@
-/* once_record.h - what gateways share about an idempotency key, as bytes.
+/* once_record.h - the encoded record of an idempotency key that gateways share.
  *
  * Thread:    pure.
- * Ownership: what is read points into the bytes.
+ * Ownership: decoded records point into the bytes.
  * Failure:   SHOAL_EFORMAT. */
 #ifndef SHOAL_CLUSTER_ONCE_RECORD_H
 #define SHOAL_CLUSTER_ONCE_RECORD_H
@@ -16,10 +16,10 @@
 
 enum once_record_state {
     ONCE_RECORD_FREE,    /* the call failed: the next one tries again */
-    ONCE_RECORD_RUNNING, /* written again and again while it runs */
+    ONCE_RECORD_RUNNING, /* renewed periodically while it runs */
     ONCE_RECORD_DONE,
-    ONCE_RECORD_LARGE, /* done, and the answer is not here */
-    ONCE_RECORD_PARTS, /* done, and the answer is in records of its own: see once_record_parts */
+    ONCE_RECORD_LARGE, /* done, but the answer is not stored */
+    ONCE_RECORD_PARTS, /* done; the answer is in separate records: see once_record_parts */
 };
 
 struct once_record {
@@ -33,19 +33,19 @@ struct once_record {
     size_t n_answer;
 };
 
-/* What a gateway knows of an answer beyond its events. */
+/* Data of an answer beyond its events. */
 struct once_record_about {
     uint32_t prompt_tokens, cached_tokens, generated_tokens; /* of the whole answer */
-    char node[128];                                          /* that answered; "": not known */
+    char node[128];                                          /* node that answered; "": unknown */
 };
 
-#define ONCE_RECORD_PART_BYTES ((size_t)512 << 10) /* of an answer in one record */
+#define ONCE_RECORD_PART_BYTES ((size_t)512 << 10) /* maximum bytes of an answer in one record */
 #define ONCE_RECORD_MAX_PARTS 16u
 
 /* An answer that is too large for one record. */
 struct once_record_parts {
-    uint64_t run;    /* of the call: part of their keys, so that those of two runs never mix */
-    uint64_t bytes;  /* together; each part but the last has ONCE_RECORD_PART_BYTES */
+    uint64_t run;    /* id of the run: part of the keys, so that parts of two runs never mix */
+    uint64_t bytes;  /* total; each part except the last has ONCE_RECORD_PART_BYTES */
     uint8_t sum[32]; /* SHA-256 of all of it */
 };
 
@@ -63,8 +63,8 @@ SHOAL_MUST_CHECK int once_record_read_about(struct once_record_about *a, const u
 void once_record_put_parts(struct buf *out, const struct once_record_parts *p);
 SHOAL_MUST_CHECK int once_record_read_parts(struct once_record_parts *p, const uint8_t *bytes,
                                             size_t n, struct err *e);
-/* One message behind its length, as answers are kept.  next: returns the bytes used, 0 at
- * the end, or SHOAL_EFORMAT. */
+/* One length-prefixed message, as answers are stored. next: returns the bytes used, 0 at the end,
+ * or SHOAL_EFORMAT. */
 void once_record_put_message(struct buf *out, const void *p, size_t n);
 int64_t once_record_next_message(const uint8_t **p, size_t *n, const uint8_t *from, size_t bytes);
 

@@ -1,8 +1,8 @@
-/* autoscale.h - how many replicas a model should have, from what its replicas report.
+/* autoscale.h - how many replicas a model should have, from the reports of its replicas.
  *
- * Growing answers the strongest signal at once, limited by a factor and a cool-down.  Shrinking
- * waits until no sample of the last `down_ms` asked for more.  Between both lies a tolerance in
- * which nothing changes.
+ * Scaling up follows the strongest signal at once, limited by a factor and a cool-down. Scaling
+ * down waits until no sample of the last `down_ms` required more. In between is a tolerance band
+ * without changes.
  *
  * Thread:    no state of its own, no clock: the caller keeps struct autoscale_state per model
  *            and calls autoscale_decide with every sample, in the order of time.
@@ -18,15 +18,15 @@
 
 struct autoscale_policy {
     uint32_t min, max;
-    double cpu;        /* share of the replicas' cores that should be busy; 0: not looked at */
-    double queue;      /* requests that should wait per replica at most; 0: not looked at */
-    double p95;        /* p95 of the latency as a share of the budget; 0: not looked at */
+    double cpu;        /* target share of the replicas' busy cores; 0: ignored */
+    double queue;      /* target for waiting requests per replica; 0: ignored */
+    double p95;        /* target p95 latency as a share of the budget; 0: ignored */
     double tolerance;  /* a ratio this close to 1 changes nothing */
-    double max_growth; /* at most so many times the replicas in one decision, but one more always */
+    double max_growth; /* maximum growth factor per decision; one more is always allowed */
     uint32_t up_ms;    /* cool-down after growing */
-    uint32_t down_ms;  /* how long less must suffice before shrinking */
+    uint32_t down_ms;  /* how long fewer replicas must be enough before scaling down */
     uint32_t
-        idle_ms; /* without a request for so long: no replica.  0: keeps one.  Only with min 0 */
+        idle_ms; /* after this long without a request: no replica. 0: keeps one. Only with min 0 */
 };
 
 struct autoscale_policy autoscale_policy_default(void); /* min 1, max 1 */
@@ -35,7 +35,7 @@ struct autoscale_signal {
     uint64_t now_ms;
     uint32_t ready;           /* replicas that answer */
     double cpu;               /* mean over them, 0 to 1; negative: unknown */
-    double queue;             /* requests that wait, over all */
+    double queue;             /* waiting requests of all replicas */
     double p95_ms, budget_ms; /* 0: unknown */
     double arrivals_per_s;    /* requests that came */
     double capacity_per_s;    /* requests that one replica can answer; 0: unknown */
@@ -44,9 +44,9 @@ struct autoscale_signal {
 struct autoscale_state { /* all zero at the start */
     bool started;
     uint32_t wanted;
-    uint64_t start_ms, up_ms, busy_ms; /* of the state, when it grew, when it had work */
-    uint64_t slot[AUTOSCALE_SLOTS];    /* number of the slot of time, plus one; 0: empty */
-    uint32_t most[AUTOSCALE_SLOTS];    /* the most that was asked for in it */
+    uint64_t start_ms, up_ms, busy_ms; /* start of the state, last growth, last work */
+    uint64_t slot[AUTOSCALE_SLOTS];    /* number of the time slot, plus one; 0: empty */
+    uint32_t most[AUTOSCALE_SLOTS];    /* the highest demand in it */
 };
 
 enum autoscale_change { AUTOSCALE_KEEP, AUTOSCALE_UP, AUTOSCALE_DOWN };

@@ -14,7 +14,8 @@
 #include "base/arena.h"
 #include "cluster/placement/placement.h"
 
-/* Why a node cannot have a model, whatever else is on it.  Stored in `slow` as a negative number.
+/* Why a node cannot have a model, regardless of its other models. Stored in `slow` as a negative
+ * number.
  */
 enum place_bar {
     PLACE_BAR_NONE,
@@ -28,7 +29,7 @@ enum place_bar {
     PLACE_BAR_N,
 };
 
-/* Why a replica is added or goes. */
+/* Why a replica is added or removed. */
 enum place_cause {
     PLACE_CAUSE_NONE,
     PLACE_CAUSE_NEW,     /* the model had none */
@@ -37,7 +38,7 @@ enum place_cause {
     PLACE_CAUSE_LOST,    /* its node left */
     PLACE_CAUSE_PIN,     /* a pin */
     PLACE_CAUSE_STANDBY, /* hot standby */
-    PLACE_CAUSE_BAR,     /* the node cannot have it any more; see `bar` */
+    PLACE_CAUSE_BAR,     /* the node may no longer have it; see `bar` */
     PLACE_CAUSE_ZONE_FULL,
     PLACE_CAUSE_APART,
     PLACE_CAUSE_MEMORY,  /* the node's memory shrank */
@@ -57,15 +58,15 @@ struct place_why {
 };
 
 struct place_replica {
-    uint32_t model, node; /* node PLACEMENT_NONE: it is gone */
-    uint32_t home;        /* the node at the start; PLACEMENT_NONE: it is new */
-    uint32_t input;       /* in the input's current, of the one at home */
+    uint32_t model, node; /* node PLACEMENT_NONE: it was removed */
+    uint32_t home;        /* the node at the start; PLACEMENT_NONE: a new replica */
+    uint32_t input;       /* index in the input's current, of the one at home */
     uint32_t next_on_node, next_of_model, prev_of_model;
     uint64_t bytes;
     bool ready, home_ready;
     bool pinned;
     bool settled; /* loading, or within the cool-down: not moved for speed */
-    bool leaves;  /* must not stay where it is */
+    bool leaves;  /* must leave its node */
     bool stale; /* another version: it answers until it is replaced, but counts for nothing else */
     struct place_why why;
 };
@@ -81,11 +82,11 @@ struct place_model {
     uint32_t first, last; /* its replicas, stale ones included */
     uint32_t n, n_ready;  /* n without stale ones; n_ready with them */
     uint32_t floor;       /* n_ready never falls below it */
-    uint32_t low, high;   /* the counts that are wanted */
+    uint32_t low, high;   /* the target range of counts */
     uint32_t n_start;     /* replicas in the input, lost ones included */
-    uint32_t lost;        /* of the lost ones that no new replica replaces yet */
+    uint32_t lost;        /* lost replicas not yet replaced by new ones */
     uint32_t apart;       /* group, or PLACEMENT_NONE */
-    uint32_t *pins;       /* [in->pins.n]: nodes; PLACEMENT_NONE: not there */
+    uint32_t *pins;       /* [in->pins.n]: nodes; PLACEMENT_NONE: absent */
     double mean;          /* tokens per second on a mean node */
     double beta;          /* how busy a replica keeps a mean node */
     double rate;          /* tokens per second of all replicas */
@@ -104,7 +105,7 @@ struct place_node {
 struct place_op {
     enum placement_action action;
     uint32_t replica, node;
-    bool was_ready, was_leaving; /* of a move's load: to take it back */
+    bool was_ready, was_leaving; /* state before a move's load, to undo it */
 };
 
 struct place_core {
@@ -114,12 +115,12 @@ struct place_core {
     struct place_model *models;
     uint32_t n_nodes, n_models, n_zones;
     const char **zone_names;
-    /* Read in one pass over all nodes, so apart from struct place_node. */
-    int64_t *free_bytes;     /* [n_nodes]; negative: too much is on it */
-    double *slow_sum, *busy; /* [n_nodes]: of the models there */
+    /* Scanned in one pass over all nodes, so kept apart from struct place_node. */
+    int64_t *free_bytes;     /* [n_nodes]; negative: overcommitted */
+    double *slow_sum, *busy; /* [n_nodes]: sums over the models there */
     double *fixed;           /* [n_nodes]: price of a replica there */
     double *inv_memory;      /* [n_nodes]: 1 / memory */
-    bool *closed; /* [n_nodes]: its battery is low: it keeps what it has, gets nothing new */
+    bool *closed; /* [n_nodes]: its battery is low: it keeps its models but gets no new ones */
     struct place_replica *replicas;
     size_t n_replicas, cap_replicas;
     struct place_lost *lost;
@@ -132,22 +133,22 @@ struct place_core {
 
 void place_core_fini(struct place_core *c);
 
-/* What one replica more would cost on the node, without the zone; the node can have it. */
+/* Cost of one more replica on the node, without the zone; the node can have it. */
 double place_core_add_cost(const struct place_core *c, uint32_t model, uint32_t node);
-/* What the replica costs where it is, without the zone. */
+/* Current cost of the replica, without the zone. */
 double place_core_relief(const struct place_core *c, const struct place_replica *r);
 double place_core_zone_cost(const struct place_core *c, uint32_t model, uint32_t zone);
 /* Tokens per second of a model on a node it can be on, beside other work. */
 double place_core_rate(const struct place_core *c, uint32_t model, uint32_t node);
-/* Tokens per second of n replicas that have `rate` together, without the standby ones. */
+/* Tokens per second of n replicas with total `rate`, without the standby ones. */
 double place_core_served(const struct place_model *m, double rate, uint32_t n);
 /* All costs together. */
 double place_core_total(const struct place_core *c);
 
 /* Whether the model may be on the node, apart from memory and from zones. */
 bool place_core_allowed(const struct place_core *c, uint32_t model, uint32_t node);
-/* For a pass over all nodes: place_core_open answers like place_core_allowed for a node with
- * slow > 0, without a walk over what the node has, until the model's replicas change. */
+/* For a pass over all nodes: place_core_open equals place_core_allowed for a node with slow > 0,
+ * without scanning the node's models, until the model's replicas change. */
 void place_core_mark(struct place_core *c, uint32_t model);
 static inline bool place_core_open(const struct place_core *c, uint32_t model, uint32_t node)
 {
@@ -161,11 +162,11 @@ bool place_core_may_unload(const struct place_core *c, uint32_t replica);
 
 /* A replica of the input.  PLACEMENT_NONE: no memory. */
 uint32_t place_core_register(struct place_core *c, const struct place_replica *r);
-/* Each writes what it does into `ops`.  Load returns the replica, or PLACEMENT_NONE. */
+/* Each call records its operation in `ops`. Load returns the replica, or PLACEMENT_NONE. */
 uint32_t place_core_load(struct place_core *c, uint32_t model, uint32_t node, struct place_why why);
 void place_core_unload(struct place_core *c, uint32_t replica, struct place_why why);
 void place_core_move(struct place_core *c, uint32_t replica, uint32_t node);
-/* Takes back the newest moves until n_ops are left; only moves may be among them. */
+/* Undoes the newest moves until n_ops are left; only moves may be among them. */
 void place_core_undo_moves(struct place_core *c, size_t n_ops);
 
 #endif

@@ -1,6 +1,7 @@
 /* place_improve.h - moves replicas to better nodes, as long as the gain is worth the move.
  *
- * Each move lowers the cost of the whole placement, so this ends, and planning again finds nothing.
+ * Each move lowers the cost of the whole placement, so this terminates, and planning again changes
+ * nothing.
  *
  * Thread:    belongs to one call of placement_plan. */
 #ifndef SHOAL_CLUSTER_PLACE_IMPROVE_H

@@ -1,7 +1,7 @@
-/* place_index.h - makes the planner's working state from its input: checks it, numbers the names,
- * finds which node can have which model and how fast, and enters the current replicas.
+/* place_index.h - builds the planner's working state from its input: validates it, numbers the
+ * names, computes which node can have which model and how fast, and adds the current replicas.
  *
- * Failure:   SHOAL_EINVAL names what makes no sense; SHOAL_ELIMIT, SHOAL_ENOMEM.  The state must be
+ * Failure:   SHOAL_EINVAL names the invalid item; SHOAL_ELIMIT, SHOAL_ENOMEM. The state must be
  *            freed with place_core_fini in any case. */
 #ifndef SHOAL_CLUSTER_PLACE_INDEX_H
 #define SHOAL_CLUSTER_PLACE_INDEX_H

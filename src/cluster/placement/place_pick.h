@@ -1,7 +1,7 @@
 /* place_pick.h - the nodes that could have one more replica of a model, cheapest first.
  *
  * A heap per zone, and a heap of the zones by their cheapest node and by how many replicas the zone
- * has.  Built in one pass over the nodes; the next pick takes logarithmic time.
+ * has. Built in one pass over the nodes; each pick takes logarithmic time.
  *
  * Thread:    belongs to one call of placement_plan.
  * Ownership: memory of the core's arena, reused for every model.  The costs hold until a node other
@@ -32,7 +32,8 @@ SHOAL_MUST_CHECK int place_pick_init(struct place_pick *p, struct place_core *c,
 void place_pick_build(struct place_pick *p, uint32_t model);
 /* The cheapest spot of all zones that are not full; false: none.  cost includes the zone. */
 bool place_pick_best(const struct place_pick *p, struct place_spot *out);
-/* The same without one zone, and the best spot of that zone alone, whose cost is without the zone.
+/* The same without one zone, and the best spot of that zone only, with a cost that excludes the
+ * zone.
  */
 bool place_pick_best_outside(const struct place_pick *p, uint32_t zone, struct place_spot *out);
 bool place_pick_best_inside(const struct place_pick *p, uint32_t zone, struct place_spot *out);

@@ -1,5 +1,5 @@
-/* placement.h - which node runs which model: a pure function from what is there and what is wanted
- * to a list of steps.
+/* placement.h - which node runs which model: a pure function from the current and the desired
+ * placement to a list of steps.
  *
  * The planner keeps what is well placed.  It replaces replicas that were lost or must leave, adds
  * and removes replicas until the counts are right, and moves one only if the gain is worth it.
@@ -14,8 +14,10 @@
  *            order of the arrays in the input does not matter.
  * Ownership: the input is borrowed during the call; names in the plan point into the input, which
  *            must outlive it.  placement_destroy frees the plan with its texts (NULL is fine).
- * Failure:   SHOAL_EINVAL names the node or model that makes no sense; SHOAL_ELIMIT, SHOAL_ENOMEM.
- *            What does not fit is no failure: it is listed in the plan. */
+ * Failure:   : SHOAL_EINVAL names the invalid node or model; SHOAL_ELIMIT, SHOAL_ENOMEM. A replica
+ *            that does not fit is not an error: the plan lists it. Failure: SHOAL_EINVAL names the
+ *            node or model that makes no sense; SHOAL_ELIMIT, SHOAL_ENOMEM. What does not fit is no
+ *            failure: it is listed in the plan. */
 #ifndef SHOAL_CLUSTER_PLACEMENT_H
 #define SHOAL_CLUSTER_PLACEMENT_H
 
@@ -40,7 +42,7 @@ enum placement_kind { PLACEMENT_DECODER, PLACEMENT_ENCODER, PLACEMENT_SCORER, PL
 /* A model of B bytes makes min(bytes_per_s / B, tokens_per_s) tokens per second. */
 struct placement_speed {
     double bytes_per_s;  /* tokens per second times the model's bytes; 0: not measured */
-    double tokens_per_s; /* of the probe, a tiny model: what the overhead allows; 0: not measured */
+    double tokens_per_s; /* rate of the probe, a tiny model: limited by overhead; 0: not measured */
 };
 
 struct placement_strs {
@@ -49,16 +51,17 @@ struct placement_strs {
 };
 
 struct placement_node {
-    const char *name;                                /* unique */
-    const char *zone;                                /* NULL or "": none */
-    struct placement_strs labels;                    /* "gpu", "site=hall-3" */
-    uint64_t memory_bytes;                           /* for models */
-    struct placement_speed speed[PLACEMENT_N_KINDS]; /* not measured: as the slowest that is */
-    double load;     /* share of its cores that work other than the models takes, 0 to 1 */
-    double cost;     /* price or power of its work; 1: usual, 0: free */
-    bool on_battery; /* then `battery` counts */
-    double battery;  /* charge, 0 to 1 */
-    bool drained;    /* must become empty */
+    const char *name;             /* unique */
+    const char *zone;             /* NULL or "": none */
+    struct placement_strs labels; /* "gpu", "site=hall-3" */
+    uint64_t memory_bytes;        /* for models */
+    struct placement_speed
+        speed[PLACEMENT_N_KINDS]; /* unmeasured: like the slowest measured node */
+    double load;                  /* share of its cores used by other work, 0 to 1 */
+    double cost;                  /* price or power of its work; 1: usual, 0: free */
+    bool on_battery;              /* then `battery` counts */
+    double battery;               /* charge, 0 to 1 */
+    bool drained;                 /* must become empty */
 };
 
 /* A replica runs on one node, and a node has at most one of a model. */
@@ -67,14 +70,14 @@ struct placement_model {
     const char *sha256; /* the version; NULL: any */
     enum placement_kind kind;
     uint64_t bytes;        /* weights that a token reads; 0: memory_bytes */
-    uint64_t memory_bytes; /* on a node that has it loaded */
+    uint64_t memory_bytes; /* while loaded on a node */
     uint32_t min_replicas;
     uint32_t max_replicas;      /* 0: the larger of min_replicas and want_replicas */
-    uint32_t want_replicas;     /* of the autoscaler; kept between min and max */
-    uint32_t standby;           /* hot standby: replicas above those, for a failover at once */
-    double want_tokens_per_s;   /* of all but the standby ones; 0: the counts decide */
+    uint32_t want_replicas;     /* from the autoscaler; clamped to min and max */
+    uint32_t standby;           /* hot standby: additional replicas for immediate failover */
+    double want_tokens_per_s;   /* total of all except standby replicas; 0: the counts decide */
     struct placement_strs pins; /* nodes that must have a replica; they count as replicas */
-    struct placement_strs labels, not_labels; /* that a node must have, must not have */
+    struct placement_strs labels, not_labels; /* labels that a node must have, and must not have */
     struct placement_strs zones;              /* only these; empty: any */
     uint32_t max_per_zone;                    /* 0: no limit */
     bool spread;                              /* prefers zones with few replicas of it */
@@ -84,13 +87,13 @@ struct placement_model {
 
 enum placement_state {
     PLACEMENT_READY,
-    PLACEMENT_LOADING, /* holds its memory, answers nothing yet */
-    PLACEMENT_FAILED,  /* could not be loaded: holds no memory; the node is not tried again as long
-                        * as this entry is in the input */
+    PLACEMENT_LOADING, /* holds its memory, does not answer yet */
+    PLACEMENT_FAILED,  /* could not be loaded: holds no memory; the node is not retried while this
+                          entry is in the input */
 };
 
 struct placement_replica {
-    const char *node, *model; /* a node that is not in the input has left */
+    const char *node, *model; /* a node that is not in the input has left the shoal */
     const char *sha256;       /* NULL: the model's */
     enum placement_state state;
     uint64_t since_ms;     /* when it was assigned, for the cool-down */
@@ -98,16 +101,18 @@ struct placement_replica {
 };
 
 struct placement_policy {
-    double zone_weight; /* of a second replica in a zone, where the slowness of a mean node is 1 */
-    double cost_weight; /* of a node's `cost` */
-    double battery_weight; /* of an empty battery */
-    double pack_weight; /* of a full node: packs small models together, keeps room for large ones */
+    double zone_weight; /* penalty of a second replica in a zone, where the slowness of a mean node
+                           is 1 */
+    double cost_weight; /* weight of a node's `cost` */
+    double battery_weight; /* weight of an empty battery */
+    double pack_weight; /* bonus of a full node: packs small models together, keeps room for large
+                           ones */
     double min_gain;    /* a move must lower the cost of its replica by this share */
     double battery_min; /* replicas leave a node below this charge; it gets new ones above
                          * battery_min + battery_margin */
     double battery_margin;
-    uint32_t cooldown_ms; /* a replica that was assigned so recently is not moved for speed */
-    uint32_t max_moves;   /* for speed in one plan; replicas that must leave do not count */
+    uint32_t cooldown_ms; /* a replica assigned less than this ago is not moved for speed */
+    uint32_t max_moves;   /* moves for speed in one plan; forced moves do not count */
 };
 
 /* The defaults. */
@@ -128,7 +133,7 @@ enum placement_action { PLACEMENT_LOAD, PLACEMENT_UNLOAD };
 
 struct placement_step {
     enum placement_action action;
-    uint32_t node, model; /* in the input; model PLACEMENT_NONE: it is not wanted any more */
+    uint32_t node, model; /* in the input; model PLACEMENT_NONE: no longer deployed */
     uint32_t replica;     /* of an unload: in the input's current */
     uint32_t pair;        /* the other step of a move, or PLACEMENT_NONE */
     uint32_t wave;        /* steps of one wave may run together, after all of the earlier waves */
@@ -136,7 +141,7 @@ struct placement_step {
     const char *reason;
 };
 
-/* Replicas that are wanted and found no node, or must leave one and cannot. */
+/* Desired replicas that found no node, or replicas that must leave one and cannot. */
 struct placement_gap {
     uint32_t model, n_missing;
     const char *reason;
@@ -161,12 +166,12 @@ SHOAL_MUST_CHECK int placement_plan(struct placement_plan **out, const struct pl
                                     struct err *e);
 void placement_destroy(struct placement_plan *plan);
 
-/* Whether placement_plan accepts the node.  Check what a member says about itself when it says it:
- * one node that makes no sense would fail every plan. */
+/* Whether placement_plan accepts the node. Validate a member's state when it arrives: one invalid
+ * node would fail every plan. */
 SHOAL_MUST_CHECK int placement_valid_node(const struct placement_node *node, struct err *e);
-/* The memory that a replica says it holds, but not more than a model can have. */
+/* The memory that a replica claims, clamped to the maximum of a model. */
 uint64_t placement_replica_bytes(const struct placement_replica *r);
-/* Tokens per second of a model on a node that does nothing else; 0: not measured. */
+/* Tokens per second of a model on an otherwise idle node; 0: not measured. */
 double placement_rate(const struct placement_node *node, const struct placement_model *model);
 
 #endif

@@ -1,4 +1,4 @@
-/* rollout_admin.h - what people do with rollouts: start, pause, promote, undo.  The controller
+/* rollout_admin.h - operator commands for rollouts: start, pause, promote, undo. The controller
  * (rollout.h) does the rest.
  *
  * Thread:    no state; changes a desired state that belongs to the caller.
@@ -14,10 +14,10 @@ struct rollout_start {
     uint8_t to[SHA256_BYTES];
     const char *source;         /* of the new version; NULL or "": nodes have it already */
     uint64_t memory_bytes;      /* 0: as much as the old one */
-    uint32_t share;             /* of a canary, in thousandths; 0: 100 */
-    struct desired_judge judge; /* figures that are 0 are set: 50 requests, 10, 150, 20 */
+    uint32_t share;             /* share of a canary, in thousandths; 0: 100 */
+    struct desired_judge judge; /* zero fields get defaults: 50 requests, 10, 150, 20 */
     bool any_p95;               /* the latency is not judged */
-    const char *by;             /* who wishes it, for the history */
+    const char *by;             /* who started it, for the history */
 };
 
 /* *out: the new rollout, until the next change of the state. */
@@ -27,11 +27,11 @@ SHOAL_MUST_CHECK int rollout_admin_start(struct desired *d, const struct rollout
 
 enum rollout_action { ROLLOUT_PAUSE, ROLLOUT_PROMOTE, ROLLOUT_UNDO };
 
-/* The rollout with this id; or of the model of this name: the one under way, or else the last. */
+/* The rollout with this id; or, for the name of a model, its active rollout, else its last one. */
 SHOAL_MUST_CHECK struct desired_rollout *rollout_admin_find(const struct desired *d,
                                                             const char *name);
-/* PAUSE: nothing changes until PROMOTE.  PROMOTE: goes on; a canary is not judged any longer. UNDO:
- * back to the old version; of a rollout that is done it starts another one, which *out then is. */
+/* PAUSE: no changes until PROMOTE. PROMOTE: continues; a canary is no longer judged. UNDO: back to
+ * the old version; for a finished rollout it starts another one and returns that in *out. */
 SHOAL_MUST_CHECK int rollout_admin_act(struct desired *d, const char *name,
                                        enum rollout_action action, const char *by, uint64_t now_ms,
                                        const struct desired_rollout **out, struct err *e);

@@ -12,7 +12,7 @@
 
 struct rollout_view;
 
-/* What the nodes have counted of one version. */
+/* Counters of one version, summed over the nodes. */
 struct rollout_figures {
     uint64_t requests, errors;
     uint64_t p95_us; /* mean over nodes, weighted by their requests; 0: not known */
@@ -22,7 +22,7 @@ enum rollout_verdict { ROLLOUT_WAIT, ROLLOUT_GOOD, ROLLOUT_BAD };
 
 void rollout_judge_count(struct rollout_figures *from, struct rollout_figures *to,
                          const struct rollout_view *v);
-/* text: what is waited for, or the reason. */
+/* text: what the verdict waits for, or its reason. */
 enum rollout_verdict rollout_judge(const struct desired_judge *j,
                                    const struct rollout_figures *from,
                                    const struct rollout_figures *to, char *text, size_t cap);

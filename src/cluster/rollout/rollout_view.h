@@ -1,4 +1,4 @@
-/* rollout_view.h - one rollout seen node by node: what is assigned there, and what is there.
+/* rollout_view.h - one rollout node by node: assignments and actual state.
  *
  * Thread:    no state.
  * Ownership: places are in the caller's arena and borrow from the desired state and the nodes; they
@@ -26,7 +26,7 @@ struct rollout_side {
     uint32_t duty;                 /* assigned: enum desired_duty; 0: not assigned */
     uint64_t epoch, until;         /* assigned */
     uint64_t since_ms;             /* when */
-    const struct node_model *held; /* what the node says; NULL: it has none, or is away */
+    const struct node_model *held; /* the node's report; NULL: it has none, or is absent */
 };
 
 struct rollout_place {
@@ -38,10 +38,10 @@ struct rollout_place {
 struct rollout_view {
     struct desired *d;
     const char *model;
-    struct rollout_place *places; /* [n]: nodes that hold one of both, or should */
+    struct rollout_place *places; /* [n]: nodes that have one of both versions, or should */
     uint32_t n;
     uint64_t now_ms;
-    bool changed; /* the desired state has to be written */
+    bool changed; /* the desired state must be written */
     int rc;       /* the first failure of rollout_view_set; sticky */
 };
 
@@ -49,13 +49,13 @@ SHOAL_MUST_CHECK int rollout_view_make(struct rollout_view *v, struct desired *d
                                        const struct desired_rollout *r,
                                        const struct node_state *nodes, uint32_t n_nodes,
                                        uint64_t now_ms, struct arena *a);
-/* Assigns; duty 0: takes the assignment away. */
+/* Sets the assignment; duty 0: removes it. */
 void rollout_view_set(struct rollout_view *v, struct rollout_place *p, struct rollout_side *s,
                       uint32_t duty, uint64_t epoch, uint64_t until);
 
 /* It is loaded and its bytes were verified. */
 bool rollout_view_ready(const struct rollout_side *s);
-/* The node answers requests with it, in the range that was assigned. */
+/* The node answers requests with it, in the assigned range. */
 bool rollout_view_serves(const struct rollout_side *s);
 /* Why the node cannot load it; NULL: nothing is wrong. */
 const char *rollout_view_error(const struct rollout_side *s);

@@ -1,6 +1,6 @@
 /* sim_control.h - the controller of a simulated cluster: it plans with placement.h, carries the
- * waves of a plan out, and scales with autoscale.h.  Nothing here decides; the code of the real one
- * does.
+ * waves of a plan out, and scales with autoscale.h. All decisions are made by the code of the real
+ * controller.
  *
  * Thread:    belongs to one run.
  * Ownership: sim_control_fini frees.
@@ -13,18 +13,18 @@
 struct sim_step {
     enum placement_action action;
     uint32_t node, model, wave;
-    uint32_t replica, stamp; /* of an unload; SIM_NONE: what is there then */
+    uint32_t replica, stamp; /* of an unload; SIM_NONE: whichever is there then */
     bool move;
 };
 
 struct sim_control {
     struct sim_world *w;
     bool due;               /* something changed since the last plan */
-    struct sim_step *steps; /* of the plan that is carried out */
+    struct sim_step *steps; /* steps of the plan being carried out */
     size_t n_steps, next_step, cap_steps;
-    uint32_t n_loading; /* loads of the wave that runs */
+    uint32_t n_loading; /* loads of the running wave */
     uint32_t plan;      /* number of the plan */
-    /* The input of a plan, kept for the next one. */
+    /* Input of a plan, reused for the next one. */
     struct placement_node *nodes;
     struct placement_model *models;
     struct placement_replica *current;
@@ -49,7 +49,7 @@ SHOAL_MUST_CHECK int sim_control_plan(struct sim_control *k, struct err *e);
 /* A replica was loaded: the next wave may begin. */
 void sim_control_progress(struct sim_control *k, uint32_t replica);
 void sim_control_scale(struct sim_control *k);
-/* A request came for a model that may have no replica. */
+/* A request arrived for a model that may have no replica. */
 void sim_control_wake(struct sim_control *k, uint32_t model);
 
 #endif

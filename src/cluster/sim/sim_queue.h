@@ -1,5 +1,5 @@
-/* sim_queue.h - the events of a simulation in the order of time; events of the same time in the
- * order in which they were added.
+/* sim_queue.h - the events of a simulation in order of time; events at the same time keep their
+ * insertion order.
  *
  * Thread:    belongs to its caller.
  * Ownership: sim_queue_fini frees.

@@ -1,6 +1,6 @@
 /* sim_run.h - runs a scenario in virtual time.
  *
- * The same scenario and seed give the same result on every machine, but for the planner's time.
+ * The same scenario and seed give the same result on every machine, except for the planner's time.
  *
  * Thread:    belongs to its caller.
  * Ownership: sim_run fills the caller's result; sim_result_fini frees it.
@@ -23,24 +23,24 @@ struct sim_row { /* of one model */
 struct sim_result {
     uint32_t n_nodes_start, n_nodes_end;
     double seconds;     /* simulated */
-    struct sim_row all; /* of all models together */
+    struct sim_row all; /* totals of all models */
     struct sim_row *models;
     uint32_t n_models;
-    uint64_t n_churn[SIM_N_ACTIONS]; /* by action; a node that comes back joins */
+    uint64_t n_churn[SIM_N_ACTIONS]; /* by action; a node that comes back counts as joined */
     uint64_t n_events;               /* after the warm-up, spikes apart */
     uint64_t n_plans, n_plans_with_gaps;
     uint64_t n_loads, n_unloads, n_moves; /* after the warm-up */
-    uint64_t n_replaced;                  /* loads that are not the autoscaler's */
+    uint64_t n_replaced;                  /* loads not caused by the autoscaler */
     double replaced_per_event;
     double memory_mean, memory_max;
     uint64_t n_up, n_down, n_to_zero, n_from_zero;
     double plan_mean_ms, plan_max_ms; /* of processor time */
-    char last_gap[320];               /* the last thing that found no place, or "" */
+    char last_gap[320];               /* the last replica that did not fit, or "" */
 };
 
 struct sim_opts {
     uint32_t seed;
-    /* Called now and then; part: 0 to 1.  True stops the run.  NULL is fine. */
+    /* Called periodically; part: 0 to 1. Returning true stops the run. NULL is fine. */
     bool (*progress)(void *ctx, double part, uint32_t n_nodes, uint64_t n_plans);
     void *progress_ctx;
     /* Called with every plan; NULL is fine. */

@@ -20,7 +20,7 @@
 #define SIM_MAX_MODELS 1024u /* entries; with copies at most PLACEMENT_MAX_MODELS */
 #define SIM_MAX_EVENTS 1024u
 
-struct sim_churn { /* of every node of a class; every_ms 0: never */
+struct sim_churn { /* applies to every node of a class; every_ms 0: never */
     uint32_t every_ms, for_ms;
     double factor; /* of slow: how many times slower */
 };
@@ -31,7 +31,7 @@ struct sim_class {
     size_t memory_bytes;
     double bandwidth;                  /* bytes per second */
     double tokens;                     /* tokens per second at most; 0: no limit */
-    double variation;                  /* speeds differ by so much, 0 to 1 */
+    double variation;                  /* relative variation of the speeds, 0 to 1 */
     double load_bytes;                 /* bytes per second while a model is loaded */
     double cost, busy;                 /* price; share that other work takes */
     double battery;                    /* charge; negative: mains */
@@ -51,27 +51,27 @@ struct sim_model {
     struct yaml_in_strs pins, labels, not_labels, zones;
     uint32_t budget_ms;
     double tokens; /* per request, mean */
-    double rate;   /* requests per second, all copies apart */
-    double swing;  /* 0 to 1: how far the rate rises and falls within a period */
+    double rate;   /* requests per second, of each copy */
+    double swing;  /* 0 to 1: amplitude of the rate within a period */
     uint32_t period_ms;
-    bool steady; /* at equal distances, not at random */
+    bool steady; /* evenly spaced instead of random */
     bool autoscale;
     struct autoscale_policy scaling; /* without min and max */
 };
 
 enum sim_action {
-    SIM_CRASH,     /* a node dies without a word, comes back empty */
-    SIM_LEAVE,     /* it says goodbye, comes back empty */
+    SIM_CRASH,     /* a node dies without notice, comes back empty */
+    SIM_LEAVE,     /* it leaves with notice, comes back empty */
     SIM_JOIN,      /* new nodes */
     SIM_SLOW,      /* by a factor */
     SIM_PARTITION, /* a zone cannot be reached */
     SIM_DRAIN,
-    SIM_SPIKE, /* of a model's requests, by a factor */
+    SIM_SPIKE, /* multiplies a model's requests by a factor */
     SIM_N_ACTIONS,
 };
 
 struct sim_event {
-    uint32_t at_ms, for_ms; /* for_ms 0: it stays */
+    uint32_t at_ms, for_ms; /* for_ms 0: permanent */
     enum sim_action action;
     uint32_t class_id, model_id; /* UINT32_MAX: any, or not needed */
     char *zone;                  /* of a partition */
@@ -83,10 +83,11 @@ struct sim_scenario {
     char *name;
     uint32_t duration_ms, warmup_ms; /* requests and figures start after the warm-up */
     uint32_t seed;
-    uint32_t pause_ms;              /* between two plans at least */
-    uint32_t plan_ms, scale_ms;     /* how often the controller plans at least, scales */
-    uint32_t detect_ms;             /* until a silent node is taken for gone */
-    uint32_t failover_ms, stall_ms; /* until a request goes elsewhere: broken off, silent */
+    uint32_t pause_ms;          /* minimum time between two plans */
+    uint32_t plan_ms, scale_ms; /* maximum time between two plans, and between two scalings */
+    uint32_t detect_ms;         /* until a silent node counts as lost */
+    uint32_t failover_ms,
+        stall_ms; /* until a request is retried elsewhere: after a disconnect, after silence */
     struct sim_class *classes;
     uint32_t n_classes;
     struct sim_model *models;

@@ -2,9 +2,8 @@
  * answer.
  *
  * A node answers one request after another; a request takes its tokens divided by the model's rate
- * on that node.  A gateway sends a request to the better of two random replicas.  A request on a
- * node that breaks off goes on elsewhere with the tokens that are left; without a ready replica it
- * waits.
+ * on that node. A gateway sends a request to the better of two random replicas. A request on a node
+ * that fails continues elsewhere with its remaining tokens; without a ready replica it waits.
  *
  * Thread:    belongs to one run.
  * Ownership: sim_world_fini frees.
@@ -19,7 +18,7 @@
 #define SIM_NONE UINT32_MAX
 #define SIM_BUCKETS 256u
 
-enum sim_kind {                  /* of events in the queue */
+enum sim_kind {                  /* kinds of events in the queue */
                 SIM_AT_ARRIVAL,  /* what: model */
                 SIM_AT_DONE,     /* what: request */
                 SIM_AT_RETRY,    /* what: request */
@@ -40,26 +39,26 @@ struct sim_box { /* a node */
     char name[48];
     uint32_t class_id, zone; /* zone: index into zones */
     const char *zone_name;
-    double speed; /* of its own, around 1 */
+    double speed; /* its own factor, around 1 */
     bool up;      /* runs */
     bool cut;     /* cannot be reached */
-    bool known;   /* gateways and the controller take it for a member */
+    bool known;   /* gateways and the controller count it as a member */
     bool drained;
     double slow;      /* 1: as fast as usual */
-    uint32_t life;    /* counts its ends, so that events of an earlier life are ignored */
-    uint64_t free_us; /* when it has answered everything it has */
+    uint32_t life;    /* counts its restarts, so that events of an earlier life are ignored */
+    uint64_t free_us; /* when it will have answered all its requests */
     uint64_t used_bytes;
-    uint32_t requests; /* first of its list, newest first */
-    uint32_t replicas; /* first of its list */
+    uint32_t requests; /* head of its list, newest first */
+    uint32_t replicas; /* head of its list */
     struct sim_rand rand;
 };
 
 struct sim_replica {
     uint32_t model, node;
-    bool ready, there; /* there false: free for another */
-    bool lost;         /* its node is gone; the planner is told once */
+    bool ready, there; /* there false: unused slot */
+    bool lost;         /* its node is lost; the planner is told once */
     uint64_t since_ms;
-    uint32_t stamp, plan; /* plan: of the controller, that loaded it */
+    uint32_t stamp, plan; /* plan: the controller's plan that loaded it */
     uint32_t at;          /* position in its model's list of ready ones */
     uint32_t next_on_node;
 };
@@ -67,7 +66,7 @@ struct sim_replica {
 struct sim_request {
     uint32_t model, node; /* node SIM_NONE: waits */
     uint32_t stamp, prev, next;
-    uint64_t start_us, began_us, finish_us; /* it came, is computed, is done */
+    uint64_t start_us, began_us, finish_us; /* arrival, start and end of its computation */
     double tokens;                          /* that are left */
     bool counted;                           /* a ready replica was there within the budget */
 };
@@ -87,7 +86,7 @@ struct sim_service { /* a model */
     uint32_t n_waiting, n_running;
     double spike;
     struct sim_rand rand;
-    uint32_t wanted; /* replicas, of the autoscaler */
+    uint32_t wanted; /* replicas wanted by the autoscaler */
     struct autoscale_state scaling;
     /* Since the last sample of the autoscaler. */
     uint64_t arrived;
@@ -97,8 +96,9 @@ struct sim_service { /* a model */
     /* Figures. */
     uint64_t n_requests, n_available, n_on_time, n_done, n_moved;
     struct sim_histogram latency;
-    uint64_t below_us, below_since_us; /* fewer ready than the minimum; since: 0 not now */
-    bool reached;                      /* it had its minimum once */
+    uint64_t below_us,
+        below_since_us; /* time with fewer ready replicas than the minimum; since: 0 if not now */
+    bool reached;       /* it has reached its minimum once */
     uint32_t n_up, n_down;
 };
 
@@ -128,12 +128,12 @@ struct placement_model sim_world_model(const struct sim_service *s);
 
 /* Nodes. */
 uint32_t sim_world_add_node(struct sim_world *w, uint32_t class_id, uint64_t seed);
-/* What it had is gone; its requests go elsewhere after delay_ms. */
+/* Its replicas are lost; its requests go elsewhere after delay_ms. */
 void sim_world_end_node(struct sim_world *w, uint32_t node, uint32_t delay_ms);
 void sim_world_restart_node(struct sim_world *w, uint32_t node);
-/* It cannot be reached any more, or again; nobody is told. */
+/* Makes it unreachable, or reachable again, without notice. */
 void sim_world_cut_node(struct sim_world *w, uint32_t node, bool cut);
-/* Gateways find out that a node is gone, or there again. */
+/* Gateways notice that a node is lost, or back. */
 void sim_world_notice(struct sim_world *w, uint32_t node, bool there);
 
 /* Replicas. */

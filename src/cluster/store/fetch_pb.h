@@ -1,5 +1,5 @@
-/* fetch_pb.h - FetchRequest and FetchChunk of shoal/node/v1, typed on both sides.  What arrives is
- * not trusted.
+/* fetch_pb.h - FetchRequest and FetchChunk of shoal/node/v1, typed on both sides. Incoming bytes
+ * are not trusted.
  *
  * Thread:    no state.
  * Ownership: what is read borrows from the bytes or lives in the manifest.
@@ -18,7 +18,7 @@
 struct model_manifest;
 
 #define FETCH_PB_MAX_REQUEST 256u
-#define FETCH_PB_DATA_BYTES ((size_t)128 << 10) /* of a file in one message */
+#define FETCH_PB_DATA_BYTES ((size_t)128 << 10) /* bytes of a file in one message */
 #define FETCH_PB_MAX_CHUNK ((size_t)4 << 20)
 
 struct fetch_request {
@@ -36,8 +36,8 @@ SHOAL_MUST_CHECK int fetch_pb_put_manifest(struct buf *out, const struct model_m
 SHOAL_MUST_CHECK int fetch_pb_put_data(struct buf *out, const void *p, size_t n);
 
 struct fetch_chunk {
-    bool manifest;       /* it was one, and is in the caller's struct */
-    const uint8_t *data; /* else: a piece of the file, within the bytes that were read */
+    bool manifest;       /* the chunk was a manifest, now in the caller's struct */
+    const uint8_t *data; /* otherwise: a piece of the file, pointing into the input */
     size_t n_data;
 };
 

@@ -1,6 +1,6 @@
 /* fetch_peer.h - a model from another node: Node.Fetch over HTTP/2 and mTLS.
  *
- * Thread, Failure: as in fetch_transfer.h.  It has an event loop of its own. */
+ * Thread, Failure: as in fetch_transfer.h. It has its own event loop. */
 #ifndef SHOAL_CLUSTER_STORE_FETCH_PEER_H
 #define SHOAL_CLUSTER_STORE_FETCH_PEER_H
 

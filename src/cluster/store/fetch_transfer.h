@@ -1,10 +1,10 @@
-/* fetch_transfer.h - how bytes of a model come from one source: another node, a URL.
+/* fetch_transfer.h - interface for fetching a model from one source: another node, a URL.
  *
  * Thread:    a transfer belongs to the fetch thread that opened it; its calls block.
  * Ownership: opened by fetch_peer.h or fetch_url.h, closed by close.
  * Failure:   SHOAL_ECANCELLED (stop), SHOAL_EBUSY (the source is busy: later), SHOAL_ENOTFOUND (it
- *            does not have the model), SHOAL_EINVAL (it does not let us), SHOAL_EFORMAT (it sent
- * nonsense), SHOAL_EIO; what the sink returned is passed on. */
+ *            does not have the model), SHOAL_EINVAL (it denies access), SHOAL_EFORMAT (it sent
+ * nonsense), SHOAL_EIO; errors of the sink are passed on. */
 #ifndef SHOAL_CLUSTER_STORE_FETCH_TRANSFER_H
 #define SHOAL_CLUSTER_STORE_FETCH_TRANSFER_H
 
@@ -43,7 +43,7 @@ struct fetch_transfer_opts {
     const uint8_t *model;     /* SHA-256 */
     const _Atomic bool *stop; /* give up when it becomes true */
     struct byte_rate *rate;
-    uint32_t silent_ms; /* a source that sends nothing for so long is given up */
+    uint32_t silent_ms; /* a source is abandoned after this long without data */
 };
 
 #endif

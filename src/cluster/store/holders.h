@@ -3,7 +3,7 @@
  * Thread:    belongs to its caller.
  * Ownership: create gives, destroy takes back (NULL is fine).  Strings that find gives are borrowed
  *            until the next call.
- * Failure:   a heartbeat that finds no memory or no room is as one that was not heard. */
+ * Failure:   without memory or room, a heartbeat is ignored. */
 #ifndef SHOAL_CLUSTER_STORE_HOLDERS_H
 #define SHOAL_CLUSTER_STORE_HOLDERS_H
 
@@ -24,7 +24,7 @@ struct holders_node {
 SHOAL_MUST_CHECK int holders_create(struct holders **out, struct err *e);
 void holders_destroy(struct holders *h);
 void holders_hear(struct holders *h, const struct node_state *s, uint64_t now_ns);
-/* Those that were heard within the last ten seconds, the least busy first; at most cap. */
+/* Nodes heard within the last ten seconds, the least busy first; at most cap. */
 size_t holders_find(struct holders *h, const uint8_t sha256[SHA256_BYTES], uint64_t now_ns,
                     struct holders_node *out, size_t cap);
 

@@ -1,11 +1,16 @@
 /* model_fetch.h - brings models into the store: from other nodes, from URLs, from folders of this
  * machine.
  *
- * A fetch has sources in order of preference.  When one fails, the next is asked and goes on where
- * it broke off; a source that failed is left alone for a while, twice as long with every failure,
- * and one that sent wrong bytes for ten minutes, also by later fetches.  A fetch ends when the
- * model is in the store, when every source failed three times without bringing a byte or does not
- * have it, when there is no room, or when it is cancelled.  What arrived stays for the next one.
+ * A fetch has sources in order of preference. When one fails, the next resumes where it stopped. A
+ * failed source is skipped for a while, with exponential backoff, and one that sent wrong bytes for
+ * ten minutes, also by later fetches. A fetch ends when the model is in the store, when every
+ * source failed three times without bringing a byte or does not have it, when there is no room, or
+ * when it is cancelled. Received bytes are kept for the next fetch. A fetch has sources in order of
+ * preference. When one fails, the next is asked and goes on where it broke off; a source that
+ * failed is left alone for a while, twice as long with every failure, and one that sent wrong bytes
+ * for ten minutes, also by later fetches. A fetch ends when the model is in the store, when every
+ * source failed three times without bringing a byte or does not have it, when there is no room, or
+ * when it is cancelled. What arrived stays for the next one.
  *
  * Thread:    start, cancel, destroy: the executor's; each: any.  Two threads "fetch-N" work,
  *            from the first fetch on.
@@ -39,8 +44,8 @@ struct model_fetcher_opts {
     const char *ca;             /* PEM file to trust for https://; NULL: the system's */
     const char *const *folders; /* where file:// may read */
     size_t n_folders;
-    uint64_t bytes_per_s; /* of all fetches together; 0: no limit */
-    uint32_t silent_ms;   /* a source that sends nothing for so long is given up; 0: 30000 */
+    uint64_t bytes_per_s; /* rate limit of all fetches together; 0: no limit */
+    uint32_t silent_ms;   /* a source is abandoned after this long without data; 0: 30000 */
     uint32_t backoff_ms;  /* after the first failure of a source; 0: 500 */
 };
 
@@ -51,17 +56,17 @@ struct model_fetch_source {
 
 struct model_fetch_watch {
     void *ctx;
-    /* Once, on the executor's thread.  rc 0: path is what to load. */
+    /* Called once, on the executor's thread. rc 0: path is the model to load. */
     void (*done)(void *ctx, int rc, const char *path, const struct err *e);
 };
 
-/* As a fetch stands now. */
+/* Progress of a fetch. */
 struct model_fetch_state {
     uint8_t sha256[SHA256_BYTES];
     const char *name;
     uint64_t bytes, total_bytes; /* total 0: not known yet */
-    const char *source;          /* that sends now; "" */
-    const char *error;           /* of the source that failed last; "" */
+    const char *source;          /* the current sender; "" */
+    const char *error;           /* error of the last source that failed; "" */
 };
 
 SHOAL_MUST_CHECK int model_fetcher_create(struct model_fetcher **out,
@@ -74,9 +79,9 @@ SHOAL_MUST_CHECK int model_fetch_start(struct model_fetch **out, struct model_fe
                                        const struct model_fetch_watch *w, struct err *e);
 /* done follows, with SHOAL_ECANCELLED unless it was complete. */
 void model_fetch_cancel(struct model_fetch *j);
-/* The same, but done is not called any more. */
+/* The same, but done is not called. */
 void model_fetch_forget(struct model_fetch *j);
-/* Calls fn for every fetch that is not over, under a lock. */
+/* Calls fn for every unfinished fetch, under a lock. */
 void model_fetcher_each(struct model_fetcher *f,
                         void (*fn)(void *ctx, const struct model_fetch_state *s), void *ctx);
 /* Bytes received so far, of all fetches. */

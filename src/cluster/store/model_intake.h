@@ -1,10 +1,9 @@
-/* model_intake.h - a model on its way into the store.
+/* model_intake.h - an incoming model of the store.
  *
  * First its manifest, then its files one after the other, each as a .part file that grows from the
- * front.  What arrived stays when the process ends, is found by the next intake of the same model,
- * and goes on from there; after a crash of the machine, from what was certainly on disk.  A file
- * whose bytes do not fit its hash is thrown away.  commit moves the model into the store when every
- * file was verified.
+ * front. Received bytes survive the process: the next intake of the same model resumes from them;
+ * after a machine crash, from the bytes known to be on disk. A file that does not match its hash is
+ * discarded. commit moves the model into the store when every file was verified.
  *
  * Thread:    belongs to one thread; reads and writes the disk.
  * Ownership: open gives, close takes back (NULL is fine) and keeps what arrived; discard removes
@@ -40,26 +39,26 @@ const struct model_manifest *model_intake_manifest(const struct model_intake *k)
 /* Takes the manifest over (also if it fails) and makes room for the files. */
 SHOAL_MUST_CHECK int model_intake_set_manifest(struct model_intake *k, struct model_manifest *m,
                                                struct err *e);
-/* Throws away everything that arrived, the manifest too. */
+/* Discards everything received, including the manifest. */
 void model_intake_restart(struct model_intake *k);
 
-/* The next file that is not complete, and how much of it is there; 0: all are.  Opens its part. */
+/* The next incomplete file, and how many bytes of it exist; 0: all are complete. Opens its part. */
 SHOAL_MUST_CHECK int model_intake_next(struct model_intake *k, uint32_t *file, uint64_t *offset,
                                        struct err *e);
-/* Appends to that file.  from: who sent it, for model_intake_mixed.  SHOAL_ECHANGED: more than the
- * manifest says. */
+/* Appends to that file. from: the sender, for model_intake_mixed. SHOAL_ECHANGED: more bytes than
+ * in the manifest. */
 SHOAL_MUST_CHECK int model_intake_write(struct model_intake *k, const char *from, const void *p,
                                         size_t n, struct err *e);
-/* The file is there: verifies it.  SHOAL_ECHANGED: there are too few bytes.  SHOAL_EFORMAT:
- * wrong ones; then the file begins anew. */
+/* Verifies the complete file. SHOAL_ECHANGED: there are too few bytes. SHOAL_EFORMAT: wrong bytes;
+ * the file is then fetched again from the start. */
 SHOAL_MUST_CHECK int model_intake_finish(struct model_intake *k, struct err *e);
-/* The bytes of the file that was last open came from several senders, so that none can be blamed.
+/* The bytes of the last open file came from several senders, so that none can be blamed.
  */
 bool model_intake_mixed(const struct model_intake *k);
-/* Bytes of the whole model that are here. */
+/* Bytes of the whole model received so far. */
 uint64_t model_intake_bytes(const struct model_intake *k);
 
-/* Every file is complete: the model is in the store, at path. */
+/* All files are complete: moves the model into the store, at path. */
 SHOAL_MUST_CHECK int model_intake_commit(struct model_intake *k, char path[PATH_MAX],
                                          struct err *e);
 

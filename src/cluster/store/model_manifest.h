@@ -1,10 +1,14 @@
 /* model_manifest.h - the files of a model, with their sizes and hashes.
  *
- * A model is known by one SHA-256 (host/identity.h): for a single file that of its content, for a
- * folder one over the names and hashes of its files.  So a manifest proves itself: whoever knows
- * the model's SHA-256 can tell whether a manifest from anywhere is the right one, before a byte of
- * the files is fetched.  Only `open` and the name of a single file are not covered: they are
- * checked when all files are there.
+ * A model is identified by one SHA-256 (host/identity.h): for a single file that of its content,
+ * for a folder one over the names and hashes of its files. So a manifest from any source can be
+ * verified with the model's SHA-256, before a byte of the files is fetched. Only `open` and the
+ * name of a single file are not covered: they are checked when all files are there. A model is
+ * known by one SHA-256 (host/identity.h): for a single file that of its content, for a folder one
+ * over the names and hashes of its files. So a manifest proves itself: whoever knows the model's
+ * SHA-256 can tell whether a manifest from anywhere is the right one, before a byte of the files is
+ * fetched. Only `open` and the name of a single file are not covered: they are checked when all
+ * files are there.
  *
  * Thread:    belongs to its caller.
  * Ownership: init/fini over the caller's storage; strings are in the manifest's arena.
@@ -23,8 +27,8 @@
 
 struct model_manifest {
     struct arena arena;
-    bool folder;                 /* the model's SHA-256 is over names and hashes */
-    const char *open;            /* what to load, relative to the files; "": the folder itself */
+    bool folder;      /* the model's SHA-256 is over names and hashes */
+    const char *open; /* the file to load, relative to the files; "": the folder itself */
     struct identity_file *files; /* sorted by name */
     uint32_t n_files;
     bool above; /* some files are one folder above the others: "../config.json" */
@@ -33,10 +37,10 @@ struct model_manifest {
 void model_manifest_init(struct model_manifest *m);
 void model_manifest_fini(struct model_manifest *m);
 
-/* Of a listing whose hashes are known (identity_known, identity_read).  path: what was listed. */
+/* From a listing with known hashes (identity_known, identity_read). path: what was listed. */
 SHOAL_MUST_CHECK int model_manifest_of(struct model_manifest *m, const struct identity_list *l,
                                        const char *path, struct err *e);
-/* Of a single file: its hash is the model's. */
+/* For a single file: its hash is the model's. */
 SHOAL_MUST_CHECK int model_manifest_single(struct model_manifest *m, const char *name,
                                            uint64_t bytes, const uint8_t sum[SHA256_BYTES],
                                            struct err *e);
@@ -47,15 +51,15 @@ SHOAL_MUST_CHECK int model_manifest_add(struct model_manifest *m, const char *na
 SHOAL_MUST_CHECK int model_manifest_finish(struct model_manifest *m, bool folder, const char *open,
                                            const uint8_t model[SHA256_BYTES], struct err *e);
 
-/* JSON, as manifest.json in the store has it. */
+/* JSON, as in manifest.json of the store. */
 SHOAL_MUST_CHECK int model_manifest_read(struct model_manifest *m, const void *json, size_t n,
                                          const uint8_t model[SHA256_BYTES], struct err *e);
 void model_manifest_write(struct buf *out, const struct model_manifest *m);
 
 uint64_t model_manifest_bytes(const struct model_manifest *m);
-/* Where file i lies below the folder of the files, never outside of it.  false: too long. */
+/* Path of file i below the folder of the files, never outside of it. false: too long. */
 bool model_manifest_place(char *out, size_t cap, const struct model_manifest *m, uint32_t i);
-/* What to load, below the folder of the files; "" is the folder itself. */
+/* The path to load, below the folder of the files; "" is the folder itself. */
 bool model_manifest_open_place(char *out, size_t cap, const struct model_manifest *m);
 /* A name that may be part of a model: relative, no hidden files, no control characters. */
 bool model_manifest_name_ok(const char *name);

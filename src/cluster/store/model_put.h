@@ -7,8 +7,8 @@
 
 #include "cluster/store/model_store.h"
 
-/* Tells its hash.  want: refuse a model with another one; NULL: any.  A model that the store has is
- * not copied again.  stop: gives up when it becomes true. */
+/* Returns its hash. want: refuse a model with another one; NULL: any. A model that is already in
+ * the store is not copied again. stop: gives up when it becomes true. */
 SHOAL_MUST_CHECK int model_put(struct model_store *s, const char *path, const uint8_t *want,
                                uint8_t sha256[SHA256_BYTES], const _Atomic bool *stop,
                                struct err *e);

@@ -1,9 +1,11 @@
-/* model_share.h - a model of this machine for another node: its manifest, and its files to read.
+/* model_share.h - serves a model of this machine to another node: its manifest and its files. Only
+ * the files that a manifest lists can be opened, by their number: no name comes from the network.
+ * model_share.h - a model of this machine for another node: its manifest, and its files to read.
  * Only the files that a manifest lists can be opened, by their number: no name comes from outside.
  *
  * Thread:    any; reads the disk.
- * Failure:   SHOAL_ENOTFOUND (the model or the file is not here), SHOAL_ECHANGED (it is not what it
- *            was when it was hashed), SHOAL_EIO, SHOAL_ENOMEM, SHOAL_ECANCELLED. */
+ * Failure:   SHOAL_ENOTFOUND (the model or the file is not here), SHOAL_ECHANGED (it changed since
+ *            it was hashed), SHOAL_EIO, SHOAL_ENOMEM, SHOAL_ECANCELLED. */
 #ifndef SHOAL_CLUSTER_STORE_MODEL_SHARE_H
 #define SHOAL_CLUSTER_STORE_MODEL_SHARE_H
 

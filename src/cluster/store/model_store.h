@@ -6,14 +6,13 @@
  *   DIR/incoming/HEX/...           a model that is on its way (model_intake.h)
  *   DIR/lock                       held while something is moved in or out
  *
- * What is in models/ was verified when it came in.  The store has a limit: room for a new model is
- * made by removing those that were not used for the longest time.  A model that somebody has pinned
- * (a node that is assigned to serve it) stays.  A web server that serves DIR/models is a source for
- * other stores.
+ * Everything in models/ was verified on arrival. The store has a size limit: the least recently
+ * used models are evicted to make room for a new one. Pinned models (assigned to a node) stay. A
+ * web server that serves DIR/models is a source for other stores.
  *
  * Thread:    any; several processes may use one store.  All of it reads the disk: not for an event
  *            loop, except find and pin, which read one small file.
- * Ownership: open gives, close takes back (NULL is fine).  A pin is given back with unpin, before
+ * Ownership: open gives, close takes back (NULL is fine). A pin is released with unpin, before
  *            close.
  * Failure:   SHOAL_ENOTFOUND (no such model), SHOAL_ELIMIT (no room; says how much is missing),
  *            SHOAL_EFORMAT (bytes do not fit their hash), SHOAL_EBUSY (in use), SHOAL_EIO,
@@ -36,40 +35,40 @@ struct model_store_pin;
 
 struct model_store_opts {
     const char *dir;      /* NULL: model_store_default */
-    uint64_t max_bytes;   /* of all models together; 0: as long as the disk has room */
+    uint64_t max_bytes;   /* limit of all models together; 0: limited by the disk */
     const char *memo_dir; /* where hashes of files are remembered (host/hash_memo.h), so that the
                            * registry does not read them again; NULL: nowhere */
 };
 
 /* $SHOAL_STORE, else $STATE_DIRECTORY/store (systemd), $XDG_STATE_HOME/shoal/store or
- * ~/.local/state/shoal/store; NULL when none of them is set. */
+ * ~/.local/state/shoal/store; NULL if none of them is set. */
 const char *model_store_default(char *out, size_t cap);
 
 SHOAL_MUST_CHECK int model_store_open(struct model_store **out, const struct model_store_opts *o,
                                       struct err *e);
 void model_store_close(struct model_store *s);
-/* Makes its folders now; otherwise the first model does. */
+/* Creates its folders now; otherwise the first model does. */
 SHOAL_MUST_CHECK int model_store_make(struct model_store *s, struct err *e);
 const char *model_store_dir(const struct model_store *s);
 const char *model_store_memo_dir(const struct model_store *s); /* or NULL */
 
-/* What to load: a file or a folder.  SHOAL_ENOTFOUND: the store does not have it, or not whole. */
+/* The file or folder to load. SHOAL_ENOTFOUND: the model is not in the store, or incomplete. */
 SHOAL_MUST_CHECK int model_store_find(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
                                       char path[PATH_MAX], struct err *e);
 /* Its manifest; *m must be initialised. */
 SHOAL_MUST_CHECK int model_store_manifest(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
                                           struct model_manifest *m, struct err *e);
-/* Where file i of its manifest lies. */
+/* Path of file i of its manifest. */
 SHOAL_MUST_CHECK int model_store_file(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
                                       const struct model_manifest *m, uint32_t i,
                                       char path[PATH_MAX], struct err *e);
 
-/* The model stays until unpin, and counts as used.  Process crashes unpin. */
+/* Keeps the model until unpin, and marks it as used. A process crash unpins. */
 SHOAL_MUST_CHECK int model_store_pin(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
                                      struct model_store_pin **out, struct err *e);
 void model_store_unpin(struct model_store_pin *p); /* NULL is fine */
 
-/* Reads all of it again.  SHOAL_EFORMAT names the file that is damaged. */
+/* Reads all of it again. SHOAL_EFORMAT names the damaged file. */
 SHOAL_MUST_CHECK int model_store_verify(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
                                         const _Atomic bool *stop, struct err *e);
 /* SHOAL_EBUSY: it is pinned. */
@@ -78,17 +77,17 @@ SHOAL_MUST_CHECK int model_store_remove(struct model_store *s, const uint8_t sha
 
 struct model_store_entry {
     uint8_t sha256[SHA256_BYTES];
-    uint64_t bytes;       /* of its files; of one on its way: on disk so far */
-    uint64_t total_bytes; /* when it is whole; 0: not known yet */
+    uint64_t bytes;       /* size of its files; for an incoming model: on disk so far */
+    uint64_t total_bytes; /* when complete; 0: not known yet */
     uint64_t used_s;      /* Unix time of its last use */
-    uint32_t n_files;     /* 0: on its way, and not known yet */
+    uint32_t n_files;     /* 0: incoming, and not known yet */
     bool pinned;
-    bool incoming;  /* on its way, or left behind by a fetch that broke off */
-    bool damaged;   /* its manifest cannot be read: only remove takes it */
+    bool incoming;  /* incoming, or left over from an interrupted fetch */
+    bool damaged;   /* its manifest cannot be read: it can only be removed */
     char open[256]; /* "reply.gguf", or "" for a folder */
 };
 
-/* In order of their last use, the latest first; mem_free *list. */
+/* By last use, the latest first; mem_free *list. */
 SHOAL_MUST_CHECK int model_store_list(struct model_store *s, struct model_store_entry **list,
                                       size_t *n, struct err *e);
 
@@ -96,10 +95,9 @@ struct model_store_swept {
     uint32_t n_models, n_incoming; /* removed */
     uint64_t bytes;
 };
-/* Makes room for `bytes` more within max_bytes and on the disk, and removes what fetches left
- * behind a week ago.  self: the model on its way that the room is for, or NULL.  SHOAL_ELIMIT:
- * there is not enough room even without the models that are not pinned; then nothing was removed
- * for it. */
+/* Makes room for `bytes` more within max_bytes and on the disk, and removes leftovers of fetches
+ * older than a week. self: the incoming model that needs the room, or NULL. SHOAL_ELIMIT: evicting
+ * all unpinned models would not be enough; then nothing was removed for it. */
 SHOAL_MUST_CHECK int model_store_sweep(struct model_store *s, const uint8_t *self, uint64_t bytes,
                                        struct model_store_swept *out, struct err *e);
 
@@ -109,7 +107,7 @@ SHOAL_MUST_CHECK int model_store_sweep(struct model_store *s, const uint8_t *sel
 SHOAL_MUST_CHECK int model_store_place(const struct model_store *s, char path[PATH_MAX],
                                        const uint8_t sha256[SHA256_BYTES], bool incoming,
                                        struct err *e);
-/* Moves a whole model from incoming/ to models/. */
+/* Moves a complete model from incoming/ to models/. */
 SHOAL_MUST_CHECK int model_store_admit(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
                                        struct err *e);
 /* Removes a folder with everything in it. */

@@ -1,13 +1,13 @@
-/* model_supply.h - brings the models that a node is assigned: from its store, from other nodes that
- * have them loaded, or from the model's own source, in this order.
+/* model_supply.h - supplies a node's assigned models: from its store, from other nodes that have
+ * them loaded, or from the model's own source, in this order.
  *
- * find is asked again and again, for each model that is wanted.  The first time that a model is not
- * in the store, heartbeats are listened to for a moment, so that other nodes are preferred to a
- * source far away.  A fetch that failed is begun again after a while.
+ * find is polled for each assigned model. If a model is not in the store, the first call listens to
+ * heartbeats for a moment, so that other nodes are preferred to a remote source. A failed fetch is
+ * retried after a while.
  *
  * Thread:    the executor's of the fetcher.
  * Ownership: create gives, destroy takes back (NULL is fine), before the fetcher and the store.
- * Failure:   find says why. */
+ * Failure:   reported by find. */
 #ifndef SHOAL_CLUSTER_STORE_MODEL_SUPPLY_H
 #define SHOAL_CLUSTER_STORE_MODEL_SUPPLY_H
 
@@ -24,9 +24,9 @@ struct model_supply;
 struct node_state;
 
 enum model_supply_found {
-    MODEL_SUPPLY_HERE,    /* path is what to load; it stays in the store until release */
-    MODEL_SUPPLY_COMING,  /* ask again; e says what went wrong last, if anything did */
-    MODEL_SUPPLY_NOWHERE, /* e says why it cannot come */
+    MODEL_SUPPLY_HERE,    /* path is the model to load; it stays in the store until release */
+    MODEL_SUPPLY_COMING,  /* call again; e has the last error, if any */
+    MODEL_SUPPLY_NOWHERE, /* e has the reason */
 };
 
 SHOAL_MUST_CHECK int model_supply_create(struct model_supply **out, struct model_store *store,
@@ -37,9 +37,9 @@ enum model_supply_found model_supply_find(struct model_supply *s, const char *na
                                           const uint8_t sha256[SHA256_BYTES], const char *source,
                                           char *path, size_t cap, uint32_t *progress,
                                           struct err *e);
-/* The model is not needed any more: a fetch ends, and the store may remove it. */
+/* The model is no longer needed: its fetch is cancelled, and the store may evict it. */
 void model_supply_release(struct model_supply *s, const uint8_t sha256[SHA256_BYTES]);
-/* Whether heartbeats are wanted now, and one of another node. */
+/* Whether it needs heartbeats now; and a heartbeat of another node. */
 bool model_supply_listens(const struct model_supply *s);
 void model_supply_hear(struct model_supply *s, const struct node_state *state);
 

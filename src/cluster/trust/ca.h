@@ -28,8 +28,8 @@ enum ca_state { CA_VALID, CA_EXPIRED, CA_REVOKED, CA_FOREIGN };
 struct ca_entry {
     struct cert_info cert;
     enum ca_state state;
-    bool in_use;   /* the newest of its member */
-    bool previous; /* signed by the CA before */
+    bool in_use;   /* the newest certificate of its member */
+    bool previous; /* signed by the previous CA */
 };
 
 #define CA_MAX_DAYS 36500u
@@ -39,7 +39,7 @@ SHOAL_MUST_CHECK int ca_init(const char *folder, const char *name, unsigned days
                              struct err *e);
 SHOAL_MUST_CHECK int ca_open(struct ca **out, const char *folder, struct err *e);
 void ca_close(struct ca *ca); /* NULL is fine */
-/* The CA that signs, and the one before during a rotation; false: there is none. */
+/* The CA that signs, and the previous one during a rotation; false: there is none. */
 void ca_current(const struct ca *ca, struct cert_info *out);
 bool ca_previous(const struct ca *ca, struct cert_info *out);
 /* Writes members/NAME/.  With force an existing certificate is replaced; roles 0 and n_hosts 0 then
@@ -48,15 +48,16 @@ SHOAL_MUST_CHECK int ca_issue(struct ca *ca, const struct cert_request *r, bool 
                               struct cert_info *out, struct err *e);
 /* Every issued certificate, sorted by name and then age; mem_free. */
 SHOAL_MUST_CHECK int ca_list(struct ca *ca, struct ca_entry **out, size_t *n, struct err *e);
-/* Reads a certificate file and says what it is worth to this CA; in_use stays false. */
+/* Reads a certificate file and reports its state with respect to this CA; in_use stays false. */
 SHOAL_MUST_CHECK int ca_judge(struct ca *ca, const char *path, struct ca_entry *out, struct err *e);
-/* Revokes what is valid of a member, or of it one serial number.  SHOAL_ENOTFOUND: nothing. */
+/* Revokes a member's valid certificates, or only one serial number. SHOAL_ENOTFOUND: nothing to
+ * revoke. */
 SHOAL_MUST_CHECK int ca_revoke(struct ca *ca, const char *name, const char *serial, size_t *n,
                                struct err *e);
 /* Begins a rotation: a new key signs, the old CA stays trusted. */
 SHOAL_MUST_CHECK int ca_rotate(struct ca *ca, const char *name, unsigned days, struct err *e);
-/* Ends it: the old CA is not trusted any more.  Refused while a member's certificate is signed by
- * it, unless force is set. */
+/* Ends it: the old CA is no longer trusted. Refused while a member's certificate is signed by it,
+ * unless force is set. */
 SHOAL_MUST_CHECK int ca_rotate_finish(struct ca *ca, bool force, struct err *e);
 /* "members/NAME" in the folder. */
 SHOAL_MUST_CHECK int ca_member_folder(const struct ca *ca, const char *name, char *out, size_t cap,

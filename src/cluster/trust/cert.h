@@ -1,4 +1,4 @@
-/* cert.h - certificates of a shoal: who a member is, and what it may do.
+/* cert.h - certificates of a shoal: identity and roles of a member.
  *
  * The common name is the member's name.  Each role is an alternative name of type URI,
  * "shoal:role:node", which every TLS library tolerates and nats-server maps to a user.
@@ -45,15 +45,15 @@ struct cert_files {
  * and paths. */
 bool cert_is_name(const char *name);
 SHOAL_MUST_CHECK int cert_files_in(struct cert_files *out, const char *folder, struct err *e);
-/* Who is at the other end of a verified connection. */
+/* The identity of the peer of a verified connection. */
 SHOAL_MUST_CHECK int cert_identity(struct cert_identity *out, const struct tls_peer *peer,
                                    struct err *e);
 SHOAL_MUST_CHECK int cert_read(struct cert_info *out, const char *path, struct err *e);
 SHOAL_MUST_CHECK int cert_load(struct x509_st **out, const char *path,
                                struct err *e); /* X509_free */
 void cert_describe(struct cert_info *out, struct x509_st *cert);
-/* Checks a member's own files before it uses them: readable, in force, signed by the CA, not
- * revoked, with its key. */
+/* Checks a member's own files before use: readable, currently valid, signed by the CA, not revoked,
+ * matching key. */
 SHOAL_MUST_CHECK int cert_check(struct cert_info *out, const struct cert_files *f, struct err *e);
 /* "2026-11-15 21:00 UTC" */
 void cert_date(char *out, size_t cap, int64_t at_s);

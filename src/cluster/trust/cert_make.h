@@ -26,12 +26,12 @@ struct cert_request {
 };
 
 SHOAL_MUST_CHECK int cert_make_key(EVP_PKEY **out, struct err *e);
-/* A CA for `key`.  by: NULL: signed by itself; otherwise the same CA, signed by an older one. */
+/* A CA for `key`. by: NULL: self-signed; otherwise the same CA, cross-signed by an older one. */
 SHOAL_MUST_CHECK int cert_make_ca(X509 **out, EVP_PKEY *key, const char *name, unsigned days,
                                   const struct cert_signer *by, struct err *e);
 SHOAL_MUST_CHECK int cert_make_member(X509 **out, EVP_PKEY *key, const struct cert_request *r,
                                       const struct cert_signer *by, struct err *e);
-/* A list that also has what `before` (NULL: nothing) revoked. */
+/* A list that also contains the revocations of `before` (NULL: none). */
 SHOAL_MUST_CHECK int cert_make_crl(X509_CRL **out, const struct cert_signer *by, X509_CRL *before,
                                    const ASN1_INTEGER *const *serials, size_t n, struct err *e);
 

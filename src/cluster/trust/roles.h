@@ -1,4 +1,4 @@
-/* roles.h - what a member of a shoal may do.  A certificate names its roles, and every call between
+/* roles.h - roles of a member of a shoal. A certificate names its roles, and every call between
  * members is allowed by role.
  *
  * Thread:    no state. */
@@ -14,7 +14,7 @@ enum role {
     ROLE_NODE = 2,       /* runs them, and gives model files to other nodes */
     ROLE_CONTROLLER = 4, /* tells nodes which models to load */
     ROLE_ADMIN = 8,      /* a person: may change the desired state */
-    ROLE_BROKER = 16,    /* a NATS server: may do nothing among members */
+    ROLE_BROKER = 16,    /* a NATS server: no rights among members */
 };
 
 /* "gateway,node" to bits of enum role.  SHOAL_EINVAL: the message names the word that is wrong. */

@@ -1,11 +1,11 @@
 /* ring.h - a stream of bytes between two processes through shared memory: one writes, one reads.
  *
- * The writer is not trusted: it may write anything into the shared memory at any time.  The reader
- * keeps its own position, checks what it reads of the writer's, and copies the bytes out before
- * anybody looks at them.  The memory is sealed, so that the writer cannot shrink it.
+ * The writer is not trusted: it may write anything into the shared memory at any time. The reader
+ * keeps its own position, validates the writer's, and copies the bytes out before using them. The
+ * memory is sealed, so that the writer cannot shrink it.
  *
- * Whoever has nothing to do sleeps: the reader says so in the ring, and the writer wakes it through
- * an eventfd; the writer says that it waits for room, and ring_read tells that it is to be woken.
+ * An idle side sleeps: the reader sets a flag in the ring, and the writer wakes it through an
+ * eventfd; a writer that waits for room sets a flag, and ring_read reports that it must be woken.
  *
  * Thread:    one thread writes, one reads.
  * Ownership: open maps the memory of a descriptor, which stays the caller's.
@@ -32,13 +32,13 @@ SHOAL_MUST_CHECK int ring_memory(int *out_fd, size_t cap, struct err *e);
 SHOAL_MUST_CHECK int ring_open(struct ring *r, int fd, struct err *e);
 void ring_close(struct ring *r); /* not opened: fine */
 
-/* The writer: appends what fits and returns how much that was.  *wake: the reader sleeps and is to
- * be woken.  Less than n: the writer will be woken when there is room. */
+/* Writer: appends as much as fits and returns how much. *wake: the reader sleeps and must be woken.
+ * Less than n: the writer will be woken when there is room. */
 size_t ring_write(struct ring *r, const void *p, size_t n, bool *wake);
-/* The reader: copies out at most n bytes.  *wake: the writer waits for room and is to be woken.
- * 0: nothing is there.  SHOAL_EFORMAT: the writer's position is impossible. */
+/* Reader: copies out at most n bytes. *wake: the writer waits for room and must be woken. 0: empty.
+ * SHOAL_EFORMAT: the writer's position is invalid. */
 SHOAL_MUST_CHECK int ring_read(struct ring *r, void *p, size_t n, size_t *out_n, bool *wake);
-/* The reader has read everything and goes to sleep.  False: something has come meanwhile. */
+/* The reader has read everything and goes to sleep. False: more bytes have arrived. */
 bool ring_sleep(struct ring *r);
 
 #endif

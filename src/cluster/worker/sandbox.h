@@ -1,5 +1,4 @@
-/* sandbox.h - confines this process before it reads a model: what a model file could make it do
- * stays inside.
+/* sandbox.h - confines this process before it reads a model, to contain exploits in model files.
  *
  * No new privileges; files: the model to read, the cache folder to read and write, nothing else
  * (Landlock); system calls: those that computing needs (seccomp), so no sockets, no programs, no
@@ -7,8 +6,8 @@
  * configured.  Descriptors that are open stay usable.
  *
  * Thread:    before the process has other threads.
- * Failure:   what the kernel does not have is listed, not failed; what was configured and cannot be
- *            had fails with SHOAL_EINVAL. */
+ * Failure:   missing kernel features are listed, not an error; settings that cannot be applied fail
+ *            with SHOAL_EINVAL. */
 #ifndef SHOAL_CLUSTER_WORKER_SANDBOX_H
 #define SHOAL_CLUSTER_WORKER_SANDBOX_H
 
@@ -25,7 +24,7 @@ struct sandbox_opts {
 SHOAL_MUST_CHECK int sandbox_enter(const struct sandbox_opts *o, char *missing, size_t cap,
                                    struct err *e);
 
-/* What this kernel has, without entering: for `shoal doctor`. */
+/* Features of this kernel, without entering: for `shoal doctor`. */
 struct sandbox_support {
     int landlock_abi; /* 0: none */
     bool seccomp;

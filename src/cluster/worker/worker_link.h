@@ -3,8 +3,8 @@
  *
  * Thread:    the loop's.
  * Ownership: destroy ends its requests: each sink gets fail and closed.
- * Failure:   a request fails with REPLICA_LOST when the worker is not there, ends, or sends
- *            something impossible. */
+ * Failure:   a request fails with REPLICA_LOST when the worker is not running, ends, or sends
+ *            invalid data. */
 #ifndef SHOAL_CLUSTER_WORKER_WORKER_LINK_H
 #define SHOAL_CLUSTER_WORKER_WORKER_LINK_H
 

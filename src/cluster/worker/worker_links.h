@@ -1,8 +1,9 @@
-/* worker_links.h - the worker processes as one event loop knows them: sends requests for models
- * that run apart to their workers.
+/* worker_links.h - the worker processes as one event loop knows them: sends requests for isolated
+ * models to their workers.
  *
- * A request waits for its model as any other does (flow/acquire.h), and is then relayed: when the
- * worker ends in the middle, the answer goes on in the next one, from what the client has seen.
+ * A request waits for its model like any other (flow/acquire.h), and is then relayed: if the worker
+ * ends in the middle, the answer continues in the next one after the last token that the client
+ * received.
  *
  * Thread:    the loop's, except create and destroy while the loop does not run.
  * Ownership: requests that are sent on must have ended before destroy. */

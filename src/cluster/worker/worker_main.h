@@ -5,8 +5,8 @@
 #ifndef SHOAL_CLUSTER_WORKER_WORKER_MAIN_H
 #define SHOAL_CLUSTER_WORKER_WORKER_MAIN_H
 
-/* Serves until the server closes the socket.  Returns the exit code of the process, which is to end
- * at once: its threads still run, and nobody depends on what they do. */
+/* Serves until the server closes the socket. Returns the exit code of the process, which must exit
+ * at once: its threads still run, but nothing depends on them. */
 int worker_main(int control_fd);
 
 #endif

@@ -1,5 +1,5 @@
-/* worker_pb.h - what a server and a worker say to each other beside requests, typed: the start, and
- * the worker's state (proto/shoal/worker/v1).
+/* worker_pb.h - messages between a server and a worker besides requests, typed: the start, and the
+ * worker's state (proto/shoal/worker/v1).
  *
  * Thread:    plain data.
  * Ownership: what is read lives in the arena.

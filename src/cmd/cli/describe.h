@@ -1,5 +1,5 @@
-/* describe.h - the tables of commands and options as a page for man(1) and as completions for
- * shells.  They come from the same table as the help and the parser.
+/* describe.h - a man page and shell completions from the tables of commands and options. They come
+ * from the same table as the help and the parser.
  *
  * A description has a start, one page per command, and an end.  A command adds its
  * page when it is run with DESCRIBE_OPTION and the name of a form as its only argument, because

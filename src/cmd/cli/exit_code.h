@@ -1,5 +1,5 @@
-/* exit_code.h - exit codes of the shoal program.  CMD_NOT_WELL: the answer is there, and what was
- * asked about is not as it should be. */
+/* exit_code.h - exit codes of the shoal program. CMD_NOT_WELL: the query succeeded, but the answer
+ * is negative: not ready, damaged, failed. */
 #ifndef SHOAL_CMD_CLI_EXIT_CODE_H
 #define SHOAL_CMD_CLI_EXIT_CODE_H
 

@@ -14,7 +14,7 @@ extern const struct opts_group cluster_opts_nats; /* --nats, --cluster, --certs,
 
 /* Connects and waits.  x: for subscriptions, or NULL.  CMD_OK, or an exit code after a message. */
 int cluster_opts_connect(struct bus **out, const struct opts *o, struct executor *x);
-/* --source is one that nodes can fetch from, or is not given.  CMD_OK, or an exit code after a
+/* Checks that --source, if given, can be fetched by nodes. CMD_OK, or an exit code after a
  * message. */
 int cluster_opts_check_source(const struct opts *o);
 

@@ -1,4 +1,4 @@
-/* cluster_site.h - a command that looks at a whole shoal through NATS: its desired state and the
+/* cluster_site.h - access to a whole shoal through NATS for commands: its desired state and the
  * heartbeats of its members.
  *
  * Thread:    the main thread.
@@ -24,7 +24,7 @@ struct cluster_site {
     struct controller_view *view;
 };
 
-/* Connects.  hears: it also listens to heartbeats.  CMD_OK, or an exit code after a message. */
+/* Connects. hears: also listen to heartbeats. CMD_OK, or an exit code after a message. */
 int cluster_site_open(struct cluster_site *s, const struct opts *o, bool hears);
 void cluster_site_close(struct cluster_site *s);
 /* Changes the desired state.  out: the state afterwards, or NULL.  CMD_OK, or an exit code after a
@@ -33,8 +33,8 @@ int cluster_site_change(struct cluster_site *s, desired_update_fn fn, void *ctx,
                         struct desired **out);
 /* The desired state; an empty one if there is none yet. */
 int cluster_site_load(struct cluster_site *s, struct desired **out);
-/* Listens for so long, and then takes what was heard.  Members that were silent for longer than the
- * state's policy allows are left out. */
+/* Listens for this long, then takes a snapshot. Members silent for longer than the state's policy
+ * allows are left out. */
 int cluster_site_look(struct cluster_site *s, uint32_t ms, const struct desired *d,
                       struct controller_snapshot **out);
 

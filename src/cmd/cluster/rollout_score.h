@@ -1,5 +1,5 @@
-/* rollout_score.h - how many of a file's labelled inputs both versions of a model get right, asked
- * through a gateway.
+/* rollout_score.h - scores both versions of a model on a file of labelled inputs, through a
+ * gateway.
  *
  * A line is a JSON object: {"input": "...", "label": "..."} for a classifier, {"prompt": "...",
  * "answer": "..."} for a generator, whose text must begin with the answer.

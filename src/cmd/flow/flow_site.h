@@ -1,5 +1,5 @@
-/* flow_site.h - a flow of a configuration file with what it needs in this process: models,
- * collections, calls.
+/* flow_site.h - a flow of a configuration file with its models, collections and calls in this
+ * process.
  *
  * Thread:    the main thread.
  * Ownership: open/close over the caller's storage.

@@ -1,4 +1,4 @@
-/* index_site.h - what the verbs of `shoal index` share: the folder of collections, models of this
+/* index_site.h - shared by the verbs of `shoal index`: the folder of collections, models of this
  * process, and the loop that runs a flow to its end.
  *
  * Thread:    the main thread.
@@ -36,7 +36,7 @@ int index_site_open(struct index_site *s, const struct opts *o);
 void index_site_close(struct index_site *s);
 /* Opens a model, so that requests for `model` find it. */
 int index_site_lend(struct index_site *s, const char *model);
-/* Turns until *over; Ctrl-C calls cancel(ctx). */
+/* Runs turns until *over; Ctrl-C calls cancel(ctx). */
 void index_site_run(struct index_site *s, const bool *over, void (*cancel)(void *ctx), void *ctx);
 /* The settings and figures of a collection. */
 int index_site_info(struct index_site *s, const char *name, struct collection_info *out);

@@ -26,13 +26,13 @@ struct conversation {
     size_t n_vars;
     struct conversation_message *messages;
     size_t n, cap;
-    /* What the model has seen so far: a prompt that starts with this text starts with these
-     * tokens, even if tokenizing the text again would give others. */
+    /* Text and tokens that the model has seen: a prompt that starts with this text starts with
+     * these tokens, even if tokenizing the text again would give others. */
     char *seen_text;
     size_t seen_bytes;
     int32_t *seen;
     size_t n_seen;
-    char *asked_text; /* of the last prompt; shoal_free */
+    char *asked_text; /* text of the last prompt; shoal_free */
     size_t asked_bytes;
 };
 

@@ -1,4 +1,4 @@
-/* eval_watch.h - what commands that measure a model on rows share: the rows, and the person at the
+/* eval_watch.h - shared by commands that measure a model on rows: reading rows, and progress on the
  * terminal.
  *
  * Thread:    the command's.
@@ -17,8 +17,8 @@ struct eval_watch {
 
 /* For eval.progress: draws the bar; true: stop. */
 bool eval_watch_show(void *watch, double part);
-/* Reads the files that the arguments from `first` on name, and cuts the rows as --limit says.
- * Returns a CMD_ code. */
+/* Reads the files named by the arguments from `first` on, and limits the rows to --limit. Returns a
+ * CMD_ code. */
 int eval_watch_read(const struct opts *o, size_t first, struct eval_rows *rows);
 
 #endif

@@ -28,12 +28,12 @@ void local_close(struct local *l);
  * the name implies, or NULL. */
 SHOAL_MUST_CHECK int local_lend(struct local *l, const char *name, const char *labels,
                                 struct shoal_engine *engine, struct err *e);
-/* Finds the version of a lent model, which was opened from this path: vectors that are kept need
- * it.  If it cannot be found, the log says so and it stays unknown. */
+/* Finds the version of a lent model, opened from this path: stored vectors need it. If that fails,
+ * it is logged and the version stays unknown. */
 void local_identify(struct local *l, const char *name, const char *path);
 
-/* Handles what has come; if nothing has, waits for it or for Ctrl-C (interrupt_fd: as of
- * term_catch_interrupt).  True: Ctrl-C was pressed. */
+/* Handles pending events; if there are none, waits for one or for Ctrl-C (interrupt_fd: see
+ * term_catch_interrupt). True: Ctrl-C was pressed. */
 bool local_turn(struct local *l, int interrupt_fd);
 /* Runs the request until *closed, which its sink sets.  Ctrl-C cancels it; true: that happened. */
 bool local_run(struct local *l, struct request *r, struct sink *s, const bool *closed,

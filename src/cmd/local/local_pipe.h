@@ -22,8 +22,8 @@ struct local_pipe_row {
 struct local_pipe {
     struct local *local;
     int interrupt_fd;
-    /* Called for every result in order of put, with its row.  What lies in the arena of the request
-     * is still there.  A negative return ends the work. */
+    /* Called for every result in order of put, with its row. The request's arena is still valid. A
+     * negative return ends the work. */
     int (*take)(void *ctx, void *row, const struct shoal_result *r, struct err *e);
     void *ctx;
     /* private */

@@ -26,7 +26,7 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
 extern const struct opts_group specialist_opts_group;
 /* The same with the included model of that kind as the default of -m. */
 struct opts_group specialist_opts_group_for(enum shoal_kind kind);
-/* Loads a specialist; name (always call model_name_fini) says which label set is meant. */
+/* Loads a specialist; name (always call model_name_fini) has its label set. */
 int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
                          struct model_name *name);
 /* The same with another model than -m's. */

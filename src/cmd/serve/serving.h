@@ -1,5 +1,5 @@
-/* serving.h - what `shoal serve`, `shoal node` and `shoal gateway` share: from options to a running
- * gateway, until a signal ends it.
+/* serving.h - shared by `shoal serve`, `shoal node` and `shoal gateway`: from options to a running
+ * gateway, until a signal stops it.
  *
  * Thread: the main thread. */
 #ifndef SHOAL_CMD_SERVE_SERVING_H
@@ -10,7 +10,7 @@
 
 struct serving {
     const struct opts_page *page; /* has the options --config and --check */
-    unsigned role; /* that the certificate of such a member must have: cluster/trust/roles.h */
+    unsigned role; /* role that the certificate of such a member must have: cluster/trust/roles.h */
     /* Options to a configuration; called again by a reload. */
     int (*configure)(struct gw_config **out, const struct opts *o, struct err *e);
 };

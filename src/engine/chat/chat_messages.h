@@ -1,4 +1,4 @@
-/* chat_messages.h - a conversation: messages, tools, and what else a chat template sees.
+/* chat_messages.h - a conversation: messages, tools, and other variables of a chat template.
  *
  * Thread:    plain data.
  * Ownership: whoever builds a conversation owns its memory, usually the arena of a request. */
@@ -27,19 +27,19 @@ struct chat_message {
     size_t content_bytes;
     const struct chat_call *calls; /* of the assistant */
     uint32_t n_calls;
-    const char *call_id; /* role "tool": the call that the content is the result of; NULL: none */
+    const char *call_id; /* role "tool": the call that this content answers; NULL: none */
 };
 
 /* A function that the model may call. */
 struct chat_tool {
     const char *name;
     const char *description; /* "": none */
-    const char *parameters;  /* JSON Schema of an object; "": it has none */
+    const char *parameters;  /* JSON Schema of an object; "": no parameters */
     size_t parameters_bytes;
     bool strict; /* the arguments of a call must match the schema */
 };
 
-/* The values travel between nodes. */
+/* The values are sent between nodes. */
 enum chat_tool_choice {
     CHAT_TOOLS_AUTO = 0,     /* the model decides */
     CHAT_TOOLS_NONE = 1,     /* it sees no tools */
@@ -47,7 +47,7 @@ enum chat_tool_choice {
     CHAT_TOOLS_ONE = 3,      /* it must call chat.tool */
 };
 
-/* A variable of this name that is true: the answer continues the last message. */
+/* If this variable is true, the answer continues the last message. */
 #define CHAT_CONTINUE_VAR "continue_final_message"
 
 struct chat {
@@ -55,7 +55,7 @@ struct chat {
     uint32_t n_messages;
     const struct value_member *vars; /* further variables of the template */
     uint32_t n_vars;
-    const char *template; /* instead of the model's own; NULL: that one */
+    const char *template; /* replaces the model's own; NULL: use that one */
     const struct chat_tool *tools;
     uint32_t n_tools;
     enum chat_tool_choice tool_choice;
@@ -63,7 +63,7 @@ struct chat {
     bool one_call; /* at most one call in an answer */
 };
 
-/* Whether the model sees tools, so that its answer may have calls. */
+/* Whether the model sees tools, so that its answer may contain calls. */
 static inline bool chat_has_tools(const struct chat *c)
 {
     return c->n_tools > 0 && c->tool_choice != CHAT_TOOLS_NONE;

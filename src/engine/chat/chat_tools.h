@@ -1,7 +1,7 @@
 /* chat_tools.h - tools and their calls as a chat template sees them.
  *
  * Thread:    no state.
- * Ownership: what is built lives in the arena and points into the conversation.
+ * Ownership: results live in the arena and point into the conversation.
  * Failure:   the arena's rc. */
 #ifndef SHOAL_ENGINE_CHAT_TOOLS_H
 #define SHOAL_ENGINE_CHAT_TOOLS_H
@@ -15,10 +15,10 @@
 struct value chat_tools_list(struct arena *a, const struct chat *c);
 /* [{"id", "type": "function", "function": {"name", "arguments": {...}}}, ...] of a message. */
 struct value chat_tools_calls(struct arena *a, const struct chat_message *m, enum tool_format f);
-/* An id as the template wants it: Mistral's take nine letters and digits only. */
+/* An id in the template's format: Mistral's accepts only nine letters and digits. */
 const char *chat_tools_id(struct arena *a, const char *id, enum tool_format f);
 
-/* For a template that knows no tools: they are described in the system message (no_system: in the
+/* For a template without tool support: tools are described in the system message (no_system: in the
  * first message), calls become text and results messages of the user. */
 struct chat chat_tools_as_text(struct arena *a, const struct chat *c, bool no_system);
 /* The conversation with a system message in front, and the text of the tools for it (*text). */

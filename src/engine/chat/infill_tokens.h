@@ -1,4 +1,5 @@
-/* infill_tokens.h - the tokens of a prompt that asks for what stands between two texts.
+/* infill_tokens.h - the tokens of an infill prompt: the model generates the text between two
+ * others.
  *
  * Thread:    any.
  * Ownership: *tokens belongs to the caller: mem_free.
@@ -22,8 +23,8 @@ struct infill_file {
 struct infill {
     const char *prefix, *suffix;
     size_t n_prefix, n_suffix;
-    /* Files that belong with the text.  If they do not fit into the context, with max_tokens for
-     * the answer, only the end of them is taken. */
+    /* Related files. If they do not fit into the context, with max_tokens for the answer, only
+     * their end is used. */
     const struct infill_file *files;
     uint32_t n_files;
     uint32_t max_tokens; /* 0: an eighth of the context */

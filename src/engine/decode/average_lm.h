@@ -1,8 +1,8 @@
-/* average_lm.h - several language models with one vocabulary as one: each pass runs on all of them,
- * and a row of logits is the logarithm of the weighted mean of their probabilities.
+/* average_lm.h - several language models with one vocabulary combined into one: each pass runs on
+ * all of them, and a row of logits is the logarithm of the weighted mean of their probabilities.
  *
- * Whatever works on logits (sampling, constraints, log-probabilities) works on the mean as on one
- * model's.  Sequences have the same pages and slots in every member, so one plan serves all.
+ * Everything that uses logits (sampling, constraints, log-probabilities) works on the mean as on a
+ * single model. Sequences have the same pages and slots in every member, so one plan serves all.
  *
  * Thread:    as lm.h.  The members' passes follow each other; each uses all compute threads.
  * Ownership: create takes over the members, also when it fails.
@@ -21,12 +21,12 @@ struct kern_ops;
 struct average_member {
     struct lm lm;
     double weight;           /* at least 0, one of them above; members with 0 are not computed */
-    struct model_file *file; /* of lm, closed with it; NULL: the caller's */
-    uint8_t *kv;             /* of lm, freed with it */
+    struct model_file *file; /* file of lm, closed with it; NULL: the caller's */
+    uint8_t *kv;             /* KV cache of lm, freed with it */
     size_t kv_bytes;
 };
 
-/* max_rows: logits of a pass, at most. */
+/* max_rows: maximum rows of logits per pass. */
 SHOAL_MUST_CHECK int average_lm_create(struct lm *out, struct average_member *members, uint32_t n,
                                        const struct kern_ops *kernels, uint32_t max_rows,
                                        struct err *e);

@@ -1,4 +1,4 @@
-/* constraint.h - constraints of an engine's answers: compiled once, kept by their text, and run
+/* constraint.h - constraints on an engine's answers: compiled once, cached by their text, and run
  * beside each task.
  *
  * A constraint is a grammar (text/grammar/) with the sets of tokens that it allows in this engine's
@@ -9,12 +9,12 @@
  * Ownership: constraints_get gives a reference, constraint_unref takes it back (NULL is fine) while
  *            the struct constraints lives.
  *
- * Memory:    all constraints of an engine take CONSTRAINTS_MAX_BYTES together.  Beyond that those
- *            that no task uses are given up, the oldest first, and those in use forget their sets
- *            when they have more than a sixteenth of it.
+ * Memory:    all constraints of an engine take CONSTRAINTS_MAX_BYTES together. Beyond that, unused
+ *            ones are evicted, the oldest first, and constraints in use drop their sets when these
+ *            exceed a sixteenth of it.
  *
- * Failure:   SHOAL_EINVAL or SHOAL_EUNSUPPORTED: the text is wrong, too large, or asks for what
- *            cannot be enforced; the message says where.  SHOAL_ENOMEM.  While it runs:
+ * Failure:   SHOAL_EINVAL or SHOAL_EUNSUPPORTED: the text is invalid, too large, or cannot be
+ *            enforced; the message says where. SHOAL_ENOMEM. While it runs:
  *            SHOAL_ENOTOKEN: nothing in the vocabulary can follow. */
 #ifndef SHOAL_ENGINE_DECODE_CONSTRAINT_H
 #define SHOAL_ENGINE_DECODE_CONSTRAINT_H
@@ -28,18 +28,18 @@
 #include "text/grammar/grammar_mask.h"
 #include "text/tokenizer/tokenizer.h"
 
-#define CONSTRAINTS_KEPT 16u                     /* that no task uses */
-#define CONSTRAINTS_MAX_BYTES ((size_t)32 << 20) /* of all, before old ones are given up */
+#define CONSTRAINTS_KEPT 16u                     /* cached constraints without a task */
+#define CONSTRAINTS_MAX_BYTES ((size_t)32 << 20) /* total, before old ones are evicted */
 
 struct constraint;
 struct vocab_trie;
 
-struct constraints { /* of one engine; all zero with a lock that is initialized */
+struct constraints { /* of one engine; all zero except for the initialized lock */
     pthread_mutex_t lock;
     struct vocab_trie *vocab;                  /* NULL until the first constraint */
     struct constraint *kept[CONSTRAINTS_KEPT]; /* the newest first */
     uint32_t n_kept;
-    _Atomic size_t bytes; /* of all constraints and the vocabulary's tree, for any thread */
+    _Atomic size_t bytes; /* of all constraints and the vocabulary trie, for any thread */
 };
 
 void constraints_init(struct constraints *c);
@@ -52,12 +52,12 @@ SHOAL_MUST_CHECK int constraints_get(struct constraint **out, struct constraints
 void constraint_unref(struct constraint *c);
 
 struct constraint_set {   /* what may follow */
-    const uint64_t *bits; /* of the vocabulary, see grammar_mask.h; NULL: anything */
+    const uint64_t *bits; /* bits of the allowed tokens, see grammar_mask.h; NULL: all */
     uint32_t n;           /* how many; 0: nothing */
     int32_t only;         /* the token that must follow; -1: there is a choice */
 };
 
-struct constraint_run { /* of one task; c NULL: it has no constraint */
+struct constraint_run { /* state of one task; c NULL: no constraint */
     struct constraint *c;
     const struct tokenizer *t;
     int32_t prev;   /* the token before the answer */
@@ -65,14 +65,19 @@ struct constraint_run { /* of one task; c NULL: it has no constraint */
     uint64_t epoch;
 };
 
-/* tokens: the n tokens of the answer so far; lead: a space in front of the next one is not shown.
- * The set is valid until the next call for the same constraint.  An empty set: the answer is
- * complete, and nothing can follow.  Where the constraint leaves only one text, its tokens are not
- * the model's choice: each is the longest that fits (grammar_mask_only).  That depends on nothing
- * but the place in the grammar, so an answer goes on elsewhere with the same tokens. */
+/* tokens: the n tokens of the answer so far; lead: a leading space of the next token is not shown.
+ * The set is valid until the next call for the same constraint. An empty set: the answer is
+ * complete. Where the constraint leaves only one text, the model does not choose the tokens: each
+ * is the longest that fits (grammar_mask_only). This depends only on the grammar state, so an
+ * answer continues elsewhere with the same tokens. tokens: the n tokens of the answer so far; lead:
+ * a space in front of the next one is not shown. The set is valid until the next call for the same
+ * constraint. An empty set: the answer is complete, and nothing can follow. Where the constraint
+ * leaves only one text, its tokens are not the model's choice: each is the longest that fits
+ * (grammar_mask_only). That depends on nothing but the place in the grammar, so an answer goes on
+ * elsewhere with the same tokens. */
 SHOAL_MUST_CHECK int constraint_run_allowed(struct constraint_run *r, const int32_t *tokens,
                                             uint32_t n, bool lead, struct constraint_set *out);
-/* The token was chosen from the set.  *over: the answer is complete, and nothing can follow. */
+/* The token was chosen from the set. *over: the answer is complete. */
 SHOAL_MUST_CHECK int constraint_run_take(struct constraint_run *r, int32_t token, bool lead,
                                          bool *over);
 

@@ -1,8 +1,8 @@
-/* constraint_check.h - compiles a constraint for an engine before any task asks for it, so that the
+/* constraint_check.h - compiles a constraint for an engine before a task needs it, so that the
  * submitting thread finds it ready.
  *
  * Thread:    any; takes milliseconds for a large schema.
- * Failure:   as constraint.h has it; SHOAL_EUNSUPPORTED also for an engine that generates no text.
+ * Failure:   as in constraint.h; SHOAL_EUNSUPPORTED also for an engine that generates no text.
  */
 #ifndef SHOAL_ENGINE_DECODE_CONSTRAINT_CHECK_H
 #define SHOAL_ENGINE_DECODE_CONSTRAINT_CHECK_H

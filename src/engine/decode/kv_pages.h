@@ -1,8 +1,8 @@
 /* kv_pages.h - reference counts of the pages of a key-value cache, and finding pages by content.
  *
- * A page holds 16 tokens of all layers.  A full page can be found by its tokens and all tokens
- * before them, so requests with a common prefix share pages.  A page that nobody holds stays
- * findable until it is needed for something else; the oldest goes first.
+ * A page holds 16 tokens of all layers. A full page can be found by its tokens and all tokens
+ * before them, so requests with a common prefix share pages. An unreferenced page stays findable
+ * until it is evicted; the oldest is evicted first.
  *
  * Thread:    belongs to the engine's thread; no locks inside.
  * Ownership: everything is reserved at create; nothing is allocated later.
@@ -22,19 +22,19 @@ struct kv_pages;
 SHOAL_MUST_CHECK int kv_pages_create(struct kv_pages **out, uint32_t n_pages, uint32_t page_tokens,
                                      struct err *e);
 void kv_pages_destroy(struct kv_pages *kv);
-/* Pages that nobody holds. */
+/* Unreferenced pages. */
 uint32_t kv_pages_free(const struct kv_pages *kv);
 /* An empty page with one reference. */
 uint32_t kv_pages_take(struct kv_pages *kv);
-/* Adds a reference to a page that is held already. */
+/* Adds a reference to a referenced page. */
 void kv_pages_hold(struct kv_pages *kv, uint32_t page);
 /* Drops one reference; a findable page stays findable. */
 void kv_pages_release(struct kv_pages *kv, uint32_t page);
 /* The page with these tokens (a whole page of them) right after `parent` (KV_NO_PAGE: the first
  * page), with one more reference; or KV_NO_PAGE. */
 uint32_t kv_pages_find(struct kv_pages *kv, uint32_t parent, const int32_t *tokens);
-/* Makes a full page findable.  If a page with the same content is findable already, the caller's
- * reference moves to that one.  Returns the page that the caller holds from now on. */
+/* Makes a full page findable. If a page with the same content is findable already, the caller's
+ * reference moves to that one. Returns the page that the caller now references. */
 uint32_t kv_pages_publish(struct kv_pages *kv, uint32_t page, uint32_t parent,
                           const int32_t *tokens);
 

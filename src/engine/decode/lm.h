@@ -29,7 +29,7 @@ struct lm_info {
     size_t kv_page_bytes; /* of KERN_PAGE tokens */
     uint64_t file_bytes;  /* 0: the size of the model file */
     bool from_cache;
-    bool pages_hold_kv; /* sequences may share pages; else each slot has its own memory */
+    bool pages_hold_kv; /* sequences may share pages; otherwise each slot has its own memory */
 };
 
 /* What one pass computes: together at most max_batch tokens.  slots[i] is the sequence's slot, kept
@@ -55,7 +55,7 @@ struct lm_ops {
     void (*release)(void *impl, uint32_t slot); /* NULL: slots hold nothing */
     /* How urgent the next passes are among those of other engines; NULL: it has no crew. */
     void (*urgency)(void *impl, int32_t priority, uint64_t deadline_ns);
-    /* Whether files were changed that `weights` does not cover; NULL: there are none. */
+    /* Whether files not covered by `weights` changed; NULL: there are none. */
     bool (*changed)(const void *impl);
     void (*close)(void *impl);
 };
@@ -63,7 +63,7 @@ struct lm_ops {
 struct lm {
     const struct lm_ops *ops; /* NULL: not open */
     void *impl;
-    const struct weights *weights; /* of impl, for engine_files.h; NULL: it has none of ours */
+    const struct weights *weights; /* weights of impl, for engine_files.h; NULL: not our format */
     struct lm_info info;
 };
 

@@ -3,7 +3,7 @@
  *
  * Thread:    one at a time.
  * Ownership: init copies the stop strings and reserves the buffer; pushing allocates nothing as
- * long as pieces are as short as the tokenizer says. */
+ * long as pieces do not exceed the tokenizer's maximum. */
 #ifndef SHOAL_ENGINE_DECODE_TEXT_OUT_H
 #define SHOAL_ENGINE_DECODE_TEXT_OUT_H
 
@@ -28,10 +28,10 @@ SHOAL_MUST_CHECK int text_out_init(struct text_out *o, const struct tokenizer *t
                                    unsigned flags, const char *const *stops, uint32_t n_stops,
                                    struct err *e);
 void text_out_fini(struct text_out *o);
-/* Adds a token.  The first *show bytes of o->pending may be sent.  true: a stop string was reached,
- * and nothing after *show belongs to the answer. */
+/* Adds a token. The first *show bytes of o->pending may be sent. true: a stop string was reached,
+ * and the answer ends at *show. */
 bool text_out_push(struct text_out *o, int32_t token, size_t *show);
-/* At the end of the text: everything that was held back may be sent. */
+/* At the end of the text: all held-back bytes may be sent. */
 size_t text_out_flush(struct text_out *o);
 /* Removes the bytes that were sent. */
 void text_out_shown(struct text_out *o, size_t n);

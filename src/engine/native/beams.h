@@ -20,7 +20,8 @@
 #define BEAMS_MAX_ENDS 8u
 
 enum beams_early {
-    BEAMS_EARLY_NO,   /* stop when no live one can beat the finished ones at its current length */
+    BEAMS_EARLY_NO, /* stop when no live hypothesis can beat the finished ones at its current length
+                     */
     BEAMS_EARLY_YES,  /* stop as soon as n_beams are finished */
     BEAMS_EARLY_NEVER /* stop when none can beat them at any length */
 };
@@ -39,7 +40,7 @@ struct beams_opts {
     struct shoal_sampling sampling; /* temperature, top_k, top_p, min_p and seed */
 };
 
-/* What a step needs; shared by all tasks of an engine. */
+/* Inputs of a step; shared by all tasks of an engine. */
 struct beams_with {
     const struct kern_ops *k;
     uint32_t n_vocab;

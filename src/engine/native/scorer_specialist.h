@@ -4,7 +4,7 @@
 
 #include "engine/specialist.h"
 
-/* Is it a scorer?  Looks at the beginning of the file, or at the folder's config.json. */
+/* Whether it is a scorer. Reads the beginning of the file, or the folder's config.json. */
 bool scorer_specialist_knows(const char *path);
 SHOAL_MUST_CHECK int scorer_specialist_open(struct specialist *sp, const char *path,
                                             const struct shoal_engine_opts *o, struct err *e);

@@ -1,5 +1,5 @@
-/* onnx_api.h - ONNX Runtime, opened at run time; nothing of it is needed to build or to run the
- * native engine.
+/* onnx_api.h - ONNX Runtime, opened at run time; building and running the native engine does not
+ * need it.
  *
  * Thread:    any; a library that is open is immutable.
  * Ownership: onnx_lib_open gives, onnx_lib_close takes back (NULL is fine).  Opening it again costs
@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "engine/onnx/onnx_slots.h"
 
-/* What to do about a library that is not there. */
+/* How to install a missing library. */
 #define ONNX_INSTALL_COMMAND "tools/install-onnxruntime"
 
 #define ONNX_API_FIELD(field, name, position, result, args) result(*field) args;

@@ -1,14 +1,16 @@
 /* onnx_encoder.h - an encoder in an .onnx file: token ids in, hidden states, pooled vectors or
  * logits out, whichever the file has.
  *
- * Inputs are found by name: input_ids, attention_mask, token_type_ids, position_ids; a file that
- * wants another one is refused.  Outputs: last_hidden_state or token_embeddings, logits (of the
- * sequence or of each token, by their shape), sentence_embedding, pooler_output.  A run at
- * opening finds out what a file really returns.
+ * Inputs are found by name: input_ids, attention_mask, token_type_ids, position_ids; a file with
+ * any other input is refused. Outputs: last_hidden_state or token_embeddings, logits (of the
+ * sequence or of each token, by their shape), sentence_embedding, pooler_output. A trial run at
+ * opening shows what a file really returns. Inputs are found by name: input_ids, attention_mask,
+ * token_type_ids, position_ids; a file that wants another one is refused. Outputs:
+ * last_hidden_state or token_embeddings, logits (of the sequence or of each token, by their shape),
+ * sentence_embedding, pooler_output. A run at opening finds out what a file really returns.
  *
- * Sequences are run one by one unless max_batch says otherwise.  Files with dynamic INT8
- * quantization use one scale for everything in a run, so another sequence, or its padding, would
- * change the result.
+ * Sequences are run one by one unless max_batch is larger. Files with dynamic INT8 quantization use
+ * one scale for everything in a run, so another sequence, or its padding, would change the result.
  *
  * Thread:    belongs to one thread.
  * Ownership: open gives, close takes back (NULL is fine); results are borrowed until the next pass.
@@ -37,7 +39,7 @@ struct onnx_encoder_opts { /* all zero means defaults */
 struct onnx_encoder_info {
     const char *library;                   /* "onnxruntime 1.24.3" */
     uint32_t n_threads, max_tokens;        /* max_tokens: less when the file has a fixed length */
-    uint32_t dims[ONNX_ENCODER_N_OUTPUTS]; /* floats per token or sequence; 0: not there */
+    uint32_t dims[ONNX_ENCODER_N_OUTPUTS]; /* floats per token or sequence; 0: no such output */
     uint64_t file_bytes;
 };
 

@@ -1,4 +1,4 @@
-/* onnx_files.h - which .onnx file a path means, and where its tokenizer and settings are.
+/* onnx_files.h - finds the .onnx file of a path, its tokenizer and its settings.
  *
  * A folder: onnx/model_quantized.onnx, onnx/model.onnx and the like (table in onnx_files.c), the
  * same names in the folder itself, else the only .onnx file.  A folder with

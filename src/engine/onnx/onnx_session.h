@@ -3,8 +3,8 @@
  *
  * Thread:    belongs to one thread; the library's own threads share the work and end with
  *            onnx_session_close.
- * Ownership: onnx_session_open gives the session, close takes it back (NULL is fine).  Values are
- *            released by whoever made them, before the session is closed.
+ * Ownership: onnx_session_open gives the session, close takes it back (NULL is fine). Values are
+ *            released by their creator, before the session is closed.
  * Failure:   SHOAL_EFORMAT (not a model that ONNX Runtime can open), SHOAL_EIO, SHOAL_ENOTFOUND (no
  *            library), SHOAL_EINTERNAL (a run failed), SHOAL_ENOMEM.  Declared output shapes
  *            are not trusted: they are read from the results of a run. */
@@ -51,7 +51,8 @@ struct onnx_session_opts { /* all zero means defaults */
 SHOAL_MUST_CHECK int onnx_session_open(struct onnx_session **out, const char *path,
                                        const struct onnx_session_opts *o, struct err *e);
 void onnx_session_close(struct onnx_session *s);
-/* Does it take past keys and values?  Then it is a decoder (onnx_lm.h), else perhaps an encoder. */
+/* Whether it takes past keys and values. Then it is a decoder (onnx_lm.h), otherwise perhaps an
+ * encoder. */
 bool onnx_session_has_past(const struct onnx_session *s);
 /* Index of the input or output with this name, or -1. */
 int onnx_session_input(const struct onnx_session *s, const char *name);

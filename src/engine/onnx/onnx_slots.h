@@ -3,15 +3,15 @@
  * functions are added at the end.  A test compares this list with the library's own header
  * (tests/conformance/onnx_slots), which the build does not need.
  *
- * ONNX_SLOTS(X): X(field, name in the header, position, result, (arguments)).  Functions that
- * return a struct ort_status * return NULL when all went well. */
+ * ONNX_SLOTS(X): X(field, name in the header, position, result, (arguments)). Functions that return
+ * a struct ort_status * return NULL on success. */
 #ifndef SHOAL_ENGINE_ONNX_ONNX_SLOTS_H
 #define SHOAL_ENGINE_ONNX_ONNX_SLOTS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define ONNX_API_VERSION 22 /* asked of GetApi: ONNX Runtime 1.22 and later */
+#define ONNX_API_VERSION 22 /* passed to GetApi: ONNX Runtime 1.22 and later */
 
 /* Values of the header's enums. */
 enum { ORT_LOG_FATAL = 4, ORT_OPTIMIZE_ALL = 99, ORT_SEQUENTIAL_MODE = 0 };

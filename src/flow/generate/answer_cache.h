@@ -1,4 +1,4 @@
-/* answer_cache.h - what a request asks of the prompt cache, and what is kept for the next one.
+/* answer_cache.h - looks up a request in the prompt cache, and stores its answer.
  *
  * host/prompt_key.h says what a question's key covers, host/kept_answer.h how an answer is encoded.
  *
@@ -15,8 +15,7 @@ struct token_queue_end;
 
 #define ANSWER_CACHE_MAX_BYTES ((size_t)256 << 10) /* longer answers are not kept */
 
-/* False: the answer would come out another way the next time, or cannot be kept.  r: for its
- * memory. */
+/* False: the answer is not deterministic, or cannot be stored. r: for its memory. */
 bool answer_cache_question(uint8_t out[SHA256_BYTES], struct request *r,
                            const struct registry_model *m);
 struct prompt_key answer_cache_key(const uint8_t question[SHA256_BYTES],

@@ -1,6 +1,6 @@
-/* token_queue.h - tokens on their way from an engine's thread to the owner's.
+/* token_queue.h - carries tokens from an engine's thread to the owner's.
  *
- * The engine only appends to a bounded queue and posts a task, so a slow client costs it nothing.
+ * The engine only appends to a bounded queue and posts a task, so a slow client never blocks it.
  *
  * Thread:    push: the engine's.  The rest: the owner's.
  * Ownership: what take gives stays valid until the next take.
@@ -43,11 +43,11 @@ void token_queue_fini(struct token_queue *q);
 /* From an engine's event.  end: of the choice, filled by the last event. */
 void token_queue_push(struct token_queue *q, struct token_queue_end *end, uint32_t choice,
                       const struct shoal_event *ev);
-/* All records so far; is_done[i] tells whether choice i has ended.  Returns 0, or why tokens
- * were lost. */
+/* All records so far; is_done[i] tells whether choice i has ended. Returns 0, or the reason why
+ * tokens were lost. */
 int token_queue_take(struct token_queue *q, const struct token_queue_end *ends, uint32_t n,
                      bool *is_done, const char **records, size_t *n_bytes);
-/* How far the prompt of a choice is; false: no further than when it was last asked. */
+/* Prefill progress of a choice; false: unchanged since the last call. */
 bool token_queue_progress(struct token_queue *q, struct token_queue_end *end,
                           struct token_queue_progress *out);
 /* Reads the record at *at and advances; false: no more records. */

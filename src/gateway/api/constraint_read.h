@@ -27,7 +27,7 @@ struct constraint_fields { /* as they came; NULL: not given */
                      "{\"type\": \"json_object\"}, or json_schema with a schema, or text",         \
                      "{\"type\":\"object\",\"properties\":{\"type\":{\"enum\":[\"text\","          \
                      "\"json_object\",\"json_schema\"]},\"json_schema\":{\"type\":\"object\"}}}"), \
-        CONSTRAINT_FIELD(at, grammar, "the answer keeps to this grammar, in GBNF",                 \
+        CONSTRAINT_FIELD(at, grammar, "the answer matches this grammar, in GBNF",                  \
                          "{\"type\":\"string\"}"),                                                 \
         CONSTRAINT_FIELD(at, json_schema, "the answer is JSON of this schema",                     \
                          "{\"type\":\"object\"}"),                                                 \

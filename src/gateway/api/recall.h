@@ -4,8 +4,8 @@
  * parsing nor hashing of the prompt.  generate_replay checks that the model is unchanged and the
  * answer still cached.
  *
- * Thread:    the loop's: each has a table of its own.
- * Ownership: copies what it keeps; what recall_find gives is valid until the next recall_keep.
+ * Thread:    the loop's: each has its own table.
+ * Ownership: entries are copies; the result of recall_find is valid until the next recall_keep.
  * Failure:   keep may do nothing (no memory, too large), or replace another body. */
 #ifndef SHOAL_GATEWAY_API_RECALL_H
 #define SHOAL_GATEWAY_API_RECALL_H

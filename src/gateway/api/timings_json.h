@@ -1,4 +1,4 @@
-/* timings_json.h - how long an answer took, as llama.cpp's server writes it.
+/* timings_json.h - the timings of an answer, in the format of llama.cpp's server.
  *
  * Thread: no state. */
 #ifndef SHOAL_GATEWAY_API_TIMINGS_JSON_H
@@ -12,7 +12,7 @@ struct sink_prompt;
 
 /* The member "timings" of an object. */
 void timings_json(struct json_out *j, const struct sink_done *d);
-/* The member "prompt_progress".  began_ns: when the call came, CLOCK_MONOTONIC. */
+/* The member "prompt_progress". began_ns: arrival of the call, CLOCK_MONOTONIC. */
 void timings_json_progress(struct json_out *j, const struct sink_prompt *e, uint64_t began_ns);
 
 #endif

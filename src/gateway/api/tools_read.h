@@ -17,9 +17,10 @@
     "\"type\":\"string\"},\"parameters\":{\"type\":\"object\"},\"strict\":{\"type\":\"boolean\"}}" \
     "}}}}"
 
-/* What is not given, null or empty changes nothing.  tools: a list of functions. */
+/* Missing, null or empty values change nothing. tools: a list of functions. */
 SHOAL_MUST_CHECK int tools_read(struct request *r, const cJSON *tools, struct fields_error *e);
-/* The same as /v1/responses has it: {"type": "function", "name": ...}, without the inner object. */
+/* The same in the form of /v1/responses: {"type": "function", "name": ...}, without the inner
+ * object. */
 SHOAL_MUST_CHECK int tools_read_flat(struct request *r, const cJSON *tools, struct fields_error *e);
 /* OpenAI's fields before `tools`: functions is a list of {"name": ...}, choice (`function_call`) is
  * "auto", "none" or {"name": ...}. */
@@ -35,11 +36,11 @@ SHOAL_MUST_CHECK int tools_read_choice(struct request *r, const cJSON *choice,
 /* Calls of message i.  Their arguments are an object, or its text. */
 SHOAL_MUST_CHECK int tools_read_calls(struct request *r, struct chat_message *m, const cJSON *calls,
                                       uint32_t i, struct fields_error *e);
-/* One call into *out.  id may be NULL: it gets the name of its place, param. */
+/* One call into *out. id may be NULL: then it is derived from its position, param. */
 SHOAL_MUST_CHECK int tools_read_call(struct request *r, struct chat_call *out, const cJSON *id,
                                      const cJSON *name, const cJSON *args, const char *param,
                                      struct fields_error *e);
-/* Messages with results get the name of their tool and the id of their call, where one is missing.
+/* Adds the tool's name and the call's id to messages with results, where one is missing.
  */
 void tools_read_names(struct chat_message *list, uint32_t n);
 

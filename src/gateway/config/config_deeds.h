@@ -33,14 +33,14 @@ struct config_deed { /* an entry of deeds */
 struct config_deeds {
     struct config_deed *v;
     uint32_t n;
-    struct yaml_in_strs commands, hosts; /* that may be used at all */
-    char *ca; /* of certificates of https servers; NULL: those of the system */
+    struct yaml_in_strs commands, hosts; /* allowlists */
+    char *ca;                            /* CA file for https servers; NULL: the system's CAs */
 };
 
 int config_deeds_take(struct yaml_in *r, yaml_node_t *at, void *item, struct config_deeds *c);
-/* The whole file was read: programs and hosts must be among those that are allowed. */
+/* After the whole file was read: checks programs and hosts against the allowlists. */
 SHOAL_MUST_CHECK int config_deeds_finish(const struct config_deeds *c, const char *file,
                                          struct err *e);
-void config_deeds_fini(struct config_deeds *c); /* the lists of what is allowed are freed by keys */
+void config_deeds_fini(struct config_deeds *c); /* the allowlists are freed by their keys */
 
 #endif

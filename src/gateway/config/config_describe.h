@@ -1,4 +1,4 @@
-/* config_describe.h - what the table of keys says, for people and editors.
+/* config_describe.h - documentation of the configuration keys, for people and editors.
  *
  * Thread:    any; no state.
  * Ownership: appends to the caller's buffer, whose failure sticks. */
@@ -16,8 +16,8 @@ void config_describe_reference(struct buf *b);
 void config_describe_key(struct buf *b, const struct config_key *k);
 /* The same as a JSON object. */
 void config_describe_json(struct buf *b, const struct config_key *k);
-/* The key of a path that a person typed: "models.path" and "models[].path" are the same.  NULL:
- * none; *near is then the path that is closest to it, or NULL. */
+/* The key of a path that a person typed: "models.path" and "models[].path" are the same. NULL:
+ * none; then *near is the closest path, or NULL. */
 const struct config_key *config_describe_find(const char *typed, const char **near);
 
 #endif

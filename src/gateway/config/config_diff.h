@@ -1,4 +1,4 @@
-/* config_diff.h - what is different between two configuration files.
+/* config_diff.h - the differences between two configuration files.
  *
  * Thread:    any; no state.
  * Ownership: strings of a change are borrowed from the settings and the call. */
@@ -8,10 +8,10 @@
 #include "gateway/config/config_read.h"
 
 struct config_change {
-    const char *path; /* "limits.body"; "models[reply]": the whole entry came or went */
+    const char *path; /* "limits.body"; "models[reply]": the whole entry was added or removed */
     const char *from; /* NULL: the entry is new */
-    const char *to;   /* NULL: the entry is gone */
-    bool restart;     /* takes effect when the server starts again */
+    const char *to;   /* NULL: the entry was removed */
+    bool restart;     /* takes effect after a restart */
 };
 
 /* Calls fn for every change, in the order of the old file, then of the new one. */

@@ -3,7 +3,7 @@
  *
  * Thread:    while a configuration is read; the graphs are constant afterwards.
  * Ownership: the configuration owns a reference of each graph.
- * Failure:   as config_key.h; an error inside of an expression has its own column. */
+ * Failure:   as config_key.h; an error inside an expression has its own column. */
 #ifndef SHOAL_GATEWAY_CONFIG_CONFIG_FLOWS_H
 #define SHOAL_GATEWAY_CONFIG_CONFIG_FLOWS_H
 
@@ -37,7 +37,7 @@ struct config_flow_input { /* an entry of flows[].inputs */
     uint32_t type;
 };
 
-struct config_flow_use { /* something outside that a flow calls */
+struct config_flow_use { /* an external target that a flow calls */
     char *what;          /* HOST:PORT, a topic, a program, or a plug-in */
     uint32_t via;        /* enum graph_via */
     size_t line, column;
@@ -46,7 +46,7 @@ struct config_flow_use { /* something outside that a flow calls */
 struct config_flow { /* an entry of flows */
     char *name, *text, *output, *fallback;
     uint32_t budget_ms;
-    struct graph *graph; /* so far, as is what its steps call */
+    struct graph *graph; /* built so far, like the list of calls */
     struct config_flow_use *uses;
     uint32_t n_uses;
 };
@@ -56,10 +56,10 @@ struct config_flows {
     uint32_t n;
     struct config_flow_use *uses;
     uint32_t n_uses;
-    struct yaml_in_strs hosts, topics, commands, plugins; /* that may be used at all */
+    struct yaml_in_strs hosts, topics, commands, plugins; /* allowlists */
     size_t plugin_memory;
-    char *ca;      /* of certificates of https servers; NULL: those of the system */
-    char *process; /* what /v1/process runs; NULL: ask */
+    char *ca;      /* CA file for https servers; NULL: the system's CAs */
+    char *process; /* flow of /v1/process; NULL: ask */
 };
 
 struct router_table;
@@ -71,7 +71,7 @@ void config_flows_drop(void *item);
 int config_flows_take_step(struct yaml_in *r, yaml_node_t *at, void *item, void *flow);
 SHOAL_MUST_CHECK int config_flows_take(struct yaml_in *r, yaml_node_t *at, struct config_flow *k,
                                        struct config_flows *c);
-/* The whole file was read: what flows call must be allowed, and names must be known and unique. */
+/* After the whole file was read: calls must be allowed, and names must be known and unique. */
 SHOAL_MUST_CHECK int config_flows_finish(const struct config_flows *c, const struct router_table *t,
                                          const char *file, struct err *e);
 void config_flows_fini(struct config_flows *c); /* strings of keys are freed by the keys */

@@ -1,4 +1,4 @@
-/* config_read.h - fills a struct from YAML by the table of config_key.h, and keeps what was set.
+/* config_read.h - fills a struct from YAML by the table of config_key.h, and records the settings.
  *
  * Thread:    belongs to its caller.
  * Ownership: strings belong to the filled struct until config_read_free.  config_settings_fini
@@ -10,10 +10,10 @@
 #include "base/err.h"
 #include "gateway/config/config_key.h"
 
-/* What a file sets, in its order. */
+/* The settings of a file, in order. */
 struct config_setting {
     char *path;  /* "limits.body", "models[reply].path" */
-    char *value; /* as the file has it; a list: its texts with ", " between them */
+    char *value; /* as written in the file; a list: its texts joined by ", " */
     const struct config_key *key;
     uint32_t line, column;
 };
@@ -28,11 +28,11 @@ void config_settings_fini(struct config_settings *s);
 const struct config_setting *config_settings_find(const struct config_settings *s,
                                                   const char *path);
 
-/* Sets the defaults of all keys at the top, or in maps at the top. */
+/* Sets the defaults of all top-level keys, including those in top-level maps. */
 SHOAL_MUST_CHECK int config_read_defaults(void *into, struct err *e);
 SHOAL_MUST_CHECK int config_read(void *into, struct config_settings *set, const char *text,
                                  size_t n, const char *name, struct err *e);
-/* Frees what the table's keys have filled, except entries of lists: those were taken. */
+/* Frees values filled by the table's keys, except entries of lists, which were taken. */
 void config_read_free(void *into);
 
 #endif

@@ -40,7 +40,7 @@ struct config_routes_route { /* an entry of routes */
     double min_quality, threshold;
     struct config_routes_privacy privacy;
     struct config_ensemble ensemble;
-    struct router_route route; /* its models and rules so far */
+    struct router_route route; /* its models and rules read so far */
 };
 
 SHOAL_MUST_CHECK int config_routes_take(struct yaml_in *r, const yaml_node_t *at,
@@ -48,13 +48,13 @@ SHOAL_MUST_CHECK int config_routes_take(struct yaml_in *r, const yaml_node_t *at
 void config_routes_drop(void *item);
 int config_routes_take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *route);
 int config_routes_take_rule(struct yaml_in *r, yaml_node_t *at, void *item, void *route);
-/* What `models` says of one of them. */
+/* Adds the data of one entry of `models`. */
 SHOAL_MUST_CHECK int config_routes_know(struct router_table *t, const char *name,
                                         const struct config_routes_model *facts, struct err *e);
-/* A model of which nothing is said, unless something was. */
+/* Adds a model without data, unless it is known. */
 SHOAL_MUST_CHECK int config_routes_meet(struct router_table *t, const char *name, struct err *e);
-/* The whole file was read: routes learn what `models` says, and names are compared.  privacy: what
- * the file says for all requests. */
+/* After the whole file was read: routes get the data of `models`, and names are checked. privacy:
+ * the global settings. */
 SHOAL_MUST_CHECK int config_routes_finish(struct router_table *t,
                                           const struct config_routes_privacy *privacy,
                                           const char *file, struct err *e);

@@ -18,7 +18,7 @@ struct things_sensor_opts;
 #define CONFIG_MAX_MACHINES 4096u
 #define CONFIG_MAX_SUBSCRIPTIONS 256u
 
-/* Messages that bring readings: an entry of mqtt.subscribe. */
+/* Messages that carry readings: an entry of mqtt.subscribe. */
 struct config_subscription {
     char *topic, *sensor; /* a filter; a pattern with {1}, {2}, ... and {name} */
     char *value, *time;   /* as in struct payload_map */
@@ -60,7 +60,7 @@ int config_things_take_sensor(struct yaml_in *r, yaml_node_t *at, void *item,
 int config_things_take_subscription(struct yaml_in *r, yaml_node_t *at, void *item,
                                     struct config_things *c);
 void config_things_fini(struct config_things *c);
-/* "2.5..7", "..7", "2.5.."; a side that is left out becomes NaN.  False: it is no range. */
+/* "2.5..7", "..7", "2.5.."; a missing side becomes NaN. False: not a range. */
 bool config_things_range(const char *text, double *low, double *high);
 
 #endif

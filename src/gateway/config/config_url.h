@@ -1,5 +1,4 @@
-/* config_url.h - addresses of servers that the configuration names: split, and checked against a
- * list of those that are allowed.
+/* config_url.h - URLs in the configuration: split, and checked against an allowlist.
  *
  * Thread:    pure functions.
  * Ownership: server and path are the caller's to free. */
@@ -10,8 +9,8 @@
 
 #include "wire/yaml_in.h"
 
-/* "http[s]://HOST:PORT/PATH" into "http[s]://HOST:PORT" and "/PATH".  NULL: fine, or what is
- * wrong. */
+/* Splits "http[s]://HOST:PORT/PATH" into "http[s]://HOST:PORT" and "/PATH". Returns NULL, or an
+ * error text. */
 const char *config_url_split(const char *url, char **server, char **path);
 const char *config_url_host(const char *server); /* HOST:PORT of a server, as split above */
 bool config_url_is_secure(const char *server);   /* https */

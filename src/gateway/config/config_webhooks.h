@@ -1,4 +1,4 @@
-/* config_webhooks.h - who is told of alarms over HTTP: entries of `alarms.webhooks`.
+/* config_webhooks.h - receivers of alarms over HTTP: entries of `alarms.webhooks`.
  *
  * Thread:    while a configuration is read; constant afterwards.
  * Ownership: strings of an entry move into the configuration.
@@ -15,9 +15,9 @@
 struct config_webhook {
     char *url;
     char *server, *path; /* of the URL: "http[s]://HOST:PORT", "/..." */
-    char *ca;            /* of the server's certificate; NULL: those of the system */
+    char *ca;            /* CA file for the server's certificate; NULL: the system's CAs */
     char *secret_file;   /* NULL: no signature */
-    uint32_t severity;   /* enum alarm_severity: at least */
+    uint32_t severity;   /* enum alarm_severity: minimum */
     uint32_t timeout_ms, keep_ms;
     size_t queue_bytes;
 };
@@ -25,11 +25,11 @@ struct config_webhook {
 struct config_webhooks {
     struct config_webhook v[CONFIG_MAX_WEBHOOKS];
     uint32_t n;
-    struct yaml_in_strs hosts; /* that may be called at all */
+    struct yaml_in_strs hosts; /* allowlist */
 };
 
 int config_webhooks_take(struct yaml_in *r, yaml_node_t *at, void *item, struct config_webhooks *c);
-/* The whole file was read: hosts must be among those that are allowed. */
+/* After the whole file was read: checks hosts against the allowlist. */
 SHOAL_MUST_CHECK int config_webhooks_finish(const struct config_webhooks *c, const char *file,
                                             struct err *e);
 void config_webhooks_fini(struct config_webhooks *c); /* the list of hosts is freed by keys */

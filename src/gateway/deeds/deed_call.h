@@ -1,14 +1,13 @@
-/* deed_call.h - calls of flows to the outside (pipeline/pipeline_call.h): HTTP, MQTT, commands,
- * plug-ins.
+/* deed_call.h - external calls of flows (pipeline/pipeline_call.h): HTTP, MQTT, commands, plug-ins.
  *
- * What may be called at all was checked when the configuration was read (flows_allow).  A call that
- * fails is repeated within its time; HTTP calls then carry the same Idempotency-Key.
+ * The allowlist (flows_allow) was checked when the configuration was read. A failed call is retried
+ * within its time; HTTP calls then carry the same Idempotency-Key.
  *
  * Thread:    run: any owner's.  Each call has a thread of its own, at most DEED_CALL_MAX_RUNNING;
  *            its result comes on the owner's thread.
- * Ownership: create/destroy (NULL is fine); destroy waits for the calls that run.  The owners'
- *            executors must still take posts then.
- * Failure:   to the call: SHOAL_EBUSY: too many run already, or the broker is away. */
+ * Ownership: create/destroy (NULL is fine); destroy waits for the calls that run. The owners'
+ *            executors must still accept posts then.
+ * Failure:   of a call: SHOAL_EBUSY: too many are running, or the broker is not connected. */
 #ifndef SHOAL_GATEWAY_DEEDS_DEED_CALL_H
 #define SHOAL_GATEWAY_DEEDS_DEED_CALL_H
 

@@ -1,18 +1,18 @@
-/* deed_plugin.h - calls plug-ins: shared objects with the table of shoal/shoal_plugin.h, each in a
- * process of its own.
+/* deed_plugin.h - calls plug-ins: shared objects with the table of shoal/shoal_plugin.h, each in
+ * its own process.
  *
- * A process (plugin_host.h) answers one call at a time.  Calls that overlap get several processes;
- * one that is idle is used again, so that calls one after the other find the same state.  A process
- * that crashes, answers with nonsense or does not answer in time costs its own call: it is killed,
- * and the next call starts another.  A plug-in that keeps crashing is left alone for a while, twice
- * as long each time.  If the file has changed, idle processes of the old one are replaced.
+ * A process (plugin_host.h) answers one call at a time. Overlapping calls get several processes; an
+ * idle one is reused, so that consecutive calls share its state. A process that crashes, sends
+ * invalid data or does not answer in time fails only its own call: it is killed, and the next call
+ * starts another. A plug-in that keeps crashing is blocked with exponential backoff. If the file
+ * has changed, idle processes of the old one are replaced.
  *
  * Thread:    any that may block.
  * Ownership: create/destroy (NULL is fine).  No call may run when it is destroyed.
- * Failure:   SHOAL_ENOTFOUND: there is no such file, or it is no plug-in; SHOAL_EINVAL: others may
- *            write to it; SHOAL_EUNSUPPORTED: another version; SHOAL_EDEADLINE: it was killed;
- *            SHOAL_EBUSY: it crashed too often, try later; SHOAL_EIO: what the plug-in says, or
- * that it crashed; SHOAL_ELIMIT: its answer is too long. */
+ * Failure:   SHOAL_ENOTFOUND: there is no such file, or it is not a plug-in; SHOAL_EINVAL: others
+ *            may write to it; SHOAL_EUNSUPPORTED: another version; SHOAL_EDEADLINE: it was killed;
+ *            SHOAL_EBUSY: it crashed too often, try later; SHOAL_EIO: the plug-in's own error, or a
+ * crash; SHOAL_ELIMIT: its answer is too long. */
 #ifndef SHOAL_GATEWAY_DEEDS_DEED_PLUGIN_H
 #define SHOAL_GATEWAY_DEEDS_DEED_PLUGIN_H
 
@@ -21,15 +21,15 @@
 
 #include "base/err.h"
 
-#define DEED_PLUGIN_MAX_IDLE 2u     /* processes of a plug-in that wait for calls */
-#define DEED_PLUGIN_FREE_CRASHES 3u /* in a row, before it is left alone */
+#define DEED_PLUGIN_MAX_IDLE 2u     /* idle processes of a plug-in */
+#define DEED_PLUGIN_FREE_CRASHES 3u /* consecutive crashes before it is blocked */
 
 struct buf;
 struct deed_plugins;
 
 struct deed_plugin_counts {
     uint64_t n_starts;  /* of processes */
-    uint64_t n_crashes; /* processes that ended by themselves in a call, or sent nonsense */
+    uint64_t n_crashes; /* processes that ended during a call, or sent invalid data */
     uint64_t n_killed;  /* processes that did not answer in time */
     uint32_t n_running; /* processes at the moment */
 };
@@ -38,7 +38,7 @@ struct deed_plugin_counts {
 SHOAL_MUST_CHECK int deed_plugins_create(struct deed_plugins **out, size_t memory_bytes,
                                          struct err *e);
 void deed_plugins_destroy(struct deed_plugins *d);
-/* path: absolute.  key: at most 79 bytes.  What the plug-in answers is appended to out. */
+/* path: absolute. key: at most 79 bytes. The plug-in's answer is appended to out. */
 SHOAL_MUST_CHECK int deed_plugins_run(struct deed_plugins *d, const char *path, const char *payload,
                                       size_t payload_bytes, const char *key, uint32_t timeout_ms,
                                       struct buf *out, struct err *e);

@@ -15,10 +15,10 @@ struct deed_text_facts {
     const char *id, *ability, *value, *unit, *action;
 };
 
-/* How a value is written: as it is; inside a JSON string; inside a URL. */
+/* Encoding of a value: plain; inside a JSON string; inside a URL. */
 enum deed_text_form { DEED_TEXT_PLAIN, DEED_TEXT_JSON, DEED_TEXT_URL };
 
-/* Whether every {word} is known; braces around anything else stay as they are. */
+/* Whether every {word} is known; other braces stay unchanged. */
 bool deed_text_ok(const char *pattern);
 /* Appends; failures stick in out->rc. */
 void deed_text_fill(struct buf *out, const char *pattern, const struct deed_text_facts *f,
@@ -27,7 +27,7 @@ void deed_text_fill(struct buf *out, const char *pattern, const struct deed_text
  * levels.  False: they are not, or there is another word. */
 bool deed_text_filter(char *out, size_t cap, const char *pattern);
 /* The values of {id} and {ability} in a topic of the pattern; p NULL where the pattern has none.
- * False: the topic does not fit. */
+ * False: the topic does not match. */
 bool deed_text_match(const char *pattern, const char *topic, struct str *id, struct str *ability);
 /* Whether name fits a pattern with "*" for any characters. */
 bool deed_text_glob(const char *pattern, const char *name);

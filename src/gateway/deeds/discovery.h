@@ -1,5 +1,5 @@
-/* discovery.h - Home Assistant's entities as things of our home: discovery messages add devices,
- * and the ways to set them, while the server runs.
+/* discovery.h - imports Home Assistant's entities into our home: discovery messages add devices,
+ * and the ways to set them, at run time.
  *
  * Thread:    messages come on the client's thread.
  * Ownership: create/destroy (NULL is fine), after the client's thread has ended.  All else is
@@ -18,7 +18,7 @@ struct mqtt;
 
 #define DISCOVERY_MAX_ENTITIES 1024u
 
-/* prefix: "homeassistant".  own: levels of entities that are ours, and are not taken back. */
+/* prefix: "homeassistant". own: topic level of our own entities, which are not imported. */
 SHOAL_MUST_CHECK int discovery_create(struct discovery **out, const char *prefix, const char *own,
                                       struct mqtt *client, struct deeds *deeds,
                                       struct home_things *home, const struct home_table *table,

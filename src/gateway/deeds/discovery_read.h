@@ -1,13 +1,14 @@
 /* discovery_read.h - Home Assistant's discovery messages: an entity as a thing of the home and the
  * ways to set it.
  *
- * Understood: light, switch, fan, cover and lock, with long and abbreviated keys, "~", and
- * templates of the form {{ value_json.NAME }}.  Everything else is left to others.
+ * Supported: light, switch, fan, cover and lock, with long and abbreviated keys, "~", and
+ * templates of the form {{ value_json.NAME }}. Everything else is ignored. Understood: light,
+ * switch, fan, cover and lock, with long and abbreviated keys, "~", and templates of the form {{
+ * value_json.NAME }}. Everything else is left to others.
  *
  * Thread:    pure.
  * Ownership: what is read lives in the arena.
- * Failure:   SHOAL_EFORMAT with what is missing; SHOAL_ENOTFOUND: a kind of entity that is not for
- * us. */
+ * Failure:   SHOAL_EFORMAT with what is missing; SHOAL_ENOTFOUND: an unsupported kind of entity. */
 #ifndef SHOAL_GATEWAY_DEEDS_DISCOVERY_READ_H
 #define SHOAL_GATEWAY_DEEDS_DISCOVERY_READ_H
 
@@ -31,13 +32,13 @@ struct discovery_way {
 };
 
 struct discovery_entity {
-    const char *id, *name, *kind, *room; /* room: as a person calls it; NULL: none */
+    const char *id, *name, *kind, *room; /* room: its display name; NULL: none */
     bool gone;                           /* the entity was removed */
     struct discovery_way ways[DISCOVERY_MAX_WAYS];
     uint32_t n_ways;
 };
 
-/* topic: behind the prefix: "light/hall/config" or "light/node/hall/config". */
+/* topic: after the prefix: "light/hall/config" or "light/node/hall/config". */
 SHOAL_MUST_CHECK int discovery_read(struct discovery_entity *out, struct arena *a,
                                     const char *topic, const void *payload, size_t n,
                                     struct err *e);

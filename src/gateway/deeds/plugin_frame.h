@@ -1,7 +1,7 @@
-/* plugin_frame.h - what the server and the process of a plug-in say to each other: one question,
- * one answer, and so on, over a socket between two processes of one machine.
+/* plugin_frame.h - the protocol between the server and a plug-in's process: alternating questions
+ * and answers over a local socket.
  *
- * A plug-in may write anything to its end, so the server believes no field of an answer.
+ * A plug-in may write anything, so the server validates every field of an answer.
  *
  * Thread:  any; no state.
  * Failure: SHOAL_EFORMAT: not a head of this kind, or sizes that are too large. */
@@ -33,7 +33,7 @@ void plugin_frame_write(uint8_t out[PLUGIN_FRAME_HEAD_BYTES], const struct plugi
 SHOAL_MUST_CHECK int plugin_frame_read(struct plugin_frame_answer *out,
                                        const uint8_t head[PLUGIN_FRAME_HEAD_BYTES],
                                        size_t max_text_bytes);
-/* Makes a line for people of what a plug-in says: no control characters, valid UTF-8. */
+/* Turns a plug-in's text into one line for people: no control characters, valid UTF-8. */
 void plugin_frame_clean(char *text, size_t n);
 
 #endif

@@ -12,9 +12,9 @@
                           */
 #define PLUGIN_HOST_FD 3 /* the socket to the server */
 
-/* Answers questions until the server closes the socket.  memory_bytes: of the process's address
- * space; 0: no limit.  Returns the exit code of the process, which is to end
- * at once: threads of the plug-in may still run. */
+/* Answers questions until the server closes the socket. memory_bytes: of the process's address
+ * space; 0: no limit. Returns the exit code of the process, which must exit at once: threads of the
+ * plug-in may still run. */
 int plugin_host_main(int fd, const char *path, size_t memory_bytes);
 
 #endif

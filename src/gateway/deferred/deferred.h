@@ -1,5 +1,5 @@
-/* deferred.h - requests that need not be answered at once: they are kept in a file, run when models
- * can be reached (deferred_runner.h), and their answers wait to be fetched.
+/* deferred.h - deferred requests: kept in a file, run when models are reachable
+ * (deferred_runner.h), with answers to be fetched later.
  *
  * A request with the header x-shoal-defer is answered with 202 and an id as soon as it is on disk.
  *
@@ -19,7 +19,7 @@ struct gw_config;
 struct deferred {
     struct deferred_store *store;
     uint32_t max_ttl_ms;
-    _Atomic int64_t next_ms; /* when the runner should look, Unix time; a put sets it to 0 */
+    _Atomic int64_t next_ms; /* next time the runner should look, Unix time; a put sets it to 0 */
     _Atomic uint64_t n_put, n_tried, n_answered; /* since the start */
 };
 
@@ -29,7 +29,7 @@ void deferred_close(struct deferred *d);
 
 /* Unix time in milliseconds. */
 int64_t deferred_now_ms(void);
-/* Whether the client says that the answer may come later. */
+/* Whether the client allows a deferred answer. */
 bool deferred_asked(const struct call *c);
 /* Keeps the request, whose body is parsed, and answers. */
 void deferred_take(struct call *c);

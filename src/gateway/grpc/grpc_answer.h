@@ -31,7 +31,7 @@ struct grpc_answer {
 struct grpc_answer *grpc_answer_open(struct call *c, const struct grpc_method *m, struct request *r,
                                      uint32_t top);
 
-/* A GenerateEvent with nothing but text, in its frame: once a token, so written by hand. */
+/* A GenerateEvent with only text, framed: once per token, so encoded by hand. */
 void grpc_answer_put_text(struct buf *out, const char *p, size_t n);
 
 #endif

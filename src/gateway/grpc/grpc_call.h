@@ -16,19 +16,18 @@ struct http_req;
 bool grpc_call_has_type(const struct http_req *r); /* content-type application/grpc */
 /* Whether this is a gRPC call of the method with this name; false: it is answered. */
 bool grpc_call_is(struct call *c, const char *name);
-/* The first message of the body from `at` on: 1, 0 when more bytes are needed, or an error (it is
- * answered).  plain: where it is unpacked if it came compressed. */
+/* The first message of the body from `at` on: returns 1, 0 if more bytes are needed, or an error,
+ * after answering the call. plain: buffer for a decompressed message. */
 SHOAL_MUST_CHECK int grpc_call_read(struct call *c, struct grpc_frame *f, struct buf *plain,
                                     size_t at, size_t max);
-/* Finds the single message of a complete body, as it came, perhaps compressed; false: the call is
- * answered. */
+/* Finds the single message of a complete body, possibly compressed; false: the call is answered. */
 bool grpc_call_find_whole(struct call *c, struct grpc_frame *f);
 /* The same, and decompresses it. */
 bool grpc_call_read_whole(struct call *c, struct grpc_frame *f, struct buf *plain);
 /* grpc-timeout's "10S", "250m" (ms), ... to milliseconds; 0: none. */
 double grpc_call_timeout_ms(const char *text);
 
-/* The headers, if they are not sent yet. */
+/* Sends the headers, if they are not sent yet. */
 void grpc_call_begin(struct call *c);
 void grpc_call_send(struct call *c, const struct buf *message);
 /* The ends. */
@@ -39,7 +38,7 @@ void grpc_call_fail_plain(struct call *c, enum grpc_status status, const char *r
 /* rc: why a message could not be decoded. */
 void grpc_call_fail_frame(struct call *c, int rc);
 
-/* What HTTP/2 refuses, if it is a call of gRPC: for http_server_set_refuse. */
+/* Answers requests that HTTP/2 refuses, if they are gRPC calls: for http_server_set_refuse. */
 bool grpc_call_refuse(struct http_req *r, const struct http_refusal *why);
 
 #endif

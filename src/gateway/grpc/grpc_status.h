@@ -1,4 +1,4 @@
-/* grpc_status.h - how a call of gRPC fails: a code, a text, and details for programs.
+/* grpc_status.h - the status of a failed gRPC call: a code, a text, and details for programs.
  *
  * Thread:    no state.
  * Failure:   SHOAL_ENOMEM. */
@@ -27,19 +27,20 @@ enum grpc_status {
 struct grpc_error {
     enum grpc_status status;
     const char *message;
-    const char *reason; /* in upper or lower case; NULL: that of the status */
-    const char *field;  /* that is wrong, or NULL */
-    const char *model;  /* that was asked for, or NULL */
-    uint32_t retry_s;   /* 0: do not say */
+    const char *reason; /* in upper or lower case; NULL: the status's own */
+    const char *field;  /* the invalid field, or NULL */
+    const char *model;  /* the requested model, or NULL */
+    uint32_t retry_s;   /* 0: not stated */
 };
 
 /* "INVALID_ARGUMENT", ... */
 const char *grpc_status_name(enum grpc_status s);
-/* Of an answer of the HTTP interface. */
+/* For a status of the HTTP interface. */
 enum grpc_status grpc_status_of(int http);
-/* google.rpc.Status with what fits, as the text of the trailer grpc-status-details-bin. */
+/* google.rpc.Status with the available details, as the text of the trailer
+ * grpc-status-details-bin. */
 SHOAL_MUST_CHECK int grpc_details(struct buf *out, const struct grpc_error *e);
-/* grpc-message: printable ASCII as it is, the rest percent-encoded. */
+/* grpc-message: printable ASCII unchanged, the rest percent-encoded. */
 void grpc_message_text(char *out, size_t cap, const char *msg);
 
 #endif

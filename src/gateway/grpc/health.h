@@ -1,5 +1,5 @@
-/* health.h - grpc.health.v1: whether the server, a service or a model serves, once or at every
- * change.
+/* health.h - grpc.health.v1: reports whether the server, a service or a model is serving, once or
+ * at every change.
  *
  * A watcher costs nothing until something changes; then each loop is woken once and checks its
  * watchers.
@@ -18,7 +18,7 @@ void health_handle(struct call *c); /* /grpc.health.v1.Health/... */
 void health_changed(struct gw *gw);
 /* Of gw_loop.health. */
 void health_on_change(struct executor_task *t);
-/* Tells the loop's watchers what has changed. */
+/* Notifies the loop's watchers of changes. */
 void health_tell(struct gw_loop *gl);
 /* Ends the streams of all watchers: the server stops. */
 void health_end(struct gw_loop *gl);

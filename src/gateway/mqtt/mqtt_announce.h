@@ -1,5 +1,5 @@
-/* mqtt_announce.h - tells Home Assistant of our entities by its discovery messages: a problem
- * sensor for each machine, and the assistant as a text field that answers.
+/* mqtt_announce.h - announces our entities to Home Assistant with discovery messages: a problem
+ * sensor for each machine, and the assistant as a text field.
  *
  * Thread:  any.
  * Failure: logged. */
@@ -13,10 +13,9 @@ struct mqtt;
 
 #define MQTT_ANNOUNCE_NODE 64u
 
-/* The level of our entities in discovery topics: the client's id, with what a level cannot have
- * replaced. */
+/* The topic level of our entities: the client's id, with invalid characters replaced. */
 void mqtt_announce_node(char out[MQTT_ANNOUNCE_NODE], const char *client_id);
-/* Publishes them, retained.  assistant: /v1/process is there. */
+/* Publishes them, retained. assistant: /v1/process is available. */
 void mqtt_announce(struct mqtt *client, const struct gw_config *config, const char *node,
                    bool assistant);
 /* A name as one level of a topic. */

@@ -1,15 +1,15 @@
 /* mqtt_door.h - requests that come as MQTT messages, and their answers.
  *
- * A message becomes a call on an exchange of its own, as a message of a WebSocket does: keys,
- * limits, deadlines and handlers are the same as over HTTP.  Answers go to the message's response
- * topic with its correlation data.  A response topic must match one of the configured filters:
- * otherwise any sender could make this server publish to topics that only the server may use.
+ * A message becomes a separate call, like a message of a WebSocket: keys, limits, deadlines and
+ * handlers are the same as over HTTP. Answers go to the message's response topic with its
+ * correlation data. A response topic must match one of the configured filters: otherwise any sender
+ * could make this server publish to topics that only the server may use.
  *
  * Thread:    messages are read on the thread "mqtt"; the call belongs to one event loop, in turn.
  * Ownership: create/destroy; destroy after the loops have ended and mqtt_door_end was called for
  *            each.
- * Failure:   every refused request is answered, unless it says no usable place for the answer:
- *            that is logged and counted. */
+ * Failure:   every refused request is answered, unless it has no usable response topic: that is
+ *            logged and counted. */
 #ifndef SHOAL_GATEWAY_MQTT_MQTT_DOOR_H
 #define SHOAL_GATEWAY_MQTT_MQTT_DOOR_H
 
@@ -28,7 +28,7 @@ SHOAL_MUST_CHECK int mqtt_door_create(struct mqtt_door **out, struct gw *gw,
                                       const struct gw_config *config, struct mqtt *client,
                                       struct err *e);
 void mqtt_door_destroy(struct mqtt_door *d); /* NULL is fine */
-/* Cancels what runs on a loop whose thread has ended. */
+/* Cancels the calls of a loop whose thread has ended. */
 void mqtt_door_end(struct mqtt_door *d, struct gw_loop *gl);
 void mqtt_door_count(const struct mqtt_door *d, struct mqtt_door_counts *out);
 

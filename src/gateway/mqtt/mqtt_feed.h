@@ -1,7 +1,7 @@
-/* mqtt_feed.h - readings out of MQTT messages, and alarms into them.
+/* mqtt_feed.h - reads sensor readings from MQTT messages, and publishes alarms.
  *
- * A message of QoS 1 is acknowledged when its readings were judged and an alarm that they raised is
- * on disk: after a crash in between the broker sends it again.
+ * A QoS 1 message is acknowledged when its readings were evaluated and any alarm is on disk: after
+ * a crash in between, the broker sends it again.
  *
  * Topics: TOPIC/event/MACHINE (or the sensor's name) gets every change of an alarm, QoS 1, kept on
  * disk until the broker has it.  TOPIC/state/MACHINE is retained: "ok", or the worst open alarm.

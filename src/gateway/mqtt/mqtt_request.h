@@ -1,8 +1,8 @@
 /* mqtt_request.h - an MQTT message as a request of the HTTP interface.
  *
- * The topic names the model or route: PREFIX/request/NAME.  User properties say what headers say
- * elsewhere.  The payload is the body that the path wants; a payload that is not a JSON object is
- * its input: a text, or a JSON array of texts or numbers.
+ * The topic names the model or route: PREFIX/request/NAME. User properties take the place of
+ * headers. The payload is the body that the path expects; a payload that is not a JSON object is
+ * the input itself: a text, or a JSON array of texts or numbers.
  *
  * Thread:    no state.
  * Ownership: everything but the body lives in the arena; the body is the caller's (cJSON_Delete).
@@ -27,7 +27,7 @@ struct mqtt_request {
     size_t n_values;
 };
 
-/* kinds: what the named model can do (enum shoal_kind); 0: not known.  NULL, or what is wrong. */
+/* kinds: what the named model can do (enum shoal_kind); 0: unknown. NULL, or an error text. */
 const char *mqtt_request_read(struct mqtt_request *out, struct arena *a,
                               const struct mqtt_message *m, const char *name, unsigned kinds,
                               size_t max_values);

@@ -1,10 +1,9 @@
-/* mqtt_site.h - what the server does over MQTT: the client of the configured broker, and what uses
- * it.
+/* mqtt_site.h - the server's use of MQTT: the client of the configured broker, and its users.
  *
  * Thread:    main's: open, start, stop, close.
  * Ownership: open puts it into the gateway; close takes it out.
- * Failure:   open and start say what is wrong in the configuration.  A broker that is away is no
- *            failure. */
+ * Failure:   open and start report errors in the configuration. An unreachable broker is not an
+ *            error. */
 #ifndef SHOAL_GATEWAY_MQTT_MQTT_SITE_H
 #define SHOAL_GATEWAY_MQTT_MQTT_SITE_H
 
@@ -13,7 +12,7 @@
 struct buf;
 struct mqtt;
 
-/* Nothing happens without a broker in the configuration. */
+/* No effect without a broker in the configuration. */
 SHOAL_MUST_CHECK int mqtt_site_open(struct gw *gw, struct err *e);
 /* NULL: no broker is configured. */
 struct mqtt *mqtt_site_client(struct gw *gw);

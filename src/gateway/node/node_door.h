@@ -1,8 +1,8 @@
-/* node_door.h - the door for other members of the shoal: shoal.node.v1.Node on listeners of its
- * own.
+/* node_door.h - entry point for other members of the shoal: shoal.node.v1.Node on its own
+ * listeners.
  *
- * TLS has decided who comes in: the listener asks for a certificate of the shoal's own CA.  API
- * keys, hosts and origins belong to the public door.
+ * TLS authenticates: the listener requires a certificate of the shoal's own CA. API keys, hosts and
+ * origins belong to the public entry point.
  *
  * Thread: the loop's. */
 #ifndef SHOAL_GATEWAY_NODE_NODE_DOOR_H

@@ -1,5 +1,5 @@
-/* node_join.h - connects this process to the NATS of its shoal (cluster/join.h): its heartbeats go
- * out, and the nodes that it hears become members of every loop.
+/* node_join.h - connects this process to the NATS of its shoal (cluster/join.h): it sends
+ * heartbeats, and the nodes that it hears become members of every loop.
  *
  * Thread:    open before the loops run, close after they have ended. */
 #ifndef SHOAL_GATEWAY_NODE_NODE_JOIN_H

@@ -23,7 +23,7 @@ SHOAL_MUST_CHECK int node_models_open(struct node_models **out, const struct gw_
                                       const struct node_store *store, struct err *e);
 void node_models_close(struct node_models *m);
 const struct agent_source *node_models_source(const struct node_models *m);
-/* Whether heartbeats are wanted now, and one of another node. */
+/* Whether it needs heartbeats now; and a heartbeat of another node. */
 bool node_models_listens(const struct node_models *m);
 void node_models_hear(struct node_models *m, const struct node_state *s);
 

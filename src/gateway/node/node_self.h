@@ -11,7 +11,7 @@ struct arena;
 struct gw_loop;
 struct node_state;
 
-/* What this process would tell others.  It lives in the arena, and as long as the configuration. */
+/* The state of this process for others. It lives in the arena, and as long as the configuration. */
 void node_self_fill(struct node_state *s, struct arena *a, struct gw_loop *gl);
 /* Appends an encoded node_state. */
 SHOAL_MUST_CHECK int node_self_put(struct buf *out, struct gw_loop *gl);

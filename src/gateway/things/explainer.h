@@ -1,10 +1,10 @@
-/* explainer.h - finds the passage of the manuals that fits an alarm, and adds it to the alarm as a
- * second event: first the alarm, then the explanation.
+/* explainer.h - finds the passage of the manuals that best matches an alarm, and adds it to the
+ * alarm as a second event.
  *
  * The search is by words: it needs no model and takes milliseconds.
  *
- * Thread:    one of its own, "explain".  The listener only adds to a bounded queue;
- *            what finds no room stays unexplained.
+ * Thread:    one of its own, "explain". The listener only adds to a bounded queue; if it is full,
+ *            the alarm stays unexplained.
  * Ownership: create/destroy (NULL is fine); plant and collections are borrowed.
  * Failure:   create: there are no sensors or no folder of collections.  A search that fails is
  *            logged. */

@@ -1,7 +1,7 @@
 /* process.h - POST /v1/process: asks (flow/ask_run.h) over HTTP.
  *
- * The answer is that of `shoal ask --json`; as a stream it comes as events "plan" (what is wanted),
- * "text" (pieces of the reply) and "done" (the whole answer), or "error".
+ * The answer is that of `shoal ask --json`; a stream has the events "plan" (the actions), "text"
+ * (pieces of the reply) and "done" (the whole answer), or "error".
  *
  * Thread: the loop's; reading has no state. */
 #ifndef SHOAL_GATEWAY_API_OWN_PROCESS_H

@@ -1,8 +1,9 @@
-/* sensors.h - the sensors over HTTP: a list, or one stream of events with all that a page shows.
+/* sensors.h - the sensors over HTTP: a list, or one stream of events with everything the page
+ * shows.
  *
- * The stream begins with the event "sensors" (what each is, its last values) and the newest alarms;
- * then come "readings" (the sensors that changed, as they are now) and "alarm".  A client that
- * reads slowly gets fewer events, never older ones.
+ * The stream begins with the event "sensors" (description and last values of each) and the newest
+ * alarms; "readings" (sensors that changed, with their current state) and "alarm" follow. A client
+ * that reads slowly gets fewer events, never older ones.
  *
  * Thread: the loop's. */
 #ifndef SHOAL_GATEWAY_API_OWN_SENSORS_H

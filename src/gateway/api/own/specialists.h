@@ -1,6 +1,6 @@
-/* specialists.h - /v1/embeddings, classify, entities, rerank, summarize and score, and what Ollama,
- * llama.cpp's server and Text Embeddings Inference call them: bodies to requests, results to
- * answers.
+/* specialists.h - /v1/embeddings, classify, entities, rerank, summarize and score, and their
+ * equivalents of Ollama, llama.cpp's server and Text Embeddings Inference: bodies to requests,
+ * results to answers.
  *
  * Thread: the loop's; reading has no state. */
 #ifndef SHOAL_GATEWAY_API_OWN_SPECIALISTS_H
@@ -40,8 +40,8 @@ struct specialist_shape { /* the format of the answer */
     enum specialist_body body;
     uint32_t top; /* number of labels or documents to return; 0: all */
     bool base64, with_documents;
-    bool tei;    /* RERANK: as Text Embeddings Inference answers */
-    bool single; /* the input was no list */
+    bool tei;    /* RERANK: in the format of Text Embeddings Inference */
+    bool single; /* the input was not a list */
 };
 
 /* A body into an empty request.  lenient: unknown fields are skipped. */
