@@ -44,7 +44,7 @@ function notice(c) {
     for (const n of c.nodes) {
         const was = seen.get(n.name);
         if (was && was !== n.state)
-            happened(n.state === 'ready' ? `${n.name} takes requests` :
+            happened(n.state === 'ready' ? `${n.name} accepts requests` :
                 `${n.name} is ${n.state}${n.error ? `: ${n.error}` : ''}`);
         seen.set(n.name, n.state);
     }
@@ -135,7 +135,7 @@ function drainButton(name, drained) {
 async function drain(name, action) {
     try {
         await request('/admin/cluster', { body: { node: name, action } });
-        happened(action === 'drain' ? `${name} is to become empty` : `${name} gets work again`);
+        happened(action === 'drain' ? `${name} is being drained` : `${name} is back in service`);
     } catch (e) {
         $('shoal-note').replaceChildren(errorBox(e));
     }

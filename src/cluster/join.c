@@ -179,7 +179,7 @@ static void on_link(void *ctx, const struct bus_status *s)
         for (uint32_t i = 0; i < j->n_nodes; i++) /* all get the time to be heard again */
             j->nodes[i].heard_ns = clock_ns();
     } else {
-        log_warn("cluster", "NATS is away, serving goes on with the nodes that are known: %s",
+        log_warn("cluster", "NATS is unavailable, serving continues with the known nodes: %s",
                  s->error);
     }
     if (j->controller)
@@ -264,7 +264,7 @@ int join_submit(struct join *j, struct control_change *change, struct err *e)
                        "the certificate of this member may not change the desired state: it needs "
                        "the role controller; or use the command line");
     if (!j->up)
-        return err_set(e, SHOAL_EBUSY, "NATS is away: nothing can be changed now");
+        return err_set(e, SHOAL_EBUSY, "NATS is unavailable: nothing can be changed now");
     control_submit(j->control, change);
     return 0;
 }

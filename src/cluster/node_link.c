@@ -97,7 +97,7 @@ static void count_failure(struct node_link *k, struct breaker *b, const char *wh
     if (!breaker_failed(b, clock_ns()))
         return;
     k->counts->n_opened++;
-    log_warn("cluster", "node %s: requests fail there (%s); it is left alone for a while", k->name,
+    log_warn("cluster", "node %s: requests fail there (%s); sending none for a while", k->name,
              what);
 }
 
@@ -138,8 +138,7 @@ static void learn(struct node_link *k, const struct remote *q)
     k->slowness = k->slowness > 0 ? k->slowness + (ratio - k->slowness) / 8 : ratio;
     bool lies = k->slowness > NODE_LINK_INCREDIBLE;
     if (lies && !k->told_slowness)
-        log_warn("cluster",
-                 "node %s is %.0f times as slow as it says: its figures are corrected by that",
+        log_warn("cluster", "node %s is %.0f times slower than it reports: correcting its figures",
                  k->name, k->slowness);
     k->told_slowness = lies;
 }
@@ -209,7 +208,7 @@ static int deliver(struct remote *q, const uint8_t *p, size_t n)
 {
     int rc = event_feed_put(&q->feed, p, n);
     if (q->breaker && q->feed.broke)
-        count_failure(q->link, q->breaker, "it says so itself");
+        count_failure(q->link, q->breaker, "reported by the node itself");
     else if (q->breaker && q->feed.n_pieces > 0)
         breaker_succeeded(q->breaker);
     if (q->feed.broke || q->feed.n_pieces > 0)
@@ -283,7 +282,7 @@ static void on_data(struct http_call *c, const char *p, size_t n)
     struct remote *q = remote_of(c);
     buf_put(&q->in, p, n);
     if (q->in.rc < 0) {
-        fail_lost(q, false, "it sends too much");
+        fail_lost(q, false, "it sends too much data");
         close_later(q);
     } else if (!q->held) {
         pump(q);
@@ -587,9 +586,8 @@ static int check_peer(void *ctx, const struct tls_peer *peer, struct err *e)
     struct cert_identity who;
     int rc = cert_identity(&who, peer, e);
     if (rc == 0 && k->expected[0] && strcmp(who.name, k->expected) != 0)
-        rc =
-            err_set(e, SHOAL_EINVAL, "it says that it is '%s', but its certificate is that of '%s'",
-                    k->expected, who.name);
+        rc = err_set(e, SHOAL_EINVAL, "it claims to be '%s', but its certificate is for '%s'",
+                     k->expected, who.name);
     if (rc == 0 && !(who.roles & ROLE_NODE))
         rc = err_set(e, SHOAL_EINVAL, "the certificate of '%s' does not have the role node",
                      who.name);

@@ -78,13 +78,13 @@ enum patience_verdict patience_judge(const struct patience *p, enum replica_foun
 
 const char *patience_text(enum patience_verdict v)
 {
-    static const char *const texts[] = {[PATIENCE_GO_ON] = "it goes on",
-                                        [PATIENCE_LATE] = "its deadline has passed",
-                                        [PATIENCE_REFUSED] = "nobody takes it",
-                                        [PATIENCE_ALONE] = "there was no replica for too long",
-                                        [PATIENCE_FRUITLESS] =
-                                            "no replica brought anything for too long",
-                                        [PATIENCE_WRONG] = "too many replicas failed",
-                                        [PATIENCE_DEADLY] = "too many replicas ended under it"};
+    static const char *const texts[] = {
+        [PATIENCE_GO_ON] = "it goes on",
+        [PATIENCE_LATE] = "its deadline has passed",
+        [PATIENCE_REFUSED] = "nobody takes it",
+        [PATIENCE_ALONE] = "no replica was available for too long",
+        [PATIENCE_FRUITLESS] = "no replica made progress for too long",
+        [PATIENCE_WRONG] = "too many replicas failed",
+        [PATIENCE_DEADLY] = "too many replicas crashed while running it"};
     return texts[v];
 }

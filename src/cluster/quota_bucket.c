@@ -71,11 +71,11 @@ static void note(struct quota_bucket *q, int rc, const struct err *e)
     q->away = rc < 0;
     if (q->away)
         log_warn("quota",
-                 "token limits are not shared at the moment, clients have what was "
-                 "handed out to this gateway: %s",
+                 "token quotas are currently not shared, clients are limited to this gateway's "
+                 "slice: %s",
                  e->msg);
     else
-        log_info("quota", "token limits are shared with the other gateways");
+        log_info("quota", "token quotas are shared with the other gateways");
 }
 
 static int lease(struct quota_source *s, const char *name, uint64_t day, uint64_t limit,

@@ -220,7 +220,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
     if (e->sum && r->kind != REQUEST_ASK) { /* a flow has several models */
         const uint8_t *want = y->has_sum ? y->sum : y->trial ? y->chosen : NULL;
         if (want && memcmp(want, e->sum, SHA256_BYTES) != 0) {
-            distrust(g, "another version of the model than the one that began");
+            distrust(g, "another version of the model than the one that started the answer");
             return;
         }
         memcpy(y->sum, e->sum, SHA256_BYTES);
@@ -249,7 +249,7 @@ static void on_plan(struct sink *s, const struct sink_plan *e)
     if (deaf(g) || y->planned) /* run again, the plan is the same */
         return;
     if (!g->has_start || y->request->kind != REQUEST_ASK) {
-        distrust(g, "a plan that nobody asked for");
+        distrust(g, "an unexpected plan");
         return;
     }
     const struct sink_plan mine = {ask_plan_copy(e->plan, &y->request->arena)};
@@ -297,7 +297,7 @@ static void on_token(struct sink *s, const struct sink_token *e)
         return;
     if (!g->has_start || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done ||
         (e->echo && g->from_ticket)) {
-        distrust(g, "a token that nobody asked for");
+        distrust(g, "an unexpected token");
         return;
     }
     struct choice *c = &y->choices[e->choice];
@@ -331,7 +331,7 @@ static void on_result(struct sink *s, const struct sink_result *e)
     uint32_t n = y->request->kind == REQUEST_INFER ? y->request->infer.n_inputs : 0;
     if (!g->has_start || e->index != g->n_results || e->index >= n ||
         e->last != (e->index + 1 == n) || e->result->kind != y->request->infer.kind) {
-        distrust(g, "a result that nobody asked for");
+        distrust(g, "an unexpected result");
         return;
     }
     g->results[g->n_results++] = e->result;
@@ -384,7 +384,7 @@ static void on_done(struct sink *s, const struct sink_done *e)
     if (deaf(g))
         return;
     if (!g->has_start || y->n == 0 || e->choice >= y->n || y->choices[e->choice].done) {
-        distrust(g, "an end that nobody asked for");
+        distrust(g, "an unexpected end");
         return;
     }
     take_lead(g);
@@ -457,7 +457,7 @@ static void on_closed(struct sink *s)
     g->running = false;
     if (!y->quiet && !g->out) { /* it ended without an end */
         failure_set(&y->failure, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST,
-                    "node %.64s broke off", g->at->name);
+                    "node %.64s disconnected", g->at->name);
         y->has_failure = g->out = true;
         patience_failed(&y->patience, PATIENCE_DIED, 0);
     }
@@ -546,7 +546,7 @@ static void say_absent(const struct relay *y, struct failure *f, enum replica_fo
     if (found == REPLICA_NONE && y->request->kind == REQUEST_ASK) {
         failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "model_not_found",
                     "no node of this shoal has the models that commands need: start one with the "
-                    "models that come with Shoal");
+                    "models included with Shoal");
     } else if (found == REPLICA_NONE) {
         failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                     "there is no model '%s' in this shoal",
@@ -562,16 +562,16 @@ static void give_up(struct relay *y, enum patience_verdict why, enum replica_fou
 {
     struct failure f;
     if (why == PATIENCE_LATE)
-        failure_late(&f, false, false, "the deadline passed while no node could go on");
+        failure_late(&f, false, false, "the deadline passed while no node could continue");
     else if (why == PATIENCE_DEADLY)
         failure_set(&f, FAILURE_INTERNAL, SHOAL_EINTERNAL, NULL, "request_ends_nodes",
-                    "several nodes ended while they worked on this request: it is not tried again");
+                    "several nodes crashed while running this request: it is not retried");
     else if (y->has_failure)
         f = y->failure;
     else
         say_absent(y, &f, found);
     if (why != PATIENCE_REFUSED && why != PATIENCE_LATE)
-        log_warn("cluster", "request %s is given up after %u attempts: %s", y->request->id,
+        log_warn("cluster", "giving up on request %s after %u attempts: %s", y->request->id,
                  y->n_attempts, patience_text(why));
     tell_failure(y, &f);
     relay_close(y);
@@ -667,7 +667,7 @@ static void next_replica(struct relay *y)
         n->n_moved += y->n_attempts > 0 && y->started;
         n->n_retried += y->n_attempts > 0 && !y->started;
         if (y->n_attempts > 0)
-            log_info("cluster", "request %s goes on at node %s", y->request->id, p->name);
+            log_info("cluster", "request %s continues on node %s", y->request->id, p->name);
         set_patience(y, expect_ns);
         y->lead = g;
         set_watch(y);
@@ -721,7 +721,7 @@ static void start_rival(struct relay *y, bool hedged)
     n->n_doubled++;
     y->doubled = true;
     y->stalled = !hedged;
-    log_info("cluster", "request %s waits for node %s: asking node %s as well", y->request->id,
+    log_info("cluster", "request %s waits for node %s: also sending it to node %s", y->request->id,
              y->lead->at->name, p->name);
     run_on(y, g, p);
 }

@@ -39,9 +39,8 @@ static const struct opts_page fit_page = {
     .max_args = 1,
     .summary = "Learns what is normal for a machine from a recording of its sensors.",
     .details =
-        "The recording should be of normal operation: minutes are enough to begin with, days "
-        "also teach\nthe course of a day.  Each channel is learned alone, and how the channels "
-        "fit together.",
+        "The recording should be of normal operation: minutes are enough to start, two days also "
+        "teach\nthe daily pattern.  It learns each channel alone, and how the channels relate.",
     .groups = {OPTS_GROUP("Options", fit_defs)},
     .examples = "  shoal anomaly fit pump.csv -o pump.json\n"
                 "  shoal anomaly fit -c temperature,vibration --rows 5000 pump.csv -o pump.json\n",
@@ -49,17 +48,16 @@ static const struct opts_page fit_page = {
 
 static const struct opts_def run_defs[] = {
     {"learned", 'l', OPTS_TEXT, "FILE", NULL, 0, 0,
-     "file of `shoal anomaly fit`; default: the first rows say what is normal"},
+     "file of `shoal anomaly fit`; default: the first rows define what is normal"},
     {"columns", 'c', OPTS_TEXT, "A,B,...", NULL, 0, 0,
      "channels, without a learned machine; default: all columns of numbers"},
     {"learn", 0, OPTS_UINT, "N", "256", 32, 1024, "without a learned machine: rows to learn from"},
-    {"false-alarms", 0, OPTS_REAL, "N", "0.1", 1e-300, 86400,
-     "wanted at most so many false alarms a day"},
+    {"false-alarms", 0, OPTS_REAL, "N", "0.1", 1e-300, 86400, "target for false alarms per day"},
     {"no-cascade", 0, OPTS_FLAG, NULL, NULL, 0, 0,
-     "ask the precise detector about every row, not only where the fast one is not sure"},
+     "run the precise detector on every row, not only on doubtful ones"},
     {"interval", 0, OPTS_REAL, "S", "0", 0, 1e6,
      "seconds between rows without times; 0: 1, or as learned"},
-    {"name", 0, OPTS_TEXT, "NAME", "", 0, 0, "name of the machine, for the sentences"},
+    {"name", 0, OPTS_TEXT, "NAME", "", 0, 0, "name of the machine, for the messages"},
     {"scores", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "print for each row: score (0 to 1), alarm (0 or 1), and how many times a day such a row is "
      "expected"},
@@ -69,7 +67,7 @@ static const struct opts_page run_page = {
     .command = "anomaly run",
     .arguments = "[DATA.csv]",
     .max_args = 1,
-    .summary = "Watches a machine: prints alarms as they are raised, change and end.",
+    .summary = "Monitors a machine: prints alarms as they are raised, change and clear.",
     .details =
         "Rows come from the file, or from stdin as they arrive: CSV with or without names, or "
         "JSON\nlines.  A column of times gives the time of a row.",
@@ -195,7 +193,7 @@ static int show_fit(const struct opts *o, const struct machine_file *m, const st
         buf_put(&b, file->data, file->len);
     } else {
         buf_printf(&b, "%-24s %10s %10s %10s  %s\n", "channel", "usual", "low", "high",
-                   "course of a day");
+                   "daily pattern");
         for (uint32_t i = 0; i < m->n; i++) {
             const struct profile *p = &m->profiles[i];
             buf_printf(&b, "%-24s %10.5g %10.5g %10.5g  %s\n", m->names[i], p->mean, p->low,
@@ -203,8 +201,8 @@ static int show_fit(const struct opts *o, const struct machine_file *m, const st
         }
         buf_printf(&b, "learned from %u row%s, one every %.4g s; %s\n", m->profiles[0].n,
                    plural(m->profiles[0].n), m->profiles[0].interval_ms / 1000,
-                   m->joint ? "the channels are also watched together"
-                            : "each channel is watched alone");
+                   m->joint ? "the channels are also monitored together"
+                            : "each channel is monitored alone");
     }
     int rc = cmd_print(o->page, &b);
     buf_fini(&b);

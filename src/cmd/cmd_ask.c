@@ -335,7 +335,7 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
         exit_code = converse(w, &l, false);
     }
     if (exit_code == CMD_OK && *w->token && text && !w->tty)
-        fputs("nothing was confirmed: add --yes, or ask in a terminal\n", stderr);
+        fputs("nothing was confirmed: add --yes, or use a terminal\n", stderr);
     struct home_things *things = l.flow.things;
     local_close(&l);
     home_things_destroy(things);

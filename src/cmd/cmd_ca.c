@@ -28,17 +28,16 @@
         "days", 0, OPTS_UINT, "N", "3650", 1, CA_MAX_DAYS, "how long the CA is valid"              \
     }
 
-static const struct opts_def init_defs[] = {DIR_DEF,
-                                            NAME_DEF,
-                                            CA_DAYS_DEF,
-                                            {"force", 0, OPTS_FLAG, NULL, NULL, 0, 0,
-                                             "replace a CA: all its certificates become worthless"},
-                                            JSON_DEF};
+static const struct opts_def init_defs[] = {
+    DIR_DEF,
+    NAME_DEF,
+    CA_DAYS_DEF,
+    {"force", 0, OPTS_FLAG, NULL, NULL, 0, 0, "replace a CA: all its certificates become invalid"},
+    JSON_DEF};
 static const struct opts_def issue_defs[] = {
     DIR_DEF,
     {"role", 'r', OPTS_TEXT, "ROLES", NULL, 0, 0,
-     "what it may do: gateway, node, controller, admin, broker (a NATS server), separated by "
-     "commas"},
+     "roles: gateway, node, controller, admin, broker (a NATS server), separated by commas"},
     {"host", 0, OPTS_LIST, "HOST", NULL, 0, 0,
      "name or address it is reached at; may be given several times"},
     {"days", 0, OPTS_UINT, "N", "365", 1, CA_MAX_DAYS, "how long the certificate is valid"},
@@ -54,8 +53,7 @@ static const struct opts_def rotate_defs[] = {
     DIR_DEF,
     NAME_DEF,
     CA_DAYS_DEF,
-    {"finish", 0, OPTS_FLAG, NULL, NULL, 0, 0,
-     "end a rotation: the old CA is not trusted any more"},
+    {"finish", 0, OPTS_FLAG, NULL, NULL, 0, 0, "end a rotation: the old CA is no longer trusted"},
     {"force", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "with --finish: even if the old CA signed certificates that are in use"},
     JSON_DEF};
@@ -63,10 +61,9 @@ static const struct opts_def rotate_defs[] = {
 static const struct opts_page init_page = {
     .command = "ca init",
     .arguments = "",
-    .summary = "Makes a private certificate authority in a folder.",
-    .details =
-        "Keep the folder on a machine that is not a member, and keep a copy of it: whoever has "
-        "ca.key\ncan make members.",
+    .summary = "Creates a private certificate authority in a folder.",
+    .details = "Keep the folder on a machine that is not a member, and back it up: anyone with "
+               "ca.key\ncan create members.",
     .groups = {OPTS_GROUP("Options", init_defs)},
     .examples = "  shoal ca init\n"
                 "  shoal ca init --dir /etc/shoal/ca --name \"Shoal of the workshop\"\n",
@@ -100,7 +97,7 @@ static const struct opts_page revoke_page = {
     .max_args = 1,
     .summary = "Revokes the certificates of a member.",
     .details = "Writes DIR/crl.pem and the crl.pem of every member's folder.  Copy it to the "
-               "machines: they\nrefuse the member from its next connection on.",
+               "machines: they\nrefuse the member at its next connection.",
     .groups = {OPTS_GROUP("Options", revoke_defs)},
     .examples = "  shoal ca revoke node-a\n"
                 "  shoal ca revoke node-a --serial 5D41402ABC4B2A76B9719D911017C592\n",
@@ -113,7 +110,7 @@ static const struct opts_page rotate_page = {
                "2. copy ca.pem and crl.pem of each member's folder to its machine\n"
                "3. shoal ca issue NAME --force, for each member, and copy its folder\n"
                "4. shoal ca rotate --finish, and copy ca.pem and crl.pem again\n"
-               "Machines may be served in any order in 2 and 3.",
+               "In 2 and 3, machines may be updated in any order.",
     .groups = {OPTS_GROUP("Options", rotate_defs)},
     .examples = "  shoal ca rotate\n"
                 "  shoal ca rotate --finish\n",
@@ -242,7 +239,7 @@ static int print_ca(const struct opts *o, const struct ca *ca, const char *done)
         ca_current(ca, &c);
         print_cert(&b, &c, false);
         if (ca_previous(ca, &c)) {
-            buf_puts(&b, "\nA rotation is under way; this CA is also trusted:\n");
+            buf_puts(&b, "\nA rotation is in progress; this CA is also trusted:\n");
             print_cert(&b, &c, false);
         }
     }
@@ -263,8 +260,7 @@ int cmd_ca_init(int argc, const char *const *argv)
     } else {
         struct ca *ca = open_ca(&o);
         snprintf(done, sizeof(done),
-                 "Made a CA in %.500s.  Keep ca.key secret, and keep a copy of the folder.\n\n",
-                 dir);
+                 "Created a CA in %.500s.  Keep ca.key secret, and back up the folder.\n\n", dir);
         rc = ca ? print_ca(&o, ca, done) : CMD_FAILED;
         ca_close(ca);
     }
@@ -278,7 +274,7 @@ int cmd_ca_rotate(int argc, const char *const *argv)
         "A new key signs; the old CA stays trusted.  Next: copy ca.pem and crl.pem of each "
         "member's folder\nto its machine, run shoal ca issue NAME --force for each member, and "
         "then shoal ca rotate --finish.\n\n";
-    static const char ended[] = "The old CA is not trusted any more.  Next: copy ca.pem and "
+    static const char ended[] = "The old CA is no longer trusted.  Next: copy ca.pem and "
                                 "crl.pem of each member's folder to its machine.\n\n";
     struct opts o;
     struct err e = {0};
@@ -426,7 +422,7 @@ static int find_cert(struct ca *ca, const char *what, struct ca_entry *out, stru
     snprintf(path + strlen(path), sizeof(path) - strlen(path), "/cert.pem");
     rc = ca_judge(ca, path, out, e);
     return rc == SHOAL_EIO
-               ? err_set(e, SHOAL_ENOTFOUND, "%s has no certificate: shoal ca issue %s makes one",
+               ? err_set(e, SHOAL_ENOTFOUND, "%s has no certificate: shoal ca issue %s creates one",
                          what, what)
                : rc;
 }

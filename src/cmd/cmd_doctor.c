@@ -34,8 +34,8 @@ static const struct opts_def defs[] = {
 static const struct opts_page page = {
     .command = "doctor",
     .arguments = "",
-    .summary = "Shows what this machine has, which engines and kernels run on it, and how to fix "
-               "problems.",
+    .summary = "Shows the machine's hardware, the engines and kernels that run on it, and how to "
+               "fix problems.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal doctor\n"
                 "  shoal doctor --json | jq .bandwidth\n",

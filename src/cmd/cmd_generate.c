@@ -34,7 +34,7 @@ static const struct opts_def defs[] = {
 
 static const struct opts_def constraint_defs[] = {
     {"json-schema", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "JSON that satisfies the schema in FILE"},
-    {"grammar", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "a text of the GBNF grammar in FILE"},
+    {"grammar", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "a text that matches the GBNF grammar in FILE"},
     {"regex", 0, OPTS_TEXT, "REGEX", NULL, 0, 0, "a text that matches REGEX as a whole"},
     {"choice", 0, OPTS_TEXT, "TEXTS", NULL, 0, 0, "one of the texts, separated by commas: yes,no"},
 };
@@ -57,7 +57,7 @@ static const struct opts_page page = {
         "The prompt is the argument, the contents of -f FILE, or stdin.  One newline at the "
         "end of a\nfile or of stdin is removed.  Ctrl-C stops the generation (exit code 130).",
     .groups = {OPTS_GROUP("Generation", defs),
-               OPTS_GROUP("What the answer must be (one of these)", constraint_defs),
+               OPTS_GROUP("Constraint on the answer (one of these)", constraint_defs),
                OPTS_GROUP("Output", output_defs)},
     .examples =
         "  shoal generate \"Once upon a time\"\n"

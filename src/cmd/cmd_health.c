@@ -11,7 +11,7 @@
 
 static const struct opts_def defs[] = {
     SERVER_ASK_ADDRESS_DEF,
-    {"live", 0, OPTS_FLAG, NULL, NULL, 0, 0, "only ask whether the process is alive"},
+    {"live", 0, OPTS_FLAG, NULL, NULL, 0, 0, "only check that the process is alive"},
     {"timeout", 0, OPTS_REAL, "S", "5", 0.1, 3600, "seconds to wait for the answer"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"},
 };
@@ -19,8 +19,8 @@ static const struct opts_def defs[] = {
 static const struct opts_page page = {
     .command = "health",
     .arguments = "",
-    .summary = "Asks whether a server takes requests: for health checks and scripts.",
-    .details = "Exit code 0: it does.  1: it cannot be asked.  3: it is alive and not ready yet, "
+    .summary = "Checks whether a server accepts requests: for health checks and scripts.",
+    .details = "Exit code 0: it does.  1: it cannot be reached.  3: it is alive but not ready yet, "
                "or draining.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal health\n"

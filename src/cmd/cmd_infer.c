@@ -54,7 +54,8 @@ static const struct opts_def summarize_defs[] = {
 
 #define INPUT_TEXT                                                                                 \
     "Each argument is a text; without arguments, each line of -f FILE or of stdin is one.\n"       \
-    "Results are in the order of the texts; on a pipe each comes as soon as its line is there."
+    "Results are in the order of the texts; on a pipe each is printed as soon as its line "        \
+    "arrives."
 
 static const struct {
     enum shoal_kind kind;

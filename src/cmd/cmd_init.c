@@ -169,8 +169,8 @@ static void put_models(struct buf *b, const struct finds *f, const char *folder)
         return;
     }
     buf_printf(b,
-               "# Models of %s. Names may be changed. With `lazy: true` a model is loaded when it "
-               "is asked for.\nmodels:\n",
+               "# Models of %s. Names may be changed. With `lazy: true` a model is loaded on first "
+               "use.\nmodels:\n",
                folder);
     for (uint32_t i = 0; i < f->n; i++) {
         buf_printf(b, "  - name: %s  # %s\n    path: ", f->v[i].name, f->v[i].what);
@@ -178,16 +178,15 @@ static void put_models(struct buf *b, const struct finds *f, const char *folder)
         buf_putc(b, '\n');
     }
     if (f->n_left_out)
-        buf_printf(b, "# %u more were left out: a file has at most %u.\n", f->n_left_out,
-                   MAX_FOUND);
+        buf_printf(b, "# %u more were left out: the limit is %u.\n", f->n_left_out, MAX_FOUND);
 }
 
 /* A route over the models that were found, to be completed. */
 static void put_routes(struct buf *b, const struct finds *f)
 {
     bool found = f->n > 0 && f->v[0].path[0];
-    buf_puts(b, "\n# Clients may ask for `auto`: the server chooses the best model that meets the "
-                "deadline. Routes of your own:\n"
+    buf_puts(b, "\n# Clients may use the model name `auto`: the server chooses the best model that "
+                "meets the deadline. To define your own routes:\n"
                 "# routes:\n"
                 "#   - name: fast-or-good\n"
                 "#     policy: sla\n"
@@ -199,25 +198,24 @@ static void put_routes(struct buf *b, const struct finds *f)
 
 static void put_file(struct buf *b, const struct finds *f, const char *folder)
 {
-    buf_puts(b,
-             "# Configuration of Shoal, written by shoal init.\n"
-             "# All keys: docs/CONFIG.md, or `shoal config explain`. Check: `shoal config check "
-             "FILE`.\n"
-             "# The server reads this file again when it changes.\n\n"
-             "# Addresses for clients. Add 0.0.0.0:8080 to be reached by other machines; then set "
-             "keys, too.\n"
-             "listen: [127.0.0.1:8080]\n\n");
+    buf_puts(b, "# Configuration of Shoal, written by shoal init.\n"
+                "# All keys: docs/CONFIG.md, or `shoal config explain`. Check: `shoal config check "
+                "FILE`.\n"
+                "# The server reads this file again when it changes.\n\n"
+                "# Addresses for clients. Add 0.0.0.0:8080 to accept requests from other machines; "
+                "then set keys, too.\n"
+                "listen: [127.0.0.1:8080]\n\n");
     put_models(b, f, folder);
     put_routes(b, f);
-    buf_puts(b,
-             "\n# Memory of all models together. Default: what the machine has.\n"
-             "# memory: 4GiB\n\n"
-             "# Who may use the server; without keys, everybody who reaches it. The hash: printf "
-             "%s KEY | sha256sum\n"
-             "# keys:\n"
-             "#   - {name: app, sha256: 64 hex digits, rate: 20, in_flight: 8}\n\n"
-             "# Requests that say nothing about time get this deadline. 0: none.\n"
-             "# deadline: {default: 30s, max: 5m}\n");
+    buf_puts(b, "\n# Memory of all models together. Default: what the machine has.\n"
+                "# memory: 4GiB\n\n"
+                "# Clients that may use the server; without keys, everyone who can reach it. The "
+                "hash: printf "
+                "%s KEY | sha256sum\n"
+                "# keys:\n"
+                "#   - {name: app, sha256: 64 hex digits, rate: 20, in_flight: 8}\n\n"
+                "# Deadline of requests without their own. 0: none.\n"
+                "# deadline: {default: 30s, max: 5m}\n");
 }
 
 static int write_file(const char *path, const struct buf *b, bool force)
@@ -247,7 +245,7 @@ static int init(const struct opts *o, struct finds *f)
     const char *output = opts_text(o, "output"), *given = o->n_args ? o->args[0] : ".";
     struct buf b;
     if (!realpath(given, folder))
-        return cmd_fail(&page, "cannot look into %s: %s", given, strerror(errno));
+        return cmd_fail(&page, "cannot read the folder %s: %s", given, strerror(errno));
     look(f, folder);
     if (f->n == 0 && o->n_args)
         return cmd_fail(&page, "%s has no GGUF file and no folder from Hugging Face", folder);

@@ -32,12 +32,12 @@
 
 static const struct opts_def defs[] = {
     {"server", 0, OPTS_TEXT, "ADDRESS", NULL, 0, 0,
-     "ask a running server, http://HOST:PORT or unix:PATH; default: $SHOAL_SERVER, or one of its "
-     "own"},
+     "use a running server, http://HOST:PORT or unix:PATH; default: $SHOAL_SERVER, or a private "
+     "one"},
     {"key", 0, OPTS_TEXT, "KEY", NULL, 0, 0, "API key of that server; default: $SHOAL_API_KEY"},
-    {"config", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "configuration of its own server"},
+    {"config", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "configuration of the private server"},
     {"model", 'm', OPTS_LIST, "NAME=PATH", NULL, 0, 0,
-     "model of its own server; may be repeated; default: the models included with Shoal"},
+     "model of the private server; may be repeated; default: the models included with Shoal"},
 };
 
 static const struct opts_page page = {
@@ -302,17 +302,19 @@ static int wait_ready(const struct own *s, struct err *e)
         if (rc == 0 && status == 200)
             return 0;
         if (waitpid(s->pid, NULL, WNOHANG) == s->pid)
-            return err_set(e, SHOAL_EIO, "its server ended: see above");
+            return err_set(e, SHOAL_EIO, "the private server ended: see above");
         usleep(20000);
     }
-    return err_set(e, SHOAL_EDEADLINE, "its server is not ready after %u s", READY_MS / 1000);
+    return err_set(e, SHOAL_EDEADLINE, "the private server is not ready after %u s",
+                   READY_MS / 1000);
 }
 
 static int own_open(struct own *s, const struct opts *o, struct err *e)
 {
     snprintf(s->folder, sizeof(s->folder), P_tmpdir "/shoal-mcp-XXXXXX");
     if (!mkdtemp(s->folder)) {
-        int rc = err_set(e, SHOAL_EIO, "cannot make a folder in " P_tmpdir ": %s", strerror(errno));
+        int rc =
+            err_set(e, SHOAL_EIO, "cannot create a folder in " P_tmpdir ": %s", strerror(errno));
         s->folder[0] = '\0';
         return rc;
     }
@@ -320,7 +322,7 @@ static int own_open(struct own *s, const struct opts *o, struct err *e)
     snprintf(s->address, sizeof(s->address), "unix:%s", s->socket);
     s->pid = fork();
     if (s->pid < 0)
-        return err_set(e, SHOAL_EIO, "cannot start its server: %s", strerror(errno));
+        return err_set(e, SHOAL_EIO, "cannot start the private server: %s", strerror(errno));
     if (s->pid == 0)
         become_server(s, o);
     return wait_ready(s, e);

@@ -10,7 +10,7 @@
 static const struct opts_def defs[] = {
     {"route", 'r', OPTS_TEXT, "NAME", "auto", 0, 0, "the route"},
     {"explain", 0, OPTS_FLAG, NULL, NULL, 0, 0, "show all candidates, their estimates, and why"},
-    {"budget", 0, OPTS_REAL, "MS", NULL, 0.001, 86400000, "time that the answer may take"},
+    {"budget", 0, OPTS_REAL, "MS", NULL, 0.001, 86400000, "latency budget of the answer"},
     {"max-tokens", 'n', OPTS_UINT, "N", NULL, 1, 1 << 24, "longest answer"},
     {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the text from a file"},
 };
@@ -90,7 +90,7 @@ static void put_answer(struct buf *b, const cJSON *a, bool explain)
     if (domain[0])
         buf_printf(b, ", domain %s with %.2f", domain, server_ask_number(a, "domain_confidence"));
     if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(a, "degraded")))
-        buf_puts(b, ", degraded: nothing meets what was asked for");
+        buf_puts(b, ", degraded: no model meets all requirements");
     buf_puts(b, ")\n");
     const cJSON *ensemble = cJSON_GetObjectItemCaseSensitive(a, "ensemble");
     if (ensemble) {

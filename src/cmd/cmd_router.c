@@ -36,8 +36,7 @@ static const struct opts_def fit_defs[] = {
      "encoder: folder of a BERT classifier, or an included model"},
     {"layers", 0, OPTS_TEXT, "N", NULL, 0, 0,
      "use only the first N layers, and the mean of all tokens; 0: only the embeddings"},
-    {"heldout", 0, OPTS_UINT, "PERCENT", "20", 5, 50,
-     "rows that are measured with and not learned from"},
+    {"heldout", 0, OPTS_UINT, "PERCENT", "20", 5, 50, "rows held out for measuring"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
 
@@ -46,12 +45,12 @@ static const struct opts_page fit_page = {
     .arguments = "FILE...",
     .min_args = 1,
     .max_args = UINT32_MAX,
-    .summary = "Makes a router model from labelled texts, in seconds.",
+    .summary = "Trains a router model on labelled texts, in seconds.",
     .details =
         "Each row is a JSON object {\"text\", \"domain\"}; a domain of \"none\" marks texts that "
         "belong to\nno domain.  The encoder stays as it is: a linear layer over its pooled output "
         "is learned, with\nrare domains counting as much as frequent ones.  Held-out rows give the "
-        "accuracy and the\nthreshold below which a text is of none of these.  DIR is a model "
+        "accuracy and the\nthreshold below which a text belongs to no domain.  DIR is a model "
         "folder like any other; the\nlast lines show how a route uses it.\n\nWith --layers the "
         "model is "
         "faster and less exact: the first one of a cascade (docs/ENSEMBLES.md).",
@@ -301,7 +300,7 @@ static int put_old(const struct fit *f, const cJSON *t, struct json_out *j, stru
     uint32_t dims[8], n = 0;
     if (!cJSON_IsString(type) || !(from >= 0) || !(to >= from) ||
         to > (double)(f->model.len - f->data_at) || cJSON_GetArraySize(shape) > 8)
-        return err_set(e, SHOAL_EFORMAT, "the tensor %s of the encoder is described wrongly",
+        return err_set(e, SHOAL_EFORMAT, "the encoder's tensor %s has an invalid description",
                        t->string);
     cJSON_ArrayForEach(v, shape) dims[n++] = (uint32_t)cJSON_GetNumberValue(v);
     size_t at = data->len;
@@ -573,7 +572,7 @@ static int fit_head(struct fit *f, struct err *e)
     if (rc == 0)
         rc = select_rows(f, true, &held, e);
     if (rc == 0 && held.n == 0)
-        rc = err_set(e, SHOAL_EINVAL, "no row is held out: give more rows, or a higher --heldout");
+        rc = err_set(e, SHOAL_EINVAL, "no row is held out: use more rows, or a higher --heldout");
     size_t epochs = ROW_EPOCHS / (train.n + 1);
     epochs = epochs < MIN_EPOCHS ? MIN_EPOCHS : epochs > MAX_EPOCHS ? MAX_EPOCHS : epochs;
     if (rc == 0)
@@ -657,7 +656,7 @@ static int run(struct fit *f, const char *dir, int interrupt_fd, struct err *e)
     if (rc == 0)
         rc = cut_layers(f, e);
     if (rc == 0 && mkdir(dir, 0777) < 0)
-        rc = err_set(e, SHOAL_EIO, "cannot make the folder %s: %s", dir, strerror(errno));
+        rc = err_set(e, SHOAL_EIO, "cannot create the folder %s: %s", dir, strerror(errno));
     made = rc == 0;
     if (rc == 0)
         rc = write_plain(f, dir, e);

@@ -40,7 +40,7 @@ static const struct opts_page page = {
         "ignored, with a note.\nModels with a window print one score per window.  The anomaly "
         "model accepts any number of\nchannels, in order of time, and prints score (0 to 1), "
         "alarm (0 or 1) and value for each row; it\nalso ignores columns named label, anomaly or "
-        "changepoint.\nOn a pipe every row is answered as soon as it is there.",
+        "changepoint.\nOn a pipe every row is scored as soon as it arrives.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal score -m model.txt \"0.5,1,3\"\n"
                 "  shoal score -m model.txt -f rows.csv --json\n"

@@ -231,7 +231,7 @@ static int print(const struct opts *o, const struct sim_scenario *s, const struc
         print_text(&b, s, r, seed, wall_s);
     }
     int rc = steps->b.rc < 0 || b.rc < 0
-                 ? cmd_fail(o->page, "the steps are too many to print: leave out --steps")
+                 ? cmd_fail(o->page, "too many steps to print: leave out --steps")
                  : cmd_print(o->page, &b);
     buf_fini(&b);
     return rc;

@@ -23,17 +23,18 @@ static const struct command model_verbs[] = {
 
 static const struct command anomaly_verbs[] = {
     {"fit", cmd_anomaly_fit, "learn what is normal for a machine from a recording", NULL},
-    {"run", cmd_anomaly_run, "watch a machine: alarms as they are raised and end", NULL},
+    {"run", cmd_anomaly_run, "monitor a machine: print alarms as they are raised and cleared",
+     NULL},
     {0},
 };
 
 static const struct command router_verbs[] = {
-    {"fit", cmd_router_fit, "make a router model from labelled texts", NULL},
+    {"fit", cmd_router_fit, "train a router model on labelled texts", NULL},
     {0},
 };
 
 static const struct command ca_verbs[] = {
-    {"init", cmd_ca_init, "make a private certificate authority", NULL},
+    {"init", cmd_ca_init, "create a private certificate authority", NULL},
     {"issue", cmd_ca_issue, "issue the certificate of a member", NULL},
     {"list", cmd_ca_list, "list the certificates that were issued", NULL},
     {"revoke", cmd_ca_revoke, "revoke the certificates of a member", NULL},
@@ -45,25 +46,25 @@ static const struct command ca_verbs[] = {
 static const struct command cluster_verbs[] = {
     {"init", cmd_cluster_init, "write the configuration of the NATS servers", NULL},
     {"join", cmd_cluster_join, "start this machine as a member of a shoal", NULL},
-    {"status", cmd_cluster_status, "show how the shoal is, as a gateway sees it", NULL},
+    {"status", cmd_cluster_status, "show the state of the shoal, as a gateway sees it", NULL},
     {"nodes", cmd_cluster_nodes, "list the nodes: machine, memory, load", NULL},
     {"models", cmd_cluster_models, "list the models, and which node has which version", NULL},
     {"top", cmd_cluster_top, "show nodes and requests live", NULL},
-    {"deploy", cmd_cluster_deploy, "have the shoal serve a model, with so many replicas", NULL},
-    {"remove", cmd_cluster_remove, "have the shoal serve a model no longer", NULL},
+    {"deploy", cmd_cluster_deploy, "deploy a model to the shoal, with a number of replicas", NULL},
+    {"remove", cmd_cluster_remove, "remove a model from the shoal", NULL},
     {"plan", cmd_cluster_plan, "show what the controller would move, and why", NULL},
-    {"drain", cmd_cluster_drain, "empty a node without losing a request, and wait for it", NULL},
-    {"undrain", cmd_cluster_undrain, "give a drained node work again", NULL},
+    {"drain", cmd_cluster_drain, "drain a node without losing a request, and wait for it", NULL},
+    {"undrain", cmd_cluster_undrain, "return a drained node to service", NULL},
     {"desired", cmd_cluster_desired, "show what the shoal should serve, and where", NULL},
     {"events", cmd_cluster_events, "show what happened", NULL},
     {0},
 };
 
 static const struct command rollout_verbs[] = {
-    {"start", cmd_rollout_start, "start to replace a model by a new version", NULL},
-    {"status", cmd_rollout_status, "show the rollouts that are under way", NULL},
-    {"pause", cmd_rollout_pause, "leave everything as it is for now", NULL},
-    {"promote", cmd_rollout_promote, "go on, or bring a canary to all nodes", NULL},
+    {"start", cmd_rollout_start, "start replacing a model with a new version", NULL},
+    {"status", cmd_rollout_status, "show the rollouts in progress", NULL},
+    {"pause", cmd_rollout_pause, "pause a rollout", NULL},
+    {"promote", cmd_rollout_promote, "resume a rollout, or promote a canary", NULL},
     {"undo", cmd_rollout_undo, "return to the old version", NULL},
     {"history", cmd_rollout_history, "show all rollouts with their steps", NULL},
     {0},
@@ -75,13 +76,13 @@ static const struct command store_verbs[] = {
     {"fetch", cmd_store_fetch, "fetch a model from a node or a URL", NULL},
     {"verify", cmd_store_verify, "compare models with their SHA-256", NULL},
     {"remove", cmd_store_remove, "remove models", NULL},
-    {"gc", cmd_store_gc, "remove what is not needed any more", NULL},
+    {"gc", cmd_store_gc, "remove leftovers and unused models", NULL},
     {0},
 };
 
 static const struct command index_verbs[] = {
     {"add", cmd_index_add, "add documents to a collection, or replace them", NULL},
-    {"query", cmd_index_query, "find the passages that fit a query best", NULL},
+    {"query", cmd_index_query, "find the passages that best match a query", NULL},
     {"ask", cmd_index_ask, "answer a question from a collection, with citations", NULL},
     {"stats", cmd_index_stats, "show the collections and their documents", NULL},
     {"remove", cmd_index_remove, "remove documents, or a collection", NULL},
@@ -91,7 +92,7 @@ static const struct command index_verbs[] = {
 static const struct command home_verbs[] = {
     {"check", cmd_home_check, "check a home file", NULL},
     {"list", cmd_home_list, "list the things of a home", NULL},
-    {"import", cmd_home_import, "make a home file from Home Assistant's registries", NULL},
+    {"import", cmd_home_import, "create a home file from Home Assistant's registries", NULL},
     {0},
 };
 

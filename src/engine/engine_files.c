@@ -46,5 +46,5 @@ void engine_files_report(const struct shoal_engine *en, const char *path)
 {
     const struct weights *w = weights_of(en);
     if (w && w->damage)
-        log_warn("engine", "%s: the cache of tiled weights was made anew: %s", path, w->damage);
+        log_warn("engine", "%s: rebuilt the cache of tiled weights: %s", path, w->damage);
 }

@@ -112,10 +112,10 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     t->need_pages = (t->capacity + KERN_PAGE - 1) / KERN_PAGE;
     int rc = 0;
     if (t->need_pages > en->n_pages)
-        rc = err_set(
-            e, SHOAL_ELIMIT,
-            "%u prompt and %u new tokens need %u pages of %u tokens, but the cache has only %u",
-            t->n_prompt, t->max_tokens, t->need_pages, KERN_PAGE, en->n_pages);
+        rc =
+            err_set(e, SHOAL_ELIMIT,
+                    "%u prompt and %u new tokens need %u pages of %u tokens; the cache has only %u",
+                    t->n_prompt, t->max_tokens, t->need_pages, KERN_PAGE, en->n_pages);
     t->tokens = mem_zalloc_n(t->capacity, sizeof(*t->tokens));
     t->pages = mem_zalloc_n(t->need_pages, sizeof(*t->pages));
     t->bias = mem_zalloc_n(o->sampling.n_bias, sizeof(*t->bias));

@@ -62,6 +62,6 @@ int job_too_long(uint32_t max_tokens, struct err *e)
 {
     return err_set(e, SHOAL_ELIMIT,
                    "the text is longer than the %u tokens that the model can read: shorten it, or "
-                   "allow that it is cut",
+                   "allow truncation",
                    max_tokens);
 }

@@ -37,6 +37,6 @@ int kinds_lack(unsigned have, enum shoal_kind wanted, struct err *e)
     char list[96];
     const char *name = shoal_kind_name(wanted);
     list_kinds(have, list, sizeof(list));
-    return err_set(e, SHOAL_EUNSUPPORTED, "this model cannot %s, it can: %s",
+    return err_set(e, SHOAL_EUNSUPPORTED, "this model cannot %s; it can: %s",
                    name ? name : "do that", list);
 }

@@ -51,7 +51,7 @@ static int read_object(struct confidence_calibration *c, const char *name, const
     if (!kind || strcmp(kind, "calibration") != 0)
         return bad(name, "this is not a calibration", e);
     if (!number(o, "version", 1, 1, &version))
-        return bad(name, "the version of this calibration is not known", e);
+        return bad(name, "the version of this calibration is unknown", e);
     if (!number(o, "temperature", CONFIDENCE_MIN_TEMPERATURE, CONFIDENCE_MAX_TEMPERATURE,
                 &c->temperature))
         return bad(name, "\"temperature\" is not a number from 0.05 to 20", e);

@@ -61,8 +61,8 @@ static int take(void *ctx, size_t i, const struct shoal_result *r, struct err *e
     f->n_unknown += a->row.right == UNKNOWN;
     if (fabs(sum - 1) > SUM_ERROR)
         return err_set(e, SHOAL_EINVAL,
-                       "the labels of this model do not exclude each other: a temperature is for "
-                       "those that do");
+                       "the labels of this model are not mutually exclusive: a temperature applies "
+                       "only to exclusive ones");
     return 0;
 }
 
@@ -162,8 +162,9 @@ static int choose(const struct fitting *f, double fitted, struct confidence_cali
     if (!helps) {
         eval_figure(j, text, "fitted_temperature", fitted, "%.4f");
         eval_figure(j, text, "fitted_ece", scaled.ece, "%.4f");
-        buf_printf(text, "the fitted temperature makes the calibration error larger: "
-                         "confidences stay as they are\n");
+        buf_printf(
+            text,
+            "the fitted temperature increases the calibration error: confidences stay unchanged\n");
     }
     out->temperature = helps ? fitted : 1;
     out->rows = used->n;
@@ -178,7 +179,7 @@ int eval_calibrate(struct eval *ev, struct confidence_calibration *out, struct j
     double fitted = 1;
     *out = (struct confidence_calibration){.temperature = 0};
     if (ev->rows->n < MIN_ROWS)
-        return err_set(e, SHOAL_EINVAL, "%zu rows are too few: bring at least %u", ev->rows->n,
+        return err_set(e, SHOAL_EINVAL, "%zu rows are too few: at least %u are needed", ev->rows->n,
                        MIN_ROWS);
     f.answers = mem_zalloc_n(ev->rows->n, sizeof(*f.answers));
     int rc = f.answers ? eval_run(ev, make, take, &f, ev->rows->n, e)

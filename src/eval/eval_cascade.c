@@ -104,7 +104,7 @@ static void put_curve(struct json_out *j, struct buf *text, struct cascade_curve
         buf_puts(text, "the large model is no better on these rows\n");
         return;
     }
-    buf_printf(text, "the cheapest with %.0f %% of the gain:\n", 100 * gain);
+    buf_printf(text, "the cheapest threshold with %.0f %% of the gain:\n", 100 * gain);
     put_point(j, text, &best);
 }
 
@@ -133,7 +133,7 @@ static void put_held_out(struct json_out *j, struct buf *text, const struct casc
                         goes ? r->large_right : r->small_right);
         quality_ece_add(&small, r->sureness, r->small_right);
     }
-    buf_puts(text, "that threshold from every other row, measured on the rest:\n");
+    buf_puts(text, "that threshold chosen on every other row, measured on the rest:\n");
     const struct cascade_curve_point p = cascade_curve_below(half, n_half, chosen.threshold);
     put_point(j, text, &p);
     eval_figure(j, text, "held_out_ece", quality_ece(&ece), "%.4f");

@@ -254,7 +254,8 @@ static void start(struct executor_task *t)
     if (d && d->ops->run(d, p->owner, q, &x->inner))
         return;
     flow_give_request(p->owner, q);
-    tell_failed(x, SHOAL_EIO, "a model of this command does not run apart any more: ask again");
+    tell_failed(x, SHOAL_EIO,
+                "a model of this command no longer runs in its own process: try again");
     errand_close(x);
 }
 

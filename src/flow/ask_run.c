@@ -478,7 +478,7 @@ static bool check_parts(const struct flow *flow, const struct request_ask *q, st
     if (!t) {
         failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "model_not_found",
                     "commands need a table of words and actions, which this server does not have: "
-                    "start 'shoal serve' with the models that come with Shoal (without -m)");
+                    "start 'shoal serve' with the models included with Shoal (without -m)");
         return false;
     }
     if (!registry_state(flow->registry, t->encoder, &state))
@@ -489,8 +489,8 @@ static bool check_parts(const struct flow *flow, const struct request_ask *q, st
         missing = t->reply;
     if (missing)
         failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "model_not_found",
-                    "commands need the model '%s', which this server does not have: start "
-                    "'shoal serve' with the models that come with Shoal (without -m)",
+                    "commands need the model '%s', which this server does not have: start 'shoal "
+                    "serve' with the models included with Shoal (without -m)",
                     missing);
     return !missing;
 }

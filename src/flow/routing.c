@@ -218,8 +218,7 @@ static void refuse_choice(struct failure *f, const struct request *r,
 {
     if (d->n == 0 && !settled) {
         failure_set(f, FAILURE_UNAVAILABLE, SHOAL_EBUSY, "model", "no_model",
-                    "no model of the route '%s' can answer yet: not all nodes were heard",
-                    r->model);
+                    "no model of the route '%s' can answer yet: still discovering nodes", r->model);
         f->retry_after_s = 2;
     } else if (d->n == 0)
         failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",

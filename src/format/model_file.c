@@ -403,7 +403,7 @@ void model_file_put_array(struct model_file *m, const char *key, enum model_file
     if (model_file_type_bytes(elem) > 0 && mem_mul(&bytes, n, model_file_type_bytes(elem)))
         put(m, key, strlen(key), MODEL_FILE_ARRAY, elem, n, v, bytes);
     else if (m->first.code == 0)
-        err_set(&m->first, SHOAL_EINVAL, "%s: an array of %zu %s is not possible", key, n,
+        err_set(&m->first, SHOAL_EINVAL, "%s: an array of %zu %s is too large", key, n,
                 model_file_type_name(elem));
 }
 

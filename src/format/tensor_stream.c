@@ -120,11 +120,12 @@ int tensor_stream_run(struct tensor_stream *s, struct gguf_write *w,
     int rc = 0;
 
     if (!quant_from_f32(job->type, &no_values, &no_bytes, 0, NULL))
-        return err_set(e, SHOAL_EUNSUPPORTED, "tensor %s: %s can be read but not written",
+        return err_set(e, SHOAL_EUNSUPPORTED, "tensor %s: %s is supported for reading only",
                        job->name, qi->name);
     if (job->n_cols == 0 || job->n_cols % qi->block != 0 || job->n_cols > INT32_MAX ||
         __builtin_mul_overflow(job->n_rows, job->n_cols, &n_values))
-        return err_set(e, SHOAL_EINVAL, "tensor %s: rows of %llu values do not suit %s", job->name,
+        return err_set(e, SHOAL_EINVAL,
+                       "tensor %s: rows of %llu values do not fit the block size of %s", job->name,
                        (unsigned long long)job->n_cols, qi->name);
     s->job = job;
     s->row_bytes = (size_t)(job->n_cols / qi->block) * qi->block_bytes;

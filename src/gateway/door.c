@@ -134,7 +134,7 @@ static bool check_key(struct call *c)
         return false;
     }
     if ((c->route->flags & ROUTE_ADMIN) && !c->client->admin) {
-        call_fail(c, 403, NULL, NULL, NULL, "the key '%s' may not administer this server",
+        call_fail(c, 403, NULL, NULL, NULL, "the key '%s' has no administration rights",
                   c->client->name);
         return false;
     }

@@ -90,10 +90,10 @@ static int read_one(const struct field *f, const cJSON *v, void *into, bool leni
     }
     if (lenient || is_neutral(f, v))
         return 0;
-    return fields_fail(e, f->name, "unsupported_parameter",
-                       "'%s' is not supported yet; leave it out, or send 'x-shoal-lenient: 1' to "
-                       "have it ignored",
-                       f->name);
+    return fields_fail(
+        e, f->name, "unsupported_parameter",
+        "'%s' is not supported yet; leave it out, or send 'x-shoal-lenient: 1' to ignore it",
+        f->name);
 }
 
 int fields_read(const struct field *table, size_t n, const cJSON *object, void *into, bool lenient,

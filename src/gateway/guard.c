@@ -72,7 +72,8 @@ bool guard_host(struct call *c)
     if (!host || guard_knows_host(config, host)) /* HTTP/1.0 may leave it out, browsers do not */
         return true;
     call_fail(c, 421, NULL, NULL, "unknown_host",
-              "this server is not known as '%.100s': use localhost, or add the name to 'hosts' in "
+              "this server does not answer for the host '%.100s': use localhost, or add the name "
+              "to 'hosts' in "
               "the configuration",
               host);
     return false;
@@ -94,7 +95,7 @@ bool guard_origin(struct call *c)
     if (!origin || guard_knows_origin(c, origin)) /* programs other than browsers send none */
         return true;
     call_fail(c, 403, NULL, NULL, "origin_refused",
-              "pages of '%.100s' may not use this server: add the origin to 'cors' in the "
+              "pages from '%.100s' may not use this server: add the origin to 'cors' in the "
               "configuration",
               origin);
     return false;

@@ -21,11 +21,12 @@ static void look(struct confidence_watch *w, const char *name)
     atomic_store_explicit(&w->alarm, w->drift.alarm, memory_order_relaxed);
     if (event == DRIFT_BEGAN)
         log_warn("drift",
-                 "model=%s is less or more sure than before (index %.2f, usual is below %.2f): it "
-                 "may see other texts; check its answers and calibrate it again",
+                 "model=%s: its confidences have drifted (index %.2f, normally below %.2f): the "
+                 "incoming texts may have changed; check its answers and calibrate it again",
                  name, w->drift.index, DRIFT_OVER);
     else if (event == DRIFT_ENDED)
-        log_info("drift", "model=%s is as sure as before again (index %.2f)", name, w->drift.index);
+        log_info("drift", "model=%s: its confidences are back to normal (index %.2f)", name,
+                 w->drift.index);
 }
 
 void confidence_watch_add(struct confidence_watch *w, const char *name, double confidence)

@@ -157,7 +157,7 @@ int pack_parse(struct pack **out, const char *dir, const char *json, size_t n, s
         rc = err_set(e, SHOAL_EFORMAT, "invalid JSON at byte %td", end ? end - json : 0);
     else if (version && (!cJSON_IsNumber(version) || version->valuedouble != VERSION))
         rc = err_set(e, SHOAL_EFORMAT,
-                     "\"version\" is not %d: the models are of another version than this program",
+                     "\"version\" is not %d: the models belong to another version of this program",
                      VERSION);
     else if (n_models < 0 || n_models > MAX_MODELS)
         rc = err_set(e, SHOAL_EFORMAT, "\"models\" must be a list of at most %d", MAX_MODELS);

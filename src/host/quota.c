@@ -158,7 +158,7 @@ static int open_file(struct quota *q, struct err *e)
         bad = quota_file_read(buf_str(&text), text.len, take_row, q, &why);
     buf_fini(&text);
     if (bad < 0)
-        log_warn("quota", "%s is not used, counting begins anew: %s", q->file, why.msg);
+        log_warn("quota", "%s is not used, counting starts from zero: %s", q->file, why.msg);
     return 0;
 }
 
@@ -193,7 +193,7 @@ static void save(struct quota *q)
     buf_fini(&text);
     pthread_mutex_lock(&q->lock);
     if (rc < 0) {
-        log_warn("quota", "the tokens of today are not kept: %s", e.msg);
+        log_warn("quota", "cannot save the tokens of today: %s", e.msg);
         q->dirty = true;
     }
 }

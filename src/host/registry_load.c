@@ -209,7 +209,7 @@ static bool tries_again(struct registry_slot *s, const struct opened *n, int rc,
     back_off(s);
     s->n_restarts++;
     snprintf(s->error, sizeof(s->error), "%s", e->msg);
-    log_warn("registry", "path=%s: %s; it is started again in %llu ms", s->path, e->msg,
+    log_warn("registry", "path=%s: %s; restarting it in %llu ms", s->path, e->msg,
              (unsigned long long)((s->not_before_ns - clock_ns()) / 1000000u));
     return true;
 }
@@ -277,7 +277,7 @@ void registry_apart_lost(struct registry *r, uint64_t serial, const char *why)
         snprintf(s->error, sizeof(s->error), "%s", why);
         registry_set_state(s,
                            s->want_unload && s->users == 0 ? REGISTRY_UNLOADED : REGISTRY_LOADING);
-        log_error("registry", "path=%s: %s; it is started again in %llu ms", s->path, why,
+        log_error("registry", "path=%s: %s; restarting it in %llu ms", s->path, why,
                   (unsigned long long)((s->not_before_ns - now) / 1000000u));
         pthread_cond_signal(&r->work);
     }

@@ -253,7 +253,7 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
         rc = err_set(e, SHOAL_ENOMEM, "model");
     else if (spec->apart && !r->opts.apart)
         rc = err_set(e, SHOAL_EINVAL,
-                     "the model '%.64s' is to run in a process of its own: restart the server",
+                     "the model '%.64s' should run in its own process: restart the server",
                      spec->name);
     else if (m->slot->n_names > 0 && m->slot->spec.apart != spec->apart)
         rc =

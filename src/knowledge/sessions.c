@@ -63,9 +63,9 @@ int sessions_open(struct sessions **out, const struct sessions_opts *o, struct e
     else
         ok = ok && state_file_path(s->key_file, sizeof(s->key_file), "sessions.key");
     if (ok && strncmp(s->place, "sqlite:", 7) != 0 && strncmp(s->place, "redis://", 8) != 0) {
-        int rc = err_set(
-            e, SHOAL_EINVAL,
-            "'%.100s' is not a place for sessions: use sqlite:PATH or redis://HOST:PORT", s->place);
+        int rc = err_set(e, SHOAL_EINVAL,
+                         "'%.100s' is not a session store: use sqlite:PATH or redis://HOST:PORT",
+                         s->place);
         sessions_close(s);
         return rc;
     }
@@ -84,8 +84,8 @@ void sessions_close(struct sessions *s)
     if (!s)
         return;
     if (s->n_pending > 0)
-        log_warn("sessions", "%u conversations could not be saved: %s was away", s->n_pending,
-                 s->place);
+        log_warn("sessions", "%u conversations could not be saved: %s was unavailable",
+                 s->n_pending, s->place);
     for (uint32_t i = 0; i < s->n_pending; i++)
         mem_free(s->pending[i].text);
     mem_free(s->pending);
@@ -124,9 +124,10 @@ static void note_away(struct sessions *s, bool away, const char *why)
     s->away = away;
     pthread_mutex_unlock(&s->lock);
     if (changed && away)
-        log_warn("sessions", "%s; conversations go on with what this process knows", why);
+        log_warn("sessions",
+                 "%s; conversations continue with the turns that this process has buffered", why);
     else if (changed)
-        log_info("sessions", "the place of sessions is back");
+        log_info("sessions", "the session store is back");
 }
 
 void sessions_counts(struct sessions *s, struct sessions_counts *out)
@@ -290,7 +291,7 @@ static int hold_back(struct sessions *s, const char *tenant, const char *id,
         char *bytes = buf_take(&text, &n);
         if (!bytes || !put_pending(s, tenant, id, bytes, n)) {
             mem_free(bytes);
-            rc = err_set(e, SHOAL_ELIMIT, "no room for more conversations that wait");
+            rc = err_set(e, SHOAL_ELIMIT, "too many conversations are waiting to be saved");
         }
     }
     pthread_mutex_unlock(&s->lock);
@@ -525,7 +526,7 @@ static void on_saved(void *ctx)
 {
     struct turn *t = ctx;
     if (t->rc < 0)
-        log_warn("sessions", "a turn was not kept: %s", t->error.msg);
+        log_warn("sessions", "a turn was not saved: %s", t->error.msg);
     if (!t->cancelled)
         t->to->ops->done(t->to, &t->done);
     turn_close(t);

@@ -359,7 +359,7 @@ int heads_find_set(const struct heads *h, enum heads_task task, const char *name
     size_t at = 0;
     *out = NULL;
     if (n == 0)
-        return err_set(e, SHOAL_EINVAL, "the model does not %s",
+        return err_set(e, SHOAL_EINVAL, "the model cannot %s",
                        task == HEADS_TAG ? "tag words" : "classify");
     if (!name || !name[0]) {
         *out = &h->head[task].sets[h->head[task].def];

@@ -174,7 +174,7 @@ static int check_publish(const struct mqtt *m, const struct mqtt_message *x, str
         (x->durable && x->qos == 0))
         return err_set(e, SHOAL_EINVAL, "a message with wrong properties for %.100s", x->topic);
     if (x->qos == 0 && !mqtt_is_up(m))
-        return err_set(e, SHOAL_EBUSY, "the MQTT broker is away");
+        return err_set(e, SHOAL_EBUSY, "the MQTT broker is not connected");
     return 0;
 }
 
@@ -196,7 +196,7 @@ int mqtt_publish(struct mqtt *m, const struct mqtt_message *x, struct err *e)
     if (rc == 0 && x->durable && m->spool) {
         struct err why = {0};
         if (spool_put(m->spool, o->bytes, o->n, &o->number, &why) < 0) /* still in memory */
-            log_warn("mqtt", "a message is not kept on disk: %s", why.msg);
+            log_warn("mqtt", "a message could not be stored on disk: %s", why.msg);
     }
     if (rc == 0) {
         append(m, o);
@@ -240,7 +240,7 @@ int mqtt_subscribe(struct mqtt *m, const char *filter, uint8_t qos, enum mqtt_re
                    mqtt_message_fn fn, void *ctx, struct err *e)
 {
     if (!mqtt_topic_is_filter(filter) || qos > 2)
-        return err_set(e, SHOAL_EINVAL, "'%.100s' is not a filter of MQTT topics", filter);
+        return err_set(e, SHOAL_EINVAL, "'%.100s' is not an MQTT topic filter", filter);
     struct handler *h = mem_zalloc(sizeof(*h));
     struct sub *fresh = mem_zalloc(sizeof(*fresh));
     if (fresh)

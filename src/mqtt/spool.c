@@ -309,8 +309,7 @@ static int load(struct spool *s, struct err *e)
     if (!read || memcmp(h.magic, FILE_MAGIC, 8) != 0 ||
         h.sum != hash_bytes(&h, offsetof(struct file_head, sum), 2))
         return err_set(e, SHOAL_EFORMAT,
-                       "%s is not a queue of Shoal, or its first bytes are damaged: move it away",
-                       s->path);
+                       "%s is not a Shoal queue, or its header is damaged: move it away", s->path);
     s->salt = h.salt;
     s->next = h.first_number;
     s->size = sizeof(h);

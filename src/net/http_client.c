@@ -387,7 +387,7 @@ static void on_flush(struct executor_task *t)
     if (l->state != LINK_OPEN)
         return;
     if (!nghttp2_session_want_read(l->session) && !nghttp2_session_want_write(l->session))
-        link_fail(l, l->error[0] ? l->error : "the peer ended the connection");
+        link_fail(l, l->error[0] ? l->error : "the peer closed the connection");
     else if (l->draining && l->n_streams == 0)
         link_close(l, SHOAL_EIO, "the peer asked for another connection");
 }
@@ -402,7 +402,7 @@ static int on_frame_head(nghttp2_session *session, const nghttp2_frame_hd *head,
     (void)session;
     if (head->type != NGHTTP2_PUSH_PROMISE)
         return 0;
-    snprintf(l->error, sizeof(l->error), "the peer pushes what nobody asked for");
+    snprintf(l->error, sizeof(l->error), "the peer sent an unexpected push");
     return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
@@ -554,7 +554,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         break;
     case NGHTTP2_GOAWAY:
         if (frame->goaway.error_code != NGHTTP2_NO_ERROR)
-            snprintf(l->error, sizeof(l->error), "the peer ended the connection: %s",
+            snprintf(l->error, sizeof(l->error), "the peer closed the connection: %s",
                      nghttp2_http2_strerror(frame->goaway.error_code));
         retire(l);
         break;
@@ -578,7 +578,7 @@ static int on_close(nghttp2_session *session, int32_t id, uint32_t code, void *u
     if (code == NGHTTP2_REFUSED_STREAM)
         snprintf(text, sizeof(text), "%s did not process the call", l->client->address);
     else
-        snprintf(text, sizeof(text), "%s broke the response off: %s", l->client->address,
+        snprintf(text, sizeof(text), "%s aborted the response: %s", l->client->address,
                  nghttp2_http2_strerror(code));
     fail_call(k, code == NGHTTP2_REFUSED_STREAM ? SHOAL_EBUSY : SHOAL_EIO, text);
     return 0;

@@ -309,7 +309,7 @@ static void side_refresh(struct side *s)
     if (!s->reload || !look_at_files(s))
         return;
     if (build(&next, s, &e) < 0) {
-        log_warn("tls", "changed certificates are not used yet: %s", e.msg);
+        log_warn("tls", "cannot use the changed certificates yet: %s", e.msg);
         return;
     }
     SSL_CTX_free(s->ctx);
@@ -442,7 +442,7 @@ static const char *refusal(int reason)
     case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-        return "it does not suit the peer";
+        return "it does not match the peer";
     default:
         return NULL;
     }

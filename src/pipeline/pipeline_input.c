@@ -58,7 +58,7 @@ bool pipeline_input_read(struct value *out, const struct graph *g, struct reques
     m[0] = (struct value_member){"text", text_of(r)};
     if (lacks_text(g, r, &m[0].value)) {
         failure_set(f, FAILURE_INVALID, SHOAL_EINVAL, NULL, "empty_text",
-                    "the flow '%s' works on a text, and that of the request is empty", g->name);
+                    "the flow '%s' needs a text, but the request's text is empty", g->name);
         return false;
     }
     for (size_t i = 0; given && i < given->map.n; i++) {

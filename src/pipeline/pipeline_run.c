@@ -98,7 +98,7 @@ static void step_error(struct pipeline_live *x, uint32_t i, int rc, const char *
 static void step_late(struct pipeline_live *x, uint32_t i)
 {
     struct failure f;
-    failure_late(&f, false, false, "it took longer than its time");
+    failure_late(&f, false, false, "it exceeded its time limit");
     step_failed(x, i, &f, true);
 }
 
@@ -166,7 +166,7 @@ static void on_task_timer(struct executor_timer *timer)
         return;
     x->advancing = true; /* events that come meanwhile wait for the end */
     abandon(t);
-    failure_late(&f, false, false, "it took longer than its time");
+    failure_late(&f, false, false, "it exceeded its time limit");
     task_failed(t, &f, true);
     x->advancing = false;
     advance(x);
@@ -268,7 +268,7 @@ static void start_task(struct pipeline_live *x, uint32_t step, int32_t map, uint
     }
     if (x->late) {
         t->over = true;
-        failure_late(&f, false, false, "no time is left for it");
+        failure_late(&f, false, false, "there was no time left for it");
         task_failed(t, &f, true);
         return;
     }
@@ -597,7 +597,7 @@ static void on_deadline(struct executor_timer *timer)
         } else if (!t->over) {
             struct failure f;
             abandon(t);
-            failure_late(&f, false, false, "it took longer than its time");
+            failure_late(&f, false, false, "it exceeded its time limit");
             item_failed(x, t, &f, true);
         }
     x->advancing = false;

@@ -483,7 +483,7 @@ static void start_call(struct pipeline_work *w)
     bool bad = false;
     if (!c || !argv) {
         finish_rc(w, w->outside ? SHOAL_ENOMEM : SHOAL_EUNSUPPORTED,
-                  w->outside ? "out of memory" : "calls cannot be made here");
+                  w->outside ? "out of memory" : "calls are not available here");
         return;
     }
     *c = (struct pipeline_call){.owner = w->owner,

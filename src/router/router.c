@@ -331,7 +331,7 @@ static const struct {
     [ROUTER_BY_RULE] = {"rule", "a rule names other models"},
     [ROUTER_LANGUAGE] = {"language", "it does not know the language"},
     [ROUTER_DOMAIN] = {"domain", "the text is of another domain"},
-    [ROUTER_LOW_QUALITY] = {"low_quality", "its quality is less than asked for"},
+    [ROUTER_LOW_QUALITY] = {"low_quality", "its quality is below the required one"},
     [ROUTER_LATE] = {"late", "it would miss the deadline"},
     [ROUTER_WORSE] = {"worse", "another one has a higher quality"},
     [ROUTER_DEARER] = {"dearer", "another one costs less"},
@@ -340,7 +340,7 @@ static const struct {
     [ROUTER_SLOWER] = {"slower", "another one is faster"},
     [ROUTER_BUSIER] = {"busier", "another one is less busy"},
     [ROUTER_NOT_ITS_TURN] = {"not_its_turn", "it is another one's turn"},
-    [ROUTER_OTHER_HASH] = {"other_hash", "the session belongs to another one"},
+    [ROUTER_OTHER_HASH] = {"other_hash", "the session is bound to another one"},
     [ROUTER_NEXT] = {"next", "as good as the chosen one, which comes first"},
 };
 

@@ -99,7 +99,7 @@ int router_rule_check(const struct router_rule *r, struct err *e)
         return err_set(e, SHOAL_EINVAL,
                        "above and below are for sizes, headers and JSON fields with numbers");
     if (r->n_use == 0)
-        return err_set(e, SHOAL_EINVAL, "a rule needs 'use': the models that it leaves");
+        return err_set(e, SHOAL_EINVAL, "a rule needs 'use': the models that remain");
     return 0;
 }
 

@@ -148,7 +148,7 @@ int score_stream_file_read(struct score_streams *t, const void *p, size_t n, uin
     if (in.bad || memcmp(magic, MAGIC, sizeof(MAGIC) - 1) != 0)
         return err_set(e, SHOAL_EFORMAT, "not a file of streams");
     if (of != model)
-        return err_set(e, SHOAL_EFORMAT, "its streams are of another model");
+        return err_set(e, SHOAL_EFORMAT, "its streams belong to another model");
     *whole = rd_pos(&in);
     while (rd_left(&in) > 0) {
         uint32_t size = rd_u32(&in);

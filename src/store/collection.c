@@ -99,7 +99,7 @@ int collection_make(const char *path, const struct collection_settings *s, struc
     if (rc == 0) {
         rc = get_meta(&d, "model", old.model, sizeof(old.model), NULL, e);
         if (rc == 0 && old.model[0])
-            rc = err_set(e, SHOAL_EINVAL, "there is such a collection already");
+            rc = err_set(e, SHOAL_EINVAL, "the collection already exists");
         if (rc == 0 && strlen(s->model) >= sizeof(old.model))
             rc = err_set(e, SHOAL_EINVAL, "the name of the model is too long");
         if (rc == 0)
@@ -225,7 +225,7 @@ static int load_rows(struct collection *c, sqlite3_stmt *s, struct err *e)
         uint32_t n = 0;
         while (n < LOAD_ROWS && (rc = db_step(&c->read, s, e)) == 1) {
             if ((size_t)sqlite3_column_bytes(s, 1) != bytes) {
-                rc = err_set(e, SHOAL_EFORMAT, "%s: a vector has another length", c->read.path);
+                rc = err_set(e, SHOAL_EFORMAT, "%s: a vector has the wrong length", c->read.path);
                 break;
             }
             ids[n] = sqlite3_column_int64(s, 0);
@@ -316,7 +316,7 @@ static int catch_up(struct collection *c, struct err *e)
         struct err why;
         vectors_restore(c->vectors, &why);
         if (why.msg[0])
-            log_warn("store", "%s: %s; it is made again", c->read.path, why.msg);
+            log_warn("store", "%s: %s; rebuilding it", c->read.path, why.msg);
     }
     return rc;
 }

@@ -99,7 +99,7 @@ static int make_dirs(const char *dir, struct err *e)
             continue;
         *p = '\0';
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
-            return err_set(e, SHOAL_EIO, "cannot make the folder %s: %s", path, strerror(errno));
+            return err_set(e, SHOAL_EIO, "cannot create the folder %s: %s", path, strerror(errno));
         *p = was;
         if (!was)
             return 0;
@@ -117,7 +117,7 @@ int collections_make(struct collections *cs, const char *name, const struct coll
     if (rc == 0)
         rc = make_dirs(cs->dir, e);
     if (rc == 0 && access(path, F_OK) == 0)
-        return err_set(e, SHOAL_EINVAL, "there is a collection '%s' already", name);
+        return err_set(e, SHOAL_EINVAL, "the collection '%s' already exists", name);
     arena_init(&a, (size_t)1 << 20);
     if (rc == 0)
         rc = collections_list(cs, &a, &names, &n, e);

@@ -181,8 +181,8 @@ static int check_room(struct deferred_store *s, const char *client, uint64_t byt
                        share);
     if ((uint64_t)all + bytes > s->opts.max_bytes)
         return err_set(e, SHOAL_ELIMIT,
-                       "deferred requests and their answers take as much room as they may "
-                       "(deferred.bytes): try again later");
+                       "the space for deferred requests and answers is used up (deferred.bytes): "
+                       "try again later");
     return 0;
 }
 
@@ -348,7 +348,7 @@ static int make_room(struct deferred_store *s, uint64_t n, struct err *e)
         if (rc < 0)
             return rc;
         if (sqlite3_changes(s->db.handle) == 0)
-            return err_set(e, SHOAL_ELIMIT, "the answer has no room (deferred.bytes)");
+            return err_set(e, SHOAL_ELIMIT, "there is no space for the answer (deferred.bytes)");
     }
 }
 

@@ -221,7 +221,7 @@ int hnsw_file_read(struct hnsw *h, const void *bytes, size_t n_bytes,
     else if (!read_rows(&r, &in))
         rc = damaged(e);
     else if (!find_rows(&r, keys, n))
-        rc = err_set(e, SHOAL_ECHANGED, "the index of vectors is of other vectors");
+        rc = err_set(e, SHOAL_ECHANGED, "the index belongs to other vectors");
     else
         rc = join(&r, plan, e);
     if (rc < 0)

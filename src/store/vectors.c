@@ -128,8 +128,7 @@ static void save_graph(struct vectors *v, uint32_t part)
     if (n > 0 && rc == 0)
         rc = file_replace(v->path, out.data, out.len, &e);
     if (rc < 0)
-        log_warn("store", "the index of vectors cannot be kept: %s",
-                 e.msg[0] ? e.msg : err_text(rc));
+        log_warn("store", "cannot save the index of vectors: %s", e.msg[0] ? e.msg : err_text(rc));
     buf_fini(&out);
 }
 

@@ -82,7 +82,7 @@ async function models(server, o) {
     for (const [act, want, what] of [[() => o.create({ model: 'x', from: 'nobody' }), 404, 'from nobody'],
         [() => o.create({ model: 'reply', from: 'enc' }), 400, 'a name of the configuration'], [() => o.create({ model: '../x', from: 'reply' }), 400, 'a path as name'],
         [() => o.create({ model: 'x' }), 400, 'from nothing'],
-        [() => o.create({ model: 'x', from: 'reply', template: '{{ if .System }}{{ .System }}{{ end }}' }), 400, 'a template of Go'],
+        [() => o.create({ model: 'x', from: 'reply', template: '{{ if .System }}{{ .System }}{{ end }}' }), 400, 'a Go template'],
         [() => o.copy({ source: 'nobody', destination: 'x' }), 404, 'copy of nobody'], [() => o.delete({ model: 'nobody' }), 404, 'delete nobody'],
         [() => o.copy({ source: 'reply', destination: 'enc' }), 400, 'copy over the configuration']])
         t.same(await status(act(), what), want, what);

@@ -97,7 +97,7 @@ run 2 ca rotate --force; has err "--finish"
 run 1 ca rotate --finish; has err "no rotation"
 run 0 ca rotate --json; differ "the CA before" "$(field previous.serial)" ""
 verify ok $a/cert.pem
-run 1 ca rotate; has err "under way"
+run 1 ca rotate; has err "in progress"
 run 1 ca rotate --finish; has err "front, node-a"
 run 0 ca issue front --force; run 0 ca issue node-a --force
 checked=$((checked + 1)) # who trusts the CA before only accepts the new certificate too

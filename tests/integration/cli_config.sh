@@ -51,7 +51,7 @@ run 1 init models; has err "shoal.yaml exists: --force replaces it"
 run 0 init models --force -o shoal.yaml
 mkdir empty
 run 1 init empty; has err "has no GGUF file"
-run 1 init nowhere; has err "cannot look into nowhere"
+run 1 init nowhere; has err "cannot read the folder nowhere"
 (cd empty && "$shoal" init -o -) >"$tmp/out" 2>"$tmp/err"
 has out "those included with Shoal"
 finish

@@ -60,7 +60,7 @@ run 1 index add ../up pump.md; has err "cannot be the name"
 run 2 index add shop --format docx pump.md; has err "text, markdown, html, jsonl or pdf"
 run 2 index add other --chunk-tokens 20 --overlap 10 pump.md; has err "less than half"
 run 2 index remove shop; has err "use --all"
-run 1 index add shop -m intent pump.md; has err "make another collection"
+run 1 index add shop -m intent pump.md; has err "create another collection"
 if command -v pdftotext >/dev/null; then
     printf '%%PDF-1.4\nnothing' >bad.pdf
     run 1 index add shop bad.pdf; has err "pdftotext cannot read it"

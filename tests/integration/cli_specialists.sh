@@ -112,7 +112,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do sed -n '1p;4p' rows.jsonl; done >harm.jsonl
 run 0 calibrate -m intent -o harm.json --json harm.jsonl
 same "it stays 1" "$(field temperature) $(field figures.ece_after)" "1 $(field figures.ece_before)"
 differ "what was fitted" "$(field figures.fitted_temperature)" 1
-run 0 calibrate -m intent harm.jsonl; has out "confidences stay as they are"
+run 0 calibrate -m intent harm.jsonl; has out "confidences stay unchanged"
 sort harm.jsonl >help.jsonl # half of both parts is right
 run 0 calibrate -m intent --json help.jsonl
 differ "a temperature that helps" "$(field temperature)" 1

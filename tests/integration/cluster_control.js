@@ -137,7 +137,7 @@ function load(gw, n, want) {
     await t.until(async () => (await controller()).fence > next.fence, 'a third controller');
     const third = await controller();
     nodes[next.sender].signal('SIGCONT');
-    await t.until(async () => /not the controller any more/.test(nodes[next.sender].log), 'the old one steps down');
+    await t.until(async () => /no longer the controller/.test(nodes[next.sender].log), 'the old one steps down');
     r = await cluster('deploy', 'reply', '--replicas', '2', '--wait', '120', '--json');
     t.check(r.json?.ready >= 2, 'ready after the wake-up');
     t.check((await desired()).fence >= third.fence, 'the state has the fence of the newest');

@@ -129,7 +129,7 @@ const stop = (member) => member.end('SIGKILL');
         for (let i = 0; i < 50 && it.n_runs < 2; i++)
             t.same((await ask(gw)).choices?.[0].text, want, `${name}: the text`);
         t.check(it.n_runs > 0, `${name}: it was asked`);
-        await t.until(() => new RegExp(`node ${name}|goes on at node|asking node`).test(gw.log), `${name}: the log tells`);
+        await t.until(() => new RegExp(`node ${name}|continues on node|also sending it to node`).test(gw.log), `${name}: the log tells`);
         t.same(await t.metric(gw, 'shoal_lost_total'), 0, `${name}: nothing is lost`);
         if (name === 'noise') { // it is left alone after two failures
             for (let i = 0; i < 20; i++)
@@ -165,9 +165,9 @@ const stop = (member) => member.end('SIGKILL');
     } });
     const gw = await beside(honest, slow, 'gw-boaster');
     await c.all_ready({}, 2, gw);
-    for (let i = 0; i < 60 && !/times as slow as it says/.test(gw.log); i++)
+    for (let i = 0; i < 60 && !/times slower than it reports/.test(gw.log); i++)
         t.same((await ask(gw)).choices?.[0].text, want, 'boaster: the text');
-    t.check(/node boaster is \d+ times as slow as it says/.test(gw.log), 'boaster: the log tells');
+    t.check(/node boaster is \d+ times slower than it reports/.test(gw.log), 'boaster: the log tells');
     // a node that gets no processor time for half a second is overtaken; that says nothing of whom the gateway asks first
     for (let i = 0, stalled = await t.metric(gw, 'shoal_stalled_total'); i < 10; i++) {
         const { node } = await ask(gw), now = await t.metric(gw, 'shoal_stalled_total');

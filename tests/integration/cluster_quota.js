@@ -89,7 +89,7 @@ async function use_up(gateways, key) {
         used += got.used;
     } while (got.used > 0);
     t.check(used < LIMIT * 0.6 && got.after < 60, `without NATS: ${used} tokens, then again in ${got.after} s`);
-    await t.until(() => /token limits are not shared at the moment/.test(gateways[0].log), 'the gateway says so');
+    await t.until(() => /token quotas are currently not shared/.test(gateways[0].log), 'the gateway says so');
     start_nats();
     await t.until(async () => (await ask(gateways[0], 'away')).used > 0, 'NATS is back, and so are tokens');
     await c.close();

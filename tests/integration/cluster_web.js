@@ -66,7 +66,7 @@ async function drain(context) {
     await told('hub1 is draining');
     t.same(await page.textContent('#drain-hub1'), 'Drain', 'the button stays while it is pressed');
     await page.mouse.up();
-    await told('hub1 is to become empty');
+    await told('hub1 is being drained');
     await pills(page, 'drained');
     await page.waitForFunction(() => document.querySelector('#drain-hub1')?.textContent === 'Undrain');
     await page.screenshot({ path: path.join(shots, 'shoal-drained.png') });
@@ -96,7 +96,7 @@ async function drain(context) {
     await page.screenshot({ path: path.join(shots, 'shoal-lost.png') });
     await site.nodes[1].start();
     await pills(page, 'ready,ready,ready');
-    await page.waitForFunction(() => /node2 takes requests/.test(document.querySelector('#shoal-events')?.textContent));
+    await page.waitForFunction(() => /node2 accepts requests/.test(document.querySelector('#shoal-events')?.textContent));
 
     // the other views, at a gateway without models
     await page.click('nav a[href="#models"]');

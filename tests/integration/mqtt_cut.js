@@ -129,7 +129,7 @@ async function disk() {
     await t.until(async () => await t.metric(server, 'shoal_mqtt_up') === 0, 'the loss of the broker');
     for (const s of ids) // more than the queues have room for on disk
         t.same((await over_http(server, s)).status, 202, 'a reading');
-    for (const what of ['a message is not kept on disk', 'is not kept on disk: cannot write', 'open alarms are not kept'])
+    for (const what of ['a message could not be stored on disk', 'could not be stored on disk: cannot write', 'cannot save open alarms'])
         t.check(server.log.includes(what), `the log says it: ${what}`);
     t.same(await t.metric(server, 'shoal_webhook_events_total{webhook="1",result="lost"}'), 0, 'none is given up');
     await broker.start();

@@ -206,7 +206,7 @@ async function damaged() {
     await server.stop();
     fs.writeFileSync(queue, 'this is not a queue at all, but the notes of somebody\n');
     const e = await t.fails(t.start(shoal, args, { ready: false }), 'another file as the queue');
-    t.check(e.message?.includes('not a queue of Shoal'), `another file: ${e.message}`);
+    t.check(e.message?.includes('not a Shoal queue'), `another file: ${e.message}`);
     await client.endAsync(true);
     await broker.kill();
 }

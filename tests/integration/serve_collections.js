@@ -168,7 +168,7 @@ async function restarted(server) {
     t.check(fs.existsSync(graph) && (fs.statSync(graph).mode & 0o77) === 0, 'the file of the index, for its owner alone');
     t.same(await ask(), 'boiler', 'after a restart');
     t.same((await stats()).indexed, 6, 'with its index');
-    t.check(!next.log.includes('made again'), `which came from the file: ${next.log}`);
+    t.check(!next.log.includes('rebuilding it'), `which came from the file: ${next.log}`);
     t.same((await next.stop()).code, 0, 'exit');
     const bytes = fs.readFileSync(graph);
     bytes[50] ^= 1;
@@ -176,7 +176,7 @@ async function restarted(server) {
     next = await t.start(shoal, ['--config', file]);
     url = next.url;
     t.same(await ask(), 'boiler', 'with a damaged file');
-    await t.until(() => /many.db: the index of vectors is damaged.* it is made again/.test(next.log), `the log: ${next.log}`);
+    await t.until(() => /many.db: the index of vectors is damaged.* rebuilding it/.test(next.log), `the log: ${next.log}`);
     await t.until(async () => (await stats()).indexed === 6, 'the index is made again');
     t.same((await call('DELETE', '/v1/collections/many')).status, 200, 'gone');
     return next;

@@ -74,8 +74,8 @@ async function answers(broker) {
     // errors as messages
     for (const [why, name, payload, properties, status, words] of [
         ['unknown model', 'nobody', { messages: [{ role: 'user', content: 'x' }] }, {}, '404', 'nobody'],
-        ['broken JSON', 'intent', '{"input": ', {}, '400', 'begins like JSON'],
-        ['more than one value', 'intent', '{"input": "a"} x', {}, '400', 'begins like JSON'],
+        ['broken JSON', 'intent', '{"input": ', {}, '400', 'looks like JSON'],
+        ['more than one value', 'intent', '{"input": "a"} x', {}, '400', 'looks like JSON'],
         ['NUL', 'intent', '{"input": "a\\u0000b"}', {}, '400', 'NUL'],
         ['empty', 'intent', '', {}, '400', 'empty'],
         ['wrong field', 'intent', '{"input": 7}', {}, '400', 'input'],

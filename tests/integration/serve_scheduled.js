@@ -172,7 +172,7 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     fs.mkdirSync(`${state}.lock`, { recursive: true });
     server = await t.start(shoal, []);
     t.same((await ask('set a timer for 10 minutes')).actions[0].result, 'scheduled', 'in memory');
-    t.check(/what is scheduled is lost at the end/.test(server.log), 'the log says so');
+    t.check(/schedules are lost when the server stops/.test(server.log), 'the log says so');
     await server.stop();
 
     // without a server nothing is promised

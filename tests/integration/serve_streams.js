@@ -102,7 +102,7 @@ async function bounded() {
     }, 'three hundred rows');
     t.check(largest < 600000, `the file had at most ${largest} bytes`);
     const other = await t.start(shoal, args);
-    t.check(/are not kept over a restart: .* is locked/.test(other.log), 'the second server says why it keeps none');
+    t.check(/will not survive a restart: .* is locked/.test(other.log), 'the second server says why it keeps none');
     await score(other, 'mine', rows(0, 5));
     await other.stop();
     await server.stop();

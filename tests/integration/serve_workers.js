@@ -134,7 +134,7 @@ async function crashes(server) {
     t.check(now.restarts >= 5, `restarts: ${now.restarts}`);
     t.same(now.isolation, 'process', 'isolation');
     t.check(await t.metric(server, 'shoal_worker_restarts_total{model="reply"}') >= 5, 'shoal_worker_restarts_total');
-    await t.until(() => /mod=registry msg=.*signal 9.*started again in \d+ ms/.test(server.log), 'the log tells of the signal');
+    await t.until(() => /mod=registry msg=.*signal 9.*restarting it in \d+ ms/.test(server.log), 'the log tells of the signal');
     await t.until(() => /silent for \d+ ms/.test(server.log), 'the log tells of silence');
     t.same(await t.metric(server, 'shoal_worker_lost_total'), 0, 'lost');
 }

@@ -87,7 +87,7 @@ bool state_file_find(char *out, size_t cap, const char *file, const char *cache)
     if (!cached || access(old, F_OK) != 0 || access(out, F_OK) == 0)
         return true;
     if (move_unused(old, out, &e) < 0)
-        log_warn("state", "%s is not taken over: %s", old, e.msg);
+        log_warn("state", "%s was not migrated: %s", old, e.msg);
     else
         log_info("state", "%s has moved to %s", old, out);
     return true;

@@ -183,7 +183,7 @@ static void watch_loading(struct agent *a, struct held *h)
     const struct look l = look_up(a, h);
     struct err e = {0};
     if (!l.there) {
-        fail(a, h, "it was removed while it was loaded");
+        fail(a, h, "it was removed while loading");
     } else if (l.state == REGISTRY_READY) {
         h->item.phase = AGENT_READY;
         tell(a, EVENT_LOG_MODEL_LOADED, h, desired_duty_text((enum desired_duty)h->item.duty));
@@ -276,7 +276,7 @@ static void take(struct agent *a, const struct desired *d, const struct desired_
     if (h)
         h->source = mem_strdup(agent_plan_source(d, x));
     if (!h || !h->source || strlen(x->model) >= sizeof(h->item.name)) {
-        log_warn("agent", "model %s cannot be taken: out of memory", x->model);
+        log_warn("agent", "cannot accept model %s: out of memory", x->model);
         mem_free(h ? h->source : NULL);
         mem_free(h);
         return;
@@ -368,12 +368,12 @@ static void place_own(struct agent *a, const struct desired *d)
         registry_each_version(a->opts.registry, find_misplaced, &k);
         if (!k.found || registry_set_service(a->opts.registry, k.name, k.sum, &k.service, &e) < 0)
             return;
-        log_info("agent",
-                 k.service.duty == REGISTRY_LEAVE
-                     ? "model %s of the configuration is another version than the shoal's: it "
-                       "answers nothing"
-                     : "model %s of the configuration answers",
-                 k.name);
+        log_info(
+            "agent",
+            k.service.duty == REGISTRY_LEAVE
+                ? "the configured model %s differs from the shoal's version: it gets no requests"
+                : "the configured model %s gets requests again",
+            k.name);
     }
 }
 
@@ -381,9 +381,10 @@ void agent_follow(struct agent *a, const struct desired *d)
 {
     if (!agent_plan_may_follow(d, a->fence)) {
         char text[160];
-        snprintf(text, sizeof(text),
-                 "a state of a controller that was replaced: its fence is %llu, %llu was seen",
-                 (unsigned long long)d->fence, (unsigned long long)a->fence);
+        snprintf(
+            text, sizeof(text),
+            "ignoring the state of a replaced controller: its fence is %llu, but %llu was seen",
+            (unsigned long long)d->fence, (unsigned long long)a->fence);
         if (a->refused != d->fence) { /* once for each */
             log_warn("agent", "refused %s", text);
             tell(a, EVENT_LOG_REFUSED, NULL, text);

@@ -127,11 +127,11 @@ static int failed(const struct bucket *k, natsStatus s, jsErrCode code, uint64_t
     if (s == NATS_NOT_FOUND || code == JSStreamNotFoundErr)
         return err_set(e, SHOAL_ENOTFOUND, "NATS has no bucket %s yet", k->name);
     if (s == NATS_MAX_PAYLOAD)
-        return err_set(e, SHOAL_ELIMIT,
-                       "cannot %s %s: the NATS server takes messages of at most %lld bytes: raise "
-                       "max_payload in its configuration",
-                       what, k->name,
-                       (long long)natsConnection_GetMaxPayload(bus_connection(k->bus)));
+        return err_set(
+            e, SHOAL_ELIMIT,
+            "cannot %s %s: the NATS server accepts messages of at most %lld bytes: raise "
+            "max_payload in its configuration",
+            what, k->name, (long long)natsConnection_GetMaxPayload(bus_connection(k->bus)));
     if (s == NATS_ERR && code != JSClusterNoPeersErr && code != JSInsufficientResourcesErr &&
         code != JSClusterNotAvailErr && code != JSClusterNotLeaderErr)
         return err_set(e, SHOAL_EIO, "cannot %s %s: %s", what, k->name, text);

@@ -670,8 +670,9 @@ int bus_publish(struct bus *b, const char *tail, const void *bytes, size_t n, st
     case NATS_OK:
         return 0;
     case NATS_MAX_PAYLOAD:
-        return err_set(e, SHOAL_ELIMIT, "a message of %zu bytes to %s: the NATS server takes %lld",
-                       n, subject, (long long)natsConnection_GetMaxPayload(bus_connection(b)));
+        return err_set(e, SHOAL_ELIMIT,
+                       "a message of %zu bytes to %s is too large: the NATS server accepts %lld", n,
+                       subject, (long long)natsConnection_GetMaxPayload(bus_connection(b)));
     default:
         return err_set(e, SHOAL_EBUSY, "NATS is away (%s)", natsStatus_GetText(s));
     }

@@ -342,7 +342,7 @@ static int check_rollout(const struct desired_rollout *r, const struct strmap *m
                        DESIRED_MAX_STEPS);
     if (r->judge.errors > 1000 || r->judge.score > 1000 || r->judge.score_from > 1001 ||
         r->judge.score_to > 1001)
-        return err_set(e, SHOAL_EINVAL, "rollout %s: a figure of its judge is above 1000", r->id);
+        return err_set(e, SHOAL_EINVAL, "rollout %s: a judge threshold is above 1000", r->id);
     for (uint32_t i = 0; i < r->n_steps; i++) {
         const struct desired_step *s = &r->steps[i];
         if (s->state < DESIRED_PENDING || s->state > DESIRED_FAILED || s->share > 1000)

@@ -121,7 +121,7 @@ int event_log_parse(struct event_log_entry *out, void **memory, const void *byte
         strlen(m->node) > EVENT_LOG_MAX_NAME || strlen(m->model) > EVENT_LOG_MAX_NAME ||
         strlen(m->text) > EVENT_LOG_MAX_TEXT) {
         shoal__control__v1__event__free_unpacked(m, pb_heap());
-        return err_set(e, SHOAL_EFORMAT, "the event is not valid, or of a newer program");
+        return err_set(e, SHOAL_EFORMAT, "the event is invalid, or from a newer version");
     }
     *out = (struct event_log_entry){.kind = (enum event_log_kind)m->kind,
                                     .at_ms = m->at_ms,

@@ -251,7 +251,7 @@ static void renew(struct lease *l)
     uint64_t revision = 0, sent = now_ns();
     uint64_t until = l->seen_ns + ttl_ns(l) * 9 / 10; /* seen_ns: when the last one was sent */
     if (sent >= until) {
-        set_lost(l, "it could not be renewed in time");
+        set_lost(l, "the lease could not be renewed in time");
         l->seen_ns = 0;
         return;
     }

@@ -91,7 +91,7 @@ static void put_list(struct buf *b, const char *what, const struct permission *p
 static void put_users(struct buf *b, const char *cluster)
 {
     unsigned roles = 0;
-    buf_puts(b, "# What a certificate may do, by the first role it names.\n"
+    buf_puts(b, "# Permissions of a certificate, by the first role it names.\n"
                 "authorization {\n  users = [\n");
     for (size_t i = 0; i < N_OF(order); i++) {
         char name[32];

@@ -186,7 +186,7 @@ static void note_drained(struct controller *c, const struct desired *d)
 {
     for (uint32_t i = 0; c->known && i < d->drained.n; i++)
         if (!desired_is_drained(c->known, d->drained.items[i]))
-            event(c, EVENT_LOG_NODE_DRAINED, d->drained.items[i], "", "is to become empty");
+            event(c, EVENT_LOG_NODE_DRAINED, d->drained.items[i], "", "is being drained");
     for (uint32_t i = 0; c->known && i < c->known->drained.n; i++)
         if (!desired_is_drained(d, c->known->drained.items[i]))
             event(c, EVENT_LOG_NODE_RESUMED, c->known->drained.items[i], "", "gets work again");
@@ -215,7 +215,7 @@ void controller_on_lease(struct controller *c, bool held, uint64_t fence)
         }
         event(c, EVENT_LOG_CONTROLLER, "", "", "this member is the controller now");
     } else if (!held && c->held) {
-        log_info("controller", "this member is not the controller any more");
+        log_info("controller", "this member is no longer the controller");
     }
     c->held = held;
     c->due = true;

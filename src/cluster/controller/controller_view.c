@@ -129,7 +129,7 @@ static int hear(struct controller_view *v, const struct node_state *s, const voi
                 uint64_t now_ns, enum controller_news *news, const char **name, struct err *e)
 {
     if (!s->name[0] || strlen(s->name) > MAX_NAME)
-        return err_set(e, SHOAL_EFORMAT, "a heartbeat has no valid name of a member");
+        return err_set(e, SHOAL_EFORMAT, "a heartbeat has no valid member name");
     struct member *m = *bucket_of(v, s->name);
     while (m && strcmp(m->name, s->name) != 0)
         m = m->next;

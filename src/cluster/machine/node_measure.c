@@ -211,7 +211,7 @@ static double measure_probe(struct node_measure *m, const struct pack_model *mod
     double best = 0;
     for (uint32_t i = 0; best == 0 && i < MAX_PROBES && wait_idle(m, IDLE_CHECKS); i++) {
         if (!engine && shoal_engine_open(&engine, model->open, &o, &e) < 0) {
-            log_warn("node", "the speed of this node is not measured: %s", e.msg);
+            log_warn("node", "the speed of this node could not be measured: %s", e.msg);
             break;
         }
         best = run_probe(m, engine);
@@ -261,7 +261,7 @@ int node_measure_open(struct node_measure **out, const struct node_measure_opts 
     pthread_condattr_t attr;
     *out = NULL;
     if (!m)
-        return err_set(e, SHOAL_ENOMEM, "measuring of the machine");
+        return err_set(e, SHOAL_ENOMEM, "measuring the machine");
     m->opts = *o;
     pthread_mutex_init(&m->lock, NULL);
     pthread_condattr_init(&attr);
@@ -270,7 +270,7 @@ int node_measure_open(struct node_measure **out, const struct node_measure_opts 
     pthread_condattr_destroy(&attr);
     int rc = 0;
     if (o->cache_dir && !(m->cache_dir = mem_strdup(o->cache_dir)))
-        rc = err_set(e, SHOAL_ENOMEM, "measuring of the machine");
+        rc = err_set(e, SHOAL_ENOMEM, "measuring the machine");
     if (rc == 0)
         rc = thread_create(&m->thread, "measure", measure_main, m, e);
     m->threaded = rc == 0;

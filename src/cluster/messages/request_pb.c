@@ -714,7 +714,7 @@ int request_pb_read(struct request *r, const uint8_t *p, size_t n, uint64_t now_
         rc = read_tokens(r, m->tokens, e);
         break;
     default:
-        rc = err_set(e, SHOAL_EINVAL, "the request says nothing that is to be done");
+        rc = err_set(e, SHOAL_EINVAL, "the request has no operation");
     }
     if (rc == 0 && request_rc(r) < 0)
         rc = err_set(e, request_rc(r), "out of memory for the request");

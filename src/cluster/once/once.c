@@ -392,7 +392,7 @@ static void fail_reader(struct reader *r)
 {
     struct failure f;
     failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, NULL,
-                "the call with this idempotency key broke off; try again");
+                "the call with this idempotency key was interrupted; try again");
     event_feed_fail(&r->feed, &f);
 }
 

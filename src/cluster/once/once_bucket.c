@@ -77,7 +77,7 @@ static void note(struct once_bucket *b, int rc, const struct err *e)
     b->away = rc < 0;
     if (b->away)
         log_warn("idempotency",
-                 "keys are not shared with the other gateways at the moment, a call that is "
+                 "idempotency keys are currently not shared with the other gateways, a call "
                  "repeated there runs again: %s",
                  e->msg);
     else
@@ -216,8 +216,7 @@ static int look(struct once_bucket *b, struct once_claim *c, uint64_t *revision,
         rc = run_here(b, c, at, revision, e);
         c->how = ONCE_CLAIMED_MINE;
         if (rc == 0 && gone)
-            log_warn("idempotency", "gateway %s is gone: a call that it ran is begun again here",
-                     c->where);
+            log_warn("idempotency", "gateway %s is gone: running its call again here", c->where);
     } else if (!same) {
         c->how = ONCE_CLAIMED_OTHER;
     } else if (r.state == ONCE_RECORD_RUNNING) {

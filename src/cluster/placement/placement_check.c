@@ -221,7 +221,7 @@ static int check_model(struct check *k, uint32_t model, uint32_t *in_zone)
         return err_set(k->e, SHOAL_EINTERNAL, "%s has %u of %u replicas and no gap says so",
                        m->name, n, want);
     if (n > most + m->standby && !waits && !gap)
-        return err_set(k->e, SHOAL_EINTERNAL, "%s has %u replicas, at most %u are wanted", m->name,
+        return err_set(k->e, SHOAL_EINTERNAL, "%s has %u replicas, at most %u are allowed", m->name,
                        n, most + m->standby);
     for (uint32_t i = 0; i < m->pins.n; i++) {
         uint32_t node;

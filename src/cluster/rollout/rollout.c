@@ -156,7 +156,7 @@ static void finish(struct stepping *k)
     }
     if (!same(k->model->sha256, k->r->to)) {
         set_version(k, k->r->to);
-        enter(k, DESIRED_RUNNING, ALL, "every node serves the new version; the old one leaves");
+        enter(k, DESIRED_RUNNING, ALL, "every node serves the new version; unloading the old one");
     }
     if (let_go(k, 0))
         enter(k, DESIRED_DONE, ALL, "done");
@@ -316,7 +316,7 @@ static void watch_canaries(struct stepping *k)
         n_alive += k->v.places[i].alive != NULL;
     }
     if (n == 0 && n_alive > 0) { /* it may be the new version that takes them down */
-        fail_at(k, NULL, "every node with the new version is away");
+        fail_at(k, NULL, "every node with the new version is lost");
         return;
     }
     rollout_judge_count(&from, &to, &k->v);
@@ -479,7 +479,7 @@ static bool cannot_return(struct stepping *k)
         }
         set_version(k, k->r->to);
         enter(k, DESIRED_FAILED, ALL,
-              "the old version cannot be loaded on node %s (%.200s); the new one stays", p->node,
+              "the old version cannot be loaded on node %s (%.200s); keeping the new one", p->node,
               error);
         return true;
     }

@@ -44,7 +44,7 @@ static int put(struct desired *d, struct desired_rollout *r, const char *by, uin
 {
     char id[DESIRED_MAX_NAME + 1], text[256];
     if (!make_room(d))
-        return err_set(e, SHOAL_EINVAL, "%u rollouts are under way: wait until one is done",
+        return err_set(e, SHOAL_EINVAL, "%u rollouts are in progress: wait until one is done",
                        DESIRED_MAX_ROLLOUTS);
     next_id(id, sizeof(id), d, r->model);
     r->id = id;
@@ -147,8 +147,7 @@ static int promote(struct desired *d, struct desired_rollout *r, const char *by,
     if (r->state == DESIRED_PAUSED)
         return step(d, r, was, r->share, "resumed", by, now_ms, e);
     if (r->state != DESIRED_RUNNING || !judged)
-        return refuse(r, "only a canary that runs, or a rollout that is paused, can be promoted",
-                      e);
+        return refuse(r, "only a running canary or a paused rollout can be promoted", e);
     return step(d, r, was, 1000, "promoted", by, now_ms, e);
 }
 
@@ -162,7 +161,8 @@ static int start_back(struct desired *d, const struct desired_rollout *r, const 
         return err_set(e, SHOAL_EINVAL, "rollout %.64s of this model is %s: undo that one first",
                        now->id, desired_rollout_state_text(now->state));
     if (!m || memcmp(m->sha256, r->to, SHA256_BYTES) != 0)
-        return refuse(r, "the model has another version since; undo the last rollout first", e);
+        return refuse(r, "the model's version has changed since then; undo the last rollout first",
+                      e);
     struct desired_rollout back = {.model = r->model,
                                    .kind = r->kind == DESIRED_CANARY ? DESIRED_ROLLING : r->kind,
                                    .source = r->source,
@@ -202,7 +202,7 @@ int rollout_admin_score(struct desired *d, const char *name, uint32_t from, uint
     struct desired_rollout *r = rollout_admin_find(d, name);
     char text[160];
     if (!r || !rollout_active(r))
-        return err_set(e, SHOAL_ENOTFOUND, "rollout '%.64s' is not under way", name);
+        return err_set(e, SHOAL_ENOTFOUND, "rollout '%.64s' is not in progress", name);
     if (from > 1000 || to > 1000)
         return err_set(e, SHOAL_EINVAL, "scores are thousandths");
     r->judge.score_from = from + 1;

@@ -64,7 +64,7 @@ static int take_chunk(struct fetch_peer *p, const uint8_t *at, size_t n)
     if (rc < 0)
         return rc;
     if (c.manifest != (p->manifest != NULL) || (c.manifest && p->got_manifest))
-        return err_set(p->e, SHOAL_EFORMAT, "it answers something else than it was asked");
+        return err_set(p->e, SHOAL_EFORMAT, "its answer does not match the request");
     p->got_manifest |= c.manifest;
     if (c.manifest)
         return 0;
@@ -111,7 +111,7 @@ static void on_data(struct http_call *c, const char *bytes, size_t n)
     buf_put(&p->in, bytes, n);
     if (p->in.rc < 0) {
         http_call_cancel(c);
-        end(p, err_set(p->e, p->in.rc, "it sends more than it may"));
+        end(p, err_set(p->e, p->in.rc, "it sends more than allowed"));
     } else if (!p->wait_until_ns) {
         pump(p);
     }
@@ -159,7 +159,7 @@ static void on_ended(struct http_call *c, const struct http_header *h, size_t n)
     if (rc == 1)
         rc = err_set(p->e, SHOAL_EIO, "it broke off");
     else if (rc == 0 && p->in.len > 0)
-        rc = err_set(p->e, SHOAL_EFORMAT, "it sent half a message");
+        rc = err_set(p->e, SHOAL_EFORMAT, "it sent an incomplete message");
     end(p, rc);
 }
 
@@ -227,7 +227,7 @@ static int ask(struct fetch_peer *p, const struct fetch_request *r, struct err *
     }
     buf_fini(&b);
     if (rc < 0)
-        return err_set(e, rc, "cannot ask for the model: %s", err_text(rc));
+        return err_set(e, rc, "cannot request the model: %s", err_text(rc));
     wait_over(p);
     p->e = NULL;
     return p->rc;
@@ -266,8 +266,8 @@ static int check_peer(void *ctx, const struct tls_peer *cert, struct err *e)
     struct cert_identity who;
     int rc = cert_identity(&who, cert, e);
     if (rc == 0 && p->name[0] && strcmp(who.name, p->name) != 0)
-        rc = err_set(e, SHOAL_EINVAL, "it should be '%s', but its certificate is that of '%s'",
-                     p->name, who.name);
+        rc = err_set(e, SHOAL_EINVAL, "it should be '%s', but its certificate is for '%s'", p->name,
+                     who.name);
     if (rc == 0 && !(who.roles & ROLE_NODE))
         rc = err_set(e, SHOAL_EINVAL, "the certificate of '%s' does not have the role node",
                      who.name);

@@ -98,7 +98,7 @@ static int check_answer(struct fetch_url *u)
     (void)u->api->easy_getinfo(u->curl, CURLINFO_RESPONSE_CODE, &status);
     if (status == 206) {
         if (!u->has_range || u->range_from != u->offset)
-            return err_set(u->e, SHOAL_EFORMAT, "it sent another range than it was asked for");
+            return err_set(u->e, SHOAL_EFORMAT, "it sent a different range than requested");
         return 0;
     }
     if (status == 200) { /* the whole file: what we have is thrown away */

@@ -306,7 +306,7 @@ static int transfer(struct model_fetch *j, struct model_intake *k, struct err *e
         if (is_final(rc))
             return rc;
         log_warn("store", "model %s: %s%s", j->name, e->msg,
-                 liar ? "; it is not asked again for ten minutes" : "");
+                 liar ? "; it is skipped for ten minutes" : "");
         blame(j, s, model_intake_bytes(k) > before, liar, why.msg);
         if (is_hopeless(rc))
             s->failures = MAX_FAILURES;
@@ -352,7 +352,7 @@ static int fetch(struct model_fetch *j, struct err *e)
         log_warn("store", "model %s: %s", j->name, e->msg);
     }
     if (!any && rc == SHOAL_ENOTFOUND && !e->code)
-        return err_set(e, rc, "nobody has the model, and it has no source");
+        return err_set(e, rc, "no node has the model, and it has no source");
     return any ? fetch_over_net(j, e) : rc;
 }
 

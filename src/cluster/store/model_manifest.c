@@ -140,7 +140,7 @@ static int check_places(const struct model_manifest *m, struct err *e)
             return err_set(e, SHOAL_EFORMAT, "manifest: %.80s is listed twice or out of order",
                            name);
         if (is_above(name) && (strchr(name + 3, '/') || strcmp(name + 3, INNER) == 0))
-            return err_set(e, SHOAL_EFORMAT, "manifest: %.80s cannot lie above the model", name);
+            return err_set(e, SHOAL_EFORMAT, "manifest: %.80s is outside the model's folder", name);
         for (const char *p = strchr(name + 3 * is_above(name), '/'); p; p = strchr(p + 1, '/'))
             if (is_file(m, name, (size_t)(p - name)))
                 return err_set(e, SHOAL_EFORMAT, "manifest: %.*s is a file and a folder",
@@ -183,7 +183,8 @@ int model_manifest_finish(struct model_manifest *m, bool folder, const char *ope
     if (rc < 0)
         return rc;
     if (open[0] && (!is_file(m, open, strlen(open)) || is_above(open)))
-        return err_set(e, SHOAL_EFORMAT, "manifest: '%.80s' is to be opened but not listed", open);
+        return err_set(e, SHOAL_EFORMAT, "manifest: '%.80s' is the file to open but is not listed",
+                       open);
     if (folder && (m->above || open[0]) && !is_onnx(open))
         return err_set(e, SHOAL_EFORMAT, "manifest: no .onnx file to open");
     m->open = arena_printf(&m->arena, "%s", open);
@@ -252,7 +253,7 @@ int model_manifest_read(struct model_manifest *m, const void *json, size_t n,
     const char *open = cJSON_GetStringValue(json_in_item(root, "open"));
     if (!cJSON_IsNumber(version) || version->valueint != 1 || !cJSON_IsArray(files))
         rc = err_set(e, SHOAL_EFORMAT,
-                     "this is not the manifest of a model, or one of a newer version");
+                     "this is not a model manifest, or it is from a newer version");
     cJSON_ArrayForEach(item, files)
     {
         if (rc == 0)

@@ -88,7 +88,7 @@ static int make_folders(const char *path, struct err *e)
             continue;
         at[i] = '\0';
         if (mkdir(at, 0755) < 0 && errno != EEXIST)
-            return err_set(e, SHOAL_EIO, "cannot make the folder %s: %s", at, strerror(errno));
+            return err_set(e, SHOAL_EIO, "cannot create the folder %s: %s", at, strerror(errno));
         at[i] = i < n ? '/' : '\0';
     }
     return 0;
@@ -215,8 +215,8 @@ static int check_sizes(struct model_store *s, const uint8_t sha256[SHA256_BYTES]
         if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) ||
             (uint64_t)st.st_size != m->files[i].bytes)
             return err_set(e, SHOAL_ENOTFOUND,
-                           "%s is missing or has another size: remove the model from the store, "
-                           "and it is fetched again",
+                           "%s is missing or has the wrong size: remove the model from the store "
+                           "to have it fetched again",
                            path);
     }
     return 0;
@@ -262,7 +262,7 @@ int model_store_verify(struct model_store *s, const uint8_t sha256[SHA256_BYTES]
             if (memcmp(f.sum, m.files[i].sum, SHA256_BYTES) != 0)
                 which = m.files[i].name;
         }
-        rc = err_set(e, SHOAL_EFORMAT, "%s is damaged: %s does not fit its SHA-256", path, which);
+        rc = err_set(e, SHOAL_EFORMAT, "%s is damaged: %s does not match its SHA-256", path, which);
     }
     identity_list_free(l);
     model_manifest_fini(&m);
@@ -575,10 +575,10 @@ static int no_room(const struct model_store *s, uint64_t need, uint64_t have, bo
     char a[32], b[32];
     bytes_text(a, (double)need);
     bytes_text(b, (double)have);
-    return disk ? err_set(e, SHOAL_ELIMIT, "%s: %s are needed, but its disk can have only %s free",
-                          s->dir, a, b)
+    return disk ? err_set(e, SHOAL_ELIMIT, "%s: needs %s, but the disk can free only %s", s->dir, a,
+                          b)
                 : err_set(e, SHOAL_ELIMIT,
-                          "%s: %s are needed, but only %s of its limit can be made free: raise "
+                          "%s: needs %s, but only %s can be freed within its limit: raise "
                           "cluster.store_limit or assign fewer models",
                           s->dir, a, b);
 }
@@ -606,7 +606,7 @@ static void drop(struct model_store *s, const struct model_store_entry *x,
         return;
     }
     log_info("store", "removed %s model=%s bytes=%" PRIu64,
-             x->incoming ? "what a fetch left behind" : "a model that was not used", hex, x->bytes);
+             x->incoming ? "leftovers of a fetch" : "an unused model", hex, x->bytes);
     out->bytes += x->bytes;
     out->n_models += !x->incoming;
     out->n_incoming += x->incoming;

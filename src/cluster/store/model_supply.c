@@ -170,10 +170,11 @@ static int start(struct item *i, const char *name, const char *source, struct er
     if (source && source[0])
         sources[n++] = (struct model_fetch_source){.address = source};
     if (n == 0)
-        return err_set(e, SHOAL_ENOTFOUND,
-                       "no file of this node and no other node has the model '%s', and it has no "
-                       "source: put it into a folder of 'model_dirs', or deploy it with --source",
-                       name);
+        return err_set(
+            e, SHOAL_ENOTFOUND,
+            "neither this node's files nor any other node has the model '%s', and it has no "
+            "source: put it into a folder of 'model_dirs', or deploy it with --source",
+            name);
     return model_fetch_start(&i->job, s->fetcher, name, i->sha256, sources, n, &w, e);
 }
 

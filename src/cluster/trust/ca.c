@@ -83,7 +83,7 @@ static int make_folder(const char *folder, const char *name, struct err *e)
     if (!name)
         snprintf(path, sizeof(path), "%s", folder);
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return err_set(e, SHOAL_EIO, "cannot make the folder %s: %s", path, strerror(errno));
+        return err_set(e, SHOAL_EIO, "cannot create the folder %s: %s", path, strerror(errno));
     return 0;
 }
 
@@ -190,7 +190,7 @@ static int take_lock(int *out, const char *folder, struct err *e)
 {
     *out = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*out < 0)
-        return err_set(e, SHOAL_EIO, "cannot open %s: %s; 'shoal ca init' makes a CA", folder,
+        return err_set(e, SHOAL_EIO, "cannot open %s: %s; 'shoal ca init' creates a CA", folder,
                        strerror(errno));
     if (flock(*out, LOCK_EX | LOCK_NB) == 0)
         return 0;
@@ -302,8 +302,8 @@ int ca_init(const char *folder, const char *name, unsigned days, bool force, str
         return rc;
     if (exists(folder, "ca.key") && !force)
         rc = err_set(e, SHOAL_EINVAL,
-                     "%s holds a CA already: use another folder, or --force to replace it and make "
-                     "all its certificates worthless",
+                     "%s already holds a CA: use another folder, or --force to replace it and "
+                     "invalidate all its certificates",
                      folder);
     if (rc == 0)
         rc = make_signer(&ca->now, name, days, e);
@@ -334,7 +334,7 @@ int ca_open(struct ca **out, const char *folder, struct err *e)
     if (rc < 0)
         return rc;
     if (!exists(folder, "ca.key"))
-        rc = err_set(e, SHOAL_ENOTFOUND, "%s holds no CA: 'shoal ca init' makes one", folder);
+        rc = err_set(e, SHOAL_ENOTFOUND, "%s holds no CA: 'shoal ca init' creates one", folder);
     if (rc == 0)
         rc = read_signer(&ca->now, folder, "", e);
     if (rc == 0 && exists(folder, "previous/ca.key")) {
@@ -690,7 +690,7 @@ int ca_rotate(struct ca *ca, const char *name, unsigned days, struct err *e)
     struct cert_info info;
     if (ca->before.cert)
         return err_set(e, SHOAL_EINVAL,
-                       "a rotation is under way: issue new certificates and end it with shoal ca "
+                       "a rotation is in progress: issue new certificates and end it with shoal ca "
                        "rotate --finish");
     int rc = make_signer(&next, name, days, e);
     if (rc == 0) {
@@ -751,7 +751,7 @@ int ca_rotate_finish(struct ca *ca, bool force, struct err *e)
     struct cert_info old;
     if (!ca_previous(ca, &old))
         return err_set(e, SHOAL_EINVAL,
-                       "there is no rotation to finish: shoal ca rotate begins one");
+                       "there is no rotation to finish: shoal ca rotate starts one");
     int rc = find_left(ca, names, sizeof(names), e);
     if (rc == 0 && names[0] && !force)
         rc =

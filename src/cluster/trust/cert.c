@@ -77,7 +77,8 @@ int cert_identity(struct cert_identity *out, const struct tls_peer *peer, struct
 {
     *out = (struct cert_identity){.roles = 0};
     if (!peer || !peer->serial[0])
-        return err_set(e, SHOAL_EINVAL, "the peer has no certificate: shoal members need one");
+        return err_set(e, SHOAL_EINVAL,
+                       "the peer sent no certificate: members of a shoal need one");
     if (!cert_is_name(peer->name))
         return err_set(e, SHOAL_EINVAL,
                        "the certificate with serial number %s names no member of a shoal",

@@ -42,7 +42,7 @@ int ring_memory(int *out_fd, size_t cap, struct err *e)
         int why = errno;
         if (fd >= 0)
             close(fd);
-        return err_set(e, SHOAL_EIO, "cannot make shared memory: %s", strerror(why));
+        return err_set(e, SHOAL_EIO, "cannot create shared memory: %s", strerror(why));
     }
     *out_fd = fd;
     return 0;

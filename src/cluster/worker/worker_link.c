@@ -231,7 +231,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
         failure_of(&f, rc, "the request is too large to be sent to a worker");
         event_feed_fail(&q->feed, &f);
     } else {
-        fail_lost(q, false, "it is not there");
+        fail_lost(q, false, "it is not running");
     }
     errand_close(q);
 }
@@ -334,7 +334,7 @@ static void on_sock(struct loop_io *io, uint32_t events)
         return;
     if (n == 0)
         read_ring(k); /* what it had written before it ended */
-    disconnect(k, n > 0 ? "it sent something that nobody asked for" : "it ended");
+    disconnect(k, n > 0 ? "it sent an unexpected message" : "it ended");
 }
 
 /* ---- lifetime ---- */

@@ -389,7 +389,7 @@ static int receive_start(struct worker *w, struct err *e)
     ssize_t n = receive(w->control, bytes, sizeof(bytes), fds, &n_fds);
     if (n <= 0 || worker_pb_read_start(&w->start, &w->arena, bytes, (size_t)n) < 0 ||
         w->start.n_links > WORKERS_MAX_LOOPS)
-        return err_set(e, SHOAL_EFORMAT, "this is started by 'shoal serve', not by hand");
+        return err_set(e, SHOAL_EFORMAT, "this command is started by 'shoal serve', not by hand");
     for (uint32_t i = 0; i < w->start.n_links; i++) {
         struct port *p = &w->ports[i];
         n = receive(w->control, bytes, sizeof(bytes), fds, &n_fds);
@@ -486,7 +486,7 @@ int worker_main(int control_fd)
     arena_init(&w->arena, (size_t)1 << 20);
     int rc = receive_start(w, &e);
     if (rc == 0 && getppid() != (pid_t)w->start.parent)
-        rc = err_set(&e, SHOAL_EIO, "the server died while this was started");
+        rc = err_set(&e, SHOAL_EIO, "the server died while this worker started");
     if (rc == 0) {
         log_setup(w->start.log_level, w->start.log_format);
         rc = confine(w, &e);

@@ -337,7 +337,7 @@ static void say_why(struct worker *k, int status)
     if (k->why[0])
         snprintf(how, sizeof(how), "%.150s", k->why);
     else if (WIFSIGNALED(status))
-        snprintf(how, sizeof(how), "it was ended by signal %d (%s)", WTERMSIG(status),
+        snprintf(how, sizeof(how), "it was killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
     else
         snprintf(how, sizeof(how), "it ended with code %d", WEXITSTATUS(status));
@@ -354,7 +354,7 @@ static void say_why(struct worker *k, int status)
         }
     from = n - from > 180 ? n - 180 : from;
     snprintf(k->why, sizeof(k->why), "the worker process is gone: %s%s%.*s", how,
-             n > from ? "; its last words: " : "", (int)(n - from), k->tail + from);
+             n > from ? "; its last output: " : "", (int)(n - from), k->tail + from);
 }
 
 /* Kills the worker if it still runs, and tells everything that waits for it or depends on it. */

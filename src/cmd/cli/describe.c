@@ -515,19 +515,18 @@ static void man_end(const struct command *all, describe_verbs verbs_of)
         {"SHOAL_MODELS",
          "Folder of the models included with Shoal. Default: ./models, models next to the "
          "program, share/shoal/models of the prefix."},
-        {"SHOAL_CACHE_DIR", "Where prepared weights are kept, so that a model loads faster the "
-                            "next time.  If the folder cannot be written, nothing is kept."},
+        {"SHOAL_CACHE_DIR", "Cache of prepared weights, so that a model loads faster the next "
+                            "time.  If the folder is not writable, nothing is cached."},
         {"XDG_CACHE_HOME", "Without SHOAL_CACHE_DIR: the cache is in its folder shoal."},
         {"SHOAL_COLLECTIONS",
          "Folder of collections of documents.  Default: collections in the state folder."},
         {"SHOAL_STORE",
          "Folder of the models that shoal store manages and a node fetches.  Default: "
          "store in the state folder."},
-        {"STATE_DIRECTORY",
-         "The state folder: sessions, schedules, open alarms, messages that wait for a broker, and "
-         "without SHOAL_STORE the store.  systemd sets it."},
+        {"STATE_DIRECTORY", "The state folder: sessions, schedules, open alarms, messages waiting "
+                            "for a broker, and without SHOAL_STORE the store.  systemd sets it."},
         {"XDG_STATE_HOME", "Without STATE_DIRECTORY: the state folder is its folder shoal."},
-        {"SHOAL_SERVER", "Address of a running server, for the commands that ask one."},
+        {"SHOAL_SERVER", "Address of a running server, for commands that query one."},
         {"SHOAL_API_KEY", "Key that these commands send."},
         {"SHOAL_NATS", "Address of a NATS server for the verbs of shoal cluster."},
         {"SHOAL_CLUSTER", "Name of the shoal for the verbs of shoal cluster."},

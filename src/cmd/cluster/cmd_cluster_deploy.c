@@ -28,15 +28,17 @@ static const struct opts_def defs[] = {
     {"source", 0, OPTS_TEXT, "URL", NULL, 0, 0,
      "where nodes fetch it from; default: from each other, or their own folders"},
     {"replicas", 'r', OPTS_UINT, "N", NULL, 0, 65536, "as --min N --max N"},
-    {"min", 0, OPTS_UINT, "N", NULL, 0, 65536, "replicas at least; 0: none while it is idle"},
-    {"max", 0, OPTS_UINT, "N", NULL, 0, 65536, "replicas at most; between both, load decides"},
-    {"standby", 0, OPTS_UINT, "N", NULL, 0, 65536, "loaded replicas beyond those"},
+    {"min", 0, OPTS_UINT, "N", NULL, 0, 65536,
+     "minimum number of replicas; 0: none while it is idle"},
+    {"max", 0, OPTS_UINT, "N", NULL, 0, 65536,
+     "maximum number of replicas; load decides between both"},
+    {"standby", 0, OPTS_UINT, "N", NULL, 0, 65536, "additional loaded replicas"},
     {"idle", 0, OPTS_UINT, "S", NULL, 0, 4000000,
      "with --min 0: seconds without requests until no replica is left"},
     {"budget", 0, OPTS_UINT, "MS", NULL, 0, 4000000000.0,
-     "time that a request may take, for autoscaling"},
+     "latency target of a request, for autoscaling"},
     {"memory", 0, OPTS_UINT, "MIB", NULL, 1, 4000000,
-     "memory that it takes; default: estimated, then as nodes measure it"},
+     "memory it needs; default: estimated, then measured by nodes"},
 };
 static const struct opts_def place_defs[] = {
     {"pin", 0, OPTS_LIST, "NODE", NULL, 0, 0, "node that always has it; may be repeated"},
@@ -44,14 +46,16 @@ static const struct opts_def place_defs[] = {
     {"label", 0, OPTS_LIST, "LABEL", NULL, 0, 0,
      "only nodes with this label: gpu, site=hall-3; may be repeated"},
     {"not-label", 0, OPTS_LIST, "LABEL", NULL, 0, 0, "only nodes without this label"},
-    {"max-per-zone", 0, OPTS_UINT, "N", NULL, 0, 65536, "replicas in a zone at most; 0: any"},
+    {"max-per-zone", 0, OPTS_UINT, "N", NULL, 0, 65536,
+     "maximum number of replicas in a zone; 0: any"},
     {"spread", 0, OPTS_FLAG, NULL, NULL, 0, 0, "prefer zones with few replicas of it"},
-    {"apart", 0, OPTS_TEXT, "WORD", NULL, 0, 0, "never on one node with models of the same word"},
+    {"apart", 0, OPTS_TEXT, "WORD", NULL, 0, 0,
+     "never on the same node as models with the same word"},
     {"priority", 0, OPTS_REAL, "N", NULL, -1e9, 1e9, "higher ones are placed first; default: 0"},
 };
 static const struct opts_def out_defs[] = {
     {"wait", 0, OPTS_UINT, "S", "0", 0, 86400,
-     "wait up to so many seconds until enough replicas are ready"},
+     "wait up to this many seconds until enough replicas are ready"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"},
 };
 
@@ -60,9 +64,10 @@ static const struct opts_page page = {
     .arguments = "NAME",
     .min_args = 1,
     .max_args = 1,
-    .summary = "Has the shoal serve a model: the controller finds nodes for it.",
+    .summary = "Deploys a model to the shoal: the controller chooses nodes for it.",
     .details =
-        "Repeated for a model that is deployed, it changes what is given and leaves the rest.  "
+        "For a model that is already deployed, it changes the given settings and keeps the others. "
+        " "
         "To change\nits bytes, use 'shoal rollout'.  Exit code 3: not enough replicas are ready "
         "after --wait.",
     .groups = {OPTS_GROUP("Model", defs), OPTS_GROUP("Placement", place_defs),
@@ -82,7 +87,7 @@ static const struct opts_page remove_page = {
     .arguments = "NAME",
     .min_args = 1,
     .max_args = 1,
-    .summary = "Has the shoal serve a model no longer; running requests are finished.",
+    .summary = "Removes a model from the shoal; running requests are finished.",
     .groups = {OPTS_GROUP("Options", remove_defs)},
     .examples = "  shoal cluster remove story\n",
 };
@@ -212,11 +217,12 @@ static int change(void *ctx, struct desired *d, struct err *e)
     if (old)
         m = *old;
     else if (!k->bytes.known)
-        return err_set(e, SHOAL_EINVAL, "which bytes are '%.127s'? Use --file PATH or --sha256 HEX",
+        return err_set(e, SHOAL_EINVAL, "which model is '%.127s'? Use --file PATH or --sha256 HEX",
                        name);
     if (old && k->bytes.known && memcmp(old->sha256, k->bytes.sha256, SHA256_BYTES) != 0)
         return err_set(e, SHOAL_EINVAL,
-                       "'%.127s' is deployed with other bytes: use 'shoal rollout start' to change "
+                       "'%.127s' is already deployed with different bytes: use 'shoal rollout "
+                       "start' to change "
                        "its version, or 'shoal cluster remove' it first",
                        name);
     if (!old)

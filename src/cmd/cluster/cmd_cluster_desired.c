@@ -23,9 +23,8 @@ static const struct opts_page page = {
     .command = "cluster desired",
     .arguments = "",
     .summary = "Shows the desired state: models, the nodes that hold them, rollouts, policy.",
-    .details =
-        "The state is in NATS.  Every member keeps the last one it saw in a file and goes on "
-        "with it\nwhile NATS is away; --file shows such a file.",
+    .details = "The state is in NATS.  Every member keeps the last one it saw in a file and uses "
+               "it\nwhile NATS is down; --file shows such a file.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal cluster desired\n"
                 "  shoal cluster desired --nats nats://10.0.0.1:4222 --json\n"
@@ -51,7 +50,7 @@ static int load(struct desired **d, const struct opts *o)
         failed = desired_store_load(s, d, &e);
     if (failed == SHOAL_ENOTFOUND)
         rc = cmd_fail(o->page,
-                      "the shoal '%s' has no desired state yet: it comes with the first change, or "
+                      "the shoal '%s' has no desired state yet: the first change creates it, or "
                       "the name is wrong (--cluster)",
                       bus_cluster(so.bus));
     else if (failed < 0)

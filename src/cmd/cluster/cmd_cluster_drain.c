@@ -14,8 +14,8 @@
 #define FIRST_LOOK_MS 1500u
 
 static const struct opts_def drain_defs[] = {
-    {"wait", 0, OPTS_UINT, "S", "600", 0, 86400, "wait so many seconds for it to become empty"},
-    {"force", 0, OPTS_FLAG, NULL, NULL, 0, 0, "also a node that is not heard"},
+    {"wait", 0, OPTS_UINT, "S", "600", 0, 86400, "wait this many seconds for it to become empty"},
+    {"force", 0, OPTS_FLAG, NULL, NULL, 0, 0, "even if the node is silent"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON, one object a line"},
 };
 static const struct opts_def undrain_defs[] = {
@@ -27,12 +27,11 @@ static const struct opts_page drain_page = {
     .arguments = "NODE",
     .min_args = 1,
     .max_args = 1,
-    .summary = "Empties a node: its models go elsewhere, its requests are finished.",
-    .details =
-        "The controller first loads the models on other nodes.  Then this one takes no new "
-        "requests, and\nunloads a model when its last request is done.  Exit code 0: the node is "
-        "empty and may be switched\noff.  3: it is not empty yet; it goes on, and 'shoal cluster "
-        "drain' can be repeated to wait longer.",
+    .summary = "Drains a node: its models move to other nodes, its requests are finished.",
+    .details = "The controller first loads the models on other nodes.  Then this node accepts no "
+               "new requests,\nand unloads a model when its last request is done.  Exit code 0: "
+               "the node is empty and may be\nswitched off.  3: it is still draining; repeat "
+               "'shoal cluster drain' to wait longer.",
     .groups = {OPTS_GROUP("Options", drain_defs)},
     .examples = "  shoal cluster drain hub2\n"
                 "  shoal cluster drain hub2 --wait 0\n",
@@ -42,7 +41,7 @@ static const struct opts_page undrain_page = {
     .arguments = "NODE",
     .min_args = 1,
     .max_args = 1,
-    .summary = "Gives a drained node work again.",
+    .summary = "Returns a drained node to service.",
     .groups = {OPTS_GROUP("Options", undrain_defs)},
     .examples = "  shoal cluster undrain hub2\n",
 };
@@ -112,11 +111,11 @@ static int print_left(const struct opts *o, const struct left *l)
         json_out_uint(&j, l->n_requests);
         json_out_object_end(&j);
     } else if (l->empty) {
-        buf_printf(&b, "%s is empty%s", o->args[0], l->heard ? "" : ": it is not heard");
+        buf_printf(&b, "%s is empty%s", o->args[0], l->heard ? "" : ": it is silent");
     } else {
         buf_printf(&b, "%s: %u model%s, %u request%s left%s", o->args[0], l->n_models,
                    l->n_models == 1 ? "" : "s", l->n_requests, l->n_requests == 1 ? "" : "s",
-                   l->aside ? ", takes no new ones" : "");
+                   l->aside ? ", accepts no new ones" : "");
     }
     buf_putc(&b, '\n');
     int rc = cmd_print(o->page, &b);
@@ -160,7 +159,7 @@ static int check_heard(struct cluster_site *s)
         rc = cluster_site_look(s, FIRST_LOOK_MS, d, &now);
     if (rc == CMD_OK && !opts_flag(s->o, "force") &&
         !controller_snapshot_node(now, s->o->args[0]) && !desired_is_drained(d, s->o->args[0]))
-        rc = cmd_fail(s->o->page, "no node '%s' is heard; --force drains it nevertheless",
+        rc = cmd_fail(s->o->page, "node '%s' is silent; use --force to drain it anyway",
                       s->o->args[0]);
     controller_snapshot_free(now);
     desired_destroy(d);
@@ -212,7 +211,7 @@ int cmd_cluster_undrain(int argc, const char *const *argv)
             json_out_str(&j, o.args[0]);
             json_out_object_end(&j);
         } else {
-            buf_printf(&b, "%s gets work again", o.args[0]);
+            buf_printf(&b, "%s is back in service", o.args[0]);
         }
         buf_putc(&b, '\n');
         rc = cmd_print(&undrain_page, &b);

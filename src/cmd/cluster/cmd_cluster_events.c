@@ -16,14 +16,14 @@
 
 static const struct opts_def defs[] = {
     {"last", 'n', OPTS_UINT, "N", "50", 1, 100000, "events to show"},
-    {"follow", 'f', OPTS_FLAG, NULL, NULL, 0, 0, "go on with new ones until Ctrl-C"},
+    {"follow", 'f', OPTS_FLAG, NULL, NULL, 0, 0, "follow new events until Ctrl-C"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object a line"},
 };
 
 static const struct opts_page page = {
     .command = "cluster events",
     .arguments = "",
-    .summary = "Shows the last events: nodes that came and went, models, rollouts, failovers.",
+    .summary = "Shows the last events: nodes that joined and left, models, rollouts, failovers.",
     .details = "Events are kept in NATS for a week, or up to 64 MiB.  Times are those of the "
                "member's own clock.",
     .groups = {OPTS_GROUP("Options", defs)},
@@ -94,10 +94,10 @@ static int show(struct bus *b, const struct opts *o)
             p.rc = CMD_INTERRUPTED;
     } while (follow && p.rc == CMD_OK);
     if (n_bad)
-        fprintf(stderr,
-                "shoal %s: %u events could not be read: they are damaged, or of a newer "
-                "program\n",
-                o->page->command, n_bad);
+        fprintf(
+            stderr,
+            "shoal %s: %u events could not be read: they are damaged, or from a newer version\n",
+            o->page->command, n_bad);
     term_release_interrupt(interrupt);
     buf_fini(&p.line);
     return p.rc;

@@ -18,8 +18,7 @@
 enum { CA_DAYS = 3650, CERT_DAYS = 365 };
 
 static const struct opts_def defs[] = {
-    {"dir", 'd', OPTS_TEXT, "DIR", "ca", 0, 0,
-     "folder of the CA, as 'shoal ca' has it; is made if there is none"},
+    {"dir", 'd', OPTS_TEXT, "DIR", "ca", 0, 0, "folder of the CA ('shoal ca'); created if missing"},
     {"name", 0, OPTS_TEXT, "NAME", "shoal", 0, 0, "name of the shoal: up to 32 of a-z, 0-9 and -"},
     {"servers", 0, OPTS_CHOICE, "1|3|5", "1", 0, 0,
      "NATS servers; the shoal can be changed while more than half of them are up"},
@@ -27,13 +26,11 @@ static const struct opts_def defs[] = {
      "name or address of a server, once for each; default: all of them on 127.0.0.1"},
     {"port", 0, OPTS_UINT, "N", "4222", 1, 65000,
      "port for members; servers on the same host count up from it"},
-    {"route-port", 0, OPTS_UINT, "N", "6222", 1, 65000,
-     "port between servers, counted up likewise"},
+    {"route-port", 0, OPTS_UINT, "N", "6222", 1, 65000, "port between servers, likewise"},
     {"member", 0, OPTS_LIST, "NAME[=HOST]", NULL, 0, 0,
-     "machine that serves models and clients, with the address under which others reach it; may be "
-     "repeated"},
+     "machine that serves models and clients, with its address for other members; may be repeated"},
     {"join", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
-     "then start the first NATS server and this member here, as 'shoal cluster join' does"},
+     "then start the first NATS server and this member here, like 'shoal cluster join'"},
     {"force", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "replace the configurations and certificates of servers and members; the CA stays"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"},
@@ -42,7 +39,7 @@ static const struct opts_def defs[] = {
 static const struct opts_page page = {
     .command = "cluster init",
     .arguments = "",
-    .summary = "Makes what the NATS servers of a shoal need: a CA, certificates, configurations.",
+    .summary = "Creates what the NATS servers of a shoal need: a CA, certificates, configurations.",
     .details =
         "DIR/members/nats-1 to nats-5 each get a certificate and a nats.conf: JetStream, TLS "
         "with\ncertificates on both sides, and permissions by role.  A folder is all that "

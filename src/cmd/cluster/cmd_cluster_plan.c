@@ -20,7 +20,7 @@ static const struct opts_def defs[] = {
     {"drain", 0, OPTS_LIST, "NODE", NULL, 0, 0, "as if this node were drained; may be repeated"},
     {"without", 0, OPTS_LIST, "NODE", NULL, 0, 0, "as if this node were gone; may be repeated"},
     {"replicas", 0, OPTS_LIST, "MODEL=N", NULL, 0, 0,
-     "as if the model had so many replicas; may be repeated"},
+     "as if the model had this many replicas; may be repeated"},
     {"listen", 0, OPTS_UINT, "MS", "1500", 100, 60000, "how long to listen to heartbeats"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"},
 };
@@ -29,10 +29,9 @@ static const struct opts_page page = {
     .command = "cluster plan",
     .arguments = "",
     .summary = "Shows what the controller would load, unload and move, and why; changes nothing.",
-    .details =
-        "It asks the desired state, listens to the nodes, and plans with the code of the "
-        "controller.\nSteps of one wave run together; the next wave begins when the nodes report "
-        "the last one as done.\nExit code 3: some replica has no place.",
+    .details = "It reads the desired state, listens to the nodes, and plans with the controller's "
+               "own code.\nSteps of one wave run together; the next wave starts when the nodes "
+               "report the last one as done.\nExit code 3: some replica does not fit anywhere.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal cluster plan\n"
                 "  shoal cluster plan --drain hub2\n"

@@ -14,15 +14,15 @@
 
 static const struct opts_def defs[] = {SERVER_ASK_DEFS};
 static const struct opts_def top_defs[] = {
-    SERVER_ASK_DEFS, {"interval", 0, OPTS_REAL, "S", "1", 0.1, 3600, "seconds between two looks"}};
+    SERVER_ASK_DEFS,
+    {"interval", 0, OPTS_REAL, "S", "1", 0.1, 3600, "seconds between two updates"}};
 
 static const struct opts_page status_page = {
     .command = "cluster status",
     .arguments = "",
-    .summary = "Shows how a shoal is, as a gateway sees it.",
-    .details =
-        "Exit code 0: every node that the gateway knows takes requests.  1: the gateway cannot "
-        "be\nasked.  3: some node does not, or none is known.",
+    .summary = "Shows the state of a shoal, as a gateway sees it.",
+    .details = "Exit code 0: every node that the gateway knows accepts requests.  1: the gateway "
+               "cannot be\nreached.  3: some node does not, or none is known.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal cluster status --server http://gateway:8080\n"
                 "  shoal cluster status --json\n",
@@ -45,7 +45,7 @@ static const struct opts_page top_page = {
     .command = "cluster top",
     .arguments = "",
     .summary = "Shows nodes and requests live, until Ctrl-C.",
-    .details = "If stdout is not a terminal, the tables follow each other.",
+    .details = "If stdout is not a terminal, the tables are printed one after another.",
     .groups = {OPTS_GROUP("Options", top_defs)},
     .examples = "  shoal cluster top --server http://gateway:8080 --interval 0.5\n",
 };
@@ -82,7 +82,7 @@ static void put_head(struct buf *b, const cJSON *o)
                count(nodes, true) + count(nodes, false));
     if (strcmp(nats, "none") != 0)
         buf_printf(b, ", NATS %s", nats);
-    buf_printf(b, "\n%.0f requests, %.0f moved to another node, %.0f begun again, %.0f lost\n",
+    buf_printf(b, "\n%.0f requests, %.0f moved to another node, %.0f retried, %.0f lost\n",
                server_ask_number(k, "requests"), server_ask_number(k, "moved"),
                server_ask_number(k, "retried"), server_ask_number(k, "lost"));
 }

@@ -34,24 +34,24 @@
 
 static const struct opts_def start_defs[] = {
     {"kind", 'k', OPTS_CHOICE, "rolling|canary|strong|eventual", "rolling", 0, 0,
-     "how the new version is brought in"},
+     "rollout strategy"},
     {"sha256", 0, OPTS_TEXT, "HEX", NULL, 0, 0,
      "SHA-256 of the new version, if no FILE is given; with a FILE it must be the file's"},
     {"source", 0, OPTS_TEXT, "URL", NULL, 0, 0,
      "where nodes can fetch it; default: from each other, or from their own folders"},
     {"memory", 0, OPTS_UINT, "MIB", NULL, 0, 1e9,
-     "memory that it takes on a node; default: as much as the old version"},
+     "memory it needs on a node; default: as much as the old version"},
     WAIT_DEF,
     JSON_DEF,
 };
 static const struct opts_def canary_defs[] = {
     {"share", 0, OPTS_REAL, "PERCENT", "10", 0.1, 99.9, "of the requests for the new version"},
     {"judge-requests", 0, OPTS_UINT, "N", "50", 1, 1e9,
-     "requests that the new version must have answered before it is judged"},
+     "requests that the new version must answer before it is judged"},
     {"judge-errors", 0, OPTS_REAL, "PERCENT", "1", 0.1, 100,
      "its error rate may be this much above that of the old version"},
     {"judge-p95", 0, OPTS_UINT, "PERCENT", "150", 0, 100000,
-     "its p95 may be this much of the old version's; 0: not judged"},
+     "its p95 may be at most this share of the old version's; 0: not judged"},
     {"judge-score", 0, OPTS_REAL, "PERCENT", "2", 0.1, 100,
      "its score on the labelled inputs may be this much lower"},
     {"labels", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
@@ -62,7 +62,7 @@ static const struct opts_def canary_defs[] = {
     {"key", 0, OPTS_TEXT, "KEY", NULL, 0, 0, "API key for --labels; default: $SHOAL_API_KEY"},
 };
 static const struct opts_def status_defs[] = {
-    {"all", 'a', OPTS_FLAG, NULL, NULL, 0, 0, "those that are over, too"},
+    {"all", 'a', OPTS_FLAG, NULL, NULL, 0, 0, "include finished rollouts"},
     JSON_DEF,
 };
 static const struct opts_def act_defs[] = {WAIT_DEF, JSON_DEF};
@@ -73,11 +73,12 @@ static const struct opts_page start_page = {
     .arguments = "MODEL [FILE]",
     .min_args = 1,
     .max_args = 2,
-    .summary = "Starts to replace a model of the shoal by a new version.",
+    .summary = "Starts replacing a model of the shoal with a new version.",
     .details =
-        "rolling   one node after the other; the new version is ready before the old one leaves\n"
-        "canary    a share of the requests first; by errors, latency and score it is then\n"
-        "          promoted or undone without asking\n"
+        "rolling   one node after the other; the new version is ready before the old one is "
+        "unloaded\n"
+        "canary    a share of the requests first; then promoted or undone automatically, by\n"
+        "          errors, latency and score\n"
         "strong    all nodes load it, then all switch at once: no request sees two versions\n"
         "eventual  every node at its own pace\n\n"
         "The version is named by its SHA-256, which is computed from FILE.  A node that cannot "
@@ -92,8 +93,8 @@ static const struct opts_page status_page = {
     .command = "rollout status",
     .arguments = "[ROLLOUT|MODEL]",
     .max_args = 1,
-    .summary = "Shows the rollouts that are under way, or one.",
-    .details = "The exit code is 3 if a rollout that is shown has failed.",
+    .summary = "Shows the rollouts in progress, or one of them.",
+    .details = "The exit code is 3 if one of them has failed.",
     .groups = {OPTS_GROUP("Options", status_defs)},
     .examples = "  shoal rollout status\n"
                 "  shoal rollout status reply --json\n",
@@ -112,7 +113,7 @@ static const struct opts_page promote_page = {
     .arguments = "ROLLOUT|MODEL",
     .min_args = 1,
     .max_args = 1,
-    .summary = "Goes on with a rollout that is paused, or brings a canary to all nodes unjudged.",
+    .summary = "Resumes a paused rollout, or promotes a canary to all nodes without judging it.",
     .groups = {OPTS_GROUP("Options", act_defs)},
     .examples = "  shoal rollout promote reply --wait\n",
 };
@@ -122,7 +123,7 @@ static const struct opts_page undo_page = {
     .min_args = 1,
     .max_args = 1,
     .summary = "Returns to the old version.",
-    .details = "A rollout that is done is undone by another one in the other direction.",
+    .details = "A finished rollout is undone by another one in the opposite direction.",
     .groups = {OPTS_GROUP("Options", act_defs)},
     .examples = "  shoal rollout undo reply --wait\n"
                 "  shoal rollout undo reply-3\n",
@@ -335,7 +336,7 @@ static int read_version(const struct opts *o, uint8_t out[SHA256_BYTES])
     const char *hex = opts_text(o, "sha256");
     uint8_t said[SHA256_BYTES];
     if (hex && (strlen(hex) != 2 * SHA256_BYTES || !sha256_read_hex(said, hex)))
-        return opts_usage(o->page, "--sha256 wants 64 hex digits");
+        return opts_usage(o->page, "--sha256 needs 64 hex digits");
     if (o->n_args < 2 && !hex)
         return opts_usage(o->page, "give the new version's FILE, or --sha256");
     if (o->n_args < 2) {
@@ -499,7 +500,7 @@ static int print_list(const struct opts *o, const struct desired *d, const char 
         buf_putc(&b, '\n');
     } else if (n == 0) {
         buf_clear(&b);
-        buf_puts(&b, steps || all ? "no rollouts\n" : "no rollout is under way\n");
+        buf_puts(&b, steps || all ? "no rollouts\n" : "no rollout is in progress\n");
     }
     if (n == 0 && name)
         rc = cmd_fail(o->page, "there is no rollout '%.64s'", name);

@@ -31,7 +31,7 @@ static const struct opts_def store_defs[] = {
 
 static const struct opts_def gc_defs[] = {
     {"limit", 0, OPTS_UINT, "MIB", "0", 0, 0,
-     "models may take so many MiB; 0: only what fetches left behind goes"},
+     "size limit of the store in MiB; 0: only leftovers of fetches are removed"},
 };
 
 static const struct opts_def fetch_defs[] = {
@@ -41,7 +41,7 @@ static const struct opts_def fetch_defs[] = {
      "folder with this machine's certificate, for nodes; its role is node or controller"},
     {"ca", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
      "PEM file with the CAs to trust for https://; default: those of the system"},
-    {"rate", 0, OPTS_UINT, "KIB", "0", 0, 0, "KiB a second at most; 0: no limit"},
+    {"rate", 0, OPTS_UINT, "KIB", "0", 0, 0, "rate limit in KiB per second; 0: no limit"},
 };
 
 static const struct opts_page list_page = {
@@ -67,9 +67,9 @@ static const struct opts_page fetch_page = {
     .min_args = 1,
     .max_args = 1,
     .summary = "Fetches a model into the store, verifies it and prints its path.",
-    .details = "A fetch that was interrupted goes on where it stopped.  A URL that ends with / is "
-               "a folder as the\nstore has it: any web server that serves the store's folder "
-               "models/ is a source.",
+    .details =
+        "An interrupted fetch resumes where it stopped.  A URL that ends with / is a folder in the "
+        "store's\nformat: any web server that serves the store's folder models/ is a source.",
     .groups = {OPTS_GROUP("Options", store_defs), OPTS_GROUP("Sources", fetch_defs)},
     .examples = "  shoal store fetch 4f2a... --from 10.0.0.2:9191 --certs ca/members/node1\n"
                 "  shoal store fetch 4f2a... --from https://models.example/reply.gguf\n",
@@ -96,7 +96,7 @@ static const struct opts_page gc_page = {
     .command = "store gc",
     .arguments = "",
     .max_args = 0,
-    .summary = "Removes what broken fetches left behind, and models that were not used for long.",
+    .summary = "Removes leftovers of interrupted fetches, and the least recently used models.",
     .groups = {OPTS_GROUP("Options", store_defs), OPTS_GROUP("Limits", gc_defs)},
     .examples = "  shoal store gc\n  shoal store gc --limit 20480\n",
 };
@@ -148,8 +148,8 @@ static int find_hash(struct model_store *s, const char *text, uint8_t out[SHA256
     size_t n = 0, found = 0, len = strlen(text);
     if (strspn(text, "0123456789abcdefABCDEF") != len || len > HEX_DIGITS || len < MIN_PREFIX)
         return err_set(e, SHOAL_EINVAL,
-                       "'%.80s' is no SHA-256: give its 64 digits, or at least the first %u", text,
-                       MIN_PREFIX);
+                       "'%.80s' is not a SHA-256: give its 64 digits, or at least the first %u",
+                       text, MIN_PREFIX);
     if (len == HEX_DIGITS)
         return sha256_read_hex(out, text) ? 0 : SHOAL_EINVAL;
     int rc = model_store_list(s, &list, &n, e);
@@ -163,8 +163,8 @@ static int find_hash(struct model_store *s, const char *text, uint8_t out[SHA256
     mem_free(list);
     if (rc == 0 && found != 1)
         rc = err_set(e, SHOAL_ENOTFOUND,
-                     found ? "%s is the beginning of several models: give more digits"
-                           : "the store has no model that begins with %s: see shoal store list",
+                     found ? "%s matches several models: give more digits"
+                           : "no model in the store begins with %s: see shoal store list",
                      text);
     return rc;
 }

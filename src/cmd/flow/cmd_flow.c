@@ -26,7 +26,7 @@ static const struct opts_def draw_defs[] = {
 static const struct opts_def run_defs[] = {
     {"flow", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "which flow; needed if the file has several"},
     {"input", 'i', OPTS_TEXT, "JSON", NULL, 0, 0,
-     "what the flow needs beside the text: an object, '{\"room\": \"hall\"}'"},
+     "the flow's inputs besides the text: an object, '{\"room\": \"hall\"}'"},
     {"budget", 0, OPTS_REAL, "MS", NULL, 0.001, 86400000,
      "time for all steps; default: the flow's own"},
     {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read the text from a file"},
@@ -62,7 +62,7 @@ static const struct opts_page trace_page = {
     .arguments = "FILE [TEXT]",
     .min_args = 1,
     .max_args = 2,
-    .summary = "Runs a flow and shows each step: when it began, how long it took, its result.",
+    .summary = "Runs a flow and shows each step: its start, duration and result.",
     .groups = {OPTS_GROUP("Options", run_defs)},
     .examples = "  shoal flow trace examples/flow.yaml \"what is the weather in Bern\"\n",
 };

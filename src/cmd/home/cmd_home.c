@@ -33,7 +33,7 @@ static const struct opts_page check_page = {
     .max_args = 1,
     .summary = "Checks a home file: keys, ids, rooms, kinds, abilities and names.",
     .details = "Exit code 1: the file has an error, which is printed with line and column.  Two "
-               "things that\nnobody can tell apart by name are a warning.",
+               "things with\nthe same name are a warning.",
     .groups = {OPTS_GROUP("Options", table_defs)},
     .examples = "  shoal home check home.yaml\n",
 };
@@ -52,7 +52,7 @@ static const struct opts_page import_page = {
     .min_args = 1,
     .max_args = 1,
     .summary = "Prints a home file made from the registries of Home Assistant.",
-    .details = "DIR has core.entity_registry, and where they are there core.device_registry and\n"
+    .details = "DIR has core.entity_registry, and optionally core.device_registry and\n"
                "core.area_registry: the folder .storage of Home Assistant, or a copy.  Entities "
                "that are\ndisabled, hidden or only for diagnosis are left out.",
     .groups = {OPTS_GROUP("Options", import_defs)},
@@ -131,7 +131,7 @@ int cmd_home_check(int argc, const char *const *argv)
 static void put_things(struct buf *b, const struct home_file *f)
 {
     buf_printf(b, "%s%s\n\n%-8s %-28s %-24s %-16s %s\n", f->name,
-               f->open ? ", and what it does not list" : "", "type", "id", "name", "room",
+               f->open ? ", and things it does not list" : "", "type", "id", "name", "room",
                "abilities");
     for (uint32_t i = 0; i < f->n_things; i++) {
         const struct home_thing *x = &f->things[i];

@@ -21,23 +21,23 @@ static const struct opts_def add_defs[] = {
     {"model", 'm', OPTS_TEXT, "MODEL", "embed", 0, 0,
      "a new collection: the model that embeds its passages"},
     {"chunk-tokens", 0, OPTS_UINT, "N", "160", 16, 8192,
-     "a new collection: tokens of a passage, at most"},
+     "a new collection: maximum tokens of a passage"},
     {"overlap", 0, OPTS_UINT, "N", "32", 0, 4096,
-     "a new collection: tokens that a passage repeats of the one before"},
+     "a new collection: tokens repeated from the previous passage"},
     {"format", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
-     "text, markdown, html, jsonl or pdf; default: by the end of the file's name"},
+     "text, markdown, html, jsonl or pdf; default: by file extension"},
     {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
      "name of the document in the collection; default: the path.  Only for one file"},
     {"title", 0, OPTS_TEXT, "TEXT", NULL, 0, 0, "title; default: the document's own"},
 };
 static const struct opts_def query_defs[] = {
     {"top", 'n', OPTS_UINT, "N", "5", 1, COLLECTION_MAX_HITS, "how many passages"},
-    {"by", 0, OPTS_CHOICE, "both|meaning|words", "both", 0, 0, "how passages are found"},
+    {"by", 0, OPTS_CHOICE, "both|meaning|words", "both", 0, 0, "how to search"},
     {"rerank", 0, OPTS_TEXT, "MODEL", NULL, 0, 0,
-     "a cross-encoder that reads query and passage together and sorts them anew"},
+     "a cross-encoder that reads query and passage together and re-sorts them"},
 };
 static const struct opts_def remove_defs[] = {
-    {"all", 0, OPTS_FLAG, NULL, NULL, 0, 0, "the whole collection, with its file"},
+    {"all", 0, OPTS_FLAG, NULL, NULL, 0, 0, "remove the whole collection and its file"},
 };
 
 static const struct opts_page add_page = {
@@ -46,8 +46,8 @@ static const struct opts_page add_page = {
     .min_args = 2,
     .max_args = MAX_FILES,
     .summary = "Adds documents to a collection, or replaces them.",
-    .details = "A collection that does not exist is made.  A file that is there with the same "
-               "bytes is skipped.\nJSON lines have \"text\", and may have \"id\", \"title\" and "
+    .details = "A missing collection is created.  A file that is already there with the same bytes "
+               "is skipped.\nJSON lines have \"text\", and may have \"id\", \"title\" and "
                "\"page\".  PDF needs pdftotext (poppler-utils).",
     .groups = {{NULL, NULL, 0}},
     .examples = "  shoal index add manuals pump.pdf notes.md\n"
@@ -59,7 +59,7 @@ static const struct opts_page query_page = {
     .arguments = "COLLECTION QUERY",
     .min_args = 2,
     .max_args = 2,
-    .summary = "Finds the passages of a collection that fit a query best.",
+    .summary = "Finds the passages of a collection that best match a query.",
     .details = "Two rankings, by meaning (vectors) and by words, are fused by reciprocal rank.",
     .groups = {{NULL, NULL, 0}},
     .examples = "  shoal index query manuals \"the pump is too hot\"\n"
@@ -189,10 +189,10 @@ static int make_if_missing(struct index_site *s, const char *name)
         if (index_site_info(s, name, &info) != CMD_OK)
             return CMD_FAILED;
         if (opts_given(s->o, "model") && strcmp(info.model, set.model) != 0)
-            return cmd_fail(s->o->page,
-                            "the passages of '%s' are embedded by %s: make another collection for "
-                            "%s",
-                            name, info.model, set.model);
+            return cmd_fail(
+                s->o->page,
+                "the passages of '%s' are embedded by %s: create another collection for %s", name,
+                info.model, set.model);
     }
     return rc < 0 ? cmd_fail(s->o->page, "%s", e.msg) : CMD_OK;
 }
@@ -416,7 +416,7 @@ int cmd_index_stats(int argc, const char *const *argv)
     for (uint32_t i = 0; i < n && rc == CMD_OK; i++)
         rc = put_stats(&s, names[i], false, &b);
     if (rc == CMD_OK && o.n_args == 0 && n == 0 && !opts_flag(&o, "json"))
-        fprintf(stderr, "there are no collections: make one with 'shoal index add'\n");
+        fprintf(stderr, "there are no collections: create one with 'shoal index add'\n");
     if (rc == CMD_OK)
         rc = cmd_print(&p, &b);
     buf_fini(&b);

@@ -9,11 +9,12 @@
 static const struct opts_def defs[] = {
     {"model", 'm', OPTS_TEXT, "MODEL", "reply", 0, 0,
      "the model that answers: a file, a folder, or a name in models/"},
-    {"top", 'n', OPTS_UINT, "N", "5", 1, CITING_MAX_PASSAGES, "how many passages it is given"},
-    {"max-tokens", 0, OPTS_UINT, "N", "256", 1, 4096, "length of the answer, at most"},
+    {"top", 'n', OPTS_UINT, "N", "5", 1, CITING_MAX_PASSAGES,
+     "number of passages given to the model"},
+    {"max-tokens", 0, OPTS_UINT, "N", "256", 1, 4096, "maximum length of the answer"},
     {"temp", 0, OPTS_REAL, "X", "0", 0, 2, "temperature; 0: always the likeliest token"},
     {"seed", 0, OPTS_UINT, "N", "0", 0, 0, "of the sampling"},
-    {"by", 0, OPTS_CHOICE, "both|meaning|words", "both", 0, 0, "how passages are found"},
+    {"by", 0, OPTS_CHOICE, "both|meaning|words", "both", 0, 0, "how to search"},
 };
 
 static const struct opts_page page = {

@@ -28,12 +28,11 @@ static const struct opts_page page = {
     .max_args = UINT32_MAX,
     .summary = "Fits the temperature of a classifier on labelled texts.",
     .details =
-        "A calibrated model that says 0.9 is right in 90 of 100 cases.  The temperature divides "
+        "A calibrated confidence of 0.9 is right in 90 of 100 cases.  The temperature divides "
         "the\nlogits: it changes confidences, never answers.  Rows of DATASET are JSON objects "
         "{\"text\",\n\"label\"}, one per line (- means stdin).  Every other row is used to fit; "
         "accuracy and\ncalibration error (15 bins) are those of the rest, and a temperature that "
-        "makes "
-        "that error larger\nis not taken.  Routes that cascade by confidence need calibrated "
+        "increases that error\nis rejected.  Routes that cascade by confidence need calibrated "
         "models.  The file also has the\ndistribution of confidences: the server reports when it "
         "changes (metric\nshoal_confidence_drift).",
     .groups = {OPTS_GROUP("Options", defs)},

@@ -15,7 +15,7 @@
 #define MAX_KINDS 64u
 
 static const struct opts_def defs[] = {
-    {"wrong", 0, OPTS_FLAG, NULL, NULL, 0, 0, "list the rows that are not wholly right"},
+    {"wrong", 0, OPTS_FLAG, NULL, NULL, 0, 0, "list the rows that are not completely correct"},
     {"models", 0, OPTS_TEXT, "DIR", NULL, 0, 0,
      "folder of the models; default: $SHOAL_MODELS, ./models, or next to the program"},
     {"table", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
@@ -33,7 +33,7 @@ static const struct opts_page page = {
     .arguments = "FILE...",
     .min_args = 1,
     .max_args = UINT32_MAX,
-    .summary = "Measures what 'shoal ask' does with texts whose actions are known.",
+    .summary = "Measures 'shoal ask' on texts with known actions.",
     .details =
         "Each row is a JSON object:\n"
         "  text     what is said\n"

@@ -11,14 +11,14 @@
 #include "eval/eval.h"
 
 static const struct opts_def defs[] = {
-    {"large", 0, OPTS_TEXT, "MODEL", NULL, 0, 0, "the model that is asked when -m is not sure"},
+    {"large", 0, OPTS_TEXT, "MODEL", NULL, 0, 0, "the model to use when -m is not confident"},
     {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0,
      "label set of both models; default: each model's default"},
     {"large-labels", 0, OPTS_TEXT, "SET", NULL, 0, 0, "label set of the large model alone"},
     {"calibration", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "of -m, as shoal calibrate wrote it"},
     {"large-calibration", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "of the large model"},
     {"gain", 0, OPTS_UINT, "PERCENT", "95", 1, 100,
-     "the part of the large model's gain that a threshold is looked for"},
+     "the share of the large model's gain to reach with the threshold"},
     {"limit", 0, OPTS_UINT, "N", "0", 0, 1000000000, "use only the first N rows; 0: all"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
@@ -28,14 +28,13 @@ static const struct opts_page page = {
     .arguments = "DATASET...",
     .min_args = 1,
     .max_args = UINT32_MAX,
-    .summary = "Measures what a cascade of two classifiers reaches, and at what cost.",
+    .summary = "Measures the accuracy and the cost of a cascade of two classifiers.",
     .details =
         "Both models classify the rows {\"text\",\"label\"} of DATASET, one at a time.  For each "
-        "threshold:\nthe part of rows that the large model is asked about, accuracy, computing "
-        "time "
-        "(the median\nof a row) as a part of what the large model alone takes, and the part of its "
-        "gain in accuracy.\nTake the threshold of a route's cascade (docs/ENSEMBLES.md) from other "
-        "rows than those that\nmeasure it: the last lines choose it on every other row and "
+        "threshold:\nthe share of rows escalated to the large model, accuracy, computing time "
+        "(median per row)\nrelative to the large model alone, and the share of its gain in "
+        "accuracy.\nChoose the threshold of a route's cascade (docs/ENSEMBLES.md) on other rows "
+        "than those that\nmeasure it: the last lines choose it on every other row and "
         "measure the rest, with the\ncalibration error (15 bins) of its answers.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal eval cascade -m intent --large ./big-bert --labels clinc150 val.jsonl\n"

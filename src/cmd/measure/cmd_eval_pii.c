@@ -9,7 +9,7 @@
 #include "wire/json_out.h"
 
 static const struct opts_def defs[] = {
-    {"wrong", 0, OPTS_FLAG, NULL, NULL, 0, 0, "list what was missed, and what was found wrongly"},
+    {"wrong", 0, OPTS_FLAG, NULL, NULL, 0, 0, "list missed and false hits"},
     {"limit", 0, OPTS_UINT, "N", "0", 0, 1000000000, "use only the first N rows; 0: all"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
 };
@@ -20,13 +20,12 @@ static const struct opts_page page = {
     .min_args = 1,
     .max_args = UINT32_MAX,
     .summary = "Measures how much of the personal data in labelled texts is found.",
-    .details =
-        "Each row is a JSON object:\n"
-        "  text   the text\n"
-        "  spans  [{\"kind\", \"start\", \"end\"}], in bytes; [] means there is nothing\n"
-        "A hit is right if kind, start and end are those of a span.  'covered' is the share of "
-        "spans of\nwhich every byte is in some hit, whatever its kind: what a mask would hide.  "
-        "Kinds that --find\ndoes not name are not counted.",
+    .details = "Each row is a JSON object:\n"
+               "  text   the text\n"
+               "  spans  [{\"kind\", \"start\", \"end\"}], in bytes; [] means there is nothing\n"
+               "A hit is right if kind, start and end are those of a span.  'covered' is the share "
+               "of spans\nwhose bytes are all in some hit of any kind: what a mask would hide.  "
+               "Kinds that --find\ndoes not name are not counted.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal eval pii tests/data/pii/eval.jsonl\n"
                 "  shoal eval pii --find person,place --wrong mine.jsonl\n",
@@ -61,8 +60,8 @@ static int read_span(const cJSON *v, const struct eval_row *row, size_t n, struc
         !cJSON_IsNumber(start) || !cJSON_IsNumber(end) || start->valuedouble < 0 ||
         end->valuedouble <= start->valuedouble || end->valuedouble > (double)n)
         return err_set(e, SHOAL_EFORMAT,
-                       "%s:%llu: a span needs a kind, and start and end inside of the text",
-                       row->file, (unsigned long long)row->line);
+                       "%s:%llu: a span needs a kind, and start and end inside the text", row->file,
+                       (unsigned long long)row->line);
     out->start = (size_t)start->valuedouble;
     out->end = (size_t)end->valuedouble;
     return 0;

@@ -17,8 +17,8 @@ static const struct opts_page page = {
     .command = "gateway",
     .arguments = "",
     .summary = "Serves clients with the models of other nodes.",
-    .details = "It holds no model itself.  A request goes to the node that is expected to answer "
-               "soonest.\nWhen a node dies in the middle of an answer, another one continues it: "
+    .details = "It holds no model itself.  A request goes to the node with the lowest expected "
+               "latency.\nWhen a node dies in the middle of an answer, another one continues it: "
                "the client sees a\nshort pause and the same text.",
     .groups = {OPTS_GROUP("Gateway", defs), {"Member", serving_member_defs, SERVING_N_MEMBER_DEFS}},
     .examples = "  shoal gateway --node hub1:7600 --node hub2:7600 --certs ca/members/gw\n"

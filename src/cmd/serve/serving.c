@@ -20,9 +20,8 @@
 
 const struct opts_def serving_member_defs[] = {
     {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
-     "name of this member; default: that of its certificate, or the host's"},
-    {"zone", 0, OPTS_TEXT, "ZONE", NULL, 0, 0,
-     "where it stands, such as a building; for placement"},
+     "name of this member; default: from its certificate, or the host name"},
+    {"zone", 0, OPTS_TEXT, "ZONE", NULL, 0, 0, "its location, such as a building; for placement"},
     {"join", 0, OPTS_LIST, "URL", NULL, 0, 0,
      "NATS server of the shoal, nats://HOST:PORT or tls://HOST:PORT; may be repeated"},
     {"shoal", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "name of the shoal, with --join; default: shoal"},
@@ -31,7 +30,7 @@ const struct opts_def serving_member_defs[] = {
     {"insecure", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "without certificates: for tests on one machine only"},
     {"label", 0, OPTS_LIST, "LABEL", NULL, 0, 0,
-     "what it has, such as gpu or site=hall-3; for placement; may be repeated"},
+     "its properties, such as gpu or site=hall-3; for placement; may be repeated"},
     {"controller", 0, OPTS_CHOICE, "auto|never", NULL, 0, 0,
      "whether it may become controller; auto, the default: if its certificate allows it"},
 };
@@ -145,7 +144,7 @@ static void say_hello(struct gateway *g, const struct gw_config *c)
             printf(" %s", c->models[i].name);
         printf("\n");
     } else if (c->cluster.listen.n > 0 && c->cluster.nats.n > 0) {
-        printf("models: those that the controller assigns\n");
+        printf("models: assigned by the controller\n");
     }
     if (url && strncmp(url, "http", 4) == 0)
         printf("open %s in a browser, or: curl %s/v1/models\n", url, url);
@@ -201,7 +200,7 @@ static void wait_for_end(const struct serving *s, struct gateway *g, struct gw_c
     struct err e = {0};
     struct signalfd_siginfo info;
     if (path && file_watch_open(&watch, path, &e) < 0)
-        log_warn("serve", "changes of the configuration need a SIGHUP: %s", e.msg);
+        log_warn("serve", "configuration changes need a SIGHUP: %s", e.msg);
     for (;;) {
         struct pollfd p[2] = {
             {.fd = signals, .events = POLLIN},

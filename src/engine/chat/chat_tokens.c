@@ -288,8 +288,8 @@ static int cut_behind(struct marker *m, const struct chat_message *last, struct 
         end = last_end(out, p, n);
     if (!end)
         return err_set(e, SHOAL_EUNSUPPORTED,
-                       "the model's chat template does not show the last message, so that it "
-                       "cannot be continued");
+                       "the model's chat template does not render the last message, so it cannot "
+                       "be continued");
     out->len = (size_t)(end - out->data);
     return 0;
 }

@@ -91,8 +91,8 @@ int infill_tokens_of(const struct shoal_engine *en, const struct infill *what, i
     const struct tokenizer_info *info = tokenizer_info(en->tokenizer);
     if (info->fim_pre < 0 || info->fim_suf < 0 || info->fim_mid < 0)
         return err_set(e, SHOAL_EUNSUPPORTED,
-                       "the model cannot fill in text: its vocabulary has no tokens for what is "
-                       "before and behind; leave out the suffix");
+                       "the model cannot fill in text: its vocabulary has no prefix and suffix "
+                       "tokens; leave out the suffix");
     struct tok_ids files, texts, ids;
     tok_ids_init(&files, MAX_PROMPT_TOKENS);
     tok_ids_init(&texts, MAX_PROMPT_TOKENS);

@@ -90,7 +90,7 @@ static int reserve_result(const struct enc *s, struct job *j, struct input *in, 
     case SHOAL_KIND_EMBED:
         if (j->o.dimensions > info->vector_dim)
             return err_set(e, SHOAL_EINVAL,
-                           "cannot give %u dimensions, the model's vectors have %u",
+                           "cannot return %u dimensions: the model's vectors have %u",
                            j->o.dimensions, info->vector_dim);
         in->vector = mem_zalloc_n(info->room, sizeof(*in->vector));
         return in->vector ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a task");

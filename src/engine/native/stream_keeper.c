@@ -90,7 +90,7 @@ static int claim(struct stream_keeper *k, const char *dir, struct err *e)
 {
     char path[PATH_MAX];
     if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-        return err_set(e, SHOAL_EIO, "cannot make the folder %s: %s", dir, strerror(errno));
+        return err_set(e, SHOAL_EIO, "cannot create the folder %s: %s", dir, strerror(errno));
     snprintf(path, sizeof(path), "%s.lock", k->path);
     k->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (k->lock_fd < 0)
@@ -117,10 +117,10 @@ static void read_file(struct stream_keeper *k)
                                     &k->file_bytes, &e);
     k->rewrite = rc < 0 || k->file_bytes != bytes.len;
     if (rc < 0)
-        log_warn("streams", "file=%s: %s; streams that it held begin anew", k->path, e.msg);
+        log_warn("streams", "file=%s: %s; its streams start afresh", k->path, e.msg);
     else
-        log_info("streams", "file=%s: %u streams go on%s", k->path, score_streams_count(k->streams),
-                 k->rewrite ? "; its end was damaged" : "");
+        log_info("streams", "file=%s: %u streams continue%s", k->path,
+                 score_streams_count(k->streams), k->rewrite ? "; its end was damaged" : "");
     buf_fini(&bytes);
 }
 
@@ -168,7 +168,7 @@ static void save(struct stream_keeper *k)
     k->changed = k->changed || rc < 0;
     if (rc < 0 && (k->told_ns == 0 || clock_ns() - k->told_ns > TELL_NS)) {
         k->told_ns = clock_ns();
-        log_warn("streams", "states of streams are not kept, it is tried again: %s", e.msg);
+        log_warn("streams", "stream states could not be saved, retrying: %s", e.msg);
     }
     buf_fini(&out);
 }
@@ -255,7 +255,7 @@ int stream_keeper_open(struct stream_keeper **out, struct score_streams *t,
     if (!k)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the keeper of streams");
     if (find_file(k, o, &why) < 0) {
-        log_warn("streams", "streams of %s are not kept over a restart: %s", o->model, why.msg);
+        log_warn("streams", "streams of %s will not survive a restart: %s", o->model, why.msg);
         free_keeper(k);
         return 0;
     }

@@ -128,7 +128,8 @@ static void on_cascade_results(struct panel_member *m)
     struct routing_step *step =
         m->n_results == 1
             ? panel_step(p, m->model, least, "%s",
-                         n_sure > 0 ? "answered" : "not sure enough: the next model is asked")
+                         n_sure > 0 ? "answered"
+                                    : "not confident enough: escalated to the next model")
             : panel_step(p, m->model, least, "answered %u of %u texts", n_sure, m->n_results);
     step->answered = n_sure > 0;
     if (n == 0 || last)

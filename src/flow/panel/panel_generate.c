@@ -96,7 +96,8 @@ static bool leave(struct panel_member *m)
         x->stays = true;
         return false;
     }
-    panel_step(p, m->model, sure, "left after %u tokens: not sure enough", m->answers[0].running.n);
+    panel_step(p, m->model, sure, "abandoned after %u tokens: not confident enough",
+               m->answers[0].running.n);
     if (m->done) {
         x->fallback = m;
         panel_tell_cost(m, &m->answers[0].done, 0);
@@ -129,7 +130,7 @@ static void on_cascade_token(struct panel_member *m, const struct sink_token *e)
     }
     keep_token(m, e);
     if (is_last(m) || m->answers[0].tokens.n > p->plan.hold) {
-        show(m, "the model before was not sure enough");
+        show(m, "the previous model was not confident enough");
         x->sent = m->passed = true;
     }
 }
@@ -138,7 +139,7 @@ static void end_cascade(struct panel_member *m)
 {
     struct panel *p = m->panel;
     if (!state_of(p)->sent)
-        show(m, "the model before was not sure enough");
+        show(m, "the previous model was not confident enough");
     panel_finish(p, &m->answers[0].done);
 }
 
@@ -232,7 +233,7 @@ static void on_refine_answer(struct panel_member *m, const struct sink_done *e)
     panel_step(p, p->plan.models[FAST], -1, "%s",
                fast->done                ? "answered at once"
                : state_of(p)->fast_began ? "was slower: cancelled"
-                                         : "not asked: the better answer was there");
+                                         : "not used: the better answer was ready");
     panel_step(p, m->model, -1, "answered")->answered = true;
     if (fast->done)
         panel_tell_cost(fast, &fast->answers[0].done, 0);

@@ -42,7 +42,7 @@ static const char *unsuited(const struct request *r, enum ensemble_kind kind, co
         return "ask for one answer to one prompt";
     *param = "echo";
     if (g->echo || g->prompt_logprobs || g->prompt_only)
-        return "it cannot repeat the prompt";
+        return "it cannot echo the prompt";
     *param = "prompt";
     if (kind == ENSEMBLE_RERANK && g->chat.n_messages == 0 && !g->prompts[0].text)
         return "another model reads the prompt: send text, not tokens";

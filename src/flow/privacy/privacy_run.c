@@ -77,10 +77,10 @@ static void refuse_code(struct screening *x, int rc)
 {
     struct failure f;
     if (rc == SHOAL_EINVAL)
-        failure_set(&f, FAILURE_INVALID, rc, NULL, "personal_data",
-                    "token ids cannot be searched for personal data, which '%.64s' asks for: send "
-                    "the text",
-                    x->request->model ? x->request->model : "this server");
+        failure_set(
+            &f, FAILURE_INVALID, rc, NULL, "personal_data",
+            "token ids cannot be searched for personal data, as '%.64s' requires: send the text",
+            x->request->model ? x->request->model : "this server");
     else if (rc == SHOAL_ELIMIT)
         failure_set(&f, FAILURE_INVALID, rc, NULL, "personal_data",
                     "the request has too much text or personal data to be searched: send less");
@@ -111,8 +111,8 @@ static void refuse_found(struct screening *x, unsigned kinds, const char *where)
         if (kinds & PII_BIT(k))
             buf_printf(&b, "%s%s", b.len ? ", " : "", pii_kind_text((enum pii_kind)k));
     failure_set(&f, FAILURE_INVALID, SHOAL_EINVAL, where, "personal_data",
-                "'%.64s' takes no personal data, and the request has %s: remove it and send the "
-                "request again",
+                "'%.64s' accepts no personal data, but the request contains %s: remove it and send "
+                "the request again",
                 x->request->model ? x->request->model : "this server", buf_str(&b));
     buf_fini(&b);
     refuse(x, &f);

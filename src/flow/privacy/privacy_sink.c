@@ -95,7 +95,7 @@ static void release(struct privacy_sink *x, struct held *h)
 static void fail_nomem(struct privacy_sink *x)
 {
     struct failure f;
-    failure_of(&f, x->out.rc, "the answer is too large to put personal data back");
+    failure_of(&f, x->out.rc, "the answer is too large to restore personal data");
     x->front.to->ops->fail(x->front.to, &f);
     flow_cancel(&x->front.sink);
 }

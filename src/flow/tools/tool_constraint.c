@@ -76,8 +76,8 @@ int tool_constraint_set(struct request *r, const struct shoal_engine *en, struct
         return 0;
     if (g->constraint.kind != SHOAL_CONSTRAINT_NONE)
         return must ? err_set(e, SHOAL_EINVAL,
-                              "an answer cannot be a call of a tool and have a format as well: "
-                              "leave out tool_choice or the format")
+                              "an answer cannot be a tool call and have a format as well: leave "
+                              "out tool_choice or the format")
                     : 0;
     struct constraint_part *list = arena_zalloc_n(&r->arena, c->n_tools, sizeof(*list));
     struct constraint_parts p = {.list = list, .min = 1, .max = c->one_call ? 1 : MAX_FORCED};

@@ -242,12 +242,11 @@ static const struct {
     {"shoal_in_flight", "gauge", "requests in progress"},
     {"shoal_prompt_cache_hits_total", "counter", "answers from the prompt cache"},
     {"shoal_prompt_cache_misses_total", "counter", "requests that were not in the prompt cache"},
-    {"shoal_prefix_cache_hits_total", "counter",
-     "prompts whose beginning was computed before, and not again"},
-    {"shoal_prefix_cache_tokens_total", "counter", "tokens of these beginnings"},
+    {"shoal_prefix_cache_hits_total", "counter", "prompts whose prefix was found in the cache"},
+    {"shoal_prefix_cache_tokens_total", "counter", "tokens of these prefixes"},
     {"shoal_model_bytes", "gauge", "memory reserved by a model"},
     {"shoal_worker_restarts_total", "counter",
-     "times that the process of a model was started again (isolation: process)"},
+     "restarts of a model's process (isolation: process)"},
     {"shoal_kv_pages", "gauge", "pages of the key-value cache"},
     {"shoal_kv_pages_free", "gauge", "pages of the key-value cache that no task uses"},
     {"shoal_kv_pages_used", "gauge", "pages of the key-value cache in use"},
@@ -381,21 +380,23 @@ static void put_shoal(const struct members *m, const struct replica_counts *k, s
 {
     uint32_t n[2] = {0, 0};
     members_each(m, count_node, n);
-    prometheus_help(b, "shoal_nodes", "gauge", "nodes that take requests, and those that do not");
+    prometheus_help(b, "shoal_nodes", "gauge", "nodes that accept requests, and those that do not");
     buf_printf(b, "shoal_nodes{state=\"ready\"} %u\nshoal_nodes{state=\"lost\"} %u\n", n[0], n[1]);
     const struct {
         const char *name, *help;
         uint64_t n;
     } rows[] = {
         {"shoal_relayed_total", "requests that may go to any replica", k->n_requests},
-        {"shoal_moved_total", "answers that went on at another replica", k->n_moved},
-        {"shoal_retried_total", "requests that began again at another one", k->n_retried},
-        {"shoal_lost_total", "answers that broke off for want of a replica", k->n_lost},
+        {"shoal_moved_total", "answers that continued on another replica", k->n_moved},
+        {"shoal_retried_total", "requests that were retried on another replica", k->n_retried},
+        {"shoal_lost_total", "answers that were cut off because no replica was available",
+         k->n_lost},
         {"shoal_hedged_total", "requests sent to a second replica for their deadline", k->n_hedged},
         {"shoal_stalled_total", "requests sent to a second replica because the first was silent",
          k->n_stalled},
-        {"shoal_second_won_total", "of both: the second one was faster", k->n_won},
-        {"shoal_breakers_opened_total", "replicas left alone because requests failed there",
+        {"shoal_second_won_total",
+         "hedged and stalled requests that the second replica answered first", k->n_won},
+        {"shoal_breakers_opened_total", "circuit breakers that opened because requests failed",
          k->n_opened}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         prometheus_help(b, rows[i].name, "counter", rows[i].help);
@@ -410,9 +411,9 @@ static void put_workers(const struct replica_counts *k, struct buf *b)
         uint64_t n;
     } rows[] = {
         {"shoal_worker_requests_total", "requests to models in other processes", k->n_requests},
-        {"shoal_worker_moved_total", "answers that went on in the next process", k->n_moved},
-        {"shoal_worker_retried_total", "requests that began again there", k->n_retried},
-        {"shoal_worker_lost_total", "answers that broke off", k->n_lost}};
+        {"shoal_worker_moved_total", "answers that continued in a restarted process", k->n_moved},
+        {"shoal_worker_retried_total", "requests that were retried there", k->n_retried},
+        {"shoal_worker_lost_total", "answers that were cut off", k->n_lost}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         prometheus_help(b, rows[i].name, "counter", rows[i].help);
         buf_printf(b, "%s %" PRIu64 "\n", rows[i].name, rows[i].n);
@@ -425,8 +426,7 @@ static void put_similar(struct similar *s, struct buf *b)
     similar_counts(s, &n);
     prometheus_help(
         b, "shoal_similar_total", "counter",
-        "chats that looked for the answer to a prompt that asks the same; refused: near, "
-        "but it asks something else");
+        "chats that searched the semantic cache; refused: similar, but a different question");
     buf_printf(b,
                "shoal_similar_total{outcome=\"hit\"} %" PRIu64
                "\nshoal_similar_total{outcome=\"miss\"} %" PRIu64
@@ -442,10 +442,10 @@ static void put_sessions(struct sessions *s, struct buf *b)
                     "Turns of conversations that were kept.");
     buf_printf(b, "shoal_session_turns_total %" PRIu64 "\n", n.turns);
     prometheus_help(b, "shoal_session_degraded_total", "counter",
-                    "Turns that began while the place of sessions was away.");
+                    "Turns that began while the session store was unavailable.");
     buf_printf(b, "shoal_session_degraded_total %" PRIu64 "\n", n.degraded);
     prometheus_help(b, "shoal_sessions_unsaved", "gauge",
-                    "Conversations that wait for the place of sessions.");
+                    "Conversations that wait for the session store.");
     buf_printf(b, "shoal_sessions_unsaved %u\n", n.unsaved);
 }
 
@@ -455,7 +455,7 @@ static void put_once(struct once *w, struct buf *b)
     once_count(w, &n);
     prometheus_help(b, "shoal_idempotent_total", "counter",
                     "calls with an idempotency key: the first of a key, those that joined it, got "
-                    "its answer, or asked for something else");
+                    "its answer, or differed from it");
     buf_printf(b,
                "shoal_idempotent_total{outcome=\"first\"} %" PRIu64
                "\nshoal_idempotent_total{outcome=\"joined\"} %" PRIu64
@@ -521,7 +521,8 @@ static void put_keys(struct gw *gw, struct buf *b)
         const char *name, *type, *help;
     } parts[N_KEY_PARTS] = {
         {"shoal_key_tokens_total", "counter", "tokens of a key's requests"},
-        {"shoal_key_refused_total", "counter", "requests of a key refused at the door, by reason"},
+        {"shoal_key_refused_total", "counter",
+         "requests of a key refused before they ran, by reason"},
         {"shoal_key_tokens_today", "gauge", "tokens of a key's requests today (UTC)"},
         {"shoal_key_tokens_per_day", "gauge", "tokens that a key may use in a day"},
     };
@@ -631,9 +632,9 @@ void api_metrics(struct call *c)
         put_models(gw, b, PART_HISTOGRAMS + i, model_times[i].name, "histogram",
                    model_times[i].help);
     put_models(gw, b, PART_BATCH, "shoal_batch_size", "histogram",
-               "size of the batch that an input of a specialist was computed in");
+               "batch size that a specialist's input was computed in");
     put_models(gw, b, PART_CONFIDENCE, "shoal_confidence", "histogram",
-               "how sure a model was of the class that it answered");
+               "confidence of a model in the class that it answered");
     put_models(gw, b, PART_DRIFT, "shoal_confidence_drift", "gauge",
                "population stability index of the last 500 confidences against the usual ones");
     put_models(gw, b, PART_DRIFT_ALARM, "shoal_confidence_drift_alarm", "gauge",

@@ -128,12 +128,12 @@ struct body {
 
 #define AT(member) offsetof(struct body, member)
 const struct field decision_fields[] = {
-    {"text", FIELD_STR, AT(text), 0, 0, "what the request would say", NULL},
+    {"text", FIELD_STR, AT(text), 0, 0, "text of the request", NULL},
     {"model", FIELD_STR, AT(model), 0, 0, "name of a route; default: auto", NULL},
     {"max_tokens", FIELD_INT, AT(max_tokens), 1, 1 << 24, "maximum number of tokens to generate",
      NULL},
     {"latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 0, 86400000,
-     "time that the answer may take", NULL},
+     "latency budget of the answer", NULL},
     {"metadata", FIELD_IGNORED, 0, 0, 0, "for rules", NULL},
 };
 const size_t decision_n_fields = sizeof(decision_fields) / sizeof(decision_fields[0]);

@@ -98,7 +98,7 @@ static void put_operation(struct json_out *j, const struct route *r)
     json_out_object(j);
     put_response(j, "200", "the answer");
     if (r->flags & ROUTE_JSON)
-        put_response(j, "400", "the request is wrong: error.param names the field");
+        put_response(j, "400", "the request is invalid: error.param names the field");
     if (!(r->flags & ROUTE_OPEN))
         put_response(j, "401", "an API key is required");
     if (r->flags & ROUTE_WORK) {

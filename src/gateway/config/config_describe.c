@@ -322,7 +322,7 @@ void config_describe_reference(struct buf *b)
         "`--config`. This page is written by `shoal config reference`; a test compares it with the "
         "program.\n\n"
         "- `shoal init` writes a file for the models it finds.\n"
-        "- `shoal config check FILE` says what is wrong, with line and column.\n"
+        "- `shoal config check FILE` reports errors with line and column.\n"
         "- `shoal config explain KEY` shows one key.\n"
         "- `shoal config schema` prints a JSON Schema for editors. With the YAML language server, "
         "begin the file with\n  `# yaml-language-server: $schema=shoal.schema.json`.\n\n"
@@ -331,8 +331,8 @@ void config_describe_reference(struct buf *b)
         "percentage. A list of one may be written without\nbrackets. Flags of the command line "
         "override the file.\n\n"
         "The server reads the file again when it changes and on `SIGHUP`, and logs what changed. A "
-        "file with an error changes\nnothing: the server goes on with the old one and logs the "
-        "error. Keys that say *restart* take effect when the\nserver starts again; the log names "
+        "file with an error changes\nnothing: the server keeps the old configuration and logs the "
+        "error. Keys marked *restart* take effect when the\nserver restarts; the log names "
         "them.\n\n"
         "## The top\n");
     put_section(b, NULL);

@@ -33,7 +33,7 @@ static int add_model(struct yaml_in *r, const yaml_node_t *at, struct ensemble *
         return yaml_in_fail(r, at, "the name of a model is missing");
     for (uint32_t i = 0; i < out->n_models; i++)
         if (strcmp(out->models[i], name) == 0)
-            return yaml_in_fail(r, at, "the model '%.80s' is there twice", name);
+            return yaml_in_fail(r, at, "the model '%.80s' is listed twice", name);
     if (!out->models) {
         out->models = mem_zalloc_n(ENSEMBLE_MAX_MODELS, sizeof(*out->models));
         out->weights = mem_zalloc_n(ENSEMBLE_MAX_MODELS, sizeof(*out->weights));
@@ -142,7 +142,7 @@ static int check_alone(struct yaml_in *r, const yaml_node_t *route, enum ensembl
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         const yaml_node_t *at = value_of(r, route, others[i]);
         if (at)
-            return yaml_in_fail(r, at, "a route with %s does not choose: leave out %s",
+            return yaml_in_fail(r, at, "a route with %s does not choose a model: leave out %s",
                                 ensemble_name(kind), others[i]);
     }
     return 0;

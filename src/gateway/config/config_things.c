@@ -111,7 +111,7 @@ int config_things_take_subscription(struct yaml_in *r, yaml_node_t *at, void *it
 {
     struct config_subscription *k = item;
     if (!mqtt_topic_is_filter(k->topic))
-        return yaml_in_fail(r, at, "'%.100s' is not a filter of MQTT topics", k->topic);
+        return yaml_in_fail(r, at, "'%.100s' is not an MQTT topic filter", k->topic);
     bool path = k->payload == PAYLOAD_JSON;
     if (k->value && (!path || !payload_path_ok(k->value)))
         return yaml_in_fail(r, at,

@@ -101,7 +101,7 @@ static int publish(struct call_job *j)
         return err_set(&j->error, SHOAL_EINVAL, "no broker is configured: set mqtt.broker");
     j->again = true;
     if (!mqtt_is_up(j->calls->client))
-        return err_set(&j->error, SHOAL_EBUSY, "the MQTT broker is away");
+        return err_set(&j->error, SHOAL_EBUSY, "the MQTT broker is not connected");
     return mqtt_publish(j->calls->client, &m, &j->error);
 }
 

@@ -88,7 +88,7 @@ static int watch(pid_t pid, int fd, struct buf *out, const char *name, uint32_t 
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
     return err_set(e, SHOAL_EIO,
-                   WIFEXITED(status) ? "%s ended with %d" : "%s was ended by signal %d", name,
+                   WIFEXITED(status) ? "%s ended with %d" : "%s was killed by signal %d", name,
                    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 }
 

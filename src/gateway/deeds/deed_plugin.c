@@ -252,8 +252,8 @@ static int take_process(struct deed_plugins *d, const char *path, struct plugin 
         return 0;
     if (wait > 0)
         return err_set(e, SHOAL_EBUSY,
-                       "the plug-in %.80s crashed %u times in a row and is left alone for %llu ms",
-                       path, n_crashes, (unsigned long long)(wait / 1000000u) + 1);
+                       "the plug-in %.80s crashed %u times in a row: no calls for %llu ms", path,
+                       n_crashes, (unsigned long long)(wait / 1000000u) + 1);
     return start_process(d, path, &file, out, e);
 }
 
@@ -291,7 +291,7 @@ static int report_crash(struct deed_plugins *d, struct plugin *p, struct process
     if (!what) /* the socket is closed: it has ended, or is about to */
         await_end(process);
     const int status = end_process(d, process);
-    snprintf(how, sizeof(how), WIFSIGNALED(status) ? "ended by signal %d" : "ended with %d",
+    snprintf(how, sizeof(how), WIFSIGNALED(status) ? "killed by signal %d" : "ended with %d",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     what = what ? what : how;
     pthread_mutex_lock(&d->lock);
@@ -433,7 +433,7 @@ int deed_plugins_run(struct deed_plugins *d, const char *path, const char *paylo
     if (t == TALK_LATE)
         return report_late(d, p, process, e);
     if (t == TALK_CLOSED || h.nonsense)
-        return report_crash(d, p, process, h.nonsense ? "sent what is no answer" : NULL, e);
+        return report_crash(d, p, process, h.nonsense ? "sent an invalid answer" : NULL, e);
     rc = h.answer.code;
     if (rc == SHOAL_ENOTFOUND || rc == SHOAL_EUNSUPPORTED)
         (void)end_process(d, process); /* a file in its place is tried anew */
@@ -443,7 +443,7 @@ int deed_plugins_run(struct deed_plugins *d, const char *path, const char *paylo
         return err_set(e, rc, "the answer of the plug-in %.80s is too long", path);
     if (rc < 0)
         return err_set(e, rc, "the plug-in %.60s failed: %s", path,
-                       h.why[0] ? h.why : "it does not say why");
+                       h.why[0] ? h.why : "no reason given");
     return out->rc;
 }
 

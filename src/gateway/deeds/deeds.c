@@ -127,7 +127,7 @@ static int send_mqtt(struct deeds *d, const struct deed_job *j, struct err *e)
     if (rc < 0)
         err_set(e, rc, "the message is too long");
     else if (!mqtt_is_up(d->client))
-        rc = err_set(e, SHOAL_EBUSY, "the MQTT broker is away");
+        rc = err_set(e, SHOAL_EBUSY, "the MQTT broker is not connected");
     else
         rc = mqtt_publish(d->client, &m, e);
     buf_fini(&topic);
@@ -384,7 +384,7 @@ static void carry(struct home_sink *s, const struct home_deed *x, home_sink_done
         return;
     }
     if (!set_value(d, j, x)) {
-        job_finish(j, HOME_SINK_FAILED, "its present value is not known");
+        job_finish(j, HOME_SINK_FAILED, "its current value is unknown");
         return;
     }
     bool mqtt = w->via == CONFIG_DEED_MQTT;
@@ -399,7 +399,7 @@ static void carry(struct home_sink *s, const struct home_deed *x, home_sink_done
     }
     pthread_mutex_unlock(&d->lock);
     if (!room) {
-        job_finish(j, HOME_SINK_FAILED, "too much is to be done at once");
+        job_finish(j, HOME_SINK_FAILED, "too many actions are waiting");
         return;
     }
     if (!mqtt && start_work(d, j))
@@ -628,7 +628,7 @@ int deeds_add(struct deeds *d, const struct deeds_way *w, struct err *e)
         rc = err_set(e, SHOAL_ENOMEM, "a way to %s", w->id);
     pthread_mutex_lock(&d->lock);
     if (rc == 0 && d->n_found == DEEDS_MAX_FOUND)
-        rc = err_set(e, SHOAL_ELIMIT, "more than %u ways were found", DEEDS_MAX_FOUND);
+        rc = err_set(e, SHOAL_ELIMIT, "more than %u devices were discovered", DEEDS_MAX_FOUND);
     if (rc == 0) {
         f->next = d->found;
         d->found = f;

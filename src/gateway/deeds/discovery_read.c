@@ -175,7 +175,7 @@ int discovery_read(struct discovery_entity *out, struct arena *a, const char *to
         if (str_is(kind, kinds[i]))
             out->kind = kinds[i];
     if (!out->kind)
-        return err_set(e, SHOAL_ENOTFOUND, "a kind of entity that is not understood");
+        return err_set(e, SHOAL_ENOTFOUND, "an unsupported kind of entity");
     char *id = arena_copy(a, arena_printf(a, "%s.%.*s", out->kind, (int)object.n, object.p),
                           strlen(out->kind) + 2 + object.n);
     if (!id || a->rc < 0)
@@ -192,7 +192,7 @@ int discovery_read(struct discovery_entity *out, struct arena *a, const char *to
         return 0;
     }
     if (n > DISCOVERY_MAX_BYTES || json_scan(&scan, payload, n, MAX_VALUES, NULL) < 0)
-        return err_set(e, SHOAL_EFORMAT, "it is too large, or has NUL");
+        return err_set(e, SHOAL_EFORMAT, "it is too large, or contains NUL");
     cJSON *json = cJSON_ParseWithLength(payload, n);
     struct reader r = {a, json, ""};
     int rc = cJSON_IsObject(json) ? read_entity(out, &r, kind, e)

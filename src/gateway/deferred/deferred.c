@@ -330,7 +330,7 @@ static bool check(struct call *c)
                   "only POST requests with JSON to paths under /v1/ can be deferred");
     else if (cJSON_IsTrue(stream))
         call_fail(c, 400, NULL, "stream", "invalid_value",
-                  "the answer to a deferred request comes whole: leave out 'stream'");
+                  "a deferred answer cannot be streamed: leave out 'stream'");
     else
         return true;
     return false;
@@ -344,8 +344,8 @@ void deferred_take(struct call *c)
     double most = c->gl->gw->deferred->max_ttl_ms;
     if (ms < 1 || ms > most) {
         call_fail(c, 400, NULL, HEADER, "invalid_value",
-                  HEADER " must be how long the answer is worth having, such as 10m or 2h, and at "
-                         "most %.0fs (deferred.ttl)",
+                  HEADER " must be how long the answer is useful, such as 10m or 2h, and at most "
+                         "%.0fs (deferred.ttl)",
                   most / SECOND_MS);
         return;
     }
@@ -376,7 +376,8 @@ static void by_id(struct call *c, enum deed deed)
                  n_name > MAX_NAME_BYTES;
     if (!wrong && name[0] && strcmp(name, own_name(c)) != 0) {
         call_fail(c, 421, NULL, NULL, "deferred_elsewhere",
-                  "gateway %s keeps this deferred request and its answer: ask there", name);
+                  "gateway %s keeps this deferred request and its answer: send the request there",
+                  name);
         return;
     }
     if (!c->gl->gw->deferred || wrong) {

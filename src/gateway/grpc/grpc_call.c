@@ -212,7 +212,7 @@ static bool is_grpc(struct call *c)
 {
     if (grpc_call_has_type(c->req))
         return true;
-    call_fail(c, 415, NULL, NULL, NULL, "this path speaks gRPC: content-type application/grpc");
+    call_fail(c, 415, NULL, NULL, NULL, "this path serves gRPC: use content-type application/grpc");
     return false;
 }
 

@@ -51,7 +51,7 @@ static void publish(struct mqtt *client, const struct gw_config *c, const char *
     const struct mqtt_message m = {
         .topic = topic, .payload = buf_str(b), .n = b->len, .qos = 1, .retain = true};
     if (b->rc < 0 || mqtt_publish(client, &m, &e) < 0)
-        log_warn("mqtt", "Home Assistant is not told of %s: %s", topic, e.msg);
+        log_warn("mqtt", "cannot announce %s to Home Assistant: %s", topic, e.msg);
 }
 
 static struct json_out begin(struct buf *b, const struct gw_config *c, const char *node,

@@ -93,7 +93,7 @@ static void publish(struct mqtt_call *c, const char *bytes, size_t n, bool last,
                                    .properties = p,
                                    .n_properties = k};
     if (mqtt_publish(c->door->client, &m, &e) < 0)
-        log_warn("mqtt", "an answer is lost topic=%s: %s", c->response_topic, e.msg);
+        log_warn("mqtt", "answer lost topic=%s: %s", c->response_topic, e.msg);
 }
 
 static void on_begin(struct http_req *r, int status, const struct http_header *h, size_t n,
@@ -296,7 +296,7 @@ static void on_message(void *ctx, const struct mqtt_message *m)
     if (!response_ok(d, response)) {
         atomic_fetch_add(&d->n_unanswerable, 1);
         log_warn("mqtt",
-                 "a request for '%.100s' wants its answer at '%.100s': add a filter to "
+                 "a request for '%.100s' has the response topic '%.100s': add a filter to "
                  "mqtt.requests.responses to allow it",
                  text, response);
         return;

@@ -184,7 +184,7 @@ static void publish(struct mqtt_feed *f, const char *kind, const char *level, co
                                    .durable = true,
                                    .content_type = "application/json"};
     if (b->rc < 0 || mqtt_publish(f->client, &m, &e) < 0)
-        log_error("mqtt", "an alarm is lost topic=%s: %s", topic, e.msg);
+        log_error("mqtt", "alarm lost topic=%s: %s", topic, e.msg);
 }
 
 /* Whose state it changes: that of the machine, or of a sensor without one. */

@@ -180,8 +180,8 @@ static const char *read_payload(struct mqtt_request *r, cJSON **input, const str
         end++;
     if (!v || end != p + m->n) {
         cJSON_Delete(v);
-        return "the payload begins like JSON and is not: send it as content type text/plain, or "
-               "correct it";
+        return "the payload looks like JSON but is not valid: correct it, or send it as content "
+               "type text/plain";
     }
     *(cJSON_IsObject(v) ? &r->body : input) = v;
     return NULL;

@@ -41,7 +41,7 @@ static bool may(struct call *c)
     if (cert_identity(&who, c->req->peer_cert, &e) == 0 && (who.roles & needed))
         return true;
     roles_text(roles, sizeof(roles), needed);
-    snprintf(why, sizeof(why), "this certificate may not do that: it needs one of the roles %s",
+    snprintf(why, sizeof(why), "this certificate is not authorized: it needs one of the roles %s",
              roles);
     log_warn("cluster", "refused %s: %s", c->req->peer, e.code ? e.msg : why);
     grpc_call_fail_plain(c, GRPC_PERMISSION_DENIED, "ROLE", e.code ? e.msg : why);

@@ -234,7 +234,7 @@ void node_fetch(struct call *c)
     if (atomic_fetch_add(&gw->store->n_shares, 1) >= MAX_SHARES) {
         atomic_fetch_sub(&gw->store->n_shares, 1);
         grpc_call_fail_plain(c, GRPC_RESOURCE_EXHAUSTED, "OVERLOADED",
-                             "this node sends models to others already: try again later");
+                             "this node is already sending models to others: try again later");
         return;
     }
     struct share *h = mem_zalloc(sizeof(*h));

@@ -50,5 +50,6 @@ void node_watch(struct call *c)
     ms = ms == 0 ? c->gl->config->cluster.heartbeat_ms : ms;
     ms = ms < MIN_INTERVAL_MS ? MIN_INTERVAL_MS : ms > MAX_INTERVAL_MS ? MAX_INTERVAL_MS : ms;
     if (!ticker_start(c, ms, &ops))
-        grpc_call_fail_plain(c, GRPC_RESOURCE_EXHAUSTED, "OVERLOADED", "too many watch this node");
+        grpc_call_fail_plain(c, GRPC_RESOURCE_EXHAUSTED, "OVERLOADED",
+                             "too many gateways watch this node");
 }

@@ -112,7 +112,7 @@ int demo_set(struct demo *d, bool broken, struct err *e)
         .topic = DEMO_FAULT_TOPIC, .payload = text, .n = strlen(text), .qos = 1, .retain = true};
     int rc = 0;
     if (d->client && !mqtt_is_up(d->client))
-        rc = err_set(e, SHOAL_EBUSY, "the MQTT broker is away");
+        rc = err_set(e, SHOAL_EBUSY, "the MQTT broker is not connected");
     else if (d->client)
         rc = mqtt_publish(d->client, &m, e);
     if (rc == 0)

@@ -42,7 +42,7 @@ static void publish(struct later_site *s, const struct home_later_entry *x)
                                    .durable = true,
                                    .content_type = "application/json"};
     if (n < 0 || (size_t)n >= sizeof(topic) || b.rc < 0 || mqtt_publish(s->client, &m, &e) < 0)
-        log_warn("home", "the result of \"%s\" is not published: %s", x->what, e.msg);
+        log_warn("home", "cannot publish the result of \"%s\": %s", x->what, e.msg);
     buf_fini(&b);
 }
 
@@ -79,7 +79,7 @@ int later_site_open(struct gw *gw, struct err *e)
                                 .run = home_later_run_entry,
                                 .run_ctx = &s->run};
     if (!kept)
-        log_warn("home", "there is no state folder: what is scheduled is lost at the end; set "
+        log_warn("home", "there is no state folder: schedules are lost when the server stops; set "
                          "home_schedule");
     s->client = mqtt_site_client(gw);
     snprintf(s->topic, sizeof(s->topic), "%s",
@@ -87,7 +87,7 @@ int later_site_open(struct gw *gw, struct err *e)
     int rc = home_later_create(&s->later, &o, e);
     /* A second server, or a read-only folder, is no reason not to start. */
     if (rc < 0 && kept && !gw->config->home_schedule) {
-        log_warn("home", "what is scheduled is lost at the end: %s", e->msg);
+        log_warn("home", "schedules are lost when the server stops: %s", e->msg);
         o.path = NULL;
         rc = home_later_create(&s->later, &o, e);
     }

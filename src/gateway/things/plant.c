@@ -95,7 +95,7 @@ static void save(struct plant *p)
     buf_puts(&b, "]}\n");
     int rc = b.rc < 0 ? b.rc : file_replace(p->file, buf_str(&b), b.len, &e);
     if (rc < 0)
-        log_warn("plant", "open alarms are not kept: %s", e.msg[0] ? e.msg : err_text(rc));
+        log_warn("plant", "cannot save open alarms: %s", e.msg[0] ? e.msg : err_text(rc));
     buf_fini(&b);
 }
 
@@ -193,7 +193,7 @@ static void load(struct plant *p)
     if (!p->file || access(p->file, F_OK) < 0)
         return;
     if (json_in_file(&root, "open alarms", p->file, MAX_FILE_BYTES, &e) < 0) {
-        log_warn("plant", "open alarms of the last run are not known: %s", e.msg);
+        log_warn("plant", "cannot read the open alarms of the last run: %s", e.msg);
         return;
     }
     cJSON_ArrayForEach(one, cJSON_GetObjectItemCaseSensitive(root, "open"))
@@ -242,7 +242,7 @@ static void restore(struct plant *p)
         uint32_t sensor;
         if (root && read_event(p, root, &event, &sensor)) {
             if (things_restore(p->things, &event, &e) < 0)
-                log_warn("plant", "an alarm of the last run is not known: %s", e.msg);
+                log_warn("plant", "cannot restore an alarm of the last run: %s", e.msg);
             else if (things_alarm(p->things, event.id, &event))
                 tell_restored(p, &event);
         }
@@ -289,8 +289,7 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
     }
     if (!ok) {
         free_told(x);
-        log_error("plant", "out of memory: nobody is told of alarm %llu",
-                  (unsigned long long)e->id);
+        log_error("plant", "out of memory: alarm %llu is not reported", (unsigned long long)e->id);
         return;
     }
     *p->last = x;

@@ -112,7 +112,8 @@ static int keep(struct hook *h, const struct buf *record, struct err *e)
         record->rc < 0 ? record->rc : spool_put(h->spool, record->data, record->len, &number, e);
     bool kept = rc == 0;
     if (rc == SHOAL_EIO) {
-        log_warn("webhook", "an alarm for %s is not kept on disk: %s", h->config.server, e->msg);
+        log_warn("webhook", "an alarm for %s could not be stored on disk: %s", h->config.server,
+                 e->msg);
         number = ++h->n_unkept;
         rc = 0;
     }
@@ -133,7 +134,7 @@ static void put(struct hook *h, const struct buf *record)
     if (rc == 0)
         return;
     atomic_fetch_add(&h->counts[LOST], 1);
-    log_error("webhook", "an alarm is not told to %s: %s", h->config.server,
+    log_error("webhook", "alarm not delivered to %s: %s", h->config.server,
               e.msg[0] ? e.msg : err_text(rc));
 }
 
@@ -251,7 +252,7 @@ static void *run(void *arg)
             continue;
         }
         if (now_ms() - w->made_ms > (int64_t)h->config.keep_ms) {
-            log_error("webhook", "an alarm is not told to %s: it did not answer in time",
+            log_error("webhook", "alarm not delivered to %s: it did not answer in time",
                       h->config.server);
             drop_first(h, EXPIRED);
             continue;
@@ -262,11 +263,11 @@ static void *run(void *arg)
         if (rc == 0) {
             drop_first(h, DELIVERED);
         } else if (rc == SHOAL_EINVAL) {
-            log_error("webhook", "an alarm is not told to %s: %s", h->config.server, e.msg);
+            log_error("webhook", "alarm not delivered to %s: %s", h->config.server, e.msg);
             drop_first(h, REFUSED);
         } else {
             if (h->n_failed++ == 0)
-                log_warn("webhook", "%s does not take alarms, they wait: %s", h->config.server,
+                log_warn("webhook", "cannot deliver alarms to %s, retrying: %s", h->config.server,
                          e.msg);
             back_off(h);
         }

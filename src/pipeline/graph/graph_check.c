@@ -246,9 +246,8 @@ static int visit(struct checking *c, uint32_t i)
         if (!(next & bit((int32_t)k)))
             continue;
         if (c->mark[k] == 1)
-            return fail(c, g->steps[i].where, 0,
-                        "a circle: '%s' waits for '%s', which waits for it", g->steps[i].spec.name,
-                        g->steps[k].spec.name);
+            return fail(c, g->steps[i].where, 0, "a cycle: '%s' waits for '%s', which waits for it",
+                        g->steps[i].spec.name, g->steps[k].spec.name);
         int rc = visit(c, k);
         if (rc < 0)
             return rc;

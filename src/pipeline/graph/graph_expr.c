@@ -20,16 +20,15 @@ static const struct {
     uint32_t min, max;
 } functions[GRAPH_FN_N] = {
     [GRAPH_FN_LEN] = {"len", "len(x)", "bytes of a text, or items of a list", 1, 1},
-    [GRAPH_FN_LOWER] = {"lower", "lower(text)", "letters A to Z become small", 1, 1},
-    [GRAPH_FN_UPPER] = {"upper", "upper(text)", "letters a to z become capitals", 1, 1},
-    [GRAPH_FN_TRIM] = {"trim", "trim(text)", "without blanks and line ends around it", 1, 1},
+    [GRAPH_FN_LOWER] = {"lower", "lower(text)", "converts A to Z to lower case", 1, 1},
+    [GRAPH_FN_UPPER] = {"upper", "upper(text)", "converts a to z to upper case", 1, 1},
+    [GRAPH_FN_TRIM] = {"trim", "trim(text)", "removes blanks and line ends around it", 1, 1},
     [GRAPH_FN_CONTAINS] = {"contains", "contains(x, text)",
-                           "whether a text has it as a part, or a list as an item", 2, 2},
+                           "whether a text contains it, or a list has it as an item", 2, 2},
     [GRAPH_FN_STARTS] = {"starts", "starts(text, text)", "whether it begins with the second", 2, 2},
     [GRAPH_FN_DEFAULT] = {"default", "default(x, y)", "x, or y if x is empty", 2, 2},
     [GRAPH_FN_JOIN] = {"join", "join(list, text)", "the items with the text between them", 2, 2},
-    [GRAPH_FN_ROUND] = {"round", "round(number, digits)", "with so many digits behind the point", 2,
-                        2},
+    [GRAPH_FN_ROUND] = {"round", "round(number, digits)", "with this many decimals", 2, 2},
     [GRAPH_FN_NUMBER] = {"number", "number(text)", "a text that is a number", 1, 1},
     [GRAPH_FN_TEXT] = {"text", "text(x)", "any value as text; lists and maps as JSON", 1, 1},
 };
@@ -250,7 +249,7 @@ static struct graph_expr *parse_path(struct parser *p, struct graph_expr *x)
             y->name = p->text + p->at;
             y->name_bytes = name_span(p);
             if (y->name_bytes == 0)
-                return fail(p, p->at, "expected the name of a field behind '.'");
+                return fail(p, p->at, "expected the name of a field after '.'");
             p->at += y->name_bytes;
         } else {
             size_t from = p->at;

@@ -58,7 +58,7 @@ static int check_field(struct checking *c, struct graph_expr *x)
     if (x->type)
         return 0;
     if (t->kind != GRAPH_TYPE_RECORD)
-        return fail(c, x->at, "%s has no fields, so not '%.*s'", graph_type_name(t), n, x->name);
+        return fail(c, x->at, "%s has no fields, so no '%.*s'", graph_type_name(t), n, x->name);
     for (uint32_t i = 0; i < t->n_fields; i++) {
         size_t at = strlen(known);
         snprintf(known + at, sizeof(known) - at, "%s%s", i ? ", " : "", t->fields[i].name);

@@ -98,7 +98,7 @@ const struct graph_kind_info graph_kinds[] = {
     [GRAPH_MERGE] = {"merge", "from how separator", "from", NULL, "value", false, false,
                      "several results as one: value"},
     [GRAPH_CALL] = {"call", "via url method topic payload command plugin qos retain retry json", "",
-                    &call, "text", true, true, "a call to the outside: text, json, status"},
+                    &call, "text", true, true, "an external call: text, json, status"},
     [GRAPH_TEMPLATE] = {"template", "text", "text", &text_only, "text", false, true,
                         "a text with values in it: text"},
     [GRAPH_VERIFY] = {"verify", "model text passages query", "text passages", &verify, "verdict",

@@ -174,7 +174,7 @@ static int check_status(int status, struct err *e)
                        "PDF files need pdftotext: install the package poppler-utils");
     if (WIFSIGNALED(status))
         return err_set(e, SHOAL_EFORMAT,
-                       "pdftotext was ended by signal %d: the PDF is damaged, or "
+                       "pdftotext was killed by signal %d: the PDF is damaged, or "
                        "it needs too much time or memory",
                        WTERMSIG(status));
     return err_set(e, SHOAL_EFORMAT,

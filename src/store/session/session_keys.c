@@ -141,7 +141,7 @@ static int make_file(const char *path, struct err *e)
     if (ok && link(temp, path) < 0 && errno != EEXIST)
         ok = false;
     int rc =
-        ok ? 0 : err_set(e, SHOAL_EIO, "cannot make the key file %s: %s", path, strerror(errno));
+        ok ? 0 : err_set(e, SHOAL_EIO, "cannot create the key file %s: %s", path, strerror(errno));
     if (fd >= 0)
         unlink(temp);
     OPENSSL_cleanse(key, sizeof(key));
@@ -260,7 +260,7 @@ int session_keys_unseal(const struct session_keys *k, const char *tenant, const 
     const uint8_t *from = p;
     int len = 0, end = 0;
     if (n < SESSION_KEYS_OVERHEAD || from[0] != FORM || n > INT32_MAX / 2)
-        return err_set(e, SHOAL_EFORMAT, "a conversation is stored in another form");
+        return err_set(e, SHOAL_EFORMAT, "a conversation is stored in another format");
     int rc = key_of(k, tenant, key, e);
     if (rc < 0)
         return rc;
@@ -279,5 +279,6 @@ int session_keys_unseal(const struct session_keys *k, const char *tenant, const 
     OPENSSL_cleanse(key, sizeof(key));
     return ok ? 0
               : err_set(e, out->rc < 0 ? out->rc : SHOAL_EFORMAT,
-                        "a stored conversation does not open: another key file, or it was changed");
+                        "cannot decrypt a stored conversation: the key file is different, or the "
+                        "data was modified");
 }

@@ -80,7 +80,7 @@ static void disconnect(struct redis *r, const char *why)
 
 static int away(struct redis *r, struct err *e)
 {
-    return err_set(e, SHOAL_EIO, "Redis at %s:%d is away: %s", r->host, r->port, r->why);
+    return err_set(e, SHOAL_EIO, "Redis at %s:%d is unavailable: %s", r->host, r->port, r->why);
 }
 
 /* The reply, or NULL: the connection broke.  An error of Redis itself is a reply. */
@@ -171,7 +171,7 @@ static int load(struct session_place *p, const char *key, struct buf *out, uint6
     int rc = ask(r, 2, argv, lens, &reply, e);
     if (rc == 0 && reply->type == REDIS_REPLY_STRING) {
         if ((size_t)reply->len < VERSION_BYTES)
-            rc = err_set(e, SHOAL_EFORMAT, "a conversation is stored in another form");
+            rc = err_set(e, SHOAL_EFORMAT, "a conversation is stored in another format");
         for (unsigned i = 0; rc == 0 && i < VERSION_BYTES; i++)
             *version = *version << 8 | (uint8_t)reply->str[i];
         if (rc == 0)

@@ -32,7 +32,7 @@ int session_store_open(struct session_store **out, const struct session_store_op
         rc = session_redis_open(&s->place, o->place + 8, e);
     else
         rc = err_set(e, SHOAL_EINVAL,
-                     "'%.100s' is not a place for sessions: use sqlite:PATH or redis://HOST:PORT",
+                     "'%.100s' is not a session store: use sqlite:PATH or redis://HOST:PORT",
                      o->place);
     if (rc < 0) {
         mem_free(s);

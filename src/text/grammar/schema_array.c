@@ -186,10 +186,10 @@ static uint32_t array_with(struct schema_emit *s, struct array *a, const cJSON *
                 *contains = schema_read_get(schema, "contains");
     const uint32_t least = schema_emit_count(s, schema, "minContains", 1);
     if (a->first || least > 100)
-        return schema_emit_refuse(s, "contains",
-                                  a->first ? "there are 'prefixItems' too" : "it asks for many");
+        return schema_emit_refuse(
+            s, "contains", a->first ? "there are 'prefixItems' too" : "it requires too many");
     if (a->max < least || schema_emit_count(s, schema, "maxContains", least) < least)
-        return schema_emit_empty(s, "contains", "so many items are not allowed");
+        return schema_emit_empty(s, "contains", "that many items are not allowed");
     cJSON *first = cJSON_CreateArray();
     for (uint32_t i = 0; i < least && first; i++)
         cJSON_AddItemToArray(first, item_of(s, items, contains, true));

@@ -323,8 +323,7 @@ static int limit_others(struct object *o)
     o->max_other = o->other == NONE ? 0 : GRAMMAR_TREE_UNBOUNDED;
     if (min > o->n_required) {
         if (o->other == NONE || o->n > o->n_required || min - o->n_required > 1) {
-            schema_emit_refuse(s, "minProperties",
-                               "only properties that are required can be counted on");
+            schema_emit_refuse(s, "minProperties", "only required properties can be relied on");
             return -1;
         }
         o->min_other = min - o->n_required;

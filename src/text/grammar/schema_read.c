@@ -166,6 +166,6 @@ int schema_read_resolve(const cJSON **out, const cJSON *root, const char *ref, s
         p += n;
     }
     if (!*out)
-        return err_set(e, SHOAL_EINVAL, "'$ref' leads nowhere: \"%.80s\"", ref);
+        return err_set(e, SHOAL_EINVAL, "'$ref' has no target: \"%.80s\"", ref);
     return 0;
 }

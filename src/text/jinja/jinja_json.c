@@ -235,7 +235,8 @@ int jinja_json_read(struct jinja_run *r, struct jinja_value *out, const char *te
         return rc;
     skip_blanks(&d);
     if (d.at < n)
-        return jinja_fail(r, SHOAL_EFORMAT, "context goes on after its JSON at byte %zu", d.at);
+        return jinja_fail(r, SHOAL_EFORMAT, "context has trailing data after its JSON at byte %zu",
+                          d.at);
     return 0;
 }
 

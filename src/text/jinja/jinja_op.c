@@ -9,7 +9,8 @@ static int bad_operands(struct jinja_run *r, enum jinja_op op, const struct jinj
     if (a->kind == JINJA_UNDEFINED || b->kind == JINJA_UNDEFINED)
         return jinja_fail_undefined(r, a->kind == JINJA_UNDEFINED ? a : b);
     if (a->kind == JINJA_BIGINT || b->kind == JINJA_BIGINT)
-        return jinja_fail(r, SHOAL_ELIMIT, "integers of more than 64 bits cannot be computed with");
+        return jinja_fail(r, SHOAL_ELIMIT,
+                          "integers of more than 64 bits are not supported in computations");
     return jinja_fail(r, SHOAL_EINVAL, "operator '%s' does not work between %s and %s",
                       jinja_op_text(op), jinja_kind_name(a), jinja_kind_name(b));
 }

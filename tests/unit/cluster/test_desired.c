@@ -258,7 +258,7 @@ static void test_bad_states_are_not_written(void **state)
         {same_assignment, "assigned reply twice"},
         {duty, "unknown duty 7"},
         {share, "1001 thousandths"},
-        {rollout_judge, "a figure of its judge"},
+        {rollout_judge, "a judge threshold"},
         {rollout_model, "names the model nope"},
         {beat, "heartbeat every 0 ms"},
         {pin, "pins"},

@@ -293,7 +293,7 @@ static void test_damage_is_found(void **state)
     assert_non_null(strstr(e.msg, "m.gguf"));
     assert_int_equal(truncate(path, 3), 0);
     assert_int_equal(model_store_find(s, sum, path, &e), SHOAL_ENOTFOUND);
-    assert_non_null(strstr(e.msg, "another size"));
+    assert_non_null(strstr(e.msg, "the wrong size"));
     model_store_close(s);
 }
 

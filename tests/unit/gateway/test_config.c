@@ -298,7 +298,7 @@ static void test_wrong_routes_are_refused(void **state)
         {"routes: [{name: r, vote: {models: [a, b]}, refine: {model: a, better: b}}]\n",
          "f:1:52: a route is one ensemble: vote or refine"},
         {"routes: [{name: r, models: [a], cascade: {models: [a, b]}}]\n",
-         "f:1:28: a route with cascade does not choose: leave out models"},
+         "f:1:28: a route with cascade does not choose a model: leave out models"},
         {"routes: [{name: q, models: [a]}, {name: r, cascade: {models: [q, b]}}]\n",
          "'q' in the cascade of the route 'r' is a route: name a model"},
         {"models: [{name: a, path: p, calibration: /nowhere/c.json}]\n", "f:1:10: "},

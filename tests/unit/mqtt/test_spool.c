@@ -201,7 +201,7 @@ static void test_another_file_is_refused(void **state)
     assert_int_equal(write(fd, "#!/bin/sh\necho this is a script of somebody\n", 43), 43);
     close(fd);
     assert_int_equal(spool_open(&s, &o, each, &got, &e), SHOAL_EFORMAT);
-    assert_non_null(strstr(e.msg, "not a queue of Shoal"));
+    assert_non_null(strstr(e.msg, "not a Shoal queue"));
     unlink(path);
     s = open_max(0);
     struct spool *other;

@@ -279,7 +279,7 @@ static void test_errors_name_the_construct_and_its_place(void **state)
         {"{{ [1, }}", SHOAL_EFORMAT, "closing bracket without its opening one"},
         {"{{ 1 + }}", SHOAL_EFORMAT, "expected a value"},
         {"{% for x in l %}{{ loop(l) }}{% endfor %}", SHOAL_EINVAL, "recursive for only"},
-        {"{% break %}", SHOAL_EFORMAT, "stand in a for statement only"},
+        {"{% break %}", SHOAL_EFORMAT, "allowed only in a for statement"},
         {"{{ 9223372036854775807 + 1 }}", SHOAL_ELIMIT, "more than 64 bits"},
         {"{{ 1 // 0 }}", SHOAL_EINVAL, "division by zero"},
         {"{% for loop in l %}{% endfor %}", SHOAL_EFORMAT, "the name loop"},

@@ -79,20 +79,19 @@ struct body {
         IGNORED("dry_sequence_breakers"), IGNORED("cache_prompt"), IGNORED("id_slot"),               \
         IGNORED("n_keep"), IGNORED("n_discard"), IGNORED("min_keep"), IGNORED("samplers"),           \
         IGNORED("timings_per_token"), IGNORED("t_max_predict_ms"), IGNORED("n_indent"),              \
-        IGNORED("backend_sampling"),                                                                 \
-        {"return_progress",                                                                          \
-         FIELD_BOOL,                                                                                 \
-         AT(progress),                                                                               \
-         0,                                                                                          \
-         0,                                                                                          \
-         "streams: tell how far the prompt is computed",                                             \
-         NULL},                                                                                      \
+        IGNORED("backend_sampling"), {"return_progress",                                             \
+                                      FIELD_BOOL,                                                    \
+                                      AT(progress),                                                  \
+                                      0,                                                             \
+                                      0,                                                             \
+                                      "streams: report prefill progress",                            \
+                                      NULL},                                                         \
         {"post_sampling_probs",                                                                      \
          FIELD_BOOL,                                                                                 \
          AT(post_sampling),                                                                          \
          0,                                                                                          \
          0,                                                                                          \
-         "n_probs: probabilities that tokens were drawn by, instead of the model's own",             \
+         "n_probs: probabilities after sampling filters, instead of the model's own",                \
          NULL},                                                                                      \
         {"response_fields",                                                                          \
          FIELD_VALUE,                                                                                \
@@ -102,7 +101,7 @@ struct body {
          "fields to return, such as \"content\" or \"timings/predicted_n\"; empty: all",             \
          "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"},                                    \
         IGNORED("t_max_prompt_ms"), IGNORED("user"),                                                 \
-        CONSTRAINT_FIELD(AT(constraint), grammar, "the answer keeps to this grammar, in GBNF",       \
+        CONSTRAINT_FIELD(AT(constraint), grammar, "the answer matches this grammar, in GBNF",        \
                          "{\"type\":\"string\"}"),                                                   \
         CONSTRAINT_FIELD(AT(constraint), json_schema, "the answer is JSON of this schema",           \
                          "{\"type\":\"object\"}")
@@ -120,7 +119,7 @@ const struct field llamacpp_infill_fields[] = {
     {"prompt", FIELD_VALUE, AT(prompt), 0, 0, "the beginning of the text between",
      "{\"type\":\"string\"}"},
     {"input_extra", FIELD_VALUE, AT(extra), 0, 0,
-     "files that belong with the text; their end is read if not all fits into the context",
+     "files related to the text; their end is read if not all of it fits into the context",
      "{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"text\"],\"properties\":{"
      "\"filename\":{\"type\":\"string\"},\"text\":{\"type\":\"string\"}}}}"},
     COMMON};

@@ -38,14 +38,14 @@ static const struct tool tools[] = {
      1},
     {"search",
      "/v1/embeddings",
-     "Finds those of the given texts that answer a query best, by meaning.",
+     "Finds which of the given texts best answer a query, by meaning.",
      "{\"type\":\"object\",\"properties\":{\"query\":" TEXT(
-         "what is searched for") ",\"texts\":{\"type\":\"array\",\"items\":{\"type\":"
-                                 "\"string\"},"
-                                 "\"minItems\":1,\"description\":\"where it is searched\"},"
-                                 "\"top\":{\"type\":\"integer\",\"minimum\":1,\"description\":"
-                                 "\"how many are returned; default: all\"}" MODEL
-                                 "},\"required\":[\"query\",\"texts\"]}",
+         "the query") ",\"texts\":{\"type\":\"array\",\"items\":{\"type\":"
+                      "\"string\"},"
+                      "\"minItems\":1,\"description\":\"texts to search\"},"
+                      "\"top\":{\"type\":\"integer\",\"minimum\":1,\"description\":"
+                      "\"how many are returned; default: all\"}" MODEL
+                      "},\"required\":[\"query\",\"texts\"]}",
      {{"query", NULL}, {"texts", NULL}, {"top", NULL}, {"model", "model"}},
      2},
     {"ask",
@@ -53,9 +53,11 @@ static const struct tool tools[] = {
      "Turns a command or question to a home into actions, which are not carried out, and a "
      "reply.",
      "{\"type\":\"object\",\"properties\":{\"text\":" TEXT(
-         "a command or a question") ",\"confirm\":" TEXT("token of actions that were asked "
-                                                         "about") "},"
-                                                                  "\"required\":[\"text\"]}",
+         "a command or a question") ",\"confirm\":" TEXT("confirmation token of actions") "},"
+                                                                                          "\"requir"
+                                                                                          "ed\":["
+                                                                                          "\"text\""
+                                                                                          "]}",
      {{"text", "text"}, {"confirm", "confirm"}},
      1},
 };
@@ -126,7 +128,7 @@ static void read_call(struct mcp_message *m, const cJSON *params)
     while (i < N_TOOLS && (!name || strcmp(tools[i].name, name) != 0))
         i++;
     if (i == N_TOOLS) {
-        fail(m, MCP_READ_INVALID_PARAMS, "unknown tool '%.64s': tools/list tells which there are",
+        fail(m, MCP_READ_INVALID_PARAMS, "unknown tool '%.64s': tools/list lists the tools",
              name ? name : "");
         return;
     }
@@ -149,7 +151,7 @@ static void read_call(struct mcp_message *m, const cJSON *params)
         if (!copy || cJSON_GetObjectItemCaseSensitive(m->body, to) ||
             !cJSON_AddItemToObject(m->body, to, copy)) {
             cJSON_Delete(copy);
-            fail(m, MCP_READ_INVALID_PARAMS, "cannot take the argument '%.64s'", v->string);
+            fail(m, MCP_READ_INVALID_PARAMS, "unknown argument '%.64s'", v->string);
             return;
         }
     }

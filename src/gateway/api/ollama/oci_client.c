@@ -166,7 +166,7 @@ static size_t on_body(char *p, size_t size, size_t n, void *ctx)
     }
     uint64_t from = status == 206 ? r->range_from : 0;
     if (!r->began && status == 206 && (!r->has_range || from != r->a->offset)) {
-        r->rc = err_set(r->e, SHOAL_EFORMAT, "it sent another range than it was asked for");
+        r->rc = err_set(r->e, SHOAL_EFORMAT, "it sent a different range than requested");
         return 0;
     }
     r->rc = r->a->write(r->a->ctx, p, n, !r->began, from, r->e);
@@ -366,7 +366,7 @@ static int ask(struct client *x, const char *url, const struct oci_request *a, s
         if (rc < 0 || !is_redirect(reply->status))
             return rc;
         if (!may || !oci_client_is_url(reply->location))
-            return err_set(e, SHOAL_EFORMAT, "it redirects where that is not allowed");
+            return err_set(e, SHOAL_EFORMAT, "it redirects to an address that is not allowed");
         if (is_https(at) && !is_https(reply->location))
             return err_set(e, SHOAL_EFORMAT, "it redirects from HTTPS to HTTP, which is refused");
         snprintf(at, sizeof(at), "%s", reply->location);
@@ -534,8 +534,8 @@ static int receive(struct download *d, struct err *e)
         rc = refused(d->x, reply.status, d->blob->digest, e);
     if (rc == 0 && d->at < d->blob->bytes)
         rc = err_set(e, SHOAL_EIO,
-                     "the registry %.100s broke off after %" PRIu64 " of %" PRIu64
-                     " bytes: pull again to go on",
+                     "the registry %.100s disconnected after %" PRIu64 " of %" PRIu64
+                     " bytes: pull again to resume",
                      d->x->host, d->at, d->blob->bytes);
     return rc;
 }

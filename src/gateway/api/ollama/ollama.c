@@ -84,7 +84,7 @@ const struct field ollama_generate_fields[] = {
     {"system", FIELD_STR, AT(system), 0, 0, "system message", NULL},
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "use the prompt as it is, without the template", NULL},
     COMMON,
-    {"suffix", FIELD_STR, AT(suffix), 0, 0, "text behind the answer, for models that can fill in",
+    {"suffix", FIELD_STR, AT(suffix), 0, 0, "text after the answer, for models that support infill",
      NULL},
     {"template", FIELD_STR, AT(template), 0, 0, "chat template, Jinja", NULL},
     {"context", FIELD_VALUE, AT(context), 0, 0, "as an earlier answer returned it",
@@ -293,7 +293,7 @@ static struct chat_message *read_context(struct request *r, const cJSON *context
     ok = ok && at == bytes.len;
     if (!ok)
         fields_fail(e, "context", "invalid_value",
-                    "'context' must be the one of an earlier answer of this server");
+                    "'context' must come from an earlier answer of this server");
     if (ok)
         list = arena_zalloc_n(&r->arena, *n + 2u, sizeof(*list));
     at = 0;
@@ -731,7 +731,7 @@ static bool keep_alive(struct call *c, const struct request *r, const struct oll
         return true;
     if (unload && !may) {
         call_fail(c, 403, NULL, "keep_alive", "admin_key_needed",
-                  "only who may administer this server can unload models");
+                  "only administrators of this server can unload models");
         return false;
     }
     if (unload ? registry_unload(all, r->model, &e) < 0

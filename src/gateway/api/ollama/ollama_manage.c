@@ -402,7 +402,7 @@ static void fail_finished(struct manage_job *j)
     struct call *c = j->call;
     const char *msg = j->error.msg[0] ? j->error.msg : err_text(j->rc);
     if (j->rc == SHOAL_ECANCELLED)
-        msg = "the server is stopping: pull again to go on";
+        msg = "the server is stopping: pull again to resume";
     if (!c->began && j->transfer && (j->rc == SHOAL_EFORMAT || j->rc == SHOAL_EIO)) {
         call_fail(c, 502, NULL, NULL, "registry_failed", "%s", msg);
     } else if (!c->began) {
@@ -460,7 +460,7 @@ static void start(struct manage_job *j)
     if (pool_submit(c->gl->gw->pool, &j->task) == 0)
         return;
     c->gl->flow.n_jobs--;
-    fail(j, 503, NULL, "overloaded", "too much waits to be done: try again later");
+    fail(j, 503, NULL, "overloaded", "too much work is waiting: try again later");
 }
 
 /* Pull and push: by the folder, or over the network. */
@@ -642,8 +642,9 @@ void ollama_create(struct call *c)
     if (!j || !check_new_name(j, b.model, "model"))
         return;
     if (b.template && is_go_template(b.template)) {
-        fail(j, 400, "template", "unsupported_parameter",
-             "'template' is a template of Go: Shoal's are Jinja, as in tokenizer_config.json");
+        fail(
+            j, 400, "template", "unsupported_parameter",
+            "'template' is a Go template: Shoal uses Jinja templates, as in tokenizer_config.json");
         return;
     }
     if ((b.parameters && !cJSON_IsObject(b.parameters)) || (b.files && !cJSON_IsObject(b.files))) {
@@ -803,7 +804,7 @@ static void restore(void *ctx, const struct ollama_profile *p)
     if (rc == 0)
         rc = registry_add(x->gw->registry, &spec, &e);
     if (rc < 0)
-        log_warn("ollama", "a model that was made before is left out: name=%s %s", p->name, e.msg);
+        log_warn("ollama", "skipping a model created earlier: name=%s %s", p->name, e.msg);
     mem_free(real);
 }
 

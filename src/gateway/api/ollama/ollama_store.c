@@ -123,12 +123,12 @@ static int make_folder(const struct ollama_store *s, const char *name, struct er
         if (*p == '/') {
             *p = '\0';
             if (mkdir(path, 0755) < 0 && errno != EEXIST)
-                return err_set(e, SHOAL_EIO, "cannot make the folder %s: %s", path,
+                return err_set(e, SHOAL_EIO, "cannot create the folder %s: %s", path,
                                strerror(errno));
             *p = '/';
         }
     if (mkdir(path, 0755) < 0 && errno != EEXIST)
-        return err_set(e, SHOAL_EIO, "cannot make the folder %s: %s", path, strerror(errno));
+        return err_set(e, SHOAL_EIO, "cannot create the folder %s: %s", path, strerror(errno));
     return 0;
 }
 

@@ -97,7 +97,7 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
         {"use_beam_search", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},                                    \
         {"ignore_eos", FIELD_BOOL, AT(ignore_eos), 0, 0, "do not stop at the end token", NULL},     \
         {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},              \
-        {"explain", FIELD_BOOL, AT(explain), 0, 0, "tell how a route chose the model", NULL},       \
+        {"explain", FIELD_BOOL, AT(explain), 0, 0, "explain how a route chose the model", NULL},    \
     {                                                                                               \
         "latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,                         \
             "refuse or stop a request that takes longer", NULL                                      \
@@ -161,8 +161,7 @@ const struct field openai_chat_fields[] = {
     /* What the page of llama.cpp's server sends: its own samplers only while they are off. */
     {"id_slot", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"timings_per_token", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
-    {"return_progress", FIELD_BOOL, AT(progress), 0, 0,
-     "streams: tell how far the prompt is computed", NULL},
+    {"return_progress", FIELD_BOOL, AT(progress), 0, 0, "streams: report prefill progress", NULL},
     {"reasoning_format", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"backend_sampling", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"samplers", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
@@ -186,13 +185,13 @@ const struct field openai_completion_fields[] = {
     COMMON_FIELDS,
     {"echo", FIELD_BOOL, AT(echo), 0, 0, "return the prompt before the answer", NULL},
     {"best_of", FIELD_INT, AT(best_of), 1, MAX_N,
-     "answers to compute, of which the n likeliest are returned", NULL},
+     "answers to compute; the n likeliest are returned", NULL},
     {"logprobs", FIELD_VALUE, AT(logprobs), 0, 0,
      "number of most likely tokens to return with each token",
      "{\"type\":\"integer\",\"minimum\":0,\"maximum\":20}"},
     {"n_predict", FIELD_INT, AT(max_tokens), -1, 1 << 24, "same as max_tokens, llama.cpp's name",
      NULL},
-    {"suffix", FIELD_STR, AT(suffix), 0, 0, "text behind the answer, for models that can fill in",
+    {"suffix", FIELD_STR, AT(suffix), 0, 0, "text after the answer, for models that support infill",
      NULL},
 };
 const size_t openai_n_completion_fields =
@@ -802,7 +801,7 @@ static int count_prompts(struct request_generate *g, const cJSON *list, struct f
     if (n * g->n > REQUEST_MAX_CHOICES)
         return fields_fail(e, "prompt", "invalid_value",
                            "'prompt' holds %llu prompts, which makes %llu choices with 'n': at "
-                           "most %u may be asked for at a time",
+                           "most %u may be requested at a time",
                            (unsigned long long)n, (unsigned long long)(n * g->n),
                            REQUEST_MAX_CHOICES);
     g->n_prompts = (uint32_t)n;
@@ -850,8 +849,9 @@ static int read_best_of(struct request *r, struct openai_shape *shape, const str
     if (b->best_of < b->n)
         return fields_fail(e, "best_of", "invalid_value", "'best_of' must be at least 'n'");
     if (b->stream)
-        return fields_fail(e, "best_of", "invalid_value",
-                           "'best_of' cannot be streamed: the best answer is known at the end");
+        return fields_fail(
+            e, "best_of", "invalid_value",
+            "'best_of' cannot be streamed: the best answer is known only at the end");
     if (g->n_prompts * (uint64_t)b->best_of > REQUEST_MAX_CHOICES)
         return fields_fail(e, "best_of", "invalid_value",
                            "'best_of' and 'prompt' make more than %u choices", REQUEST_MAX_CHOICES);

@@ -561,7 +561,7 @@ static void run(struct call *c, struct request *r, const struct responses_shape 
 static void fail_unknown(struct call *c, const char *param, const char *id)
 {
     call_fail(c, 404, NULL, param, "response_not_found",
-              "there is no response '%.64s': it was not stored, or is forgotten by now", id);
+              "there is no response '%.64s': it was not stored, or it has expired", id);
 }
 
 struct request *responses_request(struct call *c, struct responses_shape *shape)

@@ -102,7 +102,7 @@ void alarms_list(struct call *c)
         return;
     if (stream) {
         if (!ticker_start(c, STREAM_MS, &ops))
-            call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many watch this server");
+            call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many clients watch this server");
         return;
     }
     if (http_query(c->req, "limit", text, sizeof(text))) {
@@ -272,7 +272,7 @@ static bool read_reading(struct plant *p, const cJSON *o, struct reading *r, con
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, "sensor"));
     *r = (struct reading){.sensor = name ? plant_find(p, name) : THINGS_NONE};
     *why = !name                      ? "has no 'sensor'"
-           : r->sensor == THINGS_NONE ? "is of a sensor that is not configured"
+           : r->sensor == THINGS_NONE ? "is for a sensor that is not configured"
            : !cJSON_IsNumber(value) && !cJSON_IsNull(value) ? "needs a 'value', a number or null"
            : at && (!cJSON_IsNumber(at) || !(at->valuedouble >= 0 && at->valuedouble < 1e15))
                ? "has a 'time_ms' that is not a time"

@@ -18,7 +18,7 @@ const struct field api_admin_fields[] = {
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model", NULL},
     {"action", FIELD_STR, AT(action), 0, 0, "load, unload, add or remove", NULL},
     {"path", FIELD_STR, AT(path), 0, 0, "add: the file or folder", NULL},
-    {"task", FIELD_STR, AT(task), 0, 0, "add: the task that it is the default model of", NULL},
+    {"task", FIELD_STR, AT(task), 0, 0, "add: the task it becomes the default model for", NULL},
     {"labels", FIELD_STR, AT(labels), 0, 0, "add: its label set", NULL},
     {"pinned", FIELD_BOOL, AT(pinned), 0, 0, "add: load now and keep", NULL},
     {"context", FIELD_INT, AT(context), 0, 1 << 24, "add: context length in tokens", NULL},

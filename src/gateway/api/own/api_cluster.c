@@ -293,7 +293,7 @@ void api_cluster(struct call *c)
         put_cluster(c);
         call_json(c, 200);
     } else if (!ticker_start(c, STREAM_MS, &ops)) {
-        call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many watch this server");
+        call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many clients watch this server");
     }
 }
 
@@ -327,8 +327,7 @@ void api_cluster_change(struct call *c)
     }
     rc = c->gl->gw->join ? join_set_drained(c->gl->gw->join, b.node, drain, &e)
                          : err_set(&e, SHOAL_EINVAL,
-                                   "no NATS is configured: drain a node by "
-                                   "ending it with SIGTERM");
+                                   "no NATS is configured: drain a node by sending it SIGTERM");
     if (rc < 0) {
         call_fail_code(c, rc, e.msg);
         return;

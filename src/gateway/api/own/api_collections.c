@@ -37,9 +37,9 @@ struct post_body {
 const struct field api_collections_make_fields[] = {
     {"name", FIELD_STR, MAKE(name), 0, 0, "1 to 63 letters, digits, - and _", NULL},
     {"model", FIELD_STR, MAKE(model), 0, 0, "the model that embeds; default: embed", NULL},
-    {"chunk_tokens", FIELD_INT, MAKE(chunk_tokens), 16, 8192, "tokens of a passage, at most", NULL},
-    {"overlap", FIELD_INT, MAKE(overlap), 0, 4096,
-     "tokens that a passage repeats of the one before", NULL}};
+    {"chunk_tokens", FIELD_INT, MAKE(chunk_tokens), 16, 8192, "maximum tokens of a passage", NULL},
+    {"overlap", FIELD_INT, MAKE(overlap), 0, 4096, "tokens repeated from the previous passage",
+     NULL}};
 const struct field api_collections_post_fields[] = {
     {"documents", FIELD_VALUE, AT(documents), 0, 0,
      "documents: a list of {\"name\", \"text\" or \"data\" (base64), \"format\", \"title\"}",
@@ -49,11 +49,12 @@ const struct field api_collections_post_fields[] = {
     {"question", FIELD_STR, AT(question), 0, 0, "answer: the question", NULL},
     {"n", FIELD_INT, AT(n), 1, COLLECTION_MAX_HITS, "query, answer: how many passages", NULL},
     {"by", FIELD_STR, AT(by), 0, 0, "query, answer: both, meaning or words", NULL},
-    {"rerank", FIELD_STR, AT(rerank), 0, 0, "query, answer: a model that sorts them anew", NULL},
+    {"rerank", FIELD_STR, AT(rerank), 0, 0, "query, answer: a model that re-sorts them", NULL},
     {"model", FIELD_STR, AT(model), 0, 0, "answer: the model that answers", NULL},
-    {"max_tokens", FIELD_INT, AT(max_tokens), 1, 4096, "answer: at most so many tokens", NULL},
+    {"max_tokens", FIELD_INT, AT(max_tokens), 1, 4096, "answer: maximum number of tokens", NULL},
     {"temperature", FIELD_NUM, AT(temperature), 0, 2, "answer: 0 takes the likeliest token", NULL},
-    {"seed", FIELD_INT, AT(seed), 0, 9007199254740991.0, "answer: of the sampling", NULL},
+    {"seed", FIELD_INT, AT(seed), 0, 9007199254740991.0, "answer: random seed of the sampling",
+     NULL},
     {"latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,
      "refuse or stop a request that takes longer", NULL}};
 const size_t api_n_collections_make_fields =

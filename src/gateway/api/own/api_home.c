@@ -14,7 +14,7 @@ static bool has_home(struct call *c)
     if (c->gl->gw->things)
         return true;
     call_fail(c, 404, NULL, NULL, "home_not_found",
-              "this server has no home: it needs the models that come with Shoal, or 'home' in its "
+              "this server has no home: it needs the models included with Shoal, or 'home' in its "
               "configuration");
     return false;
 }
@@ -54,7 +54,7 @@ void api_home(struct call *c)
         put_home(c);
         call_json(c, 200);
     } else if (!ticker_start(c, STREAM_MS, &ops)) {
-        call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many watch this server");
+        call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many clients watch this server");
     }
 }
 

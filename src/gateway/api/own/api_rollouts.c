@@ -126,7 +126,7 @@ static void submit(struct call *c, const struct wish *wish)
             call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         else
             call_fail(c, 404, NULL, "rollout", "not_possible",
-                      "this member knows no rollouts: it has not joined a shoal");
+                      "this member has no rollouts: it has not joined a shoal");
         return;
     }
     *w = *wish;

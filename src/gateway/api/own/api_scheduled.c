@@ -19,8 +19,8 @@ static bool has_schedule(struct call *c)
     if (later_site_list(c->gl->gw))
         return true;
     call_fail(c, 404, NULL, NULL, "home_not_found",
-              "this server has no home that does things later: it needs the models that come with "
-              "Shoal, or 'home' in its configuration");
+              "this server has no home with schedules: it needs the models included with Shoal, or "
+              "'home' in its configuration");
     return false;
 }
 
@@ -58,7 +58,7 @@ void api_scheduled(struct call *c)
         put_all(c);
         call_json(c, 200);
     } else if (!ticker_start(c, STREAM_MS, &ops)) {
-        call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many watch this server");
+        call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many clients watch this server");
     }
 }
 
@@ -85,7 +85,7 @@ static void on_cancelled(void *ctx)
     struct call *c = w->call;
     if (c->req && w->rc == SHOAL_ENOTFOUND) {
         call_fail(c, 404, NULL, NULL, "not_found",
-                  "nothing that is scheduled has the id %llu; GET /v1/scheduled lists what is",
+                  "there is no scheduled entry with the id %llu; GET /v1/scheduled lists them",
                   (unsigned long long)w->id);
     } else if (c->req && w->rc < 0) {
         call_fail_code(c, w->rc, w->error.msg);

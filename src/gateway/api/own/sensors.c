@@ -218,7 +218,7 @@ void sensors_list(struct call *c)
         return;
     if (l.stream) {
         if (!ticker_start(c, STREAM_MS, &ops))
-            call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many watch this server");
+            call_refuse(c, GW_REFUSED_BUSY, 429, 10, "too many clients watch this server");
         return;
     }
     plant_look(c->gl->gw->plant, put_list, &l);

@@ -41,7 +41,7 @@ struct body {
 #define TRUNCATE                                                                                   \
     {                                                                                              \
         "truncate", FIELD_VALUE, AT(truncate), 0, 0,                                               \
-            "false: refuse a text that the model cannot read as a whole; default: it is cut, and " \
+            "false: refuse a text that is too long for the model; default: it is truncated, and "  \
             "marked as truncated",                                                                 \
             "{\"type\":\"boolean\"}"                                                               \
     }
@@ -108,7 +108,7 @@ const struct field score_fields[] = {
      "instead of input: rows in order of time, for models that keep a state",
      "{\"type\":\"array\",\"items\":{\"type\":\"array\"}}"},
     {"stream", FIELD_STR, AT(stream), 0, 0,
-     "a name of your choice: the rows continue those that you sent under this name before", NULL},
+     "a name of your choice: the rows continue those sent before under this name", NULL},
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "scores before the final transformation", NULL},
     COMMON};
 const struct field ollama_embed_fields[] = {
@@ -428,8 +428,9 @@ static int check_tei(struct request *r, struct specialist_shape *shape, const st
     if (!read_truncate(b->truncate, &r->infer.whole))
         return fields_fail(e, "truncate", "invalid_value", "'truncate' must be true or false");
     if (b->truncation_direction && strcasecmp(b->truncation_direction, "right") != 0)
-        return fields_fail(e, "truncation_direction", "unsupported_parameter",
-                           "'truncation_direction' must be right: texts are cut at their end");
+        return fields_fail(
+            e, "truncation_direction", "unsupported_parameter",
+            "'truncation_direction' must be right: texts are truncated at their end");
     if (!b->normalize)
         return fields_fail(e, "normalize", "unsupported_parameter",
                            "'normalize' must be true: embeddings have length 1");

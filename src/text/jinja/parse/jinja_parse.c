@@ -284,7 +284,7 @@ static struct jinja_node *parse_jump(struct jinja_parser *p, const struct jinja_
 {
     if (p->loops == 0)
         return jinja_parse_fail(p, t, SHOAL_EFORMAT,
-                                "break and continue stand in a for statement only");
+                                "break and continue are allowed only in a for statement");
     return jinja_parse_make(
         p, jinja_parse_is_name(t, "break") ? JINJA_NODE_BREAK : JINJA_NODE_CONTINUE, t);
 }
