@@ -7,7 +7,7 @@
 
 #include "flow/flow.h"
 
-/* Takes the request, of kind REQUEST_INFER.  Events may come before this returns. */
+/* Takes the request, of kind REQUEST_INFER. Events may arrive before this returns. */
 void infer_run(struct flow_owner *o, struct request *r, struct sink *s);
 
 #endif

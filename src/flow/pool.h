@@ -3,7 +3,7 @@
  *
  * Thread:    pool_submit from any.
  * Ownership: a task belongs to the pool from submit until its fn runs.
- * Failure:   SHOAL_EBUSY when too much waits already. */
+ * Failure:   SHOAL_EBUSY when the queue is full. */
 #ifndef SHOAL_FLOW_POOL_H
 #define SHOAL_FLOW_POOL_H
 
@@ -20,7 +20,7 @@ struct pool_task {
 
 SHOAL_MUST_CHECK int pool_create(struct pool **out, uint32_t n_threads, uint32_t max_waiting,
                                  struct err *e);
-void pool_destroy(struct pool *p); /* runs what waits, then joins */
+void pool_destroy(struct pool *p); /* runs waiting tasks, then joins */
 SHOAL_MUST_CHECK int pool_submit(struct pool *p, struct pool_task *t);
 
 #endif

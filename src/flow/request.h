@@ -36,7 +36,7 @@ enum request_kind { REQUEST_GENERATE, REQUEST_INFER, REQUEST_ASK, REQUEST_TOKENS
 
 /* A part of a prompt: a text or token ids. */
 struct request_piece {
-    const char *name; /* of the file that the text is from; NULL: it is from none */
+    const char *name; /* file that the text comes from; NULL: none */
     const char *text; /* NULL: ids */
     size_t text_bytes;
     const int32_t *ids;
@@ -49,9 +49,9 @@ struct request_prompt {
     size_t text_bytes;
     const int32_t *ids;
     size_t n_ids;
-    const char *suffix; /* of a text: what comes behind the answer; NULL: nothing */
+    const char *suffix; /* text after the answer, for infill; NULL: none */
     size_t suffix_bytes;
-    /* With a suffix: files that the text belongs with.  Else, without text and ids: the prompt. */
+    /* With a suffix: related files. Otherwise, without text and ids: the prompt. */
     const struct request_piece *pieces;
     uint32_t n_pieces;
 };
@@ -62,16 +62,16 @@ struct request_bias {
     float bias;
 };
 
-/* What the answers must look like; see enum shoal_constraint. */
+/* Constraint on the answers; see enum shoal_constraint. */
 struct request_constraint {
     enum shoal_constraint kind;
     const char *text;
     size_t text_bytes;
 };
 
-/* A choice that another replica began. */
+/* A choice that another replica started. */
 struct request_resume {
-    bool done;             /* complete: not computed again, and no event comes of it */
+    bool done;             /* complete: not computed again, and without events */
     const int32_t *tokens; /* generated so far */
     uint32_t n_tokens;
 };
@@ -88,20 +88,20 @@ struct request_generate {
     const char *const *stop;
     uint32_t n_stop;
     struct request_constraint constraint;
-    /* [request_choices], or NULL: nothing was begun.  Events come only of what follows, without the
-     * echo; figures of `done` count the given tokens as part of the prompt. */
+    /* [request_choices], or NULL: nothing was started. There are events only for what follows,
+     * without the echo; figures of `done` count the given tokens as part of the prompt. */
     const struct request_resume *resume;
     bool has_seed;   /* the client chose sampling.seed */
-    bool seeded;     /* sampling.seed is set, by the client or by whoever sends the request on */
+    bool seeded;     /* sampling.seed is set, by the client or by a forwarder */
     bool ignore_end; /* do not stop at the model's end token */
     bool special;    /* show special tokens */
-    /* The client wrote its prompts as the model reads them: special tokens may be spelled there. */
+    /* The prompts are in the model's own format: special tokens spelled there are parsed. */
     bool parse_special;
     bool echo; /* the prompt comes in front of the answer */
     /* With echo and sampling.logprobs, the prompt comes token by token with log-probabilities. */
     bool prompt_logprobs;
     bool prompt_only;    /* nothing is generated */
-    bool progress;       /* the sink wants events of the prompt */
+    bool progress;       /* the sink wants prefill progress */
     bool drawn_logprobs; /* see struct shoal_task_opts */
 };
 
@@ -121,13 +121,13 @@ struct request_infer {
     const char *query;  /* RERANK */
     const char *labels; /* NULL: the model's default set */
     const char *prompt; /* EMBED: NULL: the model's default prompt; "": none */
-    const char *title;  /* SUMMARIZE, sentences are extracted: of the text; NULL: none */
+    const char *title;  /* SUMMARIZE, extractive: title of the text; NULL: none */
     float temperature;  /* SUMMARIZE, text is generated: above 0 samples, by the seed */
     uint64_t seed;
     const char *stream; /* SCORE: the rows continue this stream of the client; NULL: none */
     uint32_t n_columns, dimensions, max_sentences, max_tokens, beams;
     bool raw;
-    bool whole; /* refuse an input that the model cannot read as a whole, instead of cutting it */
+    bool whole; /* refuse an input that is too long, instead of truncating it */
 };
 
 struct request_ask {
@@ -138,18 +138,18 @@ struct request_ask {
 
 /* Of a model's tokenizer. */
 struct request_tokens {
-    enum shoal_kind kind; /* that the model can do; 0: GENERATE */
+    enum shoal_kind kind; /* required kind of the model; 0: GENERATE */
     bool decode;          /* ids to text; else text to ids */
     unsigned flags;       /* SHOAL_TEXT_* */
     const char *text;     /* NULL if decode */
     size_t text_bytes;
     const int32_t *ids;
     size_t n_ids;
-    const char *metadata; /* instead of both: what the model's file says under this key */
+    const char *metadata; /* instead of both: the model's metadata under this key */
 };
 
 struct request_client { /* who asks */
-    char name[64];      /* "": nobody in particular */
+    char name[64];      /* "": no particular client */
     int32_t priority;
     float weight; /* of its share of a model; 0: 1 */
 };
@@ -158,32 +158,32 @@ struct request {
     struct arena arena;
     char id[64];
     char trace[64];   /* traceparent, or "" */
-    char session[64]; /* the conversation or device that it belongs to, or "" */
+    char session[64]; /* its conversation or device, or "" */
     struct request_client client;
     bool has_once_key;      /* once_key: the client's idempotency key and its name, as a hash */
-    uint8_t once_key[32];   /* the same again gets the first answer */
-    const char *model;      /* NULL: the default one */
+    uint8_t once_key[32];   /* a repeated key gets the first answer */
+    const char *model;      /* NULL: the default model */
     const uint8_t *version; /* SHA-256 of the model that must answer; NULL: any.  Not for asks */
     uint64_t epoch;         /* all its models are those of this epoch; 0: not stamped yet */
-    uint64_t held_epoch;    /* that flow_hold_epoch counts; 0: none */
+    uint64_t held_epoch;    /* counted by flow_hold_epoch; 0: none */
     uint64_t received_ns;   /* CLOCK_MONOTONIC */
     uint64_t deadline_ns;   /* CLOCK_MONOTONIC; 0: none */
-    int32_t priority;       /* added to the client's; 0 or less, but for what a route adds */
+    int32_t priority;       /* added to the client's; 0 or less, except for a route's own */
     /* For routes (routing.h). */
-    const char *path;              /* that the client called; NULL: none */
+    const char *path;              /* path called by the client; NULL: none */
     const char *language;          /* of the text, "de"; NULL: not known */
-    const struct router_tag *tags; /* headers and JSON fields that rules look at */
+    const struct router_tag *tags; /* headers and JSON fields that rules test */
     uint32_t n_tags;
-    const char *node; /* that should answer, "": this one; NULL, or it cannot: any */
-    bool explain;     /* report the decision in full */
-    bool dry;         /* decide, but do not run */
-    bool streams;     /* the client reads an answer while it is made */
-    bool no_cache;    /* the answer is not kept, and not taken from those that are */
-    bool screened;    /* personal data was looked for (privacy_run.h) */
-    bool marked;      /* its texts have pseudonyms, which mean something to its client alone */
-    bool here;        /* must not leave this server */
+    const char *node;          /* preferred node, "": this one; NULL, or unavailable: any */
+    bool explain;              /* report the decision in full */
+    bool dry;                  /* decide, but do not run */
+    bool streams;              /* the client reads the answer as it is generated */
+    bool no_cache;             /* the answer is neither cached nor taken from a cache */
+    bool screened;             /* already searched for personal data (privacy_run.h) */
+    bool marked;               /* its texts contain pseudonyms, which only its client can resolve */
+    bool here;                 /* must not leave this server */
     const struct value *input; /* fields for a flow of the configuration, a map; NULL: none */
-    uint32_t depth;            /* flows that led to it, one inside the other */
+    uint32_t depth;            /* nesting depth of flows that led to it */
     size_t input_bytes;        /* texts and token ids that a model will read */
     enum request_kind kind;
     union {
@@ -197,17 +197,17 @@ struct request {
 /* NULL: out of memory. */
 struct request *request_create(void);
 void request_destroy(struct request *r); /* NULL is fine */
-/* Empties a request for the next one; keeps a little of its memory. */
+/* Empties a request for reuse; keeps a little of its memory. */
 void request_reset(struct request *r);
 
-/* Makes `to` ask for the same as `from`: it points to what `from` has, which must live longer. */
+/* Makes `to` equal to `from`, sharing its memory: `from` must outlive it. */
 void request_borrow(struct request *to, const struct request *from);
 
-/* Copies into the arena, with a NUL behind.  "" when memory is out, which request_rc tells. */
+/* Copies into the arena, NUL-terminated. "" when out of memory, which request_rc reports. */
 const char *request_copy(struct request *r, const char *p, size_t n);
 /* The same; bytes that are not UTF-8 become U+FFFD.  *n_out: the copy's length; may be NULL. */
 const char *request_copy_utf8(struct request *r, const char *p, size_t n, size_t *n_out);
-/* An earlier deadline than the one there is; 0 ms: none given. */
+/* Sets an earlier deadline; 0 ms: none given. */
 void request_set_budget(struct request *r, double ms);
 static inline int request_rc(const struct request *r)
 {

@@ -1,5 +1,5 @@
-/* routing.h - requests whose model is a route: the candidates are gathered, the router decides, and
- * the request goes on with the chosen model.
+/* routing.h - requests whose model is a route: gathers the candidates, lets the router decide, and
+ * continues with the chosen model.
  *
  * If the route has a router model, that model reads the text first.
  *
@@ -14,12 +14,12 @@
 
 /* Knows the replicas of other nodes. */
 struct routing_source {
-    /* Calls fn for each replica that may do `kind`; the candidate's model is left out, and what it
-     * points to stays for the call. */
+    /* Calls fn for each replica of this `kind`; the candidate's model is left out, and its pointers
+     * are valid for the call. */
     void (*each)(struct routing_source *s, unsigned kind,
                  void (*fn)(void *ctx, const char *model, const struct router_candidate *c),
                  void *ctx);
-    /* False: more replicas may be heard of in a moment, since this process has just started. */
+    /* False: more replicas may be discovered soon, since this process has just started. */
     bool (*settled)(struct routing_source *s);
 };
 

@@ -22,7 +22,7 @@ struct routing_step {
     const char *model;
     const char *what; /* for people: "left after 9 tokens" */
     double sureness;  /* from 0 to 1; below 0: not known */
-    bool answered;    /* what the client got is from it */
+    bool answered;    /* the client's answer comes from it */
 };
 
 struct routing_ensemble {
@@ -33,9 +33,9 @@ struct routing_ensemble {
 
 struct routing_choice {
     const char *route, *model;
-    const char *node; /* the one it was chosen for; NULL: this process */
+    const char *node; /* the chosen node; NULL: this process */
     bool degraded;
-    const char *domain; /* of the router model; NULL: not asked, or none of these */
+    const char *domain; /* from the router model; NULL: not classified, or no domain */
     double domain_p;
     const struct routing_ensemble *ensemble; /* NULL: one model answers */
     /* With explain; otherwise none. */
@@ -45,7 +45,7 @@ struct routing_choice {
     struct router_work work;
     double budget_ns;
     const char *policy; /* its steps, with blanks between them */
-    uint64_t decide_ns; /* what the decision took */
+    uint64_t decide_ns; /* duration of the decision */
 };
 
 #endif

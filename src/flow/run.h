@@ -6,18 +6,18 @@
 
 #include "flow/flow.h"
 
-/* Takes the request and answers it where it is answered best (flow/dispatch.h).  Events may come
- * before this returns; sink->job tells whether it has ended already. */
+/* Takes the request and runs it at the best place (flow/dispatch.h). Events may arrive before this
+ * returns; sink->job shows whether it has already ended. */
 void flow_run(struct flow_owner *o, struct request *r, struct sink *s);
-/* Gives a request that becomes several its epoch, unless it has one: all of them carry it, so that
- * none sees a model of another version than the others. */
+/* Sets the epoch of a request that fans out into several, unless it has one: all of them carry it,
+ * so that all see the same model versions. */
 void flow_stamp(struct flow_owner *o, struct request *r);
-/* How many bytes of a model's name count: NAME:latest, as Ollama's clients write it, is NAME unless
- * a model of this server has the whole name. */
+/* Significant bytes of a model's name: NAME:latest, as Ollama's clients write it, means NAME unless
+ * a model has the whole name. */
 size_t flow_name_bytes(const struct flow *f, const char *name);
-/* The request's model by that rule. */
+/* Applies that rule to the request's model. */
 void flow_resolve_name(const struct flow_owner *o, struct request *r);
-/* As flow_run, with the models of this server: in this process, or in a process of their own. */
+/* As flow_run, with the models of this server: in this process, or in separate processes. */
 void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s);
 
 #endif

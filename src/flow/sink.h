@@ -3,13 +3,12 @@
  * A codec (HTTP, gRPC, WebSocket, a command, another node) implements a sink: it turns typed events
  * into its own bytes.  The events of a request are, in this order:
  *
- *   start    once the model is known and the prompt cache was asked
- *   plan     an ask: what the text wants, once, before the reply
- *   prompt   a generation that asked for it: how far the prompt is computed, before its tokens
- *   call     a generation with tools, behind tool_sink.h: a piece of a tool call
- *   token    a generation: one token, or text alone; an ask: a piece of the reply, text alone
- *   result   specialists: one input's result
- *   replace  a generation, from an ensemble: everything that came of it is void, another model
+ *   start once the model is known and the prompt cache was checked plan an ask: what the text
+ *   wants, once, before the reply prompt a generation that asked for it: how far the prompt is
+ *   computed, before its tokens call a generation with tools, behind tool_sink.h: a piece of a tool
+ *   call token a generation: one token, or text alone; an ask: a piece of the reply, text alone
+ *   result specialists: one input's result replace a generation, from an ensemble: everything that
+ *   came of it is void, another model
  *            answers anew
  *   done     one choice of a generation is complete; `last`: so is the request.  An ask has one
  *            choice.  Specialists have none: their last result ends the request.
@@ -22,9 +21,9 @@
  *
  * Thread:    all events come on the owner's thread (flow.h).
  * Ownership: events and what they point to are borrowed for the call, with three exceptions: the
- *            names of start and the plan stay until closed has returned, results until the last
- *            one was delivered.  Events are plain data: whoever receives one over the network
- *            builds an equal one in the arena of the request, which lives long enough. */
+ *            names of start and the plan stay until closed has returned, results until the last one
+ *            was delivered. Events are plain data: a receiver of one over the network rebuilds it
+ *            in the arena of the request, which lives long enough. */
 #ifndef SHOAL_FLOW_SINK_H
 #define SHOAL_FLOW_SINK_H
 
@@ -48,9 +47,9 @@ struct sink_start {
     const char *model;   /* stays until closed has returned, as do version and sum */
     const char *version; /* "": not known yet */
     const uint8_t *sum;  /* SHA-256 of the model; NULL: not known yet */
-    const char *node;    /* where it is answered; NULL: here */
+    const char *node;    /* node that answers; NULL: this process */
     enum sink_cache cache;
-    bool private; /* the answer repeats personal data of the client: it must not be kept */
+    bool private; /* the answer repeats personal data of the client: it must not be stored */
     enum tool_format tools; /* how the model writes tool calls; NONE: the request has no tools */
     /* For generate_memo; NULL: the cache is off, or that of another node. */
     const uint8_t *question;
@@ -68,8 +67,8 @@ struct sink_plan {
     const struct ask_plan *plan; /* stays until closed has returned, with all that it points to */
 };
 
-/* The first says what is cached, the last that all is computed.  Of prompts on another node only
- * the last event of the first one comes. */
+/* The first event reports the cached part, the last that all is computed. For prompts on another
+ * node there is only the last event of the first prompt. */
 struct sink_prompt {
     uint32_t choice;
     uint32_t tokens, cached, computed;
@@ -78,7 +77,7 @@ struct sink_prompt {
 struct sink_token {
     uint32_t choice;
     int32_t token;    /* -1: text alone */
-    bool echo;        /* the prompt, which the client wants in front */
+    bool echo;        /* the prompt, echoed before the answer */
     const char *text; /* what can be shown now; not NUL-terminated */
     size_t text_bytes;
     /* With sampling.logprobs; else NULL.  [0]: the token itself; then the likeliest ones. */
@@ -110,23 +109,24 @@ struct sink_done {
     uint32_t choice;
     enum shoal_finish finish; /* STOP or LENGTH */
     bool stopped_by_text;     /* STOP, by a stop text; not known of an answer from the cache */
-    uint32_t stop_index;      /* with stopped_by_text: by which one; may come from another node */
+    uint32_t
+        stop_index; /* with stopped_by_text: the index of the text; may come from another node */
     uint32_t prompt_tokens, cached_tokens, generated_tokens;
     uint64_t queue_ns, first_token_ns, total_ns;
     bool last;
     uint32_t n_calls;        /* of tools; from tool_sink.h */
     struct sink_usage usage; /* valid with `last` */
-    /* An ask: what happened when; else none. */
+    /* An ask: its steps with times; otherwise none. */
     const struct ask_plan_step *steps;
     uint32_t n_steps;
-    /* A flow of the configuration: what its steps did (pipeline/pipeline_report.h); else NULL.
-     * Stays until closed has returned. */
+    /* A flow of the configuration: its steps (pipeline/pipeline_report.h); otherwise NULL. Valid
+     * until closed has returned. */
     const struct pipeline_report *report;
 };
 
 /* From here on another answer follows. */
 struct sink_replace {
-    const struct sink_start *start; /* of the model that answers now */
+    const struct sink_start *start; /* start of the model that answers now */
     const char *why;                /* for people */
 };
 
@@ -142,23 +142,24 @@ struct sink_ops {
     void (*fail)(struct sink *s, const struct failure *f);
     void (*closed)(struct sink *s);
     /* A choice of a generation ended without `done`: failed, too late, cancelled (finish is ERROR
-     * and code says why), or complete when nobody wanted it any more.  What it cost is known even
-     * so. May be NULL. */
+     * and code has the reason), or complete but no longer needed. Reports its cost nevertheless.
+     * May be NULL. */
     void (*broke_off)(struct sink *s, const struct sink_done *e, int code);
-    /* Whether `replace` may come.  marked: also if bytes were sent that the client must be told to
-     * drop; else only if that is not needed.  Both may be NULL: never. */
+    /* Whether `replace` is possible. marked: even if sent bytes must be discarded by the client;
+     * otherwise only if that is not needed. Both may be NULL: never. */
     bool (*may_replace)(struct sink *s, bool marked);
     void (*replace)(struct sink *s, const struct sink_replace *e);
-    /* Several events may come at once: what was gathered can be sent.  May be NULL. */
+    /* End of a batch of events: buffered output can be sent. May be NULL. */
     void (*flush)(struct sink *s);
-    /* Whether events should wait until flow_resume: the reader is slow.  May be NULL: never. */
+    /* Whether events should wait until flow_resume: the reader is slow (backpressure). May be NULL:
+     * never. */
     bool (*full)(struct sink *s);
 };
 
 struct sink {
     const struct sink_ops *ops;
     struct flow_job *job; /* private to flow: the work that feeds the sink, or NULL */
-    /* How the model was chosen, before start; NULL: the client named it.  Stays until closed has
+    /* How the model was chosen, set before start; NULL: the client named it. Valid until closed has
      * returned. */
     const struct routing_choice *routed;
 };

@@ -18,12 +18,12 @@ struct sink_front {
     struct sink *to;
 };
 
-/* From now on `to` hears through the front. */
+/* From now on events reach `to` through the front. */
 void sink_front_open(struct sink_front *f, const struct sink_ops *ops, struct sink *to);
-/* Passes closed on, with which the front is gone. */
+/* Passes closed on, which frees the front. */
 void sink_front_close(struct sink_front *f);
 
-/* Events that are passed on, with the route that was chosen so far. */
+/* Events that are passed on, with the route chosen so far. */
 void sink_front_prompt(struct sink *s, const struct sink_prompt *e);
 void sink_front_fail(struct sink *s, const struct failure *e);
 void sink_front_broke_off(struct sink *s, const struct sink_done *e, int code);

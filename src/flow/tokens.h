@@ -9,7 +9,7 @@
 
 #include "flow/flow.h"
 
-/* Takes the request, of kind REQUEST_TOKENS.  Events may come before this returns. */
+/* Takes the request, of kind REQUEST_TOKENS. Events may arrive before this returns. */
 void tokens_run(struct flow_owner *o, struct request *r, struct sink *s);
 
 #endif

@@ -322,7 +322,7 @@ SHOAL_MUST_CHECK int registry_check_path(const char *path, struct err *e);
 /* How long a request to a held model would take now. */
 struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,
                                        const struct fair_who *who);
-/* What the model reports about itself, for choosing between models.  Where as registry_speed. */
+/* The model's telemetry, for choosing between models. Same conditions as registry_speed. */
 struct cost_telemetry registry_telemetry(const struct registry_model *m,
                                          const struct fair_who *who);
 /* As cost_speed.  For held models, or within registry_each; 0 if the model is not loaded. */
@@ -334,10 +334,10 @@ SHOAL_MUST_CHECK int registry_unload(struct registry *r, const char *name, struc
  * UINT64_MAX: until its memory is needed. */
 SHOAL_MUST_CHECK int registry_keep(struct registry *r, const char *name, uint64_t ns,
                                    struct err *e);
-/* When it will be unloaded if nobody uses it; UINT64_MAX: never.  Within registry_each. */
+/* When it will be unloaded if it stays unused; UINT64_MAX: never. Within registry_each. */
 uint64_t registry_expires_ns(const struct registry_model *m);
-/* Calls fn for every name, in order, under the lock: fn must not keep m nor call the registry.  Of
- * several versions the one that new requests get. */
+/* Calls fn for every name, in order, under the lock: fn must not keep m nor call the registry. Of
+ * several versions, the one that new requests get. */
 void registry_each(struct registry *r, void (*fn)(void *ctx, const struct registry_model *m),
                    void *ctx);
 /* The same for every version of every name. */

@@ -2,7 +2,7 @@
  *
  * Thread:    a struct sha256 belongs to its caller.
  * Ownership: sha256_begin takes memory that sha256_end gives back; every begin needs its end.
- * Failure:   sticky: sha256_end says whether all went well (no memory, no SHA-256 in the library).
+ * Failure:   sticky: sha256_end reports failures (no memory, no SHA-256 in the library).
  */
 #ifndef SHOAL_HOST_SHA256_H
 #define SHOAL_HOST_SHA256_H

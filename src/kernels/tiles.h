@@ -21,8 +21,8 @@ static inline uint32_t tiles_count(const struct kern_layout *l, uint32_t n_rows)
 }
 /* Bytes of one tile; 0 when the shape does not fit the format (columns not divisible). */
 size_t tiles_bytes(const struct kern_layout *l, enum kern_fmt fmt, uint32_t n_cols);
-/* The power of two for a matrix: 1 where scales are copied, else what brings products of scales
- * into F16's best range.  Reads all of src. */
+/* The power of two for a matrix: 1 where scales are copied, otherwise the factor that brings
+ * products of scales into F16's best range. Reads all of src. */
 float tiles_mul(enum quant_type type, const void *src, uint32_t n_rows, uint32_t n_cols);
 /* Writes tile number `tile` of the row-major matrix src to dst (tiles_bytes).  work: memory of
  * tiles_work_bytes. */

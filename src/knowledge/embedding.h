@@ -24,13 +24,13 @@ struct embedding {
     const char *model;
     const struct str *texts; /* must stay */
     uint32_t n;
-    void (*done)(struct embedding *x, const struct failure *f); /* f NULL: all is well */
+    void (*done)(struct embedding *x, const struct failure *f); /* f NULL: success */
     void (*progress)(struct embedding *x, uint32_t n_done);     /* or NULL */
     /* results */
     float *vectors; /* [n][n_dims] */
     uint32_t n_dims;
     uint64_t n_tokens;
-    char version[64]; /* of the model; "": not known */
+    char version[64]; /* version of the model; "": unknown */
     /* private */
     struct sink sink;
     uint32_t at, batch;
@@ -38,7 +38,7 @@ struct embedding {
     struct failure why;
 };
 
-/* What is not private and not a result is set. */
+/* All members are set except private ones and results. */
 void embedding_run(struct embedding *x);
 /* done is still called, with a failure. */
 void embedding_cancel(struct embedding *x);

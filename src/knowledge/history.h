@@ -1,8 +1,7 @@
-/* history.h - the messages of a conversation: read from and written to what is stored, and trimmed
- * by tokens.
+/* history.h - the messages of a conversation: reading, writing, and trimming by tokens.
  *
- * Tokens are guessed from the words (store/chunk.h): the model that will read them is not known
- * yet, and may change from turn to turn.
+ * Token counts are estimated from the words (store/chunk.h): the model that will read them is not
+ * known yet, and may change from turn to turn.
  *
  * Thread:    pure functions over the caller's arena.
  * Failure:   SHOAL_EFORMAT, SHOAL_ENOMEM. */
@@ -25,12 +24,12 @@ SHOAL_MUST_CHECK int history_read(struct history *h, const char *text, size_t n,
                                   struct err *e);
 void history_write(const struct history *h, struct buf *out);
 /* The stored messages, then the new ones; a system message among the new ones replaces the stored
- * one.  Messages with parts that are not text alone are not kept, and so not in `old`. */
+ * one. Only pure text messages are stored, so `old` has no others. */
 SHOAL_MUST_CHECK int history_join(struct history *to, const struct history *old,
                                   const struct chat_message *add, uint32_t n_add, struct arena *a,
                                   struct err *e);
 /* Drops the oldest messages, but neither the system message nor the last `keep`, until about
- * max_tokens are left; what is left begins with a user's message. */
+ * max_tokens are left; the rest begins with a user's message. */
 void history_trim(struct history *h, uint32_t max_tokens, uint32_t keep);
 
 #endif

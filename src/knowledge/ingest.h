@@ -1,10 +1,10 @@
-/* ingest.h - adds a document to a collection: reads it, cuts it into passages, has them
- * embedded, and stores all of it at once.
+/* ingest.h - adds a document to a collection: reads it, splits it into passages, embeds them, and
+ * stores everything in one transaction.
  *
  * Thread:    the owner's; files, parsing and tokenizing are the pool's.
  * Ownership: the struct is the caller's and must live until `done` was called, as must the bytes
  *            and the texts that it points to.
- * Failure:   typed, to `done`; then the collection is as it was. */
+ * Failure:   typed, to `done`; the collection is then unchanged. */
 #ifndef SHOAL_KNOWLEDGE_INGEST_H
 #define SHOAL_KNOWLEDGE_INGEST_H
 
@@ -20,7 +20,7 @@ struct ingest {
     struct collections *collections;
     const char *collection;
     const char *name;  /* of the document */
-    const char *title; /* NULL or "": the one it has itself */
+    const char *title; /* NULL or "": the document's own */
     enum doc_format format;
     const char *bytes;
     size_t n_bytes;
@@ -29,7 +29,7 @@ struct ingest {
     /* Passages embedded so far, of all; or NULL. */
     void (*progress)(struct ingest *x, uint32_t n, uint32_t all);
     /* results */
-    bool unchanged; /* the same bytes are there under this name: nothing was done */
+    bool unchanged; /* the same bytes already exist under this name: nothing was done */
     uint32_t n_chunks;
     uint64_t n_tokens;
     /* private */
@@ -41,7 +41,7 @@ struct ingest {
     struct str *texts;
     struct arena arena; /* of the texts */
     struct acquire acquire;
-    struct registry_model *model; /* whose tokenizer counts; NULL: it is guessed */
+    struct registry_model *model; /* its tokenizer counts tokens; NULL: they are estimated */
     struct embedding embedding;
     struct offload offload;
     int rc;
@@ -49,7 +49,7 @@ struct ingest {
     bool cancelled;
 };
 
-/* What is not private and not a result is set, the rest is zero. */
+/* All members are set except private ones and results, which are zero. */
 void ingest_run(struct ingest *x);
 /* done is still called. */
 void ingest_cancel(struct ingest *x);

@@ -1,4 +1,5 @@
-/* offload.h - work of a flow that reads files or takes long: on the pool, then back on the owner.
+/* offload.h - runs slow or blocking work of a flow on the pool, then continues on the owner's
+ * thread.
  *
  * Thread:    the owner's; `work` runs on a thread of the pool, or on the owner's if there is none.
  * Ownership: part of the caller's job, which must live until `then` was called. */
@@ -18,7 +19,7 @@ struct offload {
     struct executor_task back;
 };
 
-/* work, then and ctx are set.  SHOAL_EBUSY: too much waits already, and neither will be called. */
+/* work, then and ctx are set. SHOAL_EBUSY: too much is waiting, and neither will be called. */
 SHOAL_MUST_CHECK int offload_run(struct offload *o, struct flow_owner *owner);
 
 #endif

@@ -1,4 +1,4 @@
-/* retrieval.h - the passages of a collection that fit a query best.
+/* retrieval.h - finds the passages of a collection that best match a query.
  *
  * The query is embedded by the model that embedded the passages; passages are found by meaning and
  * by words; a reranker may then read query and passage together.
@@ -28,7 +28,7 @@ struct retrieval {
     void (*done)(struct retrieval *x, const struct failure *f);
     /* results */
     struct arena arena;
-    struct collection_hit *hits; /* of a reranker: score is its own */
+    struct collection_hit *hits; /* after reranking: score is the reranker's */
     uint32_t n_hits;
     uint64_t n_tokens;
     struct collection_info info;
@@ -47,7 +47,7 @@ struct retrieval {
 
 /* "both", "meaning", "words"; false: none of these. */
 bool retrieval_mode_find(const char *name, enum retrieval_mode *out);
-/* What is not private and not a result is set, the rest is zero. */
+/* All members are set except private ones and results, which are zero. */
 void retrieval_run(struct retrieval *x);
 void retrieval_cancel(struct retrieval *x); /* done is still called */
 void retrieval_fini(struct retrieval *x);

@@ -1,13 +1,13 @@
-/* sessions.h - conversations that continue by an id: a request gets the messages before it, and its
- * answer is kept before the client has all of it.
+/* sessions.h - conversations that continue by an id: a request gets the earlier messages, and its
+ * answer is stored before the client has received all of it.
  *
- * What is kept lies outside of the process (store/session): any gateway with the same place and
- * keys can continue.  While the place is away, a gateway goes on with what it knows itself, says so
- * (degraded), and saves when the place is back.
+ * Conversations are stored outside the process (store/session): any gateway with the same store and
+ * keys can continue. While the store is unavailable, a gateway continues with its own buffered
+ * turns, reports that (degraded), and saves them when the store is back.
  *
  * Thread:    struct sessions: any.  sessions_run: the owner's; files and servers are the pool's.
  * Ownership: open/close.
- * Failure:   a request never fails because of the place alone. */
+ * Failure:   a request never fails only because of the store. */
 #ifndef SHOAL_KNOWLEDGE_SESSIONS_H
 #define SHOAL_KNOWLEDGE_SESSIONS_H
 
@@ -20,24 +20,24 @@ struct sessions_opts {
     const char *place;       /* as session_store.h; NULL: sqlite in the state folder */
     const char *key_file;    /* NULL: beside it */
     uint32_t ttl_s;          /* after the last turn */
-    uint32_t history_tokens; /* about, of the messages before a request */
+    uint32_t history_tokens; /* estimated limit of the earlier messages of a request */
 };
 
 struct sessions_counts {
     uint64_t turns;    /* kept */
-    uint64_t degraded; /* begun while the place was away */
-    uint32_t unsaved;  /* conversations that wait for it */
+    uint64_t degraded; /* begun while the store was unavailable */
+    uint32_t unsaved;  /* conversations waiting to be saved */
 };
 
-/* Files are made when the first conversation is. */
+/* Files are created with the first conversation. */
 SHOAL_MUST_CHECK int sessions_open(struct sessions **out, const struct sessions_opts *o,
                                    struct err *e);
 void sessions_close(struct sessions *s);
 void sessions_counts(struct sessions *s, struct sessions_counts *out);
 
-/* As routing_run, of a chat with request.session; its answer (the first choice) becomes part of the
- * conversation before `done` is passed on.  *away: set before `start` if the place is away; it must
- * stay until `closed`. */
+/* As routing_run, for a chat with request.session; its answer (the first choice) becomes part of
+ * the conversation before `done` is passed on. *away: set before `start` if the store is
+ * unavailable; must stay valid until `closed`. */
 void sessions_run(struct sessions *s, struct flow_owner *o, struct request *r, struct sink *to,
                   bool *away);
 

@@ -1,8 +1,8 @@
-/* similar.h - a semantic cache: answers to earlier prompts that asked the same in other words.
+/* similar.h - semantic cache: reuses answers for paraphrased prompts.
  *
- * For routes that want it.  A chat's last message is embedded and compared with those of kept
- * answers of the same route, client, settings and messages before; the nearest one that is near
- * enough and asks the same (same_ask.h) is answered from what is kept.
+ * Enabled per route. A chat's last message is embedded and compared with those of cached answers
+ * with the same route, client, settings and earlier messages; the nearest one that is similar
+ * enough and asks the same question (same_ask.h) supplies the answer.
  *
  * Thread:    struct similar: any.  similar_run: the owner's.
  * Ownership: create/destroy.
@@ -24,7 +24,7 @@ struct similar_opts {
 
 struct similar_counts {
     uint64_t hits, misses;
-    uint64_t refused; /* near enough, but they ask something else */
+    uint64_t refused; /* similar enough, but a different question */
     uint32_t n_entries;
 };
 
@@ -32,10 +32,10 @@ SHOAL_MUST_CHECK int similar_create(struct similar **out, const struct similar_o
                                     struct err *e);
 void similar_destroy(struct similar *s);
 void similar_counts(struct similar *s, struct similar_counts *out);
-/* The threshold of the route that the request asks for, if an answer may come from the cache; 0:
- * run it without. */
+/* The threshold of the request's route, if the answer may come from the cache; 0: do not use it. */
 double similar_wanted(const struct flow_owner *o, const struct request *r);
-/* As routing_run.  *hit: set before `start` if the answer is a kept one; must stay until closed. */
+/* As routing_run. *hit: set before `start` if the answer is cached; must stay valid until
+ * closed. */
 void similar_run(struct similar *s, struct flow_owner *o, struct request *r, struct sink *to,
                  double threshold, bool *hit);
 

@@ -1,9 +1,8 @@
 /* support.h - whether an answer is supported by passages: sentence by sentence, by its numbers,
  * names, negations and words, and by the similarity of vectors where there are some.
  *
- * It is a check of words, not a proof: it finds numbers and names that nobody gave, statements that
- * were turned around, sentences that have nothing to do with the passages, and answers to something
- * that was not asked.
+ * It compares words and proves nothing: it detects invented numbers and names, negated statements,
+ * sentences unrelated to the passages, and answers to another question.
  *
  * Thread:    pure functions.
  * Ownership: plain data; texts are borrowed for the call. */
@@ -25,7 +24,7 @@ enum support_reason {
     SUPPORT_NAME,      /* a name or a code (E12, usb_driver) that no passage has */
     SUPPORT_NEGATED,   /* the nearest sentence says the opposite */
     SUPPORT_UNRELATED, /* too few of its words are there */
-    SUPPORT_REPEATED,  /* it repeats itself, as small models do when they have nothing to say */
+    SUPPORT_REPEATED,  /* it repeats itself, as small models tend to */
     SUPPORT_UNANSWERED /* the passages say it, but it does not answer the question */
 };
 
@@ -33,14 +32,14 @@ struct support_sentence {
     size_t at, n; /* in the answer */
     bool supported;
     enum support_reason reason;
-    int32_t passage; /* that supports it best; -1: none */
+    int32_t passage; /* the passage that supports it best; -1: none */
     double overlap;  /* share of its words that are there */
 };
 
 struct support {
     enum support_verdict verdict;
     struct support_sentence sentences[SUPPORT_MAX_SENTENCES];
-    uint32_t n; /* 0: the answer says nothing */
+    uint32_t n; /* 0: the answer is empty */
 };
 
 /* Finds the sentences; marks such as [12] are not part of one.  Fills at and n. */
@@ -48,10 +47,10 @@ void support_split(struct support *s, const char *answer, size_t n);
 /* After support_split.  similarity: [s->n][n_passages] of the vectors, or NULL: not known. */
 void support_judge(struct support *s, const char *answer, const char *const *passages,
                    uint32_t n_passages, const float *similarity);
-/* After support_judge: a text that is true may still not answer what was asked.  Some sentence must
- * say what the question does not (unless that can be answered by yes or no), and the sentence of
- * the passage that says it must be about the question: have its names and most of its words.
- * Otherwise nothing is supported. */
+/* After support_judge: a true text may still not answer the question. One sentence must add
+ * something to the question (unless it is a yes/no question), and the passage sentence that
+ * supports it must be about the question: contain its names and most of its words. Otherwise
+ * nothing is supported. */
 void support_answers(struct support *s, const char *answer, const char *question, size_t n,
                      const char *const *passages);
 const char *support_verdict_name(enum support_verdict v);

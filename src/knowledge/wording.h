@@ -1,8 +1,8 @@
-/* wording.h - the words of a short English text, each as what it is: a number, a negation, a word
- * that carries the meaning, or one that does not.
+/* wording.h - classifies the words of a short English text: numbers, negations, content words,
+ * filler words.
  *
- * Words are compared by their stems: lower case, without common endings, the same for words of one
- * meaning (wording_words.c).
+ * Words are compared by their stems: lower case, without common endings, synonyms mapped to one
+ * stem (wording_words.c).
  *
  * Thread:    pure functions.
  * Ownership: the text is borrowed for the call; a struct wording is plain data. */
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WORDING_MAX 256u /* words of a text that are looked at */
+#define WORDING_MAX 256u /* maximum words of a text */
 #define WORDING_STEM_BYTES 32u
 
 enum wording_kind {
@@ -23,22 +23,22 @@ enum wording_kind {
     WORDING_FILLER,   /* could be left out: please, steps, tell */
     WORDING_LINK,     /* articles, auxiliaries, most prepositions */
     WORDING_QUESTION, /* what, who, when; stem: which */
-    WORDING_OWNER,    /* my, your, his: whose something is */
+    WORDING_OWNER,    /* my, your, his: possessives */
     WORDING_TENSE,    /* will, did, was; stem: future or past */
-    WORDING_PARTICLE, /* on, off, up: may stand behind its object */
+    WORDING_PARTICLE, /* on, off, up: may follow its object */
 };
 
 /* How a word was written, where its stem does not show it. */
 enum wording_form {
     WORDING_BASE,
-    WORDING_S,  /* lights, calls: several of them, or what one does */
-    WORDING_ED, /* called, cleaned: what was done */
+    WORDING_S,  /* lights, calls: a plural, or third person */
+    WORDING_ED, /* called, cleaned: past tense */
 };
 
 struct wording_word {
     enum wording_kind kind;
     enum wording_form form;
-    bool name; /* PLAIN, capitalized where a sentence does not begin */
+    bool name; /* PLAIN, capitalized in mid-sentence */
     char stem[WORDING_STEM_BYTES];
 };
 
@@ -56,9 +56,9 @@ bool wording_has(const struct wording *w, enum wording_kind kind, const char *st
 
 /* ---- tables, in wording_words.c ---- */
 
-/* What a lower-case word is; PLAIN: it is in no list. */
+/* The kind of a lower-case word; PLAIN: it is in no list. */
 enum wording_kind wording_kind_of(const char *word);
-/* The word that stands for all of one meaning; itself if it is in no group. */
+/* The representative of a group of synonyms; the word itself if it is in no group. */
 const char *wording_same(const char *stem);
 /* The value of a word such as "twenty" or "third"; NULL: it is no number. */
 const char *wording_number(const char *word);

@@ -1,10 +1,10 @@
 /* weights.h - the matrices of a model as the tiles of a kernel set, kept in a cache file.
  *
  * The first load tiles every matrix into a file in the cache folder and maps it; later loads only
- * map it.  Without a usable folder (none given, disk full, not writable) the tiled weights live in
- * anonymous memory: loading is slower, the rest is the same.  Adding a file to the cache removes
- * files whose model no longer exists.  The file is checked by its hashes, and a damaged one is made
- * anew (weights_int.h).
+ * map it. Without a usable folder (none given, disk full, not writable) the tiled weights live in
+ * anonymous memory: loading is slower, the rest is the same. Adding a file to the cache removes
+ * files whose model no longer exists. The file is verified by its hashes, and a damaged one is
+ * rebuilt (weights_int.h).
  *
  * Thread:    built by one thread; matrices are immutable afterwards.
  * Ownership: borrows the model file's tensors; weights_fini unmaps. */
@@ -37,9 +37,9 @@ struct weights {
     size_t data_bytes;
     uint8_t *map;
     size_t map_bytes;
-    bool from_cache;         /* the cache file existed already */
+    bool from_cache;         /* the cache file already existed */
     bool in_file;            /* the data is a mapped file, not anonymous memory */
-    const char *damage;      /* NULL, or why the cache file was made anew */
+    const char *damage;      /* NULL, or why the cache file was rebuilt */
     struct map_guard *guard; /* this and the rest: of that file */
     int fd;
     int64_t mtime_s, mtime_ns;

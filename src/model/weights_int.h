@@ -1,8 +1,8 @@
 /* weights_int.h - the file that keeps tiled weights between starts.  Private to src/model.
  *
  * The file holds a header, the factors of the matrices, a 64-bit hash of each MiB of the data, and
- * the data.  It is written under another name, hashed, synced to the disk and renamed; then the
- * folder is synced.  So a crash leaves the old file, the new one, or none.
+ * the data. It is written under another name, hashed, synced to the disk and renamed; then the
+ * folder is synced. So after a crash there is the old file, the new one, or none.
  *
  * A file is verified (every block hashed, by all threads of the lane, at about the speed of memory)
  * when it is opened, unless exactly this file was verified before: its identity (device, inode,
@@ -28,10 +28,10 @@ struct weights_cache {
 
 void weights_cache_init(struct weights_cache *c, const struct weights *w, const char *source,
                         const char *cache_dir);
-/* Maps the file if it is there, is about this model, and is whole. */
+/* Maps the file if it exists, belongs to this model, and is complete. */
 bool weights_cache_open(const struct weights_cache *c, struct weights *w, struct crew_lane *lane,
                         uint8_t **data);
-/* A new file to write to; NULL: there cannot be one, and the caller uses memory. */
+/* A new file to write to; NULL: not possible, and the caller uses memory. */
 uint8_t *weights_cache_create(const struct weights_cache *c, struct weights *w);
 /* Completes the new file, or removes it.  The mapping stays usable either way. */
 void weights_cache_finish(const struct weights_cache *c, struct weights *w, struct crew_lane *lane,

@@ -1,15 +1,19 @@
 /* mqtt.h - a client of an MQTT 5 broker.
  *
- * It opens at once, also while the broker is away, and reconnects without end: after reconnect_ms,
- * twice as long each time up to reconnect_max_ms, and a random part, so that many clients do not
- * come back together.  The session lives on at the broker for session_s, so messages of QoS 1 and 2
- * that come meanwhile are not lost.  What comes twice is dropped (mqtt_seen.h).
+ * It opens at once, even while the broker is unreachable, and reconnects without end, with
+ * exponential backoff from reconnect_ms to reconnect_max_ms and jitter. The broker keeps the
+ * session for session_s, so QoS 1 and 2 messages that arrive in the meantime are not lost.
+ * Duplicates are dropped (mqtt_seen.h). It opens at once, also while the broker is away, and
+ * reconnects without end: after reconnect_ms, twice as long each time up to reconnect_max_ms, and a
+ * random part, so that many clients do not come back together. The session lives on at the broker
+ * for session_s, so messages of QoS 1 and 2 that come meanwhile are not lost. What comes twice is
+ * dropped (mqtt_seen.h).
  *
  * A publish of QoS 1 or 2 waits in memory while the broker is away, a `durable` one also on disk
- * (spool.h): it is sent until the broker has acknowledged it, also by a later process.  So it can
- * arrive twice, after a crash in between; its user property "id" is then the same.
+ * (spool.h): it is retransmitted until the broker acknowledges it, also by a later process. After a
+ * crash it can arrive twice, with the same user property "id".
  *
- * The will tells other clients that this one is gone: "offline", retained, at status_topic;
+ * The last will tells other clients that this one is gone: "offline", retained, at status_topic;
  * "online" while it is connected.
  *
  * Thread:    one of its own, "mqtt", owns the connection.  Handlers of messages run on it: a
@@ -39,7 +43,7 @@ struct mqtt_opts {
     const char *client_id;
     const char *status_topic;
     uint32_t keepalive_s;      /* 0: 30 */
-    uint32_t session_s;        /* that the session lives without a connection */
+    uint32_t session_s;        /* lifetime of the session without a connection */
     uint32_t reconnect_ms;     /* 0: 250 */
     uint32_t reconnect_max_ms; /* 0: 30000 */
     const char *spool_path;    /* NULL: nothing can be durable */
@@ -53,20 +57,20 @@ enum mqtt_link { MQTT_CONNECTING, MQTT_UP, MQTT_AWAY };
 struct mqtt_status {
     enum mqtt_link link;
     char broker[160];
-    char error[160]; /* the last reason for being away; "" while it is up */
+    char error[160]; /* reason of the last disconnect; "" while connected */
     uint64_t n_connects, n_losses;
-    uint64_t n_received, n_again, n_unwanted; /* again: dropped as sent twice */
+    uint64_t n_received, n_again, n_unwanted; /* again: dropped as duplicates */
     uint64_t n_sent, n_refused, n_rejected;   /* rejected: by the broker */
     size_t n_queued, queued_bytes;            /* not acknowledged yet */
     size_t n_kept, kept_bytes;                /* of them, on disk */
-    size_t n_unconfirmed; /* subscriptions that the broker has not answered on this connection */
+    size_t n_unconfirmed; /* subscriptions not yet acknowledged on this connection */
 };
 
 enum mqtt_retained { MQTT_RETAINED_ALWAYS, MQTT_RETAINED_NEVER };
 
 /* m and what it points to are borrowed. */
 typedef void (*mqtt_message_fn)(void *ctx, const struct mqtt_message *m);
-/* The connection came or went; on the thread "mqtt". */
+/* The connection was established or lost; on the thread "mqtt". */
 typedef void (*mqtt_link_fn)(void *ctx, bool up);
 
 SHOAL_MUST_CHECK int mqtt_open(struct mqtt **out, const struct mqtt_opts *o, struct err *e);
@@ -76,11 +80,11 @@ void mqtt_set_link(struct mqtt *m, mqtt_link_fn on_link, void *ctx);
 void mqtt_each_waiting(struct mqtt *m, mqtt_message_fn fn, void *ctx);
 /* Begins to connect. */
 SHOAL_MUST_CHECK int mqtt_start(struct mqtt *m, struct err *e);
-/* Sends what waits if it can within wait_ms, says "offline", and ends the thread. */
+/* Sends waiting messages if possible within wait_ms, publishes "offline", and ends the thread. */
 void mqtt_stop(struct mqtt *m, uint32_t wait_ms);
 void mqtt_close(struct mqtt *m);
-/* filter may be shared ("$share/GROUP/...").  A filter that is there already gets the new handler
- * in addition.  Before the start or later. */
+/* filter may be shared ("$share/GROUP/..."). An existing filter gets the new handler in addition.
+ * Before or after the start. */
 SHOAL_MUST_CHECK int mqtt_subscribe(struct mqtt *m, const char *filter, uint8_t qos,
                                     enum mqtt_retained retained, mqtt_message_fn fn, void *ctx,
                                     struct err *e);

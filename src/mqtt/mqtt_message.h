@@ -1,4 +1,4 @@
-/* mqtt_message.h - a message of MQTT 5, to publish or as it came.
+/* mqtt_message.h - an MQTT 5 message, to publish or received.
  *
  * Ownership: everything it points to is borrowed. */
 #ifndef SHOAL_MQTT_MQTT_MESSAGE_H

@@ -1,7 +1,7 @@
-/* mqtt_probe.h - whether somebody accepts connections at an address, within a time.
+/* mqtt_probe.h - checks whether an address accepts connections, with a timeout.
  *
  * libmosquitto's connect waits for as long as TCP does, which is minutes if packets are dropped on
- * the way; asking first keeps the thread able to stop.
+ * the way; probing first keeps the thread able to stop.
  *
  * Thread:  any that may block.
  * Failure: SHOAL_EIO with the reason, SHOAL_ECANCELLED if *stop became true. */

@@ -1,9 +1,9 @@
-/* mqtt_seen.h - which messages were handled already.
+/* mqtt_seen.h - detects duplicate messages.
  *
  * A broker sends a message of QoS 1 again when the connection was lost before it got the
- * acknowledgement, and only then.  So a message counts as sent again if an equal one came over an
- * earlier connection, shortly after a reconnection; a sender that says the same twice is not
- * silenced.  A message with an id of its sender counts as sent again whenever the id is known.
+ * acknowledgement, and only then. So a message is a duplicate if an equal one came over an earlier
+ * connection, shortly after a reconnect; a sender may repeat itself. A message with a sender's id
+ * is a duplicate whenever the id is known.
  *
  * Thread:    belongs to its caller.
  * Failure:   none: a fixed number of the newest messages is remembered. */
@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #define MQTT_SEEN_SLOTS 4096u       /* a power of two */
-#define MQTT_SEEN_WAYS 8u           /* in which a message may be */
+#define MQTT_SEEN_WAYS 8u           /* slots in which a message may be */
 #define MQTT_SEEN_NS 60000000000ull /* after a reconnection */
 
 struct mqtt_seen {

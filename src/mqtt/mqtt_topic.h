@@ -18,11 +18,11 @@ bool mqtt_topic_is_name(const char *topic);
 bool mqtt_topic_is_filter(const char *filter);
 /* The filter without "$share/GROUP/". */
 const char *mqtt_topic_unshared(const char *filter);
-/* Whether the filter (without $share) covers the topic.  wild, if not NULL: what each "+" and the
- * "#" stand for, *n_wild of them; at most MQTT_TOPIC_MAX_LEVELS. */
+/* Whether the filter (without $share) covers the topic. wild, if not NULL: the texts matched by
+ * each "+" and the "#", *n_wild of them; at most MQTT_TOPIC_MAX_LEVELS. */
 bool mqtt_topic_matches(const char *filter, const char *topic, struct str *wild, size_t *n_wild);
-/* Writes pattern with {1}, {2}, ... replaced by what the wildcards stand for; "/" of a "#" stays.
- * False: too long, or it names a wildcard that is not there. */
+/* Writes pattern with {1}, {2}, ... replaced by the matched texts; "/" of a "#" stays. False: too
+ * long, or it names a missing wildcard. */
 bool mqtt_topic_fill(char *out, size_t cap, const char *pattern, const struct str *wild,
                      size_t n_wild);
 

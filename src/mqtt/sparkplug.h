@@ -1,9 +1,9 @@
 /* sparkplug.h - payloads of Sparkplug B: metrics of edge nodes and their devices.
  *
  * A birth message (NBIRTH, DBIRTH) names the metrics of a node or device and gives them numbers
- * (aliases); data messages (NDATA, DDATA) may carry the numbers alone.  So the names of a node are
- * kept until its next birth.  A number without a name means that the birth was missed: the caller
- * is told, and asks the node to say it again.
+ * (aliases); data messages (NDATA, DDATA) may carry the numbers alone. So the names of a node are
+ * kept until its next birth. An unknown alias means that the birth was missed: the caller is told,
+ * and requests a new birth message.
  *
  * Thread:    belongs to its caller.
  * Ownership: create/destroy (NULL is fine).
@@ -18,7 +18,7 @@
 #define SPARKPLUG_MAX_FIELDS 65536u
 
 enum sparkplug_kind {
-    SPARKPLUG_OTHER, /* commands, states of hosts: not for us */
+    SPARKPLUG_OTHER, /* commands, host states: ignored */
     SPARKPLUG_BIRTH,
     SPARKPLUG_DATA,
     SPARKPLUG_DEATH,
@@ -40,7 +40,7 @@ void sparkplug_destroy(struct sparkplug *s);
 SHOAL_MUST_CHECK int sparkplug_read(struct sparkplug *s, const struct sparkplug_topic *t,
                                     const void *bytes, size_t n, payload_fn fn, void *ctx,
                                     struct err *e);
-/* The payload of a command that asks a node for its birth message. */
+/* The payload of a rebirth command. */
 struct buf;
 void sparkplug_put_rebirth(struct buf *out, uint64_t now_ms);
 

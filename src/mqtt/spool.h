@@ -1,13 +1,12 @@
 /* spool.h - a bounded queue of records on disk that survives a crash.
  *
- * One file: a header, then records, appended.  A record is either bytes to keep, or the note that
- * an earlier one is done.  Each has a checksum.  put returns when the record is on the disk, so
- * whoever sends it afterwards can send it again after a crash; a damaged end (a crash while
- * writing) is cut off when the file is opened.  A file with more done records than live ones is
- * written anew.
+ * One file: a header, then records, appended. A record is either bytes to keep, or the note that an
+ * earlier one is done. Each has a checksum. put returns when the record is on disk, so a record can
+ * be sent again after a crash; a damaged end (from a crash while writing) is cut off when the file
+ * is opened. A file with more done records than live ones is compacted.
  *
- * Numbers of records grow and are never used twice for the same file, also over restarts; together
- * with `salt` they identify a record for ever.
+ * Record numbers grow and are never reused in a file, also across restarts; together with `salt`
+ * they identify a record permanently.
  *
  * Thread:    belongs to its caller, who has a lock if several threads use it.
  * Ownership: open gives, close takes back (NULL is fine).
@@ -27,7 +26,7 @@ struct spool;
 
 struct spool_opts {
     const char *path;
-    size_t max_bytes; /* of live records; 0: 16 MiB */
+    size_t max_bytes; /* limit of live records; 0: 16 MiB */
 };
 
 struct spool_stats {
@@ -45,7 +44,7 @@ SHOAL_MUST_CHECK int spool_open(struct spool **out, const struct spool_opts *o, 
 void spool_close(struct spool *s);
 SHOAL_MUST_CHECK int spool_put(struct spool *s, const void *bytes, size_t n, uint64_t *number,
                                struct err *e);
-/* The record will not come again.  Not synced: after a power failure it may. */
+/* The record will not be returned again. Not synced: after a power failure it may be. */
 void spool_done(struct spool *s, uint64_t number);
 uint64_t spool_salt(const struct spool *s);
 void spool_get_stats(const struct spool *s, struct spool_stats *out);

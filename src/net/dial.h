@@ -18,7 +18,7 @@ struct dial {
     struct loop *loop;
     dial_fn fn;
     void *ctx;
-    struct resolve *lookup; /* NULL: none is under way */
+    struct resolve *lookup; /* NULL: none is in progress */
     struct resolve_answer addrs;
     unsigned at; /* the address being tried */
     struct loop_io io;
@@ -26,7 +26,7 @@ struct dial {
 
 /* "HOST:PORT" or "unix:PATH".  fn is called once, perhaps before this returns. */
 void dial_start(struct dial *d, struct loop *l, const char *address, dial_fn fn, void *ctx);
-/* fn is not called any more.  Fine after it was, and for a zeroed struct. */
+/* fn is no longer called. Fine after it was called, and for a zeroed struct. */
 void dial_cancel(struct dial *d);
 
 #endif

@@ -140,7 +140,7 @@ SHOAL_MUST_CHECK int http_server_listen(struct http_server *s, int fd, struct tl
 SHOAL_MUST_CHECK int http_server_adopt(struct http_server *s, int fd, struct err *e);
 /* New connections on TLS listeners use this; open ones are not affected. */
 void http_server_set_tls(struct http_server *s, struct tls_server *tls);
-/* From now on HTTP/1 connections close after their next answer, which says so; new ones are
+/* From now on HTTP/1 connections close after their next answer, which announces it; new ones are
  * accepted. */
 void http_server_leave(struct http_server *s);
 /* Accepts no new connections; open ones close after their current requests. */
@@ -159,8 +159,8 @@ void http_server_set_admit(struct http_server *s, bool (*admit)(void *ctx, struc
  * headers received so far; refuse answers it completely.  Without refuse the answer has no body. */
 void http_server_set_refuse(struct http_server *s,
                             void (*refuse)(struct http_req *r, const struct http_refusal *why));
-/* Counts what clients hold together with other servers of the process; borrowed.  Call it before
- * the first connection.  Otherwise a server counts alone, by its own limits. */
+/* Shares the accounting of clients' memory with other servers of the process; borrowed. Call it
+ * before the first connection. Otherwise a server has its own accounting and limits. */
 void http_server_share_peers(struct http_server *s, struct peers *peers);
 /* The part of the limits that net/peers.h needs, with its defaults. */
 struct peers_limits http_peers_limits(const struct http_limits *limits);

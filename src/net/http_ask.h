@@ -1,6 +1,6 @@
-/* http_ask.h - a blocking client for one request, for command line tools and threads of their own.
+/* http_ask.h - a blocking client for one request, for command line tools and dedicated threads.
  *
- * HTTP/1.1, one connection per request.  Over TLS the certificate must be good for the host.
+ * HTTP/1.1, one connection per request. Over TLS the certificate must be valid for the host.
  * Thread:    any; blocks for at most timeout_ms (not counting name resolution).
  * Ownership: body is the caller's buf; its limit bounds the response.
  * Failure:   SHOAL_EINVAL: bad address; SHOAL_ENOTFOUND: cannot connect; SHOAL_EDEADLINE;

@@ -1,13 +1,13 @@
 /* http_client.h - an HTTP/2 client on the event loop: one address, one connection, many calls.
  *
- * The connection is opened by the first call and again by the first call after a break.  When it
- * breaks, every call on it fails at once with SHOAL_EIO; nothing is retried here.  A peer that is
- * silent is noticed by pings.  After a GOAWAY, new calls use a new connection while the old one
- * finishes its own.
+ * The connection is opened by the first call and again by the first call after a break. When it
+ * breaks, every call on it fails at once with SHOAL_EIO; nothing is retried here. A silent peer is
+ * detected by pings. After a GOAWAY, new calls use a new connection while the old one finishes its
+ * own.
  *
  * Thread:    the loop's.
- * Ownership: the caller's http_call is linked, not copied.  It must stay until ended() or failed(),
- *            which may free it, or until http_call_cancel.
+ * Ownership: the caller's http_call is linked, not copied. It must stay valid until ended() or
+ *            failed(), which may free it, or until http_call_cancel.
  * Failure:   a call that was started gets exactly one of ended() and failed(), never from inside
  *            http_call_start; after http_call_cancel it gets none. */
 #ifndef SHOAL_NET_HTTP_CLIENT_H
@@ -66,8 +66,8 @@ struct http_call_ops {
     void (*data)(struct http_call *k, const char *p, size_t n);
     /* The response is complete.  n is 0 if it has no trailers. */
     void (*ended)(struct http_call *k, const struct http_header *trailers, size_t n);
-    /* SHOAL_EIO: broken or reset.  SHOAL_EBUSY: the peer did not process the call, so that it may
-     * be repeated.  SHOAL_ELIMIT: the response exceeds a limit. */
+    /* SHOAL_EIO: broken or reset. SHOAL_EBUSY: the peer did not process the call, so it may be
+     * retried. SHOAL_ELIMIT: the response exceeds a limit. */
     void (*failed)(struct http_call *k, int code, const char *message);
     void (*drained)(struct http_call *k); /* everything written is on its way; NULL: not needed */
 };
@@ -79,7 +79,7 @@ struct http_call_node {
 struct http_call {
     const struct http_call_ops *ops; /* set by the caller; everything else is private */
     struct http_call_node node;
-    struct http_client *client; /* NULL: not started, or over */
+    struct http_client *client; /* NULL: not started, or ended */
     struct http_link *link;     /* the connection it runs on; NULL: waits for one */
     int32_t id;
     int status;

@@ -19,10 +19,10 @@ struct http_proto {
     void (*timeout)(struct http_conn *c); /* the connection's timer fired */
     void (*destroy)(struct http_conn *c); /* cancels running requests, frees state; the socket is
                                            * closed */
-    /* Bytes that the protocol keeps beside the socket's buffers.  NULL: none. */
+    /* Bytes that the protocol holds besides the socket's buffers. NULL: none. */
     size_t (*held)(const struct http_conn *c);
-    /* Asks the client to use another connection, and serves what it sends here before it hears of
-     * that.  NULL: as drain. */
+    /* Asks the client to use another connection, and serves requests sent before it learns of that.
+     * NULL: as drain. */
     void (*retire)(struct http_conn *c);
 };
 
@@ -34,9 +34,10 @@ struct http_conn {
     struct executor_timer timer;
     struct executor_task free;
     struct http_conn *prev, *next;
-    struct http_conn *waits_before, *waits_after; /* in the server's list of waiting ones */
+    struct http_conn *waits_before,
+        *waits_after; /* links of the server's list of waiting connections */
     bool waits;
-    struct peer *account; /* of the client's address */
+    struct peer *account; /* account of the client's address */
     size_t counted;       /* bytes taken from it */
     enum http_via via;
     bool secure, draining;
@@ -56,7 +57,7 @@ struct http_server {
     struct http_conn *conns;
     struct http_conn *longest_wait, *last_wait; /* connections that wait for their client */
     uint32_t n_closed;                          /* of stats.conns: freed at the end of the turn */
-    struct peers *peers, *own_peers;            /* own: unless they are shared with other servers */
+    struct peers *peers, *own_peers;            /* own: unless shared with other servers */
     struct http_stats stats;
     bool leaving, draining;
     uint64_t next_report_ns; /* of certificates that were refused */
@@ -70,12 +71,11 @@ struct http_server {
 /* Switches the connection to another protocol and clears the timer. */
 void http_conn_switch(struct http_conn *c, const struct http_proto *proto, void *state);
 void http_conn_timer(struct http_conn *c, uint32_t ms); /* 0: none */
-/* Whether the connection waits for its client (for a request, or the rest of one) and no work is
- * done for it.  When there are too many connections, the one that has waited longest is closed. */
+/* Whether the connection waits for its client (for a request, or the rest of one) and is otherwise
+ * idle. When there are too many connections, the one that has waited longest is closed. */
 void http_conn_wait(struct http_conn *c, bool waits);
-/* Counts what the connection keeps now to its client's address.  PEERS_OK: it may keep it;
- * otherwise free it or close.  The first HTTP_CONN_FREE_BYTES are not counted: `connections` bounds
- * them. */
+/* Charges the connection's current memory to its client's address. PEERS_OK: allowed; otherwise
+ * free it or close. The first HTTP_CONN_FREE_BYTES are free: `connections` bounds them. */
 #define HTTP_CONN_FREE_BYTES ((size_t)16 << 10)
 /* Memory of a buffer: of a large one, which is mapped, the part that was written. */
 static inline size_t http_conn_bytes(const struct buf *b)
@@ -83,7 +83,7 @@ static inline size_t http_conn_bytes(const struct buf *b)
     return b->cap < (size_t)256 << 10 || b->len == 0 ? b->cap : b->len;
 }
 enum peers_verdict http_conn_count(struct http_conn *c);
-/* Why a request is refused that is too much for this verdict. */
+/* The refusal that matches this verdict. */
 const struct http_refusal *http_conn_full(enum peers_verdict v);
 /* "Sun, 06 Nov 1994 08:49:37 GMT" */
 const char *http_server_date(struct http_server *s);
@@ -95,7 +95,7 @@ bool http2_start(struct http_conn *c);
  * request with Upgrade with status 101. */
 struct http_conn *http1_upgrade(struct http_req *r);
 
-/* Answers a request that never reaches the handler, to its end. */
+/* Answers a request that never reaches the handler, completely. */
 void http_refuse(struct http_server *s, struct http_req *r, const struct http_refusal *why);
 
 #endif

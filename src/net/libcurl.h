@@ -1,7 +1,7 @@
 /* libcurl.h - the functions of libcurl that are used, from the library of the system.
  *
- * It is opened when it is first needed: no other command should wait for it and the twenty
- * libraries that it brings.
+ * It is opened when it is first needed: other commands should not wait for it and its twenty
+ * dependencies.
  *
  * Thread:    any.
  * Ownership: the table is constant and stays.

@@ -13,7 +13,7 @@
 #include "base/err.h"
 
 /* Several sockets of a process may listen on the same TCP port, one per loop; the kernel
- * distributes connections.  LISTEN_FIRST is refused if somebody else listens there already. */
+ * distributes connections. LISTEN_FIRST fails if another process already listens there. */
 enum listen_share { LISTEN_ALONE, LISTEN_FIRST, LISTEN_MORE };
 SHOAL_MUST_CHECK int listen_open(int *fd, const char *address, enum listen_share share,
                                  struct err *e);

@@ -56,8 +56,8 @@ void loop_post(struct loop *l, struct executor_task *task);
 /* From the loop's thread: fn runs once after all events of this turn, however often it is
  * requested. */
 void loop_later(struct loop *l, struct executor_task *task);
-/* The same, but after the events of the next turn: for work that is done in parts, so that others
- * get their turn in between. */
+/* The same, but after the events of the next turn: for work done in parts, so that others get their
+ * turn in between. */
 void loop_next(struct loop *l, struct executor_task *task);
 /* Cancels a task of loop_later or loop_next, if pending. */
 void loop_forget(struct loop *l, struct executor_task *task);

@@ -1,10 +1,9 @@
-/* peers.h - what the clients of a server hold in its memory, and how often they reset streams, by
- * address.
+/* peers.h - accounting of clients by address: memory they hold, and stream resets.
  *
  * A peer is one client address: an IPv4 address, the /64 of an IPv6 address, or all unix sockets
- * together.  Its connections take bytes before they keep them; when the peer or all peers together
- * have too many, the newest taker is refused.  Unix sockets have no limit of their own: whoever is
- * behind them is not known.
+ * together. Its connections take bytes before they keep them; when the peer or all peers together
+ * have too many, the newest taker is refused. Unix sockets have no limit of their own, since their
+ * clients are unknown.
  *
  * Thread:    any: counters are atomic, and a lock guards the table.  The loops of a server share
  *            one table.
@@ -35,7 +34,7 @@ struct peers_stats {
     uint64_t refused_all, refused_peer; /* takes, by the limit that refused them */
     uint64_t resets, resets_over;       /* stream resets; those above the limit */
     uint64_t displaced;                 /* connections closed to make room for others */
-    uint32_t remembered;                /* peers without connections whose resets count */
+    uint32_t remembered;                /* disconnected peers whose resets still count */
 };
 
 enum peers_verdict { PEERS_OK, PEERS_ALL_FULL, PEERS_PEER_FULL };

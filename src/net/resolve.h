@@ -1,7 +1,6 @@
 /* resolve.h - host names to addresses without blocking a loop.
  *
- * Addresses in numbers and unix sockets are answered at once; a name is looked up on a thread of
- * its own.
+ * Numeric addresses and unix sockets are resolved at once; a name is looked up on its own thread.
  *
  * Thread:    the loop's.
  * Ownership: the answer is borrowed for the call.

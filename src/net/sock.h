@@ -63,7 +63,7 @@ void sock_fini(struct sock *s);
 void sock_write(struct sock *s, const void *p, size_t n);
 struct buf *sock_put(struct sock *s);
 size_t sock_queued(const struct sock *s);
-/* The peer has read nothing for so long, though there was something to read. */
+/* The peer has read nothing for this long, though there was output. */
 bool sock_stalled(const struct sock *s, uint32_t ms);
 /* Passes kept input to data() again in the next turn. */
 void sock_again(struct sock *s);
@@ -75,7 +75,7 @@ void sock_finish(struct sock *s, bool linger);
 void sock_break(struct sock *s);
 /* The peer's certificate; NULL: plain, or the handshake is not done. */
 const struct tls_peer *sock_peer(const struct sock *s);
-/* Why the connection failed, for people; "" if nothing is known. */
+/* Why the connection failed, for people; "" if unknown. */
 const char *sock_why(const struct sock *s);
 /* Whether it failed because of the peer's certificate. */
 bool sock_refused(const struct sock *s);

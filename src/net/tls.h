@@ -1,17 +1,21 @@
 /* tls.h - TLS 1.3 (to servers of others also 1.2) on a socket: the accepting side and the
  * connecting side, each with or without a certificate of the peer.
  *
- * With `reload`, the files are looked at when a handshake begins, and once a second while
- * connections are in use.  If one of them changed, all are read again; files that do not fit
- * together (half of a replacement) are ignored until they change again.  Sessions of the old files
- * are not resumed.  Open connections go on, unless the peer's certificate is now revoked or
- * expired: see tls_conn_check.
+ * With `reload`, the files are checked when a handshake begins, and once a second while
+ * connections are in use. If one of them changed, all are read again; files that do not match (a
+ * partial replacement) are ignored until they change again. Sessions of the old files are not
+ * resumed. Open connections continue, unless the peer's certificate is now revoked or expired: see
+ * tls_conn_check. With `reload`, the files are looked at when a handshake begins, and once a second
+ * while connections are in use. If one of them changed, all are read again; files that do not fit
+ * together (half of a replacement) are ignored until they change again. Sessions of the old files
+ * are not resumed. Open connections go on, unless the peer's certificate is now revoked or expired:
+ * see tls_conn_check.
  *
  * Thread:    a tls_server or tls_client may be used by several threads after open; a tls_conn
  *            belongs to one.
  * Ownership: open/close, create/destroy; a tls_conn borrows the descriptor.
- * Failure:   open says which file is wrong; reads and writes return SHOAL_EBUSY if the socket would
- *            block.  After SHOAL_EIO, tls_conn_why says why. */
+ * Failure:   open names the invalid file; reads and writes return SHOAL_EBUSY if the socket would
+ *            block. After SHOAL_EIO, tls_conn_why says why. */
 #ifndef SHOAL_NET_TLS_H
 #define SHOAL_NET_TLS_H
 
@@ -33,10 +37,10 @@ struct tls_opts {
                        * Client: NULL: those of the system */
     const char *crl;  /* PEM: a revocation list of each CA; NULL: nothing is revoked */
     bool reload;
-    bool foreign; /* client: for servers that are not ours: HTTP/1.1, and TLS 1.2 is enough */
+    bool foreign; /* client: for third-party servers: HTTP/1.1, and TLS 1.2 is enough */
 };
 
-/* What a verified certificate says about the peer; all are "" if it has none. */
+/* Data of a verified peer certificate; all are "" if it has none. */
 struct tls_peer {
     char name[128];  /* common name */
     char uris[512];  /* alternative names of type URI, separated by spaces */
@@ -70,13 +74,13 @@ ssize_t tls_conn_write(struct tls_conn *c, const void *p, size_t n);
 void tls_conn_bye(struct tls_conn *c); /* sends close_notify */
 enum tls_verdict {
     TLS_GOOD,
-    TLS_STALE, /* its CA is not trusted any more: finish what runs, begin nothing */
+    TLS_STALE, /* its CA is no longer trusted: finish running work, start nothing */
     TLS_BAD,   /* revoked or expired: close the connection */
 };
-/* Whether the peer's certificate is still good; with `reload` only, otherwise it always is.  Cheap:
- * it does something once a second.  Says TLS_STALE once. */
+/* Whether the peer's certificate is still valid; only with `reload`, otherwise always. Cheap: does
+ * work once a second. Returns TLS_STALE once. */
 SHOAL_MUST_CHECK enum tls_verdict tls_conn_check(struct tls_conn *c, uint64_t now_ns);
-/* Whether we refused the peer's certificate, or it had to show one and did not. */
+/* Whether we refused the peer's certificate, or it did not send a required one. */
 bool tls_conn_refused(const struct tls_conn *c);
 bool tls_conn_wants_write(const struct tls_conn *c);
 const char *tls_conn_protocol(const struct tls_conn *c); /* "h2", "http/1.1" or "" */

@@ -18,13 +18,13 @@ struct ws;
 #define WS_CHECKED_BYTES ((size_t)64 << 10)
 
 struct ws_ops {
-    /* Complete, NUL-terminated.  The text of a longer message than WS_CHECKED_BYTES may not be
-     * UTF-8: ws_utf8 tells, for a thread that has the time. */
+    /* Complete, NUL-terminated. A text longer than WS_CHECKED_BYTES may not be UTF-8: check it with
+     * ws_utf8, on a thread that has the time. */
     void (*message)(struct ws *w, const char *p, size_t n, bool text);
     void (*drained)(struct ws *w); /* everything sent was passed to the socket */
     void (*closed)(struct ws *w);  /* called once; w is freed afterwards */
-    void (*drain)(struct ws *w);   /* the server stops: end what runs, then ws_close(w, 1001) */
-    bool (*busy)(struct ws *w);    /* whether work is done for this client */
+    void (*drain)(struct ws *w); /* the server stops: finish running work, then ws_close(w, 1001) */
+    bool (*busy)(struct ws *w);  /* whether there is work in progress for this client */
 };
 
 /* Accepts the upgrade, inside the handler; the request is freed afterwards.  NULL: not a valid
@@ -34,10 +34,10 @@ void *ws_user(const struct ws *w);
 void ws_send(struct ws *w, const char *text, size_t n);
 void ws_close(struct ws *w, uint16_t code);
 size_t ws_queued(const struct ws *w);
-/* What the client's address holds in memory; borrowed. */
+/* The memory account of the client's address; borrowed. */
 struct peer *ws_account(const struct ws *w);
-/* Inside message(): its text, to be freed by the caller (mem_free); NULL: out of memory.  No
- * further message comes until ws_go_on. */
+/* Inside message(): its text, to be freed by the caller (mem_free); NULL: out of memory. There is
+ * no further message until ws_go_on. */
 char *ws_take(struct ws *w);
 void ws_go_on(struct ws *w);
 /* The last piece of work for this client has ended. */

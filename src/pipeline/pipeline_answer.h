@@ -1,4 +1,4 @@
-/* pipeline_answer.h - the answer of a flow: as a whole, or sent while it is made.
+/* pipeline_answer.h - the answer of a flow: complete, or streamed.
  *
  * Thread:    the owner's.
  * Failure:   told to the sink. */
@@ -7,11 +7,12 @@
 
 #include "pipeline/pipeline_live.h"
 
-/* Whether nothing is to be waited for: the output is there, and what acts has ended. */
+/* Whether nothing needs to be waited for: the output is complete, and steps with side effects have
+ * ended. */
 bool pipeline_answer_is_ready(const struct pipeline_live *x);
-/* The last event, from what there is: the output, the flow's fallback, or why there is neither. */
+/* Sends the last event: the output, the flow's fallback, or the reason why there is neither. */
 void pipeline_answer(struct pipeline_live *x);
-/* Sends what is known of the output up to the text of this step, and then that. */
+/* Sends the known output before the text of this step, then that text. */
 void pipeline_answer_so_far(struct pipeline_live *x, const struct pipeline_task *t);
 
 #endif

@@ -1,6 +1,6 @@
-/* pipeline_call.h - how a flow reaches the outside: HTTP, MQTT, commands, plug-ins.
+/* pipeline_call.h - interface for external calls of a flow: HTTP, MQTT, commands, plug-ins.
  *
- * The pipeline does not know how: whoever knows (src/gateway/deeds) implements this interface.
+ * src/gateway/deeds implements it.
  *
  * Thread:    run and done: the owner's.
  * Ownership: the call and its texts stay until done was called. */
@@ -21,7 +21,7 @@ struct pipeline_call {
     char *const *argv; /* NULL behind the last; otherwise NULL */
     uint64_t deadline_ns;
     char key[80]; /* the same for all attempts: an idempotency key */
-    /* Once.  code 0: `answer` and `status` are set; otherwise message says why. */
+    /* Called once. code 0: `answer` and `status` are set; otherwise message has the reason. */
     void (*done)(struct pipeline_call *c, int code, const char *message);
     void *ctx; /* the caller's */
     /* results */
@@ -30,7 +30,7 @@ struct pipeline_call {
 };
 
 struct pipeline_outside_ops {
-    /* done comes later, or before this returns. */
+    /* done is called later, or before this returns. */
     void (*run)(struct pipeline_outside *o, struct pipeline_call *c);
 };
 

@@ -10,7 +10,7 @@
 #include "flow/request.h"
 #include "pipeline/graph/graph.h"
 
-/* The input as a record of the graph's type; false: *f says what is wrong with the request. */
+/* The input as a record of the graph's type; false: *f has the error. */
 bool pipeline_input_read(struct value *out, const struct graph *g, struct request *r,
                          struct failure *f);
 

@@ -1,5 +1,5 @@
-/* pipeline_live.h - a flow that runs: its steps, their work and what is known so far.  Private to
- * the files of this folder that run flows.
+/* pipeline_live.h - a running flow: its steps, their work and results so far. Private to the files
+ * of this folder that run flows.
  *
  * Thread:    the owner's.
  * Ownership: lives in the arena of its request. */
@@ -27,7 +27,7 @@ struct pipeline_task {
     uint32_t index;
     const struct value *item; /* or NULL */
     bool open;                /* `done` has not come */
-    bool over;                /* its result counts no more: it came, or was too late */
+    bool over;                /* its result no longer counts: it has arrived, or was too late */
     struct executor_timer timer;
 };
 
@@ -38,7 +38,7 @@ struct pipeline_live_step {
     struct failure failure; /* of a failed step */
     uint64_t start_ns, end_ns;
     struct value value;
-    int32_t waits_for;          /* PENDING: the step that works in its place */
+    int32_t waits_for;          /* PENDING: the step that runs in its place */
     bool replaced;              /* PENDING: as its fallback */
     double chosen;              /* switch: the case */
     struct pipeline_task *task; /* that it runs */
@@ -53,15 +53,15 @@ struct pipeline_live {
     struct sink *sink;
     struct graph *graph;
     const struct pipeline_site *site;
-    uint64_t start_ns, end_ns; /* end_ns: when the answer must be made; 0: no deadline */
+    uint64_t start_ns, end_ns; /* end_ns: when the answer must be sent; 0: no deadline */
     struct executor_timer timer;
     struct value input;
     struct pipeline_live_step *steps; /* [graph->n_steps] */
     struct pipeline_task *tasks;
     uint32_t n_open;
     bool late, cancelled, answered, advancing, again;
-    /* An answer that is sent while it is made: the pieces of the output before `piece`, and
-     * n_of_piece bytes of that one. */
+    /* Streaming answer: the pieces of the output before `piece` were sent, and n_of_piece bytes of
+     * that one. */
     bool began;
     uint32_t piece;
     size_t n_sent, n_of_piece; /* bytes */
@@ -86,12 +86,12 @@ SHOAL_MUST_CHECK int pipeline_live_eval(struct pipeline_live *x, const struct gr
 SHOAL_MUST_CHECK int pipeline_live_eval_expr(struct pipeline_live *x, const struct graph_expr *expr,
                                              enum graph_expr_form form, const struct value *item,
                                              struct value *out, struct err *e);
-/* A record of a step's type with its main field alone. */
+/* A record of a step's type with only its main field. */
 struct value pipeline_live_main_only(struct pipeline_live *x, const struct graph_step *s,
                                      struct value v);
 struct value pipeline_live_main_of(const struct graph_step *s, const struct value *v);
 bool pipeline_live_needs_are_over(const struct pipeline_live *x, uint64_t needs);
-/* Whether the next piece of the output is the result of this step, or of one that it works for. */
+/* Whether the next piece of the output is the result of this step, or of one that it replaces. */
 bool pipeline_live_feeds_output(const struct pipeline_live *x, uint32_t i);
 
 #endif

@@ -1,4 +1,4 @@
-/* pipeline_report.h - what the steps of a flow did: each with its times, result and state.
+/* pipeline_report.h - report of a flow's steps: times, result and state of each.
  *
  * Thread:    plain data.
  * Ownership: in the arena of its request; valid until its sink is closed. */
@@ -16,7 +16,7 @@ enum pipeline_state {
     PIPELINE_UNUSED,  /* no case or fallback led to it */
     PIPELINE_WAITING, /* for other steps */
     PIPELINE_RUNNING,
-    PIPELINE_PENDING, /* another step works in its place */
+    PIPELINE_PENDING, /* another step runs in its place */
     PIPELINE_DONE,
     PIPELINE_SKIPPED, /* its condition did not hold */
     PIPELINE_FAILED,
@@ -28,7 +28,7 @@ struct pipeline_report_step {
     enum pipeline_state state;
     bool degraded;         /* its result is a fallback */
     bool late;             /* it took too long */
-    const char *why;       /* it failed, or has a fallback; "": not so */
+    const char *why;       /* reason of a failure or fallback; "": none */
     uint64_t start_ns, ns; /* since the request began */
     uint32_t n_items;      /* of a map */
     struct value value;

@@ -1,11 +1,11 @@
-/* pipeline_run.h - runs flows of the configuration: steps in parallel where they can, all under one
+/* pipeline_run.h - runs flows of the configuration: steps in parallel where possible, all under one
  * deadline.
  *
  * A request whose model is the name of a flow is taken (flow_owner.flows); its answer is the text
  * of the flow's output, as one token event, or, if the client streams, with the tokens of the step
- * that writes it.  `done` has a report of the steps (pipeline_report.h).  Steps that take too long,
- * or fail, are replaced by their fallbacks; the answer is then marked degraded.  It comes a little
- * before the deadline, whatever steps do.
+ * that writes it. `done` has a report of the steps (pipeline_report.h). Steps that take too long,
+ * or fail, are replaced by their fallbacks; the answer is then marked degraded. It is sent shortly
+ * before the deadline, whatever the steps do.
  *
  * Thread:    the owner's.
  * Ownership: the site is the caller's; graphs are held while they run.
@@ -23,7 +23,7 @@
 struct collections;
 struct pipeline_outside;
 
-/* What the flows of one owner run on. */
+/* The environment of one owner's flows. */
 struct pipeline_site {
     struct dispatch dispatch;    /* first */
     struct graph *const *graphs; /* changed by reloads, together with n */
@@ -35,7 +35,7 @@ struct pipeline_site {
 void pipeline_site_init(struct pipeline_site *s, struct collections *c, struct pipeline_outside *o);
 /* NULL: there is none of this name. */
 struct graph *pipeline_site_find(const struct pipeline_site *s, const char *name);
-/* Takes the request; its text is the last message, the prompt, or what is asked. */
+/* Takes the request; its text is the last message, the prompt, or the ask's text. */
 void pipeline_run(const struct pipeline_site *site, struct graph *g, struct flow_owner *o,
                   struct request *r, struct sink *s);
 

@@ -35,7 +35,7 @@ struct pipeline_check { /* of a verify */
 struct pipeline_work {
     struct flow_owner *owner;
     struct collections *collections;  /* NULL: there are none */
-    struct pipeline_outside *outside; /* NULL: there is no way out */
+    struct pipeline_outside *outside; /* NULL: no external calls */
     const struct graph_step *step;
     const struct request *from; /* who asks */
     const struct value *args;   /* [step->n_args] */
@@ -43,8 +43,8 @@ struct pipeline_work {
     uint32_t index;             /* of an item of a map */
     struct arena *arena;
     void (*done)(struct pipeline_work *w, const struct failure *f); /* NULL: `result` is set */
-    /* Of a generation that is read while it is made; else both are NULL.  `text` has
-     * more; when it returns, the work may be gone. */
+    /* For a generation that is streamed; otherwise both are NULL. `text` has more; when it returns,
+     * the work may have been freed. */
     void (*more)(struct pipeline_work *w);
     bool (*full)(struct pipeline_work *w); /* the reader is slow */
     /* results */
@@ -64,10 +64,10 @@ struct pipeline_work {
     uint32_t n_actions;
 };
 
-/* What is not private and not a result is set, the rest is zero.  done may come before this
- * returns. */
+/* All members are set except private ones and results, which are zero. done may be called before
+ * this returns. */
 void pipeline_work_start(struct pipeline_work *w);
-/* done is still called.  A call to the outside is not interrupted. */
+/* done is still called. An external call is not interrupted. */
 void pipeline_work_cancel(struct pipeline_work *w);
 /* Whether a kind needs work; the others are computed at once. */
 bool pipeline_work_needed(enum graph_kind k);

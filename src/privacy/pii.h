@@ -20,7 +20,7 @@ enum pii_kind {
     PII_IBAN,
     PII_IP,
     PII_ID,    /* a national id */
-    PII_BIRTH, /* a date of birth, in a text that calls it so */
+    PII_BIRTH, /* a date of birth, in a text that says so */
     PII_PERSON,
     PII_PLACE,
     PII_N_KINDS
@@ -32,7 +32,7 @@ enum pii_kind {
 
 struct pii_hit {
     enum pii_kind kind;
-    const char *form; /* which rule: "us_ssn", "visa"; "": there is one only */
+    const char *form; /* the rule: "us_ssn", "visa"; "": there is only one */
     size_t start, end;
 };
 

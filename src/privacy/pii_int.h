@@ -44,12 +44,12 @@ static inline enum pii_char pii_text_at(const struct pii_scan *s, size_t at, siz
 }
 /* The one that ends there. */
 enum pii_char pii_text_before(const struct pii_scan *s, size_t at, size_t *bytes);
-/* No letter or digit is next to it, nor '_', nor '-' or '.' with one behind. */
+/* Whether it starts a word: no letter, digit or '_' next to it, nor '-' or '.' preceded by one. */
 bool pii_text_begins(const struct pii_scan *s, size_t at);
 bool pii_text_ends(const struct pii_scan *s, size_t at);
 /* Whether one of the words, separated by '|', begins a word in the PII_CONTEXT bytes before `at`,
- * in the same line.  The words are lower case; those of the text may be of either case.  Returns
- * where the last such word ends, or 0. */
+ * in the same line. The words are lower case; those of the text may be of either case. Returns the
+ * end of the last such word, or 0. */
 size_t pii_text_after_word(const struct pii_scan *s, size_t at, const char *words);
 
 /* ---- digits in groups ---- */

@@ -1,5 +1,5 @@
-/* pii_tags.h - names of people and places by a model that tags entities: what its labels mean, and
- * how long texts are cut for it.
+/* pii_tags.h - names of people and places from a tagger: meaning of its labels, and splitting of
+ * long texts.
  *
  * Thread:    pure functions. */
 #ifndef SHOAL_PRIVACY_PII_TAGS_H
@@ -13,12 +13,12 @@ struct pii_tag {
     float score;       /* probability */
 };
 
-/* Where the piece that begins at `at` ends: short enough for a small encoder, at a blank if there
- * is one, else between two characters. */
+/* End of the piece that begins at `at`: short enough for a small encoder, at a blank if possible,
+ * otherwise between two characters. */
 size_t pii_tags_piece_end(const char *text, size_t n, size_t at);
-/* A span of the model as a hit, cut before the first byte that hits may not have.  False: its label
- * is of no kind of `kinds`, no letter is left, or it is a person without a capital of which the
- * model is not nearly certain. */
+/* Converts a span of the model to a hit, cut before the first byte that hits may not contain.
+ * False: its label is none of `kinds`, no letter is left, or it is an uncapitalized person without
+ * near certainty. */
 bool pii_tags_hit(struct pii_hit *out, const struct pii_tag *tag, const char *text, unsigned kinds);
 
 #endif

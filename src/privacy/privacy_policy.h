@@ -1,22 +1,22 @@
-/* privacy_policy.h - what is done with personal data in requests: of a route, or of all.
+/* privacy_policy.h - policy for personal data in requests: of a route, or global.
  *
  * Thread:    plain data; immutable once it is in use.
- * Ownership: the model's name belongs to whoever owns the policy. */
+ * Ownership: the model's name belongs to the owner of the policy. */
 #ifndef SHOAL_PRIVACY_PRIVACY_POLICY_H
 #define SHOAL_PRIVACY_PRIVACY_POLICY_H
 
 enum privacy_action {
-    PRIVACY_DEFAULT, /* of a route: what is said for all; of all: none */
+    PRIVACY_DEFAULT, /* route: the global policy; global: none */
     PRIVACY_NONE,
     PRIVACY_MASK,      /* [email] */
-    PRIVACY_PSEUDONYM, /* [email-1f2e3d4c], put back in the answer */
+    PRIVACY_PSEUDONYM, /* [email-1f2e3d4c], resolved in the answer */
     PRIVACY_REFUSE,
 };
 #define PRIVACY_ACTIONS "default|none|mask|pseudonym|refuse" /* in the same order */
 
 enum privacy_zone {
-    PRIVACY_EVERYWHERE, /* no model sees what was found */
-    PRIVACY_NODES,      /* those of this server may */
+    PRIVACY_EVERYWHERE, /* no model sees the values */
+    PRIVACY_NODES,      /* models of this server may see them */
 };
 #define PRIVACY_ZONES "everywhere|nodes" /* in the same order */
 

@@ -1,4 +1,4 @@
-/* router_estimate.h - how long a request would take at a replica, from what its cost model says.
+/* router_estimate.h - estimates how long a request would take at a replica, from its cost model.
  *
  * The formula is base/work_time.h, which refusals use too; this brings the telemetry.
  *
@@ -9,12 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a request asks of a model. */
+/* The work of a request. */
 struct router_work {
     uint32_t prompt_tokens;
     uint32_t max_tokens; /* of an answer; 0: no limit */
     uint32_t n_answers;  /* 0: 1 */
-    bool specialist;     /* reads only: no tokens come */
+    bool specialist;     /* reads only: generates no tokens */
 };
 
 /* A replica as its own cost model (engine/cost.h) describes it; 0: not known. */
@@ -22,11 +22,11 @@ struct router_speed {
     double prefill_ns;    /* for a token of a prompt */
     double token_ns;      /* between two tokens of an answer, at its present batch */
     double unit_ns;       /* of a specialist: for a token that it reads */
-    double queue_ns;      /* until a new request is begun */
+    double queue_ns;      /* until a new request would start */
     double load_ns;       /* until it is loaded */
     double rtt_ns;        /* to its node and back */
     double answer_tokens; /* learned length of an answer */
-    double error;         /* how far off its predictions were lately, as a part of them */
+    double error;         /* recent relative error of its predictions */
     uint32_t in_flight, parallel;
 };
 
@@ -38,8 +38,8 @@ struct router_estimate {
     double tokens;   /* read and written */
 };
 
-/* The caller has so many requests there, some of which the replica's last state may not show: they
- * wait in front of the next one. */
+/* The caller has this many requests there, some of which the replica's last state may not show:
+ * they are ahead of the next one. */
 void router_speed_unseen(struct router_speed *s, uint32_t calls);
 struct router_estimate router_estimate(const struct router_speed *s, const struct router_work *w);
 

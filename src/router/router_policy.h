@@ -1,7 +1,7 @@
 /* router_policy.h - the steps of a policy, from text.
  *
- * Each step keeps the best of the candidates that are left; what comes first in the list counts
- * most.  "sla" and "cheapest" stand for several steps.
+ * Each step keeps the best of the remaining candidates; earlier steps count most. "sla" and
+ * "cheapest" stand for several steps.
  *
  * Thread:    any; no state.
  * Failure:   SHOAL_EINVAL: the message lists the known words. */
@@ -15,7 +15,7 @@
 #define ROUTER_MAX_STEPS 8u
 
 enum router_step {
-    ROUTER_FIT,     /* those that meet the deadline; none does: the fastest, degraded */
+    ROUTER_FIT,     /* those that meet the deadline; if none does: the fastest, degraded */
     ROUTER_QUALITY, /* the best */
     ROUTER_COST,    /* the cheapest */
     ROUTER_ENERGY,  /* the least energy */

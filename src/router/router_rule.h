@@ -3,8 +3,8 @@
  *
  * Thread:    immutable once compiled; matching may run on any thread.
  * Ownership: init copies; fini frees.
- * Failure:   SHOAL_EINVAL with the reason: a bad regular expression, a condition that is missing.
- *            A text that is too hard for the expression does not match. */
+ * Failure:   SHOAL_EINVAL with the reason: a bad regular expression, a condition that is missing. A
+ *            text that exceeds the matching limits does not match. */
 #ifndef SHOAL_ROUTER_ROUTER_RULE_H
 #define SHOAL_ROUTER_ROUTER_RULE_H
 
@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 
-#define ROUTER_MAX_MATCH_BYTES ((size_t)64 << 10) /* of a text that an expression looks at */
+#define ROUTER_MAX_MATCH_BYTES ((size_t)64 << 10) /* limit of a text to match */
 
 enum router_field {
     ROUTER_FIELD_TEXT,
@@ -63,7 +63,7 @@ SHOAL_MUST_CHECK int router_regex_create(struct router_regex **out, const char *
 void router_regex_destroy(struct router_regex *x); /* NULL is fine */
 bool router_regex_matches(const struct router_regex *x, const char *text, size_t n);
 
-/* Whether the rule's parts fit together. */
+/* Whether the rule's parts are consistent. */
 SHOAL_MUST_CHECK int router_rule_check(const struct router_rule *r, struct err *e);
 bool router_rule_matches(const struct router_rule *r, const struct router_facts *f);
 bool router_rule_uses(const struct router_rule *r, const char *model);

@@ -1,7 +1,7 @@
 /* score_stream.h - streams of rows that a scorer follows: their states, by name, between calls.
  *
- * A stream begins with its first rows and ends when nothing came for a while.  Rows may come in any
- * number: those that do not fill a hop or a window wait for the next ones.
+ * A stream begins with its first rows and ends after a while without rows. Any number of rows may
+ * be added at a time: those that do not fill a hop or a window wait for the next ones.
  *
  * Thread:    belongs to its caller, the engine's thread.
  * Ownership: create/destroy; the scorer is borrowed and outlives the table.
@@ -23,7 +23,7 @@ struct score_streams_opts { /* zero: defaults */
 };
 
 struct score_stream_rows {
-    uint64_t client;  /* streams of different clients never meet */
+    uint64_t client;  /* streams of different clients are separate */
     const char *name; /* at most SCORE_STREAM_MAX_NAME bytes */
     const double *values;
     size_t n_rows;

@@ -1,4 +1,4 @@
-/* score_stream_file.h - streams of a scorer as a file keeps them over a restart.
+/* score_stream_file.h - file format for a scorer's streams, to survive a restart.
  *
  * "SHOALST1", the model's fingerprint, then records, each with its length and hash; a later record
  * of a stream replaces an earlier one, so a file can be appended to.  Numbers and states are as the
@@ -20,15 +20,15 @@ struct score_streams;
 
 struct score_stream_clock {
     uint64_t now_ns;  /* as the table's */
-    uint64_t wall_ms; /* since 1970: the one that goes on over a restart */
+    uint64_t wall_ms; /* since 1970: continues across restarts */
 };
 
 void score_stream_file_begin(struct buf *out, uint64_t model);
 /* Appends a record of each stream that changed since the last call, or of every one. */
 void score_stream_file_put(struct buf *out, struct score_streams *t, struct score_stream_clock c,
                            bool every);
-/* Puts the streams of a file into the table; those that have ended meanwhile are left out.  *whole:
- * bytes up to the last whole record; what follows is damaged and not used. */
+/* Loads the streams of a file into the table; expired ones are skipped. *whole: bytes up to the
+ * last complete record; the rest is damaged and ignored. */
 SHOAL_MUST_CHECK int score_stream_file_read(struct score_streams *t, const void *p, size_t n,
                                             uint64_t model, struct score_stream_clock c,
                                             size_t *whole, struct err *e);

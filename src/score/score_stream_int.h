@@ -29,16 +29,16 @@ struct score_streams {
     uint64_t swept_ns;
 };
 
-/* Rows that must be there before the next score; fewer wait between calls. */
+/* Rows needed before the next score; fewer wait between calls. */
 uint32_t score_streams_needed(const struct score_streams *t);
-/* Nothing came for so long that the stream has ended. */
+/* The stream has been idle for so long that it has ended. */
 bool score_streams_is_over(const struct score_streams *t, const struct score_stream *s,
                            uint64_t now_ns);
 /* A stream without rows, in the table; there must be none of this name. */
 SHOAL_MUST_CHECK int score_streams_add(struct score_streams *t, uint64_t client, const char *name,
                                        uint32_t n_columns, struct score_stream **out,
                                        struct err *e);
-/* Nothing happens if there is none. */
+/* No effect if there is none. */
 void score_streams_remove(struct score_streams *t, uint64_t client, const char *name);
 
 #endif

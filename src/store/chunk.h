@@ -1,4 +1,4 @@
-/* chunk.h - cuts a document into passages of a bounded number of tokens that overlap.
+/* chunk.h - splits a document into overlapping passages of a bounded number of tokens.
  *
  * A passage stays within its section, and ends at the end of a sentence where one is near.
  *
@@ -21,15 +21,15 @@ struct chunk_opts {
     uint32_t max_tokens; /* 0: 160 */
     uint32_t overlap;    /* tokens; less than half of max_tokens */
     uint32_t max_chunks; /* 0: a million */
-    /* Tokens of one word, as the model that embeds it counts; NULL: chunk_guess. */
+    /* Tokens of one word, as counted by the embedding model; NULL: chunk_guess. */
     uint32_t (*count)(void *ctx, const char *word, size_t n);
     void *ctx;
 };
 
 SHOAL_MUST_CHECK int chunk_cut(struct chunk **out, uint32_t *n, const struct doc *d,
                                const struct chunk_opts *o, struct err *e);
-/* A cautious guess without a tokenizer: a token for four letters or two digits, and for each other
- * character. */
+/* A conservative estimate without a tokenizer: a token per four letters or two digits, and per
+ * other character. */
 uint32_t chunk_guess(const char *word, size_t n);
 
 #endif

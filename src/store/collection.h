@@ -1,4 +1,5 @@
-/* collection.h - documents cut into passages, in one SQLite file: found by meaning and by words.
+/* collection.h - documents split into passages, in one SQLite file: searched by meaning and by
+ * words.
  *
  * The file has the text, the words (FTS5) and the vectors; the vectors are in memory too, from the
  * first search on.  Another process may change the file: the next search sees it.
@@ -23,10 +24,10 @@ struct collection;
 #define COLLECTION_MAX_DOC_NAME 400u
 #define COLLECTION_MAX_HITS 100u
 #define COLLECTION_MAX_QUERY_BYTES 8192u
-#define COLLECTION_GRAPH "-graph" /* behind the path: where the index of its vectors is kept */
+#define COLLECTION_GRAPH "-graph" /* suffix of the path: file of the vector index */
 
 struct collection_settings {
-    const char *model;            /* that embeds; at most 127 bytes */
+    const char *model;            /* the embedding model; at most 127 bytes */
     uint32_t max_tokens, overlap; /* of passages */
 };
 
@@ -34,7 +35,7 @@ struct collection_info {
     char model[128], version[64]; /* version: of the model, "" until the first document */
     uint32_t max_tokens, overlap, n_dims;
     uint64_t n_docs, n_chunks, text_bytes, file_bytes, memory_bytes;
-    uint64_t n_indexed; /* passages that a search finds by an index; the others it reads */
+    uint64_t n_indexed; /* passages in the index; a search scans the others */
 };
 
 struct collection_doc {
@@ -45,36 +46,36 @@ struct collection_doc {
 };
 
 struct collection_hit {
-    int64_t id; /* of the passage; never used again after it is removed */
+    int64_t id; /* id of the passage; never reused after removal */
     const char *doc, *title, *heading, *ref, *text;
     uint32_t page;
     double score;       /* fused; the highest first */
     float similarity;   /* of the vectors; NAN: not compared */
-    uint32_t by_vector; /* rank by meaning, from 1; 0: not among them */
+    uint32_t by_vector; /* rank by meaning, from 1; 0: not ranked */
     uint32_t by_words;  /* rank by words */
 };
 
 struct collection_query {
     const float *vector; /* NULL: words alone */
     uint32_t n_dims;
-    const char *version; /* of the model that made the vector; NULL or "": not known */
+    const char *version; /* version of the model that made the vector; NULL or "": unknown */
     const char *text;    /* NULL: meaning alone */
     uint32_t n_results;  /* at most COLLECTION_MAX_HITS */
 };
 
 /* Whether a name may be one: 1 to 63 letters, digits, - or _, not first - or _. */
 bool collection_name_ok(const char *name);
-/* path: of the file.  SHOAL_EINVAL: it is there already. */
+/* path: of the file. SHOAL_EINVAL: it already exists. */
 SHOAL_MUST_CHECK int collection_make(const char *path, const struct collection_settings *s,
                                      struct err *e);
-/* exact_passages: up to so many, a search by meaning is exact; beyond, it uses an index
+/* exact_passages: up to this many, a search by meaning is exact; beyond, it uses an index
  * (vectors.h); 0: always exact. */
 SHOAL_MUST_CHECK int collection_open(struct collection **out, const char *path,
                                      uint32_t exact_passages, struct err *e);
 void collection_close(struct collection *c);
 SHOAL_MUST_CHECK int collection_info(struct collection *c, struct collection_info *out,
                                      struct err *e);
-/* 1: a document of this name and hash is there; 0: not. */
+/* 1: a document of this name and hash exists; 0: not. */
 SHOAL_MUST_CHECK int collection_has(struct collection *c, const char *name, uint64_t hash,
                                     struct err *e);
 /* Adds or replaces a document: its n passages with their vectors [n][n_dims], made by this version
@@ -85,11 +86,11 @@ SHOAL_MUST_CHECK int collection_put(struct collection *c, const struct collectio
                                     struct err *e);
 /* SHOAL_ENOTFOUND: there is none. */
 SHOAL_MUST_CHECK int collection_remove(struct collection *c, const char *doc, struct err *e);
-/* SHOAL_EINVAL: the vector is of another version of the model than those of the passages. */
+/* SHOAL_EINVAL: the vector and the passages come from different versions of the model. */
 SHOAL_MUST_CHECK int collection_search(struct collection *c, const struct collection_query *q,
                                        struct arena *a, struct collection_hit **hits, uint32_t *n,
                                        struct err *e);
-/* Names of documents in order, from the first behind `after` on; at most max. */
+/* Names of documents in order, starting after `after`; at most max. */
 SHOAL_MUST_CHECK int collection_docs(struct collection *c, const char *after, uint32_t max,
                                      struct arena *a, const char ***names, uint32_t *n,
                                      struct err *e);

@@ -1,4 +1,4 @@
-/* collection_rank.h - one ranking of two: by meaning and by words, fused by reciprocal rank.
+/* collection_rank.h - fuses two rankings, by meaning and by words, by reciprocal rank.
  *
  * Thread:    pure functions. */
 #ifndef SHOAL_STORE_COLLECTION_RANK_H

@@ -1,9 +1,9 @@
 /* collections.h - the collections of one folder, by name; each is open once and shared.
  *
  * Thread:    any.  Files are opened and read: not for an event loop.
- * Ownership: open/close; a collection is held from collections_hold to collections_release.  One
- *            that is deleted while it is held works until it is released.
- * Failure:   SHOAL_ENOTFOUND, SHOAL_EINVAL (the name; it is there already), SHOAL_ELIMIT. */
+ * Ownership: open/close; a collection is held from collections_hold to collections_release. A
+ *            collection deleted while held works until it is released.
+ * Failure:   SHOAL_ENOTFOUND, SHOAL_EINVAL (invalid or existing name), SHOAL_ELIMIT. */
 #ifndef SHOAL_STORE_COLLECTIONS_H
 #define SHOAL_STORE_COLLECTIONS_H
 
@@ -16,7 +16,7 @@ struct collections;
 /* $SHOAL_COLLECTIONS, else collections in $STATE_DIRECTORY (systemd), in $XDG_STATE_HOME/shoal or
  * in ~/.local/state/shoal.  False: none of these is set. */
 bool collections_default_dir(char *out, size_t cap);
-/* The folder is made when the first collection is.  exact_passages: see collection_open. */
+/* The folder is created with the first collection. exact_passages: see collection_open. */
 SHOAL_MUST_CHECK int collections_open(struct collections **out, const char *dir,
                                       uint32_t exact_passages, struct err *e);
 void collections_close(struct collections *cs); /* none may be held */

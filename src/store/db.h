@@ -1,4 +1,4 @@
-/* db.h - a SQLite file: opening with our settings, statements, errors as ours.
+/* db.h - a SQLite file: opening with our settings, statements, and errors as SHOAL_E*.
  *
  * Thread:    a struct db has a lock; hold it (db_lock) from db_prepare to db_finish.
  * Ownership: open/close over the caller's storage; statements belong to the database and are kept.
@@ -22,7 +22,8 @@ struct db {
     bool has_lock;
 };
 
-/* What a file must be: made if it is new.  kind: its application_id; version: its user_version. */
+/* Required schema of a file, which is created if new. kind: its application_id; version: its
+ * user_version. */
 struct db_schema {
     uint32_t kind, version;
     const char *sql; /* of a new file */

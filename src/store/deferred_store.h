@@ -1,9 +1,9 @@
 /* deferred_store.h - requests that may be answered later, and their answers, in a SQLite file.
  *
  * A request waits, is taken to be run, and is finished with an answer, or put back with a later
- * time.  What was taken when the process died waits again after the next open.  Requests that find
- * no answer until they expire are told so; answers are forgotten after a while.  Requests and
- * answers are not encrypted: the file has mode 0600.
+ * time. Requests taken when the process died wait again after the next open. Requests without an
+ * answer expire; answers are deleted after a while. Requests and answers are not encrypted: the
+ * file has mode 0600.
  *
  * Thread:    any that may block; one lock inside.
  * Ownership: open gives, close takes back (NULL is fine).  A taken item's memory is the arena's.
@@ -24,10 +24,9 @@
 struct deferred_store;
 
 struct deferred_store_opts {
-    uint32_t
-        max_requests;   /* kept, also finished ones; a client with a name has a quarter at most */
-    uint64_t max_bytes; /* of requests and answers; old answers make room for new ones */
-    uint32_t keep_ms;   /* answers, and the news that a request expired */
+    uint32_t max_requests; /* including finished ones; a named client may have at most a quarter */
+    uint64_t max_bytes;    /* limit of requests and answers; old answers are evicted for new ones */
+    uint32_t keep_ms;      /* how long answers, and expired requests, are kept */
 };
 
 struct deferred_item { /* a request */
@@ -43,11 +42,11 @@ struct deferred_item { /* a request */
 
 enum deferred_state { DEFERRED_WAITING, DEFERRED_RUNNING, DEFERRED_DONE, DEFERRED_EXPIRED };
 
-struct deferred_view { /* what its client may know */
+struct deferred_view { /* what its client may see */
     enum deferred_state state;
     int64_t created_ms, expires_ms;
     uint32_t n_tries;
-    char why[200]; /* the last try failed; "": none did */
+    char why[200]; /* error of the last attempt; "": none */
     int status;    /* DONE: of the answer */
     char type[96];
 };
@@ -61,18 +60,18 @@ SHOAL_MUST_CHECK int deferred_store_open(struct deferred_store **out, const char
                                          const struct deferred_store_opts *o, struct err *e);
 void deferred_store_close(struct deferred_store *s);
 
-/* Keeps a request until expires_ms; times are Unix time in milliseconds.  key: of the client's
- * idempotency key, or NULL.  0: id is set; 1: the same request was kept before, and id is its. */
+/* Keeps a request until expires_ms; times are Unix time in milliseconds. key: of the client's
+ * idempotency key, or NULL. 0: id is set; 1: the same request already exists, and id is its id. */
 SHOAL_MUST_CHECK int deferred_store_put(struct deferred_store *s, const struct deferred_item *r,
                                         const uint8_t digest[DEFERRED_STORE_DIGEST_BYTES],
                                         const uint8_t *key, int64_t now_ms, int64_t expires_ms,
                                         char id[DEFERRED_STORE_ID_BYTES], struct err *e);
-/* Takes the request that is due first.  1: there is one; 0: none, and *next_ms is when to ask
+/* Takes the request that is due first. 1: there is one; 0: none, and *next_ms is when to call
  * again. */
 SHOAL_MUST_CHECK int deferred_store_take(struct deferred_store *s, int64_t now_ms,
                                          struct deferred_item *out, struct arena *a,
                                          int64_t *next_ms, struct err *e);
-/* A taken request is to be tried again. */
+/* Puts a taken request back, to be retried. */
 SHOAL_MUST_CHECK int deferred_store_put_back(struct deferred_store *s, const char *id,
                                              int64_t due_ms, const char *why, struct err *e);
 SHOAL_MUST_CHECK int deferred_store_finish(struct deferred_store *s, const char *id, int64_t now_ms,

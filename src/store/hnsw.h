@@ -1,9 +1,9 @@
-/* hnsw.h - a graph over rows of floats in which the nearest ones are found without reading all: a
- * hierarchical navigable small world (Malkov and Yashunin, arXiv 1603.09320).
+/* hnsw.h - a graph index for nearest-neighbour search over rows of floats: a hierarchical navigable
+ * small world (Malkov and Yashunin, arXiv 1603.09320).
  *
- * The rows lie elsewhere and are numbered from 0; they join the graph in that order.  Near means a
- * large dot product, so rows should have about the same length.  What is found is approximate: a
- * wider search finds more of the true nearest.  The graph depends on rows, keys and order alone.
+ * The rows are stored elsewhere and numbered from 0; they join the graph in that order. Near means
+ * a large dot product, so rows should have about the same length. Results are approximate: a wider
+ * search finds more of the true nearest. The graph depends only on rows, keys and order.
  *
  * A row joins in two steps: hnsw_plan finds its neighbours and only reads, hnsw_apply changes the
  * graph and is quick.  So searches can run beside the first one.
@@ -20,7 +20,7 @@
 
 #include "base/err.h"
 
-#define HNSW_LINKS 16u /* of a row on each level above the ground; also what it begins with */
+#define HNSW_LINKS 16u        /* links of a row on each upper level; also the initial number */
 #define HNSW_GROUND_LINKS 32u /* of a row on the ground */
 #define HNSW_MAX_LEVEL 15u
 
@@ -31,8 +31,8 @@ struct hnsw_rows {
     const void *ctx;
     float (*dot)(const float *a, const float *b, uint32_t n);
     uint32_t n_cols;
-    /* Optional: 8-bit copies of the rows, value = code * *scale.  A search finds its way by them,
-     * which takes a fourth of the memory traffic, and compares what it found as floats. */
+    /* Optional: 8-bit copies of the rows, value = code * *scale. A search navigates with them,
+     * which takes a fourth of the memory traffic, and compares its results as floats. */
     const int8_t *(*code)(const void *ctx, uint32_t row, float *scale);
     int32_t (*dot_i8)(const int8_t *a, const int8_t *b, uint32_t n); /* n: of n_cols */
 };
@@ -51,7 +51,7 @@ struct hnsw_change { /* the new links of a row on a level */
 };
 
 struct hnsw_plan {
-    uint32_t level; /* of the row that joins */
+    uint32_t level; /* level of the joining row */
     uint32_t n;
     struct hnsw_change list[(HNSW_MAX_LEVEL + 1) * (HNSW_LINKS + 1)];
 };
@@ -67,7 +67,7 @@ size_t hnsw_bytes(const struct hnsw *h);
 uint32_t hnsw_level(uint64_t key);
 /* The links of a row on a level that it has: how many, then to which rows. */
 const uint32_t *hnsw_links(const struct hnsw *h, uint32_t row, uint32_t level);
-/* How row hnsw_count joins; key: decides its level, as a random number would. */
+/* Plans how row hnsw_count joins; key: determines its level, like a random number. */
 SHOAL_MUST_CHECK int hnsw_plan(const struct hnsw *h, uint64_t key, struct hnsw_plan *p,
                                struct err *e);
 SHOAL_MUST_CHECK int hnsw_apply(struct hnsw *h, const struct hnsw_plan *p, struct err *e);

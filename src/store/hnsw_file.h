@@ -1,8 +1,8 @@
-/* hnsw_file.h - the graph of hnsw.h as bytes, so that it need not be made again after a restart.
+/* hnsw_file.h - serializes the graph of hnsw.h, so that it need not be rebuilt after a restart.
  *
- * Each row has an id, growing with the rows, and a sum over its numbers: both must be what they
- * were.  Rows that are gone since are left out, and what led to them leads to their neighbours;
- * rows that are new join the graph as any others.  The bytes have a version and a checksum.
+ * Each row has an id, growing with the rows, and a checksum over its numbers: both must match.
+ * Removed rows are dropped, and links to them are redirected to their neighbours; new rows join the
+ * graph as usual. The bytes have a version and a checksum.
  *
  * Thread:    as hnsw.h: writing is for readers, reading for the one writer.
  * Failure:   SHOAL_EFORMAT: damaged, or of another version; SHOAL_ECHANGED: of other rows;
@@ -19,9 +19,9 @@ struct hnsw_file_key {
     uint32_t sum;
 };
 
-/* keys: of the rows in the graph.  out->rc says whether there was room. */
+/* keys: of the rows in the graph. out->rc reports a lack of room. */
 void hnsw_file_write(struct buf *out, const struct hnsw *h, const struct hnsw_file_key *keys);
-/* Fills an empty graph.  keys: of all n rows that there are now. */
+/* Fills an empty graph. keys: of all n current rows. */
 SHOAL_MUST_CHECK int hnsw_file_read(struct hnsw *h, const void *bytes, size_t n_bytes,
                                     const struct hnsw_file_key *keys, uint32_t n, struct err *e);
 

@@ -1,8 +1,8 @@
 /* chat_template.h - messages to the prompt that a model was trained on.
  *
  * A chat template is the Jinja source that comes with a model (tokenizer.chat_template in a GGUF
- * file).  Rendering gives, byte for byte, what Python's Jinja2 gives in the setting of the
- * transformers library; docs/CHAT_TEMPLATES.md says what is supported.
+ * file). Rendering equals, byte for byte, Python's Jinja2 as configured by the transformers
+ * library; docs/CHAT_TEMPLATES.md lists what is supported.
  *
  * Thread:    a parsed template is immutable: any number of threads may render it at once.
  * Ownership: parse gives the template to the caller, destroy takes it back (NULL is fine).  The
@@ -11,10 +11,8 @@
  *            EFORMAT       the template or the context cannot be read
  *            EUNSUPPORTED  the template uses something that is not supported
  *            EINVAL        the template refuses these messages (raise_exception), or a value is
- *                          of the wrong kind
- *            ELIMIT        too large, too deep, too long
- *            ENOMEM
- *            On failure *out is NULL, and a buf that was rendered into is as it was. */
+ *                          of the wrong kind ELIMIT too large, too deep, too long ENOMEM On failure
+ *            *out is NULL, and the output buf is unchanged. */
 #ifndef SHOAL_TEXT_CHAT_TEMPLATE_H
 #define SHOAL_TEXT_CHAT_TEMPLATE_H
 

@@ -1,4 +1,4 @@
-/* alarm.h - an alarm as others see it: what, where, since when, how severe, what is normal there.
+/* alarm.h - an alarm event: kind, place, start, severity and normal range.
  *
  * Ownership: an event and its texts are borrowed from struct things until the callback returns. */
 #ifndef SHOAL_THINGS_ALARM_H
@@ -23,7 +23,7 @@ enum alarm_kind {
     ALARM_DRIFT,   /* the level changes slowly */
     ALARM_NOISE,   /* the values vary more than usual */
     ALARM_STUCK,   /* the value has not changed for unusually long */
-    ALARM_LOST,    /* no good reading comes any more */
+    ALARM_LOST,    /* no good readings arrive */
     ALARM_PATTERN, /* the channels of a machine do not fit together */
     ALARM_N_KINDS
 };
@@ -34,7 +34,7 @@ enum alarm_change {
     ALARM_RAISED,
     ALARM_WORSENED,     /* a higher severity, or another kind of the same severity or higher */
     ALARM_ACKNOWLEDGED, /* by a person */
-    ALARM_CLEARED,      /* the cause is over */
+    ALARM_CLEARED,      /* the cause is gone */
     ALARM_EXPLAINED,    /* a passage of the manuals was found for it */
 };
 
@@ -43,26 +43,26 @@ struct alarm_channel {
     const char *sensor, *title, *unit; /* title: for people; unit may be "" */
     double value;                      /* now; NaN: none */
     double before;                     /* usual value before the alarm; NaN: unknown */
-    double low, high;                  /* what is normal; NaN: unknown */
+    double low, high;                  /* normal range; NaN: unknown */
 };
 
 struct alarm_event {
     enum alarm_change change;
     uint64_t id;     /* of the alarm: the same in all its events; grows */
-    uint64_t serial; /* of the event: grows with each, over all sensors and alarms */
+    uint64_t serial; /* serial of the event: grows over all sensors and alarms */
     enum alarm_kind kind;
     enum alarm_severity severity;
     const char *machine, *machine_title; /* "" if the sensor belongs to none */
     struct alarm_channel channels[ALARM_MAX_CHANNELS];
     uint32_t n_channels;
     double score;     /* 0 to 1; at least 0.5 for an alarm */
-    double limit;     /* LIMIT, RATE: the one that was passed; otherwise NaN */
-    int64_t since_ms; /* when the cause began, as far as it is known */
-    int64_t raised_ms, changed_ms, cleared_ms; /* since 1970; cleared_ms 0: it still holds */
+    double limit;     /* LIMIT, RATE: the limit that was exceeded; otherwise NaN */
+    int64_t since_ms; /* when the cause began, as far as known */
+    int64_t raised_ms, changed_ms, cleared_ms; /* since 1970; cleared_ms 0: still open */
     bool acknowledged;
     const char *acknowledged_by;  /* or "" */
     const char *text;             /* one or two sentences from the facts above */
-    const char *passage, *source; /* of the manuals, that fits; NULL: none */
+    const char *passage, *source; /* matching passage of the manuals; NULL: none */
 };
 
 const char *alarm_kind_name(enum alarm_kind k);         /* "limit", ... */
@@ -71,8 +71,7 @@ const char *alarm_severity_name(enum alarm_severity s); /* "info", "warning", "c
 const char *alarm_detector_name(enum alarm_kind k);
 const char *alarm_change_name(enum alarm_change c); /* "raised", ... */
 
-/* The event as the members of a JSON object that the caller has opened: the same on every way out
- * (HTTP, MQTT, webhooks). */
+/* The event as members of an open JSON object: the same for all outputs (HTTP, MQTT, webhooks). */
 void alarm_json(struct json_out *j, const struct alarm_event *e);
 /* One or two sentences; every number comes from the event. */
 void alarm_explain(struct buf *out, const struct alarm_event *e);

@@ -1,22 +1,23 @@
-/* channel.h - the detector of one channel: what is usual, and how unusual each step is.
+/* channel.h - the detector of one channel: learns what is usual, and measures how unusual each step
+ * is.
  *
- * A step is one value on the sensor's own grid of time.  Six statistics follow the channel.  What
- * each does in normal times is learned (tail.h), so they are comparable: each tells how many false
- * alarms a day its present value stands for.
+ * A step is one value on the sensor's own time grid. Six statistics track the channel. Their normal
+ * behaviour is learned (tail.h), so they are comparable: each gives the rate of false alarms per
+ * day that its current value corresponds to.
  *
- *  - The distance of a value from the usual level, and the jump from the value before.  Both count
- *    only when they are more than twice as large as any of late: real channels have spikes.
+ *  - The distance of a value from the usual level, and the jump from the value before. Both count
+ *    only when they are more than twice as large as any recent one: real channels have spikes.
  *  - Moving means of 16 and 64 steps against the mean and the deviation of everything seen so far.
  *    This reference learns from all steps, also from unusual ones, so a channel that changes often
  *    needs a larger change to be unusual.
- *  - A moving mean of 256 steps against the usual level, which finds what changes so slowly that
- *    the running reference follows it.  It counts only when it is more than twice as large as it
- *    was in normal times: real channels wander.
+ *  - A moving mean of 256 steps against the usual level, which detects changes so slow that the
+ *    running reference follows them. It counts only when it is more than twice as large as it was
+ *    in normal times: real channels wander.
  *  - The spread of the changes.
  *
- * What is usual comes from a profile learned before (it stays as it is), or from the first steps of
- * the channel itself; then it follows the channel slowly, and is learned anew when an unusual state
- * lasts.  With times of day, the daily course is taken off if that makes the rest smaller.
+ * The usual level comes from a profile learned before (which stays fixed), or from the first steps
+ * of the channel itself; then it follows the channel slowly, and is relearned when an unusual state
+ * persists. With times of day, the daily pattern is subtracted if that reduces the deviation.
  *
  * Thread:    belongs to its caller.
  * Ownership: plain data in the caller's storage; no pointers inside.
@@ -45,7 +46,7 @@ enum channel_stat {
     CHANNEL_N_STATS
 };
 
-/* What is usual for a channel. */
+/* The usual behaviour of a channel. */
 struct profile {
     double mean, spread;  /* usual level and deviation, by medians */
     double plain_mean;    /* of all steps, as a distance from the usual level in `spread` */
@@ -57,7 +58,7 @@ struct profile {
     double low, high;     /* normal range */
     double interval_ms;   /* between steps */
     uint32_t longest_run; /* of equal values */
-    uint32_t n;           /* steps that it was learned from; 0: nothing is known */
+    uint32_t n;           /* steps it was learned from; 0: not learned */
     struct tail tails[CHANNEL_N_STATS];
     bool daily; /* day is the usual level by the hour; otherwise mean is */
     float day[CHANNEL_DAY_BINS];
@@ -80,18 +81,18 @@ struct channel_motion {
     double block_sum;
     uint32_t n_in_block, n_blocks;
     float blocks[CHANNEL_BLOCKS]; /* means, the newest last */
-    float trend;                  /* of the blocks: -1 falls always, 1 rises always */
+    float trend;                  /* trend of the blocks: -1 always falling, 1 always rising */
     bool started;
 };
 
 struct channel_result {
-    double expected;        /* false alarms a day that the most unusual statistic stands for */
+    double expected; /* false alarms per day that the most unusual statistic corresponds to */
     enum channel_stat stat; /* that one */
-    bool checked;           /* the fast detector was not sure: the precise one decided */
+    bool checked;           /* the fast detector was in doubt: the precise one decided */
     double z;               /* distance from the usual level in usual deviations, with its sign */
-    bool away;  /* the last steps are far from the usual level: what began is not over */
-    bool stuck; /* the value has not changed for unusually many steps */
-    bool ready; /* false: still learning, nothing is said */
+    bool away;              /* the last steps are far from the usual level: the event is not over */
+    bool stuck;             /* the value has not changed for unusually many steps */
+    bool ready;             /* false: still learning, no verdict */
 };
 
 struct channel {
@@ -108,7 +109,7 @@ struct channel {
     float kept[CHANNEL_MAX_LEARN]; /* the last steps, to learn from */
 };
 
-/* profile: NULL: the first `learn` steps (0: 256) are usual. */
+/* profile: NULL: the first `learn` steps (0: 256) define what is usual. */
 void channel_init(struct channel *c, const struct profile *p, uint32_t learn, double interval_ms);
 /* time_ms: for the time of day; negative: unknown. */
 struct channel_result channel_step(struct channel *c, double value, int64_t time_ms);

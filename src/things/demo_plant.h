@@ -1,8 +1,9 @@
-/* demo_plant.h - a plant that does not exist: values of a few sensors over time, with a bearing
- * that can be broken.
+/* demo_plant.h - a simulated plant: values of a few sensors over time, with a bearing that can be
+ * broken.
  *
  * A broken bearing vibrates three times as much after three seconds, draws more current and becomes
- * warm; healed, everything falls back.  The same seed and the same times give the same values.
+ * warm; repaired, everything returns to normal. The same seed and the same times give the same
+ * values.
  *
  * Thread:    belongs to its caller.
  * Ownership: plain data in the caller's storage.
@@ -16,7 +17,7 @@
 #define DEMO_PLANT_SENSORS 6u
 #define DEMO_PLANT_STEP_MS 100 /* between two readings of a sensor */
 
-struct demo_plant { /* all zero but the seed is a healthy plant */
+struct demo_plant { /* all zero except the seed: a healthy plant */
     uint64_t seed;
     int64_t last_ms; /* 0: not begun */
     double wear;     /* of the bearing: 0 healthy, 1 broken */

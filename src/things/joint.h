@@ -1,4 +1,5 @@
-/* joint.h - the detector over all channels of a machine: do they fit together as usual?
+/* joint.h - the detector over all channels of a machine: whether they relate to each other as
+ * usual.
  *
  * A row holds the distance of each channel from its usual level, in usual deviations.  The distance
  * of a row from the usual rows (Mahalanobis: by the correlations that were learned, drawn towards
@@ -26,7 +27,7 @@ enum joint_stat { JOINT_ROW, JOINT_MEAN, JOINT_LONG, JOINT_N_STATS };
 struct joint_facts {
     double rows;                /* that it was learned from */
     double window;              /* rows of the long mean */
-    double most_row, most_mean; /* largest distances of late (tail_record) */
+    double most_row, most_mean; /* largest recent distances (tail_record) */
     struct tail tails[JOINT_N_STATS];
 };
 
@@ -38,14 +39,14 @@ uint32_t joint_channels(const struct joint *j);
 bool joint_ready(const struct joint *j); /* learned */
 /* rows: [n_rows][n_channels], in order of time. */
 SHOAL_MUST_CHECK int joint_learn(struct joint *j, const double *rows, size_t n_rows, struct err *e);
-/* A copy that knows the same and has seen no rows. */
+/* A copy with the same knowledge that has seen no rows. */
 SHOAL_MUST_CHECK int joint_copy(struct joint **out, const struct joint *j, struct err *e);
-/* row: [n_channels], NaN: missing.  Returns the false alarms in n_steps rows that this one stands
- * for; *worst: the channel that contributes most. */
+/* row: [n_channels], NaN: missing. Returns the expected false alarms in n_steps rows at this level;
+ * *worst: the channel that contributes most. */
 double joint_step(struct joint *j, const double *row, double n_steps, uint32_t *worst);
 void joint_restart(struct joint *j); /* forgets the moving means */
 
-/* What was learned, for a file: the inverse of the correlations [n][n], and this. */
+/* The learned state, for a file: the inverse of the correlations [n][n], and this. */
 const double *joint_inverse(const struct joint *j);
 const struct joint_facts *joint_facts(const struct joint *j);
 void joint_set(struct joint *j, const double *inverse, const struct joint_facts *f);

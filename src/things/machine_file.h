@@ -1,5 +1,5 @@
-/* machine_file.h - what is normal for a machine, learned from a recording of it: one profile for
- * each channel, and how the channels fit together.
+/* machine_file.h - the learned behaviour of a machine, from a recording: one profile for each
+ * channel, and how the channels relate.
  *
  * `shoal anomaly fit` writes it as JSON; `shoal anomaly run` reads it.
  *

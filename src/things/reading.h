@@ -8,7 +8,7 @@
 enum reading_quality {
     READING_GOOD,
     READING_UNCERTAIN, /* used, but counted */
-    READING_BAD,       /* not used: the sensor says itself that the value is wrong */
+    READING_BAD,       /* not used: the sensor itself marks the value as bad */
 };
 
 struct reading {
@@ -18,18 +18,18 @@ struct reading {
     enum reading_quality quality;
 };
 
-/* What happened to the readings of a sensor so far. */
+/* Counters of a sensor's readings. */
 struct reading_counts {
     uint64_t n;          /* all that arrived */
     uint64_t bad;        /* NaN, infinite, or of bad quality */
     uint64_t uncertain;  /* of uncertain quality, and used */
     uint64_t duplicates; /* same time as the one before: dropped */
-    uint64_t late;       /* older than the one before: only compared with the limits */
+    uint64_t late;       /* older than the last one: only compared with the limits */
     uint64_t skewed;     /* the sensor's clock is off: the time of arrival was used */
     uint64_t gaps;       /* pauses of several intervals */
     uint64_t merged;     /* several within one interval: averaged for the statistics */
-    uint64_t steps;      /* that the detectors saw */
-    uint64_t checked;    /* ... of which the fast one was not sure: the precise one saw them */
+    uint64_t steps;      /* seen by the detectors */
+    uint64_t checked;    /* in doubt for the fast detector: seen by the precise one */
 };
 
 #endif

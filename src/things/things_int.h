@@ -11,12 +11,12 @@
 #define THINGS_MAX_BY 64u
 #define THINGS_JOINT_ROWS 256u /* that a machine learns from */
 
-/* A remembered alarm.  Its place is used again when it is the oldest that is over. */
+/* A remembered alarm. Its slot is reused when it is the oldest cleared one. */
 struct things_alarm {
     uint64_t id; /* 0: free */
     struct things_sensor *sensor;
     struct alarm_event event;
-    int64_t calm_ms; /* since then its cause is over; 0: it is not */
+    int64_t calm_ms; /* its cause has been gone since then; 0: it persists */
     char by[THINGS_MAX_BY], text[ALARM_MAX_TEXT];
     char *passage, *source; /* NULL: none */
 };
@@ -31,10 +31,10 @@ struct things_machine {
     uint32_t n_fresh;             /* members with a step since the last row */
     uint32_t n_rows;              /* to learn from, so far */
     double expected;              /* of the last row */
-    struct things_sensor *holder; /* whose alarm stands for the pattern; NULL: none */
+    struct things_sensor *holder; /* the sensor whose alarm represents the pattern; NULL: none */
 };
 
-/* What speaks for an alarm now. */
+/* The current cause of an alarm. */
 struct things_cause {
     bool holds;
     enum alarm_kind kind;
@@ -54,7 +54,7 @@ struct things_sensor {
     struct reading_counts counts;
     double value;     /* the last good one */
     int64_t time_ms;  /* of it */
-    int64_t heard_ms; /* when a good one came, by our clock; 0: never */
+    int64_t heard_ms; /* arrival of the last good one, by our clock; 0: never */
     /* the grid of the statistics */
     double sum;
     uint32_t n_sum;
@@ -65,11 +65,11 @@ struct things_sensor {
     double z;          /* of the last step */
     bool fresh, ready; /* fresh: since the machine's last row */
     uint64_t serial;   /* of its last change */
-    double pattern;    /* score of the machine's pattern, if this sensor stands for it; 0: none */
+    double pattern;    /* score of the machine's pattern, if this sensor represents it; 0: none */
     float zs[THINGS_JOINT_ROWS];
     /* the alarm */
-    struct things_alarm *alarm, *old; /* old: ended, may go on within the hold-off */
-    int64_t pending_ms; /* a cause holds since then, and waits for the delay; 0: none */
+    struct things_alarm *alarm, *old; /* old: cleared, may continue within the hold-off */
+    int64_t pending_ms; /* a cause persists since then, and waits for the delay; 0: none */
 };
 
 struct things {
@@ -83,7 +83,7 @@ struct things {
     uint64_t alarm_serial; /* of the last change of an alarm */
 };
 
-/* What is normal for a sensor: as configured, or as learned; NaN: not known. */
+/* Normal range of a sensor: configured or learned; NaN: unknown. */
 static inline double things_low(const struct things_sensor *s)
 {
     const struct profile *p = &s->channel.usual;
@@ -96,9 +96,9 @@ static inline double things_high(const struct things_sensor *s)
     return !isnan(s->normal_high) ? s->normal_high : p->n ? p->high : (double)NAN;
 }
 
-/* A member has made a step: the machine's row may be whole. */
+/* A member has made a step: the machine's row may be complete. */
 void things_row(struct things *t, struct things_sensor *s, int64_t time_ms);
-/* The sensor's cause at this time: raises, changes or ends its alarm. */
+/* Evaluates the sensor's cause: raises, changes or clears its alarm. */
 void things_judge(struct things *t, struct things_sensor *s, const struct things_cause *c,
                   int64_t time_ms);
 

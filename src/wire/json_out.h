@@ -28,7 +28,8 @@ void json_out_strn(struct json_out *j, const char *s, size_t n);
 void json_out_int(struct json_out *j, int64_t v);
 void json_out_uint(struct json_out *j, uint64_t v);
 void json_out_num(struct json_out *j, double v); /* shortest text that parses to the same value */
-/* At most so many decimals (0 to 15), without trailing zeros: much cheaper, for times and rates. */
+/* At most this many decimals (0 to 15), without trailing zeros: much cheaper, for times and
+ * rates. */
 void json_out_rounded(struct json_out *j, double v, int decimals);
 void json_out_float(struct json_out *j, float v);
 void json_out_bool(struct json_out *j, bool v);

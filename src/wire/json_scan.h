@@ -1,12 +1,12 @@
-/* json_scan.h - looks through a JSON text before it is parsed, for what the parser would read
- * wrongly or at too high a price.
+/* json_scan.h - scans a JSON text before parsing for content that the parser would misread or that
+ * would cost too much memory.
  *
- * cJSON ends a string at a NUL, so text behind "\u0000" would be lost without a word; and it needs
- * about 80 bytes for every value, so "[1,1,1,..." takes forty times its size.
+ * cJSON ends a string at a NUL, so text after "\u0000" would be lost silently; and it needs about
+ * 80 bytes for every value, so "[1,1,1,..." takes forty times its size.
  *
  * Thread:    no state.
- * Failure:   SHOAL_EFORMAT: there is a NUL, and path says where ("messages[1].content", or ""
- * outside of strings).  SHOAL_ELIMIT: more values than max_values. */
+ * Failure:   SHOAL_EFORMAT: there is a NUL, and path is its position ("messages[1].content", or ""
+ * outside of strings). SHOAL_ELIMIT: more values than max_values. */
 #ifndef SHOAL_WIRE_JSON_SCAN_H
 #define SHOAL_WIRE_JSON_SCAN_H
 
@@ -17,12 +17,11 @@
 #define JSON_SCAN_VALUE_BYTES 80u /* of memory, for each value of a parsed text */
 
 struct json_scan {
-    size_t
-        n_values;  /* at least as many as the text has; 0: a short text without NUL, not counted */
-    char path[96]; /* of the string with a NUL */
+    size_t n_values; /* at least as many as in the text; 0: a short text without NUL, not counted */
+    char path[96];   /* of the string with a NUL */
 };
 
-/* A text that is not JSON is for the parser to refuse. */
+/* Leaves invalid JSON to the parser. */
 SHOAL_MUST_CHECK int json_scan(struct json_scan *out, const char *p, size_t n, size_t max_values,
                                struct err *e);
 

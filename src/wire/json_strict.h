@@ -1,5 +1,5 @@
 /* json_strict.h - reads a JSON document whose shape is fixed: every key is known, every value has
- * the expected type and range, and an error says where it is ("actions.turn_on.slots[2]").
+ * the expected type and range, and an error names its path ("actions.turn_on.slots[2]").
  *
  * Errors are sticky: after the first one every call does nothing and returns an empty value, so a
  * reader checks json_strict_rc() once at the end.
@@ -40,12 +40,12 @@ void json_strict_fail(struct json_strict *d, const struct json_node *at, const c
     SHOAL_PRINTF(3, 4);
 void json_strict_no_memory(struct json_strict *d);
 
-/* The node is an object with all keys of `required`, and no others than those and `optional`; both
- * are lists separated by single spaces. */
+/* The node must be an object with all keys of `required`, and no others than those and `optional`;
+ * both are space-separated lists. */
 bool json_strict_object(struct json_strict *d, const struct json_node *at, const char *required,
                         const char *optional);
-/* The node is an array, or an object whose keys are data, of at most max entries; returns how
- * many.  A missing node has none. */
+/* The node must be an array, or an object whose keys are data, of at most max entries; returns how
+ * many. A missing node has none. */
 uint32_t json_strict_array(struct json_strict *d, const struct json_node *at, uint32_t max);
 uint32_t json_strict_map(struct json_strict *d, const struct json_node *at, uint32_t max);
 

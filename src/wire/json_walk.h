@@ -1,7 +1,7 @@
 /* json_walk.h - checks a JSON value byte by byte, as it arrives: no memory, no tree.
  *
- * The caller sees where the walk is (depth, whether a string is a key, where values begin and end),
- * and so can take a text apart before it is complete.  json_in.h reads whole texts.
+ * The caller sees the position (depth, whether a string is a key, where values begin and end), and
+ * so can parse a text before it is complete. json_in.h reads whole texts.
  *
  * Thread:    belongs to its caller; plain data, all zero at the beginning.
  * Failure:   JSON_WALK_BAD: the bytes are not JSON, or nested deeper than JSON_WALK_MAX_DEPTH; the
@@ -16,7 +16,7 @@
 #define JSON_WALK_MAX_DEPTH 64u
 
 enum json_walk_state {
-    JSON_WALK_VALUE, /* a value must come */
+    JSON_WALK_VALUE, /* a value must follow */
     JSON_WALK_KEY_OR_END,
     JSON_WALK_KEY,
     JSON_WALK_COLON,
@@ -31,7 +31,7 @@ enum json_walk_state {
     JSON_WALK_BAD,
 };
 
-/* What a byte was, besides part of something. */
+/* Events of a byte. */
 enum json_walk_event {
     JSON_WALK_KEY_BEGINS = 1,   /* the opening quote */
     JSON_WALK_KEY_ENDS = 2,     /* the closing quote */
@@ -51,8 +51,8 @@ struct json_walk {
     const char *word;
 };
 
-/* Takes one byte and returns the new state.  The value is complete at JSON_WALK_DONE, which a
- * number or word at depth 0 never reaches: its end is not known. */
+/* Takes one byte and returns the new state. The value is complete at JSON_WALK_DONE, which a number
+ * or word at depth 0 never reaches: its end is unknown. */
 enum json_walk_state json_walk_push(struct json_walk *w, char c);
 
 #endif

@@ -2,8 +2,8 @@
  * decoded.
  *
  * Thread:    no state.
- * Ownership: pb_text and pb_bytes borrow: what they are given must outlive the message.  What
- *            pb_list and pb_unpack return lives in the arena.
+ * Ownership: pb_text and pb_bytes borrow their arguments, which must outlive the message. Results
+ *            of pb_list and pb_unpack live in the arena.
  * Failure:   SHOAL_ENOMEM; pb_check: SHOAL_EFORMAT, SHOAL_ELIMIT. */
 #ifndef SHOAL_WIRE_PB_H
 #define SHOAL_WIRE_PB_H
@@ -29,10 +29,13 @@ void *pb_list(struct arena *a, size_t n, size_t size, void ***pointers);
 /* Decodes into the arena.  NULL: malformed, or out of memory, which the arena's rc tells. */
 void *pb_unpack(const ProtobufCMessageDescriptor *d, struct arena *a, const uint8_t *p, size_t n);
 
-/* Whether an encoded message can be decoded without loss and at a bounded price.  protobuf-c ends a
- * string at a NUL and needs up to a hundred bytes for every field.  SHOAL_EFORMAT: a string has a
- * NUL, and path names it ("messages[1].content").  SHOAL_ELIMIT: more fields than max_fields.  What
- * is malformed is for the decoder to refuse. */
+/* Whether an encoded message can be decoded without loss and at a bounded cost. protobuf-c ends a
+ * string at a NUL and needs up to a hundred bytes for every field. SHOAL_EFORMAT: a string has a
+ * NUL, and path names it ("messages[1].content"). SHOAL_ELIMIT: more fields than max_fields.
+ * Malformed messages are left to the decoder. Whether an encoded message can be decoded without
+ * loss and at a bounded price. protobuf-c ends a string at a NUL and needs up to a hundred bytes
+ * for every field. SHOAL_EFORMAT: a string has a NUL, and path names it ("messages[1].content").
+ * SHOAL_ELIMIT: more fields than max_fields. What is malformed is for the decoder to refuse. */
 SHOAL_MUST_CHECK int pb_check(const ProtobufCMessageDescriptor *d, const uint8_t *p, size_t n,
                               size_t max_fields, char *path, size_t cap);
 

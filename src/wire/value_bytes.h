@@ -1,9 +1,9 @@
 /* value_bytes.h - a tree of values (base/value.h) as bytes: the same on every machine.
  *
- * Every value stands behind its kind, every text and list behind its length, all little-endian.
+ * Every value is preceded by its kind, every text and list by its length, all little-endian.
  *
  * Thread:    no state.
- * Ownership: what get builds lives in the arena.
+ * Ownership: results of get live in the arena.
  * Failure:   put: sticky in the buffer.  get: SHOAL_EFORMAT, SHOAL_ELIMIT (too deep), or the
  *            arena's rc. */
 #ifndef SHOAL_WIRE_VALUE_BYTES_H
@@ -16,10 +16,11 @@
 #define VALUE_BYTES_MAX_DEPTH 64u
 
 void value_bytes_put(struct buf *b, const struct value *v);
-/* The parts that values are made of, for what stands beside them. */
+/* The primitives, for data stored beside values. */
 void value_bytes_put_uint(struct buf *b, uint64_t v);
 void value_bytes_put_text(struct buf *b, const char *p, size_t n);
-/* The n bytes must be one value, wholly.  Texts are given a NUL; they are not checked for UTF-8. */
+/* The n bytes must be exactly one value. Texts are NUL-terminated; they are not checked for
+ * UTF-8. */
 SHOAL_MUST_CHECK int value_bytes_get(struct value *out, struct arena *a, const uint8_t *p,
                                      size_t n);
 

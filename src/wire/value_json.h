@@ -14,7 +14,7 @@
 
 /* Numbers become doubles. */
 SHOAL_MUST_CHECK int value_json_read(struct value *out, struct arena *a, const char *p, size_t n);
-/* The same of a tree that was parsed; out of memory: a.rc tells. */
+/* The same from a parsed tree; out of memory: see a.rc. */
 struct value value_json_of(struct arena *a, const cJSON *v);
 
 #endif

@@ -1,5 +1,5 @@
 /* yaml_in.h - reads a YAML document by tables of keys: every key is known, values have units and
- * ranges, and an error says file, line and column.
+ * ranges, and an error names file, line and column.
  *
  * Thread:    belongs to its caller.
  * Ownership: strings that a table fills belong to the filled struct (mem_free).  Nodes are borrowed

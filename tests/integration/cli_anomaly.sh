@@ -11,7 +11,7 @@ pump() { # rows shift-at column-value
 pump 1200 9999 0 >normal.csv
 pump 900 600 7.5 >broken.csv
 
-run 0 anomaly fit normal.csv -o pump.json; has out "also watched together"; has out "vibration"
+run 0 anomaly fit normal.csv -o pump.json; has out "also monitored together"; has out "vibration"
 run 0 anomaly fit --json -c vibration normal.csv -o one.json; has out '"type":"shoal_machine"'
 run 0 anomaly run -l pump.json normal.csv; same "nothing in normal times" "$(cat out)" ""
 run 0 anomaly run -l pump.json --name "motor 3" broken.csv; has out "row 601  alarm 1 raised"

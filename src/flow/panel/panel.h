@@ -1,8 +1,8 @@
 /* panel.h - the requests to several models that together answer one request.
  *
- * A member is one request to one model, a copy of the client's with changes.  Its events go to the
- * ops of the panel's kind.  The panel ends when the client has got its last event; members that
- * still run are then cancelled, and the panel closes with the last of them.
+ * A member is one request to one model, a copy of the client's with changes. Its events go to the
+ * ops of the panel's kind. The panel ends when the client has received its last event; running
+ * members are then cancelled, and the panel closes with the last of them.
  *
  * Thread:    the owner's.
  * Ownership: lives in the arena of the client's request, which it takes.
@@ -30,14 +30,14 @@ struct panel_member {
     uint32_t index;
     bool running, started;
     bool done;   /* everything has come */
-    bool passed; /* its events go to the client as they come: a slow reader holds it back */
+    bool passed; /* its events go straight to the client: a slow reader applies backpressure */
     bool failed; /* with a reason */
     struct failure failure;
     struct sink_start start; /* in the panel's arena */
     /* A generation: one answer for each choice. */
     struct panel_answer *answers;
     uint32_t n_answers, n_done;
-    /* A classification: copies of the results, and which of the client's inputs they are of. */
+    /* A classification: copies of the results, and the client's input of each. */
     const struct shoal_result **results;
     const uint32_t *inputs; /* NULL: all */
     uint32_t n_results;
@@ -47,7 +47,7 @@ struct panel_ops {
     /* A generation: one token, or one choice that is complete; member->done: it was the last. */
     void (*token)(struct panel_member *m, const struct sink_token *e);
     void (*answer)(struct panel_member *m, const struct sink_done *e);
-    /* A classification: all results are there. */
+    /* A classification: all results have arrived. */
     void (*results)(struct panel_member *m);
     void (*failed)(struct panel_member *m);
 };
@@ -58,15 +58,15 @@ struct panel {
     struct flow_owner *owner;
     struct request *request; /* the client's */
     struct sink *sink;       /* the client's */
-    struct ensemble plan;    /* a copy: the configuration may be replaced meanwhile */
+    struct ensemble plan;    /* a copy: a reload may replace the configuration */
     struct routing_choice choice;
     struct routing_ensemble steps;
-    struct routing_step lost;     /* stands for those behind the last one */
-    struct panel_member *members; /* [n_members]: most that there can be */
+    struct routing_step lost;     /* stands for members after the last one */
+    struct panel_member *members; /* [n_members]: the maximum number */
     uint32_t n_members;
     uint32_t n_running, busy;
-    bool over, began; /* began: the client got `start` */
-    void *own;        /* of the kind; in the arena */
+    bool over, began; /* began: the client has received `start` */
+    void *own;        /* private to the kind; in the arena */
 };
 
 /* NULL: out of memory, and nothing happened. */
@@ -75,23 +75,23 @@ struct panel *panel_create(struct flow_owner *o, const struct router_route *rout
                            uint32_t n_members);
 /* A copy of the client's request for a member, to be changed and run; NULL: out of memory. */
 struct request *panel_request(struct panel *p, uint32_t index, const char *model);
-/* Takes q.  Events may come before this returns. */
+/* Takes q. Events may arrive before this returns. */
 void panel_member_run(struct panel_member *m, struct request *q);
-/* Between these two the panel is not closed, whatever happens. */
+/* Between these two calls the panel is never closed. */
 void panel_enter(struct panel *p);
 void panel_leave(struct panel *p);
 
-/* Notes what a model did; sureness below 0: not known. */
+/* Records what a model did; sureness below 0: unknown. */
 struct routing_step *panel_step(struct panel *p, const char *model, double sureness,
                                 const char *fmt, ...) SHOAL_PRINTF(4, 5);
-/* The client's `start`, with the member's model, unless it came already. */
+/* Sends the client's `start`, with the member's model, unless it was sent. */
 void panel_begin(struct panel *p, const struct panel_member *m);
-/* The client's last `done`, of a member's answer; it ends the panel. */
+/* Sends the client's last `done`, for a member's answer; ends the panel. */
 void panel_finish(struct panel *p, const struct sink_done *e);
 void panel_fail(struct panel *p, const struct failure *f);
-/* Nothing follows: cancels members that still run. */
+/* Ends the panel: cancels running members. */
 void panel_end(struct panel *p);
-/* What an answer cost that the client does not get. */
+/* Reports the cost of an answer that the client does not get. */
 void panel_tell_cost(struct panel_member *m, const struct sink_done *e, int code);
 
 #endif

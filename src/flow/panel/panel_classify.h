@@ -7,7 +7,7 @@
 #include "flow/flow.h"
 #include "router/router.h"
 
-/* Each input goes to the next model only if the one before was not sure of it. */
+/* An input is escalated to the next model only if the previous one was not confident. */
 void panel_classify_cascade(struct flow_owner *o, const struct router_route *route,
                             struct request *r, struct sink *s);
 void panel_classify_vote(struct flow_owner *o, const struct router_route *route, struct request *r,

@@ -7,10 +7,10 @@
 #include "flow/flow.h"
 #include "router/router.h"
 
-/* A model is left for the next one as soon as its tokens are not likely enough. */
+/* Switches to the next model as soon as the tokens are not likely enough. */
 void panel_generate_cascade(struct flow_owner *o, const struct router_route *route,
                             struct request *r, struct sink *s);
-/* The first model's answer at once; the second one's replaces it when it is complete. */
+/* Sends the first model's answer at once; the second one's replaces it when complete. */
 void panel_generate_refine(struct flow_owner *o, const struct router_route *route,
                            struct request *r, struct sink *s);
 

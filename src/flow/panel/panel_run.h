@@ -1,4 +1,4 @@
-/* panel_run.h - runs a request to a route whose answer several models give.
+/* panel_run.h - runs a request to a route that several models answer.
  *
  * Thread:    the owner's.
  * Ownership: takes the request, as flow_run.

@@ -1,7 +1,7 @@
 /* panel_tokens.h - tokens of an answer, kept until it is clear whether the client gets them.
  *
  * Thread:    the owner's.
- * Ownership: everything is in the arena that is given.
+ * Ownership: everything is in the given arena.
  * Failure:   without memory a token is lost, and the arena's rc says so. */
 #ifndef SHOAL_FLOW_PANEL_PANEL_TOKENS_H
 #define SHOAL_FLOW_PANEL_PANEL_TOKENS_H
@@ -25,7 +25,7 @@ void panel_tokens_add(struct panel_tokens *t, struct arena *a, const struct sink
                       bool logprobs);
 /* As choice 0. */
 void panel_tokens_send(const struct panel_tokens *t, struct sink *to);
-/* The whole text, with a NUL behind; "" without memory. */
+/* The whole text, NUL-terminated; "" without memory. */
 const char *panel_tokens_text(const struct panel_tokens *t, struct arena *a);
 
 #endif

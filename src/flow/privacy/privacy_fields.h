@@ -1,4 +1,4 @@
-/* privacy_fields.h - the texts of a request that may have personal data, and what was found in
+/* privacy_fields.h - the texts of a request that may contain personal data, and the matches in
  * them.
  *
  * Thread:    the owner's.
@@ -13,12 +13,12 @@
 #include "privacy/pii.h"
 
 struct privacy_field {
-    const char **text; /* where the request has it */
-    size_t *n;         /* its length there; NULL: it ends with NUL alone */
+    const char **text; /* address of the text in the request */
+    size_t *n;         /* address of its length; NULL: NUL-terminated */
     size_t bytes;
     const char *name;     /* for messages: "messages" */
     int32_t input;        /* of an inference; -1: none */
-    bool prose;           /* names are looked for too */
+    bool prose;           /* names are searched too */
     struct pii_hit *hits; /* in order, without overlaps */
     uint32_t n_hits, cap;
 };
@@ -29,14 +29,14 @@ struct privacy_fields {
     uint32_t n, cap;
 };
 
-/* Copies the request's arrays of texts, so that the codec's remain as they are. */
+/* Copies the request's arrays of texts, so that the codec's stay unchanged. */
 SHOAL_MUST_CHECK int privacy_fields_open(struct privacy_fields *f, struct request *r);
 /* By rules. */
 SHOAL_MUST_CHECK int privacy_fields_find(struct privacy_fields *f, unsigned kinds);
-/* Of a model; ignored if it overlaps what was found. */
+/* Adds a model's hit; ignored if it overlaps another. */
 SHOAL_MUST_CHECK int privacy_fields_add(struct privacy_fields *f, uint32_t field,
                                         const struct pii_hit *h);
-/* Replaces what was found.  map: NULL: by masks.  inputs: [n_inputs] of an inference, filled. */
+/* Replaces the matches. map NULL: by masks. inputs: [n_inputs] of an inference, filled. */
 SHOAL_MUST_CHECK int privacy_fields_replace(struct privacy_fields *f, struct pseudonyms_map *map,
                                             struct privacy_input *inputs);
 

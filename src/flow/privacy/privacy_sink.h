@@ -1,8 +1,8 @@
 /* privacy_sink.h - a sink in front of another one that puts personal data back into an answer.
  *
- * Marks (pseudonyms.h) in texts, in arguments of tool calls and in summaries become the values that
- * they stand for, also when a mark comes in pieces.  Places of spans become those of the text that
- * the client sent.
+ * Marks (pseudonyms.h) in texts, in arguments of tool calls and in summaries are replaced by their
+ * values, also when a mark is split over several pieces. Positions of spans are mapped back to the
+ * client's text.
  *
  * Thread:    the owner's.
  * Ownership: lives in the arena of its request. */
@@ -24,8 +24,9 @@ struct privacy_input {
     uint32_t n_edits;
 };
 
-/* The sink to go on with; NULL: out of memory, and nothing happened.  map: NULL: nothing is put
- * back (masks).  inputs: [n_inputs], of an inference; it and map stay until closed. */
+/* The sink to continue with; NULL: out of memory, and nothing happened. map NULL: nothing is
+ * restored (masks). inputs: [n_inputs], of an inference; it and map must stay valid until
+ * closed. */
 struct sink *privacy_sink_open(struct request *r, struct sink *to, struct pseudonyms_map *map,
                                const struct privacy_input *inputs, uint32_t n_inputs);
 

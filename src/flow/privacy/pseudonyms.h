@@ -1,10 +1,9 @@
-/* pseudonyms.h - marks that stand for personal data, and the way back.
+/* pseudonyms.h - pseudonyms for personal data, and their resolution.
  *
- * A mark is "[email-1f2e3d4c]": the kind, and 32 bits of an HMAC over who asks, their conversation
- * and the value.  So a value has the same mark in every turn of a conversation, and marks of
- * different clients cannot be compared.  Values of conversations are kept in memory, a bounded
- * number of them, so that an answer can repeat what an earlier turn said; they are never written
- * anywhere.
+ * A mark is "[email-1f2e3d4c]": the kind, and 32 bits of an HMAC over client, conversation and
+ * value. So a value has the same mark in every turn of a conversation, and marks of different
+ * clients cannot be compared. Values of conversations are kept in memory, a bounded number of them,
+ * so that an answer can repeat what an earlier turn said; they are never written anywhere.
  *
  * Thread:    struct pseudonyms: any.  struct pseudonyms_map: its owner's.
  * Ownership: create/destroy.  A map lives in an arena.
@@ -22,8 +21,8 @@ struct pseudonyms;
 
 #define PSEUDONYMS_KEY_BYTES 32u
 #define PSEUDONYMS_MAX_VALUES 4096u /* of a request */
-#define PSEUDONYMS_MAX_KEPT 4096u   /* of all conversations; newer ones displace older ones */
-#define PSEUDONYMS_MARK_BYTES 20u   /* of the longest mark, with its NUL */
+#define PSEUDONYMS_MAX_KEPT 4096u   /* of all conversations; the oldest are evicted */
+#define PSEUDONYMS_MARK_BYTES 20u   /* longest mark, with its NUL */
 
 /* key: NULL: a random one. */
 SHOAL_MUST_CHECK int pseudonyms_create(struct pseudonyms **out,
@@ -51,16 +50,16 @@ struct pseudonyms_map {
 /* conversation "": none. */
 void pseudonyms_map_init(struct pseudonyms_map *m, struct pseudonyms *all, struct arena *arena,
                          const char *tenant, const char *conversation);
-/* The value's mark; it can be put back from now on. */
+/* Returns the value's mark; from now on it can be resolved. */
 SHOAL_MUST_CHECK int pseudonyms_mark(struct pseudonyms_map *m, enum pii_kind kind, const char *text,
                                      size_t n, char out[PSEUDONYMS_MARK_BYTES]);
 
 enum pseudonyms_scan { PSEUDONYMS_NO, PSEUDONYMS_PART, PSEUDONYMS_WHOLE };
-/* Whether a mark begins at p, which is '[': not, perhaps (the text ends too early), or as a whole;
- * *bytes: its length.  Upper and lower case are the same. */
+/* Whether a mark begins at p, which is '[': no, perhaps (the text ends too early), or complete;
+ * *bytes: its length. Case does not matter. */
 enum pseudonyms_scan pseudonyms_scan(const char *p, size_t n, size_t *bytes);
-/* The value of a whole mark of n bytes; NULL: it stands for nothing here.  Valid until the next
- * call, or as long as the arena if it is of this request. */
+/* The value of a complete mark of n bytes; NULL: unknown. Valid until the next call, or as long as
+ * the arena if it belongs to this request. */
 const char *pseudonyms_find(struct pseudonyms_map *m, const char *mark, size_t n, size_t *n_value);
 
 #endif

@@ -1,8 +1,8 @@
-/* tool_parse.h - takes tool calls out of the text that a model writes, as it comes.
+/* tool_parse.h - extracts tool calls from the generated text, incrementally.
  *
- * A call counts if it is whole JSON, has the name of a tool that the request offers, and an object
- * as arguments.  Everything else stays text, marks included.  Text that may be the beginning of a
- * call is held back until that is decided, and never longer than the answer.
+ * A call must be complete JSON, name a tool of the request, and have an object as arguments.
+ * Everything else stays text, markers included. Text that may be the start of a call is held back
+ * until that is decided, at most until the end of the answer.
  *
  * Calls are reported as they are written if `stream` is set: then a call can be begun that breaks
  * off later (the model stops, or writes what is not JSON); it is ended where it broke, and what
@@ -10,7 +10,7 @@
  *
  * Thread:    belongs to its caller.
  * Ownership: init ... fini; the names are borrowed until fini, texts of events for the call.
- * Failure:   out of memory: rc is set, and nothing is reported any more. */
+ * Failure:   out of memory: rc is set, and nothing more is reported. */
 #ifndef SHOAL_FLOW_TOOL_PARSE_H
 #define SHOAL_FLOW_TOOL_PARSE_H
 
@@ -23,7 +23,7 @@
 #include "engine/chat/tool_format.h"
 #include "wire/json_walk.h"
 
-#define TOOL_PARSE_MAX_CALLS 128u /* of one answer; further ones stay text */
+#define TOOL_PARSE_MAX_CALLS 128u /* of one answer; further calls stay text */
 
 enum tool_parse_kind {
     TOOL_PARSE_TEXT,
@@ -35,7 +35,7 @@ enum tool_parse_kind {
 struct tool_parse_event {
     enum tool_parse_kind kind;
     uint32_t index; /* of the call */
-    uint32_t tool;  /* of the request's tools */
+    uint32_t tool;  /* index in the request's tools */
     const char *text;
     size_t text_bytes;
 };
@@ -56,15 +56,15 @@ struct tool_parse {
     int state;
     bool in_list;
     struct buf held;       /* not reported yet */
-    struct json_walk walk; /* of the call that is being read */
-    size_t object;         /* where it begins in held */
-    size_t key, value;     /* where its current member begins */
+    struct json_walk walk; /* parser of the current call */
+    size_t object;         /* its start in held */
+    size_t key, value;     /* start of its current member */
     int member;            /* which one it is */
-    size_t args, args_end; /* where its arguments are; end 0: not seen */
-    size_t sent;           /* up to where they were reported */
-    int tool;              /* that is called, by its index; -1: not known */
+    size_t args, args_end; /* range of its arguments; end 0: not seen */
+    size_t sent;           /* arguments reported up to here */
+    int tool;              /* index of the called tool; -1: unknown */
     uint32_t n_names, n_args;
-    bool begun;     /* it was reported already */
+    bool begun;     /* its start was reported */
     bool braceless; /* Mistral: only the arguments are written as JSON */
     bool fenced;    /* the calls are in a block of code */
 };
@@ -75,7 +75,7 @@ void tool_parse_init(struct tool_parse *p, enum tool_format f, const struct chat
                      void *ctx);
 void tool_parse_fini(struct tool_parse *p);
 void tool_parse_push(struct tool_parse *p, const char *text, size_t n);
-/* The answer is complete: what is held back is reported. */
+/* The answer is complete: reports the held-back text. */
 void tool_parse_end(struct tool_parse *p);
 
 #endif

@@ -1,7 +1,7 @@
 /* tool_sink.h - a sink in front of another one that turns the text of a model into tool calls.
  *
- * It stands next to the codec, behind everything that carries tokens between nodes: what travels,
- * is resumed and is kept in caches is the text that the model wrote.
+ * It sits next to the codec, behind everything that carries tokens between nodes: forwarding,
+ * resuming and caching all use the model's original text.
  *
  * Thread:    the owner's.
  * Ownership: lives in the arena of its request. */
@@ -12,8 +12,9 @@
 
 #include "flow/flow.h"
 
-/* As routing_run.  If the model may call tools, s gets `call` events besides its tokens, whose
- * texts have no calls any more.  stream: pieces of calls as they are written; else only whole ones.
+/* As routing_run. If the model may call tools, s gets `call` events in addition to its tokens, with
+ * the calls removed from the text. stream: pieces of calls as they are generated; otherwise only
+ * complete ones.
  */
 void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool stream);
 

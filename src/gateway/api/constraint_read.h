@@ -1,11 +1,11 @@
-/* constraint_read.h - the fields by which clients say what an answer must look like, to a request's
- * constraint: OpenAI's response_format, llama.cpp's grammar and json_schema, vLLM's guided_* and
+/* constraint_read.h - reads the fields that constrain an answer into a request's constraint:
+ * OpenAI's response_format, llama.cpp's grammar and json_schema, vLLM's guided_* and
  * structured_outputs, Ollama's format.
  *
  * Thread:    belongs to its caller.
  * Ownership: texts are copied into the request.
- * Failure:   SHOAL_EINVAL with the field's name.  What is wrong inside a schema or grammar is found
- *            when the model is known: flow/generate/generate.c. */
+ * Failure:   SHOAL_EINVAL with the field's name. Errors inside a schema or grammar are found when
+ *            the model is known: flow/generate/generate.c. */
 #ifndef SHOAL_GATEWAY_API_CONSTRAINT_READ_H
 #define SHOAL_GATEWAY_API_CONSTRAINT_READ_H
 
@@ -41,10 +41,10 @@ struct constraint_fields { /* as they came; NULL: not given */
                          "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"),                  \
         CONSTRAINT_FIELD(at, guided_grammar, "same as grammar", "{\"type\":\"string\"}")
 
-/* lenient: a response_format of another type is no error. */
+/* lenient: a response_format of another type is not an error. */
 SHOAL_MUST_CHECK int constraint_read(struct request *r, const struct constraint_fields *f,
                                      bool lenient, struct fields_error *e);
-/* Ollama's format: "json", a schema, or what asks for nothing. */
+/* Ollama's format: "json", a schema, or an empty value. */
 SHOAL_MUST_CHECK int constraint_read_format(struct request *r, const cJSON *format,
                                             struct fields_error *e);
 

@@ -1,4 +1,4 @@
-/* decision.h - how a route has chosen a model, as JSON; and POST /v1/route, which only decides.
+/* decision.h - a routing decision as JSON; and POST /v1/route, which only decides.
  *
  * Thread: the loop's. */
 #ifndef SHOAL_GATEWAY_API_DECISION_H

@@ -10,7 +10,7 @@ struct sink_token;
 
 /* A number; minus infinity, which JSON does not have, is -9999. */
 void logprob_json_number(struct json_out *j, float logprob);
-/* An object: the token, then the likeliest ones in its place.  t->logprobs must be there. */
+/* An object: the token, then its most likely alternatives. t->logprobs must be set. */
 void logprob_json(struct json_out *j, const struct sink_token *t);
 
 #endif

@@ -47,9 +47,9 @@ bool quant_from_name(const char *name, enum quant_type *type);
 void quant_to_f32(enum quant_type type, const void *src, float *dst, size_t n);
 
 /* Encoders: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, IQ4_NL; false for the
- * other types.  Scales minimize sum of weight[i] * error^2; weight: importance per value (only the
- * ratios within a block count) or NULL for all alike.  Values must be finite; others do no harm
- * beyond their own block. */
+ * other types. Scales minimize sum of weight[i] * error^2; weight: importance per value (only the
+ * ratios within a block matter) or NULL for equal weights. Values must be finite; others affect
+ * only their own block. */
 bool quant_from_f32(enum quant_type type, const float *src, void *dst, size_t n,
                     const float *weight);
 

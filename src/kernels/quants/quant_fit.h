@@ -1,8 +1,7 @@
 /* quant_fit.h - scales of one block by weighted least squares.  Private to src/kernels.
  *
- * Thread:    pure functions.
- * Every fit minimizes sum of w[i] * (x[i] - decoded[i])^2 over n values; n is 16 or 32.  Weights
- * are positive, and 1 in the mean or thereabouts. */
+ * Thread:    pure functions. Every fit minimizes sum of w[i] * (x[i] - decoded[i])^2 over n values;
+ * n is 16 or 32. Weights are positive, with a mean of about 1. */
 #ifndef SHOAL_KERNELS_QUANTS_QUANT_FIT_H
 #define SHOAL_KERNELS_QUANTS_QUANT_FIT_H
 
@@ -31,7 +30,7 @@ float quant_fit_levels(const float *x, const float *w, int n, const float levels
                        const float mids[15]);
 int quant_fit_level(float v, const float mids[15]);
 
-/* What is left: sum of w * (x - (scale * code + min))^2 with the nearest codes in lo..hi. */
+/* The remaining error: sum of w * (x - (scale * code + min))^2 with the nearest codes in lo..hi. */
 float quant_fit_error(const float *x, const float *w, int n, float scale, float min, float lo,
                       float hi);
 

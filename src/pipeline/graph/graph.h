@@ -1,10 +1,10 @@
 /* graph.h - a flow of the configuration: named steps that use each other's results.
  *
  * The file is read into a graph by graph_add_* and graph_set_*; graph_check then parses the
- * expressions, finds what waits for what, and finds the types.  From then on it is constant.
+ * expressions, and infers dependencies and types. From then on it is immutable.
  *
- * A step starts when all steps that its expressions name are done.  A step that only a `switch`, a
- * `fallback_step` or a `map` leads to starts when it is chosen ("lazy").
+ * A step starts when all steps that its expressions name are done. A step reachable only through a
+ * `switch`, a `fallback_step` or a `map` starts when it is chosen ("lazy").
  *
  * Thread:    one thread until graph_check; then any, read only.  Counted references.
  * Ownership: create gives one reference, unref takes it back.  Strings are copied.
@@ -90,7 +90,7 @@ struct graph_case {
     const void *where;
 };
 
-struct graph_call { /* what a call needs beside expressions */
+struct graph_call { /* settings of a call besides expressions */
     enum graph_via via;
     const char *server; /* http: "http[s]://HOST:PORT" */
     const char *method;
@@ -99,7 +99,7 @@ struct graph_call { /* what a call needs beside expressions */
     bool retain, json; /* json: the answer is JSON */
 };
 
-/* What is said of a step; strings are copied. */
+/* Settings of a step; strings are copied. */
 struct graph_step_spec {
     const char *name;
     enum graph_kind kind;
@@ -120,10 +120,10 @@ struct graph_step {
     /* found by graph_check */
     int32_t body, fallback_step, body_of; /* steps; -1: none */
     uint64_t needs;                       /* bits of the steps that must be done before */
-    uint64_t leads; /* bits of those that it may start: cases, body, fallback_step */
+    uint64_t leads; /* bits of the steps it may start: cases, body, fallback_step */
     bool lazy;
     const struct graph_type *gives;
-    const char *main; /* the field that a fallback gives; NULL: none */
+    const char *main; /* the field that a fallback sets; NULL: none */
 };
 
 struct graph_input {

@@ -1,5 +1,4 @@
-/* graph_draw.h - a flow as a picture: SVG, from left to right, one column for what can run at the
- * same time.
+/* graph_draw.h - draws a flow as SVG, from left to right, one column per group of parallel steps.
  *
  * Thread:  pure functions.
  * Failure: sticky in the buffer. */

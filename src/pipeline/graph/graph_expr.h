@@ -6,12 +6,14 @@
  * in quotes, true, false, the operators || && ! == != < <= > >= + - * /, parentheses and calls of
  * the functions that graph_expr_functions lists.
  *
- * There are no loops and no variables, texts have a limit, so an expression always ends soon.
+ * There are no loops and no variables, and texts are bounded, so an expression always terminates
+ * quickly.
  *
  * Thread:    an expression is constant once it is checked.
  * Ownership: expressions lie in the arena of parse, values in that of eval.
- * Failure:   parse and check: SHOAL_EFORMAT with the place in the text; SHOAL_ENOMEM.  eval: what
- *            types cannot tell before: values of type any, an index, a division by zero, limits. */
+ * Failure:   parse and check: SHOAL_EFORMAT with the position in the text; SHOAL_ENOMEM. eval:
+ *            errors that types cannot prevent: values of type any, an index, a division by zero,
+ *            limits. */
 #ifndef SHOAL_PIPELINE_GRAPH_GRAPH_EXPR_H
 #define SHOAL_PIPELINE_GRAPH_GRAPH_EXPR_H
 
@@ -36,9 +38,9 @@ struct graph_expr_error {
  * level of an MQTT topic, where "_" replaces what would change the levels. */
 enum graph_expr_form { GRAPH_EXPR_PLAIN, GRAPH_EXPR_JSON, GRAPH_EXPR_URL, GRAPH_EXPR_TOPIC };
 
-/* What the first names of paths stand for. */
+/* Resolves the first names of paths. */
 struct graph_scope {
-    /* The type of a name; NULL: there is none, and *why says so or is NULL. */
+    /* The type of a name; NULL: unknown, and *why has the reason or is NULL. */
     const struct graph_type *(*type)(const struct graph_scope *s, const char *name, size_t n,
                                      const char **why);
     const char *const *names; /* all of them, for suggestions; NULL-terminated */
@@ -55,14 +57,14 @@ SHOAL_MUST_CHECK int graph_expr_parse(struct graph_expr **out, struct arena *a, 
 /* Calls fn with the first name of each path; stops and returns what fn returns if it is not 0. */
 int graph_expr_names(const struct graph_expr *x,
                      int (*fn)(void *ctx, const char *name, size_t n, size_t at), void *ctx);
-/* Finds the types.  wanted: what it must fit; NULL: anything. */
+/* Infers the types. wanted: the required type; NULL: any. */
 SHOAL_MUST_CHECK int graph_expr_check(struct graph_expr *x, const struct graph_scope *s,
                                       const struct graph_type *wanted, struct graph_expr_error *e);
 const struct graph_type *graph_expr_type(const struct graph_expr *x); /* after check */
-/* The pieces of a template, one behind the other; what is none is one piece. */
+/* The pieces of a template, in order; anything else is one piece. */
 uint32_t graph_expr_pieces(const struct graph_expr *x);
 const struct graph_expr *graph_expr_piece(const struct graph_expr *x, uint32_t i);
-/* Whether it is a field of a name and nothing else, as ${answer.text} is. */
+/* Whether it is only a field of a name, like ${answer.text}. */
 bool graph_expr_is_field(const struct graph_expr *x, const char *name, size_t n, const char *field);
 
 SHOAL_MUST_CHECK int graph_expr_eval(struct value *out, const struct graph_expr *x,

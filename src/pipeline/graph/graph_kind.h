@@ -1,4 +1,4 @@
-/* graph_kind.h - the kinds of steps: what each may have, needs and gives.
+/* graph_kind.h - the kinds of steps: their keys, requirements and results.
  *
  * Thread: constant. */
 #ifndef SHOAL_PIPELINE_GRAPH_GRAPH_KIND_H
@@ -8,11 +8,11 @@
 
 struct graph_kind_info {
     const char *name;
-    const char *keys; /* of the file that it may have, beside those of every step; blanks between */
+    const char *keys;               /* additional keys in the file, separated by blanks */
     const char *needed;             /* of them */
     const struct graph_type *gives; /* NULL: depends on the step */
     const char *main;               /* the field that a fallback gives; NULL: none */
-    bool acts;                      /* has an effect, so it runs though nobody uses its result */
+    bool acts;                      /* has side effects, so it runs even if its result is unused */
     bool in_map;                    /* may be the body of a map */
     const char *text;
 };

@@ -12,7 +12,7 @@
 #include "base/value.h"
 
 enum graph_type_kind {
-    GRAPH_TYPE_ANY, /* known when it runs, such as what a web server answers */
+    GRAPH_TYPE_ANY, /* known only at run time, such as the answer of a web server */
     GRAPH_TYPE_BOOL,
     GRAPH_TYPE_NUMBER,
     GRAPH_TYPE_TEXT,
@@ -40,10 +40,10 @@ extern const struct graph_type graph_type_texts, graph_type_numbers; /* lists */
 
 /* "text", "a list of numbers", ... */
 const char *graph_type_name(const struct graph_type *t);
-/* Whether a value of type `from` may stand where `to` is wanted. */
+/* Whether a value of type `from` may be used where `to` is expected. */
 bool graph_type_fits(const struct graph_type *from, const struct graph_type *to);
 const struct graph_type *graph_type_field(const struct graph_type *t, const char *name, size_t n);
-/* "", 0, false, an empty list; of a record its fields are such, but it has no members. */
+/* "", 0, false, an empty list; a record has no members, but its fields read as empty. */
 struct value graph_type_empty(const struct graph_type *t);
 /* A member of a map; NULL: it has none of this name. */
 const struct value *graph_type_member(const struct value *map, const char *name, size_t n);

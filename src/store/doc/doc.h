@@ -1,13 +1,13 @@
 /* doc.h - a document as sections of plain text, from text, Markdown, HTML, JSON lines or PDF.
  *
- * A section has the heading above it and its page, so that a passage can say where it comes from.
- * Text is valid UTF-8 without NUL; bytes that are not become U+FFFD.
+ * A section has its heading and page, so that a passage can name its source. Text is valid UTF-8
+ * without NUL; bytes that are not become U+FFFD.
  *
  * Thread:    belongs to its caller.  Reading a PDF starts a process and waits for it: not for an
  *            event loop.
  * Ownership: init/fini over the caller's storage.  Pointers from doc_section_text and the like are
  *            borrowed until the next change.
- * Failure:   SHOAL_EFORMAT: the bytes are not what the format says; SHOAL_ELIMIT: too large;
+ * Failure:   SHOAL_EFORMAT: the bytes do not match the format; SHOAL_ELIMIT: too large;
  *            SHOAL_EUNSUPPORTED: a tool is missing, and the text names its package. */
 #ifndef SHOAL_STORE_DOC_DOC_H
 #define SHOAL_STORE_DOC_DOC_H
@@ -42,7 +42,7 @@ struct doc {
 
 void doc_init(struct doc *d);
 void doc_fini(struct doc *d);
-/* By the end of a file's name; text if it says nothing. */
+/* By file extension; text if unknown. */
 enum doc_format doc_format_of(const char *path);
 /* "text", "markdown", "html", "jsonl", "pdf". */
 const char *doc_format_name(enum doc_format f);
@@ -51,11 +51,11 @@ bool doc_format_find(const char *name, enum doc_format *out);
 
 /* ---- for the readers of the formats ---- */
 
-/* Errors of the three below stick in doc.text.rc. */
+/* Errors of the three functions below stick in doc.text.rc. */
 void doc_section_begin(struct doc *d, const char *heading, size_t n, uint32_t page);
 void doc_section_put(struct doc *d, const char *p, size_t n);   /* to the last section */
 void doc_section_ref(struct doc *d, const char *ref, size_t n); /* before its text */
-/* Removes sections without text, and blanks around the text of the others. */
+/* Removes empty sections, and blanks around the text of the others. */
 void doc_drop_empty(struct doc *d);
 void doc_set_title(struct doc *d, const char *p, size_t n); /* unless there is one */
 
@@ -63,7 +63,7 @@ SHOAL_MUST_CHECK int doc_text_read(struct doc *d, const char *p, size_t n, struc
 SHOAL_MUST_CHECK int doc_markdown_read(struct doc *d, const char *p, size_t n, struct err *e);
 SHOAL_MUST_CHECK int doc_html_read(struct doc *d, const char *p, size_t n, struct err *e);
 SHOAL_MUST_CHECK int doc_jsonl_read(struct doc *d, const char *p, size_t n, struct err *e);
-/* The text of a PDF as pdftotext writes it: a form feed behind each page. */
+/* The text of a PDF as written by pdftotext: a form feed after each page. */
 SHOAL_MUST_CHECK int doc_pages_read(struct doc *d, const char *p, size_t n, struct err *e);
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "store/doc/doc.h"
 
-/* Fills an empty document.  Bytes that begin as a PDF does are one, whatever the format says.
- * name: for messages. */
+/* Fills an empty document. Bytes that start like a PDF are read as one, whatever the format. name:
+ * for messages. */
 SHOAL_MUST_CHECK int doc_read(struct doc *d, enum doc_format f, const char *bytes, size_t n,
                               const char *name, struct err *e);
 

@@ -1,8 +1,8 @@
 /* session_keys.h - encrypts conversations, with a key for each tenant (the name of an API key).
  *
- * The key file has lines "TENANT KEY", KEY being 64 hex digits.  The tenant "*" stands for all
- * others: their keys are derived from its key and their names (HKDF).  AES-256-GCM with a random
- * nonce; what is encrypted belongs to one tenant and one conversation and opens for no other.
+ * The key file has lines "TENANT KEY", KEY being 64 hex digits. The tenant "*" stands for all
+ * others: their keys are derived from its key and their names (HKDF). AES-256-GCM with a random
+ * nonce; a ciphertext is bound to one tenant and one conversation.
  *
  * Thread:    immutable after open.
  * Ownership: open/close.  Keys are wiped on close.
@@ -23,7 +23,7 @@ struct session_keys;
 #define SESSION_KEYS_BYTES 32u
 #define SESSION_KEYS_OVERHEAD 29u /* bytes more than the text: form, nonce, tag */
 
-/* A file that is not there is made, with a random key for "*" and for its owner alone. */
+/* A missing file is created, with a random key for "*" and readable only by its owner. */
 SHOAL_MUST_CHECK int session_keys_open(struct session_keys **out, const char *path, struct err *e);
 /* The text of a file; name is for messages. */
 SHOAL_MUST_CHECK int session_keys_parse(struct session_keys **out, const char *text, size_t n,

@@ -1,6 +1,7 @@
-/* session_place.h - a place for sealed conversations: what SQLite and Redis implement.
+/* session_place.h - interface of a store for encrypted conversations, implemented by SQLite and
+ * Redis.
  *
- * Thread:    any; a place locks for itself.
+ * Thread:    any; a store locks internally.
  * Failure:   as session_store.h says. */
 #ifndef SHOAL_STORE_SESSION_SESSION_PLACE_H
 #define SHOAL_STORE_SESSION_SESSION_PLACE_H
@@ -18,7 +19,7 @@ struct session_place_ops {
     /* *version 0: there is none. */
     int (*load)(struct session_place *p, const char *key, struct buf *out, uint64_t *version,
                 struct err *e);
-    /* Only if the version there is `version` (0: none is there); it becomes version + 1. */
+    /* Saves only if the stored version is `version` (0: none); it becomes version + 1. */
     int (*save)(struct session_place *p, const char *key, const void *bytes, size_t n,
                 uint64_t version, uint32_t ttl_s, struct err *e);
     int (*remove)(struct session_place *p, const char *key, struct err *e);

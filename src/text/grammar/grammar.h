@@ -1,4 +1,4 @@
-/* grammar.h - what a text must look like, compiled from one of several notations.
+/* grammar.h - compiles a constraint on texts from one of several notations.
  *
  * Thread:    pure; the result is immutable.
  * Ownership: compile gives the network to the caller (grammar_net_destroy).

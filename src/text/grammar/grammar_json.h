@@ -1,8 +1,8 @@
 /* grammar_json.h - rules for JSON texts, which grammars of schemas are built from.
  *
- * White space is what people and models write: none, one space, or a new line with an indent,
- * behind { [ , : and before } ].  Strings hold whole characters and no lone surrogates; numbers
- * have few enough digits to stay finite.
+ * White space is limited to the usual forms: none, one space, or a new line with an indent, after {
+ * [ , : and before } ]. Strings hold whole characters and no lone surrogates; numbers have few
+ * enough digits to stay finite.
  *
  * Thread:    belongs to its caller.
  * Ownership: everything is part of the tree. */
@@ -36,9 +36,9 @@ uint32_t grammar_json_boolean(struct grammar_json *j);
 uint32_t grammar_json_null(struct grammar_json *j);
 /* One character of a string. */
 uint32_t grammar_json_character(struct grammar_json *j);
-/* A string of so many characters. */
+/* A string with this many characters. */
 uint32_t grammar_json_string_of(struct grammar_json *j, uint32_t min, uint32_t max);
-/* A text between quotes, as JSON writes it; n bytes of UTF-8. */
+/* A text between quotes, JSON-encoded; n bytes of UTF-8. */
 uint32_t grammar_json_quoted(struct grammar_json *j, const char *p, size_t n);
 /* key: a node with its quotes. */
 uint32_t grammar_json_pair(struct grammar_json *j, uint32_t key, uint32_t value);

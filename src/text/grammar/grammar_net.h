@@ -1,8 +1,8 @@
 /* grammar_net.h - a grammar compiled to a network of states: one automaton over bytes for each
  * rule, whose edges may call other rules.  grammar_mask.h runs it.
  *
- * Every state that is left can reach the end of its rule, so a text that was accepted so far can
- * always be completed.
+ * Every remaining state can reach the end of its rule, so an accepted prefix can always be
+ * completed.
  *
  * Thread:    immutable after compile: any.
  * Ownership: compile gives the network to the caller, destroy takes it back (NULL is fine).

@@ -1,5 +1,5 @@
-/* grammar_parts.h - JSON values of given schemas with fixed texts around them, as calls of tools
- * are.  The text is a JSON object:
+/* grammar_parts.h - JSON values of given schemas with fixed texts around them, such as tool calls.
+ * The text is a JSON object:
  *
  *   {"parts": [{"begin": "<tool_call>\n{\"name\": \"f\", \"arguments\": ",
  *               "schema": {...}, "end": "}\n</tool_call>"}, ...],
@@ -10,8 +10,8 @@
  * control token of the model by its spelling, which precedes that text; where a model has
  * no such token, its spelling is matched as text.
  *
- * With `trigger` the answer may be any text instead, in which the trigger does not come, or such a
- * text followed by the parts; `before` and every `begin` in question must begin with the trigger.
+ * With `trigger` the answer may instead be any text without the trigger, or such a text followed by
+ * the parts; `before` and every `begin` in question must begin with the trigger.
  *
  * Thread:    pure.
  * Failure:   of the tree. */

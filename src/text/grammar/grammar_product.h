@@ -1,5 +1,5 @@
-/* grammar_product.h - the texts that several regular expressions match at once, or do not match:
- * a pattern beside a format, a length beside both, keys that no pattern of an object knows.
+/* grammar_product.h - the texts that several regular expressions match at once, or do not match: a
+ * pattern and a format, a length and both, keys that match no pattern of an object.
  *
  * The expressions run side by side, one character at a time, as one deterministic automaton, which
  * becomes rules of the tree.
@@ -21,7 +21,7 @@ struct grammar_tree;
 
 struct grammar_product_part {
     uint32_t node; /* over code points: no rules, no escapes of JSON */
-    bool without;  /* the texts must not match it */
+    bool without;  /* texts must not match it */
 };
 
 struct grammar_product {

@@ -16,15 +16,15 @@
 struct grammar_tree;
 
 enum grammar_regex_flags {
-    GRAMMAR_REGEX_JSON = 1 << 0, /* the text is inside a JSON string: it is written with escapes */
+    GRAMMAR_REGEX_JSON = 1 << 0,   /* the text is inside a JSON string: it is escaped */
     GRAMMAR_REGEX_SEARCH = 1 << 1, /* it matches anywhere in the text, unless it is anchored */
     GRAMMAR_REGEX_PLAIN = 1 << 2,  /* with JSON: no escapes, what would need one is not allowed */
 };
 
 uint32_t grammar_regex_read(struct grammar_tree *t, const char *p, size_t n, unsigned flags);
-/* The position behind the group that begins at p. */
+/* The position after the group that begins at p. */
 const char *grammar_regex_group_end(const char *p, const char *end);
-/* A class of characters as a JSON string writes it: node is of kind CLASS. */
+/* A class of characters in JSON string encoding: node is of kind CLASS. */
 uint32_t grammar_regex_json_class(struct grammar_tree *t, uint32_t node, unsigned flags);
 
 #endif

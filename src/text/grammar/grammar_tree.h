@@ -1,8 +1,8 @@
 /* grammar_tree.h - a grammar as a tree: what the front ends (GBNF, regular expressions, JSON
  * Schema) build and grammar_net.h compiles.
  *
- * Nodes are numbers.  A class is a set of code points, a literal is bytes; both may appear below
- * sequences, alternatives, repetitions and rules.  Rules may refer to each other in circles.
+ * Nodes are numbers. A class is a set of code points, a literal is bytes; both may appear below
+ * sequences, alternatives, repetitions and rules. Rules may be mutually recursive.
  *
  * Thread:    belongs to its caller.
  * Ownership: init fills the caller's struct, fini frees it; nothing borrows from the input.
@@ -44,7 +44,7 @@ struct grammar_tree_node {
     uint32_t rule;     /* RULE */
     union {
         const char *bytes;                       /* LITERAL */
-        const struct grammar_tree_range *ranges; /* CLASS: in order, apart from each other */
+        const struct grammar_tree_range *ranges; /* CLASS: sorted, not overlapping */
         const uint32_t *children;                /* SEQUENCE, EITHER; REPEAT: one */
     };
 };
@@ -78,7 +78,7 @@ static inline int grammar_tree_rc(const struct grammar_tree *t)
 {
     return t->rc;
 }
-/* Records an error, unless there is one already; returns GRAMMAR_TREE_NONE. */
+/* Records an error, unless there already is one; returns GRAMMAR_TREE_NONE. */
 uint32_t grammar_tree_fail(struct grammar_tree *t, int code, const char *fmt, ...)
     SHOAL_PRINTF(3, 4);
 

@@ -1,4 +1,4 @@
-/* schema_merge.h - JSON Schemas combined: references followed, allOf joined, and whether two
+/* schema_merge.h - merges JSON Schemas: follows references, joins allOf, and decides whether two
  * schemas can both hold.
  *
  * Thread:    no state.
@@ -19,12 +19,12 @@
  * error: nothing satisfies it. */
 SHOAL_MUST_CHECK int schema_merge_flatten(cJSON **out, const cJSON *root, const cJSON *schema,
                                           uint32_t *joins, struct err *e);
-/* Whether no text that is generated for a (flat) can be valid under b (flat).  False: not known. */
+/* Whether no text generated for a (flat) can be valid under b (flat). False: unknown. */
 bool schema_merge_disjoint(const cJSON *root, const cJSON *a, const cJSON *b);
 /* The types that are generated for a (flat) and that b (flat) allows. */
 unsigned schema_merge_common_types(const cJSON *a, const cJSON *b);
-/* Whether the property would keep every value of a (flat, generated) that has it apart from b
- * (flat). False: not known. */
+/* Whether the property would make every value of a (flat, generated) that has it invalid under b
+ * (flat). False: unknown. */
 bool schema_merge_parts(const cJSON *root, const cJSON *a, const cJSON *b, const char *key);
 /* Whether a value is valid under a flat schema. */
 enum schema_verdict { SCHEMA_UNKNOWN, SCHEMA_VALID, SCHEMA_INVALID };

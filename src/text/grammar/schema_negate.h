@@ -1,4 +1,4 @@
-/* schema_negate.h - JSON Schemas turned round, for not, if and oneOf.
+/* schema_negate.h - negates JSON Schemas, for not, if and oneOf.
  *
  * Thread:    no state.
  * Ownership: the result is a new tree, which the caller deletes (cJSON_Delete).
@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 
-/* A schema of values that the schema rejects: of some of them if all cannot be described. */
+/* A schema of values that the schema rejects: of some of them if not all can be described. */
 SHOAL_MUST_CHECK int schema_negate(cJSON **out, const cJSON *root, const cJSON *schema,
                                    struct err *e);
 

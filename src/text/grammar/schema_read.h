@@ -1,4 +1,4 @@
-/* schema_read.h - what one JSON Schema says: its keywords, types and references.
+/* schema_read.h - reads one JSON Schema: keywords, types and references.
  *
  * Thread:    no state.
  * Ownership: what is returned is borrowed from the document.
@@ -24,21 +24,20 @@ enum schema_type {
     SCHEMA_TYPE_ALL = 127,
 };
 
-/* What joined schemas need and JSON Schema has no keyword for; no schema of a user has such names.
+/* Internal keywords for merged schemas; no user schema has such names.
  */
 #define SCHEMA_ALSO_PATTERNS "\001patterns"    /* list: each must match, beside `pattern` */
 #define SCHEMA_NOT_PATTERNS "\001not patterns" /* list: none may match */
 #define SCHEMA_NOT_VALUES "\001not enum"       /* list: no such value */
 
-/* Whether a keyword says nothing about what is valid. */
+/* Whether a keyword has no effect on validity. */
 bool schema_read_is_annotation(const char *key);
 /* A member of an object, NULL: none. */
 const cJSON *schema_read_get(const cJSON *schema, const char *key);
 /* The types that `type` allows; all without it.  SHOAL_EINVAL: it names no type. */
 SHOAL_MUST_CHECK int schema_read_types(const cJSON *schema, unsigned *types, struct err *e);
 unsigned schema_read_type_of(const cJSON *value);
-/* The schema that a reference means, "#/$defs/x", "#anchor", or the $id of a part; borrowed from
- * root. */
+/* The target of a reference, "#/$defs/x", "#anchor", or the $id of a part; borrowed from root. */
 SHOAL_MUST_CHECK int schema_read_resolve(const cJSON **out, const cJSON *root, const char *ref,
                                          struct err *e);
 /* Whether `required` names it. */

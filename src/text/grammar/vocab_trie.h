@@ -22,12 +22,12 @@ struct tokenizer;
 
 struct vocab_trie_node { /* node 0 is the root; a node's children follow it */
     uint64_t below;      /* classes of the bytes below this node (vocab_trie_class) */
-    uint32_t end;        /* the first node behind everything below this one */
+    uint32_t end;        /* the first node after all descendants */
     uint32_t token;      /* first token with this text, or NONE */
     uint32_t first;      /* index in order of the first token that begins with this text */
     uint16_t depth;      /* bytes of the text */
     uint8_t byte;        /* the last of them */
-    uint8_t height;      /* how many more bytes the longest text below has; 255: or more */
+    uint8_t height;      /* additional bytes of the longest text below; 255: or more */
 };
 
 struct vocab_trie {
@@ -42,13 +42,13 @@ struct vocab_trie {
     size_t n_bytes;
 };
 
-/* n_vocab: tokens that the model knows, which may be more or fewer than the tokenizer's. */
+/* n_vocab: tokens known to the model, which may differ from the tokenizer's. */
 SHOAL_MUST_CHECK int vocab_trie_create(struct vocab_trie **out, const struct tokenizer *t,
                                        uint32_t n_vocab, struct err *e);
 void vocab_trie_destroy(struct vocab_trie *v);
 size_t vocab_trie_bytes(const struct vocab_trie *v); /* of memory */
-/* One of 64 classes of bytes.  Grammars tell punctuation apart, so each of it has a class of its
- * own; bytes outside of ASCII are parts of characters and share one. */
+/* One of 64 classes of bytes. Grammars distinguish punctuation, so each such byte has its own
+ * class; non-ASCII bytes are parts of characters and share one. */
 static inline uint32_t vocab_trie_class(uint8_t b)
 {
     return b >= 0x80              ? 0

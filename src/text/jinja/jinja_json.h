@@ -1,4 +1,4 @@
-/* jinja_json.h - JSON text to values and back, as Python's json module has it.
+/* jinja_json.h - JSON text to values and back, like Python's json module.
  *
  * Thread, ownership: as in jinja_value.h.
  * Failure: SHOAL_EFORMAT for text that is not JSON, SHOAL_EINVAL for a value that JSON cannot hold,

@@ -60,7 +60,7 @@ enum jinja_method_id { JINJA_METHODS(X) JINJA_METHOD_N };
 /* The id of a filter or test, or one of JINJA_NAME_*. */
 int jinja_names_filter(struct jinja_str name);
 int jinja_names_test(struct jinja_str name);
-/* Does the list of names, separated by spaces, hold this one? */
+/* Whether the space-separated list contains this name. */
 bool jinja_names_has(const char *list, struct jinja_str name);
 
 #endif

@@ -92,7 +92,7 @@ struct jinja_range {
 /* A filter that runs when its result is walked for the first time. */
 struct jinja_lazy {
     struct jinja_list *items; /* NULL: not run yet */
-    size_t at;                /* items before it were taken */
+    size_t at;                /* items before it were consumed */
     int filter;               /* enum jinja_filter_id */
     struct jinja_value source;
     const struct jinja_args *args;
@@ -103,7 +103,7 @@ struct jinja_loop {
     const struct jinja_list *items;
     size_t index; /* of the current item, from 0 */
     int64_t depth;
-    struct jinja_value changed;    /* what loop.changed() saw last, a tuple; ABSENT: nothing yet */
+    struct jinja_value changed;    /* last value of loop.changed(), a tuple; ABSENT: none yet */
     const struct jinja_node *node; /* the FOR */
     struct jinja_scope *outer;     /* around the loop, for recursion */
 };
@@ -130,7 +130,7 @@ struct jinja_run {
     struct err *e;
     uint64_t steps_left;
     int depth;
-    const struct jinja_node *where;   /* what runs now, for errors */
+    const struct jinja_node *where;   /* the node being run, for errors */
     const struct jinja_dict *context; /* the variables that the caller gave */
     struct tm now;                    /* for strftime_now, local time */
     /* Runs a filter that was deferred: whatever walks values is below the filters. */
@@ -143,7 +143,7 @@ int jinja_fail(struct jinja_run *r, int code, const char *fmt, ...) SHOAL_PRINTF
 /* Fails for an undefined value, with its name. */
 int jinja_fail_undefined(struct jinja_run *r, const struct jinja_value *v);
 int jinja_no_memory(struct jinja_run *r); /* for an arena that returned NULL */
-/* Pays for work; fails when the run's budget is spent. */
+/* Charges work; fails when the run's budget is spent. */
 SHOAL_MUST_CHECK int jinja_charge(struct jinja_run *r, uint64_t steps);
 
 static inline struct jinja_value jinja_absent(void)
@@ -210,11 +210,11 @@ SHOAL_MUST_CHECK int jinja_dict_find(struct jinja_run *r, const struct jinja_dic
 SHOAL_MUST_CHECK int jinja_equal(struct jinja_run *r, const struct jinja_value *a,
                                  const struct jinja_value *b, bool *out);
 
-/* Takes what was written to r->out since mark away from it and gives it as a string. */
+/* Removes the output written to r->out since mark and returns it as a string. */
 SHOAL_MUST_CHECK int jinja_cut(struct jinja_run *r, size_t mark, struct jinja_value *out);
 SHOAL_MUST_CHECK int jinja_concat(struct jinja_run *r, struct jinja_str a, struct jinja_str b,
                                   struct jinja_value *out);
-/* Has what was written to r->out fitted? */
+/* Whether the output written to r->out fitted. */
 SHOAL_MUST_CHECK int jinja_check_out(struct jinja_run *r);
 
 #endif

@@ -1,7 +1,7 @@
-/* tok_call.h - one call that encodes a text: its output, and where in the input tokens come from.
+/* tok_call.h - one call that encodes a text: its output, and the input ranges of tokens.
  *
- * Steps rewrite the text (normalizers, spaces).  A view maps the bytes of the text in work back to
- * the input, so that a token's range is known whatever was done before.
+ * Steps rewrite the text (normalizers, spaces). A view maps the bytes of the text in work back to
+ * the input, so that a token's range is known after any rewriting.
  *
  * Thread:    belongs to the call.
  * Ownership: tok_rewrite_fini frees a rewrite; the caller of the encoder owns ids and spans.
@@ -35,7 +35,7 @@ struct tok_spans {
     size_t n_input;
 };
 
-/* A rewritten text with the way back to the input; all zero is empty. */
+/* A rewritten text with a mapping back to the input; all zero is empty. */
 struct tok_rewrite {
     char *p;
     uint32_t *from, *to; /* [cap] as in tok_view; one block with p, owned by from */
@@ -44,7 +44,7 @@ struct tok_rewrite {
 
 struct tok_call {
     struct tok_ids *out;
-    struct tok_spans *spans;             /* NULL: nobody asks where tokens come from */
+    struct tok_spans *spans;             /* NULL: ranges are not needed */
     struct tok_view view;                /* of the text in work */
     const struct tokenizer_range *plain; /* [n_plain], in order: input without control tokens */
     size_t n_plain;

@@ -2,7 +2,7 @@
  *
  * Thread:    belongs to its caller.
  * Ownership: fini frees (a zeroed array is empty and full).
- * Failure:   SHOAL_ELIMIT past max_ids, SHOAL_ENOMEM; the array is as it was. */
+ * Failure:   SHOAL_ELIMIT past max_ids, SHOAL_ENOMEM; the array is unchanged. */
 #ifndef SHOAL_TEXT_TOKENIZER_TOK_IDS_H
 #define SHOAL_TEXT_TOKENIZER_TOK_IDS_H
 

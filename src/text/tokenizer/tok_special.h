@@ -2,7 +2,7 @@
  *
  * Thread:    immutable once indexed.
  * Ownership: the owner of a set frees its entries; spellings are borrowed.
- * Failure:   none but what the function for plain text returns. */
+ * Failure:   only errors of the function for plain text. */
 #ifndef SHOAL_TEXT_TOKENIZER_TOK_SPECIAL_H
 #define SHOAL_TEXT_TOKENIZER_TOK_SPECIAL_H
 
@@ -38,8 +38,8 @@ size_t tok_special_control(const struct tok_special *sp, const struct tok_vocab 
                            size_t n, bool *open);
 
 typedef int (*tok_special_plain_fn)(void *ctx, struct tok_call *c, const char *p, size_t n);
-/* Emits the special tokens of a text, with TOKENIZER_PARSE_SPECIAL in flags all of them, else the
- * user-defined ones, and gives the text between them to plain. */
+/* Emits the special tokens of a text (all with TOKENIZER_PARSE_SPECIAL in flags, otherwise only the
+ * user-defined ones), and passes the text between them to plain. */
 SHOAL_MUST_CHECK int tok_special_split(const struct tok_special *sp, const struct tok_vocab *v,
                                        struct tok_call *c, const char *p, size_t n, unsigned flags,
                                        tok_special_plain_fn plain, void *ctx);

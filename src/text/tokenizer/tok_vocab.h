@@ -1,4 +1,4 @@
-/* tok_vocab.h - the vocabulary: pieces, their types, and finding a token by its text.
+/* tok_vocab.h - the vocabulary: pieces, their types, and lookup of tokens by text.
  *
  * Thread:    immutable once it is loaded.
  * Ownership: tok_vocab_fini frees; pieces are borrowed until then.
@@ -17,7 +17,7 @@
 
 #define TOK_MAX_VOCAB (1u << 24)
 
-/* Beside the type of a token. */
+/* Attributes besides the type of a token. */
 enum tok_attr {
     TOK_ATTR_EOG = 1 << 0,
     TOK_ATTR_LSTRIP = 1 << 1, /* removes the white space before it */
@@ -27,9 +27,9 @@ enum tok_attr {
     TOK_ATTR_NORMALIZED = 1 << 5,  /* added token: looked for in normalized text */
 };
 
-/* From hashes to the numbers 0 .. n - 1 of things: open addressing, a quarter of the slots is used.
- * A slot has its number + 1 (0 is free) and above it as many bits of the hash as there is room for;
- * what the number stands for is compared by whoever looks. */
+/* Maps hashes to the numbers 0 .. n - 1 of items: open addressing, a quarter of the slots is used.
+ * A slot has its number + 1 (0 is free) and above it as many bits of the hash as fit; the caller
+ * compares the items themselves. */
 struct tok_index {
     uint32_t *slots;
     uint32_t n_slots;
@@ -51,7 +51,7 @@ static inline void tok_index_prefetch(const struct tok_index *x, uint64_t h)
     __builtin_prefetch(&x->slots[tok_index_first(x, h)]);
 }
 
-/* The number in a slot that is not free; false when it is one of another hash. */
+/* The number in an occupied slot; false if it has another hash. */
 static inline bool tok_index_match(const struct tok_index *x, uint32_t slot, uint64_t h,
                                    uint32_t *k)
 {
@@ -61,17 +61,18 @@ static inline bool tok_index_match(const struct tok_index *x, uint32_t slot, uin
 
 struct tok_vocab {
     uint32_t n;
-    char *bytes;            /* the pieces, one after the other; spaces are spaces, not U+2581 */
-    uint32_t *at;           /* [n + 1]: piece i is bytes[at[i] .. at[i + 1]) */
-    char *shown_bytes;      /* pieces as decoding shows them, where that differs; else NULL */
-    uint32_t *shown_at;     /* [n + 1], or NULL */
-    uint8_t *type;          /* enum token_type */
-    uint8_t *attr;          /* enum tok_attr */
-    struct tok_index plain; /* what plain text can become: no control, unknown and byte tokens */
-    int32_t byte_id[256];   /* the token of one byte, or TOKENIZER_NONE */
-    uint32_t max_len;       /* longest piece of `plain` */
-    int32_t unk;            /* what text without a token becomes, or TOKENIZER_NONE: nothing */
-    bool spells_all;        /* every byte has a token: plain text never becomes unknown */
+    char *bytes;        /* the pieces, one after the other; spaces are spaces, not U+2581 */
+    uint32_t *at;       /* [n + 1]: piece i is bytes[at[i] .. at[i + 1]) */
+    char *shown_bytes;  /* pieces as decoding shows them, where that differs; else NULL */
+    uint32_t *shown_at; /* [n + 1], or NULL */
+    uint8_t *type;      /* enum token_type */
+    uint8_t *attr;      /* enum tok_attr */
+    struct tok_index
+        plain; /* tokens that plain text can become: no control, unknown and byte tokens */
+    int32_t byte_id[256]; /* the token of one byte, or TOKENIZER_NONE */
+    uint32_t max_len;     /* longest piece of `plain` */
+    int32_t unk;          /* token for text without a token, or TOKENIZER_NONE: nothing */
+    bool spells_all;      /* every byte has a token: plain text never becomes unknown */
 };
 
 static inline uint64_t tok_vocab_hash(const char *p, size_t n)

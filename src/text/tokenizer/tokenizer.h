@@ -71,8 +71,8 @@ SHOAL_MUST_CHECK int tokenizer_encode_pair(const struct tokenizer *t, struct tok
                                            const char *a, size_t na, const char *b, size_t nb,
                                            size_t max_tokens, unsigned flags, struct err *e);
 
-/* How many bytes at p spell a token that only TOKENIZER_PARSE_SPECIAL makes (0: none).  *open: the
- * text ends inside of such a spelling, so that what follows it could complete one. */
+/* Number of bytes at p that spell a token that only TOKENIZER_PARSE_SPECIAL makes (0: none). *open:
+ * the text ends inside such a spelling, so that following text could complete it. */
 size_t tokenizer_control_at(const struct tokenizer *t, const char *p, size_t n, bool *open);
 
 /* The bytes of one token, as they stand in the middle of a text; a piece may end inside a

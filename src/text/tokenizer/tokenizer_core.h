@@ -1,10 +1,10 @@
-/* tokenizer_core.h - struct tokenizer: what all algorithms share.  Private to src/text/tokenizer.
+/* tokenizer_core.h - struct tokenizer: shared by all algorithms. Private to src/text/tokenizer.
  *
- * A loader (tok_gguf.h, tok_hf_load.c) fills it; tokenizer.c and tok_encode.c work on it.  What
- * only one algorithm needs is in its own state, behind ops.
+ * A loader (tok_gguf.h, tok_hf_load.c) fills it; tokenizer.c and tok_encode.c work on it. Data of a
+ * single algorithm is in its own state, behind ops.
  *
  * Thread:    immutable after it is loaded.
- * Ownership: tokenizer_destroy frees everything, also what a failed loader left. */
+ * Ownership: tokenizer_destroy frees everything, also after a failed load. */
 #ifndef SHOAL_TEXT_TOKENIZER_TOKENIZER_CORE_H
 #define SHOAL_TEXT_TOKENIZER_TOKENIZER_CORE_H
 
@@ -15,7 +15,7 @@
 #include "text/tokenizer/tokenizer_ops.h"
 
 #define TOKENIZER_MAX_TEMPLATE 32
-struct tokenizer_template { /* what stands around the texts */
+struct tokenizer_template { /* special tokens around the texts */
     struct {
         int32_t id; /* or TOKENIZER_TEXT_A, _B: the tokens of that text */
         uint8_t type;

@@ -12,14 +12,14 @@ enum tokenizer_kind {
     TOKENIZER_KIND_SPM,     /* SentencePiece BPE */
     TOKENIZER_KIND_BPE,     /* BPE with a table of merges */
     TOKENIZER_KIND_WPM,     /* WordPiece */
-    TOKENIZER_KIND_UNIGRAM, /* of all ways to cut a word, the most likely one */
+    TOKENIZER_KIND_UNIGRAM, /* the most likely way to split a word */
     TOKENIZER_KIND_WORDS    /* whole words */
 };
 
 enum tokenizer_flags {
     TOKENIZER_ADD_SPECIAL = 1 << 0,    /* encode: add the BOS, EOS, SEP that the model asks for */
     TOKENIZER_PARSE_SPECIAL = 1 << 1,  /* encode: "<|im_end|>" in the text is that token; only for
-                                          text of our own making, never for what a user sent */
+                                          our own text, never for user input */
     TOKENIZER_RENDER_SPECIAL = 1 << 2, /* decode: control tokens as their text, else as nothing */
     TOKENIZER_CUT_SECOND = 1 << 3,     /* encode_pair: shorten the second text only */
 };

@@ -18,7 +18,8 @@ struct tok_call;
 #define TOKENIZER_WORK_BYTES 128
 
 struct tokenizer_ops {
-    /* Appends the ids of a text; flags tell which special tokens in it count.  NULL: only words. */
+    /* Appends the ids of a text; flags select which special tokens in it are parsed. NULL: only
+     * words. */
     int (*encode)(const void *state, struct tok_call *c, const char *p, size_t n, unsigned flags);
     /* Appends the ids of one word.  work: TOKENIZER_WORK_BYTES, zeroed before the first word of a
      * text; word_end frees what it holds (NULL: nothing). */

@@ -1,5 +1,5 @@
-/* tei.h - /info as Hugging Face's Text Embeddings Inference has it; of a server that only
- * generates, as its Text Generation Inference does (tgi.h).  The paths that compute are in
+/* tei.h - /info in the format of Hugging Face's Text Embeddings Inference, or, on a server that
+ * only generates, of Text Generation Inference (tgi.h). The paths that compute are in
  * specialists.h.
  *
  * Thread: the loop's. */

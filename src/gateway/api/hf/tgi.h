@@ -1,4 +1,4 @@
-/* tgi.h - /generate and /generate_stream as Hugging Face's Text Generation Inference has them:
+/* tgi.h - /generate and /generate_stream in the format of Hugging Face's Text Generation Inference:
  * bodies to requests, events to answers.
  *
  * Thread: the loop's; reading has no state. */
@@ -14,7 +14,7 @@ extern const struct field tgi_fields[];
 extern const size_t tgi_n_fields;
 
 struct tgi_shape {                    /* the format of the answer */
-    bool stream, details, full, list; /* full: the prompt comes in front */
+    bool stream, details, full, list; /* full: include the prompt */
 };
 
 /* A body into an empty request.  lenient: unknown fields are skipped. */
@@ -26,7 +26,7 @@ void tgi_generate(struct call *c);
 void tgi_generate_stream(struct call *c);
 /* POST /: older clients call it; the answer is a list of one. */
 void tgi_root(struct call *c);
-/* Puts /info of the model that generates when none is named into c->out.  False: there is none. */
+/* Writes /info of the default generating model into c->out. False: there is none. */
 bool tgi_put_info(struct call *c);
 
 #endif

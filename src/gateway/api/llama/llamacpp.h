@@ -16,7 +16,7 @@ extern const size_t llamacpp_n_completion_fields, llamacpp_n_infill_fields,
     llamacpp_n_template_fields;
 
 struct llamacpp_shape {                       /* the format of the answer */
-    bool stream, return_tokens, several, raw; /* several: a list; raw: a template, no answer */
+    bool stream, return_tokens, several, raw; /* several: a list; raw: only the rendered template */
     bool drawn;                               /* probabilities after sampling */
     uint32_t n_prompts;
     const char *const *fields; /* [n_fields] of the answer, as PATH/PATH; n_fields 0: all */

@@ -11,6 +11,6 @@
 struct call;
 
 void mcp_post(struct call *c);
-void mcp_get(struct call *c); /* there are no streams from the server: 405 */
+void mcp_get(struct call *c); /* no server streams: 405 */
 
 #endif

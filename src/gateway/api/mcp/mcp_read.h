@@ -1,4 +1,4 @@
-/* mcp_read.h - messages of the Model Context Protocol (JSON-RPC 2.0): what they ask for.
+/* mcp_read.h - parses messages of the Model Context Protocol (JSON-RPC 2.0).
  *
  * Thread:    no state.
  * Ownership: what is read points into the JSON; the body of a tool's call belongs to the caller:
@@ -26,23 +26,23 @@ enum mcp_method {
     MCP_PING,
     MCP_LIST,         /* tools/list */
     MCP_CALL,         /* tools/call */
-    MCP_NOTIFICATION, /* of any kind, and answers: nothing is to be said */
+    MCP_NOTIFICATION, /* any notification, and responses: no answer is sent */
 };
 
 struct mcp_message {
     const cJSON *id; /* a text or a number; NULL: none */
     enum mcp_method method;
     const char *version; /* INITIALIZE: a version of the protocol that both sides know */
-    const char *path;    /* CALL: of this server, and what is to be sent to it */
+    const char *path;    /* CALL: path on this server and the body to send */
     cJSON *body;         /* the caller's */
-    const cJSON *texts;  /* CALL of search: those to sort by the embeddings that come back, of which
-                            the first is the query's; else NULL */
-    uint32_t top;        /* so many are returned; 0: all */
+    const cJSON *texts;  /* CALL of search: texts to sort by the returned embeddings, the first of
+                            which is the query's; otherwise NULL */
+    uint32_t top;        /* number of results; 0: all */
     int error;           /* 0: none */
     char text[160];      /* what is wrong */
 };
 
-/* json: a whole message; NULL: it is no JSON. */
+/* json: a complete message; NULL: invalid JSON. */
 void mcp_read(struct mcp_message *m, const cJSON *json);
 
 /* The result of tools/list. */

@@ -1,16 +1,16 @@
 /* oci_client.h - models in an OCI registry, by the protocol that Ollama's clients speak: manifests
  * by name and blobs by digest, over HTTP(S).
  *
- * Everything that comes is bounded and checked: a blob by the size that its manifest says and by
- * its digest.  What was received of a blob stays in a file beside its place, and the next pull goes
- * on from there.  A registry may redirect a download, never from HTTPS to HTTP, and to another host
- * only if that has a public address; credentials in the URL go to the registry alone.
+ * All input is bounded and verified: a blob by the size in its manifest and by its digest. A
+ * partial blob stays in a file beside its destination, and the next pull resumes from it. A
+ * registry may redirect a download, never from HTTPS to HTTP, and to another host only if that has
+ * a public address; credentials in the URL go to the registry alone.
  *
  * Thread:    the caller's; calls block.  progress and stopped are called on it.
  * Ownership: a model that pull filled is freed with oci_client_fini.
  * Failure:   SHOAL_ENOTFOUND (the registry does not have it), SHOAL_EFORMAT (wrong digest, no
  *            manifest), SHOAL_ELIMIT, SHOAL_EUNSUPPORTED, SHOAL_ECANCELLED, SHOAL_EBUSY (another
- *            call fetches the same), SHOAL_EIO: broken off, call again to go on. */
+ *            call fetches the same), SHOAL_EIO: interrupted, call again to resume. */
 #ifndef SHOAL_GATEWAY_API_OCI_CLIENT_H
 #define SHOAL_GATEWAY_API_OCI_CLIENT_H
 
@@ -28,9 +28,9 @@ struct oci_client_opts {
     const char *url;  /* "https://HOST:PORT" */
     const char *name; /* "reply", "reply:1b", "me/reply:1b" */
     uint64_t max_model;
-    uint32_t silent_ms; /* a registry that sends nothing for so long is given up; 0: 60 s */
+    uint32_t silent_ms; /* a registry is abandoned after this long without data; 0: 60 s */
     bool (*stopped)(void *ctx);
-    /* completed of total bytes of a blob are there. */
+    /* Progress of a blob: completed of total bytes. */
     void (*progress)(void *ctx, const char *digest, uint64_t total, uint64_t completed);
     void *ctx;
 };
@@ -51,8 +51,8 @@ SHOAL_MUST_CHECK int oci_client_pull(struct oci_client_model *out, const struct 
 SHOAL_MUST_CHECK int oci_client_push(struct oci_client_model *m, const struct oci_client_opts *o,
                                      struct err *e);
 void oci_client_fini(struct oci_client_model *m);
-/* Whether an address can be reached from everywhere: none of this machine or a private network.
- * addr: struct sockaddr of an IPv4 or IPv6 address. */
+/* Whether an address is public: not of this machine or a private network. addr: struct sockaddr of
+ * an IPv4 or IPv6 address. */
 bool oci_client_is_public(const void *addr);
 
 #endif

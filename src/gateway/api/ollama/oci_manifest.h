@@ -3,7 +3,7 @@
  *
  * Thread:    no state.
  * Ownership: plain data.
- * Failure:   SHOAL_EFORMAT: it is none, or not of a model; SHOAL_ELIMIT: larger than allowed;
+ * Failure:   SHOAL_EFORMAT: not a manifest, or not of a model; SHOAL_ELIMIT: larger than allowed;
  *            SHOAL_EUNSUPPORTED: the model has parts that we cannot use. */
 #ifndef SHOAL_GATEWAY_API_OCI_MANIFEST_H
 #define SHOAL_GATEWAY_API_OCI_MANIFEST_H
@@ -37,7 +37,7 @@ struct oci_manifest {
     struct oci_blob parts[OCI_N_PARTS];
 };
 
-/* Templates are left out: Ollama's are Go's, and the model file has its own. */
+/* Templates are ignored: Ollama's are Go templates, and the model file has its own. */
 SHOAL_MUST_CHECK int oci_manifest_read(struct oci_manifest *out, const char *p, size_t n,
                                        uint64_t max_model, struct err *e);
 void oci_manifest_write(const struct oci_manifest *m, struct buf *out);

@@ -15,8 +15,8 @@ extern const size_t ollama_n_chat_fields, ollama_n_generate_fields;
 
 struct ollama_shape { /* the format of the answer */
     bool chat, stream;
-    bool empty;         /* there is nothing to answer: the model is loaded, or unloaded */
-    bool has_keep;      /* the client said how long the model stays loaded */
+    bool empty;         /* nothing to answer: only load or unload the model */
+    bool has_keep;      /* the client set how long the model stays loaded */
     uint64_t keep_ns;   /* 0: not at all, UINT64_MAX: always */
     bool raw, logprobs; /* raw: the answer has no context */
 };

@@ -1,5 +1,5 @@
 /* ollama_manage.h - Ollama's calls that change models: create, copy, delete, pull, push and blobs.
- * They need what /admin/models needs (guard.h).
+ * They need the same rights as /admin/models (guard.h).
  *
  * Thread: the loop's; files are read and written on the pool. */
 #ifndef SHOAL_GATEWAY_API_OLLAMA_MANAGE_H
@@ -15,12 +15,12 @@ struct request;
 extern const struct field ollama_create_fields[], ollama_copy_fields[], ollama_name_fields[];
 extern const size_t ollama_n_create_fields, ollama_n_copy_fields, ollama_n_name_fields;
 
-/* Opens the store, and adds the models that were made before.  One that cannot be added, or that
- * lies where this configuration has no models, is logged and left out. */
+/* Opens the store and adds the models created earlier. A model that cannot be added, or that is
+ * outside the configured folders, is logged and skipped. */
 SHOAL_MUST_CHECK int ollama_manage_open(struct gw *gw, const struct gw_config *config,
                                         struct err *e);
-/* What a model that was made here adds to a conversation: its template, and its system message if
- * the request has none. */
+/* Applies a created model's settings to a conversation: its template, and its system message if the
+ * request has none. */
 void ollama_manage_apply(struct gw *gw, struct request *r);
 
 /* Handlers. */

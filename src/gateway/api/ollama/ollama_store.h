@@ -23,18 +23,18 @@ struct ollama_store;
 
 #define OLLAMA_STORE_DIGEST_BYTES 72u /* "sha256:" and 64 hex digits */
 
-struct ollama_profile { /* texts may be NULL, but for name and path */
+struct ollama_profile { /* texts may be NULL, except name and path */
     const char *name;
     const char *path;       /* of the model file */
-    const char *from;       /* the model that it was made of */
+    const char *from;       /* the model that it was created from */
     const char *system;     /* system message of conversations without one */
     const char *template;   /* chat template, Jinja */
     const char *parameters; /* default options, a JSON object */
     const char *license;
 };
 
-/* Reads what is there.  A file that is damaged is skipped and logged.  The folder is made when
- * something is written. */
+/* Reads the existing entries. A damaged file is skipped and logged. The folder is created on the
+ * first write. */
 SHOAL_MUST_CHECK int ollama_store_open(struct ollama_store **out, const char *dir, struct err *e);
 void ollama_store_close(struct ollama_store *s); /* NULL is fine */
 /* Calls fn for every profile; it must not call the store. */
@@ -49,13 +49,13 @@ void ollama_store_unref(struct ollama_store *s, const struct ollama_profile *p);
 /* Copies p; one of the same name is replaced. */
 SHOAL_MUST_CHECK int ollama_store_put(struct ollama_store *s, const struct ollama_profile *p,
                                       struct err *e);
-/* The profile, and its blob if no other profile has it. */
+/* Removes the profile, and its blob if no other profile uses it. */
 SHOAL_MUST_CHECK int ollama_store_remove(struct ollama_store *s, const char *name, struct err *e);
 
-/* Where the blob of a digest ("sha256:HEX") lies.  SHOAL_ENOTFOUND: it is not there. */
+/* Path of the blob of a digest ("sha256:HEX"). SHOAL_ENOTFOUND: it does not exist. */
 SHOAL_MUST_CHECK int ollama_store_find_blob(struct ollama_store *s, const char *digest,
                                             char path[PATH_MAX], struct err *e);
-/* Where the blob would lie; its folder is made. */
+/* Path for the blob; its folder is created. */
 SHOAL_MUST_CHECK int ollama_store_place_blob(struct ollama_store *s, const char *digest,
                                              char path[PATH_MAX], struct err *e);
 SHOAL_MUST_CHECK int ollama_store_put_blob(struct ollama_store *s, const char *digest,
@@ -64,7 +64,7 @@ SHOAL_MUST_CHECK int ollama_store_put_blob(struct ollama_store *s, const char *d
 SHOAL_MUST_CHECK int ollama_store_take_file(struct ollama_store *s, const char *from,
                                             char digest[OLLAMA_STORE_DIGEST_BYTES], uint64_t *bytes,
                                             char path[PATH_MAX], struct err *e);
-/* A copy of a file under another name, which is there as a whole or not at all. */
+/* Copies a file under another name, atomically. */
 SHOAL_MUST_CHECK int ollama_store_copy_out(const char *from, const char *to, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* input_tokens.h - how many tokens a conversation has, without an answer to it: OpenAI's
- * /v1/responses/input_tokens, and the same for chats as llama.cpp's server has it.
+/* input_tokens.h - counts the tokens of a conversation: OpenAI's /v1/responses/input_tokens, and
+ * the chat variant of llama.cpp's server.
  *
  * Thread: the loop's. */
 #ifndef SHOAL_GATEWAY_API_INPUT_TOKENS_H

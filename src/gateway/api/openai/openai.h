@@ -38,7 +38,7 @@ SHOAL_MUST_CHECK int openai_read_template_vars(struct request *r, const cJSON *v
 SHOAL_MUST_CHECK int openai_read_prompt(struct request *r, const cJSON *prompt, bool may_mix,
                                         struct fields_error *e);
 SHOAL_MUST_CHECK int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *e);
-/* Another variable of the chat template; one of this name that the client sent wins.  name: a
+/* Adds a variable of the chat template; a client's variable of the same name wins. name: a
  * constant. */
 void openai_add_var(struct request *r, const char *name, struct value v);
 /* effort: a level of reasoning; NULL or "": none given. */
@@ -54,7 +54,7 @@ static inline struct shoal_bias openai_bias(int32_t token, double v)
     return (struct shoal_bias){token, v <= -100.0 ? -INFINITY : (float)v};
 }
 
-struct openai_choice {      /* of an answer that is gathered, or (n_extra) of a stream */
+struct openai_choice {      /* a choice of a buffered answer, or (n_extra) of a stream */
     struct buf text, extra; /* extra: log-probabilities */
     uint32_t n_extra;
     double logprob_sum; /* with n_best: of its tokens */
@@ -70,7 +70,7 @@ struct openai_answer {
     struct sink sink;
     struct call *call; /* held */
     bool recalled;     /* the body was recalled, not parsed */
-    bool explained;    /* the route's decision was told */
+    bool explained;    /* the route's decision was sent */
     struct openai_shape shape;
     char id[48]; /* "chatcmpl-..." */
     uint64_t created_s;
@@ -85,8 +85,7 @@ SHOAL_MUST_CHECK int openai_answer_open(struct openai_answer *a, struct call *c,
                                         const struct openai_shape *shape);
 
 /* Handlers. */
-/* The chat of a call, with the model that its name means; NULL: the call is answered with what is
- * wrong. */
+/* The chat of a call, with its model name resolved; NULL: the call is answered with an error. */
 struct request *openai_chat_request(struct call *c, struct openai_shape *shape);
 void openai_chat(struct call *c);
 void openai_completions(struct call *c);

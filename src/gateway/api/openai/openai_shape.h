@@ -6,14 +6,14 @@
 #include <stdint.h>
 
 struct openai_shape {
-    bool chat; /* else a text completion */
+    bool chat; /* otherwise a text completion */
     bool stream, include_usage, logprobs;
     bool tools;            /* the answer may have calls of tools */
     bool functions;        /* the client wants `function_call`, the older form of a call */
-    bool progress;         /* streams: the client wants to know how far the prompt is */
+    bool progress;         /* streams: report prefill progress */
     bool named;            /* the request names its model */
     uint32_t n_prompts, n; /* n: answers to each prompt */
-    uint32_t n_best;       /* of these, so many are shown, the likeliest; 0: all */
+    uint32_t n_best;       /* number of likeliest answers to return; 0: all */
 };
 
 #endif

@@ -1,4 +1,5 @@
-/* response_store.h - answers of /v1/responses that clients may ask for again or go on from.
+/* response_store.h - stored answers of /v1/responses, which clients can read again or continue
+ * from.
  *
  * Entries are found by their id and by the client that made them.  They are kept for a time and
  * within a number of bytes; the oldest are forgotten first.
@@ -28,8 +29,7 @@ struct response_entry {
     size_t json_bytes;
     /* [n_messages]: all so far, with the answer.  Their roles are constants. */
     const struct chat_message *messages;
-    uint32_t n_messages, n_input; /* n_input: of them, the last but one and before it, are the
-                                     input of this call */
+    uint32_t n_messages, n_input; /* n_input: messages of this call's input, before the last one */
 };
 
 SHOAL_MUST_CHECK int response_store_create(struct response_store **out, size_t max_bytes,

@@ -1,5 +1,5 @@
-/* responses.h - OpenAI's /v1/responses: bodies to requests, events to answers, and what was
- * answered before.
+/* responses.h - OpenAI's /v1/responses: bodies to requests, events to answers, and stored
+ * responses.
  *
  * Thread: the loop's; reading has no state. */
 #ifndef SHOAL_GATEWAY_API_RESPONSES_H
@@ -14,17 +14,18 @@ struct response_entry;
 extern const struct field responses_fields[];
 extern const size_t responses_n_fields;
 
-struct responses_shape { /* what the answer repeats of the request; texts are the request's */
+struct responses_shape { /* fields of the request that the answer repeats; texts are the request's
+                          */
     bool stream, store, logprobs, parallel_calls;
     const char *instructions, *previous_id, *user, *effort;
     const char *metadata, *tools, *tool_choice, *format; /* as JSON */
     double temperature, top_p;
     int64_t max_output_tokens, top_logprobs;
-    uint32_t n_instructions; /* messages in front that belong to this call alone */
+    uint32_t n_instructions; /* leading messages that belong only to this call */
     uint32_t n_input;        /* messages of the input */
 };
 
-/* The id of the response that the body goes on from; NULL: none. */
+/* The id of the response that the body continues from; NULL: none. */
 const char *responses_previous(const cJSON *body);
 /* A body into an empty request.  previous: that response, or NULL.  lenient: unknown fields are
  * skipped. */
@@ -32,7 +33,7 @@ SHOAL_MUST_CHECK int responses_read(struct request *r, struct responses_shape *s
                                     const cJSON *body, const struct response_entry *previous,
                                     bool lenient, struct fields_error *e);
 
-/* The same from the call, with the response that it goes on from.  NULL: it was answered. */
+/* The same from the call, with the response that it continues from. NULL: it was answered. */
 struct request *responses_request(struct call *c, struct responses_shape *shape);
 
 /* Handlers. */

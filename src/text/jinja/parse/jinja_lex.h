@@ -1,7 +1,7 @@
 /* jinja_lex.h - template source to tokens, with white space control already applied.
  *
- * As transformers sets Jinja up: a block tag takes the newline behind it and the blanks before it
- * on its line with it (trim_blocks, lstrip_blocks), and one newline at the very end is dropped.
+ * As transformers configures Jinja: a block tag consumes the newline after it and the blanks before
+ * it on its line (trim_blocks, lstrip_blocks), and one newline at the very end is dropped.
  *
  * Thread:    no state.
  * Ownership: token texts live in the arena; jinja_lex_fini frees the list.

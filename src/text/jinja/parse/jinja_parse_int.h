@@ -22,8 +22,8 @@ struct jinja_parser {
     int rc;
     const struct jinja_token *at; /* next token; the list ends with JINJA_TOKEN_END */
     int depth;
-    int loops; /* for statements around: break and continue may stand here */
-    bool soft; /* inside an if: what is not known counts only when it is reached */
+    int loops; /* enclosing for statements: break and continue are allowed */
+    bool soft; /* inside an if: unknown names are errors only when reached */
     struct jinja_parse_names *names;
 };
 
@@ -32,7 +32,7 @@ struct jinja_chain {
     struct jinja_node *first, *last;
 };
 
-/* Fills the error with the place of a token; returns NULL. */
+/* Fills the error with the position of a token; returns NULL. */
 void *jinja_parse_fail(struct jinja_parser *p, const struct jinja_token *t, int code,
                        const char *what);
 /* "expected ..., found ..."; returns NULL. */
@@ -49,7 +49,7 @@ struct jinja_node *jinja_parse_make(struct jinja_parser *p, enum jinja_node_kind
 /* Sets the height of a node whose children are in place; refuses a tree that is too high. */
 struct jinja_node *jinja_parse_finish(struct jinja_parser *p, struct jinja_node *n);
 void jinja_parse_chain_add(struct jinja_chain *c, struct jinja_node *n);
-/* Around what can nest, so that the parser's own stack is bounded. */
+/* Around nested constructs, to bound the parser's own stack. */
 bool jinja_parse_enter(struct jinja_parser *p);
 struct jinja_node *jinja_parse_leave(struct jinja_parser *p, struct jinja_node *n);
 struct jinja_node *jinja_parse_make_op(struct jinja_parser *p, enum jinja_node_kind kind,
@@ -62,7 +62,7 @@ struct jinja_node *jinja_parse_make_name(struct jinja_parser *p, const struct ji
 
 /* ---- jinja_expr.c ---- */
 
-/* a, b, c is a tuple; a alone is a.  `word` ends the tuple as well; with `parentheses` it may be
+/* a, b, c is a tuple; a alone is a. `word` also ends the tuple; with `parentheses` it may be
  * empty. */
 struct jinja_node *jinja_expr_tuple(struct jinja_parser *p,
                                     struct jinja_node *(*one)(struct jinja_parser *),

@@ -1,8 +1,8 @@
 /* jinja_symbols.h - which scope of a template each variable belongs to.
  *
- * Jinja decides this before a template runs, and its rules show: a name that is set anywhere in a
- * scope is a variable of that scope from its beginning.  This fills the frames of all nodes that
- * open a scope, and the uses_* of macros.
+ * Jinja decides this before a template runs: a name that is set anywhere in a scope is a variable
+ * of that scope from its beginning. This fills the frames of all nodes that open a scope, and the
+ * uses_* of macros.
  *
  * Thread:    no state.
  * Ownership: frames live in the arena.

@@ -1,7 +1,7 @@
 /* tok_merge.h - merging the symbols of a word, for SentencePiece BPE and BPE.
  *
- * Thread:    a struct tok_merge is immutable once it is filled, but for `whole`, a cache of pure
- *            results that threads fill with relaxed atomics.  A struct tok_merge_work belongs to a
+ * Thread:    a struct tok_merge is immutable once it is filled, except for `whole`, a cache of pure
+ *            results that threads fill with relaxed atomics. A struct tok_merge_work belongs to a
  *            call.
  * Ownership: fini frees; the vocabulary is borrowed.
  * Failure:   SHOAL_ENOMEM, SHOAL_ELIMIT from the output. */
@@ -57,7 +57,7 @@ void tok_merge_work_fini(struct tok_merge_work *w);
 /* Merges the symbols of one word, which no token crosses, and emits its tokens. */
 SHOAL_MUST_CHECK int tok_merge_word(const struct tok_merge *m, struct tok_merge_work *w,
                                     struct tok_call *c, const char *p, size_t n);
-/* The words of a text over characters: cut before spaces where no token has one inside. */
+/* Merges a text over characters: split before spaces where no token contains one. */
 SHOAL_MUST_CHECK int tok_merge_spaced(const struct tok_merge *m, struct tok_merge_work *w,
                                       struct tok_call *c, const char *p, size_t n);
 

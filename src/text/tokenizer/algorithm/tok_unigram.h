@@ -1,5 +1,4 @@
-/* tok_unigram.h - the Unigram model: of all ways to cut a word into pieces the one with the highest
- * sum of scores.
+/* tok_unigram.h - the Unigram model: splits a word into the pieces with the highest sum of scores.
  *
  * Thread:    immutable after create.
  * Ownership: create gives the state to the caller; tok_unigram_ops.destroy takes it back.  The

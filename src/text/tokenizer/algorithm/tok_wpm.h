@@ -1,4 +1,4 @@
-/* tok_wpm.h - WordPiece as BERT has it: normalize, cut into words, longest match first.
+/* tok_wpm.h - WordPiece as in BERT: normalize, split into words, longest match first.
  *
  * A piece that begins a word has a space in front (U+2581 in GGUF files), a piece inside a word has
  * nothing, instead of "##" before the latter.

@@ -4,8 +4,8 @@
  *
  * Thread:    immutable after load; a struct tok_hf_scratch belongs to one call.
  * Ownership: struct tok_hf owns its steps; tok_hf_destroy frees them.
- * Failure:   loading: SHOAL_EUNSUPPORTED names what is not known, SHOAL_EFORMAT what is wrong and
- *            where; encoding: codes only. */
+ * Failure:   loading: SHOAL_EUNSUPPORTED names the unknown item, SHOAL_EFORMAT the error and its
+ *            position; encoding: codes only. */
 #ifndef SHOAL_TEXT_TOKENIZER_HF_TOK_HF_H
 #define SHOAL_TEXT_TOKENIZER_HF_TOK_HF_H
 
@@ -88,7 +88,7 @@ struct tok_hf_pre {
     tok_split_fn scan;
     unsigned opts;
     struct tok_regex *rx;
-    char *text; /* TEXT: what divides; METASPACE: what stands for a space */
+    char *text; /* TEXT: the separator; METASPACE: the replacement of a space */
     size_t n_text;
 };
 
@@ -100,8 +100,8 @@ struct tok_hf {
     const struct tokenizer_ops *model; /* encodes the words */
     void *model_state;
     bool byte_level;           /* the model sees bytes in the alphabet of GPT-2 */
-    struct tok_special raw;    /* added tokens looked for in the text as it is */
-    struct tok_special normal; /* in the normalized text */
+    struct tok_special raw;    /* added tokens searched in the raw text */
+    struct tok_special normal; /* added tokens searched in the normalized text */
     char *added_bytes;         /* their spellings */
 };
 
@@ -133,7 +133,7 @@ SHOAL_MUST_CHECK int tok_hf_normalize(const struct tok_hf *hf, struct tok_hf_scr
 bool tok_hf_is_space(uint32_t c); /* the White_Space property */
 bool tok_hf_is_word(uint32_t c);  /* \w */
 
-/* tok_hf_pre.c: cuts a normalized text into words and gives them to the model. */
+/* tok_hf_pre.c: splits a normalized text into words and passes them to the model. */
 SHOAL_MUST_CHECK int tok_hf_pretokenize(struct tok_hf_run *s, const char *p, size_t n);
 
 #endif

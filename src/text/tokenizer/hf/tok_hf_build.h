@@ -1,4 +1,4 @@
-/* tok_hf_build.h - what the loaders of Hugging Face's tokenizers share while they build one.
+/* tok_hf_build.h - shared by the loaders of Hugging Face's tokenizers while they build one.
  *
  * Thread:    belongs to the call that loads.
  * Ownership: strings are borrowed from the JSON documents and files, which outlive the build; the
@@ -35,7 +35,7 @@ struct tok_hf_merge {
 struct tok_hf_build {
     struct tokenizer *t;
     struct tok_hf *hf;                        /* the state of t */
-    cJSON *made, *made_vocab;                 /* what a loader wrote or parsed itself; owned */
+    cJSON *made, *made_vocab;                 /* documents written or parsed by a loader; owned */
     char *names;                              /* of tokens that no file spells; owned */
     const cJSON *json;                        /* tokenizer.json */
     bool hides_nul;                           /* U+FDD0 in its strings stands for a NUL */
@@ -49,12 +49,12 @@ struct tok_hf_build {
     size_t n_added;
     struct tok_hf_merge *merges;
     size_t n_merges;
-    struct str prefix; /* WordPiece: of what continues a word */
+    struct str prefix; /* WordPiece: prefix of continuation pieces */
     bool byte_fallback, fuse_unk, ignore_merges;
     uint32_t max_word_chars; /* WordPiece */
     bool strip_first;        /* decoding removes a space from the front */
-    int32_t unk;             /* what the unknown becomes, or NONE: nothing */
-    int32_t bos, eos, pad;   /* as the file itself names them, or NONE */
+    int32_t unk;             /* id for unknown text, or NONE: nothing */
+    int32_t bos, eos, pad;   /* as named by the file itself, or NONE */
 };
 
 struct str tok_hf_str(const cJSON *j);                           /* of a string */
@@ -76,8 +76,8 @@ SHOAL_MUST_CHECK int tok_hf_build_token(struct tok_hf_build *b, uint32_t id, str
 /* {"piece": id, ...} and the added tokens, with room for `more` of them. */
 SHOAL_MUST_CHECK int tok_hf_read_vocab_object(struct tok_hf_build *b, const cJSON *vocab,
                                               const cJSON *added, size_t more, struct err *e);
-/* tok_hf_files.c: vocabulary, merges and special tokens out of the other files, and b->json with
- * the steps that they stand for. */
+/* tok_hf_files.c: vocabulary, merges and special tokens from the other files, and b->json with the
+ * equivalent steps. */
 SHOAL_MUST_CHECK int tok_hf_read_vocab_txt(struct tok_hf_build *b, struct str text, struct err *e);
 SHOAL_MUST_CHECK int tok_hf_read_vocab_json(struct tok_hf_build *b, struct str vocab,
                                             struct str merges, struct err *e);
@@ -86,7 +86,7 @@ SHOAL_MUST_CHECK int tok_hf_read_spiece(struct tok_hf_build *b, const void *byte
 /* tok_hf_steps.c: normalizer and pre_tokenizer of b->json into b->hf. */
 SHOAL_MUST_CHECK int tok_hf_parse_normalizer(struct tok_hf_build *b, struct err *e);
 SHOAL_MUST_CHECK int tok_hf_parse_pre_tokenizer(struct tok_hf_build *b, struct err *e);
-/* tok_hf_post.c: the templates; the pieces as decoding shows them. */
+/* tok_hf_post.c: the templates; the pieces as shown by decoding. */
 SHOAL_MUST_CHECK int tok_hf_parse_post_processor(struct tok_hf_build *b, struct err *e);
 SHOAL_MUST_CHECK int tok_hf_make_pieces(struct tok_hf_build *b, struct err *e);
 

@@ -1,8 +1,8 @@
-/* tok_pretok.h - pre-tokenizers: how byte-level BPE cuts text into words before merging.
+/* tok_pretok.h - pre-tokenizers: how byte-level BPE splits text into words before merging.
  *
- * A pre-tokenizer is a chain of steps; each step cuts every piece of the step before into matches
- * and the gaps between them.  A step is a regular expression (PCRE2), or a hand-written scanner
- * that does the same faster; tests compare the two.
+ * A pre-tokenizer is a chain of steps; each step splits every piece of the previous one into
+ * matches and the gaps between them. A step is a regular expression (PCRE2), or a hand-written
+ * scanner that does the same faster; tests compare the two.
  *
  * Thread:    a struct tok_pretok is immutable after create; a struct tok_pretok_scratch belongs to
  *            one call.
@@ -49,7 +49,7 @@ unsigned tok_pretok_traits(const struct tok_pretok *pt);
 /* The i-th known name, or NULL past the last. */
 const char *tok_pretok_name(size_t i);
 
-/* Takes one word; a negative code ends the cutting. */
+/* Takes one word; a negative code stops. */
 typedef int (*tok_pretok_word_fn)(void *ctx, const char *p, size_t n);
 SHOAL_MUST_CHECK int tok_pretok_split(const struct tok_pretok *pt, struct tok_pretok_scratch *s,
                                       const char *p, size_t n, tok_pretok_word_fn word, void *ctx);

@@ -19,7 +19,8 @@ struct tok_regex; /* opaque: tok_regex.c */
     "\\t-\\r "                                                                                     \
     "\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
 
-/* The pattern is PCRE2's; trusted: it is ours and known to take linear time, so no limit. */
+/* The pattern is PCRE2's; trusted: it is ours and known to take linear time, so there is no
+ * limit. */
 SHOAL_MUST_CHECK int tok_regex_create(struct tok_regex **out, const char *pattern, size_t n,
                                       bool trusted, struct err *e);
 void tok_regex_destroy(struct tok_regex *rx);
