@@ -270,7 +270,7 @@ static void refuse_no_route(struct flow_owner *o, struct request *r, struct sink
 {
     struct failure f;
     failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
-                "there is no route '%s' any more", r->model);
+                "the route '%s' no longer exists", r->model);
     flow_refuse(o, r, s, &f);
 }
 

@@ -45,14 +45,12 @@ enum peers_verdict http_conn_count(struct http_conn *c)
 
 const struct http_refusal *http_conn_full(enum peers_verdict v)
 {
-    static const struct http_refusal all = {503, "overloaded",
-                                            "clients hold as much memory as this server allows "
-                                            "(limits.buffers): try again later",
-                                            1},
-                                     peer = {503, "overloaded",
-                                             "this client holds as much memory as the server "
-                                             "allows (limits.client_buffers): try again later",
-                                             1};
+    static const struct http_refusal
+        all = {503, "overloaded",
+               "the memory for all clients is used up (limits.buffers): try again later", 1},
+        peer = {503, "overloaded",
+                "the memory for this client is used up (limits.client_buffers): try again later",
+                1};
     return v == PEERS_PEER_FULL ? &peer : &all;
 }
 

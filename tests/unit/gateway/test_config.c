@@ -285,7 +285,7 @@ static void test_wrong_routes_are_refused(void **state)
         {"routes: [{name: r, rules: [{matches: '(', use: b}]}]\n", "f:1:28: bad expression"},
         {"routes: [{name: r, cascade: {models: [a]}}]\n", "f:1:29: cascade needs at least two"},
         {"routes: [{name: r, cascade: {models: [a, a]}}]\n",
-         "f:1:29: the model 'a' is there twice"},
+         "f:1:29: the model 'a' is listed twice"},
         {"routes: [{name: r, cascade: {models: [a, b], threshold: 1.5}}]\n", "f:1:57"},
         {"routes: [{name: r, cascade: {models: [a, b], measure: luck}}]\n", "confidence"},
         {"routes: [{name: r, cascade: {models: [a, b], wait: 1}}]\n", "wait"},

@@ -681,7 +681,7 @@ static void test_empty_text(void **state)
     assert_true(w->owner.flows->ops->run(w->owner.flows, &w->owner, r, &a.sink));
     finish(w, &a);
     assert_false(a.done);
-    assert_non_null(strstr(a.failure, "the flow 'f' works on a text"));
+    assert_non_null(strstr(a.failure, "the flow 'f' needs a text"));
 }
 
 static void test_empty_text_that_is_not_read(void **state)

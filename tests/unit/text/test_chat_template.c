@@ -305,7 +305,7 @@ static void test_bad_contexts_are_refused(void **state)
     } cases[] = {
         {"", "not JSON", SHOAL_EFORMAT},
         {"{\"a\":", "not JSON", SHOAL_EFORMAT},
-        {"{} x", "goes on", SHOAL_EFORMAT},
+        {"{} x", "trailing data", SHOAL_EFORMAT},
         {"[]", "not a JSON object", SHOAL_EFORMAT},
         {"{\"a\":\"\\u00\"}", "not JSON", SHOAL_EFORMAT},
         {"{\"a\":01}", "not JSON", SHOAL_EFORMAT},
