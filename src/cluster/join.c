@@ -22,8 +22,8 @@
 #define MS_NS 1000000u
 #define MAX_ADDRESS 256u
 #define MAX_NAME 128u
-#define SETTLE_BEATS 5u           /* within so many heartbeats, all nodes that run are heard */
-#define CONTROLLER_NS 3000000000u /* a controller that was not heard for so long is not shown */
+#define SETTLE_BEATS 5u           /* all running nodes are heard within this many heartbeats */
+#define CONTROLLER_NS 3000000000u /* a controller silent for this long is not shown */
 
 struct known {
     char address[MAX_ADDRESS], name[MAX_NAME];
@@ -68,7 +68,7 @@ static void note_controller(struct join *j, const char *name, uint64_t fence)
 {
     uint64_t now = clock_ns();
     pthread_mutex_lock(&j->lock);
-    /* the highest fence; a lower one is of a member that does not know yet */
+    /* the highest fence; a lower one comes from a member that does not know yet */
     if (fence >= j->holder_fence || now - j->holder_ns > CONTROLLER_NS) {
         snprintf(j->holder, sizeof(j->holder), "%s", name);
         j->holder_fence = fence;
@@ -129,7 +129,7 @@ static void on_heartbeat(void *ctx, const void *bytes, size_t n)
         controller_on_heartbeat(j->controller, bytes, n);
 }
 
-/* Not while NATS is away: then nobody can be heard. */
+/* Not while NATS is down: then no node can be heard. */
 static void forget(struct join *j, uint64_t now)
 {
     for (uint32_t i = 0; j->up && i < j->n_nodes;) {
@@ -176,7 +176,7 @@ static void on_link(void *ctx, const struct bus_status *s)
     if (j->up) {
         j->up_ns = clock_ns();
         log_info("cluster", "NATS is there: %s", s->server);
-        for (uint32_t i = 0; i < j->n_nodes; i++) /* all get the time to be heard again */
+        for (uint32_t i = 0; i < j->n_nodes; i++) /* give all nodes time to be heard again */
             j->nodes[i].heard_ns = clock_ns();
     } else {
         log_warn("cluster", "NATS is unavailable, serving continues with the known nodes: %s",
@@ -269,7 +269,7 @@ int join_submit(struct join *j, struct control_change *change, struct err *e)
     return 0;
 }
 
-/* A node that is drained, or gets work again. */
+/* A node being drained or undrained. */
 struct draining {
     struct control_change change;
     char node[MAX_NAME];
@@ -396,7 +396,7 @@ int join_open(struct join **out, struct executor *x, const struct join_opts *o, 
     pthread_mutex_init(&j->lock, NULL);
     snprintf(j->name, sizeof(j->name), "%s", o->name);
     int rc = o->registry ? open_agent(j, o, e) : 0;
-    if (rc == 0) /* its callbacks come through the executor: not before we return */
+    if (rc == 0) /* its callbacks arrive through the executor: not before we return */
         rc = open_control(j, o, e);
     if (rc == 0 && o->quota) {
         j->quota = o->quota;

@@ -13,9 +13,9 @@
 #include "flow/request.h"
 
 #define MS_NS 1000000u
-#define MAX_EXPECTED_NS 6e10       /* a node may say anything */
+#define MAX_EXPECTED_NS 6e10       /* a node may report anything */
 #define PREFERRED 1e-6             /* of its price: the node that a route has chosen */
-#define UNKNOWN_TOKEN_NS 2000000.0 /* of a model that was not measured yet */
+#define UNKNOWN_TOKEN_NS 2000000.0 /* default for a model without measurements */
 
 struct members {
     struct dispatch dispatch; /* first */
@@ -52,8 +52,8 @@ static unsigned kind_of(const struct request *r)
     return r->kind == REQUEST_INFER ? (unsigned)r->infer.kind : 0;
 }
 
-/* What the node has for this request, after `after`; NULL: nothing (more).  A flow needs no model
- * by name. */
+/* The node's models for this request, after `after`; NULL: none (left). A flow needs no model by
+ * name. */
 static const struct node_model *next_model(const struct node_state *s, const struct request *r,
                                            const struct node_model *after)
 {
@@ -78,8 +78,8 @@ static bool is_avoided(const struct replica_query *q, const struct replica *p)
     return false;
 }
 
-/* How long a request would take there, roughly: its cost times the requests that share the
- * machine.  calls: of ours, which the node's own figure may not show yet. */
+/* Rough time that a request would take there: its cost times the requests that share the machine.
+ * calls: our own requests, which the node's figure may not show yet. */
 static double price(const struct node_model *m, uint32_t calls)
 {
     double token = m->token_ns > 0 ? m->token_ns : UNKNOWN_TOKEN_NS;
@@ -88,7 +88,7 @@ static double price(const struct node_model *m, uint32_t calls)
     return token * (1 + busy) * loading;
 }
 
-/* How long the next piece of the answer should take at most; 0: who knows. */
+/* Upper bound of the expected time to the next piece of the answer; 0: unknown. */
 static uint64_t expected(const struct node_model *m, const struct request *r, uint32_t calls)
 {
     const double tokens = (double)r->input_bytes; /* a token is a byte at least */
@@ -103,7 +103,7 @@ static uint64_t expected(const struct node_model *m, const struct request *r, ui
     return ns < MAX_EXPECTED_NS ? (uint64_t)ns : (uint64_t)MAX_EXPECTED_NS;
 }
 
-/* A version that is asked for may be used while it is loaded, whatever its duty. */
+/* A requested version may be used while it is loaded, whatever its duty. */
 static bool usable(const struct node_model *m, const struct replica_query *q)
 {
     if (q->version)
@@ -111,8 +111,8 @@ static bool usable(const struct node_model *m, const struct replica_query *q)
     return node_model_usable(m, q->request->epoch);
 }
 
-/* Nobody has the model ready; if it is deployed, one will come.  A process that has just started
- * has not heard all nodes yet. */
+/* No node has the model ready; if it is deployed, one will. A process that has just started has not
+ * heard all nodes yet. */
 static bool may_come(struct members *m, const struct request *r)
 {
     if (!m->deployed)
@@ -121,14 +121,14 @@ static bool may_come(struct members *m, const struct request *r)
            (r->kind != REQUEST_ASK && deployed_want(m->deployed, r->model, kind_of(r)));
 }
 
-/* The best replicas seen so far, and whether there is hope for others. */
+/* The best replicas so far, and whether others may appear. */
 struct choice {
     struct replica *best[2]; /* with the usual version, with the canary */
     double price[2];
     bool standby[2];
     uint64_t expect_ns[2];
     const uint8_t *sum[2];
-    uint32_t share; /* of the canary; 0: there is none */
+    uint32_t share; /* share of the canary; 0: none */
     bool known;
 };
 
@@ -142,7 +142,7 @@ struct view {
     double slowness; /* times its own figures */
 };
 
-/* Looks at all that a node has for the request. */
+/* Considers all models of a node for the request. */
 static void look_at(struct choice *c, const struct replica_query *q, const struct view *v)
 {
     struct replica *p = v->replica;
@@ -159,7 +159,7 @@ static void look_at(struct choice *c, const struct replica_query *q, const struc
             x *= PREFERRED;
         if (side && m->share > c->share)
             c->share = m->share;
-        /* a standby is asked when nobody else can */
+        /* a standby is used only when no other can answer */
         bool better = m->standby == c->standby[side] ? x < c->price[side] : c->standby[side];
         if (!c->best[side] || better) {
             c->best[side] = p;
@@ -204,7 +204,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     *out = c.best[side];
     if (q->expect_ns)
         *q->expect_ns = c.expect_ns[side];
-    if (c.share > 0 && q->chosen) /* otherwise the node knows better which one serves */
+    if (c.share > 0 && q->chosen) /* otherwise the node itself chooses the version that serves */
         *q->chosen = c.sum[side];
     if (*out)
         return REPLICA_FOUND;
@@ -239,8 +239,8 @@ static int descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The epoch of new requests: what this process knows, or what more than half of the nodes say that
- * have one.  One node alone cannot send the gateways into an epoch that nobody serves. */
+/* The epoch of new requests: this process's own, or the one reported by more than half of the nodes
+ * that have one. A single node cannot send the gateways into an epoch that nobody serves. */
 static void update_epoch(struct members *m)
 {
     uint64_t said[MEMBERS_MAX_NODES], now = clock_ns(); /* with every request: not cleared */
@@ -281,9 +281,9 @@ static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, str
     return true;
 }
 
-/* Before the first update of the kind `strong` no epoch is known, and requests carry 0, which means
- * the epoch of the moment.  One that becomes several carries the first epoch instead, if all nodes
- * know it: it must not follow into the second. */
+/* Before the first `strong` update no epoch is known, and requests carry 0, the current epoch. A
+ * request that fans out carries the first epoch instead, if all nodes know it: it must not follow
+ * into the second. */
 static uint64_t epoch(struct dispatch *d)
 {
     struct members *m = (struct members *)(void *)d;

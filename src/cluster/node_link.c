@@ -29,7 +29,7 @@
 #define SCRATCH_KEPT ((size_t)16 << 10)
 #define N_BREAKERS 64u
 #define MIN_CONNECT_MS 500u
-#define MIN_PIECES 8u /* of an answer whose speed says something */
+#define MIN_PIECES 8u /* shortest answer whose speed is meaningful */
 #define MAX_SLOWNESS 1e9
 #define SLOWNESS_KEPT 0.98 /* in a tick */
 
@@ -40,12 +40,12 @@ struct remote {
     struct node_link *link;
     struct flow_owner *owner;
     struct remote *prev, *next;
-    struct buf in; /* bytes of the answer that are not read yet */
+    struct buf in; /* unread bytes of the answer */
     struct event_feed feed;
     bool held;               /* the sink was full */
     bool closing;            /* cancelled: `closed` is due */
     int status;              /* of gRPC, if it came with the headers; -1: not yet */
-    struct breaker *breaker; /* NULL: it knows how this ended */
+    struct breaker *breaker; /* NULL: the outcome was already reported */
     uint64_t sent_ns;
     double claim_ns, first_claim_ns; /* see read_claim; 0: not known */
     struct executor_task close;
@@ -67,7 +67,7 @@ struct node_link {
     /* watching */
     struct http_call watch;
     struct buf watch_in;
-    bool watching, settled, lost; /* lost: silent or broken since it was heard */
+    bool watching, settled, lost; /* lost: silent or disconnected since it was heard */
     uint64_t heard_ns, watch_since_ns, retry_ns;
     uint32_t n_tries; /* connections that failed, one after the other */
     struct executor_timer tick;
@@ -77,8 +77,8 @@ struct node_link {
     bool has_state;
     struct replica_counts *counts;
     struct breaker breakers[N_BREAKERS]; /* by the hash of the model's name; two may share one */
-    double slowness;                     /* times as slow as it says, lately; 0: not known */
-    bool told_slowness;                  /* that it is not to be believed */
+    double slowness;    /* how many times slower than reported, recently; 0: unknown */
+    bool told_slowness; /* that it is not to be believed */
     char error[160];
 };
 
@@ -109,7 +109,7 @@ static void blame(struct replica *p, const struct request *r)
 
 /* ---- what it says and what it does ---- */
 
-/* What the node says: how long a token takes there now, and the first one. */
+/* The node's claim: how long a token takes there now, and the first one. */
 static void read_claim(struct remote *q, const struct request *r)
 {
     const struct node_link *k = q->link;
@@ -123,8 +123,8 @@ static void read_claim(struct remote *q, const struct request *r)
     q->first_claim_ns = q->claim_ns + m->prefill_ns * (1 + busy) * (double)r->input_bytes;
 }
 
-/* A stream has ended: how long its tokens took, against what the node had said.  One that was given
- * up early counts if the node cannot have meant it. */
+/* A stream has ended: compares its token times with the node's claim. An abandoned stream counts if
+ * the claim was clearly wrong. */
 static void learn(struct node_link *k, const struct remote *q)
 {
     double ns = (double)(clock_ns() - q->sent_ns);
@@ -173,7 +173,7 @@ static void remote_close(struct remote *q)
     o->n_jobs--;
 }
 
-/* The node is gone, or says nothing sensible: somebody else is to do it. */
+/* The node is lost, or sends invalid data: another one must take over. */
 static void fail_lost(struct remote *q, bool ended, const char *why)
 {
     struct node_link *k = q->link;
@@ -448,7 +448,8 @@ static void watch_over(struct node_link *k, const char *why)
     k->n_tries++;
     say_lost(k, why);
     wait = wait < MAX_RETRY_NS ? wait : MAX_RETRY_NS;
-    wait += hash_mix(clock_ns()) % (wait / 4 + 1); /* many gateways do not come at once */
+    wait += hash_mix(clock_ns()) %
+            (wait / 4 + 1); /* jitter, so that gateways do not reconnect all at once */
     k->retry_ns = loop_now(k->loop) + wait;
 }
 
@@ -579,7 +580,7 @@ static void on_tick(struct executor_timer *t)
     loop_timer_set(k->loop, t, now + TICK_NS);
 }
 
-/* A certificate of the shoal is not enough: what answers must be a node. */
+/* A certificate of the shoal is not enough: the peer must be a node. */
 static int check_peer(void *ctx, const struct tls_peer *peer, struct err *e)
 {
     const struct node_link *k = ctx;
@@ -644,7 +645,7 @@ void node_link_destroy(struct node_link *k)
     loop_timer_clear(k->loop, &k->tick);
     http_call_cancel(&k->watch);
     drop_calls(k, "this gateway stops");
-    while (k->calls) { /* not later: this memory goes */
+    while (k->calls) { /* not later: this memory is freed */
         loop_forget(k->loop, &k->calls->close);
         remote_close(k->calls);
     }

@@ -74,8 +74,8 @@ static void read_power(struct node_state *s)
     globfree(&g);
 }
 
-/* The share of all cores that was busy since the last look that is at least a second old; negative:
- * not known yet. */
+/* The busy share of all cores since the last sample that is at least a second old; negative: not
+ * known yet. */
 static double busy_share(void)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -5,7 +5,8 @@
 #define TOTAL_MS 300000u
 #define MAX_WRONG 3u
 #define MAX_DEATHS 8u
-#define UNKNOWN_ENDED 4u /* requests that end with a replica, if it does not say how many */
+#define UNKNOWN_ENDED                                                                              \
+    4u /* assumed number of requests interrupted with a replica, if it does not report it */
 
 void patience_init(struct patience *p, uint32_t wait_ms, uint32_t total_ms, uint64_t deadline_ns,
                    uint64_t now)

@@ -20,7 +20,7 @@
 
 struct quota_bucket {
     struct quota_source source; /* first */
-    pthread_mutex_t lock;       /* all below; held while a server is asked */
+    pthread_mutex_t lock;       /* guards everything below; held during calls to a server */
     struct bucket *bucket;      /* NULL: not connected */
     bool there;                 /* the bucket was created */
     bool away;                  /* and it was said */
@@ -38,7 +38,7 @@ static int read_value(const struct buf *b, uint64_t *day, uint64_t *sold, struct
     return 0;
 }
 
-/* One attempt; 1: another gateway wrote meanwhile. */
+/* One attempt; 1: another gateway wrote in the meantime. */
 static int take(struct quota_bucket *q, const char *key, uint64_t day, uint64_t limit,
                 uint64_t want, uint64_t *got, struct err *e)
 {
@@ -53,7 +53,7 @@ static int take(struct quota_bucket *q, const char *key, uint64_t day, uint64_t 
         rc = 0;
     buf_fini(&b);
     *got = 0;
-    if (rc < 0 || kept_day > day) /* this member's clock is behind: it is tomorrow already */
+    if (rc < 0 || kept_day > day) /* this member's clock is behind: it is already tomorrow */
         return rc;
     if (kept_day < day)
         sold = 0;
@@ -89,7 +89,7 @@ static int lease(struct quota_source *s, const char *name, uint64_t day, uint64_
     sha256_add(&h, name, strlen(name));
     if (!sha256_end(&h, sum))
         return err_set(e, SHOAL_ENOMEM, "token limits");
-    sha256_hex(key, sum); /* a name may hold what a subject may not */
+    sha256_hex(key, sum); /* a name may contain characters that a subject may not */
     pthread_mutex_lock(&q->lock);
     int rc = q->bucket ? 0 : err_set(e, SHOAL_EBUSY, "this gateway has not joined its shoal yet");
     if (rc == 0 && !q->there && (rc = bucket_create(q->bucket, 0, HISTORY, e)) == 0)

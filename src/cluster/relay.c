@@ -13,29 +13,29 @@
 #include "flow/acquire.h"
 #include "host/sha256.h"
 
-#define MAX_TRIED 64u                /* replicas that are not asked twice in a row */
+#define MAX_TRIED 64u                /* replicas that are not tried twice in a row */
 #define RETRY_NS 20000000u           /* between two looks for a replica */
 #define MAX_TICKET_TOKENS (1u << 24) /* of a choice */
 #define MS_NS 1000000u
 #define STALL_MS 500u
 #define STALL_FACTOR 8u   /* times what is expected */
-#define DOUBLED_SHARE 10u /* one request in so many may run at two replicas */
+#define DOUBLED_SHARE 10u /* at most one request in this many runs on two replicas */
 
 /* What the client has seen of a choice. */
 struct choice {
     struct buf tokens; /* int32_t each */
     uint32_t n_tokens;
-    size_t loose_bytes; /* of text that came without a token after the last token */
+    size_t loose_bytes; /* bytes of text that arrived without a token after the last token */
     uint64_t first_token_ns;
     bool echoed; /* the client has the prompt */
     bool done;
     struct sink_usage usage;
 };
 
-/* What a replica was given of a choice. */
+/* The part of a choice that was given to a replica. */
 struct given {
     uint32_t n_tokens;
-    uint32_t skip_tokens; /* of those that come now: the client has them */
+    uint32_t skip_tokens; /* incoming tokens to skip: the client has them */
     size_t skip_bytes;    /* the same, of the text */
 };
 
@@ -44,12 +44,12 @@ struct leg {
     struct sink inner;
     struct relay *relay;
     struct replica *at;
-    bool running;            /* inner is not closed yet */
-    bool out;                /* its events count no more: it failed, or the other one was faster */
-    bool from_ticket;        /* it goes on from what the client has, and does not echo the prompt */
-    bool has_start;          /* the replica has begun */
-    struct sink_start start; /* with has_start: for the client, if this replica answers first */
-    struct sink_prompt prompt; /* of the first choice, the latest; tokens 0: none came */
+    bool running;     /* inner is not closed yet */
+    bool out;         /* its events count no more: it failed, or the other one was faster */
+    bool from_ticket; /* it continues from the client's tokens, and does not echo the prompt */
+    bool has_start;   /* the replica has begun */
+    struct sink_start start;   /* with has_start: for the client, if this replica answers first */
+    struct sink_prompt prompt; /* latest of the first choice; tokens 0: none */
     struct given *given;       /* [n] */
     uint32_t n_results;
     const struct shoal_result **results; /* [n_inputs] of a specialist */
@@ -62,8 +62,8 @@ struct relay {
     struct request *request; /* owned */
     struct sink *sink;       /* the client's */
     struct leg legs[2];
-    struct leg *lead;             /* the one that began last without a rival, or won */
-    bool quiet;                   /* the client wants nothing but `closed` any more */
+    struct leg *lead;             /* the leg that started last without a rival, or won */
+    bool quiet;                   /* the client only wants `closed` from now on */
     bool started;                 /* the client got `start` */
     bool waiting;                 /* on timer */
     bool doubled;                 /* counted as such */
@@ -73,7 +73,7 @@ struct relay {
     bool planned;                 /* the client got the plan of an ask */
     bool has_sum, sum_wanted;     /* wanted: by the client */
     uint8_t sum[SHA256_BYTES];    /* of the model that began */
-    uint8_t chosen[SHA256_BYTES]; /* that the replica is to use */
+    uint8_t chosen[SHA256_BYTES]; /* version that the replica should use */
     /* One of two versions during a canary: until it delivers something, the other one may answer.
      */
     bool trial, usual; /* usual: the new one has failed */
@@ -121,13 +121,13 @@ static void tell_failure(struct relay *y, const struct failure *f)
     if (y->quiet)
         return;
     y->quiet = true;
-    /* what is wrong with the request itself is no loss */
+    /* an invalid request is not a loss */
     y->opts.source->counts->n_lost +=
         y->started && f->kind != FAILURE_INVALID && f->kind != FAILURE_DEADLINE;
     y->sink->ops->fail(y->sink, f);
 }
 
-/* Nothing of this replica counts any more. */
+/* Ignores this replica from now on. */
 static void drop(struct leg *g)
 {
     g->out = true;
@@ -135,7 +135,7 @@ static void drop(struct leg *g)
         flow_cancel(&g->inner);
 }
 
-/* The client learns who answers with the first piece: until then another replica, even one with
+/* The client learns which node answers with the first piece: until then another replica, even with
  * another version, can take over without a contradiction. */
 static void tell_start(struct leg *g)
 {
@@ -149,7 +149,7 @@ static void tell_start(struct leg *g)
         y->sink->ops->prompt(y->sink, &g->prompt);
 }
 
-/* The replica delivers a piece of the answer: it goes on, the other one does not. */
+/* The replica delivered a piece of the answer: it continues, the other one is cancelled. */
 static void take_lead(struct leg *g)
 {
     struct relay *y = g->relay;
@@ -179,7 +179,7 @@ static void fail_nomem(struct leg *g)
     drop(other_of(g));
 }
 
-/* The replica does not keep to the protocol: as if it were gone. */
+/* The replica violates the protocol: treated as lost. */
 static void distrust(struct leg *g, const char *what)
 {
     struct relay *y = g->relay;
@@ -198,7 +198,7 @@ static bool deaf(const struct leg *g)
     return g->relay->quiet || g->out;
 }
 
-/* A version that was on trial failed before it brought anything: the other one answers. */
+/* A version on trial failed before it delivered anything: the other one answers. */
 static void end_trial(struct leg *g, bool lost)
 {
     struct relay *y = g->relay;
@@ -241,12 +241,12 @@ static void on_start(struct sink *s, const struct sink_start *e)
     g->start = mine;
 }
 
-/* The replica's plan goes with the replica; the client's stays with the request. */
+/* The replica's plan is freed with the replica; the client's stays with the request. */
 static void on_plan(struct sink *s, const struct sink_plan *e)
 {
     struct leg *g = leg_of(s);
     struct relay *y = g->relay;
-    if (deaf(g) || y->planned) /* run again, the plan is the same */
+    if (deaf(g) || y->planned) /* rerun: the plan is the same */
         return;
     if (!g->has_start || y->request->kind != REQUEST_ASK) {
         distrust(g, "an unexpected plan");
@@ -262,7 +262,7 @@ static void on_plan(struct sink *s, const struct sink_plan *e)
     y->sink->ops->plan(y->sink, &mine);
 }
 
-/* Kept until the replica brings a piece of the answer: another one may still be faster. */
+/* Held until the replica delivers a piece of the answer: another one may still be faster. */
 static void on_prompt(struct sink *s, const struct sink_prompt *e)
 {
     struct leg *g = leg_of(s);
@@ -304,7 +304,7 @@ static void on_token(struct sink *s, const struct sink_token *e)
     struct given *had = &g->given[e->choice];
     if (e->echo && c->echoed)
         return;                 /* from a replica that was lost before it sent a token */
-    if (had->skip_tokens > 0) { /* run again as a whole, it is the same */
+    if (had->skip_tokens > 0) { /* rerun from the start: it is the same */
         had->skip_tokens--;
         return;
     }
@@ -346,7 +346,7 @@ static void on_result(struct sink *s, const struct sink_result *e)
     }
 }
 
-/* Figures of the whole choice, whoever computed which part of it. */
+/* Figures of the whole choice, from all replicas that computed a part. */
 static void send_done(struct leg *g, struct choice *c, const struct sink_done *e)
 {
     struct relay *y = g->relay;
@@ -415,14 +415,14 @@ static bool is_reason(const struct failure *f, const char *reason)
     return f->reason && strcmp(f->reason, reason) == 0;
 }
 
-/* What the failure of a replica says about the request. */
+/* What a replica's failure means for the request. */
 static enum patience_failure meaning_of(const struct failure *f)
 {
     if (f->kind == FAILURE_INTERNAL)
         return PATIENCE_FAILED_ITSELF;
     if (is_reason(f, REPLICA_ENDED))
         return PATIENCE_DIED;
-    /* a node that has let go of the model, or of which something older was known */
+    /* a node that has unloaded the model, or whose state was outdated */
     if (f->kind == FAILURE_NOT_FOUND || is_reason(f, REPLICA_LOST) ||
         is_reason(f, REPLICA_ABSENT) || is_reason(f, ACQUIRE_NO_VERSION) ||
         is_reason(f, ACQUIRE_NOT_SERVED))
@@ -469,7 +469,7 @@ static void on_closed(struct sink *s)
     }
     if (other_of(g)->running)
         y->lead = other_of(g);
-    /* not from here: the replica is still in its own code */
+    /* not from here: the replica's code is still on the stack */
     executor_later(y->owner->executor, &y->next);
 }
 
@@ -489,7 +489,7 @@ static bool on_full(struct sink *s)
 
 /* ---- finding a replica ---- */
 
-/* The request as the next replica is to see it: with what the client has already. */
+/* The request for the next replica: with the tokens that the client already has. */
 static bool make_ticket(struct relay *y, struct leg *g)
 {
     struct request_generate *q = &y->request->generate;
@@ -508,7 +508,7 @@ static bool make_ticket(struct relay *y, struct leg *g)
     for (uint32_t i = 0; list && i < y->n; i++) {
         const struct choice *c = &y->choices[i];
         uint32_t n = c->done ? 0 : c->n_tokens;
-        /* copied: the replica that still works on it may bring more */
+        /* copied: the running replica may append more */
         int32_t *tokens = n > 0 ? arena_zalloc_n(&y->request->arena, n, sizeof(*tokens)) : NULL;
         if (n > 0 && !tokens)
             return false;
@@ -530,7 +530,7 @@ static void wait_for_one(struct relay *y)
 {
     uint64_t now = clock_ns();
     patience_waits(&y->patience, now);
-    forget_tried(y); /* what failed before may work again */
+    forget_tried(y); /* earlier failures may succeed now */
     y->waiting = true;
     executor_timer_set(y->owner->executor, &y->timer, now + RETRY_NS);
 }
@@ -540,7 +540,7 @@ static bool is_late(const struct relay *y)
     return patience_late(&y->patience, clock_ns());
 }
 
-/* Nobody has the model, or nobody who has it is there. */
+/* No node has the model, or none that has it is available. */
 static void say_absent(const struct relay *y, struct failure *f, enum replica_found found)
 {
     if (found == REPLICA_NONE && y->request->kind == REQUEST_ASK) {
@@ -593,11 +593,11 @@ static void run_on(struct relay *y, struct leg *g, struct replica *p)
     p->ops->run(p, y->owner, y->request, &g->inner);
 }
 
-/* The replica that begins, or goes on. */
+/* The replica that starts or continues the request. */
 static enum replica_found find_next(struct relay *y, struct replica **out, uint64_t *expect_ns)
 {
     const uint8_t *chosen = NULL;
-    if (y->stamps && !y->started) /* from then on all its models are those of this epoch */
+    if (y->stamps && !y->started) /* from now on all its models are of this epoch */
         y->request->epoch = y->opts.source->epoch;
     flow_hold_epoch(y->owner, y->request); /* also while it waits for a replica */
     const struct replica_query q = {.request = y->request,
@@ -616,7 +616,7 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
     return found;
 }
 
-/* One beside the replica that leads, with the same version. */
+/* A second replica beside the leading one, with the same version. */
 static enum replica_found find_rival(struct relay *y, struct replica **out)
 {
     const struct replica_query q = {.request = y->request,
@@ -627,7 +627,7 @@ static enum replica_found find_rival(struct relay *y, struct replica **out)
     return y->opts.source->ops->find(y->opts.source, &q, out);
 }
 
-/* How long the replica may bring nothing before another one is asked as well. */
+/* How long the replica may be silent before a second one is tried. */
 static uint64_t patience(const struct relay *y)
 {
     uint64_t hedge = (uint64_t)y->opts.hedge_ms * MS_NS;
@@ -655,7 +655,7 @@ static void next_replica(struct relay *y)
     uint64_t expect_ns;
     struct replica_counts *n = y->opts.source->counts;
     if (!y->started && !y->sum_wanted)
-        y->has_sum = false; /* the client has seen nothing of it: any version will do */
+        y->has_sum = false; /* the client has seen nothing of it: any version is fine */
     enum replica_found found = find_next(y, &p, &expect_ns);
     struct leg *g = &y->legs[0];
     enum patience_verdict verdict = patience_judge(&y->patience, found, clock_ns());
@@ -756,7 +756,7 @@ static void on_cancel(struct flow_job *j)
         y->waiting = false;
         executor_timer_clear(y->owner->executor, &y->timer);
         executor_later(y->owner->executor, &y->next);
-    } /* else on_next is due, or comes when the last replica is closed */
+    } /* otherwise on_next is due, or is called when the last replica is closed */
 }
 
 static void on_resume(struct flow_job *j)
@@ -792,7 +792,7 @@ static bool prepare(struct relay *y)
         return true;
     if (!r->generate.has_seed && !r->generate.seeded)
         r->generate.sampling.seed = hash_mix(y->owner->next_seed++);
-    r->generate.seeded = true; /* every replica must draw the same */
+    r->generate.seeded = true; /* every replica must sample the same tokens */
     return true;
 }
 
@@ -825,7 +825,7 @@ void relay_run(const struct relay_opts *opts, struct flow_owner *o, struct reque
                         .timer = {.fn = on_timer},
                         .watch = {.fn = on_watch},
                         .next = {.fn = on_next}};
-    if (r->version && r->kind != REQUEST_ASK) { /* the client wants this one */
+    if (r->version && r->kind != REQUEST_ASK) { /* the client requires this one */
         memcpy(y->sum, r->version, SHA256_BYTES);
         y->has_sum = y->sum_wanted = true;
     }

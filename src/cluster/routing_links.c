@@ -18,7 +18,7 @@ static enum router_state state_of(const struct node_model *m, const struct node_
 {
     if (!node_model_usable(m, s->epoch))
         return ROUTER_GONE;
-    /* a standby is asked when nobody else can */
+    /* a standby is used only when no other can answer */
     return m->state == REGISTRY_READY && !m->standby ? ROUTER_READY : ROUTER_LOADING;
 }
 

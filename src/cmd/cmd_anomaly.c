@@ -1,4 +1,4 @@
-/* cmd_anomaly.c - shoal anomaly: learns what is normal for a machine, and watches it. */
+/* cmd_anomaly.c - shoal anomaly: learns what is normal for a machine, and monitors it. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>

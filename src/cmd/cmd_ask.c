@@ -60,7 +60,7 @@ struct work {
     int interrupt_fd;
     bool interrupted;
     bool tty;                /* somebody can be asked */
-    char token[TOKEN_BYTES]; /* of actions that wait for a yes; "": none do */
+    char token[TOKEN_BYTES]; /* token of actions that wait for a yes; "": none */
 };
 
 static bool tiling(void *ctx, double part)
@@ -246,7 +246,7 @@ static bool is_no(const char *line)
     return !*line || strcasecmp(line, "n") == 0 || strcasecmp(line, "no") == 0;
 }
 
-/* A text, and with --yes what it needs a yes for. */
+/* Sends a text and, with --yes, confirms its actions. */
 static int turn(struct work *w, struct local *l, const char *text, size_t n)
 {
     char token[TOKEN_BYTES];
@@ -289,7 +289,7 @@ static int converse(struct work *w, struct local *l, bool answers_only)
             continue;
         rc = turn(w, l, line, n);
         if (rc == CMD_FAILED && w->tty && !answers_only)
-            rc = CMD_OK; /* the error is shown, the conversation goes on */
+            rc = CMD_OK; /* the error is shown, and the conversation continues */
     }
     lines_fini(&in);
     if (got < 0)
@@ -299,7 +299,7 @@ static int converse(struct work *w, struct local *l, bool answers_only)
     return got == LINES_INTERRUPT ? CMD_INTERRUPTED : rc;
 }
 
-/* The home: a file, or the demo.  A table of one's own comes without the demo. */
+/* The home: a file, or the demo. A custom table has no demo. */
 static int open_home(struct home_things **out, const struct opts *o, const struct home_table *t,
                      struct err *e)
 {

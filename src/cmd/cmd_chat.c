@@ -71,7 +71,8 @@ struct dialog {
     int32_t *tokens;
     size_t n_tokens, cap_tokens;
     bool closed;
-    bool ended; /* done and code are valid; otherwise nothing was begun, and failure says why */
+    bool ended; /* done and code are valid; otherwise nothing was started, and failure has the
+                   reason */
     struct sink_done done;
     int code;
     struct failure failure;
@@ -428,7 +429,7 @@ static int read_stops(struct dialog *c, bool has_template)
     return CMD_OK;
 }
 
-/* The value of NAME=JSON; false: it is none. */
+/* The value of NAME=JSON; false: invalid. */
 static bool read_var(struct dialog *c, const char *text, struct value_member *out)
 {
     const char *eq = strchr(text, '=');

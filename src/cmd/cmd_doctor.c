@@ -1,4 +1,4 @@
-/* cmd_doctor.c - shoal doctor: what this machine has, what Shoal uses, and problems. */
+/* cmd_doctor.c - shoal doctor: shows the machine, what Shoal uses of it, and problems. */
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,7 +48,7 @@ struct cache {
 };
 
 struct onnx {
-    char version[32], path[1024]; /* "": not usable, `why` says why */
+    char version[32], path[1024]; /* "": not usable, `why` has the reason */
     struct err why;
 };
 

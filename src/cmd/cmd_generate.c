@@ -89,7 +89,8 @@ struct generation {
     struct json_out tokens_json, details_json;
     /* how it ended */
     bool closed;
-    bool ended; /* done and code are valid; otherwise nothing was begun, and failure says why */
+    bool ended; /* done and code are valid; otherwise nothing was started, and failure has the
+                   reason */
     struct sink_done done;
     int code;
     struct failure failure;
@@ -424,7 +425,7 @@ static void set_resume(struct request *r, const struct opts *o, struct request_p
     resume->tokens = p->ids + p->n_ids;
     resume->n_tokens = n;
     r->generate.resume = resume;
-    if (r->generate.max_tokens > 0) /* --max-tokens counts new ones alone */
+    if (r->generate.max_tokens > 0) /* --max-tokens counts only new tokens */
         r->generate.max_tokens += n;
 }
 

@@ -1,5 +1,5 @@
-/* cmd_health.c - shoal health: whether a server or node takes requests, for probes of container
- * images that have no shell. */
+/* cmd_health.c - shoal health: checks whether a server or node accepts requests, for probes in
+ * container images without a shell. */
 #include <stdio.h>
 
 #include "base/buf.h"

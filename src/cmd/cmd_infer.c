@@ -233,7 +233,7 @@ static int put_lines(struct work *w, int fd, struct err *e)
             rc = put(w, line, n, e);
         w->bytes_read += n + 1;
         show_progress(w);
-        if (rc == 0 && !lines_ready(&lines)) /* nothing more is there: the answers are due */
+        if (rc == 0 && !lines_ready(&lines)) /* no more input for now: print the answers */
             rc = local_pipe_drain(&w->pipe, e);
     }
     if (rc == 0)

@@ -1,4 +1,4 @@
-/* cmd_init.c - shoal init: writes a configuration file for the models that are there. */
+/* cmd_init.c - shoal init: writes a configuration file for the models found. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -160,7 +160,7 @@ static void put_quoted(struct buf *b, const char *text)
 
 static void put_models(struct buf *b, const struct finds *f, const char *folder)
 {
-    if (f->n == 0 || !f->v[0].path[0]) { /* without `models` the server takes the pack */
+    if (f->n == 0 || !f->v[0].path[0]) { /* without `models` the server uses the pack */
         buf_puts(b, "# Models. Without this list the server has those included with Shoal");
         buf_puts(b, f->n ? ":\n" : ".\n");
         for (uint32_t i = 0; i < f->n; i++)

@@ -152,7 +152,7 @@ static void job_free(struct mcp_job *j)
     mem_free(j);
 }
 
-/* A place for one more call, after those that are over are gone; MAX_CALLS: there is none. */
+/* A slot for one more call, after freeing finished ones; MAX_CALLS: none. */
 static size_t free_place(struct bridge *b)
 {
     size_t at = MAX_CALLS;
@@ -170,7 +170,7 @@ static size_t free_place(struct bridge *b)
     return at;
 }
 
-/* True: it runs beside the others. */
+/* True: it runs in parallel. */
 static bool start_job(struct bridge *b, const char *line, size_t n, const cJSON *id)
 {
     size_t at = free_place(b);

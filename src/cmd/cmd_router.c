@@ -309,7 +309,7 @@ static int put_old(const struct fit *f, const cJSON *t, struct json_out *j, stru
     return 0;
 }
 
-/* Whether a tensor of the encoder belongs to the model: not its heads, nor what is cut off. */
+/* Whether a tensor of the encoder belongs to the model: not its heads, nor removed layers. */
 static bool is_kept(const struct fit *f, const char *name)
 {
     static const char layer[] = "bert.encoder.layer.";

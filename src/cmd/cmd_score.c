@@ -104,7 +104,7 @@ static int take(void *ctx, void *row, const struct shoal_result *r, struct err *
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* The values must stay until the answer is there.  stream: they continue those before. */
+/* The values must stay valid until the answer arrives. stream: they continue earlier ones. */
 static int submit(struct work *w, const double *values, size_t n_rows, bool stream, struct err *e)
 {
     uint32_t n_columns = w->columns.n;
@@ -154,7 +154,7 @@ static int choose_columns(struct work *w, const struct table *t, struct err *e)
 
 /* ---- input ---------------------------------------------------------------------------------- */
 
-/* Scores the rows of a pipe as they come: all that are there at a time. */
+/* Scores the rows of a pipe as they arrive, all available ones at a time. */
 static int score_lines(struct work *w, int fd, struct err *e)
 {
     struct shoal_engine_info info = {.size = sizeof(info)};

@@ -162,7 +162,7 @@ static void print_json(struct buf *b, const struct sim_scenario *s, const struct
         buf_putc(b, ']');
         j.comma = true;
     }
-    json_out_key(&j, "this_machine"); /* what differs from run to run */
+    json_out_key(&j, "this_machine"); /* values that differ from run to run */
     json_out_object(&j);
     json_out_member_num(&j, "plan_mean_ms", r->plan_mean_ms);
     json_out_member_num(&j, "plan_max_ms", r->plan_max_ms);

@@ -44,7 +44,7 @@ static int open_specialist(struct shoal_engine *en, const char *path,
     int rc = found ? onnx_files_open(&files, &en->file, e) : model_open(&en->file, path, e);
     if (rc < 0)
         return rc;
-    if (found) { /* its inputs tell what kind of model it is */
+    if (found) { /* its inputs show what kind of model it is */
         struct onnx_session_opts so = {.n_threads = o->n_threads};
         if ((rc = onnx_session_open(&en->onnx, files.model, &so, e)) < 0)
             return rc;
@@ -126,7 +126,7 @@ static int open_native(struct shoal_engine *en, const char *path, const struct s
 
 /* ---- several decoders, averaged ---- */
 
-/* Equal for vocabularies whose ids mean the same. */
+/* Equal for vocabularies with the same ids. */
 static uint64_t vocabulary_sum(const struct tokenizer *t)
 {
     const struct tokenizer_info *info = tokenizer_info(t);
@@ -182,7 +182,7 @@ static int check_weights(const struct shoal_engine_opts *o, struct err *e)
     return sum > 0 ? 0 : err_set(e, SHOAL_EINVAL, "all weights of the average are 0");
 }
 
-/* Opens the files, checks that they belong together, and adds up what they need. */
+/* Opens the files, checks that they match, and adds up their sizes. */
 static int measure_average(struct shoal_engine *en, struct averaged *list, uint32_t n,
                            const struct decoder_opts *d, struct decoder_sizes *sum, struct err *e)
 {

@@ -18,7 +18,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
     if (t->started_ns)
         fair_end(&en->fair, t);
     if (code == 0 &&
-        j->result.code == 0) /* else the answer may be of neither version of the model */
+        j->result.code == 0) /* otherwise the answer may mix two versions of the model */
         code = engine_files_check_end(en);
     if (code < 0)
         job_fail(j, code, err_text(code));
@@ -33,7 +33,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, int code)
     queue_done(en, t, j->result.code);
 }
 
-/* Ends tasks that were cancelled or are too late, and takes the best of the others. */
+/* Ends cancelled and late tasks, and takes the best of the others. */
 static uint32_t gather(struct shoal_engine *en, uint32_t *cost)
 {
     uint64_t now = clock_ns();
@@ -63,7 +63,7 @@ void batcher_finish(struct job *j)
 {
     struct shoal_task *t = j->task;
     t->engine->active[j->place] = NULL;
-    t->engine->files_checked = false; /* the batch goes on after it */
+    t->engine->files_checked = false; /* the engine continues with the batch after it */
     finish(t->engine, t, 0);
 }
 

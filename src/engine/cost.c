@@ -3,10 +3,10 @@
 
 #include "base/work_time.h"
 
-#define MEMORY 8u       /* a new figure counts for an eighth, once there are so many */
-#define LONG_MEMORY 32u /* of what differs much from one figure to the next: lengths, the pace */
-#define MIN_PREFILL 16u /* a shorter prompt says more about a step than about prompts */
-#define SPREADS 2.0     /* few answers are so many usual differences longer than usual */
+#define MEMORY 8u       /* a new sample counts for an eighth, once there are this many */
+#define LONG_MEMORY 32u /* for values that vary much between samples: lengths, the pace */
+#define MIN_PREFILL 16u /* a shorter prompt measures the step rather than the prompt */
+#define SPREADS 2.0     /* an unusually long answer exceeds the mean by this many deviations */
 #define MIN_PART 0.05   /* of a step that decodes and prefills, for either */
 
 static double read_mean(struct cost_mean *m, uint64_t since_ns)
@@ -47,8 +47,8 @@ static uint32_t batch_of(uint32_t n)
     return i;
 }
 
-/* A larger batch than any measured is taken to cost no more: the first to try it finds out. Nothing
- * is said about smaller ones. */
+/* A batch larger than any measured is assumed to cost no more: the first to try it measures it.
+ * Says nothing about smaller ones. */
 static double newer_than(struct cost_mean means[COST_BATCHES], uint32_t n, uint64_t since_ns)
 {
     for (uint32_t i = batch_of(n) + 1; i-- > 0;) {
@@ -59,8 +59,8 @@ static double newer_than(struct cost_mean means[COST_BATCHES], uint32_t n, uint6
     return 0.0;
 }
 
-/* A batch that was not tried lately counts as not measured: if it was slow for a moment, requests
- * that would make it so large would be refused for ever. */
+/* A batch size without recent measurements counts as unmeasured: after a slow moment, requests that
+ * would need it would otherwise be refused forever. */
 static double by_batch(struct cost_mean means[COST_BATCHES], uint32_t n, uint64_t since_ns,
                        uint64_t now_ns)
 {
@@ -70,8 +70,8 @@ static double by_batch(struct cost_mean means[COST_BATCHES], uint32_t n, uint64_
 
 /* ---- learning ---- */
 
-/* A step that decodes and prefills: its time is divided as the two cost so far.  What is not known
- * yet gets the rest; if neither is, they share. */
+/* A step that decodes and prefills: its time is split by the costs so far. If one is unknown, it
+ * gets the rest; if both are, they share it. */
 static void saw_mixed(struct cost *c, uint64_t now_ns, double ns, uint32_t n_decoded,
                       uint32_t n_prefilled)
 {
@@ -135,7 +135,7 @@ static double expected(struct cost *c, uint32_t max_tokens, bool ignore_end, uin
     return work_time_tokens(&work_time_refuse, learned, max_tokens);
 }
 
-/* The same for an answer that is longer than most. */
+/* The same for an unusually long answer. */
 static double longest(struct cost *c, uint32_t max_tokens, bool ignore_end, uint64_t since_ns)
 {
     double n = expected(c, max_tokens, ignore_end, since_ns), limit = max_tokens;
@@ -160,8 +160,8 @@ uint32_t cost_longest_tokens(struct cost *c, uint32_t max_tokens, bool ignore_en
     return whole(longest(c, max_tokens, ignore_end, 0));
 }
 
-/* An answer that is longer than expected does not end with the next token: as much may be left as
- * lengths differ. */
+/* An answer that exceeds its expected length does not end with the next token: about one deviation
+ * may be left. */
 uint32_t cost_remaining_tokens(struct cost *c, uint32_t generated, uint32_t usual, uint32_t most)
 {
     const uint32_t left = usual > generated ? usual - generated : 1;
@@ -169,8 +169,8 @@ uint32_t cost_remaining_tokens(struct cost *c, uint32_t generated, uint32_t usua
     return left > spread ? left : spread;
 }
 
-/* Tokens of a whole answer of those that run, which are half done on average, if they are like the
- * one to be predicted; if more than that is left, they are longer. */
+/* Tokens of a whole answer of the running tasks, which are half done on average if they resemble
+ * the new one; if more is left, they are longer. */
 static double whole_active(const struct cost_load *l, double length)
 {
     if (l->n_active == 0 || l->decode_tokens < l->waiting_decode)
@@ -190,7 +190,7 @@ static void set_times(struct cost_estimate *x, const struct work_time_rates *r, 
     x->long_ns = work_time_of(p, r, prompt, most - 1.0).total_ns;
 }
 
-/* Until the first token and the end of the request, with what is there already. */
+/* Time to the first token and to the end of the request, with the existing load. */
 static void predict(struct cost *c, const struct cost_load *l, const struct cost_request *r,
                     uint64_t since_ns, uint64_t now_ns, struct cost_estimate *x)
 {
@@ -213,8 +213,8 @@ static void predict(struct cost *c, const struct cost_load *l, const struct cost
         set_times(x, &rates, prompt, length, length);
         return;
     }
-    /* Tasks beyond the batch wait for others to end: on average one ends every time that a whole
-     * answer takes, divided by how many run.  Prompts that come in between are part of the pace. */
+    /* Tasks beyond the batch wait for others to end: on average one ends every answer time divided
+     * by the number of running tasks. Interleaved prompts are part of the pace. */
     double pace = by_batch(c->pace, (uint32_t)batch, since_ns, now_ns);
     double all = (double)l->waiting_decode + l->n_active * whole_active(l, length);
     rates.queue_ns = (tasks - most) * ((all + choices * length) / tasks) * pace / batch;
@@ -240,7 +240,7 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
         const struct work_time_policy *p = &work_time_refuse;
         const struct work_time_rates rates = {.prefill_ns =
                                                   read_mean(&c->unit, l->units > 0 ? 0 : since)};
-        /* what is ahead may all be of lower rank: it counts when it is more than a batch */
+        /* tasks ahead may all have lower priority: they count beyond one batch */
         uint64_t all = r->units + (l->units > l->batch_units ? l->units : 0);
         x.alone_ns = work_time_of_units(p, &rates, (double)r->units).total_ns;
         x.first_ns = x.total_ns = x.long_ns = work_time_of_units(p, &rates, (double)all).total_ns;

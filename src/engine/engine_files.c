@@ -15,7 +15,7 @@ static const struct weights *weights_of(const struct shoal_engine *en)
 int engine_files_check(struct shoal_engine *en, struct err *e)
 {
     const struct weights *w = weights_of(en);
-    /* relaxed: the flag stands for itself and is never taken back */
+    /* relaxed: the flag is independent and never reset */
     bool changed = atomic_load_explicit(&en->files_changed, memory_order_relaxed);
     if (!changed && ((en->file && model_file_changed(en->file)) || (w && weights_changed(w)) ||
                      (en->lm.ops && en->lm.ops->changed && en->lm.ops->changed(en->lm.impl)))) {

@@ -19,7 +19,7 @@ static struct cost_load load_of(struct shoal_engine *en, const struct fair_who *
         uint64_t all = en->fair_waiting_units;
         fair_reduce(&en->fair, who, &a);
         pthread_mutex_unlock(&en->lock);
-        /* what waits counts as far as it goes first */
+        /* waiting work counts as far as it goes first */
         units = (units > all ? units - all : 0) + a.waiting_prompt;
     }
     return (struct cost_load){.n_active = a.n_active,

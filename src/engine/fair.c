@@ -21,7 +21,7 @@ void fair_fini(struct fair *f)
 
 /* ---- under the lock ---- */
 
-/* A client that nobody uses, for another id; NULL: all are in use. */
+/* Reuses an idle client for another id; NULL: all are in use. */
 static struct fair_client *reuse(struct fair *f)
 {
     struct fair_client *oldest = NULL;
@@ -72,7 +72,7 @@ bool fair_has_place(const struct fair_client *c, uint32_t n_waiting, uint32_t ma
            (c->id == 0 || c->n_waiting < (uint64_t)PLACES_PER_FREE * (max_queue - n_waiting));
 }
 
-/* How much of what waits for c goes before the next task of `own`, from 0 to 1. */
+/* The share of c's waiting work that goes before the next task of `own`, from 0 to 1. */
 static double part_ahead(const struct fair_client *c, const struct fair_client *own,
                          double own_weight, int32_t priority)
 {
@@ -188,7 +188,7 @@ void fair_remove(struct fair *f, struct shoal_task **at)
     part(f, t->client);
 }
 
-/* Tokens that are still to be computed for t. */
+/* Tokens still to be computed for t. */
 static double expected_tokens(const struct shoal_task *t)
 {
     if (t->job)
@@ -248,7 +248,7 @@ void fair_divide_prompts(const struct fair *f, struct shoal_task *const *active,
         c->prompt_part = part < c->prompt_left ? part : c->prompt_left;
         rest -= c->prompt_part;
     }
-    /* what some do not need goes to the others, in the order of their tasks */
+    /* unused parts go to the others, in the order of their tasks */
     for (uint32_t i = 0; i < n && rest > 0; i++) {
         struct fair_client *c = active[i]->client;
         uint32_t more = c->prompt_left - c->prompt_part;
@@ -258,7 +258,7 @@ void fair_divide_prompts(const struct fair *f, struct shoal_task *const *active,
     }
 }
 
-/* The part of the engine that so many tasks and pages are. */
+/* The share of the engine taken by this many tasks and pages. */
 static double usage(uint32_t n_tasks, uint32_t pages, uint32_t max_tasks, uint32_t n_pages)
 {
     double tasks = (double)n_tasks / max_tasks, memory = (double)pages / n_pages;
@@ -282,7 +282,7 @@ uint32_t fair_victim(const struct fair *f, const struct shoal_task *t,
     for (uint32_t i = 0; i < n; i++) {
         const struct shoal_task *v = active[i];
         const struct fair_client *d = v->client;
-        /* the last task of a client stays, so that two do not take turns in preempting each other
+        /* a client's last task stays, so that two clients do not preempt each other in turn
          */
         if (d == c || v->priority > t->priority || d->n_active < 2 ||
             usage(d->n_active, d->pages, max_tasks, n_pages) <= d->weight / weights)

@@ -52,7 +52,7 @@ static int check(const struct shoal_engine *en, const struct shoal_task_opts *o,
     return sampler_check(&o->sampling, n_vocab, e);
 }
 
-/* How many tokens were asked for; 0: no number was given, and the model may end by itself. */
+/* Requested number of tokens; 0: unlimited, until the model ends. */
 static uint32_t limit_of(const struct shoal_engine *en, const struct shoal_task_opts *o)
 {
     uint32_t room = en->lm.info.n_ctx - o->n_tokens;
@@ -71,8 +71,8 @@ static int price(struct shoal_engine *en, const struct shoal_task_opts *o,
     return cost_check(out, o->deadline_ns, clock_ns(), e);
 }
 
-/* The tokens that were generated before pass through the text output again, so that an open
- * character or the beginning of a stop string is continued.  Their text was shown already. */
+/* Replays tokens generated before through the text output, so that an open character or the start
+ * of a stop string is continued. Their text was already shown. */
 static void replay_continued(struct shoal_task *t, const struct shoal_task_opts *o)
 {
     for (uint32_t i = o->n_tokens - o->n_continued; i < o->n_tokens && !t->stopped; i++) {

@@ -37,7 +37,7 @@ static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o
     return rc < 0 ? rc : task_check_weight(o->weight, e);
 }
 
-/* Refused at once when what is ahead and this task's own work take longer than there is time. */
+/* Refuses at once if the queue and this task would exceed the deadline. */
 static int price(struct shoal_engine *en, struct shoal_task *t, struct err *e)
 {
     const struct cost_request r = {.units = t->job->cost ? t->job->cost : 1};

@@ -5,7 +5,7 @@
 #include "engine/engine_files.h"
 #include "engine/job.h"
 
-/* Under the lock: t joins (or leaves) those that wait. */
+/* Under the lock: t joins (or leaves) the waiting tasks. */
 static void count_waiting(struct shoal_engine *en, const struct shoal_task *t, bool joins)
 {
     struct fair_client *c = t->client;

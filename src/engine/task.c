@@ -19,7 +19,7 @@ void task_destroy(struct shoal_task *t)
 
 void task_unref(struct shoal_task *t)
 {
-    /* acq_rel: whoever frees sees everything the other side did */
+    /* acq_rel: the thread that frees sees all writes of the other side */
     if (atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1)
         task_destroy(t);
 }

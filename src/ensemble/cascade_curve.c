@@ -16,7 +16,7 @@ void cascade_curve_sort(struct cascade_curve_row *rows, size_t n)
         qsort(rows, n, sizeof(*rows), by_sureness);
 }
 
-/* Between the last row that goes on and the first that does not. */
+/* Between the last escalated row and the first that is not. */
 static double threshold_at(const struct cascade_curve_row *rows, size_t n, size_t k)
 {
     if (k == 0)
@@ -51,7 +51,7 @@ struct cascade_curve_point cascade_curve_at(const struct cascade_curve_row *rows
     while (k > 0 && k < n && rows[k].sureness <= rows[k - 1].sureness)
         k++;
     const double threshold = threshold_at(rows, n, k);
-    /* all rows: also those that the small model is certain of */
+    /* all rows: even those where the small model is certain */
     struct cascade_curve_point p = point_of(rows, n, k == n ? (double)INFINITY : threshold);
     p.threshold = threshold;
     return p;

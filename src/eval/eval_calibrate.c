@@ -7,7 +7,7 @@
 #include "eval/eval.h"
 #include "eval/quality.h"
 
-#define MIN_ROWS 20u /* in all: fewer say nothing */
+#define MIN_ROWS 20u /* minimum rows for a meaningful result */
 #define UNKNOWN UINT32_MAX
 #define SUM_ERROR 0.01 /* of probabilities that were rounded */
 
@@ -145,8 +145,8 @@ static void report(const struct fitting *f, const struct held_out *before,
     eval_figure(j, text, "ece_after", after->ece, "%.4f");
 }
 
-/* Takes the temperature only if it helps on rows that it was not fitted on.  Otherwise it is 1, and
- * the figures say what was left. */
+/* Accepts the temperature only if it helps on held-out rows. Otherwise it is 1, and the figures
+ * record the rejected fit. */
 static int choose(const struct fitting *f, double fitted, struct confidence_calibration *out,
                   struct json_out *j, struct buf *text, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* eval_cascade.c - what a cascade of two classifiers reaches on labelled rows, and at what cost. */
+/* eval_cascade.c - accuracy and cost of a cascade of two classifiers on labelled rows. */
 #include <math.h>
 #include <string.h>
 
@@ -108,8 +108,8 @@ static void put_curve(struct json_out *j, struct buf *text, struct cascade_curve
     put_point(j, text, &best);
 }
 
-/* The threshold is chosen on every other row; what it reaches is measured on the rest, with how far
- * the confidences of the answers are from how often they are right. */
+/* Chooses the threshold on every other row and measures it on the rest, with the calibration error
+ * of the answers. */
 static void put_held_out(struct json_out *j, struct buf *text, const struct cascade_curve_row *rows,
                          size_t n, double gain, struct cascade_curve_row *half)
 {

@@ -14,7 +14,7 @@
 #define BETA1 0.9
 #define BETA2 0.999
 #define ENOUGH_ERRORS 20u
-#define KEPT 0.95 /* of right answers, if nothing is known of others */
+#define KEPT 0.95 /* share of right answers kept, without rows of no class */
 
 static void logits(const struct linear_head *h, const float *x, double *out)
 {

@@ -28,7 +28,7 @@ static void refuse(struct acquire *a, int rc, const char *msg)
     fail(a, &f);
 }
 
-/* The request goes on with bytes that another node has begun it with, or not at all. */
+/* The request continues with the same bytes that another node started it with, or not at all. */
 static void check_version(struct acquire *a, const struct registry_model *m)
 {
     const uint8_t *sum = registry_sum(m);

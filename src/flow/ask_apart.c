@@ -67,14 +67,14 @@ static void unref(struct ask_apart *p)
 
 /* ---- how it ends ---- */
 
-/* One of the questions before the ask begins is answered. */
+/* One of the lookups before the ask has finished. */
 static void question_done(struct ask_apart *p)
 {
     if (--p->n_asked == 0)
         p->learned(p->learned_ctx);
 }
 
-/* Tells that the errand has failed, unless it has ended already. */
+/* Reports that the errand failed, unless it has already ended. */
 static void tell_failed(struct errand *x, int code, const char *message)
 {
     if (x->told)
@@ -320,8 +320,8 @@ static void reply(struct ask_away *w, const char *message, const struct shoal_ta
     executor_post(p->owner->executor, &x->start);
 }
 
-/* On the owner's thread, as all calls of ask_cancel are there.  A cancelled errand may end inside,
- * so the search begins again after each. */
+/* On the owner's thread, like all calls of ask_cancel. A cancelled errand may end inside, so the
+ * search restarts after each. */
 static void cancel(struct ask_away *w)
 {
     struct ask_apart *p = of_away(w);

@@ -20,7 +20,7 @@ struct asking {
     struct flow_owner *owner;
     struct request *request; /* owned */
     struct sink *sink;
-    bool quiet;                             /* the sink wants nothing but `closed` any more */
+    bool quiet;                             /* the sink only wants `closed` from now on */
     struct registry_model *encoder, *reply; /* held; reply NULL: actions only */
     struct registry_model *act;             /* held; NULL: the table needs none */
     struct acquire for_encoder, for_act, for_reply;
@@ -42,7 +42,7 @@ static void on_wake(struct executor_task *t);
 
 /* ---- lifetime ---- */
 
-/* Requests to a model apart are counted where they are sent. */
+/* Requests to an isolated model are counted where they are sent. */
 static bool is_counted(const struct registry_model *m)
 {
     return m && registry_engine(m);
@@ -252,7 +252,7 @@ static void on_wake(struct executor_task *t)
 
 /* ---- starting ---- */
 
-/* encoder NULL: it runs apart, and its configuration was asked for. */
+/* encoder NULL: it is isolated, and its configuration was requested. */
 static int make_ask(void *ctx, void **out, struct shoal_engine *encoder, struct err *e)
 {
     const struct asking *k = ctx;
@@ -345,7 +345,7 @@ static void on_configured(void *ctx)
         attach(a);
 }
 
-/* Models of an ask that run apart are reached by requests. */
+/* Isolated models of an ask are reached by requests. */
 static void prepare(struct asking *a)
 {
     const struct registry_model *all[] = {a->encoder, a->act, a->reply};
@@ -462,8 +462,7 @@ static void on_encoder(struct acquire *q, struct registry_model *m)
     acquire_model(&a->for_act, act, SHOAL_KIND_TAG);
 }
 
-/* Whether there are the table and the models that the request needs; if not, f says what is
- * missing. */
+/* Whether the table and the models of the request exist; if not, f names what is missing. */
 static bool check_parts(const struct flow *flow, const struct request_ask *q, struct failure *f)
 {
     const struct home_table *t = flow->home;

@@ -10,14 +10,14 @@
 
 #define INLINE_BYTES ((size_t)4 << 10) /* shorter inputs are submitted on the owner's thread */
 #define INLINE_INPUTS 256u             /* more go to the pool */
-#define MAX_AHEAD 128u /* inputs that the engine has at a time: others want it too */
+#define MAX_AHEAD 128u /* maximum inputs submitted at a time: others need the engine too */
 
 struct inference {
     struct flow_job job; /* first */
     struct flow_owner *owner;
     struct request *request; /* owned */
     struct sink *sink;
-    bool quiet;                   /* the sink wants nothing but `closed` any more */
+    bool quiet;                   /* the sink only wants `closed` from now on */
     bool held;                    /* the sink was full */
     struct registry_model *model; /* held */
     struct shoal_task **tasks;    /* [n_inputs], in the request's arena */
@@ -103,7 +103,7 @@ static void on_resume(struct flow_job *j)
 
 /* ---- results ---- */
 
-/* Whether the model's calibration is for the label set that the request asks for. */
+/* Whether the model's calibration is for the request's label set. */
 static bool is_calibrated(const struct inference *f)
 {
     const char *want = f->request->infer.labels, *has = f->model->labels;
@@ -179,7 +179,7 @@ static void on_wake(struct executor_task *t)
     inference_close(f);
 }
 
-/* With the lock: whether nothing runs, and nothing more will. */
+/* With the lock: whether nothing runs and nothing will. */
 static bool is_over(const struct inference *f)
 {
     return !f->submitting && f->n_running == 0 &&
@@ -305,7 +305,7 @@ static void submit(struct inference *f, bool on_owner)
         }
         f->n_running--;
         if (rc == SHOAL_EBUSY && f->n_running > 0)
-            break; /* the queue is full: one of ours will make room */
+            break; /* the queue is full: retry when one of ours ends */
         f->rc = err_set(&f->error, rc, "%s", e.code ? e.msg : err_text(rc));
         f->stopped = true;
     }
@@ -332,7 +332,7 @@ static void submit_on_pool(struct pool_task *t)
     submit(EXECUTOR_OF(t, struct inference, pool_task), false);
 }
 
-/* Where submitting costs less than a thread would, here; else on the pool. */
+/* Submits here if that is cheaper than a thread; otherwise on the pool. */
 static void begin_submit(struct inference *f)
 {
     struct pool *pool = f->owner->flow->pool;

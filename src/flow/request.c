@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-#define KEPT_BYTES ((size_t)16 << 10) /* of a request that waits to be used again */
+#define KEPT_BYTES ((size_t)16 << 10) /* memory kept by a request for reuse */
 
 struct request *request_create(void)
 {

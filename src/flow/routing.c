@@ -11,12 +11,12 @@
 #include "flow/run.h"
 #include "host/registry.h"
 
-#define BYTES_PER_TOKEN 4u       /* of a text that was not read by a tokenizer */
-#define MAX_KEY_BYTES 1024u      /* of a text whose hash keeps requests together */
+#define BYTES_PER_TOKEN 4u       /* estimate for a text that was not tokenized */
+#define MAX_KEY_BYTES 1024u      /* prefix of a text whose hash keeps requests together */
 #define MAX_CLASSIFY_BYTES 2048u /* of a text that the router model reads */
 #define LOADING_NS 2000000000.0  /* a model that must be loaded first */
 #define MAX_LABEL_BYTES 64u
-#define LOOK_AGAIN_NS 20000000u         /* for nodes that were not heard yet */
+#define LOOK_AGAIN_NS 20000000u         /* polling interval for nodes that were not heard yet */
 #define MAX_UNSETTLED_NS 10000000000ull /* that a request waits for them */
 
 /* A request while the router model reads it; in its arena. */
@@ -31,7 +31,7 @@ struct routing {
     double p;
 };
 
-/* A request while nodes that may have a model for it were not heard yet; in its arena. */
+/* A request that waits for nodes that were not heard yet; in its arena. */
 struct unsettled {
     struct flow_job job; /* first */
     struct executor_timer timer;
@@ -50,7 +50,7 @@ static unsigned kind_of(const struct request *r)
     return r->kind == REQUEST_INFER ? (unsigned)r->infer.kind : SHOAL_KIND_GENERATE;
 }
 
-/* The text that says what the request is about. */
+/* The text that describes the request. */
 static const char *text_of(const struct request *r, size_t *n)
 {
     const struct request_generate *g = &r->generate;
@@ -72,7 +72,7 @@ static const char *text_of(const struct request *r, size_t *n)
     return text ? text : "";
 }
 
-/* Requests of a session stay together; else those of a client; else equal texts. */
+/* Requests of a session stay together; otherwise those of a client; otherwise equal texts. */
 static uint64_t key_of(const struct request *r)
 {
     size_t n;
@@ -118,7 +118,7 @@ struct gathering {
     uint32_t n;
 };
 
-/* What the route, or the configuration, says of a model; NULL: it is no candidate. */
+/* The data of the route, or the configuration, about a model; NULL: not a candidate. */
 static const struct router_model *model_for(struct gathering *g, const char *name)
 {
     const struct router_route *r = g->route;
@@ -158,7 +158,7 @@ static void add_here(void *ctx, const struct registry_model *m)
     struct router_candidate c = {.state = state_of(m->slot->state), .context = m->slot->n_ctx};
     if (m->slot->spec.n_parts > 0) /* a route of its own */
         return;
-    /* what it can do is known once it was loaded */
+    /* its kinds are known once it was loaded */
     if (m->slot->kinds ? !(m->slot->kinds & g->kind) : g->route->n_models == 0)
         return;
     const struct cost_telemetry t = registry_telemetry(m, &g->who);
@@ -251,7 +251,7 @@ static void run_screened(void *ctx, struct flow_owner *o, struct request *r, str
     flow_run(o, r, s);
 }
 
-/* What has personal data that only this server may see stays here, or goes without it. */
+/* A request with personal data that only this server may see stays here, or leaves without it. */
 static void run_chosen(struct flow_owner *o, struct request *r, struct sink *s,
                        const struct privacy_policy *p, bool outside)
 {
@@ -304,7 +304,7 @@ static void on_resume(struct flow_job *j)
     (void)j;
 }
 
-/* Decides again in a moment.  False: there is no more time for that, or no memory. */
+/* Decides again in a moment. False: no time or memory is left. */
 static bool wait_for_nodes(struct flow_owner *o, struct request *r, struct sink *s,
                            const char *domain, double p, uint64_t until_ns)
 {
@@ -331,8 +331,8 @@ static bool wait_for_nodes(struct flow_owner *o, struct request *r, struct sink 
     return true;
 }
 
-/* domain NULL: none of these, or nobody was asked.  until_ns: how long it waits for nodes that were
- * not heard yet; 0: it has not waited. */
+/* domain NULL: no domain, or not classified. until_ns: how long it waits for nodes that were not
+ * heard yet; 0: it has not waited. */
 static void decide(struct flow_owner *o, const struct router_route *route, struct request *r,
                    struct sink *s, const char *domain, double p, uint64_t until_ns)
 {
@@ -485,7 +485,7 @@ static bool classify(struct flow_owner *o, const struct router_route *route, str
 
 /* ---- an average ---- */
 
-/* One engine computes it, under the route's name: nothing is left to decide. */
+/* One engine computes it, under the route's name: there is no decision to make. */
 static void run_average(struct flow_owner *o, const struct router_route *route, struct request *r,
                         struct sink *s)
 {

@@ -69,7 +69,7 @@ void flow_resolve_name(const struct flow_owner *o, struct request *r)
         r->model = request_copy(r, r->model, n);
 }
 
-/* Clients of one server only: what other nodes have is theirs to say, and they ask by exact name.
+/* Only for clients of this server: other nodes request models by exact name.
  */
 static void take_any_model(const struct flow_owner *o, struct request *r)
 {

@@ -16,7 +16,7 @@ struct tokens {
     struct request *request;
     struct sink *sink;
     struct registry_model *model; /* held; NULL: not yet */
-    bool quiet;                   /* the client wants nothing but `closed` any more */
+    bool quiet;                   /* the client only wants `closed` from now on */
     /* what it became */
     int32_t *ids;
     size_t n_ids;

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/rd.h"
 
-/* The smallest encodings bound the counts that a file may claim by the bytes that are left. */
+/* The smallest encodings bound the counts that a file may claim by the remaining bytes. */
 enum {
     MIN_KV_BYTES = 8 + 4 + 1,
     MIN_TENSOR_BYTES = 8 + 4 + 4 + 8,
@@ -14,7 +14,7 @@ enum {
     MAX_NAME_BYTES = 256, /* the format allows 64 for tensors */
 };
 
-/* What only the parser needs to know of a file. */
+/* State that only the parser needs. */
 struct parse {
     struct model_file *m;
     const uint8_t *bytes;

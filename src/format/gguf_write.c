@@ -15,7 +15,7 @@
 enum {
     DEFAULT_ALIGNMENT = 32,
     MAX_TENSOR_NAME = 63, /* the most that other readers accept */
-    OUT_BYTES = 1 << 18,  /* small pieces are collected here, large ones are written at once */
+    OUT_BYTES = 1 << 18,  /* small pieces are buffered here, large ones are written directly */
     TEMP_ATTEMPTS = 100,
 };
 
@@ -40,8 +40,8 @@ struct gguf_write {
     struct tensor *tensors;
     size_t n_tensors, cap_tensors;
     uint32_t alignment;
-    uint64_t data_offset, total, position; /* in the file; position counts what is in out too */
-    size_t at_tensor;                      /* the one whose data comes next */
+    uint64_t data_offset, total, position; /* in the file; position includes bytes in out */
+    size_t at_tensor;                      /* the tensor whose data comes next */
     uint64_t at_byte;                      /* of it */
     uint8_t *out;
     size_t n_out;

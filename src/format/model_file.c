@@ -337,7 +337,7 @@ static struct model_file_value *start(struct model_file *m, const char *key, siz
     return value;
 }
 
-/* Sets a value to bytes that live as long as m.  On failure it has been reported already. */
+/* Sets a value to bytes that live as long as m. Failures have already been reported. */
 static void set(struct model_file *m, const char *key, size_t n_key, enum model_file_type type,
                 enum model_file_type elem, uint64_t n_elems, const void *data, size_t n)
 {

@@ -221,7 +221,7 @@ static int parse_one(struct safetensors *s, const uint8_t *bytes, size_t n,
     return rc;
 }
 
-/* Checks that no name is there twice, over all files. */
+/* Checks that names are unique over all files. */
 static int check_names(const struct safetensors *s, struct err *e)
 {
     struct strmap seen;

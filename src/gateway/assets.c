@@ -5,7 +5,7 @@
 
 #include "gateway/call.h"
 
-/* Only what is built in runs, and only this server is talked to. */
+/* Only built-in code runs, and only this server is contacted. */
 static const char policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; "
                              "img-src 'self'; connect-src 'self'; base-uri 'none'; "
                              "form-action 'self'; frame-ancestors 'none'";

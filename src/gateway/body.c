@@ -28,7 +28,7 @@ struct body_job {
     void (*next)(struct call *c);
     char *text;
     size_t n, max_values;
-    size_t value_bytes; /* taken from the call's account */
+    size_t value_bytes; /* charged to the call's account */
     struct parsed parsed;
 };
 

@@ -40,7 +40,7 @@ static void on_grave(struct pool_task *t)
     mem_free(g);
 }
 
-/* To free many values takes long: the pool does it. */
+/* Freeing many values takes long: the pool does it. */
 static bool bury(struct call *c)
 {
     struct json_grave *g = c->json_values > MANY_VALUES ? mem_alloc(sizeof(*g)) : NULL;
@@ -189,7 +189,7 @@ struct call *call_create(struct gw_loop *gl, struct http_req *r)
     return c;
 }
 
-/* The conversation or device that the client says it belongs to.  False: the header is wrong. */
+/* The client's conversation or device. False: the header is invalid. */
 static bool read_session(const struct call *c, struct request *r)
 {
     const char *given = c->req ? http_header(c->req, "x-session-id") : NULL;
@@ -229,7 +229,7 @@ static bool read_once_key(const struct call *c, struct request *r)
         return true;
     if (n == 0 || n > MAX_ONCE_KEY)
         return false;
-    sha256_begin(&h); /* keys of different clients have nothing to do with each other */
+    sha256_begin(&h); /* keys of different clients are unrelated */
     sha256_add(&h, r->client.name, strlen(r->client.name) + 1);
     sha256_add(&h, given, n);
     r->has_once_key = sha256_end(&h, r->once_key);

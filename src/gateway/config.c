@@ -1,4 +1,4 @@
-/* config.c - see config.h: defaults, what flags add, models.json. */
+/* config.c - see config.h: defaults, flags, models.json. */
 #include "gateway/config.h"
 
 #include <errno.h>
@@ -44,7 +44,7 @@ struct gw_config *config_ref(struct gw_config *c)
 
 void config_unref(struct gw_config *c)
 {
-    /* acq_rel: the thread that frees sees what the others did */
+    /* acq_rel: the thread that frees sees the writes of the others */
     if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
         return;
     for (uint32_t i = 0; i < c->n_keys; i++)
@@ -174,7 +174,7 @@ static int add_pack_model(struct gw_config *c, const struct pack *p, const struc
                                  .card = has_card ? buf_str(&card) : NULL,
                                  .pack = p->dir,
                                  .int8 = m->int8,
-                                 /* what drafts for another is loaded when it is asked for */
+                                 /* draft models are loaded on first use */
                                  .pinned = strstr(m->name, "-draft") == NULL};
     int rc = config_add_model(c, &spec, e);
     buf_fini(&card);

@@ -49,7 +49,7 @@ static bool matches(const struct route *r, const char *path)
     return strcmp(r->path, path) == 0;
 }
 
-/* NULL: there is none.  allow: the methods that the path has, if it exists; otherwise "". */
+/* NULL: there is none. allow: the methods of the path, if it exists; otherwise "". */
 static const struct route *search_routes(const struct gw *gw, const struct http_req *r, char *allow,
                                          size_t cap)
 {
@@ -214,7 +214,7 @@ static bool read_deadline(struct call *c)
     return true;
 }
 
-/* What every answer has, a refusal too. */
+/* Headers of every answer, including refusals. */
 static void greet(struct call *c)
 {
     struct http_req *r = c->req;
@@ -241,7 +241,7 @@ static bool identify(struct call *c)
     return c->route && check_key(c);
 }
 
-/* The body is read: the call goes to its handler. */
+/* The body is complete: passes the call to its handler. */
 static void run(struct call *c)
 {
     c->route->handle(c);

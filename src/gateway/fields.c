@@ -44,7 +44,7 @@ static int read_number(const struct field *f, const cJSON *v, void *at, struct f
     return 0;
 }
 
-/* Whether the value of an unbuilt field asks for nothing: false, or an empty list, object or text,
+/* Whether the value of an unsupported field is neutral: false, or an empty list, object or text,
  * which client libraries send as defaults ("tools": []), or what happens anyway ("modalities":
  * ["text"]). */
 static bool is_neutral(const struct field *f, const cJSON *v)

@@ -131,7 +131,7 @@ static void on_drain(struct executor_task *t)
     check_drained(&gl->drain_timer);
 }
 
-/* Time is up: requests that still run are told. */
+/* Time is up: fails the requests that are still running. */
 static void on_cut(struct executor_task *t)
 {
     struct gw_loop *gl = LOOP_OF(t, struct gw_loop, cut);
@@ -139,7 +139,7 @@ static void on_cut(struct executor_task *t)
     health_end(gl);
 }
 
-/* Waits until no loop runs any more; false: ms have passed. */
+/* Waits until no loop is running; false: ms have passed. */
 static bool wait_stopped(struct gateway *g, uint32_t ms)
 {
     struct timespec ts;
@@ -159,7 +159,7 @@ static bool wait_stopped(struct gateway *g, uint32_t ms)
     return stopped;
 }
 
-/* A load balancer goes on sending until it has noticed; what it sends is answered. */
+/* A load balancer keeps sending until it notices; its requests are answered. */
 static void leave(struct gateway *g)
 {
     uint32_t ms = g->gw.config->leave_ms;
@@ -210,7 +210,7 @@ static void on_reload(struct executor_task *t)
     http_server_set_limits(gl->http, &gl->config->limits);
     if (gl->tls) {
         http_server_set_tls(gl->http, gl->next_tls);
-        tls_server_close(gl->tls); /* open connections hold what they need of it */
+        tls_server_close(gl->tls); /* open connections hold their own references */
         gl->tls = gl->next_tls;
         gl->next_tls = NULL;
     }
@@ -261,7 +261,7 @@ static void update_models(struct gateway *g, const struct gw_config *config)
     mem_free(l);
     for (uint32_t i = 0; i < config->n_models; i++)
         if (registry_add(g->gw.registry, &config->models[i], &e) < 0 && e.code != SHOAL_EINVAL)
-            log_warn("gateway", "%s", e.msg); /* EINVAL: it is there already */
+            log_warn("gateway", "%s", e.msg); /* EINVAL: it already exists */
     if (averages_add(g->gw.registry, config, &e) < 0)
         log_warn("gateway", "%s", e.msg);
 }
@@ -329,7 +329,7 @@ static int open_loop(struct gw_loop *gl, struct gw *gw, struct err *e)
     gl->drain_timer.fn = check_drained;
     gl->health.fn = health_on_change;
     struct http_limits node_limits = gw->config->limits;
-    node_limits.max_resets = 0; /* gateways cancel what their many clients cancel */
+    node_limits.max_resets = 0; /* gateways cancel for many clients */
     int rc = loop_create(&gl->loop, e);
     if (rc < 0)
         return rc;
@@ -479,8 +479,8 @@ static int listen_all(struct gateway *g, struct err *e)
     return rc;
 }
 
-/* How others reach this member: as configured, or where it listens.  An address that stands for all
- * of the machine becomes its name. */
+/* The address for other members: as configured, or the listen address. A wildcard address becomes
+ * the host name. */
 static void set_advertise(struct gateway *g)
 {
     const char *wanted = g->gw.config->cluster.advertise;
@@ -656,8 +656,8 @@ bool gateway_ready(struct gateway *g)
     return registry_ready(g->gw.registry);
 }
 
-/* After its thread has ended the loop belongs to us: connections are closed (which cancels their
- * work), and what the engines still post is taken. */
+/* After its thread has ended, the loop belongs to us: closes connections (which cancels their
+ * work), and runs what the engines still post. */
 static void end_calls(struct gw_loop *gl)
 {
     http_server_destroy(gl->http);
@@ -697,8 +697,8 @@ void gateway_destroy(struct gateway *g)
     plant_stop(gw->plant);
     later_site_stop(gw);
     deeds_stop(gw->deeds); /* asks that wait for one end */
-    later_site_settle(gw); /* results that came by that */
-    mqtt_site_stop(gw);    /* until then readings come, and may raise alarms */
+    later_site_settle(gw); /* publishes the resulting results */
+    mqtt_site_stop(gw);    /* until then readings arrive, and may raise alarms */
     webhooks_destroy(gw->webhooks);
     for (uint32_t i = 0; i < gw->n_loops; i++)
         if (gw->loops[i].http || gw->loops[i].node_http)

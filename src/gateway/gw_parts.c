@@ -95,13 +95,13 @@ int gw_parts_limits(struct gw *gw, struct err *e)
 
 /* ---- models ---- */
 
-/* Before the first model is added: a worker is told of all loops when it starts. */
+/* Before the first model is added: a worker learns about all loops when it starts. */
 static int open_workers(struct gw_loop *gl, struct err *e)
 {
     const struct config_cluster *k = &gl->gw->config->cluster;
     if (!gl->gw->workers)
         return 0;
-    /* In a shoal another node goes on at once; alone, a request waits for the next worker. */
+    /* In a shoal another node takes over at once; alone, a request waits for the next worker. */
     bool alone = k->nodes.n == 0 && k->nats.n == 0 && k->listen.n == 0;
     int rc = worker_links_create(&gl->workers, gl->loop, gl->gw->workers, gl->gw->registry,
                                  alone ? k->wait_ms : 0, &gl->gw->worked, e);
@@ -148,7 +148,7 @@ int gw_parts_models(struct gw *gw, struct err *e)
                               .ctx = gw};
     int rc = open_registry(gw, &o, e);
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++)
-        rc = open_workers(&gw->loops[i], e); /* before the first worker says that it is ready */
+        rc = open_workers(&gw->loops[i], e); /* before the first worker reports that it is ready */
     for (uint32_t i = 0; i < c->n_models && rc == 0; i++)
         rc = registry_add(gw->registry, &c->models[i], e);
     return rc < 0 ? rc : averages_add(gw->registry, c, e);
@@ -306,7 +306,7 @@ static bool find_alarms_file(char out[PATH_MAX], const struct gw *gw)
     const char *cache = registry_memo_dir(gw->registry);
     const struct gw_config *c = gw->config;
     if (c->things.n_sensors == 0)
-        return false; /* nothing is kept: no folder is made */
+        return false; /* nothing is stored: no folder is created */
     for (uint32_t i = 0; i < c->webhooks.n; i++)
         if (webhooks_queue_file(name, sizeof(name), ALARMS_FILE, c->webhooks.v[i].url))
             (void)state_file_find(queue, sizeof(queue), name, cache);

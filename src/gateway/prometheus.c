@@ -25,7 +25,7 @@ static void put_u64(struct buf *b, uint64_t n)
     buf_put(b, digits + at, sizeof(digits) - at);
 }
 
-/* One bucket; returns how many there are up to here. */
+/* One bucket; returns the cumulative count. */
 static uint64_t put_bucket(struct buf *b, const char *name, const char *labels, double bound,
                            uint64_t n)
 {
@@ -53,7 +53,7 @@ static void put_totals(struct buf *b, const char *name, const char *labels, doub
 void prometheus_histogram(struct buf *b, const char *name, const char *labels, struct histogram *h)
 {
     uint64_t n = 0;
-    bool empty = counter_read(&h->sum_ns) == 0; /* as most are: one bucket says it */
+    bool empty = counter_read(&h->sum_ns) == 0; /* as for most: one bucket is enough */
     for (uint32_t i = empty ? HISTOGRAM_BUCKETS : 0; i <= HISTOGRAM_BUCKETS; i++)
         n = put_bucket(b, name, labels,
                        i < HISTOGRAM_BUCKETS ? (double)histogram_bound_us(i) / 1e6

@@ -254,7 +254,7 @@ static void start(struct session *s, struct stream_ws_message *m, struct ws_job 
         return;
     }
     call->event = on_event;
-    if (job) { /* what it takes counts until the call ends */
+    if (job) { /* charged until the call ends */
         call->account = job->account;
         call->input_bytes = job->input_bytes;
         call->json_bytes = job->json_bytes;
@@ -300,7 +300,7 @@ const char *stream_ws_read(struct stream_ws_message *m, const char *p, size_t n,
     return wrong;
 }
 
-/* Does what a message says; takes its body. */
+/* Handles a message; takes its body. */
 static void handle(struct session *s, struct stream_ws_message *m, const char *wrong,
                    struct ws_job *job)
 {

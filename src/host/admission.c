@@ -38,9 +38,9 @@ bool admission_hash(const char *key, size_t n, char out[65])
     return ok;
 }
 
-/* The client of a key.  Others read name, admin and priority without the lock, so a client is
- * reused only if these are the same; otherwise a new one, which stays revoked (nobody finds it) for
- * now. NULL: no memory. */
+/* The client of a key. Others read name, admin and priority without the lock, so a client is reused
+ * only if these are the same; otherwise a new one is created, which is not yet findable. NULL: no
+ * memory. */
 static struct admission_client *client_of(struct admission *a, const struct admission_key *k,
                                           const uint8_t sum[SHA256_BYTES],
                                           struct quota_account *account)
@@ -213,7 +213,7 @@ static bool has_place(const struct admission *a, const struct admission_client *
            (!c || c->in_flight < UINT64_C(7) * (a->max_in_flight - a->in_flight));
 }
 
-/* Under the lock: takes one request of the client's rate.  False: there is none, for *retry_ms. */
+/* Under the lock: takes one request of the client's rate. False: none is left for *retry_ms. */
 static bool take_rate(struct admission_client *c, uint32_t *retry_ms)
 {
     uint64_t now = clock_ns();

@@ -35,7 +35,7 @@ void confidence_watch_add(struct confidence_watch *w, const char *name, double c
     uint64_t n = atomic_fetch_add_explicit(&w->n, 1, memory_order_relaxed) + 1;
     if (n % DRIFT_WINDOW != 0)
         return;
-    /* Acquire and release: the next one that looks sees what this one wrote to drift. */
+    /* Acquire and release: the next thread that compares sees what this one wrote to drift. */
     if (atomic_exchange_explicit(&w->busy, 1, memory_order_acquire) == 0) {
         look(w, name);
         atomic_store_explicit(&w->busy, 0, memory_order_release);

@@ -15,7 +15,7 @@
 #define SETTLED_S 2
 #define TEXT_BYTES 320u
 
-/* What an entry says in front of the hash. */
+/* The part of an entry before the hash. */
 static int describe(char out[TEXT_BYTES], const struct stat *st)
 {
     return snprintf(out, TEXT_BYTES,

@@ -35,7 +35,7 @@ struct identity_list {
     struct file *files; /* sorted by name */
     uint32_t n, cap;
     bool folder;                  /* the hash is over names and hashes */
-    struct identity_list **parts; /* [n_parts]: of an average, which has no files of its own */
+    struct identity_list **parts; /* [n_parts]: members of an average, which has no files itself */
     double *weights;              /* [n_parts] */
     uint32_t n_parts;
 };
@@ -43,7 +43,8 @@ struct identity_list {
 enum pick {
     PICK_ALL,       /* the folder is the model, with all below it */
     PICK_SIBLINGS,  /* of an .onnx file in a folder with its documents: all but other .onnx files */
-    PICK_SAME_NAME, /* of an .onnx file on its own: what begins with its name, such as its data */
+    PICK_SAME_NAME, /* an .onnx file without a folder: files that begin with its name, such as its
+                       data */
     PICK_DOCUMENTS, /* settings and tokenizer alone */
 };
 
@@ -105,7 +106,7 @@ static bool is_document(const char *name)
            ends_with(name, ".jinja");
 }
 
-/* only: the name of the .onnx file that was asked for. */
+/* only: the name of the requested .onnx file. */
 static bool is_picked(enum pick pick, const char *only, const char *name)
 {
     if (name[0] == '.' || is_documentation(name))
@@ -141,7 +142,7 @@ static int add_folder(struct walk *w, size_t len, unsigned depth, struct err *e)
         if (n < 0 || len + (size_t)n >= sizeof(w->path))
             rc = err_set(e, SHOAL_ELIMIT, "a path in %.*s is too long", (int)len, w->path);
         else if (stat(w->path, &st) < 0)
-            rc = 0; /* a link to nowhere: nobody can read it */
+            rc = 0; /* a dangling link: unreadable */
         else if (S_ISDIR(st.st_mode) && w->pick == PICK_ALL && depth < MAX_DEPTH)
             rc = add_folder(w, len + (size_t)n, depth + 1, e);
         else if (S_ISREG(st.st_mode))

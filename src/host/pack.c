@@ -205,7 +205,7 @@ void pack_close(struct pack *p)
 
 /* ---- the folder ----------------------------------------------------------------------------- */
 
-/* Where pack_open looks.  SHOAL_MODELS_DIR is the folder of the prefix that was configured. */
+/* Search path of pack_open. SHOAL_MODELS_DIR is the folder of the configured prefix. */
 static const char *const places_program[] = {
     "../models", /* build/shoal */
     "models",
@@ -254,7 +254,7 @@ static int open_dir(struct pack **out, const char *dir, struct err *e)
     return rc;
 }
 
-/* Tries dir/place for each place; a place that is not there or may not be read is passed over. */
+/* Tries dir/place for each place; missing or unreadable ones are skipped. */
 static int open_near(struct pack **out, const char *dir, const char *const *places, struct err *e)
 {
     int rc = SHOAL_ENOTFOUND;
@@ -276,7 +276,7 @@ static const char *program_dir(char path[PATH_MAX])
     return slash ? (*slash = '\0', path) : NULL;
 }
 
-/* Of the shared library that this code is part of; else of the program again, or nothing. */
+/* Folder of the shared library with this code; otherwise of the program again, or nothing. */
 static const char *library_dir(char path[PATH_MAX])
 {
     Dl_info info;

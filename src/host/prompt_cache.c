@@ -43,7 +43,7 @@ int prompt_cache_create(struct prompt_cache **out, size_t max_bytes, uint64_t tt
 void prompt_cache_unref(const struct prompt_entry *pub)
 {
     struct entry *e = (struct entry *)(uintptr_t)pub;
-    /* acq_rel: whoever frees sees what the others did */
+    /* acq_rel: the thread that frees sees the writes of the others */
     if (e && atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) == 1)
         mem_free(e);
 }
@@ -51,7 +51,7 @@ void prompt_cache_unref(const struct prompt_entry *pub)
 static struct entry **bucket(struct prompt_cache *c, const struct prompt_key *key)
 {
     uint32_t h;
-    memcpy(&h, key->question, sizeof(h)); /* the model does not count: it may be renamed */
+    memcpy(&h, key->question, sizeof(h)); /* the model is not hashed: it may be renamed */
     return &c->buckets[h % N_BUCKETS];
 }
 
@@ -182,7 +182,7 @@ void prompt_cache_rename(struct prompt_cache *c, const uint8_t from[SHA256_BYTES
         if (memcmp(key.model, from, SHA256_BYTES) != 0)
             continue;
         memcpy(key.model, to, SHA256_BYTES);
-        if (find(c, &key)) /* answered under the new name already */
+        if (find(c, &key)) /* already stored under the new name */
             take_out(c, e);
         else
             e->key = key;

@@ -22,7 +22,7 @@ static void put(struct fixed *f, uint64_t v, size_t bytes)
 static void put_float(struct fixed *f, float v)
 {
     uint32_t bits;
-    v += 0.0f; /* -0 and 0 mean the same */
+    v += 0.0f; /* -0 and 0 are equal */
     memcpy(&bits, &v, sizeof(bits));
     put(f, bits, 4);
 }
@@ -50,7 +50,7 @@ static void put_sampling(struct fixed *f, const struct shoal_sampling *s)
     put(f, s->repeat_last_n, 4);
     put_float(f, s->presence_penalty);
     put_float(f, s->frequency_penalty);
-    put(f, s->temperature > 0 ? s->seed : 0, 8); /* without randomness the seed changes nothing */
+    put(f, s->temperature > 0 ? s->seed : 0, 8); /* without randomness the seed has no effect */
     put(f, s->n_bias, 4);
     put(f, s->n_logprobs, 4);
     put(f, s->logprobs, 1);

@@ -26,7 +26,7 @@
 #define DAY_S 86400u
 #define MAX_ACCOUNTS QUOTA_FILE_MAX_ROWS
 #define SLICES 32u      /* a slice is this part of a limit ... */
-#define MIN_SLICE 1000u /* ... or so many tokens, if that is more */
+#define MIN_SLICE 1000u /* ... or this many tokens, if that is more */
 #define PAUSE_S 1       /* between two rounds of the thread */
 
 struct quota {
@@ -58,7 +58,7 @@ static uint64_t slice_of(uint64_t limit)
     return n < limit ? n : limit;
 }
 
-/* A clock that was set back does not begin a day again. */
+/* A clock that was set back does not start a day again. */
 static void begin_day(const struct quota *q, struct quota_account *a)
 {
     uint64_t day = now_s(q) / DAY_S;
@@ -71,7 +71,7 @@ static void begin_day(const struct quota *q, struct quota_account *a)
         a->granted = a->owed = slice_of(a->limit);
 }
 
-/* How many tokens the source is to be asked for; 0: none. */
+/* Number of tokens to request from the source; 0: none. */
 static uint64_t wanted(const struct quota *q, const struct quota_account *a)
 {
     uint64_t slice = slice_of(a->limit);
@@ -177,7 +177,7 @@ static void write_rows(struct quota *q, struct buf *out)
     quota_file_end(out);
 }
 
-/* Under the lock, which is released meanwhile. */
+/* Under the lock, which is released in between. */
 static void save(struct quota *q)
 {
     struct buf text;
@@ -200,7 +200,7 @@ static void save(struct quota *q)
 
 /* ---- the thread ---- */
 
-/* Under the lock, which is released meanwhile.  False: the source cannot be reached. */
+/* Under the lock, which is released in between. False: the source is unreachable. */
 static bool lease_one(struct quota *q, struct quota_account *a)
 {
     uint64_t want = wanted(q, a), got = 0, day = a->day, limit = a->limit, owed = a->owed;
@@ -250,7 +250,7 @@ static void *run(void *ctx)
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += PAUSE_S;
         while (!q->stop && pthread_cond_timedwait(&q->wake, &q->lock, &until) == 0)
-            ; /* what comes meanwhile is written with the next round */
+            ; /* later changes are written in the next round */
     }
     save(q);
     pthread_mutex_unlock(&q->lock);

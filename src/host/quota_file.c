@@ -33,7 +33,7 @@ void quota_file_end(struct buf *out)
     buf_printf(out, "end %s\n", hex);
 }
 
-/* A number and the space behind it; NULL: neither. */
+/* A number followed by a space; NULL: invalid. */
 static const char *read_number(const char *p, const char *end, uint64_t *out)
 {
     const char *from = p;
@@ -96,7 +96,7 @@ int quota_file_read(const char *p, size_t n,
     struct quota_file_row one;
     if (n > QUOTA_FILE_MAX_BYTES || !is_whole(p, n))
         return err_set(e, SHOAL_EFORMAT, "not a file of token quotas, or damaged");
-    for (int pass = 0; pass < 2; pass++) { /* nothing is used of a file with a wrong line */
+    for (int pass = 0; pass < 2; pass++) { /* a file with an invalid line is not used at all */
         uint32_t n_rows = 0;
         const char *at = p + sizeof(HEAD) - 1, *end = p + n - END_BYTES;
         for (const char *next; at < end; at = next + 1) {

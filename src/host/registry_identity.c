@@ -120,7 +120,7 @@ static const struct pack_model *find_in_pack(const struct pack *p, const char *p
     return NULL;
 }
 
-/* A version is loaded only if its bytes are those that its name promises. */
+/* A version is loaded only if its bytes match its hash. */
 static int check_sum(const struct registry *r, const struct registry_slot *s,
                      struct identity_list *list, struct identity *content, struct err *e)
 {
@@ -247,7 +247,7 @@ static struct registry_slot *next_to_hash(struct registry *r)
     return NULL;
 }
 
-/* The lock is held, and given up while the files are read. */
+/* The lock is held, and released while the files are read. */
 static void hash_one(struct registry *r, struct registry_slot *s)
 {
     const struct identity local = s->local;

@@ -12,7 +12,7 @@
 #define MIN_RESTART_NS 100000000u /* of a process: doubles with every crash in a row */
 #define MAX_RESTART_NS 30000000000u
 #define MIN_CALM_NS 1000000000u
-#define CALM_FACTOR 8u /* a process that ran this many times its last wait starts counting anew */
+#define CALM_FACTOR 8u      /* a process that ran this many times its last backoff resets it */
 #define MAX_LOAD_CRASHES 4u /* while loading, one after the other: then it has failed */
 
 static bool on_progress(void *ctx, double part)
@@ -37,7 +37,7 @@ static struct registry_slot *find_victim(struct registry *r, int32_t priority)
     return best;
 }
 
-/* What constraints take besides what the loaded models have reserved; the lock is held. */
+/* Memory of constraints beyond what the loaded models have reserved; the lock is held. */
 static size_t constraint_bytes(const struct registry *r)
 {
     size_t sum = 0;
@@ -49,7 +49,7 @@ static size_t constraint_bytes(const struct registry *r)
     return sum;
 }
 
-/* The lock is held, and given up while the engine closes. */
+/* The lock is held, and released while the engine closes. */
 static void close_engine(struct registry *r, struct registry_slot *s)
 {
     struct shoal_engine *en = s->engine;
@@ -70,7 +70,7 @@ static void close_engine(struct registry *r, struct registry_slot *s)
     log_info("registry", "unloaded path=%s", s->path);
 }
 
-/* A model that was opened, in this process or apart. */
+/* A model that was opened, in this process or isolated. */
 struct opened {
     struct shoal_engine *engine;
     struct registry_apart_info apart;
@@ -109,7 +109,7 @@ static void finish_load(struct registry *r, struct registry_slot *s, const struc
         set_ready(r, s, n);
     } else {
         registry_set_state(s, REGISTRY_FAILED);
-        s->n_crashes = s->n_load_crashes = 0; /* whoever asks for it again starts anew */
+        s->n_crashes = s->n_load_crashes = 0; /* a new request resets the count */
         s->error_code = rc;
         snprintf(s->error, sizeof(s->error), "%s", e->msg);
         if (rc == SHOAL_ECANCELLED) /* only a server that stops does that */
@@ -149,7 +149,7 @@ static int open_average(struct registry *r, struct registry_slot *s,
     return rc;
 }
 
-/* Opens the model with the memory that is left; without the lock. */
+/* Opens the model within the remaining memory; without the lock. */
 static int open_model(struct registry *r, struct registry_slot *s, size_t memory, const char *name,
                       struct opened *out, struct err *e)
 {
@@ -200,7 +200,7 @@ static void back_off(struct registry_slot *s)
     s->n_crashes++;
 }
 
-/* Whether a load that failed is tried again: a process that ended, and not too often. */
+/* Whether a failed load is retried: after a crashed process, and not too often. */
 static bool tries_again(struct registry_slot *s, const struct opened *n, int rc,
                         const struct err *e)
 {
@@ -225,7 +225,8 @@ static void load_one(struct registry *r, struct registry_slot *s)
     pthread_mutex_unlock(&r->lock);
     int rc = registry_check_files(r, s, &found, &e);
     pthread_mutex_lock(&r->lock);
-    if (rc == 0 && s->users > 0 && !registry_same_files(s, &found)) /* a process apart has ended */
+    if (rc == 0 && s->users > 0 &&
+        !registry_same_files(s, &found)) /* an isolated process has ended */
         rc =
             err_set(&e, SHOAL_EIO, "%s changed while it was in use; load the model again", s->path);
     while (rc == 0) {
@@ -245,7 +246,7 @@ static void load_one(struct registry *r, struct registry_slot *s)
         close_engine(r, victim);
         rc = 0; /* again */
     }
-    if (rc == 0 && s->lost) { /* after it had loaded: nobody would notice later */
+    if (rc == 0 && s->lost) { /* after it had loaded: this would go unnoticed later */
         opened.apart.crashed = true;
         rc = err_set(&e, SHOAL_EIO, "%s", s->error);
     }

@@ -100,7 +100,7 @@ static bool is_better(const struct registry_model *a, const struct registry_mode
     return a->versioned && !b->versioned;
 }
 
-/* The version of a name that answers.  NULL: none does; *first is then any other of the name. */
+/* The version of a name that answers. NULL: none; then *first is any other of the name. */
 static struct registry_model *find_serving(struct registry *r, const struct registry_want *want,
                                            struct registry_model **first)
 {
@@ -120,7 +120,7 @@ static struct registry_model *find_serving(struct registry *r, const struct regi
     return best;
 }
 
-/* The version that new requests get, or else any. */
+/* The version for new requests, or else any. */
 static struct registry_model *find(struct registry *r, const char *name)
 {
     const struct registry_want want = {.name = name};
@@ -128,7 +128,7 @@ static struct registry_model *find(struct registry *r, const char *name)
     return m ? m : first;
 }
 
-/* The one that came without a version: the configuration's. */
+/* The one without a version: from the configuration. */
 static struct registry_model *find_plain(struct registry *r, const char *name)
 {
     for (struct registry_model *m = r->list; m; m = m->next)
@@ -161,8 +161,8 @@ static bool copy_parts(struct registry_slot *s, const struct registry_spec *spec
     return s->parts || spec->n_parts == 0;
 }
 
-/* Whether a model that asks for a version may use the slot: the file may have other bytes than
- * those that were loaded, so each version checks its own. */
+/* Whether a model with a required version may use the slot: the file may have changed since it was
+ * loaded, so each version checks its own. */
 static bool fits_version(const struct registry_slot *s, const struct registry_spec *spec)
 {
     return !spec->sum || (s->has_want_sum && memcmp(s->want_sum, spec->sum, SHA256_BYTES) == 0);

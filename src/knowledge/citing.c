@@ -52,7 +52,7 @@ static void cite(struct citing *x, int64_t id)
         x->cited[x->n_cited++] = id;
 }
 
-/* The numbers in brackets: passages that it was given, or inventions. */
+/* The numbers in brackets: given passages, or invented ones. */
 static void read_marks(struct citing *x)
 {
     for (const char *p = buf_str(&x->answer); (p = strchr(p, '[')); p++) {

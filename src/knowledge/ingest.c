@@ -36,7 +36,7 @@ static void fail(struct ingest *x, int rc, const char *msg)
     finish(x, &f);
 }
 
-/* Runs `work`, then `then`; x->rc and x->error tell what came of it. */
+/* Runs `work`, then `then`; x->rc and x->error have the outcome. */
 static void offload(struct ingest *x, void (*work)(void *), void (*then)(void *))
 {
     x->offload = (struct offload){.work = work, .then = then, .ctx = x};
@@ -162,7 +162,7 @@ static void cut_it(void *ctx)
         x->rc = make_texts(x);
 }
 
-/* Without the model here (it runs elsewhere, or not yet) tokens are guessed. */
+/* Without a local model (it runs elsewhere, or is not loaded) token counts are estimated. */
 static void on_no_model(struct acquire *a, const struct failure *f)
 {
     (void)a;

@@ -10,8 +10,8 @@ struct compared_ask {
     struct wording w;
     bool used[WORDING_MAX]; /* found in the other */
     bool circumstance;      /* it begins with one: "in the kitchen", "at sea level" */
-    bool whether;           /* it asks whether something is so: "is the door locked" */
-    bool verb_found;        /* one that has an ending in one of the two */
+    bool whether;           /* a yes/no question: "is the door locked" */
+    bool verb_found;        /* a verb with an ending in one of the two was found */
 };
 
 static bool is(const struct wording_word *x, enum wording_kind kind, const char *stem)
@@ -40,8 +40,8 @@ static bool phrase_at(const struct wording *w, uint32_t i, const char *phrase, u
     return true;
 }
 
-/* "is the door locked" and "if the door is locked", not "lock the door"; what is left when the
- * courtesy is gone. */
+/* "is the door locked" and "if the door is locked", not "lock the door"; after polite phrases were
+ * removed. */
 static bool asks_whether(const struct wording *w)
 {
     static const char *const firsts[] = {"is",   "are", "am", "do",      "does",  "has",
@@ -56,11 +56,11 @@ static bool asks_whether(const struct wording *w)
     return false;
 }
 
-/* Ways to begin that ask for nothing by themselves. */
+/* Polite introductions without meaning of their own. */
 static void drop_courtesy(struct compared_ask *a)
 {
     struct wording *w = &a->w;
-    /* longer ones behind those that they begin with */
+    /* longer phrases after their prefixes */
     static const char *const phrases[] = {
         "can you",     "could you", "would you",      "i want you to", "i need you to",
         "i want to",   "i need to", "i would lik to", "i d lik to",    "tell me",
@@ -92,7 +92,7 @@ static void drop_courtesy(struct compared_ask *a)
         drop(w, 0, 1);
 }
 
-/* Phrases that are one word: "what time" is "when". */
+/* Phrases equal to one word: "what time" is "when". */
 static void join_phrases(struct wording *w)
 {
     static const struct {
@@ -132,8 +132,8 @@ static void weaken_modals(struct wording *w)
     }
 }
 
-/* "the light in the kitchen" is "the kitchen light": the words behind "in" come before the word in
- * front of it, those behind "of" before all that belong together. */
+/* "the light in the kitchen" is "the kitchen light": words after "in" move before the word in front
+ * of it, those after "of" before the whole group. */
 static void turn_around(struct wording *w)
 {
     for (uint32_t i = 1; i + 1 < w->n; i++) {
@@ -160,7 +160,7 @@ static void turn_around(struct wording *w)
     }
 }
 
-/* A preposition before a number says what the number is: "by 10" is not "to 10". */
+/* A preposition determines the meaning of a number: "by 10" is not "to 10". */
 static void mark_prepositions(struct wording *w)
 {
     for (uint32_t i = 0; i + 1 < w->n; i++) {
@@ -207,7 +207,7 @@ static void read_ask(struct compared_ask *a, const char *text, size_t n)
 
 /* ---- comparing ---- */
 
-/* The stems of one kind, in order, are the same. */
+/* Whether the stems of one kind are the same, in order. */
 static bool same_sequence(const struct wording *a, const struct wording *b, enum wording_kind kind)
 {
     uint32_t i = 0, k = 0;
@@ -252,11 +252,11 @@ static bool same_question(const struct wording *a, const struct wording *b)
     for (size_t i = 0; i < 5 && how && (what || none); i++)
         if (wording_has(a, WORDING_FILLER, ways[i]) || wording_has(b, WORDING_FILLER, ways[i]))
             return true;
-    /* "tell me the capital": the courtesy is gone, and a thing is left */
+    /* "tell me the capital": the introduction is gone, and a thing is left */
     return what && none;
 }
 
-/* Whose it is: "my" may be left out, others may not. */
+/* Possessives: "my" is optional, others are not. */
 static bool same_owners(const struct wording *a, const struct wording *b)
 {
     const struct wording *both[] = {a, b};
@@ -324,8 +324,8 @@ static bool same_words(struct compared_ask *a, struct compared_ask *b)
     return all;
 }
 
-/* Words that both have stand in the same order, or a circumstance has moved as a whole: "in the
- * kitchen turn on the light".  Of two words neither may move: "Paris to London". */
+/* Common words must have the same order, unless an adverbial has moved as a whole: "in the kitchen
+ * turn on the light". With only two words neither may move: "Paris to London". */
 static bool same_order(const struct compared_ask *a, const struct compared_ask *b)
 {
     const char *x[WORDING_MAX], *y[WORDING_MAX];

@@ -18,13 +18,13 @@
 #include "store/session/session_keys.h"
 #include "store/session/session_store.h"
 
-#define MAX_LOCAL 4096u /* conversations that are kept while the place is away */
+#define MAX_LOCAL 4096u /* conversations buffered while the store is unavailable */
 #define MAX_LOCAL_BYTES ((size_t)64 << 20)
-#define MIN_TOKENS 32u /* of the messages before; fewer: none are sent */
+#define MIN_TOKENS 32u /* minimum of earlier messages; below, none are sent */
 #define TRIES 4        /* against other gateways that save the same conversation */
 #define MAX_ANSWER_BYTES ((size_t)4 << 20)
 
-/* What the place could not take: turns since `version`. */
+/* Turns that could not be saved, since `version`. */
 struct pending {
     char tenant[64], id[64];
     char *text; /* the messages of the turns, as history_write has them */
@@ -194,7 +194,7 @@ static bool take_pending(struct sessions *s, const char *tenant, const char *id,
 
 /* ---- loading and saving, on the pool ---- */
 
-/* The messages that the place has; SHOAL_EIO: it is away. */
+/* The stored messages; SHOAL_EIO: the store is unavailable. */
 static int load(struct sessions *s, const char *tenant, const char *id, struct history *h,
                 uint64_t *version, struct arena *a, struct err *e)
 {
@@ -212,7 +212,7 @@ static int load(struct sessions *s, const char *tenant, const char *id, struct h
     return rc;
 }
 
-/* Appends messages to what is there now, whoever wrote it. */
+/* Appends messages to the stored ones, whoever wrote them. */
 static int append(struct sessions *s, const char *tenant, const char *id,
                   const struct chat_message *add, uint32_t n_add, struct arena *a, struct err *e)
 {
@@ -223,7 +223,7 @@ static int append(struct sessions *s, const char *tenant, const char *id,
     int rc = SHOAL_EBUSY;
     for (int i = 0; i < TRIES && rc == SHOAL_EBUSY; i++) {
         rc = load(s, tenant, id, &old, &version, a, e);
-        if (rc == SHOAL_EFORMAT) { /* another key: begin anew, on top of it */
+        if (rc == SHOAL_EFORMAT) { /* another key: start afresh, replacing it */
             log_warn("sessions", "%s", e->msg);
             old.n = 0;
             rc = 0;
@@ -245,7 +245,7 @@ static int append(struct sessions *s, const char *tenant, const char *id,
     return rc;
 }
 
-/* Saves what waited, when the place is there again; stops at the first that fails. */
+/* Saves buffered turns when the store is back; stops at the first failure. */
 static void flush(struct sessions *s)
 {
     struct pending p;
@@ -270,7 +270,7 @@ static void flush(struct sessions *s)
     }
 }
 
-/* The turn waits here, behind those that wait already. */
+/* Buffers the turn, after those already waiting. */
 static int hold_back(struct sessions *s, const char *tenant, const char *id,
                      const struct chat_message *add, uint32_t n_add, struct arena *a, struct err *e)
 {
@@ -317,11 +317,11 @@ struct turn {
     bool away, cancelled, over;
     struct sink_start start; /* held back until it is sure that this attempt answers */
     bool starts, started;    /* it waits; it was passed on */
-    bool too_long;           /* for the model: the attempt is made again with fewer messages */
+    bool too_long;           /* for the model: retry with fewer messages */
     struct buf answer;
     struct sink_done done;
     bool has_done;
-    struct routing_ensemble *ensemble; /* of the decision that the client sees; NULL: none */
+    struct routing_ensemble *ensemble; /* of the decision shown to the client; NULL: none */
     int rc;
     struct err error;
 };
@@ -349,7 +349,7 @@ static const char *keep(struct turn *t, const char *text)
 }
 
 /* What events point to ends with the inner request; codecs may look at it until they are closed. */
-/* What an ensemble did so far; more may follow until the answer is complete. */
+/* Copies the steps of an ensemble so far; more may follow until the answer is complete. */
 static void keep_steps(struct turn *t, const struct routing_ensemble *from)
 {
     struct routing_ensemble *to = t->ensemble;
@@ -363,7 +363,7 @@ static void keep_steps(struct turn *t, const struct routing_ensemble *from)
     }
 }
 
-/* A decision that stays when the request that runs is gone; NULL: out of memory. */
+/* A copy of the decision that outlives the running request; NULL: out of memory. */
 static struct routing_choice *keep_choice(struct turn *t, const struct routing_choice *from)
 {
     struct arena *a = &t->request->arena;
@@ -448,8 +448,8 @@ static void on_done(struct sink *s, const struct sink_done *e)
     t->has_done = true; /* passed on when the turn is saved */
 }
 
-/* The model's context is known only to who runs it.  A conversation that has outgrown it goes on
- * with its last messages: it would fail for good otherwise. */
+/* Only the executing node knows the model's context. A conversation that has outgrown it continues
+ * with its last messages; otherwise it would fail permanently. */
 static bool may_shorten(const struct turn *t, const struct failure *f)
 {
     return f->reason && strcmp(f->reason, "context_length_exceeded") == 0 && !t->started &&
@@ -640,7 +640,7 @@ static void on_cancel(struct flow_job *j)
     struct turn *t = (struct turn *)(void *)j;
     if (t->cancelled)
         return;
-    if (!t->has_done) /* a whole answer is kept even if its reader has gone */
+    if (!t->has_done) /* a complete answer is stored even if its reader has gone */
         t->cancelled = true;
     if (t->inner.job)
         flow_cancel(&t->inner);

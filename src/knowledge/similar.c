@@ -16,7 +16,7 @@
 
 #define MAX_PROMPT_BYTES 2000u
 #define MAX_ANSWER_BYTES ((size_t)64 << 10)
-#define MAX_TRIES 8u /* of the nearest, when they ask something else */
+#define MAX_TRIES 8u /* nearest ones to try, if they ask something else */
 
 struct entry {
     uint8_t scope[SHA256_BYTES];
@@ -279,13 +279,14 @@ static float dot(const float *a, const float *b, uint32_t n)
     return s;
 }
 
-/* A version that is not known yet says nothing. */
+/* An unknown version does not count as different. */
 static bool other_embedder(const struct entry *k, const struct embedding *m)
 {
     return k->embedder[0] && m->version[0] && strcmp(k->embedder, m->version) != 0;
 }
 
-/* The nearest entry that is near enough and asks the same: its answer, in the request's arena. */
+/* The nearest entry that is similar enough and asks the same question: its answer, in the request's
+ * arena. */
 static bool find(struct look *x)
 {
     struct similar *s = x->similar;
@@ -415,7 +416,7 @@ struct similar_later {
 static void run_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
 {
     const struct similar_later *l = ctx;
-    if (r->marked) /* a kept answer would have the marks of another request */
+    if (r->marked) /* a cached answer would have the marks of another request */
         routing_run(o, r, s);
     else
         similar_run(l->similar, o, r, s, l->threshold, l->hit);

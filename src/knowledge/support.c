@@ -10,8 +10,8 @@
 #define ENOUGH 0.6 /* share of words, without vectors */
 #define SOME 0.35  /* with vectors that are near */
 #define NEAR 0.6f
-#define SAME 0.75       /* share of words of one sentence: they say the same */
-#define SAID 0.75       /* share of what an answer adds that a sentence of a passage must say */
+#define SAME 0.75       /* share of common words: the sentences say the same */
+#define SAID 0.75       /* required share of what an answer adds in a passage's sentence */
 #define ASKED 0.65      /* share of the question's words that it must be about */
 #define MAX_BYTES 4096u /* of a sentence */
 
@@ -35,7 +35,7 @@ const char *support_reason_text(enum support_reason r)
 
 /* ---- sentences ---- */
 
-/* Length of "[12]" or "[1, 2]" at p; 0: it is none. */
+/* Length of "[12]" or "[1, 2]" at p; 0: no mark. */
 static size_t mark_bytes(const char *p, size_t n)
 {
     size_t i = 1;
@@ -116,7 +116,7 @@ static double overlap_of(const struct wording *a, const struct wording *b)
     return n ? (double)there / n : 1;
 }
 
-/* What a says and b does not: a number, a name. */
+/* A number or name in a that is missing in b. */
 static enum support_reason missing_in(const struct wording *a, const struct wording *b)
 {
     for (uint32_t i = 0; i < a->n; i++)
@@ -128,9 +128,9 @@ static enum support_reason missing_in(const struct wording *a, const struct word
     return SUPPORT_FINE;
 }
 
-/* Compares with the nearest sentence of the passage: it may say no where this one says yes, and if
- * it says nearly the same, numbers and names must be its own: "E3 means that the sensor is broken"
- * is not what "E1 means that the sensor is broken. E3 means ..." says. */
+/* Compares with the nearest sentence of the passage: it may be the negation, and if it says nearly
+ * the same, numbers and names must be in it: "E3 means that the sensor is broken" is not what "E1
+ * means that the sensor is broken. E3 means ..." says. */
 static enum support_reason nearest_says(const struct wording *a, const char *passage)
 {
     struct support parts;
@@ -202,7 +202,7 @@ static bool codes_are_in(const char *text, const char *sentence, size_t n)
     return true;
 }
 
-/* Three words that come three times. */
+/* Three words that occur three times. */
 static bool repeats_itself(const struct wording *a)
 {
     for (uint32_t i = 0; i + 2 < a->n; i++) {
@@ -295,8 +295,8 @@ void support_judge(struct support *s, const char *answer, const char *const *pas
 
 /* ---- the question ---- */
 
-/* Words that say nothing about the matter: of the question ("how often", "which is used"), and of
- * an answer that speaks about itself ("the answer is", "the manual says"). */
+/* Words without information: in questions ("how often", "which is used"), and in answers about
+ * themselves ("the answer is", "the manual says"). */
 static bool is_vague(const char *stem)
 {
     static const char *const words[] = {
@@ -336,7 +336,7 @@ static double share_of(struct shares s)
     return s.n > 0 ? (double)s.there / s.n : 1;
 }
 
-/* How much of what the answer adds to the question a sentence of a passage says. */
+/* Share of the answer's additions to the question that a passage sentence contains. */
 static struct shares said_by(const struct wording *sentence, const struct wording *a,
                              const struct wording *q)
 {
@@ -381,7 +381,7 @@ static bool fits_question(const struct place *p, const struct wording *q)
     return share_of(s) >= ASKED;
 }
 
-/* Looks for a sentence of the passage that is about the question and says what the answer says. */
+/* Searches for a passage sentence that is about the question and says what the answer says. */
 static bool answers_in(const struct wording *a, const struct wording *q, const char *passage)
 {
     struct support parts;
@@ -401,7 +401,7 @@ static bool answers_in(const struct wording *a, const struct wording *q, const c
     return false;
 }
 
-/* Whether words such as "usbhid-ups" are in the passage as they are. */
+/* Whether compound words such as "usbhid-ups" occur in the passage unchanged. */
 static bool joined_are_in(const char *text, const char *p, size_t n)
 {
     for (size_t i = 0; i < n;) {

@@ -86,7 +86,8 @@ static bool take_degree(struct reader *r, const char *word)
     return true;
 }
 
-/* Of the last word.  Behind a number the number says how many: "20 degrees", "20 km". */
+/* Sets the form of the last word. After a number the number determines it: "20 degrees", "20
+ * km". */
 static void set_form(struct wording *w, enum wording_form form)
 {
     const bool counted = w->n > 1 && w->words[w->n - 2].kind == WORDING_NUMBER;

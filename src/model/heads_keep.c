@@ -1,4 +1,4 @@
-/* heads_keep.c - the memory of a model's heads: all of it is kept in one list and freed together.
+/* heads_keep.c - memory of a model's heads: one list, freed together.
  */
 #include "base/mem.h"
 #include "model/heads_int.h"

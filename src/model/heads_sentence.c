@@ -1,8 +1,8 @@
 /* heads_sentence.c - the modules of a sentence-transformers folder: pooling, dense layers,
  * normalizing, prompts, similarity and the limit of tokens; see heads.h.
  *
- * Whatever is not known here (a module, a pooling mode, an activation, a similarity) is an error
- * that names it: a vector computed in another way is wrong without showing it. */
+ * Anything unknown (a module, a pooling mode, an activation, a similarity) is an error that names
+ * it: a vector computed differently would be silently wrong. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -288,8 +288,8 @@ static int document(cJSON **out, const struct model_file *g, const char *key, st
                : 0;
 }
 
-/* The most tokens of a text: max_seq_length, or else what the tokenizer says.  Tokenizers without
- * a limit have 1e30. */
+/* The token limit of a text: max_seq_length, otherwise the tokenizer's. Tokenizers without a limit
+ * have 1e30. */
 static int read_limit(struct heads *h, const struct model_file *g, struct err *e)
 {
     cJSON *sentence = NULL, *tokenizer = NULL;

@@ -151,8 +151,8 @@ static void tile_rounded(const struct tiling *p, uint32_t mat, uint32_t tile, ui
     tiles_fill(&p->w->layout, QUANT_Q8_0, q8, rows, m->n_cols, 1.0f, 0, dst, work);
 }
 
-/* Looks at the values of a tile's rows: one that is not finite spreads to every answer.  Only the
- * first start pays for this; the cache then holds matrices that were checked. */
+/* Checks the values of a tile's rows: a non-finite one would spread to every answer. Only the first
+ * start pays for this; the cache then holds checked matrices. */
 static void check_tile(struct tiling *p, uint32_t mat, uint32_t tile, float *row)
 {
     const struct kern_mat *m = &p->w->mats[mat];

@@ -200,8 +200,8 @@ static void note_verified(const struct weights_cache *c, const struct stat *st)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
-/* NULL if header and tables are whole; then the factors are set.  "": the file is of another
- * version of ours or of the model, which is no damage. */
+/* NULL if header and tables are intact; then the factors are set. "": the file belongs to another
+ * version, which is not damage. */
 static const char *check_head(const struct weights_cache *c, struct weights *w, const uint8_t *map)
 {
     struct header h;
@@ -405,7 +405,8 @@ void weights_cache_finish(const struct weights_cache *c, struct weights *w, stru
         unlink(c->tmp); /* the mapping stays valid; the next start just tiles again */
         return;
     }
-    /* From now on nobody writes: neither we by mistake, nor does the file's time change again. */
+    /* From now on the mapping is read-only: no accidental writes, and the file's time does not
+     * change again. */
     (void)mprotect(w->map, w->map_bytes, PROT_READ);
     if (fstat(w->fd, &st) == 0) {
         w->mtime_s = st.st_mtim.tv_sec;

@@ -39,7 +39,7 @@
 struct out {
     struct out *next;
     uint64_t number; /* on disk; 0: in memory only */
-    int mid;         /* once it was given to libmosquitto */
+    int mid;         /* set once it was passed to libmosquitto */
     uint8_t qos;
     bool retain;
     uint64_t topic_hash;
@@ -62,7 +62,7 @@ struct sub {
     struct handler *handlers;
     int mid;        /* of the last SUBSCRIBE */
     bool placed;    /* on this connection */
-    bool confirmed; /* the broker has answered, whatever it said */
+    bool confirmed; /* the broker has answered, positively or not */
 };
 
 struct mqtt {
@@ -78,17 +78,17 @@ struct mqtt {
     void *link_ctx;
     _Atomic bool up; /* relaxed: a hint; the lists are under the lock */
     _Atomic bool stop;
-    _Atomic uint64_t stop_at_ns; /* what waits has time until then */
+    _Atomic uint64_t stop_at_ns; /* deadline for waiting messages */
 
     pthread_mutex_t lock; /* all below */
     struct spool *spool;
-    struct out *first, **last; /* not given to libmosquitto yet */
+    struct out *first, **last; /* not passed to libmosquitto yet */
     size_t n_queued, queued_bytes;
     struct sub *subs;
     struct mqtt_status status;
 
     /* the thread's */
-    struct out *sent; /* given to libmosquitto, not acknowledged */
+    struct out *sent; /* passed to libmosquitto, not acknowledged */
     uint32_t n_sent;
     struct mqtt_seen *seen;
     bool lost;        /* the connection ended */
@@ -277,7 +277,7 @@ int mqtt_subscribe(struct mqtt *m, const char *filter, uint8_t qos, enum mqtt_re
     return 0;
 }
 
-/* Sends what is not subscribed to on this connection. */
+/* Sends missing subscriptions on this connection. */
 static void place_subs(struct mqtt *m)
 {
     pthread_mutex_lock(&m->lock);
@@ -293,7 +293,7 @@ static void place_subs(struct mqtt *m)
                 MOSQ_ERR_SUCCESS)
             s->placed = true;
         else
-            m->lost = true; /* tried again with the next connection */
+            m->lost = true; /* retried with the next connection */
         mosquitto_property_free_all(&p);
     }
     pthread_mutex_unlock(&m->lock);
@@ -342,7 +342,7 @@ static void on_connect(struct mosquitto *c, void *ctx, int rc, int flags,
     atomic_store_explicit(&m->up, true, memory_order_relaxed);
     log_info("mqtt", "connected broker=%s:%u client=%s", m->host, m->port, m->client_id);
     place_subs(m);
-    tell_status(m, "online"); /* whoever reads it can send: we are subscribed by then */
+    tell_status(m, "online"); /* readers may send requests: we are subscribed by then */
     if (m->on_link)
         m->on_link(m->link_ctx, true);
 }
@@ -437,7 +437,8 @@ static void call_handlers(struct mqtt *m, const struct sub *s, const struct mqtt
     pthread_mutex_unlock(&m->lock);
 }
 
-/* The subscriptions that the broker names; those whose filter covers the topic if it names none. */
+/* The subscriptions that the broker names; if it names none, those whose filter covers the
+ * topic. */
 static bool wanted_by(const struct sub *s, const struct mqtt_code_received *r, const char *topic)
 {
     bool named = r->n_subscriptions == 0;
@@ -612,7 +613,7 @@ static bool has_work(struct mqtt *m)
     return work;
 }
 
-/* Until the connection is lost, or the client must stop and has nothing more to say. */
+/* Runs until the connection is lost, or the client must stop and has nothing left to send. */
 static void run_connection(struct mqtt *m)
 {
     uint64_t give_up_ns = clock_ns() + CONNACK_NS;
@@ -766,9 +767,9 @@ static int set_client(struct mqtt *m, const struct mqtt_opts *o, struct err *e)
     m->client = mosquitto_new(o->client_id, false, m);
     if (!m->client)
         return err_set(e, SHOAL_EINVAL, "'%s' is not a client id for MQTT", o->client_id);
-    /* libmosquitto acknowledges a message before it calls the handler.  Told that another thread
-     * writes, it only queues the acknowledgement, and turn() sends it after the handler: a crash in
-     * between makes the broker send the message again. */
+    /* libmosquitto acknowledges a message before it calls the handler. If it believes that another
+     * thread writes, it only queues the acknowledgement, and turn() sends it after the handler:
+     * after a crash in between, the broker sends the message again. */
     mosquitto_threaded_set(m->client, true);
     mosquitto_int_option(m->client, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5);
     mosquitto_int_option(m->client, MOSQ_OPT_RECEIVE_MAXIMUM, 256);

@@ -14,7 +14,7 @@
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20) /* decoded */
 #define SLOTS 131072u                        /* twice SPARKPLUG_MAX_NAMES, a power of two */
 
-/* Of the specification: signed integers come as unsigned ones of the same bits. */
+/* From the specification: signed integers are sent as unsigned ones of the same bits. */
 enum { TYPE_INT8 = 1, TYPE_INT16 = 2, TYPE_INT32 = 3, TYPE_INT64 = 4 };
 
 struct alias {

@@ -230,7 +230,8 @@ void spool_done(struct spool *s, uint64_t number)
     if (!drop_live(s, number))
         return;
     s->stats.n_done++;
-    /* If this fails the record comes again after a restart, which its receiver must expect. */
+    /* If this fails the record is returned again after a restart, which its receiver must
+     * expect. */
     (void)append(s, KIND_DONE, number, NULL, 0, false);
     if (s->size > REWRITE_BYTES && s->size / 2 > s->stats.live_bytes)
         rewrite(s);
@@ -302,7 +303,7 @@ static int load(struct spool *s, struct err *e)
         return err_set(e, SHOAL_EIO, "%s is not a regular file", s->path);
     size_t n = (size_t)st.st_size;
     bool read = n >= sizeof(h) && read_all(s->fd, &h, sizeof(h), 0);
-    if (n < sizeof(h)) { /* new, or the process ended while it was made: nothing was kept yet */
+    if (n < sizeof(h)) { /* new, or the process died while creating it: nothing was stored yet */
         s->stats.dropped_bytes = n;
         return begin(s, e);
     }

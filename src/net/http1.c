@@ -1,5 +1,5 @@
-/* http1.c - HTTP/1.1 on a connection: llhttp parses, one request at a time is handled, pipelined
- * ones wait in the socket's input until the answers before them were passed to the kernel. */
+/* http1.c - HTTP/1.1 on a connection: llhttp parses, one request at a time is handled; pipelined
+ * ones wait in the socket's input until the earlier answers were passed to the kernel. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ struct h1 {
     bool in_value, head_done, complete, chunked, keep, in_handler, ended, upgraded;
     bool expects;  /* the client waits for 100 Continue */
     bool admitted; /* the handler knows of the request and waits for its body */
-    bool eof;      /* the client sends no more; what it sent is still answered */
+    bool eof;      /* the client sends no more; its requests are still answered */
     int64_t left;  /* remaining bytes of a body of known length */
 };
 
@@ -173,7 +173,7 @@ static int on_headers(llhttp_t *p)
     const char *expect = find_header(h, "expect");
     h->expects = expect && strcasecmp(expect, "100-continue") == 0;
     bool body = (p->flags & F_CHUNKED) || ((p->flags & F_CONTENT_LENGTH) && p->content_length > 0);
-    return body ? HPE_PAUSED : 0; /* h1_data asks whether the body may come */
+    return body ? HPE_PAUSED : 0; /* h1_data checks whether the body is admitted */
 }
 
 static int on_body(llhttp_t *p, const char *at, size_t n)
@@ -347,7 +347,7 @@ static void ignore_end(struct http_req *r, const struct http_header *trailers, s
     (void)n;
 }
 
-/* The handler waits for a body that will not come. */
+/* The handler waits for a body that will not arrive. */
 static void cancel_admitted(struct h1 *h)
 {
     if (h->admitted && h->req.cancelled)

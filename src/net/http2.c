@@ -382,7 +382,7 @@ static size_t list_headers(struct h2_stream *s)
 
 static void refuse(struct h2_stream *s)
 {
-    if (s->admitted && s->req.cancelled) /* its body will not come */
+    if (s->admitted && s->req.cancelled) /* its body will not arrive */
         s->req.cancelled(&s->req);
     s->admitted = false;
     s->h->body_bytes -= s->body.len;
@@ -661,7 +661,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 }
 
 /* Early and refused requests may be answered before their end: the client need not send the rest.
- * That is no error; every other reset that we send is one of the client. */
+ * That is not an error; every other reset that we send is due to the client. */
 static int on_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
     int32_t id = frame->hd.stream_id;

@@ -59,7 +59,7 @@ struct http_client {
     struct http_call_node waiting;  /* for a link or a stream */
     struct http_call_node complete; /* paused, and all of the response is held */
     struct executor_task pump, free;
-    uint32_t n_calls, n_refs; /* links that are not freed yet, and 1 until destroy */
+    uint32_t n_calls, n_refs; /* links that are not freed yet, plus 1 until destroy */
     size_t queued_bytes;
     uint64_t rtt_ns;
     bool destroyed;
@@ -184,7 +184,7 @@ static void on_again(struct executor_task *t)
         schedule(k->link);
     }
     if (k->complete)
-        loop_later(k->client->loop, &k->again); /* data() may cancel it, which takes this back */
+        loop_later(k->client->loop, &k->again); /* data() may cancel it, which undoes this */
     k->ops->data(k, held.data, held.len);
     buf_fini(&held);
 }
@@ -273,7 +273,7 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *p, size_t
                         nghttp2_data_source *source, void *user)
 {
     struct http_call *k = nghttp2_session_get_stream_user_data(session, id);
-    (void)source; /* the call may be over; the stream knows */
+    (void)source; /* the call may have ended; the stream knows */
     (void)user;
     if (!k)
         return NGHTTP2_ERR_DEFERRED; /* its reset is queued */
@@ -417,7 +417,7 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
     return 0;
 }
 
-/* Ends a call whose response we do not accept. */
+/* Ends a call whose response is not acceptable. */
 static void refuse(struct http_call *k, const char *why)
 {
     char text[300];
@@ -935,7 +935,7 @@ int http_call_write(struct http_call *k, const void *p, size_t n, bool end)
     if (k->end)
         return SHOAL_EINVAL;
     if (k->complete)
-        return 0; /* nobody wants it any more */
+        return 0; /* it is no longer needed */
     int rc = add_body(k, p, n);
     if (rc < 0)
         return rc;

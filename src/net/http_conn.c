@@ -1,4 +1,4 @@
-/* http_conn.c - see http_conn.h: what a protocol asks of its connection and server. */
+/* http_conn.c - see http_conn.h: services of the connection and server for a protocol. */
 #include "net/http_conn.h"
 
 #include <time.h>

@@ -258,8 +258,9 @@ int http_server_adopt(struct http_server *s, int fd, struct err *e)
     return adopt(s, fd, HTTP_VIA_UNIX, NULL, &ss, sizeof(ss), e);
 }
 
-/* Closes a connection that has waited long; false: none waits.  Of those that have waited longest
- * it is one of the client with the most connections, so that whoever opens many displaces its own.
+/* Closes a connection that has waited long; false: none waits. Among those that have waited
+ * longest, it is one of the client with the most connections, so that a client with many displaces
+ * its own.
  */
 static bool make_room(struct http_server *s)
 {

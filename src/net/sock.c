@@ -10,7 +10,7 @@
 #include "net/tls.h"
 
 #define MAX_OUT_BYTES ((size_t)256 << 20)
-#define MAX_IN_BYTES ((size_t)64 << 20) /* a bound; far less is kept: see read_off */
+#define MAX_IN_BYTES ((size_t)64 << 20) /* a hard bound; usually far less: see read_off */
 #define KEEP_BYTES ((size_t)16 << 10)   /* an idle socket frees larger buffers */
 #define MAX_READS 4                     /* in a turn: other connections get theirs */
 
@@ -339,7 +339,7 @@ static void on_io(struct loop_io *io, uint32_t events)
         if ((events & (EPOLLERR | EPOLLHUP)) && !(events & EPOLLIN))
             die(s, SHOAL_EIO);
         else
-            handshake(s); /* the peer's last words may say why it hung up */
+            handshake(s); /* the peer's last bytes may explain why it closed */
         return;
     }
     if ((events & EPOLLOUT) && !s->dead)

@@ -95,7 +95,7 @@ static void common_name(char *out, size_t cap, X509 *cert)
     if (at < 0)
         return;
     int n = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-    /* A name with a NUL would be cut, and then be somebody else's. */
+    /* A name with a NUL would be cut, and match somebody else's. */
     if (n > 0 && (size_t)n < cap && !memchr(text, '\0', (size_t)n)) {
         memcpy(out, text, (size_t)n);
         out[n] = '\0';
@@ -110,7 +110,7 @@ static void date_text(char *out, size_t cap, const ASN1_TIME *t)
         snprintf(out, cap, "an unreadable date");
 }
 
-/* What is wrong with the dates of a certificate; false: nothing. */
+/* Checks the dates of a certificate; false: valid. */
 static bool is_out_of_date(char *out, size_t cap, X509 *cert)
 {
     char name[128], date[40];

@@ -12,7 +12,7 @@
 #include "net/http_conn.h"
 
 #define PING_MS 30000u
-#define QUEUED_BYTES ((size_t)128 << 10) /* more output waits: messages wait, too */
+#define QUEUED_BYTES ((size_t)128 << 10) /* beyond this, messages wait too */
 #define MAX_MESSAGES 16u                 /* in a turn: other connections get theirs */
 #define KEEP_BYTES ((size_t)64 << 10)    /* a larger buffer is freed after its message */
 #define CLOSE_MS 3000u
@@ -183,7 +183,7 @@ void ws_rest(struct ws *w)
 {
     bool busy = w->ops->busy(w);
     if (!busy && w->conn->waits)
-        http_conn_wait(w->conn, false); /* it was heard of: last in line again */
+        http_conn_wait(w->conn, false); /* it was active: move it to the end of the list */
     http_conn_wait(w->conn, !busy);
 }
 

@@ -90,7 +90,7 @@ static int add_need(void *ctx, const char *name, size_t n, size_t at)
     return 0;
 }
 
-/* The text of a piece of the output; false: it is not known yet, or cannot be. */
+/* The text of a piece of the output; false: not known yet, or not available. */
 static bool piece_text(struct pipeline_live *x, uint32_t i, struct buf *b)
 {
     const struct graph_expr *piece = graph_expr_piece(x->graph->output.expr, i);

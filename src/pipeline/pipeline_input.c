@@ -18,8 +18,8 @@ static struct value text_of(const struct request *r)
     return value_text("", 0);
 }
 
-/* Whether the text is all that the flow works on, and there is none.  Within a flow it may be what
- * a step made. */
+/* Whether the flow uses only the text, and it is empty. Inside another flow it may be the result of
+ * a step. */
 static bool lacks_text(const struct graph *g, const struct request *r, const struct value *text)
 {
     if (!g->reads_input || g->n_inputs > 0 || r->depth > 0)

@@ -15,7 +15,7 @@
 #include "pipeline/pipeline_value.h"
 #include "pipeline/pipeline_work.h"
 
-#define LEAST_MARGIN_NS 500000u  /* of the deadline, kept for the answer: */
+#define LEAST_MARGIN_NS 500000u  /* part of the deadline reserved for the answer: */
 #define MOST_MARGIN_NS 20000000u /* a twentieth of the time, within these */
 
 static void advance(struct pipeline_live *x);
@@ -62,7 +62,7 @@ static void step_failed(struct pipeline_live *x, uint32_t i, const struct failur
     const struct graph_step *g = &x->graph->steps[i];
     struct pipeline_live_step *s = &x->steps[i];
     struct value v;
-    /* what was sent cannot be replaced */
+    /* text that was sent cannot be replaced */
     bool fixed = s->replaced || (x->n_of_piece > 0 && pipeline_live_feeds_output(x, i));
     s->late |= late;
     s->task = NULL;
@@ -164,7 +164,7 @@ static void on_task_timer(struct executor_timer *timer)
     struct failure f;
     if (t->over)
         return;
-    x->advancing = true; /* events that come meanwhile wait for the end */
+    x->advancing = true; /* events that arrive in the meantime wait for the end */
     abandon(t);
     failure_late(&f, false, false, "it exceeded its time limit");
     task_failed(t, &f, true);
@@ -237,7 +237,7 @@ static bool eval_args(struct pipeline_live *x, const struct graph_step *g, const
     return true;
 }
 
-/* map -1: the step's own work.  Events may come before this returns. */
+/* map -1: the step's own work. Events may arrive before this returns. */
 static void start_task(struct pipeline_live *x, uint32_t step, int32_t map, uint32_t index,
                        const struct value *item)
 {
@@ -532,7 +532,7 @@ static void on_work_more(struct pipeline_work *w)
     bool inside = x->advancing;
     if (t->over || x->answered || x->cancelled)
         return;
-    x->advancing = true; /* what the reader does meanwhile waits for the end */
+    x->advancing = true; /* calls of the reader in the meantime wait for the end */
     pipeline_answer_so_far(x, t);
     x->advancing = inside;
     if (x->again)
@@ -560,7 +560,7 @@ static void abandon_all(struct pipeline_live *x)
             abandon(t);
 }
 
-/* Whatever has changed: starts what can start, answers, and closes. */
+/* Starts all steps that can start, answers, and closes. */
 static void advance(struct pipeline_live *x)
 {
     if (x->advancing) {

@@ -168,8 +168,7 @@ struct value pipeline_value_passages(struct arena *a, const struct collection_hi
     return pipeline_value_map(a, m, 4);
 }
 
-/* Whether all marks such as [12] are passages that were given: a model that invents one has read
- * nothing of the kind. */
+/* Whether all marks such as [12] refer to given passages: a model may invent some. */
 static bool marks_are_known(struct str answer, const struct value *hits, uint32_t n_hits)
 {
     for (size_t i = 0; i < answer.n; i++) {

@@ -41,7 +41,7 @@ static void finish_rc(struct pipeline_work *w, int rc, const char *msg)
     finish(w, &f);
 }
 
-/* The result is set, if there was memory for it. */
+/* Finishes with the result, if there was memory for it. */
 static void finish_well(struct pipeline_work *w)
 {
     if (w->arena->rc < 0)
@@ -460,7 +460,7 @@ static void on_called(struct pipeline_call *c, int code, const char *message)
     finish_well(w);
 }
 
-/* The same for all attempts, also when the client repeats its request with a key of its own. */
+/* The same for all attempts, also when the client repeats its request with an idempotency key. */
 static void put_key(const struct pipeline_work *w, char *out, size_t n)
 {
     char once[33] = "";

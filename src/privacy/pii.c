@@ -44,7 +44,7 @@ bool pii_kind_read(enum pii_kind *out, const char *name, size_t n)
 #define NEAR_DIGIT 40u
 #define NEAR_AT 65u
 
-/* Where the next such characters are: most words are not near one, and need no rule. */
+/* Positions of the next such characters: most words are not near one, and need no rule. */
 struct ahead {
     size_t digit, at; /* '0' to '9', '@' */
 };
@@ -54,7 +54,7 @@ static bool wanted(const struct pii_scan *s, enum pii_kind k)
     return s->kinds & PII_BIT(k);
 }
 
-/* In this order: what is checked best comes first. */
+/* In this order: rules with the strongest checks first. */
 static bool number_at(const struct pii_scan *s, size_t at, struct pii_hit *h)
 {
     struct pii_digits d;

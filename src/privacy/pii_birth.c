@@ -1,4 +1,4 @@
-/* pii_birth.c - see pii_int.h: dates behind a word that says they are of a birth. */
+/* pii_birth.c - see pii_int.h: dates after a word that marks a date of birth. */
 #include <string.h>
 
 #include "privacy/pii_int.h"

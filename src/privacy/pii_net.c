@@ -21,7 +21,7 @@ static bool is_file_ending(const char *p, size_t n)
     return false;
 }
 
-/* Where the local part that begins at `at` ends, at its '@'; 0: there is none. */
+/* End of the local part that begins at `at`, at its '@'; 0: there is none. */
 static size_t local_end(const struct pii_scan *s, size_t at)
 {
     size_t i = at, bytes;
@@ -40,7 +40,7 @@ static size_t local_end(const struct pii_scan *s, size_t at)
     return 0;
 }
 
-/* Where the domain that begins at `at` ends; 0: it is none.  *last: where its last label begins. */
+/* End of the domain that begins at `at`; 0: invalid. *last: start of its last label. */
 static size_t domain_end(const struct pii_scan *s, size_t at, size_t *last)
 {
     size_t i = at, end = 0, label = at, bytes;
@@ -118,7 +118,7 @@ bool pii_net_ip4(const struct pii_scan *s, size_t at, struct pii_hit *h)
     size_t end = at;
     if (!ip4_text(s, &end, o) || !pii_text_ends(s, end))
         return false;
-    /* this machine, no machine and all machines are nobody's */
+    /* loopback, unspecified and broadcast addresses belong to nobody */
     if (o[0] == 127 || o[0] == 0 || o[0] == 255)
         return false;
     if (pii_text_after_word(s, at, "version|ver|release|firmware|build|chapter|section|revision"))

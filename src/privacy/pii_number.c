@@ -106,7 +106,7 @@ bool pii_number_card(const struct pii_scan *s, const struct pii_digits *d, struc
 
 /* ---- national ids ---- */
 
-/* AAA-GG-SSSS of the USA: ranges that were never given out are none. */
+/* AAA-GG-SSSS of the USA: ranges that were never issued are rejected. */
 static bool us_ssn(const struct pii_scan *s, const struct pii_digits *d, uint32_t k)
 {
     bool grouped = k == 3 && d->g[0].n == 3 && d->g[1].n == 2 && d->g[2].n == 4 &&

@@ -7,7 +7,7 @@
     "phone|call|tel|mobile|cell|fax|whatsapp|signal|sms|text me|text him|text her|reach|ring|"     \
     "handy|telefon|mobil|anruf|rufnummer|ruf mich|appel|portable|llam|m\xc3\xb3vil|movil|"         \
     "chiama|cellulare|bel me|dzwo|contact number|hotline|dial"
-/* A number behind these is of a thing. */
+/* A number after these words belongs to a thing. */
 #define THING_WORDS                                                                                \
     "order|invoice|part|sku|ref|ticket|case|serial|article|item|tracking|version|build|isbn|"      \
     "issn|ean|upc|po box|lot|batch|account|bestell|rechnung|artikel|seriennummer|commande|"        \
@@ -25,7 +25,7 @@ static uint32_t country_digits(const char *d)
     return strstr(two, pair) ? 2 : strstr(three, pair) ? 3 : 0;
 }
 
-/* Day, month and year, or a time behind: no phone number. */
+/* Day, month and year, or a time after it: not a phone number. */
 static bool is_date(const struct pii_digits *d)
 {
     if (d->n_groups < 3)
@@ -97,7 +97,7 @@ static bool no_prefix(const struct pii_digits *d, uint32_t k, bool told)
     return told && (whole || (n == 9 && d->d[0] >= '2' && k <= 4 && groups_fit(d, 0, k)));
 }
 
-/* The number goes on to the left: "DE89 3704 0044 0532". */
+/* The number continues to the left: "DE89 3704 0044 0532". */
 static bool continues(const struct pii_scan *s, size_t at)
 {
     return at >= s->done + 2 && strchr(" -/", s->p[at - 1]) && s->p[at - 2] >= '0' &&

@@ -10,7 +10,7 @@
 /* Two scores that differ by less are equal: figures of a file have few digits. */
 #define SAME 1e-9
 
-/* The decision while it is made: `left` are the indices of the candidates that remain. */
+/* A decision in progress: `left` has the indices of the remaining candidates. */
 struct deciding {
     const struct router_route *route;
     const struct router_request *q;
@@ -48,7 +48,7 @@ static void filter(struct deciding *d, keep_fn keep, enum router_verdict why)
     d->n_left = n;
 }
 
-/* The same, but when it would leave nothing all stay. */
+/* The same, but keeps all if none would be left. */
 static void prefer(struct deciding *d, keep_fn keep, enum router_verdict why)
 {
     bool any = false;
@@ -92,7 +92,7 @@ static bool speaks(const struct deciding *d, uint32_t i)
     return l->n == 0 || has_name(l, d->q->facts.language);
 }
 
-/* A text of no domain goes to models without domains. */
+/* A text without a domain goes to models without domains. */
 static bool knows(const struct deciding *d, uint32_t i)
 {
     const struct router_names *l = &d->c[i].model->domains;
@@ -132,7 +132,7 @@ static void narrow(struct deciding *d)
     if (least_quality(d) > 0) {
         uint32_t before = d->n_left;
         prefer(d, is_good, ROUTER_LOW_QUALITY);
-        /* nobody is good enough: the best that there is, and the client is told */
+        /* none is good enough: the best one, marked degraded */
         if (before > 0 && !is_good(d, d->left[0]))
             d->out->degraded = true;
     }
@@ -159,7 +159,7 @@ static double by_cost(const struct deciding *d, uint32_t i)
     return d->c[i].model->cost * d->out->estimates[i].tokens;
 }
 
-/* Joules; of models that say nothing the time counts. */
+/* Joules; for models without data the time counts. */
 static double by_energy(const struct deciding *d, uint32_t i)
 {
     const struct router_estimate *x = &d->out->estimates[i];
@@ -231,7 +231,7 @@ static void keep_one(struct deciding *d, uint32_t at, enum router_verdict why)
     d->n_left = 1;
 }
 
-/* Rendezvous hashing: a replica that comes or goes moves only its own share. */
+/* Rendezvous hashing: adding or removing a replica moves only its own share. */
 static uint32_t find_hash(const struct deciding *d)
 {
     uint64_t most = 0;

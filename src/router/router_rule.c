@@ -72,7 +72,7 @@ bool router_regex_matches(const struct router_regex *x, const char *text, size_t
         pcre2_set_match_limit(context, MATCH_LIMIT);
         pcre2_set_heap_limit(context, HEAP_LIMIT_KIB);
         n = whole_characters(text, n, ROUTER_MAX_MATCH_BYTES);
-        /* Bytes that are not UTF-8 are an error of the call: no match. */
+        /* Invalid UTF-8 is an error of the call: no match. */
         found = pcre2_match(x->code, (PCRE2_SPTR)text, n, 0, 0, data, context) >= 0;
     }
     pcre2_match_context_free(context);

@@ -35,8 +35,8 @@ static const char *const names[EXTRACT_FEATURES] = {"centroid", "start", "positi
                                                     "short",    "digit", "frequency", "title",
                                                     "backward", "first", "question",  "content"};
 
-/* A text is a dialogue if it has so many lines, and most of them begin with the name of a speaker
- * who speaks more than once. */
+/* A text is a dialogue if it has at least this many lines, and most of them begin with the name of
+ * a speaker who speaks more than once. */
 #define MIN_TURNS 4u
 #define MAX_LABEL_BYTES 40u
 #define MAX_SPEAKERS 64u
@@ -363,7 +363,7 @@ static void add_sentence(struct extract_doc *d, const char *text, const struct t
                                   .end = (uint32_t)to};
 }
 
-/* Adds the sentences of bytes from..end, a paragraph or what is said in a turn. */
+/* Adds the sentences of bytes from..end: a paragraph, or the speech of a turn. */
 static void split_range(struct extract_doc *d, const struct extract *x, const char *text,
                         const struct turn *t, size_t at, size_t end)
 {
@@ -466,7 +466,7 @@ static void split_turns(struct extract_doc *d, const struct extract *x, const ch
     }
 }
 
-/* What is said, without the name of who says it. */
+/* The speech without the speaker's name. */
 static struct span said(const struct extract_sentence *s)
 {
     return (struct span){s->text + s->label, s->n - s->label};

@@ -146,7 +146,7 @@ void collection_close(struct collection *c)
     db_close(&c->write);
     db_close(&c->read);
     vectors_destroy(c->vectors);
-    if (c->graph[0] && access(c->path, F_OK) != 0) /* the collection was deleted meanwhile */
+    if (c->graph[0] && access(c->path, F_OK) != 0) /* the collection was deleted in the meantime */
         unlink(c->graph);
     pthread_mutex_destroy(&c->lock);
     mem_free(c);
@@ -277,7 +277,7 @@ static int drop_gone(struct collection *c, struct err *e)
     return rc;
 }
 
-/* The graph lies beside the collection. */
+/* The graph is stored beside the collection. */
 static int keep_graph(struct collection *c, struct err *e)
 {
     const int n = snprintf(c->graph, sizeof(c->graph), "%s" COLLECTION_GRAPH, c->path);
@@ -311,7 +311,7 @@ static int catch_up(struct collection *c, struct err *e)
     }
     if (rc == 0)
         rc = load_new(c, e);
-    c->changes = rc == 0 ? changes : -1; /* -1: the next search tries again */
+    c->changes = rc == 0 ? changes : -1; /* -1: the next search retries */
     if (rc == 0) {
         struct err why;
         vectors_restore(c->vectors, &why);
@@ -443,7 +443,7 @@ static int insert_chunks(struct db *d, const struct chunk *chunks, uint32_t n, c
     return db_run(d, s, e);
 }
 
-/* The model and its length of vectors stay those of the first document. */
+/* The model and its vector length stay those of the first document. */
 static int check_model(struct db *d, uint32_t n_dims, const char *version, struct err *e)
 {
     char old[64] = "";
@@ -552,7 +552,7 @@ static const char *column(struct arena *a, sqlite3_stmt *s, int i)
     return arena_printf(a, "%s", p ? p : "");
 }
 
-/* Fills what the file knows of the fused hits; those that are gone meanwhile are left out. */
+/* Fills the fused hits from the file; hits removed in the meantime are left out. */
 static int fill_hits(struct collection *c, const struct collection_rank *fused, uint32_t n_fused,
                      uint32_t most, struct arena *a, struct collection_hit *hits, uint32_t *n,
                      struct err *e)

@@ -42,7 +42,7 @@ uint32_t collection_rank_fuse(struct collection_rank *out, const struct vectors_
     return n;
 }
 
-/* Words that nearly every passage has: they would make the ranking by words one by length. */
+/* Words that nearly every passage has: with them the ranking by words would depend on length. */
 static bool is_common(const char *p, size_t n)
 {
     static const char *const common[] = {

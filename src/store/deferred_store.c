@@ -12,7 +12,7 @@
 #include "store/db.h"
 
 #define ROW_BYTES 512       /* counted for a row, besides its texts */
-#define PURGE_MS 60000      /* at the latest, what is old is looked for */
+#define PURGE_MS 60000      /* maximum interval between two purges */
 #define ID_RANDOM_BYTES 16u /* not to be guessed */
 
 static const struct db_schema schema = {
@@ -96,7 +96,7 @@ static void copy_text(char *out, size_t cap, sqlite3_stmt *st, int column)
     snprintf(out, cap, "%s", text ? (const char *)text : "");
 }
 
-/* Requests that found no answer in time; then everything that nobody needs any more. */
+/* Expires requests without an answer; then removes everything obsolete. */
 static int purge(struct deferred_store *s, int64_t now_ms, struct err *e)
 {
     struct db *d = &s->db;
@@ -119,7 +119,7 @@ static int purge(struct deferred_store *s, int64_t now_ms, struct err *e)
     return db_run(d, st, e);
 }
 
-/* The same key again: 1 if it is the same request. */
+/* A repeated key: 1 if it is the same request. */
 static int find_key(struct db *d, const char *client, const uint8_t *key, const uint8_t *digest,
                     char id[DEFERRED_STORE_ID_BYTES], struct err *e)
 {

@@ -11,7 +11,7 @@
 #define BUILD_BREADTH 128u
 #define SLAB_NODES 4096u
 #define CACHE_LINE 64u
-#define FETCH_AHEAD 4u  /* rows whose memory is asked for before they are compared */
+#define FETCH_AHEAD 4u  /* rows prefetched before they are compared */
 #define CODES_AHEAD 16u /* the same for their 8-bit copies */
 
 struct slab {
@@ -170,7 +170,7 @@ static struct hnsw_hit heap_pop(struct heap *p)
 
 /* The memory of one search. */
 struct walk {
-    struct heap best, open; /* the best so far, and those whose links were not followed */
+    struct heap best, open; /* the best so far, and those whose links are still to be followed */
     uint64_t *seen;         /* a bit for each row */
     size_t n_words;
 };
@@ -233,7 +233,7 @@ static float rate(const struct hnsw *h, const struct aim *a, uint32_t row)
     return (float)h->rows.dot_i8(a->code, code, h->rows.n_cols) * (scale * a->scale);
 }
 
-/* Asks for a row's memory: rows lie anywhere, and a search spends most of its time waiting. */
+/* Prefetches a row: rows are scattered in memory, and a search spends most of its time waiting. */
 static void fetch(const void *p, size_t bytes)
 {
     for (size_t at = 0; at < bytes; at += CACHE_LINE)
@@ -272,7 +272,7 @@ static int follow(const struct hnsw *h, struct walk *w, const struct aim *a, con
     return rc;
 }
 
-/* Follows the links of a level from what is in `best`, or from `from` if that is empty. */
+/* Follows the links of a level from the rows in `best`, or from `from` if that is empty. */
 static int walk_level(const struct hnsw *h, struct walk *w, const struct aim *a, uint32_t level,
                       uint32_t from)
 {
@@ -299,8 +299,8 @@ static int walk_level(const struct hnsw *h, struct walk *w, const struct aim *a,
     return rc;
 }
 
-/* Goes from the top to the level above `level`, each time to the nearest row, and leaves that one
- * in best.  Links are followed as long as they lead nearer, so nothing need be remembered. */
+/* Descends from the top to the level above `level`, each time to the nearest row, and leaves it in
+ * best. Links are followed as long as they lead nearer, so no visited set is needed. */
 static void descend(const struct hnsw *h, struct walk *w, const struct aim *a, uint32_t level)
 {
     struct hnsw_hit at = {h->entry, rate(h, a, h->entry)};
@@ -322,7 +322,7 @@ static void descend(const struct hnsw *h, struct walk *w, const struct aim *a, u
     w->best.n = 1;
 }
 
-/* Hits that were found by their codes get the scores of the rows themselves. */
+/* Replaces scores computed from codes by exact scores of the rows. */
 static void rescore(const struct hnsw *h, const struct aim *a, struct hnsw_hit *hits, uint32_t n)
 {
     const struct aim exact = {.q = a->q};

@@ -43,7 +43,7 @@ static void drop_used(struct lines *l)
     l->used = 0;
 }
 
-/* Reads what is there, at least one byte, or waits for it.  Negative: errno tells. */
+/* Reads the available bytes, at least one, or waits for them. Negative: see errno. */
 static ssize_t read_block(struct lines *l)
 {
     char block[65536];

@@ -33,22 +33,22 @@
 #include "base/mem.h"
 #include "base/thread/thread.h"
 
-/* How long a member spins before it sleeps.  Inside a program: a few times as long as its own last
- * chunk took, since whoever holds the last chunk of the phase is done by then unless the OS has
- * descheduled it.  After a program: fixed, and short, since the thread that sends the result may
- * need this core; not at all if the program would have gone on had there been more to do. */
+/* How long a member spins before it sleeps. Inside a program: a few times the duration of its last
+ * chunk, since the holder of the phase's last chunk is done by then unless the OS has descheduled
+ * it. After a program: fixed and short, since the thread that sends the result may need this core;
+ * not at all if the program would have continued had there been more work. */
 #define SPIN_CHUNKS 4u
 #define SPIN_LEAST_NS 50000u
 #define SPIN_MOST_NS 3000000u
 #define SPIN_IDLE_NS 30000u
-/* After so many of its chunk times a waiting member computes a missing chunk itself. */
+/* After this many of its chunk times a waiting member computes a missing chunk itself. */
 #define REDO_CHUNKS 2u
 #define REDO_LEAST_NS 15000u
 #define AHEAD_STEPS 64u
 /* Moving to another core is tried at most so often. */
 #define MOVE_NS 2000000u
-/* Lanes of equal urgency: a thread changes to another one when that was helped for so much less
- * time.  A program that begins starts with a credit, so that a short one is helped first. */
+/* Lanes of equal urgency: a thread switches to another lane that got this much less help. A program
+ * that starts has a credit, so that a short one is helped first. */
 #define FAIR_NS 1000000u
 #define CREDIT_NS 4000000u
 
@@ -66,11 +66,11 @@ struct crew_lane {
     _Alignas(64) _Atomic uint64_t open;
     _Alignas(64) _Atomic uint32_t done;     /* chunks of the open phase that are finished */
     _Alignas(64) _Atomic uint32_t sleepers; /* 1: the owner sleeps, or is about to */
-    /* What members run: the open phase is in the slot of its serial, written before `open`.  Slots
+    /* The phases to run: the open phase is in the slot of its serial, written before `open`. Slots
      * are the lane's memory, since a late member may look at one when the program is gone; and they
      * are words, since it may look while one is being written. */
     _Alignas(64) _Atomic uint64_t slots[4][SLOT_WORDS];
-    /* Set before the program's first phase opens, used by whoever finishes a phase. */
+    /* Set before the program's first phase opens, used by the member that finishes a phase. */
     _Alignas(64) void *ctx;
     crew_more_fn more;
     const struct crew_phase *phases;
@@ -81,13 +81,13 @@ struct crew_lane {
     _Atomic uint32_t n_members;
     _Atomic int32_t priority;
     _Atomic uint64_t deadline_ns; /* UINT64_MAX: none */
-    _Atomic uint64_t helped_ns;   /* time that crew threads gave while others wanted it too */
+    _Atomic uint64_t helped_ns;   /* time that crew threads spent here while others needed it too */
     _Atomic int core;             /* where the owner last began with a phase; -1: not running */
     _Atomic bool chained;         /* its programs come through `more` */
     uint32_t index;               /* in crew.lanes; NO_INDEX: one member, not in there */
     bool in_use, own_crew;        /* in_use: under the crew's lock */
-    /* Serial of the last phase whose chunk i was committed: whoever sets it to the open serial
-     * first may commit. */
+    /* Serial of the last phase whose chunk i was committed: the first member to set it to the open
+     * serial may commit. */
     _Alignas(64) _Atomic uint32_t committed[CREW_MAX_COMMITS];
     /* Number of the last phase whose chunk i was taken. */
     _Alignas(64) _Atomic uint64_t taken[CREW_MAX_CHUNKS];
@@ -190,7 +190,7 @@ static void wake_helpers(struct crew *c, uint32_t end)
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-/* The phase that follows p: after the last one, what a program like this would begin with again. */
+/* The phase after p: after the last one, the first phase of a similar program. */
 static struct crew_phase following(const struct crew_lane *l, const struct crew_phase *p)
 {
     static const struct crew_phase none;
@@ -202,8 +202,8 @@ static struct crew_phase following(const struct crew_lane *l, const struct crew_
     return none;
 }
 
-/* Opens phase p (NULL: none, the program has ended).  Whoever decides to sleep after the looks at
- * sleepers and asleep sees the new serial before it does. */
+/* Opens phase p (NULL: none, the program has ended). A thread that decides to sleep after checking
+ * sleepers and asleep sees the new serial first. */
 static void publish(struct crew_lane *l, uint32_t serial, const struct crew_phase *p)
 {
     if (p) {
@@ -222,8 +222,8 @@ static void publish(struct crew_lane *l, uint32_t serial, const struct crew_phas
         wake_helpers(c, n_members);
 }
 
-/* Puts the program where finish_phase finds it and runs the finishes that come before any chunk;
- * false: it has no chunk at all. */
+/* Stores the program for finish_phase and runs the finishes before the first chunk; false: it has
+ * no chunks. */
 static bool begin_program(struct crew_lane *l, const struct crew_phase *phases, uint32_t n_phases,
                           uint32_t serial, uint32_t member)
 {
@@ -237,7 +237,7 @@ static bool begin_program(struct crew_lane *l, const struct crew_phase *phases, 
     return at < n_phases;
 }
 
-/* The program that follows, if there is one: true, and its first phase is to get this serial. */
+/* The next program, if there is one: true, and its first phase gets this serial. */
 static bool next_program(struct crew_lane *l, uint32_t serial, uint32_t member)
 {
     const struct crew_phase *phases;
@@ -266,8 +266,8 @@ static void finish_phase(struct crew_lane *l, uint32_t serial, uint32_t member)
     publish(l, next, open ? &l->phases[next - l->first_serial] : NULL);
 }
 
-/* A copy of the open phase, if it is still `serial`: whoever computes a chunk that another commits
- * may outlive the phase and the program. */
+/* Copies the open phase, if it is still `serial`: a member that computes a chunk committed by
+ * another may outlive the phase and the program. */
 static bool copy_phase(struct crew_lane *l, uint32_t serial, struct slot *s)
 {
     if (open_serial(l) != serial)
@@ -283,15 +283,15 @@ static bool copy_phase(struct crew_lane *l, uint32_t serial, struct slot *s)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* Computes a chunk and, if nobody else was first, counts it as done. */
+/* Computes a chunk and, if it was the first to finish it, counts it as done. */
 static void run_chunk(struct crew_lane *l, const struct crew_phase *p, void *ctx, uint32_t serial,
                       uint32_t chunk, uint32_t member)
 {
     p->chunk(ctx, p, chunk, member);
     if (p->commit) {
         uint32_t seen = atomic_load_explicit(&l->committed[chunk], memory_order_acquire);
-        /* Lost when this phase has it already, or is over.  If that happens only now, the word is
-         * no longer `seen` and the exchange fails. */
+        /* Lost if this phase already has it, or has ended. If that happens only now, the word is no
+         * longer `seen` and the exchange fails. */
         if (seen == serial || open_serial(l) != serial ||
             !atomic_compare_exchange_strong_explicit(&l->committed[chunk], &seen, serial,
                                                      memory_order_acq_rel, memory_order_relaxed))
@@ -310,8 +310,9 @@ static bool take(struct crew_lane *l, uint32_t chunk, uint64_t number)
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-/* Chunk to try as number i: upwards through the member's own share, then downwards through what is
- * before it and, from the end, what is behind, so that others keep the beginnings of theirs. */
+/* Chunk to try as number i: upwards through the member's own share, then downwards through the
+ * chunks before it and, from the end, those after it, so that others keep the start of their
+ * shares. */
 static uint32_t chunk_at(const struct crew_lane *l, uint32_t member, uint32_t n, uint32_t i)
 {
     const uint32_t members = atomic_load_explicit(&l->n_members, memory_order_relaxed);
@@ -320,7 +321,8 @@ static uint32_t chunk_at(const struct crew_lane *l, uint32_t member, uint32_t n,
     return i < own ? from + i : (from + n - 1 - (i - own)) % n;
 }
 
-/* While others still work on this phase: prefetches what the member will read first in the next. */
+/* While others still work on this phase: prefetches the memory that the member will read first in
+ * the next. */
 static void fetch_ahead(struct crew_lane *l, const struct slot *s, uint32_t serial, uint32_t member)
 {
     const uint32_t chunk = s->next.ahead ? chunk_at(l, member, s->next.n_chunks, 0) : 0;
@@ -367,7 +369,7 @@ static bool must_step_back(const struct helper *h)
     return h->member >= first_idle_member(h->crew);
 }
 
-/* The most urgent lane with a chunk to take; with `than`, only one that is more urgent by far. */
+/* The most urgent lane with a chunk to take; with `than`, only one that is much more urgent. */
 static struct crew_lane *choose(const struct helper *h, const struct crew_lane *than)
 {
     struct crew_lane *best = NULL, *l;
@@ -445,9 +447,9 @@ static bool remove_used(const struct crew *c, const _Atomic int *own, int here, 
     return shared;
 }
 
-/* Two threads on one core take turns there while a busy process has another core for itself, and
- * the OS calls that balanced.  A waiting thread that shares its core with another one goes to a
- * core that none of them is on: for this moment only those are allowed. */
+/* Two threads on one core take turns while a busy process has another core to itself, and the OS
+ * considers that balanced. A waiting thread that shares its core moves to a core without crew
+ * threads, by briefly restricting its affinity. */
 static void leave_shared_core(struct crew *c, _Atomic int *own)
 {
     const int here = sched_getcpu();
@@ -481,7 +483,8 @@ static uint64_t redo_after(uint64_t chunk_ns)
 {
 #ifdef __SANITIZE_THREAD__
     (void)chunk_ns;
-    return 0; /* a late chunk reads what later phases write, and is thrown away: a race by intent */
+    return 0; /* a late chunk reads memory that later phases write, and its result is discarded: a
+                 benign race */
 #else
     const uint64_t ns = chunk_ns * REDO_CHUNKS;
     return ns < REDO_LEAST_NS ? REDO_LEAST_NS : ns;
@@ -495,8 +498,8 @@ static void count_help(const struct helper *h, struct crew_lane *l, uint64_t ns)
         atomic_fetch_add_explicit(&l->helped_ns, ns, memory_order_relaxed);
 }
 
-/* Takes and runs chunks of the open phase until none is left; gives its serial.  *chunk_ns: how
- * long the last chunk took.  h: NULL for the owner.  false: the thread is needed elsewhere. */
+/* Takes and runs chunks of the open phase until none is left; returns its serial. *chunk_ns:
+ * duration of the last chunk. h: NULL for the owner. false: the thread is needed elsewhere. */
 static bool work(struct crew_lane *l, struct helper *h, uint32_t *serial, uint64_t *chunk_ns)
 {
     const uint32_t member = h ? h->member : 0;
@@ -508,7 +511,7 @@ static bool work(struct crew_lane *l, struct helper *h, uint32_t *serial, uint64
         if (n == 0)
             return true;
         if (!copy_phase(l, *serial, &s))
-            continue; /* away too long: others did it */
+            continue; /* preempted for too long: others did it */
         note_core(h ? &h->core : &l->core);
         uint64_t began = clock_ns();
         for (uint32_t i = 0; i < n; i++) {
@@ -531,7 +534,7 @@ static bool work(struct crew_lane *l, struct helper *h, uint32_t *serial, uint64
     }
 }
 
-/* Computes what is missing of a phase whose chunks are all taken. */
+/* Computes the missing chunks of a phase whose chunks are all taken. */
 static void redo_missing(struct crew_lane *l, uint32_t serial, uint32_t member)
 {
     struct slot s;
@@ -605,7 +608,7 @@ static enum wait_end serve(struct helper *h, struct crew_lane *l)
         h->member < atomic_load_explicit(&l->n_members, memory_order_relaxed)) {
         while (work(l, h, &serial, &h->chunk_ns)) {
             if ((uint32_t)atomic_load_explicit(&l->open, memory_order_relaxed) == 0) {
-                /* nothing follows soon, and whoever sends the result may need this core */
+                /* nothing follows soon, and the thread that sends the result may need this core */
                 end = atomic_load_explicit(&l->chained, memory_order_relaxed) ? WAIT_TIRED
                                                                               : WAIT_NEXT;
                 break;
@@ -717,7 +720,7 @@ uint32_t crew_n_threads(struct crew *c)
     return atomic_load_explicit(&c->n_helpers, memory_order_acquire);
 }
 
-/* Under the lock: at least so many threads. */
+/* Under the lock: ensures at least this many threads. */
 static int grow(struct crew *c, uint32_t n_threads, struct err *e)
 {
     for (uint32_t n = crew_n_threads(c); n < n_threads; n++) {

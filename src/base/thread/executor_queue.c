@@ -164,6 +164,6 @@ bool executor_queue_turn(struct executor_queue *q, int max_ms)
     if (max_ms >= 0 && (ms < 0 || ms > max_ms))
         ms = max_ms;
     struct pollfd p = {.fd = q->fd, .events = POLLIN};
-    (void)poll(&p, 1, ms); /* interrupted: as if nothing had come */
+    (void)poll(&p, 1, ms); /* interrupted: treated as a timeout */
     return executor_queue_run(q);
 }

@@ -11,7 +11,7 @@
 #define STACK_BYTES ((size_t)2 << 20)
 #endif
 
-/* The signals that threads do not take. */
+/* The signals that threads block. */
 static void blocked_signals(sigset_t *set)
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
@@ -39,7 +39,7 @@ int thread_create(pthread_t *out, const char *name, thread_fn fn, void *arg, str
     if (rc != 0)
         return err_set(e, SHOAL_ENOMEM, "cannot start thread %s: %s", name, strerror(rc));
     snprintf(shown, sizeof(shown), "%s", name);
-    (void)pthread_setname_np(*out, shown); /* only a name: it runs without one too */
+    (void)pthread_setname_np(*out, shown); /* only a name: the thread works without it */
     return 0;
 }
 

@@ -22,7 +22,7 @@
 #define MAX_RETRY_SHIFT 8u /* an hour, with the default */
 #define MS_NS 1000000u
 
-/* A model that was assigned to this node. */
+/* A model assigned to this node. */
 struct held {
     struct held *next;
     struct agent_item item;
@@ -43,7 +43,7 @@ struct agent {
     struct agent_opts opts;
     char *name;
     struct executor_timer timer;
-    uint64_t fence; /* the highest that was followed */
+    uint64_t fence; /* the highest fence followed so far */
     uint64_t refused;
     pthread_mutex_t lock; /* all below; never held while the registry calls back */
     struct held *list;
@@ -133,7 +133,7 @@ static void add(struct agent *a, struct held *h, const char *path)
                                  .path = path,
                                  .pinned = true,
                                  .sum = sum_of(h),
-                                 .staged = true}; /* until it is known which requests it answers */
+                                 .staged = true}; /* until its requests are known */
     if (a->opts.source.describe)
         a->opts.source.describe(a->opts.source.ctx, &spec);
     if (registry_add(a->opts.registry, &spec, &e) < 0) {
@@ -169,7 +169,7 @@ static void find(struct agent *a, struct held *h)
     case AGENT_HERE:
         add(a, h, path);
         break;
-    case AGENT_COMING: /* what went wrong last is shown while it is tried again */
+    case AGENT_COMING: /* the last error is shown while it is retried */
         snprintf(h->error, sizeof(h->error), "%s", e.code ? e.msg : "");
         break;
     case AGENT_NOWHERE:
@@ -202,7 +202,7 @@ static bool leave(struct agent *a, struct held *h, uint64_t now)
     if (!h->added)
         return true; /* the configuration's stays */
     if (now - h->leave_ns < (uint64_t)a->opts.grace_ms * MS_NS)
-        return false; /* until gateways have heard of it */
+        return false; /* until gateways know about it */
     if (!h->hidden) {
         h->service.duty = REGISTRY_LEAVE;
         set_service(a, h);
@@ -228,7 +228,7 @@ static void free_held(struct agent *a, struct held *h)
     mem_free(h);
 }
 
-/* One look at everything; when to look again.  UINT64_MAX: nothing is under way. */
+/* Steps all items and returns when to step again. UINT64_MAX: nothing is in progress. */
 static uint64_t step_all(struct agent *a)
 {
     uint64_t now = clock_ns(), next = UINT64_MAX;
@@ -338,8 +338,8 @@ struct misplaced {
     bool found;
 };
 
-/* An old version that the configuration still has must not answer beside the shoal's; any other
- * answers, unless an assignment says which requests. */
+/* An old version in the configuration must not answer beside the shoal's; any other answers, unless
+ * an assignment restricts its requests. */
 static void find_misplaced(void *ctx, const struct registry_model *m)
 {
     struct misplaced *k = ctx;
@@ -477,7 +477,7 @@ int agent_create(struct agent **out, const struct agent_opts *o, struct err *e)
     a->opts.retry_ms = o->retry_ms ? o->retry_ms : DEFAULT_RETRY_MS;
     a->timer.fn = on_timer;
     pthread_mutex_init(&a->lock, NULL);
-    registry_set_epoch(o->registry, 0, 1); /* until a state is followed, no epoch is known */
+    registry_set_epoch(o->registry, 0, 1); /* no epoch is known until a state is followed */
     *out = a;
     return 0;
 }

@@ -38,7 +38,7 @@ const char *agent_plan_source(const struct desired *d, const struct desired_assi
     const struct desired_model *m = desired_find_model(d, a->model);
     const struct desired_rollout *r = rollout_of(d, a->model);
     if (m && r && memcmp(m->sha256, a->sha256, SHA256_BYTES) != 0)
-        return r->source; /* of the version that is not the model's own */
+        return r->source; /* source of the version that is not the model's own */
     return m ? m->source : "";
 }
 

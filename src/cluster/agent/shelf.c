@@ -135,7 +135,7 @@ static void look_in(struct shelf *s, const char *path, int depth)
         closedir(d);
 }
 
-/* Files that vanished are not offered any more. */
+/* Removes files that no longer exist. */
 static void forget_gone(struct shelf *s)
 {
     pthread_mutex_lock(&s->lock);

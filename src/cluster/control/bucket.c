@@ -13,14 +13,14 @@
 
 #define MAX_VALUE_BYTES (6 << 20) /* with room over the largest state */
 
-/* A context of a connection that is no more.  Another thread may still wait for it. */
+/* A context of a closed connection. Another thread may still wait for it. */
 struct old {
     struct old *next;
     jsCtx *js;
 };
 
 struct bucket {
-    pthread_mutex_t lock; /* the next three; not held while a server is asked */
+    pthread_mutex_t lock; /* guards the next three; not held during calls to a server */
     jsCtx *js;
     uint32_t generation; /* of the bus, when it was made */
     struct old *old;
@@ -30,7 +30,7 @@ struct bucket {
     uint32_t wait_ms;
     uint32_t ttl_ms;    /* 0: values stay */
     int64_t max_bytes;  /* 0: no limit */
-    atomic_bool filled; /* a value was seen; relaxed: a thread that misses it asks once more */
+    atomic_bool filled; /* a value was seen; relaxed: a thread that misses it only asks once more */
 };
 
 static jsCtx *make_context(struct bucket *k)
@@ -55,7 +55,7 @@ static jsCtx *context(struct bucket *k)
             *old = (struct old){k->old, k->js};
             k->old = old;
             k->js = js;
-        } else { /* the old one fails, and the next call tries again */
+        } else { /* the old one fails, and the next call retries */
             mem_free(old);
             k->generation = before;
         }
@@ -170,7 +170,7 @@ int bucket_create(struct bucket *k, unsigned replicas, unsigned history, struct 
     kvStore_Destroy(kv);
     if (s == NATS_OK)
         return 0;
-    /* Another member may have created it meanwhile. */
+    /* Another member may have created it in the meantime. */
     char why[160];
     bus_reason(k->bus, why, (int)s);
     info = NULL;
@@ -211,8 +211,8 @@ int bucket_get(struct bucket *k, const char *key, struct buf *out, uint64_t *rev
     jsErrCode code = 0;
     int rc = 0;
     *revision = 0;
-    /* nats-server 2.9 crashes when a message is asked for while its stream is being created, so
-     * nothing is asked for until something was written. */
+    /* nats-server 2.9 crashes if a message is requested while its stream is being created, so
+     * nothing is requested until something was written. */
     if (!atomic_load_explicit(&k->filled, memory_order_relaxed)) {
         uint64_t last = 0;
         if ((rc = bucket_last(k, &last, e)) < 0)

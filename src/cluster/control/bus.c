@@ -21,7 +21,7 @@ enum {
     DEFAULT_PING_MS = 2000,
     CONNECT_TIMEOUT_MS = 2000,
     WRITE_DEADLINE_MS = 2000,
-    FILES_MS = 1000, /* while away: between two looks at the certificates */
+    FILES_MS = 1000, /* while disconnected: interval for checking the certificates */
 };
 #define DEFAULT_QUEUE_BYTES (8u << 20)
 #define MAX_QUEUE_MESSAGES 65536u
@@ -46,7 +46,7 @@ struct bus_sub {
     char subject[BUS_MAX_SUBJECT];
 };
 
-/* A connection that libnats has given up.  Others may still hold its pointer. */
+/* A connection that libnats has closed. Others may still hold its pointer. */
 struct retired {
     struct retired *next;
     natsConnection *nc;
@@ -80,8 +80,8 @@ struct bus {
     struct executor_task task;
     bool posted;     /* task is in the executor */
     bool link_news;  /* on_link is due */
-    bool nats_calls; /* libnats may still call about the connection */
-    bool dead;       /* libnats has given the connection up */
+    bool nats_calls; /* libnats may still call back for the connection */
+    bool dead;       /* libnats has closed the connection */
     bool closed;
 };
 
@@ -212,7 +212,7 @@ static void on_closed(natsConnection *nc, void *closure) /* the last call of a c
     struct bus *b = closure;
     pthread_mutex_lock(&b->lock);
     b->nats_calls = false;
-    b->dead = true; /* two refusals in a row are enough for libnats; the keeper goes on */
+    b->dead = true; /* libnats gives up after two refusals in a row; the keeper thread continues */
     pthread_cond_broadcast(&b->changed);
     pthread_mutex_unlock(&b->lock);
 }
@@ -373,7 +373,7 @@ static int set_options(natsOptions *no, struct bus *b, bool patient, struct err 
     if (s == NATS_OK)
         s = natsOptions_SetReconnectJitter(no, wait, wait);
     if (s == NATS_OK)
-        s = natsOptions_SetReconnectBufSize(no, 0); /* nothing is kept while away */
+        s = natsOptions_SetReconnectBufSize(no, 0); /* nothing is buffered while disconnected */
     if (s == NATS_OK)
         s = natsOptions_SetPingInterval(no, o->ping_ms ? o->ping_ms : DEFAULT_PING_MS);
     if (s == NATS_OK)
@@ -449,7 +449,7 @@ static natsStatus subscribe(struct bus *b, struct bus_sub *s)
 
 /* ---- the keeper's thread --------------------------------------------------------------------- */
 
-/* A new connection takes the place of one that libnats has given up. */
+/* Replaces a connection that libnats has closed. */
 static bool replace(struct bus *b, struct err *e)
 {
     natsConnection *nc = NULL;
@@ -495,8 +495,8 @@ static void wait_changed(struct bus *b, uint64_t until_ns)
     (void)pthread_cond_timedwait(&b->changed, &b->lock, &t);
 }
 
-/* Keeps a connection: libnats ends one whose credentials were refused twice, and reads certificates
- * only when a connection is made. */
+/* Keeps a connection: libnats closes one whose credentials were refused twice, and reads
+ * certificates only when it connects. */
 static void *keep(void *arg)
 {
     struct bus *b = arg;

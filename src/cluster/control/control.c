@@ -93,7 +93,7 @@ static void *run(void *arg)
             c->end = &c->first;
         pthread_mutex_unlock(&c->lock);
         run_change(c, change);
-        executor_post(c->x, &change->task); /* the change is the owner's from here on */
+        executor_post(c->x, &change->task); /* the change belongs to the owner from here on */
         pthread_mutex_lock(&c->lock);
     }
     pthread_mutex_unlock(&c->lock);
@@ -146,7 +146,7 @@ int control_open(struct control **out, const struct control_opts *o, struct exec
 {
     struct control *c;
     *out = NULL;
-    /* A subject's name has no dots of its own. */
+    /* A name in a subject must not contain dots. */
     if (!o->bus.name || !desired_name_ok(o->bus.name) || strchr(o->bus.name, '.'))
         return err_set(e, SHOAL_EINVAL,
                        "'%s' is not a valid name for a member: use letters, digits and -",
@@ -184,7 +184,7 @@ void control_close(struct control *c)
         change->rc = err_set(&change->e, SHOAL_ECANCELLED, "the member is stopping");
         executor_post(c->x, &change->task);
     }
-    lease_close(c->lease); /* gives the lease up: others take over at once */
+    lease_close(c->lease); /* releases the lease: others take over at once */
     event_log_close(c->events);
     desired_store_close(c->store);
     bus_close(c->bus);

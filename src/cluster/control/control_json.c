@@ -15,7 +15,7 @@ void control_json_time(char out[32], uint64_t unix_ms)
     char text[24] = "";
     if (!gmtime_r(&s, &tm) || tm.tm_year > 8099 ||
         !strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm))
-        snprintf(out, 32, "?"); /* a sender's clock may say anything */
+        snprintf(out, 32, "?"); /* a sender's clock may be arbitrary */
     else
         snprintf(out, 32, "%s.%03uZ", text, (unsigned)(unix_ms % 1000));
 }

@@ -335,8 +335,8 @@ static int get_state(struct desired *d, const PbDesired *m, struct err *e)
     return rc;
 }
 
-/* What was read is written again: an embedded NUL, a field that is there twice or in another order
- * would be lost or read otherwise by others. */
+/* Encodes the decoded state again: an embedded NUL, a duplicate field or a different order would be
+ * lost or read differently by others. */
 static int same_again(const struct desired *d, const void *bytes, size_t n, struct err *e)
 {
     struct buf again;

@@ -49,7 +49,7 @@ struct desired_store {
     uint8_t id[DESIRED_ID_BYTES];
     bool known; /* a state with this id is in force */
     uint64_t version, last_revision;
-    struct err refusal; /* of the value at last_revision; code 0: it was taken */
+    struct err refusal; /* error of the value at last_revision; code 0: it was accepted */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
@@ -77,7 +77,7 @@ static void sleep_ms(uint32_t ms)
 
 /* ---- reading and changing ------------------------------------------------------------------- */
 
-/* SHOAL_ENOTFOUND: none yet; revision is then what a first write must expect. */
+/* SHOAL_ENOTFOUND: none yet; revision is then the one that a first write must expect. */
 static int load(struct desired_store *s, struct desired **out, uint64_t *revision, struct err *e)
 {
     struct buf b;
@@ -109,8 +109,7 @@ static void write_id(char out[40])
     snprintf(out, 40, "%08x%08x%08x%08x", r[0], r[1], r[2], r[3]);
 }
 
-/* Writes d, and repeats the write while it is not known whether it happened.  1: somebody else
- * wrote. */
+/* Writes d, and repeats the write while its outcome is unknown. 1: somebody else wrote. */
 static int put(struct desired_store *s, struct desired *d, uint64_t expected, uint64_t until_ns,
                struct err *e)
 {
@@ -129,7 +128,7 @@ static int put(struct desired_store *s, struct desired *d, uint64_t expected, ui
     return rc;
 }
 
-/* The state to begin with when NATS has none: the last one this member knew, or an empty one. */
+/* The initial state when NATS has none: the last one this member knew, or an empty one. */
 static int begin(struct desired_store *s, struct desired **out, struct err *e)
 {
     int rc = bucket_create(s->bucket, s->replicas, HISTORY, e);
@@ -195,7 +194,7 @@ int desired_store_update(struct desired_store *s, uint64_t fence, desired_update
     }
     if (rc < 0)
         return rc;
-    /* Those who miss it find the change with their next poll. */
+    /* Members that miss it find the change with their next poll. */
     (void)!bus_publish(s->bus, NOTICE, "", 0, NULL);
     return 0;
 }
@@ -237,7 +236,7 @@ static void hand_over(struct desired_store *s, struct desired *d, enum desired_o
     desired_destroy(old);
 }
 
-/* Takes what NATS has, unless it is not newer than what is in force. */
+/* Takes the value in NATS, unless it is not newer than the state in force. */
 static int take(struct desired_store *s, struct err *e)
 {
     struct desired *d = NULL;

@@ -243,7 +243,7 @@ static natsStatus store(struct event_log *l, const struct waiting *w)
     return s;
 }
 
-/* Waits, until ms have passed, something is to do or the log is closed.  Under the lock. */
+/* Waits until ms have passed, there is work, or the log is closed. Under the lock. */
 static void wait_ms(struct event_log *l, uint32_t ms, bool for_work)
 {
     uint64_t until = clock_ns() + (uint64_t)ms * 1000000u;
@@ -262,7 +262,7 @@ static void *run(void *arg)
             wait_ms(l, 60000, true);
         if (!l->first || (l->stop && clock_ns() >= l->stop_by_ns))
             break;
-        struct waiting *w = l->first; /* taken out: add may drop the first */
+        struct waiting *w = l->first; /* unlinked: add may drop the first */
         l->first = w->next;
         if (!l->first)
             l->end = &l->first;

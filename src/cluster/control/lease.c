@@ -58,7 +58,7 @@ struct lease {
     pthread_cond_t wake;
     uint64_t valid_until_ns; /* 0: not held */
     struct lease_status status;
-    uint64_t told_fence; /* what the owner knows: 0 is not held; owner's thread alone */
+    uint64_t told_fence; /* fence known to the owner: 0 is not held; owner's thread only */
     struct executor_task task;
     bool posted, stop;
 };
@@ -195,7 +195,7 @@ static int observe(struct lease *l, struct lease_value *v, bool *there, struct e
     return 0;
 }
 
-/* Takes the lease if it is free, was given up, is ours from before, or has not been renewed. */
+/* Takes the lease if it is free, was released, is ours from before, or has not been renewed. */
 static void contend(struct lease *l)
 {
     struct lease_value v;
@@ -232,8 +232,8 @@ static void contend(struct lease *l)
              (unsigned long long)l->my_fence, l->name);
 }
 
-/* Somebody wrote since our last known renewal.  True if it was ourselves: a renewal whose answer
- * did not arrive in time.  Its time does not count. */
+/* Somebody wrote since our last known renewal. True if it was this member: a renewal whose answer
+ * did not arrive in time. Its time does not count. */
 static bool was_ours(struct lease *l)
 {
     struct lease_value v;
@@ -286,7 +286,7 @@ static void claim(struct lease *l)
     if (rc < 0) {
         note(l, rc, &e, NULL);
         log_warn("control", "the lease is not in force yet: %s", e.msg);
-        if (rc == SHOAL_ECHANGED) /* the lease's bucket was created anew: count up to the fence */
+        if (rc == SHOAL_ECHANGED) /* the lease's bucket was recreated: count up to the fence */
             l->my_fence = l->revision;
         return;
     }
@@ -359,7 +359,7 @@ static void run_task(struct executor_task *t)
     if (!fn || fence == told)
         return;
     if (told &&
-        fence) { /* lost and gained since: this call tells the loss, the next one the gain */
+        fence) { /* lost and regained since: this call reports the loss, the next one the gain */
         pthread_mutex_lock(&l->lock);
         l->told_fence = 0;
         tell_owner(l);

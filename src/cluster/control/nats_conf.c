@@ -8,11 +8,11 @@
 #include "cluster/control/bus.h"
 #include "cluster/trust/roles.h"
 
-/* Each may do what those before it may. */
+/* Each role includes the rights of those before it. */
 static const enum role order[] = {ROLE_NODE, ROLE_GATEWAY, ROLE_CONTROLLER, ROLE_ADMIN};
 
-/* What a role may publish and subscribe to, beyond what the weaker ones may; %s is the cluster's
- * name. */
+/* Subjects that a role may publish and subscribe to, beyond those of weaker roles; %s is the
+ * cluster's name. */
 static const struct permission {
     enum role role;
     const char *subject;
@@ -27,7 +27,7 @@ static const struct permission {
         {ROLE_NODE, "$JS.API.STREAM.INFO.SHOAL_EVENTS"},
         {ROLE_NODE, "$JS.API.STREAM.CREATE.SHOAL_EVENTS"},
         {ROLE_GATEWAY, "$JS.API.STREAM.MSG.GET.SHOAL_EVENTS"},
-        /* the tokens of clients that were handed out today */
+        /* quota slices handed out today */
         {ROLE_GATEWAY, "$JS.API.STREAM.CREATE.KV_shoal-%s-quota"},
         {ROLE_GATEWAY, "$JS.API.STREAM.INFO.KV_shoal-%s-quota"},
         {ROLE_GATEWAY, "$JS.API.STREAM.MSG.GET.KV_shoal-%s-quota"},
@@ -50,7 +50,7 @@ static const struct permission {
   subscribe[] = {
       {ROLE_NODE, "_INBOX.>"},
       {ROLE_NODE, "shoal.%s.desired"},
-      {ROLE_NODE, "shoal.%s.hb.*"}, /* who has a model that is to be fetched */
+      {ROLE_NODE, "shoal.%s.hb.*"}, /* which nodes have a model to fetch */
       {ROLE_GATEWAY, "shoal.%s.event.*"},
 };
 #define N_OF(table) (sizeof(table) / sizeof((table)[0]))

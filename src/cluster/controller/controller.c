@@ -21,7 +21,7 @@
 #define EVERY_NS (2000u * (uint64_t)MS_NS)  /* for the autoscaler */
 #define LISTEN_NS (1000u * (uint64_t)MS_NS) /* a new controller, beyond the time of silence */
 
-#define SILENT_NS (2000u * (uint64_t)MS_NS) /* until the desired state says otherwise */
+#define SILENT_NS (2000u * (uint64_t)MS_NS) /* until the desired state sets another value */
 
 struct controller {
     struct control *control; /* NULL: closed */
@@ -35,7 +35,7 @@ struct controller {
     uint64_t last_ns; /* of the last decision */
     bool due;
 
-    /* the decision that is under way; its parts belong to the thread of control.h meanwhile */
+    /* the running decision; meanwhile its parts belong to the thread of control.h */
     bool busy, orphan;
     struct control_change change;
     struct controller_snapshot *snapshot;
@@ -70,7 +70,7 @@ static int decide(void *ctx, struct desired *d, struct err *e)
             return rc;
         c->read = true;
     }
-    controller_outcome_fini(&c->outcome); /* of an attempt that came too late */
+    controller_outcome_fini(&c->outcome); /* of a late attempt */
     controller_outcome_init(&c->outcome);
     int rc = controller_decide(d, c->snapshot, &c->memory, &c->outcome, e);
     return rc < 0 ? rc : c->outcome.changed ? 0 : 1;
@@ -181,7 +181,7 @@ void controller_on_heartbeat(struct controller *c, const void *bytes, size_t n)
         event(c, EVENT_LOG_NODE_JOINED, name, "", "restarted");
 }
 
-/* Nodes that are drained since the last state, or no longer. */
+/* Reports nodes that were drained or undrained since the last state. */
 static void note_drained(struct controller *c, const struct desired *d)
 {
     for (uint32_t i = 0; c->known && i < d->drained.n; i++)
@@ -210,7 +210,7 @@ void controller_on_lease(struct controller *c, bool held, uint64_t fence)
     pthread_mutex_unlock(&c->lock);
     if (held && !c->held) {
         c->from_ns = now + c->silent_ns + LISTEN_NS;
-        if (!c->busy) { /* else the next one starts with what the last one knew */
+        if (!c->busy) { /* otherwise the next one starts with the knowledge of the last one */
             controller_memory_fini(&c->memory);
         }
         event(c, EVENT_LOG_CONTROLLER, "", "", "this member is the controller now");
@@ -224,7 +224,7 @@ void controller_on_lease(struct controller *c, bool held, uint64_t fence)
 void controller_on_link(struct controller *c, bool up)
 {
     uint64_t now = clock_ns();
-    if (up && !c->up) { /* all get the time to be heard again */
+    if (up && !c->up) { /* give all nodes time to be heard again */
         controller_view_refresh(c->view, now);
         c->from_ns = now + c->silent_ns + LISTEN_NS;
     }

@@ -17,7 +17,7 @@
 
 #define MAX_OUTCOME_BYTES ((size_t)4 << 20)
 #define MAX_INPUT_BYTES ((size_t)1 << 30)
-#define AWAY_MS 60000u /* the assignments of a node that is away are kept for so long */
+#define AWAY_MS 60000u /* how long the assignments of an absent node are kept */
 
 /* What the steps of a decision share. */
 struct deciding {
@@ -55,7 +55,7 @@ static void note(struct deciding *k, enum event_log_kind kind, const char *node,
 
 /* ---- what is over ---- */
 
-/* Whether the assignment has come to its end. */
+/* Whether the assignment has ended. */
 static bool is_over(struct deciding *k, const struct desired_assignment *a)
 {
     const struct node_state *node = controller_snapshot_node(k->s, a->node);
@@ -78,7 +78,8 @@ static void drop_what_is_over(struct deciding *k)
 {
     for (uint32_t i = 0; i < k->d->n_assignments;) {
         struct desired_assignment *a = &k->d->assignments[i];
-        if (rollout_of(k->d, a->model) || !is_over(k, a)) { /* a rollout looks after its own */
+        if (rollout_of(k->d, a->model) ||
+            !is_over(k, a)) { /* a rollout manages its own assignments */
             i++;
             continue;
         }
@@ -90,7 +91,7 @@ static void drop_what_is_over(struct deciding *k)
 
 /* ---- what nodes have measured ---- */
 
-/* Memory and abilities of models, as the nodes that have them loaded say. */
+/* Takes over memory and kinds of models from the nodes that have them loaded. */
 static void learn(struct deciding *k)
 {
     for (uint32_t i = 0; i < k->d->n_models; i++) {
@@ -124,8 +125,8 @@ struct tally { /* replicas of one model */
     uint32_t ready, loading;
 };
 
-/* While replacements are being loaded, what serves stays, as far as it is wanted.  The planner
- * looks at the minimum alone. */
+/* While replacements are being loaded, serving replicas stay, as far as they are needed. The
+ * planner only considers the minimum. */
 static void hold_back(const struct desired *d, const struct placement_input *in,
                       struct placement_plan *p, struct tally *t)
 {
@@ -141,7 +142,7 @@ static void hold_back(const struct desired *d, const struct placement_input *in,
         if (s->wave != 0 || s->model == PLACEMENT_NONE)
             continue;
         if (rollout_of(d, s->model_name)) {
-            s->wave = 1; /* when the rollout is over */
+            s->wave = 1; /* when the rollout has ended */
             continue;
         }
         if (s->action == PLACEMENT_LOAD) {

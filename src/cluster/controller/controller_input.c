@@ -13,7 +13,7 @@
 
 #define MODELS_SHARE 0.8 /* of a machine's memory, if it has no limit for models */
 
-#define UNKNOWN_BYTES ((uint64_t)64 << 20) /* of a model that nobody has loaded yet */
+#define UNKNOWN_BYTES ((uint64_t)64 << 20) /* default for a model that no node has loaded yet */
 
 /* What the functions below share. */
 struct making {
@@ -77,7 +77,7 @@ static bool is_own(const struct making *k, const struct node_model *m)
            (m->state == REGISTRY_READY || m->state == REGISTRY_LOADING);
 }
 
-/* Memory that the planner may give away: without what the node holds beside the plan. */
+/* Memory available to the planner: without what the node holds outside the plan. */
 static uint64_t memory_of(const struct making *k, const struct node_state *s)
 {
     double all = s->models_limit ? (double)s->models_limit : MODELS_SHARE * (double)s->memory_bytes;
@@ -150,7 +150,7 @@ static void add_pins(struct making *k, struct placement_model *m)
             v[n++] = name;
     }
     m->pins = (struct placement_strs){v, n};
-    if (m->max_replicas && m->max_replicas < n) /* they are there whatever the limit says */
+    if (m->max_replicas && m->max_replicas < n) /* they exist regardless of the limit */
         m->max_replicas = n;
 }
 
@@ -178,7 +178,7 @@ static const char *hex_of(struct arena *a, const uint8_t *sum)
     return arena_printf(a, "%s", hex);
 }
 
-/* As the node says; one that is away has lost it. */
+/* As reported by the node; an absent node has lost it. */
 static enum placement_state state_of(const struct making *k, const struct desired_assignment *x)
 {
     const struct node_state *node = controller_snapshot_node(k->s, x->node);

@@ -15,7 +15,7 @@
 /* What the replicas of a model report, added up. */
 struct load {
     uint32_t ready;
-    double cpu; /* sum over those that know it */
+    double cpu; /* sum over replicas that report it */
     uint32_t n_cpu;
     double in_flight, waiting;
     double p95_ms;
@@ -53,7 +53,7 @@ static struct autoscale_signal signal_of(const struct desired_model *m, const st
                                          struct controller_scaling *c, uint64_t now_ms)
 {
     double seconds = c->at_ms ? (double)(now_ms - c->at_ms) / 1000 : 0;
-    /* A node that went away takes its count along. */
+    /* A lost node takes its count with it. */
     double n = c->at_ms && l->requests > c->requests ? (double)(l->requests - c->requests) : 0;
     struct autoscale_signal in = {.now_ms = now_ms,
                                   .ready = l->ready,

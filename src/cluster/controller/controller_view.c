@@ -13,7 +13,7 @@
 #define MAX_SNAPSHOT_BYTES ((size_t)1 << 30)
 #define BUCKETS 4096u
 #define MS_NS 1000000u
-#define HOLD_NS 30000000000u /* requests of a member that is not heard may go on for so long */
+#define HOLD_NS 30000000000u /* how long requests of a silent member may still run */
 
 struct member {
     struct member *next; /* in its bucket */
@@ -29,7 +29,7 @@ struct controller_view {
     struct member *buckets[BUCKETS];
     uint32_t n;
     char left[MAX_NAME + 1];
-    uint64_t held_epoch, held_until_ns; /* the oldest of those that left */
+    uint64_t held_epoch, held_until_ns; /* the oldest epoch of members that left */
 };
 
 struct raw { /* a heartbeat in a snapshot */
@@ -164,7 +164,7 @@ int controller_view_hear(struct controller_view *v, const void *bytes, size_t n,
     return rc;
 }
 
-/* A member that is silent may only be slow, and its requests may go on. */
+/* A silent member may only be slow, and its requests may still run. */
 static void keep_epoch(struct controller_view *v, const struct member *m)
 {
     uint64_t until = m->heard_ns + HOLD_NS;

@@ -47,7 +47,7 @@ struct node_measure {
     struct node_gpu gpu;
 };
 
-/* False: it is to stop. */
+/* False: it must stop. */
 static bool pause_ms(struct node_measure *m, uint32_t ms)
 {
     struct timespec until;
@@ -63,7 +63,7 @@ static bool pause_ms(struct node_measure *m, uint32_t ms)
     return go_on;
 }
 
-/* Waits until no request ran for so many tenths of a second. */
+/* Waits until no request has run for this many tenths of a second. */
 static bool wait_idle(struct node_measure *m, int checks)
 {
     for (int quiet = 0; quiet < checks;) {
@@ -174,7 +174,7 @@ static void on_token(void *ctx, const struct shoal_event *e)
     }
 }
 
-/* Tokens a second; 0: a request came, or it did not work. */
+/* Tokens per second; 0: a request arrived, or it failed. */
 static double run_probe(struct node_measure *m, struct shoal_engine *engine)
 {
     const int32_t prompt[] = {1, 2, 3, 4};

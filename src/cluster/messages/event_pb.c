@@ -109,7 +109,7 @@ static void put_token_slow(struct buf *out, const struct sink_token *e)
     put_event(out, &m);
 }
 
-/* Written by hand where nothing else is in it: this is done for every token. */
+/* Encoded by hand if it has no other fields: this runs for every token. */
 void event_pb_put_token(struct buf *out, const struct sink_token *e)
 {
     uint64_t zigzag = (uint64_t)e->token << 1; /* token >= 0 */

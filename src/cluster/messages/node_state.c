@@ -111,7 +111,7 @@ int node_state_put(struct buf *out, const struct node_state *s)
 
 /* ---- reading ---- */
 
-/* For logs and pages: nothing that could disturb a terminal. */
+/* For logs and pages: removes characters that could disturb a terminal. */
 static const char *clean(struct arena *a, const char *s)
 {
     size_t n = strlen(s);
@@ -126,7 +126,7 @@ static const char *clean(struct arena *a, const char *s)
     return to ? to : "";
 }
 
-/* Figures of another machine: whatever is no sensible one is not known. */
+/* Figures of another machine: invalid values count as unknown. */
 static double figure(double x)
 {
     return isfinite(x) && x > 0 ? x : 0;
@@ -254,7 +254,7 @@ bool node_model_usable(const struct node_model *m, uint64_t epoch)
 {
     if (m->state == REGISTRY_FAILED || m->state == REGISTRY_UNLOADING)
         return false;
-    /* what the configuration has may be loaded by the request itself */
+    /* a model of the configuration may be loaded by the request itself */
     if (m->duty != 0 && (m->duty != DESIRED_SERVE || m->state != REGISTRY_READY))
         return false;
     return epoch >= m->epoch && (m->until == 0 || epoch < m->until);
@@ -339,7 +339,7 @@ void node_state_collect(struct node_state *s, struct arena *a, struct registry *
     if (!c.list)
         c.cap = 0;
     registry_each_version(r, add_model,
-                          &c); /* one that was added in between is in the next state */
+                          &c); /* a model added in between appears in the next state */
     s->models = c.list;
     s->n_models = c.n;
 }

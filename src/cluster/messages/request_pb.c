@@ -303,7 +303,7 @@ int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
     if (r->version)
         m.version = pb_bytes(r->version, SHA256_BYTES);
     m.epoch = r->epoch;
-    if (r->deadline_ns) /* 1: it is over already */
+    if (r->deadline_ns) /* 1: it has already passed */
         m.budget_ns = r->deadline_ns > now_ns ? r->deadline_ns - now_ns : 1;
     if (r->kind == REQUEST_GENERATE)
         put_generate(&a, &m, &r->generate, &vars);

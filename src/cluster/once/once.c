@@ -21,15 +21,15 @@
 #define MAX_REQUEST_BYTES ((size_t)256 << 20)
 #define MS_NS 1000000u
 
-/* What is known of a key.  Under the lock, except `begun`, `node` and `usage`: they are written
- * before the event that tells of them is appended, and do not change then. */
+/* State of a key. Under the lock, except `begun`, `node` and `usage`: they are written before the
+ * event that announces them is appended, and do not change after that. */
 struct entry {
     struct entry *next;          /* in its bucket */
-    struct entry *older, *newer; /* of those that are complete */
+    struct entry *older, *newer; /* list of complete entries */
     uint8_t key[SHA256_BYTES], body[SHA256_BYTES];
     uint32_t refs;
     bool listed;       /* can be found by its key */
-    bool over, failed; /* nothing more comes; the answer is a failure */
+    bool over, failed; /* nothing follows; the answer is a failure */
     uint64_t expires_ns;
     struct buf events; /* messages of RunEvents, each as once_record_put_message puts it */
     struct reader *readers;
@@ -49,7 +49,7 @@ struct run {
     struct buf events; /* not appended yet */
     /* with a ledger */
     struct once_claim claim;
-    struct request *request;        /* until it is known who runs it */
+    struct request *request;        /* until it is known which gateway runs it */
     bool left;                      /* the owner goes */
     bool held;                      /* the key is this gateway's */
     bool foreign;                   /* another gateway's answer is replayed, */
@@ -66,8 +66,8 @@ struct reader {
     struct sink *sink, inner;
     struct event_feed feed;
     struct reader *next;
-    size_t at;       /* of the entry's events, until here they were taken */
-    struct buf held; /* taken, and not given to the sink */
+    size_t at;       /* events before this were taken */
+    struct buf held; /* taken, but not yet passed to the sink */
     bool posted;     /* under the lock */
     bool pumping, closed;
     struct executor_task wake, end;
@@ -169,7 +169,7 @@ static void append(struct run *x)
     pthread_mutex_lock(&x->all->lock);
     size_t before = e->events.len;
     once_record_put_message(&e->events, x->events.data, n);
-    if (x->events.rc < 0 || e->events.rc < 0) { /* readers are told that it broke off */
+    if (x->events.rc < 0 || e->events.rc < 0) { /* readers are told that it was interrupted */
         e->events.len = before;
         unlist(x->all, e);
         e->failed = broken = true;
@@ -242,7 +242,7 @@ static void run_flush(struct sink *s)
     append(run_of(s));
 }
 
-/* The other gateways learn how it ended.  Events do not change any more. */
+/* Reports the outcome to the other gateways. Events no longer change. */
 static void end_claim(struct run *x)
 {
     struct once_ledger *g = x->all->opts.ledger;
@@ -375,7 +375,7 @@ static void reader_close(struct reader *r)
         mem_free(r);
 }
 
-/* Takes what has come; true: nothing more will. */
+/* Takes pending events; true: there will be no more. */
 static bool take(struct reader *r)
 {
     struct entry *e = r->entry;
@@ -396,7 +396,7 @@ static void fail_reader(struct reader *r)
     event_feed_fail(&r->feed, &f);
 }
 
-/* Gives the client what is there, as long as it has room. */
+/* Passes pending events to the client, as long as it has room. */
 static void pump(struct reader *r)
 {
     size_t at = 0, n;
@@ -485,14 +485,14 @@ static void fail_reused(struct failure *f)
                 "this idempotency key was used with another request: use a new key");
 }
 
-/* What is asked for, without who asks when: bytes and their hash.  False: out of memory. */
+/* The content of a request without client and time: bytes and their hash. False: out of memory. */
 static bool describe(struct buf *out, uint8_t sum[SHA256_BYTES], const struct request *r)
 {
     struct request same = *r;
     struct sha256 h;
     same.id[0] = same.trace[0] = '\0';
     same.deadline_ns = same.epoch = 0;
-    same.node = NULL; /* what a router prefers now */
+    same.node = NULL; /* a router's current preference */
     if (request_pb_put(out, &same, 0) < 0)
         return false;
     sha256_begin(&h);
@@ -529,7 +529,7 @@ static struct reader *reader_create(struct once *w, struct flow_owner *o, struct
     return d;
 }
 
-/* The work, with a request of its own: the client's goes with the client. */
+/* The run, with its own request: the client's is freed with the client. */
 static struct run *run_create(struct once *w, struct flow_owner *o, const struct request *r,
                               const struct buf *body, struct request **copy)
 {
@@ -618,7 +618,7 @@ static void fail_run(struct run *x, const struct failure *f)
     x->inner.ops->closed(&x->inner);
 }
 
-/* The answer of another gateway, as if it came from a run here. */
+/* Replays the answer of another gateway, as if it came from a run here. */
 static void replay(struct run *x)
 {
     const struct once_claim *c = &x->claim;
@@ -647,11 +647,11 @@ static void replay(struct run *x)
                     c->where);
         event_feed_fail(&feed, &f);
     }
-    x->inner.ops->closed(&x->inner); /* frees x; the feed has no business with it any more */
+    x->inner.ops->closed(&x->inner); /* frees x; the feed no longer uses it */
     event_feed_fini(&feed);
 }
 
-/* It is known who runs the call. */
+/* It is known which gateway runs the call. */
 static void on_claimed(struct executor_task *t)
 {
     struct run *x = EXECUTOR_OF(t, struct run, claim.done);
@@ -719,7 +719,7 @@ static bool take_call(struct dispatch *p, struct flow_owner *o, struct request *
     pthread_mutex_lock(&w->lock);
     forget_old(w, clock_ns());
     struct entry *e = ok ? find(w, r->once_key) : NULL;
-    if (ok && !e) { /* the copy is made under the lock: two first calls must not both run */
+    if (ok && !e) { /* copied under the lock: two first calls must not both run */
         bool room = w->counts.n_running < w->opts.max_running;
         x = room ? run_create(w, o, r, &bytes, &copy) : NULL;
         if (x) {

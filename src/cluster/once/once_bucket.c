@@ -19,11 +19,11 @@
 #define HISTORY 1u
 #define POLL_NS (100 * MS_NS)
 #define GONE_MS 10000u
-#define RENEWALS 5u /* of a record until it would be taken for nobody's */
+#define RENEWALS 5u /* renewals of a record before it would expire */
 #define AWAY_NS (1000 * MS_NS)
 #define DENIED_NS (30000 * MS_NS)
 #define KEEP_TRYING_NS (60000 * MS_NS) /* to write an answer */
-#define MIN_FADE_MS 120000u            /* NATS remembers ids of messages for so long */
+#define MIN_FADE_MS 120000u            /* how long NATS remembers message ids */
 #define MAX_SHARED_BYTES (ONCE_RECORD_MAX_PARTS * ONCE_RECORD_PART_BYTES) /* of an answer */
 #define MAX_BUCKET_BYTES (64ll << 20) /* of all answers together */
 #define MAX_RECORD_BYTES ((size_t)8 << 20)
@@ -38,8 +38,8 @@ struct held {
     uint64_t ended_ns;  /* 0: the call still runs */
     bool failed, large; /* with ended_ns; large: the answer cannot be shared */
     struct buf answer;  /* the answer */
-    uint64_t run;       /* of its parts; 0: none was written; the thread's, as the next one */
-    uint32_t n_parts;   /* that were written */
+    uint64_t run; /* run id of its parts; 0: none was written; the thread's, like the next one */
+    uint32_t n_parts; /* that were written */
 };
 
 struct once_bucket {
@@ -49,10 +49,11 @@ struct once_bucket {
     uint64_t gone_ns;
     pthread_t thread;
     bool has_thread;
-    bool away;          /* and it was said; the thread's, as the next one */
-    uint64_t silent_ns; /* until then new claims do not ask */
+    bool away;          /* unavailable, and already logged; the thread's, like the next one */
+    uint64_t silent_ns; /* until then new claims skip NATS */
 
-    pthread_mutex_t use;   /* the next two; held while a server is asked; taken before `lock` */
+    pthread_mutex_t
+        use; /* guards the next two; held during calls to a server; taken before `lock` */
     struct bucket *bucket; /* NULL: not connected */
     bool there;            /* the bucket was created */
 
@@ -70,7 +71,7 @@ static struct once_bucket *bucket_of(struct once_ledger *g)
 
 static void note(struct once_bucket *b, int rc, const struct err *e)
 {
-    if (rc < 0) /* a server that does not permit it does not answer: nobody waits for that twice */
+    if (rc < 0) /* a server that denies access does not answer: avoid waiting twice */
         b->silent_ns = clock_ns() + (rc == SHOAL_EBUSY ? AWAY_NS : DENIED_NS);
     if ((rc < 0) == b->away)
         return;
@@ -124,7 +125,7 @@ static void part_key(char out[PART_KEY_BYTES], const uint8_t *key, uint64_t run,
     snprintf(out, PART_KEY_BYTES, "%s-%llx-%x", hex, (unsigned long long)run, i);
 }
 
-/* Writes what is not written yet.  0, or SHOAL_EBUSY: again later; other failures: never. */
+/* Writes the missing parts. 0, or SHOAL_EBUSY: retry later; other failures: permanent. */
 static int write_parts(struct once_bucket *b, struct held *h, struct err *e)
 {
     int rc = 0;
@@ -135,7 +136,7 @@ static int write_parts(struct once_bucket *b, struct held *h, struct err *e)
         size_t at = i * ONCE_RECORD_PART_BYTES, left = h->answer.len - at;
         uint64_t revision;
         part_key(name, h->key, h->run, i);
-        /* 1: it is there, from a write whose answer was lost */
+        /* 1: it exists, from a write whose answer was lost */
         rc = bucket_put(b->bucket, name, h->answer.data + at,
                         left < ONCE_RECORD_PART_BYTES ? left : ONCE_RECORD_PART_BYTES, 0, NULL,
                         &revision, e);
@@ -152,7 +153,7 @@ static bool sum_of(uint8_t out[SHA256_BYTES], const struct buf *b)
     return sha256_end(&h, out);
 }
 
-/* Appends the answer.  SHOAL_ENOTFOUND: a part is gone already. */
+/* Appends the answer. SHOAL_ENOTFOUND: a part has expired. */
 static int read_parts(struct once_bucket *b, struct once_claim *c, const struct once_record *r,
                       struct err *e)
 {
@@ -182,8 +183,8 @@ static int run_here(struct once_bucket *b, struct once_claim *c, uint64_t expect
     return write_record(b, c->key, &mine, expected, revision, e);
 }
 
-/* Reads the record of the key, after somebody else wrote it.  0: the claim is decided.  1: look
- * again later.  *revision: of our own record, if it is ours now. */
+/* Reads the record of the key, after another gateway wrote it. 0: the claim is decided. 1: poll
+ * again later. *revision: of our own record, if it is ours now. */
 static int look(struct once_bucket *b, struct once_claim *c, uint64_t *revision, struct err *e)
 {
     char hex[2 * SHA256_BYTES + 1];
@@ -202,7 +203,7 @@ static int look(struct once_bucket *b, struct once_claim *c, uint64_t *revision,
     if (over && r.until_ms <= clock_unix_ms())
         r.state = ONCE_RECORD_FREE;
     snprintf(c->where, sizeof(c->where), "%s", r.owner);
-    if (rc < 0) { /* what was seen before still holds */
+    if (rc < 0) { /* the earlier result still holds */
         buf_fini(&in);
         return rc;
     }
@@ -284,7 +285,7 @@ static void answer_claim(struct once_bucket *b, struct once_claim *c)
         hold(b, c, h, revision);
         h = NULL;
     }
-    /* somebody runs it: NATS being away does not change that */
+    /* another gateway runs it: an unavailable NATS does not change that */
     bool waits = !c->cancelled && !b->stop && (rc == 1 || (rc < 0 && c->seen > 0 && joined));
     if (waits) {
         c->due_ns = clock_ns() + POLL_NS;
@@ -300,7 +301,7 @@ static void answer_claim(struct once_bucket *b, struct once_claim *c)
     executor_post(c->executor, &c->done);
 }
 
-/* What the record of a call that has ended says.  `use` is held. */
+/* Fills the record of a finished call. `use` is held. */
 static int describe_end(struct once_bucket *b, struct held *h, struct once_record *r,
                         struct buf *parts, struct err *e)
 {
@@ -327,8 +328,8 @@ static int describe_end(struct once_bucket *b, struct held *h, struct once_recor
     return 0;
 }
 
-/* Writes the record of a key again; true: it is done with.  The lock is not held; only this thread
- * frees h, and what complete and release set does not change once `ended` is true. */
+/* Renews the record of a key; true: it is finished. The lock is not held; only this thread frees h,
+ * and the fields set by complete and release do not change once `ended` is true. */
 static bool renew(struct once_bucket *b, struct held *h, bool ended)
 {
     struct once_record r = {.state = ONCE_RECORD_RUNNING};
@@ -385,7 +386,7 @@ static struct held *due_held(struct once_bucket *b, uint64_t now, uint64_t *next
     return NULL;
 }
 
-/* The lock is held, and let go of meanwhile. */
+/* The lock is held, and released in between. */
 static void run_held(struct once_bucket *b, struct held *h)
 {
     bool ended = h->ended_ns > 0;

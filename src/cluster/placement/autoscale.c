@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 
-#define MAX_P95_RATIO 2.0 /* latency does not grow in proportion: it says "more", not how much */
+#define MAX_P95_RATIO                                                                              \
+    2.0 /* latency does not grow in proportion: it means "more", not how much more */
 
 struct autoscale_policy autoscale_policy_default(void)
 {
@@ -38,7 +39,7 @@ static uint32_t whole(double v) /* rounded up */
     return n + ((double)n < v - 1e-9);
 }
 
-/* Replicas that the strongest signal asks for; negative: no signal.  The reason names it. */
+/* Replicas required by the strongest signal; negative: no signal. The reason names it. */
 static double ask(const struct autoscale_policy *p, const struct autoscale_signal *in,
                   char reason[AUTOSCALE_REASON_BYTES])
 {
@@ -73,7 +74,7 @@ static double ask(const struct autoscale_policy *p, const struct autoscale_signa
     return most;
 }
 
-/* Remembers what was asked for, and returns the most of the last down_ms. */
+/* Records the demand, and returns the maximum of the last down_ms. */
 static uint32_t remember(struct autoscale_state *s, const struct autoscale_policy *p,
                          uint64_t now_ms, uint32_t n)
 {

@@ -30,7 +30,7 @@ double place_core_relief(const struct place_core *c, const struct place_replica 
 {
     const struct place_model *m = &c->models[r->model];
     uint32_t node = r->node;
-    if (m->slow[node] < 0) /* it must leave: there is nothing to compare with */
+    if (m->slow[node] < 0) /* it must leave: there is nothing to compare */
         return 1e9;
     double s = (double)m->slow[node], b = m->beta * s, inv = c->inv_memory[node];
     double bytes = (double)r->bytes * inv;
@@ -126,7 +126,7 @@ static void enter_node(struct place_core *c, uint32_t replica, uint32_t node)
     struct place_replica *r = &c->replicas[replica];
     uint32_t *at = &c->nodes[node].first;
     r->node = node;
-    while (*at != PLACEMENT_NONE && *at > replica) /* one order, however it came about */
+    while (*at != PLACEMENT_NONE && *at > replica) /* canonical order, independent of the history */
         at = &c->replicas[*at].next_on_node;
     r->next_on_node = *at;
     *at = replica;
@@ -143,8 +143,8 @@ static void enter_node(struct place_core *c, uint32_t replica, uint32_t node)
         m->in_zone[c->nodes[node].zone]++;
 }
 
-/* The sums of a node are computed anew: adding and taking away doubles would leave a remainder, and
- * the plan would depend on the way to it. */
+/* Recomputes the sums of a node: adding and subtracting doubles would leave a remainder, and the
+ * plan would depend on its history. */
 static void sum_node(struct place_core *c, uint32_t node)
 {
     double slow = 0, busy = c->nodes[node].in->load;

@@ -66,13 +66,13 @@ bool place_fit_target(const struct place_fit *f, const struct place_replica *r,
 
 /* ---- making room ---- */
 
-struct want { /* what room is made for */
+struct want { /* the replica that needs room */
     uint32_t model;
     enum tier tier;
     uint32_t replica; /* that moves there, or PLACEMENT_NONE: a new one */
 };
 
-/* The cheapest node for a replica that must make room. */
+/* The cheapest node for a replica that must move away. */
 static uint32_t other_place(struct place_fit *f, const struct place_replica *r)
 {
     struct place_core *c = f->c;
@@ -129,7 +129,7 @@ static bool could_have(const struct place_core *c, const struct want *w, uint32_
     return true;
 }
 
-/* Bytes that are missing on the node, and whether its other replicas hold as many. */
+/* Missing bytes on the node, and whether its other replicas hold that much. */
 static bool could_clear(const struct place_core *c, const struct want *w, uint32_t node,
                         int64_t *missing)
 {
@@ -145,8 +145,8 @@ static bool could_clear(const struct place_core *c, const struct want *w, uint32
     return held >= *missing;
 }
 
-/* The node's replicas in the order in which they are tried: the smallest one that suffices alone,
- * larger ones, then those below, largest first. */
+/* The node's replicas in the order of trying: the smallest one that is enough alone, larger ones,
+ * then smaller ones, largest first. */
 static uint32_t list_there(const struct place_core *c, const struct want *w, uint32_t node,
                            int64_t missing, uint32_t out[MAX_THERE])
 {
@@ -170,7 +170,7 @@ static uint32_t list_there(const struct place_core *c, const struct want *w, uin
     return n;
 }
 
-/* Makes room on one node and puts the replica there; without success nothing has changed. */
+/* Makes room on one node and places the replica there; on failure nothing has changed. */
 static bool clear_node(struct place_fit *f, const struct want *w, uint32_t node,
                        struct place_why why)
 {
@@ -334,7 +334,7 @@ static void fit_missing(struct place_fit *f, uint32_t model, enum tier tier)
                 return;
             place_pick_take(&f->pick, to.node);
         } else if (!make_room(f, &(struct want){model, tier, PLACEMENT_NONE}, why)) {
-            return; /* make_room also finds nodes that became free meanwhile */
+            return; /* make_room also finds nodes that have become free */
         }
     }
 }
@@ -353,7 +353,7 @@ static uint32_t worst_replica(const struct place_core *c, uint32_t model)
         double cost = r->leaves ? 1e12 : place_core_relief(c, r);
         if (m->in->spread)
             cost += c->in->policy.zone_weight * (m->in_zone[c->nodes[r->node].zone] - 1);
-        /* Of equals the last by name goes. */
+        /* Of equal ones the last by name is removed. */
         if (worst == PLACEMENT_NONE || cost > worst_cost ||
             (cost == worst_cost && r->node > c->replicas[worst].node)) {
             worst = i;

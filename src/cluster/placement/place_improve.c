@@ -32,7 +32,7 @@ static bool worth(const struct place_fit *f, const struct place_replica *r, doub
     double need = share * (relief > 0 ? relief : -relief);
     if (relief - to->cost < (need > 1e-9 ? need : 1e-9))
         return false;
-    if (m->in->want_tokens_per_s > 0) { /* not at the price of too few tokens per second */
+    if (m->in->want_tokens_per_s > 0) { /* not at the cost of too few tokens per second */
         double before = m->rate;
         double after =
             before - place_core_rate(c, r->model, r->node) + place_core_rate(c, r->model, to->node);

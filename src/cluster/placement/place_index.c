@@ -6,7 +6,7 @@
 
 #include "base/strmap.h"
 
-#define IDLE_BETA 0.1 /* how busy a model keeps a mean node if nobody said what is wanted */
+#define IDLE_BETA 0.1 /* how busy a model keeps a mean node without a target */
 #define MAX_BYTES ((size_t)4 << 30)
 
 struct index {
@@ -227,7 +227,7 @@ static enum place_bar bar_of(const struct index *x, const struct placement_model
     return m->memory_bytes > n->in->memory_bytes ? PLACE_BAR_SMALL : PLACE_BAR_NONE;
 }
 
-/* Which nodes can have the model, and how slow it is there beside a mean one. */
+/* Which nodes can have the model, and how slow it is there relative to a mean node. */
 static void find_slowness(struct index *x, struct place_model *m, struct needs *needs,
                           double *rates)
 {
@@ -303,7 +303,7 @@ static int by_lost_name(const void *a, const void *b)
     return order ? order : strcmp(x->in->model, y->in->model);
 }
 
-/* Why the replica cannot stay beside those that are entered already. */
+/* Why the replica cannot stay beside those already added. */
 static struct place_why must_leave(const struct place_core *c, uint32_t model, uint32_t node)
 {
     const struct place_model *m = &c->models[model];

@@ -6,12 +6,12 @@
 
 #include "cluster/placement/place_words.h"
 
-struct net { /* what is left of a replica's way */
+struct net { /* remaining move of a replica */
     uint32_t home, input;
     bool home_ready;
     bool loaded, left; /* done in an earlier wave */
     uint32_t load_step;
-    uint32_t next_there; /* list of what is on a node: those at home, then those that were loaded */
+    uint32_t next_there; /* list of a node's replicas: those at home, then loaded ones */
 };
 
 struct order {
@@ -24,7 +24,7 @@ struct order {
     uint32_t *homes;        /* [n_nodes]: first of the list of replicas at home there */
     uint32_t *arrived;      /* [n_nodes]: first of the list of loaded ones */
     uint32_t *next_arrived; /* [n_replicas] */
-    uint32_t *todo;         /* replicas that are not where they should be */
+    uint32_t *todo;         /* replicas that are not in their final place */
     size_t n_todo, n_steps;
 };
 
@@ -33,8 +33,8 @@ static bool stays(const struct order *o, uint32_t i)
     return o->c->replicas[i].node == o->net[i].home;
 }
 
-/* Replica y goes where x of the same model leaves: y takes x's place in the books, and x comes from
- * where y was. */
+/* Replica y moves to the place that x of the same model leaves: they swap identities, so only one
+ * moves. */
 static void exchange(struct order *o, uint32_t *leaver, uint32_t y)
 {
     uint32_t node = o->c->replicas[y].node, x = leaver[node];
@@ -45,7 +45,7 @@ static void exchange(struct order *o, uint32_t *leaver, uint32_t y)
     o->net[x].home = was.home;
     o->net[x].input = was.input;
     o->net[x].home_ready = was.home_ready;
-    o->c->replicas[x].why = o->c->replicas[y].why; /* the reason goes with the step */
+    o->c->replicas[x].why = o->c->replicas[y].why; /* the reason belongs to the step */
     leaver[node] = PLACEMENT_NONE;
     if (was.home != PLACEMENT_NONE)
         leaver[was.home] = x;
@@ -217,7 +217,7 @@ static void step_unload(struct order *o, uint32_t i, uint32_t wave)
         o->ready[r->model] -= t->home_ready;
 }
 
-/* One wave: what is possible now, all at once.  Returns the number of steps. */
+/* One wave: all steps that are possible now. Returns their number. */
 static size_t run_wave(struct order *o, uint32_t wave)
 {
     const struct place_core *c = o->c;

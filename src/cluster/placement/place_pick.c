@@ -31,7 +31,7 @@ static bool before(struct place_spot a, struct place_spot b)
     return a.cost < b.cost || (a.cost == b.cost && a.node < b.node);
 }
 
-/* A heap with four children each: they lie in one cache line, and it is half as deep. */
+/* A 4-ary heap: children share a cache line, and it is half as deep. */
 static void sift_spot(struct place_spot *h, uint32_t n, uint32_t i)
 {
     struct place_spot v = h[i];
@@ -85,7 +85,7 @@ static void sift_zone(struct place_pick *p, uint32_t i)
     put_zone(p, i, v);
 }
 
-/* Enters, moves or removes a group, as its spots and its zone now say. */
+/* Inserts, moves or removes a group, according to its spots and its zone. */
 static void refresh(struct place_pick *p, uint32_t group)
 {
     const struct place_core *c = p->c;

@@ -191,7 +191,8 @@ static bool has_gap(const struct check *k, uint32_t model)
     return false;
 }
 
-/* Of the final state: what is wrong must be a gap, or must wait for a replica that still loads. */
+/* In the final state: every deviation must be a gap, or wait for a replica that is still
+ * loading. */
 static int check_model(struct check *k, uint32_t model, uint32_t *in_zone)
 {
     const struct placement_input *in = k->in;

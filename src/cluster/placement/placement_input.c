@@ -1,5 +1,5 @@
-/* placement_input.c - what the input of a plan says: its defaults, which nodes make sense, how fast
- * a model is on one.  See placement.h. */
+/* placement_input.c - the input of a plan: defaults, validation of nodes, speed of a model on a
+ * node. See placement.h. */
 #include "cluster/placement/placement.h"
 
 struct placement_policy placement_policy_default(void)

@@ -14,7 +14,7 @@
 
 #define MAX_VIEW_BYTES ((size_t)256 << 20)
 #define GRACE_MS 3000u          /* until gateways have learned about a new epoch */
-#define LINGER_MS 600000u       /* requests of an old version may take so long */
+#define LINGER_MS 600000u       /* maximum duration of requests with an old version */
 #define STAGE_LIMIT_MS 1800000u /* to fetch and load a version */
 #define ALL 1000u               /* as a share */
 
@@ -101,14 +101,14 @@ static bool has_room(const struct stepping *k, const struct rollout_place *p)
     return p->alive->memory_free == 0 || p->alive->memory_free >= need || p->to.held;
 }
 
-/* The model is the new version from now on, for the planner too. */
+/* Makes the new version the model's version, for the planner too. */
 static void set_version(struct stepping *k, const uint8_t *sum)
 {
     const char *was = k->model->source;
     if (same(k->model->sha256, sum))
         return;
     memcpy(k->model->sha256, sum, SHA256_BYTES);
-    /* the source goes with the version, so that an undo finds the old one again */
+    /* the source moves with the version, so that an undo finds the old one again */
     k->model->source = k->r->source;
     k->r->source = was;
     if (k->r->memory_bytes) {
@@ -119,7 +119,7 @@ static void set_version(struct stepping *k, const uint8_t *sum)
     k->v.changed = true;
 }
 
-/* Nobody uses this version on the node any more, or will. */
+/* No request on the node uses this version, now or later. */
 static bool is_gone(const struct stepping *k, const struct rollout_place *p,
                     const struct rollout_side *s)
 {
@@ -127,7 +127,7 @@ static bool is_gone(const struct stepping *k, const struct rollout_place *p,
            passed(k, s->since_ms, LINGER_MS);
 }
 
-/* Lets the side leave all nodes.  True: it is gone everywhere. */
+/* Unloads the side on all nodes. True: it is gone everywhere. */
 static bool let_go(struct stepping *k, size_t side)
 {
     bool all = true;
@@ -146,10 +146,10 @@ static bool let_go(struct stepping *k, size_t side)
     return all;
 }
 
-/* Every node that can be reached serves the new version: the old one goes. */
+/* Every reachable node serves the new version: unloads the old one. */
 static void finish(struct stepping *k)
 {
-    for (uint32_t i = 0; i < k->v.n; i++) { /* nodes that are away catch up when they come back */
+    for (uint32_t i = 0; i < k->v.n; i++) { /* absent nodes catch up when they come back */
         struct rollout_place *p = &k->v.places[i];
         if (!p->alive && p->from.duty && p->to.duty != DESIRED_SERVE)
             rollout_view_set(&k->v, p, &p->to, DESIRED_SERVE, k->r->epoch, 0);
@@ -279,7 +279,7 @@ static uint32_t canaries(const struct stepping *k)
 static void stage_canaries(struct stepping *k)
 {
     uint32_t want = canaries(k), n = 0, n_ready = 0, n_alive = 0;
-    for (int again = 0; again < 2; again++) /* those that have begun, then others */
+    for (int again = 0; again < 2; again++) /* those that have started, then others */
         for (uint32_t i = 0; i < k->v.n; i++) {
             struct rollout_place *p = &k->v.places[i];
             if (!p->alive || (again == 0) != (p->to.duty != 0))
@@ -315,7 +315,7 @@ static void watch_canaries(struct stepping *k)
         n += k->v.places[i].to.duty && k->v.places[i].alive;
         n_alive += k->v.places[i].alive != NULL;
     }
-    if (n == 0 && n_alive > 0) { /* it may be the new version that takes them down */
+    if (n == 0 && n_alive > 0) { /* the new version may be what crashes them */
         fail_at(k, NULL, "every node with the new version is lost");
         return;
     }
@@ -352,8 +352,7 @@ static uint64_t next_epoch(const struct desired *d)
     return rollout_epoch_end(d);
 }
 
-/* All nodes that can be reached serve both versions in the ranges that were assigned, and know the
- * epoch. */
+/* All reachable nodes serve both versions in their assigned ranges, and know the epoch. */
 static bool all_know(const struct stepping *k, uint64_t epoch)
 {
     uint32_t n = 0;
@@ -370,8 +369,8 @@ static bool all_know(const struct stepping *k, uint64_t epoch)
     return n > 0;
 }
 
-/* No request runs with this side, and no gateway can send one: not a new one, and not the next step
- * of a flow, or a stream whose node is lost, that began before the epoch. */
+/* No request uses this side, and no gateway can send one: neither a new one, nor the next step of a
+ * flow, nor a moved stream, that began before the epoch. */
 static bool is_drained(const struct stepping *k, size_t side, uint64_t epoch, uint64_t since_ms)
 {
     bool free = passed(k, since_ms, GRACE_MS) && (k->oldest_epoch == 0 || k->oldest_epoch >= epoch);
@@ -420,7 +419,7 @@ static void prepare_epoch(struct stepping *k)
 static void strong(struct stepping *k)
 {
     uint64_t epoch = k->r->epoch;
-    if (epoch && k->v.d->epoch >= epoch) { /* switched: there is no failing any more */
+    if (epoch && k->v.d->epoch >= epoch) { /* switched: failing is no longer possible */
         if (same(k->model->sha256, k->r->to) || is_drained(k, 0, epoch, entered_ms(k)))
             finish(k);
         return;
@@ -460,7 +459,7 @@ static void end_undo(struct stepping *k)
         enter(k, DESIRED_UNDONE, 0, "the old version serves again");
 }
 
-/* The old version cannot be had any more: better the new one than none. */
+/* The old version is no longer available: better the new one than none. */
 static bool cannot_return(struct stepping *k)
 {
     for (uint32_t i = 0; i < k->v.n; i++) {
@@ -495,7 +494,7 @@ static void undo(struct stepping *k)
     for (uint32_t i = 0; i < k->v.n; i++) {
         struct rollout_place *p = &k->v.places[i];
         bool serves_new = p->to.duty == DESIRED_SERVE && p->alive;
-        /* one that was about to leave may be gone before the node hears of it */
+        /* one that was about to leave may be gone before the node knows */
         if (serves_new && (p->from.duty == 0 || p->from.duty == DESIRED_LEAVE))
             rollout_view_set(&k->v, p, &p->from, DESIRED_STAGE, 0, 0);
         if (serves_new && !(rollout_view_ready(&p->from) && p->from.held->duty != DESIRED_LEAVE)) {
@@ -511,7 +510,7 @@ static void undo(struct stepping *k)
         end_undo(k);
 }
 
-/* The old version is loaded everywhere and gets an epoch of its own. */
+/* The old version is loaded everywhere and gets its own epoch. */
 static void prepare_return(struct stepping *k)
 {
     bool ready = true;
@@ -523,7 +522,7 @@ static void prepare_return(struct stepping *k)
             rollout_view_set(&k->v, p, &p->from, DESIRED_STAGE, 0, 0);
         ready &= !p->alive || !p->to.duty || rollout_view_ready(&p->from);
     }
-    /* its range moves: nobody may be left in the one before */
+    /* its range moves: no request may be left in the old one */
     if (!ready || !is_drained(k, 0, k->r->epoch, entered_ms(k)))
         return;
     uint64_t epoch = next_epoch(k->v.d);
@@ -551,7 +550,7 @@ static bool is_leaving(const struct stepping *k)
 static void undo_strong(struct stepping *k)
 {
     uint64_t back = k->r->old_epoch;
-    if (k->r->epoch == 0 || k->v.d->epoch < k->r->epoch) { /* nobody has seen the new version */
+    if (k->r->epoch == 0 || k->v.d->epoch < k->r->epoch) { /* no request has seen the new version */
         for (uint32_t i = 0; i < k->v.n; i++) {
             struct rollout_place *p = &k->v.places[i];
             if (p->from.duty)
@@ -584,9 +583,9 @@ static void begin(struct stepping *k)
     if (!same(k->model->sha256, k->r->from)) { /* another rollout was faster */
         memcpy(k->r->from, k->model->sha256, SHA256_BYTES);
         k->v.changed = true;
-        return; /* what the nodes have is looked up again */
+        return; /* the nodes' state is read again */
     }
-    for (uint32_t i = 0; i < k->v.n; i++) { /* what nodes have from their own configuration */
+    for (uint32_t i = 0; i < k->v.n; i++) { /* models of the nodes' own configuration */
         struct rollout_place *p = &k->v.places[i];
         if (p->from.duty == 0 && p->alive && rollout_view_ready(&p->from))
             rollout_view_set(&k->v, p, &p->from, DESIRED_SERVE, 0, 0);
@@ -625,7 +624,7 @@ int rollout_step(struct desired *d, const struct rollout_input *in, bool *change
     for (uint32_t i = 0; rc == 0 && i < d->n_rollouts; i++) {
         struct stepping k = {
             .r = &d->rollouts[i], .oldest_epoch = in->oldest_epoch, .tell = tell, .ctx = ctx};
-        if (rollout_of(d, k.r->model) != k.r) /* over, or not its turn */
+        if (rollout_of(d, k.r->model) != k.r) /* ended, or not its turn */
             continue;
         k.model = desired_find_model(d, k.r->model);
         if (!k.model) /* desired_check refuses such a state */

@@ -27,7 +27,7 @@ static void next_id(char *out, size_t cap, const struct desired *d, const char *
     snprintf(out, cap, "%.*s-%lu", (int)(DESIRED_MAX_NAME - 20), model, last + 1);
 }
 
-/* The oldest one that has ended makes room. */
+/* Removes the oldest finished rollout. */
 static bool make_room(struct desired *d)
 {
     for (uint32_t i = 0; d->n_rollouts >= DESIRED_MAX_ROLLOUTS && i < d->n_rollouts; i++)
@@ -151,7 +151,7 @@ static int promote(struct desired *d, struct desired_rollout *r, const char *by,
     return step(d, r, was, 1000, "promoted", by, now_ms, e);
 }
 
-/* The same backwards, with what is known of the old version. */
+/* The same in reverse, with the data of the old version. */
 static int start_back(struct desired *d, const struct desired_rollout *r, const char *by,
                       uint64_t now_ms, const struct desired_rollout **out, struct err *e)
 {

@@ -43,13 +43,13 @@ enum rollout_verdict rollout_judge(const struct desired_judge *j,
                                    const struct rollout_figures *from,
                                    const struct rollout_figures *to, char *text, size_t cap)
 {
-    /* a node that restarted counts anew */
+    /* a restarted node counts from zero */
     uint64_t base = from->requests >= j->base_requests ? j->base_requests : 0;
     uint64_t base_errors = base && from->errors >= j->base_errors ? j->base_errors : 0;
     double old = rate(from->errors - base_errors, from->requests - base);
     double allowed = old + j->errors, new = rate(to->errors, to->requests);
     uint64_t enough = j->requests ? j->requests : 1;
-    /* so many that the rate cannot be right any more, however the next requests end */
+    /* so many errors that the rate cannot recover, however the next requests end */
     if (rate(to->errors, to->requests > enough ? to->requests : enough) > allowed) {
         snprintf(text, cap, "%llu of %llu requests failed (%.1f %%; the old version: %.1f %%)",
                  (unsigned long long)to->errors, (unsigned long long)to->requests, new / 10,

@@ -8,7 +8,7 @@
 #include "cluster/placement/placement_check.h"
 
 #define SMOOTHING 0.25 /* weight of a new sample */
-#define MIN_P95 10u    /* requests without which their p95 says nothing */
+#define MIN_P95 10u    /* fewer requests have no meaningful p95 */
 
 int sim_control_init(struct sim_control *k, struct sim_world *w, struct err *e)
 {
@@ -70,7 +70,7 @@ static struct placement_input describe(struct sim_control *k)
         k->models[i] = sim_world_model(&w->models[i]);
     for (uint32_t i = 0; i < w->n_replicas; i++) {
         struct sim_replica *r = &w->replicas[i];
-        /* Of a node that ended and is not detected yet, the controller still sees its replicas. */
+        /* The controller still sees the replicas of a node that ended but is not yet detected. */
         if (!r->there || (r->lost && w->nodes[r->node].known && w->nodes[r->node].up))
             continue;
         k->replica_ids[in.n_current] = i;
@@ -99,7 +99,7 @@ static void run_load(struct sim_control *k, const struct sim_step *s)
     if (!b->up || b->cut || sim_world_find(w, s->model, s->node) != SIM_NONE ||
         b->used_bytes + w->models[s->model].in->memory_bytes >
             w->in->classes[b->class_id].memory_bytes)
-        return; /* the node ended meanwhile; the next plan sees it */
+        return; /* the node has ended since; the next plan sees it */
     uint32_t id = sim_world_load(w, s->model, s->node);
     if (id == SIM_NONE)
         return;

@@ -63,7 +63,7 @@ static void start_life(struct run *r, uint32_t node)
     schedule_churn(r, node, SIM_AT_SLOW, &c->slow);
 }
 
-/* back_ms 0: it stays away. */
+/* back_ms 0: it does not come back. */
 static void end_node(struct run *r, uint32_t node, bool crash, double back_ms)
 {
     struct sim_box *b = &r->w.nodes[node];
@@ -249,7 +249,7 @@ static void begin(struct run *r)
     sim_queue_push(&w->queue, 0, SIM_AT_SCALE, 0, 0);
 }
 
-/* stamp 0: the regular one; 1: one that somebody wanted. */
+/* stamp 0: the regular plan; 1: a requested one. */
 static int plan(struct run *r, const struct sim_item *it, struct err *e)
 {
     if (it->stamp)
@@ -362,7 +362,7 @@ static void quantiles(struct sim_row *row, const struct sim_histogram *h)
     row->p99_ms = sim_histogram_ms(h, 0.99);
 }
 
-/* Requests that are not done: those within their budget count for nothing, the others are late. */
+/* Unfinished requests: those within their budget are not counted, the others are late. */
 static int count_open(const struct run *r, struct sim_row *rows, struct err *e)
 {
     const struct sim_world *w = &r->w;

@@ -340,7 +340,7 @@ static void dispatch(struct sim_world *w, uint32_t id)
     }
     struct sim_box *node = &w->nodes[a];
     q->stamp = ++w->stamp;
-    if (!node->up || node->cut) { /* silent, and nobody knows yet */
+    if (!node->up || node->cut) { /* silent, but not yet noticed */
         sim_queue_push(&w->queue, w->now_us + (uint64_t)w->in->stall_ms * 1000, SIM_AT_RETRY, id,
                        q->stamp);
         s->n_moved++;
@@ -443,7 +443,7 @@ void sim_world_retry(struct sim_world *w, uint32_t request, uint32_t stamp)
 
 /* ---- nodes that end ---- */
 
-/* Its requests go on elsewhere, with the tokens that are left. */
+/* Moves its requests elsewhere, with their remaining tokens. */
 static void move_requests(struct sim_world *w, uint32_t node, uint32_t delay_ms)
 {
     while (w->nodes[node].requests != SIM_NONE) {

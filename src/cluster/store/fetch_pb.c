@@ -110,7 +110,7 @@ static int read_manifest(struct model_manifest *m, const pb_manifest *from,
     return rc < 0 ? rc : model_manifest_finish(m, from->folder, from->open, model, e);
 }
 
-/* The data of a chunk that is nothing else, without decoding it. */
+/* The data of a chunk that has no other field, without decoding it. */
 static bool read_data(struct fetch_chunk *out, const uint8_t *p, size_t n)
 {
     uint64_t len = 0;

@@ -36,9 +36,9 @@ struct fetch_url {
     const struct fetch_sink *to;
     struct err *e;
     int rc;
-    uint64_t offset, skip; /* asked for; still to be thrown away */
+    uint64_t offset, skip; /* requested; still to be skipped */
     uint64_t total;        /* of the file, if the server said so */
-    bool has_total, probe; /* probe: only the size is wanted */
+    bool has_total, probe; /* probe: only the size is needed */
     uint64_t range_from;
     bool has_range;
     uint64_t heard_ns;
@@ -101,7 +101,7 @@ static int check_answer(struct fetch_url *u)
             return err_set(u->e, SHOAL_EFORMAT, "it sent a different range than requested");
         return 0;
     }
-    if (status == 200) { /* the whole file: what we have is thrown away */
+    if (status == 200) { /* the whole file: our part is skipped */
         u->skip = u->offset;
         return 0;
     }
@@ -133,7 +133,7 @@ static size_t on_body(char *p, size_t size, size_t n, void *ctx)
     return u->rc < 0 ? 0 : all;
 }
 
-/* About once a second, also when nothing comes. */
+/* About once a second, even without data. */
 static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     struct fetch_url *u = ctx;

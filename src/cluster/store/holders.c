@@ -74,7 +74,7 @@ void holders_hear(struct holders *h, const struct node_state *s, uint64_t now_ns
     for (uint32_t i = 0; i < s->n_models; i++) {
         const struct node_model *m = &s->models[i];
         k->in_flight += m->in_flight;
-        /* one that is loaded is whole; others may be on their way there too */
+        /* a loaded model is complete; others may still be fetching */
         if (m->sum && m->state == REGISTRY_READY)
             memcpy(k->sums[k->n_sums++], m->sum, SHA256_BYTES);
     }

@@ -59,7 +59,7 @@ struct model_fetch {
     _Atomic bool stop;
     struct executor_task task;
     /* under the fetcher's lock */
-    bool running, over, posted, orphan; /* orphan: the fetcher is gone */
+    bool running, over, posted, orphan; /* orphan: the fetcher was destroyed */
     uint64_t bytes, total;
     const char *source; /* of sources, or "" */
     char error[200];
@@ -95,7 +95,7 @@ static uint64_t blame_key(const struct model_fetch *j, const struct source *s)
     return hash_bytes(s->address, strlen(s->address), hash_bytes(j->sha256, SHA256_BYTES, 1));
 }
 
-/* The entry of a source; a new one takes the place of the one that ends first.  Locked. */
+/* The entry of a source; a new one replaces the one that expires first. Locked. */
 static struct blame *find_blame(struct model_fetcher *f, uint64_t key, bool make)
 {
     struct blame *oldest = &f->blames[0];
@@ -258,7 +258,7 @@ static bool wait_until(struct model_fetch *j, uint64_t until_ns)
     return !atomic_load_explicit(&j->stop, memory_order_relaxed);
 }
 
-/* The next source to ask: the first that is free, else the one that is free soonest. */
+/* The next source to try: the first available one, otherwise the one available soonest. */
 static struct source *choose(struct model_fetch *j, uint64_t *when)
 {
     struct source *best = NULL;
@@ -275,7 +275,7 @@ static struct source *choose(struct model_fetch *j, uint64_t *when)
     return best;
 }
 
-/* Asking the same source again does not help. */
+/* Retrying the same source would not help. */
 static bool is_hopeless(int rc)
 {
     return rc == SHOAL_ENOTFOUND || rc == SHOAL_EINVAL || rc == SHOAL_EUNSUPPORTED;
@@ -310,7 +310,8 @@ static int transfer(struct model_fetch *j, struct model_intake *k, struct err *e
         blame(j, s, model_intake_bytes(k) > before, liar, why.msg);
         if (is_hopeless(rc))
             s->failures = MAX_FAILURES;
-        if (liar || rc == SHOAL_ECHANGED) /* sizes are not covered by the hash: ask again */
+        if (liar ||
+            rc == SHOAL_ECHANGED) /* sizes are not covered by the hash: fetch the manifest again */
             model_intake_restart(k);
     }
     return rc;

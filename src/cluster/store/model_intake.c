@@ -116,8 +116,8 @@ static int save(const struct model_intake *k, const char *name, const void *p, s
 
 /* ---- progress ---- */
 
-/* Data that a process wrote survives its death, but not that of the machine: then only what was
- * synced counts. */
+/* Data written by a process survives its death, but not that of the machine: then only synced bytes
+ * count. */
 static void boot_id(char out[BOOT_BYTES])
 {
     struct buf b;
@@ -139,7 +139,7 @@ static int save_progress(struct model_intake *k, struct err *e)
     return save(k, "progress", text, (size_t)n, e);
 }
 
-/* How much of the part of file i counts, of `size` bytes that are there. */
+/* How many of the part's `size` bytes count for file i. */
 static uint64_t read_progress(struct model_intake *k, uint32_t i, uint64_t size)
 {
     char path[PATH_MAX], boot[BOOT_BYTES], was[BOOT_BYTES] = "", from[MAX_FROM] = "";
@@ -335,7 +335,7 @@ bool model_intake_mixed(const struct model_intake *k)
 
 /* ---- one file ---- */
 
-/* The hash goes on where the part ends. */
+/* Continues the hash at the end of the part. */
 static int hash_part(struct model_intake *k, const char *path, struct err *e)
 {
     uint8_t *block = mem_alloc(BLOCK_BYTES);
@@ -442,7 +442,7 @@ int model_intake_write(struct model_intake *k, const char *from, const void *p, 
         snprintf(k->from, sizeof(k->from), "%s", from);
         for (char *c = k->from; *c; c++) /* one word of `progress` */
             *c = (unsigned char)*c <= ' ' ? '_' : *c;
-        /* now, and not only at the end: the process may be killed */
+        /* now, not only at the end: the process may be killed */
         if (k->at > 0 || k->manifest.files[k->file].bytes >= SMALL_BYTES)
             rc = save_progress(k, e);
     }
@@ -452,7 +452,7 @@ int model_intake_write(struct model_intake *k, const char *from, const void *p, 
         drop_part(k);
         return rc;
     }
-    if (rc < 0) /* how much of it was written is not known */
+    if (rc < 0) /* it is unknown how much was written */
         return ftruncate(k->fd, (off_t)k->at) < 0 || lseek(k->fd, (off_t)k->at, SEEK_SET) < 0
                    ? err_set(e, SHOAL_EIO, "cannot write %s", path)
                    : rc;
@@ -544,8 +544,8 @@ int model_intake_finish(struct model_intake *k, struct err *e)
 
 /* ---- the whole ---- */
 
-/* What will be opened must list the files of the manifest and no others: then its identity is the
- * one that was asked for. */
+/* The opened path must list exactly the files of the manifest: then its identity is the requested
+ * one. */
 static int check_listing(const struct model_intake *k, const char *path, struct err *e)
 {
     struct identity_list *l;

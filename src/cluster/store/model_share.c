@@ -15,8 +15,8 @@ static int changed(const char *path, struct err *e)
     return err_set(e, SHOAL_ECHANGED, "%s changed since it was loaded", path);
 }
 
-/* The listing of a model outside of the store, with the hashes of its files.  A single file is not
- * read: its hash is the model's, and whoever fetches it checks that. */
+/* The listing of a model outside of the store, with the hashes of its files. A single file is not
+ * read: its hash is the model's, and the receiver verifies it. */
 static int list(struct identity_list **out, struct model_manifest *m,
                 const struct model_share_from *from, const uint8_t sha256[SHA256_BYTES],
                 struct err *e)

@@ -390,7 +390,8 @@ int model_store_admit(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
     sync_folder(from);
     if (rename(from, to) < 0) {
         int why = errno;
-        if (why == ENOTEMPTY || why == EEXIST) { /* another one was faster: it is the same model */
+        if (why == ENOTEMPTY ||
+            why == EEXIST) { /* another process was faster: it is the same model */
             model_store_delete_tree(from);
         } else {
             rc = err_set(e, SHOAL_EIO, "cannot move %s to %s: %s", from, to, strerror(why));
@@ -625,7 +626,7 @@ static struct room measure(struct model_store *s, const uint8_t *self,
     for (size_t i = 0; i < n; i++) {
         const struct model_store_entry *x = &list[i];
         bool own = x->incoming && self && memcmp(x->sha256, self, SHA256_BYTES) == 0;
-        /* what others fetch counts as a whole: its room is promised */
+        /* others' incoming models count in full: their room is reserved */
         r.used += x->incoming && x->pinned && !own && x->total_bytes > x->bytes ? x->total_bytes
                                                                                 : x->bytes;
         r.loose += x->incoming || x->pinned ? 0 : x->bytes;

@@ -13,12 +13,12 @@
 
 #define MS_NS 1000000u
 #define LISTEN_NS (1500ull * MS_NS) /* several heartbeats */
-#define EAR_NS (10000ull * MS_NS)   /* nobody asked for so long: deaf again */
+#define EAR_NS (10000ull * MS_NS)   /* stop listening after this long without a request */
 #define RETRY_NS (2000ull * MS_NS)  /* after the first failure; doubles */
 #define MAX_RETRY_NS (60000ull * MS_NS)
 #define MAX_TRIES 3u /* of a fetch that fails for another reason than a broken connection */
 
-/* A model that is wanted here. */
+/* A model needed on this node. */
 struct item {
     struct item *next;
     struct model_supply *supply;
@@ -28,7 +28,7 @@ struct item {
     uint64_t since_ns;           /* when it was first asked for */
     uint64_t not_before_ns;      /* when the next fetch may begin */
     uint32_t n_failed;
-    bool gone; /* released while it came: freed when the fetch ends */
+    bool gone; /* released while being fetched: freed when the fetch ends */
     struct err e;
     uint64_t bytes, total; /* of the fetch */
 };
@@ -152,7 +152,8 @@ static void on_done(void *ctx, int rc, const char *path, const struct err *e)
 
 static bool is_lost(const struct item *i)
 {
-    if (i->e.code == SHOAL_ELIMIT) /* no room: say so, and let the controller choose another node */
+    if (i->e.code ==
+        SHOAL_ELIMIT) /* no room: report it, and let the controller choose another node */
         return true;
     return i->n_failed >= MAX_TRIES && i->e.code != SHOAL_EIO && i->e.code != SHOAL_EBUSY;
 }

@@ -39,7 +39,7 @@ static int path_in(char *out, size_t cap, const char *folder, const char *name, 
                : err_set(e, SHOAL_EINVAL, "the path %.100s... is too long", folder);
 }
 
-/* Replaces the file in one step, so that nobody reads half of it. */
+/* Replaces the file atomically. */
 static int write_file(const char *folder, const char *name, mode_t mode, BIO *from, struct err *e)
 {
     char path[CERT_PATH_BYTES], next[CERT_PATH_BYTES + 8];
@@ -381,7 +381,7 @@ int ca_member_folder(const struct ca *ca, const char *name, char *out, size_t ca
 
 /* ---- issue ---- */
 
-/* Gives the request what it leaves open, from the certificate it replaces. */
+/* Completes the request from the certificate it replaces. */
 static int carry_over(struct cert_request *r, const char *folder, bool force, struct cert_info *old,
                       const char **hosts, struct err *e)
 {

@@ -21,7 +21,7 @@
 
 /* ---- Landlock ---- */
 
-/* Rights by the version of the interface that has them; headers may be older than the kernel. */
+/* Rights by the interface version that introduced them; headers may be older than the kernel. */
 #define FS_READ_FILE (1ull << 2)
 #define FS_READ_DIR (1ull << 3)
 #define FS_WRITE_FILE (1ull << 1)
@@ -35,7 +35,7 @@
 #define NET_ALL 3ull   /* 4: bind, connect */
 #define SCOPE_ALL 3ull /* 6: abstract unix sockets, signals */
 
-struct ruleset { /* as the newest kernel has it; older ones take the front */
+struct ruleset { /* as in the newest kernel; older ones read a prefix */
     uint64_t fs, net, scoped;
 };
 
@@ -99,7 +99,7 @@ static void allow_model(int rules, const char *path)
     }
 }
 
-/* 0: no file but those is opened from now on. */
+/* 0: from now on only these files can be opened. */
 static int confine_files(const struct sandbox_opts *o, int abi)
 {
     struct ruleset set = {fs_rights(abi), abi >= 4 ? NET_ALL : 0, abi >= 6 ? SCOPE_ALL : 0};
@@ -158,8 +158,8 @@ static int add(scmp_filter_ctx f, int call)
 
 static int add_conditional(scmp_filter_ctx f)
 {
-    /* threads of this process, no other processes; clone3 hides its flags, so that glibc is told
-     * that there is none */
+    /* threads of this process, no other processes; clone3 hides its flags, so glibc is told that it
+     * does not exist */
     int rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(clone), 1,
                               SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
     if (rc == 0)
@@ -266,7 +266,7 @@ int sandbox_enter(const struct sandbox_opts *o, char *missing, size_t cap, struc
 
 struct sandbox_support sandbox_support(void)
 {
-    /* a filter that is no address: EFAULT means that the kernel would have read it */
+    /* an invalid filter address: EFAULT means that the kernel would have read it */
     bool seccomp =
         prctl(PR_SET_SECCOMP, 2 /* SECCOMP_MODE_FILTER */, NULL, 0, 0) < 0 && errno == EFAULT;
     return (struct sandbox_support){landlock_abi(), seccomp};

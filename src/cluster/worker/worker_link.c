@@ -19,7 +19,7 @@
 #include "flow/flow.h"
 
 #define READ_BYTES ((size_t)64 << 10)
-#define MAX_HELD_BYTES ((size_t)128 << 20) /* of events that a slow reader has not taken */
+#define MAX_HELD_BYTES ((size_t)128 << 20) /* limit of events that a slow reader has not taken */
 #define MAX_OUT_BYTES ((size_t)512 << 20)
 #define MAX_READS 16 /* of the ring in a turn: then others get their turn */
 
@@ -33,7 +33,7 @@ struct errand {
     uint64_t id;
     struct buf held; /* frames that wait for the sink */
     bool paused;     /* the worker was told to wait */
-    bool over;       /* the worker knows it no more */
+    bool over;       /* the worker no longer knows it */
     bool closing;    /* `closed` is due */
     struct executor_task close;
 };
@@ -131,7 +131,7 @@ static void fail_lost(struct errand *q, bool ended, const char *why)
     event_feed_fail(&q->feed, &f);
 }
 
-/* Gives frames to the sink as long as it has room; what is left waits. */
+/* Passes frames to the sink as long as it has room; the rest waits. */
 static int pump(struct errand *q)
 {
     struct worker_frame f;
@@ -333,13 +333,13 @@ static void on_sock(struct loop_io *io, uint32_t events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n == 0)
-        read_ring(k); /* what it had written before it ended */
+        read_ring(k); /* events written before it ended */
     disconnect(k, n > 0 ? "it sent an unexpected message" : "it ended");
 }
 
 /* ---- lifetime ---- */
 
-/* The worker is gone: every request goes on elsewhere, or when it is back. */
+/* The worker is gone: every request continues elsewhere, or when it is back. */
 static void disconnect(struct worker_link *k, const char *why)
 {
     struct errand *next;
@@ -413,7 +413,7 @@ void worker_link_destroy(struct worker_link *k)
     if (!k)
         return;
     disconnect(k, "this server stops");
-    while (k->errands) { /* not later: this memory goes */
+    while (k->errands) { /* not later: this memory is freed */
         loop_forget(k->loop, &k->errands->close);
         errand_close(k->errands);
     }

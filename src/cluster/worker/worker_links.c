@@ -12,7 +12,7 @@
 #include "flow/acquire.h"
 #include "flow/calibrated.h"
 
-/* A model of the registry that runs apart, with its one replica. */
+/* An isolated model of the registry, with its one replica. */
 struct place {
     struct replica_source source; /* first */
     struct worker_links *all;
@@ -44,7 +44,7 @@ struct visit {
     struct request *request; /* until the relay takes it */
     struct acquire acquire;
     struct registry_model *model; /* held; NULL: not yet */
-    bool quiet;                   /* the client wants nothing but `closed` any more */
+    bool quiet;                   /* the client only wants `closed` from now on */
     bool calibrated;              /* results get the confidences of the model's calibration */
     struct arena arena;           /* of such results */
 };
@@ -58,7 +58,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
         if (q->avoid[i] == worker_link_replica(p->link))
             return REPLICA_LATER;
     enum registry_state state;
-    if (!worker_link_ready(p->link)) /* one that was given up does not come back */
+    if (!worker_link_ready(p->link)) /* a failed one does not come back */
         return registry_state(p->all->registry, p->name, &state) && state != REGISTRY_FAILED
                    ? REPLICA_LATER
                    : REPLICA_NONE;
@@ -116,7 +116,7 @@ static void visit_close(struct visit *v)
 static void on_start(struct sink *s, const struct sink_start *e)
 {
     struct visit *v = visit_of(s);
-    /* Which model it is, we know better than the worker. */
+    /* This process knows the model better than the worker. */
     const struct sink_start mine = {.model = v->model->name,
                                     .version = registry_identity(v->model)->version,
                                     .sum = registry_sum(v->model),

@@ -41,7 +41,7 @@ struct port { /* to one event loop of the server */
     struct worker *worker;
     int sock, wake_fd;
     struct ring ring;
-    struct buf in, out; /* out: what the ring had no room for */
+    struct buf in, out; /* out: data that did not fit into the ring */
     struct answer *answers;
 };
 
@@ -74,7 +74,7 @@ struct worker {
     struct executor_task loaded;
     struct executor_timer beat;
     enum registry_state state;
-    bool over; /* the server is gone, or does not want this process any more */
+    bool over; /* the server is gone, or no longer needs this process */
     int exit_code;
     char missing[256];
 };
@@ -419,7 +419,7 @@ static bool needs_onnx(const char *path)
     return found;
 }
 
-/* The worker's own folder within the cache: what it writes is read by nobody else.  "": none. */
+/* The worker's own folder in the cache: nobody else reads what it writes. "": none. */
 static const char *own_cache(struct worker *w)
 {
     char dir[PATH_MAX], real[PATH_MAX], hex[17];
@@ -461,7 +461,7 @@ static void serve(struct worker *w)
         } else if (poll(fds, n, executor_queue_wait_ms(&w->queue)) < 0) {
             continue; /* interrupted */
         }
-        w->over |= fds[1].revents != 0; /* the server says nothing more here: it is gone */
+        w->over |= fds[1].revents != 0; /* the server closed the socket: it is gone */
         for (uint32_t i = 0; i < w->n_ports; i++)
             if (fds[2 + i].revents)
                 read_port(&w->ports[i]);

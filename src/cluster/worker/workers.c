@@ -51,13 +51,13 @@ struct worker {
     int control, err_fd; /* -1: closed */
     uint64_t heard_ns;
     enum registry_state state; /* as it said last */
-    bool gone;                 /* ended and reaped: why says how */
+    bool gone;                 /* ended and reaped: why has the reason */
     bool wanted;               /* open waits for it */
     bool closing;              /* by close: not an accident */
     int code;
     struct registry_apart_info info;
     char error[256], why[400];
-    char tail[TAIL_BYTES]; /* the end of what it wrote to stderr */
+    char tail[TAIL_BYTES]; /* the end of its stderr output */
     size_t n_tail;
     struct conn_node *conns[WORKERS_MAX_LOOPS]; /* until it is ready */
 };
@@ -284,12 +284,12 @@ static void hear(struct workers *w, struct worker *k, const struct worker_state 
     }
 }
 
-/* Messages that are there.  False: the worker has ended, or is to. */
+/* Reads pending messages. False: the worker has ended, or must end. */
 static bool read_control(struct workers *w, struct worker *k, struct worker_state *last,
                          struct arena *a)
 {
     uint8_t bytes[WORKER_PB_MAX_BYTES];
-    for (int i = 0; i < 64; i++) { /* one that floods us does not keep us here */
+    for (int i = 0; i < 64; i++) { /* a flooding worker does not block this loop */
         ssize_t n = recv(k->control, bytes, sizeof(bytes), MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return true;
@@ -307,7 +307,7 @@ static bool read_control(struct workers *w, struct worker *k, struct worker_stat
     return true;
 }
 
-/* What the worker wrote to stderr goes to ours, and its end is kept. */
+/* Forwards the worker's stderr to ours, and keeps its end. */
 static void read_stderr(struct worker *k)
 {
     char line[LINE_BYTES];
@@ -357,11 +357,11 @@ static void say_why(struct worker *k, int status)
              n > from ? "; its last output: " : "", (int)(n - from), k->tail + from);
 }
 
-/* Kills the worker if it still runs, and tells everything that waits for it or depends on it. */
+/* Kills the worker if it is running, and notifies everything that waits for it or depends on it. */
 static void bury(struct workers *w, struct worker *k)
 {
     int status = 0;
-    kill(k->pid, SIGKILL); /* one that has ended already keeps its status */
+    kill(k->pid, SIGKILL); /* one that has already ended keeps its status */
     while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
         ;
     read_stderr(k);
@@ -642,7 +642,7 @@ void workers_destroy(struct workers *w)
         wake(w);
         pthread_join(w->thread, NULL);
     }
-    while (w->list) { /* the registry has closed its own; this is what was just starting */
+    while (w->list) { /* the registry has closed its own; these were just starting */
         if (!w->list->gone) {
             kill(w->list->pid, SIGKILL);
             waitpid(w->list->pid, NULL, 0);

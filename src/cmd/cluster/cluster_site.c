@@ -17,7 +17,7 @@ static void on_heartbeat(void *ctx, const char *subject, const void *bytes, size
     enum controller_news news;
     struct err e = {0};
     (void)subject;
-    /* what is damaged is the controller's to report */
+    /* the controller reports damaged heartbeats */
     (void)!controller_view_hear(s->view, bytes, n, clock_ns(), &news, NULL, &e);
 }
 

@@ -45,7 +45,7 @@ static int start_nats(const struct opts_page *page, const char *folder)
                     folder);
 }
 
-/* What is missing is said before anything is started. */
+/* Reports missing files before anything is started. */
 static int check_folder(const struct opts_page *page, const char *folder)
 {
     char config[PATH_MAX];

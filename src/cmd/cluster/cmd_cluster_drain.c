@@ -149,7 +149,7 @@ static int wait_empty(struct cluster_site *s)
     }
 }
 
-/* A name that was mistyped would be drained without anybody noticing. */
+/* A mistyped name would be drained without anybody noticing. */
 static int check_heard(struct cluster_site *s)
 {
     struct controller_snapshot *now = NULL;

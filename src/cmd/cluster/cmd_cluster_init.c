@@ -1,4 +1,4 @@
-/* cmd_cluster_init.c - shoal cluster init: writes what the NATS servers of a shoal need. */
+/* cmd_cluster_init.c - shoal cluster init: writes the configuration of a shoal's NATS servers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -119,7 +119,7 @@ static int fill(struct site *s)
     return CMD_OK;
 }
 
-/* The CA that is there, or a new one. */
+/* The existing CA, or a new one. */
 static int open_ca(struct site *s)
 {
     const char *dir = opts_text(s->o, "dir");

@@ -342,7 +342,8 @@ static int wait_fetch(struct executor_queue *q, struct model_fetcher *f, const s
 
 static int fetch(const struct opts *o, struct model_store *s)
 {
-    static const char *const everywhere[] = {"/"}; /* who runs this may read what they may read */
+    static const char *const everywhere[] = {
+        "/"}; /* no restriction: the user may read these files anyway */
     struct model_fetcher_opts fo = {.store = s,
                                     .ca = opts_text(o, "ca"),
                                     .folders = everywhere,

@@ -174,7 +174,7 @@ int cmd_home_list(int argc, const char *const *argv)
 
 /* ---- import --------------------------------------------------------------------------------- */
 
-/* A file of the folder; one that is not there stays empty. */
+/* Reads a file of the folder; a missing one stays empty. */
 static int read_part(const char *dir, const char *name, bool needed, struct buf *b,
                      struct home_import_text *out, struct err *e)
 {
@@ -189,7 +189,7 @@ static int read_part(const char *dir, const char *name, bool needed, struct buf 
     return rc;
 }
 
-/* What was made must be a home file. */
+/* The result must be a valid home file. */
 static int check_made(const struct opts *o, const struct buf *b, struct err *e)
 {
     struct home_table *table = NULL;

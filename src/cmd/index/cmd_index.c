@@ -169,7 +169,7 @@ static int add_file(struct adding *a, const char *collection, const char *path)
     return a->exit_code;
 }
 
-/* A collection that does not exist is made. */
+/* Creates a missing collection. */
 static int make_if_missing(struct index_site *s, const char *name)
 {
     const struct collection_settings set = {.model = opts_text(s->o, "model"),

@@ -58,7 +58,7 @@ int index_site_lend(struct index_site *s, const char *model)
     s->n_engines++;
     if (rc == CMD_OK && local_lend(&s->local, model, NULL, s->engines[i], &e) < 0)
         rc = cmd_fail(s->o->page, "%s", e.msg);
-    if (rc == CMD_OK) /* vectors are kept: of which weights? */
+    if (rc == CMD_OK) /* vectors are stored: record their weights */
         local_identify(&s->local, model, s->names[i].path);
     return rc;
 }

@@ -33,7 +33,7 @@ static void on_closed(struct sink *s)
     row_of(s)->closed = true;
 }
 
-/* Only the oldest request may bring its result. */
+/* Only the oldest request may deliver its result. */
 static bool on_full(struct sink *s)
 {
     const struct local_pipe *p = row_of(s)->pipe;

@@ -59,7 +59,7 @@ void pii_search_close(struct pii_search *s)
     *s = (struct pii_search){0};
 }
 
-/* In its place; not if it overlaps what is there. */
+/* Inserts in order, unless it overlaps another. */
 static void put(struct pii_search *s, const struct pii_hit *h)
 {
     uint32_t at = s->n;

@@ -1,4 +1,4 @@
-/* cmd_calibrate.c - shoal calibrate: confidences that are right as often as they say. */
+/* cmd_calibrate.c - shoal calibrate: calibrates the confidences of a classifier. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* cmd_eval_ask.c - shoal eval ask: what the ask flow does with texts whose actions are known. */
+/* cmd_eval_ask.c - shoal eval ask: measures the ask flow on texts with known actions. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -135,7 +135,7 @@ static bool same_action(const cJSON *want, const cJSON *have)
     return true;
 }
 
-/* Leaves the actions that count: what happens, and what the row speaks of. */
+/* Keeps only relevant actions: those that happen, and those that the row mentions. */
 static void keep_what_counts(const struct home_table *t, const cJSON *want, cJSON *have)
 {
     bool results = false, questions = false;

@@ -1,4 +1,4 @@
-/* cmd_eval_cascade.c - shoal eval cascade: what a cascade of two classifiers reaches. */
+/* cmd_eval_cascade.c - shoal eval cascade: measures a cascade of two classifiers. */
 #include <stdio.h>
 #include <string.h>
 

@@ -262,7 +262,7 @@ static int wait_unloaded(struct server_ask *r, const char *name)
     int rc;
     term_progress_init(&bar, "unloading");
     for (;;) {
-        /* repeat the request: a client in between keeps the model loaded */
+        /* repeat the request: a client may keep the model loaded in between */
         rc = act(r, "unload", name, NULL);
         const cJSON *m = rc == CMD_OK ? find(r, name) : NULL;
         const char *state = m ? server_ask_text(m, "state") : "";

@@ -61,8 +61,8 @@ static void mark(struct buf *out, const struct tokenizer *t, const char *s, size
     }
 }
 
-/* How many bytes after the mark at p are marked as plain.  A mark whose partner the template has
- * cut off marks nothing. */
+/* Number of bytes after the mark at p that are plain. A mark without its partner, which the
+ * template cut off, is ignored. */
 static size_t marked_bytes(const struct tokenizer *t, const char *p, size_t n)
 {
     size_t room = tokenizer_info(t)->max_piece_bytes + (size_t)MARK_BYTES;
@@ -271,7 +271,7 @@ static const char *last_end(const struct buf *in, const char *text, size_t n)
     return NULL;
 }
 
-/* Cuts what the template wrote behind the last message, which the answer continues. */
+/* Cuts the template's text after the last message, which the answer continues. */
 static int cut_behind(struct marker *m, const struct chat_message *last, struct buf *out,
                       struct err *e)
 {
@@ -294,8 +294,8 @@ static int cut_behind(struct marker *m, const struct chat_message *last, struct 
     return 0;
 }
 
-/* Today, for templates that tell the model: without the time of day, so that prompts of a day begin
- * alike. */
+/* Today's date, for templates that show it: without the time of day, so that prompts of one day
+ * share a prefix. */
 static struct value today(struct marker *m, const char *format)
 {
     char text[32];
@@ -395,7 +395,7 @@ int chat_prompt_of(const struct shoal_engine *en, const struct chat *chat, char 
     return rc;
 }
 
-/* The tokens of a prompt that was rendered, unless that failed. */
+/* The tokens of a rendered prompt, unless rendering failed. */
 static int take_tokens(const struct shoal_engine *en, int rendered, struct buf *text,
                        int32_t **tokens, size_t *n_tokens, struct err *e)
 {

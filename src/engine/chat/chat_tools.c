@@ -30,7 +30,7 @@ static struct value list_of(struct arena *a, size_t n, struct value **items)
     return (struct value){.kind = VALUE_LIST, .list = {*items, *items ? n : 0}};
 }
 
-/* JSON as values; what is no JSON stays text. */
+/* JSON as values; invalid JSON stays text. */
 static struct value json_value(struct arena *a, const char *p, size_t n)
 {
     struct value v;

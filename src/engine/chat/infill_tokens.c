@@ -8,7 +8,7 @@
 
 #define MAX_PROMPT_TOKENS ((size_t)1 << 26)
 
-#define REPOSITORY "project\n" /* its name, and that of the file to fill in, are not known */
+#define REPOSITORY "project\n" /* its name, and that of the file to fill in, are unknown */
 #define THIS_FILE "file\n"
 #define SNIPPET "\n\n--- snippet ---\n\n" /* for vocabularies without a token for files */
 
@@ -26,8 +26,8 @@ static int put_named(const struct shoal_engine *en, struct tok_ids *ids, int32_t
     return rc < 0 ? rc : encode(en, ids, name, strlen(name), e);
 }
 
-/* The files, as models that were trained on repositories expect them: each behind a token and its
- * name, and at last the name of the file to fill in. */
+/* The files, in the format of models trained on repositories: each after a token and its name, and
+ * finally the name of the file to fill in. */
 static int put_files(const struct shoal_engine *en, struct tok_ids *ids, const struct infill *what,
                      struct err *e)
 {

@@ -8,7 +8,7 @@
 #include "model/weights.h"
 
 struct average {
-    struct average_member members[AVERAGE_MAX_MEMBERS]; /* those that count come first */
+    struct average_member members[AVERAGE_MAX_MEMBERS]; /* members with a weight come first */
     uint32_t n_members, n_counting;
     const struct kern_ops *kernels;
     uint32_t n_vocab, max_rows;
@@ -180,7 +180,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* What all members can do, and what they take together. */
+/* The common abilities of all members, and their total sizes. */
 static void join_info(struct lm_info *to, const struct lm_info *from)
 {
     to->n_vocab = smaller(to->n_vocab, from->n_vocab);

@@ -35,7 +35,7 @@ void constraints_fini(struct constraints *c)
     pthread_mutex_destroy(&c->lock);
 }
 
-/* The sum is for decisions that may be a step late: relaxed. */
+/* The sum may lag by a step: relaxed. */
 static void count_bytes(struct constraint *c, size_t now)
 {
     if (now == c->bytes)
@@ -52,7 +52,7 @@ static size_t bytes_of(const struct constraint *c)
 
 void constraint_unref(struct constraint *c)
 {
-    /* acq_rel: whoever frees sees everything the others did */
+    /* acq_rel: the thread that frees sees all writes of the others */
     if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
         return;
     count_bytes(c, 0);
@@ -93,7 +93,7 @@ static bool too_many_bytes(const struct constraints *all)
     return atomic_load_explicit(&all->bytes, memory_order_relaxed) > CONSTRAINTS_MAX_BYTES;
 }
 
-/* Under the lock: c is the newest; the oldest is given up. */
+/* Under the lock: makes c the newest; evicts the oldest. */
 static void keep(struct constraints *all, struct constraint *c, uint32_t at)
 {
     if (at == all->n_kept && at == CONSTRAINTS_KEPT)
@@ -106,7 +106,7 @@ static void keep(struct constraints *all, struct constraint *c, uint32_t at)
         constraint_unref(all->kept[--all->n_kept]);
 }
 
-/* Under the lock: a reference to the one that is kept, or NULL. */
+/* Under the lock: a reference to the cached one, or NULL. */
 static struct constraint *take(struct constraints *all, enum shoal_constraint kind,
                                const char *text, size_t n)
 {
@@ -167,8 +167,7 @@ static uint32_t hidden(const struct constraint_run *r, int32_t token, bool lead)
     return lead && text.n > 0 && text.p[0] == ' ';
 }
 
-/* From the start again, over the answer so far: for an answer that was begun elsewhere, or when
- * places were given up. */
+/* Restarts over the answer so far: for an answer started elsewhere, or after eviction of places. */
 static int replay(struct constraint_run *r, const int32_t *tokens, uint32_t n)
 {
     struct tok_stream stream;
@@ -185,7 +184,7 @@ static int replay(struct constraint_run *r, const int32_t *tokens, uint32_t n)
     buf_fini(&sink);
     r->epoch = r->c->epoch;
     if (rc == 0 && r->place == GRAMMAR_MASK_DEAD)
-        rc = SHOAL_EINVAL; /* the beginning does not keep to the constraint */
+        rc = SHOAL_EINVAL; /* the prefix violates the constraint */
     return rc;
 }
 

@@ -164,8 +164,8 @@ static struct candidate pop(struct sampler *s, uint32_t *n)
 
 #define DRAW_BLOCK 64u
 
-/* The weight of the tokens of a block that may be drawn.  Four sums, so that no addition waits for
- * the one before it; their order is fixed, so that every CPU draws the same token. */
+/* The weight of a block's tokens that may be sampled. Four sums, so that no addition waits for the
+ * previous one; their order is fixed, so that every CPU samples the same token. */
 static double block_weight(const float *w, uint32_t n, float least)
 {
     double sum[4] = {0.0, 0.0, 0.0, 0.0};
@@ -204,14 +204,14 @@ static int32_t draw_any(const struct sampler *s, float least, double uniform)
     return (int32_t)last;
 }
 
-/* The least weight of a token that may be drawn.  Tokens that are less likely than the second
- * figure cannot be drawn in practice; leaving them out keeps the heap small. */
+/* The least weight of a token that may be sampled. Tokens below the second threshold are never
+ * sampled in practice; skipping them keeps the heap small. */
 static float least_weight(const struct shoal_sampling *o)
 {
     return o->min_p > 1e-8f ? o->min_p : 1e-8f;
 }
 
-/* How much weight top-p keeps. */
+/* The weight that top-p keeps. */
 static float whole_weight(const struct shoal_sampling *o, float total)
 {
     return o->top_p > 0.0f && o->top_p < 1.0f ? o->top_p * total : INFINITY;
@@ -258,7 +258,7 @@ static int32_t draw(struct sampler *s, const struct shoal_sampling *o, uint64_t 
         if (at < sum)
             return s->heap[i].token;
     }
-    return s->heap[k.left].token; /* only by rounding: take the last one */
+    return s->heap[k.left].token; /* only due to rounding: take the last one */
 }
 
 static void report(struct sampler *s, struct sampler_pick *out, const float *logits,
@@ -324,7 +324,7 @@ static int32_t pick_allowed(struct sampler *s, const float *logits, const struct
     forbid(s, allowed);
     token =
         o->temperature == 0.0f ? (int32_t)s->k->argmax(s->work, s->n_vocab) : draw(s, o, n_history);
-    /* a bias may forbid every allowed token: then the constraint goes before it */
+    /* a bias may forbid every allowed token: then the constraint takes precedence */
     return is_allowed(allowed, (uint32_t)token) ? token : best_allowed(s, logits, allowed);
 }
 

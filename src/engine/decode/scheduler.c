@@ -17,7 +17,7 @@
 
 #define SHED_PAUSE 8u /* steps, until the pace of fewer tasks is known */
 
-/* Releases everything that was computed: the pages and the slot in the model. */
+/* Releases all computed state: the pages and the slot in the model. */
 static void release_pages(struct shoal_engine *en, struct shoal_task *t)
 {
     while (t->n_pages > 0)
@@ -37,7 +37,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
 {
     uint64_t now = clock_ns();
     if (code == 0 && (code = engine_files_check_end(en)) < 0)
-        why = SHOAL_FINISH_ERROR; /* the answer may be of neither version of the model */
+        why = SHOAL_FINISH_ERROR; /* the answer may mix two versions of the model */
     struct shoal_event ev = {.size = sizeof(ev),
                              .kind = SHOAL_EVENT_DONE,
                              .finish = why,
@@ -66,7 +66,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
     queue_done(en, t, code);
 }
 
-/* Removes the i-th active task, which may be freed already and had reserved so many pages. */
+/* Removes the i-th active task, which may already be freed and had reserved this many pages. */
 static void forget_active(struct shoal_engine *en, uint32_t i, uint32_t need_pages)
 {
     en->pages_reserved -= need_pages;
@@ -93,7 +93,7 @@ static uint32_t n_in_time(const struct shoal_engine *en, const struct fair_clien
     return n_fit;
 }
 
-/* The running task with a deadline that has the most to do; n_active: none. */
+/* The running task with a deadline and the most remaining work; n_active: none. */
 static uint32_t most_to_do(const struct shoal_engine *en)
 {
     uint32_t worst = en->n_active;
@@ -105,9 +105,9 @@ static uint32_t most_to_do(const struct shoal_engine *en)
     return worst;
 }
 
-/* If none of the tasks with a deadline will be complete in time, those with the most to do end now,
- * so that others are: all of them would end with nothing.  Fewer tasks are taken to be faster in
- * proportion, which the next steps measure. */
+/* If no task with a deadline can finish in time, ends those with the most remaining work, so that
+ * others can: otherwise all would fail. Fewer tasks are assumed to be proportionally faster, which
+ * the next steps measure. */
 static void shed(struct shoal_engine *en, uint64_t now)
 {
     const double pace = cost_pace(&en->cost, en->n_active, now);
@@ -135,7 +135,7 @@ static void sweep_client(struct shoal_engine *en, struct fair_client *c, uint64_
             at = &t->next;
             continue;
         }
-        bool last = !t->next && at == &c->waiting; /* then c may be given to another client */
+        bool last = !t->next && at == &c->waiting; /* then c may be reused for another client */
         queue_take(en, at);
         finish(en, t, code < 0 ? SHOAL_FINISH_ERROR : SHOAL_FINISH_STOP, code);
         if (last)
@@ -162,9 +162,9 @@ static void sweep(struct shoal_engine *en)
     shed(en, now);
 }
 
-/* Preempts an active task: the worst one for a task of higher priority, or one of a client that has
- * more than its share.  It keeps its tokens and goes back to the queue; its pages stay findable, so
- * little is computed twice. */
+/* Preempts an active task: the worst one for a task of higher priority, or one of a client that
+ * exceeds its share. It keeps its tokens and returns to the queue; its pages stay findable, so
+ * little is recomputed. */
 static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
 {
     if (en->n_active == 0)
@@ -182,16 +182,16 @@ static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
     return true;
 }
 
-/* Whether t, which waited, cannot be complete in time any more: what is begun and not completed
- * would only have cost the others their time.  If others wait too, even a long answer must fit.  An
- * answer that a client has a part of goes on. */
+/* Whether waiting task t can no longer finish in time: work that is never completed only costs the
+ * others time. If others wait too, even a long answer must fit. A partly delivered answer
+ * continues. */
 static bool is_too_late(struct shoal_engine *en, const struct shoal_task *t)
 {
     const struct cost_load l = {.n_active = en->n_active, .max_active = en->max_tasks};
     const uint32_t n_waiting = atomic_load_explicit(&en->load.n_waiting, memory_order_relaxed);
     const struct cost_request r = {.prompt_tokens = t->n_prompt,
                                    .max_tokens = n_waiting > 1 ? t->longest : t->expected,
-                                   .ignore_end = true}; /* t is one of those that wait */
+                                   .ignore_end = true}; /* t is one of the waiting tasks */
     if (t->deadline_ns == 0 || t->n_continued > 0 || t->first_token_ns || en->n_active == 0)
         return false;
     const uint64_t now = clock_ns();
@@ -199,7 +199,8 @@ static bool is_too_late(struct shoal_engine *en, const struct shoal_task *t)
     return (double)now + x.total_ns > (double)t->deadline_ns;
 }
 
-/* Whether a running task of the same client would be late because of t, which is no more urgent. */
+/* Whether a running task of the same client would miss its deadline because of t, which is no more
+ * urgent. */
 static bool would_delay(struct shoal_engine *en, const struct shoal_task *t)
 {
     const uint64_t now = clock_ns();
@@ -243,7 +244,7 @@ static void admit(struct shoal_engine *en)
     }
 }
 
-/* Whether the logits of every token are wanted: they are computed one by one. */
+/* Whether the logits of every token are needed: they are computed one by one. */
 static bool scores_prompt(const struct shoal_task *t)
 {
     return t->prompt_logprobs && t->n_scored + 1 < t->n_prompt;
@@ -269,7 +270,8 @@ static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
     }
 }
 
-/* Does another run of this step compute the same page?  Then this task waits a step and finds it.
+/* Whether another run of this step computes the same page: then this task waits a step and finds
+ * it.
  */
 static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
                            const struct shoal_task *t)
@@ -383,7 +385,7 @@ static void publish_pages(struct shoal_engine *en, struct shoal_task *t)
     }
 }
 
-/* The answer has ended: sends the text that was held back. */
+/* The answer has ended: sends the held-back text. */
 static void send_rest(struct shoal_task *t)
 {
     size_t rest = text_out_flush(&t->text);
@@ -397,7 +399,7 @@ static void send_rest(struct shoal_task *t)
         t->event(t->event_ctx, &last);
 }
 
-/* The tokens that a task's constraint allows next.  true: there are none, and the task has ended.
+/* The tokens that a task's constraint allows next. true: none, and the task has ended.
  */
 static bool constrain(struct shoal_engine *en, struct shoal_task *t, struct constraint_set *set)
 {
@@ -454,9 +456,9 @@ static bool add_token(struct shoal_engine *en, struct shoal_task *t,
     return false;
 }
 
-/* Tokens that must follow are added without a step for each: the next step computes all of them
- * together.  With log-probabilities every token needs its own logits, and only the native engine
- * computes the same bits for tokens together as for one.  true: the task has ended. */
+/* Adds forced tokens without a step for each: the next step computes all of them together. With
+ * log-probabilities every token needs its own logits, and only the native engine computes the same
+ * bits for tokens together as one by one. true: the task has ended. */
 static bool add_forced(struct shoal_engine *en, struct shoal_task *t)
 {
     struct sampler_pick pick = {.token = -1};
@@ -476,7 +478,7 @@ static bool add_forced(struct shoal_engine *en, struct shoal_task *t)
     return false;
 }
 
-/* The next token of a task: what its constraint leaves, or a sample.  false: the logits are not
+/* The next token of a task: forced by its constraint, or sampled. false: the logits are not
  * finite. */
 static bool pick_token(struct shoal_engine *en, const struct shoal_task *t, const float *logits,
                        const struct constraint_set *set, struct sampler_pick *pick)
@@ -570,7 +572,7 @@ static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
         forget_active(en, at, need);
 }
 
-/* What the active tasks still need, for estimates. */
+/* Publishes the remaining work of the active tasks, for estimates. */
 static void publish_load(struct shoal_engine *en)
 {
     struct engine_load *l = &en->load;

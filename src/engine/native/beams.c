@@ -199,7 +199,7 @@ static void add_done(struct beams *b, const struct candidate *c)
     b->done[at] = h;
 }
 
-/* Can a live hypothesis still beat the worst of the finished ones? */
+/* Whether a live hypothesis can still beat the worst finished one. */
 static bool can_improve(const struct beams *b)
 {
     if (b->n_live == 0 || b->n_done < b->o.n_beams)

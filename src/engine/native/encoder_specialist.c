@@ -456,7 +456,7 @@ static int load(struct enc *s, const char *path, struct crew *crew,
     return reserve(s, e);
 }
 
-/* What the heads need to know about an ONNX model, whose layers are not visible. */
+/* Properties of an ONNX model that the heads need; its layers are not visible. */
 static int open_onnx_heads(struct enc *s, struct err *e)
 {
     const struct onnx_encoder_info *i = onnx_encoder_info(s->onnx);

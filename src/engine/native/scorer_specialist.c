@@ -218,7 +218,7 @@ bool scorer_specialist_knows(const char *path)
            (file_has(config, "\"shoal_scorer\"") || file_has(config, "\"shoal_anomaly\""));
 }
 
-/* Streams go on after a restart, if there is a place for their states. */
+/* Keeps streams across restarts, if there is a folder for their states. */
 static int keep_streams(struct scoring *s, const char *path, const struct shoal_engine_opts *o,
                         struct err *e)
 {

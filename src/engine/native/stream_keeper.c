@@ -191,7 +191,7 @@ static void *run(void *ctx)
             until.tv_sec++;
         }
         while (!k->stop && pthread_cond_timedwait(&k->wake, &k->lock, &until) == 0)
-            ; /* rows that come meanwhile are written with the others */
+            ; /* rows that arrive in the meantime are written with the others */
         save(k);
     }
     save(k);
@@ -228,7 +228,7 @@ static struct stream_keeper *make(struct score_streams *t, const struct stream_k
     return k;
 }
 
-/* The file's name and lock, and what it holds. */
+/* The file's name and lock, and its content. */
 static int find_file(struct stream_keeper *k, const struct stream_keeper_opts *o, struct err *e)
 {
     char path[PATH_MAX], hex[17];

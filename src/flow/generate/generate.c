@@ -24,7 +24,7 @@
 struct choice {
     struct generation *generation;
     struct shoal_task *task;
-    bool seen; /* its end was taken, or it never began */
+    bool seen; /* its end was handled, or it never started */
 };
 
 struct generation {
@@ -32,7 +32,7 @@ struct generation {
     struct flow_owner *owner;
     struct request *request; /* owned */
     struct sink *sink;
-    bool quiet;                   /* the sink wants nothing but `closed` any more */
+    bool quiet;                   /* the sink only wants `closed` from now on */
     struct registry_model *model; /* held */
     bool counted;                 /* in the model's figures of work in flight */
     struct prompt prompt;
@@ -41,7 +41,7 @@ struct generation {
     struct token_queue_end *ends; /* [n] */
     struct token_queue queue;
     bool held;        /* the sink was full */
-    bool *progressed; /* [n] the first event of the prompt was sent; NULL: nobody asked */
+    bool *progressed; /* [n] the first progress event was sent; NULL: not requested */
     bool echoed;
     bool failed, refused; /* refused: before any work */
     struct err error;
@@ -189,7 +189,7 @@ static void add_usage(struct sink_usage *u, const struct sink_done *d, bool firs
     u->cached_tokens += d->cached_tokens;
 }
 
-/* The first token of a prompt: nothing says how likely it was. */
+/* The first token of a prompt has no log-probability. */
 static void send_first(struct generation *g, uint32_t i, int32_t token)
 {
     struct sink_logprob one;
@@ -204,7 +204,7 @@ static void send_first(struct generation *g, uint32_t i, int32_t token)
     g->sink->ops->token(g->sink, &e);
 }
 
-/* The prompts come in front of their answers. */
+/* Sends the prompts in front of their answers. */
 static void send_echo(struct generation *g)
 {
     const struct request_generate *q = &g->request->generate;
@@ -234,7 +234,7 @@ static void send_prompt(struct sink *s, uint32_t choice, const struct token_queu
         s->ops->prompt(s, &e);
 }
 
-/* Where the prompts are.  The engine may be further than the first event that a sink must see. */
+/* Sends prefill progress. The engine may be ahead of the first event that a sink must see. */
 static void send_progress(struct generation *g)
 {
     struct token_queue_progress p;
@@ -278,7 +278,7 @@ static void count_done(struct generation *g, const struct shoal_event *d)
         histogram_add(&m->per_token, (d->total_ns - d->first_token_ns) / (d->generated_tokens - 1));
 }
 
-/* The client hears of it when all choices have ended. */
+/* Reports the failure to the client when all choices have ended. */
 static void fail(struct generation *g, int code, const char *msg)
 {
     if (g->failed)
@@ -378,8 +378,8 @@ static void replay_prompts(struct sink *s, const struct kept_answer *kept)
     }
 }
 
-/* All events of a kept answer.  n: answers to each prompt.  False: the entry is not one for such a
- * request, and no event came. */
+/* Replays all events of a cached answer. n: answers to each prompt. False: the entry does not fit
+ * the request, and there was no event. */
 static bool replay(struct sink *s, struct registry_model *m, const struct sink_start *start,
                    const struct prompt_entry *entry, uint32_t n_prompts, uint32_t n, bool logprobs,
                    bool progress)
@@ -480,7 +480,7 @@ bool generate_replay(struct flow_owner *o, const struct generate_memo *memo, str
 
 /* ---- starting ---- */
 
-/* Of several prompts, the message names the one that it is about. */
+/* With several prompts, the message names the failed one. */
 static void fail_choice(struct generation *g, uint32_t i, int code, const char *msg)
 {
     const struct request_generate *q = &g->request->generate;
@@ -490,7 +490,7 @@ static void fail_choice(struct generation *g, uint32_t i, int code, const char *
     fail(g, code, q->n_prompts > 1 ? text : msg);
 }
 
-/* The tokens of choice i and, of a choice that was begun elsewhere, what it has so far. */
+/* The tokens of choice i and, for a resumed choice, those it already has. */
 static int set_tokens(struct generation *g, uint32_t i, struct shoal_task_opts *o)
 {
     const struct request_generate *q = &g->request->generate;
@@ -514,7 +514,7 @@ static int set_tokens(struct generation *g, uint32_t i, struct shoal_task_opts *
     return 0;
 }
 
-/* Whether a choice that was begun elsewhere has all its tokens, but not its end. */
+/* Whether a resumed choice has all its tokens, but not its end. */
 static bool is_full(const struct generation *g, const struct shoal_task_opts *o)
 {
     uint32_t most = g->request->generate.max_tokens;
@@ -573,7 +573,7 @@ static void submit(struct generation *g)
         if (q->resume && q->resume[i].done)
             continue;
         rc = set_tokens(g, i, &o);
-        /* with the client's seed, a prompt's answers do not depend on those beside it */
+        /* with the client's seed, a prompt's answers do not depend on the other prompts */
         o.sampling.seed = q->sampling.seed + (q->has_seed ? i % q->n : i);
         o.event_ctx = &g->choices[i];
         bool full = rc == 0 && (is_full(g, &o) || (q->prompt_only && !q->prompt_logprobs));
@@ -605,7 +605,7 @@ static bool can_make_it(struct generation *g, struct failure *f)
                                    .n_choices = g->n,
                                    .ignore_end = g->request->generate.ignore_end};
     uint64_t deadline = g->request->deadline_ns, now = clock_ns();
-    if (deadline == 0 || g->request->generate.resume) /* a stream that was begun goes on */
+    if (deadline == 0 || g->request->generate.resume) /* a stream that has started continues */
         return true;
     const struct fair_who who = request_who(g->request);
     const struct cost_estimate x = registry_estimate(g->model, &r, &who);

@@ -35,7 +35,7 @@ static int text_tokens(const struct shoal_engine *en, const char *text, size_t b
     return rc;
 }
 
-/* Texts and ids one after the other; what a model wants in front comes if a text is first. */
+/* Joins texts and ids; the model's leading tokens are added if a text is first. */
 static int join_pieces(const struct shoal_engine *en, const struct request_prompt *from,
                        bool parse_special, int32_t **tokens, size_t *n, struct err *e)
 {

@@ -75,7 +75,7 @@ void token_queue_push(struct token_queue *q, struct token_queue_end *end, uint32
     }
     if (!q->posted && !ev->last) { /* the end wakes the owner once for both */
         q->posted = true;
-        /* under the lock: once it is given up, the owner may free the queue */
+        /* under the lock: once it is released, the owner may free the queue */
         executor_post(q->executor, q->wake);
     }
     pthread_mutex_unlock(&q->lock);

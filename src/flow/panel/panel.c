@@ -255,7 +255,7 @@ struct request *panel_request(struct panel *p, uint32_t index, const char *model
     q->model = model;
     q->version = NULL;
     q->node = NULL;
-    q->once_key[0] ^= (uint8_t)(index + 1); /* a request of its own, and the same one next time */
+    q->once_key[0] ^= (uint8_t)(index + 1); /* a separate request, with the same key next time */
     return q;
 }
 

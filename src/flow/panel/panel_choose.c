@@ -16,7 +16,7 @@ struct read_token {
     double logprob;
 };
 
-/* An answer and what the judge says of it. */
+/* An answer and its score by the judge. */
 struct candidate {
     const char *text;
     size_t text_bytes;
@@ -68,7 +68,7 @@ static void on_writer_token(struct panel_member *m, const struct sink_token *e)
                      m->panel->request->generate.sampling.logprobs);
 }
 
-/* The client gets answer i; what the others cost is told. */
+/* Sends answer i to the client; reports the cost of the others. */
 static void give(struct panel *p, uint32_t i)
 {
     struct panel_member *m = &p->members[0];
@@ -160,7 +160,7 @@ void panel_choose_consensus(struct flow_owner *o, const struct router_route *rou
 
 /* ---- rerank ---- */
 
-/* The conversation, or the prompt, with the answer behind it.  False: out of memory. */
+/* Appends the answer to the conversation or the prompt. False: out of memory. */
 static bool append_answer(struct panel *p, struct request *q, const struct candidate *c)
 {
     const struct request_generate *from = &p->request->generate;
@@ -285,7 +285,7 @@ static void on_rerank_token(struct panel_member *m, const struct sink_token *e)
         const uint32_t cap = c->cap_read ? c->cap_read * 2 : 256;
         struct read_token *grown = arena_zalloc_n(a, cap, sizeof(*grown));
         if (!grown)
-            return; /* the arena's rc says so */
+            return; /* see the arena's rc */
         if (c->n_read > 0)
             memcpy(grown, c->read, c->n_read * sizeof(*grown));
         c->read = grown;

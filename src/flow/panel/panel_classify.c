@@ -6,7 +6,7 @@
 #include "ensemble/vote.h"
 #include "flow/panel/panel.h"
 
-/* The results of all inputs so far; what is replaced later stays until then. */
+/* The results of all inputs so far; they may be replaced later. */
 struct results {
     const struct shoal_result **list; /* [n] */
     const struct panel_member *first; /* whose model `start` names */
@@ -138,7 +138,7 @@ static void on_cascade_results(struct panel_member *m)
         ask(p, m->index + 1, unsure, n);
 }
 
-/* What the models before have answered is better than nothing. */
+/* The answers of earlier models are better than nothing. */
 static void on_cascade_failed(struct panel_member *m)
 {
     struct panel *p = m->panel;

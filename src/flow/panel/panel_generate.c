@@ -5,9 +5,9 @@
 
 struct relay_state {
     uint32_t now;                  /* cascade: the member that answers */
-    bool stays;                    /* cascade: it is not left any more */
+    bool stays;                    /* cascade: it is no longer replaced */
     bool sent;                     /* tokens of it have reached the client */
-    bool fast_began;               /* refine: the fast model was asked */
+    bool fast_began;               /* refine: the fast model was started */
     struct panel_member *fallback; /* has a complete answer that was not good enough */
 };
 
@@ -16,7 +16,7 @@ static struct relay_state *state_of(struct panel *p)
     return p->own;
 }
 
-/* A token as the client asked for it. */
+/* A token in the form that the client requested. */
 static void pass_token(struct panel *p, const struct sink_token *e)
 {
     struct sink_token t = *e;
@@ -46,7 +46,7 @@ static void start_member(struct panel *p, uint32_t index, bool logprobs)
     panel_member_run(&p->members[index], q);
 }
 
-/* What a member has so far goes to the client: as the answer, or in place of another one. */
+/* Sends a member's answer so far to the client: as the answer, or as a replacement. */
 static void show(struct panel_member *m, const char *why)
 {
     struct panel *p = m->panel;
@@ -86,7 +86,7 @@ static void never_results(struct panel_member *m)
 
 /* ---- cascade ---- */
 
-/* Goes on to the next model.  False: the client has tokens that cannot be taken back. */
+/* Switches to the next model. False: the client has tokens that cannot be taken back. */
 static bool leave(struct panel_member *m)
 {
     struct panel *p = m->panel;

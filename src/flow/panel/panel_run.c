@@ -31,7 +31,7 @@ static void refuse(struct flow_owner *o, struct request *r, struct sink *s, cons
     flow_give_request(o, r);
 }
 
-/* What one answer out of several cannot have; NULL: nothing. */
+/* Options that one answer out of several cannot have; NULL: none. */
 static const char *unsuited(const struct request *r, enum ensemble_kind kind, const char **param)
 {
     const struct request_generate *g = &r->generate;
@@ -49,7 +49,7 @@ static const char *unsuited(const struct request *r, enum ensemble_kind kind, co
     return NULL;
 }
 
-/* Decided, and not to be run: the first model would be asked. */
+/* Dry run: the first model would be used. */
 static void end_dry(struct flow_owner *o, const struct router_route *route, struct request *r,
                     struct sink *s)
 {

@@ -30,7 +30,7 @@ static int add_field(struct privacy_fields *f, const char **text, size_t *n, con
     return 0;
 }
 
-/* A copy of an array, for changes; NULL: out of memory, which the arena tells. */
+/* A copy of an array, for changes; NULL: out of memory, see the arena's rc. */
 static void *copy_of(struct request *r, const void *list, size_t n, size_t bytes)
 {
     void *copy = arena_zalloc_n(&r->arena, n + 1, bytes);

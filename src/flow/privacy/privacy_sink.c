@@ -8,7 +8,7 @@
 
 #define MAX_PIECE_BYTES ((size_t)64 << 20)
 
-/* Text that comes in pieces: the beginning of a mark is held back. */
+/* Streamed text: the start of a mark is held back. */
 struct held {
     char text[PSEUDONYMS_MARK_BYTES];
     size_t n;
@@ -35,12 +35,11 @@ static struct privacy_sink *privacy_of(struct sink *s)
 
 /* ---- texts ---- */
 
-/* Appends the text to x->out with its marks replaced; what may be the beginning of a mark stays in
- * h. */
+/* Appends the text to x->out with its marks replaced; a possible start of a mark stays in h. */
 static void put_back(struct privacy_sink *x, struct held *h, const char *p, size_t n)
 {
     char joined[2 * PSEUDONYMS_MARK_BYTES];
-    while (h->n > 0 && n > 0) { /* first what was held, with as much as can belong to it */
+    while (h->n > 0 && n > 0) { /* first the held bytes, with as much as can belong to them */
         size_t take = sizeof(joined) - h->n, bytes;
         take = take < n ? take : n;
         memcpy(joined, h->text, h->n);
@@ -85,7 +84,7 @@ static void put_back(struct privacy_sink *x, struct held *h, const char *p, size
     }
 }
 
-/* The text has ended: what is held is no mark. */
+/* The text has ended: held bytes are not a mark. */
 static void release(struct privacy_sink *x, struct held *h)
 {
     buf_put(&x->out, h->text, h->n);
@@ -106,7 +105,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
 {
     struct privacy_sink *x = privacy_of(s);
     struct sink_start copy = *e;
-    copy.question = NULL; /* nobody may keep the client's text with the answer */
+    copy.question = NULL; /* the client's text must not be cached with the answer */
     copy.private = true;
     x->front.to->routed = s->routed;
     x->front.to->ops->start(x->front.to, &copy);
@@ -197,7 +196,8 @@ static void on_call(struct sink *s, const struct sink_call *c)
 
 /* ---- results ---- */
 
-/* A place of the model's text in the client's; end: behind what was replaced, not before it. */
+/* Maps a position of the model's text to the client's; end: after a replaced part, not before
+ * it. */
 static size_t old_place(const struct privacy_input *in, size_t at, bool end)
 {
     size_t moved = at;

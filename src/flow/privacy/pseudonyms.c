@@ -111,7 +111,7 @@ static const char *find_kept(struct pseudonyms_map *m, uint32_t id, size_t *n)
 
 /* ---- a request ---- */
 
-/* Differences that do not make another value: case, and separators of numbers. */
+/* Removes insignificant differences: case, and separators of numbers. */
 static size_t fold(enum pii_kind kind, const char *text, size_t n, char *out, size_t cap)
 {
     bool number = kind == PII_PHONE || kind == PII_CARD || kind == PII_IBAN || kind == PII_ID;

@@ -82,7 +82,7 @@ int tool_constraint_set(struct request *r, const struct shoal_engine *en, struct
     struct constraint_part *list = arena_zalloc_n(&r->arena, c->n_tools, sizeof(*list));
     struct constraint_parts p = {.list = list, .min = 1, .max = c->one_call ? 1 : MAX_FORCED};
     int rc = list ? 0 : SHOAL_ENOMEM;
-    bool each = f == TOOL_FORMAT_HERMES; /* every call has marks of its own */
+    bool each = f == TOOL_FORMAT_HERMES; /* every call has its own markers */
     for (uint32_t i = 0; i < c->n_tools && rc == 0; i++) {
         if (c->tool_choice == CHAT_TOOLS_ONE && i != c->tool)
             continue;
@@ -104,7 +104,7 @@ int tool_constraint_set(struct request *r, const struct shoal_engine *en, struct
     }
     if (c->tool_choice == CHAT_TOOLS_ONE)
         p.max = 1;
-    /* Models write a new line behind their last call, too: it must not commit them to another. */
+    /* Models also write a new line after their last call: it must not commit them to another. */
     p.trailing = each && p.max > 1 ? p.between : NULL;
     if (!must)
         p.trigger = spec->open;

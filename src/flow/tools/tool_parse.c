@@ -1,6 +1,6 @@
 /* tool_parse.c - see tool_parse.h.
  *
- * The text goes through one state after the other, byte by byte: nothing is looked at twice. */
+ * A state machine reads the text byte by byte: no byte is read twice. */
 #include "flow/tools/tool_parse.h"
 
 #include <string.h>
@@ -15,11 +15,11 @@
 enum state {
     STATE_START,   /* of the answer: spaces, then a mark, bare JSON or text */
     STATE_TEXT,    /* text, with a beginning of a mark held back */
-    STATE_OPEN,    /* behind the mark: a list, an object, or a name */
+    STATE_OPEN,    /* after the marker: a list, an object, or a name */
     STATE_NAME,    /* Mistral: a name, up to [ARGS] */
     STATE_OBJECT,  /* in a call */
-    STATE_BETWEEN, /* behind a call of a list */
-    STATE_AFTER,   /* behind a call or a list: the closing mark, another call, or text */
+    STATE_BETWEEN, /* after a call of a list */
+    STATE_AFTER,   /* after a call or a list: the closing marker, another call, or text */
 };
 
 enum member { MEMBER_OTHER, MEMBER_NAME, MEMBER_ARGUMENTS };
@@ -119,7 +119,7 @@ static void see_member(struct tool_parse *p, size_t end)
     if (p->member == MEMBER_NAME) {
         p->n_names++;
         if (*v == '"' && end - p->value >= 2 &&
-            p->value < end) /* an escaped name is none of ours */
+            p->value < end) /* an escaped name is not one of ours */
             p->tool = find_tool(p, v + 1, end - p->value - 2);
     } else if (p->member == MEMBER_ARGUMENTS) {
         p->n_args++;
@@ -129,7 +129,7 @@ static void see_member(struct tool_parse *p, size_t end)
     p->member = MEMBER_OTHER;
 }
 
-/* Reports what has come of the arguments of a call whose name is known. */
+/* Reports new arguments of a call whose name is known. */
 static void stream_args(struct tool_parse *p, size_t end)
 {
     size_t from = p->begun ? p->sent : p->value;
@@ -165,8 +165,8 @@ static void report_whole(struct tool_parse *p, const char *args, size_t n)
     report(p, TOOL_PARSE_END, "", 0);
 }
 
-/* The arguments of calls that spell them otherwise: as text, in a "function" of their own, or not
- * at all.  False: this is no call. */
+/* Arguments in other forms: as text, in a nested "function", or missing. False: this is not a
+ * call. */
 static bool take_odd(struct tool_parse *p)
 {
     size_t n = p->held.len - p->object;
@@ -208,7 +208,7 @@ static bool take_call(struct tool_parse *p)
         report(p, TOOL_PARSE_END, "", 0);
         return true;
     }
-    if (p->n_calls >= p->max_calls) /* one too many: left out */
+    if (p->n_calls >= p->max_calls) /* too many: dropped */
         return p->tool >= 0;
     if (p->tool >= 0 && p->n_names == 1 && p->n_args == 1 && p->args_end > 0) {
         report_whole(p, p->held.data + p->args, p->args_end - p->args);
@@ -227,7 +227,7 @@ static void end_call(struct tool_parse *p)
     p->state = p->in_list ? STATE_BETWEEN : STATE_AFTER;
 }
 
-/* What came is no JSON: a call that was begun ends here. */
+/* Invalid JSON: a started call ends here. */
 static void break_call(struct tool_parse *p)
 {
     if (p->begun) {
@@ -237,7 +237,7 @@ static void break_call(struct tool_parse *p)
     give_up(p);
 }
 
-/* What the last byte was.  before: the depth in front of it; end: behind it in held. */
+/* Handles the last byte. before: the depth in front of it; end: its end in held. */
 static void see_events(struct tool_parse *p, uint32_t before, size_t end)
 {
     unsigned events = p->walk.events;
@@ -294,7 +294,7 @@ static size_t leading_spaces(const struct tool_parse *p)
     return n;
 }
 
-/* The first byte behind a mark, or of a bare call. */
+/* The first byte after a marker, or of a bare call. */
 static void open_calls(struct tool_parse *p, char c)
 {
     if (is_space(c)) {
@@ -335,7 +335,7 @@ static void push_name(struct tool_parse *p, char c)
         give_up(p);
         return;
     }
-    /* The arguments are read as the member of an object whose braces are not written. */
+    /* The arguments are parsed as the member of an object with implicit braces. */
     open_call(p);
     p->tool = tool;
     p->n_names = 1;
@@ -362,8 +362,8 @@ static void push_between(struct tool_parse *p, char c)
     }
 }
 
-/* Behind calls: spaces are dropped, the closing mark too; then another mark, another object (where
- * calls come without marks), or text. */
+/* After calls: drops spaces and the closing marker; then another marker, another object (for
+ * formats without markers), or text. */
 static void push_after(struct tool_parse *p, char c)
 {
     bool whole = false;
@@ -427,7 +427,7 @@ static void push_text(struct tool_parse *p, char c)
     p->state = STATE_OPEN;
 }
 
-/* Reports text that cannot become part of a mark any more. */
+/* Reports text that can no longer become part of a marker. */
 static void flush_text(struct tool_parse *p)
 {
     const char *open = p->spec->open;

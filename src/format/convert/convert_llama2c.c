@@ -9,7 +9,7 @@
 #include "format/convert/llama2c_vocab.h"
 #include "format/model_file.h"
 
-#define MAGIC 0x616b3432u /* "ak42", as a number; the bytes stand the other way round */
+#define MAGIC 0x616b3432u /* "ak42" as a number; the bytes are in reverse order */
 
 enum {
     HEADER_BYTES = 256, /* of versions 1 and 2 */
@@ -132,7 +132,7 @@ static int read_header(struct llama2c *m, struct rd *r, struct err *e)
     }
     for (int i = 0; i < 7; i++)
         h[i] = rd_i32(r);
-    m->shared = h[5] > 0; /* the legacy way: a negative size says no */
+    m->shared = h[5] > 0; /* legacy format: a negative size means not shared */
     if (m->version > 0)
         m->shared = rd_u8(r) != 0;
     if (m->version == 2)
@@ -164,7 +164,7 @@ int llama2c_parse(struct llama2c *out, const void *bytes, size_t n, struct err *
     for (int i = 0; i < LLAMA2C_N_PARTS; i++) {
         enum llama2c_part part = order[i];
         if (part == LLAMA2C_OUTPUT) {
-            if (m.version == 0) /* tables of rotations, which everybody computes anew */
+            if (m.version == 0) /* tables of rotations, which are recomputed */
                 at += (uint64_t)m.n_ctx * (m.dim / m.n_heads) * sizeof(float);
             if (m.shared)
                 break;

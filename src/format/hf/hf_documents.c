@@ -105,7 +105,7 @@ static int add_dense_tensor(struct hf_folder *f, const struct safetensors *st, c
                                             [SAFETENSORS_BF16] = QUANT_BF16};
     const struct safetensors_tensor *t = safetensors_find(st, from);
     if (!t)
-        return 0; /* heads_sentence.c knows whether it must be there */
+        return 0; /* heads_sentence.c knows whether it is required */
     if ((t->type != SAFETENSORS_F32 && t->type != SAFETENSORS_F16 && t->type != SAFETENSORS_BF16) ||
         t->n_dims < 1 || t->n_dims > 2)
         return err_set(e, SHOAL_EUNSUPPORTED, "tensor %s is of type %s with %u dimensions", from,

@@ -205,9 +205,9 @@ static const struct safetensors_tensor *find_embedding(const struct hf_folder *f
     return t;
 }
 
-/* Is the output matrix the embedding?  A config that says so is not believed when the file has an
- * output matrix with other values; transformers does the same.  Without the check at the end a
- * missing output matrix that is not tied would be taken as tied. */
+/* Whether the output matrix is the embedding. The config is overridden if the file has an output
+ * matrix with different values, as in transformers. Without the check at the end a missing output
+ * matrix that is not tied would be taken as tied. */
 static int set_tied(struct hf_folder *f, bool missing, struct err *e)
 {
     const struct safetensors_tensor *head = safetensors_find(f->st, "lm_head.weight");

@@ -82,7 +82,7 @@ static int encoder_sizes(struct hf_folder *f, const char *const keys[5], double 
     for (size_t i = 0; i < 5; i++) {
         uint32_t v = 0;
         const cJSON *layers = i == 2 ? cJSON_GetObjectItemCaseSensitive(f->config, keys[i]) : NULL;
-        /* none: the embeddings alone, as `shoal router fit --layers 0` makes it */
+        /* none: only the embeddings, as created by `shoal router fit --layers 0` */
         const bool none = cJSON_IsNumber(layers) && layers->valueint == 0;
         int rc = none ? 0 : hf_config_u32(f, keys[i], NULL, most[i], &v, e);
         if (rc < 0)

@@ -73,7 +73,7 @@ static void put_model(struct json_out *j, const char *name, uint64_t created_s, 
 struct listing {
     struct json_out j;
     struct gw *gw;
-    const char *name;  /* of the only one that is wanted; NULL: all */
+    const char *name;  /* the only model to list; NULL: all */
     size_t name_bytes; /* of it that count */
     bool found;
 };
@@ -121,7 +121,7 @@ static void add_kinds(void *ctx, const struct registry_model *m)
         k->kinds |= m->slot->kinds;
 }
 
-/* To a client a route is a model that can do what its models can. */
+/* To a client a route is a model with the kinds of its models. */
 static void list_route(struct listing *l, const struct call *c, const struct router_route *r)
 {
     struct route_kinds k = {r, 0};

@@ -218,6 +218,6 @@ void decision_handle(struct call *c)
     a->sink.ops = &ops;
     a->call = c;
     call_set_sink(c, &a->sink);
-    c->sink = &a->sink; /* nothing is computed: it does not count to a quota */
+    c->sink = &a->sink; /* nothing is computed: it does not count towards a quota */
     routing_run(&c->gl->flow, r, c->sink);
 }

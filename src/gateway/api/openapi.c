@@ -1,5 +1,5 @@
-/* openapi.c - /openapi.json, written from the table of routes and their fields: what it says is
- * what the server checks. */
+/* openapi.c - /openapi.json, written from the table of routes and their fields: it documents
+ * exactly what the server checks. */
 #include <ctype.h>
 #include <string.h>
 

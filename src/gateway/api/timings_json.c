@@ -29,7 +29,7 @@ void timings_json(struct json_out *j, const struct sink_done *d)
     const double answer_ms =
         ms(d->total_ns > d->first_token_ns ? d->total_ns - d->first_token_ns : 0);
     const uint32_t computed = d->prompt_tokens - d->cached_tokens;
-    /* the first token comes with the prompt: it costs no step of its own */
+    /* the first token comes with the prompt, without its own step */
     const uint32_t steps = d->generated_tokens > 0 ? d->generated_tokens - 1 : 0;
     json_out_key(j, "timings");
     json_out_object(j);

@@ -200,7 +200,7 @@ int tools_read_call(struct request *r, struct chat_call *out, const cJSON *id, c
     out->id =
         cJSON_IsString(id) && id->valuestring[0]
             ? request_copy_utf8(r, id->valuestring, strlen(id->valuestring), NULL)
-            : arena_printf(&r->arena, "%s", param); /* Ollama has no ids; templates want them */
+            : arena_printf(&r->arena, "%s", param); /* Ollama has no ids; templates need them */
     out->name = request_copy_utf8(r, name->valuestring, strlen(name->valuestring), NULL);
     out->arguments = "{}";
     out->arguments_bytes = 2;
@@ -275,7 +275,7 @@ int tools_read_function_call(struct request *r, struct chat_message *m, const cJ
     char param[64];
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(call, "name");
     snprintf(param, sizeof(param), "messages[%u].function_call", i);
-    if (!call || m->n_calls > 0) /* a message with both says the same twice */
+    if (!call || m->n_calls > 0) /* a message with both repeats the same call */
         return 0;
     if (strcmp(m->role, "assistant") != 0 || !cJSON_IsString(name))
         return fields_fail(e, param, "invalid_value",

@@ -42,7 +42,7 @@ static size_t lacking(const struct config_setting *s, const struct config_settin
     return 0;
 }
 
-/* A setting whose entry is in one file only; told once, at its first setting. */
+/* A setting whose entry is in only one of the files; reported once, at its first setting. */
 static bool tell_entry(const struct compare *c, const struct config_settings *own, uint32_t i,
                        const struct config_settings *other, bool added)
 {

@@ -134,7 +134,7 @@ static const take_fn takes[ENSEMBLE_N_KINDS] = {
     [ENSEMBLE_REFINE] = take_refine,       [ENSEMBLE_AVERAGE] = take_average,
 };
 
-/* The models are those of the ensemble: nothing is left to choose. */
+/* The ensemble defines the models: there is no choice left. */
 static int check_alone(struct yaml_in *r, const yaml_node_t *route, enum ensemble_kind kind)
 {
     static const char *const others[] = {"models",      "policy",        "rules",   "classifier",

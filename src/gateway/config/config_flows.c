@@ -105,7 +105,7 @@ static int check_keys(struct yaml_in *r, const yaml_node_t *at, const struct con
     return 0;
 }
 
-/* "http[s]://HOST:PORT" of a URL, whose path may have expressions; NULL: it is none. */
+/* "http[s]://HOST:PORT" of a URL, whose path may have expressions; NULL: invalid. */
 static char *server_of(const char *url)
 {
     bool known = strncmp(url, "http://", 7) == 0 || config_url_is_secure(url);
@@ -133,7 +133,7 @@ static int use(struct yaml_in *r, struct config_flow *c, uint32_t via, const cha
     return 0;
 }
 
-/* What a call needs; *server is to be freed. */
+/* Checks the requirements of a call; *server must be freed. */
 static int check_call(struct yaml_in *r, const yaml_node_t *at, const struct config_flow_step *k,
                       struct config_flow *c, char **server)
 {
@@ -339,8 +339,8 @@ struct graph *config_flows_find(const struct config_flows *c, const char *name)
 
 /* ---- the whole file ---- */
 
-/* A topic may have expressions; what they give stays within one level (GRAPH_EXPR_TOPIC), and only
- * a wildcard of a filter covers it. */
+/* A topic may have expressions; their values stay within one level (GRAPH_EXPR_TOPIC), and only a
+ * wildcard of a filter covers them. */
 static bool topic_allowed(const struct yaml_in_strs *filters, const char *topic)
 {
     char plain[MQTT_TOPIC_MAX_BYTES];
@@ -361,7 +361,7 @@ static bool topic_allowed(const struct yaml_in_strs *filters, const char *topic)
     return false;
 }
 
-/* A plug-in lies in one of the folders itself. */
+/* A plug-in must be directly in one of the folders. */
 static bool plugin_allowed(const struct yaml_in_strs *folders, const char *path)
 {
     const char *name = strrchr(path, '/');

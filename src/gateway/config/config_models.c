@@ -44,7 +44,7 @@ int config_add_model_arg(struct gw_config *c, const char *arg, struct err *e)
 {
     char name[128];
     const char *eq = strchr(arg, '='), *slash = strrchr(arg, '/');
-    /* a path may have an '=' too, behind a slash */
+    /* a path may contain '=' too, after a slash */
     bool named = eq && (!strchr(arg, '/') || eq < strchr(arg, '/'));
     const char *from = named ? arg : slash ? slash + 1 : arg;
     const char *end = named ? eq : strrchr(from, '.') ? strrchr(from, '.') : from + strlen(from);

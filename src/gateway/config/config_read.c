@@ -10,7 +10,7 @@
 
 #define MAX_PATH_BYTES 320u
 #define MAX_LABEL_BYTES 96u
-#define MAX_VALUE_BYTES ((size_t)64 << 10) /* of a setting, as it is kept */
+#define MAX_VALUE_BYTES ((size_t)64 << 10) /* limit of a stored setting */
 #define MAX_IN_MAP 64u
 #define MAX_DEPTH 8u
 #define MAX_SETTINGS 65536u
@@ -195,7 +195,7 @@ static int set_default(const struct config_key *k, void *into, struct err *e)
     struct yaml_in r = {.name = k->path, .e = e};
     if (!k->fallback)
         return 0;
-    /* libyaml's struct is not const, but nobody writes to it */
+    /* libyaml's struct is not const, but it is not modified */
     v.data.scalar.value = (yaml_char_t *)(uintptr_t)k->fallback;
     v.data.scalar.length = strlen(k->fallback);
     return read_leaf(&r, k, &v, into);

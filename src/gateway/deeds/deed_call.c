@@ -35,7 +35,7 @@ struct call_job {
     struct executor_task back;
     struct err error;
     int rc;
-    bool again; /* a failure that may be gone at the next attempt */
+    bool again; /* a failure that may be temporary */
 };
 
 static uint32_t left_ms(const struct pipeline_call *c)
@@ -47,8 +47,8 @@ static uint32_t left_ms(const struct pipeline_call *c)
 
 /* ---- one attempt ---- */
 
-/* What a call over https needs.  Most servers call none, and a reload may bring one: the first call
- * opens the authorities of the system. */
+/* CAs for calls over https. Most servers make none, and a reload may add one: the first call opens
+ * the system's CAs. */
 static int trust(struct deed_calls *d, const char *ca, struct err *e)
 {
     const struct tls_opts o = {.ca = ca, .reload = true, .foreign = true};
@@ -95,7 +95,7 @@ static int publish(struct call_job *j)
                                    .n = c->payload_bytes,
                                    .qos = (uint8_t)c->how->qos,
                                    .retain = c->how->retain,
-                                   /* it must not come out of a queue hours later */
+                                   /* it must not be delivered from a queue hours later */
                                    .expiry_s = left_ms(c) / 1000 + 1};
     if (!j->calls->client)
         return err_set(&j->error, SHOAL_EINVAL, "no broker is configured: set mqtt.broker");
@@ -219,7 +219,7 @@ int deed_calls_create(struct deed_calls **out, struct mqtt *client, const char *
     d->client = client;
     pthread_mutex_init(&d->lock, NULL);
     pthread_cond_init(&d->ended, NULL);
-    if (ca && trust(d, ca, e) < 0) { /* a wrong file is said at the start */
+    if (ca && trust(d, ca, e) < 0) { /* an invalid file is reported at start */
         deed_calls_destroy(d);
         return SHOAL_EINVAL;
     }

@@ -44,7 +44,7 @@ static int start(pid_t *pid, char *const *argv, int out)
     return rc;
 }
 
-/* Takes what has been written so far.  fd -1: nothing is read. */
+/* Reads the output so far. fd -1: nothing is read. */
 static int take_output(int fd, struct buf *out)
 {
     char block[4096];

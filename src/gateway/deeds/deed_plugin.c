@@ -23,7 +23,7 @@
 #include "gateway/deeds/plugin_frame.h"
 #include "gateway/deeds/plugin_host.h"
 
-#define FIRST_WAIT_NS 200000000ull /* of a plug-in that keeps crashing */
+#define FIRST_WAIT_NS 200000000ull /* initial backoff of a crashing plug-in */
 #define MAX_WAIT_NS 30000000000ull
 #define CLOSE_NS 1000000000ull /* for `close` of a plug-in, when the server ends */
 #define LOOK_NS 2000000L
@@ -88,7 +88,7 @@ static int spawn(pid_t *pid, int fd, const char *path, size_t memory_bytes)
     posix_spawn_file_actions_addclosefrom_np(&files, PLUGIN_HOST_FD + 1);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
                                         POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attr, 0); /* what it starts is killed with it */
+    posix_spawnattr_setpgroup(&attr, 0); /* its children are killed with it */
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
     int rc = posix_spawn(pid, "/proc/self/exe", &files, &attr, argv, environment);
@@ -169,7 +169,7 @@ static void close_process(struct deed_plugins *d, struct process *p)
     (void)end_process(d, p);
 }
 
-/* An idle process has nothing to say. */
+/* An idle process must not send anything. */
 static bool is_sound(const struct process *p)
 {
     char byte;
@@ -204,7 +204,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* The lock is held.  Puts those that cannot be used into `bad`. */
+/* The lock is held. Moves unusable ones into `bad`. */
 static struct process *take_idle(struct plugin *p, const struct stat *file, struct process **bad)
 {
     struct process *good = NULL;
@@ -241,7 +241,7 @@ static int take_process(struct deed_plugins *d, const char *path, struct plugin 
         n_crashes = p->n_crashes;
     }
     pthread_mutex_unlock(&d->lock);
-    while (bad) { /* of a file that was replaced, or it ended by itself */
+    while (bad) { /* its file was replaced, or it ended by itself */
         struct process *next = bad->next;
         close_process(d, bad);
         bad = next;
@@ -283,7 +283,7 @@ static uint64_t wait_after(uint32_t n_crashes)
     return wait < MAX_WAIT_NS ? wait : MAX_WAIT_NS;
 }
 
-/* It ended in the middle of a call, or sent what is no answer. */
+/* It ended during a call, or sent an invalid answer. */
 static int report_crash(struct deed_plugins *d, struct plugin *p, struct process *process,
                         const char *what, struct err *e)
 {
@@ -436,7 +436,7 @@ int deed_plugins_run(struct deed_plugins *d, const char *path, const char *paylo
         return report_crash(d, p, process, h.nonsense ? "sent an invalid answer" : NULL, e);
     rc = h.answer.code;
     if (rc == SHOAL_ENOTFOUND || rc == SHOAL_EUNSUPPORTED)
-        (void)end_process(d, process); /* a file in its place is tried anew */
+        (void)end_process(d, process); /* a replaced file is tried again */
     else
         give_back(d, p, process);
     if (rc == SHOAL_ELIMIT)

@@ -17,7 +17,7 @@ static enum word word_at(const char *p)
     return N_WORDS;
 }
 
-/* "{" and letters up to "}": somebody meant a word. */
+/* "{" and letters up to "}": meant as a placeholder. */
 static bool looks_like_word(const char *p)
 {
     size_t n = strspn(p + 1, "abcdefghijklmnopqrstuvwxyz_");

@@ -28,7 +28,7 @@
 #define MAX_ANSWER_BYTES ((size_t)1 << 20)
 #define MAX_VALUE 256u
 
-struct deed_job { /* a deed that is not decided yet */
+struct deed_job { /* a deed without a result yet */
     struct deed_job *next;
     struct deeds *deeds;
     const struct config_deed *way;
@@ -36,9 +36,9 @@ struct deed_job { /* a deed that is not decided yet */
     char wanted[MAX_VALUE], value[MAX_VALUE]; /* value: as it is sent */
     home_sink_done_fn done;
     void *ctx;
-    uint64_t until_ns, retry_ns; /* retry_ns: when it is sent again; 0: not any more */
+    uint64_t until_ns, retry_ns; /* retry_ns: when to send it again; 0: no more */
     uint32_t n_sent;
-    bool confirmed, taken; /* taken: a thread works for it, and ends it */
+    bool confirmed, taken; /* taken: a thread works on it, and ends it */
 };
 
 struct source { /* a state topic */
@@ -46,7 +46,7 @@ struct source { /* a state topic */
     const struct config_deed *way;
 };
 
-struct found { /* a way that was added; never removed, so jobs may point to it */
+struct found { /* a discovered way; never removed, so jobs may point to it */
     struct found *next;
     struct config_deed way;
     struct source source;
@@ -121,7 +121,7 @@ static int send_mqtt(struct deeds *d, const struct deed_job *j, struct err *e)
                                    .n = payload.len,
                                    .qos = (uint8_t)j->way->qos,
                                    .retain = j->way->retain,
-                                   /* a command must not come out of a queue hours later */
+                                   /* a command must not be delivered from a queue hours later */
                                    .expiry_s = (j->way->timeout_ms + 999) / 1000 + 1};
     int rc = topic.rc < 0 ? topic.rc : payload.rc;
     if (rc < 0)
@@ -234,7 +234,7 @@ static bool start_work(struct deeds *d, struct deed_job *j)
 
 /* ---- times ---- */
 
-/* Decides what waits for its state longer than it may; under the lock, which it lets go for `done`.
+/* Ends deeds whose state did not arrive in time; under the lock, which is released for `done`.
  */
 static uint64_t look_at_times(struct deeds *d)
 {
@@ -302,7 +302,7 @@ static const struct config_deed *find_way(struct deeds *d, const char *id, const
     return f ? &f->way : NULL;
 }
 
-/* "on=ON": what a value is called by the thing; and back. */
+/* "on=ON": maps a value to the thing's name for it; and back. */
 static const char *map_value(const struct config_deed *w, const char *value, bool back, char *out)
 {
     const struct yaml_in_strs *list = back && w->state_values.n ? &w->state_values : &w->values;
@@ -319,7 +319,7 @@ static const char *map_value(const struct config_deed *w, const char *value, boo
     return value;
 }
 
-/* The value to send; false: it depends on a present value that nobody knows. */
+/* The value to send; false: it depends on an unknown current value. */
 static bool set_value(const struct deeds *d, struct deed_job *j, const struct home_deed *x)
 {
     char text[MAX_VALUE], number[48];
@@ -507,7 +507,7 @@ static void on_state(void *ctx, const struct mqtt_message *m)
         return;
     const struct config_deed *first = find_way(d, id, ability);
     if (first && first != w && first->state)
-        return; /* that one knows its unit and its words */
+        return; /* the other one has the unit and the words */
     const char *known = map_value(w, value, true, back);
     double number = payload_number(known, strlen(known));
     bool is_number = !isnan(number) && strcmp(known, "true") != 0 && strcmp(known, "false") != 0;
@@ -519,7 +519,7 @@ static void on_state(void *ctx, const struct mqtt_message *m)
 
 /* ---- life ---- */
 
-/* What calls over https need, if there is one. */
+/* CAs for calls over https, if there are any. */
 static int trust(struct deeds *d, struct err *e)
 {
     const struct tls_opts o = {.ca = d->config->ca, .reload = true, .foreign = true};

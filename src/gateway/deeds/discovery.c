@@ -20,9 +20,9 @@
 
 struct entity {
     struct entity *next;
-    uint64_t hash; /* of its message: it is retained, and comes with every connection */
-    cJSON *thing;  /* as the home file has it; NULL: gone, or of no use */
-    cJSON *room;   /* that it needs; NULL: none */
+    uint64_t hash; /* hash of its message: it is retained, and arrives with every connection */
+    cJSON *thing;  /* in the form of the home file; NULL: removed, or unusable */
+    cJSON *room;   /* its room; NULL: none */
     char id[];
 };
 

@@ -162,7 +162,7 @@ static bool serve_one(struct host *h)
     return ok;
 }
 
-/* A server that is killed cannot end us, and a plug-in that loops would never see that it is gone.
+/* A killed server cannot end this process, and a looping plug-in would never notice.
  */
 static void *watch_server(void *arg)
 {

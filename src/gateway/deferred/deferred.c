@@ -99,7 +99,8 @@ static int digest_of(uint8_t out[SHA256_BYTES], const struct work *w, const char
 static int keep(struct work *w)
 {
     uint8_t digest[SHA256_BYTES];
-    char *body = cJSON_PrintUnformatted(w->call->json); /* the call does not touch it meanwhile */
+    char *body =
+        cJSON_PrintUnformatted(w->call->json); /* the call does not use it in the meantime */
     int rc = body ? digest_of(digest, w, body) : SHOAL_ENOMEM;
     if (rc < 0) {
         cJSON_free(body);
@@ -167,7 +168,7 @@ static const char *own_name(const struct call *c)
     return alone || n > MAX_NAME_BYTES || name[n] ? "" : name;
 }
 
-/* The id as clients know it: with the gateway that keeps the request. */
+/* The public id: with the gateway that keeps the request. */
 static void full_id(char out[FULL_ID_BYTES], const struct call *c, const char *id)
 {
     const char *name = own_name(c);
@@ -262,7 +263,7 @@ static void work_run(struct work *w)
     }
 }
 
-/* A time with a unit, such as 90s, 10m or 2h, in milliseconds; 0: it is none. */
+/* A time with a unit, such as 90s, 10m or 2h, in milliseconds; 0: invalid. */
 static double read_ttl(const char *text)
 {
     static const struct {
@@ -279,7 +280,7 @@ static double read_ttl(const char *text)
     return 0;
 }
 
-/* Headers that change what a request means.  Not the client's key: it is known by its name. */
+/* Headers that affect the request. Not the client's key: the client is stored by name. */
 static bool is_kept(const char *name)
 {
     static const char *const others[] = {"content-language", "idempotency-key", "traceparent"};

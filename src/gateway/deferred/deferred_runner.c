@@ -33,7 +33,7 @@ struct run {
     struct deferred_item item;
     struct http_header headers[MAX_HEADERS];
     bool running, found;
-    bool passing; /* it is to be tried again */
+    bool passing; /* it must be retried */
     int64_t next_ms;
     struct buf text;
     char type[96];
@@ -52,7 +52,7 @@ struct deferred_runner {
     struct deferred *deferred;
     struct executor_timer tick;
     struct run *runs;
-    uint32_t n_open; /* runs, also those that the pool works on */
+    uint32_t n_open; /* runs, including those on the pool */
     bool asking, ended, told;
 };
 
@@ -91,7 +91,7 @@ static void look(void *ctx, const struct node_link *k)
     h->n_ready += node_link_ready(k, clock_ns());
 }
 
-/* Whether all nodes are heard: otherwise a model that is not known may be that of another. */
+/* Whether all nodes are heard: otherwise an unknown model may be on another node. */
 static bool hears_all(const struct gw_loop *gl)
 {
     struct heard h = {0, 0};
@@ -282,12 +282,12 @@ static void take_done(void *ctx)
         ask(x);
         return;
     }
-    if (!r->found) /* unless one was put meanwhile: then it is 0 */
+    if (!r->found) /* unless one was put in the meantime: then it is 0 */
         atomic_compare_exchange_strong(&x->deferred->next_ms, &asked, r->next_ms);
-    run_free(r); /* taken and not begun: it waits again after the next start */
+    run_free(r); /* taken but not started: it waits until the next start */
 }
 
-/* Takes the next request that is due, if there is room. */
+/* Takes the next due request, if there is room. */
 static void ask(struct deferred_runner *x)
 {
     if (x->asking || x->ended || x->n_open >= MAX_RUNNING || atomic_load(&x->gw->draining))
@@ -309,7 +309,7 @@ static void ask(struct deferred_runner *x)
     }
 }
 
-/* The server stops: what runs is put back. */
+/* The server stops: puts running requests back. */
 static void put_all_back(struct deferred_runner *x)
 {
     struct run *r;

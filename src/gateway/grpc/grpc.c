@@ -73,7 +73,7 @@ static void refuse_full(struct call *c)
                 "limits.client_buffers): try again later");
 }
 
-/* Runs the request, or answers why it cannot; the request is taken. */
+/* Runs the request, or answers with the error; takes the request. */
 static void run(struct grpc_reading *g)
 {
     struct call *c = g->call;
@@ -94,7 +94,7 @@ static void run(struct grpc_reading *g)
         r->streams = g->method->stream;
         tool_sink_run(&c->gl->flow, r, c->sink, g->method->stream);
     } else {
-        c->asked_model = NULL; /* it goes with the request */
+        c->asked_model = NULL; /* it is freed with the request */
         flow_give_request(&c->gl->flow, r);
     }
 }
@@ -172,7 +172,7 @@ void grpc_handle(struct call *c)
 
 /* ---- reflection ---- */
 
-/* Answers what has come, as long as the client reads what it gets. */
+/* Answers pending requests, as long as the client reads. */
 static void answer_questions(struct call *c)
 {
     struct buf plain, out;

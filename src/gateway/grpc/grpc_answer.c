@@ -22,7 +22,7 @@ static struct grpc_answer *answer_of(struct sink *s)
 
 /* ---- text ---- */
 
-/* The same bytes, as protobuf wants a string: in UTF-8. */
+/* The same bytes, as valid UTF-8, which protobuf requires of a string. */
 static void put_utf8(struct buf *out, const char *p, size_t n)
 {
     for (size_t i = 0; i < n;) {
@@ -128,7 +128,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
     grpc_answer_put_text(&c->out, t->text, t->text_bytes);
 }
 
-/* A call of a whole answer; out of memory: request_rc tells. */
+/* A call of a buffered answer; out of memory: see request_rc. */
 static void gather_call(struct grpc_answer *a, const struct sink_call *e)
 {
     struct arena *arena = &a->request->arena;
@@ -183,7 +183,7 @@ static void on_call(struct sink *s, const struct sink_call *e)
         flow_cancel(c->sink);
 }
 
-/* What was gathered goes out; false: some of it is missing, and the call has failed. */
+/* Sends the buffered messages; false: some are missing, and the call has failed. */
 static bool flush(struct grpc_answer *a)
 {
     if (a->call->out.rc < 0) {
@@ -407,7 +407,7 @@ static void on_result(struct sink *s, const struct sink_result *e)
 static void on_closed(struct sink *s)
 {
     struct grpc_answer *a = answer_of(s);
-    a->call->asked_model = NULL; /* it goes with the request */
+    a->call->asked_model = NULL; /* it is freed with the request */
     buf_fini(&a->text);
     buf_fini(&a->arguments);
     call_unset_sink(a->call);

@@ -133,7 +133,7 @@ static bool read_encoding(struct call *c, bool *gzip)
     return false;
 }
 
-/* The first message from `at` on, as it came; answers what is wrong with it. */
+/* The first message from `at` on, unmodified; answers errors. */
 static int find(struct call *c, struct grpc_frame *f, size_t at, size_t max)
 {
     bool gzip;

@@ -328,7 +328,7 @@ static int read_embed(struct request *r, const Shoal__V1__EmbedRequest *m, struc
     return rc < 0 ? rc : read_texts(r, m->input, m->n_input, e);
 }
 
-/* The rows of a stream become one input, so that they keep their order. */
+/* Joins the rows of a stream into one input, so that they keep their order. */
 static int join_rows(struct request *r, struct request_input *list, struct fields_error *e)
 {
     uint32_t n = r->infer.n_inputs, columns = list[0].n_values;

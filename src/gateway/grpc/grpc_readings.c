@@ -1,7 +1,7 @@
 /* grpc_readings.c - see grpc_readings.h.
  *
- * A message becomes a call of Score on an exchange of its own (struct http_req with our
- * operations), one after the other, and what that call writes goes to the client as it is. */
+ * Each message becomes a call of Score on its own exchange (struct http_req with our operations),
+ * one after the other, and its output goes to the client unchanged. */
 #include "gateway/grpc/grpc_readings.h"
 
 #include <string.h>
@@ -33,9 +33,9 @@ struct reading_call {
 struct readings {
     struct call *call;         /* the stream; held */
     struct reading_call *busy; /* or NULL */
-    struct buf defaults;       /* what messages need not repeat, as the start of a message */
+    struct buf defaults;       /* fields that messages need not repeat, as the start of a message */
     bool has_first, pumping;
-    size_t used; /* bytes of the body that are done with */
+    size_t used; /* consumed bytes of the body */
     struct http_header headers[MAX_HEADERS];
     size_t n_headers;
 };
@@ -61,7 +61,7 @@ static void end(struct readings *s)
     call_release(c);
 }
 
-/* Frees the readings once nobody works on them. */
+/* Frees the readings once nothing uses them. */
 static void settle(struct readings *s)
 {
     if (s->call || s->busy || s->pumping)
@@ -131,7 +131,7 @@ static char *on_take_body(struct http_req *r)
 
 /* ---- messages ---- */
 
-/* What the first message says about all of them. */
+/* Reads the defaults from the first message. */
 static void read_first(struct readings *s, const uint8_t *p, size_t n)
 {
     Shoal__V1__ScoreRequest d = SHOAL__V1__SCORE_REQUEST__INIT;
@@ -210,7 +210,7 @@ static void start(struct readings *s, const struct grpc_frame *f)
     call_release(call);
 }
 
-/* Starts the next message, if there is one and the client reads what it gets. */
+/* Starts the next message, if there is one and the client keeps reading. */
 static void next(struct readings *s, struct buf *plain)
 {
     struct call *c = s->call;

@@ -139,7 +139,7 @@ static void add_resource(struct details *d, const struct grpc_error *e)
     add(d, &m.base);
 }
 
-/* Base64, without padding as gRPC asks of senders. */
+/* Base64 without padding, as gRPC requires of senders. */
 static int put_base64(struct buf *out, const struct buf *bytes)
 {
     size_t cap = (bytes->len + 2) / 3 * 4 + 1;

@@ -22,7 +22,7 @@ struct watcher {
     struct watcher *prev, *next;
     struct call *call; /* held */
     struct executor_timer deadline;
-    int told;     /* the status that the client knows; -1: none yet */
+    int told;     /* the status sent to the client; -1: none yet */
     bool waiting; /* the client has not read it yet */
     bool server;
     char service[MAX_SERVICE_BYTES];
@@ -112,7 +112,7 @@ static void watcher_free(struct watcher *w)
     call_release(c);
 }
 
-/* Only the newest status matters to a client that reads slowly: on_read comes here again. */
+/* Only the newest status matters to a slow client: on_read calls this again. */
 static void tell(struct watcher *w)
 {
     struct call *c = w->call;

@@ -355,7 +355,7 @@ void mqtt_door_end(struct mqtt_door *d, struct gw_loop *gl)
     if (!d)
         return;
     atomic_store(&d->closed, true);
-    loop_flush(gl->loop); /* what was posted and not begun */
+    loop_flush(gl->loop); /* posted but not started */
     struct mqtt_call **list = &d->calls[gl - gl->gw->loops];
     while (*list) {
         struct mqtt_call *c = *list;

@@ -30,7 +30,7 @@ struct source { /* one subscription */
     uint64_t complained_ns;
 };
 
-struct machine_state { /* what the retained topic says */
+struct machine_state { /* content of the retained topic */
     struct machine_state *next;
     uint64_t ids[16]; /* open alarms */
     uint32_t severities[16];
@@ -84,7 +84,7 @@ static void on_reading(void *ctx, const struct payload_reading *from)
     plant_reading(f->plant, &r);
 }
 
-/* Asks an edge node to say what its metrics are called. */
+/* Asks an edge node for its metric names. */
 static void ask_rebirth(struct mqtt_feed *f, const struct sparkplug_topic *t)
 {
     char topic[MQTT_TOPIC_MAX_BYTES];
@@ -193,7 +193,7 @@ static const char *whose(const struct alarm_event *e)
     return e->machine[0] ? e->machine : e->n_channels ? e->channels[0].sensor : "";
 }
 
-/* An alarm that an earlier process has told: its state is retained, and counts with the next. */
+/* An alarm reported by an earlier process: its state is retained, and merged with the next. */
 static void on_restored(void *ctx, const struct alarm_event *e)
 {
     struct machine_state *s = find_machine(ctx, whose(e));
@@ -201,7 +201,7 @@ static void on_restored(void *ctx, const struct alarm_event *e)
         note(s, e);
 }
 
-/* Events come one at a time, in their order. */
+/* Events arrive one at a time, in order. */
 static void on_alarm(void *ctx, const struct alarm_event *e)
 {
     struct mqtt_feed *f = ctx;
@@ -236,8 +236,7 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
     buf_fini(&b);
 }
 
-/* A machine is well until something else is known, so a subscriber always finds a state.  Before
- * start.
+/* Publishes "ok" for every machine, so that a subscriber always finds a state. Before start.
  */
 static void tell_ok(struct mqtt_feed *f, const struct config_things *things)
 {
@@ -257,7 +256,7 @@ static void tell_ok(struct mqtt_feed *f, const struct config_things *things)
         }
 }
 
-/* An event of an earlier process that is not delivered yet. */
+/* An undelivered event of an earlier process. */
 static void on_waiting(void *ctx, const struct mqtt_message *m)
 {
     struct mqtt_feed *f = ctx;
@@ -280,7 +279,7 @@ static int subscribe(struct mqtt_feed *f, struct source *s, const struct config_
     int rc = 0;
     if (s->map.kind == PAYLOAD_SPARKPLUG && !f->sparkplug)
         rc = sparkplug_create(&f->sparkplug, e);
-    /* A retained value is of unknown age: only with a time of its own it is a reading. */
+    /* A retained value has an unknown age: it counts as a reading only if it has its own time. */
     enum mqtt_retained retained =
         k->time || k->payload == PAYLOAD_SPARKPLUG ? MQTT_RETAINED_ALWAYS : MQTT_RETAINED_NEVER;
     if (rc == 0)

@@ -11,7 +11,7 @@
 
 #define MAX_VALUE_BYTES 1024u /* of a user property */
 
-/* User properties that are headers under another name.  Those that begin with "x-" keep theirs. */
+/* User properties that map to headers. Those that begin with "x-" keep their names. */
 static const struct {
     const char *property, *header;
 } headers[] = {
@@ -68,14 +68,14 @@ static const char *read_headers(struct mqtt_request *r, struct arena *a,
         if (strncmp(p->name, "x-", 2) == 0)
             add_header(r, a, p->name, p->value);
     }
-    if (!deadline && m->expiry_s > 0) /* nobody wants the answer later than the question */
+    if (!deadline && m->expiry_s > 0) /* the answer is useless after the question expires */
         add_header(
             r, a, "x-latency-budget-ms",
             arena_printf(a, "%llu", 1000ull * (m->expiry_s < 86400 ? m->expiry_s : 86400ull)));
     return NULL;
 }
 
-/* The path that suits what the body has and what the model can do. */
+/* The path that matches the body and the model's kinds. */
 static const char *guess_path(const struct mqtt_request *r, unsigned kinds)
 {
     const cJSON *b = r->body;
@@ -93,7 +93,7 @@ static const char *guess_path(const struct mqtt_request *r, unsigned kinds)
     return paths[0].path;
 }
 
-/* The input as the body that a path wants. */
+/* The input as the body that a path expects. */
 static cJSON *wrap(cJSON *input, const char *path)
 {
     cJSON *body = cJSON_CreateObject();

@@ -21,15 +21,15 @@ static const struct route methods[] = {
     {.method = "POST", .path = "/grpc.health.v1.Health/Check", .handle = health_handle}};
 #define N_METHODS (sizeof(methods) / sizeof(methods[0]))
 
-/* Models are for those that serve them; a gateway has no use for the files. */
+/* Only members that serve models may fetch them; a gateway does not need the files. */
 static unsigned roles_for(const struct route *method)
 {
     return method->handle == node_fetch ? ROLE_NODE | ROLE_CONTROLLER
                                         : ROLE_GATEWAY | ROLE_NODE | ROLE_CONTROLLER;
 }
 
-/* A member must be allowed to do what it asks for.  A client on a unix socket has the rights of
- * this machine; who comes in the clear, those of `insecure`. */
+/* Whether the member's role allows the call. A client on a unix socket has the rights of this
+ * machine; an unencrypted client, those of `insecure`. */
 static bool may(struct call *c)
 {
     struct cert_identity who;

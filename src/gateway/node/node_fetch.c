@@ -1,6 +1,6 @@
-/* node_fetch.c - see node_fetch.h.  One step at a time: the readers' thread opens the file or reads
+/* node_fetch.c - see node_fetch.h. One step at a time: the readers' thread opens the file or reads
  * a piece of it, the loop sends the piece, waits until the other node has read and the rate allows
- * more, and asks for the next one. */
+ * more, and requests the next one. */
 #include "gateway/node/node_fetch.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ struct share {
     struct executor_task back;
     struct executor_timer timer;
     bool busy, waiting, timed; /* with the reader; for the client; for the rate */
-    /* of the reader while it is busy, else of the loop */
+    /* used by the reader while it is busy, otherwise by the loop */
     char path[PATH_MAX]; /* where the registry has the model; "": nowhere */
     bool opened;
     int fd;

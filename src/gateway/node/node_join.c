@@ -79,7 +79,7 @@ static int put_state(void *ctx, struct buf *out)
     return node_self_put(out, &gw->loops[0]);
 }
 
-/* Before the loops' members: they ask it for models that nobody has. */
+/* Before the loops' members: they query it for models that no node has. */
 int node_join_prepare(struct gw *gw, struct err *e)
 {
     return gw->config->cluster.nats.n > 0 ? deployed_create(&gw->deployed, e) : 0;

@@ -73,7 +73,7 @@ static void release(void *ctx, const uint8_t sha256[SHA256_BYTES])
         model_supply_release(m->supply, sha256);
 }
 
-/* A model of the pack is loaded as the manifest says.  Several names may share a file. */
+/* A model of the pack is loaded with the manifest's settings. Several names may share a file. */
 static void describe(void *ctx, struct registry_spec *spec)
 {
     const struct node_models *m = ctx;

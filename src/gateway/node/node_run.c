@@ -13,7 +13,7 @@
 
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20)
 
-/* Turns events into messages: those that come together are one. */
+/* Turns events into messages: events that arrive together become one. */
 struct answer {
     struct sink sink;
     struct call *call; /* held */
@@ -25,7 +25,7 @@ static struct answer *answer_of(struct sink *s)
     return (struct answer *)(void *)s; /* its first member */
 }
 
-/* Only what a member reads: headers that differ between answers cost both sides time. */
+/* Only headers that a member reads: varying headers cost both sides time. */
 static void begin(struct call *c)
 {
     static const struct http_header type = {"content-type", "application/grpc"};

@@ -153,7 +153,7 @@ static void *run(void *arg)
         struct explain_job j = x->jobs[x->first];
         x->first = (x->first + 1) % EXPLAINER_MAX_WAITING;
         x->n--;
-        pthread_mutex_unlock(&x->lock); /* the plant's locks come before ours */
+        pthread_mutex_unlock(&x->lock); /* the plant's locks are taken before ours */
         explain(x, &j);
         pthread_mutex_lock(&x->lock);
     }

@@ -27,29 +27,30 @@
 #define MAX_FILE_BYTES ((size_t)64 << 20)
 #define MAX_EVENT_BYTES ((size_t)64 << 10)
 
-/* An event on its way to the listeners, with copies of those texts that may change meanwhile. */
+/* An event for the listeners, with copies of texts that may change. */
 struct told {
     struct told *next;
     struct alarm_event event;
     char *text, *by, *passage, *source;
 };
 
-/* An alarm that was told and is not over. */
+/* An alarm that was reported and is open. */
 struct open_alarm {
     uint64_t id; /* 0: none */
     int64_t changed_ms;
     char *json; /* its last event */
 };
 
-/* Two locks.  `lock` guards the things and is held for microseconds: event loops take it. `telling`
- * is held while listeners and the file write to disk; whoever has both took `telling` first. */
+/* Two locks. `lock` guards the things and is held for microseconds: event loops take it. `telling`
+ * is held while listeners and the file write to disk; a thread that takes both takes `telling`
+ * first. */
 struct plant {
     pthread_mutex_t lock, telling;
     pthread_cond_t wake;
     pthread_t thread;
     bool has_thread, stop;
     struct things *things;
-    struct told *first, **last; /* events that nobody was told of yet, in their order */
+    struct told *first, **last; /* undelivered events, in order */
     uint64_t n_events;          /* so far */
     struct plant_job *jobs, **last_job;
     int64_t last_ms;
@@ -99,7 +100,7 @@ static void save(struct plant *p)
     buf_fini(&b);
 }
 
-/* The alarm of a sensor as it was told last; takes json.  NULL: it has none any more. */
+/* The last reported alarm of a sensor; takes json. NULL: it has none. */
 static void note(struct plant *p, uint32_t sensor, const struct alarm_event *e, char *json)
 {
     struct open_alarm *a = &p->open[sensor];
@@ -129,7 +130,7 @@ static const char *text_of(const cJSON *o, const char *key)
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(o, key));
 }
 
-/* Which name of a table a member is; 0 if it is none. */
+/* Index of a name in a table; 0 if unknown. */
 static uint32_t index_of(const cJSON *o, const char *key, uint32_t n, const char *(*name)(uint32_t))
 {
     const char *text = text_of(o, key);
@@ -154,8 +155,8 @@ static const char *change_name(uint32_t i)
     return alarm_change_name((enum alarm_change)i);
 }
 
-/* An event as alarm_json wrote it; its texts are borrowed from the JSON.  False: it is none of a
- * sensor that is here. */
+/* Parses an event written by alarm_json; its texts are borrowed from the JSON. False: its sensor is
+ * unknown. */
 static bool read_event(const struct plant *p, const cJSON *o, struct alarm_event *e,
                        uint32_t *sensor)
 {
@@ -184,7 +185,7 @@ static bool read_event(const struct plant *p, const cJSON *o, struct alarm_event
     return *sensor != THINGS_NONE && e->id != 0;
 }
 
-/* A file that is damaged is as good as none. */
+/* A damaged file is treated as missing. */
 static void load(struct plant *p)
 {
     cJSON *root = NULL;
@@ -232,7 +233,7 @@ static void tell_restored(struct plant *p, const struct alarm_event *e)
             p->listeners[i].restored(p->listeners[i].ctx, e);
 }
 
-/* Alarms that were open at the end of the last run go on. */
+/* Restores alarms that were open at the end of the last run. */
 static void restore(struct plant *p)
 {
     for (uint32_t i = 0; i < things_count(p->things); i++) {
@@ -273,7 +274,7 @@ static char *copy(const char *text, bool *ok)
     return c;
 }
 
-/* Under lock, within a call of the things: whoever made it tells the listeners afterwards. */
+/* Under lock, within a call of the things: the caller notifies the listeners afterwards. */
 static void on_alarm(void *ctx, const struct alarm_event *e)
 {
     struct plant *p = ctx;
@@ -296,7 +297,7 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
     p->last = &x->next;
 }
 
-/* The first event that nobody was told of yet. */
+/* The first undelivered event. */
 static struct told *take_event(struct plant *p)
 {
     pthread_mutex_lock(&p->lock);
@@ -309,7 +310,7 @@ static struct told *take_event(struct plant *p)
     return x;
 }
 
-/* Listeners first: what they keep must be kept before we remember that it was told. */
+/* Listeners first: they must store the event before we record it as reported. */
 static void tell(struct plant *p, const struct alarm_event *e)
 {
     uint32_t sensor = e->n_channels ? things_find(p->things, e->channels[0].sensor) : THINGS_NONE;
@@ -328,8 +329,8 @@ static void tell(struct plant *p, const struct alarm_event *e)
     p->behind = true;
 }
 
-/* Tells of everything that has happened so far.  When it returns, the events of this thread's last
- * call are on disk, whichever thread told them. */
+/* Delivers all pending events. When it returns, the events of this thread's last call are on disk,
+ * whichever thread delivered them. */
 static void tell_all(struct plant *p)
 {
     struct told *x;
@@ -576,7 +577,7 @@ void plant_readings(struct plant *p, const struct reading *list, size_t n)
         things_reading(p->things, &list[i], now_ms(p));
     bool any = p->n_events != before;
     pthread_mutex_unlock(&p->lock);
-    if (any) /* before the sender is told that we have them */
+    if (any) /* before the sender gets its acknowledgement */
         tell_all(p);
 }
 

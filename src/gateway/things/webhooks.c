@@ -56,7 +56,7 @@ struct hook {
     struct spool *spool; /* guarded by lock, as the list */
     struct waiting *first, **last;
     uint64_t n_unkept; /* events that are in memory only */
-    uint64_t run;      /* tells their keys from those of another run */
+    uint64_t run;      /* distinguishes their keys from those of another run */
     uint32_t n_failed; /* attempts in a row */
     _Atomic uint64_t counts[N_RESULTS];
     _Atomic uint64_t n_waiting;
@@ -103,7 +103,7 @@ static int on_kept(void *ctx, uint64_t number, const void *bytes, size_t n)
                   n - sizeof(made_ms));
 }
 
-/* Under the lock.  A disk that does not take it: it is sent from memory. */
+/* Under the lock. If the disk fails, the event is sent from memory. */
 static int keep(struct hook *h, const struct buf *record, struct err *e)
 {
     uint64_t number = 0;
@@ -138,7 +138,7 @@ static void put(struct hook *h, const struct buf *record)
               e.msg[0] ? e.msg : err_text(rc));
 }
 
-/* Events come one at a time, in their order. */
+/* Events arrive one at a time, in order. */
 static void on_alarm(void *ctx, const struct alarm_event *e)
 {
     struct webhooks *w = ctx;
@@ -178,7 +178,7 @@ static void put_signature(struct buf *b, const struct hook *h, const struct wait
     buf_fini(&text);
 }
 
-/* 0: taken; SHOAL_EINVAL: refused for good; otherwise: later. */
+/* 0: delivered; SHOAL_EINVAL: permanently refused; otherwise: retry. */
 static int deliver(struct hook *h, const struct waiting *w, struct err *e)
 {
     struct buf head, answer;
@@ -200,7 +200,7 @@ static int deliver(struct hook *h, const struct waiting *w, struct err *e)
                                .timeout_ms = h->config.timeout_ms};
     int rc = head.rc < 0 ? err_set(e, head.rc, "out of memory") : http_ask(&a, &status, &answer, e);
     if (rc == SHOAL_EINVAL)
-        rc = SHOAL_EIO; /* a bad address may be mended in the name service */
+        rc = SHOAL_EIO; /* a bad address may be fixed in DNS */
     else if (rc == 0 && (status < 200 || status > 299))
         rc =
             err_set(e,

@@ -1,4 +1,4 @@
-/* arch_read.c - what the architectures have in common: reads metadata into a decoder_config. */
+/* arch_read.c - shared by the architectures: reads metadata into a decoder_config. */
 #include "model/arch/arch.h"
 
 #include <math.h>

@@ -32,7 +32,7 @@ struct graph *graph_ref(struct graph *g)
 
 void graph_unref(struct graph *g)
 {
-    /* acq_rel: the thread that frees sees what the others did */
+    /* acq_rel: the thread that frees sees the writes of the others */
     if (!g || atomic_fetch_sub_explicit(&g->refs, 1, memory_order_acq_rel) != 1)
         return;
     arena_fini(&g->arena);

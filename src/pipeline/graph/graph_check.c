@@ -205,7 +205,7 @@ static int connect_step(struct checking *c, struct graph_step *s)
 
 /* ---- maps ---- */
 
-/* The body of a map runs once for each item: nobody else can use or start it. */
+/* The body of a map runs once for each item: no other step can use or start it. */
 static int check_body(struct checking *c, struct graph_step *map)
 {
     struct graph *g = c->g;
@@ -257,7 +257,7 @@ static int visit(struct checking *c, uint32_t i)
     return 0;
 }
 
-/* All that a set of steps needs, and with `leads` also what it may start. */
+/* All dependencies of a set of steps, and with `leads` also the steps it may start. */
 static uint64_t closure(const struct graph *g, uint64_t set, bool leads)
 {
     for (bool more = true; more;) {

@@ -34,7 +34,7 @@ static bool has(uint64_t set, uint32_t step)
     return set & (1ull << step);
 }
 
-/* A step stands right of all that it waits for, and of whatever leads to it. */
+/* A step is drawn to the right of its dependencies, and of whatever leads to it. */
 static void find_columns(struct layout *l)
 {
     const struct graph *g = l->g;

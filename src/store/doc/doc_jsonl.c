@@ -1,7 +1,7 @@
-/* doc_jsonl.c - JSON lines: one object a line, with its text and what is known of it.
+/* doc_jsonl.c - JSON lines: one object per line, with its text and metadata.
  *
  * "text" (or "content", "body", "context") is the text; "title" or "heading", "id" and "page" are
- * kept with it.  Other members are ignored: they are somebody else's data. */
+ * kept with it. Other members are ignored. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -89,7 +89,7 @@ static int forbid(scmp_filter_ctx ctx)
     return rc;
 }
 
-/* The rules as the kernel takes them, made before the fork: the child may not allocate. */
+/* The kernel's filter rules, built before the fork: the child may not allocate. */
 static int make_filter(struct filter *f, struct err *e)
 {
     scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ALLOW);
@@ -142,7 +142,7 @@ static _Noreturn void run_child(const struct filter *f, int in, int out)
 
 /* ---- the parent ---- */
 
-/* All that the process writes, until it closes its output, time is up or it is too much. */
+/* Reads the output, until the process closes it, time is up or the limit is exceeded. */
 static int read_all(int fd, struct buf *out, struct err *e)
 {
     uint64_t end = clock_ns() + (uint64_t)MAX_SECONDS * 1000000000u;

@@ -54,7 +54,7 @@ static void put_stop(const struct answer *a, struct json_out *j, const struct si
     text ? json_out_str(j, text) : json_out_null(j);
 }
 
-/* Tokens that were cached are counted apart. */
+/* Cached tokens are counted separately. */
 static void put_usage(struct json_out *j, const struct sink_usage *u)
 {
     json_out_key(j, "usage");
@@ -374,7 +374,7 @@ static void start(struct call *c, bool count)
     a->stream = stream && !count;
     a->count = count;
     a->asked = &r->generate;
-    r->generate.progress = a->stream; /* message_start tells the tokens of the prompt */
+    r->generate.progress = a->stream; /* message_start has the prompt's token count */
     memcpy(a->id, "msg_", 4);
     hash_hex(a->id + 4, hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns));
     buf_init(&a->blocks, MAX_TEXT_BYTES);

@@ -81,8 +81,8 @@ static const char *text_of(const cJSON *object, const char *key)
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
 }
 
-/* A text, or the texts of blocks, one after the other; blocks of other types are passed over: the
- * caller has seen them. */
+/* A text, or the joined texts of blocks; blocks of other types are skipped: the caller handles
+ * them. */
 static const char *join(struct request *r, const cJSON *v, size_t *n_out)
 {
     size_t n = 0;
@@ -155,7 +155,7 @@ static void add_text(struct message_reader *g, const char *role, const cJSON *co
     g->r->input_bytes += m->content_bytes;
 }
 
-/* A result becomes a message of its own. */
+/* A result becomes a separate message. */
 static int add_result(struct message_reader *g, const cJSON *block, const char *param)
 {
     const char *id = text_of(block, "tool_use_id");
@@ -186,7 +186,7 @@ static int add_call(struct message_reader *g, const cJSON *block, const char *pa
     return 0;
 }
 
-/* The blocks of one message: results first, since templates want them right behind the calls. */
+/* The blocks of one message: results first, since templates expect them right after the calls. */
 static int read_blocks(struct message_reader *g, const char *role, const cJSON *content, int i)
 {
     bool user = strcmp(role, "user") == 0, text = false;
@@ -367,7 +367,7 @@ int anthropic_read(struct request *r, bool *stream, const cJSON *body, bool coun
     rc = read_messages(r, &b, e);
     if (rc == 0)
         rc = openai_read_stop(r, b.stop, e);
-    r->no_cache |= r->generate.n_stop > 0; /* a kept answer does not say which text ended it */
+    r->no_cache |= r->generate.n_stop > 0; /* a cached answer does not record which text ended it */
     if (rc == 0)
         rc = read_tools(r, b.tools, e);
     if (rc == 0)

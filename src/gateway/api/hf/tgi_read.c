@@ -96,7 +96,7 @@ static int use(struct request *r, struct tgi_shape *shape, const struct paramete
         .logprobs = p->details || shape->stream,
         .n_logprobs = p->details || shape->stream ? (uint32_t)p->top_n_tokens : 0};
     int rc = openai_read_stop(r, p->stop, e);
-    r->no_cache |= g->n_stop > 0; /* a kept answer does not say why it ended */
+    r->no_cache |= g->n_stop > 0; /* a cached answer does not record why it ended */
     return rc < 0 ? rc : read_grammar(r, p->grammar, e);
 }
 

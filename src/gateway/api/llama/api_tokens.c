@@ -116,7 +116,7 @@ static void on_closed(struct sink *s)
     call_unset_sink(answer_of(s)->call);
 }
 
-/* Runs the request, or answers why it cannot; the request is taken. */
+/* Runs the request, or answers with the error; takes the request. */
 static void run(struct call *c, struct request *r, const struct body *b)
 {
     static const struct sink_ops ops = {.start = on_start,
@@ -155,7 +155,7 @@ static void start_encode(struct call *c, const struct body *b)
     run(c, r, b);
 }
 
-/* Reads the ids of a list; false: they are none. */
+/* Reads the ids of a list; false: they are invalid. */
 static bool read_ids(struct request *r, const cJSON *list)
 {
     size_t n = (size_t)cJSON_GetArraySize(list), k = 0;

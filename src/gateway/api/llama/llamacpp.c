@@ -128,7 +128,7 @@ static void put_tokens(struct json_out *j, const struct buf *tokens)
     json_out_array_end(j);
 }
 
-/* The end of an answer: all of it, or of a stream what comes last. */
+/* The end of an answer: all of it, or the last event of a stream. */
 static void put_end(struct answer *a, struct json_out *j, uint32_t i)
 {
     const struct choice *ch = &a->choices[i];
@@ -168,7 +168,7 @@ static void put_end(struct answer *a, struct json_out *j, uint32_t i)
     json_out_object_end(j);
 }
 
-/* Of an answer, the fields that the client wants, each under its whole path. */
+/* The requested fields of an answer, each under its full path. */
 static void put_fields(struct answer *a, struct json_out *j, uint32_t i)
 {
     struct buf whole;
@@ -494,7 +494,7 @@ static void put_props(struct json_out *j, const struct registry_model *m,
     json_out_object_end(j);
     json_out_member_uint(j, "total_slots", info->max_tasks);
     json_out_member_str(j, "model_alias", m->name);
-    json_out_member_str(j, "model_path", m->name); /* paths of the server are its own matter */
+    json_out_member_str(j, "model_path", m->name); /* server paths are not exposed */
     json_out_member_str(j, "chat_template", info->chat_template ? info->chat_template : "");
     json_out_key(j, "modalities");
     json_out_object(j);

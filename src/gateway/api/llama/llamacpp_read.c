@@ -153,7 +153,7 @@ static bool add_bias(struct request *r, struct shoal_bias *ids, struct request_b
     if (text && text[0]) {
         texts[g->n_bias_texts++] =
             (struct request_bias){request_copy(r, text, strlen(text)), openai_bias(0, bias).bias};
-        r->no_cache = true; /* a cache knows biases of ids */
+        r->no_cache = true; /* the cache key covers only biases of ids */
         return true;
     }
     if (!cJSON_IsNumber(id) || !(id->valuedouble >= 0 && id->valuedouble <= INT32_MAX))
@@ -253,14 +253,14 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
         .logprobs = b->n_probs > 0};
     g->progress = b->stream && b->progress;
     g->drawn_logprobs = b->post_sampling && b->n_probs > 0;
-    r->no_cache |= g->drawn_logprobs; /* kept answers have the model's own */
+    r->no_cache |= g->drawn_logprobs; /* cached answers have the model's own probabilities */
     r->streams = b->stream;
     *shape = (struct llamacpp_shape){
         .stream = b->stream, .return_tokens = b->return_tokens, .drawn = g->drawn_logprobs};
     int rc = read_response_fields(r, shape, b->response_fields, e);
     if (rc == 0)
         rc = openai_read_stop(r, b->stop, e);
-    r->no_cache |= g->n_stop > 0; /* a kept answer does not say why it ended */
+    r->no_cache |= g->n_stop > 0; /* a cached answer does not record why it ended */
     if (rc == 0)
         rc = constraint_read(r, &b->constraint, false, e);
     return rc < 0 ? rc : read_bias(r, b->logit_bias, e);
@@ -296,7 +296,7 @@ static int read_extra(struct request *r, struct request_prompt *p, const cJSON *
     return 0;
 }
 
-/* The text between: llama.cpp puts the beginning of the answer behind what is before it. */
+/* Infill: llama.cpp puts the beginning of the answer after the prefix. */
 static int use_infill(struct request *r, const struct body *b, struct fields_error *e)
 {
     struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));

@@ -18,7 +18,7 @@
 
 /* ---- answers ---- */
 
-/* Up to the member that is the answer. */
+/* Writes the message up to the answer's member. */
 static struct json_out begin(struct buf *b, const char *id)
 {
     buf_clear(b);
@@ -92,7 +92,7 @@ struct inner {
     char path[32];
     struct http_header headers[MAX_HEADERS];
     struct buf text; /* the answer */
-    cJSON *texts;    /* a search: what is sorted; else NULL */
+    cJSON *texts;    /* a search: the texts to sort; otherwise NULL */
     uint32_t top;
 };
 

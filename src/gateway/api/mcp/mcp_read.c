@@ -199,7 +199,7 @@ void mcp_read(struct mcp_message *m, const cJSON *json)
         fail(m, MCP_READ_INVALID_REQUEST, "the message is not a request of JSON-RPC %s", "2.0");
         return;
     }
-    if (!m->id || answer) /* we ask nothing, so an answer means nothing */
+    if (!m->id || answer) /* we send no requests, so responses are ignored */
         return;
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
         if (strcmp(methods[i].name, method) == 0) {

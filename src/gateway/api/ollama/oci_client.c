@@ -27,7 +27,7 @@
 #define MS_NS 1000000u
 #define MAX_URL 2000u
 #define MAX_REDIRECTS 5
-#define MAX_ERROR_BYTES ((size_t)64 << 10) /* of an answer that is no success */
+#define MAX_ERROR_BYTES ((size_t)64 << 10) /* limit of an error response */
 #define MAX_TEXT_BYTES ((size_t)1 << 20)
 #define CONNECT_MS 10000L
 #define SILENT_MS 60000u
@@ -69,7 +69,7 @@ bool oci_client_is_public(const void *addr)
         return public4(last);
     if (memcmp(b, zero, sizeof(zero)) == 0) /* ::, ::1, and IPv4 in IPv6 */
         return b[10] == 0xff && b[11] == 0xff && public4(last);
-    return (b[0] & 0xe0) == 0x20; /* 2000::/3 is what is given out */
+    return (b[0] & 0xe0) == 0x20; /* 2000::/3 is the allocated range */
 }
 
 bool oci_client_is_url(const char *text)
@@ -90,7 +90,7 @@ struct client {
     uint64_t silent_ns;
 };
 
-/* What is asked, and where the answer goes. */
+/* A request and its destination. */
 struct oci_request {
     const char *method, *accept, *type; /* type: of the body; NULL: there is none */
     const char *body;
@@ -199,7 +199,7 @@ static size_t on_send(char *p, size_t size, size_t n, void *ctx)
     return n;
 }
 
-/* About once a second, also when nothing comes. */
+/* About once a second, even without data. */
 static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     struct run *r = ctx;
@@ -374,7 +374,7 @@ static int ask(struct client *x, const char *url, const struct oci_request *a, s
     return err_set(e, SHOAL_EFORMAT, "it redirects more than %d times", MAX_REDIRECTS);
 }
 
-/* An error for a status that is no success. */
+/* The error for an unsuccessful status. */
 static int refused(const struct client *x, long status, const char *what, struct err *e)
 {
     if (status == 404)
@@ -389,7 +389,7 @@ static int refused(const struct client *x, long status, const char *what, struct
                    what, status);
 }
 
-/* Errors of a transfer say whose they are. */
+/* Errors of a transfer name the registry. */
 static int told(const struct client *x, int rc, struct err *e)
 {
     if (rc < 0 && rc != SHOAL_ECANCELLED && rc != SHOAL_ENOMEM) {
@@ -471,7 +471,7 @@ struct download {
     struct sha256 hash;
 };
 
-/* The hash of what is there already. */
+/* Hashes the existing bytes. */
 static int hash_file(int fd, struct sha256 *h, uint64_t n, struct err *e)
 {
     char *block = mem_alloc(READ_BYTES);
@@ -581,7 +581,7 @@ static int download(struct client *x, const struct oci_blob *blob, const char *t
     bool hashed = sha256_end(&d.hash, sum);
     sha256_hex(hex, sum);
     if (rc == 0 && (!hashed || strcmp(hex, blob->digest + 7) != 0)) {
-        unlink(temp); /* nothing to go on from */
+        unlink(temp); /* nothing to resume from */
         rc = err_set(e, SHOAL_EFORMAT,
                      "the registry %.100s sent bytes that do not have the digest %.19s", x->host,
                      blob->digest);

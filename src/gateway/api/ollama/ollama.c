@@ -30,7 +30,7 @@ struct body {
     bool stream, raw, logprobs;
 };
 
-/* Numbers that mean a count are read as Ollama does: what is behind the point is cut off. */
+/* Counts are read like in Ollama: decimals are cut off. */
 struct options {
     double seed, top_k, num_predict, repeat_last_n;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
@@ -106,7 +106,7 @@ static const struct field option_fields[] = {
     {"presence_penalty", FIELD_NUM, OPT(presence_penalty), ANY, NULL, NULL},
     {"frequency_penalty", FIELD_NUM, OPT(frequency_penalty), ANY, NULL, NULL},
     {"stop", FIELD_VALUE, OPT(stop), 0, 0, NULL, NULL},
-    /* how Ollama runs a model: the configuration decides that here */
+    /* Ollama's run options: here the configuration decides */
     {"num_ctx", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"num_thread", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"num_batch", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
@@ -121,7 +121,7 @@ static const struct field option_fields[] = {
 #undef ANY
 #define N_OPTIONS (sizeof(option_fields) / sizeof(option_fields[0]))
 
-/* Ollama ignores options that it does not know, and so do we; the log tells their names. */
+/* Unknown options are ignored, like in Ollama; the log names them. */
 static void warn_unknown(const struct request *r, const cJSON *o)
 {
     const cJSON *v;
@@ -181,7 +181,7 @@ static int read_options(struct request *r, const cJSON *defaults, const cJSON *o
     return rc;
 }
 
-/* true, false, or a level such as "high": the template's matter. */
+/* true, false, or a level such as "high": handled by the template. */
 static int read_think(struct request *r, const cJSON *think, struct fields_error *e)
 {
     if (!think)
@@ -240,7 +240,7 @@ static void add_turn(struct buf *bytes, bool assistant, const char *text, size_t
     buf_put(bytes, text, n);
 }
 
-/* The bytes of a context; false: it is none of ours. */
+/* The bytes of a context; false: it is not one of ours. */
 static bool unpack_context(struct buf *bytes, const cJSON *list)
 {
     const cJSON *v = list->child, *length = v ? v->next : NULL;
@@ -316,7 +316,7 @@ static struct request_prompt *plain_prompt(struct request *r, const struct body 
     return p;
 }
 
-/* A prompt becomes a conversation of one question, unless it is to stay as it is. */
+/* Turns a prompt into a conversation of one question, unless it is raw. */
 static int use_prompt(struct request *r, const struct body *b, struct fields_error *e)
 {
     struct request_generate *g = &r->generate;
@@ -394,7 +394,7 @@ static int read_shape(struct ollama_shape *shape, const struct body *b, bool cha
     return 0;
 }
 
-/* No question: what the flow needs all the same. */
+/* No question: sets what the flow needs anyway. */
 static void use_nothing(struct request *r)
 {
     struct request_prompt *p = arena_zalloc(&r->arena, sizeof(*p));
@@ -590,7 +590,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
     call_line_end(c);
 }
 
-/* A call is complete when its end comes. */
+/* A call is complete when its end event arrives. */
 static void on_call(struct sink *s, const struct sink_call *e)
 {
     struct answer *a = answer_of(s);
@@ -719,7 +719,7 @@ static cJSON *default_options(struct gw *gw, const cJSON *body)
     return options;
 }
 
-/* How long the model stays loaded.  Who may not change models can only make it longer.  False: the
+/* Sets how long the model stays loaded. Clients without admin rights can only extend it. False: the
  * call is answered. */
 static bool keep_alive(struct call *c, const struct request *r, const struct ollama_shape *shape)
 {
@@ -742,7 +742,7 @@ static bool keep_alive(struct call *c, const struct request *r, const struct oll
     return true;
 }
 
-/* There is nothing to compute: the model was told to go. */
+/* Nothing to compute: the model was unloaded. */
 static void answer_unloaded(struct call *c, const struct request *r,
                             const struct ollama_shape *shape)
 {

@@ -1,8 +1,8 @@
 /* ollama_manage.c - see ollama_manage.h.
  *
- * A call becomes a job: the loop reads the body and finds the model it is about, the pool does what
- * touches the disk, and the loop changes the registry and answers.  What goes over the network may
- * take hours: it has a thread of its own, which tells the loop how far it is. */
+ * A call becomes a job: the loop reads the body and finds the model it is about, the pool does disk
+ * work, and the loop changes the registry and answers. Network transfers may take hours: they have
+ * their own thread, which reports progress to the loop. */
 #include "gateway/api/ollama/ollama_manage.h"
 
 #include <limits.h>
@@ -151,7 +151,7 @@ static void fail(struct manage_job *j, int status, const char *param, const char
 
 /* ---- the disk ---- */
 
-/* FOLDER/NAME.gguf, with ':' as '-'; the registry's names are checked already. */
+/* FOLDER/NAME.gguf, with ':' as '-'; names from the registry are already checked. */
 static void registry_path(const struct manage_job *j, char path[PATH_MAX])
 {
     int n = snprintf(path, PATH_MAX, "%.3500s/%.200s.gguf", j->registry, j->profile.name);
@@ -202,7 +202,7 @@ static bool on_stopped(void *ctx)
     return atomic_load(&j->stop) || atomic_load(&j->call->gl->gw->draining);
 }
 
-/* The loop is told at most every PROGRESS_NS, and of the end of a blob. */
+/* Reports progress to the loop at most every PROGRESS_NS, and the end of a blob. */
 static void on_bytes(void *ctx, const char *digest, uint64_t total, uint64_t completed)
 {
     struct manage_job *j = ctx;
@@ -320,7 +320,7 @@ static void on_step(struct executor_task *t)
     struct call *c = j->call;
     char status[32];
     atomic_store(&j->posted, false);
-    if (!c->req) { /* nobody waits for it; what is there stays for the next time */
+    if (!c->req) { /* the client is gone; the partial file stays for the next time */
         atomic_store(&j->stop, true);
         return;
     }
@@ -384,7 +384,7 @@ static void answer(struct manage_job *j)
     call_end_flushed(c);
 }
 
-/* The registry gets the model under its name, in place of one that was made before. */
+/* Adds the model to the registry, replacing an earlier one of this name. */
 static int publish(struct manage_job *j)
 {
     struct registry *all = j->call->gl->gw->registry;
@@ -582,7 +582,7 @@ static bool check_new_name(struct manage_job *j, const char *name, const char *p
 
 /* ---- handlers ---- */
 
-/* The file that a model is made of.  False: the call is answered and the job freed. */
+/* The file of the new model. False: the call is answered and the job freed. */
 static bool find_file(struct manage_job *j, const struct body *b)
 {
     struct call *c = j->call;
@@ -813,7 +813,7 @@ int ollama_manage_open(struct gw *gw, const struct gw_config *config, struct err
     const char *base = registry_memo_dir(gw->registry);
     char dir[PATH_MAX];
     if (!config->ollama_dir && !base)
-        return 0; /* no folder: calls that need one say so */
+        return 0; /* no folder: calls that need one report it */
     snprintf(dir, sizeof(dir), "%.4000s%s", config->ollama_dir ? config->ollama_dir : base,
              config->ollama_dir ? "" : "/ollama");
     int rc = ollama_store_open(&gw->ollama, dir, e);

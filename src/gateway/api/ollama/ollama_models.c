@@ -48,7 +48,7 @@ static void put_details(struct json_out *j, const struct registry_model *m)
     json_out_object_end(j);
 }
 
-/* The object is left open.  sum: NULL: not known yet. */
+/* Leaves the object open. sum: NULL: not known yet. */
 static void put_head(struct json_out *j, const char *name, uint64_t created_s, uint64_t bytes,
                      const uint8_t *sum)
 {
@@ -67,7 +67,7 @@ static void put_head(struct json_out *j, const char *name, uint64_t created_s, u
     json_out_member_str(j, "digest", digest);
 }
 
-/* When the model is unloaded if nobody asks it; in a far year: never. */
+/* When the model is unloaded if unused; a year in the far future: never. */
 static void put_expiry(struct json_out *j, const struct registry_model *m)
 {
     uint64_t due = registry_expires_ns(m), now = clock_ns();
@@ -152,7 +152,7 @@ static void put_parameter(struct buf *b, const cJSON *v)
     }
 }
 
-/* What the model was made of: texts and a modelfile that makes it again. */
+/* The model's settings: texts and a modelfile that recreates it. */
 static void put_profile(struct json_out *j, const struct registry_model *m,
                         const struct ollama_profile *p, const char *own_template)
 {

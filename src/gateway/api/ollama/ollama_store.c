@@ -302,7 +302,7 @@ int ollama_store_remove(struct ollama_store *s, const char *name, struct err *e)
         rc = err_set(e, SHOAL_EIO, "cannot remove %s: %s", path, strerror(errno));
     int n = snprintf(blobs, sizeof(blobs), "%s/blobs/", s->dir);
     if (!shared && n > 0 && n < PATH_MAX && strncmp(k->profile.path, blobs, (size_t)n) == 0)
-        unlink(k->profile.path); /* engines that have it open keep it */
+        unlink(k->profile.path); /* engines that have it open are unaffected */
     ollama_store_unref(s, &k->profile);
     return rc;
 }
@@ -392,7 +392,7 @@ static int copy_bytes(int from, int to, uint8_t sum[SHA256_BYTES], uint64_t *byt
     return rc;
 }
 
-/* A copy beside where it belongs; temp is its path. */
+/* Copies to a temporary file beside the destination; temp is its path. */
 static int copy_file(const char *from, const char *to, char temp[PATH_MAX],
                      uint8_t sum[SHA256_BYTES], uint64_t *bytes, struct err *e)
 {

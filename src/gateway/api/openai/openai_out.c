@@ -1,6 +1,6 @@
 /* openai_out.c - events to answers in OpenAI's shape, whole and as server-sent events.
  *
- * What is the same in every chunk of a stream is written once (openai_answer.prefix). */
+ * The common part of all chunks of a stream is written once (openai_answer.prefix). */
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -122,7 +122,7 @@ static void put_function(struct json_out *j, const struct openai_choice *ch, con
     json_out_object_end(j);
 }
 
-/* A call is complete when its end comes. */
+/* A call is complete when its end event arrives. */
 static void gather_call(const struct openai_answer *a, struct openai_choice *ch,
                         const struct sink_call *e)
 {
@@ -329,7 +329,7 @@ static void chunk_begin(struct openai_answer *a, uint32_t choice)
     }
 }
 
-/* last: the end of the answer, if nothing follows that could tell how long it took; else NULL. */
+/* last: the end of the answer, if no later chunk can carry its timings; otherwise NULL. */
 static void chunk_end(struct openai_answer *a, const char *finish, const struct sink_done *last)
 {
     struct buf *b = &a->call->out;
@@ -351,7 +351,7 @@ static void chunk_end(struct openai_answer *a, const char *finish, const struct 
     call_event_end(a->call);
 }
 
-/* Before the first event: until then a failure is an answer of its own. */
+/* Before the first event: until then a failure is a separate answer. */
 static void begin_stream(struct openai_answer *a)
 {
     struct call *c = a->call;
@@ -529,14 +529,14 @@ static void on_token(struct sink *s, const struct sink_token *t)
         stream_text(a, t);
 }
 
-/* A whole answer is written at the end: until then nothing has to be taken back. */
+/* A whole answer is sent at the end: until then nothing needs to be taken back. */
 static bool on_may_replace(struct sink *s, bool marked)
 {
     const struct openai_answer *a = answer_of(s);
     return !a->shape.tools && (marked || !a->shape.stream || !a->call->began);
 }
 
-/* The chunk says that the text before it is void, and which model answers now. */
+/* The chunk announces that the earlier text is void, and names the model that answers now. */
 static void stream_replace(struct openai_answer *a, const struct sink_replace *e)
 {
     struct buf *b = &a->call->out;

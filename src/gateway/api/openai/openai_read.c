@@ -11,7 +11,7 @@
 
 #include "gateway/api/tools_read.h"
 
-/* Both bodies; what is not given keeps its default. */
+/* Both bodies; missing fields keep their defaults. */
 struct openai_body {
     const char *model, *reasoning_effort, *verbosity, *suffix;
     const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options, *template_vars,
@@ -143,7 +143,7 @@ const struct field openai_chat_fields[] = {
     {"verbosity", FIELD_STR, AT(verbosity), 0, 0,
      "a variable of the model's chat template, if it has one", NULL},
     {"web_search_options", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    /* Open WebUI's own records of a chat: it does itself what they ask for. */
+    /* Open WebUI's own records of a chat: it handles them itself. */
     {"chat_id", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"id", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"message_id", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
@@ -158,7 +158,7 @@ const struct field openai_chat_fields[] = {
     {"files", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"tool_ids", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"tool_servers", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    /* What the page of llama.cpp's server sends: its own samplers only while they are off. */
+    /* Sent by the page of llama.cpp's server: its own samplers only while they are off. */
     {"id_slot", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"timings_per_token", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"return_progress", FIELD_BOOL, AT(progress), 0, 0, "streams: report prefill progress", NULL},
@@ -508,7 +508,7 @@ static struct value read_map(struct request *r, const cJSON *v)
     return (struct value){.kind = VALUE_MAP, .map = {members, i}};
 }
 
-/* The parser bounds how deep this goes. */
+/* The parser bounds the nesting depth. */
 static struct value read_value(struct request *r, const cJSON *v)
 {
     struct value out = {.kind = VALUE_NULL};
@@ -760,7 +760,7 @@ static int read_mixed(struct request *r, struct request_prompt *p, const cJSON *
                            "'%s' changes between texts and token ids more than %u times", name,
                            REQUEST_MAX_PIECES);
     p->pieces = pieces;
-    r->no_cache = true; /* a cache knows texts and ids, not both in one */
+    r->no_cache = true; /* the cache key covers texts or ids, not a mix */
     return 0;
 }
 
@@ -790,7 +790,7 @@ static int read_prompts(struct request *r, struct request_prompt *out, const cJS
     return 0;
 }
 
-/* How many there are; their number is bounded, since each is a task for every choice. */
+/* Number of prompts; bounded, since each is a task for every choice. */
 static int count_prompts(struct request_generate *g, const cJSON *list, struct fields_error *e)
 {
     uint64_t n = (uint64_t)cJSON_GetArraySize(list);

@@ -35,7 +35,7 @@ struct answer {
     const char *model;
     uint32_t n_items;    /* that are complete */
     struct buf items;    /* they, as elements of a list */
-    enum item open;      /* what the open item is */
+    enum item open;      /* kind of the open item */
     struct buf text;     /* of the open item: its text, or its arguments */
     struct buf logprobs; /* of the open item: elements of a list */
     uint32_t n_logprobs;
@@ -317,7 +317,7 @@ static void keep_call(struct answer *a)
         uint32_t room = a->room ? 2 * a->room : 4;
         struct chat_call *more = arena_zalloc_n(arena, room, sizeof(*more));
         if (!more)
-            return; /* the arena tells: nothing is kept then */
+            return; /* out of memory: nothing is stored then */
         if (a->n_calls > 0)
             memcpy(more, a->calls, a->n_calls * sizeof(*more));
         a->calls = more;
@@ -395,7 +395,8 @@ static void keep(struct answer *a, const struct buf *json)
     e.messages = messages;
     memcpy(e.id, a->id, sizeof(e.id));
     memcpy(e.owner, owner_of(a->call), strnlen(owner_of(a->call), sizeof(e.owner) - 1));
-    (void)response_store_put(store, &e, clock_ns()); /* one that is too large is not kept */
+    (void)response_store_put(store, &e,
+                             clock_ns()); /* a response that is too large is not stored */
     mem_free(messages);
 }
 
@@ -416,7 +417,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
         return;
     if (a->shape.stream)
         begin_stream(a);
-    /* beside a call, a token without text belongs to that */
+    /* during a call, a token without text belongs to it */
     const bool tools = chat_has_tools(&a->request->generate.chat);
     if (t->text_bytes == 0 && (!t->logprobs || (tools && a->open != ITEM_MESSAGE)))
         return;

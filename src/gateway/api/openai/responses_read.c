@@ -116,8 +116,8 @@ struct items {
     uint32_t room; /* for calls that follow, in the last message */
 };
 
-/* Room for this call and all that follow it, in the assistant's message in front of them or a new
- * one: a model sees what one answer said as one message. */
+/* Makes room for this call and those after it, in the preceding assistant's message or a new one: a
+ * model sees one answer as one message. */
 static int begin_calls(struct request *r, struct items *x, const cJSON *v, const char *param,
                        struct fields_error *e)
 {
@@ -293,7 +293,8 @@ static int read_include(struct responses_shape *shape, const cJSON *include, str
     {
         const char *what = cJSON_GetStringValue(one);
         if (what && strcmp(what, "message.output_text.logprobs") == 0)
-            shape->logprobs = true; /* the others belong to tools and thinking: there are none */
+            shape->logprobs =
+                true; /* the others belong to tools and thinking, which do not exist here */
     }
     return 0;
 }

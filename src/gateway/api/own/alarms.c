@@ -16,7 +16,7 @@
 #include "things/things.h"
 #include "wire/json_out.h"
 
-#define STREAM_MS 100u      /* how late an event of a stream may be */
+#define STREAM_MS 100u      /* maximum delay of a stream's events */
 #define MAX_LISTED 1000u    /* alarms of one answer */
 #define LISTED 100u         /* without a limit */
 #define MAX_READINGS 10000u /* of one request */
@@ -87,7 +87,7 @@ static void send_changes(struct call *c)
         call_begin(c, SSE_TYPE);
     plant_look(c->gl->gw->plant, put_changes, c);
     if (c->out.len == 0 && !c->event)
-        buf_puts(&c->out, ":\n\n"); /* a comment: a client that is gone is noticed */
+        buf_puts(&c->out, ":\n\n"); /* a comment, to detect clients that are gone */
     call_flush(c);
 }
 
@@ -264,7 +264,7 @@ const struct field alarms_readings_fields[] = {
 const size_t alarms_n_readings_fields =
     sizeof(alarms_readings_fields) / sizeof(alarms_readings_fields[0]);
 
-/* False: *why says what is wrong. */
+/* False: *why has the error. */
 static bool read_reading(struct plant *p, const cJSON *o, struct reading *r, const char **why)
 {
     const cJSON *value = cJSON_GetObjectItemCaseSensitive(o, "value");

@@ -1,4 +1,5 @@
-/* api_admin.c - /admin/models: what is loaded, and load, unload, add and remove at run time. */
+/* api_admin.c - /admin/models: lists models, and loads, unloads, adds and removes them at run
+ * time. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -31,7 +32,7 @@ static double per_second(double ns)
     return ns > 0 ? 1e9 / ns : 0.0;
 }
 
-/* What it did since the server started, and how fast it is since it was loaded; 0: not known yet.
+/* Its work since the server started, and its speed since it was loaded; 0: not known yet.
  */
 static void put_measured(struct json_out *j, struct registry_model *m)
 {

@@ -95,7 +95,7 @@ static void put_node(void *ctx, const struct node_link *k)
     json_out_object_end(j);
 }
 
-/* This member, if others may ask it: it is not among its own links. */
+/* This member, if others may send it requests: it is not among its own links. */
 static void put_self(struct json_out *j, const struct node_state *s)
 {
     uint32_t calls = 0;

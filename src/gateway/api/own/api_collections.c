@@ -24,7 +24,7 @@ struct make_body {
     int64_t chunk_tokens, overlap;
 };
 
-/* Of every verb; each refuses what is not its own. */
+/* Fields of all verbs; each refuses those of others. */
 struct post_body {
     const cJSON *documents;
     const char *document, *query, *by, *rerank, *question, *model;
@@ -118,7 +118,7 @@ static void work_fail_code(struct work *w, int rc, const char *msg)
     work_fail(w, &f);
 }
 
-/* A failure of a flow: what is not there is 404. */
+/* A failure of a flow: missing items are 404. */
 static void work_fail_flow(struct work *w, const struct failure *f)
 {
     if (f->code == SHOAL_ENOTFOUND && f->kind != FAILURE_NOT_FOUND)
@@ -161,7 +161,7 @@ static const char *keep(struct work *w, const char *text)
     return text ? arena_copy(&w->arena, text, strlen(text) + 1) : NULL;
 }
 
-/* Changes are for those who administer the server. */
+/* Only administrators may change collections. */
 static bool may_change(struct call *c)
 {
     if (guard_may_change(c))

@@ -1,4 +1,5 @@
-/* api_demo.c - /v1/demo: the simulated plant of `make run`, whose bearing can be broken and healed.
+/* api_demo.c - /v1/demo: the simulated plant of `make run`, whose bearing can be broken and
+ * repaired.
  */
 #include "gateway/api/api.h"
 #include "gateway/call.h"

@@ -1,4 +1,4 @@
-/* api_home.c - /v1/home: the things that /v1/process knows, and another home at run time. */
+/* api_home.c - /v1/home: the things known to /v1/process, and replacing the home at run time. */
 #include <string.h>
 
 #include "flow/home/site/home_file_read.h"
@@ -7,7 +7,7 @@
 #include "gateway/call.h"
 #include "gateway/ticker.h"
 
-#define STREAM_MS 100u /* how late an event of a stream may be */
+#define STREAM_MS 100u /* maximum delay of a stream's events */
 
 static bool has_home(struct call *c)
 {
@@ -38,7 +38,7 @@ static void send_home(struct call *c)
         put_home(c);
         call_event_end(c);
     } else if (!c->event) {
-        buf_puts(&c->out, ":\n\n"); /* a comment: a client that is gone is noticed */
+        buf_puts(&c->out, ":\n\n"); /* a comment, to detect clients that are gone */
     }
     c->cursor = version;
     call_flush(c);

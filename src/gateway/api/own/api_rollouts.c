@@ -16,7 +16,7 @@
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
-#define N_LAST 5u /* that are over and shown */
+#define N_LAST 5u /* number of finished ones shown */
 
 struct body {
     const char *rollout, *action;
@@ -93,7 +93,7 @@ static void on_answer(struct executor_task *t)
     call_release(c);
 }
 
-/* The state as the servers have it was changed, or not: what this member knew of it may be old. */
+/* The stored state was changed, or not: this member's copy may be outdated. */
 static void on_done(struct control_change *change, int rc, const struct err *e)
 {
     struct wish *w = change->ctx;

@@ -1,4 +1,4 @@
-/* api_scheduled.c - /v1/scheduled: what the home does later, and taking it back. */
+/* api_scheduled.c - /v1/scheduled: schedules of the home, and cancelling them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "knowledge/offload.h"
 
 #define PREFIX "/v1/scheduled/"
-#define STREAM_MS 100u /* how late an event of a stream may be */
+#define STREAM_MS 100u /* maximum delay of a stream's events */
 
 static bool has_schedule(struct call *c)
 {
@@ -42,7 +42,7 @@ static void send_all(struct call *c)
         put_all(c);
         call_event_end(c);
     } else if (!c->event) {
-        buf_puts(&c->out, ":\n\n"); /* a comment: a client that is gone is noticed */
+        buf_puts(&c->out, ":\n\n"); /* a comment, to detect clients that are gone */
     }
     c->cursor = version;
     call_flush(c);

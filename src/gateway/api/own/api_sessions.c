@@ -18,7 +18,7 @@ static bool id_ok(const char *id, size_t cap)
 
 bool api_sessions_read(struct call *c, struct request *r, bool *found)
 {
-    /* beside `chat_id` it is Open WebUI's own, which sends the whole conversation itself */
+    /* together with `chat_id` it is Open WebUI's, which sends the whole conversation itself */
     const cJSON *v = cJSON_HasObjectItem(c->json, "chat_id")
                          ? NULL
                          : cJSON_GetObjectItemCaseSensitive(c->json, "session_id");

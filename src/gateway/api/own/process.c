@@ -52,7 +52,7 @@ static struct answer *answer_of(struct sink *s)
 
 /* ---- events ---- */
 
-/* Opens an event and its object.  Until the first one a failure is an answer of its own. */
+/* Opens an event and its object. Until the first one a failure is a separate answer. */
 static struct json_out event_begin(struct answer *a, const char *name)
 {
     struct call *c = a->call;
@@ -107,7 +107,7 @@ static void on_fail(struct sink *s, const struct failure *f)
     call_fail_stream(answer_of(s)->call, "error", f);
 }
 
-/* Events that there was no memory for: the stream ends with an error, not with half an event. */
+/* Out of memory for events: the stream ends with an error, not with a partial event. */
 static bool check_out(struct sink *s)
 {
     struct call *c = answer_of(s)->call;
@@ -198,7 +198,7 @@ static int read_input(struct request *r, const cJSON *json, struct fields_error 
                              : 0;
 }
 
-/* The flow that is asked for: of the request, or of the configuration; NULL: ask. */
+/* The requested flow: from the request, or from the configuration; NULL: ask. */
 static const char *flow_of(struct call *c, struct request *r)
 {
     const struct config_flows *f = &c->gl->config->flows;
@@ -244,7 +244,7 @@ int process_read(struct request *r, bool *stream, const cJSON *json, bool lenien
     return request_rc(r) < 0 ? fields_fail(e, "text", NULL, "out of memory") : 0;
 }
 
-/* A flow answers generations: whatever routes say of them, such as privacy, holds here too. */
+/* Flows answer generations: route settings for them, such as privacy, apply here too. */
 static void make_generation(struct request *r, struct chat_message *m)
 {
     *m = (struct chat_message){

@@ -11,7 +11,7 @@
 #include "things/things.h"
 #include "wire/json_out.h"
 
-#define STREAM_MS 200u     /* how late an event of a stream may be */
+#define STREAM_MS 200u     /* maximum delay of a stream's events */
 #define MAX_STREAMED 1000u /* sensors of one stream; ?machine= chooses others */
 #define MAX_HISTORY 120u   /* values of each, at the beginning of a stream */
 #define RECENT 20u         /* alarms at the beginning of a stream */
@@ -206,7 +206,7 @@ static void send_changes(struct call *c)
         call_begin(c, SSE_TYPE);
     plant_look(c->gl->gw->plant, put_changes, &l);
     if (!l.first && c->cursor == before && !c->event)
-        buf_puts(&c->out, ":\n\n"); /* a comment: a client that is gone is noticed */
+        buf_puts(&c->out, ":\n\n"); /* a comment, to detect clients that are gone */
     call_flush(c);
 }
 

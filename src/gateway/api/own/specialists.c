@@ -54,7 +54,7 @@ static void put_usage(struct answer *a, struct json_out *j)
     json_out_key(j, "total_tokens");
     json_out_uint(j, count_tokens(a));
     json_out_object_end(j);
-    if (a->call->routed && a->call->routed->ensemble) { /* several models: which did what */
+    if (a->call->routed && a->call->routed->ensemble) { /* several models: report what each did */
         json_out_key(j, "shoal");
         decision_json(j, a->call->routed);
     }
@@ -146,7 +146,7 @@ static void put_ollama_embed(struct answer *a)
     }
     json_out_array_end(&j);
     for (uint32_t i = 0; i < a->n; i++)
-        if (a->results[i]->truncated) { /* one says it for all: there is no object for each */
+        if (a->results[i]->truncated) { /* one flag for all: there is no object for each */
             put_truncated(&j, a->results[i]);
             break;
         }

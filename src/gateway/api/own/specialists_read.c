@@ -195,7 +195,7 @@ static int take_text(struct request *r, struct request_input *in, const cJSON *v
     return 0;
 }
 
-/* Room for n inputs; NULL: request_rc tells. */
+/* Room for n inputs; NULL: see request_rc. */
 static struct request_input *make_inputs(struct request *r, uint32_t n)
 {
     struct request_input *list = arena_zalloc_n(&r->arena, n, sizeof(*list));
@@ -420,7 +420,7 @@ static bool read_truncate(const cJSON *v, bool *whole)
     return !v || cJSON_IsBool(v) || *whole || (text && strcasecmp(text, "end") == 0);
 }
 
-/* What Text Embeddings Inference knows and we do in one way only. */
+/* Options of Text Embeddings Inference for which only one value is supported. */
 static int check_tei(struct request *r, struct specialist_shape *shape, const struct body *b,
                      struct fields_error *e)
 {
@@ -514,7 +514,7 @@ int specialist_read(struct request *r, struct specialist_shape *shape, enum spec
     shape->with_documents = b.return_documents;
     shape->tei = b.texts != NULL;
     shape->single =
-        !cJSON_IsArray(b.input) && !b.parameters; /* Hugging Face's client wants lists */
+        !cJSON_IsArray(b.input) && !b.parameters; /* Hugging Face's client expects lists */
     if (rc == 0 && request_rc(r) < 0)
         rc = fields_fail(e, "input", NULL, "out of memory");
     return rc;
