@@ -367,8 +367,8 @@ int hnsw_search(const struct hnsw *h, const float *q, uint32_t breadth,
 
 /* ---- rows that join ---- */
 
-/* Of candidates, best first, those that are nearer to the row than to one that was taken before:
- * links in all directions, and not into one cluster alone. */
+/* Picks from candidates, best first, those nearer to the row than to any candidate already picked:
+ * links go in all directions, not into one cluster. */
 static uint32_t choose(const struct hnsw *h, const struct hnsw_hit *list, uint32_t n, uint32_t most,
                        uint32_t *to)
 {

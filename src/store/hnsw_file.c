@@ -105,8 +105,8 @@ static bool read_rows(struct hnsw_reader *r, struct rd *in)
     return rd_left(in) == 0;
 }
 
-/* Which rows are still there.  They must be the first of now, in the same order, with the same
- * numbers; false: they are not, or few are left. */
+/* Finds which rows still exist. They must come first among the current rows, in the same order and
+ * with the same numbers; false: they do not, or few are left. */
 static bool find_rows(struct hnsw_reader *r, const struct hnsw_file_key *keys, uint32_t n)
 {
     uint32_t at = 0;
@@ -129,7 +129,7 @@ static bool has(const struct hnsw_change *c, uint32_t row)
     return found;
 }
 
-/* A neighbour of a row that is gone, in its place. */
+/* Replaces a deleted row by one of its neighbours. */
 static void add_instead(const struct hnsw_reader *r, struct hnsw_change *c, uint32_t gone)
 {
     const size_t at = links_at(r, gone, c->level);

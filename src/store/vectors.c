@@ -31,7 +31,7 @@
 struct slab {
     float *rows;    /* [SLAB_ROWS][n_cols] */
     uint8_t *tiles; /* of the rows that fill whole tiles */
-    int8_t *codes;  /* [SLAB_ROWS][n_cols], for the graph; NULL: there will be none */
+    int8_t *codes;  /* [SLAB_ROWS][n_cols], for the graph; NULL: no graph */
     float scales[SLAB_ROWS];
     int64_t ids[SLAB_ROWS];
     uint32_t sums[SLAB_ROWS]; /* hashes of the vectors */
@@ -51,13 +51,14 @@ struct vectors {
     size_t exact_rows;
     struct hnsw *graph;       /* NULL: none yet */
     uint64_t moves;           /* of all rows, by compact: a plan from before is void */
-    char *path;               /* of the graph's file; NULL: it is not kept */
+    char *path;               /* of the graph's file; NULL: not saved */
     bool waits;               /* for vectors_restore */
     _Atomic uint32_t n_saved; /* rows of the graph that the file has */
     pthread_t linker;
     pthread_mutex_t wake_lock; /* taken alone */
     pthread_cond_t wake;
-    bool linking, more, stop; /* linking: there is a linker; more: there may be rows for it */
+    bool linking, more,
+        stop; /* linking: a linker thread exists; more: rows may be waiting for it */
 };
 
 int vectors_create(struct vectors **out, uint32_t n_dims, size_t exact_rows, struct err *e)
@@ -76,7 +77,7 @@ int vectors_create(struct vectors **out, uint32_t n_dims, size_t exact_rows, str
     v->n_dims = n_dims;
     v->n_cols = (n_dims + KERN_WIDE - 1) / KERN_WIDE * KERN_WIDE;
     v->tile_bytes = tiles_bytes(&v->k->layout, KERN_Q8W, v->n_cols);
-    pthread_rwlockattr_t how; /* a stream of searches must not keep changes out */
+    pthread_rwlockattr_t how; /* a stream of searches must not starve writers */
     pthread_rwlockattr_init(&how);
     pthread_rwlockattr_setkind_np(&how, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&v->lock, &how);
@@ -102,8 +103,8 @@ static struct hnsw_file_key *keys_of(const struct vectors *v, size_t n)
     return keys;
 }
 
-/* Writes the graph if at least one in `part` of its rows is not in the file.  What fails is told
- * and not fatal: the graph is then made again. */
+/* Writes the graph if at least one in `part` of its rows is not in the file. A failure is logged
+ * and not fatal: the graph is then rebuilt. */
 static void save_graph(struct vectors *v, uint32_t part)
 {
     struct err e = {0};
@@ -271,7 +272,7 @@ static bool wants_links(const struct vectors *v)
            (!v->graph || hnsw_count(v->graph) < v->n_rows);
 }
 
-/* Links one row; false: there is none left, or no memory: then the rest is searched exactly. */
+/* Links one row; false: no row is left, or no memory: the rest is then searched exactly. */
 static bool link_row(struct vectors *v, struct hnsw_plan *p)
 {
     struct err e;
@@ -304,7 +305,7 @@ static void *run_linker(void *arg)
             pthread_cond_wait(&v->wake, &v->wake_lock);
             continue;
         }
-        v->more = false; /* set again by rows that come meanwhile */
+        v->more = false; /* set again by rows that arrive meanwhile */
         pthread_mutex_unlock(&v->wake_lock);
         bool linked = link_row(v, p);
         if (!linked)
@@ -407,7 +408,7 @@ int vectors_add(struct vectors *v, const int64_t *ids, const float *rows, size_t
     return rc;
 }
 
-/* When half of the rows are dead, the others move together, and the graph is made anew. */
+/* When half of the rows are dead, compacts the others and rebuilds the graph. */
 static void compact(struct vectors *v)
 {
     size_t n = v->n_rows;
@@ -423,7 +424,7 @@ static void compact(struct vectors *v)
     for (size_t i = 0; i < n; i++) {
         struct slab *s = v->slabs[i / SLAB_ROWS];
         size_t at = i % SLAB_ROWS;
-        if (!s->dead[at]) /* never behind where it is read */
+        if (!s->dead[at]) /* the write position never overtakes the read position */
             put_row(v, s->ids[at], s->rows + at * v->n_cols);
     }
     size_t need = (v->n_rows + SLAB_ROWS - 1) / SLAB_ROWS;
@@ -532,7 +533,7 @@ static int make_query(struct query *s, const struct vectors *v, const float *q, 
     return 0;
 }
 
-/* About all rows that are not linked; those of the last tile, which is not full, exactly. */
+/* Scores all unlinked rows approximately, and those of the last, partial tile exactly. */
 static void score_all(const struct vectors *v, struct query *s)
 {
     uint32_t per = v->k->layout.tile_rows;
@@ -573,7 +574,7 @@ static void sift(float *heap, uint32_t n, uint32_t i)
     }
 }
 
-/* The k-th largest of n scores; -INFINITY: there are fewer. */
+/* The k-th largest of n scores; -INFINITY if there are fewer. */
 static float kth_of(const float *scores, size_t n, uint32_t k, float *heap)
 {
     for (uint32_t i = 0; i < k; i++)
@@ -594,7 +595,7 @@ static int best_first(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-/* Compares as floats whatever scored at least `least`, and what the graph found. */
+/* Compares as floats all rows that scored at least `least`, and those that the graph found. */
 static int compare(const struct vectors *v, const struct query *s, float least, uint32_t k,
                    const struct hnsw_hit *found, uint32_t n_found, struct vectors_hit *hits,
                    uint32_t *n, struct err *e)
@@ -624,7 +625,7 @@ static int compare(const struct vectors *v, const struct query *s, float least, 
     return 0;
 }
 
-/* Under the lock.  linked: rows that the graph is asked for. */
+/* Call under the lock. linked: number of rows to request from the graph. */
 static int search(const struct vectors *v, const float *q, size_t linked, uint32_t k,
                   struct vectors_hit *hits, uint32_t *n, struct err *e)
 {

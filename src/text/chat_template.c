@@ -124,7 +124,7 @@ static int render(struct jinja_run *r, const struct chat_template *t, const stru
         rc = jinja_fail(r, SHOAL_EFORMAT, "context is not a JSON object");
     if (rc == 0)
         rc = add_vars(r, context.dict, o);
-    /* As transformers has it: templates ask whether they are none, not whether they are defined. */
+    /* As in transformers: templates check whether these are none, not whether they are defined. */
     const struct jinja_str absent[] = {JINJA_STR("tools"), JINJA_STR("documents")};
     for (size_t i = 0; rc == 0 && i < sizeof(absent) / sizeof(absent[0]); i++)
         if (!jinja_dict_get(r, context.dict, absent[i]))

@@ -95,7 +95,7 @@ void alarm_json(struct json_out *j, const struct alarm_event *e)
 
 /* ---- sentences ---- */
 
-/* Three or four digits: what a person reads off an instrument. */
+/* Three or four digits, as on an instrument. */
 static void put_value(struct buf *b, double v, const char *unit)
 {
     double size = fabs(v);
@@ -173,7 +173,7 @@ static void put_normal(struct buf *b, const struct alarm_channel *c)
     buf_putc(b, '.');
 }
 
-/* "; bearing temperature is up 6 degrees": other channels that left their usual level too. */
+/* "; bearing temperature is up 6 degrees": other channels that also left their usual level. */
 static void put_others(struct buf *b, const struct alarm_event *e)
 {
     for (uint32_t i = 1; i < e->n_channels && i < 3; i++) {

@@ -12,16 +12,16 @@
 #define LONG 256.0      /* of the long one */
 #define SPREAD 16.0     /* of the spread */
 #define ALL 8192.0      /* of the running reference */
-#define BEYOND 2.0      /* a spike is so many times larger than those of late */
+#define BEYOND 2.0      /* a spike is this many times larger than recent ones */
 #define RISE 4.0        /* ... of which each one counts with this part */
 #define BEYOND_LONG 4.0 /* the same for the long mean */
 #define RISE_LONG 1024.0
-#define RISE_STEADY 8192.0 /* ... while it goes steadily one way */
+#define RISE_STEADY 8192.0 /* ... while it moves steadily in one direction */
 #define STEADY 0.75        /* share of the pairs of blocks that must be in order, less the others */
 #define LEAST 0.05         /* deviation of the running reference */
-#define CLIP 6.0      /* a single value counts at most so much in the means against the usual */
+#define CLIP 6.0      /* a single value counts at most this much in the means against the usual */
 #define JUMP_CLIP 6.0 /* ... and a jump in the spread */
-#define AWAY 3.0      /* deviations of the short mean: a state that began goes on */
+#define AWAY 3.0      /* deviations of the short mean: a state that began continues */
 #define MOST 1e9      /* any distance, so that its square is a number */
 #define FOLLOW 8192.0 /* steps in which the usual level follows the channel */
 #define DAY_MS 86400000.0
@@ -81,8 +81,8 @@ double channel_usual(const struct profile *p, int64_t time_ms)
 
 /* ---- statistics ---- */
 
-/* How far the tail of a statistic is trusted, and after how many steps by half of that: a few steps
- * show little of what a channel does. */
+/* How far the tail of a statistic is trusted, and after how many steps half of that: a few steps
+ * show little of a channel's behaviour. */
 static const double trust[CHANNEL_N_STATS] = {1, 1, 1, 1, 1, 0.5};
 static const double few[CHANNEL_N_STATS] = {128, 128, 128, 128, 320, 128};
 
@@ -114,7 +114,7 @@ static void begin_motion(struct channel_motion *m, const struct profile *p, uint
     m->all_squares = n * (p->plain_spread * p->plain_spread + p->plain_mean * p->plain_mean);
 }
 
-/* Distance of a mean from everything so far, in its deviations. */
+/* Distance of a mean from all values so far, in its deviations. */
 static double from_all(const struct channel_motion *m, double mean)
 {
     if (!(m->all_weight > 0))
@@ -151,14 +151,14 @@ static void extend_blocks(struct channel_motion *m, double c)
         m->n_blocks < CHANNEL_BLOCKS ? 0 : (float)up * 2 / (CHANNEL_BLOCKS * (CHANNEL_BLOCKS - 1));
 }
 
-/* The long mean, if it is larger than any of late.  What wanders comes and goes, so that its size
- * is soon known; what moves one way block by block (Mann and Kendall's test) is a drift, and is
- * measured against what was known before it began. */
+/* The long mean, if it is larger than any recent one. A wandering channel comes and goes, so that
+ * its range is soon known; a steady move in one direction, block by block (Mann and Kendall's
+ * test), is a drift, and is measured against the range before it began. */
 static double long_record(struct channel_motion *m, double slow, double signed_slow)
 {
     double record = tail_record(&m->most_long, slow, BEYOND_LONG, RISE_LONG);
     double steady = tail_record(&m->most_steady, slow, BEYOND_LONG, RISE_STEADY);
-    /* How a channel wanders is not known before it was seen for a few of the long means. */
+    /* How a channel wanders is unknown until it was seen for a few of the long means. */
     bool known = m->all_weight >= ENOUGH * LONG + CHANNEL_BLOCKS * CHANNEL_BLOCK;
     bool drifts = known && (double)m->trend * (signed_slow > 0 ? 1 : -1) >= STEADY;
     return record > 0 ? record : drifts ? steady : 0;
@@ -180,7 +180,7 @@ static void step_stats(const struct profile *p, struct channel_motion *m, double
     out[CHANNEL_JUMP] = tail_record(&m->most_jump, fabs(d), BEYOND, RISE);
     out[CHANNEL_SHIFT] = from_all(m, raw16);
     out[CHANNEL_SLOW] = from_all(m, raw64);
-    /* Not more than the last steps say, so that it ends when the channel is back. */
+    /* Not more than the last steps indicate, so that it ends when the channel is back. */
     double slow = moving(&m->slow, c, LONG);
     extend_blocks(m, c);
     out[CHANNEL_LONG] = long_record(m, fmin(now, fabs(slow)), slow);
@@ -233,7 +233,7 @@ static void learn_tails(struct profile *p, const double *v, const int64_t *times
             one[i] = log1p(out[s]);
             p->most_long = fmax(p->most_long, out[CHANNEL_LONG]);
         }
-        /* What was seen for less than a few of its windows says nothing yet. */
+        /* A statistic seen for less than a few of its windows is not meaningful yet. */
         tail_learn(&p->tails[s], one, (double)n >= ENOUGH * windows[s] ? n : 0, scratch);
     }
 }
@@ -339,7 +339,7 @@ static void follow(struct channel *c, double value, double z)
 static bool is_stuck(const struct channel *c)
 {
     uint32_t usual = c->usual.longest_run;
-    /* A channel that is often constant (a setpoint, a state) is never stuck. */
+    /* A channel that is often constant (a setpoint, a state) never counts as stuck. */
     return usual * 4 < c->usual.n && c->run > 16 && c->run > 6 * usual;
 }
 
@@ -350,8 +350,8 @@ static bool follows(uint32_t s)
     return s == CHANNEL_SHIFT || s == CHANNEL_SLOW || s == CHANNEL_SPREAD;
 }
 
-/* The fast detector: is every statistic below where its tail begins, that is, not among the tenth
- * that is largest in normal times?  It compares and nothing else. */
+/* The fast detector: is every statistic below the start of its tail, that is, outside the largest
+ * tenth of normal times? It only compares. */
 static bool surely_usual(const struct profile *p, const double stats[CHANNEL_N_STATS])
 {
     bool sure = true;
@@ -413,7 +413,7 @@ struct channel_result channel_step(struct channel *c, double value, int64_t time
     c->n_unusual = r.expected < 1 || away || drifts ? c->n_unusual + 1 : 0;
     r.away = away && c->n_unusual <= 4 * c->learn;
     if (!c->fixed) {
-        if (!drifts) /* otherwise it would follow what it is to find */
+        if (!drifts) /* otherwise it would follow the change that it must find */
             follow(c, value, r.z);
         if (c->n_unusual > 4 * c->learn)
             learn_now(c);

@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 
-#define WEAR_S 3.0  /* until the bearing is as bad as it gets, or well again */
+#define WEAR_S 3.0  /* until the bearing is at its worst, or healthy again */
 #define HEAT_S 25.0 /* time constant of its warmth */
 #define MAX_HEAT 14.0
 
@@ -33,7 +33,7 @@ void demo_plant_step(struct demo_plant *p, int64_t now_ms, double out[DEMO_PLANT
     p->wear += p->broken ? passed / WEAR_S : -passed / WEAR_S;
     p->wear = fmin(fmax(p->wear, 0), 1);
     p->heat += (p->wear * MAX_HEAT - p->heat) * fmin(passed / HEAT_S, 1);
-    double load = 0.5 * sin(t * 2 * M_PI / 6); /* the work comes and goes */
+    double load = 0.5 * sin(t * 2 * M_PI / 6); /* the load comes and goes */
     out[VIBRATION] = 2.5 + 0.08 * load + 5.4 * p->wear + (0.06 + 0.3 * p->wear) * noise(p);
     out[BEARING] = 61 + 0.3 * load + p->heat + 0.08 * noise(p);
     out[CURRENT] = 14 + 0.5 * load + 1.6 * p->wear + 0.07 * noise(p);

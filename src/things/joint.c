@@ -6,13 +6,13 @@
 
 #include "base/mem.h"
 
-#define CLIP 8.0   /* one channel counts at most so many deviations */
+#define CLIP 8.0   /* one channel counts at most this many deviations */
 #define SHRINK 0.1 /* share of independence in the correlations, and more for few rows */
 #define SHORT 16.0
 #define MIN_LONG 4.0
 #define MAX_LONG 256.0
 #define LONG_SHARE 0.4 /* of the rows that it is learned from */
-#define BEYOND 4.0     /* an unusual distance (a square) is so many times those of late */
+#define BEYOND 4.0     /* an unusual distance (squared) is this many times the recent ones */
 #define RISE 64.0      /* ... of which each one counts with this part */
 #define FEW 10.0       /* rows of each channel after which correlations are trusted by half */
 #define SLOWLY 4096.0  /* steps that a tail counts as seen: a machine that wears stays unusual */
@@ -67,7 +67,7 @@ bool joint_ready(const struct joint *j)
 void joint_restart(struct joint *j)
 {
     memset(j->mean, 0, 2 * (size_t)j->n * sizeof(double));
-    j->weight = SHORT; /* as if they had seen usual rows only */
+    j->weight = SHORT; /* as if they had seen only usual rows */
     j->long_weight = j->facts.window;
 }
 
@@ -124,7 +124,7 @@ static void moving(double *sum, const double *row, uint32_t n, double *weight, d
     *weight = k * *weight + 1;
 }
 
-/* Mean over the channels of their distance for a longer time. */
+/* Mean over the channels of their distance over a longer time. */
 static double long_distance(const struct joint *j, uint32_t *worst)
 {
     double sum = 0, most = -1;
@@ -149,7 +149,7 @@ static void step_stats(struct joint *j, const double *row, double out[JOINT_N_ST
     moving(j->long_mean, j->row, j->n, &j->long_weight, j->facts.window);
     out[JOINT_ROW] = log1p(
         tail_record(&j->facts.most_row, distance(j, j->row, &worst[JOINT_ROW]), BEYOND, RISE));
-    /* A mean of w rows that are independent has a w-th of their square. */
+    /* A mean of w independent rows has a w-th of their square. */
     double d = distance(j, j->mean, &worst[JOINT_MEAN]) / j->weight;
     const struct tail *t = &j->facts.tails[JOINT_MEAN];
     j->calm = t->n > 0 && log1p(d) <= t->from;
@@ -160,7 +160,7 @@ static void step_stats(struct joint *j, const double *row, double out[JOINT_N_ST
 double joint_step(struct joint *j, const double *row, double n_steps, uint32_t *worst)
 {
     double stats[JOINT_N_STATS], best = INFINITY;
-    /* Correlations take many rows to know. */
+    /* Correlations need many rows. */
     double known = j->facts.rows / (j->facts.rows + FEW * j->n);
     uint32_t who[JOINT_N_STATS] = {0};
     *worst = 0;
@@ -172,7 +172,7 @@ double joint_step(struct joint *j, const double *row, double n_steps, uint32_t *
             tail_expected(&j->facts.tails[s], stats[s], n_steps, s == JOINT_LONG ? 1 : known);
         if (s == JOINT_LONG) {
             tail_follow(&j->facts.tails[s], stats[s]);
-            n = j->calm ? n_steps : n; /* what was long off is back */
+            n = j->calm ? n_steps : n; /* a long deviation has ended */
         }
         if (n < best) {
             best = n;
@@ -225,7 +225,7 @@ static void learn_inverse(struct joint *j, const double *rows, size_t n_rows, do
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = 0; k <= i; k++) {
             double v = square[i * n + k] / (double)n_rows;
-            /* the deviation of a channel is at least half of what is usual: constant ones stay */
+            /* a channel's deviation is at least half of the usual one, also if it is constant */
             v = i == k ? fmax(v, 0.25) : v * (1 - shrink);
             square[i * n + k] = square[k * n + i] = v;
         }
@@ -247,7 +247,7 @@ int joint_learn(struct joint *j, const double *rows, size_t n_rows, struct err *
     j->facts.rows = (double)n_rows;
     j->facts.window = fmax(MIN_LONG, fmin(MAX_LONG, LONG_SHARE * (double)n_rows));
     joint_restart(j);
-    j->weight = j->long_weight = 0; /* the means of few rows show what chance does */
+    j->weight = j->long_weight = 0; /* means of few rows are mostly noise */
     for (size_t r = 0; r < n_rows; r++) {
         double out[JOINT_N_STATS];
         uint32_t worst[JOINT_N_STATS];
@@ -260,7 +260,7 @@ int joint_learn(struct joint *j, const double *rows, size_t n_rows, struct err *
             stats[s * n_rows + r] = out[s];
     }
     for (uint32_t s = 0; s < JOINT_N_STATS; s++) {
-        /* A short mean that was seen for less than a few of its windows says nothing yet. */
+        /* A short mean seen for less than a few of its windows is not meaningful yet. */
         bool enough = s != JOINT_MEAN || (double)n_rows >= ENOUGH * SHORT;
         tail_learn(&j->facts.tails[s], stats + s * n_rows, enough ? n_rows : 0,
                    stats + JOINT_N_STATS * n_rows);

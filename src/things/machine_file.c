@@ -59,7 +59,7 @@ static int make(struct machine_file **out, uint32_t n, struct err *e)
 
 /* ---- learning ---- */
 
-/* The values of one channel that are not missing, with their times. */
+/* Collects the values of one channel that are not missing, with their times. */
 static size_t gather(const struct machine_file_rows *r, uint32_t channel, double *v, int64_t *times)
 {
     size_t n = 0;

@@ -8,11 +8,11 @@
 #define QUANTILE 0.9
 #define NEVER 1e9      /* the logarithm of no statistic */
 #define MIN_SCALE 0.06 /* few steps must not promise a short tail */
-#define USUAL 0.2      /* of channels in general: counts like so many exceedances */
+#define USUAL 0.2      /* prior of channels in general: counts like this many exceedances */
 #define N_USUAL 50.0
 #define RUN_GAP 8u       /* steps below `from` that end a run */
 #define MEMORY 8192.0    /* steps that a tail remembers */
-#define MOST_EXCESS 4.0  /* one value counts at most so many scales */
+#define MOST_EXCESS 4.0  /* one value counts at most this many scales */
 #define MOST_OF_RUN 256u /* steps of a run that it learns from */
 #define MIN_GAP 1e-3
 #define RECENT 4096.0 /* steps in which a large value is forgotten */
@@ -67,7 +67,7 @@ void tail_follow(struct tail *t, double v)
     t->below = above ? 0 : t->below < RUN_GAP ? t->below + 1 : RUN_GAP;
     if (above && t->above > MOST_OF_RUN)
         return;
-    t->n = t->n < MEMORY ? t->n + 1 : t->n; /* more, if its owner wants it slower */
+    t->n = t->n < MEMORY ? t->n + 1 : t->n; /* more, if the owner wants slower changes */
     if (above) {
         double excess = fmin(v - t->from, MOST_EXCESS * t->scale);
         t->scale += (excess - t->scale) / ((1 - QUANTILE) * t->n + N_USUAL);

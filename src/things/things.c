@@ -157,14 +157,14 @@ int things_add_machine(struct things *t, const struct things_machine_opts *o, st
     return 0;
 }
 
-/* One channel more.  A joint that was learned before already has all. */
+/* Adds one channel. A joint that was learned before already has all of them. */
 static int extend_joint(struct things_machine *m, struct err *e)
 {
     struct joint *joint = NULL;
     if (m->no_joint || (m->joint && joint_ready(m->joint)))
         return 0;
     if (m->n_members + 1 > JOINT_MAX_CHANNELS) {
-        joint_destroy(m->joint); /* too many to be watched together */
+        joint_destroy(m->joint); /* too many to watch together */
         m->joint = NULL;
         m->no_joint = true;
         return 0;

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "things/things_int.h"
 
-#define OTHERS_Z 3.0 /* another channel is mentioned if it is so many deviations off */
+#define OTHERS_Z 3.0 /* mention another channel if it is this many deviations off */
 #define MIN_CLEAR_MS 10000.0
 
 /* ---- events ---- */
@@ -23,7 +23,7 @@ static void put_channel(struct alarm_event *e, const struct things_sensor *s, do
                                                           .high = things_high(s)};
 }
 
-/* Channels of the same machine that have left their usual level as well. */
+/* Channels of the same machine that also left their usual level. */
 static void put_others(struct alarm_event *e, const struct things_sensor *s)
 {
     const struct things_machine *m = s->machine;
@@ -75,7 +75,7 @@ static void fill(struct things_alarm *a, const struct things_cause *c, int64_t t
     put_others(e, s);
 }
 
-/* The oldest place that is free or whose alarm is over; otherwise the oldest of all. */
+/* The oldest slot that is free or whose alarm has ended; otherwise the oldest of all. */
 static struct things_alarm *take_place(struct things *t)
 {
     struct things_alarm *best = &t->alarms[0];
@@ -180,7 +180,7 @@ static void end_alarm(struct things *t, struct things_sensor *s, int64_t time_ms
     send(t, a, ALARM_CLEARED, time_ms);
 }
 
-/* An alarm that ended a moment ago goes on, without a new event unless it is worse. */
+/* An alarm that ended a moment ago continues, without a new event unless it is worse. */
 static bool continues(const struct things_sensor *s, const struct things_cause *c, int64_t time_ms)
 {
     return s->old && c->severity <= s->old->event.severity &&

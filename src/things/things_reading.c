@@ -3,10 +3,12 @@
 
 #include "things/things_int.h"
 
-#define GAP 3.0  /* a pause of so many intervals is a gap */
-#define LOST 5.0 /* ... and of so many a lost signal */
+#define GAP 3.0  /* a pause of this many intervals is a gap */
+#define LOST 5.0 /* ... and of this many a lost signal */
 #define MIN_LOST_MS 5000.0
-#define RELEASE 10.0 /* a statistic must fall to so many times the wanted false alarms */
+#define RELEASE                                                                                    \
+    10.0 /* a statistic must fall to this many times the target false-alarm rate                   \
+          */
 
 /* ---- time ---- */
 
@@ -146,13 +148,13 @@ static void use(struct things_sensor *s, double v, int64_t time_ms, struct thing
     double passed = s->step_ms ? (double)(time_ms - s->step_ms) : INFINITY;
     if (s->interval_ms > 0 && isfinite(passed) && passed > GAP * s->interval_ms) {
         s->counts.gaps++;
-        s->channel.motion.started = false; /* a jump over a gap says nothing */
+        s->channel.motion.started = false; /* a jump across a gap is not meaningful */
     }
     s->sum += v;
     s->n_sum++;
     if (passed < 0.5 * s->interval_ms) {
         s->counts.merged++;
-        /* The statistics have said what they can: their alarm goes on until the next step. */
+        /* The statistics have no more to say: their alarm continues until the next step. */
         if (s->alarm && s->alarm->calm_ms == 0 && s->alarm->event.kind > ALARM_RANGE)
             consider(c, s->alarm->event.kind, s->alarm->event.severity, s->score, (double)NAN, 0);
         return;

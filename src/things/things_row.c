@@ -24,8 +24,8 @@ static uint32_t rows_wanted(const struct things_machine *m)
     return n < THINGS_JOINT_ROWS ? n : THINGS_JOINT_ROWS;
 }
 
-/* How many of the last steps that the members remember are rows: all of them if they have learned
- * in the same row and made their steps together since; 0: they have not. */
+/* How many of the last steps that the members remember are rows: all of them if they learned in the
+ * same row and have stepped together since; otherwise 0. */
 static uint32_t rows_in_step(const struct things_machine *m)
 {
     const struct channel *first = &m->members[0]->channel;
@@ -39,8 +39,8 @@ static uint32_t rows_in_step(const struct things_machine *m)
     return first->n_kept >= rows_wanted(m) ? first->n_kept : 0;
 }
 
-/* The steps that the channels have just learned from say how they fit together, as in a recording:
- * the machine need not wait for as many again.  False: they are not in step. */
+/* The steps that the channels have just learned from show how they fit together, as in a recording,
+ * so the machine need not wait for as many again. False: they are not in step. */
 static bool learn_from_steps(struct things_machine *m)
 {
     uint32_t n = m->n_members, n_rows = rows_in_step(m);
@@ -58,7 +58,7 @@ static bool learn_from_steps(struct things_machine *m)
     return ok;
 }
 
-/* Rows are kept by their members until there are enough. */
+/* The members keep rows until there are enough. */
 static void keep_row(struct things_machine *m)
 {
     uint32_t n = m->n_members, wanted = rows_wanted(m);
@@ -79,7 +79,7 @@ static void keep_row(struct things_machine *m)
     mem_free(rows);
 }
 
-/* The member whose alarm stands for the pattern: one that has an alarm already, or the worst. */
+/* The member whose alarm represents the pattern: one that already has an alarm, or the worst. */
 static struct things_sensor *choose_holder(const struct things_machine *m, uint32_t worst)
 {
     for (uint32_t i = 0; i < m->n_members; i++)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_DEPTH 16u /* of a path that is told */
+#define MAX_DEPTH 16u /* of a path that is reported */
 #define SHORT_BYTES ((size_t)64 << 10)
 
 struct level {

@@ -87,7 +87,7 @@ struct checker {
     size_t cap;
 };
 
-/* False: the bytes end inside of it, or it is too long. */
+/* False: the bytes end inside it, or it is too long. */
 static bool take_varint(const uint8_t **p, const uint8_t *end, uint64_t *out)
 {
     *out = 0;
@@ -122,7 +122,8 @@ static int check_fields(struct checker *c, const ProtobufCMessageDescriptor *d, 
 {
     const uint8_t *end = p + n;
     const ProtobufCFieldDescriptor *last = NULL;
-    uint32_t index = 0; /* of the elements of `last`, which stand together as clients write them */
+    uint32_t index =
+        0; /* index into the elements of `last`, which are adjacent as clients write them */
     while (p < end) {
         uint64_t tag;
         size_t bytes;

@@ -65,7 +65,7 @@ static int get_uint(struct reader *r, uint64_t *out)
     return 0;
 }
 
-/* A number of things that take at least one byte each. */
+/* A count of elements that take at least one byte each. */
 static int get_count(struct reader *r, size_t *out)
 {
     uint64_t n;

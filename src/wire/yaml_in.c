@@ -50,7 +50,7 @@ static void skip_spaces(struct place *c, size_t most)
         step(c);
 }
 
-/* Source bytes that one character of a quoted scalar takes. */
+/* Source bytes used by one character of a quoted scalar. */
 static size_t source_bytes(const struct place *c, yaml_scalar_style_t style)
 {
     size_t left = (size_t)(c->end - c->p), n = 1;

@@ -55,7 +55,7 @@ static bool read_hex(uint8_t *out, const char *p, size_t n)
     return true;
 }
 
-/* Blank lines and those that begin with # mean nothing. */
+/* Ignores blank lines and lines that begin with #. */
 static int read_line(struct session_keys *k, const char *p, size_t n, const char *name, size_t line,
                      struct err *e)
 {
@@ -120,7 +120,7 @@ int session_keys_parse(struct session_keys **out, const char *text, size_t n, co
     return 0;
 }
 
-/* Whoever is first writes it; the others read what is there. */
+/* The first process writes the file; the others read it. */
 static int make_file(const char *path, struct err *e)
 {
     uint8_t key[SESSION_KEYS_BYTES];

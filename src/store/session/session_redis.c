@@ -44,7 +44,7 @@ struct redis {
     int port, db;
 };
 
-/* If the version there is ARGV[1], ARGV[2] takes its place for ARGV[3] ms. */
+/* If the stored version is ARGV[1], stores ARGV[2] for ARGV[3] ms. */
 static const char script[] = "local v = redis.call('GETRANGE', KEYS[1], 0, 7)\n"
                              "if v == '' then v = string.rep('\\0', 8) end\n"
                              "if v ~= ARGV[1] then return 0 end\n"
@@ -130,7 +130,7 @@ static int connect_it(struct redis *r, struct err *e)
     return rc;
 }
 
-/* Runs one command; a connection that broke meanwhile (a restart) is made anew once. */
+/* Runs one command; reconnects once if the connection broke in the meantime (a restart). */
 static int ask(struct redis *r, int n, const char **argv, const size_t *lens, redisReply **reply,
                struct err *e)
 {

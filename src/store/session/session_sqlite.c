@@ -63,7 +63,7 @@ static int purge(struct lite *x, struct err *e)
 static int put(struct db *d, const char *key, const void *bytes, size_t n, uint64_t version,
                uint32_t ttl_s, struct err *e)
 {
-    /* a conversation that has expired is none */
+    /* an expired conversation counts as missing */
     sqlite3_stmt *s = db_prepare(
         d,
         "INSERT INTO sessions(key, version, expires, data) SELECT ?1, ?2 + 1, ?3, ?4 WHERE ?2 = "

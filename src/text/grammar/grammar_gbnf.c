@@ -65,7 +65,7 @@ static size_t read_name(struct gbnf *g, const char **name)
     return (size_t)(g->p - *name);
 }
 
-/* The rule of a name, which may be defined later. */
+/* Returns the rule with this name, which may be defined later. */
 static uint32_t rule_of(struct gbnf *g, const char *name, size_t n)
 {
     uint32_t rule = 0;
@@ -95,7 +95,7 @@ static uint32_t read_hex(struct gbnf *g, uint32_t digits)
     return v;
 }
 
-/* One character, which may be escaped. */
+/* Reads one character, which may be escaped. */
 static uint32_t read_char(struct gbnf *g)
 {
     static const char from[] = "tnr\\\"[]-^.", to[] = "\t\n\r\\\"[]-^.";
@@ -216,7 +216,7 @@ static uint32_t read_group(struct gbnf *g)
     return node;
 }
 
-/* NONE without an error: no item begins here. */
+/* NONE without an error: no item starts here. */
 static uint32_t read_item(struct gbnf *g, bool nested)
 {
     const char c = peek(g);

@@ -41,7 +41,7 @@ uint32_t grammar_json_character(struct grammar_json *j)
     return j->character;
 }
 
-/* A rule made when it is first used. */
+/* A rule that is created on first use. */
 static uint32_t once(struct grammar_json *j, uint32_t *rule, const char *text)
 {
     if (*rule == NONE) {

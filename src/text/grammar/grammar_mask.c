@@ -19,10 +19,11 @@
 #define NONE UINT32_MAX
 #define UNSEEN (UINT32_MAX - 1)
 
-/* What lies below a stack: the end of the text, or the unknown caller of a part. */
+/* What is below a stack: the end of the text, or the unknown caller of a part. */
 enum { BOTTOM, CUT, FIRST_NODE };
 
-struct node { /* the top of a stack: where a rule is, and below it where its caller goes on */
+struct node { /* the top of a stack: the position in a rule, and below it where its caller continues
+               */
     uint32_t state, count, parent;
     uint32_t mark; /* the closure that visited it last */
     uint32_t part; /* index, or NONE */
@@ -33,9 +34,9 @@ struct place {
     const uint32_t *nodes; /* in order; all of them read bytes */
     uint32_t n;
     bool ended;             /* the bottom was reached */
-    uint32_t common;        /* where every small letter leads, DEAD: there is no such place */
+    uint32_t common;        /* where every lower-case letter leads; DEAD: no such place */
     uint64_t commons;       /* classes of bytes that all lead to it; common UNKNOWN: not computed */
-    uint32_t *next;         /* [256]: places, UNKNOWN: not computed; NULL: none was */
+    uint32_t *next;         /* [256]: places, UNKNOWN: not computed; NULL: none computed */
     uint64_t *bits, *leads; /* sets, or NULL */
     uint32_t n_bits, n_leads;
     uint32_t only; /* token, NONE: there is a choice, UNSEEN: not computed */
@@ -43,7 +44,7 @@ struct place {
 
 struct part {
     uint64_t *bits;
-    const uint32_t *exits; /* nodes of the trie behind which the rule may be over */
+    const uint32_t *exits; /* trie nodes after which the rule may end */
     uint32_t n_exits;
 };
 
@@ -180,7 +181,8 @@ static int follow(struct grammar_mask *m, const struct node *n, const struct gra
     case GRAMMAR_NET_EMPTY:
         return visit_state(m, e->to, 0, parent);
     case GRAMMAR_NET_CALL:
-        if (!net->states[e->to].final) /* else the caller is complete too: its own caller goes on */
+        if (!net->states[e->to]
+                 .final) /* else the caller is complete too: its own caller continues */
             rc = node_get(m, e->to, 0, n->parent, &parent);
         return rc < 0 ? rc : visit_state(m, net->starts[e->rule], 0, parent);
     case GRAMMAR_NET_COUNT:
@@ -204,7 +206,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* From the nodes to do, everything that is reached without a byte: into rest and ended. */
+/* From the pending nodes, collects everything reachable without a byte: into rest and ended. */
 static int close_stacks(struct grammar_mask *m)
 {
     int rc = 0;
@@ -309,7 +311,7 @@ static int open_table(struct grammar_mask *m, uint32_t place)
 
 static int compute_step(struct grammar_mask *m, uint32_t place, uint8_t byte, uint32_t *out)
 {
-    uint32_t from = 0, to = 255; /* bytes that the edges do not tell apart from this one */
+    uint32_t from = 0, to = 255; /* bytes that the edges treat like this one */
     int rc = 0;
     new_stamp(m);
     for (uint32_t i = 0; i < m->places[place].n && rc == 0; i++) {
@@ -363,8 +365,8 @@ static void set_tokens(const struct grammar_mask *m, uint64_t *bits, uint32_t to
         bits[token / 64] |= (uint64_t)1 << (token % 64);
 }
 
-/* The texts of strings are mostly matched by a loop, or by a counted one: all but a few characters
- * lead to the same place.  Finds that place and the classes of bytes that lead there. */
+/* Strings are mostly matched by a loop, or by a counted loop: all but a few characters lead to the
+ * same place. Finds that place and the byte classes that lead there. */
 static int find_common(struct grammar_mask *m, uint32_t place)
 {
     uint64_t others = 1; /* class 0 holds parts of characters */
@@ -374,7 +376,7 @@ static int find_common(struct grammar_mask *m, uint32_t place)
         if (m->places[place].next[b] != GRAMMAR_MASK_DEAD)
             rc = step(m, place, (uint8_t)b, &to);
         else
-            to = GRAMMAR_MASK_DEAD; /* most places: nothing is computed for them */
+            to = GRAMMAR_MASK_DEAD; /* the usual case: nothing is computed for these places */
         common = common == UNKNOWN || common == to ? to : GRAMMAR_MASK_DEAD;
     }
     for (uint32_t b = 0; b < 0x80 && rc == 0 && common != GRAMMAR_MASK_DEAD; b++) {
@@ -389,8 +391,8 @@ static int find_common(struct grammar_mask *m, uint32_t place)
     return 0;
 }
 
-/* Whether every text below a node of the trie is allowed behind `place`, as far as can be told
- * without a look at each of them. */
+/* Whether every text below a trie node is allowed after `place`, as far as can be known without
+ * checking each. */
 static int allows_all(struct grammar_mask *m, const struct vocab_trie_node *n, uint32_t place,
                       bool exits, bool *out)
 {
@@ -424,8 +426,8 @@ static void set_all(const struct grammar_mask *m, uint64_t *bits, uint32_t node)
         bits[order[i] / 64] |= (uint64_t)1 << (order[i] % 64);
 }
 
-/* Sets the tokens below a node of the trie that can follow, if the node's own text led to `place`.
- * exits: also lists where a rule ends with more of the trie behind it. */
+/* Sets the tokens below a trie node that can follow, if the node's own text led to `place`. exits:
+ * also lists where a rule ends with more of the trie after it. */
 static int walk(struct grammar_mask *m, uint32_t place, uint32_t from, uint64_t *bits, bool exits)
 {
     const struct vocab_trie_node *nodes = m->vocab->nodes;
@@ -460,7 +462,7 @@ static int walk(struct grammar_mask *m, uint32_t place, uint32_t from, uint64_t 
     return rc;
 }
 
-/* A count that behaves the same for as many bytes as a token can have. */
+/* Clamps a count to the bytes that a token can have; it behaves the same. */
 static uint32_t clamp_count(const struct grammar_mask *m, uint32_t state, uint32_t count)
 {
     const struct grammar_net_edge *e = &m->net->edges[m->net->states[state].edges];
@@ -574,7 +576,8 @@ static int compute_set(struct grammar_mask *m, uint32_t place)
     return 0;
 }
 
-/* The set of a place where a leading space is not shown: what begins with one counts without it. */
+/* The set of a place where a leading space is dropped: tokens that begin with a space count without
+ * it. */
 static int compute_leads(struct grammar_mask *m, uint32_t place)
 {
     const struct vocab_trie_node *nodes = m->vocab->nodes;

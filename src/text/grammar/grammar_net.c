@@ -27,7 +27,7 @@ struct build {
     struct build_state *states;
     struct build_edge *edges;
     uint32_t n_states, cap_states, n_edges, cap_edges;
-    uint32_t *starts, *ends; /* of rules; those behind the tree's are bodies of repetitions */
+    uint32_t *starts, *ends; /* of rules; those after the tree's rules are bodies of repetitions */
     uint32_t n_rules, cap_rules;
     bool *nullable; /* of nodes of the tree */
     bool *lives;    /* of states: the end of the rule can be reached */
@@ -121,8 +121,8 @@ static uint32_t new_rule(struct build *b)
 
 /* ---- classes: code points to UTF-8 ---- */
 
-/* Code points from lo to hi whose encodings have n bytes, each of which takes all values between
- * those of lo and hi, whatever the others are. */
+/* Adds code points from lo to hi whose encodings have n bytes; each byte takes all values between
+ * those of lo and hi, independently of the others. */
 static void add_encoded(struct build *b, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi,
                         uint32_t n)
 {
@@ -137,7 +137,7 @@ static void add_encoded(struct build *b, uint32_t from, uint32_t to, uint32_t lo
     }
 }
 
-/* Splits a range until every byte of the encoding ranges on its own. */
+/* Splits a range until every byte of the encoding varies independently. */
 static void add_split(struct build *b, uint32_t from, uint32_t to, uint32_t lo, uint32_t hi,
                       uint32_t n)
 {
@@ -264,7 +264,7 @@ static void build_kind(struct build *b, const struct grammar_tree_node *n, uint3
     }
 }
 
-/* Adds the ways from one state to another that a node's texts take.  Neither state gets an edge
+/* Adds the paths from one state to another that a node's texts take. Neither state gets an edge
  * back from inside. */
 static void build_node(struct build *b, uint32_t node, uint32_t from, uint32_t to)
 {
@@ -366,7 +366,7 @@ static const char *rule_name(const struct build *b, uint32_t rule)
 /* ---- left recursion ---- */
 
 struct left {
-    uint32_t *called; /* rules that begin another one, all lists behind each other */
+    uint32_t *called; /* rules that begin another one, all lists one after the other */
     uint32_t *from;   /* [n_rules + 1]: where each rule's list begins */
     uint32_t *n_in;   /* how many rules begin with this one */
     uint32_t *mark;   /* [n_states]: 1 + the rule that visited it last */
@@ -408,7 +408,7 @@ static void list_left(struct build *b, struct left *l, uint32_t rule)
     }
 }
 
-/* Takes away rules that no other begins with, until none is left: then there is no circle. */
+/* Removes rules that no other rule begins with; if none is left in the end, there is no cycle. */
 static void refuse_circle(struct build *b, struct left *l)
 {
     uint32_t n = 0, n_left = b->n_rules;
@@ -472,7 +472,7 @@ static void pack_state(const struct build *b, struct grammar_net *net, uint32_t 
         if (!edge_lives(b, &e))
             continue;
         if (e.kind == GRAMMAR_NET_COUNT && !b->lives[b->starts[e.rule]])
-            e.kind = GRAMMAR_NET_EMPTY; /* none is allowed, and more cannot be */
+            e.kind = GRAMMAR_NET_EMPTY; /* none is allowed, and there cannot be more */
         out->counts = e.kind == GRAMMAR_NET_COUNT;
         out->reads |= e.kind == GRAMMAR_NET_BYTES;
         net->edges[net->n_edges++] = e;

@@ -43,7 +43,7 @@ static uint32_t count_of(struct parts *p, const char *key, uint32_t missing)
     return (uint32_t)v->valuedouble;
 }
 
-/* A text, and in front of it a control token.  cut: without the trigger, which was matched. */
+/* A text, with a control token before it. cut: without the trigger, which is already matched. */
 static uint32_t begin_of(struct parts *p, const cJSON *object, const char *token_key,
                          const char *text_key, bool cut)
 {
@@ -90,7 +90,7 @@ static uint32_t part_of(struct parts *p, const cJSON *list, bool cut)
     return grammar_tree_call(p->t, rule);
 }
 
-/* Everything; behind a trigger, what follows it. */
+/* All text; after a trigger, all that follows it. */
 static uint32_t all_of(struct parts *p, bool triggered)
 {
     struct grammar_tree *t = p->t;
@@ -134,7 +134,7 @@ static uint32_t advance(const char *trigger, uint32_t n, char c)
     return 0;
 }
 
-/* Any text up to the trigger, then `behind`: one rule for each number of its characters read. */
+/* Any text up to the trigger, then `behind`: one rule per number of trigger characters read. */
 static uint32_t until_trigger(struct parts *p, uint32_t behind)
 {
     struct grammar_tree *t = p->t;

@@ -13,7 +13,7 @@
 #define UNBOUNDED GRAMMAR_TREE_UNBOUNDED
 #define MAX_NFA 20000u
 #define MAX_DFA 6000u
-#define MAX_WORK 8000000u       /* states looked at while the automaton is made */
+#define MAX_WORK 8000000u       /* states examined while the automaton is built */
 #define MAX_TREE_WORK 40000000u /* for all automata of a grammar */
 #define FIXED_WORK 4000u        /* of any automaton: its memory is cleared */
 #define MAX_BYTES ((size_t)64 << 20)
@@ -50,8 +50,8 @@ struct product {
     struct dfa_state *dfa;
     uint32_t n_dfa;
     struct strmap by_ids;
-    uint32_t *marks, stamp; /* of NFA states that a set has already */
-    uint32_t *set, n_set;   /* being made: the count, then states */
+    uint32_t *marks, stamp; /* marks NFA states that are already in the set */
+    uint32_t *set, n_set;   /* under construction: the count, then states */
     uint32_t *todo;
     uint64_t work;
     int rc;
@@ -171,7 +171,7 @@ static void set_begin(struct product *w, uint32_t count)
     w->n_set = 1;
 }
 
-/* Adds a state and what it leads to without a character. */
+/* Adds a state and all states reachable from it without a character. */
 static void set_add(struct product *w, uint32_t id)
 {
     uint32_t n = 0;
@@ -200,7 +200,7 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Whether every expression that must match still can. */
+/* Whether every expression that must match still can match. */
 static bool set_lives(const struct product *w)
 {
     bool alive[GRAMMAR_PRODUCT_MAX_PARTS] = {false};
@@ -224,7 +224,7 @@ static bool set_accepts(const struct product *w)
     return w->set[0] >= w->p->min;
 }
 
-/* The automaton's state for the set; NONE: nothing can follow there. */
+/* Returns the automaton's state for the set; NONE: nothing can follow there. */
 static uint32_t set_end(struct product *w)
 {
     uint32_t id = 0;

@@ -132,7 +132,7 @@ static uint32_t read_hex(struct regex *x, uint32_t digits)
     return v;
 }
 
-/* Behind a backslash; a character that is not special stands for itself. */
+/* Reads what follows a backslash; a character that is not special stands for itself. */
 static uint32_t read_escape(struct regex *x)
 {
     static const char from[] = "tnrfv0", to[] = "\t\n\r\f\v\0";
@@ -360,7 +360,7 @@ static bool read_number(struct regex *x, const char **p, uint32_t *out)
     return *p > from;
 }
 
-/* {m}, {m,} or {m,n}; false: a brace that is only a character. */
+/* {m}, {m,} or {m,n}; false: the brace is a literal character. */
 static bool read_braces(struct regex *x, uint32_t *min, uint32_t *max)
 {
     const char *p = x->p + 1;
@@ -399,7 +399,7 @@ static bool read_repeat(struct regex *x, uint32_t *min, uint32_t *max)
     return true;
 }
 
-/* Any text, for what an anchor does not hold. */
+/* Any text, for the sides without an anchor. */
 static uint32_t anything(struct regex *x)
 {
     const struct ranges none = {.n = 0};

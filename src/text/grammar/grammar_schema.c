@@ -53,7 +53,7 @@ static bool forbid(cJSON *schema, const char *key)
     return props && cJSON_AddFalseToObject(props, key);
 }
 
-/* Whether the key may come in what is generated for a schema. */
+/* Whether the key may appear in text generated for a schema. */
 static bool can_have(const cJSON *schema, const char *key)
 {
     const cJSON *props = schema_read_get(schema, "properties"),
@@ -66,7 +66,7 @@ static bool can_have(const cJSON *schema, const char *key)
            (!props && !schema_read_get(schema, "required"));
 }
 
-/* What counts as evaluated is decided for a whole schema, not for the parts it is taken into. */
+/* "Evaluated" is decided for a whole schema, not for the parts that it is merged into. */
 static void lift_unevaluated(cJSON *whole, cJSON *part)
 {
     static const char *const keys[] = {"unevaluatedProperties", "unevaluatedItems"};
@@ -114,7 +114,7 @@ static uint32_t build_any_of(struct schema_emit *s, const cJSON *schema, const c
         }
         lift_unevaluated(whole, rest);
         int rc = schema_merge_flatten(&flat, s->root, whole, &s->joins, s->t->e);
-        if (rc == 0 && flat) /* a branch that nothing satisfies adds nothing */
+        if (rc == 0 && flat) /* an unsatisfiable branch adds nothing */
             grammar_tree_push(s->t, &l,
                               rest->child || list->next || whole->child != list ? rule_for(s, whole)
                                                                                 : rule_for(s, one));
@@ -130,7 +130,7 @@ static uint32_t build_any_of(struct schema_emit *s, const cJSON *schema, const c
 
 #define MAX_BRANCHES 64
 
-/* Of the values that a lists, only those that b rejects; false: it is not known of one. */
+/* Keeps only the values of a that b rejects; false: unknown for one of them. */
 static bool part_values(cJSON *a, const cJSON *b)
 {
     cJSON *values = cJSON_GetObjectItemCaseSensitive(a, "enum"),
@@ -156,7 +156,7 @@ static bool demand(cJSON *schema, const char *key)
     return list && cJSON_AddItemToArray(list, cJSON_CreateString(key));
 }
 
-/* Takes from branch a what would make branch b hold too; false: that is not possible. */
+/* Removes from branch a what would also satisfy branch b; false: not possible. */
 static bool part_branches(struct schema_emit *s, cJSON *a, const cJSON *b)
 {
     const cJSON *one;
@@ -164,7 +164,7 @@ static bool part_branches(struct schema_emit *s, cJSON *a, const cJSON *b)
     if (cJSON_IsFalse(a) || schema_merge_disjoint(s->root, a, b) || part_values(a, b))
         return true;
     if (schema_merge_common_types(a, b) != SCHEMA_TYPE_OBJECT)
-        return false; /* what follows is about objects alone */
+        return false; /* the rest applies to objects only */
     cJSON_ArrayForEach(one, schema_read_get(b, "required"))
     {
         const char *key = cJSON_GetStringValue(one);
@@ -180,7 +180,7 @@ static bool part_branches(struct schema_emit *s, cJSON *a, const cJSON *b)
     return parted;
 }
 
-/* Whether nothing is left of a branch that lists values. */
+/* Whether a branch that lists values has none left. */
 static bool is_empty(const cJSON *schema)
 {
     const cJSON *values = schema_read_get(schema, "enum");
@@ -230,11 +230,11 @@ static cJSON *branch_without(struct schema_emit *s, cJSON *branch, const cJSON *
     return flat;
 }
 
-/* Takes from a branch all values for which another one holds; NULL: that is not known. */
+/* Removes from a branch all values that satisfy another branch; NULL: cannot be decided. */
 static cJSON *branch_alone(struct schema_emit *s, const cJSON *branches, cJSON *const *flat, int n,
                            int i, int *other)
 {
-    /* what is taken from a branch must not change how others compare with it */
+    /* removals from one branch must not change how others compare with it */
     cJSON *less = cJSON_Duplicate(flat[i], true);
     for (int j = 0; less && j < n && !cJSON_IsFalse(less); j++) {
         if (j == i || !flat[j] || part_branches(s, less, flat[j]))
@@ -279,7 +279,7 @@ static uint32_t build_one_of(struct schema_emit *s, const cJSON *schema, const c
 
 /* ---- dependencies ---- */
 
-/* Without the property, or with it and what depends on it. */
+/* Without the property, or with it and its dependencies. */
 static uint32_t build_dependency(struct schema_emit *s, const cJSON *schema, const char *keyword,
                                  const cJSON *first)
 {
@@ -340,7 +340,7 @@ static bool limits_texts(const cJSON *schema)
     return false;
 }
 
-/* Whether a value may be one of an enum, beside keywords that can be checked here. */
+/* Whether a value may be in an enum, given the other keywords that can be checked here. */
 static int check_value(struct schema_emit *s, const cJSON *schema, const cJSON *v, bool *keep)
 {
     static const char *const beyond[] = {"properties", "items", "prefixItems"};
@@ -467,7 +467,7 @@ static struct schema_number_bounds bounds_of(struct schema_emit *s, const cJSON 
     return b;
 }
 
-/* Whether values of these types are listed that must not come. */
+/* Whether values of these types are listed as forbidden. */
 static bool excludes(const cJSON *schema, unsigned types)
 {
     const cJSON *one;
@@ -479,7 +479,7 @@ static bool excludes(const cJSON *schema, unsigned types)
     return false;
 }
 
-/* The numbers of a node, which has no rules, without those that must not come. */
+/* The numbers of a node, which has no rules, without the forbidden ones. */
 static uint32_t other_numbers(struct schema_emit *s, const cJSON *schema, uint32_t numbers)
 {
     struct grammar_product p = {.max = GRAMMAR_TREE_UNBOUNDED};
@@ -504,7 +504,7 @@ static uint32_t other_numbers(struct schema_emit *s, const cJSON *schema, uint32
     return rc < 0 ? schema_emit_refuse(s, "not", "it lists too many numbers") : node;
 }
 
-/* Multiples between bounds are listed: the nearest ones if there are many. */
+/* Lists the multiples between the bounds: only the nearest ones if there are many. */
 static uint32_t list_multiples(struct schema_emit *s, const struct schema_number_bounds *b,
                                double m)
 {
@@ -538,7 +538,7 @@ static uint32_t build_multiple(struct schema_emit *s, const struct schema_number
      * multiples on paper but not for validators, which compute with binary numbers. */
     if (m < 1 && fabs(parts - round(parts)) < 1e-9 * parts) {
         struct schema_number_bounds near = *b;
-        const double most = floor(1e14 * m); /* beyond, the quotient has too many digits */
+        const double most = floor(1e14 * m); /* above this, the quotient has too many digits */
         if (!near.has_min || near.min < -most)
             near.min = -most;
         if (!near.has_max || near.max > most)
@@ -640,7 +640,7 @@ static uint32_t build_types(struct schema_emit *s, const cJSON *schema)
         return grammar_json_value(&s->json);
     if (types == SCHEMA_TYPE_ALL && !schema_read_get(schema, "type"))
         types = meant;
-    /* lists and objects are not compared: none comes where one is forbidden */
+    /* lists and objects are not compared: if one is forbidden, none is generated */
     for (unsigned one = SCHEMA_TYPE_ARRAY; one <= SCHEMA_TYPE_OBJECT; one <<= 1)
         if (excludes(schema, one))
             types &= ~one;
@@ -663,7 +663,7 @@ static uint32_t build_types(struct schema_emit *s, const cJSON *schema)
 
 #define MAX_CHOICES 8u /* each is a copy of the object's rules */
 
-/* How many optional properties of an object `minProperties` asks for, if there are so many. */
+/* How many optional properties `minProperties` requires, as far as the object has that many. */
 static uint32_t wanted_properties(const cJSON *schema)
 {
     const cJSON *min = schema_read_get(schema, "minProperties"), *one;
@@ -678,7 +678,7 @@ static uint32_t wanted_properties(const cJSON *schema)
     return wanted <= n ? wanted : 0;
 }
 
-/* So many optional properties become required: each in turn if it is one, else the first ones. */
+/* Makes that many optional properties required: each in turn if it is one, else the first ones. */
 static uint32_t build_min_properties(struct schema_emit *s, const cJSON *schema, uint32_t wanted)
 {
     struct grammar_tree_list l = {0};
@@ -743,7 +743,7 @@ static uint32_t build_flat(struct schema_emit *s, const cJSON *schema)
     return wanted > 0 ? build_min_properties(s, schema, wanted) : build_types(s, schema);
 }
 
-/* The only keyword beside annotations. */
+/* Whether it is the only keyword besides annotations. */
 static bool is_alone(const cJSON *schema, const char *key)
 {
     const cJSON *one;
@@ -781,7 +781,7 @@ static uint32_t build(struct schema_emit *s, const cJSON *schema)
     return node;
 }
 
-/* A call of the schema's rule, which is built when it is first needed: so it may refer to itself.
+/* A call of the schema's rule, which is built on first use: so it may refer to itself.
  */
 static uint32_t rule_for(struct schema_emit *s, const cJSON *schema)
 {

@@ -10,11 +10,11 @@
 struct array {
     struct schema_emit *s;
     const cJSON *first; /* list of schemas, or NULL */
-    uint32_t item;      /* node of the others; NONE: there are none */
+    uint32_t item;      /* node of the other items; NONE: no other items */
     uint32_t min, max;
 };
 
-/* Items from number i on, when some were written (or none: i is 0), and the end. */
+/* Items from number i on, after some were written (none if i is 0), and the end. */
 static uint32_t items_from(struct array *a, const cJSON *next, uint32_t i)
 {
     struct schema_emit *s = a->s;
@@ -91,7 +91,7 @@ static uint32_t unique_values(struct schema_emit *s, const struct array *a, cons
     return each_once(s, a, nodes, n);
 }
 
-/* Whether a schema has no other keywords, beside annotations. */
+/* Whether a schema has no other keywords besides annotations. */
 static bool only(const cJSON *schema, const char *keys)
 {
     const cJSON *one;
@@ -106,7 +106,7 @@ static bool only(const cJSON *schema, const char *keys)
     return true;
 }
 
-/* Texts whose first characters differ, in their order: so the texts differ. */
+/* Texts with different first characters, in order: so the texts differ. */
 static uint32_t unique_texts(struct schema_emit *s, const struct array *a, uint32_t min,
                              uint32_t max)
 {
@@ -124,8 +124,8 @@ static uint32_t unique_texts(struct schema_emit *s, const struct array *a, uint3
     return each_once(s, a, nodes, sizeof(order) - 1);
 }
 
-/* Items that must differ: values of a list, each once; texts that begin with other letters; of
- * everything else at most one.  False: *a says what is allowed. */
+/* Items that must differ: the values of a list, each once; texts with different first letters; at
+ * most one of everything else. False: *a says what is allowed. */
 static bool unique_items(struct schema_emit *s, struct array *a, const cJSON *items, uint32_t *node)
 {
     cJSON *flat = NULL;
@@ -162,7 +162,7 @@ static bool unique_items(struct schema_emit *s, struct array *a, const cJSON *it
     return done;
 }
 
-/* An item that `contains` counts, or one that it does not.  NULL: that cannot be described. */
+/* An item that `contains` counts, or one that it does not count. NULL: cannot be described. */
 static cJSON *item_of(struct schema_emit *s, const cJSON *items, const cJSON *contains, bool with)
 {
     cJSON *one = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(one, "allOf"), *other = NULL;
@@ -179,7 +179,7 @@ static cJSON *item_of(struct schema_emit *s, const cJSON *items, const cJSON *co
     return one;
 }
 
-/* The first items are those that `contains` asks for. */
+/* Puts the items that `contains` requires first. */
 static uint32_t array_with(struct schema_emit *s, struct array *a, const cJSON *schema)
 {
     const cJSON *items = schema_read_get(schema, "items"),
@@ -234,7 +234,7 @@ uint32_t schema_array(struct schema_emit *s, const cJSON *schema)
     const cJSON *contains = schema_read_get(schema, "contains");
     if (!rest && !contains)
         rest = schema_read_get(schema, "unevaluatedItems");
-    /* behind a list of first items, others come only if the schema speaks of them */
+    /* after a list of first items, others come only if the schema mentions them */
     if (!rest && !a.first)
         rest = &any;
     if (rest && !cJSON_IsFalse(rest))

@@ -1,4 +1,4 @@
-/* schema_emit.c - see schema_emit.h: what the parts of grammar_schema.h share. */
+/* schema_emit.c - see schema_emit.h: shared by the parts of grammar_schema.h. */
 #include "text/grammar/schema_emit.h"
 
 #include <math.h>

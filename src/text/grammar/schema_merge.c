@@ -17,7 +17,7 @@ struct merge {
     uint32_t depth;
     uint32_t *joins; /* how many are left */
     bool nothing;    /* both cannot hold */
-    bool turned;     /* not or if was there: what it says of properties does not evaluate them */
+    bool turned;     /* from not or if: its property keywords do not mark properties as evaluated */
 };
 
 static int no_memory(struct err *e)
@@ -114,7 +114,7 @@ static int join_required(struct merge *m, cJSON *acc, const cJSON *b)
     return set(m, acc, "required", list);
 }
 
-/* Properties that only one of two schemas names must satisfy what the other says of the rest. */
+/* Properties that only one of two schemas names must satisfy the other's rule for the rest. */
 static int limit_properties(struct merge *m, cJSON *props, const cJSON *named, const cJSON *rest)
 {
     cJSON *one;
@@ -169,7 +169,7 @@ static int join_properties(struct merge *m, cJSON *acc, const cJSON *schema)
 static int join(struct merge *m, cJSON *acc, const cJSON *schema);
 static bool contradicts(const cJSON *flat);
 
-/* {"allOf": [x, y]}; *out NULL without an error: nothing satisfies both. */
+/* {"allOf": [x, y]}; *out NULL without an error: no value satisfies both. */
 static int join_pair(struct merge *m, cJSON **out, const cJSON *x, const cJSON *y)
 {
     struct merge sub = {.root = m->root, .depth = m->depth, .joins = m->joins};
@@ -186,7 +186,7 @@ static int join_pair(struct merge *m, cJSON **out, const cJSON *x, const cJSON *
         cJSON_Delete(pair);
         return pair ? SHOAL_ELIMIT : SHOAL_ENOMEM;
     }
-    *out = pair; /* what cannot be joined is reported when the branch is built */
+    *out = pair; /* a conflict is reported when the branch is built */
     return 0;
 }
 
@@ -278,7 +278,7 @@ static int join_maps(struct merge *m, cJSON *acc, const cJSON *b)
     return set(m, acc, b->string, map);
 }
 
-/* Keys that only the patterns of one schema know are what the other calls additional. */
+/* Keys that match only one schema's patterns count as additional for the other. */
 static cJSON *limit_patterns(const cJSON *patterns, const cJSON *known, const cJSON *rest)
 {
     cJSON *out = copy(patterns), *one = out ? out->child : NULL;
@@ -331,7 +331,7 @@ static int join_patterns(struct merge *m, cJSON *acc, const cJSON *schema)
     return rc;
 }
 
-/* if, then and else are two branches: with the condition, or without it. */
+/* Turns if, then and else into two branches: with the condition, or without it. */
 static int join_condition(struct merge *m, cJSON *acc, const cJSON *schema)
 {
     static const cJSON any = {.type = cJSON_True};
@@ -341,7 +341,7 @@ static int join_condition(struct merge *m, cJSON *acc, const cJSON *schema)
     int rc = 0;
     m->turned = true;
     if (then || other) {
-        /* a condition that cannot be turned round always holds: that is one way to be valid */
+        /* a condition that cannot be negated is assumed to hold: one valid choice */
         if (schema_negate(&without, m->root, cond, NULL) < 0)
             without = cJSON_CreateFalse();
         cJSON *yes = both(cond, then ? then : &any),
@@ -375,7 +375,7 @@ static int join_not(struct merge *m, cJSON *acc, const cJSON * not )
     return rc;
 }
 
-/* `items` means other places beside `prefixItems` than without it. */
+/* `items` covers other positions beside `prefixItems` than without it. */
 static bool places_differ(const cJSON *a, const cJSON *b)
 {
     const cJSON *x = schema_read_get(a, "prefixItems"), *y = schema_read_get(b, "prefixItems");
@@ -428,7 +428,7 @@ static int join_reference(struct merge *m, cJSON *acc, const char *ref)
     return rc < 0 ? rc : join(m, acc, target);
 }
 
-/* acc becomes what satisfies both. */
+/* Changes acc to the values that satisfy both. */
 static int join(struct merge *m, cJSON *acc, const cJSON *schema)
 {
     const cJSON *one, *part;
@@ -454,7 +454,7 @@ static int join(struct merge *m, cJSON *acc, const cJSON *schema)
                       "it is in a schema that must hold beside another");
     if (places_differ(acc, schema))
         return refuse(m, "prefixItems", "'items' of another schema must hold too");
-    /* what additionalProperties forbids depends on the properties beside it: join those first */
+    /* the effect of additionalProperties depends on the properties beside it: join those first */
     if (schema_read_get(schema, "properties") || schema_read_get(schema, "additionalProperties"))
         rc = join_properties(m, acc, schema);
     if (rc == 0)

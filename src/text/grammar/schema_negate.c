@@ -10,8 +10,8 @@
 
 struct negate {
     const cJSON *root;
-    cJSON *list;         /* schemas: each alone makes the original one invalid */
-    const char *skipped; /* a keyword whose opposite cannot be described; NULL: none */
+    cJSON *list;         /* schemas, each of which makes the original one invalid */
+    const char *skipped; /* a keyword that cannot be negated; NULL: none */
     uint32_t depth;
     int rc;
 };
@@ -66,7 +66,7 @@ static void other_types(struct negate *g, const cJSON *schema)
     for (size_t i = 0; i < 5 && list; i++)
         if (!(types & bits[i]))
             cJSON_AddItemToArray(list, cJSON_CreateString(names[i]));
-    /* numbers that are not whole have no name of their own */
+    /* non-integer numbers have no type name of their own */
     if (list && !(types & (SCHEMA_TYPE_INTEGER | SCHEMA_TYPE_NUMBER)))
         cJSON_AddItemToArray(list, cJSON_CreateString("number"));
     if (list && !list->child)
@@ -147,7 +147,7 @@ static void some_branch(struct negate *g, const cJSON *branches)
     }
 }
 
-/* Keywords with a number, whose opposite is another keyword with a number. */
+/* Keywords with a number, negated by another keyword with a number. */
 static bool other_number(struct negate *g, const cJSON *schema, const cJSON *one)
 {
     static const struct {

@@ -111,7 +111,7 @@ static uint32_t fraction(struct grammar_tree *t, long long lo, long long hi, uin
         unit *= 10;
     if (lo <= 0 && hi >= 10 * unit - 1)
         return digits(t, 0, n);
-    if (lo <= 0) /* it may stop here: what follows counts as zeros */
+    if (lo <= 0) /* it may stop here: the rest counts as zeros */
         grammar_tree_push(t, &l, grammar_tree_text(t, ""));
     for (int d = 0; n > 0 && d <= 9; d++) {
         long long from = d * unit, to = from + unit - 1;
@@ -126,7 +126,7 @@ static uint32_t fraction(struct grammar_tree *t, long long lo, long long hi, uin
     return list_end(t, &l);
 }
 
-/* A whole part with a fraction from lo to hi behind it. */
+/* A whole part followed by a fraction from lo to hi. */
 static uint32_t with_fraction(struct grammar_tree *t, uint32_t whole, long long lo, long long hi)
 {
     struct grammar_tree_list l = {0};
@@ -166,10 +166,10 @@ static uint32_t positive(struct grammar_tree *t, long long lo, long long hi)
 uint32_t schema_number_decimal(struct grammar_tree *t, const struct schema_number_bounds *b)
 {
     struct grammar_tree_list l = {0};
-    /* with nine digits behind the point, larger numbers do not fit into 64 bits */
+    /* with nine decimals, larger numbers do not fit into 64 bits */
     const double most = 999999999.0;
     double lo = b->has_min ? b->min : -most, hi = b->has_max ? b->max : most;
-    if (lo > most || hi < -most) { /* far away: whole numbers are enough */
+    if (lo > most || hi < -most) { /* far away: integers are enough */
         return schema_number_integer(t, b);
     }
     lo = lo < -most ? -most : lo;
@@ -189,7 +189,7 @@ uint32_t schema_number_decimal(struct grammar_tree *t, const struct schema_numbe
     return list_end(t, &l);
 }
 
-/* Rules for up to n more digits behind digits whose number leaves r. */
+/* Rules for up to n more digits after digits whose number has remainder r. */
 static void fill_multiples(struct grammar_tree *t, uint32_t *rules, const uint32_t *behind,
                            uint32_t m)
 {

@@ -9,7 +9,7 @@
 #define NONE GRAMMAR_TREE_NONE
 #define MAX_PROPERTIES 1024u
 #define MAX_COUNTED 20000u /* rules */
-#define MAX_KEY 64u        /* characters by which other keys are told from the named ones */
+#define MAX_KEY 64u        /* characters compared to tell other keys from named ones */
 
 struct property {
     const char *name;
@@ -24,9 +24,9 @@ struct object {
     cJSON *names;          /* propertyNames, flat; NULL: none */
     struct property *list;
     uint32_t n, n_required;
-    uint32_t other; /* node of a pair that is not named; NONE: none is allowed */
+    uint32_t other; /* node of an unnamed pair; NONE: not allowed */
     uint32_t min_other, max_other;
-    uint32_t max; /* of all pairs, where fewer are allowed than are named; else 0 */
+    uint32_t max; /* of all pairs, if fewer are allowed than are named; else 0 */
 };
 
 /* ---- keys that differ from the named ones ---- */
@@ -38,7 +38,7 @@ struct key_set {
     uint32_t rest; /* node: any characters, and the closing quote */
 };
 
-/* One code point of a key, and whether the key goes on behind it. */
+/* Reads one code point of a key, and whether the key continues after it. */
 static bool key_char(const char *key, size_t at, uint32_t *cp, size_t *next)
 {
     const uint8_t *p = (const uint8_t *)key + at, *end = (const uint8_t *)key + strlen(key);
@@ -59,7 +59,8 @@ static uint32_t plain_class(struct schema_emit *s, const struct grammar_tree_ran
                                     GRAMMAR_REGEX_PLAIN);
 }
 
-/* Whatever follows the first `at` bytes of prefix and makes no named key, with the closing quote.
+/* All endings after the first `at` bytes of prefix that make no named key, with the closing
+ * quote.
  */
 static uint32_t other_key(const struct key_set *k, const char *prefix, size_t at, uint32_t depth)
 {
@@ -120,7 +121,7 @@ static bool name_matches(struct object *o, const char *name, const char *pattern
     return rc == 0 && (t->nodes[node].kind != GRAMMAR_TREE_EITHER || t->nodes[node].n > 0);
 }
 
-/* The value of a named property, which patterns may speak of too. */
+/* The value of a named property, which patterns may match too. */
 static uint32_t value_of(struct object *o, const char *name, const cJSON *schema, bool named)
 {
     struct schema_emit *s = o->s;
@@ -135,7 +136,7 @@ static uint32_t value_of(struct object *o, const char *name, const cJSON *schema
         if (!all) {
             all = cJSON_CreateObject();
             list = cJSON_AddArrayToObject(all, "allOf");
-            /* what is said of other properties does not hold for one that a pattern knows */
+            /* rules for other properties do not apply to one that a pattern matches */
             if (list && named)
                 cJSON_AddItemToArray(list, cJSON_Duplicate(schema, true));
         }
@@ -215,7 +216,7 @@ static uint32_t any_other_key(struct object *o)
     return grammar_tree_sequence3(s->t, grammar_tree_text(s->t, "\""), key, NONE);
 }
 
-/* Keys that are not named, match one pattern (NULL: none) and no other. */
+/* Keys that are not named, match one pattern (NULL: none) and no other pattern. */
 static int key_parts(struct object *o, const cJSON *pattern, struct grammar_product *p)
 {
     struct schema_emit *s = o->s;
@@ -231,7 +232,7 @@ static int key_parts(struct object *o, const cJSON *pattern, struct grammar_prod
     return rc;
 }
 
-/* A pair whose key is not named; none if the keys are too many to tell apart. */
+/* Adds a pair with an unnamed key; nothing if there are too many keys to tell apart. */
 static void add_pairs(struct object *o, const cJSON *pattern, const cJSON *schema,
                       struct grammar_tree_list *pairs)
 {
@@ -302,7 +303,7 @@ static int read_keys(struct object *o)
         grammar_tree_fail(s->t, rc, "%s", s->t->e ? s->t->e->msg : "'propertyNames'");
         return rc;
     }
-    if (!o->names) /* no name is valid: a text that is shorter than nothing */
+    if (!o->names) /* no name is valid: an impossible length */
         o->names = cJSON_Parse("{\"minLength\":1,\"maxLength\":0}");
     if (!o->names)
         return grammar_tree_fail(s->t, SHOAL_ENOMEM, "out of memory for a schema"), -1;
@@ -385,7 +386,7 @@ static uint32_t build(struct object *o, uint32_t *rest)
         if (o->list[i].required)
             break;
     }
-    if (i == o->n) { /* none of the named ones */
+    if (i == o->n) { /* no named property */
         if (o->other != NONE && o->max_other > 0)
             grammar_tree_push(t, &first,
                               grammar_tree_sequence3(t, grammar_json_open(&s->json, "{", o->other),
@@ -428,7 +429,7 @@ static uint32_t counted_from(struct object *o, uint32_t *rules, uint32_t i, uint
     return grammar_tree_call(t, *rule - 1);
 }
 
-/* At most so many of the named properties. */
+/* At most this many of the named properties. */
 static uint32_t build_counted(struct object *o)
 {
     const size_t n = ((size_t)o->n + 1) * ((size_t)o->max + 1);

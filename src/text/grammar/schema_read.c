@@ -133,7 +133,7 @@ static bool has_name(const cJSON *at, const char *name, size_t n)
     return false;
 }
 
-/* How many parts have the name, which has n > 0 bytes; *out is the last of them. */
+/* Counts the parts with this name, which has n > 0 bytes; *out is the last of them. */
 static uint32_t find_named(const cJSON **out, const cJSON *at, const char *name, size_t n)
 {
     uint32_t found = 0;
@@ -151,7 +151,7 @@ int schema_read_resolve(const cJSON **out, const cJSON *root, const char *ref, s
 {
     const char *p = ref + strcspn(ref, "#");
     *out = root;
-    /* what a relative address means depends on those around it */
+    /* a relative address depends on the enclosing ones */
     if (p > ref && (!memchr(ref, ':', (size_t)(p - ref)) ||
                     find_named(out, root, ref, (size_t)(p - ref)) != 1))
         return err_set(e, SHOAL_EUNSUPPORTED,

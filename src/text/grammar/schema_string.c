@@ -62,7 +62,7 @@ static bool is_elastic(const struct grammar_tree *t, uint32_t node)
 
 static uint32_t fit(struct grammar_tree *t, uint32_t node, struct lengths want);
 
-/* The last repetition that can stretch takes what the lengths ask for; the others stay short. */
+/* The last repetition that can stretch takes the required length; the others stay short. */
 static uint32_t fit_sequence(struct grammar_tree *t, uint32_t node, struct lengths want)
 {
     const struct grammar_tree_node n = t->nodes[node];
@@ -99,7 +99,7 @@ static uint32_t fit_sequence(struct grammar_tree *t, uint32_t node, struct lengt
     return grammar_tree_sequence(t, &l);
 }
 
-/* A node with the texts of such lengths, or some of them; NONE: not found. */
+/* A node with the texts of these lengths, or some of them; NONE: not found. */
 static uint32_t fit(struct grammar_tree *t, uint32_t node, struct lengths want)
 {
     const struct lengths have = lengths_of(t, node);
@@ -131,8 +131,8 @@ static uint32_t fit(struct grammar_tree *t, uint32_t node, struct lengths want)
 
 /* ---- several things that must hold at once ---- */
 
-/* A look-ahead at the beginning of a pattern is another condition for the whole text: "^(?!x)y" is
- * y without "^x".  Returns what is left behind it, NULL: there is none. */
+/* A look-ahead at the beginning of a pattern is another condition on the whole text: "^(?!x)y" is y
+ * without "^x". Returns the rest of the pattern, NULL: no look-ahead. */
 static const char *look_ahead(const char *p, bool *negative, const char **from, size_t *n)
 {
     const char *end;
@@ -244,7 +244,7 @@ bool schema_string_allows(struct schema_emit *s, const cJSON *schema, const char
     return rc == 0 && !is_nothing(s->t, node);
 }
 
-/* Where long texts would make the automaton too large, shorter ones are valid too. */
+/* If long texts would make the automaton too large, generates shorter ones, which are valid too. */
 static int build_parts(struct schema_emit *s, struct grammar_product *p, uint32_t *node)
 {
     static const uint32_t shorter[] = {64, 24};

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "text/tokenizer/tokenizer.h"
 
-#define MAX_TEXT 1024u /* bytes of a token; longer ones are left out */
+#define MAX_TEXT 1024u /* bytes of a token; longer ones are skipped */
 
 struct entry { /* for sorting */
     const uint8_t *p;
@@ -64,7 +64,7 @@ static uint32_t gather(struct vocab_trie *v, const struct tokenizer *t, struct e
     return n;
 }
 
-/* The node's text is complete: what lies below it is known, and counts for the node above too. */
+/* The node's text is complete: its subtree is known, and counts for the parent too. */
 static void close_node(struct vocab_trie *v, uint32_t node, uint32_t above)
 {
     struct vocab_trie_node *n = &v->nodes[node], *up = &v->nodes[above];

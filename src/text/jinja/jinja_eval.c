@@ -178,7 +178,8 @@ static int eval_test(struct jinja_run *r, const struct jinja_node *n, struct jin
     return rc;
 }
 
-/* n is a chain of filters; `block` is what the innermost one is applied to when it has no operand.
+/* n is a chain of filters; `block` is the operand of the innermost one if it has none of its
+ * own.
  */
 static int eval_filter(struct jinja_run *r, const struct jinja_node *n, struct jinja_scope *scope,
                        const struct jinja_value *block, struct jinja_value *out)
@@ -423,7 +424,7 @@ int jinja_eval_loop(struct jinja_run *r, const struct jinja_node *n, struct jinj
         if (rc == JINJA_JUMP_CONTINUE)
             rc = 0;
     }
-    /* Jinja also takes else when break or continue ended every turn. */
+    /* Jinja also runs else when break or continue ended every iteration. */
     if (rc != 0 || completed || !n->d)
         return rc;
     rc = jinja_scope_enter(r, &n->frames[JINJA_FRAME_ELSE], outer, &scope);

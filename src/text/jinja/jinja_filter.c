@@ -27,7 +27,7 @@ static bool flag(const struct jinja_value *v)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* The operand as text; one that is text already keeps its mark of being safe. */
+/* The operand as text; text that is already marked as safe stays so. */
 static int soft_text(const struct filter_call *c, struct jinja_value *out)
 {
     struct jinja_str s;
@@ -409,7 +409,7 @@ static int format(struct jinja_run *r, const struct jinja_value *v, const struct
     return rc < 0 ? rc : jinja_format_percent(r, s, &values, out);
 }
 
-/* Which parameters a filter has; those before `needed` must be given. */
+/* The parameters of each filter; those before `needed` are required. */
 static const struct {
     const char *names[MAX_ARGS];
     uint8_t n, needed;

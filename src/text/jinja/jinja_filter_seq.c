@@ -41,7 +41,7 @@ static int defer(struct jinja_run *r, int id, const struct jinja_value *v,
     return 0;
 }
 
-/* An iterator over items that are known. */
+/* An iterator over known items. */
 static int make_iterator(struct jinja_run *r, struct jinja_list *items, struct jinja_value *out)
 {
     struct jinja_lazy *z = arena_zalloc(&r->arena, sizeof(*z));

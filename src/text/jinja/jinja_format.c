@@ -24,7 +24,7 @@ static int bad_format(struct jinja_run *r, const char *what)
 
 /* ---- writing one value ---------------------------------------------------------------------- */
 
-/* text with its sign and digits apart from each other, so that zeros can go between them */
+/* text with separate sign and digits, so that zeros can go between them */
 static int put_padded(struct jinja_run *r, const struct spec *s, struct jinja_str sign,
                       struct jinja_str text, char align)
 {
@@ -383,7 +383,7 @@ static int put_converted(struct jinja_run *r, struct spec *s, char type,
     return jinja_fail(r, SHOAL_EINVAL, "%%%c does not work on %s", type, jinja_kind_name(v));
 }
 
-/* One conversion, *at behind its %. */
+/* One conversion; *at is after its %. */
 static int convert(struct jinja_run *r, struct jinja_str s, size_t *at, struct values *values)
 {
     size_t i = *at;
@@ -447,7 +447,7 @@ int jinja_format_percent(struct jinja_run *r, struct jinja_str s, const struct j
         if (rc == 0)
             rc = convert(r, s, &i, &v);
     }
-    /* Python lets a dict, and what can be indexed but is not a string, go unused. */
+    /* Python allows a dict, or an indexable value that is not a string, to go unused. */
     bool may_stay = v.mapped || values->kind == JINJA_DICT || values->kind == JINJA_LIST ||
                     values->kind == JINJA_RANGE || values->kind == JINJA_UNDEFINED;
     if (rc == 0 && v.next < v.n && !may_stay)

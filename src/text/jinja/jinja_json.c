@@ -54,7 +54,7 @@ static bool read_hex(struct reader *d, uint32_t *out)
     return true;
 }
 
-/* An escape, d->at behind its backslash. */
+/* Reads an escape; d->at is after its backslash. */
 static bool read_escape(struct reader *d, char **to)
 {
     static const char simple[] = "\"\"\\\\//b\bf\fn\nr\rt\t";

@@ -30,7 +30,7 @@ static struct jinja_value loop_attribute(const struct jinja_loop *l, struct jinj
     return jinja_absent();
 }
 
-/* What Python's getattr finds; ABSENT when there is nothing. */
+/* The result of Python's getattr; ABSENT if there is none. */
 static int attribute(struct jinja_run *r, const struct jinja_value *object, struct jinja_str name,
                      struct jinja_value *out)
 {

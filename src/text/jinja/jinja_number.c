@@ -7,7 +7,7 @@
 
 #include "base/decimal.h"
 
-/* Digits of |v| without a point, and where the point stands: v = 0.DIGITS * 10^point. */
+/* Digits of |v| without a point, and the position of the point: v = 0.DIGITS * 10^point. */
 static size_t shortest_digits(char digits[20], int *point, double v)
 {
     char text[40];

@@ -132,7 +132,7 @@ static int float_arithmetic(struct jinja_run *r, enum jinja_op op, double x, dou
 
 /* ---- strings and lists ---------------------------------------------------------------------- */
 
-/* a + b of strings; one that is marked as safe escapes the other. */
+/* a + b of strings; if one is marked as safe, the other is escaped. */
 static int add_texts(struct jinja_run *r, const struct jinja_value *a, const struct jinja_value *b,
                      struct jinja_value *out)
 {

@@ -1,13 +1,13 @@
 /* jinja_scope.c - the variables of a running template; see jinja_eval.h. */
 #include "text/jinja/jinja_eval.h"
 
-/* What the context or else Jinja itself has under this name; ABSENT when there is nothing. */
+/* Looks a name up in the context, then in Jinja's globals; ABSENT if not found. */
 static struct jinja_value resolve(struct jinja_run *r, struct jinja_str name)
 {
-    static struct jinja_dict empty; /* nobody can set a member of what is called self */
+    static struct jinja_dict empty; /* a template cannot set a member of self */
     struct jinja_value v = jinja_absent();
     const struct jinja_value *given = jinja_dict_get(r, r->context, name);
-    if (jinja_str_is(name, "self")) /* the template, whose members are its blocks: it has none */
+    if (jinja_str_is(name, "self")) /* the template, whose members are its blocks: there are none */
         return (struct jinja_value){.kind = JINJA_NAMESPACE, .dict = &empty};
     if (given)
         return *given;

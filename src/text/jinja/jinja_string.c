@@ -17,7 +17,7 @@ static int want_text(const struct method_call *c, size_t i)
                       jinja_kind_name(&c->arg[i]));
 }
 
-/* An integer argument; `otherwise` when it is not given. */
+/* An integer argument; `otherwise` if it is missing. */
 static int want_int(const struct method_call *c, size_t i, int64_t otherwise, int64_t *out)
 {
     *out = otherwise;
@@ -317,7 +317,7 @@ static int search(const struct method_call *c, int method, struct jinja_value *o
     return 0;
 }
 
-/* isalpha and the others: every character is of the kind, and there is one */
+/* isalpha and the like: every character is of the kind, and there is at least one */
 static int classify(const struct method_call *c, int method, struct jinja_value *out)
 {
     struct jinja_str s = c->self.str;
@@ -479,7 +479,7 @@ static int dispatch(const struct method_call *c, int method, struct jinja_value 
 int jinja_string_call(struct jinja_run *r, const struct jinja_function *f,
                       const struct jinja_args *args, struct jinja_value *out)
 {
-    /* Which arguments a method takes: at most, at least. */
+    /* Argument counts of each method: maximum, minimum. */
     static const uint8_t counts[JINJA_METHOD_N][2] = {
         [JINJA_METHOD_COUNT] = {3, 1},        [JINJA_METHOD_ENDSWITH] = {3, 1},
         [JINJA_METHOD_FIND] = {3, 1},         [JINJA_METHOD_INDEX] = {3, 1},

@@ -47,7 +47,7 @@ static int is_same(struct jinja_run *r, const struct jinja_value *a, const struc
     return jinja_equal(r, a, b, out);
 }
 
-/* Tests of one value; false: id is none of them. */
+/* Tests of one value; false: id is not one of them. */
 static bool of_kind(int id, const struct jinja_value *v, bool *out)
 {
     enum jinja_kind k = v->kind;

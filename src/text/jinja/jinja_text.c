@@ -170,7 +170,7 @@ static bool is_cased(uint32_t cp)
     return upper_point(cp) != cp || lower_point(cp) != cp || cp == 0xdf;
 }
 
-/* What may stand between the letters of one word: the marks met in Greek and Latin text. */
+/* Characters allowed between the letters of one word: the marks found in Greek and Latin text. */
 static bool is_inside_word(uint32_t cp)
 {
     return cp == '\'' || cp == '.' || cp == ':' || cp == 0xad || cp == 0xb7 || cp == 0x2019 ||
@@ -209,7 +209,7 @@ static void put_lower(struct buf *out, struct jinja_str s, size_t i, size_t len,
         buf_putc(out, (char)(cp >= 'A' && cp <= 'Z' ? cp + 32 : cp));
     else if (cp == 0x3a3)
         put_point(out, is_final_sigma(s, i, len) ? 0x3c2 : 0x3c3);
-    else if (cp == 0x130) /* I with a dot keeps it */
+    else if (cp == 0x130) /* I with a dot keeps its dot */
         buf_puts(out, "i\xcc\x87");
     else
         put_point(out, lower_point(cp));

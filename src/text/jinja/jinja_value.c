@@ -69,7 +69,7 @@ const char *jinja_kind_name(const struct jinja_value *v)
 
 int64_t jinja_range_length(const struct jinja_range *g)
 {
-    /* range() refuses more than JINJA_MAX_RANGE items and bounds that could overflow here */
+    /* range() rejects more than JINJA_MAX_RANGE items and bounds that could overflow here */
     if (g->step > 0)
         return g->start < g->stop ? (g->stop - g->start - 1) / g->step + 1 : 0;
     return g->start > g->stop ? (g->start - g->stop - 1) / -g->step + 1 : 0;
@@ -101,7 +101,7 @@ bool jinja_truth(const struct jinja_value *v)
         return jinja_range_length(v->range) > 0;
     case JINJA_LOOP:
         return v->loop->items->n > 0;
-    default: /* an iterator is true even when nothing is left */
+    default: /* an iterator is true even when it is exhausted */
         return true;
     }
 }

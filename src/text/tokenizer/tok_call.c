@@ -57,7 +57,7 @@ size_t tok_call_unescape(char *out, const char *p, size_t n)
     return (size_t)(o - out);
 }
 
-/* The way back costs more than the text: it is made only when somebody asks for it. */
+/* The reverse mapping is larger than the text, so it is built only on demand. */
 int tok_rewrite_unescape(struct tok_rewrite *r, struct tok_call *c, const char *p, size_t n,
                          bool prefix)
 {

@@ -222,7 +222,7 @@ static int list_special(struct tokenizer *t, struct err *e)
     return 0;
 }
 
-/* Some models strip white space around special tokens, which no key says. */
+/* Some models strip white space around special tokens; no key records this. */
 static void set_strip(struct tokenizer *t, const struct model_file *file)
 {
     struct str name = {"", 0}, arch = {"", 0};

@@ -54,7 +54,7 @@ int32_t tok_special_at(const struct tok_special *sp, const uint8_t *type, const 
     int32_t found = TOKENIZER_NONE;
     size_t found_n = 0;
     for (size_t k = 1; lo < hi; k++) {
-        /* entries in [lo, hi) agree with p in their first k bytes; the shortest stands first */
+        /* entries in [lo, hi) agree with p in their first k bytes; the shortest comes first */
         for (; lo < hi && sp->e[lo].n == k; lo++) {
             bool may = !type || type[sp->e[lo].id] == TOKEN_TYPE_USER_DEFINED;
             if (may && found_n != k) {
@@ -105,7 +105,7 @@ static bool is_space(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Gives a stretch of plain text on; what it does to the view is undone. */
+/* Passes a stretch of plain text on; its changes to the view are undone. */
 static int give_plain(struct tok_call *c, const char *p, size_t n, tok_special_plain_fn plain,
                       void *ctx)
 {

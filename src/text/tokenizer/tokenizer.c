@@ -93,7 +93,8 @@ static bool space_follows(const struct tokenizer *t, int32_t prev)
         return true;
     enum token_type type = tokenizer_token_type(t, prev);
     if (prev == t->info.unk || type == TOKEN_TYPE_UNKNOWN)
-        return t->v.spells_all; /* then it was spelled out in the text; else it is a word */
+        return t->v
+            .spells_all; /* then it was spelled out in the text; otherwise it is an ordinary word */
     return type == TOKEN_TYPE_CONTROL || type == TOKEN_TYPE_USER_DEFINED;
 }
 

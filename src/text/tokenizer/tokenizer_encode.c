@@ -79,7 +79,7 @@ static int encoding_reserve(struct tok_encoding *x, size_t n)
     return 0;
 }
 
-/* Shortens keep to `room` tokens for both texts together. */
+/* Shortens keep so that both texts together have `room` tokens. */
 static void shorten(size_t keep[2], size_t room, bool pair, bool second)
 {
     size_t shorter = keep[0] <= keep[1] ? 0 : 1, longer = 1 - shorter;

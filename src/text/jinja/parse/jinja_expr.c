@@ -125,7 +125,7 @@ static struct jinja_node *parse_string(struct jinja_parser *p)
     return n;
 }
 
-/* What may stand behind the last comma of a tuple. */
+/* Tokens that may follow the last comma of a tuple. */
 static bool at_tuple_end(const struct jinja_parser *p, const char *word)
 {
     return jinja_parse_is(p, JINJA_TOKEN_CLOSE_EXPRESSION) ||
@@ -204,7 +204,7 @@ static struct jinja_node *parse_dict(struct jinja_parser *p)
     return jinja_parse_make_op(p, JINJA_NODE_DICT, t, JINJA_OP_NONE, pairs.first, NULL);
 }
 
-/* none, true and false in both spellings, or NULL when the token is a name like any other. */
+/* none, true and false in both spellings, or NULL if the token is an ordinary name. */
 struct jinja_node *jinja_expr_constant(struct jinja_parser *p)
 {
     const struct jinja_token *t = p->at;
@@ -324,7 +324,7 @@ static struct jinja_node *parse_call(struct jinja_parser *p, struct jinja_node *
     if (!jinja_parse_enter(p) || !parse_args(p, &args))
         return NULL;
     struct jinja_node *n = jinja_parse_make_op(p, JINJA_NODE_CALL, t, JINJA_OP_NONE, callee, args);
-    if (n) { /* errors of a call point at what is called */
+    if (n) { /* errors of a call point at the callee */
         n->line = callee->line;
         n->col = callee->col;
     }
@@ -358,7 +358,7 @@ static bool parse_dotted(struct jinja_parser *p, const char *what, struct jinja_
     return true;
 }
 
-/* An unknown filter or test is refused here, unless it stands in an if: then when it is reached. */
+/* Rejects an unknown filter or test here, unless it is inside an if: then when it is reached. */
 static bool check_known(struct jinja_parser *p, const struct jinja_token *t, const char *what,
                         int id)
 {

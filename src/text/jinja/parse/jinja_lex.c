@@ -15,8 +15,8 @@ struct lexer {
     size_t n, at;
     struct jinja_token *tokens;
     size_t n_tokens, cap_tokens;
-    bool line_starting;          /* what was read last ended with a newline */
-    char brackets[MAX_BRACKETS]; /* the closing ones that are awaited */
+    bool line_starting;          /* the last text ended with a newline */
+    char brackets[MAX_BRACKETS]; /* the expected closing brackets */
     size_t n_brackets;
     size_t located; /* line and col belong to this offset */
     uint32_t line, col;
@@ -27,7 +27,7 @@ static const struct {
     enum jinja_token_type type;
     enum jinja_op op;
 } symbols[] = {
-    /* the longer ones first where one begins another */
+    /* longer ones first where one is a prefix of another */
     {"//", JINJA_TOKEN_MUL, JINJA_OP_FLOORDIV},     {"**", JINJA_TOKEN_POW, JINJA_OP_POW},
     {"==", JINJA_TOKEN_COMPARE, JINJA_OP_EQ},       {"!=", JINJA_TOKEN_COMPARE, JINJA_OP_NE},
     {">=", JINJA_TOKEN_COMPARE, JINJA_OP_GE},       {"<=", JINJA_TOKEN_COMPARE, JINJA_OP_LE},
@@ -145,8 +145,8 @@ static int push_text(struct lexer *x, size_t start, size_t end, char sign, bool 
     return s.n ? push(x, JINJA_TOKEN_TEXT, JINJA_OP_NONE, start, s) : 0;
 }
 
-/* The end of `word` and the tag's end after white space at `at`: %}, -%} with what follows, or with
- * `plus` +%} and %} with its newline.  0: it is not there. */
+/* The end of `word` and of the tag after white space at `at`: %}, -%} with what follows, or with
+ * `plus` +%} and %} with its newline. 0: not found. */
 static size_t tag_end(const struct lexer *x, size_t at, bool plus)
 {
     if (has_at(x, at, "-%}"))
@@ -203,7 +203,7 @@ static int lex_comment(struct lexer *x, size_t start)
     }
     if (start < x->n)
         return fail(x, start, "comment without #}");
-    x->at = x->n; /* Jinja takes a {# that ends the template as an empty comment */
+    x->at = x->n; /* Jinja treats a {# at the end of the template as an empty comment */
     return 0;
 }
 
@@ -246,7 +246,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* End of digits with single _ between them that start at `at`; `at` itself when there are none. */
+/* End of the digits at `at`, with single _ between them; `at` itself if there are none. */
 static size_t digits_end(const struct lexer *x, size_t at)
 {
     while (is_digit(byte_at(x, at)) || (byte_at(x, at) == '_' && at > 0 &&
@@ -330,8 +330,8 @@ static size_t read_digits(const struct lexer *x, size_t at, size_t end, size_t m
     return n;
 }
 
-/* One escape of a string, x->at behind its backslash; writes at most 4 bytes (11 for a backslash
- * before a letter that is not ASCII) and moves x->at on. */
+/* Reads one escape of a string, x->at after its backslash; writes at most 4 bytes (11 for a
+ * backslash before a non-ASCII letter) and advances x->at. */
 static int unescape(struct lexer *x, size_t end, char **to)
 {
     static const char simple[] = "n\nt\tr\rb\bf\fv\va\a''\"\"\\\\";
@@ -362,7 +362,7 @@ static int unescape(struct lexer *x, size_t end, char **to)
     }
     if (c == 'N')
         return fail(x, x->at, "escapes by the name of a character are not supported");
-    *(*to)++ = '\\'; /* Python keeps an escape that it does not know */
+    *(*to)++ = '\\'; /* Python keeps an unknown escape */
     if ((uint8_t)c < 0x80) {
         *(*to)++ = c;
         x->at++;
@@ -450,7 +450,7 @@ static int lex_symbol(struct lexer *x)
     return fail(x, x->at, "unexpected character");
 }
 
-/* The end of the tag when it stands here; `tag` is '%' or '{'. */
+/* Matches the end of the tag here; `tag` is '%' or '{'. */
 static bool lex_tag_end(struct lexer *x, char tag, int *rc)
 {
     size_t start = x->at, end = 0;

@@ -28,7 +28,7 @@ static bool parse_body(struct jinja_parser *p, struct jinja_node **out, const ch
     return false;
 }
 
-/* The same for the body of a scope of its own, up to {% end; `loops`: break may stand in it. */
+/* The same for a body with its own scope, up to {% end; `loops`: break is allowed in it. */
 static bool parse_scope(struct jinja_parser *p, struct jinja_node **out, const char *end,
                         bool loops)
 {
@@ -273,7 +273,7 @@ static struct jinja_node *parse_with(struct jinja_parser *p, const struct jinja_
     return parse_scope(p, &n->c, "endwith", true) ? jinja_parse_finish(p, n) : NULL;
 }
 
-/* {% generation %}: marks what a model says; a scope of its own. */
+/* {% generation %}: marks the model's output; has its own scope. */
 static struct jinja_node *parse_generation(struct jinja_parser *p, const struct jinja_token *t)
 {
     struct jinja_node *n = jinja_parse_make(p, JINJA_NODE_GENERATION, t);

@@ -81,7 +81,7 @@ static void visit_parts(struct analysis *z, struct symbols *s, const struct jinj
     visit_chain(z, s, n->c);
 }
 
-/* What one branch of an if adds, starting from what is known before the if. */
+/* Adds the names of one branch of an if, starting from those known before the if. */
 static bool visit_branch(struct analysis *z, const struct symbols *s, struct symbols *branch,
                          const struct jinja_node *body)
 {

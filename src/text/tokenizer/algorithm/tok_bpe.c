@@ -43,10 +43,10 @@ struct builder {
     struct tok_merge *m; /* of bpe */
     const struct tok_bpe_merges *src;
     uint64_t n_read;        /* merges taken from src */
-    struct str left, right; /* the next one, where there is one */
+    struct str left, right; /* of the next merge, if there is one */
     bool has_next;
-    struct strmap extra; /* strings that merges make and that are no tokens */
-    char *bytes;         /* storage of their keys, made when the first one comes */
+    struct strmap extra; /* strings that merges produce but that are not tokens */
+    char *bytes;         /* storage of their keys, allocated on first use */
     size_t n_bytes;
     uint32_t n_sym;
     struct tok_alphabet alphabet;
@@ -299,7 +299,7 @@ static int encode_word(void *ctx, const char *p, size_t n)
     uint32_t id;
     if (!m->chars)
         return tok_merge_word(m, &r->work, r->call, p, n);
-    /* pieces are runs of newlines or have none at all */
+    /* pieces are runs of newlines or contain none at all */
     if (r->bpe->newline_runs && *p == '\n' && tok_vocab_find(m->v, p, n, &id))
         return tok_call_emit(r->call, (int32_t)id, p, n);
     return tok_merge_spaced(m, &r->work, r->call, p, n);

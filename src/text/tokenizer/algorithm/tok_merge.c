@@ -101,7 +101,8 @@ static int emit(const struct tok_merge *m, struct tok_call *c, const char *word,
     return rc;
 }
 
-/* Merges a row of n symbols in place; start[n] is the length of the word.  Returns what is left. */
+/* Merges a row of n symbols in place; start[n] is the length of the word. Returns how many are
+ * left. */
 static uint32_t merge_small(const struct tok_merge *m, const char *word, uint32_t *start,
                             uint32_t *sym, uint32_t n)
 {
@@ -192,7 +193,7 @@ static int rank_pair(const struct tok_merge *m, struct tok_merge_work *w, const 
     return w->rank[i] == NO_RANK ? 0 : heap_push(w, (uint64_t)w->rank[i] << 32 | i);
 }
 
-/* Merges the n symbols in scratch, start[n] set; the result stands closed up at their front. */
+/* Merges the n symbols in scratch, start[n] set; the result is compacted to their front. */
 static int merge_large(const struct tok_merge *m, struct tok_merge_work *w, const char *word,
                        uint32_t n, uint32_t *left)
 {
@@ -207,8 +208,8 @@ static int merge_large(const struct tok_merge *m, struct tok_merge_work *w, cons
     while (rc == 0 && w->n_heap > 0) {
         uint64_t top = heap_pop(w);
         uint32_t i = (uint32_t)top;
-        /* An entry is stale when its symbol is gone or has another pair by now; if that pair has
-         * the same rank, then it is its turn as well. */
+        /* An entry is stale if its symbol is gone or has a new pair by now; if that pair has the
+         * same rank, it is due as well. */
         if (w->rank[i] != (uint32_t)(top >> 32))
             continue;
         uint32_t j = w->next[i], k = w->next[j];

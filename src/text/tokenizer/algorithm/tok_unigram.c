@@ -1,5 +1,5 @@
-/* tok_unigram.c - see tok_unigram.h.  The pieces are a trie whose children lie side by side, sorted
- * by their byte; the best way is found from left to right (Viterbi). */
+/* tok_unigram.c - see tok_unigram.h. The pieces form a trie whose children are adjacent, sorted by
+ * byte; the best path is found from left to right (Viterbi). */
 #include "text/tokenizer/algorithm/tok_unigram.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ struct unigram {
     double unk_score;
 };
 
-struct place { /* between two bytes of the word: the best way that ends here */
+struct place { /* between two bytes of the word: the best path that ends here */
     double score;
     uint32_t from, next;
     int32_t id;

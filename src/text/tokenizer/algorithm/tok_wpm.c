@@ -10,7 +10,7 @@
 
 #define MAX_WORD (1 + TOK_WPM_MAX_WORD_CHARS * 4)
 
-/* A word while it is read, and where its bytes come from. */
+/* A word being read, and where its bytes come from. */
 struct word {
     char p[MAX_WORD]; /* begins with the space */
     uint32_t from[MAX_WORD], to[MAX_WORD];
@@ -55,7 +55,7 @@ static int emit_word(const struct tok_wpm_opts *o, struct tok_call *c, const cha
     }
     if (at == n)
         return 0;
-    c->out->n = before; /* one part that does not match makes the whole word unknown */
+    c->out->n = before; /* one unmatched part makes the whole word unknown */
     return v->unk >= 0 ? tok_call_emit(c, v->unk, p + 1, n - 1) : 0;
 }
 

@@ -91,7 +91,7 @@ static size_t char_at(const char *p, const char *end, uint32_t *c)
     return len ? len : 1;
 }
 
-/* Is this added token allowed at [from, to) of the text?  Widens the range over the white space
+/* Is this added token allowed at [from, to) of the text? Extends the range over the white space
  * that it strips. */
 static bool takes(const struct tok_vocab *v, int32_t id, unsigned flags, const char *start,
                   const char *plain, const char *end, const char **from, const char **to)
@@ -134,7 +134,7 @@ static bool touches_plain(const struct tok_call *c, const char *from, const char
 
 typedef int (*plain_fn)(struct tok_hf_run *s, const char *p, size_t n, unsigned flags);
 
-/* Emits the added tokens of a set and gives the text between them to fn. */
+/* Emits the added tokens of a set and passes the text between them to fn. */
 static int cut_added(struct tok_hf_run *s, const struct tok_special *set, const char *p, size_t n,
                      unsigned flags, plain_fn fn)
 {

@@ -33,7 +33,7 @@ static const char *const special_keys[] = {"bos_token", "eos_token", "unk_token"
 #define N_SPECIAL_KEYS (sizeof(special_keys) / sizeof(special_keys[0]))
 
 /* Adds the special tokens that the configuration names, or else the usual ones of such models, if
- * the vocabulary has them.  b->added has room for them. */
+ * they are in the vocabulary. b->added has room for them. */
 static void add_named(struct tok_hf_build *b, const char *const defaults[N_SPECIAL_KEYS])
 {
     for (size_t i = 0; i < N_SPECIAL_KEYS; i++) {
@@ -325,7 +325,7 @@ int tok_hf_read_spiece(struct tok_hf_build *b, const void *bytes, size_t n, stru
     static const char *const none[N_SPECIAL_KEYS] = {NULL};
     struct str class = tok_hf_get_str(b->config, "tokenizer_class");
     const cJSON *extra = tok_hf_get(b->config, "extra_ids");
-    /* these number the pieces in their own way, which no file describes */
+    /* these number the pieces in their own way, which no file documents */
     static const char *const renumbered[] = {"Camembert", "Barthez",       "MBart", "Nllb",
                                              "PLBart",    "XLMProphetNet", "XGLM",  "M2M100",
                                              "BartPho",   "SeamlessM4T"};

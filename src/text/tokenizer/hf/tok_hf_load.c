@@ -95,7 +95,7 @@ static int make_vocab(struct tok_hf_build *b, struct err *e)
         bool reachable;
         v->at[i] = at;
         uint32_t n = (uint32_t)spell(b, i, v->bytes + at, &alphabet, &reachable);
-        /* the reference finds "<0x0A>" in a text too, but only by its Unigram */
+        /* the reference matches "<0x0A>" in a text too, but only in its Unigram model */
         bool byte =
             v->type[i] == TOKEN_TYPE_BYTE && (b->made || t->info.kind != TOKENIZER_KIND_UNIGRAM);
         bool plain = reachable && b->in_model[i] && v->type[i] != TOKEN_TYPE_CONTROL && !byte;
@@ -337,7 +337,7 @@ static void describe_template(struct tokenizer *t)
     in->add_sep = last >= 0 && last == in->sep;
 }
 
-/* Without a template, tokenizer_config.json may ask for BOS and EOS. */
+/* Without a template, tokenizer_config.json may request BOS and EOS. */
 static void add_by_config(struct tok_hf_build *b)
 {
     struct tokenizer *t = b->t;
@@ -392,14 +392,14 @@ static char *hide_nul(struct str s, bool *failed)
             if (!out)
                 return NULL;
         }
-        if (back % 2 == 0) /* else it is a backslash and then letters */
+        if (back % 2 == 0) /* else it is a backslash followed by letters */
             memcpy(out + at, hidden, 6);
         at += 6;
     }
     return out;
 }
 
-/* The document under a key; *out stays NULL when there is none.  *hides_nul: see hide_nul. */
+/* The document under a key; *out stays NULL if there is none. *hides_nul: see hide_nul. */
 static int read_doc(cJSON **out, const struct model_file *file, const char *key, bool *hides_nul,
                     struct err *e)
 {

@@ -183,7 +183,7 @@ static utf8proc_int32_t composed(utf8proc_int32_t a, utf8proc_int32_t b)
     return n == 1 ? two[0] : -1;
 }
 
-/* Composes in place; returns what is left. */
+/* Composes in place; returns the new length. */
 static size_t compose(struct unit *u, size_t n)
 {
     size_t out = 0, starter = SIZE_MAX;
@@ -222,7 +222,7 @@ static void reorder(struct unit *u, size_t n)
     }
 }
 
-/* Is a text without characters from `limit` on in this form already? */
+/* Is a text without characters from `limit` on already in this form? */
 static uint32_t stable_below(enum tok_hf_norm_kind kind)
 {
     return kind == TOK_HF_NORM_NFC ? 0x300 : kind == TOK_HF_NORM_NFD ? 0xc0 : 0xa0;
@@ -259,7 +259,7 @@ static int reserve_work(struct tok_hf_scratch *x, size_t n)
 /* Marks are sorted by insertion, so their number is limited: no real text has this many. */
 #define MAX_MARKS 1000
 
-/* Normalizes a stretch of text whose first character does not compose with what is before it. */
+/* Normalizes a stretch of text whose first character does not compose with the one before it. */
 static int put_form(struct norm_step *j, const char *q, const char *end)
 {
     enum tok_hf_norm_kind kind = j->h->kind;
@@ -330,7 +330,7 @@ static bool is_mark(uint32_t c)
     return cat >= UTF8PROC_CATEGORY_MN && cat <= UTF8PROC_CATEGORY_ME;
 }
 
-/* What SentencePiece's NMT rules make of a character; 0: nothing. */
+/* The result of SentencePiece's NMT rules for a character; 0: removed. */
 static uint32_t nmt_char(uint32_t c)
 {
     if ((c >= 1 && c <= 8) || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f || c == 0x8f ||

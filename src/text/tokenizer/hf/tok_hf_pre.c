@@ -123,7 +123,7 @@ static int cut_by_regex(struct pieces *w, const char *p, const char *end)
             return m;
         if (m == 0)
             break;
-        if (to <= from || from < plain) { /* an empty match: go on behind the next character */
+        if (to <= from || from < plain) { /* an empty match: continue after the next character */
             uint32_t c;
             at = (from > at ? from : at) + utf8_next(p + (from > at ? from : at), end, &c);
             continue;
@@ -153,7 +153,7 @@ static int cut_words(struct tok_hf_run *s, const char *p, const char *end, unsig
 {
     bool bert = s->hf->pre[step].kind == TOK_HF_PRE_BERT;
     const char *word = p;
-    int rc = 0, kind = 0; /* of what the word has: 0 nothing, 1 word characters, 2 others */
+    int rc = 0, kind = 0; /* contents of the word: 0 nothing, 1 word characters, 2 others */
     while (p < end && rc == 0) {
         uint32_t c;
         size_t len = utf8_next(p, end, &c);

@@ -17,8 +17,8 @@ struct str tok_hf_str(const cJSON *j)
     return (struct str){j->valuestring, strlen(j->valuestring)};
 }
 
-/* A string of the vocabulary, in which U+FDD0 may stand for a NUL (see hide_nul).  To be asked
- * once: the string is changed. */
+/* A string of the vocabulary, in which U+FDD0 may stand for a NUL (see hide_nul). Call it once: it
+ * modifies the string. */
 static struct str tok_hf_text(const struct tok_hf_build *b, char *s)
 {
     if (!s || !b->hides_nul)
@@ -68,7 +68,7 @@ bool tok_hf_is_id(const cJSON *j, uint32_t *id)
 
 int tok_hf_build_reserve(struct tok_hf_build *b, uint64_t n_tokens, uint32_t n_ids, struct err *e)
 {
-    /* a few tokens with giant ids would be a small file that takes much memory */
+    /* a few tokens with huge ids would make a small file take much memory */
     if (n_ids == 0 || n_ids > TOK_MAX_VOCAB || n_ids > n_tokens * 8 + 65536)
         return err_set(e, SHOAL_EFORMAT, "a vocabulary of %llu tokens cannot have ids up to %u",
                        (unsigned long long)n_tokens, n_ids);
@@ -276,7 +276,7 @@ static int read_unigram(struct tok_hf_build *b, const cJSON *model, struct err *
     return rc;
 }
 
-/* What kind of model it is; old files do not say. */
+/* The kind of model; old files do not say. */
 static const char *model_type(const cJSON *model)
 {
     static const char *const known[] = {"BPE", "WordPiece", "Unigram", "WordLevel"};
@@ -321,7 +321,7 @@ int tok_hf_read_model(struct tok_hf_build *b, struct err *e)
     }
     if (rc < 0)
         return rc;
-    rc = tok_hf_add_added(b, e); /* one of them may be the unknown */
+    rc = tok_hf_add_added(b, e); /* one of them may be the unknown token */
     unk = tok_hf_get_str(model, "unk_token");
     if (unk.p && t->info.kind != TOKENIZER_KIND_UNIGRAM)
         b->unk = tok_hf_find(b, unk);

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 #define MAX_PATTERN ((size_t)1 << 16)
-#define MATCH_LIMIT 10000000 /* steps of one match for expressions that files bring */
+#define MATCH_LIMIT 10000000 /* steps of one match, for expressions that come from files */
 
 struct tok_regex {
     pcre2_code *code;

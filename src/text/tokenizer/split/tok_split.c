@@ -187,7 +187,7 @@ static const uint8_t *run_max(const uint8_t *p, const uint8_t *end, unsigned wan
     return p;
 }
 
-/* 's|'t|'re|'ve|'m|'ll|'d: length at the apostrophe p, 0 when there is none. */
+/* 's|'t|'re|'ve|'m|'ll|'d: length at the apostrophe p, 0 if there is none. */
 static size_t contraction(const uint8_t *p, const uint8_t *end, uint8_t case_bit)
 {
     if (end - p < 2 || *p != '\'')
@@ -243,7 +243,7 @@ static size_t cascade(const uint8_t *p, const uint8_t *end, size_t kept, size_t 
             return (size_t)(after_newline - p);
         }
     }
-    size_t most = at_end ? n : n - 1, take = 512; /* the last one belongs to what follows */
+    size_t most = at_end ? n : n - 1, take = 512; /* the last one belongs to the next piece */
     while (take > 2 && take > most)
         take /= 2;
     if (take > most)
@@ -252,7 +252,7 @@ static size_t cascade(const uint8_t *p, const uint8_t *end, size_t kept, size_t 
     return (size_t)(run_max(p, end, C_WS, (unsigned)take) - p);
 }
 
-/* ` ?[^\s\p{L}\p{N}]+` and its tail; 0 when there is none at p. */
+/* ` ?[^\s\p{L}\p{N}]+` and its tail; 0 if there is none at p. */
 static size_t punctuation(const uint8_t *p, const uint8_t *end, unsigned opts)
 {
     unsigned avoid = C_WS | C_L | C_N | (opts & TOK_SPLIT_MARKS ? C_M : 0u);
@@ -289,7 +289,7 @@ size_t tok_split_cl100k(const uint8_t *p, const uint8_t *end, unsigned opts, siz
     size_t kept = *state;
     unsigned c = class_at(p, end, &len);
     unsigned letters = opts & TOK_SPLIT_MARKS ? C_L | C_M : C_L;
-    *state = 0; /* only white space keeps it */
+    *state = 0; /* only white space preserves it */
     if (opts & TOK_SPLIT_CONTRACT) {
         size_t n = contraction(p, end, 0x20);
         if (n > 0)
@@ -403,7 +403,7 @@ size_t tok_split_thousands(const uint8_t *p, const uint8_t *end, unsigned opts, 
 {
     unsigned digit = opts & TOK_SPLIT_WORD_END ? C_DIGIT : C_N, len;
     const uint8_t *q = p;
-    if (*state == 0) { /* *state: numbers left of a run that was counted already */
+    if (*state == 0) { /* *state: numbers left of a run that is already counted */
         size_t n = 0;
         for (;;) { /* over the rest, and over numbers that do not count */
             q = run_not(q, end, digit);
