@@ -6,9 +6,7 @@
 #define GAP 3.0  /* a pause of this many intervals is a gap */
 #define LOST 5.0 /* ... and of this many a lost signal */
 #define MIN_LOST_MS 5000.0
-#define RELEASE                                                                                    \
-    10.0 /* a statistic must fall to this many times the target false-alarm rate                   \
-          */
+#define RELEASE 10.0 /* a statistic must fall to this many times the target rate */
 
 /* ---- time ---- */
 

@@ -44,8 +44,7 @@ static int check_certs(struct config_cluster *k, unsigned role, struct err *e)
                        info.id.name, k->certs, wanted, info.id.name, wanted);
     if (k->name && strcmp(k->name, info.id.name) != 0)
         return err_set(e, SHOAL_EINVAL,
-                       "this member is to be named '%s', but its certificate is "
-                       "that of '%s'",
+                       "this member is configured as '%s', but its certificate is for '%s'",
                        k->name, info.id.name);
     k->roles = info.id.roles;
     if (k->name)
