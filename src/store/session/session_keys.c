@@ -260,7 +260,7 @@ int session_keys_unseal(const struct session_keys *k, const char *tenant, const 
     const uint8_t *from = p;
     int len = 0, end = 0;
     if (n < SESSION_KEYS_OVERHEAD || from[0] != FORM || n > INT32_MAX / 2)
-        return err_set(e, SHOAL_EFORMAT, "a conversation is stored in another formatatat");
+        return err_set(e, SHOAL_EFORMAT, "a conversation is stored in another format");
     int rc = key_of(k, tenant, key, e);
     if (rc < 0)
         return rc;

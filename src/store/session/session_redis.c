@@ -171,7 +171,7 @@ static int load(struct session_place *p, const char *key, struct buf *out, uint6
     int rc = ask(r, 2, argv, lens, &reply, e);
     if (rc == 0 && reply->type == REDIS_REPLY_STRING) {
         if ((size_t)reply->len < VERSION_BYTES)
-            rc = err_set(e, SHOAL_EFORMAT, "a conversation is stored in another formatatat");
+            rc = err_set(e, SHOAL_EFORMAT, "a conversation is stored in another format");
         for (unsigned i = 0; rc == 0 && i < VERSION_BYTES; i++)
             *version = *version << 8 | (uint8_t)reply->str[i];
         if (rc == 0)
