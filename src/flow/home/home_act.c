@@ -218,7 +218,7 @@ static void put_ids(struct home_act *x)
             (struct ask_plan_field){.key = "ids", .items = list, .n_items = x->n_things};
 }
 
-/* "kitchen_lights": lower-case letters and digits, everything else is one "_". */
+/* "kitchen_lights": lower-case letters and digits; everything else becomes one "_". */
 void home_act_put_id(struct home_act *x)
 {
     const struct home_table *t = x->t;
@@ -268,7 +268,7 @@ static bool is_code(const char *w)
     return n > 0 && p[n] == '\0';
 }
 
-/* Is the last word of a text, codes aside, one that the slot knows? */
+/* Does the slot know the last word of a text, codes aside? */
 static bool is_known(const struct home_act *x, const struct home_slot *slot, const char *text)
 {
     struct home_words w = home_words_split(x->a, home_words_lower(x->a, text));
@@ -314,7 +314,7 @@ static const char *in_words(struct home_act *x)
     if (t->n == 0)
         return x->x->name;
     const char *text = home_template_fill(x->a, t, get_var, x);
-    struct home_words w = home_words_split(x->a, text); /* slots that are missing leave spaces */
+    struct home_words w = home_words_split(x->a, text); /* missing slots leave spaces */
     for (uint32_t i = 0; x->t->stop.everything && i + 1 < w.n; i++)
         if ((home_table_word(x->t, w.w[i]) & HOME_WORD_ARTICLE) &&
             strcmp(w.w[i + 1], x->t->stop.everything) == 0) /* "turn off the everything" */
@@ -349,7 +349,7 @@ static bool is_everything_in(const struct home_act *x)
            strcmp(device, x->t->stop.everything) == 0;
 }
 
-/* A slot as a sentence has it: "everything in the kitchen", not "the kitchen everything". */
+/* A slot as a sentence words it: "everything in the kitchen", not "the kitchen everything". */
 static const char *show_slot(const struct home_act *x, uint32_t i)
 {
     const char *name = x->x->slots[i]->name;
@@ -430,7 +430,7 @@ const char *home_act_text(void *ctx, uint32_t var)
     return ctx;
 }
 
-/* What was said itself, for a clause that is chat or out of scope. */
+/* The user's own words, for a clause that is chat or out of scope. */
 struct home_draft_line home_act_said(struct arena *a, const struct home_template *t,
                                      const char *text)
 {
@@ -439,7 +439,7 @@ struct home_draft_line home_act_said(struct arena *a, const struct home_template
         .text = home_template_fill(a, t, home_act_text, (void *)(uintptr_t)s)};
 }
 
-/* A question that needs no source; text NULL: it is out of scope. */
+/* A question that needs no source; text NULL: out of scope. */
 static struct home_draft_line answer(struct home_act *x, const struct home_fill *s)
 {
     if (x->x->compute) {
@@ -484,7 +484,7 @@ static void drop_field(struct home_act *x, const char *key)
         }
 }
 
-/* The moment that an action is for; false: there is none, *out is the line. */
+/* When the action happens; false: there is no such time, *out is the line. */
 static bool put_due(struct home_act *x, struct home_draft_line *out)
 {
     struct tm tm = *x->now;
@@ -519,7 +519,7 @@ static bool put_due(struct home_act *x, struct home_draft_line *out)
     return true;
 }
 
-/* Dangerous actions wait for a yes: the draft keeps what they are then. */
+/* Dangerous actions wait for a yes: the draft keeps their confirmed form. */
 static struct home_draft_line hold(struct home_act *x, struct home_draft *draft,
                                    enum home_risk risk, struct home_draft_line then)
 {
@@ -589,7 +589,7 @@ static struct home_draft_line not_linked(struct home_act *x, const struct home_s
     return home_act_plain_line(x, HOME_SAY_NOT_HERE);
 }
 
-/* The words become those of the thing that was meant. */
+/* Replaces the words by those of the matched thing. */
 static void correct(struct home_act *x, struct home_fill *s, const struct home_slot *slot,
                     const struct home_slot *room)
 {
@@ -627,7 +627,7 @@ bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_li
     bool misspelt = l.corrected && slot && slot->known.n_used && !is_known(x, slot, q.text);
     bool found = l.result == HOME_LINK_THINGS && (!f->open || (l.by_name && slot) || misspelt);
     if (!found && f->open)
-        return true; /* taken by its words */
+        return true; /* known only by its words */
     if (!found) {
         home_act_put_slots(x, s);
         const char *said = slot ? home_fill_get(s, home_fill_own(slot)) : NULL;
@@ -673,7 +673,7 @@ static const char *thing_said(struct home_act *x)
     return out;
 }
 
-/* Which of several things are in the state that was asked for; false: none is known. */
+/* Lists which of several things are in the requested state; false: no state is known. */
 static bool answer_which(struct home_act *x, const struct home_effect *asked,
                          struct home_draft_line *out)
 {
@@ -700,7 +700,7 @@ static bool answer_which(struct home_act *x, const struct home_effect *asked,
     return true;
 }
 
-/* An answer from states; false: they are not known. */
+/* Answers from states; false: they are not known. */
 static bool answer_state(struct home_act *x, const struct home_words *plain,
                          struct home_draft_line *out)
 {
@@ -728,7 +728,7 @@ static const struct home_slot *slot_of_type(const struct home_table *t, enum hom
     return NULL;
 }
 
-/* The words of the clause that say how it comes again. */
+/* The words of the clause that say how it repeats. */
 static struct home_words again_words(struct home_act *x, const struct home_words *plain)
 {
     if (!x->clause || !x->clause->again)
@@ -737,8 +737,8 @@ static struct home_words again_words(struct home_act *x, const struct home_words
     return home_words_plain_all(x->a, &w);
 }
 
-/* The models know few texts that come again, and miss their times: the words behind the phrase,
- * "at 6 pm" or "at sunset", are read here. */
+/* The models have seen few texts with repetition and miss their times: this reads the words after
+ * the phrase, "at 6 pm" or "at sunset". */
 static void read_clock(struct home_act *x, struct home_fill *s, const struct home_words *w)
 {
     const struct home_slot *time = slot_of_type(x->t, HOME_SLOT_TIME);
@@ -768,7 +768,7 @@ static bool has_time(const struct home_fill *s)
     return false;
 }
 
-/* How the action comes again, before its slots are put. */
+/* How the action repeats, before its slots. */
 static void read_again(struct home_act *x, struct home_fill *s, const struct home_words *plain)
 {
     struct home_words w = again_words(x, plain);
@@ -782,7 +782,7 @@ static void read_again(struct home_act *x, struct home_fill *s, const struct hom
         read_clock(x, s, plain);
 }
 
-/* ... and behind them. */
+/* ... and after them. */
 static void put_again(struct home_act *x)
 {
     const struct home_slot *time = slot_of_type(x->t, HOME_SLOT_TIME),
@@ -801,7 +801,8 @@ static void put_again(struct home_act *x)
     }
 }
 
-/* One set of slots to an action and its line; text and say NULL: the clause is out of scope. */
+/* Turns one set of slots into an action and its line; text and say NULL: the clause is out of
+ * scope. */
 struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
                                      const struct home_words *plain, struct home_draft *draft)
 {
@@ -855,7 +856,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
         struct home_draft_line done = x->sign != 0.0 || is_everything_in(x)
                                           ? home_act_plain_line(x, which)
                                           : home_act_line(x, &x->t->line_act, true, which);
-        if (rings) /* said as done: it is set */
+        if (rings) /* reported as done: it is set */
             home_act_put_result(x, "scheduled");
         return x->t->risk[risk].confirm ? hold(x, draft, risk, done) : done;
     }

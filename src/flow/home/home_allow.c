@@ -36,7 +36,7 @@ const char *home_allow_thing(const struct home_allow *w)
     return out;
 }
 
-/* A thing's own limit of what the action sets; NULL: the table's limits count. */
+/* A thing's own limit for the action's number; NULL: the table's limits apply. */
 static const struct home_thing_limit *limit_of(const struct home_allow *w,
                                                const struct home_thing *thing)
 {
@@ -109,7 +109,7 @@ const char *home_allow_limits(const struct home_allow *w, const char *thing)
     return l ? beyond(w, f->number, l->min, l->max) : NULL;
 }
 
-/* The things of an action that are in the file; false: one is gone. */
+/* Finds the things of an action in the file; false: one no longer exists. */
 static bool find_things(struct home_allow *w, const struct home_file *f)
 {
     const struct ask_plan_field *id = ask_plan_field_of(w->o, "id"),

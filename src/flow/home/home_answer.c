@@ -57,7 +57,7 @@ struct listing {
     struct arena *a;
     const struct home_here *here;
     const struct home_thing *room; /* NULL: anywhere, or not listed */
-    const char *prefix;            /* of the ids of things that are not listed; NULL: any */
+    const char *prefix;            /* of the ids of unlisted things; NULL: any */
     const struct home_effect *state;
     const char **out;
     uint32_t n, cap;

@@ -13,9 +13,9 @@
 struct home_later;
 
 struct home_here {                /* the home that a text is about */
-    const struct home_file *file; /* NULL: none: every thing is taken by its words */
+    const struct home_file *file; /* NULL: no home; things are known only by their words */
     struct home_states *states;   /* NULL: none is known */
-    struct home_later *later;     /* NULL: nothing happens later */
+    struct home_later *later;     /* NULL: no schedule */
 };
 
 /* The state that a clause names: "on" of "is the light on"; NULL: none. */
@@ -24,11 +24,11 @@ const struct home_effect *home_answer_asked(const struct home_table *t,
 /* "19 degrees", "1 degree", "4 bar"; unit NULL: none. */
 const char *home_answer_number(struct arena *a, const struct home_table *t, double number,
                                const char *unit);
-/* The state of one thing, in words; asked NULL: what was set last.  NULL: not known. */
+/* The state of one thing, in words; asked NULL: the ability that was set last. NULL: not known. */
 const char *home_answer_state(struct arena *a, const struct home_table *t,
                               const struct home_here *here, const char *id,
                               const struct home_effect *asked);
-/* Names of the things that are in a state, joined; room NULL: anywhere.  "": none is. */
+/* Names of the things in a state, joined; room NULL: anywhere. "": none. */
 const char *home_answer_list(struct arena *a, const struct home_table *t,
                              const struct home_here *here, const char *room,
                              const struct home_effect *state);

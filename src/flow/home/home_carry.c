@@ -49,7 +49,7 @@ static void add(struct list *l, const struct home_carry *x)
     l->v[l->n++] = *x;
 }
 
-/* What the action sets; false: nothing. */
+/* The ability and value that the action sets; false: none. */
 static bool value_of(const struct home_action *x, const struct ask_plan_action *o,
                      struct home_deed *out)
 {
@@ -139,7 +139,7 @@ static const struct home_action *opposite_of(const struct home_table *t,
     return NULL;
 }
 
-/* The action as it is when it is carried out: without what was said about the time. */
+/* The action at the time it is carried out: without the words about time. */
 static struct ask_plan_action *then(struct arena *a, const struct ask_plan_action *o)
 {
     static const char *const of_now[] = {"result", "in_s", "time", "date", "risk", "token"};
@@ -196,7 +196,7 @@ bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct
     return true;
 }
 
-/* An action that was decided for later. */
+/* An action decided for later. */
 static bool entry_of(struct arena *a, const struct home_table *t, const struct ask_plan_action *o,
                      const struct home_carry_now *now, struct home_later_entry *out)
 {
@@ -287,7 +287,7 @@ static void set_result(struct arena *a, struct home_draft *d, uint32_t index, co
     d->actions[index] = o;
 }
 
-/* The line of an action that did not happen says why. */
+/* Puts the reason into the line of an action that did not happen. */
 static void say_failed(struct arena *a, const struct home_table *t, struct home_draft *d,
                        uint32_t index, const char *reason)
 {
@@ -351,7 +351,7 @@ static void add_say(struct arena *a, const struct home_table *t, struct home_dra
 
 #define NO_SCHEDULE "only a server (shoal serve) does things later"
 
-/* What was asked of the schedule has an answer. */
+/* Handles the schedule's answer. */
 static void settle_later(struct arena *a, const struct home_table *t, struct home_draft *d,
                          const struct home_carry_later *x, bool simulated)
 {
@@ -398,7 +398,7 @@ static void settle_never(struct arena *a, const struct home_table *t, struct hom
     }
 }
 
-/* What came of the deeds of one action. */
+/* Combines the results of the deeds of one action. */
 static void settle_now(struct arena *a, const struct home_table *t, struct home_draft *d,
                        uint32_t i, const struct home_carry_done *done, struct home_states *states)
 {
@@ -421,7 +421,8 @@ static void settle_now(struct arena *a, const struct home_table *t, struct home_
     if (reason) {
         set_result(a, d, i, "failed", "reason", reason);
         say_failed(a, t, d, i, reason);
-    } else if (!ask_plan_field_of(d->actions[i], "scheduled_ids")) { /* those: really cancelled */
+    } else if (!ask_plan_field_of(d->actions[i],
+                                  "scheduled_ids")) { /* entries that were really cancelled */
         set_result(a, d, i, !carried ? "simulated" : sent ? "sent" : "done", NULL, NULL);
     }
 }

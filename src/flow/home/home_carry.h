@@ -1,8 +1,8 @@
-/* home_carry.h - from actions that were decided to what happens to things: which thing gets which
- * value, now or later, and what the action's result is then.
+/* home_carry.h - carries out decided actions: which thing gets which value, now or later, and the
+ * result of the action.
  *
- * The caller hands each deed to a sink (home_sink.h) and writes down its result, or has no sink:
- * then the home is simulated.  What is for later goes to a schedule (home_later.h) in the same way.
+ * The caller hands each deed to a sink (home_sink.h) and records its result; without a sink the
+ * home is simulated.  Actions for later go to a schedule (home_later.h) in the same way.
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena, or in the table, the file and the draft.
@@ -24,12 +24,12 @@ struct home_carry { /* one deed of an action */
     const char *reason; /* NULL: none */
 };
 
-struct home_carry_later { /* what an action wants of the schedule */
+struct home_carry_later { /* a schedule request of an action */
     uint32_t action;      /* of the draft */
     enum { HOME_CARRY_ADD, HOME_CARRY_UNDO, HOME_CARRY_CANCEL } kind; /* UNDO: "for 20 minutes" */
     struct home_later_entry entry;                                    /* ADD, UNDO */
-    uint64_t id;        /* of the entry, once it is known */
-    int rc;             /* 0 or SHOAL_E*, from whoever schedules */
+    uint64_t id;                                                      /* of the entry, once known */
+    int rc;             /* 0 or SHOAL_E*, set by the scheduler */
     const char *reason; /* of a failure; NULL: none */
 };
 
@@ -37,10 +37,10 @@ struct home_carry_now {
     int64_t ms;       /* Unix time */
     const char *said; /* the words of the request */
     const char *by;   /* the client, or "" */
-    bool confirmed;   /* somebody said yes to it */
+    bool confirmed;   /* confirmed by the user */
 };
 
-struct home_carry_done { /* what came of it */
+struct home_carry_done { /* the results */
     const struct home_carry *deeds;
     uint32_t n_deeds;
     const struct home_carry_later *later;
@@ -49,15 +49,15 @@ struct home_carry_done { /* what came of it */
     bool schedules; /* there is a schedule */
 };
 
-/* The deeds of all actions that happen now; returns how many, in *out. */
+/* Lists the deeds of all actions that happen now; returns how many, in *out. */
 uint32_t home_carry_deeds(struct arena *a, const struct home_table *t, const struct home_file *f,
                           const struct home_draft *d, struct home_carry **out);
-/* What is to be scheduled, and what is to be cancelled; returns how many, in *out. */
+/* Lists what to schedule and what to cancel; returns how many, in *out. */
 uint32_t home_carry_schedule(struct arena *a, const struct home_table *t, const struct home_file *f,
                              const struct home_draft *d, const struct home_carry_now *now,
                              struct home_carry_later **out);
-/* The entry that ends an action which happens now for a time ("for 20 minutes"); false: it has no
- * end.  *denied: why nothing may do that by itself; NULL: it may. */
+/* The entry that ends an action which starts now for a time ("for 20 minutes"); false: it has no
+ * end. *denied: why it may not end by itself; NULL: it may. */
 bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct home_file *f,
                        const struct ask_plan_action *o, const struct home_carry_now *now,
                        struct home_later_entry *out, const char **denied);

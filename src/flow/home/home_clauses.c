@@ -45,7 +45,7 @@ static const char *clause_verb(const struct splitter *s)
     return s->cur.n ? s->cur_plain[0] : "";
 }
 
-/* "... and the heating on": is the clause's verb meant again? */
+/* "... and the heating on": does the clause reuse the verb? */
 static bool repeats_verb(const struct splitter *s, uint32_t j, const char *verb)
 {
     bool before = false, any = false;
@@ -62,8 +62,8 @@ static bool repeats_verb(const struct splitter *s, uint32_t j, const char *verb)
     return any || (s->kinds[k] & HOME_WORD_REPEAT_LAST);
 }
 
-/* "tv off and corridor lights off": a clause without a verb that says on or off at its end goes
- * before another one. */
+/* "tv off and corridor lights off": does a clause without a verb that ends in on or off come before
+ * another one? */
 static bool says_again(const struct splitter *s, uint32_t j)
 {
     if (!is(s, s->cur_plain[s->cur.n - 1], HOME_WORD_REPEAT_LAST))
@@ -82,8 +82,8 @@ static bool says_again(const struct splitter *s, uint32_t j)
     return false;
 }
 
-/* Does a clause begin at word *at?  Then *at moves to its first word, and a repeated verb has been
- * put in front. */
+/* Does a clause begin at word *at? Then moves *at to its first word, with a repeated verb put in
+ * front. */
 static bool begins(struct splitter *s, uint32_t *at)
 {
     const char *last = s->cur.w[s->cur.n - 1];

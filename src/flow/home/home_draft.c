@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Far below the context of any reply model, however it splits words: an answer must not fail when
- * its actions have happened. */
+/* Far below the context of any reply model, whatever its tokenizer: the answer must not fail after
+ * the actions have happened. */
 #define MAX_CONTEXT_BYTES 600u
 
 bool home_draft_reserve(struct arena *a, struct home_draft *d)
@@ -29,7 +29,7 @@ bool home_draft_reserve(struct arena *a, struct home_draft *d)
     return true;
 }
 
-/* What is too long for the reply model is said in plain words. */
+/* Text that is too long for the reply model is said in plain words. */
 static void say_long(struct arena *a, struct home_draft_context *c)
 {
     size_t n = strlen(c->text), end = MAX_CONTEXT_BYTES;
@@ -47,7 +47,7 @@ static void say_long(struct arena *a, struct home_draft_context *c)
     c->text = arena_printf(a, "%.*s", (int)end, c->text);
 }
 
-/* Does the line tell of a deed?  That may happen twice: "on, off, and on again". */
+/* Does the line report a deed? Deeds may repeat: "on, off, and on again". */
 static bool tells_deed(const struct home_draft *d, const struct home_draft_line *line)
 {
     const struct ask_plan_action *o = line->action > 0 ? d->actions[line->action - 1] : NULL;
@@ -63,7 +63,7 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : !a && !b;
 }
 
-/* Was the same said before? */
+/* Did an earlier line say the same? */
 static bool is_said(const struct home_draft *d, uint32_t i)
 {
     const struct home_draft_line *line = &d->lines[i];

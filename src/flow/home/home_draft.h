@@ -17,17 +17,17 @@ struct home_draft_line { /* a fact for the reply model */
     const char *text;
     const char *say;  /* the same in plain words; said if the model fails, or if there is no text */
     bool joins;       /* may share a context with other such lines */
-    uint32_t action;  /* 1 + the index of the action that it is about; 0: none */
+    uint32_t action;  /* 1 + the index of its action; 0: none */
     const char *todo; /* what the action does, in words; NULL: not known */
 };
 
-struct home_draft_held { /* an action that waits for a yes: what it is then */
+struct home_draft_held { /* the confirmed form of an action that waits for a yes */
     const struct ask_plan_action *action;
     const char *line, *say, *todo;
 };
 
 struct home_draft_context { /* one generation of the reply model */
-    const char *text;       /* NULL: say it as it stands */
+    const char *text;       /* NULL: say it as is */
     const char *say;
 };
 
@@ -41,8 +41,8 @@ struct home_draft {
 
 /* Room for one more of each; false: arena->rc says why. */
 bool home_draft_reserve(struct arena *a, struct home_draft *d);
-/* Lines to contexts: at most `together` lines that join are one.  A line that says what one
- * before says is left out, unless both tell of deeds.  Returns how many, in *out. */
+/* Turns lines into contexts: at most `together` lines that join share one. A line that repeats an
+ * earlier one is dropped, unless both report deeds. Returns how many, in *out. */
 uint32_t home_draft_contexts(struct arena *a, const struct home_draft *d, uint32_t together,
                              struct home_draft_context **out);
 

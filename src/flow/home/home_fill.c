@@ -22,7 +22,7 @@ const char *home_fill_get(const struct home_fill *s, struct home_place p)
     return NULL;
 }
 
-/* The place is free: there are no more places than an action has slots and rows of "when". */
+/* The slot is free: there are no more places than an action has slots and rows of "when". */
 void home_fill_set(struct home_fill *s, struct home_place p, const char *text)
 {
     assert(s->n < HOME_FILL_MAX_PLACES);
@@ -72,8 +72,8 @@ static uint32_t message_end(const struct home_piece *out, uint32_t i, uint32_t n
     return last;
 }
 
-/* A value goes on with "and a half", a message with "and ...", whatever the tagger says.  Pieces
- * that are inside of another one then are left out; returns how many stay. */
+/* A value continues with "and a half", a message with "and ...", whatever the tagger says. Drops
+ * pieces that are then inside another one; returns how many stay. */
 static uint32_t complete(struct arena *a, const struct home_table *t, const struct home_words *w,
                          struct home_piece *out, uint32_t n)
 {
@@ -138,8 +138,8 @@ static uint32_t part_value(struct arena *a, const struct home_table *t, const st
     return n;
 }
 
-/* Pieces of one value that touch are one; those of a slot that gathers are one from the first to
- * the last. */
+/* Joins adjacent pieces of one value; those of a slot that gathers become one from the first to the
+ * last. */
 uint32_t home_fill_pieces(struct arena *a, const struct home_table *t, const struct home_clause *c,
                           const struct home_words *w, struct home_piece *out)
 {
@@ -170,7 +170,7 @@ uint32_t home_fill_pieces(struct arena *a, const struct home_table *t, const str
     return n;
 }
 
-/* The longest name of several words at word i that a thing of the home has; NULL: none. */
+/* The longest multi-word name of a thing of the home at word i; NULL: none. */
 static const struct home_thing *name_at(const struct home_file *f, const struct home_words *plain,
                                         uint32_t i, uint32_t *n)
 {
@@ -187,7 +187,7 @@ static const struct home_thing *name_at(const struct home_file *f, const struct 
     return best;
 }
 
-/* May a piece be part of a thing's name?  What is written, played or listed may not. */
+/* May a piece be part of a thing's name? Text that is written, played or listed may not. */
 static bool may_name(const struct home_piece *p)
 {
     static const char *const names[] = {"device", "machine", "room", "sensor", "place", "event"};
@@ -384,8 +384,8 @@ static bool needs_value(const struct home_action *x)
     return false;
 }
 
-/* "Open the blinds at 7": a number alone, after the word for times, where no value is needed or
- * there is one already. */
+/* "Open the blinds at 7": a bare number after a word for times, where no value is needed or one is
+ * already known. */
 static const struct home_when *as_time(const struct home_table *t, const struct home_action *x,
                                        const struct home_piece *p, const struct home_fill *cur)
 {
@@ -423,7 +423,8 @@ static struct home_place place_of(const struct home_table *t, const struct home_
     return (struct home_place){0};
 }
 
-/* Pieces to the slots of one or more actions: a slot that comes again begins another action. */
+/* Distributes pieces over the slots of one or more actions: a repeated slot begins another
+ * action. */
 uint32_t home_fill_group(const struct home_table *t, const struct home_action *x,
                          struct home_piece *pieces, uint32_t n, struct home_fill *sets)
 {
@@ -447,7 +448,8 @@ uint32_t home_fill_group(const struct home_table *t, const struct home_action *x
     return at + 1;
 }
 
-/* What a set needs and lacks comes from the next ones, else from the ones before, nearest first. */
+/* Fills the missing slots of a set from the next sets, else from the previous ones, nearest
+ * first. */
 void home_fill_lend(const struct home_action *x, struct home_fill *sets, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)

@@ -26,16 +26,16 @@ struct home_clause { /* as the models understood it */
     const char *text;
     const char *intent;
     float intent_p, threshold;
-    const char *router, *flow; /* flow: what the router's label stands for: act, chat, ... */
+    const char *router, *flow; /* flow: the meaning of the router's label: act, chat, ... */
     float router_p;
     const struct home_entity *entities;
     uint32_t n_entities;
-    enum home_speech speech; /* as the act model understood it; the rules may still deny it */
-    float speech_p;          /* how sure it is that the text commands something; 1: no such model */
-    bool taken_back;         /* by what follows it */
-    bool whole;              /* it is all that was said */
-    bool corrected;          /* ... which says what was meant instead */
-    const char *again;       /* words that say how it comes again; NULL: see the text */
+    enum home_speech speech; /* according to the act model; the rules may still deny it */
+    float speech_p;          /* confidence that the text is a command; 1: no such model */
+    bool taken_back;         /* retracted by what follows it */
+    bool whole;              /* it is the whole text */
+    bool corrected;          /* ... which is the correction */
+    const char *again;       /* words that say how it repeats; NULL: see the text */
 };
 
 /* A slot of its action, or a row of "when" of an action that has no such slot. */
@@ -74,24 +74,24 @@ bool home_fill_has_slot(const struct home_action *x, const struct home_slot *s);
 /* The entities of a clause as pieces, in out (room for n_entities); returns how many. */
 uint32_t home_fill_pieces(struct arena *a, const struct home_table *t, const struct home_clause *c,
                           const struct home_words *w, struct home_piece *out);
-/* Pieces to the slots of one or more actions; returns how many sets. */
+/* Distributes pieces over the slots of one or more actions; returns how many sets. */
 uint32_t home_fill_group(const struct home_table *t, const struct home_action *x,
                          struct home_piece *pieces, uint32_t n, struct home_fill *sets);
-/* Names of the home are whole: "room" "202" is the room "room 202", whatever the tagger says.
- * Returns how many pieces there are then. */
+/* Completes names of the home: "room" "202" is the room "room 202", whatever the tagger says.
+ * Returns the new number of pieces. */
 uint32_t home_fill_names(struct arena *a, const struct home_table *t, const struct home_file *f,
                          const struct home_words *w, struct home_piece *pieces, uint32_t n);
-/* How many words from the i-th on are the name of a room; 0: none is there. */
+/* How many words from the i-th on name a room; 0: none. */
 uint32_t home_fill_room_at(const struct home_file *f, const struct home_words *plain, uint32_t i);
 /* Rooms of the home that the tagger took for a device or missed: "office on", "suite tv off".
- * Returns how many pieces there are then: one more at most. */
+ * Returns the new number of pieces: at most one more. */
 uint32_t home_fill_rooms(struct arena *a, const struct home_table *t, const struct home_file *f,
                          const struct home_words *w, struct home_piece *pieces, uint32_t n);
 /* What is to be played or told, where the tagger missed it.  Returns how many pieces there are
  * then: one more at most. */
 uint32_t home_fill_missed(struct arena *a, const struct home_table *t, const struct home_action *x,
                           const struct home_words *w, struct home_piece *pieces, uint32_t n);
-/* What a set needs and lacks comes from the others. */
+/* Fills the missing slots of a set from the other sets. */
 void home_fill_lend(const struct home_action *x, struct home_fill *sets, uint32_t n);
 void home_fill_defaults(const struct home_action *x, struct home_fill *s,
                         const struct home_words *plain, bool names_more);

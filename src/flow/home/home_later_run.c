@@ -69,7 +69,7 @@ static void schedule_end(struct running *x)
         home_later_add(x->r->later, &entry, on_added, NULL);
 }
 
-/* Nothing was sent, to any thing. */
+/* Nothing was sent to any thing. */
 static bool out_of_reach(const struct running *x)
 {
     uint32_t n = 0;
@@ -130,7 +130,8 @@ static void carry(struct running *x)
             x->list[n++] = (struct carrying){x, &x->deeds[i]};
     atomic_store_explicit(&x->pending, n + 1, memory_order_relaxed);
     struct carrying *list = x->list;
-    for (uint32_t i = 0; i < n; i++) /* the one more keeps x until the last was handed over */
+    for (uint32_t i = 0; i < n;
+         i++) /* the extra one keeps x alive until the last was handed over */
         sink->ops->carry(sink, &list[i].deed->deed, on_carried, &list[i]);
     part_done(x);
 }

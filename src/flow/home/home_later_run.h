@@ -1,9 +1,8 @@
-/* home_later_run.h - carries out what a schedule says is due: an action goes to the things of the
- * home as it is now, after its limits were checked once more; a timer, an alarm or a reminder
- * rings.
+/* home_later_run.h - runs due schedule entries: an action goes to the things of the home as it is
+ * now, after its limits are checked again; a timer, an alarm or a reminder rings.
  *
  * Thread:    home_later_run_entry is a home_later_run_fn; results come on the sink's threads.
- * Ownership: all is borrowed, and outlives every entry that was begun.
+ * Ownership: borrows everything, which must outlive every started entry.
  * Failure:   is the result of the entry. */
 #ifndef SHOAL_FLOW_HOME_HOME_LATER_RUN_H
 #define SHOAL_FLOW_HOME_HOME_LATER_RUN_H

@@ -20,7 +20,7 @@ struct entry {
     struct home_focus focus;
     uint64_t focus_ns, wait_ns; /* when it was set; 0: nothing */
     struct home_waiting waiting;
-    bool asked; /* the last turn asked for it, so a yes can mean nothing else */
+    bool asked; /* the last turn asked for it, so a yes is unambiguous */
     char token[HOME_MEMORY_TOKEN];
 };
 
@@ -199,7 +199,7 @@ bool home_memory_wait(struct home_memory *m, const char *key, uint64_t now_ns,
     return ok;
 }
 
-/* Tokens are compared in constant time: what answers sooner must not help to guess one. */
+/* Compares tokens in constant time: timing must not help to guess one. */
 static bool same_token(const char *a, const char *b)
 {
     unsigned char differs = 0;

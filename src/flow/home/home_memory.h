@@ -1,13 +1,13 @@
-/* home_memory.h - what a conversation is about: actions that wait for a yes, and the things that
+/* home_memory.h - the state of a conversation: actions that wait for a yes, and the things that
  * "it" and "them" mean.
  *
- * A conversation has a key (who asks, and the session's name).  Its last action is remembered for
- * ten minutes, what waits for a yes for two.  There is room for HOME_MEMORY_MAX conversations; the
- * oldest makes room for a new one.
+ * A conversation has a key (the user and the session's name).  Its last action is remembered for
+ * ten minutes, actions that wait for a yes for two.  There is room for HOME_MEMORY_MAX
+ * conversations; a new one evicts the oldest.
  *
  * Thread:    any; a lock inside, never held across a callback.
- * Ownership: what is remembered is copied; results are copies in the caller's arena.
- * Failure:   remembering fails silently when memory is out: then a yes finds nothing to confirm. */
+ * Ownership: copies what it remembers; results are copies in the caller's arena.
+ * Failure:   remembering fails silently without memory: a yes then finds nothing to confirm. */
 #ifndef SHOAL_FLOW_HOME_HOME_MEMORY_H
 #define SHOAL_FLOW_HOME_HOME_MEMORY_H
 
@@ -22,7 +22,7 @@
 
 struct home_memory;
 
-struct home_focus { /* what was spoken of last; NULL: nothing of that kind */
+struct home_focus { /* the last things mentioned; NULL: none of that kind */
     const char *device, *room, *machine;
     const char *said;              /* the words of the last command; NULL: none */
     uint32_t room_from, room_to;   /* where it names the room; room_to 0: nowhere */
@@ -40,7 +40,7 @@ struct home_waiting { /* actions as they will be once confirmed, each with its l
 SHOAL_MUST_CHECK int home_memory_create(struct home_memory **out, struct err *e);
 void home_memory_destroy(struct home_memory *m); /* NULL is fine */
 
-/* key "": a request of its own, in which nothing but tokens is remembered. */
+/* key "": a request without a conversation, for which only tokens are remembered. */
 void home_memory_focus(struct home_memory *m, const char *key, uint64_t now_ns, struct arena *a,
                        struct home_focus *out);
 void home_memory_set_focus(struct home_memory *m, const char *key, uint64_t now_ns,
@@ -48,13 +48,15 @@ void home_memory_set_focus(struct home_memory *m, const char *key, uint64_t now_
 /* Keeps actions until they are confirmed, and writes a token; false: out of memory. */
 bool home_memory_wait(struct home_memory *m, const char *key, uint64_t now_ns,
                       const struct home_waiting *w, char token[HOME_MEMORY_TOKEN]);
-/* Takes out what waits under a token, or with token NULL in the conversation; false: nothing. */
+/* Takes the pending actions under a token, or with token NULL those of the conversation; false:
+ * none. */
 bool home_memory_take(struct home_memory *m, const char *key, const char *token, uint64_t now_ns,
                       struct arena *a, struct home_waiting *out);
 /* Did the last turn of the conversation ask for a yes? */
 bool home_memory_waits(struct home_memory *m, const char *key, uint64_t now_ns);
 
-/* Another turn came: a yes after it does not mean what waits any more, but its token still does. */
+/* Another turn arrived: a later yes no longer confirms the pending actions, but the token still
+ * does. */
 void home_memory_move_on(struct home_memory *m, const char *key);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "flow/home/later/home_due.h"
 
-/* Where a phrase of the list stands; n 0: nowhere. */
+/* Where a phrase of the list occurs; n 0: nowhere. */
 static uint32_t find_phrase(const struct home_words *w, const struct home_list *l, uint32_t *n)
 {
     for (uint32_t i = 0; i < w->n; i++) {
@@ -81,7 +81,7 @@ static void add_fitting(void *ctx, const struct home_later_entry *x)
                                : arena_printf(s->a, "%s", x->what);
 }
 
-/* What is wanted, by the words and by the action that the model sees. */
+/* What the user wants, from the words and the model's action. */
 static void read_want(struct search *s, const struct home_recall_query *q)
 {
     const struct home_later_table *l = &s->t->later;
@@ -104,7 +104,7 @@ static void read_want(struct search *s, const struct home_recall_query *q)
             out->kind = kind_said ? out->kind : (enum home_later_kind)k;
         }
     at = find_phrase(s->plain, &l->cancel_words, &n);
-    /* "turn off the alarm" may mean the house: there the model has to see an alarm clock */
+    /* "turn off the alarm" may mean the house: the model must have recognised an alarm clock */
     bool told = n > 0 && at <= 2 && kind_said && out->kind != HOME_LATER_ALARM;
     if (!q->asks && (cancels || told)) {
         out->want = HOME_RECALL_CANCEL;

@@ -1,5 +1,5 @@
-/* home_recall.h - which scheduled things a text speaks of: "what timers are set?", "cancel the
- * heating timer".
+/* home_recall.h - finds the scheduled entries that a text refers to: "what timers are set?",
+ * "cancel the heating timer".
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena, or in the table.
@@ -14,16 +14,16 @@ struct home_recall {
     enum { HOME_RECALL_NOTHING, HOME_RECALL_LIST, HOME_RECALL_CANCEL } want;
     enum home_later_kind kind;
     bool sure;        /* the words alone say so */
-    bool all;         /* every one of them is meant */
+    bool all;         /* all of them are meant */
     const char *what; /* as it was said: "pasta timer" */
     const char **ids, **names;
-    uint32_t n; /* entries that are meant */
+    uint32_t n; /* the matching entries */
 };
 
 struct home_recall_query {
     const struct home_words *plain;
     bool asks;                        /* it is a question */
-    const struct home_action *action; /* that the model sees in it; NULL: none */
+    const struct home_action *action; /* the model's action; NULL: none */
 };
 
 /* want is HOME_RECALL_NOTHING if the text is about something else. */

@@ -11,10 +11,10 @@
 
 #define MAX_TALK 60u /* words of a clause that the reply model can answer */
 #define MAX_SETS 32u /* things that one clause may name */
-#define MAX_NAME (2 * HOME_FILE_MAX_NAME_BYTES) /* bytes of a name that a clause has for one */
+#define MAX_NAME (2 * HOME_FILE_MAX_NAME_BYTES) /* bytes of a name in a clause */
 
-/* The words themselves decide between on and off, lock and unlock: a wrong guess there would be the
- * worst one. */
+/* The words themselves decide between on and off, lock and unlock: a wrong guess there is the worst
+ * error. */
 static const struct home_action *
 settle(const struct home_table *t, const struct home_action *action, const struct home_words *plain)
 {
@@ -53,8 +53,8 @@ struct decision { /* about one clause */
     const struct tm *now;
     const struct home_here *here;
     struct home_words w, plain;
-    bool *covered; /* words of what is written, played or named */
-    bool asks;     /* what is missing is asked for, not taken from the defaults */
+    bool *covered; /* words that are written, played or named */
+    bool asks;     /* ask for missing slots instead of using the defaults */
 };
 
 static bool is_question(const struct home_action *x)
@@ -62,7 +62,7 @@ static bool is_question(const struct home_action *x)
     return x->answer.n > 0 || x->reason;
 }
 
-/* Words inside messages, titles and other names are not about what should happen. */
+/* Words inside messages, titles and other names do not command anything. */
 static void cover(struct decision *d)
 {
     d->covered = arena_zalloc_n(d->a, (size_t)d->w.n + 1, sizeof(*d->covered));
@@ -79,7 +79,7 @@ static void cover(struct decision *d)
     }
 }
 
-/* The speech act that counts: the model's, unless it says command and the words say otherwise. */
+/* The effective speech act: the model's, unless it says command and the words say otherwise. */
 static enum home_speech judge(const struct decision *d)
 {
     const struct home_clause *c = d->c;
@@ -198,7 +198,7 @@ static bool is_name(const struct home_slot *s)
     return false;
 }
 
-/* What the text holds and the action has no use for; NULL: nothing. */
+/* A part of the text that the action cannot use; NULL: none. */
 static const char *unused(const struct decision *d, const struct home_piece *pieces, uint32_t n)
 {
     bool *in = arena_zalloc_n(d->a, (size_t)d->w.n + 1, sizeof(*in));
@@ -215,7 +215,7 @@ static const char *unused(const struct decision *d, const struct home_piece *pie
     return NULL;
 }
 
-/* Do the words from `at` on only thank? */
+/* Do the words from `at` on only say thanks? */
 static bool is_tail(const struct decision *d, uint32_t at)
 {
     for (uint32_t i = 0; i < d->t->tail.n; i++)
@@ -224,7 +224,7 @@ static bool is_tail(const struct decision *d, uint32_t at)
     return false;
 }
 
-/* What is joined to the command and is in no piece: "... and water the plants"; NULL: nothing. */
+/* A part joined to the command that is in no piece: "... and water the plants"; NULL: none. */
 static const char *left_over(const struct decision *d, const struct home_piece *pieces, uint32_t n)
 {
     for (uint32_t i = 1; i + 1 < d->plain.n; i++) {
@@ -246,7 +246,7 @@ static const char *left_over(const struct decision *d, const struct home_piece *
     return NULL;
 }
 
-/* "Turn on the": an article that nothing follows. */
+/* "Turn on the": an article with nothing after it. */
 static bool breaks_off(const struct decision *d, uint32_t i)
 {
     return i + 1 == d->plain.n && (home_table_word(d->t, d->plain.w[i]) & HOME_WORD_ARTICLE) &&
@@ -254,7 +254,7 @@ static bool breaks_off(const struct decision *d, uint32_t i)
            !home_table_lists(&d->t->stop.all, d->plain.w[i]);
 }
 
-/* Is there a word that may be the name of a thing, and that the action does not use? */
+/* Is there a word that may name a thing and that the action does not use? */
 static bool names_more(const struct decision *d, const struct home_piece *pieces, uint32_t n)
 {
     for (uint32_t i = 0; i < d->plain.n; i++) {
@@ -268,7 +268,7 @@ static bool names_more(const struct decision *d, const struct home_piece *pieces
     return false;
 }
 
-/* "It", "them": what was spoken of last.  false: nobody knows. */
+/* "It", "them": the last thing mentioned. false: unknown. */
 static bool refer(const struct decision *d, const struct home_action *action, struct home_fill *s,
                   const struct home_focus *focus, const char **pronoun)
 {
@@ -337,8 +337,8 @@ static double change_of(const struct decision *d, const struct home_action *acti
     return 0.0;
 }
 
-/* "Evening" of "every evening" is no thing, and "two hours" of "every two hours" no duration,
- * whatever the model takes them for. */
+/* "Evening" of "every evening" is not a thing, and "two hours" of "every two hours" not a duration,
+ * whatever the model says. */
 static void free_every(const struct decision *d, struct home_piece *pieces, uint32_t n)
 {
     struct home_due_every e = home_due_every(d->a, d->t, &d->plain);
@@ -353,7 +353,7 @@ static void free_every(const struct decision *d, struct home_piece *pieces, uint
         }
 }
 
-/* Is there a name longer than any that people give? */
+/* Is a name longer than any that people give? */
 static bool names_too_much(const struct home_piece *pieces, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -411,7 +411,7 @@ static void carry_out(struct decision *d, const struct home_action *action,
         ask_about(d, action, HOME_SAY_REST, "rest", c->again);
         return;
     }
-    uint32_t last = d->plain.n - 1; /* "there" that nobody can point at; else it was replaced */
+    uint32_t last = d->plain.n - 1; /* a "there" without a known place; otherwise it was replaced */
     if (d->plain.n > 0 && !d->covered[last] && !is_question(action) &&
         home_table_lists(&d->t->places, d->plain.w[last])) {
         ask_about(d, action, HOME_SAY_PRONOUN, "rest", d->plain.w[last]);
@@ -435,7 +435,7 @@ static void carry_out(struct decision *d, const struct home_action *action,
         ask_about(d, action, HOME_SAY_REST, "rest", more);
 }
 
-/* The action that asks for the state of a device; NULL: the table has none. */
+/* The action that queries the state of a device; NULL: the table has none. */
 static const struct home_action *state_question(const struct decision *d)
 {
     const struct home_slot *device = home_table_slot(d->t, "device");
@@ -447,7 +447,7 @@ static const struct home_action *state_question(const struct decision *d)
     return NULL;
 }
 
-/* Which things are in a state, from those that are known; s: the device and the room asked about.
+/* Lists the known things in a state; s: the device and the room asked about.
  */
 static void answer_states(struct decision *d, struct home_fill *s, const struct home_effect *state)
 {
@@ -471,8 +471,8 @@ static void answer_states(struct decision *d, struct home_fill *s, const struct 
     add_action(d, &x, home_act_plain_line(&x, *x.text ? HOME_SAY_STATES : HOME_SAY_NO_STATES));
 }
 
-/* The state that a question about states asks for; NULL: it is another question, or nobody knows
- * states.  *at: the first word behind "what is". */
+/* The state that a question asks for; NULL: another question, or states are unknown. *at: the first
+ * word after "what is". */
 static const struct home_effect *asked_state(const struct decision *d, uint32_t *at)
 {
     *at = home_table_phrase(&d->t->state_questions, &d->plain, 0);
@@ -481,7 +481,7 @@ static const struct home_effect *asked_state(const struct decision *d, uint32_t 
                : NULL;
 }
 
-/* "What is on in the kitchen?": answered from states; false: it is another question. */
+/* "What is on in the kitchen?": answers from states; false: another question. */
 static bool list_states(struct decision *d, const struct home_action *action)
 {
     const struct home_slot *device = home_table_slot(d->t, "device"),
@@ -503,7 +503,7 @@ static bool list_states(struct decision *d, const struct home_action *action)
     return true;
 }
 
-/* Is it a word for a kind of thing, or of a name in the home? */
+/* Is it a word for a kind of thing, or part of a name in the home? */
 static bool names_thing(const struct decision *d, const char *word)
 {
     const struct home_slot *device = home_table_slot(d->t, "device");
@@ -516,8 +516,8 @@ static bool names_thing(const struct decision *d, const char *word)
             (n > 2 && word[n - 1] == 's' && strmap_get(&device->known, word, n - 1, &found)));
 }
 
-/* "Which doors are open", "what is on?": the words say it all, whatever the model takes it for.
- * false: there are others among them, or they name a thing and may not. */
+/* "Which doors are open", "what is on?": the words are unambiguous, whatever the model says. false:
+ * there are other words, or they name a thing and may not. */
 static bool list_states_plainly(struct decision *d, bool may_name)
 {
     const struct home_slot *device = home_table_slot(d->t, "device"),
@@ -560,7 +560,7 @@ static const char *joined(struct arena *a, const char *const *list, uint32_t n)
     return home_words_join(a, &w, 0, w.n);
 }
 
-/* Lists or cancels what is scheduled; false: the clause is about something else. */
+/* Lists or cancels scheduled entries; false: the clause is about something else. */
 static bool recall(struct decision *d, const struct home_action *action, enum home_speech speech)
 {
     const struct home_recall_query q = {
@@ -591,7 +591,7 @@ static bool recall(struct decision *d, const struct home_action *action, enum ho
     return true;
 }
 
-/* Words that make the model's action impossible; NULL: it is another one, or none. */
+/* Words that rule out the model's action; NULL: none do. */
 static const struct home_action *correct(const struct decision *d, const struct home_action *action)
 {
     for (uint32_t i = 0; action && i < d->t->n_unless; i++) {
@@ -629,7 +629,7 @@ static bool says_kind(const struct decision *d, const struct home_thing *x)
     return false;
 }
 
-struct spoken { /* how a clause speaks of things */
+struct spoken { /* the things that a clause refers to */
     bool room, kind, name;
 };
 
@@ -638,7 +638,7 @@ static bool in_said_room(const struct decision *d, const struct home_thing *x)
     return x->room && says_any(&d->plain, &x->room->names);
 }
 
-/* One pass over the home for a clause, however many things are asked about then. */
+/* One pass over the home per clause, however many things are then checked. */
 static struct spoken spoken_of(const struct decision *d)
 {
     const struct home_file *f = d->here->file;
@@ -655,8 +655,8 @@ static struct spoken spoken_of(const struct decision *d)
     return s;
 }
 
-/* Is a thing one of those that the clause speaks of?  By name where one there has that name, else
- * by its kind; a room alone means all that is in it. */
+/* Does the clause refer to this thing? By name if a thing there has that name, else by its kind; a
+ * room alone means everything in it. */
 static bool speaks_of(const struct decision *d, const struct spoken *s, const struct home_thing *x)
 {
     if (s->room && !in_said_room(d, x))
@@ -666,8 +666,8 @@ static bool speaks_of(const struct decision *d, const struct spoken *s, const st
     return s->kind ? says_kind(d, x) : s->room;
 }
 
-/* "Turn off all lights but leave the hall light on": what the clause speaks of is taken out of the
- * several things that an action before means; *spared counts them. */
+/* "Turn off all lights but leave the hall light on": removes the things of this clause from the
+ * several things of an earlier action; *spared counts them. */
 static const struct ask_plan_action *spare(const struct decision *d, const struct spoken *s,
                                            const struct ask_plan_action *from, uint32_t *spared)
 {
@@ -707,7 +707,7 @@ static uint32_t spare_all(const struct decision *d)
     return spared;
 }
 
-/* Says what stays as it is. */
+/* Says which things stay as they are. */
 static void say_kept(struct decision *d, const char *what)
 {
     const char *text =
@@ -715,8 +715,8 @@ static void say_kept(struct decision *d, const char *what)
     add_line(d->a, d->draft, (struct home_draft_line){.say = text});
 }
 
-/* What "but leave the hall light on" names, if the text has commanded something before; NULL: it
- * names nothing, or only denies. */
+/* The things that "but leave the hall light on" names, if the text has commanded something before;
+ * NULL: none, or the clause only denies. */
 static const char *kept(const struct decision *d)
 {
     uint32_t at = 0;
@@ -733,7 +733,7 @@ static const char *kept(const struct decision *d)
     return named.n > 0 ? home_words_join(d->a, &named, 0, named.n) : NULL;
 }
 
-/* Does an action concern one of the things that the words speak of? */
+/* Does an action concern one of the things that the words name? */
 static bool acts_on(const struct decision *d, const struct spoken *s,
                     const struct ask_plan_action *o)
 {
@@ -752,8 +752,8 @@ static bool acts_on(const struct decision *d, const struct spoken *s,
     return false;
 }
 
-/* "Turn on the lamp but not the fan": what is excepted is a thing of the home, and none of those
- * that the actions mean. */
+/* "Turn on the lamp but not the fan": the exception is a thing of the home that none of the actions
+ * mean. */
 static bool is_beside(const struct decision *d)
 {
     if (!d->here->file)
@@ -785,7 +785,7 @@ void home_rules_except(struct arena *a, const struct home_table *t, struct home_
         ask_about(&d, action, HOME_SAY_REST, "rest", what);
 }
 
-/* Is there nothing in the clause for the first slot that the action needs? */
+/* Does the clause lack the first slot that the action needs? */
 static bool misses_need(const struct decision *d, const struct home_action *action)
 {
     for (uint32_t i = 0; action->n_needs > 0 && i < d->c->n_entities; i++)
@@ -794,7 +794,7 @@ static bool misses_need(const struct decision *d, const struct home_action *acti
     return action->n_needs > 0;
 }
 
-/* Is the model's action one that the clause cannot mean, since what it needs is not there? */
+/* Is the model's action impossible because the clause lacks what it needs? */
 static bool is_lost(const struct decision *d, const struct home_action *action)
 {
     const struct home_slot *device = home_table_slot(d->t, "device");
@@ -804,8 +804,8 @@ static bool is_lost(const struct decision *d, const struct home_action *action)
            misses_need(d, action);
 }
 
-/* "Extraction on", "turn on lamp 17", "switch off at 10 pm": the words say what the model missed.
- * true: *own is the clause as they say it. */
+/* "Extraction on", "turn on lamp 17", "switch off at 10 pm": the words show what the model missed.
+ * true: *own is the clause according to the words. */
 static bool says_switch(struct decision *d, const struct home_action *action,
                         enum home_speech speech, struct home_clause *own)
 {

@@ -1,5 +1,5 @@
-/* home_rules.h - from what the models said about a clause to actions and lines (docs/ASK.md,
- * sections 2 to 6).  No model runs here, and nothing waits.
+/* home_rules.h - turns the models' results for a clause into actions and lines (docs/ASK.md,
+ * sections 2 to 6). No model runs here, and nothing waits.
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena, or in the table, which must outlive them.
@@ -16,15 +16,15 @@
 #include "flow/home/home_memory.h"
 #include "flow/home/table/home_table.h"
 
-/* Adds what the clause asks for to the draft.  now: local time.  focus: what "it" means; NULL:
- * nothing.  here: NULL: no home is known.  Returns what the clause was taken for. */
+/* Adds the clause's request to the draft. now: local time. focus: the meaning of "it"; NULL: none.
+ * here: NULL: no home. Returns how the clause was understood. */
 enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
                                    struct home_draft *draft, const struct home_clause *clause,
                                    const struct home_focus *focus, const struct home_here *here,
                                    const struct tm *now);
 
-/* Takes what is excepted ("the kitchen") out of the things that the draft's actions mean.  If it is
- * none of them, nothing happens, and the draft asks about it. */
+/* Removes the exceptions ("the kitchen") from the things of the draft's actions. If the actions
+ * mean none of them, nothing happens, and the draft asks about it. */
 void home_rules_except(struct arena *a, const struct home_table *t, struct home_draft *draft,
                        const struct home_here *here, const char *what);
 

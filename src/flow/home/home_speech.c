@@ -57,7 +57,7 @@ uint32_t home_speech_takes_back(const struct home_table *t, const struct home_wo
 
 /* ---- stopping ------------------------------------------------------------------------------- */
 
-/* Behind words that say nothing about what stops; stops: "stop" again is one of them. */
+/* Skips words that say nothing about what to stop; stops: a repeated "stop" is one of them. */
 static uint32_t skip_more(const struct home_table *t, const struct home_words *w, uint32_t i,
                           bool stops)
 {
@@ -168,7 +168,7 @@ struct pieces {
     float p;
 };
 
-/* The first cue of words from..to-1 that stand before a command or behind it. */
+/* The first cue among words from..to-1 before or after a command. */
 static enum home_speech cue_beside(const struct pieces *x, uint32_t from, uint32_t to)
 {
     struct home_words w = {x->plain.w + from, to - from};
@@ -181,8 +181,8 @@ static bool ends_sentence(const struct pieces *x, uint32_t i)
            !(home_table_word(x->t, home_words_lower(x->a, x->words->w[i])) & HOME_WORD_TITLE);
 }
 
-/* What the rest of its sentence makes of a command: "in case of fire, ...", "... the moment he
- * leaves".  Other commands, and what begins with "and" or "but", are not part of that rest. */
+/* How the rest of the sentence changes a command: "in case of fire, ...", "... the moment he
+ * leaves". Other commands, and parts that begin with "and" or "but", do not belong to that rest. */
 static enum home_speech rest_of_sentence(const struct pieces *x, const struct home_part *parts,
                                          uint32_t n_parts, uint32_t i)
 {
@@ -206,7 +206,7 @@ static enum home_speech rest_of_sentence(const struct pieces *x, const struct ho
             home_table_lists(&x->t->but, x->plain.w[k]))
             from = k + 1;
     enum home_speech before = cue_beside(x, from, parts[i].from);
-    bool denies = i > 0 && parts[i - 1].speech == HOME_SPEECH_NEGATE; /* a clause of its own */
+    bool denies = i > 0 && parts[i - 1].speech == HOME_SPEECH_NEGATE; /* a separate clause */
     if (before != HOME_SPEECH_COMMAND && !(before == HOME_SPEECH_NEGATE && denies))
         return before;
     enum home_speech after = cue_beside(x, parts[i].to, to);
@@ -239,7 +239,7 @@ static void end_command(struct pieces *x)
     x->cur.n = 0;
 }
 
-/* Words that only join or are polite say nothing by themselves. */
+/* Skips words that only join or are polite. */
 static bool is_filler(const struct home_table *t, const char *word, struct arena *a)
 {
     const char *plain = home_words_plain(a, word);
@@ -278,7 +278,7 @@ static void add_part(struct pieces *x, const struct home_part *p)
 {
     uint32_t from = p->from, to = p->to;
     bool command = p->speech == HOME_SPEECH_COMMAND;
-    /* "the kitchen and bedroom lights", "20, no, 22 degrees": no verb, so the command goes on */
+    /* "the kitchen and bedroom lights", "20, no, 22 degrees": no verb, so the command continues */
     bool goes_on = command && x->cur.n > 0 && !begins_command(x, p);
     while (from < to && !goes_on && is_filler(x->t, x->words->w[from], x->a))
         from++;
@@ -341,7 +341,7 @@ uint32_t home_speech_pieces(struct arena *a, const struct home_table *t,
         }
         if (i == n_parts)
             break;
-        /* a correction inside a command is no piece of its own */
+        /* a correction inside a command is not a separate piece */
         bool inside = parts[i].speech == HOME_SPEECH_RETRACT && x.cur.n > 0 && i + 1 < n_parts &&
                       parts[i + 1].speech == HOME_SPEECH_COMMAND &&
                       !begins_command(&x, &parts[i + 1]);

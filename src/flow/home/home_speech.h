@@ -1,6 +1,7 @@
-/* home_speech.h - what the words of a text do: give a command, or ask, deny, suppose, report, take
- * back.  The act model reads the whole text; the table's cues are a second line of defence that
- * can only keep a clause from acting.  The exception is stopping, which words alone can ask for.
+/* home_speech.h - the speech act of the words of a text: command, question, denial, supposition,
+ * report, retraction. The act model reads the whole text; the table's cues are a second line of
+ * defence that can only keep a clause from acting. The exception is stopping, which words alone can
+ * request.
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena, or in the table.
@@ -14,30 +15,30 @@
 #include "flow/home/table/home_table.h"
 #include "flow/home/table/home_words.h"
 
-struct home_part { /* some words of a text, and what they do */
+struct home_part { /* some words of a text, and their speech act */
     uint32_t from, to;
     enum home_speech speech;
     float p;
 };
 
-struct home_said { /* a piece of a text that is understood by itself */
+struct home_said { /* a piece of a text that is interpreted by itself */
     const char *text;
     enum home_speech speech;
     float p;
 };
 
-/* Parts in the order of the text, which may leave gaps (NONE), to pieces.  A correction inside a
- * command ("set it to 20, no, 22 degrees") is applied: the command goes on behind it.  Commands are
- * split into clauses.  Returns how many, in *out; at most max. */
+/* Turns parts in the order of the text, which may leave gaps (NONE), into pieces. Applies a
+ * correction inside a command ("set it to 20, no, 22 degrees"): the command continues after it.
+ * Splits commands into clauses. Returns how many, in *out; at most max. */
 uint32_t home_speech_pieces(struct arena *a, const struct home_table *t,
                             const struct home_words *words, const struct home_part *parts,
                             uint32_t n_parts, struct home_said **out, uint32_t max);
 
-/* What the cues make of a clause; COMMAND: there is none.  covered[i]: word i belongs to what is
- * written, played or named, and is not looked at. */
+/* The speech act according to the cues; COMMAND: no cue. covered[i]: word i is part of something
+ * written, played or named, and is ignored. */
 enum home_speech home_speech_cue(const struct home_table *t, const struct home_words *plain,
                                  const bool *covered);
-/* How many words at its beginning take back what was said before it. */
+/* How many words at its beginning retract what came before. */
 uint32_t home_speech_takes_back(const struct home_table *t, const struct home_words *plain);
 
 struct home_stopped {
@@ -45,11 +46,11 @@ struct home_stopped {
     bool it;           /* what was spoken of, or everything */
     uint32_t from, to; /* else: the words of the thing */
 };
-/* Do the words say "stop", in any wording, and what? */
+/* Do the words say "stop", in any wording, and stop what? */
 bool home_speech_stops(const struct home_table *t, const struct home_words *plain,
                        struct home_stopped *out);
 
-/* Words from *from to *to-1 without what is only polite at both ends: "kindly", "for me". */
+/* Words from *from to *to-1 without polite phrases at both ends: "kindly", "for me". */
 void home_speech_unwrap(const struct home_table *t, const struct home_words *plain, uint32_t *from,
                         uint32_t *to);
 /* Is "it", "them" among the words from `from` on? */

@@ -34,7 +34,7 @@ static bool is_known(const struct home_table *t, const struct home_file *f, cons
            strmap_get(&t->numbers, word, strlen(word), &i) || home_file_has_word(f, word);
 }
 
-/* The one known word that is nearest; NULL: none, or two are as near. */
+/* The one nearest known word; NULL: none, or a tie. */
 static const char *nearest(const struct home_table *t, const struct home_file *f, const char *word)
 {
     struct search s = {.word = word, .d = HOME_NEAR_FAR, .second = HOME_NEAR_FAR};
@@ -113,7 +113,7 @@ bool home_spell_fix(struct arena *a, const struct home_table *t, const struct ho
     for (uint32_t i = 0; a->rc == 0 && i < words->n; i++) {
         const char *plain = home_words_plain(a, words->w[i]);
         if (home_table_word(t, plain) & HOME_WORD_FREE_TEXT)
-            break; /* what follows is for somebody else */
+            break; /* what follows is a message to somebody else */
         bool name = i > 0 && words->w[i][0] >= 'A' && words->w[i][0] <= 'Z';
         if (name || !is_plain(plain) || is_known(t, f, plain) || is_form(a, t, f, plain) ||
             (common && common(ctx, plain)))

@@ -1,8 +1,8 @@
 /* home_spell.h - typos and slips of speech recognition in the words that a table and a home know.
  *
- * A word that nobody knows becomes the one known word that is clearly nearest to it, by letters or
- * by sound.  Ordinary words that only look like a known one are listed in the table (slips.keep).
- * What is written or said to others (behind "tell", "remind") stays as it is.
+ * An unknown word becomes the known word that is clearly nearest to it, by letters or by sound.
+ * Ordinary words that only look like a known one are listed in the table (slips.keep). What is
+ * written or said to others (behind "tell", "remind") stays as it is.
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena, or in the table and the file.

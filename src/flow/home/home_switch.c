@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The action of "on" or "off"; NULL: it is another word. */
+/* The action of "on" or "off"; NULL: another word. */
 static const struct home_action *action_of(const struct home_table *t, const char *word)
 {
     if (!(home_table_word(t, word) & HOME_WORD_REPEAT_LAST))
@@ -15,7 +15,7 @@ static const struct home_action *action_of(const struct home_table *t, const cha
     return NULL;
 }
 
-/* May it be switched by these words alone?  "Alarm off" has other meanings. */
+/* May these words alone switch it? "Alarm off" has other meanings. */
 static bool may_switch(const struct home_thing *x)
 {
     return x->type == HOME_THING_DEVICE && home_file_able(x, "power") &&
@@ -70,7 +70,7 @@ static bool names_room_behind(const struct home_table *t, const struct home_file
     return false;
 }
 
-/* Is every word from `from` on part of a time, or stands before one? */
+/* Is every word from `from` on part of a time, or a word before one? */
 static bool says_only_when(const struct home_table *t, const struct home_clause *c,
                            const struct home_words *plain, uint32_t from)
 {

@@ -1,7 +1,7 @@
-/* home_switch.h - switching things on and off in a few words that leave nothing to guess.
+/* home_switch.h - switches things on and off by a few unambiguous words.
  *
  * "extraction on", "turn off lamp 17": the names are those of the home, which the models were not
- * trained on.  "Switch off at 10 pm" names nothing: the answer is to ask.
+ * trained on.  "Switch off at 10 pm" names nothing: the answer is a question.
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena.
@@ -13,14 +13,14 @@
 #include "flow/home/site/home_file.h"
 
 struct home_switch {
-    const struct home_action *action; /* NULL: the words do not say */
+    const struct home_action *action; /* NULL: the words do not tell */
     const struct home_entity *entities;
     uint32_t n_entities;
     uint32_t n_named; /* things, 1 at most */
     bool of_home;     /* ... whose name the home has; else only a time stands in the clause */
 };
 
-/* file NULL: nothing has a name. */
+/* file NULL: no names are known. */
 struct home_switch home_switch_find(struct arena *a, const struct home_table *t,
                                     const struct home_file *file, const struct home_clause *c,
                                     const struct home_words *plain);

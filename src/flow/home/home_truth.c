@@ -7,8 +7,8 @@
 
 #define DIGITS "0123456789"
 
-/* Lower case; letters, digits and what belongs to numbers stay, all else is one space.  A space
- * stands at both ends, so that words are found whole. */
+/* Lower case; keeps letters, digits and parts of numbers, all else becomes one space. A space at
+ * both ends lets words be found whole. */
 static const char *plain(struct arena *a, const char *text)
 {
     const char *low = home_words_lower(a, text);
@@ -41,7 +41,7 @@ static bool is(const char *text, size_t n, const char *word)
     return strlen(word) == n && memcmp(text, word, n) == 0;
 }
 
-/* Keys whose values the reply says in words of its own. */
+/* Keys whose values the reply words in its own way. */
 static bool is_free(const char *key, size_t n, bool act)
 {
     return is(key, n, "act") || is(key, n, "ask") || is(key, n, "reason") ||
@@ -68,7 +68,7 @@ static bool line_holds(struct arena *a, const char *line, const char *reply)
     return true;
 }
 
-/* Every run of digits of the reply is one of the context. */
+/* Is every run of digits of the reply in the context? */
 static bool numbers_hold(struct arena *a, const char *context, const char *reply)
 {
     for (const char *p = reply + strcspn(reply, DIGITS); *p; p += strcspn(p, DIGITS)) {

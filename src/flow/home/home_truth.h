@@ -1,9 +1,9 @@
-/* home_truth.h - does a reply say what the context says?  The reply model is small and may change
- * a number or a name; what it gets wrong is not spoken.
+/* home_truth.h - does a reply say the same as the context? The reply model is small and may change
+ * a number or a name; a wrong reply is not spoken.
  *
  * Thread:    any.
  * Ownership: keeps nothing.
- * Failure:   none: when the arena is out of memory, the answer is no. */
+ * Failure:   none: without memory the answer is no. */
 #ifndef SHOAL_FLOW_HOME_HOME_TRUTH_H
 #define SHOAL_FLOW_HOME_HOME_TRUTH_H
 
@@ -11,8 +11,8 @@
 
 #include "base/arena.h"
 
-/* Every value of the context's facts is in the reply, word for word, and every number of the reply
- * is in the context.  Small talk ("chat: ...") has no facts. */
+/* True if every value of the context's facts is in the reply, word for word, and every number of
+ * the reply is in the context. Small talk ("chat: ...") has no facts. */
 bool home_truth_holds(struct arena *a, const char *context, const char *reply);
 
 #endif

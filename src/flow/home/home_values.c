@@ -48,7 +48,7 @@ static bool is_next(const struct home_words *w, uint32_t i, const struct home_li
 
 /* ---- number words --------------------------------------------------------------------------- */
 
-/* What a number word means, or -1. */
+/* The value of a number word, or -1. */
 static int32_t number_of(const struct home_table *t, const char *word)
 {
     uint32_t n;
@@ -104,7 +104,7 @@ static struct home_words number_words(struct arena *a, const struct home_table *
     return out;
 }
 
-/* A whole number in words or digits from word *i on, *i at its last word; -1: none. */
+/* Reads a whole number in words or digits from word *i on, leaves *i at its last word; -1: none. */
 static int64_t whole_at(const struct home_table *t, const struct home_words *w, uint32_t *i)
 {
     int64_t total = 0, cur = -1;
@@ -144,7 +144,8 @@ static double fraction_of(const char *w)
     return (double)(w[0] - '0') / (double)(w[2] - '0');
 }
 
-/* The number that begins at word *i as digits, and *i at its last word; NULL: not a number. */
+/* Reads the number that begins at word *i as digits, leaves *i at its last word; NULL: not a
+ * number. */
 static const char *number_at(struct arena *a, const struct home_table *t,
                              const struct home_words *w, uint32_t *i)
 {
@@ -259,7 +260,7 @@ struct home_value home_values_amount(struct arena *a, const struct home_table *t
         v.show = show_unit(a, unit, num);
     } else if (!*u) {
         v.show = num;
-    } else if (strpbrk(u, DIGITS)) { /* "1,5 bar": two numbers, and who knows which one */
+    } else if (strpbrk(u, DIGITS)) { /* "1,5 bar": ambiguous, it may be two numbers */
         return (struct home_value){.show = low, .text = low, .wrong = true};
     } else { /* units keep their case */
         const char *lower = home_words_lower(a, text);
@@ -274,7 +275,7 @@ struct home_value home_values_amount(struct arena *a, const struct home_table *t
 
 /* ---- durations ------------------------------------------------------------------------------ */
 
-/* The unit that a word means, plural endings aside; NULL: none. */
+/* The unit of a word, ignoring plural endings; NULL: none. */
 static const struct home_duration_unit *find_unit(const struct home_table *t, const char *word,
                                                   size_t n)
 {
@@ -357,7 +358,7 @@ struct home_value home_values_duration(struct arena *a, const struct home_table 
 
 /* ---- times and dates ------------------------------------------------------------------------ */
 
-/* Moves *p behind one of the texts of a list, each with this text before and after it. */
+/* Moves *p past one of the texts of a list, each with this text before and after it. */
 static bool take_any(const char **p, const char *before, const struct home_list *l,
                      const char *after)
 {
@@ -419,7 +420,7 @@ static bool written_clock(const char *t, int *hour, int *minute, size_t *hour_di
     return t[n + (more ? more + 1 : 0)] == '\0';
 }
 
-/* Takes one of a list off the end of *s. */
+/* Removes one of a list from the end of *s. */
 static bool take_end(struct arena *a, const struct home_list *l, const char **s)
 {
     size_t n = strlen(*s);
@@ -464,7 +465,7 @@ struct home_value home_values_clock(struct arena *a, const struct home_table *t,
                                .understood = true};
 }
 
-/* Is there a day with that number in the month?  February has 29: the year may be any. */
+/* Does the month have this day? February has 29: the year is open. */
 static bool is_day(uint32_t month, long day)
 {
     static const char days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -502,7 +503,7 @@ struct home_value home_values_date(struct arena *a, const struct home_table *t, 
 
 /* ---- arithmetic ----------------------------------------------------------------------------- */
 
-/* A number at *p, which moves behind it. */
+/* Reads a number at *p and moves past it. */
 static bool take_number(const char **p, double *v)
 {
     size_t n = number_length(*p, "-");

@@ -1,5 +1,5 @@
 /* home_values.h - numbers, durations, times, dates and sums as people say them (docs/ASK.md,
- * section 4).  The words come from the table, the reading is here.
+ * section 4). The words come from the table; this file parses them.
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena, or in the table.
@@ -19,7 +19,7 @@ struct home_value {
     const char *unit; /* NULL: none */
     bool understood;  /* durations, times: number or text is the normal form */
     bool either;      /* times: morning or evening was not said */
-    bool wrong;       /* it looks like one, but cannot be: 25:00, 30 February, -5 minutes */
+    bool wrong;       /* it looks like one, but is impossible: 25:00, 30 February, -5 minutes */
 };
 
 /* "19 degrees", "forty percent", "half"; the action says what a bare number is. */

@@ -162,7 +162,7 @@ static void advance(struct ask_request *r)
 
 /* ---- submitting ----------------------------------------------------------------------------- */
 
-/* A word that the encoder's tokenizer knows as a whole is no typo. */
+/* A word that the encoder's tokenizer has as a single token is not a typo. */
 static bool is_common(void *encoder, const char *word)
 {
     int32_t *tokens = NULL;
@@ -172,8 +172,8 @@ static bool is_common(void *encoder, const char *word)
     return rc == 0 && n == 1;
 }
 
-/* What refers to the turn before, or stands in front of the command, is put where the models expect
- * it. */
+/* Moves references to the previous turn, and words before the command, to where the models expect
+ * them. */
 static void whole_turn(struct ask_request *r)
 {
     const struct home_table *t = r->ask->table;
@@ -222,7 +222,7 @@ static const char *clean_text(struct arena *a, const struct ask *k, const struct
     return text;
 }
 
-/* Is it more than a command, a question or a message to somebody can be? */
+/* Is it longer than a command, a question or a message to somebody can be? */
 static bool is_too_long(struct ask_request *r)
 {
     const struct home_table *t = r->ask->table;
@@ -239,7 +239,7 @@ static bool is_too_long(struct ask_request *r)
     return true;
 }
 
-/* The text's words, without an act model all of them one command. */
+/* The text's words; without an act model, all of them form one command. */
 static int read_text(struct ask_request *r, const struct ask_opts *o, struct err *e)
 {
     struct ask *k = r->ask;
@@ -260,14 +260,14 @@ static int read_text(struct ask_request *r, const struct ask_opts *o, struct err
     return 0;
 }
 
-/* Is a clause the text itself, of which nothing was left out? */
+/* Is a clause the whole text, with nothing removed? */
 static bool is_whole(struct ask_request *r, const char *clause)
 {
     return strcmp(home_words_trim_end(&r->arena, clause, HOME_WORDS_CLOSING),
                   home_words_trim_end(&r->arena, r->text, HOME_WORDS_CLOSING)) == 0;
 }
 
-/* Clauses from what each part of the text does. */
+/* Builds clauses from the speech act of each part of the text. */
 static int split(struct ask_request *r, struct err *e)
 {
     struct home_said *said;
@@ -278,7 +278,7 @@ static int split(struct ask_request *r, struct err *e)
     if (n > ASK_MAX_CLAUSES)
         return err_set(e, SHOAL_ELIMIT, "the text has more than %u commands; give fewer at once",
                        ASK_MAX_CLAUSES);
-    if (n == 0) /* "please": an answer is due all the same */
+    if (n == 0) /* "please": the user still expects an answer */
         said[n++] = (struct home_said){.text = r->text, .speech = HOME_SPEECH_NONE};
     for (uint32_t i = 0; i < n; i++) {
         float p = said[i].p < r->command_p ? said[i].p : r->command_p;
@@ -296,7 +296,7 @@ static int split(struct ask_request *r, struct err *e)
     return 0;
 }
 
-/* Refuses what is too much before a model reads it. */
+/* Rejects a text that is too long before a model reads it. */
 static int check_clauses(struct ask_request *r, struct err *e)
 {
     const char **list;
@@ -334,7 +334,7 @@ static bool note_doubt(void *ctx, const char *word)
 {
     const struct doubts *d = ctx;
     d->fn(d->ctx, word);
-    return true; /* as it is, for now */
+    return true; /* as is, for now */
 }
 
 int ask_doubtful_words(const struct ask *a, const struct ask_opts *o,
@@ -345,7 +345,7 @@ int ask_doubtful_words(const struct ask *a, const struct ask_opts *o,
     struct arena arena;
     struct home_file *file = a->things ? home_things_file(a->things) : NULL;
     arena_init(&arena, ARENA_BYTES);
-    if (o->text_bytes <= ASK_MAX_TEXT) /* ask_submit refuses others */
+    if (o->text_bytes <= ASK_MAX_TEXT) /* ask_submit rejects others */
         (void)clean_text(&arena, a, file, o, note_doubt, &d, &words);
     int rc = arena.rc < 0 ? err_set(e, arena.rc, "text of %zu bytes", o->text_bytes) : 0;
     home_file_unref(file);

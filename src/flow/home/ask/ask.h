@@ -46,16 +46,16 @@ struct shoal_engine;
 struct ask_opts {
     const char *text;           /* with `confirm` it may be NULL */
     size_t text_bytes;          /* at most ASK_MAX_TEXT */
-    const char *conversation;   /* who asks in which session, for "it" and "yes"; NULL: none */
-    const char *owner;          /* whose wishes for later are counted; NULL: nobody's */
+    const char *conversation;   /* user and session, for "it" and "yes"; NULL: none */
+    const char *owner;          /* the user whose scheduled actions are counted; NULL: nobody */
     const char *confirm;        /* the token of actions to carry out now; NULL: none */
     time_t now;                 /* 0: the clock's */
     bool no_reply;              /* actions only */
     struct shoal_engine *reply; /* says it; NULL: the flow's */
     struct shoal_engine *act;   /* tells commands from other talk; NULL: the flow's */
-    /* For models without an engine here, of the flow or of these options; NULL: there are none.
-     * Lives until ask_free has returned.  ask_cancel and ask_free are then called on the thread
-     * that it belongs to. */
+    /* For models without an engine here, of the flow or of these options; NULL: none. Must live
+     * until ask_free has returned. ask_cancel and ask_free are then called on the thread that it
+     * belongs to. */
     struct ask_away *away;
     /* For an encoder without an engine: whether its tokenizer has the word as one token. */
     bool (*is_common)(void *ctx, const char *word);
@@ -68,21 +68,21 @@ struct ask_opts {
     void *event_ctx;
 };
 
-/* The encoder must have the table's label sets: it classifies and tags.  act has the labels of the
- * speech acts; NULL: ask_opts bring it, or the table needs none.  reply NULL: actions only, unless
- * ask_opts bring one.  things: the home; NULL: none, every thing is taken by its words and the
- * caller carries actions out. */
+/* The encoder must have the table's label sets: it classifies and tags. act has the labels of the
+ * speech acts; NULL: ask_opts provide it, or the table needs none. reply NULL: actions only, unless
+ * ask_opts provide one. things: the home; NULL: none; things are then known only by their words,
+ * and the caller carries actions out. */
 SHOAL_MUST_CHECK int ask_create(struct ask **out, const struct home_table *table,
                                 struct home_things *things, struct shoal_engine *encoder,
                                 struct shoal_engine *act, struct shoal_engine *reply,
                                 struct err *e);
-/* The same for an encoder that has no engine here: config is its config.json, n bytes.  Every
- * request brings what reaches it. */
+/* The same for an encoder that has no engine here: config is its config.json, n bytes. Every
+ * request provides access to it. */
 SHOAL_MUST_CHECK int ask_create_away(struct ask **out, const struct home_table *table,
                                      struct home_things *things, const char *config, size_t n,
                                      struct err *e);
 void ask_destroy(struct ask *a); /* NULL is fine */
-/* Calls fn for each word of the text that is taken for a typo unless it is common. */
+/* Calls fn for each word of the text that counts as a typo unless it is common. */
 SHOAL_MUST_CHECK int ask_doubtful_words(const struct ask *a, const struct ask_opts *o,
                                         void (*fn)(void *ctx, const char *word), void *ctx,
                                         struct err *e);
@@ -92,7 +92,7 @@ SHOAL_MUST_CHECK int ask_submit(struct ask *a, const struct ask_opts *o, struct 
 void ask_cancel(struct ask_request *r);
 /* Waits for DONE; returns its code. */
 int ask_wait(struct ask_request *r);
-/* Gives up the caller's part of the request; before DONE it also cancels.  NULL is fine. */
+/* Releases the caller's reference to the request; before DONE it also cancels. NULL is fine. */
 void ask_free(struct ask_request *r);
 
 /* From PLAN on, on any thread; unchanged after that. */
@@ -100,6 +100,6 @@ const struct ask_plan *ask_plan_of(const struct ask_request *r);
 /* After DONE; reply_of: also inside an event. */
 const char *ask_reply_of(const struct ask_request *r, size_t *n);
 struct ask_plan_answer ask_answer_of(const struct ask_request *r);
-const char *ask_message_of(const struct ask_request *r); /* of a failure */
+const char *ask_message_of(const struct ask_request *r); /* error message of a failure */
 
 #endif

@@ -7,7 +7,7 @@
 #include "flow/home/home_recall.h"
 #include "flow/home/table/home_words.h"
 
-/* Entities as texts, where the rules use places in the clause. */
+/* Entities as texts, whereas the rules use positions in the clause. */
 static const struct ask_plan_entity *plan_entities(struct arena *a, const struct home_clause *c)
 {
     struct ask_plan_entity *list = arena_zalloc_n(a, (size_t)c->n_entities + 1, sizeof(*list));
@@ -40,7 +40,7 @@ static void plan_clauses(struct ask_request *r)
     r->plan.n_clauses = list ? r->n_clauses : 0;
 }
 
-/* Contexts of the draft for the reply, and for the plan those that the model reads. */
+/* Copies the draft's contexts for the reply, and for the plan those that the model reads. */
 static void plan_contexts(struct ask_request *r, const struct home_draft *d)
 {
     r->n_contexts = home_draft_contexts(&r->arena, d, r->ask->table->together, &r->contexts);
@@ -53,7 +53,7 @@ static void plan_contexts(struct ask_request *r, const struct home_draft *d)
     r->plan.n_contexts = list ? r->n_contexts : 0;
 }
 
-/* Actions that wait for a yes are kept, and each of them tells the token. */
+/* Keeps actions that wait for a yes; each of them carries the token. */
 static void keep_waiting(struct ask_request *r, struct home_draft *d)
 {
     const char **lines = arena_zalloc_n(&r->arena, (size_t)d->n_held + 1, sizeof(*lines));
@@ -111,7 +111,7 @@ static void remember_words(struct ask_request *r, const struct home_focus *old,
     f->value_to = old->value_to;
 }
 
-/* The last thing that an action is about is what "it" means next. */
+/* The last thing that an action is about becomes the meaning of "it". */
 static void remember(struct ask_request *r, const struct home_focus *old)
 {
     struct home_focus f = *old;
@@ -144,7 +144,7 @@ void ask_decide_finish(struct ask_request *r)
     ask_request_step(r, "decide", NULL);
 }
 
-/* What a clause speaks of. */
+/* The thing that a clause is about. */
 static void focus_on(struct ask_request *r, const struct home_clause *c, struct home_focus *f)
 {
     struct home_words w = home_words_split(&r->arena, c->text);
@@ -212,7 +212,8 @@ void ask_decide_too_long(struct ask_request *r)
     put_say(r, HOME_SAY_LONG);
 }
 
-/* The plan of a yes: what waited happens.  token NULL: what waits in the conversation. */
+/* The plan after a yes: the pending actions happen. token NULL: those pending in the
+ * conversation. */
 static void confirm(struct ask_request *r, const char *token)
 {
     struct home_draft *d = &r->draft;
@@ -237,7 +238,7 @@ static void decline(struct ask_request *r)
     put_say(r, HOME_SAY_DECLINED);
 }
 
-/* Are all words, polite ones aside, one of the phrases? */
+/* Do all words, apart from polite ones, form one of the phrases? */
 static bool says_only(const struct ask_request *r, const struct home_words *plain,
                       const struct home_list *l)
 {
@@ -252,7 +253,8 @@ static bool says_only(const struct ask_request *r, const struct home_words *plai
     return false;
 }
 
-/* Is the whole text about what is scheduled?  The models know few such texts; the words are plain.
+/* Is the whole text about the schedule? The models have seen few such texts, but the words are
+ * clear.
  */
 static bool recalls(struct ask_request *r, const struct home_words *plain, enum home_speech *speech)
 {
@@ -294,7 +296,7 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
     struct home_stopped stop;
     struct home_words all = home_words_plain_all(&r->arena, &r->words);
     bool asked = home_memory_waits(r->ask->memory, r->conversation, r->start_ns);
-    if (home_speech_stops(t, &all, &stop) && stop.everything) { /* no model is asked */
+    if (home_speech_stops(t, &all, &stop) && stop.everything) { /* no model runs */
         decide_plainly(r, HOME_SPEECH_COMMAND);
         return true;
     }
@@ -321,7 +323,7 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
 
 /* ---- carrying out --------------------------------------------------------------------------- */
 
-struct carrying { /* one deed on its way */
+struct carrying { /* one deed in progress */
     struct ask_request *r;
     struct home_carry *deed;
 };
@@ -333,14 +335,14 @@ static void on_carried(void *ctx, enum home_sink_result result, const char *reas
     struct ask_request *r = c->r;
     c->deed->result = result;
     if (reason) {
-        pthread_mutex_lock(&r->lock); /* the arena has one user at a time */
+        pthread_mutex_lock(&r->lock); /* only one thread may use the arena at a time */
         c->deed->reason = arena_printf(&r->arena, "%s", reason);
         pthread_mutex_unlock(&r->lock);
     }
     ask_request_part_done(r);
 }
 
-struct scheduling { /* one wish to the schedule on its way */
+struct scheduling { /* one schedule request in progress */
     struct ask_request *r;
     struct home_carry_later *wish;
 };
@@ -360,7 +362,7 @@ static void on_scheduled(void *ctx, int rc, const char *reason, uint64_t id)
     ask_request_part_done(r);
 }
 
-/* What the actions ask of the schedule; returns the wishes that have to be waited for. */
+/* Sends the actions' schedule requests; returns how many to wait for. */
 static struct scheduling *find_wishes(struct ask_request *r, uint32_t *n)
 {
     const struct home_carry_now now = {.ms = (int64_t)r->now_s * 1000,
@@ -401,7 +403,7 @@ void ask_decide_carry(struct ask_request *r)
     r->simulated = !sink;
     for (uint32_t i = 0; list && sink && i < r->n_deeds; i++)
         if (r->deeds[i].listed) {
-            r->deeds[i].deed.deadline_ns = r->deadline_ns; /* 0: the sink's own time limits hold */
+            r->deeds[i].deed.deadline_ns = r->deadline_ns; /* 0: the sink's own timeouts apply */
             list[n++] = (struct carrying){r, &r->deeds[i]};
         }
     r->stage = ASK_STAGE_CARRY;

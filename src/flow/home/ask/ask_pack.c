@@ -45,7 +45,7 @@ static int open_table(struct home_table **out, const struct pack *p, const char 
     if (rc < 0)
         return rc;
     rc = home_table_open(out, t->file.path, e);
-    /* The file is what its manifest says, so it is the program that does not know it. */
+    /* The file matches its manifest, so this program is too old for it. */
     return rc == SHOAL_EFORMAT ? err_wrap(e, "the models are of another version than this program")
                                : rc;
 }

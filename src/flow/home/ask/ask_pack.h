@@ -12,7 +12,7 @@
 struct ask_pack {
     struct home_table *table;
     struct shoal_engine *encoder, *reply;    /* reply NULL: actions only */
-    struct shoal_engine *act;                /* NULL: the table needs none */
+    struct shoal_engine *act;                /* NULL: the table needs no such model */
     bool lent_encoder, lent_act, lent_reply; /* the caller's: not closed here */
     struct ask *ask;                         /* NULL with parts_only */
 };

@@ -17,7 +17,7 @@ struct shoal_ask {
 
 struct shoal_ask_request {
     struct ask_request *inner; /* set when submit returns: events use the one they are given */
-    _Atomic uint32_t refs;     /* the caller's, and one until DONE was delivered */
+    _Atomic uint32_t refs;     /* one of the caller, and one until DONE is delivered */
     shoal_ask_event_fn event;
     void *event_ctx;
 };
@@ -67,7 +67,7 @@ void shoal_ask_close(struct shoal_ask *a)
 
 static void unref(struct shoal_ask_request *r)
 {
-    /* acq_rel: whoever frees sees everything the other side did */
+    /* acq_rel: the thread that frees sees all writes of the other side */
     if (atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) == 1)
         mem_free(r);
 }

@@ -28,9 +28,9 @@
 
 struct ask {
     const struct home_table *table;
-    struct shoal_engine *encoder, *act, *reply; /* encoder NULL: requests bring a way to it */
+    struct shoal_engine *encoder, *act, *reply; /* encoder NULL: requests provide access to it */
     struct home_memory *memory;
-    struct home_things *things; /* NULL: no home is known */
+    struct home_things *things; /* NULL: no home */
     float threshold;
     struct {
         char *label, *flow;
@@ -43,7 +43,7 @@ enum ask_stage { ASK_STAGE_ACT, ASK_STAGE_UNDERSTAND, ASK_STAGE_CARRY, ASK_STAGE
 struct ask_request {
     struct ask *ask;
     bool speaks;                       /* else: actions only */
-    bool asks_acts;                    /* else: the rules alone tell commands from other talk */
+    bool asks_acts;                    /* else: only the rules tell commands from other talk */
     struct shoal_engine *reply_engine; /* NULL: it is reached through `away` */
     struct shoal_engine *act_engine;   /* the same */
     struct ask_away *away;             /* NULL: all models have engines here */
@@ -58,7 +58,7 @@ struct ask_request {
     const char *text, *conversation; /* in the arena; conversation "": none */
     const char *owner;               /* in the arena; "": nobody */
     struct home_words words;         /* of the text */
-    bool too_long;                   /* more than anybody can follow */
+    bool too_long;                   /* longer than anybody can follow */
     const char *again, *except; /* taken out of the text; NULL: none (home_turn, home_reword) */
     struct home_part parts[ASK_MAX_PARTS];
     uint32_t n_parts;
@@ -66,15 +66,15 @@ struct ask_request {
     struct home_clause clauses[ASK_MAX_CLAUSES];
     uint32_t n_clauses;
     struct home_draft draft;
-    struct home_focus focus; /* what was spoken of before */
+    struct home_focus focus; /* the previous topic */
     struct home_file *file;  /* the home; held; NULL: none */
     struct home_carry *deeds;
     uint32_t n_deeds;
-    struct home_carry_later *later; /* what is asked of the schedule */
+    struct home_carry_later *later; /* requests to the schedule */
     uint32_t n_later;
-    bool confirmed;       /* somebody said yes */
-    bool simulated;       /* no sink carries out what is decided */
-    struct ask_plan plan; /* complete when it was carried out */
+    bool confirmed;       /* confirmed by the user */
+    bool simulated;       /* no sink carries out the plan */
+    struct ask_plan plan; /* complete once carried out */
     struct home_draft_context *contexts;
     uint32_t n_contexts, at_context;
     bool referred; /* "it" was replaced by what it means */
@@ -113,7 +113,7 @@ void ask_request_keep_task(struct ask_request *r, struct shoal_task *t);
 void ask_request_drop_tasks(struct ask_request *r);
 /* One of r->pending parts is done; the last one advances the request. */
 void ask_request_part_done(struct ask_request *r);
-/* What a label of the router stands for; "": nothing. */
+/* The meaning of a router label; "": nothing. */
 const char *ask_request_flow(const struct ask *a, const char *label);
 
 #endif

@@ -24,8 +24,8 @@ static void reply_event(void *ctx, const struct shoal_event *ev)
     ask_request_part_done(r);
 }
 
-/* The context is the only message of the reply model.  Special tokens in what the user said stay
- * plain text. */
+/* The context is the only message to the reply model. Special tokens in the user's words stay plain
+ * text. */
 static int reply_tokens(struct ask_request *r, const char *context, int32_t **tokens, size_t *n,
                         struct err *e)
 {
@@ -76,7 +76,7 @@ void ask_speak_start(struct ask_request *r)
     ask_request_part_done(r);
 }
 
-/* Speaks what the buffer got from `from` on, word by word. */
+/* Emits the part of the buffer after `from`, word by word. */
 static void speak(struct ask_request *r, size_t from)
 {
     const char *text = buf_str(&r->reply);
@@ -89,7 +89,7 @@ static void speak(struct ask_request *r, size_t from)
     }
 }
 
-/* The reply to a context is whole: what the model got wrong is said in plain words. */
+/* The reply to a context is complete: replaces what the model got wrong by plain words. */
 void ask_speak_check(struct ask_request *r)
 {
     const struct home_draft_context *c = &r->contexts[r->at_context];

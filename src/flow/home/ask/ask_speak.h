@@ -1,4 +1,4 @@
-/* ask_speak.h - the last stage of a request: its contexts are said, by the reply model or in plain
+/* ask_speak.h - the last stage of a request: says its contexts, through the reply model or in plain
  * words.
  *
  * Thread:    as of ask_request.h; the model's text comes on its engine's thread. */
@@ -13,7 +13,7 @@
 void ask_speak_plain(struct ask_request *r);
 /* Generates the reply to the current context. */
 void ask_speak_start(struct ask_request *r);
-/* The reply to a context is whole: what the model got wrong is said in plain words. */
+/* The reply to a context is complete: replaces what the model got wrong by plain words. */
 void ask_speak_check(struct ask_request *r);
 
 #endif

@@ -17,7 +17,7 @@ struct part {
 static void take_label(struct part *p, const struct shoal_result *res)
 {
     struct arena *a = &p->r->arena;
-    /* the best label, however unsure: the rules compare it with the threshold */
+    /* the best label, however uncertain: the rules compare it with the threshold */
     const char *name = arena_printf(a, "%s", res->labels[0].name);
     if (p->which == PART_INTENT) {
         p->clause->intent = name;
@@ -29,7 +29,7 @@ static void take_label(struct part *p, const struct shoal_result *res)
     }
 }
 
-/* A span in bytes to words from..to-1; false: it has none. */
+/* Converts a span in bytes to words from..to-1; false: it has none. */
 static bool span_words(const char *text, const struct shoal_span *s, uint32_t *from, uint32_t *to)
 {
     uint32_t word = 0;
@@ -67,7 +67,7 @@ static void take_command(struct ask_request *r, const struct shoal_result *res)
             r->command_p = res->labels[i].score;
 }
 
-/* Spans in bytes to entities in words. */
+/* Converts spans in bytes to entities in words. */
 static void take_entities(struct part *p, const struct shoal_result *res)
 {
     struct arena *a = &p->r->arena;
@@ -137,7 +137,7 @@ static void submit_part(struct ask_request *r, struct part *p)
     ask_request_keep_task(r, t);
 }
 
-/* Which words command something. */
+/* Finds the words that are commands. */
 void ask_understand_acts(struct ask_request *r)
 {
     struct part *parts = arena_zalloc_n(&r->arena, 2, sizeof(*parts));
@@ -150,7 +150,7 @@ void ask_understand_acts(struct ask_request *r)
     ask_request_part_done(r);
 }
 
-/* Clauses from `only` on that are marked, or with NULL all of them, go through the encoder. */
+/* Runs the encoder on the marked clauses from `only` on, or with NULL on all of them. */
 void ask_understand_clauses(struct ask_request *r, const bool *only)
 {
     uint32_t n = r->n_clauses * ASK_PER_CLAUSE, n_parts = 0;
@@ -220,8 +220,8 @@ void ask_understand_places(struct ask_request *r, const struct home_clause *c,
     }
 }
 
-/* "Turn off the tv, or rather the radio": a fragment behind what was taken back is the same command
- * with another thing.  The clause that was taken back says nothing then. */
+/* "Turn off the tv, or rather the radio": a fragment after a retraction is the same command with
+ * another thing. The retracted clause is then ignored. */
 static bool correct(struct ask_request *r, uint32_t i)
 {
     const struct home_table *t = r->ask->table;
@@ -243,8 +243,8 @@ static bool correct(struct ask_request *r, uint32_t i)
     return true;
 }
 
-/* Puts what "it" means into the clauses that say it, and looks at them once more; false: there is
- * nothing to replace. */
+/* Replaces "it" in the clauses by its meaning, and runs the encoder on them again; false: nothing
+ * to replace. */
 bool ask_understand_refer(struct ask_request *r)
 {
     const struct home_table *t = r->ask->table;

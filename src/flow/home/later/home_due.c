@@ -13,10 +13,10 @@
 
 struct day {
     struct tm tm;       /* its calendar date */
-    bool given, today;  /* it was said; it is today */
-    bool weekday;       /* it comes again in a week */
+    bool given, today;  /* given explicitly; it is today */
+    bool weekday;       /* it repeats weekly */
     const char *part;   /* "HH:MM" of the part of the day; NULL: none */
-    const char *unread; /* words that nobody understands; NULL: none */
+    const char *unread; /* unknown words; NULL: none */
 };
 
 static int number_of(const char *digits)
@@ -24,7 +24,7 @@ static int number_of(const char *digits)
     return (int)strtol(digits, NULL, 10);
 }
 
-/* Midday, so that no change to or from summer time moves the date. */
+/* Noon, so that no daylight-saving change moves the date. */
 static struct tm days_later(const struct tm *now, int days)
 {
     struct tm d = *now;
@@ -51,7 +51,7 @@ static const struct home_pair *phrase_at(const struct home_pairs *p, const struc
     return best;
 }
 
-/* The next date with that day of a month; month -1: of any. */
+/* The next date with that day of a month; month -1: any month. */
 static bool next_date(const struct tm *now, int month, int day, struct tm *out)
 {
     for (int ahead = 0; ahead <= (month < 0 ? 12 : 24); ahead++) {
@@ -126,7 +126,7 @@ static int64_t at_clock(const struct tm *day, int hour, int minute)
     return (int64_t)mktime(&d);
 }
 
-/* The hour that was meant on a day; -1: it is over there. */
+/* The intended hour on a day; -1: it has passed. */
 static int hour_meant(const struct home_due_said *s, const struct day *day, int hour, int minute,
                       time_t now)
 {
@@ -148,7 +148,7 @@ static struct home_due not_known(struct arena *a, const char *what)
     return (struct home_due){.why = arena_printf(a, "I don't know when \"%s\" is", what)};
 }
 
-/* "sunset" and its like; SUN_NONE: the time is something else. */
+/* "sunset" and the like; SUN_NONE: not such a time. */
 static enum sun_event sun_of(struct arena *a, const struct home_table *t, const char *time)
 {
     struct home_words w = home_words_split(a, home_words_lower(a, time));
@@ -187,7 +187,7 @@ static struct home_due no_place(struct arena *a, const char *time)
                             time)};
 }
 
-/* Once, at sunrise or sunset of a day, or of the next one if it is over. */
+/* Once, at sunrise or sunset of a day, or of the next day if it has passed. */
 static struct home_due by_sun(struct arena *a, const struct home_due_said *s, struct day *day,
                               enum sun_event event, time_t now)
 {
@@ -235,7 +235,7 @@ static struct home_due on_day(struct arena *a, const struct home_table *t,
     return (struct home_due){.at_s = at_clock(&day->tm, meant, minute)};
 }
 
-/* More weekdays behind the first: "every monday and thursday". */
+/* More weekdays after the first: "every monday and thursday". */
 static uint32_t more_days(const struct home_table *t, const struct home_words *w, uint32_t at,
                           uint32_t *days)
 {
@@ -252,14 +252,14 @@ static uint32_t more_days(const struct home_table *t, const struct home_words *w
     return to;
 }
 
-/* "two hours" of "every two hours": the seconds and the words; 0: it is something else. */
+/* "two hours" of "every two hours": the seconds and the words; 0: not a duration. */
 static int64_t period_at(struct arena *a, const struct home_table *t, const struct home_words *w,
                          uint32_t at, uint32_t *n)
 {
     double best = 0.0;
     uint32_t most = w->n - at < MAX_PERIOD ? w->n - at : MAX_PERIOD;
     *n = 0;
-    for (uint32_t k = 1; k <= most; k++) { /* as long as more words mean more time */
+    for (uint32_t k = 1; k <= most; k++) { /* as long as more words make it longer */
         const char *text = home_words_join(a, w, at, at + k);
         struct home_value v = home_values_duration(a, t, text);
         if (!v.understood && k == 1) /* "every hour" */
@@ -343,7 +343,7 @@ static struct home_due periodic(struct arena *a, const struct home_due_said *s, 
     return (struct home_due){.at_s = g.first_s, .again = g};
 }
 
-/* "Every weekday at 7": the first time, and how it goes on. */
+/* "Every weekday at 7": the first time, and how it repeats. */
 static struct home_due again_of(struct arena *a, const struct home_table *t,
                                 const struct home_due_said *s, const struct tm *today, time_t now)
 {
@@ -416,7 +416,7 @@ struct home_due home_due_of(struct arena *a, const struct home_table *t,
 
 /* ---- in words ------------------------------------------------------------------------------- */
 
-/* The table's word for a day that is so far ahead; NULL: it has none. */
+/* The table's word for a day this far ahead; NULL: none. */
 static const char *day_word(const struct home_table *t, int ahead)
 {
     for (uint32_t i = 0; i < t->later.days.n; i++)

@@ -19,8 +19,8 @@
 #include "flow/home/later/home_later_action.h"
 #include "wire/json_strict.h"
 
-#define TICK_MS 1000 /* how late a clock that was set is noticed */
-#define JUMP_MS 2000 /* a smaller step is the clock being disciplined */
+#define TICK_MS 1000 /* how late a change of the clock is noticed */
+#define JUMP_MS 2000 /* a smaller step is clock discipline (NTP) */
 #define MAX_LISTENERS 4u
 #define MAX_WORD 64u
 #define MAX_ENTRY_BYTES ((size_t)1 << 20)
@@ -35,15 +35,15 @@ struct later_job {
     char *result, *reason;          /* END */
     home_later_done_fn done;
     void *ctx;
-    int rc;      /* of the job itself, before the file is written */
-    bool greedy; /* ADD: it is the client that has too many */
+    int rc;      /* result of the job itself, before the file is written */
+    bool greedy; /* ADD: this client has too many */
 };
 
 struct home_later {
     pthread_mutex_t lock;
     pthread_cond_t wake; /* on the monotonic clock */
     char *path;
-    int lock_fd; /* of PATH.lock: two servers would do everything twice; -1: none */
+    int lock_fd; /* of PATH.lock: two servers would run everything twice; -1: none */
     int64_t grace_ms;
     struct home_later_clock clock;
     home_later_run_fn run;
@@ -58,7 +58,7 @@ struct home_later {
     uint32_t n_waiting, n_recent;
     uint64_t last_id, turns;
     struct later_job *first_job, **last_job;
-    int64_t offset_ms; /* wall clock less steady clock */
+    int64_t offset_ms; /* wall clock minus monotonic clock */
     bool has_offset, dirty, warned, recovered;
     pthread_t thread;
     bool threaded, stop;
@@ -120,7 +120,7 @@ static uint32_t find(const struct home_later *l, uint64_t id)
     return i;
 }
 
-/* Takes an entry out of those that wait. */
+/* Removes a waiting entry. */
 static struct home_later_entry *take(struct home_later *l, uint32_t i)
 {
     struct home_later_entry *x = l->waiting[i];
@@ -167,7 +167,7 @@ static void put_time(struct json_out *j, const char *key, int64_t ms)
     json_out_int(j, ms);
 }
 
-/* How an entry comes again: in words, and whole for the file. */
+/* How an entry repeats: in words, and in full for the file. */
 static void put_again(struct json_out *j, const struct ask_plan_again *g, bool whole)
 {
     if (g->days == 0 && g->period_s == 0)
@@ -351,7 +351,7 @@ static struct home_later_entry *read_entry(struct json_strict *d, const struct j
     return c;
 }
 
-/* Entries of a list; `over` if they have a result. */
+/* Writes the entries of a list; `over` if they have a result. */
 static void read_list(struct home_later *l, struct json_strict *d, const struct json_node *root,
                       const char *key, bool over)
 {
@@ -403,7 +403,7 @@ int home_later_read(struct home_later *l, const char *json, size_t n, struct err
     return rc;
 }
 
-/* Writes the file if something changed; the lock is held, and given up meanwhile. */
+/* Writes the file if something changed; called with the lock held, releases it meanwhile. */
 static int save(struct home_later *l, struct err *e)
 {
     struct buf b;
@@ -574,7 +574,7 @@ static int by_due(const void *a, const void *b)
     return x->due_ms < y->due_ms ? -1 : x->due_ms > y->due_ms;
 }
 
-/* The clock was set: what was counted keeps its distance. */
+/* The clock was set: entries counted from now keep their distance. */
 static void follow_clock(struct home_later *l, int64_t now_ms)
 {
     int64_t offset = now_ms - steady_ms(l), jump = offset - l->offset_ms;
@@ -597,12 +597,12 @@ static void follow_clock(struct home_later *l, int64_t now_ms)
 
 /* ---- ticking -------------------------------------------------------------------------------- */
 
-struct outcome { /* of one tick, for those that are told without the lock */
+struct outcome { /* entries of one tick to report without the lock */
     struct home_later_entry *begun[HOME_LATER_MAX], *over[HOME_LATER_MAX];
     uint32_t n_begun, n_over;
 };
 
-/* What comes again waits for its next time, under its id. */
+/* A repeating entry waits for its next time, under the same id. */
 static void renew(struct home_later *l, const struct home_later_entry *x, int64_t now_ms)
 {
     int64_t after_ms = now_ms > x->due_ms ? now_ms : x->due_ms;
@@ -618,7 +618,7 @@ static void renew(struct home_later *l, const struct home_later_entry *x, int64_
     insert(l, c);
 }
 
-/* The entry is over; the caller hears of a copy. */
+/* The entry has ended; the caller gets a copy. */
 static void finish(struct home_later *l, struct home_later_entry *x, const char *result,
                    const char *reason, int64_t now_ms, struct outcome *o)
 {
@@ -669,7 +669,7 @@ static void cancel(struct home_later *l, struct later_job *j)
         j->rc = SHOAL_ENOTFOUND;
         return;
     }
-    j->entry = take(l, i); /* back again if it cannot be written */
+    j->entry = take(l, i); /* restored if it cannot be written */
     change(l);
 }
 
@@ -697,7 +697,7 @@ static void do_jobs(struct home_later *l, struct later_job *first, int64_t now_m
     }
 }
 
-/* The file could not be written: what would be lost has not happened. */
+/* The file could not be written: undoes what would be lost. */
 static void undo(struct home_later *l, struct later_job *j, int rc)
 {
     uint32_t i = find(l, j->id);
@@ -737,7 +737,7 @@ static void answer_jobs(struct later_job *first, const char *said)
     }
 }
 
-/* What had begun when the last process ended: once, before anything begins here. */
+/* Entries that had begun when the last process died: handled once, before anything starts here. */
 static void end_interrupted(struct home_later *l, int64_t now_ms, struct outcome *o)
 {
     for (uint32_t i = 0; !l->recovered && i < l->n_waiting;)
@@ -749,7 +749,7 @@ static void end_interrupted(struct home_later *l, int64_t now_ms, struct outcome
     l->recovered = true;
 }
 
-/* Marks what is due as begun, and ends what is too late. */
+/* Marks due entries as begun, and ends those that are too late. */
 static void begin_due(struct home_later *l, int64_t now_ms, struct outcome *o)
 {
     for (uint32_t i = 0; i < l->n_waiting;) {
@@ -806,7 +806,7 @@ int64_t home_later_tick(struct home_later *l)
     l->last_job = &l->first_job;
     int64_t now_ms = wall_ms(l);
     end_interrupted(l, now_ms, o);
-    follow_clock(l, now_ms); /* before new entries: they are counted from now on */
+    follow_clock(l, now_ms); /* before new entries: they count from now */
     do_jobs(l, first, now_ms, o);
     if (!l->stop)
         begin_due(l, now_ms, o);
@@ -927,7 +927,7 @@ void home_later_destroy(struct home_later *l)
     if (!l)
         return;
     home_later_stop(l);
-    (void)home_later_tick(l); /* results that came since */
+    (void)home_later_tick(l); /* results that arrived since */
     clear(l);
     if (l->lock_fd >= 0)
         close(l->lock_fd);

@@ -1,15 +1,14 @@
-/* home_later.h - what shall happen later: actions, timers, alarms and reminders with the moment of
- * each, kept in a file.
+/* home_later.h - the schedule: actions, timers, alarms and reminders with their times, kept in a
+ * file.
  *
- * An entry is on disk before whoever adds it hears that it is scheduled.  When it is due, that it
- * begins is written first, then it is carried out, then its result is written.  So it happens at
- * most once: a process that dies in between leaves an entry that has begun, and the next one
- * reports it as "interrupted" and does not repeat it.
+ * An entry is on disk before its caller hears that it is scheduled.  When it is due, its start is
+ * written first, then it runs, then its result is written.  So it runs at most once: a process that
+ * dies in between leaves an entry that has begun, and the next one reports it as "interrupted" and
+ * does not repeat it.  An entry that did not run in time, because no process ran or because the
+ * clock jumped, runs if it is at most `grace` late; otherwise it is "missed".
  *
- * An entry that was not carried out in time, because nothing ran or because the clock jumped, is
- * carried out if it is at most `grace` late; otherwise it is "missed".  Entries that were counted
- * from now on ("in 20 minutes") keep their distance when the clock is set; those with a time of day
- * follow the clock.
+ * Entries counted from now ("in 20 minutes") keep their distance when the clock is set; those with
+ * a time of day follow the clock.
  *
  * Thread:    any; a lock inside.  With start, a thread "home-later" writes the file, watches the
  *            clock and calls back; without it, home_later_tick does that on the caller's thread.
@@ -28,10 +27,10 @@
 #include "flow/home/table/home_table.h"
 #include "wire/json_out.h"
 
-#define HOME_LATER_MAX 256u       /* entries that wait */
+#define HOME_LATER_MAX 256u       /* waiting entries */
 #define HOME_LATER_MAX_EACH 64u   /* ... of one client */
 #define HOME_LATER_MAX_BY 64u     /* bytes of its name */
-#define HOME_LATER_MAX_RECENT 50u /* results that are remembered */
+#define HOME_LATER_MAX_RECENT 50u /* results kept */
 #define HOME_LATER_MAX_TEXT 1000u
 #define HOME_LATER_MAX_FILE ((size_t)8 << 20)
 #define HOME_LATER_GRACE_MS 300000
@@ -43,32 +42,32 @@ struct home_later_entry {
     uint64_t id; /* 0: not added yet */
     enum home_later_kind kind;
     int64_t due_ms, made_ms; /* Unix time */
-    bool counted;            /* from now on: a clock that is set does not move it */
-    bool confirmed;          /* somebody said yes to it */
+    bool counted;            /* counted from now: setting the clock does not move it */
+    bool confirmed;          /* confirmed by the user */
     bool begun;
     int64_t not_before_ms; /* it was postponed; not in the file */
     struct ask_plan_again again;
-    const char *what; /* what happens: "turn off the heating" */
+    const char *what; /* the action in words: "turn off the heating" */
     const char *said; /* the words of the command */
-    const char *by;   /* the client that wants it; NULL or "": nobody in particular */
+    const char *by;   /* the client that scheduled it; NULL or "": nobody in particular */
     /* Name and fields; NULL: the file had none that can be read. */
     const struct ask_plan_action *action;
-    /* of entries that are over */
+    /* of finished entries */
     const char *result; /* "done", "sent", "simulated", "rang", "failed", "missed", "interrupted";
-                           NULL: it waits */
+                           NULL: waiting */
     const char *reason; /* NULL: none */
     int64_t ended_ms;
 };
 
 struct home_later_clock { /* for tests; all zero: the machine's */
     int64_t (*wall_ms)(void *ctx);
-    int64_t (*steady_ms)(void *ctx); /* does not jump, and counts while the machine sleeps */
+    int64_t (*steady_ms)(void *ctx); /* monotonic, also counts while the machine sleeps */
     void *ctx;
 };
 
-/* Carries an entry out and calls home_later_end once, on any thread, also before it returns. */
+/* Runs an entry and calls home_later_end once, on any thread, also before it returns. */
 typedef void (*home_later_run_fn)(void *ctx, const struct home_later_entry *x);
-/* An entry is over; it has a result.  On the thread that ticks, without the lock. */
+/* An entry has ended and has a result. Called on the ticking thread, without the lock. */
 typedef void (*home_later_told_fn)(void *ctx, const struct home_later_entry *x);
 
 struct home_later_opts {
@@ -87,32 +86,32 @@ typedef void (*home_later_done_fn)(void *ctx, int rc, const char *reason, uint64
 SHOAL_MUST_CHECK int home_later_create(struct home_later **out, const struct home_later_opts *o,
                                        struct err *e);
 SHOAL_MUST_CHECK int home_later_start(struct home_later *l, struct err *e);
-/* Nothing begins any more; what was asked for before is written.  NULL is fine. */
+/* Starts nothing more; writes earlier changes. NULL is fine. */
 void home_later_stop(struct home_later *l);
-/* Everything that was begun has ended. */
+/* True when every started entry has ended. */
 void home_later_destroy(struct home_later *l);
 /* Before start. */
 void home_later_listen(struct home_later *l, home_later_told_fn fn, void *ctx);
 
-/* Both call `done` once, on the thread that ticks, when it is on disk. */
+/* Both call `done` once, on the ticking thread, when the change is on disk. */
 void home_later_add(struct home_later *l, const struct home_later_entry *x, home_later_done_fn done,
                     void *ctx);
 void home_later_cancel(struct home_later *l, uint64_t id, home_later_done_fn done, void *ctx);
-/* The same, and waits; only with a thread that ticks, and not on it. */
+/* The same, but waits; only with a ticking thread, and not on it. */
 SHOAL_MUST_CHECK int home_later_cancel_wait(struct home_later *l, uint64_t id, struct err *e);
-/* What `run` began is over. */
+/* An entry started by `run` has ended. */
 void home_later_end(struct home_later *l, uint64_t id, const char *result, const char *reason);
-/* Nothing of it was done, because whoever does it cannot be reached: it is tried again while it is
- * not too late, and fails then. */
+/* Nothing was done because the sink cannot be reached: the entry is retried while it is not too
+ * late, and then fails. */
 void home_later_postpone(struct home_later *l, uint64_t id, const char *reason);
-/* Does what is to do now; returns in how many milliseconds there is more, or -1: not before
+/* Runs everything that is due; returns the milliseconds until more is due, or -1: not until
  * something is added. */
 int64_t home_later_tick(struct home_later *l);
 
 int64_t home_later_now_ms(struct home_later *l);
 uint64_t home_later_turns(struct home_later *l); /* grows with every change */
-/* Calls fn for every entry that waits or runs, the next one first, then for those that are over,
- * the newest first; under the lock. */
+/* Calls fn for every waiting or running entry, the next one first, then for finished ones, the
+ * newest first; under the lock. */
 void home_later_each(struct home_later *l, void (*fn)(void *ctx, const struct home_later_entry *x),
                      void *ctx);
 /* "scheduled": [...] and "recent": [...] as members of the open object. */
@@ -120,7 +119,7 @@ void home_later_json(struct home_later *l, struct json_out *j);
 /* One entry as an object. */
 void home_later_put(struct json_out *j, const struct home_later_entry *x);
 
-/* The file's text, and back.  SHOAL_EFORMAT: it is not such a file. */
+/* Writes and reads the file's text. SHOAL_EFORMAT: not such a file. */
 void home_later_write(struct home_later *l, struct buf *out);
 SHOAL_MUST_CHECK int home_later_read(struct home_later *l, const char *json, size_t n,
                                      struct err *e);

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #define RADIANS (3.14159265358979323846 / 180)
-#define ZENITH 90.833   /* of the centre of the sun at its rise: half its size, and refraction */
+#define ZENITH 90.833   /* of the centre of the sun at sunrise: half its diameter, and refraction */
 #define EPOCH 946728000 /* 2000-01-01 12:00 UTC */
 #define CENTURY_S (36525.0 * 86400)
 
@@ -50,7 +50,7 @@ bool sun_time(const struct tm *day, double latitude, double longitude, enum sun_
     struct tm midnight = {.tm_year = day->tm_year, .tm_mon = day->tm_mon, .tm_mday = day->tm_mday};
     int64_t from = (int64_t)timegm(&midnight);
     *at_s = from + 43200 - (int64_t)(240 * longitude);
-    for (int i = 0; i < 3; i++) { /* where the sun is depends on the moment that is looked for */
+    for (int i = 0; i < 3; i++) { /* the sun's position depends on the unknown moment */
         struct sun s = sun_at(*at_s);
         double c = cos_of(ZENITH) / (cos_of(latitude) * cos_of(s.declination)) -
                    tan(latitude * RADIANS) * tan(s.declination * RADIANS);

@@ -56,7 +56,7 @@ struct home_thing {
     const struct home_thing_limit *limits;
     uint32_t n_limits;
     bool has_risk;
-    enum home_risk risk; /* of what is done to it, if has_risk */
+    enum home_risk risk; /* of actions on it, if has_risk */
     const struct home_thing_set *sets;
     uint32_t n_sets;
 };
@@ -66,11 +66,11 @@ struct home_file {
     const char *name;
     bool has_place;
     double place[2]; /* latitude and longitude in degrees, for sunrise and sunset */
-    bool open;       /* things that the file does not list are accepted too: the demo home */
+    bool open;       /* unlisted things are accepted too: the demo home */
     struct home_thing *things;
     uint32_t n_things;
-    struct home_list words; /* of all names, each once, for misspelt ones */
-    struct strmap word_set; /* the same, to look one up */
+    struct home_list words; /* of all names, each once, to correct typos */
+    struct strmap word_set; /* the same, as a lookup table */
     struct arena arena;
 };
 

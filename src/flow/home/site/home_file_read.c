@@ -30,7 +30,7 @@ struct home_file_reader {
     const struct home_table *table;
     struct item item;
     enum home_thing_type type; /* of the list that is read */
-    struct {                   /* what names other things is read when all are known */
+    struct {                   /* references to other things are resolved when all are known */
         struct home_thing *thing;
         yaml_node_t *room, *sets;
         const char *room_id;
@@ -347,7 +347,8 @@ static int read_list(struct yaml_in *r, yaml_node_t *v, const char *name)
     return yaml_in_each(r, v, home_file_type_name(x->type), read_thing);
 }
 
-/* ---- what names other things ---------------------------------------------------------------- */
+/* ---- references to other things
+ * ---------------------------------------------------------------- */
 
 struct set_keys {
     char *id, *ability, *to;

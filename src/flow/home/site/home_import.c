@@ -123,7 +123,7 @@ static const struct {
     {"scene", HOME_THING_SCENE, NULL},
 };
 
-/* Covers that are doors: opening them lets somebody in. */
+/* Covers that are doors: opening them gives access. */
 static const char *kind_of(size_t domain, const cJSON *entity)
 {
     const char *class = text_of(entity, "device_class");
@@ -137,7 +137,7 @@ static const char *kind_of(size_t domain, const cJSON *entity)
     return domains[domain].kind;
 }
 
-/* The row of an entity's domain; false: it is not for a home file. */
+/* The row of an entity's domain; false: not used in a home file. */
 static bool domain_of(const cJSON *entity, size_t *out)
 {
     const char *id = text_of(entity, "entity_id");
@@ -153,7 +153,7 @@ static bool domain_of(const cJSON *entity, size_t *out)
     return false;
 }
 
-/* An entity is called as the user says, else as its device and itself say. */
+/* An entity's name: the user's, else the device's and its own. */
 static void put_name(struct buf *b, const cJSON *entity, const cJSON *device)
 {
     const char *name = text_of(entity, "name"), *of = text_of(device, "name_by_user");
@@ -168,7 +168,7 @@ static void put_name(struct buf *b, const cJSON *entity, const cJSON *device)
     if (!name)
         name = own ? own : of;
     if (!name || !name[strspn(name, " \t\r\n;")])
-        return; /* then the id says it */
+        return; /* then the id provides it */
     buf_puts(b, ", name: ");
     put_text(b, name);
 }

@@ -3,7 +3,7 @@
  *
  * Thread:    any.
  * Ownership: fills the caller's buffer.
- * Failure:   SHOAL_EFORMAT with what is wrong; SHOAL_ENOMEM. */
+ * Failure:   SHOAL_EFORMAT with the reason; SHOAL_ENOMEM. */
 #ifndef SHOAL_FLOW_HOME_HOME_IMPORT_H
 #define SHOAL_FLOW_HOME_HOME_IMPORT_H
 
@@ -21,16 +21,16 @@ struct home_import_text {
 };
 
 struct home_import {
-    struct home_import_text areas, devices, entities; /* entities must be there */
+    struct home_import_text areas, devices, entities; /* entities is required */
 };
 
 struct home_import_report {
     uint32_t things; /* of all types but rooms */
     uint32_t rooms;
-    uint32_t skipped; /* entities that are disabled, hidden, or of no use here */
+    uint32_t skipped; /* entities that are disabled, hidden, or not useful here */
 };
 
-/* The home file as YAML, into out. */
+/* Writes the home file as YAML into out. */
 SHOAL_MUST_CHECK int home_import_write(const struct home_import *in, struct buf *out,
                                        struct home_import_report *report, struct err *e);
 

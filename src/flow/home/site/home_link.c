@@ -6,9 +6,9 @@
 #include "flow/home/site/home_near.h"
 #include "flow/home/table/home_words.h"
 
-#define MAX_TEXT (2 * HOME_FILE_MAX_NAME_BYTES + 16) /* of a room and a thing, misspelt */
+#define MAX_TEXT (2 * HOME_FILE_MAX_NAME_BYTES + 16) /* bytes of a misspelt room and thing */
 
-enum fit { FIT_NOT, FIT_KIND, FIT_PART, FIT_NAME }; /* the better the higher */
+enum fit { FIT_NOT, FIT_KIND, FIT_PART, FIT_NAME }; /* higher is better */
 
 struct search {
     struct arena *a;
@@ -32,7 +32,7 @@ static const char *singular(struct arena *a, const char *word, bool *plural)
     return *plural ? arena_printf(a, "%.*s", (int)(n - (es ? 2 : 1)), word) : word;
 }
 
-/* Are both the same but for a plural at the end? */
+/* Are both the same apart from a plural ending? */
 static bool same(struct arena *a, const char *x, const char *y)
 {
     bool p;
@@ -116,7 +116,7 @@ static struct home_link result_of(const struct search *s, enum fit best, const u
     return l;
 }
 
-/* Things that the words mean exactly. */
+/* Things that match the words exactly. */
 static struct home_link find_exact(const struct search *s)
 {
     uint8_t *fits = arena_zalloc_n(s->a, (size_t)s->f->n_things + 1, sizeof(*fits));
@@ -142,7 +142,7 @@ static struct home_link find_exact(const struct search *s)
     return result_of(&all, best, fits);
 }
 
-/* The one thing whose name is nearest to the text. */
+/* The thing whose name is uniquely nearest to the text. */
 static struct home_link find_near(const struct search *s)
 {
     const struct home_thing *found = NULL;
@@ -191,7 +191,7 @@ static struct home_link find(struct search *s, const char *text)
     return find_exact(s);
 }
 
-/* The room that a text begins with, and the rest of it. */
+/* The room at the beginning of a text, and the rest of it. */
 static const struct home_thing *room_in(const struct search *s, const char *text, const char **rest)
 {
     for (uint32_t i = 0; i < s->f->n_things; i++) {

@@ -1,7 +1,8 @@
-/* home_link.h - which things of a home a text means: "the lamp" in "kitchen" is "light.kitchen_2".
+/* home_link.h - finds the things of a home that a text means: "the lamp" in "kitchen" is
+ * "light.kitchen_2".
  *
- * A thing is meant by its whole name, by words of its name, or by its kind ("the lights"), in this
- * order.  A name that nothing has may be misspelt: the nearest one is taken if no other is as near.
+ * A text matches a whole name, words of a name, or a kind ("the lights"), in this order.  An
+ * unknown name may be misspelt: the nearest one is taken if it is unique.
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena, or in the file.
@@ -13,9 +14,9 @@
 #include "flow/home/site/home_file.h"
 
 enum home_link_result {
-    HOME_LINK_NONE,    /* no thing is called so; `what` says which words */
+    HOME_LINK_NONE,    /* no thing has this name; `what` holds the words */
     HOME_LINK_THINGS,  /* one, or all that a plural means */
-    HOME_LINK_UNCLEAR, /* one of several */
+    HOME_LINK_UNCLEAR, /* ambiguous: one of several */
 };
 
 struct home_link {
@@ -23,15 +24,16 @@ struct home_link {
     const struct home_thing **things;
     uint32_t n;
     bool by_name;   /* by their whole names, not by words or kind */
-    bool corrected; /* the text was misspelt: say the thing's own name */
+    bool corrected; /* misspelt: say the thing's own name */
     const char *what;
 };
 
 struct home_link_query {
-    uint32_t types;      /* 1u << enum home_thing_type, of the things that may be meant */
-    const char *text;    /* lower case, without articles; NULL: all things of the room */
-    const char *room;    /* as said, lower case; NULL: none */
-    const char *ability; /* that a thing must have, if its kind alone is named; NULL: any */
+    uint32_t types;   /* 1u << enum home_thing_type, of the things that may be meant */
+    const char *text; /* lower case, without articles; NULL: all things of the room */
+    const char *room; /* as said, lower case; NULL: none */
+    const char
+        *ability; /* an ability that a thing must have if only its kind is named; NULL: any */
 };
 
 struct home_link home_link_find(struct arena *a, const struct home_file *f,

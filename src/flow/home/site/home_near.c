@@ -82,7 +82,7 @@ bool home_near_heard(const char *a, const char *b)
     return strlen(x) >= 2 && strcmp(x, y) == 0;
 }
 
-/* The next word that is a number or a letter of its own ("3", "b", "k-12"); NULL: there is none. */
+/* The next word that is a number or a single letter ("3", "b", "k-12"); NULL: none. */
 static const char *next_code(const char **at, size_t *n)
 {
     for (const char *p = *at + strspn(*at, " "); *p; p += *n, p += strspn(p, " ")) {
@@ -139,6 +139,6 @@ uint32_t home_near(const char *text, const char *name)
     uint32_t d = home_near_typed(text, name, most);
     if (d != HOME_NEAR_FAR || n < 5 || strlen(text) < 5)
         return d; /* too many short words sound alike */
-    /* words that sound alike may look different, but not wholly */
+    /* words that sound alike may look different, but not completely */
     return home_near_heard(text, name) ? home_near_typed(text, name, most + 2) : HOME_NEAR_FAR;
 }

@@ -20,21 +20,21 @@
 #include <stdint.h>
 
 enum home_sink_result {
-    HOME_SINK_DONE,          /* the thing says that it has done it */
-    HOME_SINK_SENT,          /* on its way; the thing does not say whether it did it */
-    HOME_SINK_FAILED,        /* the thing, or the way to it, says no */
-    HOME_SINK_NOT_CONNECTED, /* there is no way to this thing now */
+    HOME_SINK_DONE,          /* the thing confirmed it */
+    HOME_SINK_SENT,          /* sent; the thing does not confirm */
+    HOME_SINK_FAILED,        /* the thing, or its transport, refused */
+    HOME_SINK_NOT_CONNECTED, /* the thing cannot be reached now */
 };
 
-struct home_deed {       /* one thing gets one value */
+struct home_deed {       /* sets one value of one thing */
     const char *id;      /* of the thing, as in the home file: "light.kitchen" */
     const char *ability; /* what is set: "power", "brightness", "lock" */
     const char *text;    /* the value: "on", "locked", "red"; NULL: it is a number */
     double number;
     const char *unit;     /* of the number: "percent", "celsius"; NULL: none */
     bool change;          /* the number is added to the present one */
-    const char *action;   /* the action that asks for it: "turn_on" */
-    uint64_t deadline_ns; /* on clock_ns(): nobody waits longer; 0: none, and the sink has limits */
+    const char *action;   /* the action behind it: "turn_on" */
+    uint64_t deadline_ns; /* deadline on clock_ns(); 0: none, the sink has its own timeouts */
 };
 
 /* reason: a short clause for a person, such as "the bulb does not answer"; NULL: none. */

@@ -1,7 +1,6 @@
-/* home_states.h - the states of things: what each ability of a thing was set to last, or is
- * reported to be.
+/* home_states.h - the states of things: the last set or reported value of each ability of a thing.
  *
- * With a path the states are kept in that file over a restart: a thread of its own writes it, at
+ * With a path the states are kept in that file across a restart: a separate thread writes it, at
  * most once a second, and destroy writes the rest.
  *
  * Thread:    any; a lock inside, never held while a file is written.
@@ -28,18 +27,18 @@ struct home_state {
     const char *text; /* NULL: a number */
     double number;
     const char *unit; /* of the number; NULL: none */
-    int64_t since_s;  /* of the clock, when it became so */
+    int64_t since_s;  /* clock time of the last change */
 };
 
-/* path NULL: in memory only.  A file that is not there yet is fine; one that cannot be read is an
- * error that names it. */
+/* path NULL: in memory only. A missing file is fine; an unreadable one is an error that names
+ * it. */
 SHOAL_MUST_CHECK int home_states_create(struct home_states **out, const char *path, struct err *e);
 void home_states_destroy(struct home_states *s); /* NULL is fine */
 
 void home_states_set(struct home_states *s, const char *id, const struct home_state *v);
-/* Adds to a number; false: there is none yet, and nothing changed. */
+/* Adds to a number; false: no value yet, and nothing changed. */
 bool home_states_add(struct home_states *s, const char *id, const struct home_state *v);
-/* ability NULL: the one that was set last.  False: not known. */
+/* ability NULL: the one set last. False: not known. */
 bool home_states_get(struct home_states *s, struct arena *a, const char *id, const char *ability,
                      struct home_state *out);
 uint64_t home_states_turns(struct home_states *s); /* grows with every change */
@@ -49,7 +48,7 @@ void home_states_each(struct home_states *s,
 
 /* A list of all states: id, ability, value, unit, since. */
 void home_states_list(struct home_states *s, struct json_out *j);
-/* The file's text, and back.  SHOAL_EFORMAT: it is not such a file. */
+/* Writes and reads the file's text. SHOAL_EFORMAT: not such a file. */
 void home_states_json(struct home_states *s, struct buf *out);
 SHOAL_MUST_CHECK int home_states_read(struct home_states *s, const char *json, size_t n,
                                       struct err *e);

@@ -2,8 +2,8 @@
  * states of its things, and the sink that carries actions out.
  *
  * Thread:    create and destroy: the owner.  The others: any; a lock inside.
- * Ownership: a file that is set is referenced; home_things_file gives the caller a reference.
- *            The sink belongs to whoever set it and outlives the home, or is unset first.
+ * Ownership: a file that is set is referenced; home_things_file gives the caller a reference. The
+ *            sink belongs to the caller that set it and outlives the home, or is unset first.
  * Failure:   SHOAL_E* of create. */
 #ifndef SHOAL_FLOW_HOME_HOME_THINGS_H
 #define SHOAL_FLOW_HOME_HOME_THINGS_H
@@ -16,7 +16,7 @@
 struct home_later;
 struct home_things;
 
-/* state_path: file that keeps the states; NULL: they are lost at the end. */
+/* state_path: file that keeps the states; NULL: they are lost at exit. */
 SHOAL_MUST_CHECK int home_things_create(struct home_things **out, struct home_file *file,
                                         const char *state_path, struct err *e);
 void home_things_destroy(struct home_things *h); /* NULL is fine */
@@ -28,19 +28,19 @@ struct home_states *home_things_states(struct home_things *h);
 struct home_sink *home_things_sink(struct home_things *h);
 void home_things_set_sink(struct home_things *h, struct home_sink *sink);
 
-/* What happens later; belongs to whoever set it, as the sink does.  NULL: nothing does. */
+/* The schedule; owned by the caller that set it, like the sink. NULL: none. */
 struct home_later *home_things_later(struct home_things *h);
 void home_things_set_later(struct home_things *h, struct home_later *later);
 
-/* What a thing says of itself, for transports that hear it.  text NULL: number is the value.
- * False: the home has no thing with this id. */
+/* Records a state reported by a thing, for transports that receive it. text NULL: number is the
+ * value. False: the home has no thing with this id. */
 bool home_things_report(struct home_things *h, const char *id, const char *ability,
                         const char *text, double number, const char *unit);
 
-/* Grows with every change of the file, of a state or of what is scheduled. */
+/* Grows with every change of the file, of a state or of the schedule. */
 uint64_t home_things_version(struct home_things *h);
 
-/* The home with its states and what is scheduled, as members of the open object. */
+/* The home with its states and schedule, as members of the open object. */
 void home_things_json(struct json_out *j, struct home_things *h);
 
 #endif

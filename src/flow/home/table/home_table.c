@@ -19,7 +19,7 @@ static void map_init(struct home_reader *r, struct strmap *m, size_t n)
         json_strict_no_memory(&r->d);
 }
 
-/* key lives as long as the table.  false: it was there already, or an error. */
+/* key must live as long as the table. false: duplicate, or an error. */
 static bool map_put(struct home_reader *r, struct strmap *m, const char *key, uint32_t value)
 {
     int rc = r->d.rc < 0 ? r->d.rc : strmap_put(m, key, strlen(key), value);
@@ -430,7 +430,7 @@ static void read_accepts(struct home_reader *r, const struct json_node *at, stru
     }
 }
 
-/* Rules that the code relies on: one number and one list per action, questions that are whole. */
+/* Checks rules that the code relies on: one number and one list per action, complete questions. */
 static void check_action(struct home_reader *r, const struct json_node *at,
                          const struct home_action *x)
 {

@@ -26,7 +26,7 @@
 #define HOME_MAX_SLOTS 8u /* of one action */
 #define HOME_MAX_WHEN 8u
 
-enum home_word { /* what a word can be, as bits */
+enum home_word { /* the roles of a word, as bits */
                  HOME_WORD_DROP = 1u << 0,
                  HOME_WORD_JOIN = 1u << 1,
                  HOME_WORD_JOIN_ALWAYS = 1u << 2,
@@ -69,18 +69,18 @@ struct home_slot {
     const char *name; /* the entity's type, and the key in an action */
     enum home_slot_type type;
     bool lower, strip_articles;
-    bool gather;                   /* all pieces are one, from the first word to the last */
+    bool gather;                   /* all pieces form one text, from the first word to the last */
     bool to_you;                   /* shown as said to the listener: "my" is "your" */
     const struct home_slot *until; /* several texts are a list, until this slot is filled */
-    const char *question;          /* asks for it; NULL: says.missing does */
+    const char *question;          /* the question for it; NULL: says.missing */
     struct home_list known_words;
-    struct strmap known;            /* words that its last word must be one of; none: any */
-    struct home_list known_endings; /* that may be taken off that word */
+    struct strmap known;            /* allowed last words; none: any */
+    struct home_list known_endings; /* endings to strip from that word */
 };
 
 struct home_when { /* when or how long, for an action that has no slot for it */
     const struct home_slot *slot;
-    struct home_list after; /* words in front that call for this one; none: any other word */
+    struct home_list after; /* preceding words that select this row; none: any other word */
     const char *show, *key; /* in the context line, in the action */
     const char *say;        /* in front of it in a sentence: "for" */
     bool later;             /* the action is then scheduled */
@@ -91,7 +91,7 @@ struct home_unit {
     struct home_template show, show_one; /* show_one: for the number 1 */
 };
 
-struct home_default { /* what fills a slot that is missing */
+struct home_default { /* the default of a missing slot */
     const struct home_slot *slot;
     struct home_list words;           /* the clause must have one; none: always */
     const struct home_slot **with;    /* slots that must be there; NULL-terminated */
@@ -101,20 +101,20 @@ struct home_default { /* what fills a slot that is missing */
     const char *value;
 };
 
-struct home_effect {     /* what an action does to the thing that it acts on */
+struct home_effect {     /* the effect of an action on its thing */
     const char *ability; /* "power" */
-    const char *to;      /* the state that it sets: "on"; NULL: what `slot` holds */
+    const char *to;      /* the state that it sets: "on"; NULL: the value of `slot` */
     const struct home_slot *slot;
-    const struct home_slot *named_by; /* what this slot holds is the ability; NULL: `ability` */
+    const struct home_slot *named_by; /* the slot that names the ability; NULL: `ability` */
 };
 
 struct home_kind { /* of things: "light" */
     const char *name;
     struct home_list words;     /* that mean things of this kind, singular: "lamp" */
-    struct home_list abilities; /* that such a thing has unless its file says otherwise */
+    struct home_list abilities; /* abilities of such a thing unless its file says otherwise */
 };
 
-enum home_later_kind { /* of what happens later */
+enum home_later_kind { /* kinds of schedule entries */
                        HOME_LATER_ACTION,
                        HOME_LATER_TIMER,
                        HOME_LATER_ALARM,
@@ -128,7 +128,7 @@ struct home_action {
     uint32_t n_slots;
     const struct home_slot *needs[HOME_MAX_SLOTS];
     uint32_t n_needs;
-    struct { /* entities that fill a slot of another name */
+    struct { /* entities that fill a slot with another name */
         const struct home_slot *entity, *slot;
     } accepts[HOME_MAX_SLOTS];
     uint32_t n_accepts;
@@ -138,34 +138,34 @@ struct home_action {
     const struct home_unit *unit; /* of a bare number; NULL: none */
     const struct home_slot *compute;
     struct home_template answer; /* n 0: none */
-    const char *reason;          /* why there is no answer; NULL: there is one, or no question */
+    const char *reason;          /* why it cannot be answered; NULL: it can, or is no question */
     const struct home_slot *reason_if[HOME_MAX_SLOTS]; /* answer, except with one of these */
     uint32_t n_reason_if;
-    struct home_list must;       /* words of which the clause has one; none: any words */
-    bool statement;              /* said by telling: "there is a leak at pump 7" */
+    struct home_list must;       /* the clause must contain one; none: any words */
+    bool statement;              /* expressed as a statement: "there is a leak at pump 7" */
     bool relative;               /* "by 2 degrees" changes the value */
     struct home_template change; /* the words for that; n 0: those of say */
     struct home_template say;    /* what it does, in words: "unlock the {device}"; n 0: its name */
-    const struct home_effect *effect; /* NULL: it changes no thing */
-    struct home_template state; /* line of a question about a state that is known; n 0: none */
+    const struct home_effect *effect; /* NULL: it changes nothing */
+    struct home_template state;       /* line of a question about a known state; n 0: none */
     enum home_later_kind rings; /* what it sets: a timer, ...; HOME_LATER_ACTION: none of these */
 };
 
-/* ---- what keeps actions safe (home_table_safety.c) ---- */
+/* ---- safety of actions (home_table_safety.c) ---- */
 
-enum home_speech { /* what a clause does */
+enum home_speech { /* the speech act of a clause */
                    HOME_SPEECH_COMMAND,
                    HOME_SPEECH_ASK,
                    HOME_SPEECH_NEGATE,
                    HOME_SPEECH_SUPPOSE,
                    HOME_SPEECH_REPORT,
                    HOME_SPEECH_RETRACT,
-                   HOME_SPEECH_NONE, /* not meant for us */
+                   HOME_SPEECH_NONE, /* not addressed to us */
 };
 
 enum home_risk { HOME_RISK_HARMLESS, HOME_RISK_DISTURBING, HOME_RISK_DANGEROUS, HOME_RISK_COUNT };
 
-struct home_condition {                 /* some actions, if what they act on has one of the words */
+struct home_condition {                 /* some actions, if their thing has one of the words */
     const struct home_action **actions; /* NULL-terminated */
     struct home_list words;             /* none: always */
 };
@@ -177,25 +177,25 @@ struct home_risk_class {
     uint32_t n_rules;
 };
 
-struct home_limit { /* what a number may be; the first that applies */
+struct home_limit { /* limits of a number; the first that matches */
     struct home_condition when;
     const char *unit; /* NULL: a number without unit */
     double min, max;
 };
 
-struct home_unless {                            /* words that make an action another one, or none */
+struct home_unless {                            /* words that change or exclude an action */
     const struct home_action *action, *instead; /* instead NULL: none */
     struct home_list words;
     const struct home_slot *slot; /* whose last word is one of them; NULL: anywhere in the clause */
 };
 
-struct home_stop { /* stopping works in any wording; device NULL: the table has no such words */
+struct home_stop { /* words that always stop; device NULL: the table has none */
     struct home_list words, all, more;
     const char *everything;
     const struct home_action *device, *machine;
 };
 
-enum home_say { /* what the program says itself */
+enum home_say { /* texts that the program says itself */
                 HOME_SAY_ASK = HOME_SPEECH_ASK,
                 HOME_SAY_NEGATE = HOME_SPEECH_NEGATE,
                 HOME_SAY_SUPPOSE = HOME_SPEECH_SUPPOSE,
@@ -220,46 +220,46 @@ enum home_say { /* what the program says itself */
                 HOME_SAY_NO_STATES,
                 HOME_SAY_DUE,       /* when exactly it will happen */
                 HOME_SAY_LISTED,    /* what is scheduled */
-                HOME_SAY_NOTHING,   /* nothing of that kind is */
+                HOME_SAY_NOTHING,   /* nothing of that kind is scheduled */
                 HOME_SAY_CANCELLED, /* it will not happen */
                 HOME_SAY_KEPT,      /* what stays as it is */
-                HOME_SAY_NO_END,    /* "for 20 minutes", but nothing ends it */
-                HOME_SAY_LONG,      /* talk of so many words that no reply to it makes sense */
+                HOME_SAY_NO_END,    /* "for 20 minutes", but without a schedule */
+                HOME_SAY_LONG,      /* text that is too long for any sensible reply */
                 HOME_SAY_COUNT,
 };
 
-struct home_reword_table {       /* how a text is put into the words that the models know */
+struct home_reword_table {       /* rewording into the words that the models know */
     struct home_list fillers;    /* phrases that say nothing: "um" */
     struct home_list gerund;     /* phrases before a verb in "ing": "would you mind" closing ... */
     struct home_pairs wants;     /* phrases that begin a text, as commands: "some light" */
     struct home_pairs tells;     /* words before somebody's name, as others: "ask" is "tell" */
     struct home_list reasons;    /* phrases that begin a reason: "it's" late, could you ... */
-    struct home_list is;         /* words inside of one: dinner "is" ready */
+    struct home_list is;         /* words inside a reason: dinner "is" ready */
     struct home_list manner;     /* phrases before a word that adds nothing: "but not too" loud */
     struct home_list each;       /* "every", "each": the same as `all` and a plural */
     const char *all;             /* NULL: each is empty */
     struct home_list everywhere; /* phrases that add nothing to `all`: "in every room" */
-    struct home_list except;     /* phrases before what is left out */
+    struct home_list except;     /* phrases before an exception */
     struct home_list beside;     /* words beside names there: "one" */
-    struct home_list kept;       /* verbs of what stays as it is: "keep" */
-    struct home_list corrects;   /* phrases before what was meant instead */
+    struct home_list kept;       /* verbs that keep a state: "keep" */
+    struct home_list corrects;   /* phrases before a correction */
     struct home_list from_now;   /* phrases behind a duration: in that time */
 };
 
-struct home_later_table { /* list NULL: the table has no such part */
+struct home_later_table { /* list NULL: the table lacks this part */
     const struct home_action *cancel[HOME_LATER_COUNT], *list;
     struct home_list words[HOME_LATER_COUNT]; /* that name a kind: "timer" */
     struct home_list cancel_words, list_words;
     struct home_list all;    /* "cancel all timers" */
     struct home_list skip;   /* words that do not say which one */
-    struct home_list own;    /* words by which alarms are somebody's, and not a machine's */
+    struct home_list own;    /* words that make an alarm a person's, not a machine's */
     struct home_pairs days;  /* "tomorrow" is 1 */
     struct home_pairs parts; /* "evening" is 19:00 */
-    struct home_pairs every; /* "every weekday": bits from Monday on; 0: it cannot be */
+    struct home_pairs every; /* "every weekday": bits from Monday on; 0: impossible */
     struct home_pairs sun;   /* "sunset": enum sun_event */
 };
 
-struct home_opposite { /* two actions that words tell apart better than the model */
+struct home_opposite { /* two actions that words separate better than the model */
     const struct home_action *action[2];
     struct home_list words[2];
     const struct home_action *both; /* with words of both; NULL: the model decides */
@@ -285,7 +285,7 @@ enum home_var { /* names in the templates of lines and answers; slots follow */
                 HOME_VAR_HOUR,
                 HOME_VAR_MINUTE,
                 HOME_VAR_N,
-                HOME_VAR_DO,   /* what an action does, in words */
+                HOME_VAR_DO,   /* the action in words */
                 HOME_VAR_WHEN, /* when it happens, in words */
                 HOME_VAR_STATE,
                 HOME_VAR_SLOT, /* + index in the action's slots */
@@ -298,10 +298,10 @@ struct home_table {
     const char *act, *act_labels; /* model and labels of the speech act; NULL: rules alone */
     struct home_list chat_flows;
 
-    float speech_confidence;                 /* smallest one of a command */
+    float speech_confidence;                 /* smallest confidence of a command */
     struct home_list cues[HOME_SPEECH_NONE]; /* phrases that make a clause something else */
-    struct home_list but;                    /* words that begin something of its own */
-    struct home_list keep;                   /* phrases in which a cue means nothing */
+    struct home_list but;                    /* words that begin a separate sentence */
+    struct home_list keep;                   /* phrases that disable a cue */
     struct home_stop stop;
     struct home_risk_class risk[HOME_RISK_COUNT];
     struct home_limit *limits;
@@ -314,14 +314,14 @@ struct home_table {
     struct home_list front;      /* words before a time or a room: "at", "in" */
     struct home_list others;     /* phrases such as "other one" */
     struct home_list days;       /* phrases such as "tomorrow evening" */
-    struct home_list again, too; /* around a room or a thing that is meant as well */
+    struct home_list again, too; /* around an additional room or thing */
     struct home_reword_table reword;
     struct home_list verbs;                   /* that begin a command */
     struct home_list state_questions;         /* phrases that begin one: "what is" on? */
-    struct home_list state_words;             /* that say nothing there: "still" */
+    struct home_list state_words;             /* filler words there: "still" */
     struct home_list change_by, change_after; /* "by" two degrees; two degrees "warmer" */
     struct home_list change_down;             /* "lower", "colder" */
-    struct home_template say[HOME_SAY_COUNT]; /* n 0: the table has no such line */
+    struct home_template say[HOME_SAY_COUNT]; /* n 0: the table lacks this line */
 
     struct strmap words;                                          /* to an index of word_bits */
     uint32_t *word_bits;                                          /* HOME_WORD_* */
@@ -335,13 +335,13 @@ struct home_table {
     uint32_t n_opposites;
     struct home_later_table later;
     struct home_pairs slips, slips_last; /* phrases that are always a slip; the last: a last word */
-    struct home_list spell_words;        /* what a misspelt word may mean */
-    struct strmap spell;                 /* those, and words that only look like one */
+    struct home_list spell_words;        /* possible corrections of a misspelt word */
+    struct strmap spell;                 /* those, and words that only look misspelt */
     struct home_kind *kinds;
     uint32_t n_kinds;
     struct home_when when[HOME_MAX_WHEN];
     uint32_t n_when;
-    const struct home_slot *id[HOME_MAX_SLOTS]; /* joined; the last one must be there */
+    const struct home_slot *id[HOME_MAX_SLOTS]; /* joined; the last one is required */
     uint32_t n_id;
 
     struct home_list hundred, thousand, point, minus, and_a_half;
@@ -389,7 +389,7 @@ bool home_table_ability(const struct home_table *t, const char *name);
 
 bool home_table_is_clock(const char *s); /* "07:30" */
 bool home_table_lists(const struct home_list *l, const char *word);
-/* How many words from the i-th on are the longest phrase of a list; 0: none is there. */
+/* How many words from the i-th on form the longest phrase of a list; 0: none. */
 uint32_t home_table_phrase(const struct home_list *l, const struct home_words *w, uint32_t i);
 
 #endif

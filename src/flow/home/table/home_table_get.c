@@ -1,5 +1,5 @@
-/* home_table_get.c - reads the values that all parts of a table have: texts, lists, pairs, names of
- * slots and actions, templates.  See home_table_int.h. */
+/* home_table_get.c - reads the values common to all parts of a table: texts, lists, pairs, names of
+ * slots and actions, templates. See home_table_int.h. */
 #include <string.h>
 
 #include "flow/home/table/home_table_int.h"

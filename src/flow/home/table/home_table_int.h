@@ -1,7 +1,7 @@
-/* home_table_int.h - what the readers of a home table share: home_table.c reads words, slots and
- * actions, home_table_get.c the values that all of them have, home_table_safety.c what keeps
- * actions safe, home_table_things.c what actions do to things, home_table_later.c what happens
- * later, home_table_reword.c other words for the same. Private to them.
+/* home_table_int.h - shared by the readers of a home table: home_table.c reads words, slots and
+ * actions, home_table_get.c common values, home_table_safety.c the safety rules,
+ * home_table_things.c the effects on things, home_table_later.c the schedule, home_table_reword.c
+ * the rewording. Private to them.
  *
  * Thread:    one reader on its caller's thread.
  * Ownership: results live in the table's arena.
@@ -61,7 +61,7 @@ const struct home_slot *home_table_get_slot(struct home_reader *r, const struct 
                                             const char *key);
 const struct home_action *home_table_action_named(struct home_reader *r,
                                                   const struct json_node *at);
-/* allowed: HOME_TABLE_VAR of the names that it may use; the slots of an action are allowed too. */
+/* allowed: HOME_TABLE_VAR of the permitted names; the slots of an action are always permitted. */
 struct home_template home_table_read_template(struct home_reader *r, const struct json_node *at,
                                               uint32_t allowed, const struct home_action *action);
 

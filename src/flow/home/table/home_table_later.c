@@ -1,5 +1,5 @@
 /* home_table_later.c - the part "later" of a home table: timers, alarms, reminders, and the words
- * that list and cancel what is scheduled. */
+ * that list and cancel scheduled entries. */
 #include <string.h>
 
 #include "flow/home/table/home_table_int.h"

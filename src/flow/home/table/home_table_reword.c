@@ -1,5 +1,5 @@
-/* home_table_reword.c - the part "reword" of a home table: how a text is put into the words that
- * the models know. */
+/* home_table_reword.c - the part "reword" of a home table: rules that reword a text for the
+ * models. */
 #include "flow/home/table/home_table_int.h"
 
 void home_table_read_reword(struct home_reader *r, const struct json_node *root)

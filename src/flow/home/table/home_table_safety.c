@@ -1,5 +1,5 @@
-/* home_table_safety.c - the parts of a home table that keep actions safe: cues of speech acts, stop
- * words, risk classes, limits, and what the program says itself. */
+/* home_table_safety.c - the safety parts of a home table: cues of speech acts, stop words, risk
+ * classes, limits, and the program's own lines. */
 #include "flow/home/table/home_table_int.h"
 
 #include <string.h>
@@ -232,7 +232,7 @@ void home_table_read_safety(struct home_reader *r, const struct json_node *root)
         read_speech, read_stop, read_risk, read_limits, read_unless, read_references, read_says};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
         parts[i](r, root);
-    /* a dangerous action that nobody can be asked about would never happen */
+    /* a dangerous action without a confirmation question would never happen */
     if (r->d.rc == 0 && r->t->risk[HOME_RISK_DANGEROUS].confirm &&
         r->t->say[HOME_SAY_CONFIRM].n == 0) {
         struct json_node at = json_strict_get(root, "risk");

@@ -1,5 +1,5 @@
-/* home_table_things.c - the parts of a home table that speak of things: what each action does to
- * one (effects), the kinds of things (kinds), and how their names are misspelt (slips). */
+/* home_table_things.c - the parts of a home table about things: the effect of each action
+ * (effects), the kinds of things (kinds), and misspellings of their names (slips). */
 #include "flow/home/table/home_table_int.h"
 
 #include <string.h>

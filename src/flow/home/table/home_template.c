@@ -11,7 +11,7 @@ static uint32_t count_parts(const char *text)
     return n;
 }
 
-/* "name}" or "name|none}" at p, behind the brace; the end of it, or NULL. */
+/* Parses "name}" or "name|none}" at p, after the brace; returns its end, or NULL. */
 static const char *compile_name(struct home_template_part *out, struct arena *a, const char *p,
                                 home_template_find find, void *ctx)
 {
@@ -60,7 +60,7 @@ const char *home_template_compile(struct home_template *out, struct arena *a, co
     return NULL;
 }
 
-/* Does a value of the group that part `at` begins miss?  *end: the part behind the group. */
+/* Is a value missing in the group that part `at` begins? *end: the part after the group. */
 static bool misses(const struct home_template *t, uint32_t at, home_template_get get, void *ctx,
                    uint32_t *end)
 {

@@ -10,16 +10,16 @@
 #define MAX_SUBJECT 3u  /* words before "is" in a reason: "the last guests are" */
 #define MAX_NAME 6u     /* words of a name and a verb */
 #define MAX_DURATION 7u /* words: "an hour and a half" */
-#define MAX_EACH 4u     /* words behind "every": "every kitchen ceiling light" */
+#define MAX_EACH 4u     /* words after "every": "every kitchen ceiling light" */
 
-/* Punctuation behind a word that is left out goes to the word before. */
+/* Moves the punctuation of a dropped word to the word before. */
 static void pass_on(struct arena *a, const char **before, const char *out)
 {
     if (home_words_end_in(out, ",.;!?") && !home_words_end_in(*before, ",.;!?"))
         *before = arena_printf(a, "%s%c", *before, out[strlen(out) - 1]);
 }
 
-/* Takes words from..to-1 out. */
+/* Removes words from..to-1. */
 static void cut(struct arena *a, struct home_words *w, uint32_t from, uint32_t to)
 {
     if (from > 0 && to > from)
@@ -31,7 +31,7 @@ static void cut(struct arena *a, struct home_words *w, uint32_t from, uint32_t t
 
 /* ---- in front -------------------------------------------------------------------------------- */
 
-/* In one pass: a text may be nothing but fillers. */
+/* In one pass: a text may consist only of fillers. */
 static bool drop_fillers(struct arena *a, const struct home_table *t, struct home_words *w)
 {
     struct home_words plain = home_words_plain_all(a, w);
@@ -51,7 +51,7 @@ static bool drop_fillers(struct arena *a, const struct home_table *t, struct hom
     return dropped > 0;
 }
 
-/* "closing" is "close", "shutting" is "shut", if that is a verb of commands; NULL: it is not. */
+/* "closing" is "close", "shutting" is "shut", if that is a command verb; NULL: it is not. */
 static const char *verb_of(struct arena *a, const struct home_table *t, const char *word)
 {
     size_t n = strlen(word);
@@ -81,7 +81,7 @@ static bool drop_gerund(struct arena *a, const struct home_table *t, struct home
     return true;
 }
 
-/* Does a request begin at word `at`: a verb behind a comma, or behind "could you"? */
+/* Does a request begin at word `at`: a verb after a comma, or after "could you"? */
 static bool requests(const struct home_table *t, const struct home_words *w,
                      const struct home_words *plain, uint32_t at)
 {
@@ -109,8 +109,8 @@ static bool says_that_it_is(const struct home_table *t, const struct home_words 
     return false;
 }
 
-/* "I'm cold, could you turn the heating up": only a statement that begins as reasons do, and has
- * nothing that makes a condition, a report or a denial of the request. */
+/* "I'm cold, could you turn the heating up": only a statement that begins like a reason, and does
+ * not make the request conditional, a report or a denial. */
 static bool drop_reason(struct arena *a, const struct home_table *t, struct home_words *w)
 {
     struct home_words plain = home_words_plain_all(a, w);
@@ -130,7 +130,7 @@ static bool drop_reason(struct arena *a, const struct home_table *t, struct home
     return false;
 }
 
-/* "Play jazz, but not too loud": no action takes the manner. */
+/* "Play jazz, but not too loud": no action has a slot for the manner. */
 static bool drop_manner(struct arena *a, const struct home_table *t, struct home_words *w)
 {
     struct home_words plain = home_words_plain_all(a, w);
@@ -167,7 +167,7 @@ static bool from_now(struct arena *a, const struct home_table *t, struct home_wo
         struct home_value all = duration_in(a, t, &plain, first, at);
         struct home_value rest = duration_in(a, t, &plain, first + 1, at);
         if (!all.understood || (rest.understood && rest.number == all.number))
-            continue; /* the word before it says nothing about it */
+            continue; /* the word before it is irrelevant */
         const char *end = w->w[at + n - 1];
         memmove(&w->w[first + 1], &w->w[first], (at - first) * sizeof(*w->w));
         w->w[first] = later->after.w[0];
@@ -238,7 +238,7 @@ static bool is_plural(const struct home_table *t, const char *word)
     return is_kind(t, one);
 }
 
-/* The word with an ending, before the punctuation behind it. */
+/* The word with an ending, before its punctuation. */
 static const char *plural(struct arena *a, const char *word, const char *plain)
 {
     size_t n = strlen(plain), open = strlen(word);
@@ -364,7 +364,7 @@ static bool verb_first(struct arena *a, const struct home_table *t, const struct
     return false;
 }
 
-/* Does word i speak of a thing or a room, by name or by kind ("the light")? */
+/* Does word i name a thing or a room, or a kind ("the light")? */
 static bool speaks_of_thing(const struct home_table *t, const struct home_file *f,
                             const struct home_words *plain, uint32_t from, uint32_t i)
 {
@@ -377,8 +377,8 @@ static bool speaks_of_thing(const struct home_table *t, const struct home_file *
     return (begins && is_kind(t, word)) || is_plural(t, word);
 }
 
-/* Where the reason ends that begins at word `at`; 0: it is none.  It begins as reasons do, or says
- * that something is so ("dinner is ready"), and has nothing in it that a command could be about. */
+/* The end of the reason that begins at word `at`; 0: not a reason. It begins like a reason, or
+ * states something ("dinner is ready"), and contains nothing that a command could be about. */
 static uint32_t reason_end(const struct home_table *t, const struct home_file *f,
                            const struct home_words *w, const struct home_words *plain, uint32_t at)
 {
@@ -401,7 +401,7 @@ static uint32_t reason_end(const struct home_table *t, const struct home_file *f
                : 0;
 }
 
-/* "Turn off the lights, we're late": the reason behind a command adds nothing to it. */
+/* "Turn off the lights, we're late": the reason after a command adds nothing to it. */
 static bool drop_why(struct arena *a, const struct home_table *t, const struct home_file *f,
                      struct home_words *w)
 {
@@ -459,7 +459,7 @@ bool home_reword_things(struct arena *a, const struct home_table *t, const struc
 
 /* ---- exceptions ------------------------------------------------------------------------------ */
 
-/* May the word be part of what is excepted: of the name of a thing or a room, or beside one? */
+/* May the word be part of an exception: of the name of a thing or a room, or beside one? */
 static bool may_except(const struct home_table *t, const struct home_file *f, const char *word)
 {
     return home_table_lists(&t->reword.beside, word) || is_kind(t, word) || is_plural(t, word) ||

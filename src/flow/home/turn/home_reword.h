@@ -1,5 +1,5 @@
-/* home_reword.h - puts a text into the words that the models know: without hesitation and without
- * the reason in front of a request, "every light" as "all lights", and what is excepted apart.
+/* home_reword.h - rewords a text for the models: without hesitation and without the reason before a
+ * request, "every light" as "all lights", and with exceptions split off.
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena.
@@ -10,16 +10,16 @@
 #include "flow/home/site/home_file.h"
 #include "flow/home/table/home_words.h"
 
-/* Drops "um", and a reason before a request: "it's dark, could you turn on the lamp".  A condition
- * is no reason, and stays.  "Would you mind closing" is "close".  false: the words stay. */
+/* Drops "um", and a reason before a request: "it's dark, could you turn on the lamp". A condition
+ * is not a reason, and stays. "Would you mind closing" becomes "close". false: unchanged. */
 bool home_reword_front(struct arena *a, const struct home_table *t, struct home_words *w);
-/* Drops a reason behind a command: "turn off the tv, dinner is ready".  "Each lamp in every room"
- * becomes "all lamps"; "pump three" becomes "pump 3" where the home has a
- * thing of that name.  false: the words stay as they are. */
+/* Drops a reason after a command: "turn off the tv, dinner is ready". "Each lamp in every room"
+ * becomes "all lamps"; "pump three" becomes "pump 3" if the home has a thing of that name. false:
+ * unchanged. */
 bool home_reword_things(struct arena *a, const struct home_table *t, const struct home_file *f,
                         struct home_words *w);
-/* Takes "except the kitchen" out of the words and returns "the kitchen"; NULL: nothing that the
- * home knows is excepted. */
+/* Removes "except the kitchen" from the words and returns "the kitchen"; NULL: no exception that
+ * the home knows. */
 const char *home_reword_except(struct arena *a, const struct home_table *t,
                                const struct home_file *f, struct home_words *w);
 

@@ -8,9 +8,9 @@
 #include "flow/home/later/home_due.h"
 
 #define MAX_FRONT 8u    /* words before the verb */
-#define MAX_CLAUSES 16u /* that get what stands in front of them */
+#define MAX_CLAUSES 16u /* that get the words before them */
 
-/* The thing of one of two types with this name; NULL: none, or the home is not known. */
+/* The thing of one of two types with this name; NULL: none, or no home. */
 static const struct home_thing *named(const struct home_file *f, const char *name,
                                       enum home_thing_type one, enum home_thing_type other)
 {
@@ -49,7 +49,7 @@ static bool says_day(struct arena *a, const struct home_table *t, const struct h
     return named && all;
 }
 
-/* Do the words from..to-1 say when? */
+/* Are the words from..to-1 a time? */
 static bool says_when(struct arena *a, const struct home_table *t, const struct home_words *plain,
                       uint32_t from, uint32_t to)
 {
@@ -114,7 +114,7 @@ const char *home_turn_order(struct arena *a, const struct home_table *t, const s
 
 /* ---- what comes again ------------------------------------------------------------------------ */
 
-/* Is the text about timers and their like, which times only tell apart? */
+/* Is the text about timers and the like, which only their times distinguish? */
 static bool recalls(const struct home_table *t, const struct home_words *plain, uint32_t verb)
 {
     bool kind = false;
@@ -151,7 +151,7 @@ const char *home_turn_again(struct arena *a, const struct home_table *t, struct 
             left.w[left.n++] = words->w[i];
     const char *rest = home_words_join(a, &left, 0, left.n);
     if (from > verb && home_clauses_split(a, t, rest, &list) > 1)
-        return NULL; /* which of the commands is it about? */
+        return NULL; /* which command does it belong to? */
     const char *again =
         home_words_trim_end(a, home_words_join(a, words, from, to), HOME_WORDS_CLOSING);
     if (a->rc == 0)
@@ -159,9 +159,9 @@ const char *home_turn_again(struct arena *a, const struct home_table *t, struct 
     return a->rc == 0 ? again : NULL;
 }
 
-/* ---- a turn that names a room or a thing only ------------------------------------------------ */
+/* ---- a turn that only names a room or a thing ------------------------------------------------ */
 
-/* The last command with another text in the place of some of its words. */
+/* The last command with some of its words replaced. */
 static const char *with(struct arena *a, const struct home_words *w, uint32_t from, uint32_t to,
                         const char *text)
 {
@@ -169,7 +169,7 @@ static const char *with(struct arena *a, const struct home_words *w, uint32_t fr
                         to < w->n ? " " : "", home_words_join(a, w, to, w->n));
 }
 
-/* Takes the room out: "the kitchen lights", "the lights in the kitchen". */
+/* Removes the room: "the kitchen lights", "the lights in the kitchen". */
 static void drop_room(struct arena *a, const struct home_table *t, struct home_words *w,
                       struct home_focus *f)
 {
@@ -199,8 +199,8 @@ static const char *last_word(const char *name)
     return space ? space + 1 : name;
 }
 
-/* The one other thing like the one that was spoken of: of its kind and its room, and its name ends
- * in the same word.  NULL: there is none, or there are several. */
+/* The one other thing like the last one: of the same kind and room, with a name that ends in the
+ * same word. NULL: none, or several. */
 static const char *other_one(const struct home_file *f, const struct home_focus *last)
 {
     const char *name = last->device ? last->device : last->machine;
@@ -246,7 +246,7 @@ static bool named_in_room(struct arena *a, const struct home_file *f, const char
     return false;
 }
 
-/* A name or a value instead of what the last command has there; NULL: it has no place for it. */
+/* Puts a name or a value into the last command; NULL: it has no place for it. */
 static const char *instead(struct arena *a, const struct home_table *t, const struct home_file *f,
                            const struct home_focus *last, const char *name)
 {
