@@ -163,7 +163,7 @@ static void accept_one(struct link *l)
         }
     if (target >= 0)
         close(target);
-    setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)); /* nobody is there */
+    setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)); /* nobody listens */
     close(client);
 }
 
@@ -208,7 +208,7 @@ static bool read_some(struct conn *c, int from, uint64_t now)
     return true;
 }
 
-/* Writes what is due; false: the connection is broken. */
+/* Writes the bytes that are due; false: the connection is broken. */
 static bool write_some(struct conn *c, int from, uint64_t now)
 {
     struct flow *f = &c->flow[from];

@@ -13,7 +13,7 @@
 #include "text/tokenizer/tokenizer.h"
 
 #define SEPARATOR "\n__ggml_vocab_test__\n"
-#define MIN_PAIRS 15 /* so many there are in the pinned package */
+#define MIN_PAIRS 15 /* as many as the pinned package has */
 
 static char *read_file(const char *path, size_t *n)
 {

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What a request says of calls and tools must be whole. */
+/* The calls and tools of a request must be complete. */
 static void check(const struct chat *c)
 {
     size_t n = 0;

@@ -1,4 +1,4 @@
-/* fuzz_cert.c - a certificate of a peer, as DER: what it says about who the peer is. */
+/* fuzz_cert.c - a peer's certificate, as DER: the identity it states. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

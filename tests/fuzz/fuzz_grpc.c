@@ -45,7 +45,7 @@ static void read_frames(const uint8_t *p, size_t n)
     buf_fini(&plain);
 }
 
-/* What is compressed comes out as it was. */
+/* Decompressing gives the original. */
 static void zip(const uint8_t *p, size_t n)
 {
     struct buf packed, plain;
@@ -61,7 +61,7 @@ static void zip(const uint8_t *p, size_t n)
     buf_fini(&plain);
 }
 
-/* What was read is within the limits that flow relies on. */
+/* The result is within the limits that flow relies on. */
 static void read_message(const struct grpc_method *m, const uint8_t *p, size_t n)
 {
     struct fields_error e = {{0}, {0}, NULL};

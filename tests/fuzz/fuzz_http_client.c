@@ -39,7 +39,7 @@ static void ask(struct asked *a, bool end)
         http_call_start(a->site->client, &a->call, "POST", "/", NULL, 0, "body", 4, end) == 0;
 }
 
-/* What the caller does when a call is over. */
+/* The caller's reaction when a call ends. */
 static void go_on(struct asked *a)
 {
     struct site *s = a->site;

@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     look(&seen, j);
     if (seen.n_values > data[0])
         abort();
-    /* Without \u escapes each character that is written is one that is read. */
+    /* Without \u escapes each character written is one character read. */
     if (j && !memmem(text, size - 1, "\\u", 2) && !j->next) {
         const char *end = NULL;
         cJSON_Delete(cJSON_ParseWithLengthOpts(text, size - 1, &end, false));

@@ -58,7 +58,7 @@ static void read_request(const uint8_t *p, size_t n)
     if (!r || !again)
         abort();
     int rc = request_pb_read(r, p, n, NOW, &e);
-    expect(rc == 0 || e.msg[0]); /* the sender is told why */
+    expect(rc == 0 || e.msg[0]); /* the sender gets the reason */
     if (rc == 0) {
         if (r->kind == REQUEST_GENERATE)
             check_generate(&r->generate);
@@ -120,7 +120,7 @@ static void put_event(struct buf *out, const struct event_pb *e)
     }
 }
 
-/* Reads events and writes those that are well formed; how many those are. */
+/* Reads events and writes the well-formed ones; returns how many. */
 static size_t read_events(struct buf *out, const uint8_t *p, size_t n)
 {
     struct arena scratch, keep;

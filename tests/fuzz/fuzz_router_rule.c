@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(pattern, data, n + 1);
     int rc = router_regex_create(&x, pattern, &e);
     if ((rc < 0) != (x == NULL) || (rc < 0 && e.msg[0] == '\0'))
-        abort(); /* an error says what is wrong */
+        abort(); /* an error has a message */
     if (rc == 0)
         (void)router_regex_matches(x, (const char *)end + 1, size - n - 1);
     router_regex_destroy(x);

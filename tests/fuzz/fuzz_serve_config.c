@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (config_create(&c, &e) < 0)
         return 0;
     if (config_parse(c, (const char *)data, size, "fuzz", &e) < 0 && e.msg[0] == '\0')
-        abort(); /* an error says what is wrong */
+        abort(); /* an error has a message */
     config_unref(c);
     return 0;
 }

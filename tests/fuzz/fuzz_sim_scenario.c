@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err e = {0};
     int rc = sim_scenario_parse(&s, (const char *)data, size, "fuzz", &e);
     if (rc < 0 && e.msg[0] == '\0')
-        abort(); /* an error says what is wrong */
+        abort(); /* an error has a message */
     if (rc == 0 && sim_scenario_nodes(&s) <= 64 && s.n_models <= 16 && s.models[0].copies <= 16) {
         struct sim_result r;
         int calls = 0;

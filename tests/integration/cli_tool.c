@@ -110,7 +110,7 @@ static long now_ms(void)
     return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Reads what comes within ms; false when the terminal is closed. */
+/* Reads what arrives within ms; false when the terminal is closed. */
 static bool pull(struct term *t, int ms)
 {
     struct pollfd p = {.fd = t->fd, .events = POLLIN};

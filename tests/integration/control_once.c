@@ -121,7 +121,7 @@ static void test_one_runs_and_the_other_gets_its_answer(void **state)
     b.ledger->ops->release(b.ledger, second.claim.key);
     end_call(&first);
     end_call(&second);
-    /* one that is cancelled comes back */
+    /* a cancelled one comes back */
     assert_int_equal(ask(&a, &first, 4, 1), ONCE_CLAIMED_MINE);
     begin(&b, &second, 4, 1);
     b.ledger->ops->cancel(b.ledger, &second.claim);
@@ -154,7 +154,7 @@ static void test_a_large_answer_is_shared_in_parts(void **state)
         end_call(&first);
         end_call(&second);
     }
-    /* one that is too large stays where it is */
+    /* one that is too large stays in place */
     assert_int_equal(ask(&b, &first, 130, 1), ONCE_CLAIMED_MINE);
     b.ledger->ops->complete(b.ledger, first.claim.key, answer, sizeof(answer));
     assert_int_equal(ask(&a, &second, 130, 1), ONCE_CLAIMED_LARGE);
@@ -217,7 +217,7 @@ static void test_while_nats_is_away(void **state)
     assert_int_equal(ask(&b, &third, 31, 1), ONCE_CLAIMED_UNSHARED); /* a new one runs */
     end_call(&third);
     a.ledger->ops->complete(a.ledger, first.claim.key, "answer", 6);
-    assert_false(is_done(&b, &second, 0.5)); /* it goes on waiting */
+    assert_false(is_done(&b, &second, 0.5)); /* it keeps waiting */
     nats_site_restart(&site, 0);
     assert_int_equal(wait_done(&b, &second), ONCE_CLAIMED_ANSWERED);
     assert_string_equal(buf_str(&second.claim.answer), "answer");

@@ -152,7 +152,7 @@ static void test_a_bus_that_was_refused_comes_back(void **state)
     for (int i = 0; i < 2; i++) {
         restart_with("two");
         wait_given_up(b);
-        open_bus(&late, NULL); /* one that begins like this */
+        open_bus(&late, NULL); /* one with this prefix */
         wait_given_up(late);
         assert_int_equal(bus_publish(b, "hb.n1", "x", 1, &e), SHOAL_EBUSY);
         event_log_add(l, &entry);

@@ -501,7 +501,7 @@ static void whole_open(struct whole *w, const char *name, bool may_control)
                              .hears = !may_control,
                              .may_control = may_control,
                              .lease_ttl_ms =
-                                 10000, /* nobody loses it because the machine is busy */
+                                 10000, /* a busy machine must not make anyone lose it */
                              .desired_poll_ms = 500};
     struct err e = {0};
     *w = (struct whole){0};
@@ -574,7 +574,7 @@ static void test_a_whole_member(void **state)
     whole_close(&b);
 }
 
-/* What a holder says while the server stands still. */
+/* A holder's messages while the server is stopped. */
 struct silence {
     unsigned n_lost, n_held, n_late; /* late: it counts itself holder after 9/10 of the ttl */
 };
@@ -630,7 +630,7 @@ static void test_a_lease_ends_by_the_clock(void **state)
     }
     assert_int_equal(s.n_lost, 1);
     assert_true(s.n_held > 0);
-    while (!lease_held(l, &fence) && nats_site_now() < end) /* nobody else wanted it */
+    while (!lease_held(l, &fence) && nats_site_now() < end) /* nobody else requested it */
         nats_site_pause(10);
     assert_true(lease_held(l, &fence));
     lease_close(l);

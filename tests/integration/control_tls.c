@@ -70,7 +70,7 @@ static void launch(unsigned i)
     _exit(127);
 }
 
-/* Ports below those that the system gives to clients; tried again with others if one is taken. */
+/* Ports below the ephemeral range; retried with others if one is taken. */
 static bool try_start(unsigned base)
 {
     char ca[100], port[16], route[16];
@@ -313,7 +313,7 @@ static void copy_files(const char *from, const char *to)
     assert_int_equal(system(command), 0);
 }
 
-/* A member whose certificate is not accepted comes in when its files are replaced. */
+/* A member with a rejected certificate gets in after its files are replaced. */
 static void test_new_certificates_are_used(void **state)
 {
     (void)state;

@@ -22,7 +22,7 @@
 
 #define STEP 48
 #define TICK_MS 50
-#define RECEIVE_BYTES 4096 /* so that what is not read waits in the server, not in this kernel */
+#define RECEIVE_BYTES 4096 /* so that unread data waits in the server, not in this kernel */
 #define TAIL 24
 
 struct client {

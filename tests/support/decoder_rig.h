@@ -1,4 +1,4 @@
-/* decoder_rig.h - a decoder of tests/data/refs with a KV cache of its own, without an engine. */
+/* decoder_rig.h - a decoder of tests/data/refs with its own KV cache, without an engine. */
 #ifndef SHOAL_TESTS_DECODER_RIG_H
 #define SHOAL_TESTS_DECODER_RIG_H
 

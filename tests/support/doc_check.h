@@ -19,7 +19,7 @@ static inline void doc_check_part(const struct doc *d, size_t at, size_t n)
         abort();
 }
 
-/* Every section lies in the text and is clean; passages are not empty, not too long, and cover the
+/* Every section is inside the text and clean; passages are not empty, not too long, and cover the
  * last word of each section. */
 static inline void doc_check(const struct doc *d)
 {
@@ -69,7 +69,7 @@ static inline void doc_check_bytes(int (*read)(struct doc *, const char *, size_
     doc_fini(&d);
 }
 
-/* Through doc_read, which trims and drops what is empty. */
+/* Through doc_read, which trims and drops empty parts. */
 static inline void doc_check_read(enum doc_format f, const void *bytes, size_t n)
 {
     struct doc d;

@@ -109,8 +109,8 @@ static inline void gw_site_close(struct gw *gw)
     config_unref(gw->config);
 }
 
-/* Sends the request on a connection of its own; what comes back until the connection closes, the
- * server is done with it, or `enough` is there.  Returns the bytes in out, NUL behind them. */
+/* Sends the request on a separate connection; reads until the connection closes, the server is done
+ * with it, or `enough` arrived. Returns the bytes in out, NUL-terminated. */
 static inline size_t gw_site_ask(struct gw *gw, const void *request, size_t n, char *out,
                                  size_t cap, const char *enough)
 {

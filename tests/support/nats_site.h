@@ -44,8 +44,7 @@ static inline double nats_site_now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A port below those that the system gives to clients, so that a server finds it free when it is
- * started again. */
+/* A port below the ephemeral range, so that a restarted server finds it free. */
 static inline unsigned nats_site_free_port(void)
 {
     static unsigned seed;
@@ -197,7 +196,7 @@ static inline void nats_site_begin(struct nats_site *s, unsigned n)
                 s->pid[i] = 0;
                 ok = false;
             }
-        nats_site_pause(100); /* one that did not get its port has ended by now */
+        nats_site_pause(100); /* one that did not get its port has exited by now */
         for (unsigned i = 0; i < n; i++)
             if (s->pid[i] && waitpid(s->pid[i], NULL, WNOHANG) == s->pid[i]) {
                 s->pid[i] = 0;

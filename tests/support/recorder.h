@@ -33,14 +33,14 @@ struct recorder {
     char labels[8][64]; /* of the results */
     struct sink_done done, broke_off;
     struct sink_usage usage;
-    char steps[128]; /* names, each with a comma behind */
+    char steps[128]; /* names, each followed by a comma */
     int broke_off_code;
     struct failure failure;
     char reason[64];
-    /* What the test wants. */
+    /* The test's expectation. */
     bool full;
     enum recorder_point cancel_at; /* cancels there, 0: never, */
-    uint32_t after;                /* once more than so many such events came */
+    uint32_t after;                /* after more than this many such events */
     uint64_t start_before;         /* start returns after this time */
 };
 

@@ -36,8 +36,8 @@ static inline void watchdog_bark(int signal)
     abort();
 }
 
-/* From here on the program may use `seconds` of processor time; 0 ends that.  what: said when it is
- * over, copied. */
+/* From now on the program may use `seconds` of CPU time; 0 lifts the limit. what: printed when it
+ * is exceeded, copied. */
 static inline void watchdog_cpu(unsigned seconds, const char *what)
 {
     const struct itimerval limit = {.it_value.tv_sec = seconds};

@@ -166,7 +166,7 @@ static int generate(const char *file, struct input *in, uint32_t n, uint32_t thr
             more |= in[i].n < start[i] + n_new;
         }
         for (uint32_t i = 0; i < n && more; i++)
-            if (done[i] == in[i].n) { /* a finished one begins anew, as a preempted one would */
+            if (done[i] == in[i].n) { /* a finished one starts over, as a preempted one would */
                 lm.ops->release(lm.impl, slots[i]);
                 done[i] = 0;
             }

@@ -1,4 +1,4 @@
-/* skipping.c - a cmocka program with a test that passes and one that skips, for count_tests.sh. */
+/* skipping.c - a cmocka program with one passing and one skipped test, for count_tests.sh. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -142,7 +142,7 @@ static void test_nearest_word(void **state)
     }
 }
 
-/* A file belongs to one at a time, and is free again when its owner is gone. */
+/* A file belongs to one owner at a time, and is free again when the owner exits. */
 static void test_file_lock(void **state)
 {
     char path[] = "/tmp/shoal-lock-XXXXXX", lock[sizeof(path) + 5];
@@ -244,7 +244,7 @@ static void test_work_time(void **state)
     assert_memory_equal(&a, &b, sizeof(a));
     assert_true(work_time_of(refuse, &known, 10, 0).total_ns == 35); /* no less than first_ns */
     assert_true(work_time_of_units(refuse, &known, 20).total_ns == 45);
-    /* one that is not measured is let through, but not preferred */
+    /* an unmeasured one is let through, but not preferred */
     assert_true(work_time_of(refuse, &unknown, 20, 3).total_ns == 5);
     assert_true(work_time_of(choose, &unknown, 20, 3).total_ns == 5 + 20 * 2e5 + 3 * 2e6);
     assert_true(work_time_of_units(refuse, &unknown, 20).total_ns == 5);

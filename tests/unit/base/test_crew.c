@@ -69,9 +69,9 @@ static void test_every_chunk_runs_once_in_order(void **state)
     }
 }
 
-/* A member that is away for a while, as if the OS had taken its core: the others may do its chunk,
- * and what it brings late changes nothing.  Whether they do depends on the scheduler, so rounds are
- * repeated until it was seen. */
+/* A member is away for a while, as if the OS had preempted it: the others may do its chunk, and its
+ * late result changes nothing. Whether they do depends on the scheduler, so rounds are repeated
+ * until it happened. */
 enum { AWAY_MS = 30, MAX_ROUNDS = 2000 };
 
 struct late {
@@ -79,8 +79,8 @@ struct late {
     uint32_t stage[4], result[N_PHASES][MAX_CHUNKS];
     _Atomic uint32_t computed;
     _Atomic uint32_t arrivals; /* at the chunk with the late member */
-    _Atomic bool away;         /* the next one who arrives is late */
-    bool alone;                /* nobody else could come */
+    _Atomic bool away;         /* the next one to arrive is late */
+    bool alone;                /* nobody else could arrive */
     struct crew_phase phases[N_PHASES];
 };
 
@@ -206,7 +206,7 @@ static void test_programs_follow_without_their_owner(void **state)
     }
 }
 
-/* A waiting member prefetches what it will need first in the next phase. */
+/* A waiting member prefetches the data that it needs first in the next phase. */
 struct fetching {
     _Atomic uint32_t steps[4], fetched, errors;
     uint32_t rounds;
@@ -300,7 +300,7 @@ static void test_bad_sizes_are_refused(void **state)
     assert_null(c);
 }
 
-/* Every member is held until all have a chunk: then each has one of its own share. */
+/* Holds every member until all have a chunk: then each has one of its own share. */
 struct meeting {
     _Atomic uint32_t here;
     uint32_t who[4];

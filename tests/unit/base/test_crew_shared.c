@@ -88,7 +88,7 @@ static void probe_run(struct probe *p, struct crew_lane *l, uint32_t round)
 struct owner {
     struct crew *crew;
     uint32_t n_members, rounds, value;
-    _Atomic bool *until; /* NULL: so many rounds */
+    _Atomic bool *until; /* NULL: this many rounds */
     uint32_t errors, n_run;
     bool own_lanes; /* a new lane for every round, whose memory is freed at once */
     pthread_t thread;
@@ -287,7 +287,8 @@ static void test_destroy_waits_for_a_late_thread(void **state)
         crew_lane_destroy(l);
         const uint32_t asleep = atomic_load(&late->asleep);
         n_late += asleep > 0;
-        assert_int_equal(atomic_load(&late->woke), asleep > 0); /* it is back: nobody has `late` */
+        assert_int_equal(atomic_load(&late->woke),
+                         asleep > 0); /* it is back: nobody holds `late` */
         free(late);
     }
     assert_true(n_late > 0);

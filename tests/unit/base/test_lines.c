@@ -53,7 +53,7 @@ static void test_the_second_descriptor_interrupts(void **state)
     assert_int_equal(read(interrupt[0], &byte, 1), 1);
     assert_int_equal(write(fds[1], "line\n", 5), 5);
     assert_int_equal(lines_next(&lines, interrupt[0], &line, &n, &e), LINES_LINE);
-    assert_string_equal(line, "half line"); /* what was read before is kept */
+    assert_string_equal(line, "half line"); /* earlier reads are kept */
     lines_fini(&lines);
     for (int i = 0; i < 2; i++) {
         close(fds[i]);

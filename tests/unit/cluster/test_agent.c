@@ -30,7 +30,7 @@ static struct {
     struct executor_queue queue;
     struct agent *agent;
     struct desired *d;
-    enum agent_found found; /* what the source says */
+    enum agent_found found; /* the source's answer */
     uint32_t n_events[16], n_released;
     char text[512]; /* of the last refusal */
 } site;
@@ -136,7 +136,7 @@ static void assign(const char *node, const uint8_t *sum, enum desired_duty duty)
     site.d->version++;
 }
 
-/* What the node would report about one version; state REGISTRY_UNLOADED and no duty: nothing. */
+/* The node's report about one version; state REGISTRY_UNLOADED and no duty: nothing. */
 static struct node_model report(const uint8_t *sum, char error[320])
 {
     struct node_state s = {.n_models = 0};
@@ -156,7 +156,7 @@ static struct node_model report(const uint8_t *sum, char error[320])
     return found;
 }
 
-/* Runs the agent until what it reports is so. */
+/* Runs the agent until it reports this. */
 static struct node_model until(const uint8_t *sum, enum registry_state state, uint32_t duty)
 {
     char error[320];
@@ -275,7 +275,7 @@ static void test_the_state_of_an_older_controller_is_refused(void **state)
     agent_follow(site.agent, site.d);
     for (int i = 0; i < 20; i++)
         executor_queue_turn(&site.queue, 10);
-    assert_int_equal(get(&m), 0); /* it goes on */
+    assert_int_equal(get(&m), 0); /* it continues */
     registry_put(m);
     assert_int_equal(site.n_events[EVENT_LOG_REFUSED], 1); /* said once */
     assert_non_null(strstr(site.text, "fence is 4"));

@@ -84,7 +84,8 @@ static void test_a_step_is_followed_and_then_quiet(void **state)
     assert_true(t.state.wanted >= 9); /* 60 / (10 * 0.7) */
     uint32_t ups = t.n_up;
     assert_in_range(ups, 2, 5);
-    run(&t, 60, 60, 900); /* the queue is gone: it settles at what the rate needs, and stays */
+    run(&t, 60, 60,
+        900); /* the queue is empty: it settles at what the rate needs, and stays there */
     assert_in_range(t.state.wanted, 8, 9);
     assert_true(t.queue == 0);
     uint32_t changes = t.n_up + t.n_down;
@@ -119,7 +120,7 @@ static void test_a_spike_does_not_make_it_flap(void **state)
         if (i == 1)
             ups = t.n_up;
     }
-    /* The first ones leave a queue; then it keeps what a spike needs: 80 / (10 * 0.7). */
+    /* The first ones leave a queue; then it keeps enough for a spike: 80 / (10 * 0.7). */
     assert_true(ups > 0 && t.n_up == ups);
     assert_int_equal(t.n_down, 1);
     assert_int_equal(t.state.wanted, 12);

@@ -23,7 +23,7 @@ static void test_it_opens_after_failures_in_a_row(void **state)
     assert_int_equal(breaker_state(&b, 4), BREAKER_OPEN);
     assert_false(breaker_passes(&b, 4));
     uint64_t until = b.until_ns;
-    for (int i = 0; i < 50; i++) /* what was on its way when it opened */
+    for (int i = 0; i < 50; i++) /* what was in flight when it opened */
         assert_false(breaker_failed(&b, 5));
     assert_true(b.until_ns == until);
 }

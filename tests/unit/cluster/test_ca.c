@@ -331,7 +331,7 @@ static void test_revoke_and_list(void **state)
     ca_close(ca);
 
     char path[CERT_PATH_BYTES];
-    assert_int_equal(unlink(at(path, "list", "/crl.pem")), 0); /* would forget who is revoked */
+    assert_int_equal(unlink(at(path, "list", "/crl.pem")), 0); /* would forget revocations */
     assert_int_equal(ca_open(&ca, folder, &e), SHOAL_EFORMAT);
     assert_non_null(strstr(e.msg, "crl.pem"));
 }
@@ -562,7 +562,7 @@ static void test_certificates_that_are_refused(void **state)
     memcpy(forged.ca, node.ca, sizeof(node.ca));
     memcpy(forged.crl, node.crl, sizeof(node.crl));
     expect_refused(&p, &forged, NULL, "");
-    struct cert_files nobody = front; /* without a certificate of its own */
+    struct cert_files nobody = front; /* without its own certificate */
     struct tls_opts o = {.ca = nobody.ca, .crl = nobody.crl};
     assert_int_equal(tls_client_open(&p.tls_client, &o, &e), 0);
     struct http_client_opts c = {.address = p.address, .tls = p.tls_client, .connect_ms = 30000};
@@ -746,8 +746,8 @@ static void next_call(struct caller *c)
                      0);
 }
 
-/* Copies one more file of what the CA has, as somebody with scp would: key and certificate are of
- * different ages for a while.  Begins again with new certificates when all are copied. */
+/* Copies one more file of the CA's files, as somebody with scp would: key and certificate do not
+ * match for a while. Starts over with new certificates when all are copied. */
 static void replace_step(struct ca *ca, int step, const struct cert_files *from,
                          const struct cert_files *to)
 {
@@ -808,7 +808,7 @@ static void test_certificates_are_replaced_under_load(void **state)
             done += callers[i].n_done;
         if (step < 30 && done > step * N_CALLERS * N_CALLS / 30) {
             replace_step(ca, step++, from, to);
-            http_write(p.held, ".", 1); /* the stream goes on through all of it */
+            http_write(p.held, ".", 1); /* the stream survives all of it */
         }
     }
     assert_int_equal(step, 30);

@@ -97,7 +97,7 @@ static void hear(struct controller_view *v, uint32_t i)
     buf_fini(&b);
 }
 
-/* One decision from what the nodes report now; true: the state changed. */
+/* One decision from the nodes' current reports; true: the state changed. */
 static bool decide(void)
 {
     struct controller_view *v;
@@ -131,7 +131,7 @@ static struct node_model *held(uint32_t node, const uint8_t *sum)
     return NULL;
 }
 
-/* A node does what is assigned to it: what is new is loaded at once, or later if slow. */
+/* A node follows its assignments: it loads new models at once, or later if slow. */
 static void obey(bool slow)
 {
     for (uint32_t n = 0; n < N_NODES; n++) {
@@ -270,7 +270,7 @@ static void test_a_drained_node_serves_until_another_is_ready(void **state)
     assert_true(decide());
     for (int i = 0; i < 3; i++) { /* the replacement takes its time */
         obey(true);
-        for (uint32_t n = 0; n < N_NODES; n++) /* those that were ready still are */
+        for (uint32_t n = 0; n < N_NODES; n++) /* ready ones stay ready */
             for (uint32_t k = 0; k < w.n_held[n]; k++)
                 if (on(n) && on(n)->since_ms < w.now_ms)
                     w.held[n][k].state = REGISTRY_READY;
@@ -344,7 +344,7 @@ static void test_configured_models_count_and_stay(void **state)
     settle();
     assert_int_equal(n_assigned(DESIRED_SERVE), 1);
     assert_null(on(1));
-    own(0, sum_a); /* one more than wanted: what was assigned goes, the configured ones stay */
+    own(0, sum_a); /* one more than wanted: the assigned one goes, the configured ones stay */
     own(2, sum_a);
     settle();
     assert_int_equal(n_assigned(DESIRED_LEAVE), 0);
@@ -363,7 +363,7 @@ static void test_what_a_node_holds_beside_the_plan_takes_memory(void **state)
 {
     (void)state;
     deploy(1, 1)->memory_bytes = 500 * MIB;
-    for (uint32_t i = 0; i < 2; i++) { /* 800 MiB for models, of which 400 are taken */
+    for (uint32_t i = 0; i < 2; i++) { /* 800 MiB for models, 400 of them in use */
         own(i, sum_b);
         w.held[i][0].name = "other";
         w.held[i][0].bytes = 400 * MIB;

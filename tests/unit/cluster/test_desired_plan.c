@@ -41,7 +41,7 @@ static struct desired *state_of(uint32_t replicas)
     return d;
 }
 
-/* What is assigned, as replicas that are ready. */
+/* The assignments, as ready replicas. */
 static size_t current_of(struct placement_replica *list, const struct desired *d, struct arena *a)
 {
     for (uint32_t i = 0; i < d->n_assignments; i++) {

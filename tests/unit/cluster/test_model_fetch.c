@@ -528,7 +528,7 @@ static void test_rate(void **state)
     uint64_t now = 10 * second, sent = 0;
     (void)state;
     byte_rate_init(&r, 1000);
-    for (int i = 0; i < 100; i++) { /* a sender that waits as it is told */
+    for (int i = 0; i < 100; i++) { /* a sender that waits as instructed */
         uint64_t wait = byte_rate_take(&r, 100, now);
         sent += 100;
         now += wait;

@@ -59,7 +59,7 @@ static void write_text(const char *name, const char *text)
     write_file(name, text, strlen(text));
 }
 
-/* A store of its own for every test. */
+/* A separate store for every test. */
 static struct model_store *new_store(uint64_t max_bytes)
 {
     char name[32];
@@ -238,7 +238,7 @@ static void test_put_another_model_than_wanted(void **state)
     model_store_close(s);
 }
 
-/* The identity of what is opened in the store is that of the original. */
+/* A model opened in the store has the identity of the original. */
 static void check_same_identity(struct model_store *s, const char *original)
 {
     uint8_t sum[SHA256_BYTES];
@@ -375,7 +375,7 @@ static void test_resume_after_kill(void **state)
     model_store_close(s);
 }
 
-/* After a crash of the machine, what was not synced does not count. */
+/* After a machine crash, unsynced data does not count. */
 static void test_resume_after_reboot(void **state)
 {
     struct model_store *s = new_store(0);
@@ -426,7 +426,7 @@ static void test_wrong_bytes(void **state)
     assert_false(model_intake_mixed(k)); /* one sender: the liar */
     assert_int_equal(model_intake_commit(k, path, NULL), SHOAL_EINVAL);
     assert_int_equal(model_intake_next(k, &file, &offset, NULL), 1);
-    assert_int_equal(offset, 0); /* it begins anew */
+    assert_int_equal(offset, 0); /* it starts over */
     assert_int_equal(model_intake_write(k, "honest", "hello world", 11, NULL), 0);
     assert_int_equal(model_intake_finish(k, NULL), 0);
     assert_int_equal(model_intake_commit(k, path, NULL), 0);
@@ -490,7 +490,7 @@ static void fill(const char *name, char c, size_t n)
     mem_free(p);
 }
 
-/* Used so many seconds ago. */
+/* Last used this many seconds ago. */
 static void age(struct model_store *s, const uint8_t sum[SHA256_BYTES], time_t seconds)
 {
     char path[PATH_MAX + 16], hex[2 * SHA256_BYTES + 1];

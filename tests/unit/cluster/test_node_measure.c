@@ -43,7 +43,7 @@ static struct node_measure *open_measure(void)
     return m;
 }
 
-/* One after the other: the second finds what the first has kept. */
+/* One after the other: the second finds the first one's result. */
 static void test_measured_when_idle_and_kept(void **state)
 {
     char path[128], text[128] = "";

@@ -473,7 +473,7 @@ static void test_batteries_costs_and_failures(void **state)
     k->current[1] =
         (struct placement_replica){.node = "c", .model = "m", .state = PLACEMENT_FAILED};
     k->in.n_current = 2;
-    k->nodes[0].battery = 0.2; /* low: it keeps what it has */
+    k->nodes[0].battery = 0.2; /* low: it keeps its models */
     k->in.policy.max_moves = 0;
     p = plan(k);
     assert_int_equal(p->n_steps, 0);
@@ -657,7 +657,7 @@ static struct cluster *random_cluster(uint64_t number)
     return k;
 }
 
-/* One change of a node or of what is wanted. */
+/* One change of a node or of the desired state. */
 static void disturb(struct cluster *k)
 {
     size_t i = roll((uint32_t)k->in.n_nodes);
@@ -806,7 +806,7 @@ static void test_plans_are_the_same_on_every_machine(void **state)
         fail_msg("the hash of the plans is 0x%016llx", (unsigned long long)hash);
 }
 
-/* A cluster with room: what a lost node had is loaded elsewhere, and nothing else moves. */
+/* A cluster with room: a lost node's models are loaded elsewhere, and nothing else moves. */
 static void test_one_node_moves_few_replicas(void **state)
 {
     (void)state;

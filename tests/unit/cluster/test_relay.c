@@ -38,7 +38,7 @@ struct fragile {
     uint32_t n_runs, n_blamed;
 };
 
-/* One request at a fragile replica: it stands between the real one and the relay. */
+/* One request to a fragile replica: a proxy between the real replica and the relay. */
 struct between {
     struct flow_job job; /* first */
     struct fragile *at;
@@ -49,7 +49,7 @@ struct between {
 
 static struct replica real;
 
-/* A canary runs: this version is asked for, and the usual one if it failed. */
+/* A canary runs: requests this version, and the usual one if it failed. */
 static const uint8_t *canary_sum, *usual_sum;
 
 static struct between *between_of(struct sink *s)
@@ -57,7 +57,7 @@ static struct between *between_of(struct sink *s)
     return EXECUTOR_OF(s, struct between, inner);
 }
 
-/* False: the replica is gone. */
+/* False: the replica died. */
 static bool passes(struct between *b)
 {
     struct failure f;
@@ -178,7 +178,7 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
         failure_set(&f, FAILURE_INTERNAL, SHOAL_ENOTFINITE, NULL, NULL, "damaged weights");
         s->ops->fail(s, &f);
     }
-    if (x->way == BEGINS_OLD) { /* with the version before an update, and is gone */
+    if (x->way == BEGINS_OLD) { /* has the version before an update, and dies */
         static const uint8_t old_sum[SHA256_BYTES] = {0x01};
         const struct sink_start start = {.model = "reply", .version = "fp_old", .sum = old_sum};
         s->ops->start(s, &start);
@@ -388,7 +388,7 @@ static void test_an_echo_survives_a_break_at_every_event(void **state)
     }
 }
 
-/* A replica that begins and is lost before its first token: who answers then is who is named. */
+/* A replica starts and dies before its first token: the response names the replica that answers. */
 static void test_the_client_learns_who_answers(void **state)
 {
     (void)state;
@@ -413,7 +413,7 @@ static void test_a_silent_replica_is_overtaken(void **state)
         assert_true(counts.n_stalled > 0 && counts.n_won > 0);
         assert_int_equal(counts.n_moved + counts.n_retried + counts.n_hedged, 0);
     }
-    set_replicas(3, STALLS, 5, BREAKS); /* the second one dies too: a third goes on */
+    set_replicas(3, STALLS, 5, BREAKS); /* the second one dies too: a third continues */
     expected_ns = 1;
     replicas[1].after = 2;
     struct recorder *r = relay(story(), LONG_MS);

@@ -75,7 +75,7 @@ static void test_a_full_ring_takes_a_part(void **state)
     assert_true(wake); /* the writer waits for room */
     assert_int_equal(ring_write(&p.writer, bytes, 10, &wake), 10);
     assert_int_equal(ring_read(&p.reader, bytes, 10, &n, &wake), 0);
-    assert_false(wake); /* what it wanted to write went in */
+    assert_false(wake); /* its data was written */
     close_pair(&p);
 }
 

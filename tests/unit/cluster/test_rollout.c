@@ -63,13 +63,13 @@ static struct world {
     struct desired *d;
     struct running requests[MAX_REQUESTS];
     uint64_t gateway_epoch;
-    uint64_t held_epoch;        /* of a flow between two of its steps; 0: there is none */
+    uint64_t held_epoch;        /* of a flow between two of its steps; 0: none */
     int version_of[MAX_EPOCHS]; /* that requests of an epoch got, plus 1; strong */
     bool strong;
     uint64_t now_ms, seed;
     uint32_t n_refused, n_served[2];
     uint32_t fail_nodes;  /* bits: nodes on which the new version cannot be loaded */
-    uint32_t error_every; /* one in so many requests of the new version fails; 0: none */
+    uint32_t error_every; /* one in this many requests of the new version fails; 0: none */
     uint32_t slow;        /* the new version's p95 in percent of the old one's; 0: 100 */
     uint64_t memory_free;
     char told[8][256];
@@ -227,7 +227,7 @@ static void run_requests(void)
 {
     for (uint32_t i = 0; i < MAX_REQUESTS; i++) {
         struct running *q = &w.requests[i];
-        if (q->on && !w.nodes[q->node].alive) { /* its node died: it goes on elsewhere */
+        if (q->on && !w.nodes[q->node].alive) { /* its node died: it continues elsewhere */
             q->on = serve(q, q->version);
             continue;
         }
@@ -349,7 +349,7 @@ static const struct desired_rollout *last(void)
     return &w.d->rollouts[w.d->n_rollouts - 1];
 }
 
-/* Until it is over.  min: replicas that must serve all the time. */
+/* Until it has finished. min: replicas that must serve all the time. */
 static void run_until_over(uint32_t min, uint32_t lag)
 {
     for (int i = 0; i < 4000 && rollout_active(last()); i++) {
@@ -419,7 +419,7 @@ static void test_rolling_changes_one_node_at_a_time(void **state)
     close_world();
 }
 
-/* A flow that began before the switch asks for its next model long after it. */
+/* A flow that started before the switch requests its next model long after it. */
 static void test_strong_keeps_the_old_version_for_a_flow(void **state)
 {
     (void)state;
@@ -435,7 +435,7 @@ static void test_strong_keeps_the_old_version_for_a_flow(void **state)
         for (uint32_t k = 0; k < w.n; k++)
             assert_true(usable(&w.nodes[k], OLD, w.held_epoch));
     }
-    w.held_epoch = w.d->epoch; /* it is over; others began after the switch */
+    w.held_epoch = w.d->epoch; /* it has finished; others started after the switch */
     run_until_over(3, 1);
     assert_int_equal(last()->state, DESIRED_DONE);
     check_end(NEW);
@@ -694,7 +694,7 @@ static void test_random_faults(void **state)
         ticks(60);
         int version = memcmp(w.d->models[0].sha256, sum_new, SHA256_BYTES) == 0 ? NEW : OLD;
         assert_int_equal(version, last()->state == DESIRED_DONE ? NEW : OLD);
-        for (uint32_t k = 0; k < w.n; k++) /* who can, serves; and nothing else */
+        for (uint32_t k = 0; k < w.n; k++) /* able nodes serve; nothing else changes */
             assert_true(usable(&w.nodes[k], version, w.d->epoch) || w.nodes[k].v[NEW].bad);
         for (uint32_t i = 0; i < w.d->n_assignments; i++)
             assert_memory_equal(w.d->assignments[i].sha256, sum_of(version), SHA256_BYTES);

@@ -269,7 +269,7 @@ static void test_a_template_that_renders_nothing(void **state)
         fail_msg("%s", e.msg);
     unlink(path);
     conversation_init(&c, engine);
-    for (int turn = 0; turn < 2; turn++) { /* the second begins with what was seen: nothing */
+    for (int turn = 0; turn < 2; turn++) { /* the second starts with the same state: nothing */
         assert_int_equal(conversation_add(&c, "user", "Hi", 2, &e), 0);
         if (conversation_prompt(&c, &tokens, &n, &e) < 0)
             fail_msg("%s", e.msg);
@@ -298,7 +298,7 @@ int main(void)
         cmocka_unit_test(test_failures_of_specialists),
         cmocka_unit_test(test_a_template_that_renders_nothing),
     };
-    /* What the commands print is not this test's: only their exit codes are. */
+    /* This test checks only exit codes, not the commands' output. */
     if (!freopen("/dev/null", "w", stdout))
         return 2;
     return cmocka_run_group_tests(tests, NULL, NULL);

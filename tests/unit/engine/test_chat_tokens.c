@@ -239,7 +239,7 @@ static void get_today(char *out, size_t n, const char *format)
     assert_true(strftime(out, n, format, &tm) > 0);
 }
 
-/* Templates can tell the date; one that the caller gives goes before it. */
+/* Templates can show the date; the caller's date takes precedence. */
 static void test_the_date(void **state)
 {
     static const struct chat_message m = {.role = "user", .content = "a", .content_bytes = 1};

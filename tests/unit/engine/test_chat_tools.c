@@ -116,7 +116,7 @@ static void test_as_text(void **state)
     t = chat_tools_as_text(&a, &with, false);
     assert_int_equal(t.n_messages, 2);
     assert_memory_equal(t.messages[0].content, "Be brief.\n\nYou have access", 26);
-    /* without tools nothing is told of them */
+    /* without tools none are mentioned */
     const struct chat none = {.messages = messages,
                               .n_messages = 4,
                               .tools = tools,

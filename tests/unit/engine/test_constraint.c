@@ -128,7 +128,7 @@ static void test_an_answer_ends_with_its_constraint(void **state)
     }
 }
 
-/* Broken off behind any token, another engine goes on with the same tokens and the same text. */
+/* Interrupted after any token, another engine continues with the same tokens and the same text. */
 static void test_an_answer_goes_on_elsewhere(void **state)
 {
     static struct got whole, rest;
@@ -156,7 +156,7 @@ static void test_an_answer_goes_on_elsewhere(void **state)
     }
 }
 
-/* Side by side with others, an answer is what it is alone. */
+/* Together with others, an answer is the same as alone. */
 static void test_answers_share_an_engine(void **state)
 {
     static struct got alone[4], beside[4];
@@ -253,7 +253,7 @@ static void test_bad_constraints_are_refused(void **state)
     o = opts(&g, SHOAL_CONSTRAINT_GBNF, "root ::= (\"a\"?){900000}");
     assert_int_equal(shoal_task_submit(en, &o, &t, &e), SHOAL_EINVAL);
     assert_int_equal(constraint_check(en, SHOAL_CONSTRAINT_REGEX, "a+", 2, &e), 0);
-    /* what was begun elsewhere does not fit */
+    /* state from another run does not fit */
     o = opts(&g, SHOAL_CONSTRAINT_REGEX, "a+");
     o.n_continued = 3;
     assert_int_equal(run(en, o), SHOAL_EINVAL);

@@ -99,7 +99,7 @@ static void test_what_is_ahead_counts(void **state)
     x = cost_predict(&c, &l, &r, NOW);
     assert_true(near(x.first_ns, 4 * 10 * 4e6 / 4 + 10e6));
     assert_true(near(x.total_ns, x.first_ns + 9 * 4e6));
-    /* choices of its own count like others */
+    /* its own choices count like others */
     const struct cost_request eight = {
         .prompt_tokens = 100, .max_tokens = 10, .ignore_end = true, .n_choices = 8};
     assert_true(near(cost_predict(&c, &idle, &eight, NOW).total_ns, x.total_ns));
@@ -110,7 +110,7 @@ static void test_prompts_beside_answers(void **state)
     struct cost c = {0};
     double prefill, token;
     (void)state;
-    cost_saw_step(&c, NOW, 14 * MS, 2, 70); /* nobody can tell the parts: they share */
+    cost_saw_step(&c, NOW, 14 * MS, 2, 70); /* the parts cannot be separated: they share */
     cost_speed(&c, &prefill, &token);
     assert_true(near(prefill, 1e5) && near(token, 7e6));
     c = (struct cost){0};
@@ -180,9 +180,9 @@ static void test_old_figures_are_forgotten_when_idle(void **state)
     uint64_t soon = NOW + COST_FRESH_NS - MS, later = NOW + COST_FRESH_NS + MS;
     assert_true(cost_predict(&c, &idle, &r, soon).total_ns > 5e9);
     assert_false(cost_predict(&c, &idle, &r, later).known);
-    /* while it works it is measured all the time: what is known counts */
+    /* while it works it is measured all the time: known figures count */
     assert_true(cost_predict(&c, &busy, &r, later).total_ns > 5e9);
-    /* the one that is let through finds out, and old figures do not weigh on the new */
+    /* the one admitted request measures it, and old figures do not distort the new ones */
     cost_saw_step(&c, later, 2 * MS, 1, 0);
     cost_saw_step(&c, later, 10 * MS, 0, 100);
     assert_true(near(cost_predict(&c, &idle, &r, later).total_ns, 10e6 + 15 * 2e6));
@@ -215,7 +215,7 @@ static void test_a_slow_moment_does_not_keep_batches_small(void **state)
     assert_true(cost_predict(&c, &three, &r, now).total_ns < 5e7);
 }
 
-/* With others ahead the usual error is allowed for; alone it is not, so that nobody is locked out.
+/* With others ahead the usual error is allowed for; alone it is not, so that no request starves.
  */
 static void test_the_usual_error_is_allowed_for(void **state)
 {
@@ -256,7 +256,7 @@ static void test_long_answers(void **state)
     assert_int_equal(cost_check(&x, NOW + (uint64_t)x.long_ns + MS, NOW, &e), 0);
     x = cost_predict(&c, &room, &r, NOW);
     assert_true(near(x.long_ns, x.total_ns));
-    /* What is left of an answer: as expected, then as much as lengths differ. */
+    /* The rest of an answer: as expected, then by the spread of lengths. */
     assert_int_equal(cost_remaining_tokens(&c, 4, usual, most), usual - 4);
     assert_in_range(cost_remaining_tokens(&c, 35, usual, most), 9, 11);
     assert_int_equal(cost_remaining_tokens(&c, 35, 36, 36), 1); /* known */

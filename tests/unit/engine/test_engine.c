@@ -56,13 +56,13 @@ struct got {
     size_t shown[512]; /* bytes of text with and before each token */
     struct shoal_event done;
     uint32_t n_top;
-    uint32_t n_last, n_after_last; /* tokens that were said to be the last; those behind one */
+    uint32_t n_last, n_after_last; /* tokens marked as the last; those after one */
     uint64_t hold_until_ns;        /* an event before this time waits for it */
     bool count_heap;               /* count heap calls from the first to the last token */
     _Atomic uint32_t seen;
-    _Atomic uint32_t hold_at; /* the engine stands still at this event until it is 0 */
+    _Atomic uint32_t hold_at; /* the engine blocks at this event until it is 0 */
     struct got *other;
-    uint32_t other_seen; /* what it had seen when this task ended */
+    uint32_t other_seen; /* the events seen when this task ended */
 };
 
 static void on_event(void *ctx, const struct shoal_event *ev)
@@ -95,7 +95,7 @@ static void on_event(void *ctx, const struct shoal_event *ev)
         atomic_store(&counting, true);
 }
 
-/* Waits until the engine stands still at the event that it is to be held at. */
+/* Waits until the engine blocks at the requested event. */
 static void wait_for_hold(struct got *g)
 {
     WAIT_UNTIL(atomic_load(&g->seen) >= atomic_load(&g->hold_at));
@@ -305,7 +305,7 @@ static void test_stop_strings_span_tokens(void **state)
     assert_true(a.text_bytes > 24);
     char stop[9] = {0};
     size_t at = 0;
-    for (size_t i = 8; i + 8 < a.text_bytes && !at; i++) { /* one that stands there only once */
+    for (size_t i = 8; i + 8 < a.text_bytes && !at; i++) { /* one that occurs there only once */
         memcpy(stop, a.text + i, 8);
         if (strstr(a.text, stop) == a.text + i && !memchr(stop, 0, 8))
             at = i;
@@ -319,8 +319,8 @@ static void test_stop_strings_span_tokens(void **state)
     assert_int_equal(b.done.finish, SHOAL_FINISH_STOP);
     assert_int_equal(b.text_bytes, at);
     assert_memory_equal(b.text, a.text, at);
-    /* continued after any number of its tokens, also after all of them, the text goes on as it
-     * would have: a stop string that has begun is completed */
+    /* continued after any number of its tokens, also after all of them, the text continues
+     * unchanged: a partial stop string is completed */
     for (size_t k = 0; k <= b.n; k++) {
         static struct got c;
         int32_t so_far[N_PROMPT + 512];
@@ -403,7 +403,8 @@ static void test_cancel_and_deadline_end_a_task(void **state)
     shoal_engine_close(en);
 }
 
-/* Once prompts are measured, one that cannot bring its first token in time is refused at once. */
+/* Once prompts are measured, a request that cannot get its first token in time is rejected at
+ * once. */
 static void test_what_comes_too_late_is_refused(void **state)
 {
     (void)state;

@@ -303,7 +303,7 @@ static void test_damaged_cache(void **state)
     }
 }
 
-/* A note about what was verified does not hide damage that came later. */
+/* A record of verified files does not hide later damage. */
 static void test_damage_after_verification(void **state)
 {
     (void)state;
@@ -385,7 +385,7 @@ static void test_no_regular_file(void **state)
     (void)alarm(0);
 }
 
-/* Sets the first block of a tensor to a value that is not finite, whatever its type. */
+/* Sets the first block of a tensor to a non-finite value, whatever its type. */
 static void spoil(const char *tensor, uint64_t row)
 {
     struct model_file *g;

@@ -220,7 +220,7 @@ static void test_one_client_cannot_fill_the_queue(void **state)
     assert_int_equal(submit(en, 64, 12, 0, 10, 2), 0);
     shoal_engine_wake(en);
     wait_all(65);
-    /* nobody in particular has no others to leave room for */
+    /* the anonymous client has no others to leave room for */
     memset(ones, 0, sizeof(ones));
     atomic_store(&hold, true); /* the engine is awake: a first task keeps it */
     begin(en, 0, 0, 0, 10, 8);
@@ -282,7 +282,7 @@ static void test_many_clients(void **state)
     }
     assert_ptr_equal(fair_enter(&f, 1, 1, 0), busy);
     assert_int_equal(f.n_clients, FAIR_MAX_CLIENTS);
-    for (uint64_t id = 2; f.nobody.n_tasks == 0; id++) /* all in use: the rest is nobody */
+    for (uint64_t id = 2; f.nobody.n_tasks == 0; id++) /* all in use: the rest is anonymous */
         assert_true(id < FAIR_MAX_CLIENTS + 2 && fair_enter(&f, id, 1, 0));
     fair_fini(&f);
 }

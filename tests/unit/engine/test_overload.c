@@ -29,7 +29,7 @@
 
 static uint64_t now_ns; /* simulated */
 
-/* In place of the C library's: whatever of this program asks for the time gets the simulated one.
+/* Replaces the C library's clock: all code of this program gets the simulated time.
  */
 int clock_gettime(clockid_t id, struct timespec *ts)
 {
@@ -43,15 +43,14 @@ struct machine {
     double step, task,
         prompt;    /* ns of a step, for each task that decodes, each token of a prompt */
     double noise;  /* a step takes up to this part more or less */
-    double hiccup; /* one step of a hundred takes so many times as long */
-    double shared; /* others use it: the speed changes every 300 ms, to at most so many
-                    * times as long */
-    double slow;   /* a sixth of the time everything takes so many times as long */
+    double hiccup; /* one step in a hundred takes this many times as long */
+    double shared; /* a shared machine: the speed changes every 300 ms, by at most this factor */
+    double slow;   /* a sixth of the time everything takes this many times as long */
 };
 
 struct traffic {
     uint32_t prompt, shortest, longest; /* tokens of prompts, of answers */
-    bool ends;                          /* the model ends its answers, and nobody knows when */
+    bool ends;                          /* the model ends its answers at unpredictable times */
     bool bursts;                        /* requests do not come evenly */
     double budget;                      /* times the median at capacity */
 };
@@ -371,8 +370,8 @@ static void test_goodput_stays_under_overload(void **state)
     }
 }
 
-/* Eight answers that begin together would all be cut off: some end early, so that others are
- * complete.  Nothing was measured before, so none is refused. */
+/* Eight answers that start together would all be cut off: some end early, so that others are
+ * complete. Nothing was measured before, so none is rejected. */
 static void test_as_many_as_fit_are_completed(void **state)
 {
     (void)state;

@@ -130,7 +130,7 @@ static void test_a_certain_token(void **state)
     sampler_destroy(s);
 }
 
-/* The reported probabilities are those that tokens are drawn by. */
+/* The reported probabilities are those used for sampling. */
 static void test_drawn_probabilities(void **state)
 {
     const struct shoal_sampling o = {.temperature = 0.9f,

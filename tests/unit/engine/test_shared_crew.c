@@ -38,7 +38,7 @@ static struct shoal_engine *open_engine(uint32_t n_threads)
     return en;
 }
 
-/* A prompt of so many tokens, long ones in several chunks of the scheduler. */
+/* A prompt of this many tokens, long ones in several chunks of the scheduler. */
 static struct shoal_task *submit(struct shoal_engine *en, struct got *g, uint32_t n_prompt,
                                  int32_t priority)
 {
@@ -68,7 +68,7 @@ static void finish(struct shoal_task *t)
     shoal_task_free(t);
 }
 
-/* Threads of this process whose name begins so. */
+/* Threads of this process whose name starts with this. */
 static uint32_t count_threads(const char *prefix)
 {
     uint32_t n = 0;

@@ -65,8 +65,8 @@ static struct shoal_task *submit(struct shoal_engine *en, enum shoal_kind kind, 
     return t;
 }
 
-/* Holds the engine's thread in the callback of a first task, so that what is submitted meanwhile
- * waits, however the machine is loaded. */
+/* Blocks the engine's thread in the callback of a first task, so that later submissions wait,
+ * whatever the machine's load. */
 struct gate {
     sem_t held, open;
     struct shoal_task *task;

@@ -56,7 +56,7 @@ static void test_alarm(void **state)
     assert_false(d.alarm);
 }
 
-/* Without a calibration the first window is what is usual. */
+/* Without a calibration the first window is normal. */
 static void test_learns(void **state)
 {
     (void)state;

@@ -72,7 +72,7 @@ static void test_calibration_goes_both_ways(void **state)
     assert_true(ROWS * (1 - accuracy(&h, 3)) >= 20);
     assert_int_equal(linear_head_calibrate(&h, &rows, &e), 0);
     const double before = h.temperature;
-    for (uint32_t i = 0; i < 3 * (DIM + 1); i++) /* the bias is behind the weights */
+    for (uint32_t i = 0; i < 3 * (DIM + 1); i++) /* the bias follows the weights */
         h.weight[i] *= 0.2f;
     assert_int_equal(linear_head_calibrate(&h, &rows, &e), 0);
     assert_true(h.temperature > before * 0.15 && h.temperature < before * 0.25);

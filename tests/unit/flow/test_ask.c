@@ -110,7 +110,7 @@ static void check_row(const cJSON *row, struct ask_request *r)
 }
 
 #define AT_ONCE 4
-#ifdef __SANITIZE_THREAD__ /* where threads matter, not what is said */
+#ifdef __SANITIZE_THREAD__ /* tests threads, not wording */
 #define EVERY 8
 #else
 #define EVERY 1

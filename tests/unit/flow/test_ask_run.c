@@ -253,7 +253,7 @@ static void serve(const char *name, enum shoal_kind kind, uint64_t epoch, uint64
     registry_put(m);
 }
 
-/* A command of an epoch that is over is answered by the models of that epoch, all of them. */
+/* A command of a past epoch is answered by the models of that epoch, all of them. */
 static void test_all_models_are_of_one_epoch(void **state)
 {
     (void)state;

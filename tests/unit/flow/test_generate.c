@@ -271,7 +271,7 @@ static void test_nothing_comes_after_cancel(void **state)
     run_until_closed(r);
     assert_int_equal(r->n_tokens, 1);
     assert_int_equal(r->n_done + r->n_fails, 0);
-    assert_int_equal(r->n_broke_off, 1); /* but what it cost is known */
+    assert_int_equal(r->n_broke_off, 1); /* but its cost is known */
     if (r->broke_off.finish == SHOAL_FINISH_ERROR)
         assert_int_equal(r->broke_off_code, SHOAL_ECANCELLED);
     else /* the engine was faster */

@@ -1,5 +1,5 @@
-/* test_home_later.c - what happens later: moments, the schedule and its file, clocks that jump, and
- * what is carried out. */
+/* test_home_later.c - the schedule: moments, entries and their file, clocks that jump, and
+ * execution. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -496,7 +496,7 @@ static void test_a_file_has_one_user(void **state)
     assert_int_equal(home_later_create(&second, &o, &e), SHOAL_EIO);
 }
 
-/* What cannot be written was not scheduled, and nobody is told otherwise. */
+/* An entry that cannot be written is not scheduled, and the client hears so. */
 static void test_a_full_disk(void **state)
 {
     struct rig r;
@@ -725,7 +725,7 @@ static void test_what_is_due_is_carried_out(void **state)
     plan(&w, HOME_LATER_REMINDER, "reminder: tea", "{\"action\":\"set_reminder\"}", false);
     assert_string_equal(w.rig.told, "reminder: tea=rang;");
     assert_string_equal(w.carried, "");
-    plan(&w, HOME_LATER_ACTION, "unlock", unlock, false); /* nobody said yes */
+    plan(&w, HOME_LATER_ACTION, "unlock", unlock, false); /* not confirmed */
     assert_string_equal(w.rig.told, "unlock=failed;");
     assert_string_equal(w.carried, "");
     plan(&w, HOME_LATER_ACTION, "unlock", unlock, true);

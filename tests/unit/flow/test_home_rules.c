@@ -315,7 +315,7 @@ static void test_failed_allocations_are_told(void **state)
 
 /* ---- actions in words ----------------------------------------------------------------------- */
 
-/* Is it a sentence whose gaps are closed? */
+/* Is it a sentence without gaps? */
 static void check_words(const struct home_action *x, const char *text)
 {
     static const char *const gaps[] = {
@@ -348,7 +348,7 @@ static struct ask_plan_field field_for(const struct home_slot *s, bool change)
     return f;
 }
 
-/* An action with some of its slots; those that it needs are among them. */
+/* An action with some of its slots, including the required ones. */
 static void check_slots(const struct home_action *x, uint32_t which, bool change)
 {
     struct arena a;

@@ -71,7 +71,7 @@ static void test_cues_prevent(void **state)
             fail_msg("%s: %s", cases[i].text, home_table_speech_name(s));
     }
     const bool covered[] = {false, false, true, true, true, true};
-    struct home_words w = plain("text Anna don't open the door"); /* what is written is no cue */
+    struct home_words w = plain("text Anna don't open the door"); /* quoted text is not a cue */
     assert_int_equal(home_speech_cue(table, &w, covered), HOME_SPEECH_COMMAND);
 }
 
@@ -120,7 +120,7 @@ static void test_corrections_are_applied(void **state)
 static void test_stop_words(void **state)
 {
     static const struct {
-        const char *text, *thing; /* NULL: not stopped; "*": everything; "it": what was meant */
+        const char *text, *thing; /* NULL: not stopped; "*": everything; "it": the last thing */
     } cases[] = {
         {"STOP", "*"},
         {"stop!", "*"},

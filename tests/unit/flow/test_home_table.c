@@ -206,7 +206,7 @@ static struct home_table *open_werk(void)
     return t;
 }
 
-/* Actions as JSON, then context lines, each on a line of its own. */
+/* Actions as JSON, then context lines, one per line. */
 static void decide(struct arena *a, const struct home_table *t, struct home_clause c,
                    const char *want)
 {

@@ -104,7 +104,7 @@ static void test_a_file_is_read(void **state)
     home_file_unref(f);
 }
 
-/* What a home says of itself is a home file again. */
+/* A home's own output is a valid home file. */
 static void test_json_is_a_home_file(void **state)
 {
     struct home_file *f = read_file(house), *g;
@@ -249,7 +249,7 @@ static void test_plurals(void **state)
     home_file_unref(f);
 }
 
-/* The tagger's pieces, and those that the names of the home make of them. */
+/* The tagger's pieces, and those after matching names of the home. */
 static void test_names_are_whole(void **state)
 {
     static const struct home_entity entities[] = {
@@ -274,7 +274,7 @@ static void test_names_are_whole(void **state)
     assert_string_equal(p[1].before, "in");
     w = home_words_split(&a, tell.text);
     n = home_fill_pieces(&a, pack.table, &tell, &w, p);
-    n = home_fill_names(&a, pack.table, f, &w, p, n); /* what is said to others stays */
+    n = home_fill_names(&a, pack.table, f, &w, p, n); /* messages to others stay unchanged */
     assert_int_equal(n, 1);
     assert_string_equal(p[0].slot->name, "message");
     home_file_unref(f);
@@ -366,7 +366,7 @@ static void test_states_are_kept(void **state)
 
 /* ---- with the models: what a text does to things ---- */
 
-struct fake { /* a sink that answers later, on a thread of its own */
+struct fake { /* a sink that answers later, on its own thread */
     struct home_sink sink;
     pthread_mutex_t lock;
     char log[1024];
@@ -524,7 +524,7 @@ static void test_a_sink_carries_out(void **state)
         assert_string_equal(does(&r, "lock the front door", "result"), "failed");
         assert_string_equal(does(&r, "set a timer for ten minutes", "result"), "scheduled");
     }
-    /* what a thing says of itself counts */
+    /* a state reported by the thing counts */
     assert_true(home_things_report(r.things, "lock.front", "lock", "locked", 0, NULL));
     assert_false(home_things_report(r.things, "lock.attic", "lock", "locked", 0, NULL));
     assert_string_equal(does(&r, "is the front door locked?", "state"), "locked");

@@ -25,11 +25,11 @@ static struct {
     struct router_table routes;
 } site;
 
-/* What comes out of privacy_run. */
+/* The output of privacy_run. */
 static struct {
     struct request *request;
     struct sink *sink;
-    struct buf calls; /* arguments as the codec gets them, a '.' behind each piece */
+    struct buf calls; /* arguments as the codec gets them, a '.' after each piece */
     const struct shoal_result *result;
 } seen;
 
@@ -346,7 +346,7 @@ static void test_a_command_and_its_actions(void **state)
     buf_fini(&to->json);
 }
 
-/* What a flow gets beside its text is searched too, and the codec's tree stays as it is. */
+/* A flow's extra inputs are searched too, and the codec's tree stays as is. */
 static void test_the_input_of_a_flow(void **state)
 {
     (void)state;

@@ -34,7 +34,7 @@ static void test_texts_are_copied_and_repaired(void **state)
         size_t n = strlen(cases[i].given), n_out = 99;
         memcpy(given, cases[i].given, n + 1);
         const char *got = request_copy_utf8(r, given, n, &n_out);
-        memset(given, 'x', sizeof(given)); /* nothing points to what was given */
+        memset(given, 'x', sizeof(given)); /* nothing points into the input */
         assert_string_equal(got, cases[i].want);
         assert_int_equal(n_out, strlen(cases[i].want));
     }

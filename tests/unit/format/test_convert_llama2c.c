@@ -48,7 +48,7 @@ static int remove_folder(void **state)
     unlink(bin_path);
     unlink(tok_path);
     unlink(out_path);
-    return rmdir(folder); /* fails when a test left something else behind */
+    return rmdir(folder); /* fails if a test left other files behind */
 }
 
 static void write_file(const char *path, const void *p, size_t n)

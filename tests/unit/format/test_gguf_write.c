@@ -45,7 +45,7 @@ static int remove_folder(void **state)
 {
     (void)state;
     unlink(path);
-    return rmdir(folder); /* fails when a test left something else behind */
+    return rmdir(folder); /* fails if a test left other files behind */
 }
 
 /* One value of every type, then two tensors of 96 and 100 floats. */
@@ -253,7 +253,7 @@ static void test_places_that_cannot_be_written(void **state)
     assert_int_equal(gguf_write_create(&w, folder, &e), SHOAL_EIO);
 }
 
-/* A limit on file size stands in for a full disk: the same path through fallocate and write. */
+/* A file-size limit simulates a full disk: the same path through fallocate and write. */
 static void test_a_full_disk_leaves_the_old_file_and_no_other(void **state)
 {
     struct err e = {0};

@@ -29,7 +29,7 @@ static const struct model_file_tensor *tensor(const struct model_file *g, const 
     return t;
 }
 
-/* Our own encoder: two heads and label sets of its own. */
+/* Our own encoder: two heads with separate label sets. */
 static void test_opens_our_encoder(void **state)
 {
     (void)state;
@@ -378,7 +378,7 @@ static void test_t5_says_what_its_output_is(void **state)
     };
     static const struct {
         const char *config;
-        size_t n_parts; /* so many of the parts, or 6: the last one instead of lm_head */
+        size_t n_parts; /* this many of the parts, or 6: the last one instead of lm_head */
         bool output, scaled;
         const char *act;
     } cases[] = {
@@ -426,7 +426,7 @@ static void test_a_tied_output_beside_another(void **state)
     static const struct {
         const char *config;
         const struct part *embedding, *head;
-        bool output; /* the model has an output matrix of its own */
+        bool output; /* the model has a separate output matrix */
     } cases[] = {
         {"{" LLAMA ",\"tie_word_embeddings\":true}", &embedding, &same, false},
         {"{" LLAMA ",\"tie_word_embeddings\":true}", &embedding, &other, true},

@@ -38,7 +38,7 @@ static int remove_folder(void **state)
     (void)state;
     unlink(in_path);
     unlink(out_path);
-    return rmdir(folder); /* fails when a test left something else behind */
+    return rmdir(folder); /* fails if a test left other files behind */
 }
 
 /* One layer of a small llama: 256 wide, rows of 256 and 288 and one odd width. */
@@ -327,7 +327,7 @@ static void test_quantized_sources_need_a_word(void **state)
     o = (struct quantize_opts){.kind = QUANTIZE_F16}; /* unpacking loses nothing more */
     assert_int_equal(run(&o, &r, &e), 0);
     quantize_result_fini(&r);
-    o = (struct quantize_opts){.kind = QUANTIZE_Q8_0}; /* what is right already is copied */
+    o = (struct quantize_opts){.kind = QUANTIZE_Q8_0}; /* correct data is copied */
     assert_int_equal(run(&o, &r, &e), 0);
     assert_true(r.tensors[2].from == QUANT_Q8_0 && r.tensors[2].rmse == 0);
     quantize_result_fini(&r);

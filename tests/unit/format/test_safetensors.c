@@ -15,7 +15,7 @@
 
 static char folder[] = "/tmp/shoal-safetensors-XXXXXX";
 
-/* A file of that header and so many bytes of data (0, 1, 2, ...). */
+/* A file with that header and this many bytes of data (0, 1, 2, ...). */
 static size_t make(uint8_t *out, const char *header, size_t n_data)
 {
     uint64_t n = strlen(header);

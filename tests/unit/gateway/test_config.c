@@ -134,7 +134,7 @@ static void test_errors_say_where_and_what(void **state)
     }
 }
 
-/* Every row has a map or list above it, and a path of its own. */
+/* Every row has a map or list above it, and its own path. */
 static void test_table_is_sound(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void test_routes_are_read(void **state)
     (void)state;
     assert_non_null(r);
     assert_int_equal(r->n_models, 3);
-    /* what the route does not say comes from `models` */
+    /* settings missing in the route come from `models` */
     assert_true(r->models[0].quality == 0.5 && r->models[0].cost == 2);
     assert_true(r->models[1].quality == 0.9 && r->models[1].domains.n == 1);
     assert_int_equal(r->models[2].languages.n, 2);

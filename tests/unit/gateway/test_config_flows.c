@@ -1,5 +1,5 @@
-/* test_config_flows.c - flows of the configuration file: what is read, and errors with their file,
- * line and column. */
+/* test_config_flows.c - flows of the configuration file: parsing, and errors with file, line and
+ * column. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +92,7 @@ struct change {
     const char *from, *to, *says;
 };
 
-/* The file with one change, and what is said of it. */
+/* The file with one change, and the resulting error. */
 static const struct change changes[] = {
     {"city} ${round", "city} ${rund", "f:14:34: there is no function 'rund'"},
     {"slots.values.city", "slotz.values.city", "f:14:13: there is no step 'slotz'"},

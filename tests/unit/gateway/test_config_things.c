@@ -172,17 +172,17 @@ static void test_open_alarms_survive_a_restart(void **state)
     assert_int_equal(plant_open_alarms(p), 1);
     start_plant(p);
     read_value(p, "a", 9);
-    assert_string_equal(told, ""); /* it goes on */
+    assert_string_equal(told, ""); /* it continues */
     read_value(p, "b", 9);
     assert_string_equal(told, "b:raised");
     assert_true(last_id != id);
     plant_destroy(p);
 
-    /* the file is behind: the event itself tells */
+    /* the file is out of date: the event itself has the state */
     unlink(file);
     p = open_plant(c, file);
     plant_recall(p, buf_str(&last_json), last_json.len);
-    plant_recall(p, "{\"id\":", 6); /* what is no event changes nothing */
+    plant_recall(p, "{\"id\":", 6); /* a non-event changes nothing */
     plant_recall(p, "{\"id\":5,\"channels\":[{\"sensor\":\"zz\"}]}", 38);
     assert_int_equal(plant_open_alarms(p), 1);
     start_plant(p);

@@ -187,7 +187,7 @@ static void test_a_pause_after_many_crashes(void **state)
     assert_int_equal(rc, 0);
 }
 
-/* One that hangs is killed, and others go on meanwhile. */
+/* A hanging plug-in is killed while others continue. */
 static void test_a_plugin_that_hangs(void **state)
 {
     char out[200];

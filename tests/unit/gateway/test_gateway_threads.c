@@ -64,7 +64,7 @@ static void slow_timer_clear(struct executor *x, struct executor_timer *t)
     executor_timer_clear(real, t);
 }
 
-/* Sends one request on a connection of its own and gives the client's side of it. */
+/* Sends one request on a separate connection and returns the client's end. */
 static int send_request(struct gw_loop *gl, const char *path, const char *body)
 {
     static char request[64 << 10];
@@ -102,7 +102,7 @@ static void check_response(struct gw_loop *gl, int fd, const char *path)
 static bool run_once(struct gw *gw, const char *path, const char *body, bool goes_away)
 {
     struct gw_loop *gl = &gw->loops[0];
-    atomic_store(&watch.n_jobs, 1); /* so that nobody sees an end before the beginning */
+    atomic_store(&watch.n_jobs, 1); /* so that no thread sees an end before the beginning */
     atomic_store(&watch.n_posts, 0);
     atomic_store(&watch.n_ends, 0);
     atomic_store(&watch.armed, true);
@@ -138,7 +138,7 @@ static void run(struct gw *gw, const char *path, const char *body, bool goes_awa
     fail_msg("%s: no other thread ever posted", path);
 }
 
-/* Inputs that are more than what is tokenized on the loop. */
+/* More input than is tokenized on the loop. */
 static void make_long(char *out, size_t cap)
 {
     size_t n = (size_t)snprintf(out, cap, "{\"input\":[");

@@ -422,7 +422,7 @@ static const struct {
      "no such file"},
 };
 
-/* What comes back until the server has nothing to do any more. */
+/* The response until the server is idle. */
 static size_t ask(struct gw *gw, const struct buf *b, char *got, size_t cap)
 {
     struct gw_loop *gl = &gw->loops[0];
@@ -492,14 +492,14 @@ static void test_calls_are_answered_while_memory_fails(void **state)
     gw_site_close(&gw);
 }
 
-/* A connection whose answers gather in got. */
+/* A connection that collects responses in got. */
 struct peer {
     int fd;
     size_t have;
     char got[8192];
 };
 
-/* Turns until got has these bytes behind `from`, or patience is over. */
+/* Runs the loop until got has these bytes after `from`, or patience runs out. */
 static bool hears(struct gw *gw, struct peer *p, size_t from, const char *want, size_t n)
 {
     for (int i = 0; i < 60000; i++) {
@@ -586,7 +586,7 @@ static void test_watchers_hear_of_every_change(void **state)
     gw_site_close(&gw);
 }
 
-/* Whatever allocation fails: the watch begins, or there is none. */
+/* Whichever allocation fails: the watch starts, or there is none. */
 static void test_watchers_while_memory_fails(void **state)
 {
     static struct gw gw;

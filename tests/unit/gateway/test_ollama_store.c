@@ -92,7 +92,7 @@ static void test_profiles_are_there_again(void **state)
     fclose(f);
     s = store_open();
     ollama_store_each(s, count, &n);
-    assert_int_equal(n, 1); /* what is damaged is skipped */
+    assert_int_equal(n, 1); /* damaged entries are skipped */
     const struct ollama_profile *got = ollama_store_get(s, "team/a:1");
     assert_non_null(got);
     assert_string_equal(got->system, "other");

@@ -74,7 +74,7 @@ static void put(struct kit *k, double value)
     plant_reading(k->plant, &r);
 }
 
-/* A broker is told that a reading arrived: one that comes while the server stops must not be
+/* A broker gets an acknowledgement for a reading: one that arrives during shutdown must not be
  * dropped. */
 static void test_a_reading_after_the_stop_raises_its_alarm(void **state)
 {
@@ -217,7 +217,7 @@ static void run_job(struct plant_job *j, struct plant *p)
     atomic_store(&b->slow->job_done, true);
 }
 
-/* While the disk works for an alarm, whoever brought the reading waits, and nobody else. */
+/* While the disk writes an alarm, only the sender of the reading waits. */
 static void test_the_disk_holds_up_nobody_else(void **state)
 {
     struct slow s = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};

@@ -56,7 +56,7 @@ static void test_keys_have_rates_and_places(void **state)
     o.n_keys = 1;
     assert_int_equal(admission_reload(all, &o, NULL), 0); /* it comes back with its counters */
     assert_ptr_equal(admission_find(all, "secret", 6), a);
-    key.priority = 7; /* a thread that holds the old client keeps what it read */
+    key.priority = 7; /* a thread with the old client keeps its data */
     for (uint64_t n = 1; n <= 2; n++) {
         mem_fail_at(n);
         assert_int_equal(admission_reload(all, &o, NULL), SHOAL_ENOMEM);

@@ -130,7 +130,7 @@ static void test_a_folder_is_names_and_contents(void **state)
     assert_false(equal(one, read_path(at("two"), NULL)));
 }
 
-/* An .onnx file counts with what the engine reads beside it, wherever that is. */
+/* An .onnx file includes the files that the engine reads with it, wherever they are. */
 static void test_an_onnx_file_has_documents(void **state)
 {
     (void)state;

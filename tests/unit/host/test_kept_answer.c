@@ -94,7 +94,7 @@ static void test_the_bytes_are_those_of_the_header(void **state)
     buf_fini(&b);
 }
 
-/* Copies to memory of exactly that size, so that ASan sees a read behind it. */
+/* Copies to memory of exactly that size, so that ASan catches a read past it. */
 static int open_copy(const void *p, size_t n)
 {
     struct kept_answer a;

@@ -131,7 +131,7 @@ static void keep(const struct registry_model *m, const char *text, const struct 
     buf_fini(&b);
 }
 
-/* The kept text into out; false: there is none. */
+/* Copies the kept text to out; false: none. */
 static bool recall(const struct registry_model *m, const char *text, struct buf *out)
 {
     const struct prompt_key key = key_of(m, text);
@@ -161,7 +161,8 @@ static void test_an_answer_is_computed_and_kept(void **state)
     assert_false(recall(m, text, &kept));
     compute(m, text, &a);
     assert_true(a.text.len > 0 && a.done.generated_tokens > 0);
-    /* while the model is being identified, what is kept may get the name that is just replaced */
+    /* while the model is being identified, the cache may use the name that is about to be
+     * replaced */
     bool there = false;
     for (int i = 0; i < 10000 && !there; i++) {
         keep(m, text, &a);
@@ -198,8 +199,8 @@ static void on_ended(void *ctx, const struct shoal_event *ev)
         f->n_ended++;
 }
 
-/* An overload of requests that cannot all be in time: some are refused with the arithmetic, and
- * when it is over, an idle model takes work again. */
+/* An overload of requests that cannot all be in time: some are rejected with an estimate, and
+ * afterwards an idle model accepts work again. */
 static void test_an_overload_locks_nobody_out(void **state)
 {
     static const int32_t tokens[] = {5, 6, 7, 8, 9, 10, 11, 12};

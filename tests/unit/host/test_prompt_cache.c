@@ -74,7 +74,7 @@ static void test_time_purge_and_replacement(void **state)
     const struct prompt_key key = make_key(2, 8);
     const struct prompt_entry *e = prompt_cache_get(c, &key, 50);
     prompt_cache_purge(c, make_key(0, 8).model);
-    assert_int_equal(e->data[99], 2); /* whoever holds it may go on reading */
+    assert_int_equal(e->data[99], 2); /* its holder may continue reading */
     prompt_cache_stats(c, &st);
     assert_int_equal(st.entries, 0);
     assert_int_equal(st.bytes, 0);

@@ -127,7 +127,7 @@ static void test_every_field_counts(void **state)
                 fail_msg("changes %zu and %zu have the same key", i, k);
 }
 
-/* Where the same thing lies in memory, and what cannot change the answer, does not count. */
+/* Memory addresses, and settings that cannot change the answer, do not count. */
 static void test_nothing_else_counts(void **state)
 {
     uint8_t first[SHA256_BYTES], again[SHA256_BYTES];

@@ -118,7 +118,7 @@ static void test_the_file_is_kept(void **state)
     quota_destroy(q);
 }
 
-/* What the thread has written is there although the server ends without a word. */
+/* The thread's writes persist although the server exits without flushing. */
 static void test_the_file_is_written_while_running(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void test_servers_share_a_limit_in_slices(void **state)
     assert_int_equal(n, 15);
     n += spend(two, b, 1000);
     n += spend(one, a, 1000);
-    assert_in_range(n, 40, 42); /* the limit, and what the last request went over it */
+    assert_in_range(n, 40, 42); /* the limit, and the last request's excess */
     assert_int_equal(atomic_load(&pot.granted), 4000);
     quota_destroy(one);
     quota_destroy(two);
@@ -238,7 +238,7 @@ static void test_a_server_that_is_alone_keeps_its_slice(void **state)
     a = account(q, "a", 100000);
     assert_false(quota_has_left(q, a, &retry));
     atomic_store(&pot.away, false);
-    assert_int_equal(spend(q, a, 20), 20); /* it goes on */
+    assert_int_equal(spend(q, a, 20), 20); /* it continues */
     quota_destroy(q);
 }
 

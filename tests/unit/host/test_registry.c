@@ -1,5 +1,5 @@
-/* test_registry.c - the registry of models: what is asked for while it is being unloaded, and who a
- * model is. */
+/* test_registry.c - the registry of models: requests during unloading, and the identity of a
+ * model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +88,7 @@ static void leaves_ready(struct registry *ms)
             fail_msg("the model was not unloaded within 30 s");
 }
 
-/* As soon as it is not ready any more, it is asked for. */
+/* Requests it as soon as it is no longer ready. */
 static void test_a_request_while_unloading_waits(void **state)
 {
     struct registry *ms = open_models();
@@ -202,7 +202,8 @@ static void test_a_model_is_its_bytes(void **state)
     struct identity a = identity_of(r, "one"), b = identity_of(r, "two");
     assert_memory_equal(a.sum, b.sum, sizeof(a.sum));
     assert_string_equal(a.version, b.version);
-    assert_int_equal(told.renamed, 2); /* from what is good here only to the content */
+    assert_int_equal(told.renamed,
+                     2); /* from an identity valid only here to the content's identity */
     assert_memory_equal(told.to, a.sum, sizeof(a.sum));
     assert_int_equal(told.dropped, 0);
 
@@ -216,7 +217,7 @@ static void test_a_model_is_its_bytes(void **state)
     struct identity c = identity_of(r, "one");
     assert_memory_not_equal(c.sum, a.sum, sizeof(a.sum));
     assert_string_not_equal(c.version, a.version);
-    assert_int_equal(told.dropped, 1); /* what was kept of the old one */
+    assert_int_equal(told.dropped, 1); /* kept data of the old one */
     assert_int_equal(told.renamed, 3);
 
     reload(r, "one");
@@ -247,7 +248,7 @@ static void test_lent_engines(void **state)
     assert_int_equal(registry_get(r, NULL, SHOAL_KIND_GENERATE, &m, NULL, &e), 0);
     assert_ptr_equal(registry_engine(m), engine);
     assert_string_equal(m->labels, "set");
-    assert_string_equal(registry_identity(m)->version, ""); /* whose file it is nobody knows */
+    assert_string_equal(registry_identity(m)->version, ""); /* nobody knows whose file it is */
     assert_null(registry_sum(m));
     registry_put(m);
     assert_int_equal(registry_get(r, "a", SHOAL_KIND_EMBED, &m, NULL, &e), SHOAL_EINVAL);
@@ -288,7 +289,7 @@ static void test_epochs_are_held(void **state)
     while (n < 1000 && registry_hold_epoch(r, 100 + n))
         n++;
     assert_in_range(n, 1, 100);
-    assert_true(registry_hold_epoch(r, 7)); /* one that is known finds its place */
+    assert_true(registry_hold_epoch(r, 7)); /* a known one finds its place */
     registry_release_epoch(r, 7);
     registry_release_epoch(r, 7);
     for (uint32_t i = 0; i < n; i++)

@@ -121,7 +121,7 @@ static void test_duties(void **state)
     serve(1, REGISTRY_SERVE, 0, 0, 0);
     serve(0, REGISTRY_LEAVE, 0, 0, 0);
     assert_int_equal(who("a", NULL, 0, NULL, &rc), 1);
-    assert_int_equal(who("a", site.sum[0], 0, NULL, &rc), 0); /* a stream that goes on */
+    assert_int_equal(who("a", site.sum[0], 0, NULL, &rc), 0); /* a continuing stream */
     serve(1, REGISTRY_LEAVE, 0, 0, 0);
     assert_int_equal(who("a", NULL, 0, NULL, &rc), -1);
     assert_int_equal(rc, SHOAL_ECHANGED);

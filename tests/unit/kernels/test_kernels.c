@@ -158,7 +158,7 @@ static void test_expected_set_is_live(void **state)
     assert_non_null(strstr(e.msg, "scalar"));
 }
 
-/* What is tiled for the scalar set, read back, is the tensor: exact where numbers are copied. */
+/* Data tiled for the scalar set, read back, is the tensor: exact where numbers are copied. */
 static void test_tiling_keeps_the_values(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void test_gemm_equals_scalar(void **state)
         uint32_t rows, cols, tokens;
         struct {
             uint32_t rows, cols, tokens;
-        } brief; /* for an emulator: what the case is about, and no more */
+        } brief; /* for an emulator: only the point of the case */
     } cases[] = {
         {"one tile and one block of a superblock", 16, 256, 1, {16, 256, 1}},
         {"rows that do not fill a tile", 37, 512, 3, {37, 512, 3}},
@@ -565,7 +565,7 @@ static void test_vector_ops_equal_scalar(void **state)
             expect_same(k->name, "dot", &dot_got, &dot_want, 1);
         }
     }
-    /* and the functions are what they say */
+    /* and the functions match their names */
     float wide[19], half[19];
     uint16_t halves[19];
     for (int i = 0; i < 19; i++) {

@@ -96,7 +96,7 @@ static void test_halves_round_to_nearest_even(void **state)
     assert_true((quant_f32_to_f16(NAN) & 0x7fff) > 0x7c00);
 }
 
-/* A block whose every value can be told by hand: ascending codes, scale 0.5, minimum 0.25. */
+/* A block whose values can be computed by hand: ascending codes, scale 0.5, minimum 0.25. */
 static void test_blocks_of_32_decode_by_hand(void **state)
 {
     uint8_t nib[16];

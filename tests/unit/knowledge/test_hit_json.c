@@ -1,4 +1,4 @@
-/* test_hit_json.c - passages and collections as JSON: what is not known is left out. */
+/* test_hit_json.c - passages and collections as JSON: unknown fields are left out. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -47,7 +47,7 @@ static void test_verdicts(void **state)
     }
 }
 
-/* A number or a name of one sentence does not belong to what the next one says. */
+/* A number or a name of one sentence does not belong to the next one. */
 static void test_neighbours_are_not_mixed(void **state)
 {
     static const char *const faults[] = {
@@ -70,7 +70,7 @@ static void test_neighbours_are_not_mixed(void **state)
     }
 }
 
-/* Codes are written as they are: one that is only similar names something else. */
+/* Codes must match exactly: a similar one names something else. */
 static void test_codes(void **state)
 {
     static const char *const drivers[] = {
@@ -120,7 +120,7 @@ static void test_sentences(void **state)
     assert_int_equal(s.sentences[0].n, 16);
 }
 
-/* What the passages say must also be what was asked. */
+/* The passages must also answer the question. */
 static void test_questions(void **state)
 {
     static const char *const modes[] = {

@@ -104,7 +104,7 @@ static void test_hidden_states_match_transformers(void **state)
         encoder_forward(r.d, r.seqs, r.n_seqs);
         double error = hidden_error(&r);
         printf("%-16s error %.2e\n", names[i], error);
-        if (!(error < 1e-5)) /* 1e-3 is asked for */
+        if (!(error < 1e-5)) /* 1e-3 is the target */
             fail_msg("%s: error %g", names[i], error);
         rig_close(&r);
     }

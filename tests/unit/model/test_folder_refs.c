@@ -249,7 +249,7 @@ static void test_converted_t5_give_the_same_bits(void **state)
         check_converted(models_t5[i].path, models_t5[i].kind, t5_answers);
 }
 
-/* Packed weights are kept by what the folder's files are, not by the folder's name. */
+/* Packed weights are keyed by the content of the folder's files, not by the folder's name. */
 static void test_packed_weights_follow_the_files(void **state)
 {
     (void)state;

@@ -407,7 +407,7 @@ static void test_words(void **state)
                                   {17, 19}, {20, 21}, {21, 23}, {23, 24}};
     check_words(whole, text, ranges, 9, "1:Call|2:Ana,|4:re\xc3\xa9lu|6:at|7:5pm!|");
     check_words(plain, text, ranges, 9, "1:Call|2:Ana|3:,|4:re\xc3\xa9lu|6:at|7:5pm|9:!|");
-    /* cut off in the middle: what has no token is no word */
+    /* cut off in the middle: a part without a token is not a word */
     check_words(whole, text, ranges, 4, "1:Call|2:Ana,|4:re\xc3\xa9lu|");
     /* byte-level pieces carry their space; ideographs are words; a character in two tokens */
     const char *other = "in \xe6\x9d\xb1\xe4\xba\xac  \xf0\x9f\x8d\x8e";
@@ -418,7 +418,7 @@ static void test_words(void **state)
     heads_destroy(plain);
 }
 
-/* The capitals of a word are those of all its tokens; what was added keeps its type. */
+/* The capitals of a word are those of all its tokens; added tokens keep their type. */
 static void test_cases(void **state)
 {
     (void)state;

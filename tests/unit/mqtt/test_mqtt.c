@@ -1,4 +1,4 @@
-/* test_mqtt.c - when the client acknowledges what it was sent, seen from the broker's side. */
+/* test_mqtt.c - when the client acknowledges messages, seen from the broker's side. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static void read_exactly(int fd, uint8_t *p, size_t n)
     }
 }
 
-/* The next packet; returns its type, and in *mid the packet's number where it stands first. */
+/* Reads the next packet; returns its type, and in *mid the packet id if it comes first. */
 static int read_packet(int fd, uint16_t *mid)
 {
     uint8_t head[2], body[127];

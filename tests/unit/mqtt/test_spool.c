@@ -1,4 +1,4 @@
-/* test_spool.c - what a crash, a full disk and damaged bytes do to the queue on disk. */
+/* test_spool.c - the queue on disk after a crash, with a full disk and with damaged bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -263,7 +263,7 @@ static void test_kill_loses_nothing(void **state)
         while (n < 20 + 7 * (size_t)round && read(pipes[0], &number, sizeof(number)) == 8)
             n++, last = number;
         kill(child, SIGKILL);
-        while (read(pipes[0], &number, sizeof(number)) == 8) /* what it said before it ended */
+        while (read(pipes[0], &number, sizeof(number)) == 8) /* its output before it exited */
             n++, last = number;
         close(pipes[0]);
         waitpid(child, NULL, 0);

@@ -209,7 +209,7 @@ static void on_ended(struct http_call *k, const struct http_header *trailers, si
     if (n > 0)
         snprintf(a->last_trailer, sizeof(a->last_trailer), "%s: %s", trailers[n - 1].name,
                  trailers[n - 1].value);
-    memset(k, 0x5a, sizeof(*k)); /* it is ours again: nobody may look at it */
+    memset(k, 0x5a, sizeof(*k)); /* it is ours again: nobody else may read it */
     k->client = NULL;
 }
 
@@ -471,7 +471,7 @@ static void test_a_paused_call_holds_the_server_back_and_nobody_else(void **stat
     a.pause_at = 1;
     s.flood_left = 40 * MIB;
     assert_int_equal(start(&a, "/flood", NULL, 0, true), 0);
-    for (int i = 0; i < 3; i++) { /* others go on meanwhile */
+    for (int i = 0; i < 3; i++) { /* others continue meanwhile */
         prepare(&b, &s);
         assert_int_equal(start(&b, "/echo", "b", 1, true), 0);
         wait_for(&s, &b, 1);
@@ -687,7 +687,7 @@ static void test_nobody_listens(void **state)
     }
 }
 
-/* A listener whose connections we play by hand. */
+/* A listener whose connections the test plays by hand. */
 static int listen_by_hand(struct site *s)
 {
     int fd = -1;

@@ -243,7 +243,7 @@ static void close_site(struct site *s)
     buf_fini(&s->got);
 }
 
-/* Turns the loop until nothing moves; gathers what the client gets. */
+/* Runs the loop until nothing moves; collects the client's input. */
 static void pump(struct site *s)
 {
     for (int idle = 0; idle < 3;) {
@@ -467,7 +467,7 @@ static void test_bodies_above_the_budget_are_refused(void **state)
     close_site(&s);
 }
 
-/* When there are too many connections, the one that has waited longest goes. */
+/* With too many connections, the one that has waited longest is closed. */
 static void test_waiting_connections_make_room(void **state)
 {
     struct http_limits lim = http_default_limits;
@@ -537,7 +537,7 @@ static void test_a_late_answer_is_not_a_slow_reader(void **state)
     lim.write_ms = 20;
     assert_int_equal(open_site_with(&s, &lim), 0);
     say(&s, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
-    usleep(50000); /* write_ms is over when the answer comes, in the same turn */
+    usleep(50000); /* write_ms expires when the answer arrives, in the same turn */
     http_begin(s.held, 200, NULL, 0, 4);
     http_write(s.held, "late", 4);
     pump(&s);

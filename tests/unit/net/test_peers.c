@@ -82,7 +82,7 @@ static void test_both_limits_refuse(void **state)
     assert_false(peers_has_room(b, 1));
     assert_int_equal(peers_take(b, 1), PEERS_ALL_FULL);
     peers_stats(t, &s);
-    assert_int_equal(s.bytes, 100); /* what was refused was not taken */
+    assert_int_equal(s.bytes, 100); /* a rejected item was not consumed */
     assert_int_equal(s.refused_peer, 1);
     assert_int_equal(s.refused_all, 1);
     peers_give(a, 60);
@@ -120,7 +120,7 @@ static void test_resets_count_across_connections(void **state)
     assert_int_equal(s.resets, 10);
     assert_int_equal(s.resets_over, 5);
     struct peer *p = join(t, "10.0.0.2");
-    assert_true(peers_reset(p, now)); /* nobody else is held responsible */
+    assert_true(peers_reset(p, now)); /* nobody else is blamed */
     peers_leave(p);
     p = join(t, "10.0.0.1");
     assert_true(peers_reset(p, now + 11 * (uint64_t)SECOND));

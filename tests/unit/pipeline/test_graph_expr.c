@@ -133,7 +133,7 @@ static void test_conditions(void **state)
                         "true");
     assert_string_equal(CONDITION("len(intent.list) == 1 && number('2.5') > 2"), "true");
     assert_string_equal(CONDITION("intent.json.city == 'Bern'"), "true");
-    /* what is not needed is not computed */
+    /* unneeded operands are not evaluated */
     assert_string_equal(CONDITION("intent.ok || 1 / 0 > 1"), "true");
 }
 

@@ -63,7 +63,7 @@ static void timer_set(struct executor *x, struct executor_timer *t, uint64_t at_
     behind->next = t;
 }
 
-/* Runs one task; if there is none, the earliest timer.  False: there is neither. */
+/* Runs one task; if there is none, the earliest timer. False: neither exists. */
 static bool turn(struct turns *q)
 {
     struct executor_task *t = q->posted;
@@ -273,7 +273,7 @@ struct answer {
     struct sink sink;
     bool closed, done, degraded, full;
     uint32_t cancel_at;                        /* this many pieces of text; 0: never */
-    char text[512], pieces[512], failure[512]; /* pieces: with a '|' behind each */
+    char text[512], pieces[512], failure[512]; /* pieces: each followed by a '|' */
     uint32_t n_pieces;
     enum failure_kind kind;
     char states[512];
@@ -542,7 +542,7 @@ static void test_one_deadline_for_all(void **state)
     assert_string_equal(a.text, "only weather");
     assert_true(a.degraded);
     assert_string_equal(a.states, "intent:done first:failed!~ second:failed~ third:done!~");
-    assert_string_equal(w->log, "ok slow"); /* nothing begins when the time is over */
+    assert_string_equal(w->log, "ok slow"); /* nothing starts after the deadline */
 }
 
 static void test_no_answer(void **state)
@@ -607,7 +607,8 @@ static void test_calls(void **state)
     struct graph_step *s = step(w, "get", GRAPH_CALL, NULL, NULL);
     s->spec.call = (struct graph_call){.via = GRAPH_HTTP, .server = "http://h:1", .json = true};
     arg(w, s, GRAPH_ROLE_PATH, "http://h:1/t?at=${input.text}");
-    s = step(w, "say", GRAPH_CALL, NULL, NULL); /* nobody uses it: it runs, for what it does */
+    s = step(w, "say", GRAPH_CALL, NULL,
+             NULL); /* its result is unused: it runs for its side effect */
     s->spec.call = (struct graph_call){.via = GRAPH_MQTT};
     arg(w, s, GRAPH_ROLE_TOPIC, "say");
     arg(w, s, GRAPH_ROLE_PAYLOAD, "{\"t\": \"${get.json.temperature}\"}");
@@ -853,7 +854,7 @@ static void test_memory_failures(void **state)
     flow_give_request(&w->owner, r);
 }
 
-/* An answer that cites a passage nobody gave is not supported, whatever its words are. */
+/* An answer that cites a passage that was not given is not supported, whatever its words are. */
 static void test_invented_marks(void **state)
 {
     static const struct collection_hit hits[] = {
