@@ -163,7 +163,7 @@ const struct command commands_all[] = {
     {"detokenize", cmd_detokenize, "convert token ids to text", NULL},
     {"logits", cmd_logits, "show the probabilities of the next token", NULL},
     {"eval", NULL, "measure quality and speed of a model on a data set", NULL},
-    {"calibrate", cmd_calibrate, "make the confidences of a classifier right on labelled texts",
+    {"calibrate", cmd_calibrate, "calibrate the confidences of a classifier on labelled texts",
      NULL},
     {"perplexity", cmd_perplexity, "measure how well a model predicts a text", NULL},
     {"bench", cmd_bench, "measure the speed of a model, and this machine's limit", NULL},
