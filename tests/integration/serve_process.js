@@ -44,7 +44,9 @@ async function hostile(server) {
         t.same(new Set(said).size, said.length, `each sentence once in the answer to ${name}: ${reply}`);
         t.check(actions.every((a) => !['done', 'simulated', 'scheduled'].includes(a.result)), `nothing happens for ${name}: ${JSON.stringify(actions).slice(0, 300)}`);
     }
-    const r = await json(server, { text: fill('stop ') });
+    let r = await json(server, { text: 'when dinner is ready, turn off the oven' });
+    t.same(r.reply, 'Sorry, I can\'t help with that.', 'the same answer to three parts of a text is given once');
+    r = await json(server, { text: fill('stop ') });
     t.same(r.reply, 'Everything has stopped.', 'stopping is never too long');
 }
 

@@ -89,6 +89,19 @@ static void speak(struct ask_request *r, size_t from)
     }
 }
 
+/* "Sorry, I can't help with that", once for all that is no deed. */
+static bool is_said(struct ask_request *r, size_t gap)
+{
+    const struct home_draft_context *c = &r->contexts[r->at_context];
+    const char *reply = buf_str(&r->reply), *text = reply + r->reply_from + gap;
+    size_t n = strlen(text);
+    bool deed = c->say && *c->say;
+    for (const char *at = reply; !deed && n > 0 && (at = strstr(at, text)) && at < text; at++)
+        if ((at == reply || at[-1] == ' ') && at[n] == ' ')
+            return true;
+    return false;
+}
+
 /* The reply to a context is complete: replaces what the model got wrong by plain words. */
 void ask_speak_check(struct ask_request *r)
 {
@@ -98,6 +111,10 @@ void ask_speak_check(struct ask_request *r)
         !home_truth_holds(&r->arena, c->text, buf_str(&r->reply) + r->reply_from + gap)) {
         r->reply.len = r->reply_from + gap;
         buf_puts(&r->reply, c->say);
+    }
+    if (r->reply.rc == 0 && is_said(r, gap)) {
+        r->reply.len = r->reply_from;
+        buf_put(&r->reply, "", 0); /* its end moves too */
     }
     speak(r, r->reply_from);
 }

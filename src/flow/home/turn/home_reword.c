@@ -178,6 +178,20 @@ static bool from_now(struct arena *a, const struct home_table *t, struct home_wo
     return false;
 }
 
+/* What may stand behind a wish: behind a whole command a place or a time ("some light in the
+ * hall", but not "some light reading"), else no question ("let me hear what you think"). */
+static bool may_follow(const struct home_table *t, const struct home_words *w,
+                       const struct home_words *plain, uint32_t at, bool whole)
+{
+    if (at >= plain->n || home_words_end_in(w->w[at - 1], ",.;!"))
+        return whole;
+    if (whole)
+        return home_table_lists(&t->front, plain->w[at]);
+    return !(home_table_word(t, plain->w[at]) & (HOME_WORD_POLITE | HOME_WORD_VERB)) &&
+           !home_table_lists(&t->pronouns, plain->w[at]) &&
+           home_table_phrase(&t->cues[HOME_SPEECH_ASK], plain, at) == 0;
+}
+
 /* "Some light in the hall": what is wanted becomes the command for it. */
 static bool reword_want(struct arena *a, const struct home_table *t, struct home_words *w)
 {
@@ -188,7 +202,7 @@ static bool reword_want(struct arena *a, const struct home_table *t, struct home
     for (uint32_t i = 0; i < t->reword.wants.n; i++) {
         const struct home_pair *p = &t->reword.wants.p[i];
         uint32_t n = home_words_phrase(&plain, at, p->from);
-        if (n == 0)
+        if (n == 0 || !may_follow(t, w, &plain, at + n, strchr(p->to, ' ') != NULL))
             continue;
         w->w[at] = p->to;
         if (at + n == w->n) /* the punctuation behind it */
