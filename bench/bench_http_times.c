@@ -4,7 +4,7 @@
  *
  * Usage: bench_http_times PORT PATH WARMUP BODIES
  * POSTs each line of the file BODIES to 127.0.0.1:PORT, one after the other, and prints
- * {"n", "p50_ms", "p99_ms", "max_ms"} of those behind the first WARMUP.  Every answer must have
+ * {"n", "p50_ms", "p99_ms", "max_ms"} of those after the first WARMUP.  Every answer must have
  * status 200. */
 #include <arpa/inet.h>
 #include <errno.h>

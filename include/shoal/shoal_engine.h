@@ -93,7 +93,7 @@ SHOAL_API void shoal_engine_close(struct shoal_engine *engine);
 /* Fills *info, whose size the caller has set.  0, or SHOAL_EINVAL for a bad size or a NULL. */
 SHOAL_API int shoal_engine_info(const struct shoal_engine *engine, struct shoal_engine_info *info);
 /* A text of the model's metadata, such as "huggingface.config" or "general.licence"; not
- * NUL-terminated.  NULL: there is none. */
+ * NUL-terminated.  NULL: none. */
 SHOAL_API const char *shoal_engine_metadata(const struct shoal_engine *engine, const char *key,
                                             size_t *n);
 

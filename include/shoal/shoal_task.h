@@ -149,7 +149,8 @@ SHOAL_API int shoal_task_wait(struct shoal_task *task);
 /* Gives up the caller's reference (NULL is fine); before DONE it also cancels. */
 SHOAL_API void shoal_task_free(struct shoal_task *task);
 
-/* ---- sessions: a conversation keeps its tokens, so that a turn costs only what is new -------- */
+/* ---- sessions: a conversation keeps its tokens, so that a turn costs only its new tokens
+ * -------- */
 
 struct shoal_session;
 

@@ -28,7 +28,7 @@ static inline unsigned utf8_decode(const uint8_t *p, const uint8_t *end, uint32_
     return utf8_decode_multi(p, end, cp);
 }
 
-/* The same for readers that go on behind invalid bytes: each is U+FFFD, of length 1. */
+/* The same for readers that continue after invalid bytes: each is U+FFFD, of length 1. */
 static inline unsigned utf8_next(const char *p, const char *end, uint32_t *cp)
 {
     unsigned len = utf8_decode((const uint8_t *)p, (const uint8_t *)end, cp);

@@ -9,11 +9,11 @@
 #define SHOAL_BASE_WORK_TIME_H
 
 struct work_time_policy {
-    /* what is not measured counts as this */
+    /* the default of an unmeasured value */
     double prefill_ns, token_ns, unit_ns;
     double tokens; /* of an answer without a limit */
-    /* Predictions are off by an error, as a part of them: so many errors are added, each no less
-     * and the sum no more than these parts. */
+    /* Predictions have a relative error: this many errors are added, each no less and the sum no
+     * more than these parts. */
     double errors, least_error, most_errors;
 };
 
@@ -38,7 +38,7 @@ struct work_time {
 /* How many tokens an answer will have: the limit or the learned length, whichever is less; 0: there
  * is none. */
 double work_time_tokens(const struct work_time_policy *p, double learned, double limit);
-/* A prompt of so many tokens, and an answer that takes so many steps. */
+/* A prompt of this many tokens, and an answer of this many steps. */
 struct work_time work_time_of(const struct work_time_policy *p, const struct work_time_rates *r,
                               double prompt_tokens, double steps);
 /* The same for a specialist, which reads units and writes nothing. */

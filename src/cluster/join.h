@@ -80,7 +80,7 @@ struct join_view {
 };
 void join_get_view(struct join *j, struct join_view *out);
 /* Drains a node, or gives it work again, as an administrator wishes; in the background.
- * SHOAL_EINVAL: this member may not, or the name is none.  SHOAL_EBUSY: NATS is away.  Any thread.
+ * SHOAL_EINVAL: this member may not, or the name is none.  SHOAL_EBUSY: NATS is down.  Any thread.
  */
 SHOAL_MUST_CHECK int join_set_drained(struct join *j, const char *node, bool drained,
                                       struct err *e);

@@ -575,7 +575,8 @@ static void on_tick(struct executor_timer *t)
         http_client_reset(k->client, why); /* whatever became of the connection: a new one works */
         watch_over(k, why);
     }
-    if (k->slowness > NODE_LINK_INCREDIBLE) /* it gets another chance: half in a second */
+    if (k->slowness >
+        NODE_LINK_INCREDIBLE) /* it gets another chance: slowness halves in a second */
         k->slowness *= SLOWNESS_KEPT;
     loop_timer_set(k->loop, t, now + TICK_NS);
 }

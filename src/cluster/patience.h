@@ -35,7 +35,7 @@ enum patience_verdict {
     PATIENCE_DEADLY,
 };
 
-/* What the last replica's failure means. */
+/* The meaning of the last replica's failure. */
 enum patience_failure {
     PATIENCE_NO_FAILURE,
     PATIENCE_MOVED,         /* nothing about the request */

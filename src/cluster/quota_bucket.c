@@ -26,7 +26,7 @@ struct quota_bucket {
     bool away;                  /* and it was said */
 };
 
-/* What was handed out: "DAY TOKENS". */
+/* The tokens handed out: "DAY TOKENS". */
 static int read_value(const struct buf *b, uint64_t *day, uint64_t *sold, struct err *e)
 {
     char text[MAX_VALUE_BYTES + 1] = "";

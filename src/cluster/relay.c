@@ -18,10 +18,10 @@
 #define MAX_TICKET_TOKENS (1u << 24) /* of a choice */
 #define MS_NS 1000000u
 #define STALL_MS 500u
-#define STALL_FACTOR 8u   /* times what is expected */
+#define STALL_FACTOR 8u   /* times the expected duration */
 #define DOUBLED_SHARE 10u /* at most one request in this many runs on two replicas */
 
-/* What the client has seen of a choice. */
+/* The part of a choice that the client has seen. */
 struct choice {
     struct buf tokens; /* int32_t each */
     uint32_t n_tokens;
@@ -415,7 +415,7 @@ static bool is_reason(const struct failure *f, const char *reason)
     return f->reason && strcmp(f->reason, reason) == 0;
 }
 
-/* What a replica's failure means for the request. */
+/* The meaning of a replica's failure for the request. */
 static enum patience_failure meaning_of(const struct failure *f)
 {
     if (f->kind == FAILURE_INTERNAL)
@@ -648,7 +648,7 @@ static void set_patience(struct relay *y, uint64_t expect_ns)
     y->stall_ns = expect_ns == 0 ? UINT64_MAX : most > least ? most : least;
 }
 
-/* Begins, or goes on. */
+/* Starts, or continues. */
 static void next_replica(struct relay *y)
 {
     struct replica *p = NULL;

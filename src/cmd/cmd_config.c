@@ -48,7 +48,7 @@ static const struct opts_page reference_page = {
 
 /* ---- check ---- */
 
-/* "file:line:column: message" in its parts; what has no place has line 0. */
+/* "file:line:column: message" in its parts; a message without a position has line 0. */
 static void put_error(struct buf *b, const char *file, const char *msg)
 {
     struct json_out j = json_out_make(b);

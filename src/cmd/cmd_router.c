@@ -207,7 +207,7 @@ static int read_encoder(struct fit *f, struct err *e)
     return rc;
 }
 
-/* What --layers leaves of the encoder. */
+/* The layers of the encoder that --layers keeps. */
 static int cut_layers(struct fit *f, struct err *e)
 {
     const char *text = opts_text(f->o, "layers");
@@ -369,7 +369,7 @@ static int write_model(const struct fit *f, const char *dir, const struct linear
     return rc;
 }
 
-/* The encoder without heads, whose embedding is what a head reads. */
+/* The encoder without heads; a head reads its embedding. */
 static int write_plain(const struct fit *f, const char *dir, struct err *e)
 {
     static const char unscaled[] = "{\"similarity_fn_name\": \"dot\"}";
@@ -631,7 +631,7 @@ static void put_json(struct buf *b, const struct fit *f, const char *dir)
     buf_putc(b, '\n');
 }
 
-/* What was written before it failed. */
+/* Removes the output written before it failed. */
 static void remove_folder(const char *dir)
 {
     static const char *const names[] = {"tokenizer.json",   "tokenizer_config.json",

@@ -75,7 +75,7 @@ static int plan_memory(struct shoal_engine *en, const struct shoal_engine_opts *
     return rc;
 }
 
-/* What the options of an engine mean for a decoder.  dir: storage for the name of a folder. */
+/* Applies the options of an engine to a decoder. dir: storage for the name of a folder. */
 static int decoder_options(struct decoder_opts *out, const struct shoal_engine *en,
                            const struct shoal_engine_opts *o, char dir[PATH_MAX], struct err *e)
 {

@@ -88,7 +88,7 @@ struct cost_telemetry {
     uint32_t in_flight, parallel;
 };
 
-/* A step took ns; it decoded so many tasks and prefilled so many tokens. */
+/* A step took ns; it decoded this many tasks and prefilled this many tokens. */
 void cost_saw_step(struct cost *c, uint64_t now_ns, uint64_t ns, uint32_t n_decoded,
                    uint32_t n_prefilled);
 /* An answer of this many tokens. ended: by itself; otherwise it was cut off, so its length is only

@@ -21,7 +21,7 @@ struct job {
     uint32_t cost;               /* tokens or rows, set by prepare */
     uint32_t place;              /* index in the current batch */
     void *input;                 /* the specialist's own */
-    void (*drop)(struct job *j); /* frees input; NULL: there is none */
+    void (*drop)(struct job *j); /* frees input; NULL: none */
     struct shoal_result result;
 };
 

@@ -45,7 +45,7 @@ static void last_line(const char **text, size_t *n)
     *n -= from;
 }
 
-/* Copies the last number: "1,234.50" is "1234.5".  0: there is none. */
+/* Copies the last number: "1,234.50" is "1234.5".  0: none. */
 static size_t last_number(char *out, const char *text, size_t n)
 {
     size_t end = n, from, k = 0;

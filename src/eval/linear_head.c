@@ -148,7 +148,7 @@ int linear_head_fit(struct linear_head *h, const struct linear_head_rows *rows, 
 
 void linear_head_fini(struct linear_head *h)
 {
-    mem_free(h->weight); /* the bias is behind it */
+    mem_free(h->weight); /* the bias follows it */
     h->weight = h->bias = NULL;
 }
 

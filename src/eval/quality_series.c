@@ -20,7 +20,7 @@ static size_t next_begin(const double *scores, size_t n, double level, size_t fr
     return n;
 }
 
-/* The run of labels that begins at or behind `at`, as [*from, *to); false: none. */
+/* The run of labels that begins at or after `at`, as [*from, *to); false: none. */
 static bool next_window(const bool *labels, size_t n, size_t at, size_t *from, size_t *to)
 {
     for (*from = at; *from < n && !labels[*from]; ++*from)

@@ -39,7 +39,7 @@ SHOAL_MUST_CHECK int table_parse(struct table *t, char *text, struct err *e);
 void table_fini(struct table *t);
 /* Column of that name, or UINT32_MAX. */
 uint32_t table_column(const struct table *t, const char *name);
-/* The column of times; UINT32_MAX: there is none. */
+/* The column of times; UINT32_MAX: none. */
 uint32_t table_time_column(const struct table *t);
 /* Seconds since 1970 of a date with optional time and zone (default UTC). */
 bool table_time(const char *text, double *seconds);

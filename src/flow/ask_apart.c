@@ -10,8 +10,7 @@
 #include "base/mem.h"
 #include "flow/dispatch.h"
 
-#define MAX_WORDS                                                                                  \
-    32u /* of a text, that the tokenizer is asked about; the others stay as they are */
+#define MAX_WORDS 32u /* words of a text to look up in the tokenizer; the others stay unchanged */
 #define MAX_WORD_BYTES 64u
 #define MAX_CONFIG_BYTES ((size_t)16 << 20)
 

@@ -22,7 +22,7 @@ struct ask_away *ask_apart_away(struct ask_apart *p);
 
 /* Requests the encoder's configuration; done is called when it has arrived, or failed. */
 void ask_apart_configure(struct ask_apart *p, void (*done)(void *ctx), void *ctx);
-/* After that; NULL: there is none. */
+/* After that; NULL: none. */
 const char *ask_apart_config(const struct ask_apart *p, size_t *n);
 
 /* A word that the encoder's tokenizer is to be asked about; for ask_doubtful_words. */

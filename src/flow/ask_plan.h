@@ -92,13 +92,13 @@ struct ask_plan_answer { /* the whole answer, once the request is done */
 
 /* A field of an action; NULL: it has none of that name. */
 const struct ask_plan_field *ask_plan_field_of(const struct ask_plan_action *o, const char *key);
-/* The text of a field; NULL: there is none, or it is not a text. */
+/* The text of a field; NULL: none, or it is not a text. */
 const char *ask_plan_text_of(const struct ask_plan_action *o, const char *key);
 /* A deep copy in the arena; NULL: out of memory. */
 const struct ask_plan *ask_plan_copy(const struct ask_plan *plan, struct arena *a);
 /* A copy of the name and the fields of an action, in the arena; NULL: its memory is out. */
 struct ask_plan_action *ask_plan_action_copy(const struct ask_plan_action *action, struct arena *a);
-/* What replaces a text; NULL: out of memory. */
+/* The replacement of a text; NULL: out of memory. */
 typedef const char *(*ask_plan_editor)(void *ctx, const char *text);
 /* A copy with other texts; NULL: out of memory. */
 const struct ask_plan *ask_plan_edit(const struct ask_plan *plan, struct arena *a,

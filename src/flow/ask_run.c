@@ -226,7 +226,7 @@ static void on_wake(struct executor_task *t)
     size_t n, at = 0;
     bool is_done;
     if (!a->quiet && s->ops->full && s->ops->full(s)) {
-        a->held = true; /* on_resume goes on */
+        a->held = true; /* on_resume continues */
         return;
     }
     int lost = token_queue_take(&a->queue, &a->end, 1, &is_done, &records, &n);

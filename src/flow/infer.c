@@ -121,7 +121,7 @@ static const struct shoal_result *result_of(struct inference *f, uint32_t i)
     return f->calibrated[i];
 }
 
-/* Of all inputs; the first error, or 0. */
+/* Over all inputs: the first error, or 0. */
 static int count_results(struct inference *f)
 {
     struct model_stats *m = &f->model->stats;
@@ -172,7 +172,7 @@ static void on_wake(struct executor_task *t)
     pthread_mutex_lock(&f->lock); /* the thread that posted may still hold it */
     pthread_mutex_unlock(&f->lock);
     if (!f->quiet && f->sink->ops->full && f->sink->ops->full(f->sink)) {
-        f->held = true; /* on_resume goes on */
+        f->held = true; /* on_resume continues */
         return;
     }
     send_results(f);

@@ -17,7 +17,7 @@ struct routing_candidate {
     enum router_verdict verdict;
 };
 
-/* What one model of an ensemble did. */
+/* The result of one model of an ensemble. */
 struct routing_step {
     const char *model;
     const char *what; /* for people: "left after 9 tokens" */

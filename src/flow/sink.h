@@ -6,7 +6,7 @@
  *   start once the model is known and the prompt cache was checked plan an ask: what the text
  *   wants, once, before the reply prompt a generation that asked for it: how far the prompt is
  *   computed, before its tokens call a generation with tools, behind tool_sink.h: a piece of a tool
- *   call token a generation: one token, or text alone; an ask: a piece of the reply, text alone
+ *   call token a generation: one token, or text only; an ask: a piece of the reply, text only
  *   result specialists: one input's result replace a generation, from an ensemble: everything that
  *   came of it is void, another model
  *            answers anew
@@ -76,7 +76,7 @@ struct sink_prompt {
 
 struct sink_token {
     uint32_t choice;
-    int32_t token;    /* -1: text alone */
+    int32_t token;    /* -1: text only */
     bool echo;        /* the prompt, echoed before the answer */
     const char *text; /* what can be shown now; not NUL-terminated */
     size_t text_bytes;

@@ -17,7 +17,7 @@ struct tokens {
     struct sink *sink;
     struct registry_model *model; /* held; NULL: not yet */
     bool quiet;                   /* the client only wants `closed` from now on */
-    /* what it became */
+    /* its outcome */
     int32_t *ids;
     size_t n_ids;
     char *text;

@@ -12,7 +12,7 @@
 
 enum wrong { WRONG_NOTHING, WRONG_NUL, WRONG_VALUES, WRONG_MEMORY, WRONG_JSON, WRONG_TYPE };
 
-/* What a body became. */
+/* The outcome of a body. */
 struct parsed {
     cJSON *json;
     enum wrong wrong;

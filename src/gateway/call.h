@@ -145,7 +145,7 @@ bool call_begin_events(struct call *c);
 void call_begin_with(struct call *c, const char *type, const struct http_header *extra,
                      size_t n_extra);
 void call_write(struct call *c, const char *p, size_t n);
-/* Writes what is in c->out, of a stream that has begun. */
+/* Writes c->out to a stream that has begun. */
 void call_flush(struct call *c);
 void call_end(struct call *c);
 void call_end_flushed(struct call *c); /* writes c->out first */

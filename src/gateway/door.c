@@ -49,7 +49,7 @@ static bool matches(const struct route *r, const char *path)
     return strcmp(r->path, path) == 0;
 }
 
-/* NULL: there is none. allow: the methods of the path, if it exists; otherwise "". */
+/* NULL: none. allow: the methods of the path, if it exists; otherwise "". */
 static const struct route *search_routes(const struct gw *gw, const struct http_req *r, char *allow,
                                          size_t cap)
 {
@@ -60,7 +60,7 @@ static const struct route *search_routes(const struct gw *gw, const struct http_
         const struct route *route = &gw->routes[i];
         if (!matches(route, r->path))
             continue;
-        bool page = strcmp(route->path, "/*") == 0; /* behind all others */
+        bool page = strcmp(route->path, "/*") == 0; /* after all others */
         if (page && n > 0)
             break; /* the path exists, but not for this method */
         if (strcmp(route->method, method) == 0)
@@ -226,7 +226,7 @@ static void greet(struct call *c)
     c->anthropic = strncmp(r->path, "/v1/messages", 12) == 0;
 }
 
-/* What the headers alone decide: whether the route exists and the client may use it.  False: the
+/* Checks based only on the headers: whether the route exists and the client may use it. False: the
  * call is answered. */
 static bool identify(struct call *c)
 {

@@ -287,7 +287,7 @@ static int open_deeds(struct gw *gw, struct err *e)
     return rc;
 }
 
-/* What the steps of flows need beside models. */
+/* Creates what flow steps need besides models. */
 static int open_flows(struct gw *gw, struct err *e)
 {
     int rc = deed_calls_create(&gw->calls, mqtt_site_client(gw), gw->config->flows.ca,

@@ -10,11 +10,11 @@
 
 #include "gateway/gw.h"
 
-/* What requests are held against and kept in: admission, quotas, caches.  Before the loops. */
+/* Admission, quotas and caches for requests. Before the loops. */
 SHOAL_MUST_CHECK int gw_parts_limits(struct gw *gw, struct err *e);
-/* The registry and its models, behind the loops.  From here on they load, on their own threads. */
+/* The registry and its models, after the loops. From here on they load, on their own threads. */
 SHOAL_MUST_CHECK int gw_parts_models(struct gw *gw, struct err *e);
-/* What requests use beside models: the home, collections, sessions, pseudonyms. */
+/* Parts besides models that requests use: the home, collections, sessions, pseudonyms. */
 SHOAL_MUST_CHECK int gw_parts_state(struct gw *gw, struct err *e);
 /* Sensors, alarms, the MQTT broker, actions of the home, calls of flows. */
 SHOAL_MUST_CHECK int gw_parts_things(struct gw *gw, struct err *e);

@@ -10,7 +10,7 @@
  *   n_choices times               u32 finish (enum shoal_finish: stop or length),
  *                                 u32 prompt_tokens, u32 generated_tokens,
  *                                 u64 queue_ns, u64 first_token_ns, u64 total_ns
- *   until token_bytes are used    u32 choice, i32 token (-1: text alone), f32 logprob,
+ *   until token_bytes are used    u32 choice, i32 token (-1: text only), f32 logprob,
  *                                 u32 text_bytes, u32 n_top, n_top times (i32 token, f32 logprob),
  *                                 text
  *
@@ -42,7 +42,7 @@ struct kept_choice { /* how one choice ended */
 
 struct kept_token {
     uint32_t choice;
-    int32_t token; /* -1: text alone */
+    int32_t token; /* -1: text only */
     float logprob;
     const struct shoal_logprob *top; /* the most likely tokens, best first */
     uint32_t n_top;

@@ -3,8 +3,8 @@
  * A client is known by its name and has one account, whatever keys it has.  It spends from a slice
  * of its limit.  Alone, a server has the whole limit as its slice.  When several servers share the
  * limits, a quota_source hands out slices: a server asks for the next one before the last is used
- * up, and when the source cannot be reached it goes on with what it has.  A day begins with a slice
- * that the server takes before it has asked, so that clients need not wait.
+ * up, and when the source cannot be reached it continues with what it has.  A day begins with a
+ * slice that the server takes before it has asked, so that clients need not wait.
  *
  * What is used today is kept in a file, written by a thread of its own at most once a second; a
  * crash loses no more than that.

@@ -278,7 +278,7 @@ static bool counts(const struct wording_word *x)
     return x->kind == WORDING_PLAIN || x->kind == WORDING_PARTICLE;
 }
 
-/* "does it cost", "can it help": the verb behind them has no ending. */
+/* "does it cost", "can it help": the verb after them has no ending. */
 static bool has_helper(const struct wording *w)
 {
     return wording_has(w, WORDING_LINK, "does") || wording_has(w, WORDING_LINK, "can") ||

@@ -137,7 +137,7 @@ uint32_t heads_words(const struct heads *h, const char *text, size_t n_text, con
                      const uint32_t *end, uint32_t n_tokens, struct heads_word *words);
 
 #define HEADS_CASES 3
-/* What the capitals of each token's word say, as a token type: 0: there is none, 1: only the first
+/* What the capitals of each token's word say, as a token type: 0: none, 1: only the first
  * letter is one, 2: any other.  Only ASCII letters count.  Tokens of no word keep their type. */
 void heads_cases(const char *text, const struct heads_word *words, uint32_t n_words,
                  const uint32_t *start, const uint32_t *end, uint32_t n_tokens, uint8_t *types);

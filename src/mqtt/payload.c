@@ -207,7 +207,7 @@ static struct str column_name(const struct payload_map *m, size_t i, char number
     return (struct str){number, (size_t)n};
 }
 
-/* The cell that begins at *at; *at moves behind its separator, or to end. */
+/* The cell that begins at *at; *at moves after its separator, or to end. */
 static struct str next_cell(const char **at, const char *end)
 {
     const char *p = *at, *q = p;

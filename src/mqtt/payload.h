@@ -47,7 +47,7 @@ typedef void (*payload_fn)(void *ctx, const struct payload_reading *r);
 
 /* Whether a path can be read. */
 bool payload_path_ok(const char *path);
-/* The value at a path; NULL: there is none. *every: the path ends with "*", and the value is the
+/* The value at a path; NULL: none. *every: the path ends with "*", and the value is the
  * container. */
 const struct cJSON *payload_find(const struct cJSON *root, const char *path, bool *every);
 /* All but Sparkplug, which has state (sparkplug.h). */

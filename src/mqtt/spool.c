@@ -239,7 +239,7 @@ void spool_done(struct spool *s, uint64_t number)
 
 /* ---- opening ---- */
 
-/* Reads the record at s->size; false: there is none, or it is damaged. */
+/* Reads the record at s->size; false: none, or it is damaged. */
 static bool read_record(struct spool *s, size_t file_bytes, struct record_head *h, struct buf *b)
 {
     size_t left = file_bytes - s->size;

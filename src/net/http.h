@@ -66,7 +66,7 @@ struct http_req {
     uint64_t sent_bytes;
     const struct http_ops *ops;
     void (*take)(struct http_req *r, size_t n); /* set by the protocol; NULL: not early */
-    char *(*take_body)(struct http_req *r);     /* set by the protocol; NULL: there is none */
+    char *(*take_body)(struct http_req *r);     /* set by the protocol; NULL: none */
 };
 
 typedef void (*http_handler)(void *ctx, struct http_req *r);

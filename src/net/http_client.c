@@ -248,7 +248,7 @@ static void link_close(struct http_link *l, int code, const char *why)
     while ((k = list_first(&l->calls)))
         fail_call(k, code, why);
     /* Calls that waited for this link do not wait for another one: their callers may know better
-     * peers.  New ones, started by the callbacks, are behind the last of them. */
+     * peers.  New ones, started by the callbacks, are after the last of them. */
     struct http_call *last =
         c->waiting.prev == &c->waiting ? NULL : LOOP_OF(c->waiting.prev, struct http_call, node);
     while (current && last && !c->link && (k = list_first(&c->waiting))) {

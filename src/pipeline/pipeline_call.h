@@ -18,7 +18,7 @@ struct pipeline_call {
     const struct graph_call *how;
     const char *url, *topic, *payload; /* what `how` needs; otherwise NULL */
     size_t payload_bytes;
-    char *const *argv; /* NULL behind the last; otherwise NULL */
+    char *const *argv; /* NULL after the last; otherwise NULL */
     uint64_t deadline_ns;
     char key[80]; /* the same for all attempts: an idempotency key */
     /* Called once. code 0: `answer` and `status` are set; otherwise message has the reason. */

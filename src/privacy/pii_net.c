@@ -21,7 +21,7 @@ static bool is_file_ending(const char *p, size_t n)
     return false;
 }
 
-/* End of the local part that begins at `at`, at its '@'; 0: there is none. */
+/* End of the local part that begins at `at`, at its '@'; 0: none. */
 static size_t local_end(const struct pii_scan *s, size_t at)
 {
     size_t i = at, bytes;

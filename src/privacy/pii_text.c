@@ -61,7 +61,7 @@ static char lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 32) : c;
 }
 
-/* End of the last word that begins with `word`; 0: there is none. */
+/* End of the last word that begins with `word`; 0: none. */
 static size_t last_word(const char *text, size_t n, const char *word, size_t len)
 {
     for (size_t i = n; i-- > 0;) {

@@ -21,7 +21,7 @@ static bool is_upper(char c)
 }
 
 /* Letters in upper case and digits from `at` on, n of them, without blanks (and hyphens) between;
- * *end: behind the last.  False: there are fewer.  Blanks stand between any two. */
+ * *end: after the last.  False: there are fewer.  Blanks stand between any two. */
 static bool gather(const struct pii_scan *s, size_t at, char *out, uint32_t n, size_t *end)
 {
     uint32_t k = 0;

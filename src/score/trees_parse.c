@@ -86,7 +86,7 @@ static bool read_number(struct text w, double *out)
         return false;
     bool minus = w.p[0] == '-';
     if (text_is((struct text){w.p + minus, w.n - minus}, "inf")) {
-        *out = minus ? -INFINITY : INFINITY; /* the last threshold of a feature may be */
+        *out = minus ? -INFINITY : INFINITY; /* valid for the last threshold of a feature */
         return true;
     }
     if (decimal_span(w.p, w.n) != w.n)

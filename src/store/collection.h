@@ -56,10 +56,10 @@ struct collection_hit {
 };
 
 struct collection_query {
-    const float *vector; /* NULL: words alone */
+    const float *vector; /* NULL: words only */
     uint32_t n_dims;
     const char *version; /* version of the model that made the vector; NULL or "": unknown */
-    const char *text;    /* NULL: meaning alone */
+    const char *text;    /* NULL: meaning only */
     uint32_t n_results;  /* at most COLLECTION_MAX_HITS */
 };
 
@@ -84,7 +84,7 @@ SHOAL_MUST_CHECK int collection_put(struct collection *c, const struct collectio
                                     const struct chunk *chunks, uint32_t n, const float *vectors,
                                     uint32_t n_dims, const char *version, uint64_t max_chunks,
                                     struct err *e);
-/* SHOAL_ENOTFOUND: there is none. */
+/* SHOAL_ENOTFOUND: none. */
 SHOAL_MUST_CHECK int collection_remove(struct collection *c, const char *doc, struct err *e);
 /* SHOAL_EINVAL: the vector and the passages come from different versions of the model. */
 SHOAL_MUST_CHECK int collection_search(struct collection *c, const struct collection_query *q,

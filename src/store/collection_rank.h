@@ -12,7 +12,7 @@
 struct collection_rank {
     int64_t id;
     double score;
-    float similarity; /* NAN: found by words alone */
+    float similarity; /* NAN: found by words only */
     uint32_t by_vector, by_words;
 };
 

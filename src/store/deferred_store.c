@@ -159,7 +159,7 @@ static int sum(struct db *d, const char *sql, const char *client, int64_t *n, in
     return rc < 0 ? rc : 0;
 }
 
-/* Whether one more request of so many bytes has room. */
+/* Whether one more request of this many bytes has room. */
 static int check_room(struct deferred_store *s, const char *client, uint64_t bytes, struct err *e)
 {
     int64_t n, all, mine, unused;

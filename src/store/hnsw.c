@@ -16,7 +16,7 @@
 
 struct slab {
     uint32_t ground[SLAB_NODES][1 + HNSW_GROUND_LINKS]; /* [0]: how many */
-    uint32_t (*above[SLAB_NODES])[1 + HNSW_LINKS];      /* [level - 1]; NULL: ground alone */
+    uint32_t (*above[SLAB_NODES])[1 + HNSW_LINKS];      /* [level - 1]; NULL: ground level only */
 };
 
 struct hnsw {

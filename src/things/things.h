@@ -102,7 +102,7 @@ SHOAL_MUST_CHECK int things_add_sensor(struct things *t, const struct things_sen
                                        struct err *e);
 
 uint32_t things_count(const struct things *t);                  /* sensors: 0 to count - 1 */
-uint32_t things_find(const struct things *t, const char *name); /* THINGS_NONE: there is none */
+uint32_t things_find(const struct things *t, const char *name); /* THINGS_NONE: none */
 void things_view(const struct things *t, uint32_t sensor, struct things_view *out);
 /* The last steps of a sensor, the oldest first: at most max of those kept for learning. Returns how
  * many; *interval_ms is the distance of two steps, *end_ms the time of the last. */

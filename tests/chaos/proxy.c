@@ -3,16 +3,21 @@
  *
  *   chaos_proxy [ADDRESS]
  *
- * Follows the lines of its standard input and answers each with one line; ends with the input.
- *   link NAME TARGET    listens on a free port of ADDRESS (127.0.0.1) and connects to TARGET
- * (HOST:PORT or unix:PATH) for every connection; answers "NAME PORT" target NAME TARGET  where new
- * connections go from now on delay NAME MS       every byte arrives this much later, in both
- * directions rate NAME BYTES     a second, each direction of each connection; 0: no limit loss NAME
- * PERCENT   so many of the pieces arrive 200 ms later, and all behind them: what a lost packet is
- * to a TCP connection hole NAME 0|1       1: nothing passes and nobody notices; what waits passes
- * afterwards orphan NAME 0       connections that are open stay silent for ever, new ones work: a
- * machine that lost its power and is back cut NAME 0          resets every connection Answers "ok
- * N" with the number of the link's open connections, or "error TEXT". */
+ * Reads commands from stdin, one per line, and answers each with one line; exits at end of input.
+ *
+ *   link NAME TARGET    listen on a free port of ADDRESS (127.0.0.1) and connect every connection
+ *                       to TARGET (HOST:PORT or unix:PATH); answers "NAME PORT"
+ *   target NAME TARGET  new connections go to TARGET
+ *   delay NAME MS       delay every byte by this much, in both directions
+ *   rate NAME BYTES     limit per second and direction of each connection; 0: no limit
+ *   loss NAME PERCENT   delay this share of the pieces, and all after them, by 200 ms: the effect
+ *                       of a lost packet on a TCP connection
+ *   hole NAME 0|1       1: hold all data without notice; 0: deliver it
+ *   orphan NAME 0       open connections stay silent for ever, new ones work: a machine that lost
+ *                       power and is back
+ *   cut NAME 0          reset every connection
+ *
+ * Answers "ok N" with the number of the link's open connections, or "error TEXT". */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +38,7 @@
 #define MAX_LINKS 64
 #define MAX_CONNS 1024
 #define PIECE_BYTES 4096u
-#define MAX_QUEUED (256u << 10) /* of a direction; then the sender waits */
+#define MAX_QUEUED (256u << 10) /* per direction; then the sender waits */
 #define MS_NS 1000000ull
 #define RETRANSMIT_NS (200 * MS_NS)
 
@@ -50,7 +55,7 @@ struct flow {
     size_t queued;
     uint64_t free_ns;  /* the line is busy until then */
     uint64_t after_ns; /* nothing overtakes */
-    bool ended;        /* the sender said so */
+    bool ended;        /* the sender requested it */
     bool closed;       /* and the receiver knows */
 };
 
@@ -139,7 +144,7 @@ static int connect_target(const char *target)
         n = sizeof(in);
     }
     int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, to, n) < 0) { /* local: at once, or not */
+    if (fd >= 0 && connect(fd, to, n) < 0) { /* local: succeeds or fails at once */
         close(fd);
         fd = -1;
     }
@@ -237,7 +242,7 @@ static bool is_silent(const struct conn *c)
     return c->orphan || c->link->hole;
 }
 
-/* What to wait for on one side of a connection; shortens the wait to the next piece that is due. */
+/* The poll events of one side of a connection; shortens the wait to the next piece that is due. */
 static short events_of(const struct conn *c, int side, uint64_t now, uint64_t *wait_ns)
 {
     const struct flow *in = &c->flow[side], *out = &c->flow[!side];

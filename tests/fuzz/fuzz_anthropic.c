@@ -39,10 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         r = request_create();
     if (r) {
         int rc = anthropic_read(r, &stream, body, data[0] & 1, data[0] & 2, &e);
-        cJSON_Delete(body); /* nothing of it is needed any more */
+        cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
         if (rc < 0 && !e.msg[0])
-            abort(); /* somebody must be told why */
+            abort(); /* an error must have a message */
         if (rc == 0)
             check(&r->generate.chat);
     }

@@ -1,4 +1,4 @@
-/* fuzz_doc_html.c - HTML documents.  What was read is clean text within its bounds (doc_check.h).
+/* fuzz_doc_html.c - HTML documents.  The result is clean text within its bounds (doc_check.h).
  */
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* fuzz_doc_jsonl.c - Documents as JSON lines.  What was read is clean text within its bounds
+/* fuzz_doc_jsonl.c - Documents as JSON lines.  The result is clean text within its bounds
  * (doc_check.h). */
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* fuzz_doc_markdown.c - Markdown documents.  What was read is clean text within its bounds
+/* fuzz_doc_markdown.c - Markdown documents.  The result is clean text within its bounds
  * (doc_check.h). */
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* fuzz_doc_text.c - Plain text as documents.  What was read is clean text within its bounds
+/* fuzz_doc_text.c - Plain text as documents.  The result is clean text within its bounds
  * (doc_check.h). */
 #include <stdint.h>
 

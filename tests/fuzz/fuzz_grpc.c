@@ -20,7 +20,7 @@ static void ask_reflection(const uint8_t *p, size_t n)
     struct buf out;
     buf_init(&out, 1 << 24);
     if (reflection_answer(&out, p, n) == 0 && out.len == 0)
-        abort(); /* every question has an answer */
+        abort(); /* every question gets an answer */
     buf_fini(&out);
 }
 
@@ -38,7 +38,7 @@ static void read_frames(const uint8_t *p, size_t n)
         if (grpc_frame_unpack(&f, &plain, MAX_PLAIN) == 0)
             ask_reflection(f.p, f.n);
         if (plain.len > MAX_PLAIN + 16384)
-            abort(); /* a bomb goes off */
+            abort(); /* a decompression bomb */
         p += bytes;
         n -= bytes;
     }
@@ -71,7 +71,7 @@ static void read_message(const struct grpc_method *m, const uint8_t *p, size_t n
         return;
     int rc = grpc_read(r, &top, m, p, n, 1000, &e);
     if (rc == SHOAL_EINVAL && !e.msg[0])
-        abort(); /* somebody must be told why */
+        abort(); /* an error must have a message */
     if (rc == 0 && r->kind == REQUEST_GENERATE) {
         const struct request_generate *g = &r->generate;
         if (request_choices(g) != 1 || g->n_stop > REQUEST_MAX_STOPS ||

@@ -57,7 +57,7 @@ static bool on_busy(struct ws *w)
     return false;
 }
 
-/* Lets most bodies come. */
+/* Lets most bodies arrive. */
 static bool admit(void *ctx, struct http_req *r)
 {
     (void)ctx;

@@ -47,12 +47,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         bool lenient = data[0] & 4;
         int rc = (data[0] & 3) == 2 ? llamacpp_read_template(r, &shape, body, lenient, &e)
                                     : llamacpp_read(r, &shape, body, data[0] & 1, lenient, &e);
-        cJSON_Delete(body); /* nothing of it is needed any more */
+        cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
         if (rc == 0)
             check(r, &shape);
         else if (!e.msg[0])
-            abort(); /* somebody must be told why */
+            abort(); /* an error must have a message */
     }
     request_destroy(r);
     cJSON_Delete(body);

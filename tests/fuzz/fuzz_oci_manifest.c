@@ -1,5 +1,5 @@
-/* fuzz_oci_manifest.c - manifests of models from registries; what is read can be written and read
- * again. */
+/* fuzz_oci_manifest.c - manifests of models from registries; a parsed manifest can be written and
+ * read again. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf b;
     if (oci_manifest_read(&m, (const char *)data, size, most, &e) < 0) {
         if (!e.msg[0])
-            abort(); /* somebody must be told why */
+            abort(); /* an error must have a message */
         return 0;
     }
     for (int i = 0; i < OCI_N_PARTS; i++)

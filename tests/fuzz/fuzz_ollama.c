@@ -20,10 +20,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (r) {
         int rc = ollama_read(r, &shape, body, NULL, data[0] & 1, data[0] & 2, &e);
         const struct request_generate *g = &r->generate;
-        cJSON_Delete(body); /* nothing of it is needed any more */
+        cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
         if (rc < 0 && !e.msg[0])
-            abort(); /* somebody must be told why */
+            abort(); /* an error must have a message */
         if (rc == 0 && (request_choices(g) != 1 || g->n_stop > REQUEST_MAX_STOPS ||
                         (g->chat.n_messages == 0 && !g->prompts[0].text)))
             abort();

@@ -42,12 +42,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (r) {
         int rc = data[0] & 1 ? openai_read_chat(r, &shape, body, lenient, &e)
                              : openai_read_completion(r, &shape, body, lenient, &e);
-        cJSON_Delete(body); /* nothing of it is needed any more */
+        cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
         if (rc == 0)
             check(r, &shape);
         else if (!e.msg[0])
-            abort(); /* somebody must be told why */
+            abort(); /* an error must have a message */
     }
     request_destroy(r);
     cJSON_Delete(body);

@@ -25,7 +25,7 @@ static void take(void *ctx, const struct quota_file_row *row)
     s->n++;
 }
 
-/* The hash at the end is made right, so that the rows are reached. */
+/* Fixes the hash at the end, so that the rows are reached. */
 static void read_rows(const char *p, size_t n)
 {
     struct seen s = {.n = 0}, t = {.n = 0};

@@ -33,10 +33,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct response_entry *previous = data[0] & 1 ? &before : NULL;
         int rc = responses_read(r, &shape, body, previous, data[0] & 2, &e);
         const struct chat *chat = &r->generate.chat;
-        cJSON_Delete(body); /* nothing of it is needed any more */
+        cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
         if (rc < 0 && !e.msg[0])
-            abort(); /* somebody must be told why */
+            abort(); /* an error must have a message */
         if (rc == 0 && (request_choices(&r->generate) != 1 || shape.n_input == 0 ||
                         chat->n_messages != shape.n_instructions + shape.n_input +
                                                 (previous ? previous->n_messages : 0)))

@@ -53,12 +53,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (r) {
         int rc =
             read_body(r, (data[0] & 127) % (SPECIALIST_N_BODIES + 1u), body, data[0] & 128, &e);
-        cJSON_Delete(body); /* nothing of it is needed any more */
+        cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
         if (rc == 0)
             check(r);
         else if (!e.msg[0])
-            abort(); /* somebody must be told why */
+            abort(); /* an error must have a message */
     }
     request_destroy(r);
     cJSON_Delete(body);

@@ -17,7 +17,7 @@ run 0 detokenize -m "$model" $ids; same "back" "$(cat out)" "hello world"
 run 0 detokenize -m "$model" "[${ids// /, }]"; same "back from a list" "$(cat out)" "hello world"
 run 0 detokenize -m "$model" --special 1 2; same "special" "$(cat out)" "<s></s>"
 run 0 detokenize -m "$model" --json 1; same "json" "$(field text)" ""
-# any bytes come back as they were
+# any bytes survive the round trip
 head -c 5000 /dev/urandom >bytes
 printf '\0\0 caf\xc3\xa9 \xf0\x9f\x90\x9f\r\n\t\xff' >>bytes
 for m in llama-gqa qwen3 gpt2; do

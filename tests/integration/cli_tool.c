@@ -98,7 +98,7 @@ static int jsonl(void)
 struct term {
     int fd;
     pid_t pid;
-    char *out; /* all that was shown */
+    char *out; /* all output so far */
     size_t n, matched;
     bool closed;
 };
@@ -234,7 +234,7 @@ static int pty(const char *script, char **command)
     while (rc == 0 && fgets(line, sizeof(line), f))
         rc = step(&t, line);
     fclose(f);
-    kill(t.pid, SIGKILL); /* no harm when it has ended */
+    kill(t.pid, SIGKILL); /* harmless if it has exited */
     return rc;
 }
 

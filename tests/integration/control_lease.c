@@ -23,7 +23,7 @@ enum { N_MEMBERS = 3, MAX_TERMS = 4096, MAX_WRITES = 65536, TTL_MS = 1500 };
 
 struct term { /* one fence of one member */
     uint64_t fence;
-    uint64_t first_true_ns; /* after the first lease_held that was true */
+    uint64_t first_true_ns; /* after the first lease_held that returned true */
     uint64_t last_true_ns;  /* before the last one */
     int member;
 };

@@ -173,7 +173,7 @@ static void test_answers_fade(void **state)
     open_gateway(&a, "a", 1, 60000);
     open_gateway(&b, "b", 1, 60000);
     assert_int_equal(ask(&a, &first, 10, 1), ONCE_CLAIMED_MINE);
-    begin(&b, &second, 10, 2); /* another request, when the first is forgotten: runs */
+    begin(&b, &second, 10, 2); /* another request, once the first is forgotten: runs */
     enum once_claimed how = wait_done(&b, &second);
     assert_int_equal(how, ONCE_CLAIMED_OTHER);
     end_call(&second);
@@ -212,7 +212,7 @@ static void test_while_nats_is_away(void **state)
     open_gateway(&b, "b", 60000, 60000);
     assert_int_equal(ask(&a, &first, 30, 1), ONCE_CLAIMED_MINE);
     begin(&b, &second, 30, 1);
-    assert_false(is_done(&b, &second, 0.5)); /* it has seen that a runs it */
+    assert_false(is_done(&b, &second, 0.5)); /* it knows that a runs it */
     nats_site_kill(&site, 0);
     assert_int_equal(ask(&b, &third, 31, 1), ONCE_CLAIMED_UNSHARED); /* a new one runs */
     end_call(&third);

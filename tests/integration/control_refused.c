@@ -18,7 +18,7 @@
 static struct nats_site site;
 static char url[64];
 
-/* The server starts again, and takes this password alone. */
+/* Restarts the server, which accepts only this password. */
 static void restart_with(const char *password)
 {
     char path[128];
@@ -67,7 +67,7 @@ static void on_message(void *ctx, const char *subject, const void *bytes, size_t
     n_heard++;
 }
 
-/* Publishes until a message is heard. */
+/* Publishes until a message arrives. */
 static void assert_hears(struct bus *b, struct executor_queue *q)
 {
     unsigned before = n_heard;

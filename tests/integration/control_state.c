@@ -282,7 +282,7 @@ static void test_garbage_is_refused(void **state)
     /* Nobody writes over it. */
     assert_int_equal(desired_store_update(m.store, 0, add_one, &calls, NULL, &e), SHOAL_EFORMAT);
     assert_int_equal(calls, 0);
-    /* An old state is not taken either, but a good one is. */
+    /* An old state is rejected too, but a good one is accepted. */
     assert_int_equal(bucket_put(k, "state", old.data, old.len, next, NULL, &next, &e), 0);
     if (desired_store_update(m.store, 0, add_one, &calls, NULL, &e) < 0)
         fail_msg("%s", e.msg);
@@ -339,7 +339,7 @@ static void test_server_away(void **state)
     assert_int_equal(bus_publish(m.bus, "hb.n1", "alive", 5, &e), SHOAL_EBUSY);
     assert_non_null(strstr(e.msg, "NATS is away"));
 
-    /* A member that starts now serves from the snapshot, and says so. */
+    /* A member that starts now serves from the snapshot, and reports it. */
     member_open(&late, file);
     UNTIL(&late, late.version == version);
     desired_store_get_status(late.store, &st);
@@ -425,7 +425,7 @@ static void test_events(void **state)
             break;
     }
     assert_int_equal(st.n_stored, 1);
-    /* While the server is away, three wait and the oldest go. */
+    /* While the server is down, three messages wait and the oldest are dropped. */
     nats_site_kill(&site, 0);
     for (int i = 0; i < 6; i++) {
         char text[24];
@@ -592,7 +592,7 @@ static struct silence stop_server(struct lease *l, uint32_t ttl_ms, double end)
         double before = nats_site_now();
         bool held = lease_held(l, &fence);
         lease_get_status(l, &st);
-        if (st.n_renewed != renewed) { /* an answer from before; it was sent earlier than now */
+        if (st.n_renewed != renewed) { /* an earlier answer; it was sent before now */
             renewed = st.n_renewed;
             last = nats_site_now();
         } else {
@@ -674,7 +674,7 @@ static void test_no_server(void **state)
     struct bus_opts o = {.cluster = "test", .urls = &url, .n_urls = 1};
     struct err e = {0};
     struct bus *b;
-    assert_int_equal(bus_open(&b, &o, NULL, NULL, NULL, &e), 0); /* comes when the server comes */
+    assert_int_equal(bus_open(&b, &o, NULL, NULL, NULL, &e), 0); /* arrives when the server does */
     assert_int_equal(bus_wait(b, 100, &e), SHOAL_EIO);
     assert_int_equal(bus_publish(b, "hb.n1", "x", 1, &e), SHOAL_EBUSY);
     bus_close(b);

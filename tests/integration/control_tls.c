@@ -299,7 +299,7 @@ static void test_who_is_not_let_in(void **state)
     open_bus(&m, "ca", "n1", &url, 1); /* the server's certificate is not for this name */
     assert_int_equal(bus_wait(m.bus, 1500, &e), SHOAL_EIO);
     close_member(&m);
-    open_bus(&m, "ca", "n1", site.urls, N); /* and all of it was not for another reason */
+    open_bus(&m, "ca", "n1", site.urls, N); /* and none of it for another reason */
     assert_int_equal(bus_wait(m.bus, 60000, &e), 0);
     close_member(&m);
 }

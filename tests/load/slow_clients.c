@@ -99,7 +99,7 @@ static void look_at(struct client *c, const char *p, size_t n)
     c->ended = memcmp(c->tail + TAIL - m, end_of_answer, m) == 0;
 }
 
-/* Reads at most n bytes, if some are there. */
+/* Reads at most n bytes, if available. */
 static void client_read(struct client *c, size_t n)
 {
     char in[4096];
@@ -122,7 +122,7 @@ static bool has_input(int timeout_ms)
     return poll(&p, 1, timeout_ms) > 0;
 }
 
-/* The rest of every answer, as fast as it comes. */
+/* The rest of every answer, as fast as it arrives. */
 static void finish(struct client *clients, struct pollfd *polls, size_t n)
 {
     for (;;) {
@@ -157,7 +157,7 @@ static void report(const struct client *clients, size_t n)
     printf("done %zu whole %zu bytes %zu events %u %u\n", done, whole, bytes, least, most);
 }
 
-/* Follows a line; false: it was the last. */
+/* Executes a line; false: it was the last. */
 static bool follow(struct client *clients, struct pollfd *polls, size_t n)
 {
     char line[64];

@@ -1,5 +1,5 @@
-/* doc_check.h - what holds for every document that was read, whatever its bytes: for tests and
- * fuzz targets. */
+/* doc_check.h - invariants of every document read, whatever its bytes: for tests and fuzz targets.
+ */
 #ifndef SHOAL_TESTS_SUPPORT_DOC_CHECK_H
 #define SHOAL_TESTS_SUPPORT_DOC_CHECK_H
 

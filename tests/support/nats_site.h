@@ -169,8 +169,8 @@ static inline void nats_site_end(struct nats_site *s)
     nftw(s->dir, nats_site_remove, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A port that was free may be taken by another test before the server has it: then all is tried
- * again with other ports. */
+/* A port that was free may be taken by another test before the server binds it: then everything is
+ * retried with other ports. */
 static inline void nats_site_begin(struct nats_site *s, unsigned n)
 {
     *s = (struct nats_site){.n = n};

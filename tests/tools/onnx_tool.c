@@ -255,7 +255,7 @@ static int threads(const char *file)
     return 0;
 }
 
-/* Everything once: whichever kind of model it is. */
+/* Everything once, for any kind of model. */
 static int once(const char *file, bool decoder, struct err *e)
 {
     static const int32_t tokens[] = {1, 2, 3};

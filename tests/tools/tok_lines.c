@@ -4,7 +4,7 @@
  * usage: tok_lines [--time N] FOLDER < texts
  *   Takes tokenizer.json (or vocab.txt, spiece.model, vocab.json with merges.txt),
  *   tokenizer_config.json, config.json and generation_config.json of the folder, as far as they are
- *   there.  Each text is "FLAGS MAX NA NB\n" and then NA and NB bytes; NB is -1 for one text alone.
+ *   there.  Each text is "FLAGS MAX NA NB\n" and then NA and NB bytes; NB is -1 for one text only.
  *   Each answer is one line: "id:type:input:start:end ..." and, after a "|", the decoded text in
  * hex.
  *   --time N: encodes each text N times and says on stderr how long one took. */
@@ -22,7 +22,7 @@ static int die(const char *what, const char *why)
     exit(1);
 }
 
-/* The file under `key`, as a string or as bytes, where the folder has it. */
+/* The file under `key`, as a string or as bytes, if the folder has it. */
 static void put_file(struct buf *b, const char *folder, const char *name, const char *key,
                      bool text)
 {

@@ -15,7 +15,7 @@ void state_file_folders(const char *path);
 /* The path of a file in the state folder, which is created. Earlier versions kept such files in the
  * cache folder, which may be emptied at any time: a file of that name in `cache` is moved if there
  * is none in the state folder, unless a server of such a version still uses it. Without a state
- * folder the file is in `cache`; NULL: there is none. */
+ * folder the file is in `cache`; NULL: none. */
 bool state_file_find(char *out, size_t cap, const char *file, const char *cache);
 
 #endif

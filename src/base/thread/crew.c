@@ -111,7 +111,7 @@ struct crew {
     _Atomic uint32_t most_threads;                      /* that may compute at once */
     _Atomic uint64_t running[WORDS_OF(CREW_MAX_LANES)]; /* which of `lanes` */
     _Alignas(64) _Atomic uint64_t asleep[WORDS_OF(CREW_MAX_MEMBERS)]; /* crew threads, by member */
-    _Atomic uint32_t bell;                                            /* what they sleep on */
+    _Atomic uint32_t bell;                                            /* the futex they sleep on */
     _Atomic bool stop;
     _Alignas(64) _Atomic uint64_t moved_ns; /* when a thread last moved to another core */
     _Atomic uint32_t n_helpers;

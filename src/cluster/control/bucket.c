@@ -227,7 +227,8 @@ int bucket_get(struct bucket *k, const char *key, struct buf *out, uint64_t *rev
     if (s == NATS_NOT_FOUND && code != JSStreamNotFoundErr)
         return err_set(e, SHOAL_ENOTFOUND, "%s has no value %s yet", k->name, key);
     if (s != NATS_OK) {
-        atomic_store_explicit(&k->filled, false, memory_order_relaxed); /* it may be created anew */
+        atomic_store_explicit(&k->filled, false,
+                              memory_order_relaxed); /* it may be created again */
         return failed(k, s, code, before, "read", e);
     }
     *revision = natsMsg_GetSequence(m);

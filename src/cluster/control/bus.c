@@ -256,7 +256,7 @@ static void run_task(struct executor_task *t)
     b->end = &b->first;
     b->queue_bytes = b->n_queued = 0;
     pthread_mutex_unlock(&b->lock);
-    if (news && b->on_link && !b->closed) /* closed: set on this thread alone */
+    if (news && b->on_link && !b->closed) /* closed: set only on this thread */
         b->on_link(b->ctx, &status);
     for (struct message *next; m; m = next) {
         next = m->next;

@@ -61,7 +61,7 @@ SHOAL_MUST_CHECK int control_open(struct control **out, const struct control_opt
                                   struct executor *x, const struct control_watch *w, struct err *e);
 void control_close(struct control *c);
 
-/* Sends this member's heartbeat.  SHOAL_EBUSY: NATS is away; the next one may arrive. */
+/* Sends this member's heartbeat.  SHOAL_EBUSY: NATS is down; the next one may arrive. */
 SHOAL_MUST_CHECK int control_beat(struct control *c, const void *bytes, size_t n, struct err *e);
 /* The connection, for other data that members share. */
 struct bus *control_bus(struct control *c);

@@ -12,7 +12,7 @@
 
 #define MAX_KEY_BYTES (64u << 20)
 
-/* What limits its speed. */
+/* The bottleneck of its speed. */
 static enum placement_kind kind_of(uint32_t kinds)
 {
     if (kinds & SHOAL_KIND_SCORE)

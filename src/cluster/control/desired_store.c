@@ -137,7 +137,7 @@ static int begin(struct desired_store *s, struct desired **out, struct err *e)
     if (s->file && desired_file_read(out, s->file, NULL) == 0) {
         log_warn("control", "NATS has lost the desired state: restoring version %llu of %s",
                  (unsigned long long)(*out)->version, s->file);
-        (*out)->fence = 0; /* NATS counts revisions anew */
+        (*out)->fence = 0; /* NATS restarts its revision counter */
         return 0;
     }
     return desired_create(out, e);

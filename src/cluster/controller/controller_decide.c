@@ -19,7 +19,7 @@
 #define MAX_INPUT_BYTES ((size_t)1 << 30)
 #define AWAY_MS 60000u /* how long the assignments of an absent node are kept */
 
-/* What the steps of a decision share. */
+/* Shared by the steps of a decision. */
 struct deciding {
     struct desired *d;
     const struct controller_snapshot *s;

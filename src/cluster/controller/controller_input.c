@@ -15,7 +15,7 @@
 
 #define UNKNOWN_BYTES ((uint64_t)64 << 20) /* default for a model that no node has loaded yet */
 
-/* What the functions below share. */
+/* Shared by the functions below. */
 struct making {
     const struct desired *d;
     const struct controller_snapshot *s;
@@ -154,7 +154,7 @@ static void add_pins(struct making *k, struct placement_model *m)
         m->max_replicas = n;
 }
 
-/* What the planner would refuse as a whole is corrected for the one model. */
+/* Corrects one model's values that would make the planner reject everything. */
 static int add_models(struct making *k, struct placement_input *in, struct err *e)
 {
     struct placement_model *models;

@@ -12,7 +12,7 @@
 
 #define RUNNING 1.0 /* requests of a replica that do not count as waiting */
 
-/* What the replicas of a model report, added up. */
+/* Sums of the reports of a model's replicas. */
 struct load {
     uint32_t ready;
     double cpu; /* sum over replicas that report it */

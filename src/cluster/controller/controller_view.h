@@ -36,7 +36,7 @@ void controller_view_destroy(struct controller_view *v); /* NULL is fine */
 SHOAL_MUST_CHECK int controller_view_hear(struct controller_view *v, const void *bytes, size_t n,
                                           uint64_t now_ns, enum controller_news *news,
                                           const char **name, struct err *e);
-/* Forgets one member that has been silent since before_ns. NULL: there is none. The name is valid
+/* Forgets one member that has been silent since before_ns. NULL: none. The name is valid
  * until the next call. */
 const char *controller_view_expire(struct controller_view *v, uint64_t before_ns);
 /* Counts all members as heard just now: after an outage of NATS, the silence says nothing about
@@ -61,7 +61,7 @@ SHOAL_MUST_CHECK int controller_view_take(const struct controller_view *v,
                                           struct controller_snapshot **out, struct err *e);
 /* Called on the deciding thread: decodes the snapshot. */
 SHOAL_MUST_CHECK int controller_snapshot_read(struct controller_snapshot *s, struct err *e);
-/* The node of this name; NULL: it is away. */
+/* The node of this name; NULL: offline. */
 const struct node_state *controller_snapshot_node(const struct controller_snapshot *s,
                                                   const char *name);
 /* Treats the node as absent. SHOAL_ENOTFOUND. */

@@ -274,7 +274,7 @@ static void count_model(void *ctx, const struct registry_model *m)
     ((struct collect *)ctx)->cap++;
 }
 
-/* What the configuration has and no controller changed has no duty. */
+/* Configured models that no controller changed have no duty. */
 static uint32_t duty_of(const struct registry_model *m)
 {
     static const struct registry_service all = {.duty = REGISTRY_SERVE};

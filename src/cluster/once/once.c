@@ -53,7 +53,7 @@ struct run {
     bool left;                      /* the owner goes */
     bool held;                      /* the key is this gateway's */
     bool foreign;                   /* another gateway's answer is replayed, */
-    struct once_record_about about; /* and what it says of it */
+    struct once_record_about about; /* and its status */
 };
 
 /* A client. */
@@ -169,7 +169,7 @@ static void append(struct run *x)
     pthread_mutex_lock(&x->all->lock);
     size_t before = e->events.len;
     once_record_put_message(&e->events, x->events.data, n);
-    if (x->events.rc < 0 || e->events.rc < 0) { /* readers are told that it was interrupted */
+    if (x->events.rc < 0 || e->events.rc < 0) { /* readers hear that it was interrupted */
         e->events.len = before;
         unlist(x->all, e);
         e->failed = broken = true;
@@ -592,7 +592,7 @@ static void join(struct entry *e, struct reader *d)
     d->next = e->readers;
     e->readers = d;
     e->refs++;
-    d->posted = true; /* what is there already */
+    d->posted = true; /* the existing part */
     executor_post(d->owner->executor, &d->wake);
 }
 

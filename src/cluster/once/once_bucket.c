@@ -347,7 +347,7 @@ static bool renew(struct once_bucket *b, struct held *h, bool ended)
     pthread_mutex_unlock(&b->use);
     buf_fini(&parts);
     note(b, rc, &e);
-    if (rc == 1) { /* nobody else should: this gateway was silent for too long */
+    if (rc == 1) { /* no other gateway should: this one was silent for too long */
         log_warn("idempotency", "another gateway has taken over a call that runs here");
         return true;
     }
@@ -361,7 +361,7 @@ static void held_free(struct held *h)
     mem_free(h);
 }
 
-/* Takes what is due out of its list; the lock is held. */
+/* Removes the due entries from its list; the lock is held. */
 static struct once_claim *due_claim(struct once_bucket *b, uint64_t now, uint64_t *next_ns)
 {
     for (struct once_claim **at = &b->claims; *at; at = &(*at)->next) {

@@ -9,7 +9,7 @@
  * gateway that writes the first record runs the call. It writes the record again every two seconds
  * while the call runs, and at the end with the answer; a large one is written in parts before. The
  * others look at it several times a second; one that stands still for ten seconds belongs to a
- * gateway that is gone, and the next who looks takes the call over. While NATS is away, new calls
+ * gateway that is gone, and the next who looks takes the call over. While NATS is down, new calls
  * run where they come in; who waits for another gateway's answer goes on waiting.
  *
  * Thread:    any; one thread inside waits for NATS.

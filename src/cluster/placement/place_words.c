@@ -66,7 +66,7 @@ static const char *bar_words(struct arena *a, const struct place_core *c, uint32
     return "";
 }
 
-/* What made a move worth it: the largest of its gains. */
+/* The reason for a move: the largest of its gains. */
 static const char *better_words(struct arena *a, const struct place_core *c, uint32_t model,
                                 uint32_t from, uint32_t to)
 {

@@ -13,7 +13,7 @@ const char *place_words_load(struct arena *a, const struct place_core *c,
 /* to: the node that a moved replica goes to, or PLACEMENT_NONE. */
 const char *place_words_unload(struct arena *a, const struct place_core *c,
                                const struct place_replica *r, uint32_t from, uint32_t to);
-/* What is missing, with the arithmetic. NULL: nothing; *n_missing replicas. */
+/* The missing memory, with the arithmetic. NULL: nothing is missing; *n_missing replicas. */
 const char *place_words_gap(struct arena *a, struct place_core *c, uint32_t model,
                             uint32_t *n_missing);
 

@@ -69,7 +69,7 @@ static bool passed(const struct stepping *k, uint64_t since_ms, uint64_t ms)
     return k->v.now_ms >= since_ms && k->v.now_ms - since_ms >= ms;
 }
 
-/* What was begun is undone; the reason stays in the history. */
+/* Undoes the started part; the reason stays in the history. */
 static void fail_at(struct stepping *k, const struct rollout_place *p, const char *why)
 {
     k->r->failed = true;
@@ -346,7 +346,7 @@ static void canary(struct stepping *k)
 
 /* ---- strong ---- */
 
-/* Greater than all that were ever used. */
+/* Greater than all earlier ones. */
 static uint64_t next_epoch(const struct desired *d)
 {
     return rollout_epoch_end(d);

@@ -49,7 +49,7 @@ enum rollout_verdict rollout_judge(const struct desired_judge *j,
     double old = rate(from->errors - base_errors, from->requests - base);
     double allowed = old + j->errors, new = rate(to->errors, to->requests);
     uint64_t enough = j->requests ? j->requests : 1;
-    /* so many errors that the rate cannot recover, however the next requests end */
+    /* too many errors: the rate cannot recover, however the next requests end */
     if (rate(to->errors, to->requests > enough ? to->requests : enough) > allowed) {
         snprintf(text, cap, "%llu of %llu requests failed (%.1f %%; the old version: %.1f %%)",
                  (unsigned long long)to->errors, (unsigned long long)to->requests, new / 10,

@@ -31,7 +31,7 @@ struct rollout_side {
 
 struct rollout_place {
     const char *node;
-    const struct node_state *alive; /* NULL: it is away */
+    const struct node_state *alive; /* NULL: offline */
     struct rollout_side from, to;
 };
 

@@ -127,7 +127,7 @@ static void churn(struct run *r, const struct sim_item *it)
 
 /* ---- events of the scenario ---- */
 
-/* A node of the event's class that is up and not drained; SIM_NONE: there is none. */
+/* A node of the event's class that is up and not drained; SIM_NONE: none. */
 static uint32_t choose_node(struct run *r, const struct sim_event *ev)
 {
     uint32_t n = 0, pick;

@@ -276,7 +276,7 @@ static void take_off_node(struct sim_world *w, uint32_t replica)
 void sim_world_unload(struct sim_world *w, uint32_t replica)
 {
     struct sim_replica *r = &w->replicas[replica];
-    make_unready(w, replica); /* what it computes is finished first */
+    make_unready(w, replica); /* its current work is finished first */
     if (!r->lost)
         take_off_node(w, replica);
     *r = (struct sim_replica){.next_on_node = w->free_replica, .at = SIM_NONE};

@@ -56,7 +56,7 @@ struct sim_box { /* a node */
 struct sim_replica {
     uint32_t model, node;
     bool ready, there; /* there false: unused slot */
-    bool lost;         /* its node is lost; the planner is told once */
+    bool lost;         /* its node is lost; the planner hears it once */
     uint64_t since_ms;
     uint32_t stamp, plan; /* plan: the controller's plan that loaded it */
     uint32_t at;          /* position in its model's list of ready ones */
@@ -122,7 +122,7 @@ SHOAL_MUST_CHECK int sim_world_init(struct sim_world *w, const struct sim_scenar
                                     uint32_t seed, struct err *e);
 void sim_world_fini(struct sim_world *w);
 
-/* What the planner sees of a node and of a model. */
+/* The planner's view of a node and of a model. */
 struct placement_node sim_world_node(const struct sim_world *w, const struct sim_box *b);
 struct placement_model sim_world_model(const struct sim_service *s);
 

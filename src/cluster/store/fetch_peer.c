@@ -259,7 +259,7 @@ static int get_file(struct fetch_transfer *t, const struct model_manifest *m, ui
 
 /* ---- lifetime ---- */
 
-/* Whoever has a certificate of the shoal is a member, but only nodes have models. */
+/* Every holder of a certificate of the shoal is a member, but only nodes have models. */
 static int check_peer(void *ctx, const struct tls_peer *cert, struct err *e)
 {
     const struct fetch_peer *p = ctx;

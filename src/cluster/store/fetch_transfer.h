@@ -38,7 +38,7 @@ struct fetch_transfer {
     const struct fetch_transfer_ops *ops;
 };
 
-/* What every transfer needs; borrowed until it is closed. */
+/* Needed by every transfer; borrowed until it is closed. */
 struct fetch_transfer_opts {
     const uint8_t *model;     /* SHA-256 */
     const _Atomic bool *stop; /* give up when it becomes true */

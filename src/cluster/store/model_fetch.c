@@ -63,7 +63,7 @@ struct model_fetch {
     uint64_t bytes, total;
     const char *source; /* of sources, or "" */
     char error[200];
-    /* the result, once it is over */
+    /* the result, once it has ended */
     int rc;
     char path[PATH_MAX];
     struct err e;

@@ -246,7 +246,7 @@ static void close_part(struct model_intake *k)
         (void)!sha256_end(&k->hash, unused);
     k->hashing = false;
     if (k->fd >= 0) {
-        (void)!ftruncate(k->fd, (off_t)k->at); /* gives back what was reserved beyond it */
+        (void)!ftruncate(k->fd, (off_t)k->at); /* returns the unused part of the reservation */
         close(k->fd);
     }
     k->fd = -1;

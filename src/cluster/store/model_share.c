@@ -54,7 +54,7 @@ int model_share_manifest(struct model_manifest *m, const struct model_share_from
     return rc;
 }
 
-/* Its path, if the model lies outside of the store. */
+/* Its path, if the model is outside the store. */
 static int open_outside(int *fd, uint64_t *bytes, const struct model_share_from *from,
                         const uint8_t sha256[SHA256_BYTES], uint32_t i, struct err *e)
 {

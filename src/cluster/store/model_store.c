@@ -614,8 +614,8 @@ static void drop(struct model_store *s, const struct model_store_entry *x,
 }
 
 struct room {
-    uint64_t used;  /* of the limit, with what is on its way */
-    uint64_t loose; /* of that, models that may go */
+    uint64_t used;  /* of the limit, including transfers in progress */
+    uint64_t loose; /* the part of it that can be evicted */
     uint64_t disk;  /* free */
 };
 

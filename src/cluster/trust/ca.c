@@ -157,7 +157,8 @@ static bool is_by(X509_CRL *crl, const struct cert_signer *s)
            X509_CRL_verify(crl, s->key) == 1;
 }
 
-/* A CA without its revocation list must not be used: writing a new one would forget who is in it.
+/* A CA without its revocation list must not be used: writing a new one would forget the
+ * revocations.
  */
 static int read_crls(struct ca *ca, struct err *e)
 {
@@ -266,7 +267,7 @@ static int ca_alloc(struct ca **out, const char *folder, struct err *e)
     return 0;
 }
 
-/* What members trust. */
+/* The certificates that members trust. */
 static int write_trust(const struct ca *ca, struct err *e)
 {
     int rc = write_certs(ca->folder, "bundle.pem", ca->now.cert, ca->before.cert, e);

@@ -39,7 +39,7 @@ SHOAL_MUST_CHECK int ca_init(const char *folder, const char *name, unsigned days
                              struct err *e);
 SHOAL_MUST_CHECK int ca_open(struct ca **out, const char *folder, struct err *e);
 void ca_close(struct ca *ca); /* NULL is fine */
-/* The CA that signs, and the previous one during a rotation; false: there is none. */
+/* The CA that signs, and the previous one during a rotation; false: none. */
 void ca_current(const struct ca *ca, struct cert_info *out);
 bool ca_previous(const struct ca *ca, struct cert_info *out);
 /* Writes members/NAME/.  With force an existing certificate is replaced; roles 0 and n_hosts 0 then

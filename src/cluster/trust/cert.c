@@ -213,7 +213,7 @@ int cert_read(struct cert_info *out, const char *path, struct err *e)
 
 /* ---- checks ---- */
 
-/* The certificates behind the first one of a file, for building the chain. */
+/* The certificates after the first one of a file, for building the chain. */
 static STACK_OF(X509) * load_chain(const char *path)
 {
     STACK_OF(X509) *chain = sk_X509_new_null();

@@ -59,7 +59,8 @@ static void allow(int rules, int dir, const char *path, uint64_t rights)
     if (a.parent_fd < 0)
         return;
     if (fstat(a.parent_fd, &st) == 0 && !S_ISDIR(st.st_mode))
-        rights &= FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE; /* others are of folders alone */
+        rights &=
+            FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE; /* the other rights apply only to folders */
     a.allowed_access = rights;
     (void)syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &a, 0);
     close(a.parent_fd);

@@ -65,7 +65,7 @@ struct worker {
     struct flow_owner owner;
     struct port ports[WORKERS_MAX_LOOPS];
     uint32_t n_ports;
-    /* loading, on a thread of its own */
+    /* loading, on its own thread */
     pthread_t loader;
     struct shoal_engine *engine;
     int rc;

@@ -53,7 +53,7 @@ struct worker {
     enum registry_state state; /* as it said last */
     bool gone;                 /* ended and reaped: why has the reason */
     bool wanted;               /* open waits for it */
-    bool closing;              /* by close: not an accident */
+    bool closing;              /* closed by us: not an accident */
     int code;
     struct registry_apart_info info;
     char error[256], why[400];
@@ -344,7 +344,7 @@ static void say_why(struct worker *k, int status)
     size_t from = 0, n = k->n_tail;
     while (n > 0 && k->tail[n - 1] == '\n')
         n--;
-    for (size_t i = 0; i < n; i++) /* the last two lines, or what is there of them */
+    for (size_t i = 0; i < n; i++) /* the last two lines, or as much as there is */
         if (k->tail[i] == '\n') {
             size_t more = 0;
             for (size_t j = i + 1; j < n; j++)
@@ -386,7 +386,7 @@ static void remove_worker(struct workers *w, struct worker *k)
     worker_free(k);
 }
 
-/* Workers that are gone and that nobody waits for. */
+/* Workers that have exited and that nobody waits for. */
 static void forget_gone(struct workers *w)
 {
     pthread_mutex_lock(&w->lock);

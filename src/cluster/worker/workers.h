@@ -47,7 +47,7 @@ void workers_set_registry(struct workers *w, struct registry *r);
 SHOAL_MUST_CHECK int workers_join(struct workers *w, struct executor *x, struct executor_task *task,
                                   uint32_t *out_loop, struct err *e);
 void workers_leave(struct workers *w, uint32_t loop);
-/* The next connection of this loop; false: there is none. */
+/* The next connection of this loop; false: none. */
 bool workers_take(struct workers *w, uint32_t loop, struct workers_conn *out);
 
 #endif

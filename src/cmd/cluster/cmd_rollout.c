@@ -307,7 +307,7 @@ static int wait_for(struct cluster_site *s, const char *id, bool undo)
         if (!over && rc == CMD_OK)
             poll(&p, 1, LOOK_EVERY_MS);
         if (term_interrupted(interrupt))
-            rc = CMD_INTERRUPTED; /* the rollout goes on */
+            rc = CMD_INTERRUPTED; /* the rollout continues */
     }
     term_release_interrupt(interrupt);
     return rc;

@@ -15,7 +15,7 @@ struct shoal_engine;
 
 struct pii_search {
     unsigned kinds;
-    struct shoal_engine *engine; /* NULL: rules alone */
+    struct shoal_engine *engine; /* NULL: only rules */
     struct pii_hit *hits;        /* of the last search, in order */
     uint32_t n, cap;
     int rc;

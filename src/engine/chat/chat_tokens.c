@@ -262,7 +262,7 @@ static bool continues(const struct chat *c)
     return yes && c->n_messages > 0;
 }
 
-/* The end of the last occurrence of a text; NULL: there is none. */
+/* The end of the last occurrence of a text; NULL: none. */
 static const char *last_end(const struct buf *in, const char *text, size_t n)
 {
     for (size_t at = n > 0 && in->len >= n ? in->len - n + 1 : 0; at-- > 0;)

@@ -188,7 +188,7 @@ static struct chat_message message_of(struct arena *a, const char *role, const s
         .role = role, .content = copy ? copy : "", .content_bytes = copy ? b->len : 0};
 }
 
-/* The message with the description of the tools in front or behind. */
+/* The message with the description of the tools before or after it. */
 static struct chat_message with_tools(struct arena *a, const struct chat *c,
                                       const struct chat_message *m, bool in_front, struct buf *b)
 {

@@ -18,7 +18,7 @@ static int encode(const struct shoal_engine *en, struct tok_ids *ids, const char
     return n > 0 ? tokenizer_encode(en->tokenizer, ids, text, n, 0, e) : 0;
 }
 
-/* A special token and the name behind it. */
+/* A special token followed by a name. */
 static int put_named(const struct shoal_engine *en, struct tok_ids *ids, int32_t token,
                      const char *name, struct err *e)
 {

@@ -1,7 +1,7 @@
 /* tool_format.h - the format of a model's tool calls, detected from its chat template.
  *
  * Every format is a text in front of the calls, the calls as JSON (one object, several, or a list
- * of them), and a text behind them. A model whose template does not support tools gets them in a
+ * of them), and a text after them. A model whose template does not support tools gets them in a
  * system message, and is asked to use the call format of SmolLM2 and Hermes.
  *
  * Thread:    constant tables.

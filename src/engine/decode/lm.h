@@ -42,7 +42,7 @@ struct lm_pass {
     uint32_t n_runs;
 };
 
-/* Fills *pass, which stays valid until the next call; false: there is none.  Called by any of the
+/* Fills *pass, which stays valid until the next call; false: none.  Called by any of the
  * model's compute threads, but never by two at once. */
 typedef bool (*lm_next_fn)(void *ctx, struct lm_pass *pass);
 

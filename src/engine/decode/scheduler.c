@@ -524,7 +524,8 @@ static bool take_token(struct shoal_engine *en, struct shoal_task *t, const floa
     return add_token(en, t, &pick) || add_forced(en, t);
 }
 
-/* The logits behind a token of the prompt say how likely the next one was.  true: the task is over.
+/* The logits after a token of the prompt say how likely the next one was. true: the task has
+ * ended.
  */
 static bool take_score(struct shoal_engine *en, struct shoal_task *t, const float *logits)
 {

@@ -70,7 +70,7 @@ static void put_prompts(struct buf *b, const struct request_generate *g, size_t 
     }
 }
 
-/* What the model reads; false: out of memory. */
+/* The model's input; false: out of memory. */
 static bool use_prompt(struct prompt_question *q, struct buf *b, struct request *r)
 {
     const struct request_generate *g = &r->generate;

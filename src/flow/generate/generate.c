@@ -337,7 +337,7 @@ static void on_wake(struct executor_task *t)
     const char *records;
     size_t n, at = 0;
     if (!g->quiet && s->ops->full && s->ops->full(s)) {
-        g->held = true; /* on_resume goes on */
+        g->held = true; /* on_resume continues */
         return;
     }
     int overflow = token_queue_take(&g->queue, g->ends, g->n, is_done, &records, &n);

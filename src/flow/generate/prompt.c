@@ -121,7 +121,7 @@ static int add_biases(struct request *r, const struct shoal_engine *en, struct e
     return rc;
 }
 
-/* Several prompts: their tokens behind each other, and `ends` says where. */
+/* Several prompts: their tokens one after the other; `ends` holds where each ends. */
 static int make_several(struct prompt *p, struct request *r, const struct shoal_engine *en,
                         struct err *e)
 {

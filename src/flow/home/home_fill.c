@@ -315,7 +315,7 @@ bool home_fill_has_slot(const struct home_action *x, const struct home_slot *s)
     return false;
 }
 
-/* "Play some reggae": what the tagger missed is still what is to be played. */
+/* "Play some reggae": finds the title that the tagger missed. */
 static uint32_t add_title(struct arena *a, const struct home_table *t, const struct home_words *w,
                           const struct home_words *plain, struct home_piece *pieces, uint32_t n)
 {
@@ -340,8 +340,8 @@ static uint32_t add_title(struct arena *a, const struct home_table *t, const str
     return n + 1;
 }
 
-/* "Tell Paula to send more towels": without a message that the tagger sees, all that stands behind
- * the name is one. */
+/* "Tell Paula to send more towels": if the tagger sees no message, everything after the name is
+ * one. */
 static uint32_t add_message(struct arena *a, const struct home_table *t, const struct home_words *w,
                             const struct home_words *plain, struct home_piece *pieces, uint32_t n)
 {

@@ -87,8 +87,8 @@ uint32_t home_fill_room_at(const struct home_file *f, const struct home_words *p
  * Returns the new number of pieces: at most one more. */
 uint32_t home_fill_rooms(struct arena *a, const struct home_table *t, const struct home_file *f,
                          const struct home_words *w, struct home_piece *pieces, uint32_t n);
-/* What is to be played or told, where the tagger missed it.  Returns how many pieces there are
- * then: one more at most. */
+/* Finds a title or message that the tagger missed. Returns the new number of pieces: at most one
+ * more. */
 uint32_t home_fill_missed(struct arena *a, const struct home_table *t, const struct home_action *x,
                           const struct home_words *w, struct home_piece *pieces, uint32_t n);
 /* Fills the missing slots of a set from the other sets. */

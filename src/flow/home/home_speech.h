@@ -43,7 +43,7 @@ uint32_t home_speech_takes_back(const struct home_table *t, const struct home_wo
 
 struct home_stopped {
     bool everything;
-    bool it;           /* what was spoken of, or everything */
+    bool it;           /* the last thing mentioned, or everything */
     uint32_t from, to; /* else: the words of the thing */
 };
 /* Do the words say "stop", in any wording, and stop what? */

@@ -32,7 +32,7 @@ static bool are_name(const struct home_list *names, const struct home_words *pla
     return false;
 }
 
-/* Do the words from..to-1 name a device, behind the name of its room or without?  *device: its
+/* Do the words from..to-1 name a device, after the name of its room or without?  *device: its
  * first word. */
 static bool names_device(const struct home_file *f, const struct home_words *plain, uint32_t from,
                          uint32_t to, uint32_t *device)
@@ -50,7 +50,7 @@ static bool names_device(const struct home_file *f, const struct home_words *pla
 }
 
 /* "lights in the paint booth": do the words from..to-1 name a device, and then its room?  *end is
- * behind the device, *room the first word of the room. */
+ * after the device, *room the first word of the room. */
 static bool names_room_behind(const struct home_table *t, const struct home_file *f,
                               const struct home_words *plain, uint32_t from, uint32_t to,
                               uint32_t *end, uint32_t *room)
@@ -91,8 +91,8 @@ static bool says_only_when(const struct home_table *t, const struct home_clause 
     return at > from && at == plain->n;
 }
 
-/* Where "on" or "off" stands that nothing follows, or only a time: "fan off in five minutes"; 0:
- * nowhere. */
+/* The position of a final "on" or "off", or one followed only by a time: "fan off in five minutes";
+ * 0: none. */
 static uint32_t last_switch(const struct home_table *t, const struct home_clause *c,
                             const struct home_words *plain, uint32_t from)
 {

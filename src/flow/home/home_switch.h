@@ -17,7 +17,7 @@ struct home_switch {
     const struct home_entity *entities;
     uint32_t n_entities;
     uint32_t n_named; /* things, 1 at most */
-    bool of_home;     /* ... whose name the home has; else only a time stands in the clause */
+    bool of_home;     /* ... whose name the home has; otherwise the clause has only a time */
 };
 
 /* file NULL: no names are known. */

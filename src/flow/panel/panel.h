@@ -81,7 +81,7 @@ void panel_member_run(struct panel_member *m, struct request *q);
 void panel_enter(struct panel *p);
 void panel_leave(struct panel *p);
 
-/* Records what a model did; sureness below 0: unknown. */
+/* Records a model's result; sureness below 0: unknown. */
 struct routing_step *panel_step(struct panel *p, const char *model, double sureness,
                                 const char *fmt, ...) SHOAL_PRINTF(4, 5);
 /* Sends the client's `start`, with the member's model, unless it was sent. */

@@ -248,7 +248,7 @@ int privacy_fields_add(struct privacy_fields *f, uint32_t field, const struct pi
     return put_hit(f, to, at, h);
 }
 
-/* ---- what is put there instead ---- */
+/* ---- the replacements ---- */
 
 static int replace_one(struct privacy_fields *f, struct privacy_field *x,
                        struct pseudonyms_map *map, struct privacy_input *input)

@@ -89,7 +89,7 @@ static void refuse_code(struct screening *x, int rc)
     refuse(x, &f);
 }
 
-/* What was found, for the message: "an e-mail address, a phone number". */
+/* The findings, for the message: "an e-mail address, a phone number". */
 static unsigned found_kinds(const struct privacy_fields *f, const char **where)
 {
     unsigned kinds = 0;

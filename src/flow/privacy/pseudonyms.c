@@ -62,7 +62,7 @@ void pseudonyms_destroy(struct pseudonyms *p)
     mem_free(p);
 }
 
-/* ---- what is kept of conversations ---- */
+/* ---- state of conversations ---- */
 
 static struct kept *places(struct pseudonyms *p, uint64_t scope, uint32_t id)
 {

@@ -60,7 +60,7 @@ static void drop(struct tool_parse *p, size_t n)
     p->held.data[p->held.len] = '\0';
 }
 
-/* What is held is no call. */
+/* The held text is not a call. */
 static void give_up(struct tool_parse *p)
 {
     report_text(p, p->held.len);

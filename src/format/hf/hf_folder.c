@@ -42,7 +42,7 @@ static int find_arch(struct hf_folder *f, struct err *e)
 
 struct match {
     uint32_t layer;
-    const char *last; /* what '*' stands for */
+    const char *last; /* the value of '*' */
 };
 
 static bool matches(const char *pattern, const char *name, struct match *m)

@@ -60,7 +60,7 @@ SHOAL_MUST_CHECK int tools_read_one(struct request *r, struct chat_tool *list, u
                                     struct fields_error *e);
 /* A value as text in the arena; NULL: out of memory. */
 const char *tools_read_json(struct request *r, const cJSON *v, size_t *n);
-/* The tool with this name must be called; SHOAL_EINVAL: there is none. */
+/* The tool with this name must be called; SHOAL_EINVAL: none. */
 SHOAL_MUST_CHECK int tools_read_force(struct request *r, const char *name, struct fields_error *e);
 
 #endif

@@ -415,7 +415,7 @@ const struct config_key *config_describe_find(const char *typed, const char **ne
             paths[i] = config_keys[i].path;
     }
     *near = nearest_word(typed, paths);
-    for (size_t i = 0; !*near && i < config_n_keys; i++) /* the last part alone */
+    for (size_t i = 0; !*near && i < config_n_keys; i++) /* only the last part */
         if (strcmp(config_key_leaf(&config_keys[i]), wanted) == 0)
             *near = config_keys[i].path;
     return NULL;

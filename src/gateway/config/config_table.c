@@ -1,7 +1,7 @@
 /* config_table.c - every key of the configuration file, one row each; see config_key.h.
  *
  * To add a key: a member in gw_config (or in the struct of its list, below) and a row here.  Then
- * write docs/CONFIG.md anew: `shoal config reference > docs/CONFIG.md`. */
+ * regenerate docs/CONFIG.md: `shoal config reference > docs/CONFIG.md`. */
 #include <stdlib.h>
 #include <string.h>
 

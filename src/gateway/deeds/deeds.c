@@ -193,7 +193,7 @@ static enum home_sink_result result_of(int rc)
                                                         : HOME_SINK_FAILED;
 }
 
-/* ---- HTTP calls and commands, each on a thread of its own ---- */
+/* ---- HTTP calls and commands, each on its own thread ---- */
 
 static void *work(void *arg)
 {
@@ -424,7 +424,7 @@ static const struct home_sink_ops ops = {carry};
 
 /* ---- states ---- */
 
-/* The value of a state message as text; false: there is none. */
+/* The value of a state message as text; false: none. */
 static bool read_state(const struct config_deed *w, const struct mqtt_message *m, char *out)
 {
     size_t n = m->n;

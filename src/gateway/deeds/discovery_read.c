@@ -25,7 +25,7 @@ static const char *text(const cJSON *o, const char *key, const char *brief)
     return cJSON_GetStringValue(v);
 }
 
-/* A topic, with "~" at its beginning or end replaced; NULL: there is none. */
+/* A topic, with "~" at its beginning or end replaced; NULL: none. */
 static const char *topic_of(struct reader *r, const char *key, const char *brief)
 {
     const char *t = text(r->json, key, brief);
@@ -118,7 +118,7 @@ static void read_brightness(struct reader *r, struct discovery_entity *out, bool
     w->state_value = json ? "brightness" : path_of(r, "brightness_value_template", "bri_val_tpl");
 }
 
-/* Level i of a topic; n 0: there is none. */
+/* Level i of a topic; n 0: none. */
 static struct str level(const char *topic, int i)
 {
     while (i-- > 0) {

@@ -319,7 +319,7 @@ static bool read_key(struct work *w)
     return w->has_key;
 }
 
-/* What cannot be deferred; false: the call is answered. */
+/* Rejects calls that cannot be deferred; false: the call is answered. */
 static bool check(struct call *c)
 {
     const cJSON *stream = cJSON_GetObjectItemCaseSensitive(c->json, "stream");

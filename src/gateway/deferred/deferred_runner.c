@@ -197,7 +197,7 @@ static size_t list_headers(struct run *r)
     const char *p = r->item.headers, *end = p + r->item.n_headers;
     size_t n = 0;
     r->headers[n++] = (struct http_header){"host", "deferred"};
-    while (p < end && n < MAX_HEADERS) { /* a NUL stands behind the last */
+    while (p < end && n < MAX_HEADERS) { /* a NUL follows the last */
         const char *value = p + strlen(p) + 1;
         if (value > end)
             break;

@@ -42,7 +42,7 @@ struct grpc_reading {
     const struct grpc_method *method;
     struct grpc_frame frame; /* as it came */
     size_t max_bytes, max_fields;
-    /* what it became */
+    /* its outcome */
     uint32_t top;
     int rc;
     struct fields_error error;

@@ -240,7 +240,7 @@ struct listing {
     int rc;
 };
 
-/* A message with one entry; the whole list is such messages behind each other. */
+/* A message with one entry; the whole list is a sequence of such messages. */
 static void list_one(struct listing *l, const char *name, status_kind s)
 {
     Grpc__Health__V1__HealthListResponse m = GRPC__HEALTH__V1__HEALTH_LIST_RESPONSE__INIT;

@@ -16,7 +16,7 @@
 #define MAX_SERVICES 16u
 #define MAX_NAME 96u
 
-/* What has a name in a file. */
+/* The named items of a file. */
 enum kind { KIND_NONE, KIND_FILE, KIND_MESSAGE, KIND_ENUM, KIND_SERVICE, KIND_LEAF };
 
 struct part { /* a field of bytes */
@@ -81,7 +81,7 @@ static bool is_text(struct part f, const char *s)
     return f.n == strlen(s) && memcmp(f.p, s, f.n) == 0;
 }
 
-/* Of descriptor.proto: which parts of what have names. */
+/* From descriptor.proto: which parts have names. */
 static enum kind kind_of(enum kind parent, uint32_t id)
 {
     static const struct {

@@ -254,7 +254,7 @@ static struct mqtt_call *call_make(struct mqtt_door *d, const struct mqtt_messag
     return NULL;
 }
 
-/* What is wrong with a message before anything is spent on it; its status, or 0. */
+/* Checks a message before spending anything on it; its error status, or 0. */
 static int check_message(const struct mqtt_door *d, const struct mqtt_message *m, char *why,
                          size_t cap)
 {

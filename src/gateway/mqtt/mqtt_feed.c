@@ -187,7 +187,7 @@ static void publish(struct mqtt_feed *f, const char *kind, const char *level, co
         log_error("mqtt", "alarm lost topic=%s: %s", topic, e.msg);
 }
 
-/* Whose state it changes: that of the machine, or of a sensor without one. */
+/* The owner of the changed state: the machine, or a sensor without one. */
 static const char *whose(const struct alarm_event *e)
 {
     return e->machine[0] ? e->machine : e->n_channels ? e->channels[0].sensor : "";

@@ -117,7 +117,7 @@ int node_models_open(struct node_models **out, const struct gw_config *c,
     m->source =
         (struct agent_source){.ctx = m, .find = find, .release = release, .describe = describe};
     if (pack_open(&m->pack, NULL, &none) < 0)
-        m->pack = NULL; /* a node may live without */
+        m->pack = NULL; /* optional for a node */
     const struct shelf_opts so = {
         .places = places, .n_places = places_of(places, c, m->pack), .cache_dir = c->cache_dir};
     int rc = shelf_open(&m->shelf, &so, e);

@@ -55,7 +55,7 @@ static void on_told(void *ctx, const struct home_later_entry *x)
         publish(s, x);
 }
 
-/* The configured file, or one in the state folder; false: there is none. */
+/* The configured file, or one in the state folder; false: none. */
 static bool find_file(char out[PATH_MAX], const struct gw *gw)
 {
     const char *file = gw->config->home_schedule;

@@ -46,7 +46,7 @@ SHOAL_MUST_CHECK int plant_start(struct plant *p, struct err *e);
 /* Ends the thread. Readings are still evaluated and may raise alarms. NULL is fine. */
 void plant_stop(struct plant *p);
 
-uint32_t plant_find(struct plant *p, const char *sensor); /* THINGS_NONE: there is none */
+uint32_t plant_find(struct plant *p, const char *sensor); /* THINGS_NONE: none */
 /* r->sensor from plant_find. */
 void plant_reading(struct plant *p, const struct reading *r);
 void plant_readings(struct plant *p, const struct reading *list, size_t n);

@@ -296,7 +296,7 @@ static int find_lazy(struct checking *c)
 struct step_scope {
     struct graph_scope scope; /* first */
     const struct checking *c;
-    const struct graph_type *item; /* NULL: there is none */
+    const struct graph_type *item; /* NULL: none */
     char why[160];
 };
 

@@ -232,7 +232,7 @@ static struct graph_expr *parse_name(struct parser *p)
     return x;
 }
 
-/* .field and [0] behind a value */
+/* .field and [0] after a value */
 static struct graph_expr *parse_path(struct parser *p, struct graph_expr *x)
 {
     uint32_t n_parts = 0;

@@ -102,7 +102,7 @@ static bool is_one_of(const char *name, const char *list)
     return false;
 }
 
-/* Index behind </name ...>, or n. */
+/* Index after </name ...>, or n. */
 static size_t skip_element(const char *p, size_t n, size_t at, const char *name)
 {
     size_t k = strlen(name);
@@ -115,7 +115,7 @@ static size_t skip_element(const char *p, size_t n, size_t at, const char *name)
     return n;
 }
 
-/* Index behind the tag that begins at i; quotes may hold a '>'. */
+/* Index after the tag that begins at i; quotes may hold a '>'. */
 static size_t tag_end(const char *p, size_t n, size_t i)
 {
     char quote = 0;
@@ -161,7 +161,7 @@ static void on_tag(struct reader *r, const char *name, bool closing)
     }
 }
 
-/* A comment, a declaration or a tag at i; returns the index behind it. */
+/* A comment, a declaration or a tag at i; returns the index after it. */
 static size_t take_markup(struct reader *r, const char *p, size_t n, size_t i)
 {
     char name[MAX_TAG + 1] = "";

@@ -16,7 +16,7 @@
 struct session_place;
 
 struct session_place_ops {
-    /* *version 0: there is none. */
+    /* *version 0: none. */
     int (*load)(struct session_place *p, const char *key, struct buf *out, uint64_t *version,
                 struct err *e);
     /* Saves only if the stored version is `version` (0: none); it becomes version + 1. */

@@ -18,7 +18,8 @@ struct grammar_tree;
 enum grammar_regex_flags {
     GRAMMAR_REGEX_JSON = 1 << 0,   /* the text is inside a JSON string: it is escaped */
     GRAMMAR_REGEX_SEARCH = 1 << 1, /* it matches anywhere in the text, unless it is anchored */
-    GRAMMAR_REGEX_PLAIN = 1 << 2,  /* with JSON: no escapes, what would need one is not allowed */
+    GRAMMAR_REGEX_PLAIN =
+        1 << 2, /* with JSON: no escapes; characters that need one are not allowed */
 };
 
 uint32_t grammar_regex_read(struct grammar_tree *t, const char *p, size_t n, unsigned flags);

@@ -9,7 +9,7 @@
 
 #define NONE GRAMMAR_TREE_NONE
 #define MAX_INTEGER 999999999999999LL
-#define FRACTION 9 /* digits behind the point */
+#define FRACTION 9 /* digits after the point */
 #define SCALE 1000000000LL
 
 static uint32_t digit(struct grammar_tree *t, char lo, char hi)

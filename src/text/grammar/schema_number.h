@@ -17,7 +17,7 @@ struct schema_number_bounds {
 
 /* Whole numbers; bounds beyond 15 digits count as 15 digits. */
 uint32_t schema_number_integer(struct grammar_tree *t, const struct schema_number_bounds *b);
-/* Numbers with up to nine digits behind the point.  Bounds are taken with nine digits too. */
+/* Numbers with up to nine digits after the point.  Bounds are taken with nine digits too. */
 uint32_t schema_number_decimal(struct grammar_tree *t, const struct schema_number_bounds *b);
 /* Whole numbers of up to nine digits that are multiples of m, 2 to SCHEMA_NUMBER_MAX_MULTIPLE. */
 #define SCHEMA_NUMBER_MAX_MULTIPLE 100u

@@ -61,7 +61,7 @@ static inline uint32_t vocab_trie_class(uint8_t b)
            : b < 'a'              ? 28 + b - 0x5bu
                                   : 34 + b - 0x7bu;
 }
-/* Index in order behind the last token that begins with the text of a node. */
+/* Index in order after the last token that begins with the text of a node. */
 static inline uint32_t vocab_trie_last(const struct vocab_trie *v, uint32_t node)
 {
     const uint32_t end = v->nodes[node].end;

@@ -180,7 +180,7 @@ static void assert_text(const char *path, const char *want)
     buf_fini(&b);
 }
 
-/* What earlier versions kept in the cache folder moves to the state folder, once. */
+/* Files that earlier versions kept in the cache folder move to the state folder, once. */
 static void test_state_moves_out_of_the_cache(void **state)
 {
     char dir[] = "/tmp/shoal-state-XXXXXX", cache[64], old[96], path[128], want[128], lock[128];
@@ -206,7 +206,7 @@ static void test_state_moves_out_of_the_cache(void **state)
     assert_true(state_file_find(path, sizeof(path), "queue", cache));
     assert_int_equal(access(old, F_OK), -1);
     assert_text(want, "first");
-    write_text(old, "second"); /* there is one already: it stays */
+    write_text(old, "second"); /* one exists already: it stays */
     assert_true(state_file_find(path, sizeof(path), "queue", cache));
     assert_text(want, "first");
     assert_text(old, "second");

@@ -130,7 +130,7 @@ static void test_a_late_member_is_not_waited_for(void **state)
                 assert_int_equal(atomic_load(&l.commits[i][k]), 1);
                 assert_int_equal(l.result[i][k], i * 1000 + k);
             }
-        crew_lane_destroy(c); /* ends when the late one is home */
+        crew_lane_destroy(c); /* ends when the late member is back */
         redone += atomic_load(&l.computed) - N_PHASES * 6;
         for (uint32_t i = 0; i < N_PHASES; i++)
             for (uint32_t k = 0; k < 6; k++)
@@ -142,14 +142,14 @@ static void test_a_late_member_is_not_waited_for(void **state)
 #define N_PROGRAMS 40u
 struct following {
     struct late late;
-    uint32_t given; /* no two at a time may ask for the next */
+    uint32_t given; /* no two may request the next at a time */
     _Atomic uint32_t asking, by_others, errors;
     pthread_t owner;
     _Atomic bool owner_left;
     bool empty_ones;
 };
 
-/* The owner is away in the beginning: others may finish the program and ask for the next. */
+/* The owner is away at first: others may finish the program and request the next. */
 static void follow_chunk(void *ctx, const struct crew_phase *p, uint32_t c, uint32_t member)
 {
     struct following *f = ctx;
@@ -200,7 +200,7 @@ static void test_programs_follow_without_their_owner(void **state)
             crew_run(c, &f, NULL, 0, next_program);
             assert_int_equal(f.given, N_PROGRAMS + 1);
             assert_int_equal(atomic_load(&f.errors), 0);
-            crew_lane_destroy(c); /* ends when the late one is home */
+            crew_lane_destroy(c); /* ends when the late member is back */
             by_others += atomic_load(&f.by_others);
         }
     }
@@ -253,7 +253,7 @@ static void test_waiting_members_fetch_ahead(void **state)
     assert_in_range(steps, 5, 5 * 4 * 3);
 }
 
-/* A member that shares its core may move, but what its thread is allowed stays as it was. */
+/* A member that shares its core may move, but its thread's affinity stays unchanged. */
 struct placed {
     cpu_set_t allowed;
     _Atomic uint32_t errors;
@@ -278,7 +278,8 @@ static void test_threads_may_run_where_they_might(void **state)
     assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
-    for (int narrow = 0; narrow < 2; narrow++) { /* all on one core; then where the OS puts them */
+    for (int narrow = 0; narrow < 2;
+         narrow++) { /* all on one core; then wherever the OS puts them */
         struct placed s = {.allowed = narrow ? all : one};
         struct crew_lane *c;
         assert_int_equal(sched_setaffinity(0, sizeof(s.allowed), &s.allowed), 0);

@@ -246,7 +246,7 @@ struct late {
     uint32_t stage[3];
 };
 
-/* The first crew thread that comes stays away for long, as if it were descheduled. */
+/* The first crew thread to arrive stays away for long, as if it were descheduled. */
 static void late_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, uint32_t member)
 {
     struct late *l = ctx;
@@ -257,7 +257,7 @@ static void late_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, ui
         atomic_store(&l->woke, 1);
     } else if (member == 0) {
         for (int i = 0; i < 100000 && atomic_load(&l->asleep) == 0; i++)
-            usleep(100); /* until a crew thread has come, however busy the machine is */
+            usleep(100); /* until a crew thread has arrived, however busy the machine is */
     }
 }
 
@@ -421,8 +421,8 @@ static void *gate_main(void *arg)
     return NULL;
 }
 
-/* When as many programs run as there are cores, their owners are all that compute; when they are
- * over, the crew helps again. */
+/* When as many programs run as there are cores, only their owners compute; when they end, the crew
+ * helps again. */
 static void test_the_crew_steps_back_for_owners(void **state)
 {
     (void)state;

@@ -79,7 +79,7 @@ static void test_overwritten_and_replaced_file(void **state)
     assert_int_equal(file_map_open(&m, path, &e), 0);
     snprintf(old, sizeof(old), "%s", path);
     make_file(8192);
-    assert_int_equal(rename(path, old), 0); /* another file: ours stays as it is */
+    assert_int_equal(rename(path, old), 0); /* another file: ours is unchanged */
     assert_false(file_map_changed(&m));
     assert_int_equal(m.bytes[0], 'x');
     file_map_close(&m);
@@ -99,7 +99,7 @@ static void not_ours(int signal)
     _exit(7);
 }
 
-/* A fault outside of guarded mappings goes where it went before. */
+/* A fault outside guarded mappings goes to the previous handler. */
 static void test_other_faults(void **state)
 {
     (void)state;

@@ -232,7 +232,7 @@ static void test_leave_finishes_what_runs(void **state)
     assert_true(get(&none) < 0);
     for (int i = 0; i < 20; i++)
         executor_queue_turn(&site.queue, 10);
-    assert_int_equal(report(site.sum, error).duty, DESIRED_LEAVE); /* ...and is still there */
+    assert_int_equal(report(site.sum, error).duty, DESIRED_LEAVE); /* ...and still exists */
     assert_int_equal(site.n_events[EVENT_LOG_MODEL_UNLOADED], 0);
     registry_put(m);
     until(site.sum, REGISTRY_UNLOADED, 0);
@@ -314,7 +314,7 @@ static void test_bytes_that_nobody_has(void **state)
     report(site.sum, error);
     assert_string_equal(error, "nobody has 'reply'");
     assert_int_equal(site.n_events[EVENT_LOG_MODEL_FAILED], 1);
-    /* Taken back and assigned again, it is tried again. */
+    /* Withdrawn and assigned again, it is tried again. */
     desired_remove_assignment(site.d, &site.d->assignments[0]);
     agent_follow(site.agent, site.d);
     until(site.sum, REGISTRY_UNLOADED, 0);
@@ -377,7 +377,7 @@ static void test_a_configured_model_answers_and_stays(void **state)
     (void)state;
     struct registry_model *m;
     configure();
-    site.found = AGENT_NOWHERE; /* must not be asked */
+    site.found = AGENT_NOWHERE; /* must not be called */
     assign(ME, site.sum, DESIRED_SERVE);
     agent_follow(site.agent, site.d);
     until(site.sum, REGISTRY_READY, 0);
@@ -456,7 +456,7 @@ static void test_a_shelf_finds_models_by_their_hash(void **state)
     assert_int_equal(find_on(s, site.sum, path), SHELF_HERE);
     assert_string_equal(path, site.path);
     assert_int_equal(find_on(s, other, path), SHELF_NOWHERE);
-    /* A file that comes later is found too: the folders are looked through again. */
+    /* A file that arrives later is found too: the folders are scanned again. */
     shelf_close(s);
     snprintf(moved, sizeof(moved), "%s/later", site.dir);
     assert_int_equal(rename(site.path, moved), 0);

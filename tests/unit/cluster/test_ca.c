@@ -127,7 +127,7 @@ static struct cert_files copied(const struct cert_files *f, const char *machine)
     return to;
 }
 
-/* Signs the member's certificate again, with dates of the past or the future. */
+/* Signs the member's certificate again, with past or future dates. */
 static void change_dates(const char *ca, const struct cert_files *f, long from_s, long to_s)
 {
     char path[CERT_PATH_BYTES];
@@ -323,7 +323,7 @@ static void test_revoke_and_list(void **state)
     assert_int_equal(ca_revoke(ca, "b", NULL, &n, &e), SHOAL_ENOTFOUND);
     ca_close(ca);
     char folder[CERT_PATH_BYTES];
-    assert_int_equal(ca_open(&ca, at(folder, "list", ""), &e), 0); /* it is on disk */
+    assert_int_equal(ca_open(&ca, at(folder, "list", ""), &e), 0); /* stored on disk */
     assert_int_equal(ca_list(ca, &list, &n, &e), 0);
     for (size_t i = 0; i < n; i++)
         assert_int_equal(list[i].state, i == 0 ? CA_VALID : CA_REVOKED);
@@ -660,7 +660,7 @@ static void test_files_change_under_a_running_stream(void **state)
     ca_close(ca);
 }
 
-/* A connection that is open is closed when the peer's certificate is not good any more. */
+/* Closes an open connection when the peer's certificate is no longer valid. */
 static void test_open_connections_are_cut(void **state)
 {
     struct ca *ca = fresh("tls");
@@ -692,7 +692,7 @@ static void test_open_connections_are_cut(void **state)
                 loop_turn(p[j].loop, 10);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(p[i].n_failed, 1);
-        if (i == 1) /* here it is the client that cuts it */
+        if (i == 1) /* here the client cuts it */
             assert_non_null(strstr(p[i].message, "certificate of node-a is revoked"));
         close_pair(&p[i]);
     }
@@ -852,7 +852,7 @@ static void test_a_rotation_drops_nobody(void **state)
         assert_non_null(strstr(e.msg, "client, server"));
         issue(ca, "server", ROLE_NODE, true);
         issue(ca, "client", ROLE_GATEWAY, true);
-        for (int step = 0; step < 2; step++) { /* one whole machine after the other */
+        for (int step = 0; step < 2; step++) { /* one whole machine at a time */
             int i = step ^ order;
             copied(&from[i], i == 0 ? "m-server" : "m-client");
             if (!call(&p, &to[1], "server"))

@@ -208,7 +208,7 @@ static void test_replicas_are_placed_and_stay(void **state)
         w.now_ms += 600 * SECOND;
         assert_false(decide());
     }
-    /* A new controller knows nothing, and leaves everything as it is. */
+    /* A new controller knows nothing, and changes nothing. */
     controller_memory_fini(&w.memory);
     assert_false(decide());
 }
@@ -284,7 +284,7 @@ static void test_a_drained_node_serves_until_another_is_ready(void **state)
     assert_int_equal(on(from)->duty, DESIRED_LEAVE);
     assert_true(w.n_held[from] > 0);
     w.now_ms += SECOND;
-    decide(); /* it has not let go yet */
+    decide(); /* it has not released it yet */
     assert_non_null(on(from));
     settle();
     assert_null(on(from));
@@ -536,7 +536,7 @@ static void test_a_view_knows_the_oldest_request(void **state)
     hear_epoch(v, "n1", "a:1", 0);
     assert_int_equal(oldest_epoch(v), 0);
     hear_epoch(v, "n1", "a:1", 4);
-    hear_epoch(v, "gw1", "", 3); /* a gateway has no address, and counts all the same */
+    hear_epoch(v, "gw1", "", 3); /* a gateway has no address, but still counts */
     hear_epoch(v, "gw2", "", 2);
     assert_int_equal(oldest_epoch(v), 2);
     hear_epoch(v, "gw2", "", 5);

@@ -117,7 +117,7 @@ static void test_a_plan_becomes_assignments(void **state)
         assert_int_equal(d->assignments[i].duty, DESIRED_SERVE);
         assert_int_equal(d->assignments[i].since_ms, 1000);
     }
-    /* Planned again: what stays keeps its time; a third replica comes. */
+    /* Planned again: unchanged replicas keep their time; a third one is added. */
     desired_find_model(d, "reply")->replicas_min = 3;
     desired_find_model(d, "reply")->replicas_max = 3;
     plan(d, 2000);

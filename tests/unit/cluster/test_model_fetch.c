@@ -51,7 +51,7 @@ static struct {
     pthread_t thread;
     _Atomic bool stop;
     char root[PATH_MAX]; /* /files/... come from here */
-    /* how it behaves: /m is `content` */
+    /* its behaviour: /m is `content` */
     _Atomic size_t break_after; /* of a body, once; 0: never */
     _Atomic bool no_ranges, corrupt, wrong_range, hang;
     _Atomic uint32_t n_requests, n_ranges;
@@ -88,7 +88,7 @@ static void send_body(int fd, const uint8_t *p, size_t n, size_t from, size_t to
         snprintf(head, sizeof(head),
                  "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", count);
     say(fd, head);
-    if (count > 1) /* not for the question how large it is */
+    if (count > 1) /* not for the request for its size */
         web.break_after = 0;
     send_all(fd, p + from, limit < count ? limit : count);
     while (web.hang && !web.stop && count > 1)
@@ -307,7 +307,7 @@ static void test_one_file(void **state)
     assert_string_equal(strrchr(s.path, '/'), "/m.gguf");
     assert_true(model_fetcher_bytes(s.fetcher) >= BIG);
     web.n_requests = 0;
-    assert_int_equal(run(&s, content_sum, url("/m.gguf"), NULL), 0); /* it is there */
+    assert_int_equal(run(&s, content_sum, url("/m.gguf"), NULL), 0); /* it exists */
     assert_int_equal(web.n_requests, 0);
     close_site(&s);
 }
@@ -397,7 +397,7 @@ static void test_wrong_bytes(void **state)
     assert_non_null(strstr(s.e.msg, "SHA-256"));
     uint32_t asked = web.n_requests;
     assert_int_equal(asked, 2); /* the size, the file; not again at once */
-    /* another source, and the liar is left alone */
+    /* another source; the liar is skipped */
     web.corrupt = false;
     snprintf(web.root, sizeof(web.root), "%s", dir);
     assert_int_equal(run(&s, content_sum, url("/m.gguf"), url("/good.gguf")), 0);
@@ -434,7 +434,7 @@ static void test_cancel(void **state)
     model_fetch_cancel(job);
     web.hang = false;
     assert_int_equal(wait_done(&s), SHOAL_ECANCELLED);
-    /* what came before is not asked for again */
+    /* earlier data is not requested again */
     web.n_bytes = 0;
     assert_int_equal(run(&s, content_sum, url("/m.gguf"), NULL), 0);
     assert_good(&s);

@@ -565,7 +565,7 @@ static void test_full_disk(void **state)
     assert_non_null(strstr(e.msg, "no room"));
     assert_int_equal(model_intake_bytes(k), 0); /* the disk is not left full */
     assert_int_equal(model_store_find(s, other, path, NULL), 0);
-    /* there is room again */
+    /* there is space again */
     assert_int_equal(model_intake_next(k, &file, &offset, &e), 1);
     assert_int_equal(offset, 0);
     assert_int_equal(model_intake_write(k, "one", bytes, sizeof(bytes), &e), 0);

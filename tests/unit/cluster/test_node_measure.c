@@ -67,7 +67,7 @@ static void test_measured_when_idle_and_kept(void **state)
     assert_non_null(fgets(text, sizeof(text), f));
     fclose(f);
     assert_int_equal(strncmp(text, "shoal machine 1 ", 16), 0);
-    /* kept: it is there although requests run */
+    /* kept: it exists although requests run */
     busy = true;
     m = open_measure();
     while (state_of(m).bandwidth == 0)

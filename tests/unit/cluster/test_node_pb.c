@@ -156,7 +156,7 @@ static void test_a_conversation(void **state)
     assert_memory_equal(to->version, version, sizeof(version));
     assert_int_equal(to->epoch, 12);
     assert_int_equal(to->received_ns, NOW + 7);
-    assert_int_equal(to->deadline_ns, NOW + 1007); /* the time that is left, on this clock */
+    assert_int_equal(to->deadline_ns, NOW + 1007); /* the remaining time, on this clock */
     assert_int_equal(g->n_prompts, 1);
     assert_int_equal(g->n, 2);
     assert_int_equal(g->chat.n_messages, 2);
@@ -304,7 +304,7 @@ static void test_requests_that_are_none(void **state)
     struct request r = {.kind = REQUEST_GENERATE, .generate = {.prompts = &one, .n_prompts = 1}};
     struct err e = {0};
     (void)state;
-    request_destroy(send_on(&r, SHOAL_EINVAL)); /* no answer is wanted */
+    request_destroy(send_on(&r, SHOAL_EINVAL)); /* no answer is expected */
     r.generate.n = REQUEST_MAX_CHOICES + 1;
     request_destroy(send_on(&r, SHOAL_EINVAL));
     r.generate.n = 1;

@@ -19,7 +19,7 @@ static void begin(uint64_t deadline_ns)
     patience_init(&p, 10000, 300000, deadline_ns, now);
 }
 
-/* A replica works on it for so long, and fails. */
+/* A replica works on it this long, and fails. */
 static void run_and_fail(uint64_t ns, enum patience_failure how, uint32_t n_ended)
 {
     patience_asked(&p, now);
@@ -64,7 +64,7 @@ static void test_it_waits_for_a_replica_only_so_long(void **state)
         assert_int_equal(judge(REPLICA_LATER), PATIENCE_GO_ON);
         now += 1;
         assert_int_equal(judge(REPLICA_LATER), PATIENCE_ALONE);
-        assert_int_equal(judge(REPLICA_FOUND), PATIENCE_GO_ON); /* one has just come */
+        assert_int_equal(judge(REPLICA_FOUND), PATIENCE_GO_ON); /* one has just arrived */
         patience_piece(&p, now);
         assert_int_equal(judge(REPLICA_LATER), PATIENCE_GO_ON);
     }
@@ -117,7 +117,7 @@ static void test_what_refuses_is_believed_until_a_piece_came(void **state)
     (void)state;
     begin(0);
     assert_int_equal(judge(REPLICA_NONE), PATIENCE_REFUSED);
-    assert_int_equal(judge(REPLICA_LATER), PATIENCE_GO_ON); /* one may come */
+    assert_int_equal(judge(REPLICA_LATER), PATIENCE_GO_ON); /* one may arrive */
     run_and_fail(S, PATIENCE_REFUSED_IT, 0);
     assert_int_equal(judge(REPLICA_FOUND), PATIENCE_GO_ON); /* another one may take it */
     assert_int_equal(judge(REPLICA_LATER), PATIENCE_REFUSED);

@@ -192,7 +192,7 @@ static void test_a_drained_node_becomes_empty_after_the_load(void **state)
     assert_int_equal(p->n_steps, 1);
     expect_step(p, PLACEMENT_UNLOAD, "chat", "a", "node a is drained");
     placement_destroy(p);
-    /* Nowhere to go: it stays, and the plan says so. */
+    /* No other node: it stays, and the plan says so. */
     k->in.n_nodes = k->in.n_current = 1;
     p = plan(k);
     assert_int_equal(p->n_steps, 0);
@@ -333,8 +333,8 @@ static void test_room_is_made_for_a_large_model(void **state)
     free(k);
 }
 
-/* x is on a and must leave it for the label that b has; y fills b.  Only through c, as fast as
- * c_bandwidth says, can they change places. */
+/* x is on a and must leave it for the label that b has; y fills b. They can swap only through c, as
+ * fast as c_bandwidth says. */
 static struct cluster *two_full_nodes(double bandwidth, double c_bandwidth)
 {
     struct cluster *k = cluster_make(3, 2);
@@ -696,7 +696,8 @@ static void disturb(struct cluster *k)
     }
 }
 
-/* Whatever happens, no plan breaks a rule, and no plan follows a plan that was carried out. */
+/* Whatever happens, no plan breaks a rule, and a plan that was carried out is followed by no
+ * other. */
 static void test_random_clusters_settle(void **state)
 {
     (void)state;
@@ -876,7 +877,7 @@ static void test_random_states_break_no_rule(void **state)
     assert_true(n_unloads > 1000);
 }
 
-/* As much memory is filled as there is, but for rests that are smaller than any model. */
+/* Fills all memory except gaps that are smaller than any model. */
 static void test_memory_is_packed_well(void **state)
 {
     double worst = 1;

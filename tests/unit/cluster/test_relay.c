@@ -230,7 +230,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     return n_replicas > 0 ? REPLICA_LATER : REPLICA_NONE;
 }
 
-/* The ways of the replicas, in the order in which they are tried. */
+/* The order in which the replicas are tried. */
 static void set_replicas(uint32_t n, enum way first, uint32_t after, enum way second)
 {
     static const struct replica_ops ops = {run, blame};
@@ -360,13 +360,13 @@ static void test_a_stream_survives_a_break_at_every_event(void **state)
         assert_int_equal(counts.n_moved, after > 1 && after < 23);
         assert_int_equal(counts.n_retried, after <= 1); /* the client has seen nothing */
     }
-    for (uint32_t after = 1; after < 24; after += 4) { /* and again where it went on */
+    for (uint32_t after = 1; after < 24; after += 4) { /* and again where it continued */
         set_replicas(3, BREAKS, after, BREAKS);
         assert_whole(relay(story(), LONG_MS));
     }
 }
 
-/* The prompt comes once, in front of each choice. */
+/* The prompt comes once, before each choice. */
 static void test_an_echo_survives_a_break_at_every_event(void **state)
 {
     static struct recorder echoed;
@@ -436,7 +436,7 @@ static void test_hedging_is_for_deadlines(void **state)
         assert_int_equal(replicas[1].n_runs, 1);
         assert_int_equal(counts.n_hedged, 1);
         assert_int_equal(counts.n_won, 1);
-        assert_int_equal(replicas[0].n_blamed, 0); /* slow is no fault */
+        assert_int_equal(replicas[0].n_blamed, 0); /* slow is not failed */
     }
     set_replicas(2, WORKS, 0, WORKS);
     assert_whole(relay(story(), LONG_MS)); /* no deadline */
@@ -482,7 +482,7 @@ static void test_a_canary_that_fails_costs_nothing(void **state)
     set_replicas(1, FAILS, 0, WORKS); /* one node with both */
     assert_whole(relay(story(), LONG_MS));
     assert_int_equal(replicas[0].n_runs, 2);
-    set_replicas(2, BREAKS, 1, WORKS); /* lost after its start, while it was on trial */
+    set_replicas(2, BREAKS, 1, WORKS); /* lost after its start, during its trial */
     canary_sum = sum;
     assert_whole(relay(story(), LONG_MS));
     canary_sum = usual_sum = NULL;
@@ -498,7 +498,7 @@ static void test_replicas_that_lie_or_say_nothing(void **state)
     }
     set_replicas(3, SAYS_NOTHING, 0, REFUSES);
     assert_whole(relay(story(), LONG_MS));
-    set_replicas(1, LIES, 3, WORKS); /* there is only that one: not for ever */
+    set_replicas(1, LIES, 3, WORKS); /* it is the only one: but not for ever */
     struct recorder *r = relay(story(), 200);
     assert_int_equal(r->n_fails, 1);
     assert_int_equal(r->failure.kind, FAILURE_UNAVAILABLE);
@@ -510,7 +510,7 @@ static void test_what_a_replica_refuses(void **state)
 {
     (void)state;
     set_replicas(1, REFUSES, 0, WORKS);
-    struct recorder *r = relay(story(), LONG_MS); /* not waited for: it is there and says no */
+    struct recorder *r = relay(story(), LONG_MS); /* not waited for: it responds and refuses */
     assert_int_equal(r->n_fails, 1);
     assert_int_equal(r->failure.kind, FAILURE_BUSY);
     assert_string_equal(r->reason, "overloaded");
@@ -556,7 +556,7 @@ static void test_a_request_that_ends_its_replicas(void **state)
     assert_int_equal(r->failure.kind, FAILURE_INTERNAL);
     assert_string_equal(r->reason, "request_ends_nodes");
     assert_int_equal(replicas[0].n_runs, 8);
-    set_replicas(1, BREAKS, 1, WORKS); /* silence is no death: it is waited for */
+    set_replicas(1, BREAKS, 1, WORKS); /* a silent replica is not dead: the relay waits for it */
     r = fresh();
     const struct relay_opts o = {.source = &source, .wait_ms = 60000};
     relay_run(&o, &site.requests, story(), &r->sink);

@@ -18,7 +18,7 @@
 
 #include "cluster/worker/ring.h"
 
-#define HEAD_BYTES 4096u /* in front of the data; the writer's position is its first number */
+#define HEAD_BYTES 4096u /* before the data; the writer's position is its first number */
 #define TOTAL ((uint64_t)1 << 20)
 
 struct pair {
@@ -92,7 +92,7 @@ static void test_who_sleeps_is_woken_once(void **state)
     assert_true(wake);
     assert_int_equal(ring_write(&p.writer, &c, 1, &wake), 1);
     assert_false(wake);                  /* it is awake, or will be */
-    assert_false(ring_sleep(&p.reader)); /* something is there */
+    assert_false(ring_sleep(&p.reader)); /* data is available */
     assert_int_equal(ring_read(&p.reader, &c, 1, &n, &wake), 0);
     assert_int_equal(ring_read(&p.reader, &c, 1, &n, &wake), 0);
     assert_true(ring_sleep(&p.reader));
@@ -139,7 +139,7 @@ static void test_impossible_positions_are_refused(void **state)
     }
 }
 
-/* The position changes while the reader reads: never more comes than asked for. */
+/* The position changes while the reader reads: it never returns more than requested. */
 struct scribbler {
     _Atomic uint64_t *at;
     _Atomic bool stop;

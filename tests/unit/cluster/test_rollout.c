@@ -89,7 +89,7 @@ static const uint8_t *sum_of(int version)
     return version == NEW ? sum_new : sum_old;
 }
 
-/* What an agent does: one tick. */
+/* One tick of an agent. */
 static void follow(struct node *n)
 {
     if (!n->seen)
@@ -171,7 +171,7 @@ static void kill_node(struct node *n)
     n->epoch = n->epoch_end = 0;
 }
 
-/* A copy of the state, as NATS would bring it. */
+/* A copy of the state, as NATS would deliver it. */
 static struct desired *copy_state(const struct desired *d)
 {
     struct desired *to = NULL;
@@ -361,7 +361,7 @@ static void run_until_over(uint32_t min, uint32_t lag)
         fail_msg("still %s after 1000 s", desired_rollout_state_text(last()->state));
 }
 
-/* Every node has one version, and nothing is left of the other. */
+/* Every node has one version, and no trace of the other. */
 static void check_end(int version)
 {
     for (int i = 0; i < 40; i++)
@@ -523,7 +523,7 @@ static void test_judge(void **state)
     assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_GOOD);
     to.errors = 4;
     assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_BAD);
-    to.requests = 10; /* too early to praise it, not to condemn it */
+    to.requests = 10; /* too early to accept it, not to reject it */
     assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_BAD);
     to = (struct rollout_figures){100, 0, 1501};
     assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_BAD);
@@ -577,7 +577,7 @@ static void test_pause_promote_undo(void **state)
     uint64_t version = w.d->version;
     ticks(40);
     assert_int_equal(w.d->version, version);
-    assert_int_equal(rollout_share(w.d, "m", sum_new), 100); /* it stays as it is */
+    assert_int_equal(rollout_share(w.d, "m", sum_new), 100); /* unchanged */
     act(ROLLOUT_PROMOTE, 0);                                 /* resumed */
     assert_int_equal(last()->state, DESIRED_RUNNING);
     act(ROLLOUT_PROMOTE, 0); /* whatever the judge says */
@@ -664,7 +664,7 @@ static void test_one_at_a_time_per_model(void **state)
     close_world();
 }
 
-/* Nodes die and come back at random; in the end all are there. */
+/* Nodes die and come back at random; in the end all are up. */
 static void test_random_faults(void **state)
 {
     uint32_t n_done = 0, n_back = 0;

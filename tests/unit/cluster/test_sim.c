@@ -97,7 +97,7 @@ static void test_a_drained_node_loses_nothing(void **state)
     assert_int_equal(r.all.n_moved, 0);
     assert_true(r.all.below_min_s == 0);
     assert_int_equal(r.all.n_available, r.all.n_requests - r.all.n_open);
-    assert_non_null(strstr(r.last_gap, "m: stays on n-")); /* both are drained: where to? */
+    assert_non_null(strstr(r.last_gap, "m: stays on n-")); /* both are drained: no target */
     sim_result_fini(&r);
 }
 
@@ -119,7 +119,7 @@ static void test_the_autoscaler_follows_the_load(void **state)
     sim_result_fini(&r);
 }
 
-/* What does not fit is never answered, and says why. */
+/* A request for a model that does not fit is never answered, and the reason is reported. */
 static void test_a_model_without_a_place(void **state)
 {
     (void)state;

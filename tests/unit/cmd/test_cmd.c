@@ -200,7 +200,7 @@ static void test_classify_without_memory(void **state)
     torture(cmd_classify, 5, argv);
 }
 
-/* A specialist's command that fails after its model is open frees all of it. */
+/* A specialist's command that fails after opening its model frees everything. */
 static void test_failures_of_specialists(void **state)
 {
     (void)state;

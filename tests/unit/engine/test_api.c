@@ -152,7 +152,7 @@ static void test_info_is_filled_as_far_as_it_reaches(void **state)
     shoal_engine_close(en);
 }
 
-/* The code must be the same whether or not the caller wants the text. */
+/* The code must be the same whether or not the caller requests the text. */
 static void test_errors_may_be_null(void **state)
 {
     (void)state;

@@ -42,7 +42,7 @@ static struct home_words plain(const char *text)
     return home_words_plain_all(&a, &w);
 }
 
-/* The rules alone, whatever the model says. */
+/* The only rules, whatever the model says. */
 static void test_cues_prevent(void **state)
 {
     static const struct {

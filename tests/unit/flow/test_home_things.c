@@ -237,7 +237,7 @@ static const char floor_of_hotel[] =
     "  - {id: tv202, name: tv, kind: media, room: r202}\n"
     "  - {id: music, name: speakers, kind: media, room: lobby}\n";
 
-/* A plural means all of a kind only where that is its name, and not beside things so called. */
+/* A plural means all things of a kind only if it names the kind, and no thing has that name. */
 static void test_plurals(void **state)
 {
     struct home_file *f = read_file(floor_of_hotel);

@@ -170,7 +170,7 @@ static void test_other_rows_are_refused(void **state)
     keys[FEW / 2].sum++;
     assert_int_equal(hnsw_file_read(again, file.data, file.len, keys, FEW, &e), SHOAL_ECHANGED);
     (void)use_rows(FEW, NULL);
-    keys[FEW / 2].id--; /* one that was not there, before others that were */
+    keys[FEW / 2].id--; /* a new one before existing ones */
     assert_int_equal(hnsw_file_read(again, file.data, file.len, keys, FEW, &e), SHOAL_ECHANGED);
     assert_int_equal(hnsw_file_read(again, file.data, file.len, keys, 0, &e), SHOAL_ECHANGED);
     assert_int_equal(hnsw_count(again), 0);

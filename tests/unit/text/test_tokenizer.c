@@ -778,7 +778,7 @@ static uint64_t calls_for_words(const struct tokenizer *t, int n_words)
     for (int i = 0; i < n_words; i++)
         buf_puts(&b, i % 3 ? " hello" : " world 12\n");
     tok_ids_init(&ids, 1 << 20);
-    ids.ids = mem_alloc(sizeof(*ids.ids) << 20); /* room is there: only the work counts */
+    ids.ids = mem_alloc(sizeof(*ids.ids) << 20); /* the buffer has room: only the work counts */
     ids.cap = (size_t)1 << 20;
     uint64_t before = mem_calls();
     assert_int_equal(tokenizer_encode(t, &ids, buf_str(&b), b.len, 0, &e), 0);

@@ -112,7 +112,7 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
     s->kind = e->kind;
 }
 
-/* learned: NULL: the things learn themselves. */
+/* learned NULL: the things learn by themselves. */
 static struct things *open_things(struct seen *seen, const struct machine_file *m)
 {
     static const char *const names[] = {"flow", "current"};

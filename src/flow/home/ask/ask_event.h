@@ -1,4 +1,4 @@
-/* ask_event.h - what a request of the home flow reports, and its limits; ask.h says when and on
+/* ask_event.h - the events of a request of the home flow, and its limits; ask.h says when and on
  * which thread. */
 #ifndef SHOAL_FLOW_HOME_ASK_ASK_EVENT_H
 #define SHOAL_FLOW_HOME_ASK_ASK_EVENT_H

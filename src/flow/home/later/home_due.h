@@ -34,7 +34,7 @@ struct home_due_said {
 };
 
 struct home_due {
-    int64_t at_s;      /* Unix time; 0: there is none */
+    int64_t at_s;      /* Unix time; 0: none */
     const char *why;   /* NULL: no problem, or the time is missing */
     bool missing_time; /* a day without a time */
     bool counted;      /* counted from now: it does not change with the clock */

@@ -66,7 +66,7 @@ struct home_later {
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* An entry that is kept, with the memory of all that it points to. */
+/* A kept entry, with the memory of everything it points to. */
 struct kept_entry {
     struct home_later_entry entry; /* first: the others know this only */
     struct arena arena;

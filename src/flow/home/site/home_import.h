@@ -16,7 +16,7 @@
 #define HOME_IMPORT_MAX_BYTES ((size_t)64 << 20)
 
 struct home_import_text {
-    const char *text; /* NULL: there is none */
+    const char *text; /* NULL: none */
     size_t n;
 };
 

@@ -295,7 +295,7 @@ struct home_table {
     const char *name, *language;
     const char *encoder, *reply; /* names of the models */
     const char *intent_labels, *router_labels, *entity_labels, *out_of_scope;
-    const char *act, *act_labels; /* model and labels of the speech act; NULL: rules alone */
+    const char *act, *act_labels; /* model and labels of the speech act; NULL: only rules */
     struct home_list chat_flows;
 
     float speech_confidence;                 /* smallest confidence of a command */

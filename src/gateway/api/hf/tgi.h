@@ -26,7 +26,7 @@ void tgi_generate(struct call *c);
 void tgi_generate_stream(struct call *c);
 /* POST /: older clients call it; the answer is a list of one. */
 void tgi_root(struct call *c);
-/* Writes /info of the default generating model into c->out. False: there is none. */
+/* Writes /info of the default generating model into c->out. False: none. */
 bool tgi_put_info(struct call *c);
 
 #endif

@@ -92,7 +92,7 @@ struct client {
 
 /* A request and its destination. */
 struct oci_request {
-    const char *method, *accept, *type; /* type: of the body; NULL: there is none */
+    const char *method, *accept, *type; /* type: of the body; NULL: none */
     const char *body;
     int fd; /* body_bytes of a file instead; -1: none */
     uint64_t body_bytes;
@@ -610,7 +610,7 @@ static int pull_model(struct client *x, struct oci_client_model *out, const stru
     return download(x, blob, temp, out->path, e);
 }
 
-/* A small blob as text; NULL: there is none. */
+/* A small blob as text; NULL: none. */
 static int pull_text(struct client *x, char **out, const struct oci_blob *blob, struct err *e)
 {
     uint8_t sum[SHA256_BYTES];

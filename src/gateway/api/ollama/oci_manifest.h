@@ -29,7 +29,7 @@ enum oci_part {
 };
 
 struct oci_blob {
-    char digest[OCI_MANIFEST_DIGEST_BYTES]; /* "": there is none */
+    char digest[OCI_MANIFEST_DIGEST_BYTES]; /* "": none */
     uint64_t bytes;
 };
 

@@ -258,7 +258,7 @@ static bool unpack_context(struct buf *bytes, const cJSON *list)
     return !v && bytes->rc == 0 && bytes->len == n;
 }
 
-/* The next message of a context; false: there is none, or it is damaged (then *at is not at the
+/* The next message of a context; false: none, or it is damaged (then *at is not at the
  * end). */
 static bool next_turn(struct request *r, const struct buf *bytes, size_t *at,
                       struct chat_message *out)

@@ -495,7 +495,7 @@ struct lookup {
     const char *name;
     size_t name_bytes;
     struct manage_job *job;
-    const char *path; /* of the model, in the job's arena; NULL: there is none */
+    const char *path; /* of the model, in the job's arena; NULL: none */
 };
 
 static void on_model(void *ctx, const struct registry_model *m)
@@ -505,7 +505,7 @@ static void on_model(void *ctx, const struct registry_model *m)
         x->path = keep(x->job, m->slot->path);
 }
 
-/* The file of a model of this server; NULL: there is none. */
+/* The file of a model of this server; NULL: none. */
 static const char *path_of(struct manage_job *j, const char *name)
 {
     struct gw *gw = j->call->gl->gw;

@@ -43,7 +43,7 @@ void ollama_store_each(struct ollama_store *s,
 
 /* Whether a model may have this name: letters, digits and ._:/-, and no part of a path above it. */
 bool ollama_store_is_name(const char *name);
-/* NULL: there is none. */
+/* NULL: none. */
 const struct ollama_profile *ollama_store_get(struct ollama_store *s, const char *name);
 void ollama_store_unref(struct ollama_store *s, const struct ollama_profile *p); /* NULL is fine */
 /* Copies p; one of the same name is replaced. */

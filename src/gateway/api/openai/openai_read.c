@@ -36,7 +36,7 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
 #define STOP_SCHEMA                                                                                \
     "{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\",\"items\":{\"type\":\"string\"}}]}"
 
-/* What both take. */
+/* Fields of both bodies. */
 #define COMMON_FIELDS                                                                               \
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},                   \
         {"stream", FIELD_BOOL, AT(stream), 0, 0, "server-sent events as tokens come", NULL},        \
@@ -269,7 +269,7 @@ static int read_stream_options(struct openai_shape *s, const cJSON *o, bool leni
     return fields_read(table, 2, o, s, lenient, e);
 }
 
-/* What both bodies have alike. */
+/* Reads the fields that both bodies share. */
 static int read_params(struct request *r, struct openai_shape *shape, const struct openai_body *b,
                        bool lenient, struct fields_error *e)
 {
@@ -308,7 +308,7 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
     return rc;
 }
 
-/* What the answer depends on, once everything is read. */
+/* Checks that depend on several fields, after everything is read. */
 static int finish(struct request *r, struct openai_shape *shape, const char *param,
                   struct fields_error *e)
 {
@@ -563,7 +563,7 @@ void openai_prefill(struct request *r)
         openai_add_var(r, CHAT_CONTINUE_VAR, value_bool(true));
 }
 
-/* What follows the last message. */
+/* Reads the fields after the last message. */
 static int read_ending(struct request *r, const struct openai_body *b, struct fields_error *e)
 {
     bool more = cJSON_IsTrue(b->continue_final), own = cJSON_IsTrue(b->generation_prompt);

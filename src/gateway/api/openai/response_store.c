@@ -88,7 +88,7 @@ static size_t bytes_of(const char *text)
     return text ? strlen(text) + 1 : 0;
 }
 
-/* Copies n bytes and a NUL to *at, which moves behind them; NULL stays NULL. */
+/* Copies n bytes and a NUL to *at, which moves after them; NULL stays NULL. */
 static const char *put_text(char **at, const char *text, size_t n)
 {
     char *copy = *at;

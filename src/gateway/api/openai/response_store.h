@@ -37,11 +37,11 @@ SHOAL_MUST_CHECK int response_store_create(struct response_store **out, size_t m
 void response_store_destroy(struct response_store *s); /* NULL is fine */
 /* False: it is not kept. */
 bool response_store_put(struct response_store *s, const struct response_entry *e, uint64_t now_ns);
-/* NULL: there is none. */
+/* NULL: none. */
 const struct response_entry *response_store_get(struct response_store *s, const char *id,
                                                 const char *owner, uint64_t now_ns);
 void response_store_unref(struct response_store *s, const struct response_entry *e);
-/* False: there is none. */
+/* False: none. */
 bool response_store_delete(struct response_store *s, const char *id, const char *owner,
                            uint64_t now_ns);
 /* How many there are, and their bytes. */

@@ -136,7 +136,7 @@ static void put_usage(struct json_out *j, const struct sink_usage *u)
     json_out_object_end(j);
 }
 
-/* What the answer repeats of the request. */
+/* The part of the request that the answer repeats. */
 static void put_asked(const struct answer *a, struct json_out *j)
 {
     const struct responses_shape *s = &a->shape;
@@ -162,7 +162,7 @@ static void put_asked(const struct answer *a, struct json_out *j)
     json_out_bool(j, s->parallel_calls);
     buf_printf(j->b, ",\"text\":{\"format\":%s},\"tool_choice\":%s,\"tools\":%s", s->format,
                s->tool_choice, s->tools);
-    /* what is always so */
+    /* constant members */
     buf_puts(j->b,
              ",\"background\":false,\"service_tier\":\"default\",\"truncation\":\"disabled\"");
 }
@@ -288,7 +288,7 @@ static void send_call_delta(struct answer *a, const struct sink_call *e)
     event_end(a, &j);
 }
 
-/* What the open item has become. */
+/* Closes the open item with its final content. */
 static void send_whole(struct answer *a)
 {
     bool call = a->open == ITEM_CALL;
@@ -524,7 +524,7 @@ static void make_id(struct answer *a, const struct call *c)
     uint64_t h = hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns);
     memcpy(a->id, "resp_", 5);
     hash_hex(a->id + 5, h);
-    hash_hex(a->id + 21, hash_mix(h ^ c->gl->gw->id_salt)); /* nobody guesses another's */
+    hash_hex(a->id + 21, hash_mix(h ^ c->gl->gw->id_salt)); /* ids must not be guessable */
 }
 
 static void run(struct call *c, struct request *r, const struct responses_shape *shape)

@@ -1,4 +1,4 @@
-/* api_cluster.c - the shoal as this member sees it: nodes, their models, what was moved. */
+/* api_cluster.c - the shoal as this member sees it: nodes, their models, moves. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -133,7 +133,7 @@ static void put_counts(struct json_out *j, const struct replica_counts *n)
     json_out_object_end(j);
 }
 
-/* ---- the desired state beside what is there ---- */
+/* ---- desired and actual state ---- */
 
 struct desired_out {
     struct json_out *j;
@@ -229,7 +229,7 @@ static void put_control(struct json_out *j, struct call *c, const struct node_st
     join_with_desired(join, put_desired, &o);
 }
 
-/* What this member has besides models, so that a page shows views for it. */
+/* This member's features besides models, so that a page shows views for them. */
 static void put_offers(struct json_out *j, const struct gw *gw)
 {
     json_out_key(j, "offers");

@@ -49,7 +49,7 @@ static void put_counts(struct json_out *j, const struct reading_counts *n)
     json_out_object_end(j);
 }
 
-/* What changes with a reading. */
+/* The fields that change with every reading. */
 static void put_now(struct json_out *j, const struct things_view *v)
 {
     json_out_member_num(j, "value", v->value);
