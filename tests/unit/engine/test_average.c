@@ -50,7 +50,7 @@ static void on_event(void *ctx, const struct shoal_event *ev)
     }
 }
 
-/* others NULL: path alone. */
+/* others NULL: only path. */
 static int try_open(struct shoal_engine **en, const char *path, const char *const *others,
                     uint32_t n, const double *weights, struct err *e)
 {
@@ -144,7 +144,8 @@ static void check_against_members(struct shoal_task_opts o, struct got *g, doubl
             fail_msg("token %u: %f instead of %f", i, (double)g->logprobs[i], want);
         apart += fabs(want - (double)one[i]) > 1e-2 && fabs(want - (double)two[i]) > 1e-2;
     }
-    assert_true(apart > g->n / 2); /* the members differ, so this is no comparison with one */
+    assert_true(apart >
+                g->n / 2); /* the members differ, so this does not compare with a single model */
 }
 
 static void is_the_mean_of_its_members(void **state)
@@ -288,7 +289,7 @@ static void says_what_it_needs(void **state)
     shoal_engine_close(both);
 }
 
-/* Against doubles, with rows far from each other and tokens that are all but impossible. */
+/* Against doubles, with rows far apart and nearly impossible tokens. */
 static void mixes_as_doubles_do(void **state)
 {
     (void)state;

@@ -194,7 +194,7 @@ static void test_answers_share_an_engine(void **state)
     shoal_engine_close(en);
 }
 
-/* Forced text is computed in one step, with the tokens that one step for each gives. */
+/* Forced text is computed in one step, with the same tokens as one step each. */
 static void test_forced_text_is_not_decoded(void **state)
 {
     static const struct {
@@ -261,7 +261,7 @@ static void test_bad_constraints_are_refused(void **state)
     shoal_engine_close(en);
 }
 
-/* More constraints than are kept: those in use stay whole. */
+/* More constraints than are kept: those in use stay complete. */
 static void test_old_constraints_are_dropped(void **state)
 {
     static struct got g[CONSTRAINTS_KEPT + 5];
@@ -292,7 +292,7 @@ static size_t bytes_now(const struct shoal_engine *en)
     return info.constraint_bytes;
 }
 
-/* What constraints take is counted while they grow, and no longer when they are given up. */
+/* The memory of constraints is counted while they grow, and no longer after release. */
 static void test_memory_is_counted(void **state)
 {
     static struct got g;

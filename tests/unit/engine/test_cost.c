@@ -80,7 +80,7 @@ static void test_what_is_ahead_counts(void **state)
     (void)state;
     teach(&c, NOW);
     struct cost_load l = {.max_active = 4, .n_active = 1, .decode_tokens = 50};
-    /* a batch that was never tried is taken to cost no more: somebody has to find out */
+    /* an untried batch is assumed to cost no more: one request has to try it */
     assert_true(near(cost_predict(&c, &l, &r, NOW).total_ns, 10e6 + 9 * 2e6));
     cost_saw_step(&c, NOW, 3 * MS, 2, 0);
     cost_saw_step(&c, NOW, 4 * MS, 4, 0);
@@ -129,7 +129,7 @@ static void test_prompts_beside_answers(void **state)
     cost_saw_step(&c, NOW, 9 * MS, 2, 70);
     cost_speed(&c, &prefill, &token);
     assert_true(near(prefill, 1e5) && near(token, 2e6));
-    cost_saw_step(&c, NOW, MS / 2, 2, 1000); /* faster than ever: still neither was for nothing */
+    cost_saw_step(&c, NOW, MS / 2, 2, 1000); /* faster than ever: neither is free */
     cost_speed(&c, &prefill, &token);
     assert_true(prefill > 0.0 && token > 0.0);
 }
@@ -188,7 +188,7 @@ static void test_old_figures_are_forgotten_when_idle(void **state)
     assert_true(near(cost_predict(&c, &idle, &r, later).total_ns, 10e6 + 15 * 2e6));
 }
 
-/* In an overload only large batches are measured; they say nothing about a request alone. */
+/* In an overload only large batches are measured; they say nothing about a single request. */
 static void test_large_batches_do_not_price_small_ones(void **state)
 {
     struct cost c = {0};
@@ -262,7 +262,7 @@ static void test_long_answers(void **state)
     assert_int_equal(cost_remaining_tokens(&c, 35, 36, 36), 1); /* known */
 }
 
-/* In a full model the time between tokens has the prompts of others in it. */
+/* In a full model the time between tokens includes the prompts of others. */
 static void test_the_pace_of_a_full_model(void **state)
 {
     struct cost c = {0};
@@ -310,7 +310,7 @@ static void test_the_error_is_tracked(void **state)
     assert_true(near(cost_predict(&c, &idle, &r, NOW).error, 0.3));
 }
 
-/* No input makes a number that is none. */
+/* No input yields NaN. */
 static void test_what_a_model_tells(void **state)
 {
     struct cost c = {0};

@@ -205,7 +205,7 @@ static void test_seed_decides_and_a_continuation_is_the_same(void **state)
     assert_int_equal(run(en, o), 0);
     assert_memory_not_equal(a.tokens, c.tokens, 40 * sizeof(a.tokens[0]));
 
-    /* another engine takes over after 17 tokens: other kernels, threads and KV layout in time */
+    /* another engine takes over after 17 tokens: with other kernels, threads and KV layout */
     shoal_engine_close(en);
     en = open_engine((struct shoal_engine_opts){.n_threads = 1, .kernels = "scalar", .chunk = 5});
     int32_t so_far[N_PROMPT + 17];
@@ -489,7 +489,7 @@ static void test_a_continuation_goes_before_new_tasks(void **state)
     assert_int_equal(shoal_task_wait(t3), 0);
     assert_int_equal(shoal_task_wait(t2), 0);
     assert_int_equal(shoal_task_wait(t1), 0);
-    assert_int_equal(first.n, 400); /* what runs is not interrupted */
+    assert_int_equal(first.n, 400); /* running work is not interrupted */
     assert_true(fresh.done.queue_ns > continued.done.queue_ns);
     shoal_task_free(t1);
     shoal_task_free(t2);
@@ -592,7 +592,7 @@ static void test_sessions_keep_the_conversation(void **state)
     assert_int_equal(shoal_session_generate(s, &o, &t, NULL), 0);
     assert_int_equal(shoal_task_wait(t), 0);
     shoal_task_free(t);
-    /* everything but the last page and the new tokens was there */
+    /* everything but the last page and the new tokens was cached */
     assert_true(b.done.cached_tokens >= 64);
     shoal_session_destroy(s);
     shoal_engine_close(en);

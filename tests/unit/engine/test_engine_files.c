@@ -425,7 +425,7 @@ static void test_weights_that_are_not_finite(void **state)
         }
 }
 
-/* A row of the embedding is read when its token comes: the task fails, others go on. */
+/* A row of the embedding is read when its token occurs: the task fails, others continue. */
 static void test_embedding_that_is_not_finite(void **state)
 {
     (void)state;

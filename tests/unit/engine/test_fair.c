@@ -60,7 +60,7 @@ static struct shoal_engine *open_engine(struct shoal_engine_opts o)
     return en;
 }
 
-/* The i-th task, for a client; its prompt is like no other's.  The engine sleeps until it is woken.
+/* The i-th task, for a client; its prompt is unique. The engine sleeps until it is woken.
  */
 static int submit(struct shoal_engine *en, uint32_t i, uint64_t client, float weight,
                   uint32_t n_prompt, uint32_t n_tokens)
@@ -128,7 +128,7 @@ static void test_a_flood_does_not_starve_another_client(void **state)
         begin(en, i, 12, 0, 20, 20);
     atomic_store(&hold, false);
     wait_all(64);
-    /* Before the four, the flood's share is four tasks and what ran at the time. */
+    /* Before the four, the flood's share is four tasks and those running at the time. */
     uint32_t before = ended_before(0, 60, last_end(60, 64));
     assert_in_range(before, 0, 12);
     shoal_engine_close(en);
@@ -268,7 +268,7 @@ static void test_estimates_count_what_goes_first(void **state)
     fair_fini(&f);
 }
 
-/* More clients than there is room for: those without tasks are replaced, the others stay. */
+/* More clients than slots: those without tasks are replaced, the others stay. */
 static void test_many_clients(void **state)
 {
     (void)state;

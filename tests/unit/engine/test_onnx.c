@@ -82,7 +82,7 @@ static void test_a_folder_means_one_file(void **state)
     assert_string_equal(found(root), "onnx/model.onnx");
     put("onnx/model_quantized.onnx", "x");
     assert_string_equal(found(root), "onnx/model_quantized.onnx");
-    put("model.safetensors", "x"); /* then it is the native engine's, unless a file is named */
+    put("model.safetensors", "x"); /* then it is for the native engine, unless a file is named */
     assert_string_equal(found(root), "");
     assert_string_equal(found(at("onnx/model.onnx")), "onnx/model.onnx");
 }

@@ -51,7 +51,7 @@ struct machine {
 struct traffic {
     uint32_t prompt, shortest, longest; /* tokens of prompts, of answers */
     bool ends;                          /* the model ends its answers at unpredictable times */
-    bool bursts;                        /* requests do not come evenly */
+    bool bursts;                        /* requests do not arrive evenly */
     double budget;                      /* times the median at capacity */
 };
 
@@ -69,7 +69,7 @@ struct sim {
     struct traffic t;
     struct one *all;
     uint32_t n, next;  /* next: to arrive */
-    uint32_t n_closed; /* clients that ask again when they are answered, without a budget */
+    uint32_t n_closed; /* clients that send again after each answer, without a budget */
     uint64_t random;
     const struct one *rows[PLACES]; /* of the last step */
     float *logits;
@@ -113,7 +113,7 @@ static void submit(struct sim *s, struct one *r)
 {
     int32_t prompt[MAX_PROMPT];
     const uint32_t serial = (uint32_t)(r - s->all);
-    for (uint32_t k = 0; k < s->t.prompt; k++) /* the first page is like no other's */
+    for (uint32_t k = 0; k < s->t.prompt; k++) /* the first page is unique */
         prompt[k] = (int32_t)(3 + (k < 4 ? serial >> (6 * k) & 63 : k % 64));
     const struct shoal_task_opts o = {.size = sizeof(o),
                                       .tokens = prompt,
@@ -129,7 +129,7 @@ static void submit(struct sim *s, struct one *r)
         assert_int_equal(r->code, SHOAL_EDEADLINE);
 }
 
-/* Everything that comes before `until`, each at its own time. */
+/* Everything that arrives before `until`, each at its own time. */
 static void arrive(struct sim *s, uint64_t until)
 {
     const uint64_t now = now_ns;
@@ -184,7 +184,7 @@ static void passes(void *impl, lm_next_fn next, void *ctx)
         now_ns = end;
         ask_again(s);
     }
-    while (!s->en.incoming && s->next < s->n) { /* nothing to do until somebody comes */
+    while (!s->en.incoming && s->next < s->n) { /* nothing to do until a request arrives */
         now_ns = s->all[s->next].at_ns;
         arrive(s, now_ns + 1);
     }

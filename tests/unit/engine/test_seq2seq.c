@@ -416,7 +416,7 @@ static void test_tasks_end_when_they_are_told(void **state)
                                      .text_bytes = strlen(text),
                                      .max_tokens = 64,
                                      .deadline_ns = clock_ns() + 1000u * 20u * (unsigned)(i + 1)};
-        /* refused at once or in the middle, as the speed is known or not */
+        /* rejected at once or halfway, depending on whether the speed is known */
         int rc = shoal_infer_submit(en, &o, &late, NULL);
         if (i % 2) {
             struct timespec pause = {0, 20000L * i};

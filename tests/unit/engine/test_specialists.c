@@ -128,7 +128,7 @@ static void same_result(const struct shoal_result *a, const struct shoal_result 
     }
 }
 
-/* The bits of a result do not depend on what else is in the batch.  n tasks of the first n_kinds
+/* The bits of a result do not depend on the rest of the batch. n tasks of the first n_kinds
  * kinds. */
 static void check_together(struct shoal_engine *en, size_t n_kinds, size_t n)
 {
@@ -363,10 +363,10 @@ static void test_cancel_deadline_and_full_queue(void **state)
         assert_int_equal(shoal_task_result(t[i])->code, i == 3 ? SHOAL_ECANCELLED : 0);
         shoal_task_free(t[i]);
     }
-    /* The speed is known now: what cannot be made is refused at once, with the arithmetic. */
+    /* The speed is known now: impossible requests are rejected at once, with the arithmetic. */
     o.deadline_ns = clock_ns() + 1000;
     assert_int_equal(shoal_infer_submit(en, &o, &t[0], &e), SHOAL_EDEADLINE);
-    /* One that passes its deadline in the queue ends there. */
+    /* A request that passes its deadline in the queue ends there. */
     gate_close(&gate, en);
     int rc = SHOAL_EDEADLINE; /* again with more time, when it passes before it is in the queue */
     for (uint64_t ms = 200; rc == SHOAL_EDEADLINE && ms < 60000; ms *= 2) {

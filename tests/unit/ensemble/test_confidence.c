@@ -50,7 +50,8 @@ static void test_answer(void **state)
     assert_true(confidence_of_answer(0.25f, false) == 0.75f); /* out of scope */
 }
 
-/* Labels are drawn from known probabilities; a model that is too sure by a factor is found out. */
+/* Labels are drawn from known probabilities; a model that is overconfident by a factor is
+ * detected. */
 static void test_fit(void **state)
 {
     (void)state;
@@ -152,7 +153,7 @@ static void test_bad_files(void **state)
         assert_int_equal(rc, SHOAL_EFORMAT);
         if (!strstr(e.msg, bad[i].why))
             fail_msg("%s: %s", bad[i].text, e.msg);
-        assert_true(c.temperature == 3); /* nothing was taken */
+        assert_true(c.temperature == 3); /* nothing was consumed */
     }
     struct confidence_calibration c;
     struct err e = {0};

@@ -1,4 +1,4 @@
-/* test_ensemble.c - when a cascade goes on. */
+/* test_ensemble.c - when a cascade escalates. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void test_running(void **state)
     struct ensemble e = {.kind = ENSEMBLE_CASCADE, .threshold = 0.5};
     struct ensemble_running r = {0, 0};
     assert_true(ensemble_running_sureness(&r) == 1);
-    assert_false(ensemble_should_leave(&e, &r, true)); /* an empty answer is a sure one */
+    assert_false(ensemble_should_leave(&e, &r, true)); /* an empty answer counts as confident */
     for (int i = 0; i < 3; i++) {
         ensemble_running_add(&r, log(0.25));
         assert_false(ensemble_should_leave(&e, &r, false)); /* too early */
@@ -54,7 +54,7 @@ static void test_names(void **state)
     ensemble_fini(&e);
     assert_int_equal(e.n_models, 0);
     assert_null(e.models);
-    ensemble_fini(&e); /* again is fine */
+    ensemble_fini(&e); /* calling it again is fine */
 }
 
 int main(void)

@@ -60,7 +60,7 @@ static void test_classes_are_learned_rare_ones_too(void **state)
     linear_head_fini(&again);
 }
 
-/* A head that is too careful becomes sharper, if there are errors to learn from. */
+/* An underconfident head becomes sharper, if there are errors to learn from. */
 static void test_calibration_goes_both_ways(void **state)
 {
     struct linear_head h;

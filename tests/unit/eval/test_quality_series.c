@@ -70,7 +70,7 @@ static void test_nothing(void **state)
     near(quality_alarms_f1(&q), 0);
     quality_alarms_add(&q, &score, &label, 1, 1, 0);
     assert_int_equal(q.n_windows, 1);
-    assert_int_equal(q.n_found, 0); /* it is the warm-up */
+    assert_int_equal(q.n_found, 0); /* it is part of the warm-up */
     quality_threshold(&score, 0, 1, NULL);
     quality_z_score(&score, 0, 1, 16, NULL);
 }

@@ -73,7 +73,7 @@ static void test_kinds(void **state)
     assert_int_equal(columns_label(&t, NULL), UINT32_MAX);
     assert_int_equal(columns_label(&t, "a"), 1);
     table_fini(&t);
-    /* a first line of times and numbers is no line of names */
+    /* a first line of times and numbers is not a header */
     assert_int_equal(parse(&t, "2020-01-01;1.5\n2020-01-02;2.5\n", &e), 0);
     assert_true(t.n_rows == 2 && !t.names);
     table_fini(&t);

@@ -116,7 +116,7 @@ static void check_row(const cJSON *row, struct ask_request *r)
 #define EVERY 1
 #endif
 
-/* Replies too are equal to the letter: neither the machine nor what runs beside changes a bit. */
+/* Replies too are identical: neither the machine nor parallel work changes a bit. */
 static void test_examples_some_at_once(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void test_special_tokens_of_users_are_text(void **state)
     size_t n;
     const char *reply = ask_reply_of(r, &n);
     assert_true(n > 0);
-    assert_null(strstr(reply, "I am yours")); /* as it would be, had the message ended there */
+    assert_null(strstr(reply, "I am yours")); /* as if the message had ended there */
     ask_free(r);
 }
 
@@ -242,8 +242,8 @@ static void test_bad_texts_are_refused(void **state)
     ask_free(r);
 }
 
-/* A text as long as may be has an answer, whatever it repeats: no model is given more than it
- * holds. */
+/* A text of the maximum length gets an answer, whatever it repeats: no model gets more than it can
+ * hold. */
 static void test_long_texts(void **state)
 {
     static const struct {

@@ -258,7 +258,7 @@ static void test_given_engines(void **state)
 
     o.encoder = reply; /* cannot classify */
     assert_int_equal(shoal_ask_open(&own, &o, NULL), SHOAL_EUNSUPPORTED);
-    o.encoder = NULL; /* then the folder is needed */
+    o.encoder = NULL; /* then the folder is required */
     assert_int_equal(shoal_ask_open(&own, &o, NULL), SHOAL_ENOTFOUND);
     struct shoal_engine_info info = {.size = sizeof(info)};
     assert_int_equal(shoal_engine_info(encoder, &info), 0); /* still open */

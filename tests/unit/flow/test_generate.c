@@ -126,7 +126,7 @@ static void test_the_same_question_is_answered_from_the_cache(void **state)
     memo.question[0] ^= 1;
     r = fresh();
     assert_false(generate_replay(&site.requests, &memo, &r->sink));
-    assert_int_equal(r->n_starts + r->n_closed, 0); /* no event came */
+    assert_int_equal(r->n_starts + r->n_closed, 0); /* no event arrived */
 }
 
 static void test_several_prompts_and_choices(void **state)

@@ -273,7 +273,7 @@ static void rig_open(struct rig *r, bool kept)
     rig_begin(r);
 }
 
-/* As kill -9: nothing is written at the end. */
+/* As kill -9: nothing is written at exit. */
 static void rig_die(struct rig *r)
 {
     char saved[80], command[200];
@@ -339,7 +339,7 @@ static void test_in_order_and_once(void **state)
     rig_close(&r);
 }
 
-/* Done, missed or interrupted: it waits for the next time, also over a restart, until it is
+/* Done, missed or interrupted: it waits for the next time, also across a restart, until it is
  * cancelled. */
 static void test_it_comes_again(void **state)
 {
@@ -370,7 +370,7 @@ static void test_it_comes_again(void **state)
     rig_close(&r);
 }
 
-/* A rhythm is kept over a restart, whatever time it was done at. */
+/* A repetition survives a restart, whatever time it ran at. */
 static void test_a_rhythm(void **state)
 {
     struct rig r;
@@ -453,7 +453,7 @@ static void test_the_clock_is_set(void **state)
     assert_string_equal(r.ran, "counted;");
     add(&r, "again", 20 * MINUTE_MS, true);
     add(&r, "at five", 20 * MINUTE_MS, false);
-    r.wall_ms -= 60 * MINUTE_MS; /* back: nothing that was done is due again */
+    r.wall_ms -= 60 * MINUTE_MS; /* back: nothing that ran is due again */
     pass(&r, 20 * MINUTE_MS);
     assert_string_equal(r.ran, "counted;again;");
     pass(&r, 60 * MINUTE_MS);

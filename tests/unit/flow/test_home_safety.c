@@ -206,7 +206,7 @@ static void test_memory_keeps_and_forgets(void **state)
     assert_true(home_memory_wait(m, "anna/1", s, &w, token));
     assert_false(home_memory_take(m, "anna/1", token, 300 * s, &a, &got)); /* too late */
     assert_true(home_memory_wait(m, "anna/1", s, &w, token));
-    home_memory_move_on(m, "anna/1"); /* a yes is not enough any more, the token is */
+    home_memory_move_on(m, "anna/1"); /* a yes is no longer enough, but the token is */
     assert_false(home_memory_waits(m, "anna/1", 2 * s));
     assert_true(home_memory_take(m, "anna/1", token, 2 * s, &a, &got));
 

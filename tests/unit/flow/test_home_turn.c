@@ -149,7 +149,7 @@ static void test_reword(void **state)
         {"I'm rather cold, could you turn the heating up", "could you turn the heating up"},
         {"it's late, lock the front door", "lock the front door"},
         {"since it's dark could you open the blinds", "could you open the blinds"},
-        {"it's cold if you ask me, turn on the heating", NULL}, /* no reason, a condition */
+        {"it's cold if you ask me, turn on the heating", NULL}, /* a condition, not a reason */
         {"it's what she said, turn off the fan", NULL},
         {"it's late", NULL},
         {"we're out of milk, put it on the list", NULL}, /* "it" is in the reason */
@@ -178,7 +178,7 @@ static void test_reword(void **state)
         {"from now", NULL},
         {"turn off the fan, we're late", "turn off the fan"},
         {"turn off the fan, dinner is ready. Open the blinds", "turn off the fan, Open the blinds"},
-        {"turn off the fan, the desk lamp is fine", NULL}, /* what is said of it may matter */
+        {"turn off the fan, the desk lamp is fine", NULL}, /* a statement about it may matter */
         {"turn off the fan, I'm leaving at 8", NULL},
         {"turn off the fan, it's what she said", NULL},
         {"turn it off, dinner is ready", NULL},
@@ -219,7 +219,7 @@ static void test_many_words(void **state)
 static void test_except(void **state)
 {
     static const struct {
-        const char *text, *left, *except; /* NULL: nothing is excepted */
+        const char *text, *left, *except; /* NULL: no exception */
     } cases[] = {
         {"turn off all lights except the kitchen", "turn off all lights", "the kitchen"},
         {"all lights off, apart from the desk lamp.", "all lights off.", "the desk lamp"},
@@ -242,7 +242,7 @@ static void test_except(void **state)
 static void test_again(void **state)
 {
     static const struct {
-        const char *text, *left, *again; /* NULL: nothing comes again, or the words stay */
+        const char *text, *left, *again; /* NULL: no repetition, or the words stay */
     } cases[] = {
         {"turn off the fan every night at 11 pm", "turn off the fan at 11 pm", "every night"},
         {"every monday and thursday at 8 turn on the fan", "at 8 turn on the fan",

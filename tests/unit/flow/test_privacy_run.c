@@ -186,7 +186,7 @@ static void test_token_ids_are_refused(void **state)
     buf_fini(&seen.calls);
 }
 
-/* The answer is cut at every place: a pseudonym is put back wherever a token ends. */
+/* The answer is cut at every position: a pseudonym is restored wherever a token ends. */
 static void test_pseudonyms_come_back_however_the_answer_is_cut(void **state)
 {
     (void)state;
@@ -283,7 +283,7 @@ static void test_pseudonyms_are_stable_in_a_conversation(void **state)
     assert_string_not_equal(a, c);
     assert_string_not_equal(a, d);
     assert_string_not_equal(a, e);
-    /* a later turn can repeat what an earlier one said, and no other conversation can */
+    /* a later turn can repeat an earlier one's values, and no other conversation can */
     for (int own = 0; own < 2; own++) {
         struct recorder *to = fresh();
         struct request *r = chat("what is my number?", own ? "s1" : "s3");

@@ -57,7 +57,7 @@ static void test_a_request_is_used_again(void **state)
     assert_int_equal(request_rc(r), 0);
     assert_null(r->model);
     assert_int_equal(r->deadline_ns, 0);
-    assert_true(r->arena.used_bytes <= 16384); /* the large pieces are gone */
+    assert_true(r->arena.used_bytes <= 16384); /* the large pieces are freed */
     uint64_t before = mem_calls();
     assert_string_equal(request_copy(r, "again", 5), "again");
     assert_int_equal(mem_calls(), before); /* in memory that it kept */

@@ -198,7 +198,7 @@ static void test_arguments_stream(void **state)
     assert_string_equal(buf_str(&s.all), "|get_weather({\"city\": \"Paris\"}");
     tool_parse_push(&p, "}", 1);
     assert_string_equal(buf_str(&s.all), "|get_weather({\"city\": \"Paris\"})");
-    /* what cannot be a mark any more is not held back */
+    /* text that can no longer be a mark is not held back */
     tool_parse_push(&p, "</tool_call>Bye <to", 19);
     assert_string_equal(buf_str(&s.all), "|get_weather({\"city\": \"Paris\"})Bye ");
     tool_parse_fini(&p);

@@ -1,4 +1,4 @@
-/* test_gguf_write.c - what the GGUF writer writes is what the reader reads; failures leave no file.
+/* test_gguf_write.c - the reader reads back what the GGUF writer wrote; failures leave no file.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* test_model_file.c - metadata that is put and read, tensors in every order. */
+/* test_model_file.c - metadata written and read back, tensors in every order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

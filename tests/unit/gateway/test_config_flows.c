@@ -64,7 +64,7 @@ static void test_flows_are_read(void **state)
     int32_t weather = graph_find(g, "weather", 7), chat = graph_find(g, "chat", 4);
     assert_true(g->steps[weather].lazy && g->steps[chat].lazy);
     assert_false(g->steps[graph_find(g, "intent", 6)].lazy);
-    assert_false(g->steps[graph_find(g, "tell", 4)].lazy); /* it acts, so it runs */
+    assert_false(g->steps[graph_find(g, "tell", 4)].lazy); /* it has a side effect, so it runs */
     assert_int_equal(g->steps[chat].fallback_step, weather);
     assert_int_equal(g->inputs[0].value.text.n, 4);
     config_unref(c);

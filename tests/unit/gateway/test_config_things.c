@@ -192,7 +192,7 @@ static void test_open_alarms_survive_a_restart(void **state)
     assert_string_equal(told, "a:raised");
     plant_destroy(p);
 
-    /* a damaged file is as good as none */
+    /* a damaged file counts as missing */
     FILE *f = fopen(file, "w");
     assert_non_null(f);
     fputs("{\"open\": [{\"sensor\": \"a\", \"id\"", f);

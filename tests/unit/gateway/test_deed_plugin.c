@@ -167,7 +167,7 @@ static void test_memory_has_a_limit(void **state)
     assert_int_equal(run(ODD_PLUGIN, "x", LONG_MS, out, sizeof(out)), 0);
 }
 
-/* One that keeps crashing is left alone for a while, and then tried again. */
+/* A plug-in that keeps crashing is skipped for a while, and then tried again. */
 static void test_a_pause_after_many_crashes(void **state)
 {
     char out[200];
@@ -224,7 +224,7 @@ static void copy_file(const char *from, const char *to)
     assert_int_equal(fclose(in) | fclose(out) | chmod(to, 0755), 0);
 }
 
-/* Another file in its place counts with the next call; plug-ins are closed at the end. */
+/* A replaced file is used from the next call on; plug-ins are closed at the end. */
 static void test_replaced_and_closed(void **state)
 {
     char dir[] = "/tmp/shoal-plugin-XXXXXX", file[64], next[64], note[64], say[96], out[200];

@@ -85,7 +85,7 @@ static void test_commands_get_their_arguments_as_they_are(void **state)
     fd = open(file, O_RDONLY);
     assert_true(read(fd, got, sizeof(got) - 1) > 0);
     close(fd);
-    assert_non_null(strstr(got, "|$(id); rm -rf /|a b||")); /* HOME is not given on */
+    assert_non_null(strstr(got, "|$(id); rm -rf /|a b||")); /* HOME is not passed on */
     char *none[] = {"/nowhere/program", NULL}, *bad[] = {"/bin/false", NULL},
          *endless[] = {"/bin/sleep", "infinity", NULL};
     assert_int_equal(deed_command_run(none, 1000, &e), SHOAL_ENOTFOUND);

@@ -63,7 +63,7 @@ static void test_frames_are_found_when_they_are_whole(void **state)
     assert_int_equal(grpc_frame_next(&f, two + 8, 5, 100), 1);
     assert_true(f.packed);
     assert_int_equal(f.n, 0);
-    assert_int_equal(grpc_frame_next(&f, two, 5, 2), SHOAL_ELIMIT); /* before it is there */
+    assert_int_equal(grpc_frame_next(&f, two, 5, 2), SHOAL_ELIMIT); /* before it exists */
     assert_int_equal(grpc_frame_next(&f, (const uint8_t *)"\2", 1, 100), SHOAL_EFORMAT);
     assert_true(grpc_accepts_gzip("identity,deflate, GZIP"));
     assert_false(grpc_accepts_gzip("identity,gzipper,x-gzip"));
@@ -84,7 +84,7 @@ static void test_gzip_is_bounded_and_only_where_it_helps(void **state)
     }
     assert_false(grpc_zip(&packed, noise, sizeof(noise)));
     assert_false(grpc_zip(&packed, noise, 2000));
-    assert_false(grpc_zip(&packed, zeros, 1000)); /* small enough as it is */
+    assert_false(grpc_zip(&packed, zeros, 1000)); /* small enough already */
     assert_int_equal(packed.len, 0);
     assert_true(grpc_zip(&packed, zeros, sizeof(zeros)));
     assert_true(packed.len < 10000);
@@ -232,7 +232,7 @@ static void test_fields_of_a_message_are_bounded(void **state)
     (void)state;
     buf_init(&b, 1 << 20);
     for (int i = 0; i < 4999; i++)
-        buf_put(&b, i % 2 ? "\x12\1x" : "\x7a\1x", 3); /* inputs, and fields that are not known */
+        buf_put(&b, i % 2 ? "\x12\1x" : "\x7a\1x", 3); /* inputs, and unknown fields */
     assert_int_equal(read_one("Embed", b.data, b.len, r, &e), SHOAL_EINVAL); /* too many inputs */
     assert_string_equal(e.param, "input");
     buf_put(&b, "\x7a\1x\x7a\1x", 6);

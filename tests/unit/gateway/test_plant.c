@@ -237,14 +237,14 @@ static void test_the_disk_holds_up_nobody_else(void **state)
     assert_int_equal(plant_find(s.kit.plant, "vibration"), 0);
     plant_submit(s.kit.plant, &job.job);
     assert_false(atomic_load(&s.returned));
-    assert_int_not_equal(access(s.kit.file, F_OK), 0); /* not told: not noted */
+    assert_int_not_equal(access(s.kit.file, F_OK), 0); /* not reported: not noted */
     pthread_mutex_lock(&s.lock);
     s.go_on = true;
     pthread_cond_broadcast(&s.changed);
     pthread_mutex_unlock(&s.lock);
     pthread_join(thread, NULL);
     assert_int_equal(access(s.kit.file, F_OK), 0);
-    plant_destroy(s.kit.plant); /* jobs are done first */
+    plant_destroy(s.kit.plant); /* jobs finish first */
     assert_true(atomic_load(&s.job_done));
     kit_fini(&s.kit);
 }

@@ -114,7 +114,7 @@ static void test_the_oldest_make_room(void **state)
     static char large[10000];
     memset(large, 'x', sizeof(large) - 1);
     struct response_entry e = entry("resp_large", "", large);
-    assert_false(response_store_put(s, &e, 21)); /* more than there is in all */
+    assert_false(response_store_put(s, &e, 21)); /* more than the total */
     assert_null(response_store_get(s, "resp_large", "", 21));
     response_store_destroy(s);
 }

@@ -52,7 +52,7 @@ static void test_keys_have_rates_and_places(void **state)
     assert_null(admission_find(all, "secret", 6));
     assert_null(admission_find_name(all, "a"));
     assert_false(admission_needed(all));
-    admission_leave(all, a, 1); /* a client that is inside may still leave */
+    admission_leave(all, a, 1); /* a client inside may still leave */
     o.n_keys = 1;
     assert_int_equal(admission_reload(all, &o, NULL), 0); /* it comes back with its counters */
     assert_ptr_equal(admission_find(all, "secret", 6), a);

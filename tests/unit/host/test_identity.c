@@ -1,4 +1,5 @@
-/* test_identity.c - a model is its bytes: the same everywhere, another one after any change. */
+/* test_identity.c - a model's identity is its bytes: the same everywhere, another after any
+ * change. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,7 +87,7 @@ static void test_a_file_is_its_content(void **state)
     assert_false(equal(local_of(at("a.gguf")), local_of(at("b.gguf"))));
     assert_true(equal(local_of(at("a.gguf")), local_of(at("a.gguf"))));
     struct identity before = local_of(at("a.gguf"));
-    write_file("a.gguf", "abc", 1001); /* only the time is another one */
+    write_file("a.gguf", "abc", 1001); /* only the time differs */
     assert_false(equal(before, local_of(at("a.gguf"))));
     assert_true(equal(a, read_path(at("a.gguf"), NULL)));
 }
@@ -155,7 +156,7 @@ static void test_an_onnx_file_has_documents(void **state)
     write_file("p/config.json", "{}", 1000);
     write_file("p/onnx/m.onnx_data", "DATA", 1000);
     assert_false(equal(o, read_path(at("p/onnx/m.onnx"), NULL)));
-    write_file("alone.onnx", "graph", 1000); /* beside many files that are not its own */
+    write_file("alone.onnx", "graph", 1000); /* next to many unrelated files */
     struct identity alone = read_path(at("alone.onnx"), NULL);
     write_file("c.gguf", "abe", 1000);
     assert_true(equal(alone, read_path(at("alone.onnx"), NULL)));
@@ -179,7 +180,7 @@ static void test_known_hashes_are_not_read_again(void **state)
     free(file.path);
 
     assert_int_equal(stat(at("m.gguf"), &st), 0);
-    hash_memo_put(dir, &st, m.sum); /* its ctime is of just now: it could change unseen */
+    hash_memo_put(dir, &st, m.sum); /* its ctime is too recent: it could change unnoticed */
     assert_false(hash_memo_get(dir, &st, sum));
     st.st_ctim.tv_sec = st.st_mtim.tv_sec = 1000;
     hash_memo_put(dir, &st, m.sum);

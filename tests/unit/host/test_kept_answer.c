@@ -1,4 +1,4 @@
-/* test_kept_answer.c - kept answers come back as they were; damaged bytes are refused. */
+/* test_kept_answer.c - kept answers survive a round trip; damaged bytes are rejected. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

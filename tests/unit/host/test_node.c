@@ -173,7 +173,7 @@ static void test_an_answer_is_computed_and_kept(void **state)
     assert_true(there);
     assert_string_equal(buf_str(&kept), buf_str(&a.text));
     assert_false(recall(m, "Other lights are", &kept));
-    /* the answer is still there once the content is known */
+    /* the answer still exists once the content is known */
     for (int i = 0; i < 60000 && registry_identity(m)->kind != IDENTITY_CONTENT; i++)
         usleep(1000);
     assert_int_equal(registry_identity(m)->kind, IDENTITY_CONTENT);
@@ -227,7 +227,7 @@ static void test_an_overload_locks_nobody_out(void **state)
         assert_int_equal(shoal_task_wait(t), 0);
         shoal_task_free(t);
     }
-    /* what an idle model says of itself: on a busy machine that is more than its best time */
+    /* an idle model's own estimate: on a busy machine that is more than its best time */
     const struct cost_estimate idle = registry_estimate(m, &r, &who);
     assert_true(idle.known && idle.total_ns > 0);
     uint64_t alone = (uint64_t)idle.total_ns;

@@ -1,4 +1,4 @@
-/* test_pack.c - manifests: what is read, what is refused, and that files are checked. */
+/* test_pack.c - manifests: valid ones, rejected ones, and checks of files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

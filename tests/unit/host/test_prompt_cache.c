@@ -91,7 +91,7 @@ static void test_a_renamed_model_keeps_its_answers(void **state)
     put(c, 1, 7, 0);
     put(c, 2, 7, 0);
     put(c, 3, 9, 0);
-    put(c, 2, 8, 0); /* there under the new name already */
+    put(c, 2, 8, 0); /* already present under the new name */
     prompt_cache_rename(c, make_key(0, 7).model, make_key(0, 8).model);
     assert_true(has(c, 1, 8, 0) && has(c, 2, 8, 0) && has(c, 3, 9, 0));
     assert_false(has(c, 1, 7, 0) || has(c, 2, 7, 0) || has(c, 3, 8, 0));

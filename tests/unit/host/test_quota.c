@@ -91,7 +91,7 @@ static void test_a_day_has_a_limit(void **state)
     quota_spend(q, a, 100, 0);
     assert_false(quota_has_left(q, a, &retry));
     assert_int_equal(retry, 86400);
-    atomic_fetch_sub(&clock_s, 86400); /* a clock that is set back gives nothing again */
+    atomic_fetch_sub(&clock_s, 86400); /* setting the clock back grants nothing again */
     assert_false(quota_has_left(q, a, &retry));
     quota_destroy(q);
 }
@@ -183,7 +183,7 @@ static int lease(struct quota_source *s, const char *name, uint64_t day, uint64_
     return 0;
 }
 
-/* Spends 100 tokens at a time, at most n times; how often it was possible. */
+/* Spends 100 tokens at a time, at most n times; returns how often it succeeded. */
 static uint32_t spend(struct quota *q, struct quota_account *a, uint32_t n)
 {
     uint32_t done = 0, tries = 0, retry;
@@ -192,9 +192,9 @@ static uint32_t spend(struct quota *q, struct quota_account *a, uint32_t n)
             quota_spend(q, a, 50, 50);
             done++;
         } else if (retry > 1) {
-            return done; /* there is no more today */
+            return done; /* nothing left for today */
         } else {
-            usleep(10000); /* the next slice is on its way */
+            usleep(10000); /* the next slice is being requested */
             tries++;
         }
     }
@@ -232,7 +232,7 @@ static void test_a_server_that_is_alone_keeps_its_slice(void **state)
         n++;
     }
     assert_int_equal(n, 32);
-    assert_int_equal(retry, 1); /* more may come at any time */
+    assert_int_equal(retry, 1); /* more may arrive at any time */
     quota_destroy(q);
     q = create(file, &pot.source); /* a restart gives nothing again */
     a = account(q, "a", 100000);

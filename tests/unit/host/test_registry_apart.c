@@ -184,7 +184,7 @@ static void test_crashes_at_load_are_given_up(void **state)
     assert_true(is_in(r, REGISTRY_FAILED));
     assert_int_equal(p.n_opened, 4);
     assert_non_null(strstr(figures_of(r).error, "signal 11"));
-    assert_true(registry_ready(r)); /* the others are not held up */
+    assert_true(registry_ready(r)); /* the others are not delayed */
     p.n_crashes = 2;                /* loading it again resets the tries */
     assert_int_equal(registry_load(r, "m", NULL), 0);
     WAIT_UNTIL(is_in(r, REGISTRY_READY));

@@ -114,10 +114,10 @@ static void test_duties(void **state)
     open_site();
     add(0, false);
     add(1, true);
-    assert_int_equal(add_from(1, site.path[1], true, &e), SHOAL_EINVAL); /* it is here */
+    assert_int_equal(add_from(1, site.path[1], true, &e), SHOAL_EINVAL); /* it is present */
     assert_int_equal(who("a", NULL, 0, NULL, &rc), 0);
     assert_int_equal(who(NULL, NULL, 0, NULL, &rc), 0);
-    assert_int_equal(who("a", site.sum[1], 0, NULL, &rc), 1); /* staged, but asked for */
+    assert_int_equal(who("a", site.sum[1], 0, NULL, &rc), 1); /* staged, but requested */
     serve(1, REGISTRY_SERVE, 0, 0, 0);
     serve(0, REGISTRY_LEAVE, 0, 0, 0);
     assert_int_equal(who("a", NULL, 0, NULL, &rc), 1);

@@ -314,7 +314,7 @@ static void test_gemm_at_the_edges(void **state)
     }
 }
 
-/* Against plain double arithmetic, so that scalar itself is held to something. */
+/* Against plain double arithmetic, so that the scalar set is checked too. */
 static void test_scalar_gemm_equals_double(void **state)
 {
     (void)state;

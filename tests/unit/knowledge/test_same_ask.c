@@ -69,7 +69,7 @@ static void test_committed_pairs(void **state)
         }
         int other = line[0] == '!';
         const char *text = line + 2, *why;
-        /* neither may come first */
+        /* the order must not matter */
         bool same = same_ask(base, strlen(base), text, strlen(text), &why),
              back = same_ask(text, strlen(text), base, strlen(base), &why);
         if (same != back)

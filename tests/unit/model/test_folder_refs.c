@@ -264,7 +264,7 @@ static void test_packed_weights_follow_the_files(void **state)
         struct decoder *d = NULL;
         struct model_file *g;
         struct err e = {0};
-        if (round == 2) { /* the same size, other values, another time */
+        if (round == 2) { /* same size, different values and time */
             FILE *f = fopen(shard, "r+b");
             assert_non_null(f);
             assert_int_equal(fseek(f, -2, SEEK_END), 0);

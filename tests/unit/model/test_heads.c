@@ -358,7 +358,7 @@ static void test_wrong_descriptions(void **state)
     };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         assert_null(made(wrong[i], NULL, 8, 3, 3, SHOAL_EFORMAT));
-    struct heads *h = made(NULL, NULL, 8, 2, 0, 0); /* nothing said: numbered labels */
+    struct heads *h = made(NULL, NULL, 8, 2, 0, 0); /* no labels given: numbered ones */
     assert_string_equal(heads_set(h, HEADS_CLASSIFY, 0)->labels[1], "LABEL_1");
     heads_destroy(h);
     for (uint64_t n = 1;; n++) {

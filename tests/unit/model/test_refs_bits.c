@@ -41,7 +41,7 @@ static void test_logits_do_not_depend_on_how_they_are_computed(void **state)
                     ids[i] = (int32_t)((uint32_t)(i * 7919 + 3) % rec.n_vocab);
                 bytes = (size_t)rec.n_vocab * 40 * sizeof(float);
                 for (uint32_t batch = 1; batch <= 40; batch = batch * 3 + 1) {
-                    memset(r.kv, 0x2a, r.kv_bytes); /* nothing is left of the pass before */
+                    memset(r.kv, 0x2a, r.kv_bytes); /* no trace of the previous pass */
                     rec.logits = malloc(bytes);
                     decoder_rig_logits(&r, ids, 40, batch, record_row, &rec);
                     if (!want) {

@@ -182,7 +182,7 @@ static void test_sparkplug_learns_names_from_births(void **state)
     n = pack(bytes, data, 2);
     assert_int_equal(read_one(s, "spBv1.0/plant/DDATA/edge1/pump", bytes, n), 0);
     assert_string_equal(got, "Motor/vibration=2.5@1700000000000 plain=4@1700000000000");
-    /* the numbers of another node, or of another device, are not these */
+    /* the ids of another node, or of another device, do not match these */
     assert_int_equal(read_one(s, "spBv1.0/plant/DDATA/edge2/pump", bytes, n), SHOAL_ENOTFOUND);
     assert_int_equal(read_one(s, "spBv1.0/plant/DDATA/edge1/fan", bytes, n), SHOAL_ENOTFOUND);
     /* signed integers, nulls, late values */

@@ -145,7 +145,7 @@ static void test_it_is_bounded(void **state)
     spool_close(s);
 }
 
-/* The file is cut or changed at every byte: whole records in front of the damage are kept. */
+/* The file is cut or changed at every byte: complete records before the damage are kept. */
 static void test_a_damaged_end_is_dropped(void **state)
 {
     (void)state;
@@ -171,7 +171,7 @@ static void test_a_damaged_end_is_dropped(void **state)
         assert_string_equal(got.text[0], "one");
         spool_get_stats(s, &stats);
         assert_int_equal(stats.dropped_bytes, cut == n ? 0 : cut - one);
-        uint64_t next = put(s, "three"); /* the damage does not come back */
+        uint64_t next = put(s, "three"); /* the damage does not return */
         spool_close(s);
         s = open_max(0);
         assert_int_equal(got.number[got.n - 1], next);
@@ -240,7 +240,7 @@ static void test_a_full_disk_leaves_the_file_whole(void **state)
     spool_close(s);
 }
 
-/* A process that is killed while it writes has kept all that it said it has. */
+/* A process killed while writing has kept everything that it acknowledged. */
 static void test_kill_loses_nothing(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_kill_loses_nothing(void **state)
         close(pipes[0]);
         waitpid(child, NULL, 0);
         struct spool *s = open_max(0);
-        assert_true(got.n >= n); /* the last one may have been kept and not said */
+        assert_true(got.n >= n); /* the last one may be kept but not acknowledged */
         assert_true(got.n <= n + 1);
         assert_int_equal(got.number[n - 1], last);
         spool_close(s);

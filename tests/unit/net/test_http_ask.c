@@ -178,7 +178,7 @@ static void test_a_request_and_its_answer(void **state)
     assert_int_equal(http_ask(&a, &status, &body, &e), SHOAL_ENOTFOUND);
 }
 
-/* A server that takes no more connections: the time passes while connecting. */
+/* A server that accepts no more connections: the timeout expires while connecting. */
 static void test_a_connection_that_comes_too_late(void **state)
 {
     enum { N_FULL = 8 };

@@ -243,7 +243,7 @@ static bool is_over(const struct asked *a)
     return a->n_ended + a->n_failed > 0;
 }
 
-/* Turns the loop until all calls are over. */
+/* Runs the loop until all calls have ended. */
 static void wait_for(struct site *s, struct asked *a, size_t n)
 {
     uint64_t until = clock_ns() + LONG_S * 1000000000ull;
@@ -287,7 +287,7 @@ static void expect_echo(const struct asked *a, const char *body, size_t n)
 
 /* ---- what works ---- */
 
-/* Containers are often without. */
+/* Containers often lack it. */
 static bool has_ipv6(void)
 {
     struct sockaddr_in6 addr = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
@@ -771,7 +771,7 @@ static void test_a_connection_that_does_not_open_times_out(void **state)
     close_site(&s);
 }
 
-/* The running call ends as it would have; new ones use a new connection. */
+/* The running call ends normally; new ones use a new connection. */
 static void test_after_goaway_new_calls_use_another_connection(void **state)
 {
     struct site s;

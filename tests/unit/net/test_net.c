@@ -410,7 +410,7 @@ static void test_bodies_are_admitted_by_their_headers(void **state)
     (void)state;
     assert_int_equal(open_site(&s), 0);
     say(&s, "POST /no HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab");
-    assert_int_equal(s.n_admitted, 0); /* the whole body is there: the handler decides */
+    assert_int_equal(s.n_admitted, 0); /* the whole body arrived: the handler decides */
     assert_non_null(strstr(buf_str(&s.got), "POST /no [-] - 2"));
     say(&s, "POST /yes HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
     assert_int_equal(s.n_admitted, 1);
@@ -435,7 +435,7 @@ static void test_bodies_are_admitted_by_their_headers(void **state)
     assert_int_equal(s.cancelled, 1);
 }
 
-/* A body that does not fit into what clients may hold is refused, and its memory is given back. */
+/* A body that does not fit into the clients' budget is rejected, and its memory is freed. */
 static void test_bodies_above_the_budget_are_refused(void **state)
 {
     struct http_limits lim = http_default_limits;
@@ -455,7 +455,7 @@ static void test_bodies_above_the_budget_are_refused(void **state)
     close_site(&s);
 
     assert_int_equal(open_site_with(&s, &lim), 0);
-    for (int round = 0; round < 5; round++) { /* the same place serves one after the other */
+    for (int round = 0; round < 5; round++) { /* the same slot serves one after the other */
         buf_clear(&s.got);
         say(&s, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 327680\r\n\r\n");
         for (int i = 0; i < 5; i++) {

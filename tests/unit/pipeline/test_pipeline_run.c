@@ -111,7 +111,7 @@ struct world {
     char log[512]; /* models in the order of their requests */
     char keys[256];
     uint32_t n_calls;
-    uint64_t epoch; /* of the next request; 0: there are none */
+    uint64_t epoch; /* of the next request; 0: none */
     uint64_t seen[MAX_HELD];
 };
 
@@ -471,7 +471,7 @@ static void test_all_steps_have_one_epoch(void **state)
     assert_int_equal(w->n_held, 3);
     for (uint32_t i = 0; i < w->n_held; i++)
         assert_int_equal(w->seen[i], 7);
-    assert_int_equal(w->epoch, 8); /* it was asked once */
+    assert_int_equal(w->epoch, 8); /* it was called once */
 }
 
 static void test_condition_skips(void **state)
@@ -616,7 +616,7 @@ static void test_calls(void **state)
     assert_string_equal(a.text, "21 degrees");
     assert_int_equal(w->n_calls, 2);
     assert_string_equal(w->keys, "req-1-say-0 say");
-    assert_true(a.degraded); /* it could not be said */
+    assert_true(a.degraded); /* it could not be expressed */
     assert_string_equal(a.states, "get:done say:failed");
 }
 
@@ -671,7 +671,7 @@ static void test_inputs(void **state)
     }
 }
 
-/* An empty text is refused where it is all that the flow works on. */
+/* An empty text is rejected if it is the flow's only input. */
 static void test_empty_text(void **state)
 {
     struct world *w = *state;

@@ -1,4 +1,4 @@
-/* test_pii.c - personal data in text: what is found, and what looks like it and is not. */
+/* test_pii.c - personal data in text: hits, and lookalikes that are not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

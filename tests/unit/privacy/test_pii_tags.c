@@ -1,4 +1,4 @@
-/* test_pii_tags.c - what a tagger's labels mean, and how long texts are cut for it. */
+/* test_pii_tags.c - the meaning of a tagger's labels, and how long texts are split for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* test_router.c - decisions: filters, policies, degraded answers, and what is said about every
+/* test_router.c - decisions: filters, policies, degraded answers, and the report on every
  * candidate. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,7 +128,7 @@ static void test_load_and_errors_count(void **state)
     router_decide(&d, &r, &q, c, N_ALL);
     assert_int_equal(d.chosen, CODER_HERE);
     memcpy(c, all, sizeof(c));
-    c[BIG_PC].speed.error = 0.5; /* its predictions are worth little */
+    c[BIG_PC].speed.error = 0.5; /* its predictions are unreliable */
     router_decide(&d, &r, &q, c, N_ALL);
     assert_int_equal(d.chosen, CODER_HERE);
     memcpy(c, all, sizeof(c));
@@ -156,7 +156,7 @@ static void test_filters(void **state)
     struct router_candidate c[N_ALL];
     (void)state;
     memcpy(c, all, sizeof(c));
-    /* domain: the coder alone knows code; other texts go to models without domains */
+    /* domain: only the coder knows code; other texts go to models without domains */
     static char encoder[] = "enc";
     r.classifier = encoder;
     q.domain = "code";

@@ -155,7 +155,7 @@ static void test_scores(void **state)
         mem_free(memory);
     }
     print_message("values: worst error %.2g, scores %.2g\n", worst, worst_score);
-    /* The reference rounds the LSTM's matrix to 8 bits, we what it is multiplied with too. */
+    /* The reference rounds the LSTM's matrix to 8 bits; we also round the vector. */
     assert_true(worst < 5e-3 && worst_score < 1e-3);
     mem_free(scratch);
     anomaly_close(a);
@@ -164,8 +164,8 @@ static void test_scores(void **state)
 
 /* ---- alarms ---- */
 
-/* A machine that is calm and jumps twice: the alarm is on from the level on and pause points
- * longer. */
+/* A calm machine that jumps twice: the alarm lasts while it is above the level, plus `pause`
+ * points. */
 static void test_alarm_pauses(void **state)
 {
     enum { N = 1500 };
@@ -197,7 +197,7 @@ static void test_alarm_pauses(void **state)
 
 /* ---- values of all kinds ---- */
 
-/* Missing values leave a channel as it was; rows of them repeat the last answer. */
+/* Missing values leave a channel unchanged; rows of them repeat the last answer. */
 static void test_missing(void **state)
 {
     struct anomaly *a = open_pack();
@@ -210,7 +210,7 @@ static void test_missing(void **state)
     anomaly_step(a, memory, (const double[]){NAN, INFINITY, -INFINITY}, &p, scratch);
     assert_true(p.value == 0 && p.score > 0 && p.score < 0.5 && !p.alarm);
     anomaly_reset(a, same, 3);
-    assert_memory_equal(memory, same, bytes); /* nothing has come */
+    assert_memory_equal(memory, same, bytes); /* no data arrived */
     for (int t = 0; t < 200; t++) {
         double row[] = {t % 7, t % 3 ? (double)NAN : t % 5, NAN};
         anomaly_step(a, memory, row, &p, scratch);
@@ -294,7 +294,7 @@ static void free_files(struct files *f)
     free(f->weights);
 }
 
-/* At a level that everything reaches, there is an alarm from the end of the warm-up on. */
+/* At a level that everything reaches, the alarm starts at the end of the warm-up. */
 static void test_warm_up(void **state)
 {
     struct files f;
@@ -322,7 +322,7 @@ static void test_warm_up(void **state)
 static void test_hostile(void **state)
 {
     static const struct {
-        const char *from, *to; /* what is replaced in the config */
+        const char *from, *to; /* the part to replace in the config */
         int code;
         const char *text;
     } cases[] = {

@@ -210,7 +210,7 @@ static void test_info(void **state)
 static void test_hostile(void **state)
 {
     static const struct {
-        const char *model, *from, *to; /* what is replaced in its config */
+        const char *model, *from, *to; /* the part to replace in its config */
         int code;
         const char *text;
     } cases[] = {

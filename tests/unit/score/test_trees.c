@@ -228,7 +228,7 @@ static void test_tiny_values_are_zero(void **state)
     }
 }
 
-/* A missing value that goes right is told from an infinite one, and a threshold may be infinite. */
+/* A missing value that goes right differs from an infinite one, and a threshold may be infinite. */
 static void test_infinite_thresholds(void **state)
 {
     static const struct {
@@ -292,7 +292,7 @@ static void test_old_forest(void **state)
 static void test_hostile(void **state)
 {
     static const struct {
-        const char *from, *to; /* what is replaced in HEADER TREE */
+        const char *from, *to; /* the part to replace in HEADER TREE */
         int code;
         const char *text;
     } cases[] = {
@@ -369,13 +369,13 @@ static void test_hostile(void **state)
     }
 }
 
-/* Every beginning of a file is refused or runs. */
+/* Every prefix of a file is rejected or runs. */
 static void test_truncated(void **state)
 {
     const char *all = HEADER TREE;
     (void)state;
     for (size_t n = 0; n <= strlen(all); n++) {
-        char *copy = malloc(n ? n : 1); /* of its own, so that reading past it is seen */
+        char *copy = malloc(n ? n : 1); /* separate memory, so that reading past it is detected */
         struct trees *t;
         struct err e = {0};
         memcpy(copy, all, n);

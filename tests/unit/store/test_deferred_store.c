@@ -218,7 +218,7 @@ static void test_the_store_is_bounded(void **state)
     assert_int_equal(put(s, "ann", "3", NULL, T0, T0 + MINUTE, NULL), SHOAL_ELIMIT); /* a quarter */
     assert_int_equal(put(s, "", large, NULL, T0, T0 + MINUTE, NULL), SHOAL_ELIMIT);
     assert_int_equal(put(s, "bob", "3", NULL, T0 + 2, T0 + MINUTE, ids[2]), 0);
-    for (int i = 0; i < 3; i++) /* the answer to the first goes when the third needs its room */
+    for (int i = 0; i < 3; i++) /* the answer to the first is evicted when the third needs space */
         assert_string_not_equal(take(s, T0 + 2, &r, &a), "");
     assert_int_equal(deferred_store_finish(s, ids[0], T0 + 3, 200, "t", large, 1500, &e), 0);
     assert_int_equal(deferred_store_finish(s, ids[1], T0 + 4, 200, "t", "x", 1, &e), 0);

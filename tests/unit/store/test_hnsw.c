@@ -99,7 +99,7 @@ static struct hnsw *build(uint32_t n)
     return build_of(&all_rows, n);
 }
 
-/* How many of the rows that are wanted are nearer to q than this one. */
+/* How many of the wanted rows are nearer to q than this one. */
 static uint32_t rank_of(const float *q, uint32_t row, bool (*wanted)(const void *, uint32_t))
 {
     double score = 0;
@@ -147,8 +147,8 @@ static void test_recall(void **state)
     hnsw_destroy(h);
 }
 
-/* Rows that look alike are all found, and so is the only one that does not. */
-/* A search by 8-bit copies finds as much, and its scores are those of the rows. */
+/* Similar rows are all found, and so is the only different one. */
+/* A search over 8-bit copies finds as much, and returns the scores of the full rows. */
 static void test_codes(void **state)
 {
     (void)state;

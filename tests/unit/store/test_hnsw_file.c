@@ -39,7 +39,7 @@ static float dot(const float *a, const float *b, uint32_t n)
 
 static const struct hnsw_rows all_rows = {.get = get, .dot = dot, .n_cols = DIMS};
 
-/* Rows 0 to n - 1 are all that there are, or those whose number keep() wants. */
+/* Rows 0 to n - 1 exist, or those whose number keep() accepts. */
 static uint32_t use_rows(uint32_t n, bool (*keep)(uint32_t i))
 {
     uint32_t at = 0;

@@ -1,5 +1,4 @@
-/* test_session_store.c - conversations in a file: versions, tenants, time, and places that are
- * none. */
+/* test_session_store.c - conversations in a file: versions, tenants, time, and invalid places. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -115,7 +114,7 @@ static void test_places(void **state)
         if (session_store_open(&s, &o, &e) == 0)
             fail_msg("'%s' was opened", bad[i]);
     }
-    /* Redis that is away: opened, and every call says so */
+    /* Redis is down: opening works, and every call reports it */
     const struct session_store_opts o = {.place = "redis://127.0.0.1:1", .keys = keys, .ttl_s = 1};
     int rc = session_store_open(&s, &o, &e);
     if (rc == SHOAL_EUNSUPPORTED)

@@ -166,7 +166,7 @@ static void wait_for_links(struct vectors *v, size_t n)
     assert_int_equal(vectors_linked(v), n);
 }
 
-/* Of the ten nearest, how many are found; rows with an id up to `gone` were removed. */
+/* How many of the ten nearest are found; rows with an id up to `gone` were removed. */
 static double recall(struct vectors *v, const float *rows, size_t n, uint32_t dims, int64_t gone)
 {
     struct vectors_hit hits[10];
@@ -191,7 +191,7 @@ static double recall(struct vectors *v, const float *rows, size_t n, uint32_t di
     return good / 400.0;
 }
 
-/* Above the limit a graph takes over, row by row; removing and adding goes on as before. */
+/* Above the limit a graph takes over, row by row; removing and adding continue to work. */
 static void test_many_vectors_get_a_graph(void **state)
 {
     enum { N = 3000, DIMS = 32, LIMIT = 1000 };
@@ -212,7 +212,7 @@ static void test_many_vectors_get_a_graph(void **state)
     assert_int_equal(vectors_linked(v), 0);
     for (size_t at = LIMIT; at < N; at += 500)
         assert_int_equal(vectors_add(v, ids + at, rows + at * DIMS, 500, &e), 0);
-    assert_true(recall(v, rows, N, DIMS, 0) >= 0.95); /* while it is made */
+    assert_true(recall(v, rows, N, DIMS, 0) >= 0.95); /* while it is built */
     wait_for_links(v, N);
     assert_true(recall(v, rows, N, DIMS, 0) >= 0.95);
     assert_int_equal(vectors_add(v, ids + N, rows + (size_t)N * DIMS, 1, &e), 0);
@@ -248,12 +248,13 @@ static struct vectors *reopen(const char *path, const int64_t *ids, const float 
     assert_int_equal(vectors_create(&v, dims, 1000, &e), 0);
     assert_int_equal(vectors_keep_graph(v, path, &e), 0);
     assert_int_equal(vectors_add(v, ids + first, rows + first * dims, n - first, &e), 0);
-    assert_int_equal(vectors_linked(v), 0); /* nothing begins before the file was asked */
+    assert_int_equal(vectors_linked(v), 0); /* nothing starts before the file was tried */
     vectors_restore(v, why);
     return v;
 }
 
-/* After a restart the graph is there at once, unless its file is damaged or of others. */
+/* After a restart the graph is available at once, unless its file is damaged or belongs to other
+ * vectors. */
 static void test_a_graph_comes_back(void **state)
 {
     enum { N = 1400, FIRST = 1300, REMOVED = 200, DIMS = 32 };
@@ -329,7 +330,7 @@ static void test_vectors_of_different_length_stay_exact(void **state)
 
 struct shared {
     struct vectors *v;
-    _Atomic int64_t n_added; /* ids 1.. of rows that are there for good */
+    _Atomic int64_t n_added; /* ids 1.. of permanent rows */
     _Atomic bool over;
 };
 
@@ -399,7 +400,7 @@ static void *search_any(void *arg)
     return NULL;
 }
 
-/* Rows come and go, all of them too, while they are linked and searched. */
+/* Rows come and go, even all of them, while they are linked and searched. */
 static void test_a_graph_beside_changes(void **state)
 {
     struct shared s = {.n_added = 0};
@@ -420,7 +421,7 @@ static void test_a_graph_beside_changes(void **state)
         assert_int_equal(vectors_add(s.v, ids + at, rows + at * DIMS, 300, &e), 0);
         vectors_remove(s.v, ids + at, at % 900 == 0 ? 200 : 50);
     }
-    vectors_remove(s.v, ids, N - 400); /* the rest moves together, and is linked anew */
+    vectors_remove(s.v, ids, N - 400); /* the rest is compacted and linked again */
     wait_for_links(s.v, 400 - 50);
     atomic_store(&s.over, true);
     pthread_join(thread, &rc);

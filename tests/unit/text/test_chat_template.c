@@ -209,7 +209,8 @@ static void test_constructs(void **state)
          "}}",
          "423-110100.0"},
         {"{{ 2.5 | round }}{{ 2.675 | round(2) }}{{ 1.1 | round(0, 'ceil') }}", "2.02.672.0"},
-        /* scopes: a name that is set in a scope belongs to it, and macros see where they stand */
+        /* scopes: a name set in a scope belongs to it, and macros see the scope of their
+         * definition */
         {"{% for x in l %}{{ s }}{% endfor %}{% set s = 1 %}{{ s }}", "1"},
         {"{% for x in l %}{{ q | default('-') }}{% set q = x %}{% endfor %}", "---"},
         {"{% macro m() %}{{ y }}{% endmacro %}{% set y = 3 %}{{ m() }}", "3"},
@@ -574,7 +575,7 @@ static void test_options_for_json(void **state)
     }
 }
 
-/* Nothing is a prompt too: no byte is read from a buffer that does not exist. */
+/* An empty text is a prompt too: no byte is read from a missing buffer. */
 static void test_a_template_may_write_nothing(void **state)
 {
     (void)state;

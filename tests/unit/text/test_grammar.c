@@ -280,7 +280,7 @@ static void test_schema_shapes(void **state)
         {SCHEMA,
          "{\"oneOf\":[{\"enum\":[\"on\",\"off\",7]},{\"enum\":[\"off\",\"auto\"]},{\"const\":7}]}",
          {{'y', "\"on\""}, {'n', "\"off\""}, {'y', "\"auto\""}, {'n', "7"}}},
-        /* so many optional properties become required */
+        /* this many optional properties become required */
         {SCHEMA,
          "{\"type\":\"object\",\"minProperties\":1,\"properties\":{\"a\":{\"type\":\"null\"},\"b\":"
          "{\"type\":"
@@ -326,7 +326,8 @@ static void test_schema_shapes(void **state)
 static void test_schema_combinations(void **state)
 {
     static const struct match list[] = {
-        /* two branches of a oneOf that both can hold: what both accept never comes */
+        /* two branches of a oneOf that can both hold: values that both accept are never
+         * generated */
         {SCHEMA,
          "{\"oneOf\":[{\"enum\":[\"a\",\"xb\"]},{\"type\":\"string\",\"pattern\":\"x\"}]}",
          {{'y', "\"a\""}, {'n', "\"xb\""}, {'y', "\"cx\""}, {'n', "\"c\""}}},
@@ -401,7 +402,7 @@ static void test_schema_combinations(void **state)
         {SCHEMA,
          "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"object\"}}",
          {{'y', "[{}]"}, {'n', "[{},"}}},
-        /* an item that must be there comes first */
+        /* a required item comes first */
         {SCHEMA,
          "{\"type\":\"array\",\"items\":{\"type\":[\"integer\",\"null\"]},\"contains\":{\"type\":"
          "\"null\"}}",
@@ -469,7 +470,8 @@ static void test_schema_refusals(void **state)
     check_refusals(bad, sizeof(bad) / sizeof(bad[0]));
 }
 
-/* What takes forever if nothing bounds it: each is refused or compiled, never both slow and large.
+/* Schemas that take forever without limits: each is rejected or compiled, never both slow and
+ * large.
  */
 static void test_hostile_schemas(void **state)
 {
@@ -561,7 +563,7 @@ struct vocabulary {
     struct vocab_trie *v;
 };
 
-/* All bytes, words, pieces of JSON, and random mixtures of what JSON is made of. */
+/* All bytes, words, pieces of JSON, and random mixtures of JSON's parts. */
 static void make_vocabulary(struct vocabulary *x)
 {
     static const char *const words[] = {
@@ -811,7 +813,7 @@ static void test_trim_forgets(void **state)
     grammar_walk_close(&w);
 }
 
-/* Every allocation fails once: an error, and nothing is left behind. */
+/* Every allocation fails once: an error, and no leak. */
 static void test_out_of_memory(void **state)
 {
     static const struct {

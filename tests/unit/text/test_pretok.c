@@ -96,7 +96,7 @@ static void test_unknown_name(void **state)
     assert_null(pt);
 }
 
-/* Characters whose category no version of Unicode is going to change. */
+/* Characters whose category no version of Unicode will change. */
 static uint32_t random_char(void)
 {
     static const uint32_t some[] = {

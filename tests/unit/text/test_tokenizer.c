@@ -231,7 +231,7 @@ static void test_bpe_with_odd_merges(void **state)
     tb_add(&b, "<s>", 0, TOKEN_TYPE_CONTROL);
     tb_add_merge(&b, "x y"); /* xy is no token */
     tb_add_merge(&b, "xy z");
-    tb_add_merge(&b, "s >"); /* no token either */
+    tb_add_merge(&b, "s >"); /* not a token either */
     tb_add_merge(&b, "< s>");
     tb_add_merge(&b, "nospace");
     tb_add_merge(&b, " ");
@@ -313,7 +313,7 @@ static void test_gemma4_merges_characters(void **state)
     tb_init(&b, "gemma4", NULL);
     b.eos = (int)tb_add(&b, "<eos>", 0, TOKEN_TYPE_CONTROL);
     b.bos = (int)tb_add(&b, "<bos>", 0, TOKEN_TYPE_CONTROL);
-    b.add_bos = 0; /* files say so, and are wrong */
+    b.add_bos = 0; /* files claim this, and are wrong */
     tb_add(&b, "<tool>", 0, TOKEN_TYPE_USER_DEFINED);
     tb_add_byte_tokens(&b);
     static const char *const words[] = {"h",  "i",   "hi", "\xe2\x96\x81", "\xe2\x96\x81hi",
@@ -382,7 +382,7 @@ static void test_wordpiece(void **state)
     static const int32_t ids[] = {101, 108, 100, 107, 102};
     buf_init(&text, 1000);
     tokenizer_decode(t, &text, ids, 5, 0);
-    assert_string_equal(buf_str(&text), "able aff"); /* [UNK] is hidden and eats no space */
+    assert_string_equal(buf_str(&text), "able aff"); /* [UNK] is hidden and takes no space */
     buf_fini(&text);
     tokenizer_destroy(t);
 }
@@ -479,7 +479,7 @@ static void check_round_trips(const struct tokenizer *t, bool valid)
         random_text(&text, valid);
         tok_ids_init(&ids, 10000);
         assert_int_equal(tokenizer_encode(t, &ids, buf_str(&text), text.len, f, &e), 0);
-        /* what was added is not part of the text, what was parsed is */
+        /* added tokens are not part of the text, parsed ones are */
         unsigned render = f == TOKENIZER_PARSE_SPECIAL ? TOKENIZER_RENDER_SPECIAL : 0;
         buf_clear(&back);
         tokenizer_decode(t, &back, ids.ids, ids.n, render);

@@ -36,7 +36,7 @@ static bool step(struct stream *s, double value)
     return s->last.ready && s->last.expected <= WANTED;
 }
 
-/* Steps until the first unusual one, at most n; n: there was none. */
+/* Steps until the first unusual one, at most n; n: none. */
 static int steps(struct stream *s, int n, double level, double slope)
 {
     for (int i = 0; i < n; i++)
@@ -75,7 +75,7 @@ static void test_a_spike_at_once(void **state)
     assert_true(step(&s, 60 - 75));
 }
 
-/* The spikes of a channel that has many are not told each time. */
+/* A channel with many spikes does not report each of them. */
 static void test_spikes_that_are_usual(void **state)
 {
     static struct stream s;
@@ -113,7 +113,7 @@ static void test_a_drift(void **state)
     assert_true(s.last.z > 2);
 }
 
-/* A new set point is told, and learned after a while. */
+/* A new set point is reported, and learned after a while. */
 static void test_a_new_set_point(void **state)
 {
     static struct stream s;
@@ -163,7 +163,7 @@ static void test_a_learned_profile(void **state)
     free(scratch);
 }
 
-/* Values that no sensor has do no harm for long. */
+/* Impossible values do no lasting harm. */
 static void test_wild_values(void **state)
 {
     static struct stream s;
@@ -187,7 +187,7 @@ static void row_of(struct stream *s, double row[CHANNELS], double shift)
         row[i] = noise(s) + (i % 2 ? shift : -shift);
 }
 
-/* Every channel is off by one deviation, which none of them shows alone. */
+/* Every channel is off by one deviation, which none of them shows by itself. */
 static void test_a_small_shift_of_many(void **state)
 {
     static struct stream s;
@@ -233,7 +233,7 @@ static void test_a_slow_drift(void **state)
     assert_true(found >= 7);
 }
 
-/* What the fast detector keeps from the precise one is nothing that it would have said. */
+/* The fast detector hides nothing that the precise one would have reported. */
 static void test_the_cascade_says_the_same(void **state)
 {
     static struct stream fast, all;

@@ -169,7 +169,7 @@ static void test_a_broken_pattern_is_found(void **state)
     machine_file_destroy(m);
 }
 
-/* A course of a day: what is high at night is odd, though it is usual at noon. */
+/* A daily cycle: a high value is odd at night, though usual at noon. */
 static void test_the_course_of_a_day(void **state)
 {
     static const char *const names[] = {"load"};

@@ -67,7 +67,7 @@ static void test_nothing_learned_is_never_reached(void **state)
     assert_true(tail_expected(&t, 100, 1e6, 1) == 1e6);
 }
 
-/* What comes again and again stops to be unusual; of what stays only the beginning counts. */
+/* A repeated value stops being unusual; of a lasting one only the beginning counts. */
 static void test_it_goes_on_learning(void **state)
 {
     (void)state;

@@ -128,7 +128,7 @@ static void test_one_reading_over_a_limit(void **state)
     assert_string_equal(k.events[0].text,
                         "Vibration on motor 3 rose from 2.5 to 7.5 mm/s, above the "
                         "limit of 7 mm/s.");
-    /* hysteresis: just below the limit is not over */
+    /* hysteresis: just below the limit the alarm has not ended */
     for (int i = 0; i < 30; i++)
         second(&k, s, 6.95);
     assert_int_equal(k.n, 1);
@@ -179,7 +179,7 @@ static void test_a_shift_is_found_in_seconds_and_ends(void **state)
     things_destroy(k.t);
 }
 
-/* An alarm goes on as long as its cause, and ends soon after. */
+/* An alarm lasts as long as its cause, and ends soon after. */
 static void test_a_long_fault_is_one_alarm(void **state)
 {
     struct kit k;
@@ -227,7 +227,7 @@ static void test_a_slow_drift(void **state)
     things_destroy(k.t);
 }
 
-/* Two channels that go together are watched together as soon as both are learned. */
+/* Two correlated channels are watched together as soon as both are learned. */
 static void test_a_pattern_soon_after_the_start(void **state)
 {
     struct kit k;
@@ -402,7 +402,7 @@ static void test_acknowledge_and_hold_off(void **state)
     things_destroy(k.t);
 }
 
-/* An alarm of an earlier process goes on: it has its number, is not raised again, and ends. */
+/* An alarm of an earlier process continues: it keeps its number, is not raised again, and ends. */
 static void test_an_alarm_is_restored(void **state)
 {
     struct kit k;
@@ -566,7 +566,7 @@ static void test_changes_and_history(void **state)
     other.name = "temp";
     uint32_t s = add(&k, o), t = add(&k, other);
     assert_int_equal(things_history(k.t, s, past, 8, &interval_ms, &end_ms), 0);
-    for (int i = 1; i <= 300; i++) /* more than is kept to learn from */
+    for (int i = 1; i <= 300; i++) /* more than is kept for learning */
         second(&k, s, 2.5 + 0.001 * i);
     assert_int_equal(things_history(k.t, s, past, 8, &interval_ms, &end_ms), 8);
     assert_true(interval_ms == 1000);
@@ -603,7 +603,7 @@ static void test_changes_and_history(void **state)
     assert_true(things_alarm_changed(k.t, before, &e) && e.cleared_ms > 0);
     before = things_serial(k.t);
     uint32_t told = k.n;
-    second(&k, s, 9); /* ... and goes on, which is no new event, but who looks sees it */
+    second(&k, s, 9); /* ... and continues: no new event, but a reader sees it */
     assert_true(things_alarm_changed(k.t, before, &e) && e.cleared_ms == 0);
     assert_int_equal(k.n, told);
     things_destroy(k.t);

@@ -136,7 +136,8 @@ static void test_json_out_escapes_and_separates(void **state)
     buf_fini(&b);
 }
 
-/* Text that is JSON already is put between commas like any other value; what is no number is null.
+/* Text that is already JSON is put between commas like any other value; NaN and infinity become
+ * null.
  */
 static void test_json_out_takes_json(void **state)
 {

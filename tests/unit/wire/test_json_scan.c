@@ -1,4 +1,4 @@
-/* test_json_scan.c - what is refused before JSON is parsed. */
+/* test_json_scan.c - texts rejected before JSON is parsed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
