@@ -1,7 +1,7 @@
 /* replica_local.c - see replica_local.h. */
 #include "cluster/replica_local.h"
 
-#include "flow/run.h"
+#include "flow/flow_run.h"
 
 static void run(struct replica *p, struct flow_owner *o, const struct request *r, struct sink *s)
 {

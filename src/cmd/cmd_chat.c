@@ -19,7 +19,7 @@
 #include "cmd/local/local.h"
 #include "cmd/local/model_opts.h"
 #include "cmd/local/stream.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "wire/json_out.h"
 #include "wire/json_scan.h"
 #include "wire/value_json.h"
@@ -514,7 +514,7 @@ int cmd_chat(int argc, const char *const *argv)
     struct opts_page p = page;
     struct opts o;
     int rc;
-    p.groups[1] = sampling_opts_group;
+    p.groups[1] = model_opts_sampling_group;
     p.groups[2] = model_opts_group_reply;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
@@ -529,7 +529,7 @@ int cmd_chat(int argc, const char *const *argv)
     c.tty = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     buf_init(&c.text, MAX_TEXT_BYTES);
     arena_init(&c.vars, MAX_TEXT_BYTES);
-    rc = sampling_opts_read(&o, &c.sampling);
+    rc = model_opts_sampling_read(&o, &c.sampling);
     if (rc == CMD_OK) {
         c.interrupt_fd = term_catch_interrupt();
         rc = start(&c);
@@ -538,7 +538,7 @@ int cmd_chat(int argc, const char *const *argv)
     local_close(&c.local);
     shoal_engine_close(c.engine);
     term_release_interrupt(c.interrupt_fd);
-    sampling_opts_fini(&c.sampling);
+    model_opts_sampling_fini(&c.sampling);
     buf_fini(&c.text);
     arena_fini(&c.vars);
     mem_free(c.tokens);

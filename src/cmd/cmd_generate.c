@@ -12,7 +12,7 @@
 #include "cmd/local/local.h"
 #include "cmd/local/model_opts.h"
 #include "cmd/local/stream.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "wire/json_out.h"
 
 #define MAX_JSON_BYTES ((size_t)256 << 20)
@@ -71,7 +71,7 @@ static const struct opts_page page = {
 static struct opts_page full_page(void)
 {
     struct opts_page p = page;
-    p.groups[3] = sampling_opts_group;
+    p.groups[3] = model_opts_sampling_group;
     p.groups[4] = model_opts_group_reply;
     return p;
 }
@@ -563,13 +563,13 @@ int cmd_generate(int argc, const char *const *argv)
     if (rc == CMD_OK)
         rc = read_prompt(&o, &prompt);
     if (rc == CMD_OK)
-        rc = sampling_opts_read(&o, &so);
+        rc = model_opts_sampling_read(&o, &so);
     if (rc == CMD_OK) {
         interrupt_fd = term_catch_interrupt();
         rc = run(&o, &g, &so, &prompt, interrupt_fd);
     }
     term_release_interrupt(interrupt_fd);
-    sampling_opts_fini(&so);
+    model_opts_sampling_fini(&so);
     buf_fini(&prompt.text);
     buf_fini(&prompt.constraint);
     mem_free(prompt.tokens);

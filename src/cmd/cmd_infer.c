@@ -310,7 +310,7 @@ static int run(const struct opts *o, enum shoal_kind kind)
     struct shoal_engine *engine;
     struct model_name name;
     struct err e = {0};
-    int rc = specialist_opts_open(o, w.interrupt_fd, &engine, &name);
+    int rc = model_opts_specialist_open(o, w.interrupt_fd, &engine, &name);
     if (rc == CMD_OK && (local_open(&w.local, &e) < 0 ||
                          local_lend(&w.local, opts_text(o, "model"), name.labels, engine, &e) < 0))
         rc = cmd_fail(o->page, "%s", e.msg);
@@ -340,7 +340,7 @@ static int command(enum shoal_kind kind, int argc, const char *const *argv)
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (commands[i].kind == kind) {
             struct opts_page p = commands[i].page;
-            p.groups[1] = specialist_opts_group_for(kind);
+            p.groups[1] = model_opts_specialist_group_for(kind);
             if (!cmd_begin(&o, &p, argc, argv, &rc))
                 return rc;
             rc = run(&o, kind);

@@ -190,14 +190,14 @@ int cmd_rerank(int argc, const char *const *argv)
     struct shoal_engine_info info = {.size = sizeof(info)};
     struct err e = {0};
     int rc;
-    p.groups[1] = specialist_opts_group_for(SHOAL_KIND_RERANK);
+    p.groups[1] = model_opts_specialist_group_for(SHOAL_KIND_RERANK);
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     buf_init(&file, (size_t)1 << 30);
     rc = read_docs(&o, &w, &file);
     int interrupt_fd = term_catch_interrupt();
     if (rc == CMD_OK)
-        rc = specialist_opts_open(&o, interrupt_fd, &engine, &name);
+        rc = model_opts_specialist_open(&o, interrupt_fd, &engine, &name);
     term_release_interrupt(interrupt_fd);
     if (rc == CMD_OK &&
         (local_open(&l, &e) < 0 || local_lend(&l, opts_text(&o, "model"), NULL, engine, &e) < 0))

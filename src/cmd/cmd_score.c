@@ -311,13 +311,13 @@ int cmd_score(int argc, const char *const *argv)
     struct model_name name = {0};
     struct work w = {.o = &o, .interrupt_fd = -1, .exit_code = CMD_OK};
     int rc;
-    p.groups[1] = specialist_opts_group_for(SHOAL_KIND_SCORE);
+    p.groups[1] = model_opts_specialist_group_for(SHOAL_KIND_SCORE);
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     rc = check_input(&o);
     if (rc == CMD_OK) {
         w.interrupt_fd = term_catch_interrupt();
-        rc = specialist_opts_open(&o, w.interrupt_fd, &w.engine, &name);
+        rc = model_opts_specialist_open(&o, w.interrupt_fd, &w.engine, &name);
     }
     if (rc == CMD_OK)
         rc = score(&w);

@@ -131,7 +131,7 @@ static int count_results(struct inference *f)
         histogram_add(&m->queue, r->queue_ns);
         histogram_add(&m->total, r->total_ns);
         counter_add(&m->prompt_tokens, r->n_tokens);
-        batch_histogram_add(&m->batch, r->code == 0 ? r->batch : 0);
+        histogram_add_batch(&m->batch, r->code == 0 ? r->batch : 0);
         if (r->kind == SHOAL_KIND_CLASSIFY && r->code == 0)
             confidence_watch_add(&m->confidence, f->model->name, (double)r->confidence);
         if (rc == 0 && r->code < 0)

@@ -8,7 +8,7 @@
 #include "flow/dispatch.h"
 #include "flow/panel/panel_run.h"
 #include "flow/privacy/privacy_run.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "host/registry.h"
 
 #define BYTES_PER_TOKEN 4u       /* estimate for a text that was not tokenized */

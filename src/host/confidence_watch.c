@@ -31,7 +31,7 @@ static void look(struct confidence_watch *w, const char *name)
 
 void confidence_watch_add(struct confidence_watch *w, const char *name, double confidence)
 {
-    share_histogram_add(&w->shares, confidence);
+    histogram_add_share(&w->shares, confidence);
     uint64_t n = atomic_fetch_add_explicit(&w->n, 1, memory_order_relaxed) + 1;
     if (n % DRIFT_WINDOW != 0)
         return;

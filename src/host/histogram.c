@@ -65,7 +65,7 @@ uint64_t histogram_recent_quantile(struct histogram_recent *r, struct histogram 
     return quantile(count, part);
 }
 
-void batch_histogram_add(struct batch_histogram *h, uint32_t n)
+void histogram_add_batch(struct batch_histogram *h, uint32_t n)
 {
     uint32_t i = 0;
     if (n == 0)
@@ -76,7 +76,7 @@ void batch_histogram_add(struct batch_histogram *h, uint32_t n)
     counter_add(&h->sum, n);
 }
 
-void share_histogram_add(struct share_histogram *h, double v)
+void histogram_add_share(struct share_histogram *h, double v)
 {
     v = v > 0 ? v < 1 ? v : 1 : 0; /* NaN is 0 */
     counter_add(&h->bucket[confidence_bin(v)], 1);

@@ -39,7 +39,7 @@ uint64_t histogram_recent_quantile(struct histogram_recent *r, struct histogram 
 /* The upper bound of a bucket; i < HISTOGRAM_BUCKETS. */
 uint32_t histogram_bound_us(uint32_t i);
 /* n 0 is not counted: the input was never computed. */
-void batch_histogram_add(struct batch_histogram *h, uint32_t n);
+void histogram_add_batch(struct batch_histogram *h, uint32_t n);
 
 /* Of numbers from 0 to 1, in the bins of confidences. */
 struct share_histogram {
@@ -47,6 +47,6 @@ struct share_histogram {
     _Atomic uint64_t sum_ppm; /* millionths */
 };
 
-void share_histogram_add(struct share_histogram *h, double v);
+void histogram_add_share(struct share_histogram *h, double v);
 
 #endif

@@ -152,41 +152,41 @@ static size_t lay_out_scratch(struct decoder *d, uint8_t *base)
     struct carve at = {.base = base};
     const size_t b = d->max_batch, f = sizeof(float);
     const uint32_t heads = c->n_heads * c->head_dim, members = crew_lane_size(d->lane);
-    d->x = carve_take(&at, b * c->dim * f);
-    d->xn = carve_take(&at, b * c->dim * f);
-    d->qkv = carve_take(&at, b * d->qkv_dim * f);
-    d->att = carve_take(&at, b * heads * f);
-    d->proj = carve_take(&at, b * c->dim * f);
-    d->keep = c->parallel ? carve_take(&at, b * c->dim * f) : NULL;
-    d->hidden = carve_take(&at, b * c->ffn_dim * f);
-    d->hidden_up = c->gated ? carve_take(&at, b * c->ffn_dim * f) : NULL;
-    carve_act(&at, &d->act_x, d->xn, d->max_batch, c->dim);
-    carve_act(&at, &d->act_att, d->att, d->max_batch, heads);
-    carve_act(&at, &d->act_hidden, d->hidden, d->max_batch, c->ffn_dim);
+    d->x = plan_carve_take(&at, b * c->dim * f);
+    d->xn = plan_carve_take(&at, b * c->dim * f);
+    d->qkv = plan_carve_take(&at, b * d->qkv_dim * f);
+    d->att = plan_carve_take(&at, b * heads * f);
+    d->proj = plan_carve_take(&at, b * c->dim * f);
+    d->keep = c->parallel ? plan_carve_take(&at, b * c->dim * f) : NULL;
+    d->hidden = plan_carve_take(&at, b * c->ffn_dim * f);
+    d->hidden_up = c->gated ? plan_carve_take(&at, b * c->ffn_dim * f) : NULL;
+    plan_carve_act(&at, &d->act_x, d->xn, d->max_batch, c->dim);
+    plan_carve_act(&at, &d->act_att, d->att, d->max_batch, heads);
+    plan_carve_act(&at, &d->act_hidden, d->hidden, d->max_batch, c->ffn_dim);
     const size_t strided = at.bytes;
-    d->rope_cs[0] = carve_take(&at, b * c->rope_dim * 2 * f);
-    d->rope_cs[1] = carve_take(&at, b * c->rope_dim * 2 * f);
-    d->logits = carve_take(&at, (size_t)d->max_logits * c->n_vocab * f);
-    d->attn_scratch = carve_take(&at, members * sizeof(float *));
+    d->rope_cs[0] = plan_carve_take(&at, b * c->rope_dim * 2 * f);
+    d->rope_cs[1] = plan_carve_take(&at, b * c->rope_dim * 2 * f);
+    d->logits = plan_carve_take(&at, (size_t)d->max_logits * c->n_vocab * f);
+    d->attn_scratch = plan_carve_take(&at, members * sizeof(float *));
     for (uint32_t i = 0; i < members; i++) {
-        float *s = carve_take(&at, kern_attn_scratch(d->n_ctx) * f);
+        float *s = plan_carve_take(&at, kern_attn_scratch(d->n_ctx) * f);
         if (base)
             d->attn_scratch[i] = s;
     }
     uint32_t most_rows = c->ffn_dim > d->qkv_dim ? c->ffn_dim : d->qkv_dim;
     most_rows = c->n_vocab > most_rows ? c->n_vocab : most_rows;
     d->stage_rows = products_stage_rows(members, most_rows);
-    d->stage = carve_take(&at, members * sizeof(float *));
+    d->stage = plan_carve_take(&at, members * sizeof(float *));
     for (uint32_t i = 0; i < members; i++) {
-        float *s = carve_take(&at, (size_t)2 * PRODUCTS_FEW * d->stage_rows * f);
+        float *s = plan_carve_take(&at, (size_t)2 * PRODUCTS_FEW * d->stage_rows * f);
         if (base)
             d->stage[i] = s;
     }
-    d->units = carve_take(&at, c->n_kv_heads * (2 * b) * sizeof(*d->units));
-    d->phases = carve_take(&at, (c->n_layers * 9 + 8) * sizeof(*d->phases));
-    d->run_of = carve_take(&at, b * sizeof(uint32_t));
-    d->run_first = carve_take(&at, b * sizeof(uint32_t));
-    d->logit_token = carve_take(&at, d->max_logits * sizeof(uint32_t));
+    d->units = plan_carve_take(&at, c->n_kv_heads * (2 * b) * sizeof(*d->units));
+    d->phases = plan_carve_take(&at, (c->n_layers * 9 + 8) * sizeof(*d->phases));
+    d->run_of = plan_carve_take(&at, b * sizeof(uint32_t));
+    d->run_first = plan_carve_take(&at, b * sizeof(uint32_t));
+    d->logit_token = plan_carve_take(&at, d->max_logits * sizeof(uint32_t));
     d->scratch_bytes = at.bytes;
     return strided;
 }
@@ -318,7 +318,7 @@ void decoder_destroy(struct decoder *d)
         return;
     crew_lane_destroy(d->lane);
     weights_fini(&d->weights);
-    small_tensors_fini(&d->vectors);
+    plan_small_tensors_fini(&d->vectors);
     mem_free(d->layers);
     mem_free(d->inv_freq[0]);
     mem_free(d->inv_freq[1]);

@@ -188,10 +188,10 @@ static void which_inputs_are_quantized(struct encoder *d)
     for (uint32_t i = 0; i < d->c.n_layers; i++) {
         const struct encoder_layer *l = &d->layers[i];
         for (uint32_t j = 0; j < 3; j++)
-            d->in_x = linear_wants(&d->weights, &l->qkv[j], d->in_x);
-        d->in_x = linear_wants(&d->weights, &l->up, d->in_x);
-        d->in_att = linear_wants(&d->weights, &l->attn_out, d->in_att);
-        d->in_hidden = linear_wants(&d->weights, &l->down, d->in_hidden);
+            d->in_x = plan_linear_wants(&d->weights, &l->qkv[j], d->in_x);
+        d->in_x = plan_linear_wants(&d->weights, &l->up, d->in_x);
+        d->in_att = plan_linear_wants(&d->weights, &l->attn_out, d->in_att);
+        d->in_hidden = plan_linear_wants(&d->weights, &l->down, d->in_hidden);
     }
 }
 
@@ -275,7 +275,7 @@ void encoder_destroy(struct encoder *d)
         return;
     crew_lane_destroy(d->lane);
     weights_fini(&d->weights);
-    small_tensors_fini(&d->vectors);
+    plan_small_tensors_fini(&d->vectors);
     mem_free(d->layers);
     if (d->scratch)
         mem_pages_free(d->scratch, d->scratch_bytes);

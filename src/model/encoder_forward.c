@@ -38,29 +38,29 @@ void encoder_lay_out(struct encoder *d, uint8_t *base, uint32_t n_members)
     const struct encoder_config *c = &d->c;
     const size_t b = d->max_tokens, f = sizeof(float);
     struct carve at = {.base = base};
-    d->x = carve_take(&at, b * c->dim * f);
-    d->qkv = carve_take(&at, b * 3 * c->dim * f);
-    d->att = carve_take(&at, b * c->dim * f);
-    d->proj = carve_take(&at, b * c->dim * f);
-    d->hidden = carve_take(&at, b * c->ffn_dim * f);
-    carve_act(&at, &d->act_x, d->x, d->max_tokens, c->dim);
-    carve_act(&at, &d->act_att, d->att, d->max_tokens, c->dim);
-    carve_act(&at, &d->act_hidden, d->hidden, d->max_tokens, c->ffn_dim);
-    d->top_x = carve_take(&at, (size_t)TOP_ROWS * c->dim * f);
-    carve_act(&at, &d->act_top, d->top_x, TOP_ROWS, c->dim);
-    d->top_out = carve_take(&at, (size_t)TOP_ROWS * widest_top(d) * f);
-    d->spare = carve_take(&at, c->dim * f);
-    d->attn_scratch = carve_take(&at, n_members * sizeof(float *));
+    d->x = plan_carve_take(&at, b * c->dim * f);
+    d->qkv = plan_carve_take(&at, b * 3 * c->dim * f);
+    d->att = plan_carve_take(&at, b * c->dim * f);
+    d->proj = plan_carve_take(&at, b * c->dim * f);
+    d->hidden = plan_carve_take(&at, b * c->ffn_dim * f);
+    plan_carve_act(&at, &d->act_x, d->x, d->max_tokens, c->dim);
+    plan_carve_act(&at, &d->act_att, d->att, d->max_tokens, c->dim);
+    plan_carve_act(&at, &d->act_hidden, d->hidden, d->max_tokens, c->ffn_dim);
+    d->top_x = plan_carve_take(&at, (size_t)TOP_ROWS * c->dim * f);
+    plan_carve_act(&at, &d->act_top, d->top_x, TOP_ROWS, c->dim);
+    d->top_out = plan_carve_take(&at, (size_t)TOP_ROWS * widest_top(d) * f);
+    d->spare = plan_carve_take(&at, c->dim * f);
+    d->attn_scratch = plan_carve_take(&at, n_members * sizeof(float *));
     for (uint32_t i = 0; i < n_members; i++) {
-        float *s = carve_take(&at, kern_attn_full_scratch(c->n_ctx, c->head_dim) * f);
+        float *s = plan_carve_take(&at, kern_attn_full_scratch(c->n_ctx, c->head_dim) * f);
         if (base)
             d->attn_scratch[i] = s;
     }
-    d->jobs = carve_take(&at, max_jobs(d) * sizeof(*d->jobs));
-    d->phases = carve_take(&at, (c->n_layers * 7 + 1) * sizeof(*d->phases));
-    d->seq_first = carve_take(&at, (d->max_seqs + 1) * sizeof(uint32_t));
-    d->group_first = carve_take(&at, (d->max_seqs + 1) * sizeof(uint32_t));
-    d->seq_of = carve_take(&at, b * sizeof(uint32_t));
+    d->jobs = plan_carve_take(&at, max_jobs(d) * sizeof(*d->jobs));
+    d->phases = plan_carve_take(&at, (c->n_layers * 7 + 1) * sizeof(*d->phases));
+    d->seq_first = plan_carve_take(&at, (d->max_seqs + 1) * sizeof(uint32_t));
+    d->group_first = plan_carve_take(&at, (d->max_seqs + 1) * sizeof(uint32_t));
+    d->seq_of = plan_carve_take(&at, b * sizeof(uint32_t));
     d->scratch_bytes = at.bytes;
 }
 
@@ -86,15 +86,15 @@ static void product(const struct encoder *d, const struct linear *l, const struc
                     uint32_t first, uint32_t n, uint32_t t0, uint32_t t1, float *out, size_t ld)
 {
     const struct kern_act from = act_at(a, first);
-    linear_product(d->k, &d->weights, l, &from, n, t0, t1,
-                   out + first * ld + l->out_at + (size_t)t0 * d->k->layout.tile_rows, ld);
+    plan_linear_product(d->k, &d->weights, l, &from, n, t0, t1,
+                        out + first * ld + l->out_at + (size_t)t0 * d->k->layout.tile_rows, ld);
 }
 
 static void normalize(const struct encoder *d, const struct norm *n, uint32_t t)
 {
     float *x = d->x + (size_t)t * d->c.dim;
     d->k->layernorm(x, x, n->w, n->b, d->c.dim, d->c.norm_eps);
-    linear_round_all(d->k, &d->act_x, d->in_x, t);
+    plan_linear_round_all(d->k, &d->act_x, d->in_x, t);
 }
 
 static void embed(struct encoder *d, uint32_t t)
@@ -156,7 +156,7 @@ static void up(struct encoder *d, const struct encoder_layer *l, uint32_t first,
             d->k->gelu(h, h, r1 - r0);
         else
             d->k->relu(h, h, r1 - r0);
-        linear_round(d->k, &d->act_hidden, d->in_hidden, t, u0, u1);
+        plan_linear_round(d->k, &d->act_hidden, d->in_hidden, t, u0, u1);
     }
 }
 
@@ -187,7 +187,7 @@ static void group_layer(struct encoder *d, const struct encoder_layer *l, uint32
         for (uint32_t h = 0; h < d->c.n_heads; h++)
             attend(d, s, h, 0, d->seqs[s].n, member);
     for (uint32_t t = first; t < end; t++)
-        linear_round_all(d->k, &d->act_att, d->in_att, t);
+        plan_linear_round_all(d->k, &d->act_att, d->in_att, t);
     product(d, &l->attn_out, &d->act_att, first, n, 0, tiles_of(d, &l->attn_out), d->proj, dim);
     for (uint32_t t = first; t < end; t++)
         join(d, &l->attn_norm, t);
@@ -282,7 +282,7 @@ static void attend_finish(void *ctx, const struct crew_phase *p, uint32_t member
     (void)p;
     (void)member;
     for (uint32_t t = 0; t < d->n_tokens; t++)
-        linear_round_all(d->k, &d->act_att, d->in_att, t);
+        plan_linear_round_all(d->k, &d->act_att, d->in_att, t);
 }
 
 /* attn_out and down: products into proj. */
@@ -425,10 +425,10 @@ void encoder_top(struct encoder *d, enum encoder_top top, const float *const *x,
         const uint32_t m = n - i < TOP_ROWS ? n - i : TOP_ROWS;
         for (uint32_t j = 0; j < m; j++) {
             memcpy(d->top_x + (size_t)j * dim, x[i + j], dim * sizeof(float));
-            linear_round_all(d->k, &d->act_top, linear_wants(&d->weights, l, LINEAR_INPUT_FLOATS),
-                             j);
+            plan_linear_round_all(d->k, &d->act_top,
+                                  plan_linear_wants(&d->weights, l, LINEAR_INPUT_FLOATS), j);
         }
-        linear_product(d->k, &d->weights, l, &d->act_top, m, t0, t1, d->top_out, wide);
+        plan_linear_product(d->k, &d->weights, l, &d->act_top, m, t0, t1, d->top_out, wide);
         for (uint32_t j = 0; j < m; j++)
             memcpy(out + (i + j) * ld, d->top_out + (size_t)j * wide + skip,
                    (to - from) * sizeof(float));

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-void small_tensors_fini(struct small_tensors *v)
+void plan_small_tensors_fini(struct small_tensors *v)
 {
     for (uint32_t i = 0; i < v->n; i++)
         mem_free(v->list[i]);
@@ -15,9 +15,9 @@ void small_tensors_fini(struct small_tensors *v)
     *v = (struct small_tensors){0};
 }
 
-void linear_product(const struct kern_ops *k, const struct weights *w, const struct linear *l,
-                    const struct kern_act *a, uint32_t n_tokens, uint32_t t0, uint32_t t1,
-                    float *out, size_t ld)
+void plan_linear_product(const struct kern_ops *k, const struct weights *w, const struct linear *l,
+                         const struct kern_act *a, uint32_t n_tokens, uint32_t t0, uint32_t t1,
+                         float *out, size_t ld)
 {
     struct kern_mat m = w->mats[l->mat];
     const uint32_t r0 = t0 * k->layout.tile_rows;
@@ -34,16 +34,16 @@ void linear_product(const struct kern_ops *k, const struct weights *w, const str
         k->add(out + t * ld, l->bias + r0, n);
 }
 
-enum linear_input linear_wants(const struct weights *w, const struct linear *l,
-                               enum linear_input others)
+enum linear_input plan_linear_wants(const struct weights *w, const struct linear *l,
+                                    enum linear_input others)
 {
     if (l->mat == NO_MAT || kern_fmt_is_float(w->mats[l->mat].fmt))
         return others;
     return w->mats[l->mat].fmt == KERN_Q8W ? LINEAR_INPUT_WIDE : LINEAR_INPUT_BLOCKS;
 }
 
-void linear_round(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
-                  uint32_t t, uint32_t u0, uint32_t u1)
+void plan_linear_round(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
+                       uint32_t t, uint32_t u0, uint32_t u1)
 {
     if (in == LINEAR_INPUT_WIDE)
         k->quantize_wide(a, t, u0, u1);
@@ -51,11 +51,11 @@ void linear_round(const struct kern_ops *k, const struct kern_act *a, enum linea
         k->quantize(a, t, u0, u1);
 }
 
-void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
-                      uint32_t t)
+void plan_linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
+                           uint32_t t)
 {
     const uint32_t unit = linear_input_unit(in);
-    linear_round(k, a, in, t, 0, (a->n_cols + unit - 1) / unit);
+    plan_linear_round(k, a, in, t, 0, (a->n_cols + unit - 1) / unit);
 }
 
 int plan_init(struct plan *p, const struct model_file *file, struct weights *w,
@@ -176,18 +176,19 @@ int plan_check_all_claimed(const struct plan *p, const char *arch)
     return 0;
 }
 
-void *carve_take(struct carve *c, size_t n)
+void *plan_carve_take(struct carve *c, size_t n)
 {
     void *at = c->base ? c->base + c->bytes : NULL;
     c->bytes += (n + 127) / 64 * 64; /* at least 64 bytes apart: vector over-reads stay inside */
     return at;
 }
 
-void carve_act(struct carve *c, struct kern_act *a, float *x, uint32_t max_tokens, uint32_t n_cols)
+void plan_carve_act(struct carve *c, struct kern_act *a, float *x, uint32_t max_tokens,
+                    uint32_t n_cols)
 {
     const size_t b = max_tokens;
     *a = (struct kern_act){.x = x, .ld = n_cols, .n_cols = n_cols};
-    a->q = carve_take(c, b * n_cols);
-    a->scale = carve_take(c, b * (n_cols / 32) * sizeof(float));
-    a->sums = carve_take(c, b * (n_cols / 16) * sizeof(int32_t));
+    a->q = plan_carve_take(c, b * n_cols);
+    a->scale = plan_carve_take(c, b * (n_cols / 32) * sizeof(float));
+    a->sums = plan_carve_take(c, b * (n_cols / 16) * sizeof(int32_t));
 }

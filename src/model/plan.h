@@ -4,7 +4,7 @@
  *
  * Thread:    used by one thread while a model is loaded; its results are immutable afterwards.
  * Ownership: borrows the model file and the weights; small tensors own their floats until
- *            small_tensors_fini.
+ *            plan_small_tensors_fini.
  * Failure:   0 or SHOAL_E* with the tensor's name.  Private to src/model. */
 #ifndef SHOAL_MODEL_PLAN_H
 #define SHOAL_MODEL_PLAN_H
@@ -17,7 +17,7 @@ struct small_tensors { /* as floats */
     float **list;
     uint32_t n;
 };
-void small_tensors_fini(struct small_tensors *v);
+void plan_small_tensors_fini(struct small_tensors *v);
 
 struct linear {        /* y = W x + bias */
     uint32_t mat;      /* index in weights; NO_MAT: absent */
@@ -26,9 +26,9 @@ struct linear {        /* y = W x + bias */
 };
 
 /* Computes tiles [t0, t1) of one product with its bias; column 0 of out is the first row of t0. */
-void linear_product(const struct kern_ops *k, const struct weights *w, const struct linear *l,
-                    const struct kern_act *a, uint32_t n_tokens, uint32_t t0, uint32_t t1,
-                    float *out, size_t ld);
+void plan_linear_product(const struct kern_ops *k, const struct weights *w, const struct linear *l,
+                         const struct kern_act *a, uint32_t n_tokens, uint32_t t0, uint32_t t1,
+                         float *out, size_t ld);
 static inline bool linear_is_int(const struct weights *w, const struct linear *l)
 {
     return l->mat != NO_MAT && !kern_fmt_is_float(w->mats[l->mat].fmt);
@@ -38,19 +38,19 @@ static inline bool linear_is_int(const struct weights *w, const struct linear *l
  * matrices that share an input are wide, or none. */
 enum linear_input { LINEAR_INPUT_FLOATS, LINEAR_INPUT_BLOCKS, LINEAR_INPUT_WIDE };
 /* The form that a matrix needs, combined with that of others; absent ones need none. */
-enum linear_input linear_wants(const struct weights *w, const struct linear *l,
-                               enum linear_input others);
+enum linear_input plan_linear_wants(const struct weights *w, const struct linear *l,
+                                    enum linear_input others);
 /* Columns that are rounded together; for floats, a good granularity for splitting. */
 static inline uint32_t linear_input_unit(enum linear_input in)
 {
     return in == LINEAR_INPUT_WIDE ? KERN_WIDE : 32;
 }
 /* Converts units u0 to u1 of token t's input to that form. */
-void linear_round(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
-                  uint32_t t, uint32_t u0, uint32_t u1);
+void plan_linear_round(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
+                       uint32_t t, uint32_t u0, uint32_t u1);
 /* Converts the whole input. */
-void linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
-                      uint32_t t);
+void plan_linear_round_all(const struct kern_ops *k, const struct kern_act *a, enum linear_input in,
+                           uint32_t t);
 
 struct plan {
     const struct model_file *file;
@@ -85,8 +85,9 @@ struct carve {
     uint8_t *base; /* NULL: only count */
     size_t bytes;
 };
-void *carve_take(struct carve *c, size_t n);
+void *plan_carve_take(struct carve *c, size_t n);
 /* The input of a product with its integer form, max_tokens rows of n_cols over x. */
-void carve_act(struct carve *c, struct kern_act *a, float *x, uint32_t max_tokens, uint32_t n_cols);
+void plan_carve_act(struct carve *c, struct kern_act *a, float *x, uint32_t max_tokens,
+                    uint32_t n_cols);
 
 #endif

@@ -96,8 +96,8 @@ void products_run(const struct products_with *w, const struct products *b,
             float *out = p->commit
                              ? w->stage[member] + at
                              : b->out + s.t * b->ld + b->l[i].out_at + t0 * w->k->layout.tile_rows;
-            linear_product(w->k, w->weights, &b->l[i], &a, s.n, t0, t1, out,
-                           p->commit ? w->stage_rows : b->ld);
+            plan_linear_product(w->k, w->weights, &b->l[i], &a, s.n, t0, t1, out,
+                                p->commit ? w->stage_rows : b->ld);
         }
 }
 
@@ -183,13 +183,13 @@ void products_ffn_run(const struct products_with *w, const struct products_ffn *
     size_t ld = p->commit ? w->stage_rows : f->hidden->n_cols;
     float *h = p->commit ? w->stage[member] : f->h + s.t * ld + r0;
     float *up = !gated ? h : p->commit ? h + PRODUCTS_FEW * ld : f->h_up + s.t * ld + r0;
-    linear_product(w->k, w->weights, f->up, &in, s.n, t0, t1, up, ld);
+    plan_linear_product(w->k, w->weights, f->up, &in, s.n, t0, t1, up, ld);
     if (gated)
-        linear_product(w->k, w->weights, f->gate, &in, s.n, t0, t1, h, ld);
+        plan_linear_product(w->k, w->weights, f->gate, &in, s.n, t0, t1, h, ld);
     for (uint32_t t = 0; t < s.n; t++, h += ld, up += ld) {
         activate(w->k, f, gated, h, up, r1 - r0);
         if (!p->commit)
-            linear_round(w->k, &hidden, f->form, t, u0, u1);
+            plan_linear_round(w->k, &hidden, f->form, t, u0, u1);
     }
 }
 
@@ -202,7 +202,7 @@ void products_ffn_commit(const struct products_with *w, const struct products_ff
     for (uint32_t t = 0; t < s.n; t++) {
         memcpy(f->h + (size_t)t * f->hidden->n_cols + r0,
                w->stage[member] + (size_t)t * w->stage_rows, (r1 - r0) * sizeof(float));
-        linear_round(w->k, f->hidden, f->form, t, u0, u1);
+        plan_linear_round(w->k, f->hidden, f->form, t, u0, u1);
     }
 }
 

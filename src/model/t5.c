@@ -232,17 +232,18 @@ static void which_inputs_are_rounded(struct t5 *t)
     for (uint32_t i = 0; i < t->c.n_enc + t->c.n_dec; i++) {
         const struct t5_layer *l = &t->layers[i];
         for (uint32_t j = 0; j < 3; j++)
-            t->in_x = linear_wants(w, &l->qkv[j], t->in_x);
-        t->in_x = linear_wants(w, &l->gate, linear_wants(w, &l->up, t->in_x));
-        t->in_att = linear_wants(w, &l->attn_out, t->in_att);
-        t->in_hidden = linear_wants(w, &l->down, t->in_hidden);
+            t->in_x = plan_linear_wants(w, &l->qkv[j], t->in_x);
+        t->in_x = plan_linear_wants(w, &l->gate, plan_linear_wants(w, &l->up, t->in_x));
+        t->in_att = plan_linear_wants(w, &l->attn_out, t->in_att);
+        t->in_hidden = plan_linear_wants(w, &l->down, t->in_hidden);
         if (i < t->c.n_enc)
             continue;
-        t->in_x = linear_wants(w, &l->cross_q, t->in_x);
-        t->in_x = linear_wants(w, &l->cross_kv[0], linear_wants(w, &l->cross_kv[1], t->in_x));
-        t->in_att = linear_wants(w, &l->cross_out, t->in_att);
+        t->in_x = plan_linear_wants(w, &l->cross_q, t->in_x);
+        t->in_x =
+            plan_linear_wants(w, &l->cross_kv[0], plan_linear_wants(w, &l->cross_kv[1], t->in_x));
+        t->in_att = plan_linear_wants(w, &l->cross_out, t->in_att);
     }
-    t->in_x = linear_wants(w, &t->output, t->in_x);
+    t->in_x = plan_linear_wants(w, &t->output, t->in_x);
 }
 
 /* ---- biases -------------------------------------------------------------------------------- */
@@ -374,7 +375,7 @@ void t5_destroy(struct t5 *t)
         return;
     crew_lane_destroy(t->lane);
     weights_fini(&t->weights);
-    small_tensors_fini(&t->vectors);
+    plan_small_tensors_fini(&t->vectors);
     mem_free(t->layers);
     if (t->scratch)
         mem_pages_free(t->scratch, t->scratch_bytes);

@@ -60,39 +60,40 @@ void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
     struct carve at = {.base = base};
     const uint32_t tokens = t->max_tokens > t->max_rows ? t->max_tokens : t->max_rows;
     const size_t b = tokens, f = sizeof(float), n_ctx = t->n_ctx;
-    t->x = carve_take(&at, b * c->dim * f);
-    t->xn = carve_take(&at, b * c->dim * f);
-    t->qkv = carve_take(&at, b * 3 * t->inner * f);
-    t->att = carve_take(&at, b * t->inner * f);
-    t->proj = carve_take(&at, b * c->dim * f);
-    t->hidden = carve_take(&at, b * c->ffn_dim * f);
-    t->hidden_up = c->gated ? carve_take(&at, b * c->ffn_dim * f) : NULL;
-    t->logits = carve_take(&at, (size_t)t->max_rows * c->n_vocab * f);
-    t->enc_bias = carve_take(&at, c->n_heads * 2 * n_ctx * f);
-    t->dec_bias = carve_take(&at, c->n_heads * n_ctx * f);
-    carve_act(&at, &t->act_x, t->xn, tokens, c->dim);
-    carve_act(&at, &t->act_att, t->att, tokens, t->inner);
-    carve_act(&at, &t->act_hidden, t->hidden, tokens, c->ffn_dim);
+    t->x = plan_carve_take(&at, b * c->dim * f);
+    t->xn = plan_carve_take(&at, b * c->dim * f);
+    t->qkv = plan_carve_take(&at, b * 3 * t->inner * f);
+    t->att = plan_carve_take(&at, b * t->inner * f);
+    t->proj = plan_carve_take(&at, b * c->dim * f);
+    t->hidden = plan_carve_take(&at, b * c->ffn_dim * f);
+    t->hidden_up = c->gated ? plan_carve_take(&at, b * c->ffn_dim * f) : NULL;
+    t->logits = plan_carve_take(&at, (size_t)t->max_rows * c->n_vocab * f);
+    t->enc_bias = plan_carve_take(&at, c->n_heads * 2 * n_ctx * f);
+    t->dec_bias = plan_carve_take(&at, c->n_heads * n_ctx * f);
+    plan_carve_act(&at, &t->act_x, t->xn, tokens, c->dim);
+    plan_carve_act(&at, &t->act_att, t->att, tokens, t->inner);
+    plan_carve_act(&at, &t->act_hidden, t->hidden, tokens, c->ffn_dim);
     uint32_t most_rows = c->ffn_dim > 3 * t->inner ? c->ffn_dim : 3 * t->inner;
     most_rows = c->n_vocab > most_rows ? c->n_vocab : most_rows;
     t->stage_rows = products_stage_rows(n_members, most_rows);
     const size_t full = kern_attn_full_scratch(t->n_ctx, c->head_dim);
     const size_t paged = kern_attn_scratch(t->n_ctx);
-    t->attn_scratch = carve_take(&at, n_members * sizeof(float *));
-    t->stage = carve_take(&at, n_members * sizeof(float *));
+    t->attn_scratch = plan_carve_take(&at, n_members * sizeof(float *));
+    t->stage = plan_carve_take(&at, n_members * sizeof(float *));
     for (uint32_t i = 0; i < n_members; i++) {
-        float *s = carve_take(&at, (full > paged ? full : paged) * f);
-        float *stage = carve_take(&at, (size_t)2 * PRODUCTS_FEW * t->stage_rows * f);
+        float *s = plan_carve_take(&at, (full > paged ? full : paged) * f);
+        float *stage = plan_carve_take(&at, (size_t)2 * PRODUCTS_FEW * t->stage_rows * f);
         if (base) {
             t->attn_scratch[i] = s;
             t->stage[i] = stage;
         }
     }
-    t->units = carve_take(&at, (size_t)c->n_heads * (t->max_seqs + t->max_tokens / ROWS_PER_UNIT) *
-                                   sizeof(*t->units));
-    t->phases = carve_take(&at, (c->n_enc * 8 + c->n_dec * 14 + 8) * sizeof(*t->phases));
-    t->seq_of = carve_take(&at, b * sizeof(uint32_t));
-    t->seq_first = carve_take(&at, (t->max_seqs + 1) * sizeof(uint32_t));
+    t->units =
+        plan_carve_take(&at, (size_t)c->n_heads * (t->max_seqs + t->max_tokens / ROWS_PER_UNIT) *
+                                 sizeof(*t->units));
+    t->phases = plan_carve_take(&at, (c->n_enc * 8 + c->n_dec * 14 + 8) * sizeof(*t->phases));
+    t->seq_of = plan_carve_take(&at, b * sizeof(uint32_t));
+    t->seq_first = plan_carve_take(&at, (t->max_seqs + 1) * sizeof(uint32_t));
     t->scratch_bytes = at.bytes;
 }
 
@@ -104,7 +105,7 @@ static void norm_in(struct t5 *t, const float *w, uint32_t token)
     t->k->rmsnorm(t->xn + at, t->x + at, w, t->c.dim, t->c.norm_eps);
     if (w == t->dec_norm && t->c.output_scale != 1.0f)
         t->k->scale(t->xn + at, t->c.output_scale, t->c.dim);
-    linear_round_all(t->k, &t->act_x, t->in_x, token);
+    plan_linear_round_all(t->k, &t->act_x, t->in_x, token);
 }
 
 static void embed(struct t5 *t, uint32_t layer, uint32_t token)
@@ -152,7 +153,7 @@ static void run_step(struct t5 *t, uint32_t arg, uint32_t token)
         embed(t, layer, token);
         break;
     case STEP_ATTEND:
-        linear_round_all(t->k, &t->act_att, t->in_att, token);
+        plan_linear_round_all(t->k, &t->act_att, t->in_att, token);
         break;
     case STEP_SELF:
         join(t, l->cross_norm ? l->cross_norm : l->ffn_norm, token);

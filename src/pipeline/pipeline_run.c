@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "flow/routing.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "pipeline/graph/graph_kind.h"
 #include "pipeline/pipeline_answer.h"
 #include "pipeline/pipeline_input.h"

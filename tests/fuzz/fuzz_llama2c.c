@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct llama2c m;
     struct err e = {0};
 
-    if (size == 0 || llama2c_parse(&m, data, size, &e) < 0)
+    if (size == 0 || convert_llama2c_parse(&m, data, size, &e) < 0)
         return 0;
     /* What parsed is as large as its header says, so this is bounded by the input. */
     float *row = malloc(sizeof(float) * (m.dim > m.n_hidden ? m.dim : m.n_hidden));
@@ -22,10 +22,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         bool layered = part >= LLAMA2C_ATTN_NORM && part <= LLAMA2C_FFN_UP;
         if (part == LLAMA2C_OUTPUT && m.shared)
             continue;
-        llama2c_shape(&m, (enum llama2c_part)part, &n_rows, &n_cols);
+        convert_llama2c_shape(&m, (enum llama2c_part)part, &n_rows, &n_cols);
         for (uint32_t l = 0; l < (layered ? m.n_layers : 1); l++)
             for (uint64_t r = 0; r < n_rows; r++) {
-                llama2c_row(&m, (enum llama2c_part)part, l, r, row);
+                convert_llama2c_row(&m, (enum llama2c_part)part, l, r, row);
                 sink += row[n_cols - 1];
             }
     }

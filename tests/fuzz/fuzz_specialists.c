@@ -18,7 +18,7 @@ static int read_body(struct request *r, unsigned which, const cJSON *body, bool 
     if (which == PROCESS)
         return process_read(r, &stream, body, lenient, e);
     which -= which > PROCESS;
-    return specialist_read(r, &shape, (enum specialist_body)which, body, lenient, e);
+    return specialists_read(r, &shape, (enum specialist_body)which, body, lenient, e);
 }
 
 /* What flow relies on. */

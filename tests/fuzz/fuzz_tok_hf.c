@@ -25,7 +25,7 @@ static void use(const struct tokenizer *t, const char *text, size_t n)
     struct tok_ids ids;
     struct buf out;
     struct err e;
-    tok_encoding_init(&x);
+    tokenizer_encoding_init(&x);
     tok_ids_init(&ids, 100000);
     buf_init(&out, (size_t)1 << 26);
     for (unsigned flags = 0; flags < 4; flags++) {
@@ -46,7 +46,7 @@ static void use(const struct tokenizer *t, const char *text, size_t n)
         for (size_t i = 0; rc2 == 0 && i < x.n; i++)
             check(x.end[i] <= n);
     }
-    tok_encoding_fini(&x);
+    tokenizer_encoding_fini(&x);
     tok_ids_fini(&ids);
     buf_fini(&out);
 }

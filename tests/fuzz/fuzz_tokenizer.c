@@ -32,14 +32,14 @@ static void use(const struct tokenizer *t, const char *text, size_t n)
         buf_init(&whole, (size_t)1 << 26);
         buf_init(&streamed, (size_t)1 << 26);
         check(tokenizer_encode(t, &ids, text, n, flags, &e) == 0);
-        tok_stream_init(&s, t, TOKENIZER_NONE, flags);
+        tokenizer_stream_init(&s, t, TOKENIZER_NONE, flags);
         for (size_t i = 0; i < ids.n; i++) {
             check(ids.ids[i] >= 0 && (uint32_t)ids.ids[i] < in->n_vocab);
             check((flags & 3) || tokenizer_token_type(t, ids.ids[i]) != TOKEN_TYPE_CONTROL ||
                   ids.ids[i] == in->unk);
-            tok_stream_push(&s, &streamed, ids.ids[i]);
+            tokenizer_stream_push(&s, &streamed, ids.ids[i]);
         }
-        tok_stream_flush(&s, &streamed);
+        tokenizer_stream_flush(&s, &streamed);
         tokenizer_decode(t, &whole, ids.ids, ids.n, flags);
         check(whole.len == streamed.len &&
               (whole.len == 0 || memcmp(whole.data, streamed.data, whole.len) == 0));

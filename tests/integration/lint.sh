@@ -83,6 +83,16 @@ put src/base/a.c 'struct local { int a; };' 'struct err *a_make(struct other *o)
 put src/base/b.c 'struct local { int b; };' 'struct err { int c; };'
 accepted check-names "structs that one file knows, and uses of one that a header names"
 
+put src/base/queue_list.c 'int list_push(int a)' '{' '}'
+refused check-names 'queue_list.c: list_push' "a function that does not begin with the name of its file"
+
+put src/base/queue.c 'const struct row rows[] = {' '    {1},' '};'
+refused check-names 'queue.c: rows' "a table that does not begin with the name of its file"
+
+put src/base/queue.c 'static int list_push(int a)' '{' '}' 'static const struct row *' 'rows(int a, int b)' '{' '}' \
+    'int other(int a);' 'int queue_push(int a,' '               int b)' '{' '}' 'int shoal_push(void)' '{' '}' 'enum { LIST = 3 };'
+accepted check-names "names that begin with that of their file, private and public ones"
+
 put src/base/a.c
 put src/wire/b.c
 put tests/unit/base/test_a.c

@@ -103,7 +103,7 @@ int main(int argc, char **argv)
     size_t max, na, n_texts = 0;
     long nb;
     char head[128];
-    tok_encoding_init(&x);
+    tokenizer_encoding_init(&x);
     clock_gettime(CLOCK_MONOTONIC, &a);
     while (fgets(head, sizeof(head), stdin)) {
         if (sscanf(head, "%u %zu %zu %ld", &flags, &max, &na, &nb) != 4)
@@ -125,7 +125,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "%.3f us a text\n",
                 ((double)(b.tv_sec - a.tv_sec) * 1e6 + (double)(b.tv_nsec - a.tv_nsec) / 1e3) /
                     (double)(n_texts * times));
-    tok_encoding_fini(&x);
+    tokenizer_encoding_fini(&x);
     tokenizer_destroy(t);
     return 0;
 }

@@ -12,7 +12,7 @@
 #include "cluster/once/once_ledger.h"
 #include "cluster/once/once_record.h"
 #include "cluster/messages/request_pb.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "host/sha256.h"
 
 #define N_BUCKETS 1024u

@@ -31,7 +31,7 @@
 #include "engine/cache_dir.h"
 #include "engine/estimate.h"
 #include "engine/onnx/onnx_api.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 
 #define BEAT_NS 250000000u
 #define READ_BYTES ((size_t)64 << 10)

@@ -66,8 +66,8 @@ static int lend_model(void *ctx, const char *model)
     if (i == FLOW_SITE_MODELS)
         return cmd_fail(s->o->page, "the flow needs more than %u models: use a server",
                         FLOW_SITE_MODELS);
-    int rc = specialist_opts_open_as(s->o, spec ? spec->path : model, s->interrupt_fd,
-                                     &s->engines[i], &s->names[i]);
+    int rc = model_opts_specialist_open_as(s->o, spec ? spec->path : model, s->interrupt_fd,
+                                           &s->engines[i], &s->names[i]);
     s->lent[i] = model;
     s->n_engines++;
     const char *labels = spec ? spec->labels : s->names[i].labels;

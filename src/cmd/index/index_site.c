@@ -54,7 +54,8 @@ int index_site_lend(struct index_site *s, const char *model)
 {
     struct err e = {0};
     uint32_t i = s->n_engines;
-    int rc = specialist_opts_open_as(s->o, model, s->interrupt_fd, &s->engines[i], &s->names[i]);
+    int rc =
+        model_opts_specialist_open_as(s->o, model, s->interrupt_fd, &s->engines[i], &s->names[i]);
     s->n_engines++;
     if (rc == CMD_OK && local_lend(&s->local, model, NULL, s->engines[i], &e) < 0)
         rc = cmd_fail(s->o->page, "%s", e.msg);

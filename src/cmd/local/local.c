@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "cmd/cli/term.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "host/registry.h"
 
 int local_open(struct local *l, struct err *e)

@@ -1,7 +1,7 @@
 /* local_pipe.c - see local_pipe.h. */
 #include "cmd/local/local_pipe.h"
 
-#include "flow/run.h"
+#include "flow/flow_run.h"
 
 static struct local_pipe_row *row_of(struct sink *s)
 {

@@ -46,7 +46,7 @@ const struct opts_group model_opts_group_reply = OPTS_GROUP("Model", reply_defs)
 #define SPECIALIST_HELP "model file, Hugging Face folder, or name of a model in models/"
 static const struct opts_def specialist_defs[] = {
     SPECIALIST_DEFS(NULL, SPECIALIST_HELP " (required)")};
-const struct opts_group specialist_opts_group = OPTS_GROUP("Model", specialist_defs);
+const struct opts_group model_opts_specialist_group = OPTS_GROUP("Model", specialist_defs);
 
 static const struct opts_def classify_defs[] = {SPECIALIST_DEFS("intent", SPECIALIST_HELP)};
 static const struct opts_def tag_defs[] = {SPECIALIST_DEFS("entities", SPECIALIST_HELP)};
@@ -54,7 +54,7 @@ static const struct opts_def embed_defs[] = {SPECIALIST_DEFS("embed", SPECIALIST
 static const struct opts_def summarize_defs[] = {SPECIALIST_DEFS("summary", SPECIALIST_HELP)};
 static const struct opts_def score_defs[] = {SPECIALIST_DEFS("anomaly", SPECIALIST_HELP)};
 
-struct opts_group specialist_opts_group_for(enum shoal_kind kind)
+struct opts_group model_opts_specialist_group_for(enum shoal_kind kind)
 {
     static const struct {
         enum shoal_kind kind;
@@ -70,7 +70,7 @@ struct opts_group specialist_opts_group_for(enum shoal_kind kind)
     for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
         if (groups[i].kind == kind)
             return groups[i].group;
-    return specialist_opts_group;
+    return model_opts_specialist_group;
 }
 
 static const struct opts_def sampling_defs[] = {
@@ -92,7 +92,7 @@ static const struct opts_def sampling_defs[] = {
      "add X to a token's logit, -inf forbids it; may be repeated"},
     {"seed", 's', OPTS_UINT, "N", NULL, 0, 0, "random seed: same seed, same text; default: random"},
 };
-const struct opts_group sampling_opts_group = OPTS_GROUP("Sampling", sampling_defs);
+const struct opts_group model_opts_sampling_group = OPTS_GROUP("Sampling", sampling_defs);
 
 struct tiling {
     struct term_progress bar;
@@ -181,14 +181,14 @@ static int open_specialist(const struct opts *o, const char *model, bool include
     return rc == CMD_OK ? open_engine(o, &eo, name, interrupt_fd, engine) : rc;
 }
 
-int specialist_opts_open_as(const struct opts *o, const char *model, int interrupt_fd,
-                            struct shoal_engine **engine, struct model_name *name)
+int model_opts_specialist_open_as(const struct opts *o, const char *model, int interrupt_fd,
+                                  struct shoal_engine **engine, struct model_name *name)
 {
     return open_specialist(o, model, false, interrupt_fd, engine, name);
 }
 
-int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
-                         struct model_name *name)
+int model_opts_specialist_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
+                               struct model_name *name)
 {
     return open_specialist(o, opts_text(o, "model"), !opts_given(o, "model"), interrupt_fd, engine,
                            name);
@@ -217,7 +217,7 @@ static int read_bias(const struct opts *o, struct sampling_opts *out)
     return CMD_OK;
 }
 
-int sampling_opts_read(const struct opts *o, struct sampling_opts *out)
+int model_opts_sampling_read(const struct opts *o, struct sampling_opts *out)
 {
     uint64_t seed = opts_uint(o, "seed");
     if (!opts_given(o, "seed")) {
@@ -239,7 +239,7 @@ int sampling_opts_read(const struct opts *o, struct sampling_opts *out)
     return read_bias(o, out);
 }
 
-void sampling_opts_fini(struct sampling_opts *s)
+void model_opts_sampling_fini(struct sampling_opts *s)
 {
     mem_free(s->bias);
     s->bias = NULL;

@@ -1,7 +1,8 @@
 /* model_opts.h - the options of every command that loads or runs a model.
  *
  * Thread:    the main thread.
- * Ownership: close the engine of model_opts_open with shoal_engine_close; sampling_opts_fini frees.
+ * Ownership: close the engine of model_opts_open with shoal_engine_close; model_opts_sampling_fini
+ * frees.
  */
 #ifndef SHOAL_CMD_LOCAL_MODEL_OPTS_H
 #define SHOAL_CMD_LOCAL_MODEL_OPTS_H
@@ -15,7 +16,7 @@
 extern const struct opts_group model_opts_group;
 extern const struct opts_group model_opts_group_reply;
 /* --temp and the like */
-extern const struct opts_group sampling_opts_group;
+extern const struct opts_group model_opts_sampling_group;
 
 /* Loads the model, with a progress bar when its weights are tiled for the first time.  base: the
  * command's defaults, or NULL.  CMD_OK, or an exit code after a message. */
@@ -23,22 +24,22 @@ int model_opts_open(const struct opts *o, const struct shoal_engine_opts *base, 
                     struct shoal_engine **engine);
 
 /* -m, --int8, --threads, --kernels, --no-cache: for commands that run specialists */
-extern const struct opts_group specialist_opts_group;
+extern const struct opts_group model_opts_specialist_group;
 /* The same with the included model of that kind as the default of -m. */
-struct opts_group specialist_opts_group_for(enum shoal_kind kind);
+struct opts_group model_opts_specialist_group_for(enum shoal_kind kind);
 /* Loads a specialist; name (always call model_name_fini) has its label set. */
-int specialist_opts_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
-                         struct model_name *name);
+int model_opts_specialist_open(const struct opts *o, int interrupt_fd, struct shoal_engine **engine,
+                               struct model_name *name);
 /* The same with another model than -m's. */
-int specialist_opts_open_as(const struct opts *o, const char *model, int interrupt_fd,
-                            struct shoal_engine **engine, struct model_name *name);
+int model_opts_specialist_open_as(const struct opts *o, const char *model, int interrupt_fd,
+                                  struct shoal_engine **engine, struct model_name *name);
 
 struct sampling_opts {
     struct shoal_sampling sampling;
     struct shoal_bias *bias;
 };
 /* CMD_OK, or an exit code after a message. */
-int sampling_opts_read(const struct opts *o, struct sampling_opts *out);
-void sampling_opts_fini(struct sampling_opts *s);
+int model_opts_sampling_read(const struct opts *o, struct sampling_opts *out);
+void model_opts_sampling_fini(struct sampling_opts *s);
 
 #endif

@@ -47,7 +47,7 @@ int pii_search_open(struct pii_search *s, const struct opts *o)
     *s = (struct pii_search){0};
     int rc = read_kinds(s, o);
     if (rc == CMD_OK && (s->kinds & PII_BY_MODEL))
-        rc = specialist_opts_open_as(o, opts_text(o, "model"), -1, &s->engine, &name);
+        rc = model_opts_specialist_open_as(o, opts_text(o, "model"), -1, &s->engine, &name);
     model_name_fini(&name);
     return rc;
 }

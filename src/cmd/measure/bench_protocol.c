@@ -493,7 +493,7 @@ static int answer(struct bench *b, const cJSON *req, const char *op, struct json
     return err_set(e, SHOAL_EUNSUPPORTED, "unknown operation \"%.40s\"", op);
 }
 
-int cmd_bench_protocol(void)
+int bench_protocol_run(void)
 {
     struct bench b = {0};
     struct buf fields, reply;

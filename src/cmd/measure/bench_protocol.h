@@ -3,6 +3,6 @@
 #define SHOAL_CMD_MEASURE_BENCH_PROTOCOL_H
 
 /* Serves stdin until it ends; returns the exit code. */
-int cmd_bench_protocol(void);
+int bench_protocol_run(void);
 
 #endif

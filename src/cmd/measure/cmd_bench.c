@@ -356,7 +356,7 @@ int cmd_bench(int argc, const char *const *argv)
         return rc;
     if (opts_flag(&o, "peer-protocol")) {
         opts_fini(&o);
-        return cmd_bench_protocol();
+        return bench_protocol_run();
     }
     struct bench_run *b = mem_zalloc(sizeof(*b));
     if (!b) {

@@ -99,7 +99,7 @@ static int run(const struct opts *o)
                       : opts_usage(o->page, "no model given: use -m MODEL");
     watch.interrupt_fd = term_catch_interrupt();
     if (rc == CMD_OK)
-        rc = specialist_opts_open(o, watch.interrupt_fd, &ev.engine, &name);
+        rc = model_opts_specialist_open(o, watch.interrupt_fd, &ev.engine, &name);
     if (rc == CMD_OK) {
         ev.labels = opts_text(o, "labels") ? opts_text(o, "labels") : name.labels;
         term_progress_init(&watch.bar, "calibrate");
@@ -117,7 +117,7 @@ int cmd_calibrate(int argc, const char *const *argv)
     struct opts_page p = page;
     struct opts o;
     int rc;
-    p.groups[1] = specialist_opts_group;
+    p.groups[1] = model_opts_specialist_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     rc = run(&o);

@@ -160,7 +160,7 @@ static int run_model(const struct opts *o, const struct task *task, struct eval 
                      struct eval_watch *w, const char *model)
 {
     struct model_name name = {0};
-    int rc = specialist_opts_open_as(o, model, w->interrupt_fd, &ev->engine, &name);
+    int rc = model_opts_specialist_open_as(o, model, w->interrupt_fd, &ev->engine, &name);
     ev->model = model;
     ev->path = name.path;
     ev->int8 = opts_flag(o, "int8") || name.int8;
@@ -226,7 +226,7 @@ static int run_task(const char *name, int argc, const char *const *argv)
         .max_args = UINT32_MAX,
         .summary = task->summary,
         .details = task->details,
-        .groups = {OPTS_GROUP("Options", defs), specialist_opts_group},
+        .groups = {OPTS_GROUP("Options", defs), model_opts_specialist_group},
         .examples = task->examples,
     };
     if (!cmd_begin(&o, &page, argc, argv, &rc))

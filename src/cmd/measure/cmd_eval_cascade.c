@@ -96,7 +96,8 @@ static int run(const struct opts *o)
     }
     watch.interrupt_fd = term_catch_interrupt();
     for (int i = 0; i < 2 && rc == CMD_OK; i++) {
-        rc = specialist_opts_open_as(o, models[i], watch.interrupt_fd, &evals[i].engine, &names[i]);
+        rc = model_opts_specialist_open_as(o, models[i], watch.interrupt_fd, &evals[i].engine,
+                                           &names[i]);
         const char *set = i == 1 ? opts_text(o, "large-labels") : NULL;
         set = set ? set : opts_text(o, "labels");
         evals[i].labels = set ? set : names[i].labels;
@@ -117,7 +118,7 @@ int cmd_eval_cascade(int argc, const char *const *argv)
     struct opts_page p = page;
     struct opts o;
     int rc;
-    p.groups[1] = specialist_opts_group;
+    p.groups[1] = model_opts_specialist_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     rc = run(&o);

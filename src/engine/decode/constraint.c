@@ -173,12 +173,12 @@ static int replay(struct constraint_run *r, const int32_t *tokens, uint32_t n)
     struct tok_stream stream;
     struct buf sink;
     buf_init(&sink, 1 << 20);
-    tok_stream_init(&stream, r->t, r->prev, 0);
+    tokenizer_stream_init(&stream, r->t, r->prev, 0);
     int rc = grammar_mask_start(r->c->mask, &r->place);
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         rc = grammar_mask_take(r->c->mask, &r->place, tokens[i],
                                hidden(r, tokens[i], stream.strip_space));
-        tok_stream_push(&stream, &sink, tokens[i]);
+        tokenizer_stream_push(&stream, &sink, tokens[i]);
         buf_clear(&sink);
     }
     buf_fini(&sink);

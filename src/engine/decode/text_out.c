@@ -15,7 +15,7 @@ int text_out_init(struct text_out *o, const struct tokenizer *t, int32_t prev, u
     if (n_stops > TEXT_OUT_MAX_STOPS)
         return err_set(e, SHOAL_ELIMIT, "there are %u stop strings, at most %u are allowed",
                        n_stops, TEXT_OUT_MAX_STOPS);
-    tok_stream_init(&o->stream, t, prev, flags);
+    tokenizer_stream_init(&o->stream, t, prev, flags);
     for (uint32_t i = 0; i < n_stops; i++) {
         size_t n = strlen(stops[i]);
         if (n == 0 || n > TEXT_OUT_MAX_STOP_BYTES)
@@ -58,7 +58,7 @@ static size_t held_back(const struct text_out *o)
 
 bool text_out_push(struct text_out *o, int32_t token, size_t *show)
 {
-    tok_stream_push(&o->stream, &o->pending, token);
+    tokenizer_stream_push(&o->stream, &o->pending, token);
     const char *text = buf_str(&o->pending);
     const char *first = NULL;
     for (uint32_t i = 0; i < o->n_stops; i++) {
@@ -78,7 +78,7 @@ bool text_out_push(struct text_out *o, int32_t token, size_t *show)
 
 size_t text_out_flush(struct text_out *o)
 {
-    tok_stream_flush(&o->stream, &o->pending);
+    tokenizer_stream_flush(&o->stream, &o->pending);
     return o->pending.len;
 }
 

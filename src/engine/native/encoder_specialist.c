@@ -127,7 +127,7 @@ static int prepare(const void *self, struct job *j, struct err *e)
     if (!in)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     j->input = in;
-    tok_encoding_init(&in->x);
+    tokenizer_encoding_init(&in->x);
     int rc = j->o.kind == SHOAL_KIND_EMBED ? add_prompt(s, j, e) : 0;
     if (rc == 0)
         rc = tokenizer_encode_pair(s->tokenizer, &in->x, j->text, j->o.text_bytes,
@@ -154,7 +154,7 @@ static void drop(struct job *j)
     struct input *in = j->input;
     if (!in)
         return;
-    tok_encoding_fini(&in->x);
+    tokenizer_encoding_fini(&in->x);
     mem_free(in->words);
     mem_free(in->labels);
     mem_free(in->spans);

@@ -40,7 +40,7 @@ static int encode(const struct sum *s, struct job *j, struct input *in, struct e
 {
     for (uint32_t i = 0; i < in->doc->n; i++) {
         const struct extract_sentence *t = &in->doc->sentences[i];
-        tok_encoding_init(&in->x[i]);
+        tokenizer_encoding_init(&in->x[i]);
         int rc = tokenizer_encode_pair(s->tokenizer, &in->x[i], t->text, t->n, NULL, 0, s->n_ctx,
                                        TOKENIZER_ADD_SPECIAL, e);
         if (rc == 0 && in->x[i].cut && j->o.whole)
@@ -88,7 +88,7 @@ static void drop(struct job *j)
     if (!in)
         return;
     for (uint32_t i = 0; in->x && i < in->doc->n; i++)
-        tok_encoding_fini(&in->x[i]);
+        tokenizer_encoding_fini(&in->x[i]);
     extract_doc_destroy(in->doc);
     mem_free(in->x);
     mem_free(in->vectors);

@@ -126,7 +126,7 @@ static int prepare(const void *self, struct job *j, struct err *e)
     if (!in)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
     j->input = in;
-    tok_encoding_init(&in->x);
+    tokenizer_encoding_init(&in->x);
     buf_init(&in->text, MAX_OUTPUT_BYTES);
     int rc = settings(s, &j->o, &w, e);
     if (rc < 0)
@@ -155,7 +155,7 @@ static void drop(struct job *j)
     struct input *in = j->input;
     if (!in)
         return;
-    tok_encoding_fini(&in->x);
+    tokenizer_encoding_fini(&in->x);
     buf_fini(&in->text);
     beams_destroy(in->beams);
     mem_free(in->source_pages);

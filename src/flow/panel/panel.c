@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "flow/run.h"
+#include "flow/flow_run.h"
 
 static struct panel_member *member_of(struct sink *s)
 {

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/thread/executor.h"
 #include "flow/privacy/privacy_fields.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "privacy/pii_tags.h"
 
 /* ---- what is wanted ---- */

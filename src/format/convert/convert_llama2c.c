@@ -41,8 +41,8 @@ static bool is_layered(enum llama2c_part part)
     return part >= LLAMA2C_ATTN_NORM && part <= LLAMA2C_FFN_UP;
 }
 
-void llama2c_shape(const struct llama2c *m, enum llama2c_part part, uint64_t *n_rows,
-                   uint64_t *n_cols)
+void convert_llama2c_shape(const struct llama2c *m, enum llama2c_part part, uint64_t *n_rows,
+                           uint64_t *n_cols)
 {
     *n_cols = m->dim;
     switch (part) {
@@ -75,7 +75,7 @@ void llama2c_shape(const struct llama2c *m, enum llama2c_part part, uint64_t *n_
 static uint64_t part_bytes(const struct llama2c *m, enum llama2c_part part)
 {
     uint64_t n_rows, n_cols;
-    llama2c_shape(m, part, &n_rows, &n_cols);
+    convert_llama2c_shape(m, part, &n_rows, &n_cols);
     uint64_t n = n_rows * n_cols;
     return m->group && !is_norm(part) ? n + n / m->group * sizeof(float) : n * sizeof(float);
 }
@@ -151,7 +151,7 @@ static int read_header(struct llama2c *m, struct rd *r, struct err *e)
     return rc;
 }
 
-int llama2c_parse(struct llama2c *out, const void *bytes, size_t n, struct err *e)
+int convert_llama2c_parse(struct llama2c *out, const void *bytes, size_t n, struct err *e)
 {
     struct rd r = rd_make(bytes, n);
     struct llama2c m = {.bytes = bytes};
@@ -186,11 +186,11 @@ int llama2c_parse(struct llama2c *out, const void *bytes, size_t n, struct err *
     return 0;
 }
 
-void llama2c_row(const struct llama2c *m, enum llama2c_part part, uint32_t layer, uint64_t row,
-                 float *out)
+void convert_llama2c_row(const struct llama2c *m, enum llama2c_part part, uint32_t layer,
+                         uint64_t row, float *out)
 {
     uint64_t n_rows, n_cols;
-    llama2c_shape(m, part, &n_rows, &n_cols);
+    convert_llama2c_shape(m, part, &n_rows, &n_cols);
     const uint8_t *p = m->bytes + m->offsets[part] + part_bytes(m, part) * layer;
     if (!m->group || is_norm(part)) {
         memcpy(out, p + row * n_cols * sizeof(float), (size_t)n_cols * sizeof(float));
@@ -232,7 +232,7 @@ struct convert {
 static void row_of(const void *ctx, uint64_t row, float *out)
 {
     const struct source_row *s = ctx;
-    llama2c_row(s->m, s->part, s->layer, row, out);
+    convert_llama2c_row(s->m, s->part, s->layer, row, out);
 }
 
 static int put_vocabulary(struct model_file *f, const struct llama2c_vocab *v, struct err *e)
@@ -298,7 +298,7 @@ static int add_tensor(const struct convert *c, enum llama2c_part part, uint32_t 
                                     .order = MODEL_FILE_COMPUTED,
                                     .row = row_of,
                                     .row_ctx = row};
-    llama2c_shape(&c->m, part, &t->dims[1], &t->dims[0]);
+    convert_llama2c_shape(&c->m, part, &t->dims[1], &t->dims[0]);
     return 0;
 }
 
@@ -318,7 +318,7 @@ static int add_tensors(const struct convert *c, struct err *e)
 static int read_inputs(struct convert *c, const struct file_map *model, const char *model_path,
                        const struct file_map *tok, const char *tok_path, struct err *e)
 {
-    int rc = llama2c_parse(&c->m, model->bytes, model->n_bytes, e);
+    int rc = convert_llama2c_parse(&c->m, model->bytes, model->n_bytes, e);
     if (rc < 0) {
         err_wrap(e, "%s", model_path);
         return rc;

@@ -45,12 +45,13 @@ struct llama2c {
 };
 
 /* Checks that the bytes hold exactly what their header describes. */
-SHOAL_MUST_CHECK int llama2c_parse(struct llama2c *out, const void *bytes, size_t n, struct err *e);
-void llama2c_shape(const struct llama2c *m, enum llama2c_part part, uint64_t *n_rows,
-                   uint64_t *n_cols);
+SHOAL_MUST_CHECK int convert_llama2c_parse(struct llama2c *out, const void *bytes, size_t n,
+                                           struct err *e);
+void convert_llama2c_shape(const struct llama2c *m, enum llama2c_part part, uint64_t *n_rows,
+                           uint64_t *n_cols);
 /* One row as floats; layer is 0 for parts outside of layers. */
-void llama2c_row(const struct llama2c *m, enum llama2c_part part, uint32_t layer, uint64_t row,
-                 float *out);
+void convert_llama2c_row(const struct llama2c *m, enum llama2c_part part, uint32_t layer,
+                         uint64_t row, float *out);
 
 /* o->kind and the rules of quantize.h choose the encodings; importance and progress work as there.
  * name: general.name, NULL for the file's own name. */

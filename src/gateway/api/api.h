@@ -14,7 +14,7 @@ void api_models(struct call *c);
 void api_model(struct call *c);
 void api_cluster(struct call *c);
 void api_cluster_change(struct call *c);
-void api_openapi(struct call *c);
+void openapi_get(struct call *c);
 
 extern const struct field api_tokenize_fields[], api_detokenize_fields[], api_admin_fields[];
 extern const size_t api_n_tokenize_fields, api_n_detokenize_fields, api_n_admin_fields;

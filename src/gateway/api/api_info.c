@@ -8,7 +8,7 @@
 #include "cluster/members.h"
 #include "cluster/once/once.h"
 #include "cluster/worker/worker_links.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "gateway/deeds/deed_call.h"

@@ -144,7 +144,7 @@ static void put_paths(struct json_out *j, const struct gw *gw)
     json_out_object_end(j);
 }
 
-void api_openapi(struct call *c)
+void openapi_get(struct call *c)
 {
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);

@@ -305,7 +305,9 @@ static int read_classify(struct request *r, uint32_t *top, const Shoal__V1__Clas
     r->infer.labels = name_of(r, m->labels);
     r->infer.whole = m->whole;
     *top = m->top;
-    int rc = m->top > 0 ? fields_check(classify_fields, n_classify_fields, "top", m->top, e) : 0;
+    int rc = m->top > 0 ? fields_check(specialists_classify_fields, specialists_n_classify_fields,
+                                       "top", m->top, e)
+                        : 0;
     return rc < 0 ? rc : read_texts(r, m->input, m->n_input, e);
 }
 
@@ -322,9 +324,9 @@ static int read_embed(struct request *r, const Shoal__V1__EmbedRequest *m, struc
     r->model = name_of(r, m->model);
     r->infer.dimensions = m->dimensions;
     r->infer.whole = m->whole;
-    int rc = m->dimensions > 0
-                 ? fields_check(embed_fields, n_embed_fields, "dimensions", m->dimensions, e)
-                 : 0;
+    int rc = m->dimensions > 0 ? fields_check(specialists_embed_fields, specialists_n_embed_fields,
+                                              "dimensions", m->dimensions, e)
+                               : 0;
     return rc < 0 ? rc : read_texts(r, m->input, m->n_input, e);
 }
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "cluster/messages/event_pb.h"
 #include "cluster/messages/request_pb.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "gateway/call.h"
 #include "gateway/grpc/grpc_call.h"
 #include "net/grpc_frame.h"

@@ -128,18 +128,19 @@ void tokenizer_decode(const struct tokenizer *t, struct buf *out, const int32_t 
     }
 }
 
-void tok_stream_init(struct tok_stream *s, const struct tokenizer *t, int32_t prev, unsigned flags)
+void tokenizer_stream_init(struct tok_stream *s, const struct tokenizer *t, int32_t prev,
+                           unsigned flags)
 {
     *s = (struct tok_stream){.t = t, .flags = flags, .strip_space = space_follows(t, prev)};
 }
 
-void tok_stream_push(struct tok_stream *s, struct buf *out, int32_t id)
+void tokenizer_stream_push(struct tok_stream *s, struct buf *out, int32_t id)
 {
     struct str w = next_piece(s->t, id, s->flags, &s->strip_space);
     utf8_stream_push(&s->utf8, out, w.p, w.n);
 }
 
-void tok_stream_flush(struct tok_stream *s, struct buf *out)
+void tokenizer_stream_flush(struct tok_stream *s, struct buf *out)
 {
     utf8_stream_flush(&s->utf8, out);
 }

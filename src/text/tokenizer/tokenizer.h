@@ -60,8 +60,8 @@ struct tok_encoding {
     bool cut;              /* the texts were too long and have been cut */
 };
 
-void tok_encoding_init(struct tok_encoding *x);
-void tok_encoding_fini(struct tok_encoding *x);
+void tokenizer_encoding_init(struct tok_encoding *x);
+void tokenizer_encoding_fini(struct tok_encoding *x);
 
 /* Replaces the content of x by the tokens of a, or with b != NULL of the pair, between the special
  * tokens that the model wants (TOKENIZER_ADD_SPECIAL).  More than max_tokens (0: no limit) are cut
@@ -94,9 +94,10 @@ struct tok_stream {
 };
 
 /* prev: the last token of the prompt, or TOKENIZER_NONE when the text begins here. */
-void tok_stream_init(struct tok_stream *s, const struct tokenizer *t, int32_t prev, unsigned flags);
-void tok_stream_push(struct tok_stream *s, struct buf *out, int32_t id);
-void tok_stream_flush(struct tok_stream *s, struct buf *out);
+void tokenizer_stream_init(struct tok_stream *s, const struct tokenizer *t, int32_t prev,
+                           unsigned flags);
+void tokenizer_stream_push(struct tok_stream *s, struct buf *out, int32_t id);
+void tokenizer_stream_flush(struct tok_stream *s, struct buf *out);
 
 enum token_type tokenizer_token_type(const struct tokenizer *t, int32_t id);
 /* Does this token end a generation (EOS, end of turn, ...)? */

@@ -47,12 +47,12 @@ int tokenizer_encode_mixed(const struct tokenizer *t, struct tok_ids *out, const
 
 /* ---- pairs and ranges ---- */
 
-void tok_encoding_init(struct tok_encoding *x)
+void tokenizer_encoding_init(struct tok_encoding *x)
 {
     *x = (struct tok_encoding){0};
 }
 
-void tok_encoding_fini(struct tok_encoding *x)
+void tokenizer_encoding_fini(struct tok_encoding *x)
 {
     mem_free(x->ids);
     *x = (struct tok_encoding){0};

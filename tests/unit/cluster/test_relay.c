@@ -16,7 +16,7 @@
 #include "cluster/relay.h"
 #include "cluster/replica_local.h"
 #include "flow/pool.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "host/registry.h"
 #include "net/loop.h"
 #include "support/recorder.h"

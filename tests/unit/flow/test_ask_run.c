@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "flow/home/ask/ask_pack.h"
 #include "flow/pool.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "host/registry.h"
 #include "support/recorder.h"
 

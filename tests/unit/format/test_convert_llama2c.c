@@ -309,18 +309,18 @@ static void test_sizes_must_agree_with_the_file(void **state)
         struct llama2c m;
         struct err e = {0};
         make_checkpoint(&b, version, false);
-        assert_int_equal(llama2c_parse(&m, b.data, b.len, &e), 0);
+        assert_int_equal(convert_llama2c_parse(&m, b.data, b.len, &e), 0);
         for (size_t n = 1; n < b.len; n += n < 300 ? 1 : 997) {
             char *cut = malloc(n); /* exact, so that ASan sees a read past the end */
             assert_non_null(cut);
             memcpy(cut, b.data, n);
-            assert_int_equal(llama2c_parse(&m, cut, n, &e), SHOAL_EFORMAT);
+            assert_int_equal(convert_llama2c_parse(&m, cut, n, &e), SHOAL_EFORMAT);
             free(cut);
         }
-        assert_int_equal(llama2c_parse(&m, b.data, b.len - 1, &e), SHOAL_EFORMAT);
+        assert_int_equal(convert_llama2c_parse(&m, b.data, b.len - 1, &e), SHOAL_EFORMAT);
         assert_non_null(strstr(e.msg, "the file has"));
         buf_putc(&b, 0);
-        assert_int_equal(llama2c_parse(&m, b.data, b.len, &e), SHOAL_EFORMAT);
+        assert_int_equal(convert_llama2c_parse(&m, b.data, b.len, &e), SHOAL_EFORMAT);
         buf_fini(&b);
     }
 }
@@ -362,7 +362,7 @@ static void test_hostile_headers_are_refused(void **state)
             }
             memcpy(b.data + (version > 0 ? 8 : 0) + 4 * rows[i].field, &rows[i].v, 4);
             e.msg[0] = '\0';
-            int rc = llama2c_parse(&m, b.data, b.len, &e);
+            int rc = convert_llama2c_parse(&m, b.data, b.len, &e);
             if (rc != SHOAL_EFORMAT || !strstr(e.msg, rows[i].text))
                 fail_msg("version %d, %s: %d %s", version, rows[i].why, rc, e.msg);
             buf_fini(&b);
@@ -371,12 +371,12 @@ static void test_hostile_headers_are_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
         make_checkpoint(&b, 2, true);
         memcpy(b.data + 37, &groups[i], 4);
-        assert_int_equal(llama2c_parse(&m, b.data, b.len, &e), SHOAL_EFORMAT);
+        assert_int_equal(convert_llama2c_parse(&m, b.data, b.len, &e), SHOAL_EFORMAT);
         buf_fini(&b);
     }
     make_checkpoint(&b, 2, true);
     b.data[4] = 3;
-    assert_int_equal(llama2c_parse(&m, b.data, b.len, &e), SHOAL_EUNSUPPORTED);
+    assert_int_equal(convert_llama2c_parse(&m, b.data, b.len, &e), SHOAL_EUNSUPPORTED);
     buf_fini(&b);
 }
 

@@ -91,7 +91,7 @@ static void test_batches_and_labels_as_prometheus_reads_them(void **state)
     (void)state;
     const uint32_t sizes[] = {0, 1, 2, 3, 128, 129};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-        batch_histogram_add(&h, sizes[i]);
+        histogram_add_batch(&h, sizes[i]);
     buf_init(&b, 4096);
     prometheus_batches(&b, "x", prometheus_model(label, "a\"\\\n"), &h);
     static const char want[] = "x_bucket{model=\"a\\\"\\\\\\n\",le=\"1\"} 1\n"

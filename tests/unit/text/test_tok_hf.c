@@ -42,7 +42,7 @@ static const char *shown(struct buf *out, const struct tokenizer *t, const char 
 {
     struct tok_encoding x;
     struct err e;
-    tok_encoding_init(&x);
+    tokenizer_encoding_init(&x);
     assert_int_equal(
         tokenizer_encode_pair(t, &x, a, strlen(a), b, b ? strlen(b) : 0, max, flags, &e), 0);
     buf_clear(out);
@@ -57,7 +57,7 @@ static const char *shown(struct buf *out, const struct tokenizer *t, const char 
         if (x.types[i])
             buf_printf(out, "'%u", x.types[i]);
     }
-    tok_encoding_fini(&x);
+    tokenizer_encoding_fini(&x);
     return buf_str(out);
 }
 
@@ -113,13 +113,13 @@ static void test_byte_level_sees_its_alphabet_only(void **state)
     struct tokenizer *t = must_create(json, NULL);
     struct tok_encoding x;
     struct err e = {0};
-    tok_encoding_init(&x);
+    tokenizer_encoding_init(&x);
     assert_int_equal(
         tokenizer_encode_pair(t, &x, "a\xe2\x80\x8d", 4, NULL, 0, 0, TOKENIZER_ADD_SPECIAL, &e), 0);
     assert_int_equal(x.n, 2);
     assert_int_equal(x.ids[0], 6);
     assert_int_equal(x.ids[1], 5);
-    tok_encoding_fini(&x);
+    tokenizer_encoding_fini(&x);
     tokenizer_destroy(t);
 }
 
@@ -141,12 +141,12 @@ static void test_a_noncharacter_in_the_vocabulary(void **state)
         struct tokenizer *t = must_create(cases[i].json, NULL);
         struct tok_encoding x;
         struct err e = {0};
-        tok_encoding_init(&x);
+        tokenizer_encoding_init(&x);
         assert_int_equal(tokenizer_encode_pair(t, &x, cases[i].text, cases[i].n, NULL, 0, 0, 0, &e),
                          0);
         assert_int_equal(x.n, 1);
         assert_int_equal(x.ids[0], cases[i].id);
-        tok_encoding_fini(&x);
+        tokenizer_encoding_fini(&x);
         tokenizer_destroy(t);
     }
 }
@@ -523,11 +523,11 @@ static void fail_everywhere(const char *name, const struct buf *b)
     int rc = -1;
     for (uint64_t n = 1; rc < 0; n++) {
         struct tok_encoding x;
-        tok_encoding_init(&x);
+        tokenizer_encoding_init(&x);
         mem_fail_at(n);
         rc = tokenizer_encode_pair(t, &x, text, sizeof(text) - 1, "a", 1, 0, 3, &e);
         mem_fail_at(0);
-        tok_encoding_fini(&x);
+        tokenizer_encoding_fini(&x);
         assert_true(rc == 0 || rc == SHOAL_ENOMEM);
         assert_true(n < 60); /* a call allocates buffers, not tokens */
     }

@@ -486,13 +486,13 @@ static void check_round_trips(const struct tokenizer *t, bool valid)
         assert_int_equal(back.len, text.len);
         assert_memory_equal(buf_str(&back), buf_str(&text), text.len);
         buf_clear(&streamed);
-        tok_stream_init(&s, t, TOKENIZER_NONE, render);
+        tokenizer_stream_init(&s, t, TOKENIZER_NONE, render);
         for (size_t k = 0; k < ids.n; k++) {
-            tok_stream_push(&s, &streamed, ids.ids[k]);
+            tokenizer_stream_push(&s, &streamed, ids.ids[k]);
             if (valid)
                 assert_int_equal(utf8_valid_prefix(buf_str(&streamed), streamed.len), streamed.len);
         }
-        tok_stream_flush(&s, &streamed);
+        tokenizer_stream_flush(&s, &streamed);
         assert_int_equal(streamed.len, text.len);
         assert_memory_equal(buf_str(&streamed), buf_str(&text), text.len);
         tok_ids_fini(&ids);
@@ -536,19 +536,19 @@ static void test_stream_takes_up_after_a_prompt(void **state)
     struct tokenizer *t = tb_tokenizer(&b);
     int32_t hello = tokenizer_find(t, " hello", 6);
     buf_init(&out, 100);
-    tok_stream_init(&s, t, hello, 0); /* in the middle of a text */
-    tok_stream_push(&s, &out, hello);
+    tokenizer_stream_init(&s, t, hello, 0); /* in the middle of a text */
+    tokenizer_stream_push(&s, &out, hello);
     assert_string_equal(buf_str(&out), " hello");
     buf_clear(&out);
-    tok_stream_init(&s, t, 1, 0); /* after <s>: where encode adds a space */
-    tok_stream_push(&s, &out, hello);
-    tok_stream_push(&s, &out, 3 + 0xc3);
+    tokenizer_stream_init(&s, t, 1, 0); /* after <s>: where encode adds a space */
+    tokenizer_stream_push(&s, &out, hello);
+    tokenizer_stream_push(&s, &out, 3 + 0xc3);
     assert_string_equal(buf_str(&out), "hello"); /* half a character waits */
-    tok_stream_push(&s, &out, 3 + 0xa9);
-    tok_stream_push(&s, &out, 2); /* hidden */
-    tok_stream_push(&s, &out, 1 << 20);
-    tok_stream_push(&s, &out, -5);
-    tok_stream_flush(&s, &out);
+    tokenizer_stream_push(&s, &out, 3 + 0xa9);
+    tokenizer_stream_push(&s, &out, 2); /* hidden */
+    tokenizer_stream_push(&s, &out, 1 << 20);
+    tokenizer_stream_push(&s, &out, -5);
+    tokenizer_stream_flush(&s, &out);
     assert_string_equal(buf_str(&out), "hello\xc3\xa9");
     buf_fini(&out);
     tokenizer_destroy(t);

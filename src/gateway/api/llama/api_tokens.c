@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"

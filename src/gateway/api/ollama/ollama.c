@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "flow/tools/tool_sink.h"
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/logprob_json.h"

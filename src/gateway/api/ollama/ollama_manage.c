@@ -17,7 +17,7 @@
 #include "base/thread/thread.h"
 #include "flow/pool.h"
 #include "flow/request.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "gateway/api/ollama/oci_client.h"
 #include "gateway/api/ollama/ollama_store.h"
 #include "gateway/call.h"

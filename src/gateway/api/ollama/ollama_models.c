@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "cluster/members.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "gateway/api/ollama/ollama.h"
 #include "gateway/api/ollama/ollama_store.h"
 #include "gateway/call.h"

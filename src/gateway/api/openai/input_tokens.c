@@ -1,7 +1,7 @@
 /* input_tokens.c - see input_tokens.h. */
 #include "gateway/api/openai/input_tokens.h"
 
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "flow/tools/tool_sink.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/openai/responses.h"

@@ -2,7 +2,7 @@
 #include "gateway/api/openai/openai.h"
 
 #include "flow/generate/generate.h"
-#include "flow/run.h"
+#include "flow/flow_run.h"
 #include "flow/tools/tool_sink.h"
 #include "gateway/api/own/api_sessions.h"
 #include "gateway/api/ollama/ollama_manage.h"

@@ -33,7 +33,7 @@ const struct field process_fields[] = {
     {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},
     {"latency_budget_ms", FIELD_NUM, AT(latency_budget_ms), 1, 86400000,
      "refuse or stop a request that takes longer", NULL}};
-const size_t n_process_fields = sizeof(process_fields) / sizeof(process_fields[0]);
+const size_t process_n_fields = sizeof(process_fields) / sizeof(process_fields[0]);
 
 /* Turns events into an answer to the call. */
 struct answer {
@@ -220,7 +220,7 @@ int process_read(struct request *r, bool *stream, const cJSON *json, bool lenien
                  struct fields_error *e)
 {
     struct body b = {.reply = true};
-    int rc = fields_read(process_fields, n_process_fields, json, &b, lenient, e);
+    int rc = fields_read(process_fields, process_n_fields, json, &b, lenient, e);
     if (rc == 0 && !b.text && b.confirm)
         b.text = "";
     if (rc == 0 && !b.text)

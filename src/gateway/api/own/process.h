@@ -13,7 +13,7 @@
 struct call;
 
 extern const struct field process_fields[];
-extern const size_t n_process_fields;
+extern const size_t process_n_fields;
 
 /* A body into an empty request.  lenient: unknown fields are skipped. */
 SHOAL_MUST_CHECK int process_read(struct request *r, bool *stream, const cJSON *json, bool lenient,

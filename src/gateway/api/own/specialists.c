@@ -389,7 +389,7 @@ static void run(struct call *c, enum specialist_body body)
     struct request *r = call_request(c);
     if (!r)
         return;
-    int rc = specialist_read(r, &shape, body, c->json, c->lenient, &e);
+    int rc = specialists_read(r, &shape, body, c->json, c->lenient, &e);
     struct answer *a = rc == 0 ? arena_zalloc(&r->arena, sizeof(*a)) : NULL;
     if (a)
         a->results = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(struct shoal_result *));
@@ -410,62 +410,62 @@ static void run(struct call *c, enum specialist_body body)
     routing_run(&c->gl->flow, r, c->sink);
 }
 
-void specialist_classify(struct call *c)
+void specialists_classify(struct call *c)
 {
     run(c, SPECIALIST_CLASSIFY);
 }
 
-void specialist_entities(struct call *c)
+void specialists_entities(struct call *c)
 {
     run(c, SPECIALIST_ENTITIES);
 }
 
-void specialist_summarize(struct call *c)
+void specialists_summarize(struct call *c)
 {
     run(c, SPECIALIST_SUMMARIZE);
 }
 
-void specialist_embeddings(struct call *c)
+void specialists_embeddings(struct call *c)
 {
     run(c, SPECIALIST_EMBED);
 }
 
-void specialist_ollama_embed(struct call *c)
+void specialists_ollama_embed(struct call *c)
 {
     run(c, SPECIALIST_OLLAMA_EMBED);
 }
 
-void specialist_rerank(struct call *c)
+void specialists_rerank(struct call *c)
 {
     run(c, SPECIALIST_RERANK);
 }
 
-void specialist_score(struct call *c)
+void specialists_score(struct call *c)
 {
     run(c, SPECIALIST_SCORE);
 }
 
-void specialist_ollama_embeddings(struct call *c)
+void specialists_ollama_embeddings(struct call *c)
 {
     run(c, SPECIALIST_OLLAMA_EMBEDDINGS);
 }
 
-void specialist_llamacpp_embedding(struct call *c)
+void specialists_llamacpp_embedding(struct call *c)
 {
     run(c, SPECIALIST_LLAMACPP_EMBEDDING);
 }
 
-void specialist_tei_embed(struct call *c)
+void specialists_tei_embed(struct call *c)
 {
     run(c, SPECIALIST_TEI_EMBED);
 }
 
-void specialist_tei_predict(struct call *c)
+void specialists_tei_predict(struct call *c)
 {
     run(c, SPECIALIST_TEI_PREDICT);
 }
 
-void specialist_tei_similarity(struct call *c)
+void specialists_tei_similarity(struct call *c)
 {
     run(c, SPECIALIST_TEI_SIMILARITY);
 }

@@ -11,12 +11,18 @@
 
 struct call;
 
-extern const struct field embed_fields[], classify_fields[], entities_fields[], rerank_fields[],
-    summarize_fields[], score_fields[], ollama_embed_fields[], ollama_embeddings_fields[],
-    tei_embed_fields[], tei_predict_fields[], tei_similarity_fields[], llamacpp_embedding_fields[];
-extern const size_t n_embed_fields, n_classify_fields, n_entities_fields, n_rerank_fields,
-    n_summarize_fields, n_score_fields, n_ollama_embed_fields, n_ollama_embeddings_fields,
-    n_tei_embed_fields, n_tei_predict_fields, n_tei_similarity_fields, n_llamacpp_embedding_fields;
+extern const struct field specialists_embed_fields[], specialists_classify_fields[],
+    specialists_entities_fields[], specialists_rerank_fields[], specialists_summarize_fields[],
+    specialists_score_fields[], specialists_ollama_embed_fields[],
+    specialists_ollama_embeddings_fields[], specialists_tei_embed_fields[],
+    specialists_tei_predict_fields[], specialists_tei_similarity_fields[],
+    specialists_llamacpp_embedding_fields[];
+extern const size_t specialists_n_embed_fields, specialists_n_classify_fields,
+    specialists_n_entities_fields, specialists_n_rerank_fields, specialists_n_summarize_fields,
+    specialists_n_score_fields, specialists_n_ollama_embed_fields,
+    specialists_n_ollama_embeddings_fields, specialists_n_tei_embed_fields,
+    specialists_n_tei_predict_fields, specialists_n_tei_similarity_fields,
+    specialists_n_llamacpp_embedding_fields;
 
 #define SPECIALIST_MAX_VALUES (1u << 20) /* of a row */
 
@@ -45,22 +51,22 @@ struct specialist_shape { /* the format of the answer */
 };
 
 /* A body into an empty request.  lenient: unknown fields are skipped. */
-SHOAL_MUST_CHECK int specialist_read(struct request *r, struct specialist_shape *shape,
-                                     enum specialist_body body, const cJSON *json, bool lenient,
-                                     struct fields_error *e);
+SHOAL_MUST_CHECK int specialists_read(struct request *r, struct specialist_shape *shape,
+                                      enum specialist_body body, const cJSON *json, bool lenient,
+                                      struct fields_error *e);
 
 /* Handlers. */
-void specialist_embeddings(struct call *c);
-void specialist_classify(struct call *c);
-void specialist_entities(struct call *c);
-void specialist_rerank(struct call *c);
-void specialist_summarize(struct call *c);
-void specialist_score(struct call *c);
-void specialist_ollama_embed(struct call *c);      /* /api/embed */
-void specialist_ollama_embeddings(struct call *c); /* /api/embeddings */
-void specialist_llamacpp_embedding(struct call *c);
-void specialist_tei_embed(struct call *c);
-void specialist_tei_predict(struct call *c);
-void specialist_tei_similarity(struct call *c);
+void specialists_embeddings(struct call *c);
+void specialists_classify(struct call *c);
+void specialists_entities(struct call *c);
+void specialists_rerank(struct call *c);
+void specialists_summarize(struct call *c);
+void specialists_score(struct call *c);
+void specialists_ollama_embed(struct call *c);      /* /api/embed */
+void specialists_ollama_embeddings(struct call *c); /* /api/embeddings */
+void specialists_llamacpp_embedding(struct call *c);
+void specialists_tei_embed(struct call *c);
+void specialists_tei_predict(struct call *c);
+void specialists_tei_similarity(struct call *c);
 
 #endif

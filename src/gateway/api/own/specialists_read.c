@@ -55,7 +55,7 @@ struct body {
         "labels", FIELD_STR, AT(labels), 0, 0, "a label set of the model", NULL                    \
     }
 
-const struct field embed_fields[] = {
+const struct field specialists_embed_fields[] = {
     INPUT,
     COMMON,
     TRUNCATE,
@@ -63,14 +63,14 @@ const struct field embed_fields[] = {
     {"prompt_name", FIELD_STR, AT(prompt_name), 0, 0,
      "a prompt of the model; empty: none; default: the model's own", NULL},
     DIMENSIONS};
-const struct field classify_fields[] = {
+const struct field specialists_classify_fields[] = {
     INPUT,
     COMMON,
     TRUNCATE,
     LABELS,
     {"top", FIELD_INT, AT(top), 1, 10000, "number of labels to return; default: all", NULL}};
-const struct field entities_fields[] = {INPUT, COMMON, TRUNCATE, LABELS};
-const struct field rerank_fields[] = {
+const struct field specialists_entities_fields[] = {INPUT, COMMON, TRUNCATE, LABELS};
+const struct field specialists_rerank_fields[] = {
     {"query", FIELD_STR, AT(query), 0, 0, "the search query", NULL},
     {"documents", FIELD_VALUE, AT(documents), 0, 0, "a list of texts, or of {\"text\": ...}",
      "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}"},
@@ -92,7 +92,7 @@ const struct field rerank_fields[] = {
     {"truncation_direction", FIELD_STR, AT(truncation_direction), 0, 0, "only right", NULL},
     TRUNCATE,
     COMMON};
-const struct field summarize_fields[] = {
+const struct field specialists_summarize_fields[] = {
     INPUT,
     COMMON,
     TRUNCATE,
@@ -101,7 +101,7 @@ const struct field summarize_fields[] = {
     {"max_tokens", FIELD_INT, AT(max_tokens), 1, 65536,
      "generative models: maximum number of tokens", NULL},
     {"beams", FIELD_INT, AT(beams), 1, 16, "number of beams; 1: greedy", NULL}};
-const struct field score_fields[] = {
+const struct field specialists_score_fields[] = {
     {"input", FIELD_VALUE, AT(input), 0, 0, "a row of numbers (null: missing), or a list of rows",
      "{\"type\":\"array\"}"},
     {"series", FIELD_VALUE, AT(series), 0, 0,
@@ -111,14 +111,14 @@ const struct field score_fields[] = {
      "a name of your choice: the rows continue those sent before under this name", NULL},
     {"raw", FIELD_BOOL, AT(raw), 0, 0, "scores before the final transformation", NULL},
     COMMON};
-const struct field ollama_embed_fields[] = {
+const struct field specialists_ollama_embed_fields[] = {
     INPUT,
     COMMON,
     TRUNCATE,
     DIMENSIONS,
     {"options", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
     {"keep_alive", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL}};
-const struct field ollama_embeddings_fields[] = {
+const struct field specialists_ollama_embeddings_fields[] = {
     {"prompt", FIELD_VALUE, AT(input), 0, 0, "a text", "{\"type\":\"string\"}"},
     COMMON,
     {"options", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
@@ -134,14 +134,14 @@ const struct field ollama_embeddings_fields[] = {
         "parameters", FIELD_VALUE, AT(parameters), 0, 0, "top_k: number of labels to return",      \
             "{\"type\":\"object\"}"                                                                \
     }
-const struct field tei_embed_fields[] = {
+const struct field specialists_tei_embed_fields[] = {
     TEI,
     {"normalize", FIELD_BOOL, AT(normalize), 0, 0, "only true", NULL},
     {"prompt_name", FIELD_STR, AT(prompt_name), 0, 0, "a prompt of the model", NULL},
     DIMENSIONS};
-const struct field tei_predict_fields[] = {
+const struct field specialists_tei_predict_fields[] = {
     TEI, LABELS, {"raw_scores", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
-const struct field tei_similarity_fields[] = {
+const struct field specialists_tei_similarity_fields[] = {
     {"inputs", FIELD_VALUE, AT(input), 0, 0,
      "{source_sentence: a text, sentences: a list of texts}", "{\"type\":\"object\"}"},
     COMMON,
@@ -149,22 +149,25 @@ const struct field tei_similarity_fields[] = {
     {"truncation_direction", FIELD_STR, AT(truncation_direction), 0, 0, "only right", NULL},
     {"parameters", FIELD_VALUE, AT(parameters), 0, 0, "prompt_name, truncate", NULL},
     {"prompt_name", FIELD_STR, AT(prompt_name), 0, 0, "a prompt of the model", NULL}};
-const struct field llamacpp_embedding_fields[] = {
+const struct field specialists_llamacpp_embedding_fields[] = {
     {"content", FIELD_VALUE, AT(input), 0, 0, "a text, or a list of them", TEXTS},
     INPUT,
     COMMON,
     {"embd_normalize", FIELD_UNBUILT, 0, 0, 0, NULL, "2"}};
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-const size_t n_embed_fields = COUNT(embed_fields), n_classify_fields = COUNT(classify_fields),
-             n_entities_fields = COUNT(entities_fields), n_rerank_fields = COUNT(rerank_fields),
-             n_summarize_fields = COUNT(summarize_fields), n_score_fields = COUNT(score_fields),
-             n_ollama_embed_fields = COUNT(ollama_embed_fields),
-             n_ollama_embeddings_fields = COUNT(ollama_embeddings_fields),
-             n_tei_embed_fields = COUNT(tei_embed_fields),
-             n_tei_predict_fields = COUNT(tei_predict_fields),
-             n_tei_similarity_fields = COUNT(tei_similarity_fields),
-             n_llamacpp_embedding_fields = COUNT(llamacpp_embedding_fields);
+const size_t specialists_n_embed_fields = COUNT(specialists_embed_fields),
+             specialists_n_classify_fields = COUNT(specialists_classify_fields),
+             specialists_n_entities_fields = COUNT(specialists_entities_fields),
+             specialists_n_rerank_fields = COUNT(specialists_rerank_fields),
+             specialists_n_summarize_fields = COUNT(specialists_summarize_fields),
+             specialists_n_score_fields = COUNT(specialists_score_fields),
+             specialists_n_ollama_embed_fields = COUNT(specialists_ollama_embed_fields),
+             specialists_n_ollama_embeddings_fields = COUNT(specialists_ollama_embeddings_fields),
+             specialists_n_tei_embed_fields = COUNT(specialists_tei_embed_fields),
+             specialists_n_tei_predict_fields = COUNT(specialists_tei_predict_fields),
+             specialists_n_tei_similarity_fields = COUNT(specialists_tei_similarity_fields),
+             specialists_n_llamacpp_embedding_fields = COUNT(specialists_llamacpp_embedding_fields);
 
 /* ---- inputs ---- */
 
@@ -466,31 +469,38 @@ static int take_inputs(struct request *r, enum specialist_body body, const struc
     }
 }
 
-int specialist_read(struct request *r, struct specialist_shape *shape, enum specialist_body body,
-                    const cJSON *json, bool lenient, struct fields_error *e)
+int specialists_read(struct request *r, struct specialist_shape *shape, enum specialist_body body,
+                     const cJSON *json, bool lenient, struct fields_error *e)
 {
     static const struct {
         enum shoal_kind kind;
         const struct field *fields;
         size_t n;
     } bodies[] = {
-        [SPECIALIST_EMBED] = {SHOAL_KIND_EMBED, embed_fields, COUNT(embed_fields)},
-        [SPECIALIST_OLLAMA_EMBED] = {SHOAL_KIND_EMBED, ollama_embed_fields,
-                                     COUNT(ollama_embed_fields)},
-        [SPECIALIST_OLLAMA_EMBEDDINGS] = {SHOAL_KIND_EMBED, ollama_embeddings_fields,
-                                          COUNT(ollama_embeddings_fields)},
-        [SPECIALIST_LLAMACPP_EMBEDDING] = {SHOAL_KIND_EMBED, llamacpp_embedding_fields,
-                                           COUNT(llamacpp_embedding_fields)},
-        [SPECIALIST_TEI_EMBED] = {SHOAL_KIND_EMBED, tei_embed_fields, COUNT(tei_embed_fields)},
-        [SPECIALIST_TEI_SIMILARITY] = {SHOAL_KIND_EMBED, tei_similarity_fields,
-                                       COUNT(tei_similarity_fields)},
-        [SPECIALIST_TEI_PREDICT] = {SHOAL_KIND_CLASSIFY, tei_predict_fields,
-                                    COUNT(tei_predict_fields)},
-        [SPECIALIST_CLASSIFY] = {SHOAL_KIND_CLASSIFY, classify_fields, COUNT(classify_fields)},
-        [SPECIALIST_ENTITIES] = {SHOAL_KIND_TAG, entities_fields, COUNT(entities_fields)},
-        [SPECIALIST_RERANK] = {SHOAL_KIND_RERANK, rerank_fields, COUNT(rerank_fields)},
-        [SPECIALIST_SUMMARIZE] = {SHOAL_KIND_SUMMARIZE, summarize_fields, COUNT(summarize_fields)},
-        [SPECIALIST_SCORE] = {SHOAL_KIND_SCORE, score_fields, COUNT(score_fields)}};
+        [SPECIALIST_EMBED] = {SHOAL_KIND_EMBED, specialists_embed_fields,
+                              COUNT(specialists_embed_fields)},
+        [SPECIALIST_OLLAMA_EMBED] = {SHOAL_KIND_EMBED, specialists_ollama_embed_fields,
+                                     COUNT(specialists_ollama_embed_fields)},
+        [SPECIALIST_OLLAMA_EMBEDDINGS] = {SHOAL_KIND_EMBED, specialists_ollama_embeddings_fields,
+                                          COUNT(specialists_ollama_embeddings_fields)},
+        [SPECIALIST_LLAMACPP_EMBEDDING] = {SHOAL_KIND_EMBED, specialists_llamacpp_embedding_fields,
+                                           COUNT(specialists_llamacpp_embedding_fields)},
+        [SPECIALIST_TEI_EMBED] = {SHOAL_KIND_EMBED, specialists_tei_embed_fields,
+                                  COUNT(specialists_tei_embed_fields)},
+        [SPECIALIST_TEI_SIMILARITY] = {SHOAL_KIND_EMBED, specialists_tei_similarity_fields,
+                                       COUNT(specialists_tei_similarity_fields)},
+        [SPECIALIST_TEI_PREDICT] = {SHOAL_KIND_CLASSIFY, specialists_tei_predict_fields,
+                                    COUNT(specialists_tei_predict_fields)},
+        [SPECIALIST_CLASSIFY] = {SHOAL_KIND_CLASSIFY, specialists_classify_fields,
+                                 COUNT(specialists_classify_fields)},
+        [SPECIALIST_ENTITIES] = {SHOAL_KIND_TAG, specialists_entities_fields,
+                                 COUNT(specialists_entities_fields)},
+        [SPECIALIST_RERANK] = {SHOAL_KIND_RERANK, specialists_rerank_fields,
+                               COUNT(specialists_rerank_fields)},
+        [SPECIALIST_SUMMARIZE] = {SHOAL_KIND_SUMMARIZE, specialists_summarize_fields,
+                                  COUNT(specialists_summarize_fields)},
+        [SPECIALIST_SCORE] = {SHOAL_KIND_SCORE, specialists_score_fields,
+                              COUNT(specialists_score_fields)}};
     struct body b = {.normalize = true};
     int rc = fields_read(bodies[body].fields, bodies[body].n, json, &b, lenient, e);
     if (rc < 0)

@@ -1,5 +1,5 @@
-/* run.c - see run.h. */
-#include "flow/run.h"
+/* flow_run.c - see flow_run.h. */
+#include "flow/flow_run.h"
 
 #include <string.h>
 

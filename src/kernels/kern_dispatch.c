@@ -1,4 +1,4 @@
-/* dispatch.c - chooses the kernel set for this CPU and OS, once at start.
+/* kern_dispatch.c - chooses the kernel set for this CPU and OS, once at start.
  * Compiled for the baseline machine: it contains no ISA-specific code. */
 #include <string.h>
 

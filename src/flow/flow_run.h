@@ -1,8 +1,8 @@
-/* run.h - runs a request of any kind.
+/* flow_run.h - runs a request of any kind.
  *
  * Thread: the owner's. */
-#ifndef SHOAL_FLOW_RUN_H
-#define SHOAL_FLOW_RUN_H
+#ifndef SHOAL_FLOW_FLOW_RUN_H
+#define SHOAL_FLOW_FLOW_RUN_H
 
 #include "flow/flow.h"
 
