@@ -112,7 +112,7 @@ static const struct command eval_verbs[] = {
     {"summarize", cmd_eval_summarize, "summaries: ROUGE", NULL},
     {"score", cmd_eval_score, "scores of tables: anomalies, classes, numbers", NULL},
     {"perplexity", cmd_eval_perplexity, "how well a model predicts a text", NULL},
-    {"cascade", cmd_eval_cascade, "two classifiers, the larger one for what is not sure", NULL},
+    {"cascade", cmd_eval_cascade, "two classifiers, the larger one for uncertain inputs", NULL},
     {"ask", cmd_eval_ask, "texts with the actions they must cause", NULL},
     {"pii", cmd_eval_pii, "texts with personal data: what the rules find", NULL},
     {0},

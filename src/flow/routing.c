@@ -17,7 +17,7 @@
 #define LOADING_NS 2000000000.0  /* a model that must be loaded first */
 #define MAX_LABEL_BYTES 64u
 #define LOOK_AGAIN_NS 20000000u         /* polling interval for nodes that were not heard yet */
-#define MAX_UNSETTLED_NS 10000000000ull /* that a request waits for them */
+#define MAX_UNSETTLED_NS 10000000000ull /* longest wait of a request for them */
 
 /* A request while the router model reads it; in its arena. */
 struct routing {

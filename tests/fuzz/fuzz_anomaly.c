@@ -1,5 +1,5 @@
 /* fuzz_anomaly.c - the config of an anomaly model from hostile bytes, beside small trees and a
- * small layer program; and values from what follows a NUL, through what opens. */
+ * small layer program; the bytes after a NUL are the values for a model that opens. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* fuzz_confidence_file.c - any bytes as the file of a calibration: read or refused; what is read
+/* fuzz_confidence_file.c - any bytes as the file of a calibration: read or rejected; a result
  * can be used. */
 #include <assert.h>
 #include <math.h>

@@ -1,6 +1,6 @@
-/* fuzz_fetch_pb.c - what nodes send when a model is fetched: requests, chunks, manifests as JSON.
- * The first byte chooses.  What was read names only places inside of the model's folder, and is the
- * same after another trip over the wire. */
+/* fuzz_fetch_pb.c - messages of nodes when a model is fetched: requests, chunks, manifests as
+ * JSON. The first byte chooses.  The result names only paths inside the model's folder, and
+ * survives another round trip. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* fuzz_heads.c - any bytes as config.json of a model with heads: parsed or refused; what is parsed
- * must hold what heads.h says, and run. */
+/* fuzz_heads.c - any bytes as config.json of a model with heads: parsed or rejected; a parsed
+ * model must satisfy heads.h, and run. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

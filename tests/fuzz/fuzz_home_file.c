@@ -1,5 +1,5 @@
-/* fuzz_home_file.c - what a user or another program gives as a home: home files, registries of Home
- * Assistant, files of states.  What was imported is a home file. */
+/* fuzz_home_file.c - input for a home from a user or another program: home files, registries of
+ * Home Assistant, files of states.  An import yields a valid home file. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* fuzz_home_later.c - the file that keeps what happens later, and the actions in it.  What reads is
- * written again as the same file. */
+/* fuzz_home_later.c - the schedule's file, and the actions in it.  A parsed file is written again
+ * as the same file. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* fuzz_http_answer.c - what a server sends to http_ask.  The first byte says how it is cut into
+/* fuzz_http_answer.c - responses of a server to http_ask.  The first byte says how it is cut into
  * pieces; whole or in pieces, it must be read as the same. */
 #include <stdint.h>
 #include <stdlib.h>

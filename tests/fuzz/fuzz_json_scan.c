@@ -1,5 +1,5 @@
-/* fuzz_json_scan.c - JSON texts before they are parsed.  What passes has no more values than were
- * counted, and none of its strings is cut. */
+/* fuzz_json_scan.c - JSON texts before they are parsed.  A text that passes has no more values
+ * than were counted, and no truncated string. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* fuzz_kept_answer.c - entries of the prompt cache that came from elsewhere: what is taken is read
- * within its bounds and encodes to the same bytes again. */
+/* fuzz_kept_answer.c - entries of the prompt cache that came from elsewhere: an accepted entry
+ * is read within its bounds and encodes to the same bytes again. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* fuzz_machine_file.c - a learned machine.  What is read is written again as a file that reads the
- * same, and readings on it raise nothing but alarms. */
+/* fuzz_machine_file.c - a learned machine.  A parsed machine is written again as an equal file,
+ * and readings on it raise only alarms. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

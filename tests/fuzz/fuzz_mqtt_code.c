@@ -1,4 +1,5 @@
-/* fuzz_mqtt_code.c - messages in the queue on disk: what decodes must encode to the same bytes. */
+/* fuzz_mqtt_code.c - messages in the queue on disk: a decoded message must encode to the same
+ * bytes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* fuzz_node_pb.c - what other members of a shoal send: requests, events of answers, states of
- * nodes.  The first byte chooses.  What was read is within the limits that its readers rely on, and
- * is the same after another trip over the wire. */
+/* fuzz_node_pb.c - messages of other members of a shoal: requests, events of answers, states of
+ * nodes.  The first byte chooses.  The result is within the limits that its readers rely on, and
+ * survives another round trip. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* fuzz_quota_file.c - the file that keeps token quotas over a restart.  What reads is written again
- * as a file with the same rows. */
+/* fuzz_quota_file.c - the file that keeps token quotas over a restart.  A parsed file is written
+ * again with the same rows. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* fuzz_recurrent.c - layer programs from hostile bytes: a config, a NUL, a safetensors file; what
- * opens is run. */
+/* fuzz_recurrent.c - layer programs from hostile bytes: a config, a NUL, a safetensors file; a
+ * program that opens is run. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* fuzz_score_stream.c - the file that keeps streams of a scorer over a restart: as it is, and as
- * one record whose hash is right.  What reads can be scored on, and is written again. */
+ * one record whose hash is right.  A parsed file can be used for scoring, and is written again. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

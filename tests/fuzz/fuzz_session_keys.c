@@ -1,4 +1,4 @@
-/* fuzz_session_keys.c - key files of sessions, and sealed bytes that are none: nothing opens. */
+/* fuzz_session_keys.c - key files of sessions, and invalid sealed bytes: none open. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* fuzz_tool_parse.c - calls of tools in the text of a model.  What is reported does not depend on
- * how the text is cut; arguments of whole calls are JSON objects; text without calls comes out as
+/* fuzz_tool_parse.c - calls of tools in the text of a model.  The result does not depend on how
+ * the text is split; arguments of whole calls are JSON objects; text without calls comes out as
  * it went in. */
 #include <stdint.h>
 #include <stdlib.h>

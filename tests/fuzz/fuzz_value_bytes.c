@@ -1,5 +1,5 @@
-/* fuzz_value_bytes.c - trees of values as bytes.  The encoding has one form: what reads as a value
- * writes the same bytes again. */
+/* fuzz_value_bytes.c - trees of values as bytes.  The encoding has one form: a parsed value is
+ * written as the same bytes. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* fuzz_worker.c - what a worker that was taken over may send: frames of the ring with events in
- * them (even first byte), states on the control socket (odd). */
+/* fuzz_worker.c - messages of a compromised worker: frames of the ring with events in them (even
+ * first byte), states on the control socket (odd). */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -606,7 +606,7 @@ static struct silence stop_server(struct lease *l, uint32_t ttl_ms, double end)
     return s;
 }
 
-/* A holder that gets no answer is none any more after 9/10 of the ttl, whatever its thread waits
+/* A holder without an answer loses the lease after 9/10 of the ttl, whatever its thread waits
  * for.  On a busy machine the lease may be lost before the server stops: then it is tried again. */
 static void test_a_lease_ends_by_the_clock(void **state)
 {

@@ -34,7 +34,7 @@ struct work {
     enum deed deed;
     char client[64];
     char id[DEFERRED_STORE_ID_BYTES];
-    struct buf headers; /* DEED_PUT, with the next ones */
+    struct buf headers; /* DEED_PUT, like the next fields */
     const char *path, *query;
     int64_t now_ms, expires_ms;
     uint8_t key[DEFERRED_STORE_DIGEST_BYTES];

@@ -122,7 +122,7 @@ static void set_default(cJSON *body, const char *key, cJSON *value)
         cJSON_Delete(value);
 }
 
-/* What the body leaves open: the model of the topic, priority and stream of the properties. */
+/* Fills missing fields: the model from the topic, priority and stream from the properties. */
 static const char *fill(struct mqtt_request *r, const struct mqtt_message *m)
 {
     const char *priority = mqtt_message_get(m, "priority"), *stream = mqtt_message_get(m, "stream"),

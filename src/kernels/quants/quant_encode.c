@@ -1,7 +1,6 @@
-/* quant_encode.c - encoding F32 rows: the small blocks.
- *
- * Scales come from quant_fit.h; what is decided here is where the bits go.  Codes are always
- * chosen against the scale as it is stored, not as it was before rounding. */
+/* quant_encode.c - encoding F32 rows: the small blocks.  Scales come from quant_fit.h; this file
+ * decides where the bits go.  Codes are always chosen against the scale as it is stored, not as
+ * it was before rounding. */
 #include "kernels/quants/quant.h"
 
 #include <float.h>

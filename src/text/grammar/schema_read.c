@@ -159,7 +159,7 @@ int schema_read_resolve(const cJSON **out, const cJSON *root, const char *ref, s
     p += *p == '#';
     if (*p && *p != '/' && find_named(out, *out, p - 1, strlen(p) + 1) != 1)
         return err_set(e, SHOAL_EUNSUPPORTED, "'$ref' to an anchor that %s: \"%.80s\"",
-                       "is not there, or not there alone", ref);
+                       "does not exist or is ambiguous", ref);
     while (*p == '/' && *out) {
         size_t n = strcspn(++p, "/");
         *out = pointer_step(*out, p, n);

@@ -1,4 +1,4 @@
-/* test_router_rule.c - rules on what a request brings. */
+/* test_router_rule.c - rules on the properties of a request. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_extract.c - summaries by sentences against the examples that their definition in Python made
+/* test_extract.c - summaries by sentences against examples from the Python reference
  * (tests/data/summary): sentences, features, scores and choice; and through the engine. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* jinja_parse_node.c - tokens in, nodes out: what statements and expressions are parsed with; see
- * jinja_parse_int.h. */
+/* jinja_parse_node.c - tokens in, nodes out: shared by the parsers of statements and
+ * expressions; see jinja_parse_int.h. */
 #include "base/hash.h"
 #include "text/jinja/parse/jinja_parse_int.h"
 
