@@ -1,4 +1,5 @@
 /* node_link.c - see node_link.h. */
+#include "base/plural.h"
 #include "cluster/node_link.h"
 
 #include <stdio.h>
@@ -473,7 +474,8 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
         k->slowness = 0;
     }
     if (!k->has_state || k->lost)
-        log_info("cluster", "node %s is there: %u models, %s", k->name, s.n_models, s.isa);
+        log_info("cluster", "node %s is up: %u model%s, %s", k->name, s.n_models,
+                 plural(s.n_models), s.isa);
     k->has_state = k->settled = true;
     k->lost = false;
     k->n_tries = 0;

@@ -476,8 +476,8 @@ static int conclude(const struct opts *o, struct generation *g, uint64_t seed)
         print_stats(g, seed);
     if (g->done.finish == SHOAL_FINISH_ERROR && rc == CMD_OK)
         rc = g->n_interrupts ? CMD_INTERRUPTED
-                             : cmd_fail(o->page, "%s after %u tokens", err_text(g->code),
-                                        g->done.generated_tokens);
+                             : cmd_fail(o->page, "%s after %u token%s", err_text(g->code),
+                                        g->done.generated_tokens, plural(g->done.generated_tokens));
     return rc;
 }
 
@@ -486,8 +486,8 @@ static int generate(const struct opts *o, struct generation *g, struct local *l,
 {
     struct err e = {0};
     if (opts_u32(o, "continued") > p->n)
-        return cmd_fail(o->page, "--continued is %u, but the prompt has only %zu tokens",
-                        opts_u32(o, "continued"), p->n);
+        return cmd_fail(o->page, "--continued is %u, but the prompt has only %zu token%s",
+                        opts_u32(o, "continued"), p->n, plural(p->n));
     struct request *r = flow_take_request(&l->owner);
     if (!r || fill(r, o, g, so, p) < 0) {
         if (r)

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file/lines.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/local_pipe.h"
@@ -205,7 +206,7 @@ static int put(struct work *w, const char *text, size_t n, struct err *e)
 static void show_progress(struct work *w)
 {
     char note[48];
-    snprintf(note, sizeof(note), "%llu texts", (unsigned long long)w->n_taken);
+    snprintf(note, sizeof(note), "%llu text%s", (unsigned long long)w->n_taken, plural(w->n_taken));
     if (!isatty(STDOUT_FILENO)) /* results on a terminal show the progress */
         term_progress_show(&w->bar,
                            w->bytes_all ? (double)w->bytes_read / (double)w->bytes_all : 0.0, note);

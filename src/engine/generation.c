@@ -4,6 +4,7 @@
 #include "base/arg.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "base/sized.h"
 #include "engine/engine_state.h"
 #include "engine/estimate.h"
@@ -37,8 +38,8 @@ static int check(const struct shoal_engine *en, const struct shoal_task_opts *o,
     if (!o->tokens || o->n_tokens == 0)
         return err_set(e, SHOAL_EINVAL, "the prompt is empty");
     if (o->n_continued > o->n_tokens)
-        return err_set(e, SHOAL_EINVAL, "n_continued is %u, but the prompt has only %u tokens",
-                       o->n_continued, o->n_tokens);
+        return err_set(e, SHOAL_EINVAL, "n_continued is %u, but the prompt has only %u token%s",
+                       o->n_continued, o->n_tokens, plural(o->n_tokens));
     for (uint32_t i = 0; i < o->n_tokens; i++)
         if (o->tokens[i] < 0 || (uint32_t)o->tokens[i] >= n_vocab)
             return err_set(e, SHOAL_EINVAL,

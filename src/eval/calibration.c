@@ -1,4 +1,5 @@
 /* calibration.c - see calibration.h. */
+#include "base/plural.h"
 #include "eval/calibration.h"
 
 #include <string.h>
@@ -108,8 +109,8 @@ static int run_text(struct calibration *c, struct decoder *d, const struct token
     size_t n_chunks = (ids->n + ctx - 1) / ctx;
     n_chunks = o->chunks && o->chunks < n_chunks ? o->chunks : n_chunks;
     if (ids->n < 16)
-        return err_set(e, SHOAL_EINVAL, "the text has %zu tokens, too few to calibrate with",
-                       ids->n);
+        return err_set(e, SHOAL_EINVAL, "the text has %zu token%s, too few to calibrate with",
+                       ids->n, plural(ids->n));
     uint32_t *pages = mem_zalloc_n(ctx / KERN_PAGE + 1, sizeof(*pages));
     if (!pages)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a calibration");

@@ -1,4 +1,5 @@
 /* perplexity.c - see perplexity.h. */
+#include "base/plural.h"
 #include "eval/perplexity.h"
 
 #include <errno.h>
@@ -70,8 +71,8 @@ int perplexity_text(struct perplexity_result *out, struct decoder *d, const stru
     if (o->chunks && o->chunks < n_chunks)
         n_chunks = o->chunks;
     if (rc == 0 && n_chunks == 0)
-        rc = err_set(e, SHOAL_EINVAL, "the text has %zu tokens, but at least %u are needed", ids.n,
-                     c);
+        rc = err_set(e, SHOAL_EINVAL, "the text has %zu token%s, but at least %u are needed", ids.n,
+                     plural(ids.n), c);
     pages = rc == 0 ? mem_zalloc_n(c / KERN_PAGE + 1, sizeof(*pages)) : NULL;
     if (rc == 0 && !pages)
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for the text");
