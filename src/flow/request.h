@@ -62,7 +62,8 @@ struct request_bias {
     float bias;
 };
 
-/* Constraint on the answers; see enum shoal_constraint. */
+/* Constraint on the answers; see enum shoal_constraint.  The text is a source that the engine
+ * compiles, in the language of its kind: GBNF, a regular expression, JSON Schema, ... */
 struct request_constraint {
     enum shoal_constraint kind;
     const char *text;

@@ -13,7 +13,6 @@
 #include "base/sized.h"
 #include "flow/routing.h"
 #include "library/library_site.h"
-#include "pipeline/graph/graph_json.h"
 #include "pipeline/graph/graph_kind.h"
 #include "pipeline/pipeline_report.h"
 #include "wire/value_json.h"
@@ -121,7 +120,7 @@ static const char *json_of(struct shoal_flow_request *r, const struct value *v)
     struct buf b;
     buf_init(&b, MAX_OUTPUT_BYTES);
     struct json_out j = json_out_make(&b);
-    graph_json_put(&j, v);
+    value_json_put(&j, v);
     const char *copy = b.rc < 0 ? NULL : arena_copy(&r->arena, buf_str(&b), b.len + 1);
     buf_fini(&b);
     return copy;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "pipeline/graph/graph_json.h"
+#include "wire/value_json.h"
 #include "pipeline/graph/graph_kind.h"
 
 #define MAX_SHOWN 60u
@@ -42,7 +42,7 @@ static void put_step(struct json_out *j, const struct pipeline_report_step *s)
         json_out_member_uint(j, "items", s->n_items);
     if (s->state == PIPELINE_DONE) {
         json_out_key(j, "output");
-        graph_json_put(j, &s->value);
+        value_json_put(j, &s->value);
     }
     json_out_object_end(j);
 }
@@ -51,7 +51,7 @@ void pipeline_report_json(struct json_out *j, const struct pipeline_report *r, b
 {
     json_out_member_str(j, "flow", r->flow);
     json_out_key(j, "output");
-    graph_json_put(j, &r->output);
+    value_json_put(j, &r->output);
     json_out_key(j, "degraded");
     json_out_bool(j, r->degraded);
     json_out_member_num(j, "total_ms", ms(r->total_ns));
@@ -72,7 +72,7 @@ static void put_short(struct buf *b, const struct value *v)
     struct buf all;
     buf_init(&all, (size_t)8 << 20);
     struct json_out j = json_out_make(&all);
-    graph_json_put(&j, v);
+    value_json_put(&j, v);
     size_t n = all.len;
     if (n > MAX_SHOWN) {
         n = MAX_SHOWN;

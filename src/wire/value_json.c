@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 #define MAX_DEPTH 64
 
 static struct value take(struct arena *a, const cJSON *v, int depth);
@@ -17,10 +19,13 @@ static struct value take_list(struct arena *a, const cJSON *v, int depth)
     return (struct value){.kind = VALUE_LIST, .list = {items, i}};
 }
 
-static const char *keep(struct arena *a, const char *s)
+static const char *keep(struct arena *a, const char *s, size_t *n)
 {
-    char *copy = arena_copy(a, s, strlen(s) + 1);
-    return copy ? copy : "";
+    const char *good = utf8_repaired(a, s, strlen(s), n);
+    char *copy = good == s ? arena_copy(a, s, *n + 1) : NULL;
+    if (good == s && !copy)
+        *n = 0;
+    return good != s ? good : copy ? copy : "";
 }
 
 static struct value take_map(struct arena *a, const cJSON *v, int depth)
@@ -30,7 +35,8 @@ static struct value take_map(struct arena *a, const cJSON *v, int depth)
     const cJSON *one;
     cJSON_ArrayForEach(one, v) if (members)
     {
-        members[i].key = keep(a, one->string);
+        size_t bytes;
+        members[i].key = keep(a, one->string, &bytes);
         members[i++].value = take(a, one, depth + 1);
     }
     return (struct value){.kind = VALUE_MAP, .map = {members, i}};
@@ -50,8 +56,11 @@ static struct value take(struct arena *a, const cJSON *v, int depth)
         return take_list(a, v, depth);
     if (cJSON_IsObject(v))
         return take_map(a, v, depth);
-    if (cJSON_IsString(v))
-        return value_text(keep(a, v->valuestring), strlen(v->valuestring));
+    if (cJSON_IsString(v)) {
+        size_t n;
+        const char *text = keep(a, v->valuestring, &n);
+        return value_text(text, n);
+    }
     return (struct value){.kind = VALUE_NULL};
 }
 
@@ -68,4 +77,62 @@ int value_json_read(struct value *out, struct arena *a, const char *p, size_t n)
     *out = take(a, root, 0);
     cJSON_Delete(root);
     return a->rc;
+}
+
+static void put(struct json_out *j, const struct value *v, int depth)
+{
+    switch (depth > MAX_DEPTH ? VALUE_NULL : v->kind) {
+    case VALUE_NULL:
+        json_out_null(j);
+        break;
+    case VALUE_BOOL:
+        json_out_bool(j, v->boolean);
+        break;
+    case VALUE_NUMBER:
+        json_out_num(j, v->number);
+        break;
+    case VALUE_TEXT:
+        json_out_strn(j, v->text.p, v->text.n);
+        break;
+    case VALUE_LIST:
+        json_out_array(j);
+        for (size_t i = 0; i < v->list.n; i++)
+            put(j, &v->list.items[i], depth + 1);
+        json_out_array_end(j);
+        break;
+    case VALUE_MAP:
+        json_out_object(j);
+        for (size_t i = 0; i < v->map.n; i++) {
+            json_out_key(j, v->map.members[i].key);
+            put(j, &v->map.members[i].value, depth + 1);
+        }
+        json_out_object_end(j);
+        break;
+    }
+}
+
+void value_json_put(struct json_out *j, const struct value *v)
+{
+    put(j, v, 0);
+}
+
+static size_t count(const struct value *v, int depth)
+{
+    size_t n = 2;
+    if (depth > MAX_DEPTH || v->kind == VALUE_NULL || v->kind == VALUE_BOOL)
+        return 4;
+    if (v->kind == VALUE_NUMBER)
+        return 8;
+    if (v->kind == VALUE_TEXT)
+        return v->text.n + 2;
+    for (size_t i = 0; v->kind == VALUE_LIST && i < v->list.n; i++)
+        n += count(&v->list.items[i], depth + 1) + 1;
+    for (size_t i = 0; v->kind == VALUE_MAP && i < v->map.n; i++)
+        n += strlen(v->map.members[i].key) + 4 + count(&v->map.members[i].value, depth + 1);
+    return n;
+}
+
+size_t value_json_bytes(const struct value *v)
+{
+    return count(v, 0);
 }

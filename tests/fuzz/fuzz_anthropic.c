@@ -21,7 +21,8 @@ static void check(const struct chat *c)
                 abort();
     }
     for (uint32_t i = 0; i < c->n_tools; i++)
-        if (!c->tools[i].name[0] || strlen(c->tools[i].parameters) != c->tools[i].parameters_bytes)
+        if (!c->tools[i].name[0] ||
+            (c->tools[i].parameters.kind != VALUE_NULL && c->tools[i].parameters.kind != VALUE_MAP))
             abort();
     if (n == 0 || c->n_messages == 0)
         abort();

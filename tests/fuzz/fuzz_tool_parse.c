@@ -52,8 +52,8 @@ static void on_piece(void *ctx, const struct tool_parse_event *e)
 static void parse(struct seen *s, enum tool_format f, const uint8_t *text, size_t n, size_t piece,
                   bool stream)
 {
-    static const struct chat_tool tools[] = {{.name = "f", .description = "", .parameters = ""},
-                                             {.name = "get", .description = "", .parameters = ""}};
+    static const struct chat_tool tools[] = {{.name = "f", .description = ""},
+                                             {.name = "get", .description = ""}};
     struct tool_parse p;
     *s = (struct seen){.whole = !stream};
     buf_init(&s->all, 1 << 24);

@@ -10,6 +10,7 @@
 #include "host/sha256.h"
 #include "wire/pb.h"
 #include "wire/value_bytes.h"
+#include "wire/value_json.h"
 
 #define MAX_BYTES ((size_t)256 << 20)
 #define MAX_MESSAGES 65536u
@@ -38,6 +39,34 @@ static void put_calls(struct arena *a, Shoal__Node__V1__ChatMessage *m,
     }
 }
 
+/* A schema travels as JSON. */
+static ProtobufCBinaryData put_schema(struct arena *a, const struct value *v)
+{
+    struct buf b;
+    buf_init(&b, REQUEST_MAX_BYTES);
+    struct json_out j = json_out_make(&b);
+    if (v->kind != VALUE_NULL)
+        value_json_put(&j, v);
+    if (b.rc < 0)
+        a->rc = b.rc;
+    const char *copy = arena_copy(a, buf_str(&b), b.len);
+    const ProtobufCBinaryData out = pb_bytes(copy, copy ? b.len : 0);
+    buf_fini(&b);
+    return out;
+}
+
+static int read_schema(struct request *r, struct value *out, const ProtobufCBinaryData *from,
+                       struct err *e)
+{
+    *out = (struct value){.kind = VALUE_NULL};
+    if (from->len == 0)
+        return 0;
+    r->input_bytes += from->len;
+    if (value_json_read(out, &r->arena, (const char *)from->data, from->len) == SHOAL_EFORMAT)
+        return err_set(e, SHOAL_EINVAL, "the parameters of a tool are not JSON");
+    return 0;
+}
+
 static void put_tools(struct arena *a, pb_generate *m, const struct chat *c)
 {
     Shoal__Node__V1__ChatTool *list =
@@ -46,7 +75,7 @@ static void put_tools(struct arena *a, pb_generate *m, const struct chat *c)
         shoal__node__v1__chat_tool__init(&list[i]);
         list[i].name = pb_text(c->tools[i].name);
         list[i].description = pb_text(c->tools[i].description);
-        list[i].parameters = pb_bytes(c->tools[i].parameters, c->tools[i].parameters_bytes);
+        list[i].parameters = put_schema(a, &c->tools[i].parameters);
         list[i].strict = c->tools[i].strict;
     }
     m->n_tools = list ? c->n_tools : 0;
@@ -373,9 +402,10 @@ static int read_tools(struct request *r, const pb_generate *m, struct err *e)
         const Shoal__Node__V1__ChatTool *from = m->tools[i];
         list[i].name = text_of(r, from->name);
         list[i].description = text_of(r, from->description);
-        list[i].parameters = bytes_text(r, &from->parameters, &list[i].parameters_bytes);
         list[i].strict = from->strict;
-        r->input_bytes += list[i].parameters_bytes;
+        int rc = read_schema(r, &list[i].parameters, &from->parameters, e);
+        if (rc < 0)
+            return rc;
     }
     c->tools = list;
     c->n_tools = (uint32_t)m->n_tools;

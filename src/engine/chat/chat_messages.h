@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct value_member;
+#include "base/value.h"
 
 /* A call of a tool, in a message of the assistant. */
 struct chat_call {
@@ -34,9 +34,8 @@ struct chat_message {
 struct chat_tool {
     const char *name;
     const char *description; /* "": none */
-    const char *parameters;  /* JSON Schema of an object; "": no parameters */
-    size_t parameters_bytes;
-    bool strict; /* the arguments of a call must match the schema */
+    struct value parameters; /* JSON Schema, a map; VALUE_NULL: it has none */
+    bool strict;             /* the arguments of a call must match the schema */
 };
 
 /* The values are sent between nodes. */

@@ -58,9 +58,8 @@ static struct value tool_value(struct arena *a, const struct chat_tool *t)
         return f;
     m[f.map.n++] = (struct value_member){"name", text_value(t->name)};
     m[f.map.n++] = (struct value_member){"description", text_value(t->description)};
-    if (t->parameters_bytes > 0)
-        m[f.map.n++] =
-            (struct value_member){"parameters", json_value(a, t->parameters, t->parameters_bytes)};
+    if (t->parameters.kind != VALUE_NULL)
+        m[f.map.n++] = (struct value_member){"parameters", t->parameters};
     return wrap_function(a, NULL, f);
 }
 
@@ -125,9 +124,9 @@ static void put_tool(struct json_out *j, const struct chat_tool *t)
     json_out_object(j);
     json_out_member_str(j, "name", t->name);
     json_out_member_str(j, "description", t->description);
-    if (t->parameters_bytes > 0) {
+    if (t->parameters.kind != VALUE_NULL) {
         json_out_key(j, "parameters");
-        json_out_raw(j, t->parameters, t->parameters_bytes);
+        value_json_put(j, &t->parameters);
     }
     json_out_object_end(j);
     json_out_object_end(j);

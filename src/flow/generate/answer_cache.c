@@ -22,7 +22,7 @@ static void put_tools(struct buf *b, const struct chat *c)
         const struct chat_tool *t = &c->tools[i];
         value_bytes_put_text(b, t->name, strlen(t->name));
         value_bytes_put_text(b, t->description, strlen(t->description));
-        value_bytes_put_text(b, t->parameters, t->parameters_bytes);
+        value_bytes_put(b, &t->parameters);
         buf_putc(b, t->strict ? 1 : 0);
     }
     value_bytes_put_uint(b, c->tool_choice);

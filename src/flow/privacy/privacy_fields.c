@@ -65,6 +65,33 @@ static int add_messages(struct privacy_fields *f, struct chat *c)
     return rc;
 }
 
+/* The texts of a value, which *v is a copy of; what it points to is copied here.  It is a flow's
+ * input, or a tool's schema, whose names say something too. */
+static int add_value(struct privacy_fields *f, struct value *v, bool schema)
+{
+    int rc = 0;
+    if (v->kind == VALUE_TEXT) {
+        rc = add_field(f, &v->text.p, &v->text.n, schema ? "tools" : "input", !schema);
+    } else if (v->kind == VALUE_LIST) {
+        struct value *items = copy_of(f->request, v->list.items, v->list.n, sizeof(*items));
+        v->list.items = items;
+        rc = items ? 0 : SHOAL_ENOMEM;
+        for (size_t i = 0; i < v->list.n && rc == 0; i++)
+            rc = add_value(f, &items[i], schema);
+    } else if (v->kind == VALUE_MAP) {
+        struct value_member *m = copy_of(f->request, v->map.members, v->map.n, sizeof(*m));
+        v->map.members = m;
+        rc = m ? 0 : SHOAL_ENOMEM;
+        for (size_t i = 0; i < v->map.n && rc == 0; i++) {
+            if (schema)
+                rc = add_field(f, &m[i].key, NULL, "tools", false);
+            if (rc == 0)
+                rc = add_value(f, &m[i].value, schema);
+        }
+    }
+    return rc;
+}
+
 static int add_tools(struct privacy_fields *f, struct chat *c)
 {
     struct chat_tool *list = copy_of(f->request, c->tools, c->n_tools, sizeof(*list));
@@ -72,7 +99,7 @@ static int add_tools(struct privacy_fields *f, struct chat *c)
     for (uint32_t i = 0; i < c->n_tools && rc == 0; i++) {
         rc = add_field(f, &list[i].description, NULL, "tools", false);
         if (rc == 0)
-            rc = add_field(f, &list[i].parameters, &list[i].parameters_bytes, "tools", false);
+            rc = add_value(f, &list[i].parameters, true);
     }
     if (rc == 0 && c->n_tools > 0)
         c->tools = list;
@@ -152,32 +179,10 @@ static int add_infer(struct privacy_fields *f, struct request_infer *q)
     return rc;
 }
 
-/* The texts of a flow's input, which *v is a copy of; what it points to is copied here. */
-static int add_value(struct privacy_fields *f, struct value *v)
-{
-    int rc = 0;
-    if (v->kind == VALUE_TEXT) {
-        rc = add_field(f, &v->text.p, &v->text.n, "input", true);
-    } else if (v->kind == VALUE_LIST) {
-        struct value *items = copy_of(f->request, v->list.items, v->list.n, sizeof(*items));
-        v->list.items = items;
-        rc = items ? 0 : SHOAL_ENOMEM;
-        for (size_t i = 0; i < v->list.n && rc == 0; i++)
-            rc = add_value(f, &items[i]);
-    } else if (v->kind == VALUE_MAP) {
-        struct value_member *m = copy_of(f->request, v->map.members, v->map.n, sizeof(*m));
-        v->map.members = m;
-        rc = m ? 0 : SHOAL_ENOMEM;
-        for (size_t i = 0; i < v->map.n && rc == 0; i++)
-            rc = add_value(f, &m[i].value);
-    }
-    return rc;
-}
-
 static int add_input(struct privacy_fields *f, struct request *r)
 {
     struct value *copy = copy_of(r, r->input, 1, sizeof(*copy));
-    int rc = copy ? add_value(f, copy) : SHOAL_ENOMEM;
+    int rc = copy ? add_value(f, copy, false) : SHOAL_ENOMEM;
     if (rc == 0)
         r->input = copy;
     return rc;

@@ -3,7 +3,7 @@
  *
  * Thread:    belongs to its caller.
  * Ownership: texts are copied into the request.
- * Failure:   SHOAL_EINVAL: a schema is not JSON; SHOAL_ENOMEM. The content of a schema is checked
+ * Failure:   SHOAL_EINVAL: a schema is too large; SHOAL_ENOMEM. The content of a schema is checked
  * when the model is known. */
 #ifndef SHOAL_FLOW_CONSTRAINT_PARTS_H
 #define SHOAL_FLOW_CONSTRAINT_PARTS_H
@@ -11,9 +11,8 @@
 #include "flow/request.h"
 
 struct constraint_part {
-    const char *begin; /* in front of the value; NULL: nothing */
-    const char *schema;
-    size_t schema_bytes;     /* JSON */
+    const char *begin;       /* in front of the value; NULL: nothing */
+    struct value schema;     /* a map */
     const char *end;         /* after it; NULL: nothing */
     const char *begin_token; /* a control token in front of begin, by its spelling; NULL: none */
 };

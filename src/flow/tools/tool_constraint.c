@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include <cjson/cJSON.h>
-
 #include "engine/chat/chat.h"
 #include "flow/tools/constraint_parts.h"
 
@@ -28,27 +26,40 @@ bool tool_constraint_needed(const struct request_generate *g)
     return chat_has_tools(&g->chat) && (forced(&g->chat) || has_strict(&g->chat));
 }
 
-/* Arguments are an object, whatever the schema leaves open. */
-static int put_schema(struct request *r, struct constraint_part *p, const struct chat_tool *t,
-                      bool checked)
+/* A map with "type": "object" behind its members. */
+static struct value typed_object(struct request *r, const struct value *map)
 {
-    static const char any[] = "{\"type\":\"object\"}";
-    static const char none[] =
-        "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}";
-    p->schema = t->parameters_bytes == 0 ? none : any;
-    p->schema_bytes = strlen(p->schema);
-    if (t->parameters_bytes == 0 || !checked)
-        return 0;
-    cJSON *v = cJSON_ParseWithLength(t->parameters, t->parameters_bytes);
-    if (v && !cJSON_GetObjectItemCaseSensitive(v, "type"))
-        cJSON_AddStringToObject(v, "type", "object");
-    char *text = cJSON_PrintUnformatted(v);
-    cJSON_Delete(v);
-    if (!text)
-        return SHOAL_ENOMEM;
-    p->schema = request_copy_utf8(r, text, strlen(text), &p->schema_bytes);
-    cJSON_free(text);
-    return request_rc(r);
+    const size_t n = map->map.n;
+    struct value_member *m = arena_zalloc_n(&r->arena, n + 1, sizeof(*m));
+    if (!m)
+        return *map;
+    if (n > 0)
+        memcpy(m, map->map.members, n * sizeof(*m));
+    m[n] = (struct value_member){"type", value_text("object", 6)};
+    return (struct value){.kind = VALUE_MAP, .map = {m, n + 1}};
+}
+
+static bool has_type(const struct value *map)
+{
+    for (size_t i = 0; i < map->map.n; i++)
+        if (strcmp(map->map.members[i].key, "type") == 0)
+            return true;
+    return false;
+}
+
+/* Arguments are an object, whatever the schema leaves open. */
+static struct value schema_of(struct request *r, const struct chat_tool *t, bool checked)
+{
+    static const struct value_member none[] = {
+        {"properties", {.kind = VALUE_MAP}},
+        {"additionalProperties", {.kind = VALUE_BOOL, .boolean = false}}};
+    static const struct value empty = {.kind = VALUE_MAP, .map = {none, 2}},
+                              any = {.kind = VALUE_MAP};
+    if (t->parameters.kind != VALUE_MAP)
+        return typed_object(r, &empty);
+    if (!checked)
+        return typed_object(r, &any);
+    return has_type(&t->parameters) ? t->parameters : typed_object(r, &t->parameters);
 }
 
 /* Whether the text is one control token of the model. */
@@ -91,7 +102,7 @@ int tool_constraint_set(struct request *r, const struct shoal_engine *en, struct
             arena_printf(&r->arena, "%s{\"name\": \"%s\", \"%s\": ", each ? "<tool_call>\n" : "",
                          c->tools[i].name, spec->arguments);
         at->end = each ? "}\n</tool_call>" : "}";
-        rc = put_schema(r, at, &c->tools[i], must || c->tools[i].strict);
+        at->schema = schema_of(r, &c->tools[i], must || c->tools[i].strict);
     }
     p.between = each ? "\n" : ", ";
     if (spec->list) {

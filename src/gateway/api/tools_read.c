@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/value_json.h"
+
 #define MAX_NAME 128u
 #define MAX_BACK 256u /* messages between a call and its result */
 #define CHOICE_HELP                                                                                \
@@ -51,7 +53,7 @@ int tools_read_check(const struct chat_tool *list, uint32_t i, const char *param
         if (strcmp(list[k].name, list[i].name) == 0)
             return fields_fail(e, param, "invalid_value", "there are two tools named \"%s\"",
                                list[i].name);
-    if (list[i].parameters_bytes > 0 && !tools_read_is_object(list[i].parameters))
+    if (list[i].parameters.kind != VALUE_NULL && list[i].parameters.kind != VALUE_MAP)
         return fields_fail(e, param, "invalid_value",
                            "the parameters of \"%s\" must be a JSON Schema, an object",
                            list[i].name);
@@ -66,15 +68,20 @@ int tools_read_one(struct request *r, struct chat_tool *list, uint32_t *n, const
     const char *text = cJSON_IsString(name) ? name->valuestring : "";
     t->name = request_copy(r, text, strlen(text));
     t->description = "";
-    t->parameters = "";
     if (cJSON_IsString(description))
         t->description =
             request_copy_utf8(r, description->valuestring, strlen(description->valuestring), NULL);
     if (parameters && !cJSON_IsNull(parameters))
-        t->parameters = tools_read_json(r, parameters, &t->parameters_bytes);
+        t->parameters = value_json_of(&r->arena, parameters);
+    if (r->arena.rc == SHOAL_EFORMAT) {
+        r->arena.rc = 0;
+        return fields_fail(e, param, "invalid_value",
+                           "the parameters of \"%.64s\" are nested too deeply: at most 64 levels",
+                           text);
+    }
     if (request_rc(r) < 0)
         return 0; /* it tells */
-    r->input_bytes += strlen(t->description) + t->parameters_bytes;
+    r->input_bytes += strlen(t->description) + value_json_bytes(&t->parameters);
     return tools_read_check(list, (*n)++, param, e);
 }
 

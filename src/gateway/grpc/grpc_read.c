@@ -13,6 +13,7 @@
 #include "gateway/api/tools_read.h"
 #include "wire/json_out.h"
 #include "wire/pb.h"
+#include "wire/value_json.h"
 
 /* ---- unpacking ---- */
 
@@ -151,9 +152,13 @@ static int read_tools(struct request *r, const Shoal__V1__GenerateRequest *m,
         const Shoal__V1__Tool *from = m->tools[i];
         list[i].name = text_of(r, from->name, &n);
         list[i].description = text_of(r, from->description, &n);
-        list[i].parameters = text_of(r, from->parameters, &list[i].parameters_bytes);
+        if (from->parameters[0] && value_json_read(&list[i].parameters, &r->arena, from->parameters,
+                                                   strlen(from->parameters)) == SHOAL_EFORMAT) {
+            r->arena.rc = 0; /* what is no object is refused below */
+            list[i].parameters = value_bool(false);
+        }
         list[i].strict = from->strict;
-        r->input_bytes += n + list[i].parameters_bytes;
+        r->input_bytes += n + strlen(from->parameters);
         rc = tools_read_check(list, (uint32_t)i, "tools", e);
         if (rc < 0)
             return rc;

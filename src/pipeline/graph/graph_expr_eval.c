@@ -5,7 +5,7 @@
 #include "base/decimal.h"
 #include "pipeline/graph/graph_expr.h"
 #include "pipeline/graph/graph_expr_int.h"
-#include "pipeline/graph/graph_json.h"
+#include "wire/value_json.h"
 
 #define MAX_DIGITS 9.0
 
@@ -81,7 +81,7 @@ void graph_expr_put(struct buf *b, const struct value *v, enum graph_expr_form f
         return;
     buf_init(&own, b->max);
     struct json_out j = json_out_make(&own);
-    graph_json_put(&j, v);
+    value_json_put(&j, v);
     if (own.rc < 0)
         b->rc = b->rc < 0 ? b->rc : own.rc;
     else

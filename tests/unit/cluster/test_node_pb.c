@@ -193,12 +193,13 @@ static void test_tools_and_calls(void **state)
     static const struct chat_message messages[] = {
         {.role = "assistant", .content = "", .calls = calls, .n_calls = 2},
         {.role = "tool", .content = "1", .content_bytes = 1, .call_id = "call_1"}};
+    static const struct value_member schema[] = {
+        {"type", {.kind = VALUE_TEXT, .text = {"object", 6}}}};
     static const struct chat_tool tools[] = {{.name = "f",
                                               .description = "d",
-                                              .parameters = "{}",
-                                              .parameters_bytes = 2,
+                                              .parameters = {.kind = VALUE_MAP, .map = {schema, 1}},
                                               .strict = true},
-                                             {.name = "g", .description = "", .parameters = ""}};
+                                             {.name = "g", .description = ""}};
     struct request r = {.kind = REQUEST_GENERATE, .id = "x"};
     (void)state;
     r.generate = (struct request_generate){.chat = {.messages = messages,
@@ -220,9 +221,12 @@ static void test_tools_and_calls(void **state)
     assert_string_equal(c->messages[1].call_id, "call_1");
     assert_int_equal(c->n_tools, 2);
     assert_true(c->tools[0].strict && !c->tools[1].strict);
-    assert_string_equal(c->tools[0].parameters, "{}");
+    assert_int_equal(c->tools[0].parameters.kind, VALUE_MAP);
+    assert_int_equal(c->tools[0].parameters.map.n, 1);
+    assert_string_equal(c->tools[0].parameters.map.members[0].key, "type");
+    assert_string_equal(c->tools[0].parameters.map.members[0].value.text.p, "object");
     assert_string_equal(c->tools[0].description, "d");
-    assert_int_equal(c->tools[1].parameters_bytes, 0);
+    assert_int_equal(c->tools[1].parameters.kind, VALUE_NULL);
     assert_int_equal(c->tool_choice, CHAT_TOOLS_ONE);
     assert_int_equal(c->tool, 1);
     assert_true(c->one_call);

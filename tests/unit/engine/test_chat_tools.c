@@ -15,11 +15,17 @@
 
 #define PARAMETERS "{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}}}"
 
-static const struct chat_tool tools[] = {{.name = "get_weather",
-                                          .description = "The weather",
-                                          .parameters = PARAMETERS,
-                                          .parameters_bytes = sizeof(PARAMETERS) - 1},
-                                         {.name = "stop", .description = "", .parameters = ""}};
+static const struct value_member string_type[] = {
+    {"type", {.kind = VALUE_TEXT, .text = {"string", 6}}}};
+static const struct value_member city[] = {{"city", {.kind = VALUE_MAP, .map = {string_type, 1}}}};
+static const struct value_member parameters[] = {
+    {"type", {.kind = VALUE_TEXT, .text = {"object", 6}}},
+    {"properties", {.kind = VALUE_MAP, .map = {city, 1}}}};
+static const struct chat_tool tools[] = {
+    {.name = "get_weather",
+     .description = "The weather",
+     .parameters = {.kind = VALUE_MAP, .map = {parameters, 2}}},
+    {.name = "stop", .description = ""}};
 static const struct chat_call calls[] = {{"call_1", "get_weather", "{\"city\":\"Oslo\"}", 15},
                                          {"abcdefghi", "stop", "{}", 2}};
 static const struct chat_message messages[] = {

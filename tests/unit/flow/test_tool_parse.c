@@ -11,9 +11,8 @@
 
 #include "flow/tools/tool_parse.h"
 
-static const struct chat_tool tools[] = {
-    {.name = "get_weather", .description = "", .parameters = ""},
-    {.name = "set_light", .description = "", .parameters = ""}};
+static const struct chat_tool tools[] = {{.name = "get_weather", .description = ""},
+                                         {.name = "set_light", .description = ""}};
 
 struct seen {
     struct buf all;

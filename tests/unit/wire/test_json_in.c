@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "wire/json_in.h"
+#include "wire/json_out.h"
+#include "wire/value_json.h"
 
 static cJSON *object(const char *text)
 {
@@ -88,9 +90,48 @@ static void test_a_file_is_named_in_errors(void **state)
     assert_non_null(strstr(e.msg, "refs.json: a config of"));
 }
 
+/* A tree of values from JSON, and back. */
+static void test_values(void **state)
+{
+    static const struct {
+        const char *json, *back; /* NULL: the same */
+    } cases[] = {
+        {"null", NULL},
+        {"[true,false,1,-2.5,\"\",[],{}]", NULL},
+        {"{\"a\":{\"b\":[\"x\\n\\\"\"]},\"a\":2}", NULL},
+        {" { \"k\" : 1.0 } ", "{\"k\":1}"},
+        {"[\"\xff\"]", "[\"\xef\xbf\xbd\"]"},
+        {"{\"\xc3\":1}", "{\"\xef\xbf\xbd\":1}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct arena a;
+        struct value v;
+        struct buf b;
+        arena_init(&a, 1 << 20);
+        buf_init(&b, 1000);
+        struct json_out j = json_out_make(&b);
+        assert_int_equal(value_json_read(&v, &a, cases[i].json, strlen(cases[i].json)), 0);
+        value_json_put(&j, &v);
+        assert_string_equal(buf_str(&b), cases[i].back ? cases[i].back : cases[i].json);
+        assert_in_range(value_json_bytes(&v), 1, 2 * b.len + 16);
+        buf_fini(&b);
+        arena_fini(&a);
+    }
+    char deep[140];
+    struct arena a;
+    struct value v;
+    memset(deep, '[', 70);
+    memset(deep + 70, ']', 70);
+    arena_init(&a, 1 << 20);
+    assert_int_equal(value_json_read(&v, &a, deep, sizeof(deep)), SHOAL_EFORMAT);
+    arena_fini(&a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values),
         cmocka_unit_test(test_only_objects_within_the_limit),
         cmocka_unit_test(test_whole_numbers_in_range),
         cmocka_unit_test(test_a_file_is_named_in_errors),
