@@ -44,7 +44,7 @@ OLD_KEYS = {
     "mean_sqrt_len_tokens": "pooling_mode_mean_sqrt_len_tokens",
     "weightedmean": "pooling_mode_weightedmean_tokens", "lasttoken": "pooling_mode_lasttoken",
 }
-# name: pooling modes, and what else the case has
+# name: pooling modes, and other options of the case
 CASES = {
     "cls": (["cls"], {}),
     "max": (["max"], {}),

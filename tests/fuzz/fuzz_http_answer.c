@@ -1,5 +1,5 @@
 /* fuzz_http_answer.c - responses of a server to http_ask.  The first byte says how it is cut into
- * pieces; whole or in pieces, it must be read as the same. */
+ * pieces; the result must not depend on the split. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

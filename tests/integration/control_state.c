@@ -255,7 +255,7 @@ static void test_changes_reach_a_member(void **state)
     member_close(&m);
 }
 
-/* ---- values that are no state --------------------------------------------------------------- */
+/* ---- invalid values ------------------------------------------------------------------------- */
 
 static void test_garbage_is_refused(void **state)
 {

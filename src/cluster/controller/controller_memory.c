@@ -46,7 +46,7 @@ bool controller_memory_fail(struct controller_memory *m, const char *node, const
 {
     struct controller_failure *f = find_failure(m, node, model, sha256);
     if (f && now_ms < f->retry_ms)
-        return false; /* the node does not know yet that it need not */
+        return false; /* already recorded: the node still repeats its report */
     if (!f) {
         void *list = more(m->failures, m->n_failures, &m->cap_failures, sizeof(*f));
         if (!list)

@@ -61,7 +61,7 @@ static void test_truncated_file(void **state)
     assert_int_equal(file_map_open(&m, path, &e), 0);
     assert_false(file_map_changed(&m));
     assert_int_equal(truncate(path, 0), 0);
-    file_map_read(&m, 0, copy, sizeof(copy)); /* a short read tells too */
+    file_map_read(&m, 0, copy, sizeof(copy)); /* a short read also reveals it */
     assert_true(map_guard_is_broken(m.guard));
     file_map_close(&m);
     unlink(path);
