@@ -110,7 +110,7 @@ static const struct change changes[] = {
     {"${item.text}", "${one.text}", "f:17:9: step 'one' uses its own result"},
     {"'${slots.entities}'", "'${intent.label}'", "`over` needs a list, but this is a text"},
     {"In ${input.room}", "In ${item.room}", "f:13:16: 'item' is only in the step of a map"},
-    {"In ${input.room}", "In ${answer.value}", "a circle"},
+    {"In ${input.room}", "In ${answer.value}", "a cycle"},
     {"{step: chat}", "{value: 3, step: chat}", "f:25:13: a case needs `value` or `step`"},
     {"> 0', step: weather}", "> 0', value: '${len(\"\")}'}",
      "f:25:13: this case gives a text, one before gives a number"},

@@ -75,7 +75,7 @@ static void test_wrong_things_are_refused(void **state)
         {"sensors: [{name: a, normal: '..'}]\n", "normal must be a range"},
         {"sensors: [{name: a, normal: '1..x'}]\n", "normal must be a range"},
         {"machines: [{name: a}, {name: a}]\n", "two machines are named 'a'"},
-        {"mqtt: {subscribe: [{topic: 'a#', sensor: x}]}\n", "not a filter"},
+        {"mqtt: {subscribe: [{topic: 'a#', sensor: x}]}\n", "is not an MQTT topic filter"},
         {"mqtt: {subscribe: [{topic: a}]}\n", "needs sensor"},
         {"mqtt: {subscribe: [{topic: a, sensor: x, value: b}]}\n", "payload: json"},
         {"mqtt: {subscribe: [{topic: a, sensor: x, payload: json, value: 'b['}]}\n", "path"},

@@ -862,7 +862,7 @@ static void test_hostile_bytes_fail_the_call(void **state)
          {BYTES("\0\0\x08\7\0\0\0\0\0\0\0\0\0\0\0\0\0")},
          SHOAL_EBUSY,
          "process"},
-        {"push", true, {BYTES("\0\0\x05\5\4\0\0\0\1\0\0\0\2\x88")}, SHOAL_EIO, "pushes"},
+        {"push", true, {BYTES("\0\0\x05\5\4\0\0\0\1\0\0\0\2\x88")}, SHOAL_EIO, "unexpected push"},
         {"a window that overflows",
          true,
          {BYTES("\0\0\4\x08\0\0\0\0\0\x7f\xff\xff\xff")},

@@ -123,7 +123,7 @@ static void test_places(void **state)
     buf_init(&b, 1000);
     for (int i = 0; i < 2; i++)
         assert_int_equal(session_store_load(s, "a", "s", &b, &v, &e), SHOAL_EIO);
-    assert_non_null(strstr(e.msg, "127.0.0.1:1 is away"));
+    assert_non_null(strstr(e.msg, "Redis at 127.0.0.1:1 is unavailable"));
     buf_fini(&b);
     session_store_close(s);
 }
