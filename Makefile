@@ -1,10 +1,10 @@
-# A front for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
+# A front end for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
 .PHONY: all conformance-llama-server conformance-manual conformance-python conformance-tools help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster schedulers fmt clean
 all: build
 
-help: ## this list
+help: ## show this list
 	@echo "usage: make [TARGET] [VARIABLE=value]"
 	@echo
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 16
@@ -40,26 +40,26 @@ install: deps ## install the program, the library, the models and the manual
 uninstall: ## remove what the last make install wrote
 	@packaging/uninstall build/installed.txt "$(DESTDIR)"
 
-unit: ## unit and fuzz tests: a quarter of a minute, no network
+unit: ## unit and fuzz tests: about 15 seconds, no network
 	@tools/run-tests --unit
 
-test: ## every test, then part of them again under the sanitizers
+test: ## every test, then some of them again under the sanitizers
 	@tools/install-deps test
 	@tools/run-tests $(TESTS)
 
-conformance-llama-server: configure ## llama.cpp's own server tests against ours, with a table; STORIES=FILE.gguf: stories260K
+conformance-llama-server: configure ## run llama.cpp's own server tests against ours and print a table; STORIES=FILE.gguf: path of stories260K
 	@cmake --build build --target shoal
 	@tests/conformance/llama_server build/shoal
 
-conformance-manual: configure ## 30 questions about a manual, answered by a real model of 135 M from PyPI; MANUAL=FILE QUESTIONS=FILE: others
+conformance-manual: configure ## answer 30 questions about a manual with a real 135 M model from PyPI; MANUAL=FILE QUESTIONS=FILE: use your own
 	@cmake --build build --target shoal
 	@tests/conformance/manual_real build/shoal $(MANUAL) $(QUESTIONS)
 
-conformance-python: configure ## Python clients from PyPI against the server, with counts by client
+conformance-python: configure ## run Python clients from PyPI against the server and count results by client
 	@cmake --build build --target shoal
 	@tests/conformance/python_clients build/shoal
 
-conformance-tools: configure ## calls of tools by real models from PyPI (1.2 GB), through four clients
+conformance-tools: configure ## tool calls by real models from PyPI (1.2 GB), through four clients
 	@cmake --build build --target shoal
 	@tests/conformance/tools_real build/shoal
 
@@ -77,7 +77,7 @@ nightly: ## mixed load, chaos and elections under AddressSanitizer
 	@tools/install-deps test
 	@tools/run-nightly $(DURATION)
 
-bench: build ## measure, beside the peers
+bench: build ## run the benchmarks, with the peers beside us
 	@tools/install-deps bench
 	@bench/run $(BENCH)
 
@@ -85,12 +85,12 @@ run: configure ## start the server with the models of this repository, a simulat
 	@cmake --build build --target shoal demo_devices
 	@tools/run-demo
 
-demo-cluster: configure ## three nodes and a gateway here; the node under a stream is killed, and the text goes on
+demo-cluster: configure ## start three nodes and a gateway here, kill the node that is streaming, and see the text continue
 	@tools/install-deps test
 	@cmake --build build --target shoal
 	@tools/demo-cluster
 
-schedulers: configure ## the image, the Compose file, the units and the Helm chart in real ones; builds Kubernetes first (root, 40 minutes once)
+schedulers: configure ## test the image, the Compose file, the systemd units and the Helm chart for real; builds Kubernetes first (root, 40 minutes once)
 	@tools/install-deps schedulers
 	@cmake --build build --target shoal shoal_lib shoal_static pages
 	@tests/schedulers/run build/shoal $(PARTS)

@@ -1,4 +1,4 @@
-// What a normal client notices of attacks on `shoal serve`: its p99 on a quiet server and beside each attack, and the
+// How attacks on `shoal serve` affect a normal client: its p99 on a quiet server and during each attack, and the
 // server's memory.  The attacks are those of tests/integration/serve_attacks.js; see README.md.
 "use strict";
 const path = require("path");
@@ -28,7 +28,7 @@ let failed = false;
 for (const name of names) {
   const got = [];
   for (let r = 0; r < o.rounds; r++) {
-    // A process for each: the attacker lowers its own priority, since in life it is another machine.
+    // One process each: the attacker lowers its own priority, since a real one would run on another machine.
     const run = spawnSync(process.execPath, [TEST, shoal, "--json", "--yield", "--quiet", "3000", name], { encoding: "utf8" });
     const line = run.stdout.split("\n").find((x) => x.startsWith("{"));
     if (run.status !== 0 || !line) {

@@ -26,7 +26,7 @@ static void event(void *ctx, const struct ask_request *r, const struct ask_event
         o->first = clock_ns();
 }
 
-/* What the process computed, whatever else the machine did meanwhile. */
+/* CPU time of the process: other load on the machine does not affect it. */
 static double cpu_ms(void)
 {
     struct timespec ts;

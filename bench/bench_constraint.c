@@ -25,7 +25,7 @@
 enum mode { COLD, WARM, PLAIN, N_MODES };
 static const char *const mode_names[] = {"cold", "warm", "plain"};
 
-/* %u: a number that makes the schema a new one. */
+/* %u: a number that makes each schema unique. */
 static const struct {
     const char *name, *schema;
 } shapes[] = {
@@ -41,7 +41,7 @@ static const struct {
      "{\"type\":\"boolean\"},\"delivery_date\":{\"type\":\"string\",\"format\":\"date\"},"
      "\"total_amount\":{\"type\":\"number\"}},\"required\":[\"order_id\",\"status\","
      "\"customer_reference\",\"express_delivery\",\"delivery_date\",\"total_amount\"]}"},
-    /* nothing is forced here: what choosing among the allowed tokens costs alone */
+    /* nothing is forced here: measures only the cost of choosing among allowed tokens */
     {"text", "{\"title\":\"%u\",\"type\":\"string\",\"minLength\":2000}"},
 };
 
@@ -58,7 +58,7 @@ struct answer {
 };
 
 struct samples {
-    double wall[N_MODES][MAX_ROUNDS], cpu[N_MODES][MAX_ROUNDS]; /* ns a token */
+    double wall[N_MODES][MAX_ROUNDS], cpu[N_MODES][MAX_ROUNDS]; /* ns per token */
     uint64_t tokens;
     uint32_t n;
 };

@@ -1,10 +1,10 @@
-/* bench_detector.c - processor time of the detectors a reading: the cascade, and the precise
+/* bench_detector.c - CPU time of the detectors per reading: the cascade, and the precise
  * detector on every reading.
  *
  *     build/bench/bench_detector [channels [steps]]
  *
- * Channels are noise with a memory (each value keeps half of the one before).  Both ways must say
- * the same about every step. */
+ * Channels are autocorrelated noise (each value keeps half of the one before).  Both must agree on
+ * every step. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static double noise(uint64_t *state)
     return sum - 2;
 }
 
-/* Returns nanoseconds a step. */
+/* Returns nanoseconds per step. */
 static double run(struct channel *c, const float *values, size_t n_channels, size_t n, bool always,
                   double *sum, double *checked)
 {

@@ -1,5 +1,5 @@
 /* bench_grammar.c - the cost of constraints: compiling, the sets of allowed tokens when they are
- * first needed and when they are known, and the step behind each token.
+ * first needed and when they are known, and the step after each token.
  *
  * usage: bench_grammar MODEL.gguf [ROUNDS]
  *
@@ -64,7 +64,7 @@ static void answer(struct grammar_mask *m, const struct vocab_trie *v, uint64_t 
             exit(1);
         spent += clock_ns() - begin;
         uint32_t skip = (uint32_t)(hash_mix(seed + n) % set.n),
-                 t = 0; /* not counted: the model's */
+                 t = 0; /* not timed: sampling is the model's part */
         while (!(set.bits[t / 64] >> (t % 64) & 1) || skip-- > 0)
             t++;
         begin = clock_ns();

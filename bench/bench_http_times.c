@@ -1,6 +1,6 @@
 /* bench_http_times.c - the time of each of many HTTP requests on one connection.  For bench/flow.js
- * and bench/cluster.js, whose servers need the cores: a client that shares the machine with them
- * has to cost little, so that the time is the server's.
+ * and bench/cluster.js, whose servers need the cores: a client on the same machine has to be
+ * cheap, so that the measured time is the server's.
  *
  * Usage: bench_http_times PORT PATH WARMUP BODIES
  * POSTs each line of the file BODIES to 127.0.0.1:PORT, one after the other, and prints
@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 
-#define BYTES ((size_t)64 << 10) /* of a request, and of an answer */
+#define BYTES ((size_t)64 << 10) /* limit of a request, and of an answer */
 
 static void stop(const char *what, const char *why)
 {

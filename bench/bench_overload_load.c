@@ -5,11 +5,11 @@
  * Usage: bench_overload_load PORT PATH HEADER BODY WHOLE CLIENTS RATE SECONDS BUDGET_MS
  * POSTs BODY to 127.0.0.1:PORT, with one more HEADER ("" for none) and the request's number in
  * place of each @.  An answer with status 200 and the text WHOLE in it is complete. RATE 0: CLIENTS
- * clients ask one after the other, without a budget. RATE above 0: so many requests a second,
- * whether or not earlier ones are answered.  A client waits for BUDGET_MS and then leaves. Prints
- * {"sent", "ok", "late", "refused", "failed", "steady", "rate", "median_ms", "cpu_s"}: ok are
- * complete within the budget, steady those of them that ended between one budget after the
- * beginning and the last request; rate is answers a second. */
+ * clients send sequential requests, without a budget.  RATE above 0: that many requests per second,
+ * whether or not earlier ones are answered.  A client waits for BUDGET_MS and then disconnects.
+ * Prints {"sent", "ok", "late", "refused", "failed", "steady", "rate", "median_ms", "cpu_s"}.
+ * ok: complete within the budget; steady: those of them that ended between one budget after the
+ * start and the last request; rate: answers per second. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,13 +29,13 @@
 #include "base/mem.h"
 
 #define MAX_CONNS 4096u
-#define BYTES ((size_t)32 << 10) /* of an answer */
+#define BYTES ((size_t)32 << 10) /* limit of an answer */
 #define REQUEST_BYTES 4096u
 
 struct conn {
     int fd;              /* -1: none */
     bool busy, reused;   /* a request is under way; the connection had one before */
-    uint64_t began, end; /* of the request; end: its budget, 0: none */
+    uint64_t began, end; /* of the request; end: when its budget runs out, 0: no budget */
     char out[REQUEST_BYTES], *in;
     size_t n_out, n_sent, n_in;
 };
@@ -53,7 +53,7 @@ struct load {
     int epoll;
     struct conn *conns; /* [n] */
     uint32_t n, n_busy;
-    struct conn **kept, **closed; /* without a request, with and without a connection */
+    struct conn **kept, **closed; /* idle clients, with and without a connection */
     uint32_t n_kept, n_closed;
     struct begun *order; /* [max_sent]: deadlines come in the order of the requests */
     uint32_t oldest, max_sent;
@@ -92,7 +92,7 @@ static bool dial(struct load *l, struct conn *c)
     return false;
 }
 
-/* The request is over, and the connection is kept or closed. */
+/* Ends the request; the connection is kept or closed. */
 static void count(struct load *l, struct conn *c, uint32_t *what, uint64_t now)
 {
     c->busy = false;
@@ -181,7 +181,7 @@ static const char *header(const char *p, const char *end, const char *name)
     return NULL;
 }
 
-/* The answer is complete: its outcome; NULL: it is not. */
+/* Returns the outcome of a complete answer; NULL: it is not complete yet. */
 static uint32_t *outcome(struct load *l, struct conn *c, uint64_t now, bool *keep)
 {
     const char *end = memmem(c->in, c->n_in, "\r\n\r\n", 4);
@@ -191,7 +191,7 @@ static uint32_t *outcome(struct load *l, struct conn *c, uint64_t now, bool *kee
     const char *connection = header(c->in, end, "connection");
     const size_t n = c->n_in - (size_t)(body - c->in);
     if (length ? n < strtoul(length, NULL, 10) : n < 5 || memcmp(body + n - 5, "0\r\n\r\n", 5) != 0)
-        return NULL; /* without a length it is chunked */
+        return NULL; /* no Content-Length: it is chunked */
     const unsigned long status = c->n_in > 12 ? strtoul(c->in + 9, NULL, 10) : 0;
     *keep = !connection || strncasecmp(connection, "close", 5) != 0;
     if (status != 200)
@@ -212,7 +212,7 @@ static void on_ready(struct load *l, struct conn *c, uint64_t now)
     }
     for (;;) {
         if (c->n_in == BYTES - 1)
-            c->n_in = 0; /* more than any answer: it will not be complete */
+            c->n_in = 0; /* larger than any valid answer: give up on it */
         ssize_t k = recv(c->fd, c->in + c->n_in, BYTES - 1 - c->n_in, 0);
         if (k < 0 && (errno == EAGAIN || errno == EINTR || errno == ENOTCONN))
             break;
@@ -230,7 +230,7 @@ static void on_ready(struct load *l, struct conn *c, uint64_t now)
         count(l, c, what, now);
 }
 
-/* Clients whose time is over leave; when the next one's will be. */
+/* Drops clients whose budget ran out; returns when the next one's will. */
 static uint64_t expire(struct load *l, uint64_t now)
 {
     for (; l->budget && l->oldest < l->sent; l->oldest++) {
@@ -245,7 +245,7 @@ static uint64_t expire(struct load *l, uint64_t now)
     return UINT64_MAX;
 }
 
-/* A connection without a request, a kept one rather than a new one; NULL: all are busy. */
+/* An idle client, preferably with an open connection; NULL: all are busy. */
 static struct conn *free_conn(struct load *l)
 {
     while (l->n_kept > 0) {
@@ -257,7 +257,7 @@ static struct conn *free_conn(struct load *l)
     return l->n_closed > 0 ? l->closed[--l->n_closed] : NULL;
 }
 
-/* Begins what is due; when the next request is. */
+/* Sends the requests that are due; returns when the next one is. */
 static uint64_t begin(struct load *l, uint64_t now)
 {
     for (;;) {

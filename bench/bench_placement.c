@@ -1,12 +1,12 @@
-/* bench_placement.c - processor time of the placement planner: bench_placement NODES MODELS ROUNDS
+/* bench_placement.c - CPU time of the placement planner: bench_placement NODES MODELS ROUNDS
  * prints one JSON object.  The cluster is made from a fixed seed: five kinds of nodes, models from
  * 20 MiB to 4 GiB. The planner has one thread, so processor time is what it takes on an idle core.
  *
  *   new_ms     plan an empty cluster
  *   again_ms   plan again when everything is in place (no steps)
  *   churn_ms   plan after a hundredth of the nodes left
- *   tight_ms   plan an empty cluster that wants more memory than there is
- *   packed     of tight: placed bytes / min(wanted, there is)
+ *   tight_ms   plan an empty cluster whose models need more memory than it has
+ *   packed     of tight: placed bytes / min(wanted, available)
  *   slowness   of new: mean slowness of the replicas / that of the fastest nodes if all were free
  */
 #include <stdio.h>
@@ -152,7 +152,8 @@ static int by_slowness(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds per token of all replicas, beside the fastest nodes if each model had them alone. */
+/* Seconds per token of all replicas, relative to giving each model the fastest nodes exclusively.
+ */
 static double slowness(const struct cluster *k, const struct placement_plan *p)
 {
     double got = 0, best = 0;
@@ -188,8 +189,8 @@ static bool can_have(const struct placement_node *n, const struct placement_mode
     return labelled && n->memory_bytes >= m->memory_bytes;
 }
 
-/* No plan can place more: a node holds its memory or one replica of each model that it can have,
- * and a model has at most one replica on each node that can have it. */
+/* No plan can place more: a node holds at most its memory or one replica of each model it may run,
+ * and a model has at most one replica on each node that may run it. */
 static double packed(const struct cluster *k, const struct placement_plan *p)
 {
     double there = 0, wanted = 0, placed = 0;

@@ -1,9 +1,9 @@
 /* bench_router.c - a routing simulator around the real code: bench_router [REQUESTS [LINES]] prints
  * one JSON object for each policy under each load.
  *
- * Requests go to simulated replicas of four models on five unlike nodes.  Everything that decides
- * is the product's: router_decide, and for each replica the cost model of the engine
- * (engine/cost.h), which learns from what the simulated replica does.  Remote nodes tell their
+ * Requests go to simulated replicas of four models on five different nodes.  All decisions are
+ * made by product code: router_decide, and for each replica the cost model of the engine
+ * (engine/cost.h), which learns from what the simulated replica does.  Remote nodes report their
  * state every 200 ms, as heartbeats do; the length of an answer and the noise of a machine are
  * known only afterwards.
  *
@@ -13,7 +13,7 @@
  *   sla        share of requests answered within their budget, in percent
  *   quality    mean quality of the models that answered
  *   useful     the same, with 0 for answers that came late
- *   oracle     knows lengths, noise and queues: the best quality that will be in time
+ *   oracle     knows lengths, noise and queues: picks the best quality that will be in time
  *   p50, p99   of a decision, in microseconds: router_decide alone */
 #include <math.h>
 #include <stdio.h>
@@ -100,10 +100,10 @@ static uint32_t between(uint32_t lo, uint32_t hi)
 static const struct load {
     const char *name;
     double gap_ms;   /* mean time between two requests, outside of bursts */
-    double patience; /* times the budgets below */
+    double patience; /* factor on the budgets below */
 } loads[] = {{"light load", 12, 1}, {"usual load", 8, 0.6}, {"heavy load", 6, 0.6}};
 
-/* Commands, conversations and summaries, as a home or a workshop sends them; bursts among them. */
+/* Commands, conversations and summaries, as a home or a workshop sends them, some in bursts. */
 static void make_requests(struct request *list, uint32_t n, const struct load *load,
                           const uint32_t *lengths, uint32_t n_lengths)
 {
@@ -116,7 +116,7 @@ static void make_requests(struct request *list, uint32_t n, const struct load *l
         r->at = at;
         r->session = between(1, 500);
         r->noise = exp(0.08 * normal());
-        if (kind < 0.6) { /* a command: an answer of a few words, at once */
+        if (kind < 0.6) { /* a command: a short answer, needed at once */
             bool recorded = n_lengths > 0 && i % 2 == 0;
             r->prompt = recorded ? lengths[between(0, n_lengths - 1)] + 8 : between(12, 60);
             r->max_tokens = 24;
@@ -183,7 +183,7 @@ static double place(const struct replica *p, const struct request *r, double now
     return t->end + p->rtt / 2 - now;
 }
 
-/* The cost model learns from what is over. */
+/* The cost model learns from finished requests. */
 static void learn(struct replica *p, double now)
 {
     uint32_t n = 0;
@@ -228,7 +228,7 @@ static struct router_speed tell(struct replica *p, double now)
                                  .parallel = t.parallel};
 }
 
-/* What a gateway knows of it. */
+/* What a gateway knows about the replica. */
 static struct router_speed seen(struct replica *p, double now)
 {
     if (!p->node)
@@ -285,7 +285,8 @@ static uint32_t ask_router(const struct router_route *route, const struct reques
     return (uint32_t)d.chosen;
 }
 
-/* Knows everything: the best quality in time, of those the soonest; else the soonest. */
+/* Knows everything: the best quality in time, ties to the soonest; if none is in time, the soonest.
+ */
 static uint32_t ask_oracle(const struct request *r)
 {
     uint32_t best = 0, slot;

@@ -1,4 +1,4 @@
-/* bench_router_model.c - a decision that a router model takes part in, without a gateway around it:
+/* bench_router_model.c - a decision with a router model, without a gateway around it:
  * bench_router_model ENCODER LINES [ROUNDS] prints one JSON object.
  *
  * As in a server: the text of a request is submitted to the encoder's engine, which reads it on its
@@ -6,8 +6,8 @@
  * line of LINES once a round.  Pin it to a core (taskset) to measure one core.
  *
  *   p50_us, p99_us          from the text to the chosen model, by the clock
- *   cpu_p50_us, cpu_p99_us  what all threads of the process computed for it: the same on a machine
- *                           that is busy with other things */
+ *   cpu_p50_us, cpu_p99_us  CPU time of all threads of the process: not affected by other load
+ *                           on the machine */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

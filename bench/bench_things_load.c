@@ -120,7 +120,7 @@ int main(int argc, char **argv)
         return 1;
     }
     send_all(&l, m, atof(argv[4]), atof(argv[5]), (uint32_t)strtoul(argv[6], NULL, 10), &n_sent);
-    const struct timespec rest = {.tv_sec = 2}; /* for what is on its way */
+    const struct timespec rest = {.tv_sec = 2}; /* for messages still in flight */
     nanosleep(&rest, NULL);
     mosquitto_disconnect(m);
     mosquitto_loop_stop(m, false);

@@ -2,8 +2,8 @@
  * bench/vectors.js.
  *
  * bench_vectors ROWS QUERIES DIMS K [indexed]: files of float32, row by row.  Prints one JSON
- * object: the time to add all rows (indexed: until all are in the graph), and of each query its
- * time and the ids of the k nearest. */
+ * object: the time to add all rows (indexed: until all are in the graph), and for each query its
+ * time and the ids of the k nearest rows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@ function withVocabulary(from, tokenizer, to) {
   const file = fs.readFileSync(from), vocab = JSON.parse(fs.readFileSync(tokenizer)).model.vocab;
   const tokens = [];
   for (const [piece, id] of Object.entries(vocab)) tokens[id] = piece;
-  // there, word starts carry U+2581 and continuations have no ##
+  // in GGUF, word starts carry U+2581 and continuations have no ##
   const spelled = tokens.map((t) => (/^\[.*\]$/.test(t) ? t : t.startsWith("##") ? t.slice(2) : "\u2581" + t));
   const keys = [
     [str("tokenizer.ggml.model"), u32(8), str("bert")],

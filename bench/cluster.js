@@ -1,5 +1,5 @@
-// The cluster: bench/run cluster [ROUNDS].  The way to a node over mTLS beside the same model in the gateway's own process,
-// requests per second with one to eight nodes, what a client sees of a killed node, and the placement planner.
+// The cluster: bench/run cluster [ROUNDS].  The hop to a node over mTLS compared with the same model in the gateway's own
+// process, requests per second with one to eight nodes, what a client sees when a node is killed, and the placement planner.
 "use strict";
 const fs = require("fs");
 const http = require("http");
@@ -9,12 +9,12 @@ const { execFileSync } = require("child_process");
 const { ROOT, Server, median, spread, printTable, writeRows } = require("./lib.js");
 
 const SHOAL = path.join(ROOT, "build/shoal");
-const TURNS = 20, REQUESTS = 200, WARMUP = 20; // of the way to a node: short turns, so that a change of the machine's speed hits both sides
+const TURNS = 20, REQUESTS = 200, WARMUP = 20; // for the hop to a node: short turns, so that a change of the machine's speed affects both sides
 const SCORE = ["/v1/score", { model: "anomaly", input: [1, 2, 3] }]; // takes next to no time in the model
 const REPLICAS = [1, 2, 4, 8], CLIENTS = 32, SECONDS = 2;
 
 const SIZES = [[100, 20], [1000, 50], [10000, 50], [10000, 200]];
-const LIMIT_MS = 1000; // for the largest
+const LIMIT_MS = 1000; // for the largest shoal
 
 function measurePlanner(rounds) {
   const rows = [];
@@ -97,16 +97,16 @@ async function openShoal(dir, n, models) {
   return { nodes, gw, url: await gw.listening(), all: [gw, ...Object.values(nodes)] };
 }
 
-// ---- the way to a node ----
+// ---- the hop to a node ----
 
-// Requests one after the other from a client that costs little: the machine is as small as the ones that run Shoal, and a
-// client that keeps a core busy after it has sent is part of the time.
+// Sequential requests from a cheap client: the machine is as small as those that run Shoal, and a client that keeps a
+// core busy would add to the measured time.
 function times(url, where, bodies) {
   const r = JSON.parse(execFileSync(path.join(ROOT, "build/bench/bench_http_times"), [new URL(url).port, where, String(WARMUP), bodies], { encoding: "utf8" }));
   return { p50: r.p50_ms * 1000, p99: r.p99_ms * 1000 };
 }
 
-// The gateway with one node and a server with the same models, in turns: the difference is the way through the gateway, TLS and the node.
+// The gateway with one node and a server with the same models, in turns: the difference is the cost of the gateway, TLS and the node.
 async function measureWay(dir, rounds) {
   const here = new Server("serve", [SHOAL, "serve", "--listen", "127.0.0.1:0", ...MODELS]);
   const site = await openShoal(dir, 1, MODELS);
@@ -155,7 +155,7 @@ async function ready(url, n) {
   throw new Error(`not all of ${n} nodes are ready`);
 }
 
-// Requests per second through one gateway, as nodes are added that have next to nothing to do.
+// Requests per second through one gateway, as almost idle nodes are added.
 async function measureReplicas(dir, rounds) {
   const script = path.join(dir, "score.lua"), rows = [];
   fs.writeFileSync(script, WRK);
@@ -172,7 +172,7 @@ async function measureReplicas(dir, rounds) {
   return rows;
 }
 
-// kill -9 of the node under a stream: the longest pause between two pieces of the text.
+// kill -9 of the node that is streaming: the longest pause between two pieces of the text.
 async function measureKill(dir) {
   const site = await openShoal(dir, 2, MODELS), client = new Client(site.url);
   const body = { model: "reply", prompt: "ask: what is the weather", max_tokens: 400, ignore_eos: true, temperature: 0, stream: true };

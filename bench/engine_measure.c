@@ -9,7 +9,7 @@
 #define N_SEQS 16u
 #define DOUBTFUL 1.02 /* a larger share of a limit means that the limit was measured too low */
 
-static bool is_small(const char *shape) /* up to 135 M */
+static bool is_small(const char *shape) /* parameters: up to 135 M */
 {
     return strcmp(shape, "s15m") == 0 || strcmp(shape, "s110m") == 0 ||
            strcmp(shape, "smol135m") == 0;
@@ -256,7 +256,7 @@ static void add_beside(struct engine_run *b, const struct engine_measure *m, siz
     engine_rows_add(&b->rows, &part);
 }
 
-/* Both programs on all cores, as a user would run them, beside busy processes. */
+/* Both programs on all cores, as a user would run them, while other processes are busy. */
 static int busy(struct engine_run *b, const struct engine_measure *m, const char *file,
                 struct err *e)
 {

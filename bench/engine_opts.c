@@ -18,7 +18,7 @@ static const struct def {
     const char *name, *value;
     enum kind kind;
     size_t at;
-    double min, max; /* of REAL */
+    double min, max; /* range of a REAL option */
     const char *help;
 } defs[] = {
 #define AT(member) offsetof(struct engine_opts, member)

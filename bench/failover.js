@@ -1,6 +1,6 @@
 // kill -9 under load: bench/run failover.  Shoal beside Ray Serve: failed requests, and the longest time without an answer.
-// Both get the same clients, which ask without a pause; a client whose connection breaks asks once more, at the next front door
-// it knows.  Shoal has two nodes and two gateways and computes 16 tokens for each answer; Ray has two replicas that compute
+// Both get the same clients, which send requests without a pause; a client whose connection breaks retries once, at the next
+// address it knows.  Shoal has two nodes and two gateways and computes 16 tokens for each answer; Ray has two replicas that compute
 // nothing, one router and one HTTP proxy, which is what it starts on one machine.  Killed members of Shoal are started again by this
 // program after a second, as systemd would; Ray starts its own again.
 "use strict";
@@ -46,21 +46,21 @@ function post(agent, url, where, body) {
   });
 }
 
-// Clients that ask until stop(): when each answer came, what failed for good, what was asked twice.
+// Clients that send requests until stop(); records when each answer came, final failures and retries.
 function startLoad(site) {
   const seen = { answers: [], failed: [], again: 0, last: null };
   let on = true;
   const client = async (k) => {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     while (on) {
-      const body = site.body(`${k} ${++asked}`); // never the same: no answer comes from a cache
+      const body = site.body(`${k} ${++asked}`); // always different, so that no answer comes from a cache
       let why = "";
       for (let attempt = 0; attempt < 2; attempt++) {
         try {
           const r = await post(agent, site.doors[(k + attempt) % site.doors.length], site.where, body);
           why = r.status === 200 ? "" : `status ${r.status}: ${r.text.slice(0, 100)}`;
           if (!why) seen.last = r;
-          break; // the server has spoken
+          break; // the server has replied
         } catch (e) {
           why = e.message;
           seen.again++;
@@ -78,7 +78,7 @@ function startLoad(site) {
   return { seen, stop: async () => { on = false; await all; return seen; } };
 }
 
-// Full strength: from when on the clients get 90 % of the answers that they got before.
+// Full strength: the time from which the clients get 90 % of their earlier answer rate.
 function recovery(answers, killed, rate) {
   const end = answers[answers.length - 1];
   for (let at = killed; at + 1000 <= end; at += 100)
@@ -91,7 +91,7 @@ async function kill(site, what) {
   await sleep(BEFORE_MS);
   const before = load.seen.answers.length, last = load.seen.last, killed = now();
   await site.kill(what, last);
-  // until it answers as before, or for a while
+  // until it answers as before, or the time is up
   for (let steady = 0; now() - killed < MOST_MS && steady < STEADY_MS; await sleep(100), steady += 100)
     if (recovery(load.seen.answers, killed, before / (BEFORE_MS / 1000)) === null) steady = 0;
   const seen = await load.stop();
@@ -157,7 +157,7 @@ async function openRay(python) {
       const pid = what !== "front door" ? pids[what] : await new Promise((resolve) => { proxy = resolve; server.proc.stdin.write("\n"); });
       process.kill(pid, "SIGKILL");
     },
-    async stop() { // its daemons are in sessions of their own: it ends them itself
+    async stop() { // its daemons run in their own sessions, so it has to stop them itself
       server.proc.stdin.end();
       await server.within(30000, "its end", server.ended).catch(() => server.stop());
     },

@@ -46,7 +46,7 @@ const freePort = () => new Promise((done) => {
   const s = net.createServer().listen(0, "127.0.0.1", () => { const { port } = s.address(); s.close(() => done(port)); });
 });
 
-// Texts that begin differently, so that nothing of one helps another.
+// Texts with different beginnings, so that no cached prefix is shared.
 let n_texts = 0;
 const WORDS = "turn on the light in the kitchen and tell me what the weather is like in Bern tomorrow morning please".split(" ");
 const text = () => `${++n_texts} ${WORDS.map((_, i) => WORDS[(i * 7 + n_texts) % WORDS.length]).join(" ")}`;
@@ -58,7 +58,7 @@ async function post(url, body) {
   return JSON.parse(answer);
 }
 
-// Times in ms of requests by `clients` that ask one after the other, and answers per second.
+// Request times in ms for `clients` that each send sequential requests, and answers per second.
 async function load(clients, requests, ask) {
   const ms = [], start = process.hrtime.bigint();
   await Promise.all(Array.from({ length: clients }, async () => {
@@ -110,7 +110,7 @@ routes:
     ["one core: classify, tag, template, p99", "/v1/process", "tagged", 10],
     ["one core: decision without a router model, p99", "/v1/route", "plain", null],
     ["one core: decision with the router model, p99", "/v1/route", "smart", 1.5]]) {
-    const bodies = path.join(dir, "bodies"); // each text is new: nothing comes from a cache
+    const bodies = path.join(dir, "bodies"); // each text is new, so nothing comes from a cache
     fs.writeFileSync(bodies, Array.from({ length: n + warmup }, () => JSON.stringify({ model, text: text() }) + "\n").join(""));
     const r = JSON.parse(execFileSync("taskset", ["-c", "0", path.join(ROOT, "build/bench/bench_http_times"), new URL(url).port, where,
       String(warmup), bodies], { encoding: "utf8" }));
@@ -149,7 +149,7 @@ function models() {
   return folder;
 }
 
-// Our configuration for what a peer runs: 8-bit weights, a first model whose result is in the prompt of the second.
+// Our equivalent of the peer's setup: 8-bit weights, and a first model whose result goes into the second one's prompt.
 function config(peer) {
   const convert = (from, to) => { execFileSync(shoal, ["model", "convert", from, to, "--type", "q8_0"], { stdio: "ignore" }); return to; };
   if (peer !== "onnx-only") {
@@ -187,7 +187,7 @@ async function ours(peer) {
   const start = () => new Server("shoal", [shoal, "serve", "--config", file, "--listen", "127.0.0.1:0"],
     { env: { ...process.env, SHOAL_BENCH_FLOW: mark } });
   const body = (say) => ({ model: "two", text: say });
-  let server = start(); // tiles the weights once, as a first start does
+  let server = start(); // tiles the weights once, as on a first start
   await post(`${await server.listening()}/v1/process`, body(text()));
   await server.stop();
   server = start();
@@ -204,7 +204,7 @@ async function ray(peer) {
     { env: { ...process.env, SHOAL_BENCH_FLOW: mark, RAY_DEDUP_LOGS: "0", RAY_USAGE_STATS_ENABLED: "0" } });
   try {
     return await measure(server, mark, await server.listening(300000), (say) => ({ text: say }));
-  } finally { // its daemons are in sessions of their own: it ends them itself, if it can
+  } finally { // its daemons run in their own sessions, so it has to stop them itself, if it can
     server.proc.kill("SIGTERM");
     await Promise.race([server.ended, sleep(30000)]);
     for (const pid of marked(mark)) try { process.kill(pid, "SIGKILL"); } catch { /* it has ended */ }

@@ -222,7 +222,7 @@ async function overhead(rows) {
     row(`${of[key]}, 8 clients, rate`, `${key}8`, "rate", ">= 0.6 x", (v, r) => r >= 0.6);
   }
   row(`${of.token}, 1 client, p50`, "token1", "p50", "< 60 us", (v) => v < 60);
-  row(`${of.token}, 8 clients, rate`, "token8", "rate"); // a third of it is the model's work
+  row(`${of.token}, 8 clients, rate`, "token8", "rate"); // a third of it is spent in the model
   row(`${of.hit}, 1 client, p50`, "hit1", "p50");
   row(`${of.hit}, 8 clients, p99`, "hit8", "p99", "< 200 us", (v) => v < 200);
   row(`${of.hit}, 8 clients, rate`, "hit8", "rate", ">= 0.5 x", (v, r) => r >= 0.5);

@@ -1,4 +1,4 @@
-// Goodput under overload: answers that are complete within their budget, at 1, 2, 4 and 8 times what a server can do.
+// Goodput under overload: answers that are complete within their budget, at 1, 2, 4 and 8 times a server's capacity.
 // Ours beside llama.cpp's llama-server on the same file; see README.md.
 "use strict";
 const fs = require("fs");
@@ -43,11 +43,11 @@ async function freePort() {
 
 // ---- the clients ----
 
-let nRuns = 0; // @: the number of the request in its run; with the run's own no cache has the prompt
+let nRuns = 0; // @: the number of the request within its run; together with the run's number it makes each prompt unique for caches
 const BODY = (side) => JSON.stringify(side.body(`@ of ${nRuns++} one two three four five six seven eight nine ten`));
 const WHOLE = (side) => `"${side.tokens}":${o.out}`;
 
-// bench_overload_load: its figures.
+// Runs bench_overload_load and returns its figures.
 async function load(side, { clients = 0, rate = 0, seconds, budget = 0 }) {
   const argv = [side.port, side.path, budget ? side.budget(budget) : "", BODY(side), WHOLE(side), clients, rate, seconds, budget].map(String);
   const proc = spawn(path.join(ROOT, "build/bench/bench_overload_load"), argv, { stdio: ["ignore", "pipe", "inherit"] });
@@ -58,7 +58,7 @@ async function load(side, { clients = 0, rate = 0, seconds, budget = 0 }) {
   return JSON.parse(text);
 }
 
-// As many clients as the server has places, one request after the other: answers a second, and their median time.
+// As many clients as the server has slots, each sending sequential requests: answers per second and median time.
 async function capacity(side, seconds) {
   const x = await load(side, { clients: PLACES, seconds });
   if (x.ok < x.sent) throw new Error(`${side.name}: requests without a budget: ${JSON.stringify(x)} ${side.server.errors}`);
@@ -73,7 +73,7 @@ async function run(side, rate) {
   return { ...x, seconds, goodput };
 }
 
-async function idle(side) { // what clients have left behind has ended
+async function idle(side) { // abandoned requests have ended
   for (let i = 0; i < 3; i++) {
     const r = await fetch(side.url + side.path, { method: "POST", headers: { "content-type": "application/json" }, body: BODY(side).replaceAll("@", `idle ${i}`) });
     const text = await r.text();
@@ -97,7 +97,7 @@ async function sides(file) {
     argv: [path.join(ROOT, program), "-m", file, "-np", String(PLACES), "-c", String(512 * PLACES), "-t", String(os.availableParallelism()),
       "--host", "127.0.0.1", "--port", String(port)],
     body: (prompt) => ({ prompt, n_predict: o.out, ignore_eos: true, temperature: 0, cache_prompt: false }),
-    budget: () => "", // it has none: its clients leave when theirs is over
+    budget: () => "", // it has no deadlines: its clients disconnect when their budget runs out
     tokens: "tokens_predicted" });
   return list;
 }
@@ -118,7 +118,7 @@ async function startSide(side) {
   await idle(side);
 }
 
-// llama.cpp's AMX code ends with SIGILL in some virtual machines that announce AMX; without it the next best is taken.
+// llama.cpp's AMX code dies with SIGILL in some virtual machines that report AMX; disabling it selects the next best.
 function withoutAmx(side, e) {
   const lib = path.join(path.dirname(side.argv[0]), "libggml-cpu-sapphirerapids.so");
   if (!/SIGILL/.test(e.message) || !fs.existsSync(lib)) return false;
@@ -157,7 +157,7 @@ function withoutAmx(side, e) {
   const [ours, peer] = list;
   const rows = LOADS.map((l) => ({ part: "overload", name: `${o.shape}, ${l} times capacity`, ours: ours.good[l], peer: peer ? peer.good[l] : null,
     unit: "in time/s", ratio: peer && peer.good[l] > 0 ? ours.good[l] / peer.good[l] : null, roofline: null, target: ">= 90 % of best",
-    met: ours.good[l] >= 0.9 * Math.min(ours.best, l * ours.rate), // no more than was asked for
+    met: ours.good[l] >= 0.9 * Math.min(ours.best, l * ours.rate), // no more than requested
     share: ours.good[l] / ours.best, peer_share: peer ? peer.good[l] / peer.best : null,
     budget_ms: ours.budgetMs, peer_budget_ms: peer ? peer.budgetMs : null, runs: ours.got[l], peer_runs: peer ? peer.got[l] : null }));
   printTable(rows);

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 folder, rows, queries, dims, k = sys.argv[1], *map(int, sys.argv[2:6])
-if len(sys.argv) > 6:  # clusters, as texts have them: centres with noise around each, all of length 1
+if len(sys.argv) > 6:  # clustered like text embeddings: centres with noise around each, all of length 1
     rng = np.random.default_rng(7)
     centres = rng.standard_normal((rows // 50 + 1, dims)).astype(np.float32)
     pick = rng.integers(0, len(centres), rows + queries)

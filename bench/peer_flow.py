@@ -47,7 +47,7 @@ def make(folder, encoder_tokenizer, writer_tokenizer):
     torch.onnx.export(Logits().eval(), (ids, ids), f"{folder}/intent.onnx", dynamo=True, input_names=["input_ids", "attention_mask"],
                       output_names=["logits"], dynamic_shapes=({1: length}, {1: length}))
     exported = onnx.load(f"{folder}/intent.onnx")
-    del exported.graph.value_info[:]  # the quantizer infers shapes again, and differs from the exporter's
+    del exported.graph.value_info[:]  # the quantizer infers the shapes again and gets different ones from the exporter's
     quantize_dynamic(exported, f"{folder}/intent.int8.onnx", weight_type=QuantType.QInt8)
 
 
@@ -66,7 +66,7 @@ def tokenizer_of(folder):
 
 
 def models():
-    """The deployments of the two models, as the command line asks for them."""
+    """The deployments of the two models, as selected on the command line."""
     from ray import serve
 
     replicas = serve.deployment(num_replicas=2, ray_actor_options={"num_cpus": 0.1}, max_ongoing_requests=16)

@@ -1,7 +1,7 @@
 """A Ray Serve application for bench/failover.js: a router in front of two replicas that answer at once.
 
-Prints its address, then the process of the HTTP proxy on every line of its input.  The answers name the processes of the router and
-of the replica.  Ray computes nothing here: what is measured is how it survives.
+Prints its address, then the PID of the HTTP proxy for every line of its input.  The answers contain the PIDs of the router and
+of the replica.  Ray computes nothing here: only its recovery is measured.
 """
 import os
 import sys

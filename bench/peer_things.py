@@ -1,6 +1,6 @@
 """The plain Python way to watch sensors: paho-mqtt, a rolling window per sensor, and LightGBM on its statistics.
 
-peer_things.py HOST PORT: readings of bench/+; one alarm a sensor at peer/alarm/NAME.  Prints "ready", and at the end of
+peer_things.py HOST PORT: readings of bench/+; one alarm per sensor at peer/alarm/NAME.  Prints "ready", and at the end of
 its input {"readings", "rss_kib"}.
 """
 import collections
@@ -45,7 +45,7 @@ def main():
         window = windows.setdefault(name, collections.deque(maxlen=WINDOW))
         if len(window) == WINDOW:
             score = float(model.predict(numpy.array([features(window, value)]), num_threads=1)[0])
-            if value > LIMIT and name not in alarmed:  # the score goes into the event, as ours does
+            if value > LIMIT and name not in alarmed:  # the event contains the score, as ours does
                 alarmed.add(name)
                 client.publish("peer/alarm/" + name, json.dumps({"value": value, "score": score}), qos=1)
         window.append(value)

@@ -17,7 +17,7 @@ const dir = fs.mkdtempSync(path.join(os.tmpdir(), "bench-router-"));
 const file = path.join(dir, "lines.txt");
 fs.writeFileSync(file, recorded().join("\n") + "\n");
 const out = execFileSync(path.join(ROOT, "build/bench/bench_router"), [process.argv[2] || "100000", file], { encoding: "utf8" });
-// With the router model of the pack, on one core; the time of the processor is that of the decision alone, also on a busy machine.
+// With the router model of the pack, on one core; CPU time covers the decision alone, even on a busy machine.
 const model = JSON.parse(execFileSync("taskset", ["-c", "0", path.join(ROOT, "build/bench/bench_router_model"), path.join(ROOT, "models/encoder"), file],
   { encoding: "utf8" }));
 fs.rmSync(dir, { recursive: true });

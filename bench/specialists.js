@@ -37,7 +37,7 @@ const sentence = (n, seed) => Array.from({ length: n }, (_, i) => (i === 0 ? 101
 // 64 sentences of 5 to 48 tokens, 26 on average
 const MIXED = Array.from({ length: 64 }, (_, i) => sentence(5 + (i * 37) % 44, i));
 
-// The request of each side in one turn; the peer may use the faster of its modes.
+// The requests of both sides in one turn; the peer may use the faster of its modes.
 const TESTS = [
   { name: "20 tokens", tokens: [sentence(20, 1)], n: 20, unit: "ms", target: 1.5, modes: ["each"] },
   { name: "64 sentences", tokens: MIXED, n: 1, unit: "sentences/s", target: 2, modes: ["each", "padded"] },

@@ -4,7 +4,7 @@
 //   bench/run stream [--shoal PATH[,PATH...]] [--model FILE] [--tokens N] [--wire grpc,http]
 //
 // Each program serves the model under valgrind and streams one answer of N and one of 3 N tokens. The difference,
-// divided by 2 N, is one token from the engine's event to the socket; what a request costs once drops out. The engine's
+// divided by 2 N, is one token from the engine's event to the socket; the fixed cost of a request cancels out. The engine's
 // own threads are not counted (callgrind collects inside loop_run only).
 "use strict";
 const fs = require("fs");

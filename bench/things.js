@@ -1,6 +1,6 @@
 // Sensors over a real broker.
-// From a reading that is too high to the alarm, and to the explanation, on the alarm topic; readings lost; memory per sensor.
-// The server has one core (taskset), broker and load the others.  Peer: paho-mqtt, a rolling window and LightGBM in Python.
+// Time from a reading that is too high to the alarm and to its explanation on the alarm topic; lost readings; memory per sensor.
+// The server has one core (taskset); broker and load share the others.  Peer: paho-mqtt, a rolling window and LightGBM in Python.
 "use strict";
 const fs = require("fs");
 const net = require("net");

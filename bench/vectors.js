@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Search of vectors: ours (exact, and with its index) beside FAISS flat (exact) and hnswlib, on the same vectors in the same run, one query
+// Vector search: ours (exact, and with its index) compared with FAISS flat (exact) and hnswlib, on the same vectors in the same run, one query
 // at a time on one thread.  Usage: vectors.js [ROWS [QUERIES]]; default: 100000 200.
 'use strict';
 const { execFileSync } = require('child_process');

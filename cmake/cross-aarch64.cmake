@@ -1,4 +1,4 @@
-# aarch64 programs that run alone, without that machine's shared libraries.
+# Statically linked aarch64 programs, which need no shared libraries of that architecture.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

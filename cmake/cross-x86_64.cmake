@@ -1,4 +1,4 @@
-# x86_64 programs that run alone, without that machine's shared libraries.
+# Statically linked x86_64 programs, which need no shared libraries of that architecture.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR x86_64)
 set(CMAKE_C_COMPILER x86_64-linux-gnu-gcc)

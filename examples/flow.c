@@ -30,7 +30,7 @@ static int run(struct shoal_flow *flow, const char *text, struct shoal_error *er
         show(result);
     else
         snprintf(err->msg, sizeof(err->msg), "%s", result->message);
-    shoal_flow_free(request); /* the result goes with it */
+    shoal_flow_free(request); /* also frees the result */
     return rc;
 }
 

@@ -1,4 +1,4 @@
-/* plugin.c - a plug-in for flows: counts the words of its payload, and says in which call.
+/* plugin.c - a plug-in for flows: counts the words of its payload and the calls so far.
  *
  *   cc -shared -fPIC -o plugin.so plugin.c
  *
@@ -14,7 +14,7 @@
 #include <shoal/shoal_plugin.h>
 
 struct state {
-    unsigned n_calls; /* of this process */
+    unsigned n_calls; /* calls in this process */
 };
 
 static int open_words(void **state)

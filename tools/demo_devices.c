@@ -1,8 +1,8 @@
 /* demo_devices.c - the plant and the house of `make run`, as devices that speak MQTT.
  *
  * The plant sends ten readings a second for each sensor to plant/NAME; "on" at demo/fault/bearing
- * breaks its bearing, "off" heals it.  Every thing of the house takes a value at
- * house/ID/ABILITY/set and says it at house/ID/ABILITY, retained.
+ * breaks its bearing, "off" repairs it.  Every device of the house accepts a value at
+ * house/ID/ABILITY/set and publishes it at house/ID/ABILITY, retained.
  * Usage: demo_devices HOST PORT    until SIGTERM */
 #include <signal.h>
 #include <stdatomic.h>
@@ -45,7 +45,7 @@ static void on_fault(void *ctx, const struct mqtt_message *m)
     atomic_store(&d->broken, m->n == 2 && memcmp(m->payload, "on", 2) == 0);
 }
 
-/* A thing does what it is told, and says so. */
+/* A device applies the value and publishes it as its state. */
 static void on_set(void *ctx, const struct mqtt_message *m)
 {
     struct devices *d = ctx;

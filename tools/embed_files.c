@@ -66,7 +66,8 @@ static void put_bytes(FILE *out, const char *name, size_t i, const uint8_t *p, s
     put_list(out, p, n);
 }
 
-/* gzip without a time stamp, so that builds are reproducible; 0: it would not be smaller. */
+/* gzip without a time stamp, so that builds are reproducible; 0: the result would not be smaller.
+ */
 static size_t compress_bytes(const uint8_t *p, size_t n, uint8_t *out, size_t cap)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)p,

@@ -4,7 +4,7 @@ transformers for them. A developer's tool: the tests only read its output.
 
 usage: tools/make_encoder_refs.py [NAME ...]     names of models, or minilm; all by default
 
-Needs PyPI; makes a Python environment of its own in .cache/refs-venv.  What is in the files is told
+Needs PyPI; makes a Python environment of its own in .cache/refs-venv.  The files are described
 in tests/data/encoders/README.md.
 """
 import json

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Writes tests/data/pii/eval.jsonl: texts with personal data whose places are known, and texts without any.
+"""Writes tests/data/pii/eval.jsonl: texts with personal data at known positions, and texts without any.
 
-Values come from generators of their own (check digits are computed here, not by the rules that are measured), sentences
-from templates in five languages, formats as people write them, also those that no rule finds.  Texts without personal
-data are written by hand (HARD) or made of numbers that look like it.  The same file each time.
+Values come from separate generators (check digits are computed here, not by the rules under test), sentences
+from templates in five languages.  Formats are those people use, including ones that no rule finds.  Texts without personal
+data are written by hand (HARD) or made of numbers that look like it.  The output is deterministic.
 Usage: tools/make_pii_set.py > tests/data/pii/eval.jsonl
 """
 import json
 import random
 import string
 
-R = random.Random(1611)  # another seed than the one that the rules were tried with
+R = random.Random(1611)  # not the seed that was used while developing the rules
 
 
 def digits(n, first="0123456789"):
@@ -276,7 +276,7 @@ def row(kind, template, value, form=""):
 
 
 def made_up():
-    """A number that is no one's: wrong check digits, things' numbers."""
+    """A number that belongs to no person: wrong check digits, or the number of a thing."""
     kind = R.randrange(6)
     if kind == 0:
         n = card().replace(" ", "").replace("-", "")

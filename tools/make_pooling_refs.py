@@ -6,7 +6,7 @@ read its output.
 usage: tools/make_pooling_refs.py
 
 Needs PyPI; makes a Python environment of its own in .cache/pooling-venv.  Each case keeps only what
-differs from the encoder: the JSON files and the weights of dense layers.  README.md there tells more.
+differs from the encoder: the JSON files and the weights of dense layers.  See README.md there.
 """
 import json
 import os
@@ -91,9 +91,9 @@ def make(name, modes, old=False, max_tokens=None, tokenizer_max=None, dense=(), 
             continue
         (folder / at).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, folder / at)
-    if tokenizer_max:  # as a folder of the encoder has it; the saved one belongs to another tokenizer class
+    if tokenizer_max:  # as in the encoder's folder; the saved one is for another tokenizer class
         shutil.copy(base / "bert/tokenizer_config.json", folder)
-    if max_tokens:  # newer versions write it into the tokenizer's configuration alone
+    if max_tokens:  # newer versions write it only into the tokenizer's configuration
         path = folder / "sentence_bert_config.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "max_seq_length": max_tokens}, indent=4) + "\n")
     if old:

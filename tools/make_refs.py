@@ -5,7 +5,7 @@ of transformers and llama.cpp for them.  A developer's tool: the tests only read
 usage: tools/make_refs.py [NAME ...]       names of models, or dequant, stories15M; all
 
 Needs a C compiler, node's npm and PyPI; creates its own Python environment in .cache/refs-venv.
-What is in the files is told in tests/data/refs/README.md.
+The files are described in tests/data/refs/README.md.
 """
 import hashlib
 import json
@@ -73,7 +73,7 @@ class Peer:
 # ---- tiny tokenizers ----
 
 def byte_chars():
-    """GPT-2's way to write any byte as a printable character."""
+    """GPT-2's mapping of each byte to a printable character."""
     keep = [*range(33, 127), *range(161, 173), *range(174, 256)]
     chars = {b: chr(b) for b in keep}
     for b in range(256):
@@ -252,7 +252,7 @@ def fill(model, kind, seed_name):
                 if "norm" in name or "ln_" in name:
                     x += 0.0 if gemma or name.endswith("bias") else 1.0
             elif "embed" in name or "wte" in name or "wpe" in name:
-                # small where it is the output too: else each token would predict itself
+                # small where it is also the output matrix: otherwise each token would predict itself
                 tied = getattr(model.config, "tie_word_embeddings", False) and "wpe" not in name
                 x *= 1 / np.sqrt(p.shape[1]) if gemma else 0.35 if tied else 1.0
             else:
@@ -333,7 +333,7 @@ def tensors_of(model, arch, options):
 
 
 def llama3_factors(r, width):
-    """What divides each frequency: 1 for short waves, the factor for long ones, a ramp between."""
+    """The divisor of each frequency: 1 for short waves, the factor for long ones, a ramp between."""
     wave = 2 * np.pi * r["rope_theta"] ** (np.arange(0, width, 2) / width)
     ctx, lo, hi = (r["original_max_position_embeddings"], r["low_freq_factor"],
                    r["high_freq_factor"])
@@ -556,7 +556,7 @@ def read_llama2c(data, n_bytes):
 
 
 def read_llama2c_tokens(data, n):
-    """(text, score): bytes 3..258 stand either as <0xNN> or as themselves in such files."""
+    """(text, score): bytes 3..258 appear either as <0xNN> or as themselves in such files."""
     at, out = 4, []
     for i in range(n):
         score, size = struct.unpack_from("<fi", data, at)
@@ -611,7 +611,7 @@ def write_stories(path, config, tensors, tokens):
 
 
 def data_hash(path):
-    """SHA-256 over name and bytes of all tensors in name order: equal when a quantizer is equal."""
+    """SHA-256 over name and bytes of all tensors in name order: equal if two quantizers agree."""
     h = hashlib.sha256()
     for t in sorted(gguf.GGUFReader(path).tensors, key=lambda t: t.name):
         h.update(t.name.encode() + b"\0" + t.tensor_type.name.encode() + b"\0" + t.data.tobytes())
@@ -643,13 +643,13 @@ def make_stories(peer, wanted):
 
 
 def chunk_top1(peer, ids, size):
-    """Next-token choice at each position of chunks of `size` that each start anew."""
+    """Next-token choice at each position of independent chunks of `size` tokens."""
     out = [peer.logits(ids[i:i + size]).argmax(1) for i in range(0, len(ids), size)]
     return np.concatenate(out).astype("<u2")
 
 
 def write_story_text(peer, path):
-    """Stories of the model's own at temperature 0.8, enough for LONG tokens."""
+    """Stories sampled from the model at temperature 0.8, enough for LONG tokens."""
     peer.load(path, ctx=256)
     rng, texts, n = np.random.default_rng(SEED), [], 0
     while n < LONG + 100:
@@ -697,7 +697,7 @@ def one_story(peer, name, path, config):
                      pure=kind.endswith("pure"))
         peer.load(file, ctx=ctx)
         sections.append((f"top1.{kind}", chunk_top1(peer, ids, ctx)))
-        if "q" in kind:  # what the same weights give without rounding the activations
+        if "q" in kind:  # the result of the same weights without rounded activations
             write_decoded(WORK / "decoded.gguf", config, file, path)
             peer.load(WORK / "decoded.gguf", ctx=ctx)
             sections.append((f"exact.{kind}", chunk_top1(peer, ids, ctx)))

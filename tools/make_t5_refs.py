@@ -4,7 +4,7 @@ for them.  A developer's tool: the tests only read its output.
 
 usage: tools/make_t5_refs.py [NAME ...]     all by default
 
-Needs PyPI; makes a Python environment of its own in .cache/refs-venv.  What is in the files is told
+Needs PyPI; makes a Python environment of its own in .cache/refs-venv.  The files are described
 in tests/data/t5/README.md.
 """
 import json

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Makes tests/data/tokenizers: small tokenizers in the formats of Hugging Face folders, trained on
 generated text, and the results of PyPI's tokenizers and sentencepiece for some lines.  A developer's
-tool:
-the tests only read its output.
+tool: the tests only read its output.
 
 usage: tools/make_tokenizers.py [FOLDER...]     only those folders; default all
 Needs PyPI; makes a Python environment of its own in .cache.
-What is in the files is told in tests/data/tokenizers/README.md.
+The files are described in tests/data/tokenizers/README.md.
 """
 import io
 import json
@@ -315,7 +314,7 @@ def main():
     save("bpe-split", bpe_split())
     save("words", words())
     tok = roberta()
-    save("roberta", tok, strip=True)  # it counts a leading space twice, as the one that it adds
+    save("roberta", tok, strip=True)  # it counts a leading space twice: also as the one it adds
     save_bpe_files(tok)
     wordpiece()
     model = spiece("unigram", vocab_size=300, pad_id=0, eos_id=1, unk_id=2, bos_id=-1,

@@ -2,7 +2,7 @@
 """Trains the sensor anomaly scorer: LightGBM trees and a small LSTM on streaming features of a channel.
 
     training/anomaly.py --data ../shared/data/sensors      # models/anomaly, tests/data/anomaly; minutes
-    training/anomaly.py --only lstm                        # on another machine: that part into --work alone
+    training/anomaly.py --only lstm                        # on another machine: writes only that part to --work
 
 Both score one channel, keep a fixed state and never look ahead; the channels of a machine are joined
 afterwards. Trained on NAB alone, with whole series held out. C-MAPSS and SKAB are only measured on. A plain
@@ -25,19 +25,19 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SEED = 4242
 SCALES = (4, 16, 64, 256, 2048)
 LONG = 2048
-WARM = 64  # no alarm before so many points
+WARM = 64  # no alarm before this many points
 NAMES = ["z_long", "z_256", "z_64", "z_16", "shift_4", "shift_16", "shift_64", "shift_16_256", "spread_4", "spread_16", "spread_64", "spread_16_256",
          "step", "rough_16", "rough_64", "cusum_up", "cusum_down", "flat", "peak_16", "out_16", "first_16", "first_64", "first_spread_16", "first_spread_64", "first_rough_16"]
 SIGNED = list(range(8)) + [20, 21]  # the trees take the size of these
-FIRST = 256  # points at the start of a series that say what is normal
+FIRST = 256  # points at the start of a series that define what is normal
 LSTM_IN = ["z_long", "z_64", "z_16", "spread_16", "step", "first_16", "first_spread_16"]  # signed; step with the sign of the last difference
 HIDDEN = 24
-SMOOTH = 16  # the score is averaged over about so many points
-# share: of the LSTM in the score, the rest is the trees'; minus: this share of the score's own long mean is taken off.
+SMOOTH = 16  # the score is averaged over about this many points
+# share: weight of the LSTM in the score, the rest is the trees'; minus: this share of the score's long-term mean is subtracted.
 # Chosen on the series that are not held out, of NAB for one channel and of C-MAPSS for several.
 ONE, SEVERAL = dict(lstm_share=0.2, minus=0.75), dict(lstm_share=0.5, minus=0.5)
-TOP = 3  # of several channels, the mean of so many highest
-GAP = 24  # an alarm that pauses for so many points goes on
+TOP = 3  # with several channels: the mean of this many highest scores
+GAP = 24  # an alarm that pauses for up to this many points continues
 HELD_OUT = {"skab": ["valve1/1", "valve1/10", "valve1/14", "valve1/6", "valve2/1", "other/2", "other/6", "other/11"],
             "cmapss": [f"engine {u}" for u in range(1, 101) if u % 10 < 3],
             "nab": ["art_daily_flatmiddle", "art_daily_small_noise", "ec2_cpu_utilization_ac20cd", "ec2_cpu_utilization_53ea38", "ec2_disk_write_bytes_c0d644", "grok_asg_anomaly", "rds_cpu_utilization_e47b3b",
@@ -157,7 +157,7 @@ def targets(f, y, wins):
 
 
 def onsets(on):
-    """Where alarms begin; one that pauses for GAP points or less goes on."""
+    """Where alarms begin; one that pauses for GAP points or fewer continues."""
     at = np.flatnonzero(on)
     return at[np.diff(at, prepend=-GAP - 2) > GAP + 1]
 
@@ -332,7 +332,7 @@ def tree_odds(bst, f):
 
 
 def lstm_part(a, order, parts, up):
-    """An LSTM per fold, that has not seen the fold's series, and the one of all."""
+    """An LSTM per fold, trained without the fold's series, and one trained on all."""
     path = pathlib.Path(a.work) / "lstm.pt"
     if not path.exists():
         device = "cuda" if torch.cuda.is_available() else "cpu"

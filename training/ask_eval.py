@@ -4,7 +4,7 @@
     training/ask_eval.py
 
 The wordings are not those of training/speech.py and training/home.py, and most names of rooms and devices are not
-those of training/values.py: what a model learned by heart does not help.
+those of training/values.py: memorized training data does not help a model here.
 tests/data/ask/eval-hand.jsonl is written by hand.
 """
 
@@ -26,7 +26,7 @@ HEATERS = ["fan heater", "tabletop oven", "egg kettle", "patio heater"]
 RUN = ["floor robot", "window robot", "dishwasher", "tumble dryer"]
 NAMES = ["Gudrun", "Kwame", "Siobhan", "Anouk", "Matteo", "Ingrid", "Tariq", "Beatrix"]
 
-# what is said after "to", what it is after "-ing" and in the past, and the action
+# the verb phrase after "to", its -ing form, its past form, and the action
 PHRASES = [
     ("switch the {light} in the {room} on", "switching the {light} in the {room} on", "switched the {light} in the {room} on", dict(action="turn_on", device="{light}", room="{room}")),
     ("turn the {light} off", "turning the {light} off", "turned the {light} off", dict(action="turn_off", device="{light}")),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/data/ask/examples.jsonl: texts with all that `shoal ask` makes of them, as the program answers today.
+"""Writes tests/data/ask/examples.jsonl: texts with the full result of `shoal ask`, as the program answers today.
 
     training/ask_examples.py --library build/libshoal.so
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The features of models/anomaly.md point by point, as a program in C computes them, against tests/data/anomaly/check.json."""
+"""Computes the features of models/anomaly.md point by point, as the C code does, and compares them with tests/data/anomaly/check.json."""
 
 import json
 import math

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains command, the model behind `shoal ask`: which words command something, what they ask for, and with which slots.
+"""Trains command, the model behind `shoal ask`: which words are a command, which action it is, and its slots.
 
     training/command.py texts --data DIR   # .cache/train-command/overheard.json: public talk and text that commands nothing
     training/command.py train              # .cache/train-command/model: a BERT folder; four minutes on one H200
@@ -76,14 +76,14 @@ def texts(a):
 MODIFIERS = """silver|golden|oak|wooden|glass|antique|smart|old|new|big|small|left|right|upper|lower|rear|mini|portable|retro|brass|copper|marble|round|square|hanging|folding|sliding|double|main|spare|second|
 third|first|outer|inner|guest|nightstand|cupboard|shelf|mirror|aquarium|crystal|paper|salt|moon|tree|flower|cat|dog|baby|kids|grandma's|anna's|tom's|samsung|philips|sony|ikea|bosch|dyson|white|black|red|
 green|striped|heavy|thick|blackout|wool|silk|cotton|west|south|east|side|service|delivery|pedestrian|cargo|fire|emergency|wine|tool|storage|pool|pond|camping|turbo|super|pro|max""".replace("\n", "").split("|")
-# machines that are no household devices: "turn on the oven" is about a device
+# machines that are not household devices: "turn on the oven" is about a device
 v.MACHINES[:] = [x for x in v.MACHINES if x not in ("fan", "oven", "freezer")]
 BARE = [x for x in v.MACHINES + speech.THINGS if x not in set(v.LIGHTS + v.SWITCHES + v.CLIMATE + v.RUNNABLE) and x not in ("fan", "drill", "water tank")]
 _fill = home.fill_slot
 
 
 def fill_slot(name, kind, rng):
-    """Names of devices that nobody listed: a word before a known kind."""
+    """Names of unlisted devices: a word before a known kind."""
     out = _fill(name, kind, rng)
     if name == "value" and kind == "percent" and rng.random() < 0.12:
         return rng.choice(["half", "halfway", "half way", "a quarter", "three quarters"])
@@ -121,7 +121,7 @@ CANNOT = ["(cancel|delete|move|postpone|reschedule) (my|the) {event}( {date}|)",
 
 
 def cannot(rng):
-    """What nobody can do here: out of scope, though the words are those of commands."""
+    """Impossible requests: out of scope, though worded like commands."""
     pieces = speech.expand(rng.choice(CANNOT), rng, lambda n: [(_fill(n, "", rng), None)])
     return "".join(p for p, _ in pieces)
 
@@ -268,7 +268,7 @@ def train(a):
     model.bert.load_state_dict(body)
     model.to(device).train()
     model.bert.drop = 0.1
-    # the last samples are kept back
+    # the last samples are held out
     held = torch.arange(len(ids) - 20000, len(ids), device=device)
     n = len(ids) - 20000
     decay = [p for p in model.parameters() if p.dim() > 1]

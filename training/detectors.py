@@ -4,11 +4,11 @@
     training/detectors.py --data ../shared/data/sensors --shoal build/shoal      # numpy, scikit-learn, stumpy
 
 Every method learns from the beginning of each series (15 % of NAB, 400 rows of SKAB, 50 cycles of C-MAPSS) and then
-gives one score a row without looking ahead. The series of a set, sorted by name, are dealt in turn to the development
+gives one score per row without looking ahead. The series of a set, sorted by name, are dealt in turn to the development
 half (first, third, ...) and the judged half (second, fourth, ...). The level of each method, and its setting where it has
 several (a window, a weight), are chosen on the development half; the figures are of the judged half.
 
-An alarm goes on through a pause of at most 24 rows. A window is found if an alarm begins in it or up to 24 rows before:
+An alarm continues through a pause of at most 24 rows. A window is found if an alarm begins in it or up to 24 rows before:
 an alarm that is always on finds nothing. Every other beginning of an alarm is false. The delay is counted from the start of
 the window; the windows of NAB start well before the anomaly.
 """
@@ -66,7 +66,7 @@ def load(folder):
 
 
 def plants(seed=2026, n_series=40, n=4000, learn=800):
-    """Plants that do not exist, unlike the public sets: a check that nothing was fitted to those. Nothing was tuned on them."""
+    """Plants that do not exist, unlike the public sets: a check against overfitting to those. Nothing was tuned on them."""
     rng, out = np.random.default_rng(seed), []
     t = np.arange(n)
 
@@ -93,7 +93,7 @@ def plants(seed=2026, n_series=40, n=4000, learn=800):
             v[i] = x + rng.normal(0, 0.2)
         return v[:, None]
 
-    def counter():  # parts a minute, with shifts of work
+    def counter():  # parts per minute, with work shifts
         return rng.poisson(40 + 15 * ((t // 480) % 3 > 0))[:, None].astype(float)
 
     def compressor():  # vibration, current, temperature, flow, of one load
@@ -112,7 +112,7 @@ def plants(seed=2026, n_series=40, n=4000, learn=800):
         size = rng.uniform(1.5, 5) * rng.choice([-1, 1])
         if kind == 0:
             v[a:b] += size * spread
-        elif kind == 1:  # grows and is mended
+        elif kind == 1:  # grows until it is repaired
             v[a:b] += np.linspace(0, 1.5 * size, m) * spread
         elif kind == 2:
             v[a:b] += rng.normal(0, abs(size) * spread, m)
@@ -140,7 +140,7 @@ def plants(seed=2026, n_series=40, n=4000, learn=800):
 
 
 def drifts(seed=7, n_series=48, n=6000, learn=800, rate=0.005):
-    """Channels that are calm, then drift by `rate` deviations a row. Half of them never do. Nothing was learned from them by heart: they are random."""
+    """Channels that are calm, then drift by `rate` deviations a row. Half of them never do. They are random, so nothing can have been memorized."""
     rng, out = np.random.default_rng(seed), []
     t = np.arange(n)
     for i in range(n_series):
@@ -149,7 +149,7 @@ def drifts(seed=7, n_series=48, n=6000, learn=800, rate=0.005):
         for k in range(1, n):
             v[k] = phi * v[k - 1] + e[k]
         v /= v.std()
-        if i % 4 == 3:  # ... on the course of a day
+        if i % 4 == 3:  # ... on top of a daily pattern
             v += 3 * np.sin(2 * np.pi * t / 288)
         windows = []
         if i // 4 % 2 == 0:
@@ -163,7 +163,7 @@ def drifts(seed=7, n_series=48, n=6000, learn=800, rate=0.005):
     return out
 
 
-# ------------------------------------------------------------------ methods: one score a row, the higher the odder
+# ------------------------------------------------------------------ methods: one score per row, higher is more anomalous
 
 
 def scaled(s):
@@ -213,7 +213,7 @@ def cusum(slack):
 
 
 def hourly(s):
-    """Distance from the median of the hour of the day, as far as two days were learned."""
+    """Distance from the median of the hour of the day, if at least two days were learned."""
     x, n = s.x.copy(), s.learn
     if s.times[n - 1] - s.times[0] >= 2 * 86400 and s.step < 3600:
         hour = (s.times // 3600 % 24).astype(int)
@@ -316,7 +316,7 @@ def measure(all_series, scores, level):
 
 def tune(all_series, scores):
     values = np.concatenate([score[s.learn:] for s, score in zip(all_series, scores)])
-    # Alarms that last may cover most rows, so the levels reach over all values.
+    # Long alarms may cover most rows, so the levels span all values.
     levels = np.unique(np.quantile(values, np.concatenate([1 - np.geomspace(1e-5, 0.5, 120), np.linspace(0, 0.5, 60)])))
     return max(levels, key=lambda v: (measure(all_series, scores, v)["f1"], v))
 

@@ -63,7 +63,7 @@ def label_sets(data):
 
 
 class Ranges:
-    """Where each label set lies among the rows of a head."""
+    """The row range of each label set in a head."""
 
     def __init__(self, sets, order):
         self.at, n = {}, 0
@@ -169,7 +169,7 @@ def first_pieces(h, first):
 
 
 def neutral_cases(w, name):
-    """Capitals begin without meaning: MiniLM's second row is for the second of two texts."""
+    """Capitals start without effect, all with row 0: MiniLM's second row is for the second of two texts."""
     if len(w[name]) < ed.CASES:
         w[name] = w[name][:1].repeat(ed.CASES, 1)
 
@@ -390,7 +390,7 @@ class Texts:
 
 
 def text_loss(student, minilm, batch):
-    """MiniLM's vector of the text, its vectors of the words, and who is near whom."""
+    """MiniLM's vector of the text, its vectors of the words, and their neighbours."""
     s, t, sf, tf = batch
     with torch.no_grad():
         th, treal = minilm(t)
@@ -481,7 +481,7 @@ class Ema:
 
 
 def optimizer(model, lr, wd, device, faster=1.0):
-    """faster: how many times the rate of the body the heads learn with."""
+    """faster: learning rate of the heads relative to the body."""
     groups = collections.defaultdict(list)
     for name, p in model.named_parameters():
         head = name.startswith(("classifier", "tagger", "bert.pooler"))
@@ -740,7 +740,7 @@ def say(text, t0=time.time()):
 
 
 class Setting:
-    """What every command of a run shares."""
+    """State shared by all commands of a run."""
 
     def __init__(self, a):
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -934,7 +934,7 @@ def train(a):
 
 
 def everything(a):
-    """arrays and teachers in processes of their own, beside train."""
+    """Runs arrays and teachers in separate processes, in parallel with train."""
     work = pathlib.Path(a.work)
     for p in [work / "arrays.npz", *work.glob("teacher-*.pt")]:
         p.unlink(missing_ok=True)

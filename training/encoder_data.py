@@ -157,7 +157,7 @@ def cases(words, first, n):
 
 
 def recase(rng, words):
-    """Names are also found in text without capitals, or with nothing else."""
+    """Sometimes puts all words in lower or upper case, so that names are found in such texts too."""
     k = rng.random()
     return [w.lower() for w in words] if k < 0.12 else [w.upper() for w in words] if k < 0.15 else words
 
@@ -169,7 +169,7 @@ def choose_vocab(base, texts, size):
     keep += [t for t in base if len(t) == 1 and t.isascii() or len(t) == 3 and t.startswith("##") and t[2].isascii()]
     keep += [t for t in "°€£é–’“”" if t in full.id]
     have = set(keep)
-    for share in (0.85, 1.0):  # twice: what is dropped splits into pieces that then count
+    for share in (0.85, 1.0):  # twice: dropped words split into pieces, which then count too
         pieces = full if share < 1 else Pieces(keep)
         n = collections.Counter()
         for weight, ts in texts:
@@ -212,7 +212,7 @@ def spans_to_tags(text, spans):
 
 
 def punctuate(rng, words, tags):
-    """Typed text: now and then a capital, a comma, a full stop."""
+    """Imitates typed text: occasional capitals, commas and full stops."""
     words = list(words)
     k = rng.random()
     if k < 0.25 and words:

@@ -49,7 +49,7 @@ def q4_0(x):
 
 
 def dequant(x, kind):
-    """What a reader gets back, for measuring what the encoding costs."""
+    """The decoded values, to measure the loss of the encoding."""
     b = x.astype(np.float32).reshape(-1, 32)
     if kind == "Q8_0":
         d = (np.abs(b).max(1) / 127).astype(np.float16).astype(np.float32)

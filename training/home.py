@@ -1,4 +1,4 @@
-"""The home and workplace actions: ways to ask for them, ways to report them.
+"""The home and workplace actions: wordings that request them and wordings that report them.
 
 One table serves two models: commands with slot tags for the encoders (command()), and contexts with
 replies for the decoder (reply_corpus.py).
@@ -21,7 +21,7 @@ DEVICE_POOLS = {
     "any": (v.LIGHTS + v.SWITCHES + v.CLIMATE + v.COVERS + v.LOCKS + v.RUNNABLE, 0.10),
 }
 
-# What models/home.json does not say of its actions: commands, clauses that report success, and the verb
+# What models/home.json does not contain: commands, clauses that report success, and the verb
 # phrase used for everything else ("I could not ...", "Shall I ...").  The slots come from there; kinds says
 # which values training draws for them, drawn which it draws and in which order where that is not all in
 # the table's order, always which optional ones it always draws.
@@ -193,7 +193,7 @@ WORDINGS = {
         done=["I(('m| am)) ringing your {item}( now|)", "your {item} {is_item} ringing( now|)"], will="find your {item}"),
     "calculate": dict(say=["what is {expr}", "(calculate|compute|work out) {expr}", "how much is {expr}", "{expr} (is what|equals)", "what do you get for {expr}"], done=[], will="work that out"),
 }
-# What people say that is no action of the table.
+# Sentences that are not an action of the table.
 SMALL_TALK = {
     "help": dict(say=["what can you do", "help( me|)", "how does this work", "what (commands|things) (do you know|can i say|can i ask)", "what are your (functions|abilities|features)", "i need help", "show me what you can do", "give me some examples"], done=[], will="help"),
     "greet": dict(say=["(hello|hi|hey|good morning|good evening|good afternoon|howdy|hi there|hey there|hello there|good day)", "how are you( doing| today|)", "what's up", "nice to (meet|see) you", "(hi|hello) how is it going", "i am (home|back)", "(good morning|hello) shoal"], done=[], will="say hello"),
@@ -227,7 +227,7 @@ ACTIONS = {a: dict(x, slots=slots_of(a, x)) for a, x in WORDINGS.items() if a in
 OOS = home_table.TABLE["labels"]["out_of_scope"]
 LABELS = sorted(ACTIONS) + [OOS]
 PII = ["person", "email", "phone", "card_number", "iban", "ip_address", "ssn", "address", "license_plate", "password", "url"]
-TAGS = sorted(set(home_table.SLOTS) - {"name"} | set(PII))  # a timer's name is said as an item, a task, ...
+TAGS = sorted(set(home_table.SLOTS) - {"name"} | set(PII))  # a timer is named after an item, a task, ...
 FINDABLE = "phone|keys|wallet|glasses|tablet|headphones|bag|watch|laptop|car keys|earbuds|umbrella|remote|charger|passport".split("|")
 
 

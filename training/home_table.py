@@ -1,6 +1,6 @@
 """models/home.json, the table of the home flow, for Python: models/home.md explains every key.
 
-The training code has no copy of a word or an action that the program uses: it reads them here.
+The training code does not duplicate the program's words and actions: it reads them here.
 """
 
 import json
@@ -9,7 +9,7 @@ import pathlib
 PATH = pathlib.Path(__file__).resolve().parent.parent / "models" / "home.json"
 TABLE = json.loads(PATH.read_text(encoding="utf-8"))
 
-ACTIONS = TABLE["actions"]  # questions too: those that have an answer or a reason
+ACTIONS = TABLE["actions"]  # including questions that have an answer or a reason
 QUERIES = [a for a, x in ACTIONS.items() if "answer" in x or "reason" in x]
 SLOTS = TABLE["slots"]
 WEEKDAYS = TABLE["dates"]["weekdays"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes models/models.json from the files that are there, or checks it (--check)."""
+"""Writes models/models.json from the files in models/, or checks it (--check)."""
 
 import hashlib
 import json

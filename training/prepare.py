@@ -36,7 +36,7 @@ def rows(path):
 
 
 def npm(spec, cache):
-    """Unpacks one npm package (nothing of it is run) and returns its folder."""
+    """Unpacks one npm package without running its scripts and returns its folder."""
     folder = cache / re.sub(r"[^a-z0-9.]+", "-", spec.lower()).strip("-")
     if not (folder / "package").exists():
         folder.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ Folders of --public, each with files as their source publishes them:
     clinc/data_oos_plus.json   CLINC150's longer list of out-of-scope training rows (CC BY 3.0); only `oos_train` is read
     hwu/*.json                 texts to a home robot (CC BY 4.0); only their wording is read
 
-XQuAD, Cranfield, DialogSum and every valid or test split stay out: what overlaps XQuAD is left out.
+XQuAD, Cranfield, DialogSum and every valid or test split stay out: training text that overlaps XQuAD is dropped.
 """
 
 import bz2

@@ -46,7 +46,7 @@ def load_texts(data):
 
 
 def held_out():
-    """The contexts that are measured; the corpus leaves them out."""
+    """The contexts used for evaluation; the corpus excludes them."""
     rng = random.Random(SEED + 1)
     out, seen = [], set()
     while len(out) < HELD_OUT:
@@ -91,7 +91,7 @@ def tokenizer(work):
 
 
 class Format:
-    """Turns into token ids, as the chat template spells them."""
+    """Converts turns to token ids, formatted as by the chat template."""
 
     def __init__(self, sp):
         self.sp = sp
@@ -501,7 +501,7 @@ def evaluate(torch, model, work, data, device, quick=False):
 
 
 def agreement(torch, big, small, work, said, device):
-    """How often the draft's next token is the one reply takes: what speculation gains."""
+    """How often the draft's next token is the one reply chooses, which is the gain of speculation."""
     fm = Format(tokenizer(work))
     same = n = 0
     with torch.no_grad():
@@ -607,7 +607,7 @@ def export_one(work, name, cfg, out, kind, described):
 
 
 def peer(path, prompts):
-    """Greedy ids of llama.cpp (bench/build-peer), the engine that others will run the file with."""
+    """Greedy ids of llama.cpp (bench/build-peer), the engine most other users will run the file with."""
     import subprocess
 
     with subprocess.Popen(["build/peer_llama"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as p:

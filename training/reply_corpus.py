@@ -11,7 +11,7 @@ import home
 import values as v
 from grammar import expand
 
-FAVOUR = 0.7  # how often the first wording is taken: greedy decoding then has one clear way to say a thing
+FAVOUR = 0.7  # how often the first wording is used: greedy decoding then has one clear favourite
 
 
 def say(rng, wordings):
@@ -70,7 +70,7 @@ def phrase(slots, rng):
     return f"{the(d)} in {the(r)}"
 
 
-MOVES = re.compile(r"\b(vacuum|robot|mower|mop|cleaner)\b")  # such a device is in a room, not of it
+MOVES = re.compile(r"\b(vacuum|robot|mower|mop|cleaner)\b")  # "the X in the room", not "the room X"
 
 
 def on_date(d):
@@ -193,7 +193,7 @@ def act_slots(action, rng):
 
 
 def extra_will(action, slots):
-    """What the verb phrase of will= leaves out, so that a refusal still names every slot."""
+    """The slots that the verb phrase of will= omits, so that a refusal still names every slot."""
     out = []
     for k in ("duration", "mode", "task", "artist", "date", "time", "value"):
         if k in slots and "{" + k + "}" not in home.ACTIONS[action]["will"]:
@@ -900,7 +900,7 @@ ABOUT = ["what does the text say about {}", "tell me about {}", "what is said ab
 
 
 def passage(rng):
-    """A sentence of real text is the answer: its question is asked by people, or made of its own words."""
+    """The answer is a sentence of real text; its question was written by people or made from its words."""
     sents, asked = rng.choice(TEXTS["found"])
     lo = 0
     if asked and rng.random() < 0.6:
@@ -921,7 +921,7 @@ def passage(rng):
         return None
     if len(sents[pick]) > 220:
         return None
-    if asked and rng.random() < 0.12:  # another text: the answer is not there
+    if asked and rng.random() < 0.12:  # another text: it does not contain the answer
         other = rng.choice(TEXTS["found"])[0]
         if other is not sents:
             at = rng.randrange(len(other))
@@ -1044,7 +1044,7 @@ def sample(rng, fun=None):
 
 
 def ok(reply, must):
-    """Every string is there, whole: '2:15' does not count inside '12:15'."""
+    """Whether every string occurs as a whole: '2:15' does not count inside '12:15'."""
     low = reply.lower()
     for m in must:
         m = m.lower()

@@ -1,4 +1,4 @@
-"""Generated texts with the speech act of every word: what is a command to us, and what only looks like one.
+"""Generated texts with the speech act of every word: which words are a command to the assistant, and which only look like one.
 
 A template is a text with marks: <c> command, <q> question, <n> negated, <s> supposed or conditional, <r> reported or
 past, <x> retracted, <o> not meant for us. A mark holds until the next one. {vp} is a command in plain words ("turn off
@@ -555,7 +555,7 @@ def joins(words_, labels, starts):
 
 
 def noisy(rng, w):
-    """Typing and speech: capitals, commas and marks that come and go."""
+    """Imitates typing and speech: random capitals, commas and punctuation."""
     k = rng.random()
     out = list(w)
     if k < 0.25 and out:

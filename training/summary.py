@@ -5,8 +5,8 @@
 
 The model is one linear layer over features of a sentence; models/summary.md defines them. Its few weights are
 chosen by hand, those of prose on articles of WikiText-2, generated reports, Cranfield and descriptions of Debian
-packages, those of dialogues on DialogSum: weights learned by regression liked long sentences and fell below the first
-sentences on technical texts. Nothing is trained on the sets. Sentence vectors come from build/shoal.
+packages, those of dialogues on DialogSum: weights learned by regression favoured long sentences and scored below the
+first-sentences baseline on technical texts. Nothing is trained on the sets. Sentence vectors come from build/shoal.
 """
 
 import argparse
@@ -33,10 +33,10 @@ when where whether which while who whom whose will with within without would you
 BACKWARD = "this these that those it its they he she his her their however but and also thus therefore such then there another other both so moreover furthermore".split()
 NAMES = ["centroid", "start", "position", "length", "short", "digit", "frequency", "title", "backward", "first", "question", "content"]
 MAX_SENTENCES = 200
-ENOUGH_CONTENT = 4  # content words of a sentence that says something
+ENOUGH_CONTENT = 4  # content words of an informative sentence
 MIN_TURNS, MAX_LABEL = 4, 40
 PROSE = {"first": 2.0, "frequency": 1.4, "centroid": 1.0, "title": 0.4, "length": -0.5, "position": -0.5, "start": -0.8}  # the opening, then what the text is about
-DIALOGUE = {"content": 1.0, "start": 0.6, "frequency": 0.5}  # early sentences that say something
+DIALOGUE = {"content": 1.0, "start": 0.6, "frequency": 0.5}  # early informative sentences
 
 
 def sentences(text):
@@ -170,7 +170,7 @@ def rouge(text, reference):
 
 def articles(path):
     """Per article of WikiText: [(title, sentences of a part of the body, lead)] and [("", sentences of the lead or of
-    a section, title)]; sentences with words that the set hides are dropped."""
+    a section, title)]; sentences with <unk> words are dropped."""
     out = []
     for art in json.load(open(path)):
         title = art[0].strip("= ").strip()

@@ -1,7 +1,7 @@
 """Values for generated commands and contexts: rooms, devices, people, numbers, times, units.
 
-Every function takes a random.Random and returns display text: what a context holds is what a reply
-must say, so that a program can check it.
+Every function takes a random.Random and returns display text: a reply must contain the values of its
+context verbatim, so that a program can check it.
 """
 
 import home_table
@@ -167,7 +167,7 @@ def set_open_values(words, names, titles):
 
 
 def novel(rng, n_max=3):
-    """A value that no list holds: real words, names, codes or made-up words."""
+    """A value that is in no list: real words, names, codes or made-up words."""
     k = rng.random()
     if k < 0.35 and _extra["words"]:
         return " ".join(rng.choice(_extra["words"]) for _ in range(rng.randint(1, n_max)))

@@ -56,7 +56,7 @@ async function look() {
     let answered = false;
     try {
         answered = (await fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(3000) })).ok;
-    } catch { /* not there */ }
+    } catch { /* unreachable */ }
     const was = there;
     there = answered;
     if (there && !was)

@@ -11,7 +11,7 @@ const examples = [
 ];
 const MAX_TURNS = 30;
 let field, history = []; // answers, oldest first; kept while the tab is open
-let session; // "it" and "yes" mean what was said in it before
+let session; // "it" and "yes" refer to earlier turns of it
 
 function newSession() {
     session = `page-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('')}`;

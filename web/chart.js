@@ -1,4 +1,4 @@
-// chart.js - the chart of one sensor: its last values over the band that is normal, with its hard limits.
+// chart.js - the chart of one sensor: its recent values over the normal band, with its hard limits.
 const NS = 'http://www.w3.org/2000/svg', WIDTH = 320, HEIGHT = 84;
 const MAX_POINTS = 600, MIN_WINDOW_MS = 30000, STEPS = 120;
 

@@ -1,4 +1,4 @@
-// home.js - the Home view: rooms with their things and the states of these, as they change; and a field for commands.
+// home.js - the Home view: rooms, their things with live states, and a field for commands.
 import { $, Gone, Refused, composer, errorBox, events, getJson, h, keep, kept, member, request, whenLoaded, words } from './lib.js';
 
 const states = new Map(); // "id ability" -> the shown value
@@ -9,9 +9,9 @@ export async function start() {
     session = kept('home-session', '') ||
         `home-${Array.from(crypto.getRandomValues(new Uint8Array(12)), (b) => b.toString(16).padStart(2, '0')).join('')}`;
     keep('home-session', session);
-    try { // the view exists where there is a home
+    try { // shown only if the server has a home
         $('nav-home').hidden = !(await member()).offers.includes('home');
-    } catch { /* none, no key yet, or no server: app.js tells */ }
+    } catch { /* no home, no key yet, or no server: app.js reports it */ }
 }
 
 export async function enter() {
@@ -78,7 +78,7 @@ const active = new Set(['on', 'open', 'opened', 'unlocked', 'running', 'started'
 function draw(home) {
     const things = [...home.devices, ...home.machines, ...home.sensors];
     const listed = new Set(things.map((x) => x.id)), others = new Map();
-    for (const s of home.states) // an open home takes things by their words
+    for (const s of home.states) // an open home accepts unlisted things by name
         if (!listed.has(s.id))
             others.set(s.id, { id: s.id, name: words(s.id), kind: 'other' });
     const groups = [...home.rooms.map((r) => [r.name, things.filter((x) => x.room === r.id)]),
@@ -86,7 +86,7 @@ function draw(home) {
         ['Machines', home.machines.filter((x) => !x.room)], ['Others', [...others.values()]]]
         .filter(([, list]) => list.length > 0);
     const shape = JSON.stringify(groups);
-    if (shape !== drawn) { // the things are others: everything is drawn anew
+    if (shape !== drawn) { // the set of things changed: redraw everything
         drawn = shape;
         states.clear();
         $('home-rooms').replaceChildren(...groups.map(([name, list]) => h('article', { class: 'model room', 'aria-label': name },
@@ -144,7 +144,7 @@ function drawStates(li, list) {
             plain.has(s.ability) ? valueText(s) : `${words(s.ability)} ${valueText(s)}`)));
     li.classList.remove('changed');
     if (was !== undefined) {
-        void li.offsetWidth; // so that it begins again
+        void li.offsetWidth; // restarts the animation
         li.classList.add('changed');
     }
 }

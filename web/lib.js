@@ -17,7 +17,7 @@ export function h(tag, attributes, ...children) {
 
 export const $ = (id) => document.getElementById(id);
 
-// ---- live lists, which are drawn anew while somebody uses their buttons
+// ---- live lists, which are redrawn while their buttons are in use
 
 let pressed = false;
 const drawings = new Map(); // place -> what to draw there after the release
@@ -52,7 +52,7 @@ addEventListener('pointerdown', press, true);
 addEventListener('keydown', press, true);
 for (const event of ['pointerup', 'pointercancel', 'keyup'])
     addEventListener(event, release, true);
-addEventListener('blur', release); // the window's own, not that of elements
+addEventListener('blur', release); // only the window's own event, not those of elements
 
 export function icon(name) {
     const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
@@ -68,7 +68,7 @@ export function icon(name) {
 export function keep(name, value) {
     try {
         sessionStorage.setItem(`shoal-${name}`, JSON.stringify(value));
-    } catch { /* full, or not allowed: then it is not kept */ }
+    } catch { /* storage full or not allowed: nothing is saved */ }
 }
 
 export function kept(name, otherwise) {
@@ -153,7 +153,7 @@ export async function request(path, { body, signal, method, session } = {}) {
 
 export const getJson = async (path, options) => (await request(path, options)).json();
 
-// What the server is and offers, asked for once.
+// What the server is and offers, fetched once.
 let first = null;
 export const member = () => (first ??= getJson('/v1/cluster'));
 

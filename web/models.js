@@ -35,7 +35,7 @@ async function refresh() {
         const answer = await getJson('/admin/models');
         list = answer.models;
         admin = answer.may_change;
-        if (list.length === 0) { // a gateway: the models are at other nodes
+        if (list.length === 0) { // a gateway: the models are on other nodes
             admin = false;
             list = (await getJson('/v1/models')).data.filter((m) => m.task !== 'route').map((m) => ({ ...m, model: m.id }));
         }

@@ -1,4 +1,4 @@
-// sensors.js - the Sensors view: every sensor with its chart, what is normal there and its score, and the alarms with
+// sensors.js - the Sensors view: every sensor with its chart, its normal range and score, and the alarms with
 // their explanations; live over one event stream.
 import { $, Gone, Refused, errorBox, events, getJson, h, member, redraw, request } from './lib.js';
 import { Chart } from './chart.js';
@@ -8,7 +8,7 @@ const severities = { critical: 'bad', warning: 'wait', info: '' };
 const cards = new Map(); // sensor -> its card
 const alarms = new Map(); // id -> the newest event of it
 let stop = null, now = 0, planned = 0;
-let quiet = true; // the alarms that come are not new
+let quiet = true; // the first alarms received are not new
 
 export async function start() {
     // The simulated plant of `make run`.
@@ -21,11 +21,11 @@ export async function start() {
                 $('sensors-note').replaceChildren(errorBox(e));
             }
         });
-    try { // the view exists where there are sensors
+    try { // shown only if the server has sensors
         const { offers } = await member();
         $('nav-sensors').hidden = !offers.includes('sensors');
         $('sensors-demo').hidden = !offers.includes('demo');
-    } catch { /* none, no key yet, or no server: app.js tells */ }
+    } catch { /* no sensors, no key yet, or no server: app.js reports it */ }
 }
 
 export async function enter() {
@@ -131,7 +131,7 @@ function draw(card) {
     card.chart.svg.setAttribute('aria-label', `${s.title}: ${card.value.textContent}. ${card.normal.textContent}`);
 }
 
-// One drawing for all that came in between.
+// Draws once for all changes since the last frame.
 function plan() {
     if (planned)
         return;

@@ -1,16 +1,16 @@
-// shoal.js - the Shoal view: nodes, their models and load, what was moved; live over one event stream.
+// shoal.js - the Shoal view: nodes, their models and load, and recent moves; live over one event stream.
 import { $, bytes, count, errorBox, events, h, member, redraw, request } from './lib.js';
 
 const states = { ready: 'good', draining: 'wait', unknown: 'wait', lost: 'bad' };
-const seen = new Map(); // node -> state, for what happened
+const seen = new Map(); // node -> last known state, to detect changes
 const rates = new Map(); // of counts: [time, requests, rate]
 let stop = null, moved = null;
 
 export async function start() {
-    try { // the view exists where there are several nodes
+    try { // shown only if there are several nodes
         const c = await member();
         $('nav-shoal').hidden = c.nodes.length === 0 && c.nats === 'none';
-    } catch { /* no key yet, or no server: app.js tells */ }
+    } catch { /* no key yet, or no server: app.js reports it */ }
 }
 
 export async function enter() {
@@ -115,7 +115,7 @@ function rollout(r, mayChange) {
         mayChange && actions.length > 0 && h('div', { class: 'row' }, actions.map(button)), note);
 }
 
-// The models that the shoal should serve, beside what is there.
+// The models that the shoal should serve, and their actual replicas.
 function wanted(c) {
     const models = c.desired?.models ?? [];
     $('shoal-wanted').hidden = models.length === 0;

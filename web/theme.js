@@ -10,7 +10,7 @@
         apply();
         try {
             localStorage.setItem('shoal-theme', choice);
-        } catch { /* then it holds until the page is closed */ }
+        } catch { /* not saved: it lasts until the page is closed */ }
     };
     try {
         root.choice = localStorage.getItem('shoal-theme') || 'auto';

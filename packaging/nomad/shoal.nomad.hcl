@@ -50,7 +50,7 @@ variable "models" {
 }
 
 locals {
-  # raw_exec gives a task what its user has, and knows no list.
+  # raw_exec gives a task all capabilities of its user and accepts no list of them.
   cap_drop = var.driver == "exec" ? ["all"] : null
   join     = concat(flatten([for url in var.nats : ["--join", url]]), ["--shoal", var.shoal])
 }
@@ -102,7 +102,7 @@ job "shoal" {
       driver       = var.driver
       user         = var.user
       kill_timeout = "60s"
-      kill_signal  = "SIGTERM" # drains: streams move or end
+      kill_signal  = "SIGTERM" # drain: streams move to other nodes or finish
       env {
         SHOAL_CACHE_DIR = "${NOMAD_ALLOC_DIR}/data"
         SHOAL_MODELS    = var.models
@@ -148,7 +148,7 @@ job "shoal" {
         timeout  = "5s"
       }
     }
-    shutdown_delay = "5s" # clients look it up no more, and then it ends
+    shutdown_delay = "5s" # clients stop looking it up, and then it ends
     task "gateway" {
       driver       = var.driver
       user         = var.user
