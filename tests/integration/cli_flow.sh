@@ -36,6 +36,8 @@ run 0 flow trace "$flows/manual.yaml" --json "the pump is too hot"
 same "found" "$(field 'steps[0].output.passages[0].document')" pump.md
 same "checked" "$(field 'steps[2].state')" done; has out '"verdict":"'
 run 0 flow run "$flows/manual.yaml" "the pump is too hot"; has out "1]"
+SHOAL_COLLECTIONS="" HOME="" XDG_STATE_HOME="" STATE_DIRECTORY="" run 1 flow run "$flows/manual.yaml" "the pump is too hot"
+has err "there is no folder for the collection 'manual': use --dir"
 
 # the home flow
 run 0 flow run "$flows/ask.yaml" "turn on the kitchen lights"; has out "kitchen"

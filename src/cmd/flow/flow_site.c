@@ -87,6 +87,9 @@ static int lend_collection(void *ctx, const char *collection)
     struct collection *c = NULL;
     struct collection_info info;
     struct err e = {0};
+    if (!s->collections)
+        return cmd_fail(s->o->page, "there is no folder for the collection '%s': use --dir FOLDER",
+                        collection);
     int rc = collections_hold(s->collections, collection, &c, &e);
     if (rc == 0)
         rc = collection_info(c, &info, &e);

@@ -261,6 +261,8 @@ static uint32_t points_of(struct product *w, const struct dfa_state *s, uint32_t
             points[n++] = x->ranges[j].hi + 1;
         }
     }
+    if (n == 0)
+        return 0;
     qsort(points, n, sizeof(*points), by_number);
     for (uint32_t i = 0; i < n; i++)
         if (k == 0 || points[k - 1] != points[i])
