@@ -114,7 +114,7 @@ static void test_hash_of_any_length_stays(void **state)
             want =
                 at + 8 <= n ? hash_mix(want ^ word) + 0x9e3779b97f4a7c15u : hash_mix(want ^ word);
         }
-        /* a copy that ends where the bytes do: a sanitizer sees every read beyond */
+        /* a copy that ends with the bytes, so that a sanitizer detects every overread */
         uint8_t *copy = malloc(n + !n);
         assert_non_null(copy);
         memcpy(copy, bytes, n);
@@ -206,7 +206,7 @@ static void test_state_moves_out_of_the_cache(void **state)
     assert_true(state_file_find(path, sizeof(path), "queue", cache));
     assert_int_equal(access(old, F_OK), -1);
     assert_text(want, "first");
-    write_text(old, "second"); /* one exists already: it stays */
+    write_text(old, "second"); /* there is one already: it stays */
     assert_true(state_file_find(path, sizeof(path), "queue", cache));
     assert_text(want, "first");
     assert_text(old, "second");
@@ -237,14 +237,14 @@ static void test_work_time(void **state)
         .queue_ns = 5, .prefill_ns = 2, .token_ns = 10, .first_ns = 30};
     static const struct work_time_rates unknown = {.queue_ns = 5};
     (void)state;
-    /* a measured model is the same to both */
+    /* a measured model gets the same result from both */
     struct work_time a = work_time_of(refuse, &known, 20, 3);
     struct work_time b = work_time_of(choose, &known, 20, 3);
     assert_true(a.prefill_ns == 40 && a.decode_ns == 30 && a.total_ns == 75);
     assert_memory_equal(&a, &b, sizeof(a));
     assert_true(work_time_of(refuse, &known, 10, 0).total_ns == 35); /* no less than first_ns */
     assert_true(work_time_of_units(refuse, &known, 20).total_ns == 45);
-    /* an unmeasured one is let through, but not preferred */
+    /* an unmeasured one is admitted, but not preferred */
     assert_true(work_time_of(refuse, &unknown, 20, 3).total_ns == 5);
     assert_true(work_time_of(choose, &unknown, 20, 3).total_ns == 5 + 20 * 2e5 + 3 * 2e6);
     assert_true(work_time_of_units(refuse, &unknown, 20).total_ns == 5);

@@ -69,9 +69,9 @@ static void test_every_chunk_runs_once_in_order(void **state)
     }
 }
 
-/* A member is away for a while, as if the OS had preempted it: the others may do its chunk, and its
- * late result changes nothing. Whether they do depends on the scheduler, so rounds are repeated
- * until it happened. */
+/* A member is away for a while, as if the OS had preempted it: the others may do its chunk, and
+ * its late result changes nothing. Whether they do depends on the scheduler, so rounds repeat
+ * until it has happened. */
 enum { AWAY_MS = 30, MAX_ROUNDS = 2000 };
 
 struct late {
@@ -80,7 +80,7 @@ struct late {
     _Atomic uint32_t computed;
     _Atomic uint32_t arrivals; /* at the chunk with the late member */
     _Atomic bool away;         /* the next one to arrive is late */
-    bool alone;                /* nobody else could arrive */
+    bool alone;                /* nobody else can arrive */
     struct crew_phase phases[N_PHASES];
 };
 
@@ -142,7 +142,7 @@ static void test_a_late_member_is_not_waited_for(void **state)
 #define N_PROGRAMS 40u
 struct following {
     struct late late;
-    uint32_t given; /* no two may request the next at a time */
+    uint32_t given; /* only one at a time may request the next */
     _Atomic uint32_t asking, by_others, errors;
     pthread_t owner;
     _Atomic bool owner_left;
@@ -239,7 +239,7 @@ static void test_waiting_members_fetch_ahead(void **state)
     struct fetching f = {0};
     const struct crew_phase phases[] = {
         {.chunk = slow_chunk, .n_chunks = 4},
-        {.n_chunks = 0}, /* nothing to fetch: the one after it counts */
+        {.n_chunks = 0}, /* nothing to fetch: the phase after it counts */
         {.chunk = slow_chunk, .ahead = fetch, .arg = 1, .n_chunks = 8},
     };
     assert_int_equal(crew_lane_create(&c, NULL, 4, NULL), 0);
@@ -253,7 +253,7 @@ static void test_waiting_members_fetch_ahead(void **state)
     assert_in_range(steps, 5, 5 * 4 * 3);
 }
 
-/* A member that shares its core may move, but its thread's affinity stays unchanged. */
+/* A member that shares its core may move, but its thread's affinity does not change. */
 struct placed {
     cpu_set_t allowed;
     _Atomic uint32_t errors;
@@ -279,7 +279,7 @@ static void test_threads_may_run_where_they_might(void **state)
     CPU_ZERO(&one);
     CPU_SET((size_t)sched_getcpu(), &one);
     for (int narrow = 0; narrow < 2;
-         narrow++) { /* all on one core; then wherever the OS puts them */
+         narrow++) { /* all on one core, then wherever the OS puts them */
         struct placed s = {.allowed = narrow ? all : one};
         struct crew_lane *c;
         assert_int_equal(sched_setaffinity(0, sizeof(s.allowed), &s.allowed), 0);
@@ -301,7 +301,7 @@ static void test_bad_sizes_are_refused(void **state)
     assert_null(c);
 }
 
-/* Holds every member until all have a chunk: then each has one of its own share. */
+/* Holds every member until all have a chunk, so that each gets one of its own share. */
 struct meeting {
     _Atomic uint32_t here;
     uint32_t who[4];

@@ -88,7 +88,7 @@ static void probe_run(struct probe *p, struct crew_lane *l, uint32_t round)
 struct owner {
     struct crew *crew;
     uint32_t n_members, rounds, value;
-    _Atomic bool *until; /* NULL: this many rounds */
+    _Atomic bool *until; /* NULL: run this many rounds */
     uint32_t errors, n_run;
     bool own_lanes; /* a new lane for every round, whose memory is freed at once */
     pthread_t thread;
@@ -150,7 +150,7 @@ static void test_two_programs_at_once(void **state)
         start(&o[i]);
     for (int i = 0; i < 2; i++)
         join(&o[i]);
-    assert_int_equal(crew_n_threads(c), 3); /* of the wider one, for both */
+    assert_int_equal(crew_n_threads(c), 3); /* those of the wider lane, shared by both */
     crew_destroy(c);
 }
 
@@ -201,7 +201,7 @@ static void test_a_lane_keeps_to_its_members(void **state)
     struct probe *p = calloc(1, sizeof(*p));
     assert_non_null(p);
     assert_int_equal(crew_create(&c, NULL), 0);
-    /* Also one after the other, where a smaller lane takes over the memory of a larger one. */
+    /* Also in sequence, where a smaller lane reuses the memory of a larger one. */
     static const uint32_t sizes[] = {4, 2, 1, 3, 1, 4, 2};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct crew_lane *l;
@@ -232,7 +232,7 @@ static void test_bad_sizes_and_too_many_lanes(void **state)
         assert_int_equal(crew_lane_create(&lanes[i], c, 2, &e), 0);
     assert_int_equal(crew_lane_create(&more, c, 2, &e), SHOAL_ELIMIT);
     assert_null(more);
-    assert_int_equal(crew_lane_create(&more, c, 1, &e), 0); /* needs no place among them */
+    assert_int_equal(crew_lane_create(&more, c, 1, &e), 0); /* needs no slot among them */
     crew_lane_destroy(more);
     for (uint32_t i = 0; i < CREW_MAX_LANES; i++)
         crew_lane_destroy(lanes[i]);
@@ -257,7 +257,7 @@ static void late_chunk(void *ctx, const struct crew_phase *p, uint32_t chunk, ui
         atomic_store(&l->woke, 1);
     } else if (member == 0) {
         for (int i = 0; i < 100000 && atomic_load(&l->asleep) == 0; i++)
-            usleep(100); /* until a crew thread has arrived, however busy the machine is */
+            usleep(100); /* until a crew thread has arrived, even on a busy machine */
     }
 }
 

@@ -114,7 +114,7 @@ static void test_timers_fire_in_order(void **state)
     assert_int_equal(order[2], 1);
     assert_true(clock_ns() >= now + 4000000);
     assert_int_equal(executor_queue_wait_ms(&queue), -1);
-    executor_timer_set(&queue.executor, &n[0].timer, UINT64_MAX); /* far away */
+    executor_timer_set(&queue.executor, &n[0].timer, UINT64_MAX); /* far in the future */
     assert_true(executor_queue_wait_ms(&queue) > 1000000);
     executor_timer_clear(&queue.executor, &n[0].timer);
 }

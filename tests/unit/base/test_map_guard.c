@@ -1,4 +1,5 @@
-/* test_map_guard.c - files that shrink or change under a mapping, and things that are no files. */
+/* test_map_guard.c - files that shrink or change under a mapping, and paths that are not regular
+ * files. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -57,7 +58,7 @@ static void test_truncated_file(void **state)
     file_map_close(&m);
     file_map_close(&other);
     unlink(path);
-    make_file(8192); /* the entry is free again, and forgets */
+    make_file(8192); /* the entry is free again and reset */
     assert_int_equal(file_map_open(&m, path, &e), 0);
     assert_false(file_map_changed(&m));
     assert_int_equal(truncate(path, 0), 0);
@@ -79,7 +80,7 @@ static void test_overwritten_and_replaced_file(void **state)
     assert_int_equal(file_map_open(&m, path, &e), 0);
     snprintf(old, sizeof(old), "%s", path);
     make_file(8192);
-    assert_int_equal(rename(path, old), 0); /* another file: ours is unchanged */
+    assert_int_equal(rename(path, old), 0); /* a different file: ours is unchanged */
     assert_false(file_map_changed(&m));
     assert_int_equal(m.bytes[0], 'x');
     file_map_close(&m);
@@ -112,7 +113,7 @@ static void test_other_faults(void **state)
             (void)signal(SIGBUS, handler ? not_ours : SIG_DFL);
             int fd = open(path, O_RDONLY);
             volatile const uint8_t *bare = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, fd, 0);
-            /* a process of its own, so that ours is the first guard of it */
+            /* a separate process, so that this guard is its first */
             if (file_map_open(&m, path, NULL) < 0 || truncate(path, 0) < 0)
                 _exit(1);
             _exit(bare[4096] == 0 ? 2 : 3);
@@ -138,7 +139,7 @@ static void test_no_regular_files(void **state)
     assert_non_null(strstr(e.msg, "not a regular file"));
     assert_int_equal(rmdir(fifo), 0);
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    (void)alarm(60); /* opening it would wait for a writer, without an end */
+    (void)alarm(60); /* opening it would wait for a writer forever */
     assert_int_equal(file_map_open(&m, fifo, &e), SHOAL_EIO);
     (void)alarm(0);
     assert_non_null(strstr(e.msg, "not a regular file"));

@@ -17,7 +17,7 @@ struct seen {
     char name[32];
     size_t stack_bytes;
     sigset_t mask;
-    pthread_barrier_t named; /* the creator gives the name after the thread has begun */
+    pthread_barrier_t named; /* the creator sets the name after the thread has started */
 };
 
 static void *look(void *arg)
@@ -70,8 +70,8 @@ static void test_stack_has_a_fixed_size(void **state)
     assert_true(bytes >= (size_t)2 << 20 && bytes <= (size_t)8 << 20);
 }
 
-/* Signals of the process go to the main thread; a thread's own faults stay its own, and the mask of
- * the creator is as before. */
+/* Signals of the process go to the main thread; a thread's own faults stay with it, and the
+ * creator's mask is unchanged. */
 static void test_threads_take_no_signals(void **state)
 {
     (void)state;

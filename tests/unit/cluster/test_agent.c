@@ -136,7 +136,7 @@ static void assign(const char *node, const uint8_t *sum, enum desired_duty duty)
     site.d->version++;
 }
 
-/* The node's report about one version; state REGISTRY_UNLOADED and no duty: nothing. */
+/* The node's report about one version; state REGISTRY_UNLOADED and no duty: not reported. */
 static struct node_model report(const uint8_t *sum, char error[320])
 {
     struct node_state s = {.n_models = 0};
@@ -149,7 +149,7 @@ static struct node_model report(const uint8_t *sum, char error[320])
         if (s.models[i].sum && memcmp(s.models[i].sum, sum, SHA256_BYTES) == 0)
             found = s.models[i];
     snprintf(error, 320, "%s", found.error ? found.error : "");
-    found.name = NULL; /* they end with the arena */
+    found.name = NULL; /* freed with the arena */
     found.sum = NULL;
     found.error = NULL;
     arena_fini(&a);
@@ -225,7 +225,7 @@ static void test_leave_finishes_what_runs(void **state)
     assert_int_equal(get(&m), 0);
     assign(ME, site.sum, DESIRED_LEAVE);
     agent_follow(site.agent, site.d);
-    for (int i = 0; i < 6000 && get(&none) == 0; i++) { /* it takes nothing new... */
+    for (int i = 0; i < 6000 && get(&none) == 0; i++) { /* it accepts nothing new... */
         registry_put(none);
         executor_queue_turn(&site.queue, 10);
     }
@@ -260,7 +260,7 @@ static void test_who_leaves_may_be_wanted_again(void **state)
     assert_int_equal(site.n_events[EVENT_LOG_MODEL_UNLOADED], 0);
 }
 
-/* ---- whom it follows ---- */
+/* ---- which controller it follows ---- */
 
 static void test_the_state_of_an_older_controller_is_refused(void **state)
 {
@@ -277,7 +277,7 @@ static void test_the_state_of_an_older_controller_is_refused(void **state)
         executor_queue_turn(&site.queue, 10);
     assert_int_equal(get(&m), 0); /* it continues */
     registry_put(m);
-    assert_int_equal(site.n_events[EVENT_LOG_REFUSED], 1); /* said once */
+    assert_int_equal(site.n_events[EVENT_LOG_REFUSED], 1); /* logged once */
     assert_non_null(strstr(site.text, "fence is 4"));
     site.d->fence = 6;
     agent_follow(site.agent, site.d);
@@ -299,7 +299,7 @@ static void test_a_drained_node_steps_aside_when_it_has_nothing_to_serve(void **
     assert_false(agent_set_aside(site.agent));
 }
 
-/* ---- what goes wrong ---- */
+/* ---- failures ---- */
 
 static void test_bytes_that_nobody_has(void **state)
 {
@@ -314,7 +314,7 @@ static void test_bytes_that_nobody_has(void **state)
     report(site.sum, error);
     assert_string_equal(error, "nobody has 'reply'");
     assert_int_equal(site.n_events[EVENT_LOG_MODEL_FAILED], 1);
-    /* Withdrawn and assigned again, it is tried again. */
+    /* After it is withdrawn and assigned again, it is retried. */
     desired_remove_assignment(site.d, &site.d->assignments[0]);
     agent_follow(site.agent, site.d);
     until(site.sum, REGISTRY_UNLOADED, 0);

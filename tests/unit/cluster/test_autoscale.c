@@ -79,7 +79,7 @@ static void test_a_step_is_followed_and_then_quiet(void **state)
     (void)state;
     begin(&t, 1, 20);
     run(&t, 5, 5, 600);
-    assert_int_equal(t.n_up + t.n_down, 0); /* 50 % of 70 %: one is enough, and the least */
+    assert_int_equal(t.n_up + t.n_down, 0); /* 50 % of 70 %: one, the minimum, is enough */
     run(&t, 60, 60, 300);
     assert_true(t.state.wanted >= 9); /* 60 / (10 * 0.7) */
     uint32_t ups = t.n_up;
@@ -114,13 +114,13 @@ static void test_a_spike_does_not_make_it_flap(void **state)
     begin(&t, 2, 20);
     run(&t, 10, 10, 600);
     uint32_t ups = 0;
-    for (int i = 0; i < 8; i++) { /* every two minutes, within the time that shrinking waits for */
+    for (int i = 0; i < 8; i++) { /* every two minutes, within the delay before shrinking */
         run(&t, 80, 80, 20);
         run(&t, 10, 10, 100);
         if (i == 1)
             ups = t.n_up;
     }
-    /* The first ones leave a queue; then it keeps enough for a spike: 80 / (10 * 0.7). */
+    /* The first spikes leave a queue; then it keeps enough for one: 80 / (10 * 0.7). */
     assert_true(ups > 0 && t.n_up == ups);
     assert_int_equal(t.n_down, 1);
     assert_int_equal(t.state.wanted, 12);
@@ -182,7 +182,7 @@ static void test_each_signal_counts(void **state)
         {{.ready = 2, .cpu = 0.1, .arrivals_per_s = 21, .capacity_per_s = 10},
          3,
          "21 requests/s, a replica can answer 10"},
-        {{.ready = 2, .cpu = -1, .p95_ms = 100, .budget_ms = 500}, 2, NULL}, /* says nothing */
+        {{.ready = 2, .cpu = -1, .p95_ms = 100, .budget_ms = 500}, 2, NULL}, /* no information */
         {{.ready = 2, .cpu = 0.0 / 0.0, .queue = -5, .p95_ms = 1e300}, 2, NULL},
         {{.ready = 2, .cpu = 0.72}, 2, NULL},                        /* within the tolerance */
         {{.ready = 0, .cpu = -1, .queue = 9}, 4, "9 requests wait"}, /* nothing is ready */

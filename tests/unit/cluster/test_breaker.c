@@ -17,13 +17,13 @@ static void test_it_opens_after_failures_in_a_row(void **state)
     assert_true(breaker_passes(&b, 1));
     assert_false(breaker_failed(&b, 1));
     assert_true(breaker_passes(&b, 1));
-    breaker_succeeded(&b); /* not in a row any more */
+    breaker_succeeded(&b); /* no longer consecutive */
     assert_false(breaker_failed(&b, 2));
     assert_true(breaker_failed(&b, 3));
     assert_int_equal(breaker_state(&b, 4), BREAKER_OPEN);
     assert_false(breaker_passes(&b, 4));
     uint64_t until = b.until_ns;
-    for (int i = 0; i < 50; i++) /* what was in flight when it opened */
+    for (int i = 0; i < 50; i++) /* requests in flight when it opened */
         assert_false(breaker_failed(&b, 5));
     assert_true(b.until_ns == until);
 }
@@ -50,7 +50,7 @@ static void test_one_probe_decides(void **state)
     assert_true(last == 12800 * MS);
     now = b.until_ns;
     breaker_sent(&b, now);
-    breaker_forgot(&b); /* cancelled: the next one is the probe */
+    breaker_forgot(&b); /* cancelled: the next request is the probe */
     assert_true(breaker_passes(&b, now));
     breaker_sent(&b, now);
     breaker_succeeded(&b);

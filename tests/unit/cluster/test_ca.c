@@ -23,7 +23,7 @@
 #include "net/loop.h"
 #include "net/tls.h"
 
-#define LONG_S 60 /* a limit against hanging, never a measurement */
+#define LONG_S 60 /* only ends a test that hangs */
 
 /* ---- folders ---- */
 
@@ -110,7 +110,7 @@ static void copy(const char *from, const char *to)
     assert_int_equal(rename(next, to), 0);
 }
 
-/* A machine has copies, which change only when somebody copies again. */
+/* Each machine has copies, which change only when somebody copies again. */
 static struct cert_files copied(const struct cert_files *f, const char *machine)
 {
     struct cert_files to;
@@ -634,7 +634,7 @@ static void test_files_change_under_a_running_stream(void **state)
     http_client_state(p.client, &st);
     memcpy(first, st.peer->serial, sizeof(first));
 
-    issue(ca, "node-a", ROLE_NODE, true); /* both sides get new ones */
+    issue(ca, "node-a", ROLE_NODE, true); /* both sides get new certificates */
     issue(ca, "front", ROLE_GATEWAY, true);
     struct pair q = {.call.ops = &ops};
     q.loop = p.loop;
@@ -644,13 +644,13 @@ static void test_files_change_under_a_running_stream(void **state)
     assert_string_not_equal(st.peer->serial, first);
     leave(&q);
 
-    FILE *f = fopen(node.cert, "w"); /* half of a replacement: the old one stays in use */
+    FILE *f = fopen(node.cert, "w"); /* half replaced: the old one stays in use */
     fputs("-----BEGIN CERTIFICATE-----\n", f);
     fclose(f);
     assert_true(call(&q, &front, NULL));
     leave(&q);
 
-    http_write(p.held, " again", 6); /* the stream never noticed */
+    http_write(p.held, " again", 6); /* the stream did not notice */
     http_end(p.held);
     while (p.n_ended + p.n_failed == 0 && clock_ns() < until)
         loop_turn(p.loop, 100);
@@ -692,7 +692,7 @@ static void test_open_connections_are_cut(void **state)
                 loop_turn(p[j].loop, 10);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(p[i].n_failed, 1);
-        if (i == 1) /* here the client cuts it */
+        if (i == 1) /* here the client closes it */
             assert_non_null(strstr(p[i].message, "certificate of node-a is revoked"));
         close_pair(&p[i]);
     }
@@ -701,7 +701,7 @@ static void test_open_connections_are_cut(void **state)
 
 /* ---- under load ---- */
 
-enum { N_CALLERS = 4, N_CALLS = 60 }; /* calls of each */
+enum { N_CALLERS = 4, N_CALLS = 60 }; /* calls per client */
 
 struct caller {
     struct pair p; /* of it: loop, address, tls_client, client, call */
@@ -746,8 +746,8 @@ static void next_call(struct caller *c)
                      0);
 }
 
-/* Copies one more file of the CA's files, as somebody with scp would: key and certificate do not
- * match for a while. Starts over with new certificates when all are copied. */
+/* Copies one more of the CA's files, as with scp: key and certificate do not match for a while.
+ * Starts over with new certificates when all are copied. */
 static void replace_step(struct ca *ca, int step, const struct cert_files *from,
                          const struct cert_files *to)
 {
@@ -757,7 +757,7 @@ static void replace_step(struct ca *ca, int step, const struct cert_files *from,
         issue(ca, "server", ROLE_NODE, true);
         issue(ca, "client", ROLE_GATEWAY, true);
         break;
-    case 9: /* the second round is within a rotation, the third after it */
+    case 9: /* the second round is during a rotation, the third after it */
         if ((step / 10 == 0 && ca_rotate(ca, "Shoal CA", 3650, &e) < 0) ||
             (step / 10 == 1 && ca_rotate_finish(ca, false, &e) < 0))
             fail_msg("%s", e.msg);
@@ -812,7 +812,7 @@ static void test_certificates_are_replaced_under_load(void **state)
         }
     }
     assert_int_equal(step, 30);
-    struct http_client_state st; /* its connection is of the old CA: only the stream uses it now */
+    struct http_client_state st; /* its connection uses the old CA: only the stream uses it now */
     do {
         loop_turn(p.loop, 100);
         http_client_state(stream.client, &st);
@@ -831,7 +831,7 @@ static void test_certificates_are_replaced_under_load(void **state)
     ca_close(ca);
 }
 
-/* Two machines go through a rotation in every order; no step shuts one out. */
+/* Two machines go through a rotation in every order; no step locks one out. */
 static void test_a_rotation_drops_nobody(void **state)
 {
     (void)state;
@@ -874,7 +874,7 @@ static void test_a_rotation_drops_nobody(void **state)
     }
 }
 
-/* After the end of a rotation, certificates of the old CA are foreign. */
+/* After a rotation ends, certificates of the old CA are foreign. */
 static void test_the_old_ca_is_not_trusted_any_more(void **state)
 {
     struct ca *ca = fresh("rotate");
@@ -915,6 +915,6 @@ int main(void)
         cmocka_unit_test(test_a_rotation_drops_nobody),
         cmocka_unit_test(test_the_old_ca_is_not_trusted_any_more),
     };
-    signal(SIGPIPE, SIG_IGN); /* as the program: a peer may close while TLS writes */
+    signal(SIGPIPE, SIG_IGN); /* as in the program: a peer may close while TLS writes */
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -28,7 +28,7 @@ static struct {
     struct controller_memory memory;
     struct node_model held[N_NODES][MAX_HELD];
     uint32_t n_held[N_NODES];
-    bool away[N_NODES], breaks[N_NODES]; /* breaks: cannot load anything */
+    bool away[N_NODES], breaks[N_NODES]; /* broken: cannot load anything */
     double cpu;
     const char *wanted;
     uint64_t now_ms;
@@ -160,7 +160,7 @@ static void obey(bool slow)
                                          .bytes = 120 * MIB};
             }
             if (m->duty == 0 && m->bytes == 0)
-                continue; /* the node's own */
+                continue; /* the node's own model */
             m->duty = a->duty;
             m->state = w.breaks[n] ? REGISTRY_FAILED : slow ? REGISTRY_LOADING : REGISTRY_READY;
             m->error = w.breaks[n] ? "the file is damaged" : "";
@@ -168,7 +168,7 @@ static void obey(bool slow)
     }
 }
 
-/* Decides and obeys until nothing changes; a second passes each time. */
+/* Decides and obeys until nothing changes, one second per round. */
 static void settle(void)
 {
     uint32_t n = 0;
@@ -204,7 +204,7 @@ static void test_replicas_are_placed_and_stay(void **state)
     assert_int_equal(w.last.notes[0].kind, EVENT_LOG_PLACEMENT);
     settle();
     assert_int_equal(w.d->n_assignments, 2);
-    for (int i = 0; i < 5; i++) { /* again and again: nothing moves */
+    for (int i = 0; i < 5; i++) { /* repeatedly: nothing moves */
         w.now_ms += 600 * SECOND;
         assert_false(decide());
     }
@@ -262,13 +262,13 @@ static void test_who_comes_back_in_time_is_one_too_many(void **state)
 static void test_a_drained_node_serves_until_another_is_ready(void **state)
 {
     (void)state;
-    deploy(2, 3); /* the planner itself would keep one only */
+    deploy(2, 3); /* the planner alone would keep only one */
     w.d->models[0].replicas_want = 2;
     settle();
     uint32_t from = on(0) ? 0 : 1;
     assert_int_equal(desired_set_drained(w.d, names[from], true), 0);
     assert_true(decide());
-    for (int i = 0; i < 3; i++) { /* the replacement takes its time */
+    for (int i = 0; i < 3; i++) { /* the replacement is slow */
         obey(true);
         for (uint32_t n = 0; n < N_NODES; n++) /* ready ones stay ready */
             for (uint32_t k = 0; k < w.n_held[n]; k++)
@@ -325,10 +325,10 @@ static void test_a_failed_load_is_tried_again_later(void **state)
     w.now_ms += 60 * SECOND;
     settle();
     assert_int_equal(n_assigned(DESIRED_SERVE), 1);
-    assert_int_equal(w.memory.n_failures < N_NODES, true); /* it worked: forgotten */
+    assert_int_equal(w.memory.n_failures < N_NODES, true); /* success: the failure is forgotten */
 }
 
-/* ---- models of the nodes' own ---- */
+/* ---- models configured on the nodes ---- */
 
 static void own(uint32_t node, const uint8_t *sum)
 {
@@ -344,7 +344,7 @@ static void test_configured_models_count_and_stay(void **state)
     settle();
     assert_int_equal(n_assigned(DESIRED_SERVE), 1);
     assert_null(on(1));
-    own(0, sum_a); /* one more than wanted: the assigned one goes, the configured ones stay */
+    own(0, sum_a); /* one more than wanted: the assigned one leaves, the configured ones stay */
     own(2, sum_a);
     settle();
     assert_int_equal(n_assigned(DESIRED_LEAVE), 0);

@@ -165,7 +165,7 @@ static void test_changes(void **state)
         assert_int_equal(desired_put_step(d, r, &s), 0);
     }
     assert_int_equal(r->n_steps, DESIRED_MAX_STEPS);
-    assert_string_equal(r->steps[0].text, "3"); /* the oldest went */
+    assert_string_equal(r->steps[0].text, "3"); /* the oldest was dropped */
     assert_int_equal(r->state, DESIRED_PAUSED);
     assert_int_equal(r->share, 100);
     for (uint32_t i = 0; i < 100; i++) {
@@ -185,7 +185,7 @@ static void test_changes(void **state)
     desired_destroy(d);
 }
 
-/* Each breaks one rule of a good state. */
+/* Each breaks one rule of a valid state. */
 static void no_name(struct desired *d)
 {
     d->models[0].name = "";
@@ -289,13 +289,13 @@ static void test_strange_bytes_are_refused(void **state)
     buf_init(&b, 1 << 20);
     assert_int_equal(desired_code_put(&b, d, NULL), 0);
     size_t n = b.len;
-    for (size_t k = 0; k < n; k++) /* cut anywhere */
+    for (size_t k = 0; k < n; k++) /* truncated anywhere */
         assert_int_equal(desired_code_get(&r, b.data, k, NULL), SHOAL_EFORMAT);
     buf_put(&b, "\xf8\x07\x01", 3); /* field 127 */
     assert_int_equal(desired_code_get(&r, b.data, b.len, &e), SHOAL_EFORMAT);
     assert_non_null(strstr(e.msg, "newer program"));
     b.len = n;
-    buf_put(&b, "\x18\x0c", 2); /* the version once more */
+    buf_put(&b, "\x18\x0c", 2); /* the version, a second time */
     assert_int_equal(desired_code_get(&r, b.data, b.len, &e), SHOAL_EFORMAT);
     assert_non_null(strstr(e.msg, "not encoded as"));
     b.data[1] = 2; /* format 2 */
@@ -328,7 +328,7 @@ static void test_snapshot(void **state)
     size_t n = fread(all, 1, sizeof(all), f);
     fclose(f);
     assert_in_range(n, 100, sizeof(all) - 1);
-    for (size_t i = 0; i < n; i++) { /* any byte that changed, any cut */
+    for (size_t i = 0; i < n; i++) { /* any changed byte, any truncation */
         all[i] ^= 0x10;
         assert_int_equal(desired_file_parse(&r, all, n, NULL), SHOAL_EFORMAT);
         all[i] ^= 0x10;
@@ -339,7 +339,7 @@ static void test_snapshot(void **state)
     assert_int_equal(desired_file_write("/nowhere/at/all", d, &e), SHOAL_EIO);
     assert_non_null(strstr(e.msg, "/nowhere/at/all"));
     unlink(path);
-    assert_int_equal(rmdir(dir), 0); /* nothing else was left */
+    assert_int_equal(rmdir(dir), 0); /* no other file was left */
     desired_destroy(d);
 }
 
@@ -355,7 +355,7 @@ static void test_no_memory(void **state)
         mem_fail_at(n);
         int rc = desired_code_get(&r, b.data, b.len, NULL);
         mem_fail_at(0);
-        /* protobuf-c does not tell no memory from bad bytes */
+        /* protobuf-c reports out of memory and bad bytes alike */
         assert_true(rc == 0 || rc == SHOAL_ENOMEM || rc == SHOAL_EFORMAT);
         done = rc == 0;
         assert_true(done == (r != NULL));

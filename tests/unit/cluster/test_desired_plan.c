@@ -162,7 +162,7 @@ static void test_what_leaves_may_come_back(void **state)
     assert_int_equal(desired_plan_apply(d, &in, &p, 5000, NULL), 0);
     assert_int_equal(d->n_assignments, 1);
     assert_int_equal(d->assignments[0].duty, DESIRED_SERVE);
-    step.wave = 1; /* later waves are left alone */
+    step.wave = 1; /* later waves are not carried out */
     step.node_name = "n2";
     assert_int_equal(desired_plan_apply(d, &in, &p, 6000, NULL), 0);
     assert_int_equal(d->n_assignments, 1);

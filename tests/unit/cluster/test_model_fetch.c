@@ -1,5 +1,6 @@
-/* test_model_fetch.c - models from URLs: a web server in this process that does what it is told,
- * also badly.  Other nodes as sources: tests/integration/cluster_fetch.js. */
+/* test_model_fetch.c - models from URLs: a web server in this process that behaves as told, also
+ * badly.
+ * Other nodes as sources: tests/integration/cluster_fetch.js. */
 #include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -88,7 +89,7 @@ static void send_body(int fd, const uint8_t *p, size_t n, size_t from, size_t to
         snprintf(head, sizeof(head),
                  "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", count);
     say(fd, head);
-    if (count > 1) /* not for the request for its size */
+    if (count > 1) /* not for the request that asks for the size */
         web.break_after = 0;
     send_all(fd, p + from, limit < count ? limit : count);
     while (web.hang && !web.stop && count > 1)
@@ -307,7 +308,7 @@ static void test_one_file(void **state)
     assert_string_equal(strrchr(s.path, '/'), "/m.gguf");
     assert_true(model_fetcher_bytes(s.fetcher) >= BIG);
     web.n_requests = 0;
-    assert_int_equal(run(&s, content_sum, url("/m.gguf"), NULL), 0); /* it exists */
+    assert_int_equal(run(&s, content_sum, url("/m.gguf"), NULL), 0); /* already there */
     assert_int_equal(web.n_requests, 0);
     close_site(&s);
 }
@@ -393,11 +394,11 @@ static void test_wrong_bytes(void **state)
     open_site(&s, 0);
     web.corrupt = true;
     assert_int_equal(run(&s, content_sum, url("/m.gguf"), NULL), SHOAL_EFORMAT);
-    assert_non_null(strstr(s.e.msg, "/m.gguf")); /* named */
+    assert_non_null(strstr(s.e.msg, "/m.gguf")); /* the error names it */
     assert_non_null(strstr(s.e.msg, "SHA-256"));
     uint32_t asked = web.n_requests;
-    assert_int_equal(asked, 2); /* the size, the file; not again at once */
-    /* another source; the liar is skipped */
+    assert_int_equal(asked, 2); /* the size and the file; no retry at once */
+    /* a second source; the liar is skipped */
     web.corrupt = false;
     snprintf(web.root, sizeof(web.root), "%s", dir);
     assert_int_equal(run(&s, content_sum, url("/m.gguf"), url("/good.gguf")), 0);
@@ -434,7 +435,7 @@ static void test_cancel(void **state)
     model_fetch_cancel(job);
     web.hang = false;
     assert_int_equal(wait_done(&s), SHOAL_ECANCELLED);
-    /* earlier data is not requested again */
+    /* data received earlier is not requested again */
     web.n_bytes = 0;
     assert_int_equal(run(&s, content_sum, url("/m.gguf"), NULL), 0);
     assert_good(&s);
@@ -528,7 +529,7 @@ static void test_rate(void **state)
     uint64_t now = 10 * second, sent = 0;
     (void)state;
     byte_rate_init(&r, 1000);
-    for (int i = 0; i < 100; i++) { /* a sender that waits as instructed */
+    for (int i = 0; i < 100; i++) { /* a sender that waits when told to */
         uint64_t wait = byte_rate_take(&r, 100, now);
         sent += 100;
         now += wait;

@@ -1,5 +1,5 @@
-/* test_model_store.c - the folder of models by SHA-256: what comes in is verified, goes on after a
- * break, and leaves in order of its last use. */
+/* test_model_store.c - the folder of models by SHA-256: intakes are verified, resume after an
+ * interruption, and models are evicted in order of last use. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -210,10 +210,10 @@ static void test_put_and_find(void **state)
     assert_content(path, "hello", 5);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0444);
-    assert_true(hash_memo_get(at("memo"), &st, memo)); /* not hashed again when it is loaded */
+    assert_true(hash_memo_get(at("memo"), &st, memo)); /* not hashed again on load */
     assert_memory_equal(memo, want, SHA256_BYTES);
     assert_int_equal(model_store_verify(s, sum, &go_on, NULL), 0);
-    put(s, at("m.gguf"), sum); /* nothing happens */
+    put(s, at("m.gguf"), sum); /* no effect */
     assert_int_equal(model_store_list(s, &list, &n, NULL), 0);
     assert_int_equal(n, 1);
     assert_int_equal(list[0].bytes, 5);
@@ -297,7 +297,7 @@ static void test_damage_is_found(void **state)
     model_store_close(s);
 }
 
-/* ---- on their way ---- */
+/* ---- intakes ---- */
 
 /* An intake of one file of these bytes, with its manifest. */
 static struct model_intake *begin(struct model_store *s, const void *p, size_t n,
@@ -398,7 +398,7 @@ static void test_resume_after_reboot(void **state)
     assert_int_equal(model_intake_next(k, &file, &offset, NULL), 1);
     assert_int_equal(offset, 5);
     model_intake_close(k);
-    f = fopen(path, "w"); /* damaged: nothing counts */
+    f = fopen(path, "w"); /* damaged: discarded */
     assert_non_null(f);
     fputs("shoal part 1 7", f);
     fclose(f);
@@ -423,7 +423,7 @@ static void test_wrong_bytes(void **state)
     assert_int_equal(model_intake_write(k, "liar", "hello w0rld", 11, NULL), 0);
     assert_int_equal(model_intake_finish(k, &e), SHOAL_EFORMAT);
     assert_non_null(strstr(e.msg, "m.gguf"));
-    assert_false(model_intake_mixed(k)); /* one sender: the liar */
+    assert_false(model_intake_mixed(k)); /* a single sender: it is the liar */
     assert_int_equal(model_intake_commit(k, path, NULL), SHOAL_EINVAL);
     assert_int_equal(model_intake_next(k, &file, &offset, NULL), 1);
     assert_int_equal(offset, 0); /* it starts over */
@@ -528,7 +528,7 @@ static void test_least_recently_used_goes(void **state)
     assert_int_equal(model_store_find(s, c, path, NULL), SHOAL_ENOTFOUND);
     assert_int_equal(model_store_find(s, d, path, NULL), 0);
     assert_int_equal(model_store_remove(s, a, &e), SHOAL_EBUSY);
-    /* more than the pinned one leaves: refused, and nothing is removed for it */
+    /* more than fits beside the pinned model: refused, and nothing is evicted for it */
     assert_int_equal(model_store_sweep(s, NULL, 2500, &swept, &e), SHOAL_ELIMIT);
     assert_non_null(strstr(e.msg, "store_limit"));
     assert_int_equal(model_store_find(s, d, path, NULL), 0);

@@ -1,5 +1,5 @@
-/* test_node_measure.c - what a node finds out about its machine: measured once, kept on disk, not
- * while requests run; GPUs as the system tells about them. */
+/* test_node_measure.c - what a node learns about its machine: measured once, stored on disk, not
+ * while requests run; GPUs as reported by the system. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -43,14 +43,14 @@ static struct node_measure *open_measure(void)
     return m;
 }
 
-/* One after the other: the second finds the first one's result. */
+/* In sequence: the second finds the first one's result. */
 static void test_measured_when_idle_and_kept(void **state)
 {
     char path[128], text[128] = "";
     (void)state;
     busy = true;
     struct node_measure *m = open_measure();
-    while (n_asked < 3) /* it looks, and waits */
+    while (n_asked < 3) /* it checks, and waits */
         usleep(1000);
     assert_true(state_of(m).bandwidth == 0);
     busy = false;
@@ -67,14 +67,14 @@ static void test_measured_when_idle_and_kept(void **state)
     assert_non_null(fgets(text, sizeof(text), f));
     fclose(f);
     assert_int_equal(strncmp(text, "shoal machine 1 ", 16), 0);
-    /* kept: it exists although requests run */
+    /* stored: available although requests run */
     busy = true;
     m = open_measure();
     while (state_of(m).bandwidth == 0)
         usleep(1000);
     assert_true(state_of(m).bandwidth > 0.99 * measured && state_of(m).bandwidth < 1.01 * measured);
     node_measure_close(m);
-    /* of another machine: measured again */
+    /* from a different machine: measured again */
     f = fopen(path, "w");
     assert_non_null(f);
     fputs("shoal machine 1 0123456789abcdef 5 5\n", f);
@@ -132,7 +132,7 @@ static void test_gpus(void **state)
 static int setup(void **state)
 {
     (void)state;
-    setenv("SHOAL_MODELS", "/nowhere", 1); /* no probe: that is a test with real nodes */
+    setenv("SHOAL_MODELS", "/nowhere", 1); /* no probe here: a test with real nodes covers it */
     return mkdtemp(dir) ? 0 : -1;
 }
 

@@ -1,5 +1,5 @@
-/* test_node_pb.c - what nodes say to each other: requests, events and states survive the wire, and
- * bytes that are none are refused. */
+/* test_node_pb.c - messages between nodes: requests, events and states survive a round trip, and
+ * invalid bytes are refused. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -84,7 +84,7 @@ static void test_pieces(void **state)
         .text = "p", .text_bytes = 1, .pieces = mixed, .n_pieces = 2};
     r.generate.prompts = &both;
     r.generate.n_prompts = 1;
-    request_destroy(send_on(&r, SHOAL_EINVAL)); /* a text, and pieces beside it */
+    request_destroy(send_on(&r, SHOAL_EINVAL)); /* a text with pieces */
 }
 
 static void test_a_conversation(void **state)
@@ -522,7 +522,7 @@ static void test_the_state_of_a_node(void **state)
     assert_string_equal(to.gpu, "RTX A2000");
     assert_true(to.n_gpus == 2 && to.gpu_bytes == 24);
     assert_memory_equal(to.models[0].sum, sum, sizeof(sum));
-    assert_true(to.models[0].token_ns == 0); /* not a number: not known */
+    assert_true(to.models[0].token_ns == 0); /* NaN: unknown */
     assert_null(to.models[1].sum);
     const struct node_model *m = &to.models[0];
     assert_true(m->requests == 1000 && m->errors == 3 && m->p95_us == 250 && m->share == 50);
@@ -533,7 +533,7 @@ static void test_the_state_of_a_node(void **state)
     assert_true(node_model_usable(&to.models[1], 3)); /* its own: it serves whatever comes */
     assert_true(to.epoch == 8 && node_state_knows(&to, 9));
     assert_false(node_state_knows(&to, 10));
-    assert_string_equal(to.models[1].name, "enc?[31m"); /* cannot disturb a terminal */
+    assert_string_equal(to.models[1].name, "enc?[31m"); /* safe for a terminal */
     assert_ptr_equal(node_state_model(&to, "reply", 0), &to.models[0]);
     assert_ptr_equal(node_state_model(&to, NULL, SHOAL_KIND_TAG), &to.models[1]);
     assert_null(node_state_model(&to, "nope", 0));

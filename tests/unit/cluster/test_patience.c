@@ -37,7 +37,7 @@ static void test_being_moved_counts_for_nothing(void **state)
     (void)state;
     begin(0);
     patience_piece(&p, now);
-    for (int i = 0; i < 200; i++) { /* 200 replicas fall silent, a second each */
+    for (int i = 0; i < 200; i++) { /* 200 replicas fall silent, for a second each */
         run_and_fail(S, PATIENCE_MOVED, 0);
         assert_int_equal(judge(REPLICA_FOUND), PATIENCE_GO_ON);
         assert_int_equal(judge(REPLICA_LATER), PATIENCE_GO_ON);
@@ -90,7 +90,7 @@ static void test_nothing_for_the_total_time(void **state)
         run_and_fail(10 * S, PATIENCE_MOVED, 0);
         assert_int_equal(judge(REPLICA_FOUND), PATIENCE_GO_ON);
     }
-    patience_piece(&p, now); /* from here again */
+    patience_piece(&p, now); /* starts again from here */
     for (int i = 0; i < 29; i++) {
         run_and_fail(10 * S, PATIENCE_MOVED, 0);
         assert_int_equal(judge(REPLICA_FOUND), PATIENCE_GO_ON);
@@ -156,7 +156,7 @@ static void test_a_request_that_ends_its_replicas(void **state)
         struct patience alive = p;
         run_and_fail(S / 10, PATIENCE_DIED, cases[i].n_ended);
         assert_int_equal(judge(REPLICA_FOUND), PATIENCE_DEADLY);
-        p = alive; /* one that contributes is not the cause */
+        p = alive; /* a replica that makes progress is not the cause */
         patience_piece(&p, now);
         run_and_fail(S / 10, PATIENCE_DIED, cases[i].n_ended);
         assert_int_equal(judge(REPLICA_FOUND), PATIENCE_GO_ON);

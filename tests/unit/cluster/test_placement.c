@@ -261,7 +261,7 @@ static void test_constraints(void **state)
     assert_string_equal(p->gaps[1].reason, "pinned to gone, which is not there");
     carry_out(k, p);
     placement_destroy(p);
-    k->nodes[1].labels.n = 0; /* the label goes: the model stays until another node has it */
+    k->nodes[1].labels.n = 0; /* the label is removed: the model stays until another node has it */
     p = plan(k);
     assert_string_equal(p->gaps[0].reason, "stays on b (node b lacks label gpu): needs 1.0 GiB; "
                                            "nodes: 4 lack a label");
@@ -440,7 +440,7 @@ static void test_versions_replace_each_other(void **state)
     expect_step(p, PLACEMENT_UNLOAD, "m", "a", "another version is wanted");
     assert_true(p->steps[1].wave > p->steps[0].wave);
     placement_destroy(p);
-    /* No other node: the old one may go only if another answers. */
+    /* No other node: the old replica may leave only if another one answers. */
     k->in.n_nodes = 1;
     p = plan(k);
     assert_int_equal(p->n_steps, 0);
@@ -482,7 +482,7 @@ static void test_batteries_costs_and_failures(void **state)
     p = plan(k);
     expect_step(p, PLACEMENT_LOAD, "m", "b", "battery of a is at 10 %");
     placement_destroy(p);
-    k->in.n_nodes = 1; /* only a: it may not even get it back */
+    k->in.n_nodes = 1; /* only a, and even a may not get it back */
     k->nodes[0].battery = 0.2;
     k->in.n_current = 0;
     p = plan(k);
@@ -565,7 +565,7 @@ static void test_wrong_input_is_named(void **state)
     REFUSED("node b: 18446744073709551615 bytes");
     k->models[1].memory_bytes = UINT64_MAX;
     REFUSED("model n: its memory");
-    /* A node that claims to hold more than there can be gets nothing, and nothing overflows. */
+    /* A node that claims to hold more than is possible gets nothing, and nothing overflows. */
     for (size_t i = 0; i < 1000; i++)
         k->current[i] =
             (struct placement_replica){.node = "a", .model = "z", .memory_bytes = UINT64_MAX};
@@ -696,8 +696,8 @@ static void disturb(struct cluster *k)
     }
 }
 
-/* Whatever happens, no plan breaks a rule, and a plan that was carried out is followed by no
- * other. */
+/* Whatever happens, no plan breaks a rule, and a plan that was carried out is followed by an
+ * empty one. */
 static void test_random_clusters_settle(void **state)
 {
     (void)state;
@@ -781,8 +781,8 @@ static void test_order_of_the_input_does_not_matter(void **state)
     }
 }
 
-/* Every compiler and processor makes these plans: the hash of all steps.  A change of the planner
- * changes it too; then the new value is the right one if it is the same on x86_64 and arm64. */
+/* Every compiler and processor makes these plans: the hash of all steps. A change of the planner
+ * changes it too; the new value is correct if x86_64 and arm64 agree on it. */
 static void test_plans_are_the_same_on_every_machine(void **state)
 {
     uint64_t hash = 0;
@@ -842,7 +842,7 @@ static void test_one_node_moves_few_replicas(void **state)
     }
 }
 
-/* Replicas that load, failed, are of another version or not wanted: no plan breaks a rule. */
+/* Replicas that are loading, failed, of another version or unwanted: no plan breaks a rule. */
 static void test_random_states_break_no_rule(void **state)
 {
     uint32_t n_unloads = 0;

@@ -1,4 +1,4 @@
-/* test_relay.c - requests survive their replicas: real models, broken off after every token. */
+/* test_relay.c - requests survive their replicas: real models, interrupted after every token. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static struct {
     struct flow_owner requests;
 } site;
 
-/* ---- replicas that break ---- */
+/* ---- replicas that fail ---- */
 
 enum way { WORKS, BREAKS, DIES, LIES, REFUSES, FAILS, SAYS_NOTHING, STALLS, BEGINS_OLD };
 
@@ -49,7 +49,7 @@ struct between {
 
 static struct replica real;
 
-/* A canary runs: requests this version, and the usual one if it failed. */
+/* During a canary: requests this version, and the usual one if it fails. */
 static const uint8_t *canary_sum, *usual_sum;
 
 static struct between *between_of(struct sink *s)
@@ -172,13 +172,13 @@ static void run(struct replica *p, struct flow_owner *o, const struct request *r
     }
     bool fails = x->way == FAILS && r->version && canary_sum &&
                  memcmp(r->version, canary_sum, SHA256_BYTES) == 0;
-    if (fails) { /* it begins, and cannot compute a token */
+    if (fails) { /* it starts, but cannot compute a token */
         const struct sink_start start = {.model = "reply", .version = "fp_new", .sum = canary_sum};
         s->ops->start(s, &start);
         failure_set(&f, FAILURE_INTERNAL, SHOAL_ENOTFINITE, NULL, NULL, "damaged weights");
         s->ops->fail(s, &f);
     }
-    if (x->way == BEGINS_OLD) { /* has the version before an update, and dies */
+    if (x->way == BEGINS_OLD) { /* has the version before the update, and dies */
         static const uint8_t old_sum[SHA256_BYTES] = {0x01};
         const struct sink_start start = {.model = "reply", .version = "fp_old", .sum = old_sum};
         s->ops->start(s, &start);
@@ -203,7 +203,7 @@ static void blame(struct replica *p, const struct request *r)
     ((struct fragile *)(void *)p)->n_blamed++;
 }
 
-/* ---- a source of them ---- */
+/* ---- a source of replicas ---- */
 
 #define N_REPLICAS 4u
 static struct fragile replicas[N_REPLICAS];
@@ -408,7 +408,7 @@ static void test_a_silent_replica_is_overtaken(void **state)
         set_replicas(2, STALLS, after, WORKS);
         expected_ns = 1;
         assert_whole(relay(story(), LONG_MS));
-        assert_true(replicas[1].n_runs > 0); /* more than once on a machine that stalls itself */
+        assert_true(replicas[1].n_runs > 0); /* more than once if the machine itself stalls */
         assert_true(replicas[0].n_blamed > 0);
         assert_true(counts.n_stalled > 0 && counts.n_won > 0);
         assert_int_equal(counts.n_moved + counts.n_retried + counts.n_hedged, 0);
@@ -436,7 +436,7 @@ static void test_hedging_is_for_deadlines(void **state)
         assert_int_equal(replicas[1].n_runs, 1);
         assert_int_equal(counts.n_hedged, 1);
         assert_int_equal(counts.n_won, 1);
-        assert_int_equal(replicas[0].n_blamed, 0); /* slow is not failed */
+        assert_int_equal(replicas[0].n_blamed, 0); /* slow does not mean failed */
     }
     set_replicas(2, WORKS, 0, WORKS);
     assert_whole(relay(story(), LONG_MS)); /* no deadline */
@@ -444,7 +444,7 @@ static void test_hedging_is_for_deadlines(void **state)
     hedge_ms = 0;
 }
 
-/* A client that goes away while two replicas work ends both. */
+/* A client that disconnects while two replicas work ends both. */
 static void test_two_replicas_are_cancelled(void **state)
 {
     (void)state;
@@ -463,7 +463,7 @@ static void test_two_replicas_are_cancelled(void **state)
     assert_int_equal(counts.n_doubled + counts.n_running, 0);
 }
 
-/* A new version that fails before its first token: the client sees the usual one, and once. */
+/* A new version fails before its first token: the client sees only the usual one. */
 static void test_a_canary_that_fails_costs_nothing(void **state)
 {
     static const uint8_t new_sum[SHA256_BYTES] = {0xca};
@@ -498,7 +498,7 @@ static void test_replicas_that_lie_or_say_nothing(void **state)
     }
     set_replicas(3, SAYS_NOTHING, 0, REFUSES);
     assert_whole(relay(story(), LONG_MS));
-    set_replicas(1, LIES, 3, WORKS); /* it is the only one: but not for ever */
+    set_replicas(1, LIES, 3, WORKS); /* it is the only one, but it is not retried forever */
     struct recorder *r = relay(story(), 200);
     assert_int_equal(r->n_fails, 1);
     assert_int_equal(r->failure.kind, FAILURE_UNAVAILABLE);
@@ -510,7 +510,7 @@ static void test_what_a_replica_refuses(void **state)
 {
     (void)state;
     set_replicas(1, REFUSES, 0, WORKS);
-    struct recorder *r = relay(story(), LONG_MS); /* not waited for: it responds and refuses */
+    struct recorder *r = relay(story(), LONG_MS); /* no wait: it responds and refuses */
     assert_int_equal(r->n_fails, 1);
     assert_int_equal(r->failure.kind, FAILURE_BUSY);
     assert_string_equal(r->reason, "overloaded");

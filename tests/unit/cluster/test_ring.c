@@ -1,5 +1,5 @@
-/* test_ring.c - cluster/worker/ring.h: bytes arrive in order between two threads, and a writer that
- * lies about its position is found out. */
+/* test_ring.c - cluster/worker/ring.h: bytes arrive in order between two threads, and a writer
+ * that lies about its position is detected. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void test_a_full_ring_takes_a_part(void **state)
     assert_int_equal(ring_write(&p.writer, bytes, sizeof(bytes), &wake), 4096);
     assert_int_equal(ring_write(&p.writer, bytes, 1, &wake), 0);
     assert_int_equal(ring_read(&p.reader, bytes, 10, &n, &wake), 0);
-    assert_true(wake); /* the writer waits for room */
+    assert_true(wake); /* the writer waits for space */
     assert_int_equal(ring_write(&p.writer, bytes, 10, &wake), 10);
     assert_int_equal(ring_read(&p.reader, bytes, 10, &n, &wake), 0);
     assert_false(wake); /* its data was written */
@@ -91,7 +91,7 @@ static void test_who_sleeps_is_woken_once(void **state)
     assert_int_equal(ring_write(&p.writer, &c, 1, &wake), 1);
     assert_true(wake);
     assert_int_equal(ring_write(&p.writer, &c, 1, &wake), 1);
-    assert_false(wake);                  /* it is awake, or will be */
+    assert_false(wake);                  /* it is awake, or soon will be */
     assert_false(ring_sleep(&p.reader)); /* data is available */
     assert_int_equal(ring_read(&p.reader, &c, 1, &n, &wake), 0);
     assert_int_equal(ring_read(&p.reader, &c, 1, &n, &wake), 0);
@@ -133,13 +133,13 @@ static void test_impossible_positions_are_refused(void **state)
         raw[0] = cases[i].at;
         if (ring_read(&p.reader, out, sizeof(out), &n, &wake) != cases[i].rc || n != cases[i].n)
             fail_msg("%s: %zu bytes", cases[i].why, n);
-        raw[8] = 12345; /* the reader's position in the memory: the reader has its own */
+        raw[8] = 12345; /* the reader's position in shared memory: the reader has its own copy */
         munmap(raw, HEAD_BYTES);
         close_pair(&p);
     }
 }
 
-/* The position changes while the reader reads: it never returns more than requested. */
+/* The position changes during a read: it never returns more than requested. */
 struct scribbler {
     _Atomic uint64_t *at;
     _Atomic bool stop;
@@ -163,7 +163,7 @@ static void test_a_writer_that_scribbles(void **state)
     assert_ptr_not_equal(raw, MAP_FAILED);
     struct scribbler s = {raw, false};
     assert_int_equal(pthread_create(&thread, NULL, scribble, &s), 0);
-    char *out = malloc(1000); /* apart, so that a sanitizer sees the end */
+    char *out = malloc(1000); /* allocated separately, so that a sanitizer detects overruns */
     assert_non_null(out);
     for (int i = 0; i < 100000; i++) {
         size_t n = 0;
@@ -233,7 +233,7 @@ static void test_two_threads(void **state)
     pthread_t thread;
     uint8_t out[1000];
     open_pair(&p, 4096);
-    struct ring same = p.reader; /* one mapping: ThreadSanitizer knows memory by its address */
+    struct ring same = p.reader; /* one mapping: ThreadSanitizer tracks memory by address */
     assert_int_equal(pthread_create(&thread, NULL, write_all, &same), 0);
     for (uint64_t at = 0; at < TOTAL;) {
         size_t n = 0;

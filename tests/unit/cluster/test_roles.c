@@ -22,7 +22,7 @@ static void test_names_become_bits(void **state)
     assert_int_equal(r, ROLE_ADMIN);
     roles_text(text, sizeof(text), 0);
     assert_string_equal(text, "");
-    roles_text(text, 5, ROLE_CONTROLLER); /* cut, with its NUL */
+    roles_text(text, 5, ROLE_CONTROLLER); /* truncated, with its NUL */
     assert_string_equal(text, "cont");
 }
 

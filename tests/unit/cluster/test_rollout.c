@@ -196,7 +196,7 @@ static void check_version(uint64_t epoch, int version)
     w.version_of[epoch] = version + 1;
 }
 
-/* One step of a request on some node; pinned: the version that it began with, or -1. */
+/* One step of a request on some node; pinned: the version that it started with, or -1. */
 static bool serve(struct running *q, int pinned)
 {
     uint32_t first = draw(w.n);
@@ -247,7 +247,7 @@ static void run_requests(void)
             }
         }
     }
-    /* what died with its node is not in flight there any more */
+    /* requests that died with their node are no longer in flight there */
     for (uint32_t i = 0; i < w.n; i++)
         if (!w.nodes[i].alive)
             for (int k = 0; k < 2; k++)
@@ -322,7 +322,7 @@ static void decide(void)
     w.d->version += changed;
 }
 
-/* lag: states reach a node with this chance of 1 in lag per tick. */
+/* lag: each tick, a state reaches a node with a chance of 1 in lag. */
 static void tick(uint32_t lag)
 {
     w.now_ms += TICK_MS;
@@ -349,7 +349,7 @@ static const struct desired_rollout *last(void)
     return &w.d->rollouts[w.d->n_rollouts - 1];
 }
 
-/* Until it has finished. min: replicas that must serve all the time. */
+/* Runs until it has finished. min: replicas that must serve all the time. */
 static void run_until_over(uint32_t min, uint32_t lag)
 {
     for (int i = 0; i < 4000 && rollout_active(last()); i++) {
@@ -442,7 +442,7 @@ static void test_strong_keeps_the_old_version_for_a_flow(void **state)
     close_world();
 }
 
-/* One that never ends holds up nothing forever. */
+/* A flow that never ends blocks nothing forever. */
 static void test_strong_does_not_wait_for_ever(void **state)
 {
     (void)state;
@@ -465,7 +465,7 @@ static void test_what_cannot_be_loaded_changes_nothing(void **state)
         assert_int_equal(last()->state, DESIRED_FAILED);
         assert_non_null(strstr(last()->steps[last()->n_steps - 1].text, "has the SHA-256"));
         assert_non_null(strstr(last()->steps[last()->n_steps - 1].text, "on node n"));
-        assert_int_equal(w.n_served[NEW], 0); /* users saw nothing */
+        assert_int_equal(w.n_served[NEW], 0); /* users did not notice */
         assert_int_equal(w.n_refused, 0);
         assert_int_equal(w.d->epoch, 0);
         check_end(OLD);
@@ -536,7 +536,7 @@ static void test_judge(void **state)
     assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_GOOD);
     j.score_to = 880;
     assert_int_equal(rollout_judge(&j, &from, &to, text, sizeof(text)), ROLLOUT_BAD);
-    /* errors of the old version from before do not excuse the new one */
+    /* earlier errors of the old version do not excuse the new one */
     j.score_from = j.score_to = 0;
     j.labelled = false;
     j.base_requests = 500;
@@ -567,7 +567,7 @@ static void test_pause_promote_undo(void **state)
     open_world(4, 41);
     act(ROLLOUT_PAUSE, SHOAL_ENOTFOUND);
     start(DESIRED_CANARY);
-    w.d->rollouts[0].judge.requests = 1000000; /* nobody judges */
+    w.d->rollouts[0].judge.requests = 1000000; /* there is no judge */
     ticks(40);
     assert_int_equal(last()->state, DESIRED_RUNNING);
     assert_int_equal(rollout_share(w.d, "m", sum_new), 100);
@@ -585,7 +585,7 @@ static void test_pause_promote_undo(void **state)
     assert_int_equal(last()->state, DESIRED_DONE);
     check_end(NEW);
     act(ROLLOUT_PAUSE, SHOAL_EINVAL);
-    act(ROLLOUT_UNDO, 0); /* another one, backwards */
+    act(ROLLOUT_UNDO, 0); /* a second rollout, backwards */
     assert_int_equal(w.d->n_rollouts, 2);
     assert_string_equal(last()->id, "m-2");
     run_until_over(4, 2);
@@ -622,7 +622,7 @@ static void test_without_room_for_both(void **state)
     open_world(3, 61);
     w.memory_free = 50; /* the model takes 100 */
     start(DESIRED_ROLLING);
-    run_until_over(2, 2); /* one at a time leaves first */
+    run_until_over(2, 2); /* one at a time must leave first */
     assert_int_equal(last()->state, DESIRED_DONE);
     check_end(NEW);
     close_world();

@@ -1,5 +1,5 @@
-/* test_sim.c - cluster/sim: what the simulated cluster does when nodes end, and that figures add
- * up. */
+/* test_sim.c - cluster/sim: how the simulated cluster reacts when nodes fail, and that figures
+ * add up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static void test_a_zone_that_is_cut_off(void **state)
     assert_int_equal(r.n_churn[SIM_PARTITION], 1);
     assert_int_equal(r.all.n_available, r.all.n_requests - r.all.n_open); /* b answers */
     assert_int_equal(r.n_loads, 1);                                       /* replaced in b */
-    assert_int_equal(r.n_unloads, 1); /* and one too many when a is back */
+    assert_int_equal(r.n_unloads, 1); /* and one too many once a is back */
     assert_int_equal(r.all.n_ready, 2);
     sim_result_fini(&r);
 }
@@ -113,7 +113,7 @@ static void test_the_autoscaler_follows_the_load(void **state)
             "    autoscale: {idle: 2m}}\n"
             "events: [{at: 20m, do: spike, model: m, factor: 10, for: 20m}]\n");
     assert_true(r.models[0].n_up >= 2 && r.models[0].n_down >= 1);
-    assert_in_range(r.models[0].n_ready, 1, 2); /* small again */
+    assert_in_range(r.models[0].n_ready, 1, 2); /* scaled down again */
     assert_true(r.n_from_zero >= 1 && r.n_to_zero >= 1);
     assert_int_equal(r.models[1].n_available, r.models[1].n_requests - r.models[1].n_open);
     sim_result_fini(&r);

@@ -1,5 +1,5 @@
-/* test_worker_pb.c - cluster/worker/worker_pb.h and worker_frame.h: messages survive the trip, and
- * what a worker that was taken over may send is refused. */
+/* test_worker_pb.c - cluster/worker/worker_pb.h and worker_frame.h: messages survive a round
+ * trip, and hostile ones of a compromised worker are refused. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void test_start(void **state)
     assert_int_equal(worker_pb_read_start(&got, &a, (const uint8_t *)b.data, b.len), 0);
     assert_string_equal(got.name, s.name);
     assert_string_equal(got.path, s.path);
-    assert_string_equal(got.cache_dir, ""); /* no cache, unlike NULL: the default */
+    assert_string_equal(got.cache_dir, ""); /* no cache, unlike NULL, which is the default */
     assert_memory_equal(&got.spec, &s.spec, sizeof(s.spec));
     assert_int_equal(got.memory_bytes, 99);
     assert_int_equal(got.n_links, 2);
@@ -100,10 +100,10 @@ static void test_hostile_states(void **state)
     struct worker_state got, s = {.state = REGISTRY_UNLOADED, .error = "", .missing = ""};
     struct arena a;
     arena_init(&a, 1 << 20);
-    assert_int_equal(trip(&got, &a, &s), SHOAL_EFORMAT); /* no state of a worker */
+    assert_int_equal(trip(&got, &a, &s), SHOAL_EFORMAT); /* not a worker state */
     s.state = (enum registry_state)77;
     assert_int_equal(trip(&got, &a, &s), SHOAL_EFORMAT);
-    s.state = REGISTRY_READY; /* for nothing */
+    s.state = REGISTRY_READY; /* for no request */
     assert_int_equal(trip(&got, &a, &s), SHOAL_EFORMAT);
     s.info.kinds = 1u << 30;
     assert_int_equal(trip(&got, &a, &s), SHOAL_EFORMAT);

@@ -1,5 +1,5 @@
-/* test_cmd.c - options, and commands when memory runs out at any point: an error, no crash and no
- * leak (the sanitizer build looks). */
+/* test_cmd.c - options, and commands when memory runs out at any point: an error, no crash and
+ * no leak (which the sanitizer build detects). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,7 +124,7 @@ static void test_ids(void **state)
 
 typedef int (*command_fn)(int argc, const char *const *argv);
 
-/* Every allocation of the command fails in its turn. */
+/* Every allocation of the command fails in turn. */
 static void torture(command_fn run, int argc, const char *const *argv)
 {
     uint64_t calls = mem_calls();
@@ -136,7 +136,7 @@ static void torture(command_fn run, int argc, const char *const *argv)
         mem_fail_at(i);
         int rc = run(argc, argv);
         mem_fail_at(0);
-        /* Some allocations only save time: without them the command still succeeds. */
+        /* Some allocations only save time: the command succeeds without them. */
         assert_in_range(rc, CMD_OK, CMD_USAGE);
         n_failed += rc != CMD_OK;
     }
@@ -248,7 +248,8 @@ static void write_with_template(const char *path, const char *const *from, const
     assert_int_equal(fclose(out), 0);
 }
 
-/* The prompt has no text then: no copy from NULL, which UndefinedBehaviourSanitizer reports. */
+/* The prompt has no text then: must not copy from NULL, which UndefinedBehaviorSanitizer
+ * reports. */
 static void test_a_template_that_renders_nothing(void **state)
 {
     (void)state;
@@ -269,7 +270,7 @@ static void test_a_template_that_renders_nothing(void **state)
         fail_msg("%s", e.msg);
     unlink(path);
     conversation_init(&c, engine);
-    for (int turn = 0; turn < 2; turn++) { /* the second starts with the same state: nothing */
+    for (int turn = 0; turn < 2; turn++) { /* the second starts from the same state: no output */
         assert_int_equal(conversation_add(&c, "user", "Hi", 2, &e), 0);
         if (conversation_prompt(&c, &tokens, &n, &e) < 0)
             fail_msg("%s", e.msg);

@@ -1,5 +1,5 @@
 /* test_api.c - what include/shoal promises besides results: versions, structs of other versions,
- * and errors that nobody wants to read. */
+ * and errors that the caller does not ask for. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +84,8 @@ static void test_options_of_other_versions(void **state)
     }
 }
 
-/* A later member in padding at the end would be garbage of callers that do not know it. */
+/* A member added later must not be in today's padding: it would be garbage from callers that do
+ * not know it. */
 static void test_options_end_without_padding(void **state)
 {
     (void)state;
@@ -210,7 +211,7 @@ static void embed(struct shoal_engine *en, const char *text, size_t n, float *ou
     shoal_task_free(t);
 }
 
-/* A text with a NUL is read whole, or refused: what follows the NUL is never lost. */
+/* A text with a NUL is read whole or refused: what follows the NUL is never lost. */
 static void test_no_text_ends_at_a_nul(void **state)
 {
     (void)state;

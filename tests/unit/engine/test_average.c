@@ -1,5 +1,5 @@
-/* test_average.c - several decoders that write one text by the mean of their probabilities: against
- * the members' own log-probabilities, and everything else that works with one model. */
+/* test_average.c - several decoders generate one text by the mean of their probabilities:
+ * against the members' own log-probabilities, and every feature that works with one model. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -110,7 +110,7 @@ static void run(struct shoal_engine *en, struct shoal_task_opts o)
     shoal_task_free(t);
 }
 
-/* Log-probabilities that a model alone gives the tokens of an answer. */
+/* Log-probabilities that a single model gives the tokens of an answer. */
 static void score(const char *path, const struct got *answer, float out[MAX_TOKENS])
 {
     int32_t all[N_PROMPT + MAX_TOKENS];

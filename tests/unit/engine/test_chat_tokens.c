@@ -1,4 +1,4 @@
-/* test_chat_tokens.c - messages to tokens: what a user spells stays text. */
+/* test_chat_tokens.c - messages to tokens: special tokens spelled by a user stay text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

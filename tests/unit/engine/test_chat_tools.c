@@ -97,7 +97,7 @@ static void test_as_text(void **state)
     arena_init(&a, 1 << 20);
     struct chat t = chat_tools_as_text(&a, &chat, false);
     assert_int_equal(a.rc, 0);
-    assert_int_equal(t.n_messages, 4); /* the results became one */
+    assert_int_equal(t.n_messages, 4); /* the results were merged into one */
     assert_int_equal(t.n_tools, 0);
     assert_string_equal(t.messages[0].role, "system");
     assert_non_null(strstr(t.messages[0].content, "{\"name\":\"get_weather\",\"description\":"));

@@ -1,5 +1,5 @@
-/* test_constraint.c - constrained generations of an engine: they keep to the constraint, end with
- * it, go on elsewhere with the same tokens, and share what was compiled. */
+/* test_constraint.c - constrained generations of an engine: they follow the constraint, end with
+ * it, continue on another engine with the same tokens, and share compiled grammars. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,8 +27,8 @@ struct got {
     size_t text_bytes;
     enum shoal_finish finish;
     int code;
-    const struct shoal_engine *watched; /* NULL: not */
-    uint32_t ahead;                     /* most tokens that were sent before they were computed */
+    const struct shoal_engine *watched; /* NULL: unconstrained */
+    uint32_t ahead;                     /* most tokens sent before they were computed */
     uint32_t generated;
 };
 
@@ -249,7 +249,7 @@ static void test_bad_constraints_are_refused(void **state)
     assert_non_null(strstr(e.msg, "line 1"));
     o = opts(&g, (enum shoal_constraint)99, "x");
     assert_int_equal(shoal_task_submit(en, &o, &t, &e), SHOAL_EINVAL);
-    /* too large is the grammar's fault, not the context's */
+    /* the error blames the grammar, not the context */
     o = opts(&g, SHOAL_CONSTRAINT_GBNF, "root ::= (\"a\"?){900000}");
     assert_int_equal(shoal_task_submit(en, &o, &t, &e), SHOAL_EINVAL);
     assert_int_equal(constraint_check(en, SHOAL_CONSTRAINT_REGEX, "a+", 2, &e), 0);
@@ -261,7 +261,7 @@ static void test_bad_constraints_are_refused(void **state)
     shoal_engine_close(en);
 }
 
-/* More constraints than are kept: those in use stay complete. */
+/* More constraints than are cached: those in use stay complete. */
 static void test_old_constraints_are_dropped(void **state)
 {
     static struct got g[CONSTRAINTS_KEPT + 5];
@@ -317,7 +317,7 @@ static void test_memory_is_counted(void **state)
     }
     const size_t full = bytes_now(en);
     assert_true(full > both && full < CONSTRAINTS_MAX_BYTES);
-    for (uint32_t i = 0; i < CONSTRAINTS_KEPT; i++) { /* the large ones go */
+    for (uint32_t i = 0; i < CONSTRAINTS_KEPT; i++) { /* the large ones are evicted */
         char choice[32];
         snprintf(choice, sizeof(choice), "[\"a%u\"]", i);
         o = opts(&g, SHOAL_CONSTRAINT_CHOICE, choice);

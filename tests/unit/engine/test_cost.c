@@ -1,4 +1,4 @@
-/* test_cost.c - the model of cost alone: what it learns, what it predicts, what it forgets. */
+/* test_cost.c - the cost model alone: what it learns, predicts and forgets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void test_nothing_is_known_at_first(void **state)
     (void)state;
     struct cost_estimate x = cost_predict(&c, &idle, &r, NOW);
     assert_false(x.known);
-    assert_int_equal(cost_check(&x, NOW + 1, NOW, NULL), 0); /* so it is let through */
+    assert_int_equal(cost_check(&x, NOW + 1, NOW, NULL), 0); /* so it is admitted */
     assert_int_equal(cost_check(&x, NOW, NOW, NULL), SHOAL_EDEADLINE);
     assert_int_equal(cost_check(&x, 0, NOW, NULL), 0);
     assert_int_equal(cost_expected_tokens(&c, 0, false), 1);
@@ -62,7 +62,7 @@ static void test_a_request_alone(void **state)
     assert_true(near(cost_predict(&c, &idle, &r, NOW).total_ns, 20e6 + 999 * 2e6));
     r = (struct cost_request){.prompt_tokens = 200, .cached_tokens = 150};
     assert_true(near(cost_predict(&c, &idle, &r, NOW).first_ns, 5e6));
-    cost_saw_prompt(&c, NOW, 100, 50); /* half of a prompt is usually found */
+    cost_saw_prompt(&c, NOW, 100, 50); /* half of a prompt is usually cached */
     r.cached_tokens = 0;
     x = cost_predict(&c, &idle, &r, NOW);
     assert_true(near(x.first_ns, 10e6));
@@ -80,7 +80,7 @@ static void test_what_is_ahead_counts(void **state)
     (void)state;
     teach(&c, NOW);
     struct cost_load l = {.max_active = 4, .n_active = 1, .decode_tokens = 50};
-    /* an untried batch is assumed to cost no more: one request has to try it */
+    /* an untried batch size is assumed to cost no more: one request has to try it */
     assert_true(near(cost_predict(&c, &l, &r, NOW).total_ns, 10e6 + 9 * 2e6));
     cost_saw_step(&c, NOW, 3 * MS, 2, 0);
     cost_saw_step(&c, NOW, 4 * MS, 4, 0);
@@ -99,7 +99,7 @@ static void test_what_is_ahead_counts(void **state)
     x = cost_predict(&c, &l, &r, NOW);
     assert_true(near(x.first_ns, 4 * 10 * 4e6 / 4 + 10e6));
     assert_true(near(x.total_ns, x.first_ns + 9 * 4e6));
-    /* its own choices count like others */
+    /* its own choices count like those of others */
     const struct cost_request eight = {
         .prompt_tokens = 100, .max_tokens = 10, .ignore_end = true, .n_choices = 8};
     assert_true(near(cost_predict(&c, &idle, &eight, NOW).total_ns, x.total_ns));
@@ -110,7 +110,7 @@ static void test_prompts_beside_answers(void **state)
     struct cost c = {0};
     double prefill, token;
     (void)state;
-    cost_saw_step(&c, NOW, 14 * MS, 2, 70); /* the parts cannot be separated: they share */
+    cost_saw_step(&c, NOW, 14 * MS, 2, 70); /* the parts cannot be separated: half each */
     cost_speed(&c, &prefill, &token);
     assert_true(near(prefill, 1e5) && near(token, 7e6));
     c = (struct cost){0};
@@ -121,7 +121,7 @@ static void test_prompts_beside_answers(void **state)
     cost_saw_step(&c, NOW, 18 * MS, 2, 70); /* both twice as slow */
     cost_speed(&c, &prefill, &token);
     assert_true(near(prefill, 1.5e5) && near(token, 2e6 + 2e6 / 3));
-    cost_saw_step(&c, NOW, 2 * MS, 0, 3); /* a short prompt says little */
+    cost_saw_step(&c, NOW, 2 * MS, 0, 3); /* a short prompt tells little */
     cost_speed(&c, &prefill, &token);
     assert_true(near(prefill, 1.5e5));
     c = (struct cost){0};
@@ -129,12 +129,12 @@ static void test_prompts_beside_answers(void **state)
     cost_saw_step(&c, NOW, 9 * MS, 2, 70);
     cost_speed(&c, &prefill, &token);
     assert_true(near(prefill, 1e5) && near(token, 2e6));
-    cost_saw_step(&c, NOW, MS / 2, 2, 1000); /* faster than ever: neither is free */
+    cost_saw_step(&c, NOW, MS / 2, 2, 1000); /* faster than ever: neither part becomes free */
     cost_speed(&c, &prefill, &token);
     assert_true(prefill > 0.0 && token > 0.0);
 }
 
-/* One odd figure at the beginning does not stay; later ones count for an eighth. */
+/* One outlier at the beginning does not stay; later ones count for an eighth. */
 static void test_means(void **state)
 {
     struct cost c = {0};
@@ -180,7 +180,7 @@ static void test_old_figures_are_forgotten_when_idle(void **state)
     uint64_t soon = NOW + COST_FRESH_NS - MS, later = NOW + COST_FRESH_NS + MS;
     assert_true(cost_predict(&c, &idle, &r, soon).total_ns > 5e9);
     assert_false(cost_predict(&c, &idle, &r, later).known);
-    /* while it works it is measured all the time: known figures count */
+    /* a busy model is measured all the time: known figures count */
     assert_true(cost_predict(&c, &busy, &r, later).total_ns > 5e9);
     /* the one admitted request measures it, and old figures do not distort the new ones */
     cost_saw_step(&c, later, 2 * MS, 1, 0);
@@ -198,7 +198,8 @@ static void test_large_batches_do_not_price_small_ones(void **state)
     assert_false(cost_predict(&c, &idle, &r, NOW).known);
 }
 
-/* A batch that was slow for a moment is tried again, although smaller ones keep the model busy. */
+/* A batch size that was slow for a moment is tried again, although smaller ones keep the model
+ * busy. */
 static void test_a_slow_moment_does_not_keep_batches_small(void **state)
 {
     struct cost c = {0};
@@ -232,7 +233,7 @@ static void test_the_usual_error_is_allowed_for(void **state)
     assert_int_equal(cost_check(&behind, NOW + 151 * MS, NOW, &e), 0);
 }
 
-/* Lengths differ: in a full model a long answer must fit, since others can use the place. */
+/* Lengths differ: in a full model a long answer must fit, since others can use the slot. */
 static void test_long_answers(void **state)
 {
     struct cost c = {0};
@@ -274,7 +275,7 @@ static void test_the_pace_of_a_full_model(void **state)
     cost_saw_step(&c, NOW, 14 * MS, 4, 100); /* 9 ms a token on average */
     struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
     assert_true(near(x.total_ns - x.first_ns, 10 * 9e6));
-    /* Those that run are half done: the first of them ends after a fourth of a whole answer. */
+    /* The running ones are half done: the first of them ends after a quarter of a whole answer. */
     l.decode_tokens = 22;
     x = cost_predict(&c, &l, &r, NOW);
     assert_true(near(x.first_ns, 11 * 9e6 / 4 + 10e6));
@@ -288,7 +289,7 @@ static void test_units_of_specialists(void **state)
     (void)state;
     assert_false(cost_predict(&c, &l, &r, NOW).known);
     cost_saw_units(&c, NOW, 5 * MS, 50);
-    assert_true(near(cost_predict(&c, &l, &r, NOW).total_ns, 1e6)); /* goes with the next batch */
+    assert_true(near(cost_predict(&c, &l, &r, NOW).total_ns, 1e6)); /* joins the next batch */
     l.units = 101;
     struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
     assert_true(near(x.total_ns, 11.1e6));

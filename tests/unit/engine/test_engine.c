@@ -1,5 +1,5 @@
-/* test_engine.c - the public library over a small real file: generation, determinism, batching,
- * shared prefixes, cancel, deadlines, limits, and that a token allocates nothing. */
+/* test_engine.c - the public library on a small real file: generation, determinism, batching,
+ * shared prefixes, cancel, deadlines, limits, and no allocations per token. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +68,7 @@ struct got {
 static void on_event(void *ctx, const struct shoal_event *ev)
 {
     struct got *g = ctx;
-    while (clock_ns() < g->hold_until_ns) /* the task cannot end before */
+    while (clock_ns() < g->hold_until_ns) /* the task cannot end before that */
         usleep(1000);
     if (ev->kind == SHOAL_EVENT_DONE) {
         atomic_store(&counting, false);
@@ -165,12 +165,12 @@ static void test_generates_and_reports(void **state)
     char *text = NULL;
     size_t n = 0;
     assert_int_equal(shoal_detokenize(en, a.tokens, a.n, 0, &text, &n, NULL), 0);
-    /* streamed pieces and the text of all tokens agree, but for the space at a text's beginning */
+    /* streamed pieces and the text of all tokens agree, except for the space at the start */
     size_t skip = n < a.text_bytes ? a.text_bytes - n : 0;
     assert_true(skip <= 1);
     assert_memory_equal(text, a.text + skip, n);
     shoal_free(text);
-    /* the second time most of the prompt is already there */
+    /* the second time most of the prompt is cached */
     assert_int_equal(run(en, task_opts(&b)), 0);
     assert_int_equal(b.done.cached_tokens, N_PROMPT / 16 * 16);
     assert_memory_equal(a.tokens, b.tokens, a.n * sizeof(a.tokens[0]));
@@ -232,7 +232,7 @@ static void check_batched_tasks(const char *kernels)
     struct shoal_engine *en = open_engine((struct shoal_engine_opts){
         .max_tasks = 5, .n_threads = 2, .chunk = 16, .n_ctx = 256, .kernels = kernels});
     for (uint32_t i = 0; i < N; i++)
-        for (uint32_t j = 0; j < 60; j++) /* the first 20 tokens are common */
+        for (uint32_t j = 0; j < 60; j++) /* the first 20 tokens are shared */
             prompts[i][j] = (int32_t)(j < 20 ? j * 3 + 4 : (i * 31 + j * 17) % 300 + 3);
     for (int pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < N; i++) {
@@ -263,10 +263,10 @@ static void test_batched_tasks_equal_tasks_alone(void **state)
 {
     (void)state;
     check_batched_tasks(NULL);
-    check_batched_tasks("scalar"); /* the kernels that ThreadSanitizer looks into */
+    check_batched_tasks("scalar"); /* the kernels that ThreadSanitizer instruments */
 }
 
-/* Two prompts with a common beginning that are live at once hold its pages once. */
+/* Two live prompts with a common prefix hold its pages once. */
 static void test_live_tasks_share_a_prefix(void **state)
 {
     (void)state;
@@ -301,7 +301,7 @@ static void test_stop_strings_span_tokens(void **state)
     static struct got a, b;
     struct shoal_engine *en = open_engine((struct shoal_engine_opts){0});
     assert_int_equal(run(en, task_opts(&a)), 0);
-    /* a stop string out of the middle of the answer, across token borders */
+    /* a stop string from the middle of the answer, across token boundaries */
     assert_true(a.text_bytes > 24);
     char stop[9] = {0};
     size_t at = 0;
@@ -319,8 +319,8 @@ static void test_stop_strings_span_tokens(void **state)
     assert_int_equal(b.done.finish, SHOAL_FINISH_STOP);
     assert_int_equal(b.text_bytes, at);
     assert_memory_equal(b.text, a.text, at);
-    /* continued after any number of its tokens, also after all of them, the text continues
-     * unchanged: a partial stop string is completed */
+    /* continued after any number of its tokens, also after all of them, the text is unchanged: a
+     * partial stop string is completed */
     for (size_t k = 0; k <= b.n; k++) {
         static struct got c;
         int32_t so_far[N_PROMPT + 512];
@@ -385,8 +385,8 @@ static void test_cancel_and_deadline_end_a_task(void **state)
     shoal_task_free(t);
     shoal_engine_close(en);
 
-    /* An engine that has measured nothing yet refuses nothing but a deadline that has passed: then
-     * this thread was kept waiting, and tries again with more time. */
+    /* An engine without measurements refuses only a deadline that has passed: then this thread
+     * was kept waiting, and retries with more time. */
     en = open_engine((struct shoal_engine_opts){.n_ctx = 2048});
     int rc = SHOAL_EDEADLINE;
     for (uint64_t ms = 20; rc == SHOAL_EDEADLINE && ms < 60000; ms *= 2) {

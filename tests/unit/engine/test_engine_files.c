@@ -1,5 +1,5 @@
 /* test_engine_files.c - model files that change while they are loaded, damaged caches of tiled
- * weights, files that are no files, weights that are no numbers. */
+ * weights, paths that are not regular files, weights that are not finite. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -162,7 +162,7 @@ static void test_changed_model(void **state)
         else
             harm[i / 4]();
         assert_int_equal(generate(en, &a, &e), SHOAL_ECHANGED);
-        if (inside) { /* the task ended with it, and the next one is refused */
+        if (inside) { /* the task failed with it, and the next one is refused */
             assert_int_equal(a.code, SHOAL_ECHANGED);
             a.first = NULL;
             assert_int_equal(generate(en, &a, &e), SHOAL_ECHANGED);
@@ -290,7 +290,7 @@ static void test_damaged_cache(void **state)
     shoal_engine_close(en);
     for (size_t i = 0; i < sizeof(damage) / sizeof(damage[0]); i++) {
         en = open_model(model, true);
-        assert_true(from_cache(en)); /* a whole one is used */
+        assert_true(from_cache(en)); /* a complete one is used */
         expect_answer(en, &want);
         shoal_engine_close(en);
         find_cache(tiles, sizeof(tiles), ".tiles");
@@ -312,7 +312,7 @@ static void test_damage_after_verification(void **state)
     struct shoal_engine *en = open_model(model, true);
     assert_int_equal(generate(en, &want, NULL), 0);
     shoal_engine_close(en);
-    for (int tries = 0; tries < 100; tries++) { /* the note waits until the file is a bit older */
+    for (int tries = 0; tries < 100; tries++) { /* written once the file is a bit older */
         shoal_engine_close(open_model(model, true));
         find_cache(tiles, sizeof(tiles), ".tiles");
         snprintf(note, sizeof(note), "%s.ok", tiles);
@@ -363,7 +363,7 @@ static void test_no_regular_file(void **state)
     struct shoal_error e = {0};
     snprintf(path, sizeof(path), "%s/fifo.gguf", dir);
     assert_int_equal(mkfifo(path, 0600), 0);
-    (void)alarm(60); /* a FIFO without a writer would block for ever */
+    (void)alarm(60); /* a FIFO without a writer would block forever */
     assert_true(shoal_engine_open(&en, path, NULL, &e) < 0);
     assert_non_null(strstr(e.msg, "not a regular file"));
     assert_true(shoal_engine_open(&en, "/dev/zero", NULL, &e) < 0);
@@ -415,7 +415,7 @@ static void test_weights_that_are_not_finite(void **state)
     struct shoal_error e = {0};
     const struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = cache, .n_threads = 1};
     for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]); i++)
-        for (int again = 0; again < 2; again++) { /* a failed load leaves nothing to trust */
+        for (int again = 0; again < 2; again++) { /* a failed load is not recorded */
             spoil(tensors[i], 0);
             assert_int_equal(shoal_engine_open(&en, model, &o, &e), SHOAL_EFORMAT);
             if (!strstr(e.msg, tensors[i]) || !strstr(e.msg, "not finite"))
@@ -450,14 +450,15 @@ static void test_embedding_that_is_not_finite(void **state)
     shoal_engine_close(en);
 }
 
-/* Encoders and T5: a weight is refused by its name when the model is opened; a row of the embedding
- * that only some texts need fails their tasks, also where the answer would be an empty list. */
+/* Encoders and T5: a bad weight is refused by name when the model is opened; a row of the
+ * embedding that only some texts need fails their tasks, also where the answer would be an empty
+ * list. */
 static void test_specialists_that_are_not_finite(void **state)
 {
     (void)state;
     static const struct {
         const char *folder, *tensor;
-        uint64_t row; /* of a token that is in every text */
+        uint64_t row; /* of a token that occurs in every text */
         enum shoal_kind kind;
         bool at_load;
     } cases[] = {

@@ -1,5 +1,5 @@
 /* test_fair.c - clients share an engine by tokens: order of tasks, weights, preemption, prompts,
- * places in the queue, and what an estimate counts.  Only orders are compared, never times. */
+ * slots in the queue, and what an estimate counts. Only orders are compared, never times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -204,7 +204,7 @@ static void test_long_prompts_leave_room_for_short_ones(void **state)
     begin(en, 3, 12, 0, 40, 2);
     shoal_engine_wake(en);
     wait_all(4);
-    assert_int_equal(ones[3].first, 1); /* by order of submission it would be the last */
+    assert_int_equal(ones[3].first, 1); /* in order of submission it would be the last */
     shoal_engine_close(en);
 }
 
@@ -220,9 +220,9 @@ static void test_one_client_cannot_fill_the_queue(void **state)
     assert_int_equal(submit(en, 64, 12, 0, 10, 2), 0);
     shoal_engine_wake(en);
     wait_all(65);
-    /* the anonymous client has no others to leave room for */
+    /* the anonymous client need not leave room for others */
     memset(ones, 0, sizeof(ones));
-    atomic_store(&hold, true); /* the engine is awake: a first task keeps it */
+    atomic_store(&hold, true); /* the engine is awake: a first task keeps it busy */
     begin(en, 0, 0, 0, 10, 8);
     shoal_engine_wake(en);
     WAIT_UNTIL(atomic_load(&ones[0].n) >= 5);
@@ -248,16 +248,16 @@ static void test_estimates_count_what_goes_first(void **state)
     a->n_waiting = 60;
     a->waiting_prompt = 600;
     a->waiting_decode = 6000;
-    fair_reduce(&f, &(struct fair_who){.client = 11}, &l); /* its own tasks all go first */
+    fair_reduce(&f, &(struct fair_who){.client = 11}, &l); /* all of its own tasks go first */
     assert_int_equal(l.n_waiting, 60);
     assert_int_equal(l.waiting_decode, 6000);
     assert_int_equal(l.n_active, 8);
     l = found;
-    fair_reduce(&f, &(struct fair_who){.client = 12}, &l); /* one of the other goes first */
+    fair_reduce(&f, &(struct fair_who){.client = 12}, &l); /* one task of the other goes first */
     assert_int_equal(l.n_waiting, 1);
     assert_int_equal(l.waiting_prompt, 10);
     assert_int_equal(l.waiting_decode, 100);
-    assert_int_equal(l.n_active, 4); /* the rest makes room */
+    assert_int_equal(l.n_active, 4); /* the others make room */
     assert_int_equal(l.active_decode, 400);
     l = found;
     fair_reduce(&f, &(struct fair_who){.client = 12, .priority = -1}, &l);

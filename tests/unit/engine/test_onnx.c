@@ -1,5 +1,5 @@
-/* test_onnx.c - which files an ONNX model is made of, and a library that is not there.  What needs
- * the library is in tests/conformance/onnx.js. */
+/* test_onnx.c - which files make up an ONNX model, and a missing library. What needs the library
+ * is in tests/conformance/onnx.js. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static int end(void **state)
     return system(command);
 }
 
-/* The file that a path means, relative to the root; "" when it is no ONNX model. */
+/* The file that a path refers to, relative to the root; "" if it is not an ONNX model. */
 static const char *found(const char *path)
 {
     static struct onnx_files f;
@@ -82,7 +82,7 @@ static void test_a_folder_means_one_file(void **state)
     assert_string_equal(found(root), "onnx/model.onnx");
     put("onnx/model_quantized.onnx", "x");
     assert_string_equal(found(root), "onnx/model_quantized.onnx");
-    put("model.safetensors", "x"); /* then it is for the native engine, unless a file is named */
+    put("model.safetensors", "x"); /* then the native engine takes it, unless a file is named */
     assert_string_equal(found(root), "");
     assert_string_equal(found(at("onnx/model.onnx")), "onnx/model.onnx");
 }
@@ -122,7 +122,7 @@ static void test_documents_are_next_to_it_or_above(void **state)
     assert_int_equal(g->n_tensors, 0);
     assert_true(model_file_get_str(g, "general.architecture", &s) && s.n == 5);
     model_file_close(g);
-    put("onnx/config.json", "{}"); /* nearer, and without anything in it */
+    put("onnx/config.json", "{}"); /* nearer, but empty */
     assert_int_equal(onnx_files_find(&f, at("onnx/model.onnx"), &e), 1);
     assert_int_equal(onnx_files_open(&f, &g, &e), 0);
     assert_int_equal(onnx_files_n_ctx(g), 0);

@@ -1,6 +1,6 @@
-/* test_overload.c - answers that are complete within their budget, at 1, 2, 4 and 8 times what a
- * model can do.  Queue, scheduler and cost model are the real ones; the machine and the clock are
- * simulated, so every run gives the same figures. */
+/* test_overload.c - answers that are complete within their budget, at 1, 2, 4 and 8 times a
+ * model's capacity. Queue, scheduler and cost model are the real ones; the machine and the clock
+ * are simulated, so every run gives the same figures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -42,7 +42,7 @@ int clock_gettime(clockid_t id, struct timespec *ts)
 struct machine {
     double step, task,
         prompt;    /* ns of a step, for each task that decodes, each token of a prompt */
-    double noise;  /* a step takes up to this part more or less */
+    double noise;  /* a step takes up to this fraction more or less */
     double hiccup; /* one step in a hundred takes this many times as long */
     double shared; /* a shared machine: the speed changes every 300 ms, by at most this factor */
     double slow;   /* a sixth of the time everything takes this many times as long */
@@ -188,7 +188,7 @@ static void passes(void *impl, lm_next_fn next, void *ctx)
         now_ns = s->all[s->next].at_ns;
         arrive(s, now_ns + 1);
     }
-    s->en.stop = !s->en.incoming; /* nobody does */
+    s->en.stop = !s->en.incoming; /* no more arrivals */
 }
 
 /* A word, or the end of the answer. */
@@ -288,7 +288,7 @@ static double goodput(const struct sim *s, double budget_ns)
     return n * S / (END - BEGIN - budget_ns);
 }
 
-/* As many clients as there are places, each with one request after the other. */
+/* As many clients as there are slots, each with one request after the other. */
 static double capacity(const struct machine *m, const struct traffic *t, double *median_ns)
 {
     struct sim *s = sim_create(m, t);
@@ -309,8 +309,8 @@ static double capacity(const struct machine *m, const struct traffic *t, double 
     return rate;
 }
 
-/* Requests that come whether or not earlier ones are answered.  Later, when the model has been idle
- * for a while, one more must be answered. */
+/* Requests that come whether or not earlier ones are answered. Later, when the model has been
+ * idle for a while, one more must be answered. */
 static double overload(const struct machine *m, const struct traffic *t, double rate,
                        double budget_ns)
 {
@@ -360,8 +360,7 @@ static void test_goodput_stays_under_overload(void **state)
             const double budget_ns = cases[i].t.budget * median_ns;
             double good = overload(&cases[i].m, &cases[i].t, times * full, budget_ns);
             best = good > best ? good : best;
-            /* the model cannot answer a burst at 1 times its capacity, and has pauses to wait for
-             */
+            /* at 1 times its capacity the model cannot answer a burst, and idles in the pauses */
             const double least = times > 1.0 || !cases[i].t.bursts ? 0.9 * best : 0.8 * full;
             if (good < least || (times > 1.0 && good < 0.9 * full))
                 fail_msg("%s, %g times: %.1f good answers a second, %.1f at best, capacity %.1f",
@@ -370,7 +369,7 @@ static void test_goodput_stays_under_overload(void **state)
     }
 }
 
-/* Eight answers that start together would all be cut off: some end early, so that others are
+/* Eight answers that start together would all be cut off: some end early, so that others
  * complete. Nothing was measured before, so none is rejected. */
 static void test_as_many_as_fit_are_completed(void **state)
 {

@@ -1,5 +1,5 @@
 /* test_pooling.c - sentence-transformers folders: the engine's embeddings equal those of
- * sentence-transformers (tests/data/pooling), and what is not known is refused by name. */
+ * sentence-transformers (tests/data/pooling), and unsupported settings are refused by name. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void run(const char *format, const char *a, const char *b)
         fail_msg("cannot run %s", command);
 }
 
-/* The encoder's files, then those of the case over them. */
+/* The encoder's files, overlaid with those of the case. */
 static void assemble(const char *name)
 {
     snprintf(folder, sizeof(folder), "/tmp/shoal-pooling-XXXXXX");

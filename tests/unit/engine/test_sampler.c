@@ -1,5 +1,4 @@
-/* test_sampler.c - tokens are drawn as often as their probability says, the same ones on every CPU.
- */
+/* test_sampler.c - tokens are sampled with their probability, and the same ones on every CPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,7 +88,7 @@ static void test_shares_with_min_p(void **state)
     compare_shares(&o, 0.1);
 }
 
-/* The same shares with an order: every token is among the first N_VOCAB. */
+/* The same shares with top-k: every token is among the first N_VOCAB. */
 static void test_shares_with_top_k(void **state)
 {
     const struct shoal_sampling o = {

@@ -1,5 +1,5 @@
-/* test_seq2seq.c - what sequence-to-sequence models write: greedy and by beam search as
- * transformers does, through the engine, together and alone; see tests/data/t5/README.md. */
+/* test_seq2seq.c - output of sequence-to-sequence models: greedy and beam search as in
+ * transformers, through the engine, together and alone; see tests/data/t5/README.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <math.h>
@@ -24,8 +24,8 @@
 static const char *const names[] = {"t5-relu", "t5-gated"};
 enum { N_NAMES = 2 };
 
-/* ---- beams over the model, every hypothesis with pages of its own -----------------------------
- */
+/* ---- beams over the model, each hypothesis with its own pages
+ * --------------------------------- */
 
 enum { PAGES_EACH = 2, MAX_BEAMS = 4, N_PAGES = 64 };
 
@@ -70,7 +70,7 @@ static void check_result(const char *model, const char *kind, uint32_t source,
     }
 }
 
-/* Writes from one source; pages 0..3 are the source's. */
+/* Generates from one source; pages 0..3 are the source's. */
 static void write_from(struct t5 *t, struct beams *b, const struct beams_with *w,
                        const struct t5_source *source)
 {
@@ -163,7 +163,7 @@ static void test_settings_come_from_the_documents(void **state)
     assert_string_equal(o.prefix, "summarize: ");
     assert_int_equal(o.write.n_beams, 1);
     seq2seq_opts_fini(&o);
-    /* the task's count most, then generation_config.json's */
+    /* the task's settings take precedence, then generation_config.json's */
     assert_int_equal(read_opts(&o,
                                "{\"num_beams\": 2, \"max_length\": 21, \"repetition_penalty\": 1.5,"
                                "\"task_specific_params\": {\"summarization\": {\"num_beams\": 4,"
@@ -283,7 +283,8 @@ static void expect_text(struct shoal_task *t, const cJSON *item, const char *key
     shoal_task_free(t);
 }
 
-/* Many tasks at once, more than run together, searched and not: each as transformers alone. */
+/* Many tasks at once, more than run together, with and without beam search: each as transformers
+ * alone. */
 static void test_texts_are_those_of_transformers(void **state)
 {
     (void)state;
@@ -345,7 +346,7 @@ static void test_what_does_not_fit_is_refused(void **state)
     assert_non_null(strstr(e.msg, "it can: summarize"));
     shoal_engine_close(en);
 
-    /* few pages: the default search needs more, a plain text does not */
+    /* few pages: the default beam search needs more, greedy decoding does not */
     struct shoal_engine_opts small = {.size = sizeof(small),
                                       .kv_bytes = info.kv_bytes / info.kv_pages * 6};
     en = open_engine("t5-gated", &small);
@@ -401,7 +402,7 @@ static void test_drawn_texts_follow_the_seed(void **state)
     shoal_engine_close(en);
 }
 
-/* A task that is cancelled or too late ends within a token; those beside it are not disturbed. */
+/* A cancelled or late task ends within a token; its neighbours are not disturbed. */
 static void test_tasks_end_when_they_are_told(void **state)
 {
     (void)state;
@@ -453,7 +454,7 @@ static void test_a_token_allocates_nothing(void **state)
     (void)state;
     struct shoal_engine *en = open_engine("t5-gated", NULL);
     uint64_t one = heap_calls(en, 1), many = heap_calls(en, 60);
-    /* the text itself grows a few times at the end */
+    /* the text itself is reallocated a few times at the end */
     if (many > one + 6)
         fail_msg("%llu heap calls for 60 tokens, %llu for one", (unsigned long long)many,
                  (unsigned long long)one);
@@ -467,7 +468,7 @@ static void test_without_memory(void **state)
     uint64_t n = 0;
     snprintf(path, sizeof(path), "%s/t5/t5-gated", SHOAL_TEST_DATA);
     for (int rc = -1; rc < 0;
-         n += n < 40 ? 1 : 7) { /* the loader's many have a test of their own */
+         n += n < 40 ? 1 : 7) { /* the loader's many allocations have their own test */
         struct shoal_engine *en = NULL;
         struct err e = {0};
         struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = "", .n_threads = 1};

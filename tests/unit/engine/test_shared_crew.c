@@ -38,7 +38,7 @@ static struct shoal_engine *open_engine(uint32_t n_threads)
     return en;
 }
 
-/* A prompt of this many tokens, long ones in several chunks of the scheduler. */
+/* A prompt of this many tokens; long ones take several chunks of the scheduler. */
 static struct shoal_task *submit(struct shoal_engine *en, struct got *g, uint32_t n_prompt,
                                  int32_t priority)
 {
@@ -88,7 +88,7 @@ static uint32_t count_threads(const char *prefix)
     return n;
 }
 
-/* A thread that was joined may be listed a moment longer, and a new one not yet have its name. */
+/* A joined thread may be listed a moment longer, and a new one may not have its name yet. */
 static void expect_threads(const char *prefix, uint32_t n)
 {
     for (int i = 0; i < 5000 && count_threads(prefix) != n; i++)

@@ -1,5 +1,5 @@
-/* test_specialists.c - inferences as tasks: together and alone, in order, refused, cancelled, with
- * failing memory; on the encoder that comes with Shoal and on trees. */
+/* test_specialists.c - inferences as tasks: together and alone, in order, refused, cancelled,
+ * with failing memory; on the encoder that comes with Shoal and on trees. */
 #include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -368,7 +368,7 @@ static void test_cancel_deadline_and_full_queue(void **state)
     assert_int_equal(shoal_infer_submit(en, &o, &t[0], &e), SHOAL_EDEADLINE);
     /* A request that passes its deadline in the queue ends there. */
     gate_close(&gate, en);
-    int rc = SHOAL_EDEADLINE; /* again with more time, when it passes before it is in the queue */
+    int rc = SHOAL_EDEADLINE; /* retried with more time if it passes before it is queued */
     for (uint64_t ms = 200; rc == SHOAL_EDEADLINE && ms < 60000; ms *= 2) {
         o.deadline_ns = clock_ns() + ms * 1000000;
         rc = shoal_infer_submit(en, &o, &t[0], &e);
@@ -379,7 +379,7 @@ static void test_cancel_deadline_and_full_queue(void **state)
     gate_open(&gate);
     assert_int_equal(shoal_task_wait(t[0]), SHOAL_EDEADLINE);
     shoal_task_free(t[0]);
-    /* Closing ends what waits. */
+    /* Closing ends waiting tasks. */
     o.deadline_ns = 0;
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(shoal_infer_submit(en, &o, &t[i], &e), 0);
@@ -436,7 +436,7 @@ static void test_scores(void **state)
     shoal_engine_close(en);
 }
 
-/* The anomaly model takes rows of any length, and says nothing of a row's length itself. */
+/* The anomaly model takes rows of any length; the length itself does not matter. */
 static void test_any_channels(void **state)
 {
     enum { N = 240 };
@@ -462,7 +462,7 @@ static void test_any_channels(void **state)
         assert_int_equal(shoal_infer_submit(en, &o, &t, &e), 0);
         assert_int_equal(shoal_task_wait(t), 0);
         assert_int_equal(shoal_task_result(t)->n_values, 3 * rows);
-        if (columns <= 1) /* no number of columns is one channel */
+        if (columns <= 1) /* without a number of columns there is one channel */
             memcpy(columns ? same : one, shoal_task_result(t)->values + 3 * (rows - 1),
                    sizeof(one));
         shoal_task_free(t);
@@ -487,7 +487,7 @@ static void test_failed_allocations_leave_nothing(void **state)
     struct shoal_engine_opts eo = {.size = sizeof(eo), .cache_dir = "", .n_threads = 1};
     struct shoal_engine *en;
     struct err e;
-    for (uint64_t i = 1;; i += 1 + i / 8) { /* every early one, then some of the many */
+    for (uint64_t i = 1;; i += 1 + i / 8) { /* every early one, then a sample of the rest */
         mem_fail_at(i);
         int rc = shoal_engine_open(&en, ENCODER, &eo, &e);
         mem_fail_at(0);

@@ -1,4 +1,4 @@
-/* test_agree.c - which answers say the same. */
+/* test_agree.c - which answers agree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,10 +52,10 @@ static void test_choose(void **state)
     const struct agree_answer a[] = {
         {"x", -0.1}, {"y", -0.9}, {"z", -0.2}, {"y", -0.5}, {"y", -0.7}};
     struct agree_choice c = agree_choose(a, 5);
-    assert_int_equal(c.best, 3); /* of the largest group the likeliest */
+    assert_int_equal(c.best, 3); /* the likeliest of the largest group */
     assert_int_equal(c.n_for, 3);
     c = agree_choose(a, 3);
-    assert_int_equal(c.best, 0); /* all alone: the likeliest */
+    assert_int_equal(c.best, 0); /* none agree: the likeliest */
     assert_int_equal(c.n_for, 1);
     c = agree_choose(a, 1);
     assert_int_equal(c.best, 0);

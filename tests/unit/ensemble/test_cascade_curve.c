@@ -10,8 +10,7 @@
 #include "ensemble/cascade_curve.h"
 
 /* The small model is wrong where it is unsure, and once where it is sure; the large one is wrong
- * once.
- */
+ * once. */
 static const struct cascade_curve_row given[] = {
     {0.9, true, true, 1, 10, 0},  {0.2, false, true, 1, 10, 0}, {0.8, false, true, 1, 10, 0},
     {0.5, true, true, 1, 10, 0},  {0.3, false, true, 1, 10, 0}, {0.95, true, true, 1, 10, 0},
@@ -66,7 +65,7 @@ static void test_reach(void **state)
     near(cascade_curve_reach(rows, N, 0).asked, 0);
 }
 
-/* Rows of equal confidence go together; a large model that is no better has no gain. */
+/* Rows of equal confidence escalate together; a large model that is no better brings no gain. */
 static void test_edges(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* test_drift.c - alarms when confidences are distributed differently. */
+/* test_drift.c - alarms when the distribution of confidences changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void test_alarm(void **state)
     add(counts, 5, DRIFT_WINDOW);
     assert_int_equal(drift_look(&d, counts), DRIFT_BEGAN);
     assert_true(d.alarm && d.index > DRIFT_ALARM);
-    assert_int_equal(drift_look(&d, counts), DRIFT_NOTHING); /* nothing came since */
+    assert_int_equal(drift_look(&d, counts), DRIFT_NOTHING); /* nothing new since */
     add(counts, 5, DRIFT_WINDOW);
     assert_int_equal(drift_look(&d, counts), DRIFT_NOTHING); /* still */
     add(counts, 11, DRIFT_WINDOW * 9 / 10);

@@ -30,7 +30,7 @@ static void test_running(void **state)
         ensemble_running_add(&r, log(0.25));
         assert_false(ensemble_should_leave(&e, &r, false)); /* too early */
     }
-    assert_true(ensemble_should_leave(&e, &r, true)); /* unless it was all */
+    assert_true(ensemble_should_leave(&e, &r, true)); /* unless it was the whole answer */
     ensemble_running_add(&r, log(0.25));
     assert_true(fabs(ensemble_running_sureness(&r) - 0.25) < 1e-12);
     assert_true(ensemble_should_leave(&e, &r, false));

@@ -23,7 +23,7 @@ static void test_majority(void **state)
     add(&v, "off", 1, 0.4);
     add(&v, "off", 1, 0.5);
     vote_sort(&v);
-    assert_string_equal(v.labels[0].label, "off"); /* two unsure ones against a sure one */
+    assert_string_equal(v.labels[0].label, "off"); /* two unsure votes against a sure one */
     assert_true(fabs(vote_share(&v, 0) - 2.0 / 3) < 1e-12);
     assert_int_equal(v.n, 2);
     vote_fini(&v);

@@ -1,4 +1,4 @@
-/* Tests of eval/eval_rows.h: data sets of one JSON object a line. */
+/* Tests of eval/eval_rows.h: data sets with one JSON object per line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

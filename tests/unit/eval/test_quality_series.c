@@ -1,5 +1,5 @@
-/* test_quality_series.c - alarms against labelled windows, worked out by hand, and the plain
- * methods against their definitions computed the long way. */
+/* test_quality_series.c - alarms against labelled windows, worked out by hand, and the simple
+ * methods against a direct computation of their definitions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void test_alarms(void **state)
     near(q.normal_seconds, 60 * (N - 50));
     assert_int_equal(q.said, 1 + 4 + 1 + 5 + 35 + 5);
     assert_int_equal(q.hit, 4 + 5 + 5);
-    quality_alarms_add(&q, scores, labels, N, 3, 60); /* a level that nothing reaches */
+    quality_alarms_add(&q, scores, labels, N, 3, 60); /* a level that is never reached */
     assert_int_equal(q.n_windows, 8);
     assert_int_equal(q.n_found, 3);
     assert_int_equal(q.n_false, 2);

@@ -1,4 +1,4 @@
-/* test_table.c - times, kinds of columns, hostile lines, and memory that runs out. */
+/* test_table.c - times, column types, hostile lines, and memory that runs out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* test_ask.c - the ask flow with the real models: every example of tests/data/ask, many requests at
- * once, deadlines, cancelling, failed allocations. */
+/* test_ask.c - the ask flow with the real models: every example of tests/data/ask, many requests
+ * at once, deadlines, cancelling, failed allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,7 +116,7 @@ static void check_row(const cJSON *row, struct ask_request *r)
 #define EVERY 1
 #endif
 
-/* Replies too are identical: neither the machine nor parallel work changes a bit. */
+/* Replies are identical too: neither the machine nor parallel work changes a bit. */
 static void test_examples_some_at_once(void **state)
 {
     (void)state;
@@ -222,7 +222,7 @@ static void test_bad_texts_are_refused(void **state)
     refused(" \n\t ", 4, SHOAL_EINVAL, "empty");
     for (int i = 0; i < 20; i++)
         strcat(many, "stop. ");
-    struct ask_request *r = submit(many, NULL); /* whoever shouts it is heard */
+    struct ask_request *r = submit(many, NULL); /* shouting changes nothing */
     assert_int_equal(ask_wait(r), 0);
     assert_int_equal(ask_plan_of(r)->n_actions, 1);
     ask_free(r);
@@ -232,7 +232,7 @@ static void test_bad_texts_are_refused(void **state)
     refused(many, strlen(many), SHOAL_ELIMIT, "commands");
     memset(many, 'x', ASK_MAX_TEXT + 1);
     refused(many, ASK_MAX_TEXT + 1, SHOAL_ELIMIT, "bytes");
-    /* not UTF-8, one endless word: answered, whatever it is */
+    /* invalid UTF-8, one endless word: always answered */
     r = submit("\xff\xfe turn \xc3 on", NULL);
     assert_int_equal(ask_wait(r), 0);
     ask_free(r);
@@ -242,8 +242,8 @@ static void test_bad_texts_are_refused(void **state)
     ask_free(r);
 }
 
-/* A text of the maximum length gets an answer, whatever it repeats: no model gets more than it can
- * hold. */
+/* A text of the maximum length gets an answer, whatever it repeats: no model gets more than
+ * fits. */
 static void test_long_texts(void **state)
 {
     static const struct {
@@ -277,7 +277,7 @@ static void test_long_texts(void **state)
     }
 }
 
-/* An event waits until the time in ctx, so that the request cannot be done before. */
+/* An event waits until the time in ctx, so that the request cannot finish before. */
 static void hold(void *ctx, const struct ask_request *r, const struct ask_event *ev)
 {
     const uint64_t *until_ns = ctx;
@@ -293,7 +293,7 @@ static void test_deadline_and_cancel(void **state)
     struct ask_request *r;
     struct err e = {0};
     struct ask_opts o = {.text = "tell me a joke", .text_bytes = 14};
-    int rc = SHOAL_EDEADLINE; /* again with more time, when it passes before the request is taken */
+    int rc = SHOAL_EDEADLINE; /* retried if it passes too early */
     o.event = hold;
     o.event_ctx = &o.deadline_ns;
     for (uint64_t ms = 10; rc == SHOAL_EDEADLINE && ms < 60000; ms *= 2) {
@@ -309,9 +309,9 @@ static void test_deadline_and_cancel(void **state)
     assert_int_equal(ask_submit(pack.ask, &o, &r, &e), 0);
     ask_cancel(r);
     int code = ask_wait(r);
-    assert_true(code == SHOAL_ECANCELLED || code == 0); /* 0: it was faster */
+    assert_true(code == SHOAL_ECANCELLED || code == 0); /* 0: it finished first */
     ask_free(r);
-    for (int i = 0; i < 8; i++) { /* left alone in the middle */
+    for (int i = 0; i < 8; i++) { /* freed while it runs */
         assert_int_equal(ask_submit(pack.ask, &o, &r, &e), 0);
         ask_free(r);
     }

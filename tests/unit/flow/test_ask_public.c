@@ -203,7 +203,7 @@ static void test_bad_requests_are_refused(void **state)
     o.text = longer;
     o.text_bytes = sizeof(longer);
     assert_int_equal(shoal_ask_submit(ask, &o, &r, NULL), SHOAL_ELIMIT);
-    o.text = "turn on the light\0 and open the door"; /* never the first half alone */
+    o.text = "turn on the light\0 and open the door"; /* never only the first half */
     o.text_bytes = 37;
     assert_int_equal(shoal_ask_submit(ask, &o, &r, &e), SHOAL_EINVAL);
     assert_non_null(strstr(e.msg, "contains NUL"));
@@ -220,7 +220,7 @@ static void test_bad_requests_are_refused(void **state)
     shoal_ask_close(NULL);
 }
 
-/* A flow over engines of the caller's, without a models folder; they outlive it. */
+/* A flow over the caller's engines, without a models folder; they outlive it. */
 static void test_given_engines(void **state)
 {
     (void)state;
@@ -250,7 +250,7 @@ static void test_given_engines(void **state)
     shoal_ask_free(r);
     shoal_ask_close(own);
 
-    ro = opts_of(&g); /* the flow with the models of the folder says the same */
+    ro = opts_of(&g); /* the flow with the folder's models gives the same */
     assert_int_equal(shoal_ask_submit(ask, &ro, &r, NULL), 0);
     assert_int_equal(shoal_ask_wait(r), 0);
     assert_string_equal(first, g.reply);

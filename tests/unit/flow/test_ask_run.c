@@ -126,7 +126,7 @@ static void test_nothing_comes_after_cancel(void **state)
         r->cancel_at = points[i].at;
         r->after = points[i].after;
         flow_run(&site.requests, ask(BOTH, true), &r->sink);
-        if (points[i].at == 0) { /* submitted, and nothing came yet */
+        if (points[i].at == 0) { /* submitted, and no event yet */
             assert_non_null(r->sink.job);
             flow_cancel(&r->sink);
             flow_cancel(&r->sink); /* twice has the effect of once */
@@ -188,7 +188,7 @@ static void test_failures_are_typed(void **state)
     site.flow.home = NULL;
     check_failure(run(fresh(), ask(BOTH, true)), FAILURE_NOT_FOUND, "model_not_found", "table");
     site.flow.home = table;
-    struct recorder *r = run(fresh(), ask(BOTH, true)); /* and works again */
+    struct recorder *r = run(fresh(), ask(BOTH, true)); /* and it works again */
     assert_int_equal(r->n_done, 1);
 }
 
@@ -200,10 +200,10 @@ static void test_deadlines(void **state)
     check_failure(run(fresh(), q), FAILURE_DEADLINE, NULL, "");
     struct recorder *r = NULL;
     for (uint64_t ms = 5; (!r || r->n_starts == 0) && ms < 60000; ms *= 2) {
-        r = fresh(); /* again with more time, when this thread was kept waiting */
+        r = fresh(); /* retried with more time if this thread was kept waiting */
         q = ask(BOTH, true);
         q->deadline_ns = clock_ns() + ms * 1000000;
-        r->start_before = q->deadline_ns; /* it passes before the work begins */
+        r->start_before = q->deadline_ns; /* it passes before the work starts */
         check_failure(run(r, q), FAILURE_DEADLINE, NULL, "");
     }
     assert_int_equal(r->n_starts, 1);
@@ -253,7 +253,7 @@ static void serve(const char *name, enum shoal_kind kind, uint64_t epoch, uint64
     registry_put(m);
 }
 
-/* A command of a past epoch is answered by the models of that epoch, all of them. */
+/* A command of a past epoch is answered entirely by the models of that epoch. */
 static void test_all_models_are_of_one_epoch(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void test_all_models_are_of_one_epoch(void **state)
     struct recorder *r = run(fresh(), q);
     assert_int_equal(r->n_fails, 0);
     assert_int_equal(r->n_done, 1);
-    assert_int_equal(run(fresh(), ask(BOTH, true))->n_fails, 1); /* one of now */
+    assert_int_equal(run(fresh(), ask(BOTH, true))->n_fails, 1); /* of the current epoch */
     registry_set_epoch(site.flow.registry, 5, 8);
     assert_int_equal(run(fresh(), ask(BOTH, true))->n_done, 1);
     serve("reply", SHOAL_KIND_GENERATE, 0, 0);

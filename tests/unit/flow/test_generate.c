@@ -274,10 +274,10 @@ static void test_nothing_comes_after_cancel(void **state)
     assert_int_equal(r->n_broke_off, 1); /* but its cost is known */
     if (r->broke_off.finish == SHOAL_FINISH_ERROR)
         assert_int_equal(r->broke_off_code, SHOAL_ECANCELLED);
-    else /* the engine was faster */
+    else /* the engine finished first */
         assert_int_equal(r->broke_off.generated_tokens, 200);
     assert_true(r->broke_off.prompt_tokens > 0 && r->broke_off.generated_tokens > 0);
-    r = fresh(); /* before anything came */
+    r = fresh(); /* before any event */
     generate_run(&site.requests, prompt("tell me another story", 200), &r->sink);
     assert_non_null(r->sink.job);
     flow_cancel(&r->sink);

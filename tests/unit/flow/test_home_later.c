@@ -191,7 +191,7 @@ static void test_what_comes_again(void **state)
     assert_non_null(again("every two hours", "07:00", NULL).why);
     assert_non_null(again("every ten seconds", NULL, NULL).why);
     assert_non_null(again("every other day", "07:00", NULL).why);
-    struct home_due hourly = again("every hour", NULL, NULL); /* late, it stays in its rhythm */
+    struct home_due hourly = again("every hour", NULL, NULL); /* late, but it keeps its rhythm */
     assert_int_equal(home_due_next(&hourly.again, hourly.at_s + 5000), hourly.at_s + 7200);
     assert_non_null(again("every day at sunset", "sunset", NULL).why);
     assert_true(again("every day", NULL, NULL).missing_time);
@@ -207,7 +207,7 @@ struct rig {
     struct home_later *later;
     int64_t wall_ms, steady_ms;
     char path[64], ran[512], told[1024];
-    bool hold; /* what runs does not end by itself */
+    bool hold; /* running actions never finish by themselves */
     int rc;
     uint64_t id;
 };
@@ -273,7 +273,7 @@ static void rig_open(struct rig *r, bool kept)
     rig_begin(r);
 }
 
-/* As kill -9: nothing is written at exit. */
+/* Like kill -9: nothing is written at exit. */
 static void rig_die(struct rig *r)
 {
     char saved[80], command[200];
@@ -300,7 +300,7 @@ static void pass(struct rig *r, int64_t ms)
     r->wall_ms += ms;
     r->steady_ms += ms;
     (void)home_later_tick(r->later);
-    (void)home_later_tick(r->later); /* the results of what ran */
+    (void)home_later_tick(r->later); /* the results of the actions that ran */
 }
 
 static const struct ask_plan_action turn_off = {.name = "turn_off"}, turn_on = {.name = "turn_on"};
@@ -408,11 +408,11 @@ static void test_a_restart_does_what_was_due(void **state)
     assert_string_equal(r.told, "soon=done;late=done;");
     rig_die(&r);
     r.told[0] = r.ran[0] = '\0';
-    rig_begin(&r); /* the results are on disk: nothing is done again */
+    rig_begin(&r); /* the results are on disk: nothing is repeated */
     pass(&r, 0);
     assert_string_equal(r.ran, "");
     uint64_t last = add(&r, "new", MINUTE_MS, true);
-    assert_int_equal(last, 4); /* ids are never used again */
+    assert_int_equal(last, 4); /* ids are never reused */
     rig_close(&r);
 }
 
@@ -433,7 +433,7 @@ static void test_what_had_begun_is_not_repeated(void **state)
     rig_die(&r);
     rig_begin(&r);
     pass(&r, 1000);
-    assert_string_equal(r.told, "pour=interrupted;"); /* told once */
+    assert_string_equal(r.told, "pour=interrupted;"); /* reported once */
     rig_close(&r);
 }
 
@@ -445,7 +445,7 @@ static void test_the_clock_is_set(void **state)
     add(&r, "counted", 20 * MINUTE_MS, true);
     add(&r, "at four", 60 * MINUTE_MS, false);
     pass(&r, 10 * MINUTE_MS);
-    r.wall_ms += (int64_t)3 * 86400000; /* a machine without a battery learns the date */
+    r.wall_ms += (int64_t)3 * 86400000; /* a machine without an RTC battery learns the date */
     pass(&r, 0);
     assert_string_equal(r.told, "at four=missed;");
     assert_string_equal(r.ran, "");
@@ -453,7 +453,7 @@ static void test_the_clock_is_set(void **state)
     assert_string_equal(r.ran, "counted;");
     add(&r, "again", 20 * MINUTE_MS, true);
     add(&r, "at five", 20 * MINUTE_MS, false);
-    r.wall_ms -= 60 * MINUTE_MS; /* back: nothing that ran is due again */
+    r.wall_ms -= 60 * MINUTE_MS; /* clock set back: nothing that ran is due again */
     pass(&r, 20 * MINUTE_MS);
     assert_string_equal(r.ran, "counted;again;");
     pass(&r, 60 * MINUTE_MS);
@@ -496,7 +496,7 @@ static void test_a_file_has_one_user(void **state)
     assert_int_equal(home_later_create(&second, &o, &e), SHOAL_EIO);
 }
 
-/* An entry that cannot be written is not scheduled, and the client hears so. */
+/* An entry that cannot be written is not scheduled, and the client is told. */
 static void test_a_full_disk(void **state)
 {
     struct rig r;
@@ -569,11 +569,11 @@ static void test_out_of_reach_is_tried_again(void **state)
     r.steady_ms += HOME_LATER_GRACE_MS;
     home_later_postpone(r.later, id, "it is not connected");
     pass(&r, 0);
-    assert_string_equal(r.told, "lamp=failed;"); /* too late for one more time */
+    assert_string_equal(r.told, "lamp=failed;"); /* too late for another run */
     rig_close(&r);
 }
 
-/* ---- carrying out --------------------------------------------------------------------------- */
+/* ---- execution ------------------------------------------------------------------------------ */
 
 struct world {
     struct rig rig;
@@ -653,7 +653,7 @@ static void plan(struct world *w, enum home_later_kind kind, const char *what, c
     pass(&w->rig, MINUTE_MS);
 }
 
-/* The file's text of an action, and what is no action. */
+/* An action as text in the file, and text that is not an action. */
 static void test_actions_as_text(void **state)
 {
     static const char good[] =
@@ -741,7 +741,7 @@ static void test_what_is_due_is_carried_out(void **state)
     assert_string_equal(w.carried, "light.desk=on;light.desk=off;");
     plan(&w, HOME_LATER_ACTION, "nonsense", "{\"action\":[]}", true);
     assert_string_equal(w.rig.told, "nonsense=failed;");
-    /* the home changes between the words and the deed */
+    /* the home changes between scheduling and execution */
     set_home(&w, "devices:\n  - {id: oven, name: oven, kind: appliance, abilities: [temperature],\n"
                  "     limits: {temperature: {min: 30, max: 150}}}\n");
     plan(&w, HOME_LATER_ACTION, "hot", hot, true);

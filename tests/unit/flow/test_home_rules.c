@@ -1,6 +1,5 @@
-/* test_home_rules.c - the rules of the home flow with the table of the pack: the examples that
- * their definition in Python made (tests/data/ask), values as people say them, failed allocations.
- */
+/* test_home_rules.c - the rules of the home flow with the table of the pack: examples generated
+ * by their Python definition (tests/data/ask), values as people say them, failed allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -122,7 +121,7 @@ static void check_row(const cJSON *row, const cJSON *flows)
     {
         decide(&a, &draft, c, flows, &now);
     }
-    home_carry_leave(&a, table, &draft); /* the rows are those of the library, which has no home */
+    home_carry_leave(&a, table, &draft); /* the rows assume the library, which has no home */
     check_actions(row, &draft);
     uint32_t n = home_draft_contexts(&a, &draft, table->together, &list), i = 0;
     cJSON_ArrayForEach(c, contexts)
@@ -306,7 +305,7 @@ static void test_failed_allocations_are_told(void **state)
         int rc = a.rc;
         arena_fini(&a);
         if (rc == 0) {
-            assert_true(i > 1 && n == 2); /* the action, and the rest that it does not take */
+            assert_true(i > 1 && n == 2); /* the action, and the rest that it does not use */
             break;
         }
         assert_int_equal(rc, SHOAL_ENOMEM);

@@ -1,5 +1,5 @@
 /* test_home_safety.c - what keeps actions safe: cues, corrections, stop words, risk, limits,
- * confirmations, and replies that say what is true. */
+ * confirmations, and truthful replies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static struct home_words plain(const char *text)
     return home_words_plain_all(&a, &w);
 }
 
-/* The only rules, whatever the model says. */
+/* Rules that hold whatever the model says. */
 static void test_cues_prevent(void **state)
 {
     static const struct {
@@ -103,7 +103,7 @@ static void test_corrections_are_applied(void **state)
     assert_string_equal(
         pieces("turn off the tv and lock the door", (const struct home_part[]){{0, 8, 0, 1}}, 1),
         "command: turn off the tv | command: lock the door");
-    /* the rest of a sentence denies what the model takes for a command */
+    /* the rest of the sentence shows that this is not a command */
     assert_string_equal(
         pieces("in case of fire, open the gate", (const struct home_part[]){{4, 7, 0, 1}}, 1),
         "none: in case of fire | suppose: open the gate");
@@ -195,7 +195,7 @@ static void test_memory_keeps_and_forgets(void **state)
     assert_false(home_memory_waits(m, "ben/1", 2 * s));
     home_memory_move_on(m, "ben/1");
     assert_true(home_memory_waits(m, "anna/1", 2 * s));
-    assert_false(home_memory_take(m, "ben/1", NULL, 2 * s, &a, &got)); /* not his */
+    assert_false(home_memory_take(m, "ben/1", NULL, 2 * s, &a, &got)); /* somebody else's */
     assert_false(home_memory_take(m, "", "0123", 2 * s, &a, &got));
     assert_true(home_memory_take(m, "anna/1", NULL, 2 * s, &a, &got));
     assert_string_equal(got.actions[0]->fields[0].text, "door");
@@ -221,7 +221,7 @@ static void test_memory_keeps_and_forgets(void **state)
     assert_null(f.device);
     home_memory_focus(m, "anna/1", 3600 * s, &a, &f);
     assert_null(f.device);
-    for (uint32_t i = 0; i < 2 * HOME_MEMORY_MAX; i++) { /* the oldest make room */
+    for (uint32_t i = 0; i < 2 * HOME_MEMORY_MAX; i++) { /* the oldest are dropped */
         const char *key = arena_printf(&a, "client/%u", i);
         home_memory_set_focus(m, key, (i + 2) * s, &(struct home_focus){.device = key});
     }

@@ -1,5 +1,5 @@
-/* test_home_table.c - tables of the home flow: what is refused and where, and a second table, for
- * another language and another domain, whose actions come out. */
+/* test_home_table.c - tables of the home flow: what is refused and where, and a second table,
+ * for another language and domain, with its actions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_home_things.c - home files, names of things, states, and what is carried out. */
+/* test_home_things.c - home files, names of things, states, and execution. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -364,7 +364,7 @@ static void test_states_are_kept(void **state)
     unlink(path);
 }
 
-/* ---- with the models: what a text does to things ---- */
+/* ---- with the models: the effect of a text on things ---- */
 
 struct fake { /* a sink that answers later, on its own thread */
     struct home_sink sink;

@@ -1,5 +1,5 @@
-/* test_home_turn.c - turns whose words stand in another order, or that only make sense after the
- * turn before. */
+/* test_home_turn.c - turns with unusual word order, or that only make sense after the previous
+ * turn. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +75,7 @@ static void test_order(void **state)
         {"turn off the heating in 20 minutes", NULL},
         {"at 7 pm don't close the blinds", NULL},
         {"in case it rains close the window", NULL},
-        {"in the attic turn on the lights", NULL}, /* no room of this home */
+        {"in the attic turn on the lights", NULL}, /* not a room of this home */
         {"after dinner turn off the lights", NULL},
         {"please turn off the lights", NULL},
         {"at 7 pm", NULL},

@@ -1,4 +1,4 @@
-/* test_privacy_run.c - personal data leaves a request, and comes back into its answer. */
+/* test_privacy_run.c - personal data is removed from a request and restored in its answer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,7 +132,7 @@ static void test_masks(void **state)
     assert_true(r->screened);
     assert_null(privacy_wanted(&site.owner, r));
     start();
-    assert_null(to->start.question); /* nobody keeps the client's body */
+    assert_null(to->start.question); /* the client's body has been freed */
     assert_true(to->start.private);
     say("ok [email]", 10);
     finish();
@@ -248,8 +248,7 @@ static void test_arguments_of_calls(void **state)
     char *got = buf_take(&seen.calls, &(size_t){0});
     assert_non_null(got);
     char *end = got;
-    for (char *p = got; *p;
-         p++) /* without the signs between pieces, but not those of the address */
+    for (char *p = got; *p; p++) /* without the separators, except those of the address */
         if (*p != '.' || strncmp(p, ".schmidt", 8) == 0 || strncmp(p, ".org", 4) == 0)
             *end++ = *p;
     *end = '\0';
@@ -283,7 +282,7 @@ static void test_pseudonyms_are_stable_in_a_conversation(void **state)
     assert_string_not_equal(a, c);
     assert_string_not_equal(a, d);
     assert_string_not_equal(a, e);
-    /* a later turn can repeat an earlier one's values, and no other conversation can */
+    /* a later turn can use the values of an earlier one; another conversation cannot */
     for (int own = 0; own < 2; own++) {
         struct recorder *to = fresh();
         struct request *r = chat("what is my number?", own ? "s1" : "s3");
@@ -296,7 +295,7 @@ static void test_pseudonyms_are_stable_in_a_conversation(void **state)
     }
 }
 
-/* A command is searched as any other text; its actions get the values back. */
+/* A command is searched like any other text; its actions get the values back. */
 static void test_a_command_and_its_actions(void **state)
 {
     static const char *const items[] = {"milk", NULL};
@@ -346,7 +345,7 @@ static void test_a_command_and_its_actions(void **state)
     buf_fini(&to->json);
 }
 
-/* A flow's extra inputs are searched too, and the codec's tree stays as is. */
+/* A flow's extra inputs are searched too, and the codec's tree is unchanged. */
 static void test_the_input_of_a_flow(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_tool_parse.c - calls of tools in the text of a model: every format, in pieces of any size,
- * and what stays text. */
+/* test_tool_parse.c - tool calls in model output: every format, in pieces of any size, and what
+ * stays text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,7 @@ static const struct {
     const char *why;
     enum tool_format format;
     const char *text, *want;
-    const char *streamed; /* if it differs: a call that broke off was reported by then */
+    const char *streamed; /* if it differs: a truncated call had been reported by then */
 } cases[] = {
     {"no call", TOOL_FORMAT_HERMES, "It rains < 3 <tool days.", "It rains < 3 <tool days.", NULL},
     {"nothing", TOOL_FORMAT_HERMES, "", "", NULL},

@@ -358,7 +358,7 @@ static void test_hostile_headers_are_refused(void **state)
             make_checkpoint(&b, version, true);
             if (version > 0 && rows[i].field == 6 && rows[i].v > 0) {
                 buf_fini(&b);
-                continue; /* these formats have nothing of that size */
+                continue; /* these formats have no tensor of that size */
             }
             memcpy(b.data + (version > 0 ? 8 : 0) + 4 * rows[i].field, &rows[i].v, 4);
             e.msg[0] = '\0';

@@ -1,5 +1,4 @@
-/* test_gguf_write.c - the reader reads back what the GGUF writer wrote; failures leave no file.
- */
+/* test_gguf_write.c - the reader reads back what the GGUF writer wrote; failures leave no file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -273,7 +272,7 @@ static void test_a_full_disk_leaves_the_old_file_and_no_other(void **state)
     assert_non_null(strstr(e.msg, "m.gguf"));
     assert_non_null(strstr(e.msg, "File too large"));
     assert_int_equal(count_files(), 1);
-    assert_int_equal(gguf_open(&g, path, &e), 0); /* the old one, whole */
+    assert_int_equal(gguf_open(&g, path, &e), 0); /* the old one, complete */
     model_file_close(g);
 }
 

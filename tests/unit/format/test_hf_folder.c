@@ -79,7 +79,7 @@ static void test_survives_failing_allocations(void **state)
         failures++;
     }
     model_file_close(g);
-    assert_true(failures > 10); /* keys and names share the blocks of an arena */
+    assert_true(failures > 10); /* keys and names share arena blocks */
 }
 
 /* ---- folders made here ---------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ static void test_rows_of_llama_become_pairs(void **state)
     }
     assert_true(value(tensor(g, "blk.0.attn_k.weight", 4, 4), 4) == 8);
     assert_true(value(tensor(g, "blk.0.attn_v.weight", 4, 4), 4) == 4);
-    assert_true(!q->in_memory && b->in_memory); /* no copy of a matrix */
+    assert_true(!q->in_memory && b->in_memory); /* matrices are not copied */
     assert_int_equal(g->n_tensors, 4);
     assert_int_equal(u64_of(g, "llama.attention.key_length"), 4);
     model_file_close(g);
@@ -271,7 +271,7 @@ static void test_files_of_tokenizers_travel(void **state)
     tensor(g, "token_embd_norm.weight", 4, 1); /* gamma and beta are old names */
     tensor(g, "token_embd_norm.bias", 4, 1);
     model_file_close(g);
-    put_file("tokenizer.json", "{}", 2); /* says it all */
+    put_file("tokenizer.json", "{}", 2); /* contains everything */
     g = open_made();
     assert_non_null(model_file_find(g, "tokenizer.huggingface.json"));
     assert_null(model_file_find(g, "tokenizer.huggingface.vocab_txt"));
@@ -362,7 +362,7 @@ static void test_refuses_what_it_does_not_know(void **state)
     assert_non_null(strstr(e.msg, "/ is a folder without config.json"));
 }
 
-/* The first T5 and the later ones, which files tell apart in two ways. */
+/* The first T5 and later versions, which files distinguish in two ways. */
 static void test_t5_says_what_its_output_is(void **state)
 {
     (void)state;
@@ -421,7 +421,7 @@ static void test_a_tied_output_beside_another(void **state)
     (void)state;
     static const struct part embedding = {"model.embed_tokens.weight", 5, 4};
     static const struct part bare = {"embed_tokens.weight", 5, 4};
-    /* every tensor has the values 0, 1, 2 ...: another matrix needs another shape */
+    /* every tensor has the values 0, 1, 2 ...: only its shape tells a matrix apart */
     static const struct part same = {"lm_head.weight", 5, 4}, other = {"lm_head.weight", 6, 4};
     static const struct {
         const char *config;

@@ -218,7 +218,7 @@ static void test_documents_point_into_their_file(void **state)
     model_file_put_document(m, "bin", true, &map);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(model_file_check(m, &e), 0);
-    model_file_trim_metadata(m); /* pages go, content stays */
+    model_file_trim_metadata(m); /* pages are released, content stays */
     assert_true(model_file_get_str(m, "doc", &s) && (const uint8_t *)s.p == bytes);
     assert_true(str_is(s, "{\"a\": 1}"));
     const struct model_file_value *v = model_file_find(m, "bin");

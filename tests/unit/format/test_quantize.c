@@ -181,7 +181,7 @@ static void test_every_kind_round_trips(void **state)
 {
     static const struct {
         enum quantize_kind kind;
-        double bound; /* of the relative error of any tensor */
+        double bound; /* limit for the relative error of any tensor */
     } kinds[] = {
         {QUANTIZE_F32, 0},       {QUANTIZE_F16, 1e-3},    {QUANTIZE_BF16, 3e-3},
         {QUANTIZE_Q8_0, 7e-3},   {QUANTIZE_Q6_K, 0.02},   {QUANTIZE_Q5_K, 0.037},

@@ -191,7 +191,7 @@ static void test_opens_shards(void **state)
     remove_file("model.safetensors");
     assert_int_equal(safetensors_open(&s, folder, &e), SHOAL_EFORMAT);
     assert_non_null(strstr(e.msg, "several models: m-"));
-    remove_file("m-2.safetensors"); /* the only one of any name will do */
+    remove_file("m-2.safetensors"); /* a single file may have any name */
     assert_int_equal(safetensors_open(&s, folder, &e), 0);
     assert_non_null(safetensors_find(s, "a"));
     safetensors_close(s);

@@ -1,4 +1,4 @@
-/* old_plugin.c - a plug-in of another version; for test_deed_plugin.c. */
+/* old_plugin.c - a plug-in of another ABI version; for test_deed_plugin.c. */
 #include <stddef.h>
 
 #include "shoal/shoal_plugin.h"

@@ -1,5 +1,5 @@
-/* test_config.c - the configuration file: its table of keys, errors with their place, defaults,
- * what changed between two files. */
+/* test_config.c - the configuration file: its table of keys, errors with their position,
+ * defaults, and differences between two files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void test_configuration_is_read(void **state)
     assert_string_equal(s->value, "100");
     assert_int_equal(s->line, 5);
     config_unref(c);
-    for (uint64_t n = 1; n < 1000; n++) { /* whatever allocation of ours fails: an error, no leak */
+    for (uint64_t n = 1; n < 1000; n++) { /* any allocation fails: an error, no leak */
         uint64_t before = mem_calls();
         mem_fail_at(n);
         int rc = config_create(&c, &e);
@@ -220,7 +220,7 @@ static void test_routes_are_read(void **state)
     assert_null(router_table_find(&c->router, "a"));
     config_unref(c);
     c = parse("models: [{name: auto, path: x}]\n");
-    assert_null(router_table_find(&c->router, "auto")); /* a model has the name */
+    assert_null(router_table_find(&c->router, "auto")); /* a model has this name */
     config_unref(c);
     for (uint64_t n = 1; n < 2000; n++) {
         uint64_t before = mem_calls();
@@ -344,7 +344,7 @@ static void test_difference_of_two_files(void **state)
     (void)state;
     buf_init(&out, 4096);
     config_diff(&a->set, &b->set, note, &out);
-    /* load_wait was the default, kv too: no change.  Hashes of keys are not shown. */
+    /* load_wait was the default, and so was kv: no change. Hashes of keys are not shown. */
     assert_string_equal(buf_str(&out), "threads 2 (default) restart\n"
                                        "limits.body 1KiB 2KiB\n"
                                        "models[y] -  \n"

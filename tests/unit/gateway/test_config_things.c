@@ -182,7 +182,7 @@ static void test_open_alarms_survive_a_restart(void **state)
     unlink(file);
     p = open_plant(c, file);
     plant_recall(p, buf_str(&last_json), last_json.len);
-    plant_recall(p, "{\"id\":", 6); /* a non-event changes nothing */
+    plant_recall(p, "{\"id\":", 6); /* an invalid event changes nothing */
     plant_recall(p, "{\"id\":5,\"channels\":[{\"sensor\":\"zz\"}]}", 38);
     assert_int_equal(plant_open_alarms(p), 1);
     start_plant(p);

@@ -1,5 +1,5 @@
-/* test_deed_plugin.c - a plug-in has a process of its own, which this program is when it is started
- * with the arguments of one; whatever it does there costs its own call. */
+/* test_deed_plugin.c - each plug-in has its own process: this program, started with a plug-in's
+ * arguments. Whatever happens there affects only the call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static int run(const char *path, const char *payload, uint32_t ms, char *out, si
 static int setup(void **state)
 {
     (void)state;
-    /* as a careful installation leaves them, whatever the umask of the build was */
+    /* permissions of a careful installation, whatever umask the build had */
     assert_int_equal(chmod(WORDS_PLUGIN, 0755), 0);
     assert_int_equal(chmod(ODD_PLUGIN, 0755), 0);
     assert_int_equal(chmod(OLD_PLUGIN, 0755), 0);
@@ -97,7 +97,7 @@ static void test_answers(void **state)
     assert_int_equal(run(ODD_PLUGIN, "fail with odd bytes", LONG_MS, out, sizeof(out)), SHOAL_EIO);
     assert_non_null(strstr(why.msg, "bad?news ?"
                                     "?!"));
-    /* it looks at its time and returns by itself; whether before or after it is killed is open */
+    /* it checks its deadline and returns by itself, before or after it would be killed */
     int rc = run(ODD_PLUGIN, "until its time is over", 20, out, sizeof(out));
     assert_true(rc == SHOAL_EDEADLINE || rc == 0);
 }
@@ -138,7 +138,7 @@ static struct deed_plugin_counts counts(void)
     return n;
 }
 
-/* A crash costs its own call; the next one has a new process. */
+/* A crash affects only its own call; the next one gets a new process. */
 static void test_crashes(void **state)
 {
     static const char *const ways[] = {"crash", "leave", "nonsense"};
@@ -160,7 +160,7 @@ static void test_memory_has_a_limit(void **state)
     char out[200];
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* they reserve terabytes, so there is no limit */
+    skip(); /* sanitizers reserve terabytes, so there is no limit */
 #endif
     assert_int_equal(run(ODD_PLUGIN, "fill the memory", LONG_MS, out, sizeof(out)), SHOAL_EIO);
     assert_non_null(strstr(why.msg, "crashed"));
@@ -174,8 +174,7 @@ static void test_a_pause_after_many_crashes(void **state)
     (void)state;
     for (uint32_t i = 0; i < DEED_PLUGIN_FREE_CRASHES; i++)
         assert_int_equal(run(ODD_PLUGIN, "leave", LONG_MS, out, sizeof(out)), SHOAL_EIO);
-    for (int rc = SHOAL_EIO;
-         rc != SHOAL_EBUSY;) /* unless this machine slept for all of the pause */
+    for (int rc = SHOAL_EIO; rc != SHOAL_EBUSY;) /* unless this machine slept through the pause */
         rc = run(ODD_PLUGIN, "leave", LONG_MS, out, sizeof(out));
     assert_non_null(strstr(why.msg, "times in a row: no calls for"));
     assert_int_equal(run(WORDS_PLUGIN, "others go on", LONG_MS, out, sizeof(out)), 0);
@@ -200,7 +199,7 @@ static void test_a_plugin_that_hangs(void **state)
     assert_int_equal(counts().n_running, 1);
 }
 
-/* A process that ends between two calls costs nothing. */
+/* A process that exits between two calls costs nothing. */
 static void test_a_process_that_ends_while_idle(void **state)
 {
     char out[200];
@@ -255,7 +254,7 @@ static void test_frames(void **state)
     (void)state;
     plugin_frame_write(head, &a);
     assert_int_equal(plugin_frame_read(&got, head, 100), 0);
-    assert_int_equal(got.code, SHOAL_EIO); /* a code that a plug-in cannot have */
+    assert_int_equal(got.code, SHOAL_EIO); /* a code that plug-ins cannot return */
     assert_int_equal(got.why_bytes, 7);
     a = (struct plugin_frame_answer){0, 0, 100};
     plugin_frame_write(head, &a);

@@ -1,4 +1,4 @@
-/* test_gateway.c - fields, and requests while memory fails. */
+/* test_gateway.c - fields, and requests under failing allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void test_fields_say_what_is_wrong(void **state)
                                          {"soon", FIELD_UNBUILT, 0, 0, 0, NULL, "none"}};
 #undef AT
     static const struct {
-        const char *json, *param; /* param NULL: it is read */
+        const char *json, *param; /* param NULL: accepted */
         bool lenient;
     } cases[] = {
         {"{\"flag\":true,\"whole\":-5,\"number\":0.5,\"text\":\"a\",\"value\":[1],\"skip\":1}",
@@ -81,7 +81,7 @@ static void test_fields_say_what_is_wrong(void **state)
     }
 }
 
-/* ---- figures ---- */
+/* ---- metrics ---- */
 
 static void test_batches_and_labels_as_prometheus_reads_them(void **state)
 {
@@ -106,7 +106,7 @@ static void test_batches_and_labels_as_prometheus_reads_them(void **state)
     buf_fini(&b);
     memset(name, '"', sizeof(name) - 1);
     name[sizeof(name) - 1] = '\0';
-    for (size_t i = 0; i < 2; i++) { /* a long name is cut, never inside an escape */
+    for (size_t i = 0; i < 2; i++) { /* a long name is truncated, never inside an escape */
         prometheus_model(label, name);
         size_t n = strlen(label);
         assert_in_range(n, PROMETHEUS_LABEL_BYTES - 8, PROMETHEUS_LABEL_BYTES - 1);
@@ -204,7 +204,7 @@ static void test_requests_are_answered_while_memory_fails(void **state)
     gw_site_close(&gw);
 }
 
-/* What answers a body without parsing it is there after the second time, and for that body only. */
+/* A body can be answered without parsing once it has come twice; only that body. */
 static void test_bodies_are_recalled(void **state)
 {
     static struct gw gw;
@@ -236,7 +236,7 @@ static void test_bodies_are_recalled(void **state)
     req.body_bytes--;
     assert_null(recall_find(&c));
     req.body_bytes++;
-    /* without its entry in the prompt cache it is read again */
+    /* without its entry in the prompt cache it is parsed again */
     struct registry_model *m = NULL;
     assert_int_equal(registry_get(gw.registry, r->memo.model, SHOAL_KIND_GENERATE, &m, NULL, NULL),
                      0);
@@ -250,7 +250,7 @@ static void test_bodies_are_recalled(void **state)
     gw_site_close(&gw);
 }
 
-/* Sees the requests that a codec makes, and leaves them to this process. */
+/* Inspects the requests that a codec makes, and leaves them to this process. */
 struct spy {
     struct dispatch dispatch;
     char session[64];

@@ -1,8 +1,9 @@
-/* test_gateway_threads.c - the loop does not free a request that another thread has still locked.
+/* test_gateway_threads.c - the loop does not free a request that another thread still has
+ * locked.
  *
- * A thread of an engine or of the pool posts the end of a request while it holds the request's
- * lock, then unlocks it; the loop frees the request.  Here the poster stays inside executor_post
- * for a while: a loop that does not wait for the lock frees the request too early. */
+ * An engine or pool thread posts the end of a request while it holds the request's lock, then
+ * unlocks it; the loop frees the request. Here the poster stays inside executor_post for a
+ * while: a loop that does not wait for the lock frees the request too early. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,12 +98,13 @@ static void check_response(struct gw_loop *gl, int fd, const char *path)
         fail_msg("%s: %.300s", path, got);
 }
 
-/* One request, until its job is over and nobody is in executor_post any more.  False when no other
- * thread posted: the engine was done before the loop looked, which is rare and tests nothing. */
+/* One request, until its job is over and no thread is in executor_post any more. False if no
+ * other thread posted: the engine was done before the loop looked, which is rare and tests
+ * nothing. */
 static bool run_once(struct gw *gw, const char *path, const char *body, bool goes_away)
 {
     struct gw_loop *gl = &gw->loops[0];
-    atomic_store(&watch.n_jobs, 1); /* so that no thread sees an end before the beginning */
+    atomic_store(&watch.n_jobs, 1); /* so that no thread sees the end before the beginning */
     atomic_store(&watch.n_posts, 0);
     atomic_store(&watch.n_ends, 0);
     atomic_store(&watch.armed, true);
@@ -172,7 +174,7 @@ static void test_nothing_is_freed_while_its_lock_is_held(void **state)
     real = gw.loops[0].flow.executor;
     gw.loops[0].flow.executor = &slow;
     make_long(many, sizeof(many));
-    for (int away = 0; away < 2; away++) { /* and the same when the client does not wait */
+    for (int away = 0; away < 2; away++) { /* and the same if the client does not wait */
         run(&gw, "/v1/classify", "{\"input\":\"turn off the lights\"}", away);
         run(&gw, "/v1/classify", "{\"input\":[\"turn off the lights\",\"call Anna\"]}", away);
         run(&gw, "/v1/embeddings", many, away);

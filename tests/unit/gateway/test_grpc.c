@@ -1,5 +1,5 @@
-/* test_grpc.c - gRPC's messages: frames, gzip, codec, status details, reflection; and calls through
- * the gateway while memory fails. */
+/* test_grpc.c - gRPC messages: frames, gzip, codec, status details, reflection; and calls
+ * through the gateway under failing allocations. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,7 +96,7 @@ static void test_gzip_is_bounded_and_only_where_it_helps(void **state)
     f = zipped;
     buf_clear(&plain);
     assert_int_equal(grpc_frame_unpack(&f, &plain, 5000), SHOAL_ELIMIT);
-    assert_true(plain.len < 25000); /* it stopped soon */
+    assert_true(plain.len < 25000); /* it stopped early */
     f = zipped;
     f.n--;
     buf_clear(&plain);
@@ -136,7 +136,7 @@ static int read_one(const char *method, const void *p, size_t n, struct request 
     return grpc_read(r, &top, grpc_method(method), p, n, 5000, e);
 }
 
-/* The message into a request; out is not used. */
+/* Parses the message into a request; out is not used. */
 static int read_generate(struct buf *out)
 {
     struct fields_error e = {{0}, {0}, NULL};
@@ -242,7 +242,7 @@ static void test_fields_of_a_message_are_bounded(void **state)
     request_destroy(r);
 }
 
-/* A token's message is written by hand: the library must read it as we mean it. */
+/* A token's message is encoded by hand: the library must decode it as intended. */
 static void test_a_token_is_a_message(void **state)
 {
     static char text[70000], got[70001];
@@ -271,7 +271,7 @@ static void test_a_token_is_a_message(void **state)
     grpc_answer_put_text(&out,
                          "a\xff"
                          "b",
-                         3); /* no UTF-8: repaired */
+                         3); /* invalid UTF-8: repaired */
     assert_int_equal(out.len, GRPC_HEAD_BYTES + 7);
     assert_memory_equal(out.data + GRPC_HEAD_BYTES,
                         "\x0a\x05"
@@ -327,7 +327,7 @@ static void test_details_name_the_field(void **state)
     char text[32];
     grpc_message_text(text, sizeof(text), "100 % \n\xc3\xa4");
     assert_string_equal(text, "100 %25 %0A%C3%A4");
-    grpc_message_text(text, 8, "\xc3\xa4\xc3\xa4\xc3\xa4"); /* cut between bytes */
+    grpc_message_text(text, 8, "\xc3\xa4\xc3\xa4\xc3\xa4"); /* truncated between bytes */
     assert_string_equal(text, "%C3%A4");
 }
 
@@ -524,7 +524,7 @@ static void open_peer(struct gw *gw, struct peer *p, const struct buf *b)
         assert_int_equal(send(fd[0], b->data, b->len, MSG_NOSIGNAL), (ssize_t)b->len);
 }
 
-/* Statuses as they are on the wire. */
+/* Statuses as on the wire. */
 #define SERVING "\0\0\0\0\2\x08\1", 7
 #define NOT_SERVING "\0\0\0\0\2\x08\2", 7
 #define UNKNOWN "\0\0\0\0\2\x08\3", 7
@@ -568,7 +568,7 @@ static void test_watchers_hear_of_every_change(void **state)
     before = none.have;
     assert_int_equal(registry_remove(gw.registry, "n", &e), 0);
     assert_true(hears(&gw, &none, before, UNKNOWN));
-    close(none.fd); /* one goes */
+    close(none.fd); /* one watcher leaves */
     for (int i = 0; i < 60000 && gl->n_watchers > 2; i++)
         loop_turn(gl->loop, 1);
     assert_int_equal(gl->n_watchers, 2);

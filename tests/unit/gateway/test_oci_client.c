@@ -1,4 +1,4 @@
-/* test_oci_client.c - which addresses a registry may send us to, and manifests of models. */
+/* test_oci_client.c - which addresses a registry may redirect to, and manifests of models. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,7 +116,7 @@ static void test_manifests(void **state)
     }
     assert_int_equal(oci_manifest_read(&m, cases[0].text, strlen(cases[0].text), 1000, &e), 0);
     assert_int_equal(m.parts[OCI_PART_MODEL].bytes, 12);
-    assert_null(strpbrk(m.parts[OCI_PART_MODEL].digest, "ABCDEF")); /* one spelling of a digest */
+    assert_null(strpbrk(m.parts[OCI_PART_MODEL].digest, "ABCDEF")); /* digests have one spelling */
     buf_init(&b, OCI_MANIFEST_MAX_BYTES);
     oci_manifest_write(&m, &b);
     assert_int_equal(oci_manifest_read(&again, buf_str(&b), b.len, 1000, &e), 0);

@@ -132,7 +132,7 @@ static void test_blobs_have_their_digest(void **state)
     assert_string_equal(digest, HELLO);
     assert_int_equal(bytes, 5);
     assert_int_equal(ollama_store_take_file(s, "/nowhere/a", digest, &bytes, copy, &e), SHOAL_EIO);
-    /* a blob is deleted with the last model that has it */
+    /* a blob is deleted with the last model that uses it */
     struct ollama_profile p = {.name = "one", .path = path}, q = {.name = "two", .path = path};
     assert_int_equal(ollama_store_put(s, &p, &e), 0);
     assert_int_equal(ollama_store_put(s, &q, &e), 0);

@@ -1,5 +1,5 @@
-/* test_plant.c - a reading counts for as long as somebody can bring one; an alarm is one alarm over
- * restarts; nobody but the one who brought a reading waits for the disk. */
+/* test_plant.c - readings count until the last sender is gone; an alarm stays one alarm over
+ * restarts; only the sender of a reading waits for the disk. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,7 +142,7 @@ static void test_an_alarm_is_one_over_restarts(void **state)
     kit_fini(&k);
 }
 
-/* Events that wait in the queue of a listener may be newer than the file, or older. */
+/* Events that wait in a listener's queue may be newer or older than the file. */
 static void test_events_that_wait_and_the_file(void **state)
 {
     static const char old[] = "{\"id\":5,\"change\":\"raised\",\"kind\":\"limit\",\"severity\":"
@@ -174,7 +174,7 @@ static void test_events_that_wait_and_the_file(void **state)
     kit_fini(&k);
 }
 
-/* ---- a disk that takes its time ---- */
+/* ---- a slow disk ---- */
 
 struct slow {
     struct kit kit;
@@ -232,7 +232,7 @@ static void test_the_disk_holds_up_nobody_else(void **state)
     while (!s.inside)
         pthread_cond_wait(&s.changed, &s.lock);
     pthread_mutex_unlock(&s.lock);
-    plant_look(s.kit.plant, list, &l); /* these would wait for ever */
+    plant_look(s.kit.plant, list, &l); /* these would wait forever */
     assert_int_equal(l.n, 1);
     assert_int_equal(plant_find(s.kit.plant, "vibration"), 0);
     plant_submit(s.kit.plant, &job.job);

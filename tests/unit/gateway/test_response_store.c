@@ -1,4 +1,4 @@
-/* test_response_store.c - responses by id: owners, time, bytes. */
+/* test_response_store.c - responses by id: owners, expiry, sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_admission.c - keys, rates and places in flight. */
+/* test_admission.c - keys, rates and slots in flight. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

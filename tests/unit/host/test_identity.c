@@ -279,7 +279,7 @@ static struct identity read_average(const char *a, const char *b, double weight,
     return id;
 }
 
-/* An average is its members' bytes, in their order, and the weights. */
+/* The identity of an average covers its members' bytes, in order, and the weights. */
 static void test_averages(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_node.c - what a node needs, with src/host and below alone: load a model, learn what work
- * costs, compute, keep the answer, and answer from what was kept. */
+/* test_node.c - what a node needs, with only src/host and below: load a model, learn costs,
+ * compute, cache the answer, and answer from the cache. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -173,7 +173,7 @@ static void test_an_answer_is_computed_and_kept(void **state)
     assert_true(there);
     assert_string_equal(buf_str(&kept), buf_str(&a.text));
     assert_false(recall(m, "Other lights are", &kept));
-    /* the answer still exists once the content is known */
+    /* the answer is still cached once the content is known */
     for (int i = 0; i < 60000 && registry_identity(m)->kind != IDENTITY_CONTENT; i++)
         usleep(1000);
     assert_int_equal(registry_identity(m)->kind, IDENTITY_CONTENT);
@@ -227,12 +227,12 @@ static void test_an_overload_locks_nobody_out(void **state)
         assert_int_equal(shoal_task_wait(t), 0);
         shoal_task_free(t);
     }
-    /* an idle model's own estimate: on a busy machine that is more than its best time */
+    /* an idle model's own estimate: on a busy machine that exceeds its best time */
     const struct cost_estimate idle = registry_estimate(m, &r, &who);
     assert_true(idle.known && idle.total_ns > 0);
     uint64_t alone = (uint64_t)idle.total_ns;
     f.n_ended = 0;
-    /* until one is refused behind others: more and more are ahead, so that this comes */
+    /* until one is refused behind others: the queue grows, so this must happen */
     for (int tries = 0; (n_refused == 0 || n == 0) && n < N && tries < 10000; tries++) {
         o.deadline_ns = clock_ns() + 3 * alone;
         int rc = shoal_task_submit(en, &o, &t, &e);

@@ -114,7 +114,7 @@ static void test_files_are_checked(void **state)
     snprintf(manifest, sizeof(manifest), "%s/models.json", dir);
     write_file(manifest, "{\"models\":[" ONE("a", "w.bin", "3", ABC) "]}");
     assert_int_equal(pack_open(&p, dir, &e), 0);
-    assert_int_equal(pack_verify(&p->models[0], &e), SHOAL_EIO); /* not there */
+    assert_int_equal(pack_verify(&p->models[0], &e), SHOAL_EIO); /* missing */
     write_file(path, "abc");
     assert_int_equal(pack_verify(&p->models[0], &e), 0);
     write_file(path, "abd");

@@ -1,4 +1,5 @@
-/* test_prompt_key.c - every field that an answer depends on makes another key, and nothing else. */
+/* test_prompt_key.c - every field that an answer depends on changes the key, and nothing else
+ * does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

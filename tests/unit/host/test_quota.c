@@ -91,7 +91,7 @@ static void test_a_day_has_a_limit(void **state)
     quota_spend(q, a, 100, 0);
     assert_false(quota_has_left(q, a, &retry));
     assert_int_equal(retry, 86400);
-    atomic_fetch_sub(&clock_s, 86400); /* setting the clock back grants nothing again */
+    atomic_fetch_sub(&clock_s, 86400); /* setting the clock back grants nothing twice */
     assert_false(quota_has_left(q, a, &retry));
     quota_destroy(q);
 }
@@ -113,7 +113,7 @@ static void test_the_file_is_kept(void **state)
     assert_true(quota_has_left(other, account(other, "b", 100), &retry));
     quota_destroy(other);
     atomic_fetch_add(&clock_s, 43200);
-    q = create(file, NULL); /* tomorrow it counts for nothing */
+    q = create(file, NULL); /* it has expired by tomorrow */
     assert_true(quota_has_left(q, account(q, "a key, with\nodd bytes %", 100), &retry));
     quota_destroy(q);
 }
@@ -212,7 +212,7 @@ static void test_servers_share_a_limit_in_slices(void **state)
     assert_int_equal(n, 15);
     n += spend(two, b, 1000);
     n += spend(one, a, 1000);
-    assert_in_range(n, 40, 42); /* the limit, and the last request's excess */
+    assert_in_range(n, 40, 42); /* the limit plus the last request's excess */
     assert_int_equal(atomic_load(&pot.granted), 4000);
     quota_destroy(one);
     quota_destroy(two);
@@ -234,7 +234,7 @@ static void test_a_server_that_is_alone_keeps_its_slice(void **state)
     assert_int_equal(n, 32);
     assert_int_equal(retry, 1); /* more may arrive at any time */
     quota_destroy(q);
-    q = create(file, &pot.source); /* a restart gives nothing again */
+    q = create(file, &pot.source); /* a restart grants nothing twice */
     a = account(q, "a", 100000);
     assert_false(quota_has_left(q, a, &retry));
     atomic_store(&pot.away, false);

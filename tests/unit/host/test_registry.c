@@ -217,11 +217,11 @@ static void test_a_model_is_its_bytes(void **state)
     struct identity c = identity_of(r, "one");
     assert_memory_not_equal(c.sum, a.sum, sizeof(a.sum));
     assert_string_not_equal(c.version, a.version);
-    assert_int_equal(told.dropped, 1); /* kept data of the old one */
+    assert_int_equal(told.dropped, 1); /* cached data of the old one */
     assert_int_equal(told.renamed, 3);
 
     reload(r, "one");
-    copy_model(one, 0); /* and back: another file again, but the same model as at first */
+    copy_model(one, 0); /* and back: a different file again, but the same model as at first */
     c = identity_of(r, "one");
     assert_memory_equal(c.sum, a.sum, sizeof(a.sum));
     registry_destroy(r);
@@ -248,7 +248,7 @@ static void test_lent_engines(void **state)
     assert_int_equal(registry_get(r, NULL, SHOAL_KIND_GENERATE, &m, NULL, &e), 0);
     assert_ptr_equal(registry_engine(m), engine);
     assert_string_equal(m->labels, "set");
-    assert_string_equal(registry_identity(m)->version, ""); /* nobody knows whose file it is */
+    assert_string_equal(registry_identity(m)->version, ""); /* it is unknown whose file it is */
     assert_null(registry_sum(m));
     registry_put(m);
     assert_int_equal(registry_get(r, "a", SHOAL_KIND_EMBED, &m, NULL, &e), SHOAL_EINVAL);
@@ -258,7 +258,7 @@ static void test_lent_engines(void **state)
     registry_destroy(r);
     shoal_engine_close(engine); /* still open */
 
-    const struct registry_opts threads = {.cache_dir = ""}; /* beside models that are loaded */
+    const struct registry_opts threads = {.cache_dir = ""}; /* beside loaded models */
     assert_int_equal(shoal_engine_open(&engine, PATH, &eo, &e), 0);
     assert_int_equal(registry_create(&r, &threads, &e), 0);
     assert_int_equal(registry_lend(r, "a", NULL, engine, &e), 0);
@@ -285,7 +285,7 @@ static void test_epochs_are_held(void **state)
     assert_int_equal(registry_oldest_epoch(r), 3);
     registry_release_epoch(r, 3);
     assert_int_equal(registry_oldest_epoch(r), 7);
-    uint32_t n = 0; /* more epochs than anybody has at a time */
+    uint32_t n = 0; /* more epochs than anybody uses at a time */
     while (n < 1000 && registry_hold_epoch(r, 100 + n))
         n++;
     assert_in_range(n, 1, 100);

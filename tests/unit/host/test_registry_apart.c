@@ -1,5 +1,5 @@
-/* test_registry_apart.c - models in processes of their own, with an imagined process: who may get
- * them, and when one that crashes is started again. */
+/* test_registry_apart.c - models in processes of their own, with a simulated process: who gets
+ * them, and when a crashed one is restarted. */
 #include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,7 +115,7 @@ static void test_only_those_who_can_get_one(void **state)
     assert_int_equal(figures_of(r).bytes, 1000);
     registry_put(m);
     const struct registry_spec here = {.name = "here", .path = PATH};
-    assert_int_equal(registry_add(r, &here, &e), SHOAL_EINVAL); /* one file, one place */
+    assert_int_equal(registry_add(r, &here, &e), SHOAL_EINVAL); /* one file, one slot */
     assert_int_equal(registry_unload(r, "m", &e), 0);
     WAIT_UNTIL(is_in(r, REGISTRY_UNLOADED));
     assert_int_equal(p.n_closed, 1);
@@ -142,7 +142,7 @@ static void test_a_crash_is_followed_by_a_restart(void **state)
         p.hold = false;
         WAIT_UNTIL(is_in(r, REGISTRY_READY));
         assert_int_equal(p.n_opened, 1 + i);
-        /* not before its time: 100 ms, twice as long with every crash in a row */
+        /* not too early: 100 ms, doubled with every consecutive crash */
         assert_true(p.opened_ns[i] - began >= 100000000u << (i - 1));
         assert_int_equal(figures_of(r).n_restarts, i);
         assert_int_equal(figures_of(r).bytes, 1000);
@@ -179,20 +179,20 @@ static void test_crashes_at_load_are_given_up(void **state)
     struct registry *r = open_registry(&p, &apart);
     struct registry_model *m = NULL;
     assert_int_equal(registry_get_any(r, "m", SHOAL_KIND_GENERATE, &m, &w.wait, NULL), SHOAL_EBUSY);
-    WAIT_UNTIL(w.called); /* requests wait through the restarts, and not longer */
+    WAIT_UNTIL(w.called); /* requests wait through the restarts, but no longer */
     assert_int_equal(w.rc, SHOAL_EIO);
     assert_true(is_in(r, REGISTRY_FAILED));
     assert_int_equal(p.n_opened, 4);
     assert_non_null(strstr(figures_of(r).error, "signal 11"));
     assert_true(registry_ready(r)); /* the others are not delayed */
-    p.n_crashes = 2;                /* loading it again resets the tries */
+    p.n_crashes = 2;                /* reloading it resets the attempts */
     assert_int_equal(registry_load(r, "m", NULL), 0);
     WAIT_UNTIL(is_in(r, REGISTRY_READY));
     assert_int_equal(p.n_opened, 7);
     registry_destroy(r);
 }
 
-/* Whoever stops a server while it loads has done nothing wrong: no error is logged. */
+/* Stopping a server while it loads is not an error, and none is logged. */
 static void test_a_cancelled_load_is_no_error(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* test_registry_versions.c - several versions of one model side by side: which one answers, by
- * version, epoch and share; bytes that are not what they should be are not loaded. */
+ * version, epoch and share; files with unexpected bytes are not loaded. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -146,14 +146,14 @@ static void test_epochs(void **state)
     registry_set_epoch(site.all, 6, 8);
     assert_int_equal(who("a", NULL, 0, NULL, &rc), 0); /* the current epoch */
     assert_int_equal(who("a", NULL, 6, NULL, &rc), 0);
-    assert_int_equal(who("a", NULL, 7, NULL, &rc), 1); /* a gateway that knows more than we do */
+    assert_int_equal(who("a", NULL, 7, NULL, &rc), 1); /* a gateway that is ahead of us */
     assert_int_equal(who("a", NULL, 8, NULL, &rc), -1);
-    assert_int_equal(rc, SHOAL_ECHANGED); /* not known here: it could mean another version */
+    assert_int_equal(rc, SHOAL_ECHANGED); /* unknown here: it could mean another version */
     registry_set_epoch(site.all, 7, 8);
     assert_int_equal(who("a", NULL, 0, NULL, &rc), 1);
     assert_int_equal(who("a", NULL, 6, NULL, &rc), 0);
     serve(0, REGISTRY_LEAVE, 0, 7, 0);
-    assert_int_equal(who("a", NULL, 6, NULL, &rc), -1); /* rather none than the wrong one */
+    assert_int_equal(who("a", NULL, 6, NULL, &rc), -1); /* rather no version than the wrong one */
     assert_int_equal(rc, SHOAL_ECHANGED);
     uint64_t epoch, end;
     registry_get_epoch(site.all, &epoch, &end);
@@ -221,7 +221,7 @@ static void test_other_bytes_are_not_loaded(void **state)
         registry_each_version(site.all, find_error, error);
     }
     assert_non_null(strstr(error, "has the SHA-256"));
-    assert_int_equal(who("a", NULL, 0, NULL, &rc), 0); /* the good one answers */
+    assert_int_equal(who("a", NULL, 0, NULL, &rc), 0); /* the valid one answers */
     unlink(other);
     close_site();
 }

@@ -1,11 +1,10 @@
 /* test_kernels.c - every kernel set that can run here equals the scalar set, bit for bit.
  *
- * The first line printed says which sets ran.  SHOAL_EXPECT_KERNELS (set by the test runner from
- * what the CPU says) must be the best of them: a path that is dead by mistake fails here.
- *
- * SHOAL_SHORT_KERNELS=1 is for an emulator, where vectors are a hundred times slower: only the best
- * set runs beside the scalar one (each of the others is the best of a lesser CPU), and sizes that
- * are only combinations of others are left out.  Each format, path and edge still runs; the sizes
+ * The first line printed says which sets ran. SHOAL_EXPECT_KERNELS (set by the test runner from
+ * the CPU's features) must be the best of them: a path that is disabled by mistake fails here.
+ * SHOAL_SHORT_KERNELS=1 is for an emulator, where vectors are a hundred times slower: only the
+ * best set runs beside the scalar one (each of the others is the best of a lesser CPU), and
+ * sizes that only combine others are left out. Each format, path and edge still runs; the sizes
  * are printed. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -158,7 +157,7 @@ static void test_expected_set_is_live(void **state)
     assert_non_null(strstr(e.msg, "scalar"));
 }
 
-/* Data tiled for the scalar set, read back, is the tensor: exact where numbers are copied. */
+/* Data tiled for the scalar set, read back, equals the tensor: exactly where numbers are copied. */
 static void test_tiling_keeps_the_values(void **state)
 {
     (void)state;
@@ -210,7 +209,7 @@ static void test_gemm_equals_scalar(void **state)
         uint32_t rows, cols, tokens;
         struct {
             uint32_t rows, cols, tokens;
-        } brief; /* for an emulator: only the point of the case */
+        } brief; /* for an emulator: the essential sizes only */
     } cases[] = {
         {"one tile and one block of a superblock", 16, 256, 1, {16, 256, 1}},
         {"rows that do not fill a tile", 37, 512, 3, {37, 512, 3}},
@@ -377,7 +376,7 @@ static void wide_act(const struct kern_ops *k, struct kern_act *a, uint32_t n)
         k->quantize_wide(a, t, 0, a->n_cols / KERN_WIDE);
 }
 
-/* One scale a row, wide groups of activations: sets agree, and the scalar one is right. */
+/* One scale per row, wide groups of activations: sets agree, and the scalar one is right. */
 static void test_wide_gemm_equals_scalar_and_double(void **state)
 {
     (void)state;
@@ -416,7 +415,7 @@ static void test_wide_gemm_equals_scalar_and_double(void **state)
                     w_max = fmax(w_max, fabs((double)w[j]));
                     v_max = fmax(v_max, fabs((double)v[j]));
                 }
-                /* each side is rounded by up to half of max/127, evenly: six deviations */
+                /* each side is rounded by up to half of max/127, uniformly: six deviations */
                 double bound = 6 / sqrt(12) / 127 * (v_max * sqrt(ww) + w_max * sqrt(vv)) + 1e-6;
                 if (fabs(exact - (double)want[i]) > bound)
                     fail_msg("%u columns [%u]: %g, want %g", nc, i, (double)want[i], exact);
@@ -488,7 +487,7 @@ static void test_integer_products(void **state)
     for (uint32_t n = 0; n <= 384; n += 32) {
         int8_t p[384], q[384];
         int32_t sum = 0;
-        for (uint32_t i = 0; i < n; i++) { /* at the end the largest sum */
+        for (uint32_t i = 0; i < n; i++) { /* the largest sum comes last */
             p[i] = n == 384 ? -127 : (int8_t)(i * 37 + n);
             q[i] = n == 384 ? -127 : (int8_t)(i * 101 + 7);
             sum += p[i] * q[i];
@@ -676,12 +675,12 @@ static void test_attention_equals_scalar_and_double(void **state)
         size_t stride = (kern_kv_head_bytes(cases[c].kind, hd) + 63) / 64 * 64;
         uint32_t pages[16];
         for (uint32_t p = 0; p < n_pages; p++)
-            pages[p] = (p * 5 + 3) % 16; /* not in order, some pages foreign */
+            pages[p] = (p * 5 + 3) % 16; /* out of order, some pages foreign */
         float *q = aligned((size_t)rows * hd * 4), *k = aligned((size_t)n_keys * hd * 4);
         float *v = aligned((size_t)n_keys * hd * 4), *want = aligned((size_t)rows * hd * 4);
         float *got = aligned((size_t)rows * hd * 4), *scratch = aligned(kern_attn_scratch(512) * 4);
         double *exact = aligned((size_t)rows * hd * 8);
-        /* token i's begins i places before token 0's */
+        /* token i's starts i places before token 0's */
         const size_t bias_ld = (size_t)n_keys + cases[c].tokens;
         float *bias = aligned(bias_ld * cases[c].heads * 4);
         for (uint32_t i = 0; i < bias_ld * cases[c].heads; i++)
@@ -693,7 +692,7 @@ static void test_attention_equals_scalar_and_double(void **state)
             v[i] = rng_float();
         }
         uint8_t *ref_kv = NULL;
-        for (size_t s = n_sets; s-- > 0;) { /* scalar is last in the table: it goes first */
+        for (size_t s = n_sets; s-- > 0;) { /* scalar is last in the table, but goes first */
             uint8_t *kv = aligned(stride * 16);
             for (uint32_t t = 0; t < n_keys; t++)
                 sets[s]->kv_store(kv + pages[t / 16] * stride, cases[c].kind, hd, t % 16,

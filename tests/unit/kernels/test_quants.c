@@ -37,7 +37,7 @@ static void test_types_are_known_by_number_and_name(void **state)
         assert_int_equal(qi->block_bytes, rows[i].bytes);
         assert_int_equal(qi->supported, rows[i].supported);
     }
-    for (uint32_t t = 0; t < 40; t++) { /* no gaps, nothing that divides by zero */
+    for (uint32_t t = 0; t < 40; t++) { /* no gaps, no zero divisors */
         assert_non_null(quant_info(t));
         assert_non_null(quant_info(t)->name);
         assert_true(quant_info(t)->block > 0 && quant_info(t)->block_bytes > 0);
@@ -350,7 +350,7 @@ static void test_zero_blocks_and_constant_blocks(void **state)
     }
 }
 
-/* What importance and data may hold by accident must not reach undefined behaviour or spoil other
+/* Accidental values in importance and data must not cause undefined behaviour or spoil other
  * blocks; sanitizer builds watch this test. */
 static void test_odd_values_and_weights_are_survived(void **state)
 {
@@ -377,7 +377,7 @@ static void test_odd_values_and_weights_are_survived(void **state)
             quant_to_f32(type, coded, back, ARRAY_LEN(x));
             for (size_t i = 0; i < ARRAY_LEN(x); i++)
                 assert_true(fabsf(back[i]) < 4.5f); /* at worst crushed, never blown up */
-            /* Columns without any importance still come out sanely. */
+            /* Columns without any importance still get sane values. */
             memset(w, 0, sizeof(w));
             for (size_t i = 0; i < 256; i++)
                 w[3 * i] = (float)i;

@@ -62,7 +62,7 @@ static void test_trim(void **state)
         const char *left;
     } cases[] = {
         {"u1 a1 u2 a2 u3", 1000, 1, "u1 a1 u2 a2 u3"},
-        {"u1 a1 u2 a2 u3", 20, 1, "u2 a2 u3"}, /* 5 tokens each; not at an answer */
+        {"u1 a1 u2 a2 u3", 20, 1, "u2 a2 u3"}, /* 5 tokens each; does not start with an answer */
         {"sx u1 a1 u2 a2 u3", 20, 1, "sx u2 a2 u3"},
         {"sx u1 a1 u2 a2 u3", 1, 1, "sx u3"},
         {"u1 a1 u2", 1, 3, "u1 a1 u2"},

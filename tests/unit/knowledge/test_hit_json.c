@@ -1,4 +1,4 @@
-/* test_hit_json.c - passages and collections as JSON: unknown fields are left out. */
+/* test_hit_json.c - passages and collections as JSON: unknown values are omitted. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* test_same_ask.c - the guard of the semantic cache, on tests/data/similar/pairs.txt: of the pairs
- * that only look alike none may be exchanged, of the paraphrases at least 70 % must be, with the
- * vectors of the pack's encoder and the threshold that the documentation names. */
+/* test_same_ask.c - the guard of the semantic cache, on tests/data/similar/pairs.txt: none of
+ * the pairs that only look alike may match, and at least 70 % of the paraphrases must, with the
+ * vectors of the pack's encoder and the documented threshold. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -47,7 +47,7 @@ static void test_verdicts(void **state)
     }
 }
 
-/* A number or a name of one sentence does not belong to the next one. */
+/* A number or a name in one sentence does not belong to the next one. */
 static void test_neighbours_are_not_mixed(void **state)
 {
     static const char *const faults[] = {
@@ -142,7 +142,7 @@ static void test_questions(void **state)
          "The answer is: The person who may open the front panel is a licensed electrician.", true},
         {"Who may open the front panel?", "Who may open the front panel?", false},
         {"Who may open the front panel?", "You may open the front panel.",
-         false}, /* says nothing */
+         false}, /* carries no information */
         {"May I open the front panel?", "Only a licensed electrician may open the front panel.",
          true},
         {"Which colours can I buy?", "The room must have at least 20 cubic metres.", false},

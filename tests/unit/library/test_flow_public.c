@@ -1,5 +1,5 @@
 /* test_flow_public.c - shoal_flow_* with the real models: an example of the tree, its steps and
- * JSON, inputs, wrong files, cancelling, freeing early, options of other versions. */
+ * JSON, inputs, invalid files, cancelling, freeing early, options of other versions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -53,7 +53,7 @@ static struct shoal_flow_request_opts text_opts(const char *text)
         .size = sizeof(struct shoal_flow_request_opts), .text = text, .text_bytes = strlen(text)};
 }
 
-/* Opens a flow of this text; the file is gone afterwards. */
+/* Opens a flow from this text; the file is removed afterwards. */
 static int open_text(struct shoal_flow **out, const char *yaml, const struct shoal_flow_opts *o,
                      struct err *e)
 {
@@ -242,7 +242,7 @@ static void test_cancelled_and_late(void **state)
     assert_int_equal(shoal_flow_submit(flow, &o, &q, NULL), 0);
     shoal_flow_cancel(q);
     shoal_flow_cancel(q);
-    int code = shoal_flow_wait(q); /* it may have been faster */
+    int code = shoal_flow_wait(q); /* it may have finished first */
     assert_true(code == SHOAL_ECANCELLED || code == 0);
     assert_int_equal(atomic_load(&g.n), 1);
     assert_int_equal(g.code, code);
@@ -255,7 +255,7 @@ static void test_cancelled_and_late(void **state)
     shoal_flow_free(q);
 }
 
-/* The caller loses interest at once; close waits for what is left. */
+/* The caller frees them at once; close waits for the rest. */
 static void test_freed_before_it_is_done(void **state)
 {
     (void)state;

@@ -54,10 +54,10 @@ static void expect_same(const char *name, const char *args, bool same)
         fail_msg("%s%s returned something else", name, args);
 }
 
-/* What the calls below get: room for an error, or NULL. */
+/* Argument of the calls below: room for an error, or NULL. */
 static struct err room, *error;
 
-/* The call, and the code it must return. */
+/* The call, and the code that it must return. */
 #define CODE(want, function, args)                                                                 \
     do {                                                                                           \
         room = (struct err){0};                                                                    \

@@ -1,6 +1,6 @@
-/* test_encoder.c - encoders against transformers on a small random model of every architecture, and
- * against themselves: what is computed must not depend on how; see tests/data/encoders/README.md.
- */
+/* test_encoder.c - encoders against transformers on a small random model of every architecture,
+ * and against themselves: results must not depend on batching, threads or kernels; see
+ * tests/data/encoders/README.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <math.h>
@@ -110,7 +110,7 @@ static void test_hidden_states_match_transformers(void **state)
     }
 }
 
-/* INT8 weights and activations of random, that is hard, models. */
+/* INT8 weights and activations of random models, which are hard to quantize. */
 static void test_int8_is_near(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void test_int8_is_near(void **state)
     }
 }
 
-/* The result of every sequence, one after the other. */
+/* The result of every sequence, in order. */
 static float *all_hidden(const struct rig *r, float *to)
 {
     size_t dim = encoder_config(r->d)->dim;
@@ -180,7 +180,7 @@ static void test_bits_do_not_depend_on_how_they_are_computed(void **state)
     }
 }
 
-/* A full batch of one token too many members, many sequences of one token, an empty pass. */
+/* Many sequences of one token, an empty pass, one sequence that fills the batch. */
 static void test_odd_batches(void **state)
 {
     (void)state;

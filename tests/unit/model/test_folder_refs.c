@@ -1,5 +1,5 @@
-/* test_folder_refs.c - decoders that come as Hugging Face folders: logits against transformers, and
- * the same bits from the GGUF file that a folder is converted to, of encoders too; see
+/* test_folder_refs.c - decoders from Hugging Face folders: logits against transformers, and the
+ * same bits from the GGUF file converted from the folder, for encoders too; see
  * tests/data/folders/README.md. */
 #include <setjmp.h>
 #include <stdarg.h>

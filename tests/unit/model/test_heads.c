@@ -1,5 +1,5 @@
-/* test_heads.c - what an encoder's last layer means: against transformers on the models of
- * tests/data/encoders, on our own encoder, and on descriptions that are wrong. */
+/* test_heads.c - interpreting an encoder's last layer: against transformers on the models of
+ * tests/data/encoders, on our own encoder, and on invalid descriptions. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <math.h>
@@ -245,7 +245,7 @@ static void test_vectors(void **state)
     for (uint32_t s = 0; s < r.n_seqs; s++) {
         double norm = 0;
         heads_vector(r.h, r.d, s, 0, all);
-        heads_vector(r.h, r.d, s, 17, part); /* the first ones, made to length 1 again */
+        heads_vector(r.h, r.d, s, 17, part); /* the first dimensions, normalized again */
         for (uint32_t i = 0; i < 17; i++)
             norm += (double)part[i] * (double)part[i];
         assert_true(fabs(norm - 1) < 1e-5);
@@ -259,12 +259,12 @@ static void test_vectors(void **state)
         heads_normalize(&kern_scalar, want, dim);
         expect_near("mean vector", all, want, dim);
     }
-    heads_normalize(&kern_scalar, zero, 64); /* nothing stays nothing */
+    heads_normalize(&kern_scalar, zero, 64); /* zero stays zero */
     assert_true(zero[0] == 0.0f && zero[63] == 0.0f);
     rig_close(&r);
 }
 
-/* The pooler's own vector, and embed settings of our own section. */
+/* The pooler's vector, and the embed settings of our own config section. */
 static void test_pooler_vectors(void **state)
 {
     (void)state;
@@ -407,7 +407,7 @@ static void test_words(void **state)
                                   {17, 19}, {20, 21}, {21, 23}, {23, 24}};
     check_words(whole, text, ranges, 9, "1:Call|2:Ana,|4:re\xc3\xa9lu|6:at|7:5pm!|");
     check_words(plain, text, ranges, 9, "1:Call|2:Ana|3:,|4:re\xc3\xa9lu|6:at|7:5pm|9:!|");
-    /* cut off in the middle: a part without a token is not a word */
+    /* truncated: a part without a token is not a word */
     check_words(whole, text, ranges, 4, "1:Call|2:Ana,|4:re\xc3\xa9lu|");
     /* byte-level pieces carry their space; ideographs are words; a character in two tokens */
     const char *other = "in \xe6\x9d\xb1\xe4\xba\xac  \xf0\x9f\x8d\x8e";
@@ -476,7 +476,7 @@ static void test_spans(void **state)
         if (strcmp(got, cases[i].want) != 0)
             fail_msg("%s: %s, want %s", cases[i].why, got, cases[i].want);
     }
-    /* words that white space divides: closing punctuation is not part of the span */
+    /* words are separated by white space: closing punctuation is not part of the span */
     assert_int_equal(
         heads_spans(whole, &set, text, strlen(text), w, 5, cases[1].tags, scores, spans), 2);
     assert_int_equal(spans[1].end, 18);
@@ -486,7 +486,7 @@ static void test_spans(void **state)
     heads_destroy(plain);
 }
 
-/* All paths, tried one by one. */
+/* All paths, one by one. */
 static float path_score(const struct heads_set *s, const float *lp, const uint32_t *path,
                         uint32_t n)
 {

@@ -13,7 +13,7 @@
 static const struct model {
     const char *name;
     double bound;      /* relative error of logits, against the exact values */
-    double peer_bound; /* the same against llama.cpp, which rounds in other places */
+    double peer_bound; /* the same against llama.cpp, which rounds at other points */
     double top1;       /* share of positions of the long text with the same best token */
 } models[] = {
     {"llama-gqa", 1e-3, 5e-3, 0.99},     {"llama-linear", 1e-3, 5e-3, 0.99},

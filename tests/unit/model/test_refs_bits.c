@@ -1,5 +1,5 @@
-/* test_refs_bits.c - models of tests/data/refs give the same bits with every kernel set, batch size
- * and number of threads. */
+/* test_refs_bits.c - models of tests/data/refs give the same bits with every kernel set, batch
+ * size and number of threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static void record_row(void *ctx, uint32_t pos, const float *logits)
     memcpy(r->logits + (size_t)pos * r->n_vocab, logits, r->n_vocab * sizeof(float));
 }
 
-/* Whole models agree to the bit over kernel sets, batch sizes and threads. */
+/* Whole models agree bit for bit over kernel sets, batch sizes and threads. */
 static void test_logits_do_not_depend_on_how_they_are_computed(void **state)
 {
     (void)state;

@@ -77,8 +77,8 @@ static void compare(struct error *e, const float *got, const struct ref_array *w
     }
 }
 
-/* Everything that a model computes: vectors of the encoder, then logits of the targets, in the
- * order of the references.  batch: sources at a time. */
+/* Everything that a model computes: encoder vectors, then logits of the targets, in the order of
+ * the references. batch: sources at a time. */
 static void compute(struct rig *r, uint32_t batch,
                     void (*row)(void *ctx, bool logits, size_t i, const float *v), void *ctx)
 {
@@ -294,7 +294,7 @@ static void test_create_without_memory(void **state)
             assert_true(e.msg[0]);
         }
     }
-    assert_true(n > 30); /* it did fail often before it worked */
+    assert_true(n > 30); /* it failed often before it succeeded */
     t5_destroy(t);
     model_file_close(g);
 }

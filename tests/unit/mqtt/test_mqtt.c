@@ -94,7 +94,7 @@ static bool is_quiet(int fd)
     return poll(&q, 1, QUIET_MS) == 0;
 }
 
-/* ---- a handler that takes its time ---- */
+/* ---- a slow handler ---- */
 
 static struct gate {
     pthread_mutex_t lock;
@@ -158,7 +158,7 @@ static void close_pair(struct pair *p)
     close(p->listener);
 }
 
-/* A process that is killed in a handler must get the message again. */
+/* If a process is killed in a handler, it must get the message again. */
 static void test_acknowledged_after_its_handler(void **state)
 {
     struct pair p;

@@ -1,4 +1,4 @@
-/* test_mqtt_topic.c - topics, filters, what came before, and messages as bytes. */
+/* test_mqtt_topic.c - topics, filters, duplicates, and messages as bytes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,15 +89,15 @@ static void test_only_repetitions_after_a_reconnection_are_dropped(void **state)
     (void)state;
     mqtt_seen_connected(&s, 0);
     assert_false(mqtt_seen_add(&s, 42, false, 1));
-    assert_false(mqtt_seen_add(&s, 42, false, 2)); /* the sender says it twice */
+    assert_false(mqtt_seen_add(&s, 42, false, 2)); /* repeated by the sender */
     mqtt_seen_connected(&s, 10);
-    assert_true(mqtt_seen_add(&s, 42, false, 11)); /* the broker says it again */
+    assert_true(mqtt_seen_add(&s, 42, false, 11)); /* redelivered by the broker */
     assert_true(mqtt_seen_add(&s, 42, false, 12));
     assert_false(mqtt_seen_add(&s, 43, false, 13));
     assert_false(mqtt_seen_add(&s, 43, false, 14));
-    assert_false(mqtt_seen_add(&s, 42, false, 10 + MQTT_SEEN_NS)); /* too late for a repetition */
+    assert_false(mqtt_seen_add(&s, 42, false, 10 + MQTT_SEEN_NS)); /* too late for a duplicate */
     assert_false(mqtt_seen_add(&s, 100, true, 15));
-    assert_true(mqtt_seen_add(&s, 100, true, 16)); /* an id of the sender */
+    assert_true(mqtt_seen_add(&s, 100, true, 16)); /* an id set by the sender */
     for (uint64_t i = 1; i <= 8 * MQTT_SEEN_SLOTS; i++)
         (void)mqtt_seen_add(&s, 1000 + i * 2654435761u, true, 17);
     assert_false(mqtt_seen_add(&s, 100, true, 18)); /* only the newest are remembered */

@@ -1,4 +1,4 @@
-/* test_payload.c - readings out of payloads. */
+/* test_payload.c - extracting readings from payloads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

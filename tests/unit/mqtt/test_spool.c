@@ -80,7 +80,7 @@ static void test_what_is_not_done_comes_again(void **state)
     struct spool *s = open_max(0);
     uint64_t salt = spool_salt(s), a = put(s, "a"), b = put(s, "b"), c = put(s, "c");
     spool_done(s, b);
-    spool_done(s, b); /* twice is once */
+    spool_done(s, b); /* calling it twice is fine */
     spool_done(s, 999);
     spool_close(s);
     s = open_max(0);
@@ -145,7 +145,7 @@ static void test_it_is_bounded(void **state)
     spool_close(s);
 }
 
-/* The file is cut or changed at every byte: complete records before the damage are kept. */
+/* The file is truncated or changed at every byte: complete records before the damage are kept. */
 static void test_a_damaged_end_is_dropped(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void test_kill_loses_nothing(void **state)
         close(pipes[0]);
         waitpid(child, NULL, 0);
         struct spool *s = open_max(0);
-        assert_true(got.n >= n); /* the last one may be kept but not acknowledged */
+        assert_true(got.n >= n); /* the last one may be stored but not acknowledged */
         assert_true(got.n <= n + 1);
         assert_int_equal(got.number[n - 1], last);
         spool_close(s);

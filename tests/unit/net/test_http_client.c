@@ -1,5 +1,5 @@
-/* test_http_client.c - the HTTP/2 client against our own server on the same loop, and against peers
- * that refuse, break off, fall silent or leave. */
+/* test_http_client.c - the HTTP/2 client against our own server on the same loop, and against
+ * peers that refuse, break off, fall silent or disconnect. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 #include "net/loop.h"
 
 #define MIB ((size_t)1 << 20)
-#define LONG_S 60 /* a limit against hanging, never a measurement */
+#define LONG_S 60 /* only ends a test that hangs */
 
 struct site {
     struct loop *loop;
@@ -285,9 +285,9 @@ static void expect_echo(const struct asked *a, const char *body, size_t n)
     assert_memory_equal(buf_str(&a->got), body, n);
 }
 
-/* ---- what works ---- */
+/* ---- normal calls ---- */
 
-/* Containers often lack it. */
+/* IPv6: containers often lack it. */
 static bool has_ipv6(void)
 {
     struct sockaddr_in6 addr = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
@@ -387,7 +387,7 @@ static void test_an_unknown_name_fails_the_call(void **state)
     close_site(&s);
 }
 
-/* More calls than the server has streams: the rest waits. */
+/* More calls than the server allows streams: the rest waits. */
 static void test_many_calls_share_the_connection(void **state)
 {
     enum { N = 300 };
@@ -500,7 +500,7 @@ static void test_a_response_that_is_complete_waits_for_a_paused_caller(void **st
     http_call_pause(&a.call);
     turn_until(&s, &a.call.complete, NULL, 0);
     assert_int_equal(a.got.len, 0);
-    http_server_destroy(s.http); /* the connection is not needed any more */
+    http_server_destroy(s.http); /* the connection is no longer needed */
     s.http = NULL;
     for (int i = 0; i < 5; i++)
         loop_turn(s.loop, 10);
@@ -586,7 +586,7 @@ static void test_cancel_resets_the_stream_and_is_silent(void **state)
     prepare(&a[0], &s); /* before it was sent */
     assert_int_equal(start(&a[0], "/echo", "x", 1, true), 0);
     http_call_cancel(&a[0].call);
-    prepare(&a[1], &s); /* the connection is still good */
+    prepare(&a[1], &s); /* the connection is still usable */
     assert_int_equal(start(&a[1], "/echo", "y", 1, true), 0);
     wait_for(&s, &a[1], 1);
     expect_echo(&a[1], "y", 1);
@@ -655,7 +655,7 @@ static void test_a_peer_that_dies_fails_every_call_at_once(void **state)
 
     char address[200];
     memcpy(address, s.address, sizeof(address));
-    serve(&s, address, 0); /* and is back: the next call connects again */
+    serve(&s, address, 0); /* up again: the next call reconnects */
     prepare(&a[0], &s);
     assert_int_equal(start(&a[0], "/echo", "x", 1, true), 0);
     wait_for(&s, a, 1);
@@ -687,7 +687,7 @@ static void test_nobody_listens(void **state)
     }
 }
 
-/* A listener whose connections the test plays by hand. */
+/* A listener whose connections the test handles by hand. */
 static int listen_by_hand(struct site *s)
 {
     int fd = -1;
@@ -727,7 +727,7 @@ static void test_pings_measure_the_round_trip(void **state)
     prepare(&a, &s);
     assert_int_equal(start(&a, "/hold", NULL, 0, true), 0);
     uint64_t until = clock_ns() + LONG_S * 1000000000ull;
-    for (uint64_t n = 0, last = 0; n < 3;) { /* one ping after the other is answered */
+    for (uint64_t n = 0, last = 0; n < 3;) { /* every ping is answered */
         loop_turn(s.loop, 100);
         http_client_state(s.client, &st);
         n += st.rtt_ns != last;
@@ -841,7 +841,7 @@ static void test_hostile_bytes_fail_the_call(void **state)
 {
     static const struct {
         const char *why;
-        bool settings; /* sends those first, and the call begins */
+        bool settings; /* sends these bytes first, and then the call starts */
         struct frame say;
         int code;
         const char *text;

@@ -60,8 +60,8 @@ static void test_timers_fire_in_order_and_not_when_cleared(void **state)
     }
     loop_timer_clear(l, &t[3].t);
     loop_timer_clear(l, &t[3].t);                     /* twice is fine */
-    loop_timer_set(l, &t[5].t, now + 1000000u);       /* moved to the front */
-    loop_timer_set(l, &t[2].t, now + 20000000000000); /* and beyond the wheel's round */
+    loop_timer_set(l, &t[5].t, now + 1000000u);       /* moved earlier */
+    loop_timer_set(l, &t[2].t, now + 20000000000000); /* and beyond one turn of the wheel */
     for (int i = 0; seen.n < 4 && i < 60000; i++)
         loop_turn(l, 5);
     assert_memory_equal(seen.order, "fbea", 4);
@@ -243,7 +243,7 @@ static void close_site(struct site *s)
     buf_fini(&s->got);
 }
 
-/* Runs the loop until nothing moves; collects the client's input. */
+/* Runs the loop until it is idle; collects the client's input. */
 static void pump(struct site *s)
 {
     for (int idle = 0; idle < 3;) {
@@ -259,7 +259,7 @@ static void pump(struct site *s)
 static void say(struct site *s, const char *text)
 {
     if (send(s->client, text, strlen(text), MSG_NOSIGNAL) < 0)
-        return; /* the server may have gone */
+        return; /* the server may have closed */
     pump(s);
 }
 
@@ -330,7 +330,8 @@ static void test_pipelined_requests_wait_for_the_answer_before(void **state)
     close_site(&s);
 }
 
-/* A client that sends many requests and reads nothing gets the kernel's buffers and one answer. */
+/* A client that sends many requests and reads nothing occupies the kernel's buffers and one
+ * answer. */
 static void test_pipelined_requests_wait_for_the_reader(void **state)
 {
     static const char request[] = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -358,7 +359,7 @@ static void test_pipelined_requests_wait_for_the_reader(void **state)
     close_site(&s);
 }
 
-/* One turn of the loop does a bounded number of requests of a connection. */
+/* One turn of the loop handles a bounded number of requests per connection. */
 static void test_a_turn_is_shared(void **state)
 {
     static const char request[] = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -435,7 +436,7 @@ static void test_bodies_are_admitted_by_their_headers(void **state)
     assert_int_equal(s.cancelled, 1);
 }
 
-/* A body that does not fit into the clients' budget is rejected, and its memory is freed. */
+/* A body that exceeds the clients' budget is rejected, and its memory is freed. */
 static void test_bodies_above_the_budget_are_refused(void **state)
 {
     struct http_limits lim = http_default_limits;
@@ -455,7 +456,7 @@ static void test_bodies_above_the_budget_are_refused(void **state)
     close_site(&s);
 
     assert_int_equal(open_site_with(&s, &lim), 0);
-    for (int round = 0; round < 5; round++) { /* the same slot serves one after the other */
+    for (int round = 0; round < 5; round++) { /* the same slot is reused */
         buf_clear(&s.got);
         say(&s, "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 327680\r\n\r\n");
         for (int i = 0; i < 5; i++) {
@@ -479,7 +480,7 @@ static void test_waiting_connections_make_room(void **state)
     (void)state;
     lim.max_conns = 3;
     assert_int_equal(open_site_with(&s, &lim), 0);
-    say(&s, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"); /* at work: it stays */
+    say(&s, "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n"); /* busy: it stays */
     assert_int_equal(listen_open(&listener, "127.0.0.1:0", LISTEN_ALONE, &e), 0);
     struct sockaddr_storage ss;
     socklen_t n = sizeof(ss);
@@ -495,7 +496,7 @@ static void test_waiting_connections_make_room(void **state)
     assert_int_equal(st.refused, 0);
     for (int i = 0; i < 8; i++) {
         int open = recv(fd[i], name, sizeof(name), MSG_DONTWAIT) < 0;
-        assert_int_equal(open, i >= 6); /* the newest two, beside the one at work */
+        assert_int_equal(open, i >= 6); /* the newest two, and the busy one */
         close(fd[i]);
     }
     assert_non_null(s.held);
@@ -528,7 +529,7 @@ static void test_a_slow_reader_is_known_and_told_when_there_is_room(void **state
     close_site(&s);
 }
 
-/* The time to write begins when there is something to write, not with the last byte before it. */
+/* The write timeout starts when there is something to write, not with the last byte before it. */
 static void test_a_late_answer_is_not_a_slow_reader(void **state)
 {
     struct http_limits lim = http_default_limits;
@@ -569,7 +570,7 @@ static void test_every_allocation_may_fail(void **state)
             close_site(&s);
             mem_fail_at(0);
             if (mem_calls() - before < n)
-                break; /* nothing failed any more */
+                break; /* no allocation failed any more */
             assert_true(n < 199);
         }
 }

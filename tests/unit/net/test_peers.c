@@ -1,4 +1,4 @@
-/* test_peers.c - bytes and resets by client address. */
+/* test_peers.c - bytes and resets per client address. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +87,7 @@ static void test_both_limits_refuse(void **state)
     assert_int_equal(s.refused_all, 1);
     peers_give(a, 60);
     peers_give(b, 40);
-    assert_int_equal(peers_take(u, 100), PEERS_OK); /* a unix socket: the limit of all alone */
+    assert_int_equal(peers_take(u, 100), PEERS_OK); /* a unix socket: only the global limit */
     assert_int_equal(peers_take(u, 1), PEERS_ALL_FULL);
     const struct peers_limits more = {200, 60, 0};
     peers_set_limits(t, &more);
@@ -120,7 +120,7 @@ static void test_resets_count_across_connections(void **state)
     assert_int_equal(s.resets, 10);
     assert_int_equal(s.resets_over, 5);
     struct peer *p = join(t, "10.0.0.2");
-    assert_true(peers_reset(p, now)); /* nobody else is blamed */
+    assert_true(peers_reset(p, now)); /* no other address is blamed */
     peers_leave(p);
     p = join(t, "10.0.0.1");
     assert_true(peers_reset(p, now + 11 * (uint64_t)SECOND));
@@ -128,7 +128,7 @@ static void test_resets_count_across_connections(void **state)
     peers_destroy(t);
 }
 
-/* Of many addresses that reset once and leave, a bounded number is remembered. */
+/* Of many addresses that reset once and disconnect, a bounded number is remembered. */
 static void test_old_clients_are_forgotten(void **state)
 {
     uint64_t now = 100 * (uint64_t)SECOND;

@@ -224,7 +224,7 @@ static void test_hostile(void **state)
     mem_free(text);
 }
 
-/* The limit of a text ends what multiplies. */
+/* The text limit stops expressions that multiply their output. */
 static void test_bounded_text(void **state)
 {
     struct buf b;

@@ -1,6 +1,7 @@
-/* test_pipeline_run.c - pipeline/pipeline_run.h with models and timers that the test plays: steps
- * in parallel, fallbacks, timeouts, one deadline for all, cancelling.  A timer fires when nothing
- * else is left to do, so that no test depends on the time that things take. */
+/* test_pipeline_run.c - pipeline/pipeline_run.h with models and timers that the test simulates:
+ * steps in parallel, fallbacks, timeouts, one deadline for all, cancelling.
+ *
+ * A timer fires when nothing else is left to do, so that no test depends on real time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,8 +83,8 @@ static bool turn(struct turns *q)
 
 static const struct executor_ops turn_ops = {post, post, timer_set, timer_clear};
 
-/* ---- models: "ok" answers at the next turn, "slow" when it is cancelled, "bad" fails, "words" has
- * one word at each turn, "torn" fails after the first word ---- */
+/* ---- models: "ok" answers at the next turn, "slow" when it is cancelled, "bad" fails, "words"
+ * sends one word per turn, "torn" fails after the first word ---- */
 
 struct world;
 
@@ -246,7 +247,7 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
     return true;
 }
 
-/* Another one each time, as if updates came as fast as steps. */
+/* A different version each time, as if updates came as fast as steps. */
 static uint64_t epoch(struct dispatch *d)
 {
     struct world *w = (struct world *)(void *)d;
@@ -522,7 +523,7 @@ static void test_share_of_the_deadline(void **state)
     s->spec.fallback_step = "spare";
     step(w, "spare", GRAPH_GENERATE, "ok", "spare");
     run(w, "${slow.text}", &a, 60000);
-    assert_string_equal(a.text, "<spare>"); /* its share ends before the whole time */
+    assert_string_equal(a.text, "<spare>"); /* its share ends before the whole deadline */
     assert_true(a.degraded);
 }
 
@@ -697,7 +698,7 @@ static void test_empty_text_that_is_not_read(void **state)
     assert_string_equal(a.text, "weather");
 }
 
-/* ---- answers that are read while they are made ---- */
+/* ---- streamed answers ---- */
 
 static void stream(struct world *w, const char *output, struct answer *a, uint32_t cancel_at)
 {
@@ -810,7 +811,7 @@ static void test_a_slow_reader_stops_the_model(void **state)
     assert_string_equal(a.pieces, "one |two |three|");
 }
 
-/* A flow that calls itself ends. */
+/* A flow that calls itself terminates. */
 static void test_recursion_ends(void **state)
 {
     struct world *w = *state;
@@ -854,7 +855,7 @@ static void test_memory_failures(void **state)
     flow_give_request(&w->owner, r);
 }
 
-/* An answer that cites a passage that was not given is not supported, whatever its words are. */
+/* An answer that cites a passage that was not given is unsupported, whatever it says. */
 static void test_invented_marks(void **state)
 {
     static const struct collection_hit hits[] = {

@@ -34,7 +34,7 @@ static void test_labels(void **state)
     assert_false(hit(&h, "device", text, 0, 4, PII_BY_MODEL));
 }
 
-/* "grazie" is no person; "maria" in a chat is one. */
+/* "grazie" is not a person; "maria" in a chat is. */
 static void test_a_name_without_a_capital_must_be_certain(void **state)
 {
     struct pii_hit h;

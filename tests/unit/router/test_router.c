@@ -156,7 +156,7 @@ static void test_filters(void **state)
     struct router_candidate c[N_ALL];
     (void)state;
     memcpy(c, all, sizeof(c));
-    /* domain: only the coder knows code; other texts go to models without domains */
+    /* domain: only the coder is for code; other texts go to models without domains */
     static char encoder[] = "enc";
     r.classifier = encoder;
     q.domain = "code";
@@ -167,7 +167,7 @@ static void test_filters(void **state)
     router_decide(&d, &r, &q, c, N_ALL);
     assert_int_equal(d.chosen, BIG_PC);
     assert_int_equal(d.verdicts[CODER_HERE], ROUTER_DOMAIN);
-    q.domain = "law"; /* nobody knows it: all may try */
+    q.domain = "law"; /* no model has it: all may try */
     router_decide(&d, &r, &q, c, N_ALL);
     assert_int_equal(d.chosen, BIG_PC);
     r.classifier = NULL;
@@ -235,7 +235,7 @@ static void test_turns_hashes_and_load(void **state)
     c[BIG_PC].speed.in_flight = 1;
     c[CODER_HERE].speed.in_flight = 2;
     router_decide(&d, &load, &q, c, N_ALL);
-    assert_int_equal(d.chosen, BIG_PC); /* a quarter of what it can do at once */
+    assert_int_equal(d.chosen, BIG_PC); /* a quarter of its parallel capacity */
     assert_int_equal(d.verdicts[SMALL_PI], ROUTER_BUSIER);
 }
 
@@ -244,9 +244,9 @@ static void test_requests_on_their_way_count(void **state)
     struct router_speed s = {
         .token_ns = 2 * MS, .answer_tokens = 10, .in_flight = 1, .parallel = 4};
     (void)state;
-    router_speed_unseen(&s, 3); /* all find a place */
+    router_speed_unseen(&s, 3); /* all find a slot */
     assert_true(s.queue_ns == 0 && s.in_flight == 3);
-    router_speed_unseen(&s, 6); /* two wait for an answer of 20 ms, of which four run */
+    router_speed_unseen(&s, 6); /* two wait for an answer of 20 ms while four run */
     assert_true(s.queue_ns == 10 * MS && s.in_flight == 6);
     router_speed_unseen(&s, 6); /* shown by now */
     assert_true(s.queue_ns == 10 * MS);

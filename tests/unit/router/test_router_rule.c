@@ -73,7 +73,7 @@ static void test_hard_texts_end(void **state)
     struct err e = {0};
     char text[4096];
     (void)state;
-    /* exponential in the length of the text, if nobody stops it */
+    /* exponential in the length of the text, if nothing stops it */
     assert_int_equal(router_regex_create(&x, "^(a+)+$", &e), 0);
     memset(text, 'a', sizeof(text));
     text[sizeof(text) - 1] = 'b';

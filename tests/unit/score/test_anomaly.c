@@ -1,5 +1,5 @@
-/* test_anomaly.c - the anomaly model of the pack against its training program's answers
- * (tests/data/anomaly/check.json), its rules for alarms, and values and files that are hostile. */
+/* test_anomaly.c - the anomaly model of the pack against the output of its training program
+ * (tests/data/anomaly/check.json), its alarm rules, and hostile values and files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -294,7 +294,7 @@ static void free_files(struct files *f)
     free(f->weights);
 }
 
-/* At a level that everything reaches, the alarm starts at the end of the warm-up. */
+/* At a level that is always reached, the alarm starts at the end of the warm-up. */
 static void test_warm_up(void **state)
 {
     struct files f;
@@ -396,7 +396,7 @@ static void test_hostile(void **state)
     free_files(&f);
 }
 
-/* The parts of the folder, and names that would leave it. */
+/* The parts of the folder, and names that would point outside it. */
 static void test_open(void **state)
 {
     static const struct {

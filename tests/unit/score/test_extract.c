@@ -89,7 +89,7 @@ static void test_sentences_and_features(void **state)
     extract_close(x);
 }
 
-/* Scores need the encoder: 1e-3 of what PyTorch says with the file's weights, and the same choice
+/* Scores need the encoder: within 1e-3 of PyTorch with the file's weights, and the same choice
  * with 8-bit ones. */
 static void run_engine(bool int8)
 {
@@ -195,7 +195,7 @@ static void test_dialogues(void **state)
     extract_close(x);
 }
 
-/* A speaker is named once a turn, and the first sentence of a turn has the name in its range. */
+/* A speaker is named once per turn, and the range of a turn's first sentence includes the name. */
 static void test_speakers(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-/* test_recurrent.c - layer programs against PyTorch's answers (made by tools/make_scorer_refs.py),
- * as series and as streams, in floats and in 8 bits; and hostile files. */
+/* test_recurrent.c - layer programs against PyTorch's output (made by
+ * tools/make_scorer_refs.py), as series and as streams, in floats and in 8 bits; and hostile
+ * files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -132,7 +133,7 @@ static void test_equals_pytorch(void **state)
         }
 }
 
-/* Step by step, two streams in turn through one scorer: the same bits as whole series. */
+/* Step by step, two interleaved streams through one scorer: the same bits as whole series. */
 static void test_streams(void **state)
 {
     (void)state;
@@ -162,7 +163,7 @@ static void test_streams(void **state)
     }
 }
 
-/* A stream survives samples that are missing. */
+/* A stream survives missing samples. */
 static void test_missing_samples(void **state)
 {
     struct recurrent *r = open_one("stream", NULL);
@@ -175,7 +176,7 @@ static void test_missing_samples(void **state)
     recurrent_reset(r, memory);
     recurrent_step(r, memory, x, &nan_score, scratch);
     for (int i = 0; i < 7; i++)
-        x[i] = 0.5f; /* the mean that its config tells */
+        x[i] = 0.5f; /* the mean from its config */
     recurrent_reset(r, memory);
     recurrent_step(r, memory, x, &mean_score, scratch);
     assert_true(isfinite(nan_score) && nan_score == mean_score);
@@ -200,7 +201,7 @@ static void test_info(void **state)
     assert_true(info.has_threshold && info.threshold == 0.5);
     assert_null(info.input_names);
     recurrent_close(r);
-    r = open_one("gru/config.json", NULL); /* the file works as the folder does */
+    r = open_one("gru/config.json", NULL); /* the file works like the folder */
     assert_string_equal(recurrent_info(r).output_names[1], "score1");
     recurrent_close(r);
 }
@@ -294,7 +295,7 @@ static void test_hostile(void **state)
     }
 }
 
-/* Values that are not finite are refused, not computed with. */
+/* Non-finite values are refused, not computed with. */
 static void test_hostile_weights(void **state)
 {
     size_t n_config, n_weights;

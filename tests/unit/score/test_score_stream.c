@@ -1,5 +1,5 @@
-/* test_score_stream.c - rows in pieces score like the whole series; limits and ends; streams that
- * went through a file go on as if nothing had happened. */
+/* test_score_stream.c - rows in pieces score like the whole series; limits and expiry; streams
+ * restored from a file continue as if nothing had happened. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,12 +101,12 @@ static void test_limits(void **state)
     assert_int_equal(feed(&k, "a", 1, 0, 1, 20, out), SHOAL_EINVAL);
     k.n_columns = 3;
     assert_int_equal(feed(&k, "a", 1, 0, 1, 90, out), 1);
-    assert_int_equal(feed(&k, "b", 1, 0, 1, 150, out), 1); /* that of client 2 has ended */
+    assert_int_equal(feed(&k, "b", 1, 0, 1, 150, out), 1); /* client 2's has ended */
     assert_int_equal(score_streams_count(k.streams), 2);
     close_kit(&k);
 }
 
-/* A restart: another table, which knows only what the file says. */
+/* A restart: a new table, which knows only what the file says. */
 static int reopen(struct kit *k, const struct buf *file, size_t n, uint64_t model, uint64_t wall_ms,
                   size_t *whole)
 {
@@ -170,7 +170,7 @@ static void test_a_file_that_is_not_right(void **state)
     score_stream_file_put(&file, k.streams, (struct score_stream_clock){.wall_ms = 100}, false);
     assert_int_equal(reopen(&k, &file, file.len, 8, 100, &whole), SHOAL_EFORMAT); /* model */
     assert_int_equal(score_streams_count(k.streams), 0);
-    for (size_t n = 0; n < file.len; n++) { /* a write that was cut off anywhere */
+    for (size_t n = 0; n < file.len; n++) { /* a write truncated anywhere */
         assert_int_equal(reopen(&k, &file, n, 7, 100, &whole), n < head ? SHOAL_EFORMAT : 0);
         assert_int_equal(whole, n < head ? 0 : n < first ? head : first);
         assert_int_equal(score_streams_count(k.streams), n < first ? 0 : 1);

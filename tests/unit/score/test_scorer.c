@@ -1,5 +1,5 @@
-/* test_scorer.c - the one surface of all scorers: what it picks, what it tells, and that a series,
- * a stream and the module underneath give the same scores. */
+/* test_scorer.c - the common interface of all scorers: what it picks, what it reports, and that
+ * a series, a stream and the module underneath give the same scores. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,7 @@ static void test_info(void **state)
     scorer_close(s);
 }
 
-/* A whole series and its steps: the same bits; raw scores are others. */
+/* A whole series and its steps: the same bits; raw scores differ. */
 static void test_run_and_step(void **state)
 {
     static const char *const paths[] = {DATA "trees/multiclass.txt",

@@ -1,4 +1,4 @@
-/* test_trees.c - LightGBM models of every kind against LightGBM's own answers (made by
+/* test_trees.c - LightGBM models of every kind against LightGBM's own output (made by
  * tools/make_tree_refs.py), and hostile files. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ enum { N_ROWS = 1000, N_FEATURES = 8, MAX_OUTPUTS = 4 };
 
 /* ---- against LightGBM ---- */
 
-/* value() of tools/make_tree_refs.py with missing values */
+/* value() of tools/make_tree_refs.py, with missing values */
 static double value_at(uint64_t row, uint64_t f)
 {
     uint64_t h = hash_mix(row * 64 + f + 1);
@@ -375,7 +375,7 @@ static void test_truncated(void **state)
     const char *all = HEADER TREE;
     (void)state;
     for (size_t n = 0; n <= strlen(all); n++) {
-        char *copy = malloc(n ? n : 1); /* separate memory, so that reading past it is detected */
+        char *copy = malloc(n ? n : 1); /* separate memory, so that overreads are detected */
         struct trees *t;
         struct err e = {0};
         memcpy(copy, all, n);

@@ -1,5 +1,5 @@
-/* test_collection.c - documents in a file: adding, replacing, removing, searching, two processes'
- * worth of handles, limits, and files that are something else. */
+/* test_collection.c - documents in a file: adding, replacing, removing, searching, two handles
+ * as in two processes, limits, and files that are not collections. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -179,7 +179,7 @@ static void test_limits_and_other_models(void **state)
     assert_int_equal(collection_put(c, &doc, &k, 1, v, DIMS + 1, "v1", 0, &e), SHOAL_EINVAL);
     assert_non_null(strstr(e.msg, "another model"));
     assert_int_equal(collection_put(c, &doc, &k, 1, v, DIMS, "v2", 0, &e), SHOAL_EINVAL);
-    assert_int_equal(collection_put(c, &doc, &k, 1, v, DIMS, "", 0, &e), 0); /* not known */
+    assert_int_equal(collection_put(c, &doc, &k, 1, v, DIMS, "", 0, &e), 0); /* unknown */
     collections_release(cs, c);
     collections_close(cs);
 }
@@ -209,7 +209,7 @@ static void test_a_query_of_another_version_is_refused(void **state)
     q.version = "v1";
     assert_int_equal(collection_search(c, &q, &a, &hits, &n, &e), 0);
     assert_int_equal(n, 1);
-    q.version = ""; /* not known */
+    q.version = ""; /* unknown */
     assert_int_equal(collection_search(c, &q, &a, &hits, &n, &e), 0);
     q.n_dims = DIMS + 1;
     assert_int_equal(collection_search(c, &q, &a, &hits, &n, &e), SHOAL_EINVAL);
@@ -258,7 +258,7 @@ static void test_names_lists_and_deletion(void **state)
     arena_fini(&a);
 }
 
-/* ---- searches beside changes ---- */
+/* ---- searches during changes ---- */
 
 struct shared {
     struct collection *c;

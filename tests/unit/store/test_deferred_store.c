@@ -1,5 +1,5 @@
-/* test_deferred_store.c - requests that are answered later: order, retries, keys, limits, time, and
- * what another process or a restart finds. */
+/* test_deferred_store.c - requests that are answered later: order, retries, keys, limits,
+ * expiry, and what another process or a restart finds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -14,7 +14,7 @@
     "This first line goes on and on and on and on and on and on and on and on and on and on and "  \
     "on and on and on and on and on and on and on."
 
-/* "heading|page|ref|text" of each section, with a newline behind. */
+/* "heading|page|ref|text" of each section, followed by a newline. */
 static void list(const struct doc *d, char *out, size_t cap)
 {
     const char *base = buf_str(&d->text);
@@ -150,7 +150,7 @@ static void test_pdf(void **state)
     buf_init(&b, 65536);
     doc_init(&d);
     make_pdf(&b);
-    /* whatever the name says, its first bytes decide */
+    /* the first bytes decide, whatever the name says */
     int rc = doc_read(&d, DOC_TEXT, buf_str(&b), b.len, "x.pdf", &e);
     if (rc == SHOAL_EUNSUPPORTED) { /* a build machine without it: the message says what to do */
         assert_non_null(strstr(e.msg, "poppler-utils"));

@@ -1,4 +1,5 @@
-/* test_hnsw.c - the graph finds nearly all of the true nearest rows, the same ones each time. */
+/* test_hnsw.c - the graph finds nearly all of the true nearest rows, and the same ones each
+ * time. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ static double uniform(uint64_t seed)
     return (double)(hash_mix(seed) >> 11) / 0x1p53 * 2 - 1;
 }
 
-/* Texts come in clusters: a centre and something around it, of length 1. */
+/* Texts come in clusters: a centre and points around it, of length 1. */
 static void fill(float *to, uint64_t seed)
 {
     double sum = 0;

@@ -1,5 +1,5 @@
-/* test_hnsw_file.c - a graph that comes back from its bytes: the same one, without rows that are
- * gone, and none from bytes that are damaged or of other rows. */
+/* test_hnsw_file.c - a graph restored from its bytes: the same one, without deleted rows, and
+ * none from bytes that are damaged or belong to other rows. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,11 +115,11 @@ static void test_the_same_graph_comes_back(void **state)
     struct buf file;
     struct hnsw *h = build(1000), *again = empty();
     save(&file, h);
-    assert_int_equal(use_rows(ROWS, NULL), ROWS); /* 500 came meanwhile */
+    assert_int_equal(use_rows(ROWS, NULL), ROWS); /* 500 were added meanwhile */
     assert_int_equal(hnsw_file_read(again, file.data, file.len, keys, ROWS, &e), 0);
     assert_int_equal(hnsw_count(again), 1000);
     same_links(h, again, 1000);
-    grow(h, ROWS); /* they join as they would have */
+    grow(h, ROWS); /* they join as usual */
     grow(again, ROWS);
     same_links(h, again, ROWS);
     assert_int_equal(found(again, ROWS), found(h, ROWS));
@@ -170,7 +170,7 @@ static void test_other_rows_are_refused(void **state)
     keys[FEW / 2].sum++;
     assert_int_equal(hnsw_file_read(again, file.data, file.len, keys, FEW, &e), SHOAL_ECHANGED);
     (void)use_rows(FEW, NULL);
-    keys[FEW / 2].id--; /* a new one before existing ones */
+    keys[FEW / 2].id--; /* a new row before existing ones */
     assert_int_equal(hnsw_file_read(again, file.data, file.len, keys, FEW, &e), SHOAL_ECHANGED);
     assert_int_equal(hnsw_file_read(again, file.data, file.len, keys, 0, &e), SHOAL_ECHANGED);
     assert_int_equal(hnsw_count(again), 0);
@@ -193,7 +193,7 @@ static void test_damage_is_found(void **state)
     }
     for (size_t n = 0; n < file.len; n += 1 + n / 50)
         assert_int_equal(hnsw_file_read(again, file.data, n, keys, FEW, &e), SHOAL_EFORMAT);
-    /* with a right checksum: a link to a row that does not exist */
+    /* with a valid checksum: a link to a row that does not exist */
     const uint32_t bad = FEW;
     memcpy(file.data + file.len - 12, &bad, sizeof(bad));
     const uint64_t sum = hash_large(file.data, file.len - 8, 1);

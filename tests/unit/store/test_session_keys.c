@@ -1,4 +1,4 @@
-/* test_session_keys.c - key files, and what opens with which key. */
+/* test_session_keys.c - key files, and which key opens what. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* test_session_store.c - conversations in a file: versions, tenants, time, and invalid places. */
+/* test_session_store.c - conversations in a file: versions, tenants, expiry, and invalid
+ * locations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,13 +83,13 @@ static void test_of_two_at_once_one_is_told(void **state)
 
 static void test_an_end_of_life(void **state)
 {
-    struct session_store *s = open_store(0); /* over at once */
+    struct session_store *s = open_store(0); /* expires at once */
     struct err e = {0};
     uint64_t v = 0;
     (void)state;
     assert_int_equal(session_store_save(s, "a", "old", "x", 1, &v, &e), 0);
     assert_int_equal(is(s, "a", "old", ""), 0);
-    v = 0; /* it can begin anew */
+    v = 0; /* it can start over */
     assert_int_equal(session_store_save(s, "a", "old", "y", 1, &v, &e), 0);
     session_store_close(s);
 }

@@ -1,5 +1,5 @@
-/* test_vectors.c - the nearest vectors are exactly those of a plain search, while rows come and
- * go. */
+/* test_vectors.c - the nearest vectors are exactly those of a linear search, while rows are
+ * added and removed. */
 #include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -125,7 +125,7 @@ static void test_removed_rows_are_not_found(void **state)
     vectors_remove(v, some, n);
     assert_int_equal(vectors_count(v), N - n);
     check(v, rows, N, DIMS, 77, 20, 3);
-    n = 0; /* more than half: they move together */
+    n = 0; /* more than half: the rest is compacted */
     for (int64_t id = 1; id <= N; id++)
         if (id % 3 != 0 && id <= 3000)
             some[n++] = id;
@@ -212,7 +212,7 @@ static void test_many_vectors_get_a_graph(void **state)
     assert_int_equal(vectors_linked(v), 0);
     for (size_t at = LIMIT; at < N; at += 500)
         assert_int_equal(vectors_add(v, ids + at, rows + at * DIMS, 500, &e), 0);
-    assert_true(recall(v, rows, N, DIMS, 0) >= 0.95); /* while it is built */
+    assert_true(recall(v, rows, N, DIMS, 0) >= 0.95); /* while it is being built */
     wait_for_links(v, N);
     assert_true(recall(v, rows, N, DIMS, 0) >= 0.95);
     assert_int_equal(vectors_add(v, ids + N, rows + (size_t)N * DIMS, 1, &e), 0);
@@ -248,7 +248,7 @@ static struct vectors *reopen(const char *path, const int64_t *ids, const float 
     assert_int_equal(vectors_create(&v, dims, 1000, &e), 0);
     assert_int_equal(vectors_keep_graph(v, path, &e), 0);
     assert_int_equal(vectors_add(v, ids + first, rows + first * dims, n - first, &e), 0);
-    assert_int_equal(vectors_linked(v), 0); /* nothing starts before the file was tried */
+    assert_int_equal(vectors_linked(v), 0); /* nothing starts before the file has been tried */
     vectors_restore(v, why);
     return v;
 }
@@ -275,7 +275,7 @@ static void test_a_graph_comes_back(void **state)
     vectors_destroy(v);
     v = reopen(path, ids, rows, 0, N, DIMS, &why);
     assert_string_equal(why.msg, "");
-    assert_true(vectors_linked(v) >= FIRST); /* at once; the others follow */
+    assert_true(vectors_linked(v) >= FIRST); /* available at once; the others follow */
     wait_for_links(v, N);
     assert_true(recall(v, rows, N, DIMS, 0) >= 0.95);
     vectors_destroy(v);
@@ -326,7 +326,7 @@ static void test_vectors_of_different_length_stay_exact(void **state)
     mem_free(ids);
 }
 
-/* ---- beside changes ---- */
+/* ---- concurrent changes ---- */
 
 struct shared {
     struct vectors *v;

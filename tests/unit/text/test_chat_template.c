@@ -1,4 +1,4 @@
-/* test_chat_template.c - chat templates: what they write, what they refuse, their limits.
+/* test_chat_template.c - chat templates: their output, errors and limits.
  * tests/conformance/chat_templates compares with the reference on a far larger set. */
 #include <pthread.h>
 #include <setjmp.h>
@@ -182,7 +182,7 @@ static void test_constructs(void **state)
         {"{{ [] | first | default('kept') if false else 'ok' }}", "ok"},
         {"{% set s = '' %}{% for i in range(3) %}{% set s = s + 'ab' %}{{ s }};{% endfor %}{{ s }}",
          "ab;ab;ab;"},
-        /* how Python writes values */
+        /* how Python prints values */
         {"{{ [none, true, 1.0, 'a', \"it's\", 'q\"', '\\né\\x07'] }}",
          "[None, True, 1.0, 'a', \"it's\", 'q\"', '\\né\\x07']"},
         {"{{ (1,) }}{{ {'a': (1, 2), 2: none} }}{{ d.items() }}{{ range(1, 9, 3) }}",
@@ -229,7 +229,7 @@ static void test_constructs(void **state)
          "aTruebTrueaTrue"},
         {"{% macro m(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m(1, 2, z=4) }}",
          "1(2,){'z': 4}"},
-        /* iterators can be walked once */
+        /* iterators can be iterated once */
         {"{% set m = l | map('string') %}{{ m | join }}{{ m | join }}{{ m is iterable }}",
          "312True"},
         {"{{ (l | select('nosuch')) is defined }}{{ undef | map('nosuch') | list }}", "True[]"},
@@ -338,7 +338,7 @@ static void test_bad_contexts_are_refused(void **state)
     assert_int_equal(render("x", json, text, sizeof(text), NULL), SHOAL_ELIMIT);
 }
 
-/* head, body n times, tail */
+/* head, n times body, tail */
 static char *repeated(const char *head, const char *body, size_t n, const char *tail)
 {
     struct buf b;
@@ -474,7 +474,7 @@ static void *render_often(void *arg)
     return NULL;
 }
 
-/* Tools and calls arrive as typed values, not as JSON; what a template sees must be the same. */
+/* Tools and calls arrive as typed values, not as JSON; templates must see the same. */
 static void test_tools_as_values(void **state)
 {
     (void)state;
@@ -555,7 +555,7 @@ static bool to_stars(void *ctx, const char **p, size_t *n)
     return true;
 }
 
-/* The caller's variables fill gaps, and its function sees every text but the names. */
+/* The caller's variables fill gaps, and its function sees every text except names. */
 static void test_options_for_json(void **state)
 {
     (void)state;
@@ -645,7 +645,7 @@ static void *recurse(void *arg)
     return NULL;
 }
 
-/* The deepest calls fit the stack of a pool's thread; sanitizers make frames larger. */
+/* The deepest calls fit the stack of a pool thread; sanitizers enlarge frames. */
 static void test_deep_calls_fit_a_small_stack(void **state)
 {
     (void)state;

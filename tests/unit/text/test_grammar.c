@@ -1,5 +1,5 @@
-/* test_grammar.c - constraints: what each notation matches, what is refused and how, and the sets
- * of tokens compared with a slow reference. */
+/* test_grammar.c - constraints: what each notation matches, what is refused and how, and the
+ * token sets compared with a slow reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@
 #define CHOICE SHOAL_CONSTRAINT_CHOICE
 #define PARTS SHOAL_CONSTRAINT_PARTS
 
-/* 'y': a whole text of the grammar; 'p': the beginning of one; 'n': neither. */
+/* 'y': a complete text of the grammar; 'p': a prefix of one; 'n': neither. */
 static char verdict(struct grammar_walk *w, const char *text)
 {
     uint32_t place;
@@ -331,15 +331,15 @@ static void test_schema_combinations(void **state)
         {SCHEMA,
          "{\"oneOf\":[{\"enum\":[\"a\",\"xb\"]},{\"type\":\"string\",\"pattern\":\"x\"}]}",
          {{'y', "\"a\""}, {'n', "\"xb\""}, {'y', "\"cx\""}, {'n', "\"c\""}}},
-        /* the opposite of a type */
+        /* not with a type */
         {SCHEMA,
          "{\"not\":{\"type\":[\"null\",\"object\",\"array\"]}}",
          {{'y', "true"}, {'y', "\"a\""}, {'n', "null"}, {'n', "{"}}},
-        /* and of values */
+        /* and with values */
         {SCHEMA,
          "{\"type\":\"string\",\"not\":{\"enum\":[\"yes\",\"no\"]}}",
          {{'y', "\"yess\""}, {'y', "\"\""}, {'n', "\"yes\""}, {'n', "\"no\""}}},
-        /* 5.0 is 5 too */
+        /* 5.0 equals 5 */
         {SCHEMA,
          "{\"type\":\"number\",\"minimum\":0,\"maximum\":9,\"not\":{\"const\":5}}",
          {{'y', "5.1"}, {'p', "5"}, {'p', "5.0"}, {'y', "0"}}},
@@ -348,7 +348,7 @@ static void test_schema_combinations(void **state)
          "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"},\"b\":{\"type\":\"null\"}}"
          ",\"not\":{\"required\":[\"a\",\"b\"]}}",
          {{'y', "{}"}, {'y', "{\"a\":null}"}, {'y', "{\"b\":null}"}, {'n', "{\"a\":null,\"b"}}},
-        /* a condition holds or does not */
+        /* a condition that holds, and one that does not */
         {SCHEMA,
          "{\"type\":\"object\",\"properties\":{\"k\":{\"enum\":[\"x\",\"y\"]},\"v\":{}},"
          "\"required\":[\"k\",\"v\"],\"if\":{\"properties\":{\"k\":{\"const\":\"x\"}}},\"then\":{"
@@ -358,7 +358,7 @@ static void test_schema_combinations(void **state)
           {'y', "{\"k\":\"y\",\"v\":null}"},
           {'n', "{\"k\":\"x\",\"v\":null}"},
           {'n', "{\"k\":\"y\",\"v\":1"}}},
-        /* names and patterns side by side; a name that matches a pattern keeps to both */
+        /* names and patterns together; a name that matches a pattern must satisfy both */
         {SCHEMA,
          "{\"type\":\"object\",\"properties\":{\"ab\":{\"type\":[\"integer\",\"null\"]},\"c\":{"
          "\"type\":\"null\"}},\"patternProperties\":{\"^a\":{\"type\":\"integer\"},\"z$\":{"
@@ -398,7 +398,7 @@ static void test_schema_combinations(void **state)
         {SCHEMA,
          "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"string\"}}",
          {{'y', "[\"Ab\",\"cd\"]"}, {'n', "[\"ab\",\"ac"}, {'y', "[]"}}},
-        /* of what cannot be compared, one */
+        /* only one item of kinds that cannot be compared */
         {SCHEMA,
          "{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"type\":\"object\"}}",
          {{'y', "[{}]"}, {'n', "[{},"}}},
@@ -555,7 +555,7 @@ static void test_parts(void **state)
     check_refusals(bad, sizeof(bad) / sizeof(bad[0]));
 }
 
-/* ---- sets of tokens ---- */
+/* ---- token sets ---- */
 
 struct vocabulary {
     struct tok_build b;
@@ -598,7 +598,7 @@ static void drop_vocabulary(struct vocabulary *x)
     tok_build_fini(&x->b);
 }
 
-/* The same token by token: slow, and without any of the parts. */
+/* The same token by token: slow, and without shortcuts. */
 static bool allowed_slowly(struct grammar_mask *slow, const struct vocab_trie *v, const char *text,
                            size_t n, uint32_t token, bool lead)
 {
@@ -656,7 +656,7 @@ static void compare_sets(const struct vocabulary *x, enum shoal_constraint kind,
     grammar_net_destroy(net);
 }
 
-/* The token that must follow, found by a look at all of them. */
+/* The token that must follow, found by testing all of them. */
 static int32_t only_slowly(struct grammar_mask *m, const struct vocab_trie *v, uint32_t place)
 {
     char text[256];

@@ -147,7 +147,7 @@ static void test_scanners_equal_their_expressions(void **state)
             if (fast.len != slow.len || memcmp(x, y, fast.len) != 0)
                 fail_msg("%s: \"%s\": scanner \"%s\", expression \"%s\"", name, buf_str(&text), x,
                          y);
-            size_t n = 0; /* nothing lost, nothing made up */
+            size_t n = 0; /* nothing lost, nothing invented */
             for (size_t j = 0; j < fast.len; j++)
                 if (x[j] != '|') {
                     assert_true(n < text.len && x[j] == buf_str(&text)[n]);
@@ -176,7 +176,7 @@ enum { LONG_TEXT = 60000 }; /* several times slower */
 enum { LONG_TEXT = 300000 };
 #endif
 
-/* A long text takes milliseconds, whatever it repeats; quadratic work takes minutes. */
+/* A long text takes milliseconds, whatever it repeats; quadratic work would take minutes. */
 static void test_no_text_is_slow(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void test_utf8_stream_gives_whole_characters(void **state)
             n = n < text.len - at ? n : text.len - at;
             utf8_stream_push(&s, &out, buf_str(&text) + at, n);
             at += n;
-            assert_true(at - out.len <= 3); /* never holds more than a cut character */
+            assert_true(at - out.len <= 3); /* never holds more than a partial character */
             if (valid)
                 assert_int_equal(utf8_valid_prefix(buf_str(&out), out.len), out.len);
         }
@@ -292,7 +292,7 @@ static void test_utf8_stream_gives_whole_characters(void **state)
     assert_int_equal(out.len, 3);
     utf8_stream_push(&s, &out, "\xe2\x82", 2);
     assert_int_equal(out.len, 3);
-    utf8_stream_push(&s, &out, "x", 1); /* it cannot any more */
+    utf8_stream_push(&s, &out, "x", 1); /* can no longer be completed */
     assert_int_equal(out.len, 6);
     buf_fini(&text);
     buf_fini(&out);

@@ -99,8 +99,8 @@ static void check_all(const struct tokenizer *t, const struct example *c, size_t
                                             "ing\":5,\"cafe\":6,\"!\":7,\"a\":8,"                  \
                                             "\"##b\":9,\"\\u4e2d\":10,\"i\":11}}}"
 
-/* A token that is not spelled in the alphabet of bytes is never made from text: Command R has some
- * characters twice, once as themselves and once as their bytes. */
+/* A token that is not spelled in the byte alphabet is never produced from text: Command R has
+ * some characters twice, once as themselves and once as their bytes. */
 static void test_byte_level_sees_its_alphabet_only(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void test_byte_level_sees_its_alphabet_only(void **state)
     tokenizer_destroy(t);
 }
 
-/* U+FDD0 is a character like any other in a file that has no NUL. */
+/* U+FDD0 is an ordinary character in a file without NUL. */
 static void test_a_noncharacter_in_the_vocabulary(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void test_wordpiece(void **state)
     tokenizer_destroy(t);
 }
 
-/* The same ranges from the tokenizers of GGUF files. */
+/* The tokenizers of GGUF files give the same ranges. */
 static void test_ranges_of_gguf_kinds(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static const char *const folders[] = {"bpe-files",     "bpe-split",        "bpe-
                                       "unigram-bytes", "unigram-charsmap", "vocab-txt",   "words"};
 #define N_FOLDERS (sizeof(folders) / sizeof(folders[0]))
 
-/* What the files say beside the tokens. */
+/* What the files say besides the tokens. */
 static void test_info(void **state)
 {
     (void)state;
@@ -449,7 +449,7 @@ static void test_deep_sequences_are_refused(void **state)
     buf_fini(&b);
 }
 
-/* Three steps that each make one letter a thousand would turn 11 bytes into gigabytes. */
+/* Three steps that each turn one letter into a thousand would expand 11 bytes to gigabytes. */
 static void test_growth_in_normalizers_is_bounded(void **state)
 {
     (void)state;
@@ -478,7 +478,7 @@ static void test_growth_in_normalizers_is_bounded(void **state)
     buf_fini(&b);
 }
 
-/* An expression that backtracks without end is stopped. */
+/* An expression that backtracks endlessly is stopped. */
 static void test_slow_expressions_are_stopped(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* test_tok_memory.c - what a large vocabulary costs in memory, by the heap's own count: nothing for
- * the reader of the file, a stated number of bytes a token for the tokenizer. */
+/* test_tok_memory.c - the memory of a large vocabulary, as counted by the heap: nothing for the
+ * reader of the file, a stated number of bytes per token for the tokenizer. */
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static size_t heap_bytes(void)
     return m.uordblks + m.hblkhd;
 }
 
-static bool heap_is_counted(void) /* not where a sanitizer brings its own */
+static bool heap_is_counted(void) /* not available under a sanitizer, which has its own heap */
 {
     size_t before = heap_bytes();
     void *volatile p = malloc(1 << 20);

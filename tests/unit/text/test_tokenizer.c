@@ -99,8 +99,8 @@ static void test_spm_merges_by_score(void **state)
     tokenizer_destroy(t);
 }
 
-/* A text with plain ranges is encoded as a whole: only control tokens that touch them are missing.
- */
+/* A text with plain ranges is encoded as a whole: only the control tokens that overlap them are
+ * not parsed. */
 static void test_plain_ranges(void **state)
 {
     (void)state;
@@ -201,7 +201,7 @@ static void test_bpe_merges_by_rank(void **state)
     tb_bpe(&b, "gpt-2");
     b.chat_template = "{{ messages }}";
     struct tokenizer *t = tb_tokenizer(&b);
-    for (int again = 0; again < 2; again++) /* the second time from what the first remembered */
+    for (int again = 0; again < 2; again++) /* the second time from the cache of the first */
         check_examples(t, cases, sizeof(cases) / sizeof(cases[0]));
     assert_string_equal(tokenizer_info(t)->chat_template, "{{ messages }}");
     assert_string_equal(tokenizer_info(t)->pre, "gpt-2");
@@ -229,7 +229,7 @@ static void test_bpe_with_odd_merges(void **state)
     tb_bpe(&b, "gpt-2");
     tb_add(&b, "xyz", 0, TOKEN_TYPE_NORMAL);
     tb_add(&b, "<s>", 0, TOKEN_TYPE_CONTROL);
-    tb_add_merge(&b, "x y"); /* xy is no token */
+    tb_add_merge(&b, "x y"); /* xy is not a token */
     tb_add_merge(&b, "xy z");
     tb_add_merge(&b, "s >"); /* not a token either */
     tb_add_merge(&b, "< s>");
@@ -313,7 +313,7 @@ static void test_gemma4_merges_characters(void **state)
     tb_init(&b, "gemma4", NULL);
     b.eos = (int)tb_add(&b, "<eos>", 0, TOKEN_TYPE_CONTROL);
     b.bos = (int)tb_add(&b, "<bos>", 0, TOKEN_TYPE_CONTROL);
-    b.add_bos = 0; /* files claim this, and are wrong */
+    b.add_bos = 0; /* files claim this, wrongly */
     tb_add(&b, "<tool>", 0, TOKEN_TYPE_USER_DEFINED);
     tb_add_byte_tokens(&b);
     static const char *const words[] = {"h",  "i",   "hi", "\xe2\x96\x81", "\xe2\x96\x81hi",
@@ -428,7 +428,7 @@ static void test_end_of_generation_by_spelling(void **state)
     assert_false(tokenizer_is_eog(t, fim));
     tokenizer_destroy(t);
 
-    tb_bpe(&b, "gpt-4o"); /* where replies have parts, <|end|> ends only one of them */
+    tb_bpe(&b, "gpt-4o"); /* where replies have parts, <|end|> only ends one of them */
     int32_t end = (int32_t)tb_add(&b, "<|end|>", 0, TOKEN_TYPE_CONTROL);
     int32_t ret = (int32_t)tb_add(&b, "<|return|>", 0, TOKEN_TYPE_CONTROL);
     tb_add(&b, "<|call|>", 0, TOKEN_TYPE_CONTROL);
@@ -574,7 +574,7 @@ static void test_limits_leave_the_output_as_it_was(void **state)
 
 /* ---- hostile metadata ---- */
 
-/* Creates from whatever the callback writes; expects the code and a word of the message. */
+/* Creates a tokenizer from what the callback writes; expects the code and a word of the message. */
 static void expect_failure(void (*write)(struct buf *b), int code, const char *word)
 {
     struct buf b;
@@ -778,7 +778,7 @@ static uint64_t calls_for_words(const struct tokenizer *t, int n_words)
     for (int i = 0; i < n_words; i++)
         buf_puts(&b, i % 3 ? " hello" : " world 12\n");
     tok_ids_init(&ids, 1 << 20);
-    ids.ids = mem_alloc(sizeof(*ids.ids) << 20); /* the buffer has room: only the work counts */
+    ids.ids = mem_alloc(sizeof(*ids.ids) << 20); /* the buffer has room: only work counts */
     ids.cap = (size_t)1 << 20;
     uint64_t before = mem_calls();
     assert_int_equal(tokenizer_encode(t, &ids, buf_str(&b), b.len, 0, &e), 0);
@@ -805,7 +805,8 @@ static void test_encoding_allocates_per_call_not_per_token(void **state)
     }
 }
 
-/* A megabyte without a place to cut takes a fraction of a second; quadratic work takes hours. */
+/* A megabyte without a place to split takes a fraction of a second; quadratic work would take
+ * hours. */
 static void test_long_words(void **state)
 {
     (void)state;
@@ -924,7 +925,7 @@ static void test_llama2c_vocabulary(void **state)
     }
     assert_true(v.scores[4] == -1.5f && v.bos == 1 && v.eos == 2 && v.unk == 0);
     llama2c_vocab_fini(&v);
-    for (size_t n = 0; n < b.len; n++) { /* cut anywhere */
+    for (size_t n = 0; n < b.len; n++) { /* truncated anywhere */
         void *copy = malloc(n + 1);
         memcpy(copy, b.data, n);
         assert_int_equal(llama2c_vocab_parse(&v, copy, n, 5, &e), SHOAL_EFORMAT);

@@ -11,7 +11,7 @@
 #include "things/channel.h"
 #include "things/joint.h"
 
-static const double WANTED = 0.1; /* false alarms a day, at one step a second */
+static const double WANTED = 0.1; /* false alarms per day, at one step per second */
 
 struct stream {
     struct channel c;
@@ -19,7 +19,7 @@ struct stream {
     struct channel_result last;
 };
 
-/* About normal, mean 0, deviation 1. */
+/* Roughly normal, mean 0, deviation 1. */
 static double noise(struct stream *s)
 {
     double sum = 0;
@@ -139,7 +139,7 @@ static void test_more_noise(void **state)
     assert_true(on > 0);
 }
 
-/* A learned profile: the first value is not unusual only because it is the first. */
+/* A learned profile: the first value is not unusual merely for being the first. */
 static void test_a_learned_profile(void **state)
 {
     static struct stream s;
@@ -218,7 +218,7 @@ static void test_a_small_shift_of_many(void **state)
     joint_destroy(copy);
 }
 
-/* 0.005 deviations a step: the running means follow it, only its steadiness gives it away. */
+/* 0.005 deviations per step: the running means follow it, only its steadiness gives it away. */
 static void test_a_slow_drift(void **state)
 {
     static struct stream s;

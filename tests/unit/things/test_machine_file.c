@@ -1,4 +1,4 @@
-/* test_machine_file.c - a machine learned from a recording: as a file, and what it finds. */
+/* test_machine_file.c - a machine learned from a recording: its file, and what it detects. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -141,7 +141,7 @@ static void put(struct things *t, int64_t *now, const double row[2])
     }
 }
 
-/* Each channel stays in its range, but they do not fit together any more. */
+/* Each channel stays in its range, but they no longer fit together. */
 static void test_a_broken_pattern_is_found(void **state)
 {
     struct machine_file *m = learn();
@@ -159,7 +159,7 @@ static void test_a_broken_pattern_is_found(void **state)
         int i = 0;
         for (; i < 60 && seen.n == 0; i++) {
             make_row(row);
-            row[1] = 20 - row[1]; /* the current falls where the flow rises */
+            row[1] = 20 - row[1]; /* the current falls while the flow rises */
             put(t, &now, row);
         }
         assert_int_equal(seen.n, 1);
@@ -169,7 +169,7 @@ static void test_a_broken_pattern_is_found(void **state)
     machine_file_destroy(m);
 }
 
-/* A daily cycle: a high value is odd at night, though usual at noon. */
+/* A daily cycle: a high value is unusual at night, though normal at noon. */
 static void test_the_course_of_a_day(void **state)
 {
     static const char *const names[] = {"load"};

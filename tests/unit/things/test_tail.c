@@ -31,7 +31,7 @@ static struct tail learned(void)
     return t;
 }
 
-/* The tail of an exponential is known: quantile, scale, and the rate of what is far out. */
+/* The tail of an exponential is known: quantile, scale, and the rate of extreme values. */
 static void test_a_known_distribution(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static void test_it_goes_on_learning(void **state)
     assert_true(tail_expected(&often, 2.5, 1e5, 1) > 100 * before);
     assert_true(tail_expected(&stays, 2.5, 1e5, 1) == after_500);
     struct tail same = often;
-    tail_follow(&same, (double)NAN); /* says nothing */
+    tail_follow(&same, (double)NAN); /* carries no information */
     assert_true(same.n == often.n && same.from == often.from && same.scale == often.scale);
 }
 

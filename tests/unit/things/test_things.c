@@ -1,4 +1,4 @@
-/* test_things.c - readings in, alarms out, on a clock that the test turns. */
+/* test_things.c - readings in, alarms out, on a simulated clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ static struct things_sensor_opts vibration(void)
     return o;
 }
 
-/* About normal, mean 0, deviation 1. */
+/* Roughly normal, mean 0, deviation 1. */
 static double noise(struct kit *k)
 {
     double sum = 0;
@@ -109,7 +109,7 @@ static void calm(struct kit *k, uint32_t sensor, int seconds)
         second(k, sensor, 2.5 + 0.1 * noise(k));
 }
 
-/* ---- at once ---- */
+/* ---- immediate alarms ---- */
 
 static void test_one_reading_over_a_limit(void **state)
 {
@@ -128,7 +128,7 @@ static void test_one_reading_over_a_limit(void **state)
     assert_string_equal(k.events[0].text,
                         "Vibration on motor 3 rose from 2.5 to 7.5 mm/s, above the "
                         "limit of 7 mm/s.");
-    /* hysteresis: just below the limit the alarm has not ended */
+    /* hysteresis: just below the limit the alarm continues */
     for (int i = 0; i < 30; i++)
         second(&k, s, 6.95);
     assert_int_equal(k.n, 1);
@@ -243,7 +243,7 @@ static void test_a_pattern_soon_after_the_start(void **state)
         put(&k, b, 8 + 0.3 * load + 0.006 * noise(&k));
     }
     assert_int_equal(k.n, 0);
-    for (int i = 0; i < 60 && k.n == 0; i++) { /* each looks as always, both do not */
+    for (int i = 0; i < 60 && k.n == 0; i++) { /* each looks normal, the pair does not */
         double load = noise(&k);
         second(&k, a, 2.5 + 0.1 * load);
         put(&k, b, 8 - 0.3 * load);
@@ -276,7 +276,7 @@ static void test_stuck_and_lost(void **state)
     things_destroy(k.t);
 }
 
-/* Half a day without anything: at most the wanted false alarms. */
+/* Half a day of normal values: no more than the configured false alarms. */
 static void test_quiet_times_stay_quiet(void **state)
 {
     struct kit k;
@@ -325,7 +325,7 @@ static void test_other_channels_are_mentioned(void **state)
     things_destroy(k.t);
 }
 
-/* ---- what arrives ---- */
+/* ---- timing of readings ---- */
 
 static void test_bad_late_double_and_skewed_readings(void **state)
 {
@@ -549,7 +549,7 @@ static void test_memory_of_a_sensor(void **state)
     things_destroy(k.t);
 }
 
-/* What a stream of events needs: what changed since a serial, and the values before. */
+/* What an event stream needs: changes since a serial, and the values before. */
 static void test_changes_and_history(void **state)
 {
     struct kit k;
@@ -566,7 +566,7 @@ static void test_changes_and_history(void **state)
     other.name = "temp";
     uint32_t s = add(&k, o), t = add(&k, other);
     assert_int_equal(things_history(k.t, s, past, 8, &interval_ms, &end_ms), 0);
-    for (int i = 1; i <= 300; i++) /* more than is kept for learning */
+    for (int i = 1; i <= 300; i++) /* more than learning keeps */
         second(&k, s, 2.5 + 0.001 * i);
     assert_int_equal(things_history(k.t, s, past, 8, &interval_ms, &end_ms), 8);
     assert_true(interval_ms == 1000);

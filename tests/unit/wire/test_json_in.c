@@ -1,4 +1,4 @@
-/* test_json_in.c - bounds and kinds of JSON that is read. */
+/* test_json_in.c - limits and types when reading JSON. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,7 +59,7 @@ static void test_whole_numbers_in_range(void **state)
         {"five", 1, 4, 0, SHOAL_EFORMAT, 0},
         {"half", 0, 5, -1, SHOAL_EFORMAT, 0},
         {"text", 1, 5, 0, SHOAL_EFORMAT, 0},
-        {"none", 1, 5, 3, 0, 3}, /* null is missing */
+        {"none", 1, 5, 3, 0, 3}, /* null counts as missing */
         {"gone", 1, 5, 3, 0, 3},
         {"gone", 1, 5, 0, SHOAL_EFORMAT, 0}, /* required */
     };

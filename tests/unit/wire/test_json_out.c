@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "wire/json_out.h"
 
-/* Each byte at each place of short and long strings: the writer looks at eight bytes at a time. */
+/* Each byte at each place of short and long strings: the writer handles eight bytes at a time. */
 static void test_json_out_escapes_every_byte(void **state)
 {
     char text[24], want[64];

@@ -1,5 +1,5 @@
-/* test_json_walk.c - JSON byte by byte: the same texts are JSON as for the parser, and events come
- * where values are. */
+/* test_json_walk.c - JSON byte by byte: it accepts the same texts as the parser, and reports
+ * events where values are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_yaml_in.c - wire/yaml_in.h: values with units, and errors with their place. */
+/* test_yaml_in.c - wire/yaml_in.h: values with units, and errors with their position. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
