@@ -44,7 +44,7 @@ async function worker(site, list, number, goes) {
     }
 }
 
-// Somebody who only looks whether the gateway is there.
+// A client that only checks whether the gateway is up.
 async function probe(gateway, goes) {
     while (goes()) {
         const answer = await fetch(`${gateway.url}/v1/models`).then((r) => r.json()).catch((e) => ({ error: e.message }));
@@ -57,7 +57,7 @@ async function probe(gateway, goes) {
     }
 }
 
-// What is asked, with the answers of an undisturbed run.
+// The requests, with the answers of an undisturbed run.
 async function requests(site) {
     const tokens = await clients.fitting(site.gateways[0].url);
     const lists = [clients.streams(tokens), clients.shorts()];

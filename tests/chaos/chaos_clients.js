@@ -2,7 +2,7 @@
 'use strict';
 const http = require('http');
 
-const limitMs = 120000; // an answer of which nothing more comes for so long is lost
+const limitMs = 120000; // a stream that is silent for this long counts as lost
 
 const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the heating to', 'the garage door is open and'];
 const commands = ['turn off the kitchen lights and set the heating to 19 degrees', 'turn on the radio', 'lock the front door'];
@@ -16,19 +16,19 @@ const completion = (i, tokens, more) => ({ path: '/v1/completions',
 const chat = (i, tokens, more) => ({ path: '/v1/chat/completions', body: { model: 'reply',
     messages: [{ role: 'user', content: commands[i % commands.length] }], max_tokens: tokens, ...streamed, ...more } });
 
-// Streams of about so many tokens: greedy and seeded, one choice and several, with and without logarithms of probabilities.
+// Streams of roughly this many tokens: greedy and seeded, one choice and several, with and without log-probabilities.
 const streams = (n) => [0, 1].flatMap((i) => [completion(i, n, { temperature: 0 }),
     completion(i, n, { temperature: 0.9, seed: 7 + i }), chat(i, n, { temperature: 0.7, top_p: 0.9, seed: 70 + i }),
     completion(i + 2, n / 2, { temperature: 0.8, seed: i, n: 2 }), completion(i + 2, n, { temperature: 0.6, seed: i, logprobs: 2 }),
     completion(i, n, { temperature: 0, stream: false, stream_options: undefined })]);
-// Answers that come whole.
+// Requests without streaming.
 const shorts = () => [
     { path: '/v1/classify', body: { model: 'intent', input: ['turn off the lights', 'what time is it'] } },
     ...commands.map((text) => ({ path: '/v1/process', body: { text } })),
 ];
 
-// How many tokens a stream needs to last for half a second here when it is alone, within limits.  All streams together make
-// each of them last for seconds.
+// How many tokens a single stream needs to last half a second on this machine, within limits. With all streams running,
+// each lasts several seconds.
 async function fitting(url) {
     const probe = completion(0, 20, { temperature: 0 });
     await ask(url, probe); // loads the model
@@ -94,7 +94,7 @@ function readStream(text) {
     return answer.ends ? answer : { error: `the stream broke off after ${text.length} bytes` };
 }
 
-// What of an answer must be the same every time: not the times, not the id.
+// The parts of an answer that must be equal in every run: all but times and ids.
 function readWhole(text) {
     const j = JSON.parse(text);
     return j.choices ? { texts: j.choices.map((x) => x.text), finish: j.choices.map((x) => x.finish_reason),

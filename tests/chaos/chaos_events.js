@@ -29,7 +29,7 @@ const bad = (verb, low, high, least, most) => async (site, node, r) => {
         await site.proxy.say(`${verb} ${l} 0`);
 };
 
-// Each disturbs a node and ends when the node is as before.
+// Each event disturbs a node and resolves when the node has recovered.
 const events = {
     async killed(site, node, r) {
         node.signal('SIGKILL');
@@ -62,7 +62,7 @@ const events = {
     async workerKilled(site, node) {
         signalWorker(node, 'SIGKILL');
     },
-    async workerStopped(site, node) { // it is silent: the node ends it and starts another one
+    async workerStopped(site, node) { // it is silent: the node kills it and starts another
         signalWorker(node, 'SIGSTOP');
     },
     async unplugged(site, node, r) {
@@ -84,7 +84,7 @@ function signalWorker(node, signal) {
         process.kill(pid, signal);
 }
 
-// What happens to a NATS server; it ends when the server is as before.
+// Disturbs a NATS server; resolves when the server has recovered.
 const natsEvents = {
     async natsKilled(site, server, r) {
         server.signal('SIGKILL');
@@ -104,10 +104,10 @@ const natsEvents = {
     },
 };
 
-// What can happen in this network.
+// The events that are possible in this network.
 const possible = (site, list) => Object.keys(list).filter((e) => site.net || !onlyNet.includes(e));
 
-// Also all servers at once: nobody needs them to answer.
+// May hit all servers at once: requests do not need them.
 async function disturbNats(site, r, end, count) {
     const busy = new Map();
     while (performance.now() < end) {
@@ -125,8 +125,8 @@ async function ready(gateway) {
     return t.metric(gateway, 'shoal_nodes{state="ready"}');
 }
 
-// Disturbs nodes for so many milliseconds.  At most all but one at a time, and only while every gateway sees all the
-// others: somebody is always there.  Counts what was done: { event: { node: n } }.
+// Disturbs nodes for this many milliseconds. At least one node is always left alone, and the next event waits until
+// every gateway sees all other nodes. Returns counts: { event: { node: n } }.
 async function disturb(site, seed, ms) {
     const r = random(seed), done = {}, busy = new Map();
     const end = performance.now() + ms;

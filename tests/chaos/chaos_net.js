@@ -11,7 +11,7 @@ const inside = 'CHAOS_NET_INSIDE'; // set in the process that has the switch
 
 const ip = (...args) => execFileSync('ip', args, { stdio: ['ignore', 'pipe', 'pipe'] });
 
-// Runs this script again in a namespace of its own, where the switch lives: nothing of it is left when the script ends.
+// Runs this script again in a network namespace of its own, which holds the switch and disappears with the script.
 // Returns if that is not needed, or not possible here; then it says why.
 function enter() {
     if (process.env[inside])
@@ -27,7 +27,7 @@ function enter() {
     process.exit(again.status ?? 1);
 }
 
-// The switch and what is plugged in.
+// The switch and the machines plugged into it.
 class Net {
     constructor() {
         this.hub = hub;
@@ -38,7 +38,7 @@ class Net {
         ip('link', 'set', 'switch', 'up');
     }
 
-    // A machine.  prefix: what a command line begins with to run there.
+    // A machine. prefix: put in front of a command line to run it there.
     async plug(name) {
         const n = this.cables.size + 1, cable = `cable${n}`, address = `10.77.1.${n}`;
         const anchor = spawn('unshare', ['--net', 'cat'], { stdio: ['pipe', 'ignore', 'inherit'] }); // ends with this process

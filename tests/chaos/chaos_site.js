@@ -38,10 +38,10 @@ const listens = (port) => new Promise((done) => {
     const s = net.createServer().once('error', () => done(false)).listen(port, '127.0.0.1', () => s.close(() => done(true)));
 });
 
-// n ports in a row that nobody uses.
+// n consecutive free ports.
 async function freePorts(n) {
     for (let tries = 0; tries < 1000; tries++) {
-        const first = 20000 + Math.floor(Math.random() * 12000); // below those that connections get
+        const first = 20000 + Math.floor(Math.random() * 12000); // below the ephemeral range
         const free = await Promise.all(Array.from({ length: n }, (_, i) => listens(first + i)));
         if (free.every(Boolean))
             return first;
@@ -91,7 +91,7 @@ function certificates(shoal, dir, names, hosts) {
     return (name) => ['--certs', path.join(dir, 'members', name)];
 }
 
-// What a node has.  The second one runs a model in a process of its own.
+// What a node serves. The second node runs a model in a process of its own.
 function models(apart) {
     const file = (name) => path.join(t.root, 'models', name);
     return `cache: {bytes: 0}
@@ -100,7 +100,7 @@ models:
   - {name: intent, path: "${file('encoder')}", task: classify}
   - {name: command, path: "${file('command.gguf')}"}
   - {name: story, path: "${path.join(t.tmp, 'story.gguf')}"${apart ? ', isolation: process' : ''}}
-`; // no cache: an answer that is kept cannot break off in the middle
+`; // no cache: a cached answer cannot be interrupted in the middle
 }
 
 // program(name): what runs as this node, such as one of another architecture under qemu.  net: of chaos_net.js; without it,
@@ -140,7 +140,7 @@ async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, servers = 3,
     return site;
 }
 
-// Where a node listens since it was started last.
+// Where a node listens since its last start.
 const address = (node) => node.out.match(/for other members on (?:\w+:\/\/)?(\S+)/)[1];
 
 async function retarget(site, node) {
@@ -148,14 +148,14 @@ async function retarget(site, node) {
         await site.proxy.say(`target ${link} ${address(node)}`);
 }
 
-// Starts a node again; it has another port than before.
+// Starts a node again, on another port than before.
 async function restart(site, node) {
     await node.ended;
     await node.start();
     await retarget(site, node);
 }
 
-// The process of a node's model apart; undefined: it is just being started.
+// The worker process of a node's isolated model; undefined while it is being started.
 function workerOf(node) {
     const tasks = `/proc/${node.child.pid}/task`;
     const list = fs.existsSync(tasks) ? fs.readdirSync(tasks).flatMap((id) => {
@@ -168,7 +168,7 @@ function workerOf(node) {
     return list.map(Number)[0];
 }
 
-// Ends everything as an operator would; what did not end well.
+// Stops everything as an operator would; returns what did not exit cleanly.
 async function close(site) {
     const bad = [];
     for (const m of [...site.gateways, ...site.nodes]) {

@@ -54,9 +54,9 @@ struct flow {
     struct piece *first, **last;
     size_t queued;
     uint64_t free_ns;  /* the line is busy until then */
-    uint64_t after_ns; /* nothing overtakes */
-    bool ended;        /* the sender requested it */
-    bool closed;       /* and the receiver knows */
+    uint64_t after_ns; /* keeps pieces in order */
+    bool ended;        /* the sender has closed its side */
+    bool closed;       /* the receiver has been told */
 };
 
 struct link {
@@ -172,7 +172,7 @@ static void accept_one(struct link *l)
     close(client);
 }
 
-/* When a piece that is read now arrives. */
+/* When a piece that is read now is due. */
 static uint64_t due_of(const struct link *l, struct flow *f, size_t n, uint64_t now)
 {
     uint64_t at = f->free_ns > now ? f->free_ns : now;
@@ -389,7 +389,7 @@ int main(int argc, char **argv)
         uint64_t now = now_ns(), wait_ns = 1000 * MS_NS;
         size_t n = 0, n_owner = 0, base;
         fds[n++] = (struct pollfd){0, POLLIN, 0};
-        for (unsigned i = 0; i < n_links; i++) /* a hole answers no handshake: it stays queued */
+        for (unsigned i = 0; i < n_links; i++) /* a silenced link accepts no connection */
             fds[n++] = (struct pollfd){links[i].fd, links[i].hole ? 0 : POLLIN, 0};
         base = n;
         for (int i = 0; i < MAX_CONNS; i++) {

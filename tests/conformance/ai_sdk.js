@@ -31,7 +31,7 @@ const models = {
 const system = 'Be brief.', prompt = 'How is the weather?';
 let tried = 0, worked = 0;
 
-// One call of a client: its failure is one failed check, and the next call is tried.
+// Runs one client call. An error counts as one failed check, and the next call still runs.
 async function attempt(what, fn) {
     tried++;
     try {
@@ -44,7 +44,7 @@ async function attempt(what, fn) {
 }
 const same = (got, want) => got === want || { got, want };
 
-// What every chat model does.
+// The checks that every chat model must pass.
 async function chat(name, model, objects) {
     const retry = { maxRetries: 0, temperature: 0 };
     await attempt(`${name}: whole`, async () => {
@@ -86,7 +86,7 @@ async function chat(name, model, objects) {
     await attempt(`${name}: an object`, async () => schema.safeParse((await generateObject({ model: model('object'), schema, prompt, ...retry })).object).success);
     await attempt(`${name}: an object, streamed`, async () => {
         const r = streamObject({ model: model('object'), schema, prompt, ...retry });
-        for await (const part of r.partialObjectStream) // nothing comes unless it is read
+        for await (const part of r.partialObjectStream) // the stream only runs while it is read
             void part;
         return schema.safeParse(await r.object).success;
     });

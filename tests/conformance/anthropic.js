@@ -37,7 +37,7 @@ async function texts(ai) {
     const stopped = await ai.messages.create({ ...base, stop_sequences: ['degrees'] });
     t.same(stopped.content[0].text, 'It is 20 ', 'a stop sequence');
     t.same(`${stopped.stop_reason} ${stopped.stop_sequence}`, 'stop_sequence degrees', 'and which one');
-    for (let i = 0; i < 2; i++) { // the second time it may not come from the cache
+    for (let i = 0; i < 2; i++) { // the second call must not be answered from the cache
         const two = await ai.messages.stream({ ...base, stop_sequences: ['never', 'sunny', '"'] }).finalMessage();
         t.same(`${two.stop_reason} ${two.stop_sequence}`, 'stop_sequence "', 'the first of several that comes, streamed');
     }

@@ -1,5 +1,4 @@
-// What the conformance test of chat templates renders: one conversation for each thing that
-// templates treat in their own way.
+// The conversations that the chat template test renders: one for each feature that templates treat differently.
 "use strict";
 
 const weather = {

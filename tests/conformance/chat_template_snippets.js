@@ -139,7 +139,7 @@ exports.snippets = function () {
         add(`{% for x in ${v} %}[{{ x }}]{% else %}E{% endfor %}`);
         add(`{% for x, y in ${v} %}[{{ x }}{{ y }}]{% else %}E{% endfor %}`);
         add(`{% set q = ${v} %}{{ q }}{{ [q] | length }}`);
-        // one of seven pairs: all of them take minutes
+        // every seventh pair: all of them would take minutes
         for (const w of values) for (const op of operators) if (turn++ % 7 === 0) add(`{{ (${v}) ${op} (${w}) }}`);
         for (const f of [...filters, ...filters.map((x) => x + "()"), ...filterCalls]) add(`{{ (${v}) | ${f} }}`);
         for (const t of tests) add(`{{ (${v}) is ${t} }}{{ (${v}) is not ${t} }}`);

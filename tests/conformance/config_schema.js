@@ -58,7 +58,7 @@ for (const [texts, want] of [[good, true], [bad, false]])
         const r = run('config', 'check', file);
         t.same(r.status, want ? 0 : 1, `check: ${text}: ${r.stderr}`);
     }
-// What init writes is valid for both.
+// init writes a file that both accept.
 const r = run('init', path.join(t.root, 'models'), '-o', '-');
 t.check(validate(yaml.parse(r.stdout)), `init: ${JSON.stringify(validate.errors)}`);
 t.finish();

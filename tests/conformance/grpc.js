@@ -30,7 +30,7 @@ async function generates(server, client) {
     const chat = await call(client, 'Generate', { model: 'long', max_tokens: 3, ignore_eos: true,
         messages: [{ role: 'user', content: 'hi' }] });
     t.same(chat.usage.completion_tokens, 3, 'chat');
-    // biases: "a" always; the end always, and not heeded
+    // biases: always "a"; always the end token, which is ignored
     const as = await call(client, 'Generate', { ...request, max_tokens: 5, logit_bias: { 97: 100 } });
     t.same(as.text, 'aaaaa', 'logit_bias');
     const never = await call(client, 'Generate', { ...request, logit_bias: { [whole.text.codePointAt(0)]: -100 } });
@@ -55,7 +55,7 @@ async function infers(client) {
     t.same(vectors.data.length, 2, 'embed');
     t.same(vectors.data[1].values.length, 16, 'dimensions');
     t.check(vectors.data[1].values.some((x) => x !== 0), 'a vector');
-    const long = 'word '.repeat(3000), large = 'word '.repeat(50000); // large ones are read beside the loop
+    const long = 'word '.repeat(3000), large = 'word '.repeat(50000); // large messages are parsed off the loop
     for (const [prompt, reason, field] of [[large, 'CONTEXT_LENGTH_EXCEEDED'], [`${large}\0`, 'INVALID_VALUE', 'prompt']]) {
         const e = await t.fails(call(client, 'Generate', { model: 'long', prompt }), 'a large prompt'), d = details(e);
         t.same(`${e.code} ${d.ErrorInfo?.reason} ${d.BadRequest?.fieldViolations[0]?.field}`,
@@ -104,7 +104,7 @@ async function fails(client) {
     t.same(chosen.ResourceInfo.resourceType, 'model', 'resource type');
 }
 
-// What is refused says when to come again.
+// A refusal says when to retry.
 async function refuses() {
     const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
     const config = path.join(t.tmp, 'grpc.yaml');
@@ -149,11 +149,11 @@ async function deadlines(server, client) {
     const request = { model: 'long', prompt: 'Once upon', max_tokens: 2000, seed: 3, temperature: 1 };
     const late = await t.fails(call(client, 'Generate', request, { deadline: Date.now() + 30 }), 'deadline');
     t.same(late.code, status.DEADLINE_EXCEEDED, 'deadline');
-    // the server's own word: a client gives up by itself
+    // the status comes from the server: the client would give up on its own
     const session = http2.connect(server.url);
     const body = frame(Shoal.service.Generate.requestSerialize(request));
     for (const timeout of ['30m', '1n']) {
-        // with other work in the way, it could help to come again
+        // other work was in the way, so a retry could succeed
         await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'the request before ends');
         const r = await raw(session, '/shoal.v1.Shoal/Generate', body, { 'grpc-timeout': timeout });
         t.same(r.status, status.DEADLINE_EXCEEDED, `grpc-timeout ${timeout}`);
@@ -173,7 +173,7 @@ async function deadlines(server, client) {
     await infers(client);
     await fails(client);
     await deadlines(server, client);
-    // a stream that is cancelled cancels its work
+    // cancelling a stream cancels its work
     await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'idle');
     const before = await t.metric(server, 'shoal_cancelled_total{model="long"}');
     const stream = client.GenerateStream({ model: 'long', prompt: 'Once upon', max_tokens: 100000, temperature: 0 });

@@ -55,7 +55,7 @@ function frames(bytes) {
     return all;
 }
 
-// One call, byte by byte ours: its headers, messages and trailers.
+// One call with hand-made bytes: returns its headers, messages and trailers.
 function raw(session, method, body, headers = {}) {
     return new Promise((done, give) => {
         const r = session.request({ ':method': 'POST', ':path': method, 'content-type': 'application/grpc', te: 'trailers',

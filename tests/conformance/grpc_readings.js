@@ -24,7 +24,7 @@ const key = (text) => {
     return m;
 };
 
-// How a stream ends, and what came on it until then.
+// Resolves when a stream ends, with its status and the messages received until then.
 function follow(stream) {
     const s = { stream, got: [] };
     stream.on('data', (m) => s.got.push(m));
@@ -45,7 +45,7 @@ function follow(stream) {
     const of = (from, to) => whole.data[0].scores.slice(from * 3, to * 3).join();
     const scores = (m) => m.data.flatMap((d) => d.values).join();
 
-    // each reading is answered while the stream stays open; model and stream are said once
+    // each reading is answered while the stream stays open; model and stream are named only once
     const one = follow(client.ScoreStream(key('key-a')));
     for (let i = 0; i < 20; i++) {
         one.stream.write(i === 0 ? { model: 'anomaly', stream: 'pump', input: rows(0, 1) } : { input: rows(i, i + 1) });
@@ -53,7 +53,8 @@ function follow(stream) {
         t.same(scores(one.got[i]), of(i, i + 1), `score ${i}`);
         t.same(one.got[i].model, 'anomaly', 'model');
     }
-    // many at once, also several in a message, from a client that does not read for a while: all come, in order
+    // many at once, some of them several to a message, from a client that does not read for a while: all answers come,
+    // in order
     one.stream.pause();
     for (let i = 20; i < 900; i += 2)
         one.stream.write({ input: rows(i, i + 2) });
@@ -62,7 +63,7 @@ function follow(stream) {
     t.same((await one.ended).code, status.OK, 'end');
     t.same(one.got.length, 20 + 440, 'an answer for each message');
     t.same(one.got.map(scores).join(), of(0, 900), 'scores as of the whole series');
-    // another call continues the stream, and so does Score; a stream of another key is another one
+    // another call continues the stream, and so does Score; another key has another stream
     const again = follow(client.ScoreStream(key('key-a')));
     again.stream.end({ model: 'anomaly', stream: 'pump', input: rows(900, 910) });
     await again.ended;
@@ -73,7 +74,7 @@ function follow(stream) {
     other.stream.end({ model: 'anomaly', stream: 'pump', input: rows(0, 3) });
     await other.ended;
     t.same(other.got.map(scores).join(), of(0, 3), 'another client begins anew');
-    // two streams in one call, without a name each row for itself
+    // two streams in one call; without a name each row stands alone
     const two = follow(client.ScoreStream(key('key-b')));
     for (let i = 0; i < 10; i++)
         for (const stream of ['x', 'y'])
@@ -83,7 +84,7 @@ function follow(stream) {
     for (const k of [0, 1])
         t.same(two.got.filter((_, i) => i % 2 === k).map(scores).join(), of(0, 10), 'streams in turn');
 
-    // what ends a call: a wrong message, an unknown model, no key, too many requests
+    // errors that end a call: an invalid message, an unknown model, no key, too many requests
     const wrong = follow(client.ScoreStream(key('key-a')));
     wrong.stream.write({ model: 'anomaly', stream: 'w', input: rows(0, 2) });
     wrong.stream.write({ input: [{ values: [1, 2, 3] }] });

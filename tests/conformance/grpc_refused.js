@@ -39,7 +39,7 @@ async function limits(session) {
     refused(await raw(session, method, ask, { a: 'x'.repeat(5000) }), status.RESOURCE_EXHAUSTED, 'HEADERS_TOO_LARGE', false);
     const many = Object.fromEntries(Array.from({ length: 110 }, (_, i) => [`a${i}`, 'b']));
     refused(await raw(session, method, ask, many), status.RESOURCE_EXHAUSTED, 'HEADERS_TOO_LARGE', false);
-    // the client is told before it has sent all, and need not send the rest
+    // the client is told before it has sent everything, and need not send the rest
     for (const [headers, write, code, reason, retry] of [
         [{ a: 'x'.repeat(5000) }, 'x', status.RESOURCE_EXHAUSTED, 'HEADERS_TOO_LARGE', false],
         [{}, Buffer.alloc(250000), status.RESOURCE_EXHAUSTED, 'MESSAGE_TOO_LARGE', false],
@@ -56,7 +56,7 @@ async function limits(session) {
         got.status = Number(got.trailers['grpc-status']);
         refused(got, code, reason, retry);
     }
-    // bodies that are too much together, on one connection: later there is room
+    // bodies that exceed the limit only together, on one connection: there is room later
     const parts = Array.from({ length: 3 }, () => session.request({ ':method': 'POST', ':path': method,
         'content-type': 'application/grpc' }));
     const ends = parts.map((r) => new Promise((done) => {
@@ -71,7 +71,7 @@ async function limits(session) {
     const headers = { ':status': 200, 'content-type': 'application/grpc' };
     refused({ headers, trailers: first, status: Number(first['grpc-status']) }, status.RESOURCE_EXHAUSTED, 'OVERLOADED', true);
     parts.forEach((r) => r.close(http2.constants.NGHTTP2_CANCEL));
-    // and what is no call of gRPC gets words in JSON
+    // a request that is not a gRPC call gets an error in JSON
     const plain = session.request({ ':method': 'GET', ':path': '/healthz', a: 'x'.repeat(5000) });
     plain.on('response', (h) => { plain.status = h[':status']; });
     let text = '';
@@ -80,14 +80,14 @@ async function limits(session) {
     t.same(`${plain.status} ${JSON.parse(text).error.code}`, '431 headers_too_large', 'not of gRPC');
 }
 
-const ones = ['one1', 'one2', 'one3', 'one4']; // nobody has asked them anything yet
+const ones = ['one1', 'one2', 'one3', 'one4']; // no cost has been measured yet
 
 async function deadlines(server, session) {
     const ask = (request, timeout) => raw(session, method, body(request), { 'grpc-timeout': timeout });
-    // alone: only a longer deadline helps.  What was never measured is tried, and then its whole price is known
+    // alone: only a longer deadline helps. A call of unknown cost is tried, and then its whole cost is known
     const slow = { model: 'fresh', prompt: 'Once', max_tokens: 2000, ignore_eos: true };
     refused(await ask(slow, '20m'), status.DEADLINE_EXCEEDED, 'DEADLINE', false);
-    // on a busy machine a call can be late before anything was measured: it comes again
+    // on a busy machine a call can be late before anything was measured: retry
     const known = async (request, timeout) => {
         let r = await ask(request, timeout);
         for (let i = 0; i < 50 && reasonOf(r) === 'DEADLINE'; i++)
@@ -108,18 +108,18 @@ async function deadlines(server, session) {
         t.same((await ask({ model, prompt: 'a', max_tokens: 1 }, '60S')).status, 0, 'a short answer');
         await work({ model, prompt: Array(64).fill('a'), max_tokens: 2000, temperature: 0 });
         r = await ask({ model, prompt: 'Once', max_tokens: 2, priority: -100 }, '100m');
-        if (reasonOf(r) !== 'OVERLOADED') // when we are slow, one of them has ended, and it is known how long they are
+        if (reasonOf(r) !== 'OVERLOADED') // too slow here: one has ended, and their length is known
             break;
     }
     refused(r, status.DEADLINE_EXCEEDED, 'DEADLINE', true);
-    // behind others who are known to need long: told at once
+    // behind requests whose long run time is known: refused at once
     await work({ model: 'two', prompt: Array(64).fill('a'), max_tokens: 2000, ignore_eos: true });
     refused(await known({ model: 'two', prompt: 'Once', max_tokens: 2 }, '40m'), status.RESOURCE_EXHAUSTED, 'OVERLOADED', true);
     stop.abort();
     await Promise.all(reading);
 }
 
-// A connection whose client reads only when it is let.
+// A connection whose client reads only on demand.
 function slowSocket(port) {
     const socket = net.connect(port, '127.0.0.1'), duplex = new Duplex({
         read() {}, write(part, _, done) { socket.write(part, done); }, final(done) { socket.end(done); } });
@@ -137,13 +137,13 @@ function slowSocket(port) {
     return duplex;
 }
 
-// The server drains, and a client that does not know it yet goes on asking.
+// The server drains, and a client that has not noticed keeps sending requests.
 async function drains(server) {
     const socket = slowSocket(server.port), session = http2.connect(server.url, { createConnection: () => socket });
     const other = http2.connect(server.url), gone = new Promise((done) => other.on('goaway', done));
     for (const s of [session, other])
         await raw(s, method, body({ model: 'long', prompt: 'a', max_tokens: 1 }));
-    const work = session.request({ ':method': 'POST', ':path': '/v1/completions' }); // keeps the connection
+    const work = session.request({ ':method': 'POST', ':path': '/v1/completions' }); // keeps the connection open
     work.on('error', () => {});
     work.end(JSON.stringify({ model: 'long', prompt: Array(64).fill('a'), n: 2, max_tokens: 2000, ignore_eos: true }));
     await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 1, 'work');

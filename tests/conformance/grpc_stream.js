@@ -20,7 +20,7 @@ const { ServerReflection } = load('grpc/reflection/v1/reflection.proto').grpc.re
 const services = ['grpc.health.v1.Health', 'grpc.reflection.v1.ServerReflection',
     'grpc.reflection.v1alpha.ServerReflection', 'shoal.v1.Shoal'];
 
-// A call with nothing known but the address.
+// A call that knows nothing but the address.
 async function discovers(address, version) {
     const { GrpcReflection } = use('grpc-js-reflection-client');
     const reflection = new GrpcReflection(address, plain, {}, version);
@@ -44,7 +44,7 @@ async function discovers(address, version) {
         t.check(await reflection.getDescriptorBySymbol(symbol), symbol);
 }
 
-// Questions and answers in turn on one stream, each after the answer to the one before.
+// Alternating requests and responses on one stream: each request waits for the previous response.
 async function converses(client) {
     const questions = [[{ list_services: '' }, 'list_services_response'], [{ file_by_filename: 'shoal/v1/shoal.proto' }, 'file_descriptor_response'],
         [{ file_by_filename: 'no.proto' }, 'error_response', status.NOT_FOUND],
@@ -68,7 +68,7 @@ async function converses(client) {
     }
     stream.end();
     t.same((await ended).code, status.OK, 'end');
-    // many at once from a client that does not read: the server holds back, and answers them all
+    // many at once from a client that does not read: the server applies backpressure and answers them all
     const many = client.ServerReflectionInfo();
     many.pause();
     for (let i = 0; i < 2000; i++)
@@ -80,7 +80,7 @@ async function converses(client) {
     const all = await reading;
     t.same(all.length, 2000, 'answers');
     t.check(all.every((m, i) => m.valid_host === `${i}` && m.file_descriptor_response), 'in order');
-    // two streams beside each other; one is cancelled
+    // two concurrent streams; one is cancelled
     const gone = client.ServerReflectionInfo(), stays = client.ServerReflectionInfo();
     gone.on('error', () => {});
     gone.write({ list_services: '' });
@@ -124,7 +124,7 @@ async function watches(server, address) {
     t.same((await call(health, 'Check', { service: 'enc' })).status, NOT, 'Check of a model');
     await change('enc', 'load');
     await enc.is(SERVING, NOT, SERVING);
-    // a name comes, is loaded, cannot be loaded any more, can again, and goes
+    // a service is added, loaded, fails to load, loads again, and is removed
     fs.writeFileSync(file, bytes);
     const told = [UNKNOWN];
     for (const [action, status_, before] of [['add', NOT], ['load', SERVING], ['unload', NOT],
@@ -143,11 +143,11 @@ async function watches(server, address) {
     const { statuses } = await call(health, 'List', {});
     t.same(Object.keys(statuses).sort().join(), ['', 'enc', ...services, 'long'].sort().join(), 'List');
     t.check(Object.values(statuses).every((s) => s.status === SERVING), `List: ${JSON.stringify(statuses)}`);
-    // one goes, the others stay
+    // one watcher leaves, the others stay
     enc.stream.cancel();
     t.same((await enc.ended).code, status.CANCELLED, 'cancel');
     await many(server, address);
-    // like /readyz, the server as a whole does not serve while a model that belongs to it is being loaded
+    // like /readyz, the whole server is NOT_SERVING while a configured model is being loaded
     for (const w of [whole, service]) {
         await t.until(() => w.told.at(-1) === SERVING, 'the whole');
         t.check(w.told.every((s, i) => s === (i % 2 ? NOT : SERVING)), `only changes are told: ${w.told}`);
@@ -155,7 +155,7 @@ async function watches(server, address) {
     health.close();
 }
 
-// Several hundred watch; all hear of a change, and each costs little.
+// Several hundred watchers: all hear of a change, and each costs little.
 async function many(server, address) {
     const clients = Array.from({ length: 5 }, () => new Health(address, plain, { 'grpc.use_local_subchannel_pool': 1 }));
     const before = t.memory(server).rss, all = clients.flatMap((c) => Array.from({ length: 100 }, () => watch(c, 'enc')));
@@ -172,7 +172,7 @@ async function many(server, address) {
     clients.forEach((c) => c.close());
 }
 
-// On the wire: a deadline; a client that takes nothing for a while gets what was first and what is now.
+// On the wire: a deadline; a client that reads nothing for a while gets the first state and the latest one.
 async function watchesRaw(server, session) {
     const { requestSerialize, responseDeserialize } = Health.service.Watch, method = '/grpc.health.v1.Health/Watch';
     const late = await raw(session, method, frame(requestSerialize({})), { 'grpc-timeout': '80m' });
@@ -222,7 +222,7 @@ async function compresses(session) {
         frame(Shoal.service.Embed.requestSerialize({ model: 'enc', input: texts })), gzip);
     t.same(vector.messages[0].flag, 0, 'vectors would not become smaller');
     t.same((await raw(session, path_, frame(request), { 'grpc-encoding': 'identity' })).status, 0, 'identity by name');
-    // one after the other on a stream, compressed and not
+    // messages in sequence on one stream, compressed and not
     const ask = ServerReflection.service.ServerReflectionInfo.requestSerialize({ list_services: '' });
     const mixed = await raw(session, '/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo',
         Buffer.concat([frame(ask), frame(zlib.gzipSync(ask), 1), frame(ask)]), gzip);
@@ -257,7 +257,7 @@ async function breaks(session) {
     t.same(large.status, 8, 'a message above the limit of the server');
     t.same(large.headers[':status'], 200, 'which is no matter of HTTP');
     t.same((await ask(bytes(''), {}, info)).status, 0, 'a stream without a question');
-    // a stream that failed ends, though the client goes on
+    // a failed stream ends even if the client keeps sending
     const r = session.request({ ':method': 'POST', ':path': info, 'content-type': 'application/grpc' });
     r.resume();
     r.write(bytes('\x09'));
@@ -266,7 +266,7 @@ async function breaks(session) {
 }
 
 (async () => {
-    const config = path.join(t.tmp, 'patient.yaml'); // whatever holds up the end hangs this test
+    const config = path.join(t.tmp, 'patient.yaml'); // if anything delays the end, this test hangs
     fs.writeFileSync(config, `drain: 1h\nmodel_dirs: ["${t.tmp}"]\n`);
     const server = await t.start(shoal, ['--config', config, '-m', `enc=${t.root}/models/encoder`, '-m', `long=${long}`],
         { admin: true });
@@ -280,13 +280,13 @@ async function breaks(session) {
     await breaks(session);
     await watches(server, address);
     const slow = await watchesRaw(server, session);
-    // a stream that waits for questions does not hold up the end
+    // a stream that waits for requests does not delay shutdown
     const open = client.ServerReflectionInfo();
     const ended = new Promise((done) => open.on('status', done));
     open.write({ list_services: '' });
     await new Promise((done) => open.once('data', done));
     session.close();
-    // who watches is told of the drain while work goes on, and the stream ends after it
+    // watchers hear of the drain while work continues, and their streams end after it
     const health = new Health(address, plain);
     const [whole, model, none] = ['', 'long', 'none'].map((s) => watch(health, s));
     await whole.is('SERVING');

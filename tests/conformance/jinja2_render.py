@@ -58,6 +58,6 @@ for line in sys.stdin:
             raise jinja2.exceptions.TemplateError("the template cannot be parsed")
         text = template.render(**json.loads(job["context"]))
         answer = {"ok": True, "text": text}
-    except Exception as e:  # whatever a template does, the next one is rendered
+    except Exception as e:  # the next template is rendered whatever this one does
         answer = {"ok": False, "text": f"{type(e).__name__}: {e}"}
     print(json.dumps(answer), flush=True)

@@ -30,7 +30,7 @@ const schema = { type: 'object', properties: { city: { type: 'string' }, days: {
 const tools = [{ type: 'function', function: { name: 'get_weather', description: 'The weather of a city', parameters: schema } }];
 const question = [new SystemMessage('Be brief.'), new HumanMessage('How is the weather?')];
 
-// What every chat model does.
+// The checks that every chat model must pass.
 async function chat(name, make) {
     const says = make('says');
     const whole = await says.invoke(question);

@@ -24,7 +24,7 @@ def pytest_collection_finish(session):
 
 
 def forgiving(original):
-    """Names of headers are equal in any case; the tests look them up in a dict."""
+    """Header names are case-insensitive, but the tests look them up in a dict."""
     def make_request(*args, **kwargs):
         result = original(*args, **kwargs)
         result.headers = CaseInsensitiveDict(result.headers)

@@ -28,7 +28,7 @@ const plain = (s) => s.toLowerCase().replace(/[\u2018\u2019]/g, "'").replace(/\s
         const what = `${q.answer === null ? 'not in the manual' : 'in the manual'}: ` +
             (unsure ? `unsure, quotes ${q.answer === null ? 'a passage' : has ? 'the right passage' : 'another passage'}` : has ? 'right' : 'wrong');
         count[what] = (count[what] ?? 0) + 1;
-        // what must hold, whatever the model says
+        // must hold whatever the model says
         t.check(cited, `cites a passage: ${a.output}`);
         for (const [, id] of a.output.matchAll(/\[(\d+)\]/g)) t.check(known.has(id), `[${id}] is a passage that was found: ${a.output}`);
         console.log(`${q.text}\n    ${what}\n    ${a.output.replace(/\s*\n\s*/g, ' ').slice(0, 240)}`);

@@ -43,7 +43,7 @@ const options = { temperature: 0, repeat_penalty: 1 };
     // the Python library always sends these
     const plain = await o.chat({ model: 'reply', messages, options, tools: [], format: '' });
     t.check(plain.done && plain.message.content.length > 0, `empty fields: ${JSON.stringify(plain)}`);
-    // what asks for nothing is no error: here, in messages, and in options
+    // options that ask for nothing are no error: at the top level, in messages, and in options
     const empty = await o.chat({ model: 'reply:latest', stream: false, think: false, keep_alive: null,
         messages: [{ role: 'user', content: ask, images: [], tool_calls: [], thinking: '' }],
         options: { ...options, top_k: 40.7, top_p: 1.5, repeat_last_n: -1, typical_p: 1, mirostat: 0, num_ctx: 2048 } });

@@ -72,7 +72,7 @@ async function models(server, o) {
     await o.copy({ source: 'butler', destination: 'team/butler:2' });
     t.same((await o.generate({ model: 'team/butler:2', prompt: ask })).eval_count, 3, 'copy');
     t.same(await names(o), 'butler,enc,plain,reply,team/butler:2', 'list');
-    // a model of a model
+    // a model derived from a model
     await o.create({ model: 'terse', from: 'butler', parameters: { num_predict: 1 } });
     const terse = await o.generate({ model: 'terse', prompt: ask, options });
     t.same(`${terse.eval_count} ${terse.prompt_eval_count}`, `1 ${made.prompt_eval_count}`, 'what it does not say is inherited');
@@ -176,7 +176,7 @@ async function context(o) {
     await blobs(server, boss);
     await context(app);
     t.same((await server.stop()).code, 0, 'exit');
-    // what was made is there again after a start
+    // created models survive a restart
     write_config(`, registry: ${registry}`);
     server = await t.start(shoal, ['--config', config]);
     const again = client(server, 'boss');

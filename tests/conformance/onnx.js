@@ -94,7 +94,7 @@ async function encoders() {
                 got.lines.every((l, i) => l === want[i]),
             `${name}: ${seqs.length} sequences, the same bits as Node (${threads} threads) ${got.error}`);
         }
-        // Three at a time, padded: as Node computes the same padded batch.
+        // Three at a time, padded: must match Node on the same padded batch.
         const got = ours(['encode', file, 1, 3], seqs);
         let same = got.status === 0;
         for (let i = 0; i < seqs.length && same; i += 3) {
@@ -228,7 +228,7 @@ function everyOutput() {
             `every input and output, ${batch} sequences at a time`);
 }
 
-// A folder around a decoder made here: letters are its tokens.
+// A folder for a decoder made here; its tokens are letters.
 function folderOf(file) {
     const dir = fs.mkdtempSync(path.join(tmp, 'folder-'));
     fs.mkdirSync(path.join(dir, 'onnx'));
@@ -241,7 +241,7 @@ function folderOf(file) {
     return dir;
 }
 
-// Tasks of one engine: side by side, preempted and computed again, one failing beside others.
+// Tasks of one engine: in parallel, preempted and recomputed, one failing among others.
 function engines(count, lying) {
     const prompts = [[3, 2], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [6], [5, 5, 5], [4]];
     const folder = folderOf(countingDecoder({})), n = 100;
@@ -264,8 +264,8 @@ function engines(count, lying) {
     check(wide.status === 1 && wide.stderr.includes('256'), `a context that is too long: ${wide.stderr.trim()}`);
 }
 
-// A decoder made here: 16-bit past, 32-bit mask, every input there is.  It says the sum of all tokens
-// so far, modulo 7.  lie: nodes that make present.0.key of "grown".
+// A decoder made here: 16-bit past, 32-bit mask, all possible inputs. It answers the sum of all tokens so far, modulo
+// 7. lie: nodes that make present.0.key of "grown".
 function countingDecoder({ past = ['b', 1, 'p', 1], lie, present = 'present.0.key', extra = [], logits = 'logits' }) {
     return write('counting.onnx', model({
         inputs: [['input_ids', INT64, ['b', 't']], ['attention_mask', INT32, ['b', 'a']],
@@ -293,7 +293,7 @@ function decoders() {
     };
     const prompts = [[3, 2], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], [6]], file = countingDecoder({});
     const want = prompts.map((p) => count(p, 20)).join();
-    for (const chunk of [0, 4]) // a prompt at once, and in pieces
+    for (const chunk of [0, 4]) // the prompt at once and in chunks
         check(ours(['generate', file, 1, 20, chunk], prompts).lines.join() === want, 'a decoder with every input');
     const memory = [file, toxicity].map((f) => ours(['memory', f]));
     check(memory.every((r) => r.status === 0 && Number(r.lines[0]) > 10),
@@ -307,7 +307,7 @@ function decoders() {
     fails('a decoder of an encoder', gen(countingDecoder({ extra: [['encoder_hidden_states', FLOAT, ['b', 't', 8]]] })),
         'UNSUPPORTED', 'encoder_hidden_states');
     fails('no logits', gen(countingDecoder({ logits: 'scores' })), 'UNSUPPORTED', 'logits');
-    // present loses as many tokens as the last new one says, beyond 4: right when it is tried.
+    // present drops as many tokens as the last new token says, above 4: correct in the probe at load.
     const lying = () => countingDecoder({ lie: [['Cast', ['grown'], ['g'], { to: FLOAT }],
         ['ReduceMax', ['g'], ['m'], { keepdims: 0 }], ['Cast', ['m'], ['k'], { to: INT64 }],
         ['Unsqueeze', ['k', 'nought'], ['k1']], ['Div', ['k1', 'five'], ['cut']],
@@ -345,7 +345,7 @@ function madeHere() {
     check(ours(['encode', fixed, 1, 4], [[1, 2], [3]]).lines.map((l) => l.split(' ').length).join() === '9,5',
         'a fixed length, and an output by another name');
     fails('longer than the fixed length', ours(['encode', fixed, 1, 1], [[1, 2, 3, 4, 5, 6, 7]]), 'LIMIT', '7 tokens');
-    // As many rows as the first token says are missing: right when it is tried, wrong later.
+    // As many rows are missing as the first token says: correct in the probe at load, wrong later.
     const lying = one('lying.onnx', [['input_ids', INT64, ids]], [hidden],
         [['Gather', ['W', 'input_ids'], ['h']], ['Gather', ['input_ids', 'col'], ['firsts'], { axis: 1 }],
             ['Reshape', ['firsts', 'col'], ['n']], ['Slice', ['h', 'n', 'far', 'axis'], ['last_hidden_state']]],

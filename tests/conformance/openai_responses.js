@@ -115,7 +115,7 @@ async function functions(ai) {
     const final = await ai.responses.stream(call).finalResponse();
     t.same(final.output[1].arguments, r.output[1].arguments, 'the client\'s own gathering');
 
-    // the results: by id, and with all items in the input, as agents send them
+    // tool results: by id, and with all items in the input, as agents send them
     const results = r.output.slice(1).map((o) => ({ type: 'function_call_output', call_id: o.call_id, output: `result of ${o.name}` }));
     const byId = await ai.responses.create({ ...call, model: 'says', input: results, previous_response_id: r.id });
     const input = [{ role: 'user', content: call.input }, ...r.output, ...results];
@@ -170,7 +170,7 @@ async function state(ai, other, want) {
     const secret = await ai.responses.create({ ...base, store: false });
     t.same(secret.output_text, want, 'not stored');
     t.same((await t.fails(ai.responses.retrieve(secret.id), 'not stored')).status, 404, 'store: false');
-    // the store is bounded: the oldest make room
+    // the store is bounded: the oldest entries are evicted
     let last;
     for (let i = 0; i < 40; i++)
         last = await ai.responses.create({ ...base, metadata: { fill: 'x'.repeat(4000) } });

@@ -22,7 +22,7 @@ MESSAGES = [{"role": "user", "content": ASK}]
 KEY = "boss"
 GREEDY = {"temperature": 0, "repeat_penalty": 1}
 
-# Calls that are not ours to answer, and why.
+# Calls that Shoal does not support, and why.
 EXPECTED = {}
 
 os.environ.update(OPENAI_API_KEY=KEY, OLLAMA_API_KEY=KEY, LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR")
@@ -335,7 +335,7 @@ def use_dspy(call, url):
     import dspy
     lm = dspy.LM("openai/reply", api_base=url + "/v1", api_key=KEY, cache=False, num_retries=0, max_tokens=200)
     call("LM", lambda: lm(ASK))
-    # dspy asks for a format by itself only of models that it knows by name
+    # dspy asks for a response format only of models whose names it knows
     one = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": [1]}}}
     call("LM, response_format", lambda: lm(ASK, response_format=one) == ["1"])
     embed = dspy.Embedder("openai/enc", api_base=url + "/v1", api_key=KEY, caching=False)
@@ -473,7 +473,7 @@ def main():
                         counts[0] += 1
                         return
                     why = "the answer is not the expected one"
-                except Exception as e:  # whatever the client raises
+                except Exception as e:  # any exception of the client
                     why = f"{type(e).__name__}: {str(e)[:300]}"
                 known = EXPECTED.get(f"{name} {what}")
                 nonlocal bad

@@ -36,7 +36,7 @@ function readRef(file) { // tests/data/refs/README.md
     return out;
 }
 
-// The most likely next id at each position of one chunk.
+// The most likely next token at each position of one chunk.
 function top1(model, ids) {
     const file = path.join(cache, 'logits.bin');
     run('logits', '-m', model, '--tokens', ids.join(','), '--every', '--out', file);
@@ -60,13 +60,13 @@ function story(name, checkpoint, vocabulary, kinds) {
         check(made.bytes_to === fs.statSync(model).size, `${name} ${kind}: ${made.bytes_to} bytes`);
         const ppl = JSON.parse(run('perplexity', '-m', model, '-c', String(want.chunk), '--json',
             path.join(refs, 'story.txt'))).ppl;
-        // all matrices in one type, as our converter makes it
+        // all matrices in one type, as our converter writes them
         const file = want.files[kind === 'q4_0' ? 'q4_0-pure' : kind];
         const peer = file.perplexity['story.txt'].ppl, off = Math.abs(ppl / peer - 1);
         check(off < 0.005, `${name} ${kind}: perplexity ${ppl.toFixed(5)}, llama.cpp ` +
             `${peer.toFixed(5)}: ${(100 * off).toFixed(3)} % apart`);
         if (kind !== 'f32' && kind !== 'f16')
-            continue; // our quantizer's bits are its own: next tokens are compared on equal files
+            continue; // our quantizer gives other bits: compare next tokens on the same file only
         let same = 0;
         for (let at = 0; at < ref.tokens.length; at += want.chunk) {
             const ids = ref.tokens.slice(at, at + want.chunk), got = top1(model, ids);

@@ -15,9 +15,9 @@ require('module').Module._initPaths();
 const Ajv = require('ajv');
 const Ajv2020 = require('ajv/dist/2020');
 const addFormats = require('ajv-formats');
-// one model for every kind of tokenizer
+// one model per kind of tokenizer
 const models = ['qwen2', 'llama-gqa', 'phi2', 'gemma3'];
-const ids = {}; // of texts that close something: random models would go on for ever
+const ids = {}; // of texts that close something: otherwise random models never stop
 
 function schemas() {
     const own = JSON.parse(fs.readFileSync(path.join(t.root, 'tests/data/schemas/schemas.json')));
@@ -42,7 +42,7 @@ async function post(server, url, body) {
     return { status: r.status, body: await r.json() };
 }
 
-// An answer; models that are free to choose get a push towards the end of things.
+// Generates an answer, with a bias towards tokens that close something.
 async function answer(server, model, seed, constraint) {
     const bias = Object.fromEntries(ids[model].map((id) => [id, 4]));
     return post(server, '/v1/completions', { model, prompt: 'Write JSON: ', max_tokens: 1200, temperature: 1, seed,
@@ -133,7 +133,7 @@ async function others(server) {
 }
 
 (async () => {
-    const list = schemas().map((s) => ({ ...s, valid: validator(s.schema) })); // takes long for large ones
+    const list = schemas().map((s) => ({ ...s, valid: validator(s.schema) })); // slow for large ones
     const server = await t.start(shoal, ['--threads', '1',
         ...models.flatMap((m) => ['-m', `${m}=${path.join(t.root, `tests/data/refs/${m}.gguf`)}`])]);
     for (const model of models) {

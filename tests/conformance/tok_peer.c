@@ -23,7 +23,7 @@
 
 static uint64_t rng;
 static int n_per_kind = 200, n_show = 3;
-static const char *text_path; /* for the speed */
+static const char *text_path; /* for the speed measurement */
 
 static uint32_t rnd(uint32_t n)
 {
@@ -171,7 +171,7 @@ static void gen_invalid(struct buf *b)
     else if (rnd(2))
         gen_ascii(b);
     for (uint32_t n = rnd(4); n > 0; n--)
-        buf_putc(b, (char)(128 + rnd(0x74))); /* beyond U+10FFFF libllama ends the process */
+        buf_putc(b, (char)(128 + rnd(0x74))); /* libllama aborts above U+10FFFF */
 }
 
 static void gen_text(struct buf *b, enum kind kind, const struct tokenizer *t)
@@ -394,7 +394,7 @@ static int compare_file(const char *path)
     return had && rc == 0 ? 0 : 1;
 }
 
-/* A copy of the vocabulary with another pre-tokenizer. */
+/* A copy of the vocabulary with a different pre-tokenizer. */
 static int compare_pre(const char *base, const char *pre)
 {
     char path[] = "/tmp/tok_peer.XXXXXX";

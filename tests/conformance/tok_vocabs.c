@@ -13,7 +13,7 @@
 #include "text/tokenizer/tokenizer.h"
 
 #define SEPARATOR "\n__ggml_vocab_test__\n"
-#define MIN_PAIRS 15 /* as many as the pinned package has */
+#define MIN_PAIRS 15 /* the number in the pinned package */
 
 static char *read_file(const char *path, size_t *n)
 {

@@ -24,7 +24,7 @@ const args = '{"city": "Paris", "days": 3}';
 const wanted = JSON.stringify(JSON.parse(args));
 const template = (name) => fs.readFileSync(path.join(t.root, `tests/data/chat_templates/${name}.jinja`), 'utf8');
 
-// As Qwen's and Hermes' do it.
+// The template of Qwen and Hermes.
 const hermes = `{%- if tools %}<|im_start|>system
 {%- for t in tools %}
 {{ t | tojson }}
@@ -49,7 +49,7 @@ const chatml = ['<|im_start|>', '<|im_end|>'];
 const mistral = ['[INST]', '[/INST]', '[AVAILABLE_TOOLS]', '[/AVAILABLE_TOOLS]', '[TOOL_RESULTS]', '[/TOOL_RESULTS]'];
 const headers = ['<|start_header_id|>', '<|end_header_id|>', '<|eot_id|>', '<|python_tag|>'];
 
-// Each model calls get_weather, in the format of its template.  content: what it says in front.
+// Each model calls get_weather in the format of its template. content: the text before the call.
 const models = {
     hermes: { template: hermes, special: chatml, content: 'Let me look.\n',
         say: `Let me look.\n<tool_call>\n{"name": "get_weather", "arguments": ${args}}\n</tool_call>` },
@@ -89,7 +89,7 @@ async function openai(server, name, m) {
     t.same(whole.message.content, m.content ?? null, `${name}: content`);
     t.same(whole.finish_reason, n ? 'tool_calls' : 'stop', `${name}: finish`);
 
-    // the client's own helper puts the pieces together
+    // the client's own helper assembles the chunks
     const seen = [];
     const stream = ai.chat.completions.stream({ ...base, stream_options: { include_usage: true } });
     stream.on('chunk', (c) => seen.push(c));
@@ -116,7 +116,7 @@ async function conversation(server, name) {
     t.same(second.choices[0].finish_reason, 'tool_calls', `${name}: goes on`);
 }
 
-// `functions`, which `tools` replaced: the same call in its older form.
+// `functions`, the deprecated form of `tools`: the same call.
 async function functions(server) {
     const ai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
     const base = { model: 'hermes', messages, functions: tools.map((x) => x.function), temperature: 0 };
@@ -171,7 +171,7 @@ async function choices(server) {
     t.same((await ai.chat.completions.create({ ...base, tools: [] })).choices[0].finish_reason, 'stop', 'an empty list');
 }
 
-// A call that is forced comes, and matches its schema, whatever the model would write.
+// A forced call is made and matches its schema, whatever the model would generate.
 async function forces(server) {
     const ai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
     const room = { type: 'object', properties: { room: { enum: ['hall', 'bath'] }, on: { type: 'boolean' } },
@@ -191,11 +191,11 @@ async function forces(server) {
             const calls = one.choices[0].message.tool_calls ?? [];
             t.check(calls.length === 1 && calls[0].function.name === 'set_light' && right(calls[0]), `${model}: a function, ${JSON.stringify(calls)}`);
         }
-    // a new line behind the last call does not make a model call once more
+    // a newline after the last call does not cause another call
     for (const tool_choice of ['auto', 'required'])
         checkCalls((await ai.chat.completions.create({ model: 'line', messages, tools, tool_choice, temperature: 0 })).choices[0].message.tool_calls ?? [],
             `a line behind the call, ${tool_choice}`);
-    // strict tools hold where the model may choose, too
+    // strict tools also hold when the call is optional
     const strict = (city) => [{ type: 'function', function: { name: 'get_weather', strict: true, parameters: { type: 'object',
         properties: { city: { enum: [city] }, days: { enum: [3] } }, required: ['city', 'days'], additionalProperties: false } } }];
     for (const city of ['Paris', 'Oslo']) {
@@ -259,7 +259,7 @@ async function overGrpc(server, name, n) {
     client.close();
 }
 
-// A request with tools is answered by a node, and goes on at another one.
+// A request with tools is answered by a node and continues on another one.
 async function cluster(files) {
     const s = await site.open(shoal, { nodes: 2, models: [`hermes=${files.hermes}`] });
     const ai = new OpenAI({ baseURL: `${s.gateway.url}/v1`, apiKey: 'none', maxRetries: 0 });

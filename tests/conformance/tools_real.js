@@ -38,7 +38,7 @@ const shown = (calls) => JSON.stringify(calls.map((c) => [c.name, c.args]));
 const valid = (c) => types[c.name] && Object.entries(types[c.name]).every(([k, type]) => typeof c.args?.[k] === type) &&
     Object.keys(c.args).length === Object.keys(types[c.name]).length;
 
-// Each interface: the calls that come for a question; choice: auto, required, or the name of a function.
+// Each interface: the calls returned for a question; choice: auto, required, or a function name.
 function interfaces(url, model) {
     const ai = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0, timeout: 600000 });
     const claude = new Anthropic({ baseURL: url, apiKey: 'none', maxRetries: 0, timeout: 600000 });

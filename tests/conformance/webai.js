@@ -10,15 +10,15 @@ const t = require('../integration/serve.js');
 
 const shoal = path.resolve(process.argv[2]);
 
-// Of the package this program alone is needed, and of what it imports these three, which need no
-// others: 2 MB beside the 100 that the package's own list of dependencies brings.
+// Only this program of the package is needed, and these three of its dependencies, which need no others: 2 MB instead
+// of the 100 MB of the full dependency list.
 const program = path.join(t.tmp, 'openai_test');
 t.modules('openai@6.9.1', 'commander@12.1.0', 'chalk@5.3.0');
 fs.cpSync(path.join(t.npm('webai-at-home@0.1.8', 'package.json', 'dist/vendor/openai_test/*'),
     'dist/vendor/openai_test'), program, { recursive: true });
 fs.writeFileSync(path.join(program, 'package.json'), '{"type": "module"}');
 
-// What the profiles ask.
+// The checks of the profiles.
 const profiles = {
     core: ['models.list', 'chat.basic', 'chat.system_message', 'usage.present', 'usage.total_is_sum',
         'errors.unknown_model', 'errors.missing_messages', 'errors.malformed_json'],
@@ -39,8 +39,8 @@ async function conformance(server, profile, ...args) {
     return report.tests;
 }
 
-// Warns when a whole answer came within 5 ms, as a short one does on a fast machine; a server that
-// gathers the answer first never passes.
+// Warns when a whole answer came within 5 ms, as a short one does on a fast machine; a server that buffers the whole
+// answer never passes.
 async function streamsAsItGoes(server, first) {
     let one = first;
     for (let i = 0; i < 20 && one.status === 'warn'; i++)

@@ -86,13 +86,13 @@ function frames(port, bytes) {
     for (const m of ['x', '[]', '{}', '{"id":1}', '{"id":"n"}', '{"id":"n","path":"x","body":{}}'])
         ws.send(m);
     await t.until(() => ws.seen.filter((m) => m.error).length === 6, 'nonsense is answered');
-    // a client that goes away cancels
+    // a client that disconnects cancels its request
     send({ id: 'gone', path: path1, body: { ...body, max_tokens: 2000, stream: true } });
     await t.until(() => of(ws, 'gone').length > 3, 'tokens');
     ws.terminate();
     await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'gone');
     t.same(await t.metric(server, 'shoal_cancelled_total{model="long"}'), 2, 'cancelled');
-    // frames that break the rules, and the codes of the specification
+    // frames that violate the protocol, and the close codes of the specification
     const f = (first, payload, masked = true) => {
         const p = Buffer.from(payload);
         return Buffer.concat([Buffer.from([first, (masked ? 128 : 0) | p.length]),

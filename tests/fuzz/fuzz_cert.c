@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_text(peer.uris, sizeof(peer.uris));
         if (cert_identity(&id, &peer, NULL) == 0 &&
             (!cert_is_name(id.name) || id.roles != c.id.roles || strcmp(id.name, c.id.name) != 0))
-            abort(); /* the peer of a connection and the file say the same */
+            abort(); /* the connection's peer and the file yield the same identity */
     }
     X509_free(cert);
     ERR_clear_error();

@@ -21,9 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(request + n, data + 1, size - 1);
     size_t have = gw_site_ask(&gw, request, (size_t)n + size - 1, got, sizeof(got), NULL);
     if (have < 12 || memcmp(got, "HTTP/1.1 ", 9) != 0)
-        abort(); /* no answer */
+        abort(); /* no response */
     gw_site_settle(&gw);
     if (gw.loops[0].n_calls != 0 || gw.loops[0].flow.n_jobs != 0)
-        abort(); /* something stayed */
+        abort(); /* a leak */
     return 0;
 }

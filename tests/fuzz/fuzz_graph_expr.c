@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rc == 0)
         rc = graph_expr_check(x, &scope, NULL, &bad);
     if (rc < 0 && (bad.at > size - 1 || !bad.msg[0]))
-        abort(); /* an error without its place */
+        abort(); /* an error without a position */
     if (rc == 0 &&
         graph_expr_eval(&v, x, &values, (enum graph_expr_form)(data[0] / 2 % 3), &a, &e) < 0 &&
         !e.msg[0])

@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t step = 1;
     if (size < 1 || hnsw_create(&h, &rows, &e) < 0)
         return 0;
-    step += data[0] % 3; /* every id, or only some: the others were deleted */
+    step += data[0] % 3; /* all ids, or only some: the others were deleted */
     for (uint32_t i = 0; i < MAX_ROWS; i++)
         keys[i] = (struct hnsw_file_key){.id = 1 + (int64_t)(i * step), .sum = 7};
     buf_init(&file, size + 16);

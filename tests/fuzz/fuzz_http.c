@@ -57,7 +57,7 @@ static bool on_busy(struct ws *w)
     return false;
 }
 
-/* Lets most bodies arrive. */
+/* Admits most bodies. */
 static bool admit(void *ctx, struct http_req *r)
 {
     (void)ctx;

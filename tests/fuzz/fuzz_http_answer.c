@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What reading it ends with: a status, or a code. */
+/* How parsing ends: a status or an error code. */
 static int read_answer(const char *p, size_t n, size_t step, struct buf *body)
 {
     struct http_answer a;
@@ -23,7 +23,7 @@ static int read_answer(const char *p, size_t n, size_t step, struct buf *body)
     if (rc == 0 && !a.complete)
         rc = http_answer_feed(&a, NULL, 0);
     if (rc == 0 && !a.complete)
-        abort(); /* there is nothing to wait for any more */
+        abort(); /* nothing left to wait for */
     return rc < 0 ? rc : a.status;
 }
 

@@ -164,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         loop_flush(l);
     for (int i = 0; i < N_CALLS; i++)
         if (a[i].started && !a[i].over)
-            abort(); /* every call ends or fails */
+            abort(); /* every call completes or fails */
     loop_destroy(l);
     if (fd >= 0)
         close(fd);

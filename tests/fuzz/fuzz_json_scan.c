@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *text = (const char *)data + 1;
     if (size < 1)
         return 0;
-    int rc = json_scan(&scan, text, size - 1, data[0], &e); /* few values: it is always counted */
+    int rc = json_scan(&scan, text, size - 1, data[0], &e); /* few values: always counted */
     if (strlen(scan.path) >= sizeof(scan.path) || (rc < 0 && !e.msg[0]))
         abort();
     cJSON *j = rc == 0 ? cJSON_ParseWithLength(text, size - 1) : NULL;

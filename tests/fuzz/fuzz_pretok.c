@@ -10,7 +10,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct words {
-    const char *next; /* where the next word must begin */
+    const char *next; /* the expected start of the next word */
     struct buf lengths;
 };
 

@@ -39,7 +39,7 @@ static void read_rows(const char *p, size_t n)
             (quota_file_read(buf_str(&s.again), s.again.len, take, &t, &e) < 0 || t.n != s.n))
             abort();
     } else if (s.n > 0) {
-        abort(); /* rows of a file that is refused */
+        abort(); /* rows of a rejected file */
     }
     buf_fini(&s.again);
     buf_fini(&t.again);

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     struct recurrent_info info = recurrent_info(r);
     size_t bytes = recurrent_scratch_bytes(r);
-    /* Large windows take long: a few windows of small input are enough. */
+    /* Large windows are slow: a few windows of small input are enough. */
     if (bytes <= MAX_SCRATCH && (uint64_t)info.window * info.n_layers < 10000) {
         size_t samples = (size_t)info.window + (size_t)info.hop * SAMPLES;
         float *x = calloc(samples * info.channels, sizeof(*x));

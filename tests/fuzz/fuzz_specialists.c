@@ -6,7 +6,7 @@
 #include "gateway/api/own/process.h"
 #include "gateway/api/own/specialists.h"
 
-#define PROCESS (SPECIALIST_SCORE + 1u) /* the corpus is older than the bodies that follow */
+#define PROCESS (SPECIALIST_SCORE + 1u) /* corpus files predate the bodies added below */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What repeats models/home.json fits it: docs/ASK.md, models/home.md, the training code and the
-# manifest.  The check itself must find a difference.
+# Every copy of what models/home.json says matches it: docs/ASK.md, models/home.md, the training
+# code and the manifest. The check itself must detect a difference.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
@@ -15,7 +15,7 @@ cp -r tests/data/ask "$dir/tests/data/ask"
 cp models/home.json models/home.md "$dir/models"
 cp models/encoder/config.json "$dir/models/encoder"
 failed=0
-# differs SED TEXT: with models/home.json changed so, the check fails and says TEXT.
+# differs SED TEXT: applies SED to models/home.json; the check must fail and print TEXT.
 differs() {
     sed "$1" models/home.json >"$dir/models/home.json"
     if cmp -s models/home.json "$dir/models/home.json"; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The driver of the engine benchmark, our own program on both sides and a tiny model under a real
-# shape's name.  What is measured is not looked at, only that it is measured and reported.
+# The driver of the engine benchmark with our own program on both sides and a tiny model under the
+# name of a real shape. Checks that figures are measured and reported, not what they are.
 driver=$(realpath "$3")
 . "$(dirname "$0")/lib.sh"
 mkdir models
@@ -34,12 +34,12 @@ bench() {
     [ "$got" = "$want" ] || { fail "bench_engine $*: exit code $got, expected $want"; head -n 5 err; }
     cp rows.json out 2>/dev/null || : >out
 }
-children() { # how many programs that were started here still run
+children() { # how many of the programs started here are still running
     find /proc -maxdepth 2 -name cwd -lname "$tmp" 2>/dev/null | sed 's/cwd$/comm/' |
         xargs cat 2>/dev/null | grep -cxE 'bench_engine|frail|shoal|sleep|twin'
 }
 
-# every field, the table, the file of lines; rows of other parts stay
+# every field, the table, the JSON lines file; rows of other parts are kept
 echo '{"rows":[{"part":"trees","name":"kept"},{"part":"engine","name":"old"}],"trees":{"cpu":"x"}}' >rows.json
 bench 0 --peer ./twin --tests decode,prompt --one-thread --jsonl lines --threads 1,2
 same "rows" "$(field rows.length)" 9
@@ -75,7 +75,7 @@ same "beside" "$(field 'rows[3].target')" "4x peer"
 same "memory" "$(field 'rows[9].unit')" MiB
 same "first part" "$(field 'rows[0].name')" kept
 
-# ours alone; a missing file is made
+# ours alone; a missing file is created
 bench 0 --no-peer --tests decode
 same "no peer" "$(field 'rows[1].peer')" null
 mv models/s15m-q8_0.gguf tiny
@@ -85,7 +85,7 @@ run 0 model show models/s15m-q8_0.gguf
 [ ! -e models/s15m-f16.gguf ] || fail "the F16 file is left"
 mv tiny models/s15m-q8_0.gguf
 
-# a peer that is not there, dies, or never says a word
+# a peer that is missing, dies, or never says a word
 bench 1 --peer ./nowhere; has err "bench/build-peer"
 bench 1 --ours ./nowhere --peer ./twin; has err "run make to build it"
 for p in dead mute odd; do
@@ -95,7 +95,8 @@ for p in dead mute odd; do
     same "$p: failures" "$(field engine.failures.length)" 1
 done
 has err "not JSON"
-# one that hangs, dies or lies in the middle: the row says so, the next one is measured again
+# a peer that hangs, dies or returns nonsense halfway: the row says so, and the next row is measured
+# again
 BREAK=decode HOW='exec sleep 600' bench 0 --peer ./frail --tests decode,prompt --answer 4 --threads 1
 same "hangs: peer" "$(field 'rows[1].peer')" null
 same "hangs: note" "$(field 'rows[1].notes[0]')" "peer: no answer to decode in 4 s (1 thread)"
@@ -112,7 +113,7 @@ same "killed: note" "$(field 'rows[1].notes[0]')" "peer: killed by signal 9"
 BREAK=threads HOW="echo '{\"ok\":false,\"error\":\"no threads\"}'; continue" bench 0 --peer ./frail --tests decode
 same "refuses: note" "$(field 'rows[1].notes[0]')" "peer: threads: no threads (1 thread)"
 
-# the time is over in the middle; a signal
+# the time limit expires halfway; a signal
 BREAK=prompt HOW='exec sleep 600' bench 0 --peer ./frail --tests decode,prompt --threads 1 --limit 8 --answer 600
 same "limit: rows" "$(field rows.length)" 2
 same "limit: left" "$(field 'engine.not_measured[0]')" "s15m q8_0 prompt 32"

@@ -68,7 +68,7 @@ serve() { # FOLDER: openssl's server asks for a certificate of the CA
         -CAfile $1/ca.pem -CRL $1/crl.pem -crl_check -Verify 3 -verify_return_error -www >served 2>&1 </dev/null &
     server=$!
     port=
-    for _ in $(seq 600); do # it says which port the system gave it
+    for _ in $(seq 600); do # prints the port that the system assigned
         port=$(sed -n 's/^ACCEPT .*:\([0-9]*\)$/\1/p' served)
         [ -z "$port" ] || return 0
         sleep 0.05
@@ -79,7 +79,7 @@ serve() { # FOLDER: openssl's server asks for a certificate of the CA
 shake() { # ok|bad CLIENT HOST: a TLS 1.3 handshake of CLIENT's folder with the server
     local want=$1 got=bad
     checked=$((checked + 1))
-    # TLS 1.3: the client is done before the server has judged it, so only an answer counts
+    # TLS 1.3: the client finishes before the server has verified it, so only a response counts
     printf 'GET / HTTP/1.0\r\n\r\n' | timeout 60 openssl s_client -connect "127.0.0.1:$port" -tls1_3 -cert $2/cert.pem \
         -key $2/key.pem -CAfile $2/ca.pem -verify_return_error -verify_hostname "$3" -ign_eof >shaken 2>&1
     grep -q '200 ok' shaken && got=ok
@@ -100,7 +100,7 @@ verify ok $a/cert.pem
 run 1 ca rotate; has err "in progress"
 run 1 ca rotate --finish; has err "front, node-a"
 run 0 ca issue front --force; run 0 ca issue node-a --force
-checked=$((checked + 1)) # who trusts the CA before only accepts the new certificate too
+checked=$((checked + 1)) # a peer that trusts only the old CA accepts the new certificate too
 openssl verify -CAfile before/ca.pem -untrusted $a/cert.pem $a/cert.pem >verified 2>&1 ||
     { fail "the cross certificate"; cat verified; }
 verify ok before/cert.pem; verify ok $a/cert.pem

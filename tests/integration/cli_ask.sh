@@ -30,11 +30,11 @@ same "nothing after a no" "$("$tool" json actions.length <three)" 0
 printf 'turn on the fan\n%s\n' "$(printf 'x%.0s' $(seq 5000))" >in
 run 1 ask --no-reply <in; has err "maximum"
 
-# what is to stay as it is
+# things that must stay as they are
 run 0 ask --no-reply "turn off all the lights but leave the kitchen lights on"
 has out bedroom_lights; same "left on" "$(grep -c kitchen_lights out)" 0
 
-# what is for later is understood, but the reply does not promise it
+# a delayed command is understood, but the reply does not promise it
 run 0 ask --json "in 20 minutes turn off the fan"
 same "later" "$(field 'actions[0].result')/$(field 'actions[0].in_s')" scheduled/1200
 has out "only a server (shoal serve) does things later"

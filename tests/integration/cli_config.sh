@@ -36,7 +36,7 @@ run 1 config check missing.yaml; has err "cannot open /nowhere.gguf"
 run 1 config check nowhere.yaml; has err "nowhere.yaml"
 run 2 config check
 
-# init: what it writes is valid
+# init writes a valid file
 mkdir models
 cp "$root/models/reply-draft.gguf" "models/it's one.gguf"
 cp -r "$root/tests/data/encoders/bert" models/bert

@@ -23,13 +23,13 @@ same "not chosen" "$(field 'steps[3].state')" unused
 run 0 flow trace "$flows/helper.yaml" "how is the weather"; has out "Where do you want to know"; has out "STEP"; has out "switch"
 run 0 flow run "$flows/helper.yaml" - <<<"what is the weather like in Bern tomorrow"; has out "in Bern"
 
-# a deadline that no step can meet: the fallback, and it says so
+# a deadline that no step can meet: the fallback answers and says so
 run 0 flow run "$flows/helper.yaml" --budget 0.001 "hello"; has out "I cannot answer that now."; has err "degraded"
 run 2 flow run "$flows/helper.yaml" --input 3 "hello"; has err "--input must be a JSON object"
 run 1 flow run "$flows/helper.yaml" --input '{"room": "hall"}' "hello"; has err "has no input 'room'"
 run 1 flow run "$flows/helper.yaml" --flow nope "hello"; has err "no flow 'nope'"
 
-# retrieve, generate, verify: what the passages do not support is not said
+# retrieve, generate, verify: claims that the passages do not support are not made
 printf '# Pump\n\n## Cooling\n\nThe pump runs hot when the coolant is low. Refill it to the upper mark.\n' >pump.md
 run 0 index add manual pump.md
 run 0 flow trace "$flows/manual.yaml" --json "the pump is too hot"
@@ -42,7 +42,7 @@ has err "there is no folder for the collection 'manual': use --dir"
 # the home flow
 run 0 flow run "$flows/ask.yaml" "turn on the kitchen lights"; has out "kitchen"
 
-# a call of a program: its arguments are no shell's, its output is JSON
+# calls a program: no shell sees its arguments, its output is JSON
 cat >call.yaml <<END
 flows:
   - name: outside

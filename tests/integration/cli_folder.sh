@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Hugging Face folders: model show, convert and quantize take them; what goes wrong is said.
+# Hugging Face folders: model show, convert and quantize accept them; errors say what is wrong.
 . "$(dirname "$0")/lib.sh"
 folders=$root/tests/data/folders
 
@@ -15,7 +15,7 @@ for f in gpt2 gptneo llama llama3 mistral qwen2 qwen3 phi; do
     run 0 model show $f.gguf --kv huggingface.config; same "$f: config" "$(cat out)" "$(cat "$folders/$f/config.json")"
     run 0 model show $f.gguf --kv tokenizer.huggingface.json
     same "$f: tokenizer" "$(cat out)" "$(cat "$folders/$f/tokenizer.json")"
-    # both ways of loading give the same answers, from the cache of tiled weights too
+    # both ways of loading give the same answers, also from the cache of tiled weights
     run 0 generate -m "$folders/$f" -n 16 --seed 7 --ignore-end --json "The old harbour"; answer=$(field tokens)
     run 0 generate -m "$folders/$f" -n 16 --seed 7 --ignore-end --json "The old harbour"
     same "$f: cached" "$(field tokens)" "$answer"
@@ -27,7 +27,7 @@ run 0 model show "$root/tests/data/t5/t5-relu" --json; same "t5" "$(field archit
 run 0 model show "$root/models/encoder" --json; same "encoder" "$(field architecture.kind)" encoder
 
 # specialists: both ways of loading
-specialist() { # FOLDER ARGS...: a command on the folder, and on what it is converted to
+specialist() { # FOLDER ARGS...: runs a command on the folder and on its converted file
     local f=$1 name
     name=$(basename "$1")
     shift
@@ -47,7 +47,7 @@ for type in q8_0 q4_0; do # weights quantized in the file: the same label, nearl
     same "$type: sure" "$(field confidence | cut -c1-3)" 0.9
 done
 
-# types: as they are by default, smaller when asked; norms and heads keep their bits
+# types: unchanged by default, smaller on request; norms and heads keep their bits
 run 0 model convert "$folders/llama3" l.gguf --name mine --tensors
 has out "attn_q.weight              F16    -> F16"; has out "attn_norm.weight           F16    -> F32"
 run 0 model show l.gguf --kv general.name; same "name" "$(cat out)" mine
@@ -59,7 +59,7 @@ same "transitions" "$(grep -c 'tag.transitions.* F32' out)" 4
 run 0 model quantize "$folders/qwen2" q.gguf --type f16; run 0 model convert "$folders/qwen2" c.gguf --type f16
 cmp q.gguf c.gguf || fail "quantize and convert of a folder differ"
 
-# what goes wrong
+# errors
 mkdir bare broken
 run 1 model show bare; has err "bare is a folder without config.json"
 run 1 model convert bare x.gguf; has err "bare is a folder without config.json"

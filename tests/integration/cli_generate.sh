@@ -43,7 +43,8 @@ same "lines" "$("$tool" jsonl <out)" 25
 sed '$d' out | while read -r line; do printf '%s' "$line" | "$tool" json token; done | paste -sd, >ids
 same "streamed tokens" "$(cat ids)" "$all"
 
-# a seed repeats, another one differs; the rest does not depend on where it is continued
+# the same seed repeats, another one differs; the rest of a text does not depend on where it is
+# continued
 sampled=(-m "$model" --temp 1.5 --top-k 0 --top-p 1 --min-p 0 --ignore-end --presence-penalty 0.3 --frequency-penalty 0.1 --repeat-penalty 1.1)
 run 0 generate "${sampled[@]}" --seed 42 -n 40 --json "was the"; a=$(field tokens)
 run 0 generate "${sampled[@]}" --seed 42 -n 40 --json "was the"; same "same seed" "$(field tokens)" "$a"
@@ -56,7 +57,7 @@ for k in 1 7 16 39; do
     same "continued after $k" "$(field tokens)" "[$tail]"
 done
 
-# stop strings that span tokens: only " gu" and " ar" may come
+# stop strings that span tokens: only " gu" and " ar" may be printed
 ar=$("$shoal" tokenize -m "$model" " ar") gu=$("$shoal" tokenize -m "$model" " gu")
 two=(-m "$model" --temp 20 --seed 5 --logit-bias "$ar=1000" --logit-bias "$gu=1000" -n 40)
 run 0 generate "${two[@]}" "x"; text=$(cat out)
@@ -82,10 +83,10 @@ has out "<|im_end|><|im_end|>"
 # deadline: 130000 tokens take longer than 100 ms
 run 1 generate -m "$model" --ctx 131072 -n 0 --ignore-end --deadline-ms 100 x
 has err "deadline passed"; [ -s out ] || fail "nothing was shown before the deadline"
-# a reader that goes away ends it
+# a reader that closes the pipe ends it
 "$shoal" generate -m "$model" --ctx 131072 -n 0 --ignore-end x | head -c 100 >out
 same "cut pipe" "$(wc -c <out)" 100
-# Ctrl-C ends it with 130 and what came so far
+# Ctrl-C ends it with 130 and keeps the output so far
 cat >script <<'S'
 expect ar
 key C
@@ -107,8 +108,8 @@ S
 run 0 --log-level info --log-format json generate "${greedy[@]}" -n 24 "was the"
 cmp -s out want || fail "logging changes stdout"
 same "log lines" "$("$tool" jsonl <err)" 1
-# tiled weights of models that are gone, and files of earlier versions, go when others come; what
-# is not ours stays
+# tiled weights of deleted models and of earlier versions are removed when new ones are written;
+# other files stay
 mkdir tiles; echo mine >tiles/0123456789abcdef.tiles; echo mine >tiles/0123456789abcdef.pack
 cp "$refs/llama-gqa.gguf" gone.gguf
 SHOAL_CACHE_DIR=$tmp/tiles run 0 generate -m gone.gguf -n 1 --temp 0 "a"; same "tiled" "$(ls tiles | wc -l)" 3

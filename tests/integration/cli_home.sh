@@ -24,7 +24,7 @@ run 1 home check bad.yaml; has err "bad.yaml:2:1: unknown key 'room' (did you me
 run 1 home check missing.yaml; has err "missing.yaml"
 run 2 home frob; run 2 home check
 
-# ask with this home: ids, unknown things, states that are kept
+# ask with this home: ids, unknown things, stored states
 run 0 ask --no-reply --home home.yaml --state states.json "turn on the kitchen light"
 same "action" "$(cat out)" '{"action":"turn_on","device":"light","room":"kitchen","id":"light.kitchen","result":"simulated"}'
 run 0 ask --home home.yaml --state states.json --json "is the kitchen light on?"

@@ -33,7 +33,7 @@ same "by words" "$(field ref)" E42; has out '"rank_by_words":1'
 run 0 index query shop -n 2 "how long is the warranty"; has out "faq.html: Warranty"; has out "24 months"
 run 0 index query shop --by meaning -n 1 --json "it makes a grinding sound"; same "noise" "$(field heading)" Noise
 
-# an answer with a verdict, whatever the small model says
+# an answer with a verdict, whatever the small model generates
 run 0 index ask shop -n 2 --max-tokens 16 --json "how long is the warranty"; has out '"supported":'; has out '"citations":['
 run 0 index ask shop -n 2 --max-tokens 16 "how long is the warranty"; has out 'supported: '
 run 1 index ask shop -m intent "x"; has err "generate"
@@ -49,7 +49,7 @@ run 0 index remove shop hum
 run 1 index remove shop hum; has err "no document 'hum'"
 run 0 index stats; has out "3 documents"
 
-# what is wrong says what to do
+# errors say what to do
 run 1 index add shop nosuch.txt; has err "nosuch.txt"
 echo '{"nothing": 1}' >bad.jsonl
 run 1 index add shop bad.jsonl; has err 'line 1 has no "text"'
@@ -66,7 +66,7 @@ if command -v pdftotext >/dev/null; then
     run 1 index add shop bad.pdf; has err "pdftotext cannot read it"
 fi
 cp -r "$root/models/encoder" weights; run 0 index add kept -m ./weights pump.md
-run 0 index query kept hot; echo >>weights/tokenizer_config.json # stands for other weights of the same name
+run 0 index query kept hot; echo >>weights/tokenizer_config.json # other weights, same name
 run 1 index query kept hot; has err "another model (version fp_"; has err "add its documents again"
 run 0 index query kept --by words compressor; has out "pump.md"; run 0 index remove kept --all
 run 0 index remove shop --all

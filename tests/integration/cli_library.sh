@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The installed library: the examples build against it with pkg-config, shared and static, and run;
-# nothing but the public names leaves it.  Arguments: shoal, cli_tool, build folder, C compiler.
+# it exports only the public names. Arguments: shoal, cli_tool, build folder, C compiler.
 . "$(dirname "$0")/lib.sh"
 cc=$4
 DESTDIR=$tmp/stage cmake --install "$build" --prefix /usr/local >install.log || { cat install.log; fail "install"; }
@@ -75,7 +75,7 @@ has want "the weather in Bern"
 SHOAL_MODELS=$(pkg-config --variable=modelsdir shoal) \
     example flow "$root/examples/flows/helper.yaml" "what is the weather like in Bern tomorrow"
 has err "intent     classify  done"
-# no server: of the gateway the library has the configuration alone
+# no server: the library contains only the gateway's configuration
 same "network libraries" "$(readelf -d "$lib/libshoal.so" | grep -E 'NEEDED.*(ssl|nghttp2|nats|mosquitto|curl)')" ""
 "./generate-static" none.gguf "was the" 24 >out 2>err && fail "a missing model is no error"
 has err "cannot open none.gguf"

@@ -33,7 +33,8 @@ async function talk(args, lines, head) {
     return out;
 }
 
-// A file that grows, as a logger writes it: tail -f brings each row, and its score comes before the next is written.
+// A growing file, as a logger writes it: tail -f passes on each row, and its score comes before the next row is
+// written.
 async function tail(rows, want) {
     const file = path.join(t.tmp, 'growing.csv');
     fs.writeFileSync(file, '');

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 scenarios=$root/examples/sim
 
-# What differs from run to run is in this_machine alone.
+# Only this_machine differs from run to run.
 figures() { # out file
     sed 's/"this_machine":{[^}]*}//' "$1"
 }
@@ -24,7 +24,7 @@ same "models" "$(field models)" 200
 run 0 sim "$scenarios/home.yaml"; has out "home: 86400 s with 4 nodes and 3 models, seed 1"
 has out "placement "; has out "planner "; empty err
 
-# A node dies, and its replica is loaded elsewhere; nothing is lost.
+# A node dies, and its replica is loaded elsewhere; no request is lost.
 cat >one.yaml <<'YAML'
 name: one
 duration: 30m

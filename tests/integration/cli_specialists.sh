@@ -24,7 +24,7 @@ run 1 generate -m intent "x"; has err "cannot generate"
 echo x | "$shoal" chat -m intent >out 2>err; has err "cannot generate"
 run 1 classify -m nosuch "x"; has err "reply, reply-draft, intent"
 
-# without -m: the included model of the task, whatever is in the current folder
+# without -m: the included model of the task, whatever the current folder contains
 mkdir intent
 run 0 classify --json "turn off the kitchen lights"; same "default" "$(field model) $(field label)" "intent turn_off"
 run 0 tag --json "dim the bedroom lamp"; same "default" "$(field model)" entities
@@ -41,7 +41,7 @@ run 2 classify -m intent -f lines "x"
 run 1 classify -m intent -f /nonexistent; has err "cannot open"
 run 1 classify -f .; has err "cannot read .: Is a directory"
 run 1 eval classify -m intent .; has err "cannot read .: Is a directory"
-for k in scalar; do # the same bits whatever computes them
+for k in scalar; do # the same bits on every kernel set
     run 0 classify -m intent --json "dim the bedroom lamp"; best=$(field confidence)
     run 0 classify -m intent --json --kernels $k -t 1 "dim the bedroom lamp"
     same "$k" "$(field confidence)" "$best"
@@ -54,7 +54,7 @@ run 0 tag -m entities --json "tell zoë her mail is zoe@example.org"
 has out '"text":"zoe@example.org","start":21,"end":36'
 run 0 tag -m entities ""; same "nothing" "$(cat out)" ""
 
-# embed: length 1, cut to dimensions, near what is alike
+# embed: length 1, truncated dimensions, similar texts are close
 run 0 embed -m embed --json "the pump is hot"; same "dimensions" "$(field embedding | tr ',' '\n' | wc -l)" 384
 run 0 embed -m embed -d 64 "the pump is hot"
 same "length" "$(awk '{for (i = 1; i <= NF; i++) s += $i * $i; printf "%.3f", s}' out)" 1.000
@@ -85,7 +85,7 @@ run 1 score -m anomaly -c timestamp -f series.csv; has err "column timestamp con
 run 2 score -m anomaly -c nosuch -f series.csv; has err "nosuch is not in the file"
 run 0 score -m anomaly --json 20 21 20; same "no names" "$(wc -l <out)" 3
 
-# summarize with the sentences of the text
+# extractive summaries
 run 0 summarize -m summary --sentences 1 --json "Pump 3 stood still for two hours on Monday. It was hot. Gloves must be worn. Nina replaced the bearing."
 has out '"summary":"Pump 3 stood still for two hours on Monday."'; has out '"start":0,"end":43'
 run 1 summarize -m summary "  "; has err "no sentence"
@@ -107,13 +107,13 @@ for i in 1 2 3 4 5 6; do cat rows.jsonl; done >many.jsonl
 run 0 calibrate -m intent -o intent.calibration.json --json many.jsonl
 same "held out" "$(field figures.held_out_rows)" 12
 same "the file" "$(cat intent.calibration.json)" "$(cat out)"
-# fitted on rows that are all right, held out rows that are all wrong: a temperature would only harm
+# fitted on rows that are all right, held-out rows all wrong: a temperature would only do harm
 for i in 1 2 3 4 5 6 7 8 9 10; do sed -n '1p;4p' rows.jsonl; done >harm.jsonl
 run 0 calibrate -m intent -o harm.json --json harm.jsonl
 same "it stays 1" "$(field temperature) $(field figures.ece_after)" "1 $(field figures.ece_before)"
 differ "what was fitted" "$(field figures.fitted_temperature)" 1
 run 0 calibrate -m intent harm.jsonl; has out "confidences stay unchanged"
-sort harm.jsonl >help.jsonl # half of both parts is right
+sort harm.jsonl >help.jsonl # half of each part is right
 run 0 calibrate -m intent --json help.jsonl
 differ "a temperature that helps" "$(field temperature)" 1
 run 0 eval cascade -m intent --large intent --json rows.jsonl
@@ -125,7 +125,7 @@ run 2 eval cascade -m intent rows.jsonl; has err "--large MODEL"
 run 1 calibrate -m intent rows.jsonl; has err "at least 20"
 run 1 calibrate -m intent --labels snips many.jsonl; has err "choose the label set with --labels"
 run 0 eval tag -m entities --json rows.jsonl
-same "f1" "$(printf %.3f "$(field f1)")" 0.667 # of 4 spans 3 are found, and one too many
+same "f1" "$(printf %.3f "$(field f1)")" 0.667 # 3 of 4 spans are found, plus one false one
 run 0 eval embed -m embed --json rows.jsonl; field recall@5 >/dev/null || fail "no recall"
 echo '{"query":"hot pump","relevant":[7]}' >queries.jsonl
 printf '{"id":7,"text":"the pump is hot"}\n{"id":8,"text":"play some jazz"}\n' >docs.jsonl
@@ -176,7 +176,7 @@ run 1 ask --models broken "mute the tv"; has err "does not match the manifest"
 cp "$root/models/reply.gguf" broken/ && printf ' ' >>broken/home.json
 run 1 ask --models broken "mute the tv"; has err "home.json does not match the manifest"
 
-# ask with a table of one's own
+# ask with a custom table
 run 0 ask --no-reply --table "$root/tests/data/ask/workshop.json" "start compressor 2 and set the pressure of pump 3 to 4 bar"
 same "an action of the table" "$(head -n 1 out)" '{"action":"start_machine","machine":"compressor 2","id":"compressor_2","result":"simulated"}'
 same "a unit of the table" "$(tail -n 1 out)" '{"action":"set_machine","machine":"pump 3","sensor":"pressure","value":4,"unit":"barg","id":"pump_3","result":"simulated"}'

@@ -41,8 +41,8 @@ let site;
         t.same(want[i].finish, 'stop', `undisturbed stream ${i}: ${want[i].text}`);
         t.check(valid(want[i].text), `undisturbed stream ${i} is valid: ${want[i].text}`);
     }
-    // A node may be done before it is hit: then nothing has moved, and it is tried again, with what nobody asked before
-    // since nodes keep their answers.
+    // A node may finish before it is hit: then nothing has moved, and the test retries with a new prompt, since nodes
+    // cache their answers.
     let moved = 0;
     for (let tries = 0; tries < 50 && moved === 0; tries++) {
         const before = await t.metric(site.gateway, 'shoal_moved_total');

@@ -27,7 +27,7 @@ function cluster(...args) {
                 let json = null;
                 try {
                     json = JSON.parse(out.trim().split('\n').pop());
-                } catch (e) { /* not asked for */ }
+                } catch (e) { /* not requested */ }
                 done({ code: error ? error.code : 0, out, err, json });
             });
     });
@@ -57,7 +57,7 @@ async function node(name) {
     return new c.Member(shoal, 'node', name, ['--config', file, '--no-models']).start();
 }
 
-// Requests without an end, n at a time, until stop(): every one must be complete and have the same text.
+// Endless requests, n at a time, until stop(): every answer must be complete and have the same text.
 function load(gw, n, want) {
     const figures = { done: 0, failed: [] };
     let over = false;
@@ -108,7 +108,7 @@ function load(gw, n, want) {
     t.same(r.code, 1, 'a model whose bytes are not known');
     t.check(/--sha256/.test(r.err), `what to do: ${r.err}`);
 
-    // a node that is killed is replaced
+    // a killed node is replaced
     const lead = await controller();
     const victim = (await where('reply')).find((n) => n !== lead.sender) ?? (await where('reply'))[0];
     await nodes[victim].end('SIGKILL');
@@ -121,7 +121,7 @@ function load(gw, n, want) {
     t.same((await c.stream(gw.url, body)).text, want.text, 'a stream after the kill');
     nodes[victim] = await node(victim);
 
-    // a controller that is killed is replaced, with a higher fence
+    // a killed controller is replaced, with a higher fence
     const old = await controller();
     await nodes[old.sender].end('SIGKILL');
     await t.until(async () => (await controller()).fence > old.fence, 'another controller');
@@ -129,10 +129,10 @@ function load(gw, n, want) {
     t.check(next.sender !== old.sender, 'it is another member');
     nodes[old.sender] = await node(old.sender);
     r = await cluster('deploy', 'reply', '--replicas', '2', '--wait', '120', '--json');
-    t.check(r.json?.ready >= 2, 'ready under the new controller'); // the old one's replica may still be there
+    t.check(r.json?.ready >= 2, 'ready under the new controller'); // the old replica may still be there
     t.same((await c.stream(gw.url, body)).text, want.text, 'a stream under the new controller');
 
-    // one that was stopped and wakes up changes nothing
+    // a controller that was stopped changes nothing when it wakes up
     nodes[next.sender].signal('SIGSTOP');
     await t.until(async () => (await controller()).fence > next.fence, 'a third controller');
     const third = await controller();
@@ -157,7 +157,7 @@ function load(gw, n, want) {
     r = await cluster('undrain', from, '--json');
     t.same(r.json?.undrained, from, 'undrain');
 
-    // to zero, and back with the next request
+    // scale to zero, and back up with the next request
     r = await cluster('deploy', 'reply', '--min', '0', '--max', '2', '--idle', '3');
     t.same(r.code, 0, `min 0: ${r.err}`);
     await t.until(async () => (await where('reply')).length === 0, 'no replica while it is idle');

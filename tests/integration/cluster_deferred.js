@@ -65,15 +65,15 @@ keys:
 `));
     await c.all_ready(site, 1);
     await refusals(site);
-    let want; // a node that gets no processor time for a while is not waited for
+    let want; // a node that gets no CPU time for a while is not waited for
     await t.until(async () => (want = await call(site, 'POST', '/v1/score', { json: body })).status === 200,
         { toString: () => `asked at once: ${JSON.stringify(want)}` });
 
-    // the node is there: soon
+    // the node is up: answered soon
     const soon = await defer(site, '1h');
     await t.until(async () => (await fetched(site, soon.id)).status === 200, 'an answer while the node is there');
 
-    // another gateway of the shoal says where it is
+    // another gateway of the shoal says where the request is
     t.check(soon.id.endsWith('.gateway'), `the id names the gateway: ${soon.id}`);
     const other = { shoal, nodes: site.nodes };
     other.gateway = await c.gateway(other, 'other', config('other.yaml', `cluster: {name: other, wait: 300ms}
@@ -89,14 +89,14 @@ keys:
         t.same((await fetched(site, id)).status, 404, `an unknown id: ${id}`);
     t.same((await other.gateway.end('SIGTERM')).code, 0, 'the other gateway ends');
 
-    // the node is away
+    // the node is down
     await node.end('SIGKILL');
     const id = await one(site);
     await t.until(async () => (await fetched(site, id)).tries >= 1, 'a try');
     const short = await defer(site, '1s');
     await t.until(async () => (await fetched(site, short.id)).status === 410, 'a request that expires');
 
-    // the gateway is killed, and knows nothing of the node afterwards; it ends well while requests wait
+    // the gateway is killed, and knows no node afterwards; it shuts down cleanly while requests wait
     await site.gateway.end('SIGKILL');
     await site.gateway.start();
     t.same((await fetched(site, id)).status, 202, 'after a restart');
@@ -104,7 +104,7 @@ keys:
     t.same((await site.gateway.end('SIGTERM')).code, 0, `the gateway ends: ${site.gateway.log}`);
     await site.gateway.start();
 
-    // the node is back
+    // the node is back up
     await node.start();
     let got;
     await t.until(async () => (got = await fetched(site, id)).status !== 202, 'an answer when the node is back');

@@ -59,7 +59,7 @@ cluster: {name: gw, certs: ${certs('gw')}, nats: ['${url}'], shoal: home, wait: 
         want[i] = JSON.stringify(want[i].data);
     }
 
-    // NATS away, and the gateway knows its node: answered all the same
+    // NATS down, and the gateway knows its node: still answered
     await stop_nats();
     await t.until(async () => await t.metric(gw, 'shoal_nats_up') === 0, 'NATS is away');
     const soon = await call(gw, 'POST', '/v1/score', body(0), { 'x-shoal-defer': '1h' });
@@ -68,7 +68,7 @@ cluster: {name: gw, certs: ${certs('gw')}, nats: ['${url}'], shoal: home, wait: 
     await t.until(async () => (got = await fetched(gw, soon.id)).status === 200, 'an answer from a node that is known');
     t.same(JSON.stringify(got.data), want[0], 'that answer');
 
-    // a gateway that starts without NATS knows no node: it keeps what it is given, also over kill -9
+    // a gateway that starts without NATS knows no node: it keeps the requests, also over kill -9
     await kill_gateway(gw);
     t.same((await score(gw, 0)).status !== 200, true, 'nobody can answer at once');
     const kept = [];
@@ -87,7 +87,7 @@ cluster: {name: gw, certs: ${certs('gw')}, nats: ['${url}'], shoal: home, wait: 
     }
     t.same(await t.metric(gw, 'shoal_nats_up'), 0, 'NATS is still away');
 
-    // the link is back
+    // NATS is back
     start_nats();
     for (let i = 0; i < N; i++) {
         await t.until(async () => (got = await fetched(gw, kept[i].id)).status !== 202, `an answer when NATS is back: ${i}`);

@@ -13,9 +13,9 @@ const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the 
 const body = (i, more) => ({ model: 'reply', prompt: prompts[i % prompts.length], max_tokens: 400, ignore_eos: true,
     ...(i % 2 ? { temperature: 0.9, seed: 100 + i } : { temperature: 0 }), ...more });
 
-// Streams until one was hit in the middle at a node that can be told by name: hit(node) disturbs it, heal(node) brings it
-// back.  A node may be done before it is hit; then the stream did not move, and the next one is tried.  Each try asks what
-// nobody asked before, since nodes keep their answers; the undisturbed answer is asked for afterwards.
+// Streams until a node that can be named was hit in the middle of one: hit(node) disturbs it, heal(node) brings it
+// back. A node may finish before it is hit; then the stream did not move, and the next one is tried. Each attempt uses
+// a new prompt, since nodes cache their answers; the undisturbed answer is requested afterwards.
 let n_asked = 0;
 async function disturbed(site, i, hit, heal) {
     for (let tries = 0; tries < 50; tries++) {
@@ -61,7 +61,7 @@ let site;
 
     // what operators see
     const ask = (verb, ...args) => spawnSync(shoal, ['cluster', verb, '--server', site.gateway.url, ...args]);
-    // a node that gets no processor time for a second is lost for a moment
+    // a node that gets no CPU time for a second is briefly considered lost
     let status, seen;
     await t.until(() => (status = ask('status')).status === 0, { toString: () => `cluster status: ${status.stderr}` });
     t.check(/3 of 3 nodes ready/.test(status.stdout), `cluster status: ${status.stdout}`);
@@ -70,17 +70,17 @@ let site;
         'node1 ready,node2 ready,node3 ready', { toString: () => `cluster nodes: ${JSON.stringify(seen.nodes)}` });
     t.check(seen.nodes.every((n) => n.cores > 0 && n.memory_free > 0 && n.models.length >= 2), 'what nodes say');
 
-    // killed in the middle: the text goes on elsewhere
+    // killed in the middle: the text continues on another node
     for (let i = 0; i < 4; i++) {
         const { victim, gap } = await disturbed(site, i, (n) => n.signal('SIGKILL'), restart);
         console.log(`killed ${victim.name}: the longest pause was ${gap.toFixed(0)} ms`);
     }
-    // stopped: silent, but the connection stays
+    // stopped: silent, but the connection stays open
     for (let i = 0; i < 2; i++) {
         const { victim, gap } = await disturbed(site, i, (n) => n.signal('SIGSTOP'), (n) => n.signal('SIGCONT'));
         console.log(`stopped ${victim.name}: the longest pause was ${gap.toFixed(0)} ms`);
     }
-    // drained: what runs ends there, what comes goes elsewhere, and the node ends by itself
+    // drained: running requests finish there, new ones go elsewhere, and the node exits by itself
     let drained = null;
     const last = body(3, { prompt: 'what nobody asked before' });
     const whole = await c.stream(site.gateway.url, last, (g) => {
@@ -94,11 +94,11 @@ let site;
     await drained.start();
     await c.all_ready(site, 3);
 
-    // specialists and commands under kills: nobody sees one
+    // specialists and commands while nodes are killed: no client notices
     const plain = JSON.stringify((await (await fetch(`${site.gateway.url}/v1/classify`, { method: 'POST',
         body: JSON.stringify({ model: 'intent', input: ['turn off the lights', 'what time is it'] }) })).json()).data);
     const process_body = JSON.stringify({ text: 'turn off the kitchen lights and set the heating to 19 degrees' });
-    let reply, retries; // a node that gets no processor time is not waited for: then it is asked again
+    let reply, retries; // a node without CPU time is not waited for: then ask again
     for (let tries = 0; tries < 20 && retries !== 0; tries++) {
         const before = await t.metric(site.gateway, 'shoal_retried_total');
         reply = await (await fetch(`${site.gateway.url}/v1/process`, { method: 'POST', body: process_body })).json();
@@ -145,7 +145,7 @@ let site;
     const listed = (await (await fetch(`${site.gateway.url}/v1/models`)).json()).data;
     t.check(listed.some((m) => m.id === 'reply'), `/v1/models: ${JSON.stringify(listed)}`);
 
-    // a model that nobody has; and nobody at all
+    // a model that no node has; and no node at all
     const none = await fetch(`${site.gateway.url}/v1/completions`, { method: 'POST',
         body: JSON.stringify({ model: 'nope', prompt: 'a' }) });
     t.same(none.status, 404, 'unknown model');

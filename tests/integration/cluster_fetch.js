@@ -18,10 +18,10 @@ const certs = (name) => path.join(dir, 'ca', 'members', name);
 const model = path.join(t.root, 'models', 'reply.gguf'), draft = path.join(t.root, 'models', 'reply-draft.gguf');
 const sum_of = (file) => crypto.createHash('sha256').update(fs.readFileSync(file)).digest('hex');
 const sum = sum_of(model), draft_sum = sum_of(draft), size = fs.statSync(model).size;
-const RATE = 1 << 20; // a model takes so long that it is interrupted in the middle, also on a busy machine
+const RATE = 1 << 20; // slow enough to be interrupted in the middle, also on a busy machine
 const empty = path.join(dir, 'empty');
 fs.mkdirSync(empty);
-process.env.SHOAL_MODELS = empty; // nodes have what their configuration says, and nothing else
+process.env.SHOAL_MODELS = empty; // nodes have only what their configuration says
 
 // A node; models: NAME: PATH; more: of its cluster section.
 async function node(name, models = {}, more = '') {
@@ -37,7 +37,7 @@ async function node(name, models = {}, more = '') {
 
 const list = (store) => JSON.parse(execFileSync(shoal, ['store', 'list', '--store', store, '--json'])).models;
 
-// `shoal store fetch`: ended resolves with how it ended.
+// `shoal store fetch`: ended resolves with its outcome.
 function start_fetch(store, hash, from, ...more) {
     const child = spawn(shoal, ['store', 'fetch', hash, '--store', store, '--certs', certs('reader'),
         ...from.flatMap((f) => ['--from', f]), ...more]);
@@ -54,7 +54,7 @@ async function fetch_ok(why, ...args) {
     return f;
 }
 
-// Bytes of models that a node has sent, as its log says.
+// Model bytes that a node has sent, from its log.
 const sent = (m) => [...m.log.matchAll(/path=\/shoal\.node\.v1\.Node\/Fetch .*?bytes=(\d+)/g)]
     .reduce((n, x) => n + Number(x[1]), 0);
 
@@ -67,7 +67,7 @@ async function from_nodes() {
     for (const n of [slow, fast, bad]) // its hash is known
         await t.until(() => /identified path=/.test(n.log), `${n.name} knows its model: ${n.log}`);
 
-    // killed in the middle: another node goes on from there, and the limit was kept until then
+    // killed in the middle: another node continues from there, and the limit was kept until then
     const store = path.join(dir, 'killed');
     const began = process.hrtime.bigint();
     const f = start_fetch(store, sum, [slow.address, fast.address]);
@@ -85,7 +85,7 @@ async function from_nodes() {
     t.check(sent(fast) < size - (1 << 20), `the second source sent ${sent(fast)} of ${size} bytes`);
     t.check(/127\.0\.0\.1:\d+: /.test(f.err), `the source that broke off is named: ${f.err}`);
 
-    // wrong bytes: refused and named; the next source is asked
+    // wrong bytes: rejected, the source is named, and the next one is asked
     const fd = fs.openSync(copy, 'r+');
     fs.writeSync(fd, Buffer.from([1, 2, 3, 4, 5, 6, 7, 8]), 0, 8, size - 1000);
     fs.closeSync(fd);
@@ -96,7 +96,7 @@ async function from_nodes() {
     const both = await fetch_ok('the second source is good', path.join(dir, 'both'), sum, [bad.address, fast.address]);
     t.same(sum_of(both.out.trim()), sum, 'the model from the second source');
 
-    // interrupted and begun again: the part is used
+    // interrupted and restarted: the partial download is reused
     const again = path.join(dir, 'again'), slow2 = await node('slow2', { reply: model }, `, share_rate: ${RATE}`);
     await t.until(() => /identified path=/.test(slow2.log), 'slow2 knows its model');
     const first = start_fetch(again, sum, [slow2.address]);
@@ -108,7 +108,7 @@ async function from_nodes() {
     await t.until(() => sent(fast) > before, 'the log of the node');
     t.check(sent(fast) - before < size - (1 << 19), `it went on: ${sent(fast) - before} of ${size} bytes`);
 
-    // who may not
+    // members without permission
     const gw = spawnSync(shoal, ['store', 'fetch', sum, '--store', path.join(dir, 'gw'), '--from', fast.address, '--certs',
         certs('gw')], { encoding: 'utf8' });
     t.same(gw.status, 1, 'a gateway wants a model');
@@ -120,7 +120,7 @@ async function from_nodes() {
         t.same((await n.end('SIGTERM')).code, 0, `${n.name} ends`);
 }
 
-// An HTTPS server with ranges; breaks: how many answers break off after a third.
+// An HTTPS server with ranges; breaks: how many responses break off after a third.
 const web = { breaks: 0, ranges: 0, bytes: 0 };
 function start_web() {
     web.server = https.createServer({ cert: fs.readFileSync(path.join(certs('web'), 'cert.pem')),
@@ -193,7 +193,7 @@ async function in_a_shoal() {
     run('ca', 'init');
     for (const name of ['slow', 'slow2', 'fast', 'bad', 'reader', 'node1', 'web'])
         run('ca', 'issue', name, '--role', 'node,controller', '--host', '127.0.0.1');
-    run('ca', 'issue', 'node2', '--role', 'node', '--host', '127.0.0.1'); // it finds others without being more
+    run('ca', 'issue', 'node2', '--role', 'node', '--host', '127.0.0.1'); // it finds the others, nothing more
     run('ca', 'issue', 'gw', '--role', 'gateway');
     await start_web();
     await from_nodes();

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// A hot standby takes over, and requests with a deadline are hedged: three nodes, of which one is a standby.
+// A hot standby takes over, and requests with a deadline are hedged: three nodes, one of them a standby.
 // Usage: cluster_hedge.js SHOAL
 'use strict';
 const fs = require('fs');
@@ -32,14 +32,14 @@ async function ask(site, headers = {}, more = {}) {
 
 (async () => {
     const site = { shoal, nodes: [await node('plain'), await node('spare', ', standby: true')] };
-    // silence is noticed late here, so that hedging alone helps
+    // silence is detected late here, so that only hedging helps
     site.gateway = await c.gateway(site, 'gateway', config('gateway.yaml',
         'cluster: {name: gateway, silent: 20s, hedge: 50ms, hedge_models: [reply]}\n'));
     await c.all_ready(site, 2);
     const want = (await ask(site)).choices[0].text;
 
-    // A node that gets no processor time for half a second is overtaken, whoever waits for it: that is no answer to whom
-    // the gateway asks first, and the question is put again.
+    // A node that gets no CPU time for half a second is overtaken by another one. Such a run does not show which node
+    // the gateway asks first, so the request is repeated.
     const asks_first = async (node, why) => {
         for (;;) {
             const before = await t.metric(site.gateway, 'shoal_stalled_total'), got = await ask(site);
@@ -58,7 +58,7 @@ async function ask(site, headers = {}, more = {}) {
     t.check(await t.metric(site.gateway, 'shoal_hedged_total') >= 1, 'shoal_hedged_total');
     t.check(await t.metric(site.gateway, 'shoal_second_won_total') >= 1, 'shoal_second_won_total');
     site.nodes[0].signal('SIGCONT');
-    // killed: the standby goes on in the middle of the stream
+    // killed: the standby continues in the middle of the stream
     const gone = await c.stream(site.gateway.url, { model: 'reply', prompt: 'set the heating to', max_tokens: 400,
         ignore_eos: true, temperature: 0 }, (g) => {
         if (g.n === 2)

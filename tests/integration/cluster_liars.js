@@ -43,7 +43,7 @@ const state = (name, version, token_ns) => Buffer.concat([bytes(1, 'liar'), byte
 const event = (field, ...parts) => bytes(1, bytes(field, Buffer.concat(parts)));
 const start = (version) => event(1, bytes(1, 'reply'), bytes(2, 'v'), bytes(4, version));
 
-// What a liar answers to Run; the stream is its to end.
+// How a liar answers Run; it must end the stream itself.
 const lies = {
     noise: (s) => s.end(Buffer.from(Array.from({ length: 4000 }, (_, i) => (i * 197 + 13) & 255))),
     damaged: (s) => s.end(frame(Buffer.from('this is not a message of RunEvents'))),
@@ -55,7 +55,7 @@ const lies = {
     choice: (s, v) => s.end(frame(Buffer.concat([start(v), event(2, number(1, 1000000), number(2, 5), bytes(4, 'lie'))]))),
     other_version: (s) => s.end(frame(start(Buffer.alloc(32, 7)))),
     done_at_once: (s, v) => s.end(frame(Buffer.concat([start(v), event(4, number(1, 77))]))),
-    flood: (s) => { // never a whole message
+    flood: (s) => { // never a complete message
         const more = Buffer.alloc(1 << 16);
         const go = () => {
             while (!s.destroyed && s.write(more))
@@ -115,7 +115,7 @@ const stop = (member) => member.end('SIGKILL');
     const alone = await c.gateway({ shoal, nodes: [honest] }, 'alone');
     await c.all_ready({}, 1, alone);
     const want = (await ask(alone)).choices[0].text;
-    let sum; // of the model, when the node has computed it
+    let sum; // the model's version, once the node has computed it
     await t.until(() => (sum = String(execFileSync(shoal, ['cluster', 'models', '--json', '--server', alone.url])).match(/[0-9a-f]{64}/)),
         'the version of the model');
     const version = Buffer.from(sum[0], 'hex');
@@ -131,7 +131,7 @@ const stop = (member) => member.end('SIGKILL');
         t.check(it.n_runs > 0, `${name}: it was asked`);
         await t.until(() => new RegExp(`node ${name}|continues on node|also sending it to node`).test(gw.log), `${name}: the log tells`);
         t.same(await t.metric(gw, 'shoal_lost_total'), 0, `${name}: nothing is lost`);
-        if (name === 'noise') { // it is left alone after two failures
+        if (name === 'noise') { // excluded after two failures
             for (let i = 0; i < 20; i++)
                 t.same((await ask(gw)).choices?.[0].text, want, 'noise: the text');
             t.check(await t.metric(gw, 'shoal_breakers_opened_total') > 0, 'noise: a breaker opened');
@@ -152,7 +152,7 @@ const stop = (member) => member.end('SIGKILL');
         await stop(gw);
         it.close();
     }
-    // a lie about its load: it forwards everything to the honest node and holds the answers back
+    // a lie about its load: it forwards everything to the honest node and delays the answers
     const far = http2.connect('http://localhost', { createConnection: () => require('net').connect(sock) });
     far.on('error', () => {});
     const slow = liar('boaster', version, { token_ns: 1, run: (s, v, request) => {
@@ -168,7 +168,7 @@ const stop = (member) => member.end('SIGKILL');
     for (let i = 0; i < 60 && !/times slower than it reports/.test(gw.log); i++)
         t.same((await ask(gw)).choices?.[0].text, want, 'boaster: the text');
     t.check(/node boaster is \d+ times slower than it reports/.test(gw.log), 'boaster: the log tells');
-    // a node that gets no processor time for half a second is overtaken; that says nothing of whom the gateway asks first
+    // a node that gets no CPU time for half a second is overtaken; that does not show which node the gateway asks first
     for (let i = 0, stalled = await t.metric(gw, 'shoal_stalled_total'); i < 10; i++) {
         const { node } = await ask(gw), now = await t.metric(gw, 'shoal_stalled_total');
         t.check(node === 'honest' || now > stalled, `boaster: the honest node is asked, not ${node}`);
@@ -183,7 +183,8 @@ const stop = (member) => member.end('SIGKILL');
     t.finish();
 })().catch(t.abandon);
 
-// Nodes whose clock is wrong: by an hour nothing happens; by years no certificate is valid there, and the node does not start.
+// Nodes with a wrong clock: an hour does no harm; with years no certificate is valid there, and the node does not
+// start.
 async function clocks(honest, want) {
     if (spawnSync('faketime', ['--version']).error)
         throw new Error('faketime is missing (tools/install-deps test)');
@@ -206,7 +207,7 @@ async function clocks(honest, want) {
     await c.all_ready({}, 2, gw);
     for (let i = 0; i < 6; i++)
         t.same((await ask(gw)).choices?.[0].text, want, 'a clock that is wrong by an hour: the text');
-    const { pid } = wrong.child; // faketime, which waits for the node: the node ends first
+    const { pid } = wrong.child; // faketime waits for the node, so the node is killed first
     for (const node_pid of fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean))
         process.kill(Number(node_pid), 'SIGKILL');
     await stop(wrong);

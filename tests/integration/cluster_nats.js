@@ -39,19 +39,19 @@ async function node(name, url) {
     run('ca', 'issue', 'gw', '--role', 'gateway');
     run('ca', 'issue', 'both', '--role', 'node,gateway', '--host', '127.0.0.1');
 
-    // the gateway and a node are there before NATS is
+    // the gateway and a node start before NATS
     const file = path.join(dir, 'gw.yaml');
     fs.writeFileSync(file, `listen: 127.0.0.1:0\ncluster: {certs: ${certs('gw')}, nats: ['${url}'], shoal: home, forget: 3s, wait: 60s}
 routes: [{name: any, models: [reply]}, {name: nothing, models: [nobody-has-it]}]\n`);
     const gw = await new c.Member(shoal, 'gateway', 'gw', ['--config', file]).start();
     const site = { gateway: gw, nodes: [await node('node1', url)] };
     t.same((await fetch(`${gw.url}/readyz`)).status, 503, 'no node is known');
-    // what comes before any node was heard waits: whether somebody has the model is not known
+    // requests wait until a node is heard: nobody knows yet whether the model exists
     const post = async (where, what) => (await fetch(gw.url + where, { method: 'POST', body: JSON.stringify(what) })).status;
     const early = [post('/v1/completions', body), post('/v1/process', { text: 'turn off the kitchen lights' }),
         post('/v1/completions', { ...body, model: 'any' })];
     await t.until(async () => await t.metric(gw, 'shoal_calls_in_flight') === 3, 'three early requests wait');
-    // a route's models are not known yet, either: 503 and when to ask again, not 404
+    // the models of a route are unknown too: 503 with Retry-After, not 404
     const hasty = await fetch(`${gw.url}/v1/completions`, { method: 'POST', headers: { 'x-latency-budget-ms': '100' },
         body: JSON.stringify({ ...body, model: 'any' }) });
     t.same(`${hasty.status} ${hasty.headers.has('retry-after')}`, '503 true', `a route before any node was heard: ${await hasty.text()}`);
@@ -72,7 +72,7 @@ routes: [{name: any, models: [reply]}, {name: nothing, models: [nobody-has-it]}]
     const want = await c.stream(gw.url, body);
     t.same(want.error, null, 'a stream');
 
-    // NATS away: streams go on, also over a node that dies
+    // NATS down: streams go on, even when a node dies
     await stop_nats();
     await t.until(async () => await t.metric(gw, 'shoal_nats_up') === 0, 'NATS is away');
     await t.until(() => /NATS is away/.test(gw.log), 'the gateway says so');
@@ -92,12 +92,12 @@ routes: [{name: any, models: [reply]}, {name: nothing, models: [nobody-has-it]}]
     await c.all_ready(site, 2);
     t.same((await c.stream(gw.url, body)).text, want.text, 'a stream with the new node');
 
-    // the dead one is forgotten, the others are not
+    // the dead node is forgotten, the others are not
     await t.until(async () => await t.metric(gw, 'shoal_nodes{state="lost"}') === 0, 'the dead node is forgotten');
-    await c.all_ready(site, 2); // those that are left
+    await c.all_ready(site, 2); // the remaining ones
     t.same(await t.metric(gw, 'shoal_lost_total'), 0, 'lost');
 
-    // a member that is both shows itself among the nodes
+    // a member with both roles lists itself among the nodes
     const config = path.join(dir, 'both.yaml');
     fs.writeFileSync(config, `listen: 127.0.0.1:0\ncluster: {certs: ${certs('both')}, nats: ['${url}'], shoal: home, listen: ['127.0.0.1:0']}\n`);
     const both = await new c.Member(shoal, 'serve', 'both', ['--config', config]).start();

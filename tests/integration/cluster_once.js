@@ -64,7 +64,7 @@ function post(gw, where, what, key) {
     const [gw1, gw2] = gateways;
     for (const gw of gateways)
         await c.all_ready({ gateway: gw }, 1);
-    // the bucket may need a moment: a key of its own each time, until both know of one call
+    // the bucket may take a moment: try a new key each time, until both know of one call
     let n = 0;
     await t.until(async () => {
         const key = `warm-${n++}`, first = await post(gw1, '/v1/completions', story(), key);
@@ -102,11 +102,11 @@ function post(gw, where, what, key) {
     t.check(JSON.stringify(large[0].data).length > 1 << 20, `it is large: ${JSON.stringify(large[0].data).length}`);
     t.same(JSON.stringify(large[1].data) === JSON.stringify(large[0].data), true, 'a large answer is shared');
     t.same(await sum(gateways, 'first') - before, 5, 'five keys, five runs');
-    // a failure is not kept
+    // a failure is not stored
     t.same((await post(gw1, '/v1/completions', { model: 'nobody', prompt: 'a' }, 'key-5')).status, 404, 'a failure');
     t.same((await post(gw2, '/v1/completions', story(), 'key-5')).status, 200, 'the key is free again');
 
-    // NATS away: each alone
+    // NATS down: each gateway alone
     nats.kill('SIGKILL');
     for (const gw of gateways)
         await t.until(async () => await t.metric(gw, 'shoal_nats_up') === 0, `${gw.name}: NATS is away`);

@@ -29,7 +29,7 @@ function gateway(name, url) {
     return new c.Member(shoal, 'gateway', name, ['--config', file]).start();
 }
 
-// One request: the tokens that it used, or 0 if the key has none left.
+// One request: the tokens it used, or 0 if the key has none left.
 async function ask(gw, key) {
     const r = await t.within(fetch(`${gw.url}/v1/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}` },
         body: JSON.stringify({ model: 'reply', prompt: `${++n} lamps`, max_tokens: TOKENS, ignore_eos: true }) }), 'a completion');
@@ -38,7 +38,7 @@ async function ask(gw, key) {
     return { used: r.status === 200 ? j.usage.total_tokens : 0, after: Number(r.headers.get('retry-after')) };
 }
 
-// In turn at both, until both say that the day is over.
+// Alternates between both until both say that the day's quota is used up.
 async function use_up(gateways, key) {
     let total = 0;
     const over = new Set();
@@ -47,7 +47,7 @@ async function use_up(gateways, key) {
         total += got.used;
         if (got.used > 0)
             over.delete(i);
-        else if (got.after > 60) // tomorrow; else the next slice is on its way
+        else if (got.after > 60) // tomorrow; otherwise the next slice is on its way
             over.add(i);
         else
             await t.sleep(100);
@@ -73,13 +73,13 @@ async function use_up(gateways, key) {
     for (const gw of gateways)
         t.check(await t.metric(gw, 'shoal_key_tokens_today{key="shared"}') > 0, `${gw.name} gave some of them`);
 
-    // a gateway that starts again has what it had
+    // a restarted gateway still has its slice
     t.same((await gateways[1].end('SIGTERM')).code, 0, 'gw2 ends');
     gateways[1] = await gateway('gw2', url);
     await c.all_ready({ gateway: gateways[1] }, 1);
     t.same((await use_up(gateways, 'shared')), 0, 'nothing is left after a restart');
 
-    // NATS away: each goes on with its slice, and gets no other
+    // NATS down: each goes on with its slice and gets no other
     await ask(gateways[0], 'away');
     nats.kill('SIGKILL');
     await t.until(async () => await t.metric(gateways[0], 'shoal_nats_up') === 0, 'NATS is away');

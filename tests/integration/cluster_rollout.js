@@ -15,7 +15,7 @@ const c = require('./cluster_site.js');
 const shoal = path.resolve(process.argv[2]), dir = t.tmp, models = path.join(dir, 'models');
 const refs = path.join(t.root, 'tests/data/refs');
 
-// ---- the models: two that are good, one that computes nonsense, one that is cut off ----
+// ---- the models: two good ones, one that computes nonsense, one that is truncated ----
 fs.mkdirSync(models);
 const put = (name, bytes) => {
     fs.writeFileSync(path.join(models, name), bytes);
@@ -23,7 +23,7 @@ const put = (name, bytes) => {
 };
 const old_bytes = fs.readFileSync(path.join(refs, 'llama-gqa.gguf')), new_bytes = fs.readFileSync(path.join(refs, 'qwen3.gguf'));
 const v1 = put('v1.gguf', old_bytes), v2 = put('v2.gguf', new_bytes);
-// finite weights, so that it loads; but so large that no answer can be computed
+// finite weights, so that it loads, but so large that no answer can be computed
 const broken = put('broken.gguf', Buffer.concat([new_bytes.subarray(0, new_bytes.length - 64), Buffer.alloc(64, 0x7f)]));
 const cut = put('cut.gguf', new_bytes.subarray(0, new_bytes.length / 2));
 
@@ -75,8 +75,8 @@ async function ask(gw, i, headers = {}) {
     return { status: res.status, text: got.choices?.[0].text, fingerprint: got.system_fingerprint, error: got.error };
 }
 
-// Users who ask again and again until stop(), half of them for streams.  Each waits a moment: what counts is that somebody asks
-// at every step of a rollout, not how often.
+// Users who send requests until stop(), half of them for streams. Each pauses briefly: somebody must be asking at every
+// step of a rollout; how often does not matter.
 function load(gateways) {
     const seen = { n: 0, v1: 0, v2: 0, failed: [], mixed: [], last: [] };
     let on = true;
@@ -111,7 +111,7 @@ function load(gateways) {
     return { seen, stop: async () => { on = false; await users; return seen; } };
 }
 
-// A flow of two steps: an answer of two versions would show.
+// A flow of two steps: it would reveal an answer mixed from two versions.
 async function ask_pair(gw, model = 'pair') {
     const res = await t.within(fetch(`${gw.url}/v1/completions`, { method: 'POST', body: JSON.stringify({ model, prompt: prompts[0] }) }),
         'a flow', 280000);
@@ -129,7 +129,7 @@ function load_pairs(gw) {
     return { stop: async () => { on = false; await user; return seen; } };
 }
 
-// What the flow `long` calls between its steps: it answers when it is told to.
+// The hook that the flow `long` calls between its steps; it answers when told to.
 function open_gate() {
     const gate = { n: 0, waiting: [] };
     gate.server = http.createServer((req, res) => {
@@ -201,7 +201,7 @@ flows:
     for (let i = 0; i < prompts.length; i++)
         texts.v1.push((await ask(joined, i)).text);
 
-    // a version that is asked for by its hash, and one that nobody has
+    // a version requested by its hash, and one that nobody has
     t.same((await ask(still, 0, { 'x-shoal-version': v1.sha256 })).text, texts.v1[0], 'the version by its hash');
     t.same((await ask(still, 0, { 'x-shoal-version': 'nonsense' })).status, 400, 'not a hash');
     t.same((await ask(still, 0, { 'x-shoal-version': v2.sha256 })).status, 404, 'a version that is not here');
@@ -214,7 +214,7 @@ flows:
     for (let i = 0; i < prompts.length; i++)
         t.check(texts.v1[i] !== texts.v2[i] && texts.v1[i] && texts.v2[i], 'the versions answer differently');
 
-    // damaged, unknown, or simply wrong: refused with the reason, and users keep what they have
+    // damaged, unknown, or wrong: rejected with the reason, and users keep the old version
     let users = load(gateways), r;
     for (const kind of ['rolling', 'strong', 'canary']) {
         r = await rollout('start', 'm', cut.path, '--kind', kind, '--wait');
@@ -234,7 +234,7 @@ flows:
     check_load(seen, 'refused rollouts');
     t.same(seen.v2, 0, 'nobody saw the new version');
 
-    // rolling there, and back by an undo of what is done
+    // rolling forward, and back by an undo after it has finished
     users = load(gateways);
     r = await rollout('start', 'm', v2.path, '--wait');
     t.same(r.state, 'done', `rolling: ${r.err}`);
@@ -247,12 +247,12 @@ flows:
     check_load(await users.stop(), 'undo');
     await check_now(gateways, 'v1', 'after the undo');
 
-    // strong, while a node dies and comes back: every answer is of one version
+    // strong, while a node dies and comes back: every answer comes from one version
     const pair = { v1: await ask_pair(joined) };
     gate.release();
     const long = { v1: await ask_pair(joined, 'long') };
     gate.close();
-    const flow = ask_pair(joined, 'long'); // at work for all of the switch, and with no node when the others are done
+    const flow = ask_pair(joined, 'long'); // busy throughout the switch, alone at the end
     await t.until(() => gate.waiting.length === 1, 'the flow is between its steps');
     users = load(gateways);
     const pairs = load_pairs(joined);
@@ -261,7 +261,7 @@ flows:
     await t.until(async () => (await rollout('status', 'm')).rollouts[0].state !== 'pending', 'it begins');
     await nodes[1].end('SIGKILL');
     await t.until(async () => (await ask(joined, 0)).text === texts.v2[0], 'the new version answers', 120000);
-    // the old one is kept for the flow, for longer than gateways need to hear of the switch
+    // the old version is kept for the flow, for longer than gateways need to hear of the switch
     for (let i = 0; i < 12; i++) {
         await t.sleep(500);
         r = (await rollout('status', 'm')).rollouts[0];
@@ -287,7 +287,7 @@ flows:
     long.v2 = await ask_pair(joined, 'long');
     t.check(long.v1 !== long.v2 && /\|/.test(long.v2), `the flow with the new version: ${long.v2}`);
 
-    // a canary that fails: it goes by itself, and no user notices
+    // a failing canary is rolled back by itself, and no user notices
     users = load(gateways);
     r = await rollout('start', 'm', broken.path, '--kind', 'canary', '--share', '30', '--wait');
     t.same(r.state, 'failed', `a broken canary: ${JSON.stringify(r.history)}`);
@@ -296,7 +296,7 @@ flows:
     check_load(seen, 'a broken canary');
     t.same(seen.v1, 0, 'everybody kept the version');
 
-    // one that answers, and worse, as labelled inputs show
+    // a canary that answers, but worse, as labelled inputs show
     const labels = path.join(dir, 'labels.jsonl');
     fs.writeFileSync(labels, prompts.map((prompt, i) => JSON.stringify({ prompt, answer: texts.v2[i].trim() })).join('\n'));
     users = load(gateways);
@@ -308,7 +308,8 @@ flows:
 
     check_load(await users.stop(), 'a worse canary');
 
-    // a good one: paused, resumed, judged.  Nobody asks before it is paused, so that the judge has nothing to promote it by.
+    // a good one: paused, resumed, judged. There are no requests before the pause, so that the judge has no reason to
+    // promote it.
     r = await rollout('start', 'm', v1.path, '--kind', 'canary', '--share', '40', '--judge-requests', '60', '--judge-p95', '0');
     const sock = path.join(dir, 'admin.sock');
     const shown = async () => (await (await fetch(`${joined.url}/v1/cluster`)).json()).rollouts.find((x) => x.id === r.id);
@@ -333,7 +334,7 @@ flows:
     check_load(await users.stop(), 'eventual');
     await check_now(gateways, 'v2', 'after eventual');
 
-    // a node whose configuration has the old version: it answers nothing until it has the new one
+    // a node configured with the old version answers nothing until it has the new one
     nodes.push(await new c.Member(shoal, 'node', 'node4', ['-m', `m=${v1.path}`, '--model-dir', models, '--insecure', '--join',
         url, '--listen', '127.0.0.1:0']).start());
     await c.all_ready({ gateway: joined }, 4);

@@ -10,7 +10,7 @@ const t = require('./serve.js');
 const members = new Set();
 process.on('exit', () => members.forEach((m) => m.child.kill('SIGKILL')));
 
-// A member that is a process: `shoal node` or `shoal gateway`.  args: what comes behind the command.
+// A member as a process: `shoal node` or `shoal gateway`. args: what follows the command.
 class Member {
     constructor(shoal, command, name, args) {
         Object.assign(this, { shoal, command, name, args, log: '', n_starts: 0 });
@@ -48,7 +48,7 @@ class Member {
         this.child.kill(name);
     }
 
-    // SIGSTOP, until all its threads stand still: the kernel needs one of them to run to stop the others.
+    // SIGSTOP, until all its threads are stopped: one of them must run before the kernel can stop the others.
     async stop() {
         this.child.kill('SIGSTOP');
         const tasks = `/proc/${this.child.pid}/task`;
@@ -56,7 +56,7 @@ class Member {
         await t.until(() => fs.readdirSync(tasks).every((id) => state(id) === 'T'), `${this.name} stands still`);
     }
 
-    // Ends it: SIGKILL as a crash, SIGTERM as an operator would.
+    // Ends it: SIGKILL like a crash, SIGTERM as an operator would.
     async end(signal = 'SIGKILL') {
         this.child.kill(signal);
         const how = await t.within(this.ended, { toString: () => `the end of ${this.name} after ${signal}: ${this.log.slice(-2000)}` });
@@ -85,7 +85,7 @@ async function gateway(site, name, args = []) {
         ...site.nodes.flatMap((n) => ['--node', n.address]), ...args]).start();
 }
 
-// Until the gateway sees this many nodes, and knows the versions of their models.
+// Waits until the gateway sees this many nodes and knows the versions of their models.
 async function all_ready(site, n, gw = site.gateway) {
     for (let i = 0; i < 6000; i++) {
         if (await t.metric(gw, 'shoal_nodes{state="ready"}') === n)
@@ -100,7 +100,7 @@ async function close(site) {
         await m.end('SIGKILL');
 }
 
-// One streamed completion: its text, tokens as chunks, the node that began it; on_chunk(text, n, node) is called with each.
+// One streamed completion: its text, chunk count and first node; on_chunk(text, n, node) is called for each chunk.
 function stream(url, body, on_chunk = () => {}) {
     const said = { n: 0 };
     return t.within(new Promise((done, give) => {

@@ -27,7 +27,7 @@ async function gateway(name, nodes, folder) {
         ...nodes.flatMap((n) => ['--node', n.address])]).start();
 }
 
-// Until the log of a member has this.
+// Waits until the log of a member contains this.
 const says = (m, what, why) => t.until(() => what.test(m.log), `${why}: ${m.log.slice(-600)}`);
 
 (async () => {
@@ -70,7 +70,7 @@ const says = (m, what, why) => t.until(() => what.test(m.log), `${why}: ${m.log.
     });
     t.check(bare, `a client without a certificate: ${bare}`);
 
-    // revoked: the node reads the new list by itself
+    // revoked: the node reloads the list by itself
     ca('revoke', 'gone');
     for (const n of nodes)
         fs.copyFileSync(path.join(dir, 'ca/crl.pem'), path.join(certs(n.name), 'crl.pem'));
@@ -80,7 +80,7 @@ const says = (m, what, why) => t.until(() => what.test(m.log), `${why}: ${m.log.
     else
         await says(gone, /node \S+ is lost/, 'a revoked gateway');
 
-    // a stream goes on while every certificate is replaced, and the next connection uses the new one
+    // a stream continues while every certificate is replaced, and the next connection uses the new one
     const unasked = { ...body, prompt: 'what no node has the answer of yet' };
     const first = c.stream(gw.url, unasked, (g) => {
         if (g.n === 3)

@@ -14,8 +14,8 @@ const shoal = path.resolve(process.argv[2]), shots = path.join(path.dirname(shoa
 process.chdir(t.root); // where ./models is
 fs.mkdirSync(shots, { recursive: true });
 
-// A page whose console is watched.  Each view of a server has one of its own: a page that leaves for another address may
-// complain of what the browser still fetches for the old one, such as its icon.
+// A page whose console is watched. Each server view uses a new page: a page that navigates away may complain about what
+// the browser still fetches for the old address, such as its icon.
 async function open(context) {
     const page = await context.newPage();
     page.on('console', (m) => t.check(!['error', 'warning'].includes(m.type()), `console: ${m.text()}`));
@@ -27,7 +27,7 @@ async function open(context) {
 const pills = (page, want) => page.waitForFunction((w) => [...document.querySelectorAll('#shoal-nodes .pill')]
     .map((p) => p.textContent).sort().join() === w, want);
 
-// A shoal with NATS: the page shows the controller, and drains a node and gives it work again.
+// A shoal with NATS: the page shows the controller, drains a node and resumes it.
 async function drain(context) {
     const nats = spawn('nats-server', ['-js', '-sd', path.join(t.tmp, 'js'), '-a', '127.0.0.1', '-p', '-1', '--ports_file_dir',
         t.tmp], { stdio: 'ignore' });
@@ -56,7 +56,7 @@ async function drain(context) {
     t.same(refused.status, 403, 'nor may it drain');
     page = await enter('sesame');
     await page.waitForFunction(() => /controller (hub1|front)/.test(document.querySelector('#shoal-sum')?.textContent));
-    // the list is drawn anew between press and release: the click counts all the same
+    // the list is redrawn between press and release: the click still counts
     await page.hover('#drain-hub1');
     await page.mouse.down();
     const other = await fetch(`${gateway.url}/admin/cluster`, { method: 'POST', headers: { authorization: 'Bearer sesame' },

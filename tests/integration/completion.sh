@@ -11,7 +11,7 @@ cp out script
 checked=$((checked + 1))
 "$shell" -n script || fail "$shell does not accept its script"
 
-# offered WORD...: what the shell offers for the last word of a command line.
+# offered WORD...: the completions that the shell offers for the last word of a command line.
 case $shell in
     bash)
         offered() {
@@ -20,7 +20,8 @@ case $shell in
         ;;
     fish)
         export HOME=$tmp
-        # One fish for all questions, because it takes longer to start than to answer.  The bar keeps a last word that is empty.
+        # One fish for all questions, because it starts slower than it answers. The bar preserves an
+        # empty last word.
         coproc fish { fish --no-config -c 'source script
             while read line; complete -C (string replace -r "\|\$" "" -- $line | string collect); echo .; end'; }
         exec {ask}>&"${fish[1]}" {answer}<&"${fish[0]}"
@@ -30,7 +31,7 @@ case $shell in
             while read -r line <&"$answer" && [ "$line" != . ]; do echo "$line"; done | cut -f 1 | sort
         }
         ;;
-    zsh) # its completions need a terminal; what can be checked is that it loads and names all
+    zsh) # its completions need a terminal; check that it loads and has every name
         checked=$((checked + 1))
         zsh -f -c 'autoload -Uz compinit && compinit -D -u && source ./script && [ "${_comps[shoal]}" = _shoal ]' 2>err ||
             { fail "zsh does not load its script"; cat err; }

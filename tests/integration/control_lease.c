@@ -145,7 +145,7 @@ _Noreturn static void member(int index, const char *const *urls, size_t n_urls)
         next_write = before + 100000000u;
         int me = index;
         if (atomic_compare_exchange_strong(&shared->stop_before_write, &me, -1))
-            raise(SIGSTOP); /* between the question and the write */
+            raise(SIGSTOP); /* between reading the lease and writing */
         struct desired *d = NULL;
         int rc = desired_store_update(store, fence, change, NULL, &d, &e);
         if (rc == 0)
@@ -202,7 +202,7 @@ static void wait_for_terms(uint32_t n, const char *what)
     exit(1);
 }
 
-/* The holder, stopped with the lease in its hand. */
+/* The holder, stopped while it holds the lease. */
 static int stop_before_write(void)
 {
     for (double end = nats_site_now() + 120; nats_site_now() < end; nats_site_pause(5)) {
@@ -268,8 +268,7 @@ static int judge(void)
     return failed;
 }
 
-/* Each step disturbs the holder or its server and waits until there is a new holder, where one must
- * come. */
+/* Each step disturbs the holder or its server, then waits for a new holder where one must come. */
 static void disturb(const char *self, const char *shm, struct bus *b, unsigned kind)
 {
     nats_site_pause(300); /* let them work */
@@ -293,7 +292,7 @@ static void disturb(const char *self, const char *shm, struct bus *b, unsigned k
         }
         printf("m%d woke up and its write was refused\n", h);
         break;
-    case 3: /* anywhere in its work */
+    case 3: /* at a random point of its work */
         printf("stop m%d\n", h);
         kill(pids[h], SIGSTOP);
         wait_for_terms(terms + 1, "SIGSTOP");

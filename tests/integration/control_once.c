@@ -101,7 +101,7 @@ static void test_one_runs_and_the_other_gets_its_answer(void **state)
     open_gateway(&a, "a", 60000, 60000);
     open_gateway(&b, "b", 60000, 60000);
     assert_int_equal(ask(&a, &first, 1, 1), ONCE_CLAIMED_MINE);
-    assert_int_equal(ask(&b, &third, 1, 2), ONCE_CLAIMED_OTHER); /* another request */
+    assert_int_equal(ask(&b, &third, 1, 2), ONCE_CLAIMED_OTHER); /* a different request */
     end_call(&third);
     begin(&b, &second, 1, 1);
     assert_false(is_done(&b, &second, 0.5)); /* it waits */
@@ -113,7 +113,7 @@ static void test_one_runs_and_the_other_gets_its_answer(void **state)
     end_call(&first);
     end_call(&second);
     end_call(&third);
-    /* a failure is not kept */
+    /* a failure is not stored */
     assert_int_equal(ask(&a, &first, 2, 1), ONCE_CLAIMED_MINE);
     begin(&b, &second, 2, 1);
     a.ledger->ops->release(a.ledger, first.claim.key);
@@ -121,7 +121,7 @@ static void test_one_runs_and_the_other_gets_its_answer(void **state)
     b.ledger->ops->release(b.ledger, second.claim.key);
     end_call(&first);
     end_call(&second);
-    /* a cancelled one comes back */
+    /* a cancelled call can run again */
     assert_int_equal(ask(&a, &first, 4, 1), ONCE_CLAIMED_MINE);
     begin(&b, &second, 4, 1);
     b.ledger->ops->cancel(b.ledger, &second.claim);
@@ -154,7 +154,7 @@ static void test_a_large_answer_is_shared_in_parts(void **state)
         end_call(&first);
         end_call(&second);
     }
-    /* one that is too large stays in place */
+    /* an oversized answer stays where it ran */
     assert_int_equal(ask(&b, &first, 130, 1), ONCE_CLAIMED_MINE);
     b.ledger->ops->complete(b.ledger, first.claim.key, answer, sizeof(answer));
     assert_int_equal(ask(&a, &second, 130, 1), ONCE_CLAIMED_LARGE);
@@ -173,7 +173,7 @@ static void test_answers_fade(void **state)
     open_gateway(&a, "a", 1, 60000);
     open_gateway(&b, "b", 1, 60000);
     assert_int_equal(ask(&a, &first, 10, 1), ONCE_CLAIMED_MINE);
-    begin(&b, &second, 10, 2); /* another request, once the first is forgotten: runs */
+    begin(&b, &second, 10, 2); /* a different request runs once the first is forgotten */
     enum once_claimed how = wait_done(&b, &second);
     assert_int_equal(how, ONCE_CLAIMED_OTHER);
     end_call(&second);
@@ -196,7 +196,7 @@ static void test_a_gateway_that_is_gone(void **state)
     open_gateway(&a, "a", 60000, 60000);
     open_gateway(&b, "b", 60000, 600);
     assert_int_equal(ask(&a, &first, 20, 1), ONCE_CLAIMED_MINE);
-    close_gateway(&a); /* with the call unfinished */
+    close_gateway(&a); /* before the call is finished */
     end_call(&first);
     assert_int_equal(ask(&b, &second, 20, 1), ONCE_CLAIMED_MINE);
     end_call(&second);
@@ -212,9 +212,9 @@ static void test_while_nats_is_away(void **state)
     open_gateway(&b, "b", 60000, 60000);
     assert_int_equal(ask(&a, &first, 30, 1), ONCE_CLAIMED_MINE);
     begin(&b, &second, 30, 1);
-    assert_false(is_done(&b, &second, 0.5)); /* it knows that a runs it */
+    assert_false(is_done(&b, &second, 0.5)); /* it knows that a is running it */
     nats_site_kill(&site, 0);
-    assert_int_equal(ask(&b, &third, 31, 1), ONCE_CLAIMED_UNSHARED); /* a new one runs */
+    assert_int_equal(ask(&b, &third, 31, 1), ONCE_CLAIMED_UNSHARED); /* a new call runs */
     end_call(&third);
     a.ledger->ops->complete(a.ledger, first.claim.key, "answer", 6);
     assert_false(is_done(&b, &second, 0.5)); /* it keeps waiting */

@@ -81,7 +81,7 @@ static void assert_hears(struct bus *b, struct executor_queue *q)
     assert_true(n_heard > before);
 }
 
-/* Writes when the server is ready for it. */
+/* Writes once the server is ready for it. */
 static void put(struct bucket *k, const char *value, uint64_t *revision)
 {
     struct err e = {0};
@@ -152,7 +152,7 @@ static void test_a_bus_that_was_refused_comes_back(void **state)
     for (int i = 0; i < 2; i++) {
         restart_with("two");
         wait_given_up(b);
-        open_bus(&late, NULL); /* one with this prefix */
+        open_bus(&late, NULL); /* with this prefix */
         wait_given_up(late);
         assert_int_equal(bus_publish(b, "hb.n1", "x", 1, &e), SHOAL_EBUSY);
         event_log_add(l, &entry);

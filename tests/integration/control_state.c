@@ -56,7 +56,7 @@ static int add_one(void *ctx, struct desired *d, struct err *e)
 
 struct writer {
     pthread_t thread;
-    unsigned calls; /* of add_one: more than updates when writers met */
+    unsigned calls; /* calls of add_one: more than updates if writers collided */
     int rc;
     struct err e;
 };
@@ -277,12 +277,12 @@ static void test_garbage_is_refused(void **state)
         fail_msg("%s", e.msg);
     UNTIL(&m, (desired_store_get_status(m.store, &st), st.n_refused >= 1));
     assert_non_null(strstr(st.error, "not a desired state"));
-    assert_int_equal(m.version, version); /* the last good one stays */
+    assert_int_equal(m.version, version); /* the last valid state stays */
     assert_int_equal(desired_store_current(m.store)->version, version);
-    /* Nobody writes over it. */
+    /* Nobody overwrites it. */
     assert_int_equal(desired_store_update(m.store, 0, add_one, &calls, NULL, &e), SHOAL_EFORMAT);
     assert_int_equal(calls, 0);
-    /* An old state is rejected too, but a good one is accepted. */
+    /* An old state is rejected too, but a valid newer one is accepted. */
     assert_int_equal(bucket_put(k, "state", old.data, old.len, next, NULL, &next, &e), 0);
     if (desired_store_update(m.store, 0, add_one, &calls, NULL, &e) < 0)
         fail_msg("%s", e.msg);
@@ -316,7 +316,7 @@ static void test_fence(void **state)
     bus_close(b);
 }
 
-/* ---- the server away for ten seconds -------------------------------------------------------- */
+/* ---- the server is down for ten seconds ----------------------------------------------------- */
 
 static void test_server_away(void **state)
 {
@@ -339,7 +339,7 @@ static void test_server_away(void **state)
     assert_int_equal(bus_publish(m.bus, "hb.n1", "alive", 5, &e), SHOAL_EBUSY);
     assert_non_null(strstr(e.msg, "NATS is away"));
 
-    /* A member that starts now serves from the snapshot, and reports it. */
+    /* A member that starts now serves from the snapshot, and reports that. */
     member_open(&late, file);
     UNTIL(&late, late.version == version);
     desired_store_get_status(late.store, &st);
@@ -440,7 +440,7 @@ static void test_events(void **state)
     }
     event_log_close(l);
     assert_int_equal(st.n_stored + st.n_dropped, 7);
-    assert_true(st.n_stored >= 4); /* one may be on its way while three wait */
+    assert_true(st.n_stored >= 4); /* one may be in flight while three wait */
     assert_int_equal(event_log_read(b, 0, 100, on_event, &seen, &next, &bad, &e), 0);
     assert_int_equal(seen.n, st.n_stored);
     assert_int_equal(bad, 0);
@@ -454,7 +454,7 @@ static void test_events(void **state)
     bus_close(b);
 }
 
-/* ---- a member's whole share ----------------------------------------------------------------- */
+/* ---- all of a member's tasks ---------------------------------------------------------------- */
 
 struct whole {
     struct executor_queue owner;
@@ -501,7 +501,7 @@ static void whole_open(struct whole *w, const char *name, bool may_control)
                              .hears = !may_control,
                              .may_control = may_control,
                              .lease_ttl_ms =
-                                 10000, /* a busy machine must not make anyone lose it */
+                                 10000, /* long, so that nobody loses it on a busy machine */
                              .desired_poll_ms = 500};
     struct err e = {0};
     *w = (struct whole){0};
@@ -556,12 +556,12 @@ static void test_a_whole_member(void **state)
     control_submit(b.control, &other);
     UNTIL(&b, b.n_done == 1);
     assert_int_equal(b.rc, SHOAL_ECHANGED);
-    /* a leaves and gives the lease up: b follows, with a higher fence. */
+    /* a leaves and releases the lease: b takes over, with a higher fence. */
     uint64_t was = a.fence;
     struct control_change last = {.fn = drain_n1, .done = on_done, .ctx = &a, .controller = true};
     control_submit(a.control, &last);
     whole_close(&a);
-    assert_int_equal(a.n_done, 2); /* written or cancelled, but told */
+    assert_int_equal(a.n_done, 2); /* written or cancelled, but reported either way */
     UNTIL(&b, b.held);
     assert_true(b.fence > was);
     control_get_status(b.control, &st);
@@ -576,7 +576,7 @@ static void test_a_whole_member(void **state)
 
 /* A holder's messages while the server is stopped. */
 struct silence {
-    unsigned n_lost, n_held, n_late; /* late: it counts itself holder after 9/10 of the ttl */
+    unsigned n_lost, n_held, n_late; /* too late: it counted itself holder for 9/10 of the ttl */
 };
 
 static struct silence stop_server(struct lease *l, uint32_t ttl_ms, double end)
@@ -592,7 +592,7 @@ static struct silence stop_server(struct lease *l, uint32_t ttl_ms, double end)
         double before = nats_site_now();
         bool held = lease_held(l, &fence);
         lease_get_status(l, &st);
-        if (st.n_renewed != renewed) { /* an earlier answer; it was sent before now */
+        if (st.n_renewed != renewed) { /* an earlier reply, sent before now */
             renewed = st.n_renewed;
             last = nats_site_now();
         } else {
@@ -606,8 +606,9 @@ static struct silence stop_server(struct lease *l, uint32_t ttl_ms, double end)
     return s;
 }
 
-/* A holder without an answer loses the lease after 9/10 of the ttl, whatever its thread waits
- * for.  On a busy machine the lease may be lost before the server stops: then it is tried again. */
+/* A holder that gets no reply loses the lease after 9/10 of the ttl, whatever its thread waits
+ * for. On a busy machine the lease may be lost before the server stops: then the test tries
+ * again. */
 static void test_a_lease_ends_by_the_clock(void **state)
 {
     (void)state;
@@ -630,7 +631,7 @@ static void test_a_lease_ends_by_the_clock(void **state)
     }
     assert_int_equal(s.n_lost, 1);
     assert_true(s.n_held > 0);
-    while (!lease_held(l, &fence) && nats_site_now() < end) /* nobody else requested it */
+    while (!lease_held(l, &fence) && nats_site_now() < end) /* nobody else asked for it */
         nats_site_pause(10);
     assert_true(lease_held(l, &fence));
     lease_close(l);
@@ -640,8 +641,8 @@ static void test_a_lease_ends_by_the_clock(void **state)
     bus_close(o.bus);
 }
 
-/* A server that accepts the first connection and then says nothing for longer than the time for
- * connecting: the member comes when it speaks. */
+/* A server that accepts the first connection and then says nothing for longer than the connect
+ * timeout: the member connects once it speaks. */
 static void test_a_silent_server_is_waited_for(void **state)
 {
     (void)state;
@@ -674,7 +675,7 @@ static void test_no_server(void **state)
     struct bus_opts o = {.cluster = "test", .urls = &url, .n_urls = 1};
     struct err e = {0};
     struct bus *b;
-    assert_int_equal(bus_open(&b, &o, NULL, NULL, NULL, &e), 0); /* arrives when the server does */
+    assert_int_equal(bus_open(&b, &o, NULL, NULL, NULL, &e), 0); /* arrives once the server does */
     assert_int_equal(bus_wait(b, 100, &e), SHOAL_EIO);
     assert_int_equal(bus_publish(b, "hb.n1", "x", 1, &e), SHOAL_EBUSY);
     bus_close(b);

@@ -222,7 +222,7 @@ static void test_roles(void **state)
     (void)state;
     struct member boss, n1, gw, admin;
     struct err e = {0};
-    open_member(&boss, "boss"); /* a node that may become controller */
+    open_member(&boss, "boss"); /* a node that may become the controller */
     open_member(&n1, "n1");
     open_member(&gw, "gw");
     open_member(&admin, "admin");
@@ -232,7 +232,7 @@ static void test_roles(void **state)
     assert_int_equal(desired_store_update(n1.store, 0, touch, NULL, NULL, &e), SHOAL_EIO);
     assert_non_null(strstr(e.msg, "needs another role"));
     assert_int_equal(desired_store_update(gw.store, 0, touch, NULL, NULL, &e), SHOAL_EIO);
-    assert_int_equal(version(&n1), v); /* all may read, and nothing was written */
+    assert_int_equal(version(&n1), v); /* all may read, and nothing has been written */
     assert_int_equal(version(&gw), v);
     if (desired_store_update(admin.store, 0, touch, NULL, NULL, &e) < 0)
         fail_msg("%s", e.msg);
@@ -299,7 +299,7 @@ static void test_who_is_not_let_in(void **state)
     open_bus(&m, "ca", "n1", &url, 1); /* the server's certificate is not for this name */
     assert_int_equal(bus_wait(m.bus, 1500, &e), SHOAL_EIO);
     close_member(&m);
-    open_bus(&m, "ca", "n1", site.urls, N); /* and none of it for another reason */
+    open_bus(&m, "ca", "n1", site.urls, N); /* and not for any other reason */
     assert_int_equal(bus_wait(m.bus, 60000, &e), 0);
     close_member(&m);
 }

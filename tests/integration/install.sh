@@ -11,7 +11,7 @@ for file in bin/shoal share/shoal/models/models.json share/doc/shoal/LICENSE lib
     checked=$((checked + 1))
     [ -f "$prefix/$file" ] || fail "$file is not installed"
 done
-written() { # file, arguments: the installed file is what the program prints
+written() { # file, arguments: the installed file equals the output of the program
     local file=$1
     shift
     run 0 "$@"
@@ -23,8 +23,8 @@ written bash-completion/completions/shoal completion bash
 written zsh/site-functions/_shoal completion zsh
 written fish/vendor_completions.d/shoal.fish completion fish
 
-# elsewhere CODE NAME=VALUE... -- ARGS...: the installed program from /, as nobody where this is
-# root, with this environment and no other.
+# elsewhere CODE NAME=VALUE... -- ARGS...: runs the installed program from /, as nobody if this is
+# root, with this environment only.
 as_nobody=()
 [ "$(id -u)" != 0 ] || as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 elsewhere() {

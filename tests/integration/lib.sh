@@ -59,7 +59,7 @@ field() { # path in the JSON of $tmp/out
     "$tool" json "$1" <"$tmp/out"
 }
 
-# golden NAME: $tmp/out and $tmp/err together must be what golden/NAME.txt says.
+# golden NAME: $tmp/out and $tmp/err together must equal golden/NAME.txt.
 golden() {
     checked=$((checked + 1))
     cat "$tmp/out" "$tmp/err" >"$tmp/both"

@@ -16,11 +16,11 @@ if [ -n "${3:-}" ]; then
     finish
     exit
 fi
-# as plain text: fonts and escapes away
+# as plain text, without fonts and escapes
 sed -e 's/\\f[BIR]//g; s/\\-/-/g; s/\\&//g; s/\\e/\\/g' shoal.1 >text
 commands=$("$shoal" help | sed -n '/^Examples/q; s/^  \([a-z]*\) .*/\1/p')
 differ "commands" "$commands" ""
-section() { # everything that the help of a command says is in its section
+section() { # the section of each command has everything that its help says
     local name="$*" want
     sed -n "/^\.SH \"shoal $name\"/,/^\.SH/p; /^\.SH \"OPTIONS OF ALL/,/^\.SH E/p" text >section
     want=$("$shoal" "$@" --help | grep -oE '^ {2}(-[a-zA-Z],|   ) --[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+')

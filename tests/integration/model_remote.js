@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// `shoal model list`, `load` and `unload` against a live server, and against what is none.
+// `shoal model list`, `load` and `unload` against a live server, and against things that are not one.
 // Usage: model_remote.js SHOAL
 'use strict';
 const { execFile } = require('child_process');
@@ -51,7 +51,7 @@ keys:
     r = await model(['unload', 'b'], env);
     t.same(`${r.code} ${r.out}`, '0 b is unloaded\n', `unload: ${r.err}`);
     t.same((await row('b')).state, 'unloaded', 'it is unloaded');
-    // a path of the caller's folder; the server runs in another one
+    // a path relative to the caller; the server runs in another folder
     r = await model(['load', 'new=phi2.gguf', '--json'], env);
     t.same(JSON.parse(r.out).path, path.join(fs.realpathSync(refs), 'phi2.gguf'), 'a new one');
     r = await model(['load', 'new=gpt2.gguf'], env);
@@ -59,7 +59,7 @@ keys:
     r = await model(['unload', 'new', '--remove'], env);
     t.same(`${r.code} ${r.out}`, '0 new is removed\n', `remove: ${r.err}`);
     t.same(await row('new'), undefined, 'it is gone');
-    // what cannot be
+    // invalid requests
     r = await model(['load', 'bad'], env);
     t.check(r.code === 1 && r.out === '' && r.err.includes("cannot load 'bad': "), r.err);
     t.same((await row('bad')).state, 'failed', 'still listed');
@@ -75,7 +75,7 @@ keys:
         t.check(r.code === 1 && r.err.includes('--key or SHOAL_API_KEY'), r.err);
     }
     t.same((await model(['list', '--server', `127.0.0.1:${server.port}`, '--key', 'two'])).code, 0, 'HOST:PORT');
-    // a model that is in use: what runs is finished first
+    // unloading a model in use: running requests finish first
     const stream = await fetch(`${server.url}/v1/completions`, { method: 'POST',
         headers: { authorization: 'Bearer one' },
         body: JSON.stringify({ model: 'a', prompt: 'a', max_tokens: 1500, ignore_eos: true, stream: true }) });
@@ -90,7 +90,7 @@ keys:
     t.check(r.code === 1 && r.err.includes("Start it with 'shoal serve'"), r.err);
 }
 
-// Servers that are none, and addresses that are none.
+// Servers that are not Shoal, and addresses without a server.
 async function others() {
     const answers = {
         '': 'does not respond like an HTTP server',

@@ -12,7 +12,8 @@ const m = require('./mqtt_site.js');
 const shoal = path.resolve(process.argv[2]);
 const CUT_MS = 60000;
 
-// Between the server and its broker: while it is cut nothing passes, and connections neither end nor get an answer.
+// Sits between the server and its broker: while it is cut nothing passes, and connections neither close nor get a
+// reply.
 async function link(broker) {
     const pairs = new Set();
     let cut = false;
@@ -21,7 +22,7 @@ async function link(broker) {
         pairs.add(pair);
         for (const [a, b] of [[from, to], [to, from]]) {
             a.on('error', () => {});
-            a.on('data', (d) => { if (!cut) b.write(d); }); // a byte on its way when the cut comes is lost
+            a.on('data', (d) => { if (!cut) b.write(d); }); // a byte in flight when the cut comes is lost
             a.on('close', () => { if (!cut) b.destroy(); });
         }
     });
@@ -29,7 +30,7 @@ async function link(broker) {
     return {
         url: `mqtt://127.0.0.1:${server.address().port}`,
         cut: () => { cut = true; },
-        mend: () => { // what hung through the cut is dead: both ends find out
+        mend: () => { // connections that hung through the cut are dead, and both ends notice
             cut = false;
             pairs.forEach((p) => { p.from.destroy(); p.to.destroy(); });
             pairs.clear();
@@ -38,7 +39,7 @@ async function link(broker) {
     };
 }
 
-// A server that is told of alarms; while it is away it answers 503.
+// A webhook server; while it is away it answers 503.
 async function receiver() {
     const r = { got: [], away: false };
     r.server = http.createServer((req, res) => {
@@ -71,7 +72,7 @@ const raised = (client) => client.seen.filter((x) => x.topic.startsWith('shoal/a
 const over_http = (server, sensor) => fetch(`${server.url}/v1/readings`, { method: 'POST',
     body: JSON.stringify({ readings: [{ sensor, value: 11 }] }) });
 
-// Each sensor has raised one alarm; whoever counts by the alarm's number sees each once.
+// Each sensor has raised one alarm; a receiver that counts by alarm number sees each once.
 function counted(events, n, what) {
     t.same(new Set(events.map((e) => e.channels[0].sensor)).size, n, `${what}: none is lost`);
     t.same(new Set(events.map((e) => e.id)).size, n, `${what}: none is raised twice`);
@@ -89,7 +90,7 @@ async function network() {
     await t.until(() => raised(plc).length === 10, 'alarms before the cut');
     wire.cut();
     const since = Date.now();
-    for (const s of ids.slice(10, 20)) // the broker has them and cannot hand them over
+    for (const s of ids.slice(10, 20)) // the broker has them and cannot deliver them
         await m.publish(source, `k/${s}`, '11');
     for (const s of ids.slice(20, 30)) // these raise alarms that cannot be published
         t.same((await over_http(server, s)).status, 202, 'a reading over HTTP');
@@ -127,7 +128,7 @@ async function disk() {
     await broker.kill();
     hook.away = true;
     await t.until(async () => await t.metric(server, 'shoal_mqtt_up') === 0, 'the loss of the broker');
-    for (const s of ids) // more than the queues have room for on disk
+    for (const s of ids) // more than the queues can hold on disk
         t.same((await over_http(server, s)).status, 202, 'a reading');
     for (const what of ['a message could not be stored on disk', 'could not be stored on disk: cannot write', 'cannot save open alarms'])
         t.check(server.log.includes(what), `the log says it: ${what}`);
@@ -140,7 +141,7 @@ async function disk() {
     counted(raised(plc), ids.length, 'disk full, MQTT');
     counted(hook.got.map((g) => g.event), ids.length, 'disk full, webhook');
     t.same(new Set(hook.got.map((g) => g.key)).size, ids.length, 'each has a key of its own');
-    // there is room again: the next start finds queues that it can use
+    // there is room again: the next start finds usable queues
     t.same((await server.stop()).code, 0, 'exit');
     const before = raised(plc).length;
     server = await t.start(shoal, args, { ready: false });

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Readings over MQTT become alarms over MQTT: payloads in every form, wrong ones, Sparkplug B, and what must hold when the
-// broker or the server is killed: no alarm is lost, none comes twice.  Usage: mqtt_sensors.js SHOAL
+// Readings over MQTT become alarms over MQTT: payloads in every form, invalid ones, Sparkplug B, and kills of the
+// broker and the server, through which no alarm is lost and none comes twice. Usage: mqtt_sensors.js SHOAL
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -67,7 +67,7 @@ async function payloads() {
     await t.until(() => alarm('c.b'), 'an alarm of a CSV column');
     t.check(!alarm('c.a'), 'none of the others');
 
-    // Sparkplug: data before the birth asks for it; afterwards numbers have names
+    // Sparkplug: data before the birth requests a rebirth; afterwards numbers have names
     await m.publish(client, 'spBv1.0/g/NDATA/edge', metric(null, 5, 120));
     await t.until(() => client.seen.some((x) => x.topic === 'spBv1.0/g/NCMD/edge' && x.text.includes('Rebirth')), 'a request for the birth message');
     t.check(!alarm('sp.Motor/speed'), 'a number without a name is no reading');
@@ -75,7 +75,7 @@ async function payloads() {
     await m.publish(client, 'spBv1.0/g/NDATA/edge', metric(null, 5, 120));
     await t.until(() => alarm('sp.Motor/speed'), 'an alarm of Sparkplug');
 
-    // what is wrong is counted, and changes nothing
+    // invalid input is counted, and changes nothing
     const before = events(client).length;
     for (const [topic, payload] of [['json/x', '{"m": '], ['json/x', '{}'], ['json/x', '\u0000'], ['csv', '1,2'], ['csv', ''],
         ['spBv1.0/g/NDATA/edge', Buffer.from([0xff, 0xff])], ['spBv1.0/wrong', 'x']])
@@ -87,7 +87,7 @@ async function payloads() {
     await t.until(() => server.log.includes('is not a reading'), 'and logged');
     t.same(events(client).length, before, 'no alarm of them');
 
-    // the cause is over
+    // the cause is gone
     let n = 0;
     await t.until(async () => {
         await m.publish(client, 'plant/plain/vibration', `2.${++n % 10}`, { qos: 0 });
@@ -133,7 +133,7 @@ async function killed() {
     server = await t.start(shoal, args, { ready: false });
     await wait(20, 'alarms after the server was killed');
 
-    // the broker is killed after it has given the readings and before it can take the alarms
+    // the broker is killed after it has delivered the readings and before it can take the alarms
     for (const s of ids.slice(20, 30))
         await m.publish(source, `k/${s}`, '1');
     const before = await read(server);
@@ -147,7 +147,7 @@ async function killed() {
     await wait(30, 'alarms after the broker was killed');
     t.check(await read(server) >= before, 'readings go on');
 
-    // both, one after the other, several times
+    // both, alternately, several times
     for (let round = 0; round < 2; round++) {
         const go = fire(15);
         await t.sleep(20 * round);
@@ -162,14 +162,14 @@ async function killed() {
     }
     await wait(N, 'all alarms');
     const all = events(plc).filter((e) => e.change === 'raised');
-    // a message may be delivered again; its id is the same, so whoever counts by it sees each alarm once
+    // a message may be delivered again with the same id; a receiver that counts by id sees each alarm once
     const messages = new Map(all.map((e) => [e.message, e]));
     t.same(raised().size, N, 'no alarm is lost');
     t.same(messages.size, N, 'none is raised twice');
     t.same(new Set([...messages.values()].map((e) => e.id)).size, N, 'each has a number of its own');
     console.log(`alarms: ${N}, messages: ${all.length}, repeated deliveries with the same id: ${all.length - messages.size}`);
 
-    // a clean restart while the alarms are open raises none again
+    // a clean restart with open alarms raises none again
     await t.until(async () => await t.metric(server, 'shoal_mqtt_queued') === 0, 'everything is acknowledged');
     t.same((await server.stop()).code, 0, 'a clean end');
     server = await t.start(shoal, args, { ready: false });
@@ -179,7 +179,7 @@ async function killed() {
     await t.until(async () => await read(server) >= N, 'the readings after the restart');
     const listed = (await (await fetch(`${server.url}/v1/alarms?open=true&limit=1000`)).json()).data;
     t.same(listed.map((e) => e.id).sort().join(), [...messages.values()].map((e) => e.id).sort().join(), 'one id for one alarm: as it was published');
-    // what the server sent again after the last kill may have arrived late: it has the same ids
+    // messages that the server resent after the last kill may have arrived late: they have the same ids
     t.same(new Set(events(plc).filter((e) => e.change === 'raised').map((e) => e.message)).size, N, 'open alarms are not raised again');
     for (const c of [plc, source])
         await c.endAsync(true);
@@ -187,7 +187,7 @@ async function killed() {
     await broker.kill();
 }
 
-// The queue is full, its disk is full, its end is damaged: the server says so and goes on.
+// A full queue, a full disk, a damaged end of the queue: the server reports it and goes on.
 async function damaged() {
     const broker = await m.Broker.open();
     const args = config(broker, 'damaged', ['name: a, limits: "..10"', 'name: b, limits: "..10"'], ['topic: "d/+", sensor: "{1}"']);

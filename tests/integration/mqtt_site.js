@@ -7,7 +7,7 @@ const net = require('net');
 const path = require('path');
 const t = require('./serve.js');
 
-// The npm client with what it needs, each package in the version that it was tried with.
+// The npm client with its dependencies, each in a tested version.
 function load_client() {
     const dir = path.join(t.tmp, 'node_modules');
     for (const spec of ['mqtt@5.16.0', 'mqtt-packet@9.0.2', 'bl@6.1.6', 'readable-stream@4.8.0', 'process@0.11.10', 'string_decoder@1.3.0',
@@ -18,7 +18,7 @@ function load_client() {
         fs.mkdirSync(path.dirname(link), { recursive: true });
         fs.symlinkSync(t.npm(spec), link);
     }
-    process.env.NODE_PATH = dir; // a package is found by its link, and looks for others where the links are
+    process.env.NODE_PATH = dir; // a package is resolved through its link, and looks for others beside the link
     require('module').Module._initPaths();
     return require('mqtt');
 }
@@ -86,7 +86,8 @@ class Broker {
         throw new Error(`mosquitto does not accept connections: ${this.log}`);
     }
 
-    // Waits until it has written to disk what it has acknowledged so far; what it loses without that is not our loss.
+    // Waits until it has written to disk what it has acknowledged so far; losing anything else would be the broker's
+    // fault.
     async flush(client) {
         const from = Date.now(), file = path.join(this.dir, 'mosquitto.db');
         for (let i = 0; i < 3000; i++) {
@@ -104,11 +105,11 @@ class Broker {
     }
 }
 
-// Until the server is connected to its broker, and the broker has confirmed its subscriptions.
+// Waits until the server is connected to its broker, and the broker has confirmed its subscriptions.
 const up = (server) => t.until(async () => await t.metric(server, 'shoal_mqtt_up') === 1 &&
     await t.metric(server, 'shoal_mqtt_unconfirmed') === 0, 'a connection to the broker');
 
-// A client of MQTT 5 that is connected.  Its `seen` has all messages.
+// A connected MQTT 5 client. `seen` collects all messages.
 function connect(broker, options = {}) {
     const client = new mqtt.MqttClient(() => net.connect(broker.port, '127.0.0.1'),
         { protocolVersion: 5, clientId: `test-${Math.random().toString(36).slice(2)}`, reconnectPeriod: 50, ...options });

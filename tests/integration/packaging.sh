@@ -51,7 +51,7 @@ wait_for 0 --server "unix:$tmp/gateway.sock" --timeout 2
 same "a gateway with a node" "$(cat out)" ready
 run 2 health --timeout never
 
-# ---- what the chart's autoscaler looks at is a metric of gateways ----
+# ---- the metric that the chart's autoscaler reads exists on gateways ----
 metric=$(sed -n 's/.*metric: {name: \([a-z_]*\)}.*/\1/p' "$root/packaging/helm/shoal/templates/gateways.yaml")
 differ "the chart's metric" "$metric" ""
 curl -s --unix-socket "$tmp/gateway.sock" http://localhost/metrics >out

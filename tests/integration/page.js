@@ -19,7 +19,7 @@ function browserPath() {
 
 const launch = () => chromium.launch({ executablePath: browserPath(), args: ['--no-sandbox'] });
 
-// A page whose console and requests are watched.  page.allowed: messages that are meant.
+// A page whose console and requests are watched. page.allowed: expected messages.
 async function open(browser, url, options = {}, hash = '') {
     const context = await browser.newContext({ viewport: { width: 1180, height: 860 }, reducedMotion: 'reduce', ...options });
     const page = await context.newPage();

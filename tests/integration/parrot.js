@@ -8,7 +8,7 @@ const fs = require('fs');
 
 const HEADS = 4, FFN = 32;
 
-// The text in short pieces, no two alike, so that each can be one token.
+// Splits the text into short, distinct pieces, so that each can be one token.
 function split(text) {
     const pieces = [], seen = new Set();
     for (let rest = [...text]; rest.length > 0;) {
@@ -16,7 +16,7 @@ function split(text) {
         while (n < rest.length && seen.has(rest.slice(0, n).join('')))
             n++;
         let piece = rest.slice(0, n).join('');
-        if (seen.has(piece)) { // the end of the text: part of the piece before
+        if (seen.has(piece)) { // the rest of the text joins the previous piece
             const last = pieces.pop();
             piece = last + piece;
         }
@@ -45,8 +45,8 @@ function putValue(w, type, v) {
         w[type === 'i32' ? 'u32' : type](v);
 }
 
-// Writes a model to file.  say: a text, or a list of pieces; { control: '[X]' } is a piece that is a special token.
-// special: further special tokens, of the template.
+// Writes a model to file. say: a text, or a list of pieces; { control: '[X]' } is a special token. special: further
+// special tokens that the template needs.
 function parrot(file, { template, say, special = [], context = 2048 }) {
     const given = typeof say === 'string' ? split(say) : say.flatMap((p) => (typeof p === 'string' ? split(p) : [p]));
     const pieces = given.map((p) => (typeof p === 'string' ? { text: p.replaceAll(' ', '\u2581'), type: 1 } : { text: p.control, type: 3 }));

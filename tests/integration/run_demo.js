@@ -19,7 +19,7 @@ function listen(port) {
     });
 }
 
-// Runs the demo until it says how to end it; resolves with what it said.
+// Runs the demo until it prints how to stop it; resolves with its output.
 async function run(port, more = {}) {
     const child = spawn(demo, [], {
         detached: true, // a group of its own, as in a terminal

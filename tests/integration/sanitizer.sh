@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A sanitizer build must fail on a program that is wrong: $1 compiler, $2 sanitizer ("address",
-# "thread" or "").  Without a sanitizer there is nothing to show and the test is not registered.
+# A sanitizer build must fail on a faulty program: $1 compiler, $2 sanitizer ("address", "thread" or
+# ""). Without a sanitizer there is nothing to show, and the test is not registered.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT

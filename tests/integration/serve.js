@@ -10,10 +10,10 @@ const path = require('path');
 const root = path.resolve(__dirname, '../..');
 const tmp = fs.mkdtempSync(path.join(os.tmpdir(), 'shoal-serve-'));
 delete process.env.STATE_DIRECTORY;
-process.env.XDG_STATE_HOME = path.join(tmp, 'state'); // sessions, collections and schedules of a test are its own
+process.env.XDG_STATE_HOME = path.join(tmp, 'state'); // each test has its own sessions, collections and schedules
 process.on('exit', () => fs.rmSync(tmp, { recursive: true, force: true }));
 let failed = 0, checked = 0;
-const complaints = []; // the first of them
+const complaints = []; // the first failures
 const running = new Set(), watched = new Set();
 process.on('exit', () => running.forEach((p) => p.kill('SIGKILL')));
 
@@ -21,8 +21,8 @@ process.on('exit', () => running.forEach((p) => p.kill('SIGKILL')));
 const watch = (it) => watched.add(it);
 const PROCESSES = 8, LOG_LINES = 40, LOG_BYTES = 5000;
 
-// What the last processes logged last, and what those that run do now; then once more what failed: whoever reads only the
-// end of the output finds it there.
+// Prints the last log lines of the last processes, what the running ones are doing, and the failures once more, so that
+// the end of the output tells what failed.
 function explain() {
     for (const { child, log } of [...watched].slice(-PROCESSES)) {
         const tasks = `/proc/${child.pid}/task`, how = child.exitCode ?? child.signalCode;
@@ -49,7 +49,7 @@ function same(got, want, what) {
         JSON.stringify(want));
 }
 
-// The error that a promise ends with; a promise that does not fail is a failed check.
+// The error that a promise rejects with; a promise that resolves is a failed check.
 async function fails(promise, what) {
     try {
         await promise;
@@ -60,7 +60,7 @@ async function fails(promise, what) {
     return {};
 }
 
-// A promise with a time limit: a call that gets no answer names itself instead of hanging until ctest ends the test.
+// A promise with a time limit: a call without an answer names itself instead of hanging until ctest ends the test.
 const MAX_WAIT_MS = 120000;
 function within(promise, what, ms = MAX_WAIT_MS) {
     let timer;
@@ -70,15 +70,14 @@ function within(promise, what, ms = MAX_WAIT_MS) {
     return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// Ends the test after an error: prints it, and what the processes say.
+// Ends the test after an error: prints the error and the logs of the processes.
 function abandon(e) {
     explain();
     console.log(e);
     process.exit(1);
 }
 
-// A port that nobody has, below those that the system gives to clients: a process that has ended finds it free when it
-// is started again.
+// A free port below the ephemeral range: a process that is restarted still finds it free.
 async function free_port() {
     for (let tries = 0; tries < 1000; tries++) {
         const port = 10000 + Math.floor(Math.random() * 10000);
@@ -91,7 +90,7 @@ async function free_port() {
     throw new Error('no free port');
 }
 
-// How a child ended, { code, signal }, when everything it wrote was read; what it has started may hold its pipes open.
+// How a child exited, { code, signal }, once all its output was read; its own children may hold its pipes open.
 function ended(child) {
     return new Promise((done) => child.on('exit', (code, signal) => {
         const timer = setTimeout(() => done({ code, signal }), 5000);
@@ -105,7 +104,7 @@ function ended(child) {
 // Starts the server; resolves when it listens and its models are loaded.  With options.admin it listens on a unix
 // socket too, for admin().
 async function start(shoal, args, options = {}) {
-    const listen = options.listen === null ? [] : ['--listen', options.listen ?? '127.0.0.1:0']; // null: the config says it
+    const listen = options.listen === null ? [] : ['--listen', options.listen ?? '127.0.0.1:0']; // null: in the config
     const sock = path.join(tmp, `admin-${running.size}-${Date.now()}.sock`);
     if (options.admin)
         listen.push('--listen', `unix:${sock}`);
@@ -140,7 +139,7 @@ async function start(shoal, args, options = {}) {
     return server;
 }
 
-// GET /admin/models, or POST with a body, over the unix socket: a keyless server accepts changes from nowhere else.
+// GET /admin/models, or POST with a body, over the unix socket: a keyless server accepts changes only there.
 function admin(server, body, headers = {}) {
     return within(new Promise((done, give) => {
         const req = http.request({ socketPath: server.sock, path: '/admin/models', method: body ? 'POST' : 'GET', headers },
@@ -158,7 +157,7 @@ function sleep(ms) {
     return new Promise((done) => setTimeout(done, ms));
 }
 
-// Waits until what fn promises is true: for things that happen soon but not at once.  The limit is for busy machines.
+// Waits until fn resolves to true, for things that happen soon but not at once. The limit allows for busy machines.
 async function until(fn, what, limit_ms = 60000) {
     const end = Date.now() + limit_ms;
     do {
@@ -169,26 +168,26 @@ async function until(fn, what, limit_ms = 60000) {
     return check(false, `${what}: did not happen`);
 }
 
-// The value of a metric, summed over what matches; labels are part of the pattern.
+// The value of a metric, summed over all matches; labels are part of the pattern.
 async function metric(server, pattern) {
     const text = await within(fetch(`${server.url}/metrics`).then((r) => r.text()), 'GET /metrics');
     return text.split('\n').filter((l) => l.startsWith(pattern))
         .reduce((sum, l) => sum + Number(l.split(' ').pop()), 0);
 }
 
-// What the process has in memory, and the most it had, in KiB; undefined: it has ended.
+// The process's current and peak memory in KiB; undefined: it has exited.
 function memory(server) {
     const file = `/proc/${server.child.pid}/status`, text = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : '';
     const of = (name) => Number(text.match(new RegExp(`${name}:\\s+(\\d+)`))?.[1]);
     return text.includes('VmRSS') ? { rss: of('VmRSS'), peak: of('VmHWM') } : undefined;
 }
 
-// The folder of a package; with patterns only of those files.
+// The folder of a package; with patterns, only those files.
 function npm(name, ...patterns) {
     return execFileSync(path.join(root, 'tools/fetch-npm'), [name, ...patterns]).toString().trim().split('\n').pop();
 }
 
-// A node_modules in tmp with these packages: for those that need each other.
+// A node_modules in tmp with these packages, for packages that import each other.
 function modules(...names) {
     const dir = path.join(tmp, 'node_modules');
     fs.mkdirSync(dir, { recursive: true });

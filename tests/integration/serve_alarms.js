@@ -68,7 +68,7 @@ async function watch(url, seen, stop) {
     await t.until(() => seen.some((e) => e.id === alarm.id && e.change === 'cleared'), 'the stream says that it is over');
     t.same((await get('/v1/alarms')).data[0].id, alarm.id, 'it is still listed');
 
-    // one stream with all that a page shows
+    // one stream with everything that a page shows
     const page = new AbortController(), told = [];
     const looking = (async () => {
         const from = await fetch(`${server.url}/v1/sensors?stream=true&machine=motor3`, { signal: page.signal });
@@ -117,7 +117,7 @@ async function watch(url, seen, stop) {
     await watching;
     t.same((await server.stop()).code, 0, 'exit');
 
-    // what `shoal anomaly fit` has learned is known before the first reading
+    // a machine learned by `shoal anomaly fit` is known before the first reading
     const csv = path.join(t.tmp, 'pump.csv'), learned = path.join(t.tmp, 'pump.json');
     fs.writeFileSync(csv, `flow,heat\n${Array.from({ length: 400 }, (_, i) => `${(12 + Math.sin(i * 1.7) * 0.5).toFixed(3)},${(60 + Math.cos(i * 2.3)).toFixed(3)}`).join('\n')}\n`);
     execFileSync(shoal, ['anomaly', 'fit', csv, '-o', learned]);

@@ -37,7 +37,7 @@ async function post(server, where, what) {
 
 const ask = (server, text, more = {}) => post(server, '/v1/process', { text, ...more });
 const flow = (server, text) => post(server, '/v1/completions', { model: 'both', prompt: text });
-// What does not depend on the moment.
+// The parts that do not depend on time.
 const said = (r) => `${r.status} ${r.status === 200 && r.text.startsWith('{"id"') ? JSON.parse(r.text).choices[0].text : r.text}`;
 
 // Times of steps differ.
@@ -65,7 +65,7 @@ function worker_of(server, file) {
     });
 }
 
-// The server itself ends a worker that is stopped for five seconds.
+// The server kills a worker that is stopped for five seconds.
 function signal(pid, what) {
     try {
         process.kill(pid, what);
@@ -111,7 +111,7 @@ async function killed(server, name, run, want) {
             await killed(server, name, () => ask(server, texts[0]), want[0]);
             await killed(server, name, () => flow(server, texts[0]), flows[0]);
         }
-        // a client that goes away while a worker has its command
+        // a client that disconnects while a worker has its command
         const gone = new AbortController();
         const pid = worker_of(server, `${apart[0]}.gguf`);
         signal(pid, 'SIGSTOP');

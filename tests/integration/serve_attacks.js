@@ -33,8 +33,8 @@ const only = process.argv.slice(3).filter((a, i, all) => {
 });
 const key = 'right', MiB = 1 << 20;
 const limits = { buffers: 48, client_buffers: 24 }; // MiB
-// Beside the buffers: connections, what the allocator keeps, and the two threads of the pool, which tokenize a long text
-// each.  A sanitizer keeps freed memory and tables of its own.
+// On top of the buffers: connections, memory that the allocator keeps, and the two pool threads, each tokenizing a long
+// text. A sanitizer keeps freed memory and tables of its own.
 const asan = fs.readFileSync(shoal).includes('__asan_init');
 const slack = asan ? 200 : 64; // MiB
 process.env.ASAN_OPTIONS = [process.env.ASAN_OPTIONS, 'quarantine_size_mb=8'].filter(Boolean).join(':');
@@ -51,7 +51,7 @@ limits: {buffers: ${limits.buffers}MiB, client_buffers: ${limits.client_buffers}
     return t.start(shoal, ['--config', file]);
 }
 
-// A client in a thread of its own: requests until told to stop; { n, failed, times }.
+// A client in a thread of its own: sends requests until told to stop; { n, failed, times }.
 function client(server) {
     const worker = new Worker(__filename, { workerData: { port: server.port, key } });
     const first = new Promise((done) => worker.once('message', done));
@@ -67,7 +67,7 @@ function client(server) {
 const at = (times, part) => times.sort((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * part))];
 const ms = (x) => x.toFixed(2).padStart(8);
 
-// Runs the client until it has made some requests, meanwhile fn.
+// Runs fn while the client makes some requests.
 async function beside(server, fn) {
     const c = client(server);
     await c.begun;
@@ -99,7 +99,7 @@ function answer(s, enough = /\r\n\r\n/) {
 const post = (bytes, k, url = '/v1/completions') => `POST ${url} HTTP/1.1\r\nHost: localhost\r\n` +
     `Authorization: Bearer ${k}\r\nContent-Length: ${bytes}\r\n\r\n`;
 
-// Writes as fast as the server reads, until it closes, all is sent or the time is over.
+// Writes as fast as the server reads, until it closes, everything is sent or the time is up.
 async function pour(s, bytes, end) {
     const block = Buffer.alloc(64 << 10, 0x20);
     for (let n = 0; n + block.length <= bytes && !s.destroyed && Date.now() < end; n += block.length)
@@ -144,7 +144,7 @@ const count = (buffer, type) => { // frames of this type
     return n;
 };
 
-// One connection: requests, each made invalid by `trick`, until the server has had enough; how many were sent.
+// One connection: requests, each made invalid by `trick`, until the server closes it; returns how many were sent.
 async function resets(server, address, most, trick) {
     const s = connect(server, address);
     let got = Buffer.alloc(0), n = 0, id = 1;
@@ -155,7 +155,7 @@ async function resets(server, address, most, trick) {
         const part = [];
         for (let i = 0; i < 20 && n < most; i++, n++, id += 2)
             part.push(get(id, '/v1/models'), trick(id));
-        s.write(Buffer.concat([...part, frame(PING, 0, 0, Buffer.alloc(8))])); // answered when all before it was read
+        s.write(Buffer.concat([...part, frame(PING, 0, 0, Buffer.alloc(8))])); // answered once all before it was read
         await t.until(() => count(got, PING) >= pings || count(got, GOAWAY) > 0 || s.destroyed, 'what was sent is read');
     }
     s.destroy();
@@ -176,7 +176,7 @@ const attacks = {
         await t.sleep(1500);
         all.forEach((s) => s.destroy());
     },
-    // The same, but read: they cost time, not memory.
+    // The same, but read: these cost time, not memory.
     async pipelined_read(server) {
         const end = seconds(2), one = async () => {
             const s = connect(server);
@@ -190,7 +190,7 @@ const attacks = {
         };
         await Promise.all(Array.from({ length: 8 }, one));
     },
-    // Bodies of 15 MiB with a wrong key: answered by their headers.
+    // Bodies of 15 MiB with a wrong key: answered from their headers.
     async wrong_key(server) {
         const one = async (tries = 3) => {
             const s = connect(server), came = answer(s), began = Date.now();
@@ -199,14 +199,14 @@ const attacks = {
             await pour(s, 15 * MiB - 1, seconds(2));
             const text = await came;
             s.destroy();
-            // who still sends two seconds after the answer is cut off, and may lose it before it is read
+            // a client still sending two seconds after the answer is cut off, and may lose it unread
             if (text === '' && tries > 1 && Date.now() - began > 1500)
                 return one(tries - 1);
             t.check(text.startsWith('HTTP/1.1 401'), `a wrong key: ${text.slice(0, 100)}`);
         };
         await Promise.all(Array.from({ length: 60 }, () => one()));
     },
-    // The same over gRPC: the answer comes although the body has not.
+    // The same over gRPC: the answer comes before the body.
     async wrong_key_grpc(server) {
         const one = async () => {
             const c = http2.connect(server.url, { localAddress: '127.0.0.2' });
@@ -227,7 +227,7 @@ const attacks = {
     },
     // Unfinished bodies with a right key: one address, then many.
     async bodies(server) {
-        // All but `most` of them do not fit and are refused.
+        // All but `most` of them exceed the limit and are refused.
         const hold = async (addresses, most) => {
             const all = await Promise.all(addresses.map(async (address) => {
                 const s = connect(server, address), one = { s };
@@ -266,7 +266,7 @@ const attacks = {
         };
         await Promise.all(Array.from({ length: 4 }, one));
     },
-    // A WebSocket that asks and never reads.
+    // A WebSocket that sends requests and never reads.
     async websocket(server) {
         const one = async () => {
             const s = connect(server);
@@ -281,7 +281,7 @@ const attacks = {
             for (const end = seconds(2); Date.now() < end && !s.destroyed;) {
                 if (!s.write(many))
                     await t.sleep(20);
-                if (s.writableLength > 32 * MiB) // the server does not read any more
+                if (s.writableLength > 32 * MiB) // the server has stopped reading
                     break;
             }
             await t.sleep(500);
@@ -289,7 +289,7 @@ const attacks = {
         };
         await Promise.all(Array.from({ length: 4 }, one));
     },
-    // Large messages of WebSockets: parsed beside the loop, one of a connection at a time and in order.
+    // Large WebSocket messages: parsed off the event loop, one per connection at a time and in order.
     async websocket_large(server) {
         const frame = (bytes) => {
             const head = Buffer.alloc(14);
@@ -321,7 +321,7 @@ const attacks = {
             s.destroy();
         };
         await Promise.all([one('127.0.0.2'), one('127.0.0.3')]);
-        // what is not UTF-8, and more values than are allowed
+        // invalid UTF-8, and more values than allowed
         let s = await open();
         s.write(frame(Buffer.concat([Buffer.from('{"id":"1","body":{"x":"'), Buffer.alloc(200000, 0xff), Buffer.from('"}}')])));
         await t.until(() => s.got.includes('\u0003\u00ef') || s.destroyed, 'close code 1007');
@@ -329,7 +329,7 @@ const attacks = {
         s.write(message('1', { model: 'm', prompt: Array(400000).fill(7) }));
         await t.until(() => s.got.includes('limits.values'), 'too many values');
         s.destroy();
-        // a client that leaves while its message is being read
+        // a client that disconnects while its message is being parsed
         for (let i = 0; i < 5; i++) {
             s = await open();
             s.end(message('1', text));
@@ -348,7 +348,7 @@ const attacks = {
         const other = await resets(server, '127.0.0.3', 50, (id) => frame(3, 0, id, u32(8)));
         t.check(!other.refused && other.n === 50, `another address is not refused: ${JSON.stringify(other)}`);
     },
-    // Windows that overflow, so that the server resets.
+    // Window overflows, so that the server resets the streams.
     async window_overflow(server) {
         const seen = await resets(server, '127.0.0.2', 20000, (id) => frame(8, 0, id, u32(0x7fffffff)));
         t.check(seen.refused && seen.n < 1000, `requests on one connection: ${seen.n}`);
@@ -364,7 +364,7 @@ const attacks = {
         await t.sleep(1500);
         all.forEach((s) => s.destroy());
     },
-    // A list of token ids as large as a body may be: refused before it takes forty times its size.
+    // A list of token ids as large as a body may be: refused before it takes forty times its size in memory.
     async token_ids(server) {
         const body = Buffer.from(JSON.stringify({ model: 'm', prompt: Array(7 * MiB).fill(1) }));
         const one = async (i) => {
@@ -381,7 +381,7 @@ const attacks = {
             body: JSON.stringify({ model: 'm', prompt: Array(200000).fill(1), max_tokens: 1 }) });
         t.same((await ids.json()).error.code, 'context_length_exceeded', 'as many as are allowed are read');
     },
-    // Texts that fill a body: parsed beside the loop.
+    // Texts that fill a body: parsed off the event loop.
     async long_texts(server) {
         const body = JSON.stringify({ model: 'm', prompt: 'word '.repeat(MiB), max_tokens: 1 });
         for (let i = 0; i < 4; i++) {
@@ -389,7 +389,7 @@ const attacks = {
             t.same(`${r.status} ${(await r.json()).error?.code}`, '400 context_length_exceeded', 'a long text');
         }
     },
-    // Many of them at once, of many addresses: what becomes of a body counts as long as the request runs.
+    // Many of them at once from many addresses: the memory of a parsed body counts as long as the request runs.
     async many_texts(server) {
         const body = JSON.stringify({ model: 'm', prompt: 'word '.repeat(2 * MiB), max_tokens: 1 });
         const one = async (i) => {
@@ -403,7 +403,7 @@ const attacks = {
         await Promise.all(Array.from({ length: 40 }, (_, i) => one(i)));
         await t.until(async () => await t.metric(server, 'shoal_buffer_bytes') === 0, 'all memory is given back');
     },
-    // Messages of gRPC that unpack to a thousand times their size.
+    // gRPC messages that decompress to a thousand times their size.
     async gzip(server) {
         const text = Buffer.alloc(12 * MiB, 'a '), head = Buffer.from([0x1a, 0x80, 0x80, 0x80, 0x06]); // prompt: 12 MiB
         const packed = zlib.gzipSync(Buffer.concat([head, text])), size = Buffer.alloc(5);
@@ -426,7 +426,7 @@ const attacks = {
         c.destroy();
         await t.until(async () => await t.metric(server, 'shoal_buffer_bytes') === 0, 'all memory is given back');
     },
-    // More connections than there may be: new ones are served.
+    // More connections than the limit: new ones are still served.
     async idle(server) {
         const all = [];
         for (let i = 0; i < 300; i++) {

@@ -44,14 +44,14 @@ async function main() {
         { model, max_tokens: 16, temperature: 0, messages: [{ role: 'user', content: say }], ...more });
     const text = (r) => r.json?.choices?.[0]?.message?.content ?? r.text;
 
-    // weights 1 and 0, and members that are equal: the text of one
+    // weights 1 and 0, and equal members: the text of one model
     const one = text(await chat('small')), two = text(await chat('big'));
     t.check(one.length > 0 && two.length > 0, `the members: ${one} | ${two}`);
     t.same(text(await chat('first')), one, 'weights 1 and 0');
     t.same(text(await chat('second')), two, 'weights 0 and 1');
     t.same(text(await chat('same')), two, 'equal members');
 
-    // the mean: probabilities of the first token, of all tokens that both members name
+    // the mean: probabilities of the first token, over all tokens that both members list
     const tops = async (model) => new Map((await chat(model, { max_tokens: 1, logprobs: true, top_logprobs: 20 }))
         .json.choices[0].logprobs.content[0].top_logprobs.map((x) => [x.token, Math.exp(x.logprob)]));
     async function compare(a, b) {
@@ -88,7 +88,7 @@ async function main() {
         messages: [{ role: 'user', content: say }] });
     t.same(r.json?.message?.content, whole, `another interface: ${r.text}`);
 
-    // what it is to a client: a route, never a candidate of another one
+    // for a client it is a route, never a candidate of another route
     const listed = (await (await fetch(`${url}/v1/models`)).json()).data;
     t.same(listed.filter((m) => m.id === 'both').length, 1, 'listed once');
     r = await post(`${url}/v1/route`, { model: 'auto', text: 'x' });
@@ -97,7 +97,7 @@ async function main() {
     t.same(`${r.status} ${r.json.ensemble.kind}`, '200 average', `a decision without running: ${r.text}`);
     t.same((await chat('mine')).status, 404, 'callers');
 
-    // what does not fit
+    // combinations that are refused
     r = await chat('babel');
     t.check(r.status >= 400 && /different vocabularies/.test(r.text), `vocabularies: ${r.status} ${r.text}`);
     r = await chat('absent');
@@ -106,7 +106,7 @@ async function main() {
     t.check(r.status === 400 && /cannot classify; it can: generate/.test(r.text), r.text);
     t.same((await chat('small')).status, 200, 'the others are served');
 
-    // other weights by a reload
+    // a reload changes the weights
     write('[9, 1]');
     server.child.kill('SIGHUP');
     const weights = async () => (await post(`${url}/v1/route`, { model: 'both', text: 'x' })).json.ensemble.steps[0].what;
@@ -131,7 +131,8 @@ async function main() {
     t.check(p.status === 0 && /not computed/.test(p.stdout), `config explain: ${p.stdout} ${p.stderr}`);
 }
 
-// A node whose file has the route answers it as a whole: for a gateway that has the route too, and for one that only knows the node.
+// A node that has the route in its file answers it as a whole: for a gateway that has the route too, and for one that
+// only knows the node.
 async function elsewhere() {
     write('[1, 3]');
     const alone = await t.start(shoal, ['--config', file]);
@@ -152,7 +153,8 @@ async function elsewhere() {
     await node.end('SIGTERM');
 }
 
-// The node that writes an answer is killed: the other one, which has the same models and weights, goes on with the same text.
+// The node that generates an answer is killed: the other one, with the same models and weights, continues the same
+// text.
 async function moves() {
     const site = { nodes: [], shoal };
     for (const name of ['moves1', 'moves2']) {
@@ -164,7 +166,7 @@ async function moves() {
     const known = () => spawnSync(shoal, ['cluster', 'models', '--server', site.gateway.url], { encoding: 'utf8' }).stdout
         .split('\n').filter((l) => /^both +moves[12] +ready +[0-9a-f]{12} /.test(l)).length;
     let moved = false;
-    for (let i = 0; !moved && i < 50; i++) { // a node may be done before it is killed; each try asks what nobody asked before
+    for (let i = 0; !moved && i < 50; i++) { // it may finish before it is killed; each attempt uses a new prompt
         await t.until(() => known() === 2, 'both nodes have the average, with its version');
         const asked = { model: 'both', prompt: `the kitchen lights are ${i}`, max_tokens: 400, ignore_eos: true, temperature: 0.9, seed: i };
         const before = await t.metric(site.gateway, 'shoal_moved_total');

@@ -10,7 +10,7 @@ const m = require('./mqtt_site.js');
 const shoal = path.resolve(process.argv[2]), plugin = path.resolve(process.argv[3]), odd = path.resolve(process.argv[4]);
 
 (async () => {
-    fs.chmodSync(plugin, 0o755); // whatever the umask of the build was
+    fs.chmodSync(plugin, 0o755); // whatever umask the build had
     fs.chmodSync(odd, 0o755);
     const broker = await m.Broker.open();
     const file = path.join(t.tmp, 'calls.yaml');
@@ -50,7 +50,7 @@ flows_allow: {topics: [home/+/say], plugins: ["${path.dirname(plugin)}/"]}
     const client = await m.connect(broker);
     await m.subscribe(client, 'home/+/say');
     const seen = (topic, text) => client.seen.some((x) => x.topic === topic && x.text === text);
-    // the server may still be connecting: the flow says so until it is there
+    // the server may still be connecting: until then the flow reports that
     await t.until(async () => (await process_('told', 'first')).json.degraded === false, 'the server reaches the broker');
     await t.until(() => seen('home/all/say', 'first'), 'the message is delivered');
     let r = await process_('say', 'a "quoted" text', { room: 'kit/chen' });
@@ -60,7 +60,7 @@ flows_allow: {topics: [home/+/say], plugins: ["${path.dirname(plugin)}/"]}
     await m.subscribe(late, 'home/all/say');
     await t.until(() => late.seen.some((x) => x.text === 'first'), 'a retained message waits for a later subscriber');
 
-    // a broker that goes away: the flow falls back, and calls again when it is back
+    // the broker goes down: the flow falls back, and calls again when it is up
     client.end(true);
     late.end(true);
     await broker.kill();
@@ -72,7 +72,7 @@ flows_allow: {topics: [home/+/say], plugins: ["${path.dirname(plugin)}/"]}
     await t.until(() => again.seen.some((x) => x.text === 'second'), 'the message is delivered');
     again.end(true);
 
-    // the plug-in keeps its state; what it says in a failure is shown
+    // the plug-in keeps its state; its error text is shown
     r = await process_('words', 'turn on the light');
     t.same(r.json.text, '4 words', JSON.stringify(r.json));
     t.same(r.json.steps[0].output.json.call, 1, JSON.stringify(r.json));
@@ -80,7 +80,7 @@ flows_allow: {topics: [home/+/say], plugins: ["${path.dirname(plugin)}/"]}
     t.same(r.json.steps[0].output.json.call, 2, JSON.stringify(r.json));
     r = await process_('wordless', 'x');
     t.check(r.json.text === 'none' && /there is no word in it/.test(JSON.stringify(r.json)), JSON.stringify(r.json));
-    // whatever a plug-in does in its process, the server and other steps go on
+    // whatever a plug-in does in its process, the server and the other steps go on
     for (const [model, how, text, why] of [['odd', 'crash', 'saved', /crashed: its process ended/], ['odd', 'leave', 'saved', /ended with 3/],
         ['odd', 'nonsense', 'saved', /sent an invalid answer/], ['hasty', 'hang', 'late', /exceeded its time limit|did not answer in time/]]) {
         r = await process_(model, how);

@@ -106,7 +106,7 @@ async function answers() {
     t.check(r.json.citations.every((h) => h.id > 0 && h.text), 'citations are passages');
 }
 
-// Queries go on while documents come and go, and while another process adds some.
+// Queries keep working while documents are added and removed, and while another process adds some.
 async function live() {
     let over = false, wrongs = 0, asked = 0;
     const ask = async () => {
@@ -134,7 +134,7 @@ async function live() {
     t.check(wrongs === 0 && asked > 0, `${wrongs} of ${asked} queries were wrong`);
 }
 
-// More passages than exact_passages: an index grows behind the searches, and they find the same.
+// More passages than exact_passages: an index is built in the background, and searches find the same.
 async function indexed() {
     const stats = async () => JSON.parse((await call('GET', '/v1/collections/many')).text);
     t.same((await post('', { name: 'many', model: 'embed' })).status, 200, 'made');
@@ -153,7 +153,7 @@ async function indexed() {
     }
 }
 
-// The index is in a file beside the collection, and comes from there after a restart, unless the file is damaged.
+// The index is in a file beside the collection, and is loaded from it after a restart unless the file is damaged.
 async function restarted(server) {
     const graph = path.join(dir, 'many.db-graph');
     const stats = async () => JSON.parse((await call('GET', '/v1/collections/many')).text);

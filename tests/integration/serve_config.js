@@ -10,7 +10,7 @@ const shoal = path.resolve(process.argv[2]);
 const file = `${t.tmp}/shoal.yaml`;
 const model = (name, more = '') => `  - {name: ${name}, path: "${t.root}/models/reply-draft.gguf"${more}}\n`;
 
-// As editors do it: a new file takes the place of the old one.
+// As editors do it: a new file replaces the old one.
 function replace(text) {
     fs.writeFileSync(`${file}.new`, text);
     fs.renameSync(`${file}.new`, file);
@@ -29,7 +29,7 @@ function replace(text) {
     for (const line of ['limits.body: 1KiB -> 1MiB', 'models[two] was added',
         'threads: (default) -> 2, takes effect after a restart'])
         await t.until(() => server.log.includes(line), `the log says ${line}`);
-    await t.until(async () => await status(2000) === 200, 'the new limit'); // each loop takes it up by itself
+    await t.until(async () => await status(2000) === 200, 'the new limit'); // each loop picks it up on its own
     await t.until(async () => await names() === 'auto,one,two', 'the new model');
 
     // written in place, with an error

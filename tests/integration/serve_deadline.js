@@ -40,7 +40,7 @@ async function ask(server) {
 
     server = await start(`deadline: {default: ${Math.ceil(3 * alone) + 20}ms}`);
     const seen = {}, end = Date.now() + 60000, enough = Date.now() + 3000;
-    const busy = async () => { // for 3 s, and until something was complete
+    const busy = async () => { // for 3 s, and until at least one has completed
         while (Date.now() < enough || (!seen['200 ok'] && Date.now() < end)) {
             const r = await ask(server), what = `${r.status} ${r.code ?? 'ok'}`;
             seen[what] = (seen[what] ?? 0) + 1;

@@ -63,7 +63,7 @@ deeds:
     await m.subscribe(lamp, 'home/+/set');
     await m.subscribe(lamp, 'plain/#');
     await m.subscribe(lamp, 'deaf/light.bedroom');
-    // a lamp that does what it is told, and says so
+    // a lamp that obeys and reports its state
     lamp.on('message', (topic, payload) => {
         if (topic === 'home/light.kitchen/set')
             lamp.publish('home/light.kitchen/state', JSON.stringify({ state: JSON.parse(payload.toString()) }), { qos: 1, retain: true });
@@ -106,7 +106,7 @@ deeds:
     t.same(r.result, 'sent', `a command: ${r.all}`);
     t.same(fs.existsSync(out) && fs.readFileSync(out, 'utf8'), 'fan on', 'its arguments');
 
-    // somebody switches the lamp by hand: the state is known
+    // somebody switches the lamp by hand: the new state is known
     await m.publish(lamp, 'home/light.kitchen/state', '{"state": {"power": "OFF"}}', { qos: 1, retain: true });
     await t.until(async () => /"off"/.test(await states()), 'a state that the lamp reports');
     const answer = await ask('is the light in the kitchen on?');
@@ -133,7 +133,7 @@ deeds:
         { qos: 1, retain: true });
     await m.publish(lamp, 'homeassistant/light/broken/config', '{"name": "broken"}', { qos: 1, retain: true });
     await t.until(async () => /light\.z2m_hall_lamp/.test(await states()) && /lock\.front/.test(await states()), 'devices of Home Assistant');
-    // it has two seconds to say what it did, which may be too short on a busy machine
+    // it has two seconds to report, which may be too short on a busy machine
     await t.until(async () => (r = await result('turn on the lamp in the hall')).result === 'done', 'a device of Home Assistant');
     t.same(last('ha/hall/set')?.text, '{"state": "ON"}', 'as its schema wants it');
     await t.until(async () => (r = await result('lock the front door')).result === 'done',
@@ -143,7 +143,7 @@ deeds:
     await t.until(async () => !JSON.parse(await states()).devices.some((x) => x.id === 'light.z2m_hall_lamp'), 'a device that is gone');
     t.check(/light\.kitchen/.test(await states()), 'the others stay');
 
-    // the assistant as Home Assistant uses it: a text in, a reply out
+    // the assistant as Home Assistant uses it: text in, reply out
     await m.subscribe(lamp, 'shoal/response/process');
     await m.publish(lamp, 'shoal/request/process', 'turn on the light in the kitchen');
     await t.until(() => last('shoal/response/process'), 'a reply of the assistant');

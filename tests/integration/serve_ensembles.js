@@ -20,7 +20,7 @@ async function post(url, body, headers = {}) {
 }
 
 const events = (text) => text.split('\n').filter((l) => l.startsWith('data: {')).map((l) => JSON.parse(l.slice(6)));
-// What a client shows at the end that knows the marked event.
+// The final text in a client that understands the marked event.
 function shown(list) {
     let out = '';
     for (const e of list)
@@ -30,7 +30,7 @@ function shown(list) {
 const steps = (r) => r.json.shoal.ensemble.steps.map((s) => `${s.model}${s.answered ? '+' : '-'}`).join();
 
 async function main() {
-    // Made by hand: all labelled texts were answered with certainty, so the confidences of the test are a drift.
+    // Made by hand: all labelled texts were answered with certainty, so the confidences of this test count as drift.
     const calibration = path.join(t.tmp, 'cold.json');
     fs.writeFileSync(calibration, JSON.stringify({ shoal: 'calibration', version: 1, temperature: 8, rows: 100,
         confidence: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] }));
@@ -83,10 +83,10 @@ routes:
     list = events((await chat('bound', { stream: true })).text);
     t.same(`${list.at(-1).model} ${shown(list)}`, `small ${one}`, 'a client that cannot be told keeps the first answer');
     t.same((await chat('bound')).model, 'big', 'a whole answer needs no telling');
-    r = await chat('broken', { max_tokens: 3 }); // so short that the small model is complete before it is judged
+    r = await chat('broken', { max_tokens: 3 }); // so short that the small model finishes first
     t.same(`${r.status} ${r.model} ${r.degraded} ${steps(r)}`, '200 small 1 small-,nowhere-,small+', `fallback: ${r.text}`);
 
-    // a cascade of classifications: each text goes as far as it must
+    // a cascade of classifications: each text goes only as far as needed
     r = await classify('sure', ['what is my bank balance', 'bla bla zork']);
     t.same(`${r.status} ${r.model} ${r.ensemble} ${steps(r)}`, '200 enc cascade enc+,cold+', r.text);
     const plain = (await classify('enc', ['what is my bank balance', 'bla bla zork'])).json.data;
@@ -129,7 +129,7 @@ routes:
     r = await post(`${url}/api/chat`, { model: 'twice', stream: false, messages: [{ role: 'user', content: say }] });
     t.same(`${r.status} ${r.model}`, '200 small', 'an interface without marked events has the fast answer');
 
-    // what does not fit
+    // combinations that are refused
     r = await classify('most', 'x');
     t.check(r.status === 400 && /it is for generations/.test(r.text), r.text);
     r = await chat('panel');

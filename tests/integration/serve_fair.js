@@ -23,7 +23,7 @@ function start(keys, more = '') {
 const post = (server, url, key, body) => fetch(`${server.url}${url}`, { method: 'POST', body: JSON.stringify(body),
     headers: { authorization: `Bearer ${key}` } });
 
-// One whole answer that no cache can give; its status.
+// One complete answer that no cache can give; its status.
 async function ask(server, key, more = {}) {
     const r = await post(server, '/v1/completions', key, { model: 'm', prompt: `${++n} lamps are on`, max_tokens: 12,
         ignore_eos: true, seed: n, temperature: 1, ...more });
@@ -31,8 +31,8 @@ async function ask(server, key, more = {}) {
     return r.status;
 }
 
-// A flood of one key, and beside it three answers for each of four clients of another: how many answers the flood got
-// meanwhile.
+// One key floods the server while four clients of another key get three answers each; returns how many answers the
+// flood got meanwhile.
 async function flood(server, key, other, more) {
     let stop = false, done = 0;
     const many = Array.from({ length: 60 }, async () => {
@@ -55,11 +55,11 @@ async function flood(server, key, other, more) {
 
 async function fairness() {
     let server = await start(['many', 'few']);
-    // in order of arrival it would be 180 and more
+    // first come, first served would give 180 or more
     const equal = await flood(server, 'many', 'few');
     t.check(equal <= 60, `one key's sixty clients had ${equal} answers while another's four waited for twelve`);
     t.same((await server.stop()).code, 0, 'exit');
-    // one key can take only a part of the places that all share
+    // one key can take only part of the shared slots
     server = await start(['many', 'few'], 'limits: {in_flight: 16}\n');
     const statuses = [];
     const held = Array.from({ length: 40 }, async () => statuses.push(await ask(server, 'many', { max_tokens: 400 })));

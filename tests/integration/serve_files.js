@@ -24,7 +24,7 @@ const encoder = path.join(t.root, 'tests/data/encoders/bert');
         { model, prompt, max_tokens: 12, temperature: 0 });
     const embed = () => post('/v1/embeddings', { model: 'enc', input: 'the tide' });
     const state = async (model) => (await t.admin(server)).models.find((m) => m.model === model).state;
-    const reload = async (model) => { // both take effect when their thread comes to it
+    const reload = async (model) => { // both take effect when their thread gets to them
         for (const action of ['unload', 'load']) {
             t.same((await t.admin(server, { model, action })).status, 200, `${action} ${model}`);
             await t.until(async () => (await state(model) === 'ready') === (action === 'load'), `${action} ${model}`);

@@ -16,13 +16,13 @@ const shoal = path.resolve(process.argv[2]);
         let body = '';
         req.on('data', (d) => { body += d; });
         req.on('end', () => {
-            if (req.url === '/late') { // answers when the client has read a part of the stream
+            if (req.url === '/late') { // answers once the client has read part of the stream
                 late.push(() => res.end('late'));
                 return;
             }
             calls.push({ url: req.url, key: req.headers['idempotency-key'], body });
             if (req.url === '/never')
-                return; // nobody gets an answer here
+                return; // never answers
             const status = failing > 0 ? 503 : 200;
             failing--;
             res.writeHead(status).end('{"temperature": 21, "text": "warm"}');
@@ -88,7 +88,7 @@ process: {flow: desk}
         return { ...r, json: JSON.parse(r.text) };
     };
 
-    // the route's flow, without a name and by name
+    // the route's flow, by default and by name
     let r = await post('/v1/process', { text: 'what is the weather like in Bern tomorrow' });
     t.same(r.status, 200, r.text);
     t.same(JSON.parse(r.text).text, 'get_weather in Bern', 'process.flow');
@@ -103,7 +103,7 @@ process: {flow: desk}
     r = await post('/v1/process', { model: 'intent', text: 'x' });
     t.same(r.status, 404, `a model is no flow: ${r.text}`);
 
-    // a flow is a model wherever the answer is text
+    // a flow acts as a model wherever the answer is text
     r = await post('/v1/chat/completions', { model: 'desk', messages: [{ role: 'user', content: 'weather in Bern' }] });
     t.same(JSON.parse(r.text).choices?.[0].message.content, 'get_weather in Bern', `chat: ${r.text}`);
     r = await post('/v1/chat/completions', { model: 'helper', stream: true, messages: [{ role: 'user', content: 'weather in Bern' }] });
@@ -119,7 +119,7 @@ process: {flow: desk}
     const list = await (await t.within(fetch(`${server.url}/v1/models`), 'models')).text();
     t.check(/"id":"helper"[^}]*"task":"flow"/.test(list), 'listed');
 
-    // a stream has text before the flow is complete: the hook answers only when the first text was read
+    // a stream sends text before the flow is complete: the hook answers only after the first text was read
     for (const [where, body, of] of [['/v1/process', { text: 'turn on the light' }, (e) => (e.type === 'text' ? e.text : '')],
         ['/v1/chat/completions', { messages: [{ role: 'user', content: 'turn on the light' }] }, (e) => e.choices?.[0]?.delta.content || '']]) {
         const res = await t.within(fetch(`${server.url}${where}`, { method: 'POST',
@@ -142,7 +142,7 @@ process: {flow: desk}
         t.check(early && said.startsWith(early) && said.endsWith(' late') && said.length > early.length, `${where}: ${all}`);
     }
 
-    // calls: values are escaped, failures are repeated with one key
+    // calls: values are escaped, failures are retried with the same key
     failing = 2;
     r = await process_('outside', 'a/../b', { input: { room: 'x"y&z' } });
     t.same(r.json.text, '21 200', r.text);
@@ -159,7 +159,7 @@ process: {flow: desk}
     r = await process_('outside', 'x', { input: 3 });
     t.same(r.status, 400, `no object: ${r.text}`);
 
-    // a step that takes too long; one deadline for all; no answer at all
+    // a step that takes too long; one deadline for all steps; no answer at all
     r = await process_('patient', 'x');
     t.same(r.json.text, 'too late after too late', r.text);
     t.same(r.degraded, '1', 'marked');
@@ -176,7 +176,7 @@ process: {flow: desk}
     t.same(r.status, 504, r.text);
     t.check(/step 'get'/.test(r.text), `which step: ${r.text}`);
 
-    // a reload: a wrong file changes nothing, a right one does
+    // a reload: an invalid file changes nothing, a valid one does
     fs.writeFileSync(file, text(''));
     server.child.kill('SIGHUP');
     await t.until(() => /flows_allow\.hosts/.test(server.log), 'a file that is refused');

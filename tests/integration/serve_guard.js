@@ -22,7 +22,7 @@ function config(text) {
     return ['--config', file];
 }
 
-// Sends bytes; resolves with what came until the server closes or a blank line is there.
+// Sends bytes; resolves with what came until the server closes or a blank line arrives.
 function raw(port, bytes) {
     return new Promise((done, give) => {
         const s = net.connect(port, '127.0.0.1', () => s.write(bytes));
@@ -42,7 +42,7 @@ const status = (answer) => Number(answer.split(' ')[1]);
 const handshake = (server, headers) => raw(server.port, 'GET /v1/stream HTTP/1.1\r\nConnection: Upgrade\r\n' +
     `Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${headers}\r\n`);
 
-// The first message that a server sends to a WebSocket that asks with one message.
+// The first message that a server sends to a WebSocket client that sends one message.
 function message(server, body) {
     return new Promise((done, give) => {
         const ws = new WebSocket(`ws://127.0.0.1:${server.port}/v1/stream`);
@@ -63,7 +63,7 @@ async function origins() {
         [`http://localhost:${server.port + 1}`, 403], ['http://localhost', 403],
         [`http://localhost:${server.port}.evil.example`, 403], [`file://localhost:${server.port}`, 403]])
         t.same(status(await handshake(server, own + (origin ? `Origin: ${origin}\r\n` : ''))), want, `Origin ${origin}`);
-    // a page may post what it likes, as a form does: on a server without keys nothing happens
+    // a page can post anything, as a form does: on a server without keys nothing happens
     const send = async (origin, method, where) => (await fetch(server.url + where, { method, headers: { 'content-type': 'text/plain', ...origin && { origin } },
         body: method === 'POST' ? '{}' : undefined })).status;
     for (const [origin, want] of [[undefined, 400], [server.url, 400], ['https://app.example', 400], ['https://evil.example', 403], ['null', 403]])
@@ -155,7 +155,7 @@ async function hosts() {
     await server.stop();
 }
 
-// Models are added from configured folders alone.
+// Models can be added only from configured folders.
 async function folders() {
     const inside = path.join(t.tmp, 'inside'), outside = path.join(t.tmp, 'inside-not');
     for (const dir of [inside, outside]) {

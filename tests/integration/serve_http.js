@@ -58,7 +58,7 @@ async function protocol() {
 models: [{name: long, path: ${long}}]
 limits: {body: 20KiB, headers: 4KiB}
 `)]);
-    // for requests that never end; the others may take their time on a busy machine
+    // for requests that never finish; the others may take their time on a busy machine
     const hasty = await t.start(shoal, ['--config', config('limits: {request_timeout: 400ms}\n')]);
     const { port } = server;
     const get = 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n';
@@ -108,7 +108,7 @@ limits: {body: 20KiB, headers: 4KiB}
     t.same(r.headers.get('x-request-id'), 'mine-1', 'request id');
     t.check(/^00-0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-01$/.test(r.headers.get('traceparent')) &&
         !r.headers.get('traceparent').includes('b7ad6b7169203331'), 'trace goes on');
-    // what is described is what is there
+    // the documented routes are exactly the existing ones
     const api = await (await fetch(`${server.url}/openapi.json`)).json();
     t.check(api.paths['/v1/chat/completions'].post.requestBody.content['application/json'].schema
         .properties.temperature.maximum === 2, 'openapi');
@@ -215,7 +215,7 @@ async function drain() {
     t.check(await t.fails(fetch(`${server.url}/healthz`), 'after the end'), 'nobody listens');
 }
 
-// A load balancer needs time to notice that a server ends: until then it answers, but is not ready.
+// A load balancer needs time to notice that a server is shutting down: until then it answers, but is not ready.
 async function leave() {
     const server = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nleave: 1h\n`)]);
     const control = new AbortController();
@@ -238,13 +238,13 @@ async function leave() {
     }
     control.abort();
     await t.until(async () => await t.metric(server, 'shoal_calls_in_flight') === 0, 'nothing in flight');
-    server.child.kill('SIGTERM'); // the second one ends it at once
+    server.child.kill('SIGTERM'); // the second signal ends it at once
     t.same((await server.ended).signal, 'SIGTERM', 'ended');
     const brief = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nleave: 1ms\n`)]);
     t.same((await brief.stop()).code, 0, 'after it has left, it drains');
 }
 
-// When the time to drain is over, everything that still runs ends with an error that says so.
+// When the drain time is over, everything still running ends with an error that says so.
 async function drain_cut() {
     const server = await t.start(shoal, ['--config', config(
         `models: [{name: long, path: ${long}, parallel: 32}]\ndrain: 1ms\n`)]);
@@ -384,7 +384,7 @@ function h2ask(session, headers, body) {
     });
 }
 
-// A body must come in time; a connection on which nothing runs may be silent for longer.
+// A body must arrive in time; an idle connection may be silent for longer.
 async function late_body() {
     const server = await t.start(shoal, ['--config', config(`
 models: [{name: long, path: ${long}}]
@@ -393,10 +393,10 @@ limits: {request_timeout: 300ms}
     const connect = () => require('http2').connect(server.url).on('error', () => {});
     const is_well = async (session) => (await h2ask(session, { ':path': '/healthz' }).catch(() => ({}))).text === 'ok\n';
     let quiet;
-    await t.until(async () => { // a busy machine may be late with the first bytes of a connection, too
+    await t.until(async () => { // a busy machine may also be late with the first bytes of a connection
         quiet?.destroy();
         quiet = connect();
-        return await is_well(quiet) && await is_well(quiet) && await is_well(quiet); // nothing is left to acknowledge
+        return await is_well(quiet) && await is_well(quiet) && await is_well(quiet); // nothing left to acknowledge
     }, 'a connection before it is silent');
     await t.until(() => new Promise((done) => {
         const session = connect().on('close', () => done(false));
@@ -436,7 +436,7 @@ limits: {body: 200KiB, headers: 4KiB}
     t.same((await h2ask(session, { ':method': 'GET', ':path': '/healthz', a: 'x'.repeat(5000) }))
         .headers[':status'], 431, 'large headers');
     await late_body();
-    // a stream that is reset cancels its work, the others go on
+    // resetting a stream cancels its work, the others go on
     const stream = session.request({ ':method': 'POST', ':path': '/v1/completions' });
     stream.on('error', () => {});
     stream.end(JSON.stringify({ ...ask, max_tokens: 2000, stream: true }));
@@ -445,7 +445,7 @@ limits: {body: 200KiB, headers: 4KiB}
     await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'reset');
     t.same(await t.metric(server, 'shoal_cancelled_total{model="long"}'), 1, 'cancelled');
     t.same((await h2ask(session, { ':path': '/healthz' })).text, 'ok\n', 'the session goes on');
-    // draining: what runs is finished, then GOAWAY
+    // draining: running requests finish, then GOAWAY
     const last = session.request({ ':method': 'POST', ':path': '/v1/completions' });
     let text = '';
     last.on('data', (d) => { text += d; });
@@ -502,7 +502,7 @@ function configurations() {
     }));
 }
 
-// A text with NUL is refused by the name of its field, never cut; so is a body of too many values.
+// A text with NUL is refused with the name of its field, never truncated; so is a body of too many values.
 async function texts() {
     const server = await t.start(shoal, ['--config', config(`
 models: [{name: long, path: ${long}}]

@@ -23,7 +23,7 @@ function issue(ca, name, ext, days = '2') {
         '-out', `${name}.pem`);
 }
 
-// A server with this certificate.  got: the requests that reached it.
+// A server with this certificate. got: the requests that reached it.
 async function serve(name, more = {}) {
     const got = [];
     const server = https.createServer({ key: fs.readFileSync(`${dir}/${name}.key`), cert: fs.readFileSync(`${dir}/${name}.pem`), ...more },
@@ -67,7 +67,7 @@ async function serve(name, more = {}) {
         [`https://localhost:${good.port}/hook`, ...[old_tls, ...wrong].map((s) => `https://127.0.0.1:${s.port}/hook`)]
             .map((url) => `    - {url: "${url}", timeout: 60s${ca ? `, ca: ${ca}` : ''}}\n`).join('');
 
-    // a CA file that is not there, or of no use, is said at the start
+    // a CA file that is missing or useless is reported at startup
     for (const [ca, why] of [[`${dir}/none.pem`, /none\.pem/], [`${dir}/good.key`, /good\.key/]]) {
         fs.writeFileSync(file, config(ca));
         const r = spawnSync(shoal, ['serve', '--listen', '127.0.0.1:0', '--config', file], { timeout: 60000,
@@ -104,7 +104,7 @@ async function serve(name, more = {}) {
         const a = await call(rooms[i]);
         t.check(why.test(a), `the flow says why: ${a}`);
     }
-    // webhooks: by name and by address; the wrong ones wait, and get nothing
+    // webhooks: by name and by address; those for untrusted servers wait, and nothing is sent
     const put = async (value) => t.same((await fetch(`${server.url}/v1/readings`, { method: 'POST',
         body: JSON.stringify({ readings: [{ sensor: 'vib', value }] }) })).status, 202, 'reading');
     await put(2.5);
@@ -117,13 +117,13 @@ async function serve(name, more = {}) {
     t.check(wrong.every((s) => s.refused() > 0), 'though it was asked');
     for (const i of [3, 4, 5])
         t.same(`${await count(i, 'delivered')} ${await count(i, 'refused')} ${await count(i, 'lost')}`, '0 0 0', `webhook ${i} waits`);
-    // the certificate is mended: what waited arrives, once
+    // the certificate is fixed: what waited arrives, once
     bad.foreign.server.setSecureContext({ key: fs.readFileSync(`${dir}/good.key`), cert: fs.readFileSync(`${dir}/good.pem`) });
     await t.until(async () => await count(4, 'delivered') === 1, 'a mended server gets what waited');
     t.same(bad.foreign.got.length, 1, 'once');
     t.same((await server.stop()).code, 0, 'exit');
 
-    // without a CA file those of the system count, which know none of these
+    // without a CA file the system's CAs are used, which know none of these certificates
     fs.writeFileSync(file, config(''));
     server = await t.start(shoal, ['--config', file]);
     t.same((await ask('kitchen')).result, 'failed', 'the authorities of the system');

@@ -66,7 +66,7 @@ function rename_tokens(from, to, names) {
     return to;
 }
 
-// A folder with a reranker: a classifier with one of its labels only.
+// A folder with a reranker: a classifier with only one of its labels.
 function make_reranker(from, to) {
     fs.cpSync(from, to, { recursive: true });
     const config = JSON.parse(fs.readFileSync(`${to}/config.json`)), file = `${to}/model.safetensors`, b = fs.readFileSync(file);
@@ -164,7 +164,7 @@ async function bias_of_text() {
     }
 }
 
-// The probabilities that tokens were drawn by.
+// The probabilities that tokens were sampled with.
 async function drawn(base, whole) {
     const ask = { ...base, temperature: 1, top_k: 5, top_p: 1, min_p: 0, seed: 7, n_probs: 10, post_sampling_probs: true };
     const list = (await post('/completion', ask)).body.completion_probabilities;
@@ -177,7 +177,7 @@ async function drawn(base, whole) {
     t.check(sure.content === whole.content && sure.completion_probabilities.every((p) => p.prob === 1 && p.top_probs.length === 1), 'greedy');
 }
 
-// How far the prompt is.
+// Progress of the prompt.
 async function progress() {
     const prompt = 'The sea is deep and the sky is high. '.repeat(20);
     for (const [where, body] of [['/completion', { prompt, n_predict: 2 }], ['/v1/chat/completions', { messages: [{ role: 'user', content: prompt }],
@@ -195,7 +195,7 @@ async function progress() {
     }
 }
 
-// What clients of llama.cpp's server find in OpenAI's answers.
+// Fields of llama.cpp's server in OpenAI's answers.
 async function extras() {
     const body = { model: 'reply', messages: [{ role: 'user', content: 'chat: hello' }], max_tokens: 4, temperature: 0 };
     const whole = (await post('/v1/chat/completions', body)).body, u = whole.usage;
@@ -243,7 +243,7 @@ async function infill() {
 }
 
 async function server_state(server) {
-    // llama.cpp's form of /tokenize adds nothing and parses special tokens; ours is the other way round
+    // llama.cpp's form of /tokenize adds no tokens and parses special ones; ours does the opposite
     const ids = async (body) => (await post('/tokenize', { model: 'reply', ...body })).body.tokens.join();
     t.same(await ids({ content: '<|im_end|>hi' }), await ids({ text: '<|im_end|>hi', add_special: false, parse_special: true }), 'tokenize');
     t.check(await ids({ content: 'hi' }) !== await ids({ text: 'hi' }), 'with its own defaults');
@@ -259,7 +259,7 @@ async function server_state(server) {
     const shown = (await post('/apply-template', { model: 'reply', messages })).body.prompt;
     t.check(shown.endsWith('<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi <|im_end|><|im_end|>\n<|im_start|>assistant\n'),
         `a template: ${JSON.stringify(shown)}`);
-    // a prompt is as the model reads it: what a template gives is that conversation, in every form of request
+    // a prompt is what the model reads: the output of a template is that conversation, in every form of request
     const plain = [{ role: 'user', content: 'Hi' }], few = { model: 'reply', max_tokens: 4, temperature: 0 };
     const talk = (await post('/v1/chat/completions', { ...few, messages: plain })).body;
     const prompt = (await post('/apply-template', { model: 'reply', messages: plain })).body.prompt;
@@ -294,7 +294,7 @@ async function embeddings() {
     t.check(few.length === 8 && Math.abs(few.reduce((s, v) => s + v * v, 0) - 1) < 1e-3, 'dimensions, of length 1');
     const alike = (await post('/similarity', { inputs: { source_sentence: source, sentences: texts } })).body;
     t.check(alike.length === 2 && alike[0] > 0.8 && alike[1] < 0.5, `similarity: ${alike}`);
-    // token ids are their text; lists may be long
+    // token ids stand for their text; lists may be long
     const many = await post('/v1/embeddings', { model: 'enc', input: Array.from({ length: 2048 }, (_, i) => texts[i % 2]) });
     t.same(`${many.status} ${many.body.data?.length}`, '200 2048', 'a list of 2,048');
     t.check(many.body.data?.every((d, i) => d.index === i && d.embedding[0] === want[i % 2][0]), 'in their order');
@@ -371,7 +371,7 @@ async function ranks() {
     t.check(info.model_id === 'enc' && info.max_input_length > 0 && info.max_client_batch_size === 2048, 'info');
 }
 
-// What Prometheus reads of all this.
+// What Prometheus scrapes of all this.
 async function metrics(server) {
     const value = (pattern) => t.metric(server, pattern);
     const classes = await value('shoal_confidence_count{model="enc"}');
@@ -392,7 +392,7 @@ async function metrics(server) {
     t.same(await value('shoal_model_refused_total{model="reply",reason="busy"}'), 0, 'by reason');
 }
 
-// A server that answers for any name and ignores fields that it does not know.
+// A server that answers to any model name and ignores unknown fields.
 async function forgiving() {
     const file = path.join(t.tmp, 'any.yaml');
     fs.writeFileSync(file, `listen: ["127.0.0.1:0"]\nany_model: true\nlenient: true\nmodels: [{name: long, path: ${long}}]\n`);

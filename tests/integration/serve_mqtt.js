@@ -59,7 +59,7 @@ async function answers(broker) {
     const route = await m.ask(client, 'shoal/request/auto', { messages: [{ role: 'user', content: 'hello' }], max_tokens: 4 });
     t.same(route[0].properties['x-shoal-route'], 'auto', `a route: ${route[0].text}`);
 
-    // where answers may go
+    // which response topics are allowed
     await m.subscribe(client, 'clients/7/reply');
     const allowed = await m.ask(client, 'shoal/request/intent', text, {}, { response: 'clients/7/reply' });
     t.same(allowed[0].topic, 'clients/7/reply', 'an allowed response topic');
@@ -68,7 +68,7 @@ async function answers(broker) {
     await t.until(() => server.log.includes('mqtt.requests.responses'), 'a refused response topic in the log');
     t.check(!client.seen.some((x) => x.topic === 'home/door/lock/set'), 'nothing is published where only the server may');
     await m.subscribe(client, 'shoal/response/intent');
-    await m.publish(client, 'shoal/request/intent', text); // a client of MQTT 3.1.1 has no response topic
+    await m.publish(client, 'shoal/request/intent', text); // an MQTT 3.1.1 client cannot set a response topic
     await t.until(() => client.seen.some((x) => x.topic === 'shoal/response/intent'), 'the default response topic');
 
     // errors as messages
@@ -98,7 +98,7 @@ async function answers(broker) {
         properties: { responseTopic: `shoal/response/${client.options.clientId}` } });
     await t.until(() => client.seen.slice(before).some((x) => x.text.includes('must be text')), 'bytes that are no text');
 
-    // an id that came before is not answered again
+    // a repeated id is not answered again
     const twice = { qos: 1, properties: { responseTopic: 'clients/7/reply', userProperties: { id: 'order-66' } } };
     const n = client.seen.filter((x) => x.topic === 'clients/7/reply').length;
     await m.publish(client, 'shoal/request/intent', text, twice);
@@ -118,7 +118,7 @@ async function answers(broker) {
     await t.until(() => client.connected, 'the client is back');
     t.same((await m.ask(client, 'shoal/request/intent', text))[0].properties.status, '200', 'after the broker came back');
 
-    // a clean end says so, a crash makes the broker say it
+    // a clean exit publishes it, after a crash the broker does
     client.seen.length = 0;
     t.same((await server.stop()).code, 0, 'stops cleanly');
     await t.until(() => client.seen.some((x) => x.topic === 'shoal/status' && x.text === 'offline'), 'offline at the end');
@@ -135,7 +135,7 @@ async function keys(broker) {
     t.same((await m.ask(client, 'shoal/request/intent', text, { key: 'wrong' }))[0].properties.status, '401', 'a wrong key');
     t.same((await m.ask(client, 'shoal/request/intent', text, { key: 'secret' }))[0].properties.status, '200', 'the key');
     const many = await Promise.all(Array.from({ length: 12 }, (x, i) => m.ask(client, 'shoal/request/reply',
-        { ...story, prompt: `${i} lights are`, max_tokens: 400 }, { key: 'secret' }))); // what no cache can answer
+        { ...story, prompt: `${i} lights are`, max_tokens: 400 }, { key: 'secret' }))); // something no cache can answer
     const statuses = many.map((x) => last(x).properties.status);
     t.check(statuses.includes('200') && statuses.includes('429') && statuses.every((s) => s === '200' || s === '429'),
         `at most two at once: ${statuses}`);
@@ -170,7 +170,7 @@ async function tls() {
     const secure = { url: `mqtts://127.0.0.1:${broker.ports[1]}` };
     const client = await m.connect(broker);
     const good = await serve(secure, `  ca: ${dir}/ca.pem\n  cert: ${dir}/client.pem\n  key: ${dir}/client.key\n`);
-    await m.up(good); // with its certificate
+    await m.up(good); // with the client certificate
     t.same((await m.ask(client, 'shoal/request/intent', 'hello'))[0].properties.status, '200', 'over TLS');
     await good.stop();
     const bare = await serve(secure, `  ca: ${dir}/ca.pem\n`);
@@ -186,7 +186,7 @@ async function tls() {
     await broker.kill();
 }
 
-// What is wrong in the file is said at the start.
+// Errors in the file are reported at startup.
 async function refused() {
     for (const [lines, words] of [
         ['broker: localhost', 'mqtt.broker'],

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Idempotency keys: a repeated call gets the first answer or joins the one in progress, on any loop, in any form; another
-// request with the same key is refused; answers expire, and a client that goes away does not end the work.
+// Idempotency keys: a repeated call gets the first answer or joins the one in progress, on any loop, in any form; a
+// different request with the same key is refused; answers expire, and a client that disconnects does not end the work.
 // Usage: serve_once.js SHOAL
 'use strict';
 const fs = require('fs');
@@ -20,7 +20,7 @@ function config(name, text) {
     return ['--config', file];
 }
 
-// A connection of its own for each call, so that loops take turns.
+// A new connection for each call, so that the loops take turns.
 function post(server, where, what, key, header = 'Idempotency-Key') {
     const text = JSON.stringify(what);
     return t.within(new Promise((done, give) => {
@@ -41,7 +41,7 @@ const text_of = (x) => x.choices?.[0].text;
 (async () => {
     const models = `models:\n  - {name: reply, path: "${model('reply.gguf')}"}\n  - {name: intent, path: "${model('encoder')}"}\n`;
     const server = await t.start(shoal, config('once.yaml', `threads: 2\ncache: {bytes: 0}\n${models}`));
-    // without a key every call draws anew
+    // without a key every call samples anew
     const plain = [await post(server, '/v1/completions', story()), await post(server, '/v1/completions', story())];
     t.check(text_of(plain[0]) !== text_of(plain[1]), 'two calls without a key differ');
     // with a key: the first answer again, whatever loop, form or spelling of the header
@@ -57,7 +57,7 @@ const text_of = (x) => x.choices?.[0].text;
     t.same(pieces.map((p) => p.choices[0]?.text ?? '').join(''), text_of(first), 'as a stream');
     t.same(await counted(server, 'first'), 1, 'one run');
     t.same(await counted(server, 'replayed'), 7, 'replayed');
-    // another request, another client's form of the same key
+    // different requests with the same key
     for (const [where, what] of [['/v1/completions', story({ max_tokens: 61 })], ['/v1/classify', { model: 'intent', input: 'a' }]]) {
         const other = await post(server, where, what, 'key-1');
         t.same(other.status, 409, `another request: ${other.text}`);
@@ -73,7 +73,7 @@ const text_of = (x) => x.choices?.[0].text;
     for (let i = 0; i < 2; i++)
         labels.push(JSON.stringify((await post(server, '/v1/classify', { model: 'intent', input: ['turn off the lights', 'hello'] }, 'key-3')).data));
     t.same(labels[0], labels[1], 'classify');
-    // the client goes away in the middle: the work goes on, and the next call gets its answer
+    // the client disconnects halfway: the work goes on, and the next call gets its answer
     const long = story({ max_tokens: 800, stream: true });
     await new Promise((done) => {
         const req = http.request(`${server.url}/v1/completions`, { method: 'POST', agent: false, headers: { 'idempotency-key': 'key-4' } },
@@ -87,7 +87,7 @@ const text_of = (x) => x.choices?.[0].text;
     const whole = await post(server, '/v1/completions', story({ max_tokens: 800 }), 'key-4');
     t.same(whole.usage?.completion_tokens, 800, `after a client that went away: ${whole.text.slice(0, 300)}`);
     t.same(await counted(server, 'first'), 4, 'it was not begun again');
-    // a failure is not kept
+    // a failure is not stored
     t.same((await post(server, '/v1/completions', { model: 'nobody', prompt: 'a' }, 'key-5')).status, 404, 'a failure');
     t.same((await post(server, '/v1/completions', story(), 'key-5')).status, 200, 'the key is free again');
     t.same((await server.stop()).code, 0, 'the server ends');
@@ -99,7 +99,7 @@ const text_of = (x) => x.choices?.[0].text;
     for (let i = 0; i < 30; i++)
         await post(small, '/v1/completions', story({ max_tokens: 20 }), `fill-${i}`);
     t.check(await t.metric(small, 'shoal_idempotent_bytes') <= 20480, 'the memory is bounded');
-    // a stop in the middle of a run whose client is gone
+    // a shutdown during a run whose client is gone
     const gone = http.request(`${small.url}/v1/completions`, { method: 'POST', agent: false, headers: { 'idempotency-key': 'z' } },
         (res) => res.once('data', () => gone.destroy()));
     gone.on('error', () => {});
@@ -107,7 +107,7 @@ const text_of = (x) => x.choices?.[0].text;
     await new Promise((done) => gone.on('close', done));
     t.same((await small.stop()).code, 0, 'it ends');
 
-    // through a shoal, with the node under the run killed
+    // through a shoal, while the node that runs it is killed
     const site = await c.open(shoal, { nodes: 2, models: [`reply=${model('reply.gguf')}`] });
     const calls = [1, 2, 3].map(() => post(site.gateway, '/v1/completions', story({ max_tokens: 900 }), 'far'));
     await t.until(async () => await t.metric(site.gateway, 'shoal_relayed_total') > 0, 'it runs');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Personal data by route: masked, replaced and put back (streams, tool calls, sessions), refused; it is neither in the
-// log nor in what is kept, and no model reads it.  Usage: serve_privacy.js SHOAL
+// Personal data by route: masked, replaced and restored (streams, tool calls, sessions), refused; it appears neither in
+// the log nor in stored data, and no model reads it. Usage: serve_privacy.js SHOAL
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -34,10 +34,10 @@ async function post(url, body, headers = {}) {
 const deltas = (text) => text.split('\n').filter((l) => l.startsWith('data: {')).map((l) => JSON.parse(l.slice(6)));
 const chat = (s, model, content, more = {}) => post(`${s.url}/v1/chat/completions`,
     { model, temperature: 0, max_tokens: 8, messages: [{ role: 'user', content }], ...more });
-// What the model must answer: the one value of a schema.
+// What the model must answer: the schema allows only one value.
 const must = (value) => ({ max_tokens: 80, response_format: { type: 'json_schema', json_schema: { name: 'x', strict: true,
     schema: { type: 'object', properties: { to: { enum: [value] } }, required: ['to'], additionalProperties: false } } } });
-// The prompt as the model read it: the tokens that its log-probabilities are of.
+// The prompt as the model read it: the tokens of its log-probabilities.
 async function read(s, model, prompt) {
     const r = await post(`${s.url}/v1/completions`, { model, prompt, echo: true, logprobs: 1, max_tokens: 1, temperature: 0 });
     t.same(r.status, 200, r.text);

@@ -28,7 +28,7 @@ function events(text) {
     });
 }
 
-// Texts of up to 4,096 bytes that nobody means: an answer that says a thing once, never a failure, and nothing happens.
+// Nonsense texts of up to 4,096 bytes: each is answered without repetition or failure, and nothing happens.
 async function hostile(server) {
     const fill = (words, end = '') => words.repeat(Math.floor((4096 - end.length - 1) / Buffer.byteLength(words))) + end;
     const texts = [fill('lamp ', 'off'), `which ${fill('lamp ').slice(0, 4000)}are on`, fill('every light in every room '),
@@ -50,7 +50,7 @@ async function hostile(server) {
     t.same(r.reply, 'Everything has stopped.', 'stopping is never too long');
 }
 
-// A home of one's own: shown, replaced by those who may, refused with a place.
+// A custom home: shown, replaced by those who may, refused with the position of the error.
 async function home() {
     const config = path.join(t.tmp, 'home-server.yaml'), file = path.join(t.tmp, 'house.yaml');
     const sha = (key) => require('crypto').createHash('sha256').update(key).digest('hex');
@@ -182,7 +182,7 @@ async function described(server) {
         `figures of a model: ${JSON.stringify(reply)}`);
 }
 
-// A model whose file is not the one of the manifest is not used; the others are.
+// A model whose file does not match the manifest is not used; the others are.
 async function broken() {
     const pack = path.join(t.tmp, 'pack');
     fs.cpSync('models', pack, { recursive: true });
@@ -200,7 +200,7 @@ async function broken() {
     await server.stop();
 }
 
-// A table of a newer version, as its manifest says it: the program does not know a key.
+// A table of a newer version, as its manifest says: it has a key that the program does not know.
 async function newer() {
     const pack = path.join(t.tmp, 'pack'), manifest = path.join(pack, 'models.json'), file = path.join(pack, 'home.json');
     const list = JSON.parse(fs.readFileSync(manifest));
@@ -234,7 +234,7 @@ async function without() {
     await server.stop();
 }
 
-// Another table: its actions, and a table that is wrong ends the start with its place.
+// Another table: its actions; an invalid table prevents the start and its position is reported.
 async function tables() {
     const config = path.join(t.tmp, 'table.yaml');
     fs.writeFileSync(config, 'table: tests/data/ask/workshop.json\n');

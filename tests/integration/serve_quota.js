@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Tokens of a key and day: counted over every interface as `usage` says, refused when they are used up, kept over a
-// restart and a kill.  Usage: serve_quota.js SHOAL
+// Tokens per key and day: counted over every interface as `usage` says, refused when used up, kept over a restart and a
+// kill. Usage: serve_quota.js SHOAL
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');
@@ -11,7 +11,7 @@ const WebSocket = require(t.npm('ws@8.18.0'));
 const shoal = path.resolve(process.argv[2]);
 const models = path.join(t.root, 'models');
 const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
-const file = path.join(t.tmp, 'kept', 'quota'); // its folder is made
+const file = path.join(t.tmp, 'kept', 'quota'); // its folder is created
 let n = 0;
 
 function start(limits) {
@@ -27,7 +27,7 @@ const post = (server, url, key, body, more = {}) => fetch(`${server.url}${url}`,
 const completion = (more = {}) => ({ model: 'm', prompt: `${++n} lamps are on`, max_tokens: 8, ignore_eos: true, ...more });
 const today = (server, key) => t.metric(server, `shoal_key_tokens_today{key="${key}"}`);
 
-// A request; what it used by its own account, which the server must have counted.
+// A request; returns its own usage, which the server must have counted.
 async function counts(server, what, run) {
     const before = await today(server, 'app'), used = await run();
     await t.until(async () => await today(server, 'app') === before + used, `${what}: ${used} tokens are counted after ${before}`);
@@ -67,7 +67,7 @@ async function interfaces(server) {
         };
         ws.onerror = give;
     }));
-    // a client that leaves in mid-stream has used what it got
+    // a client that disconnects in mid-stream is charged for what it got
     const before = await today(server, 'app'), stop = new AbortController();
     const r = await post(server, '/v1/completions', 'app', completion({ stream: true, max_tokens: 400 }), { signal: stop.signal });
     await r.body.getReader().read();
@@ -75,7 +75,7 @@ async function interfaces(server) {
     await t.until(async () => await today(server, 'app') > before, 'a client that leaves has used tokens');
 }
 
-// Until the key has used its tokens; the refusal.
+// Sends requests until the key has used its tokens; returns the refusal.
 async function use(server, key) {
     for (let i = 0; i < 100; i++) {
         const r = await post(server, '/v1/completions', key, completion());

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// A body that came before is answered without being parsed (src/gateway/recall.c): the answer, its headers and its count
-// are those of a body that must be parsed and asks for the same, and everything that stands before an answer still does.
+// A repeated body is answered without being parsed (src/gateway/recall.c): the answer, its headers and its count equal
+// those of an equivalent body that must be parsed, and every check before an answer still applies.
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');
@@ -34,7 +34,7 @@ async function ask(url, text, headers = {}) {
     const seen = Object.fromEntries([...r.headers].filter(([k]) => k !== 'date'));
     if (!headers['x-request-id'])
         delete seen['x-request-id'];
-    delete seen['content-length']; // of chunks there is none
+    delete seen['content-length']; // chunked bodies have none
     return { status: r.status, cache: seen['x-shoal-cache'], headers: JSON.stringify(seen), body: (await r.text())
         .replace(/"id":"(chatcmpl|cmpl)-[0-9a-f]{16}"/g, '"id":"$1"').replace(/"created":\d+/g, '"created":0') };
 }
@@ -42,7 +42,7 @@ async function ask(url, text, headers = {}) {
 const identified = (headers) => t.until(async () => !(await ask('/v1/completions',
     JSON.stringify({ prompt: 'which version', max_tokens: 1, temperature: 0 }), headers)).body
     .includes('"system_fingerprint":null'), 'the version of the model');
-// The same request in bytes that never came before.
+// The same request in bytes that were never sent before.
 const other = (text) => ' '.repeat(++spaces) + text;
 
 const bodies = [
@@ -107,7 +107,7 @@ async function door() {
     t.same((await ask(url, odd, { 'x-shoal-lenient': '1' })).cache, 'hit', 'lenient again');
 }
 
-// Known or not: past its time an answer is not given.
+// Known or not: an answer past its deadline is not given.
 async function expires() {
     const [url, body] = bodies[0], text = JSON.stringify(body);
     for (let i = 0; i < 4; i++) await ask(url, text);
@@ -115,7 +115,7 @@ async function expires() {
     t.same((await ask(url, text)).cache, 'miss', 'past its time');
 }
 
-// The file behind the name becomes another one.
+// The file behind the name is replaced.
 async function updates() {
     const [url, body] = bodies[1], text = JSON.stringify(body);
     const admin = (what) => ask('/admin/models', JSON.stringify({ model: 'm', action: what }), { authorization: 'Bearer boss' });

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// /api/pull and /api/push with an OCI registry: one of our own that behaves as it is told.  Interrupted downloads go on,
-// wrong bytes are refused, nothing is larger than announced, and redirects do not lead into private networks.
+// /api/pull and /api/push with an OCI registry of our own that behaves as told. Interrupted downloads resume, wrong
+// bytes are refused, nothing is larger than announced, and redirects do not lead into private networks.
 // Usage: serve_registry.js SHOAL
 'use strict';
 const crypto = require('crypto');
@@ -18,7 +18,7 @@ const manifest = (layers) => JSON.stringify({ schemaVersion: 2, mediaType: 'appl
     config: layer('x', Buffer.from('{}')), layers });
 const good = manifest([layer('model', bytes), layer('system', system), layer('template', Buffer.from('{{ .Prompt }}'))]);
 
-// What was asked, and how each model is answered.
+// The requests received, and how to answer for each model.
 const seen = [], open = new Set();
 const models = {
     good: good, cut: good, wrong: good, endless: good, away: good, near: good, slow: good, slow2: good, slow3: good, range: good,
@@ -59,7 +59,7 @@ function blob(name, req, res) {
     if (name === 'cut' && !range) {
         res.writeHead(200, { 'content-length': bytes.length });
         res.write(bytes.subarray(0, cut));
-        return setTimeout(() => res.destroy(), 50); // what was written is on its way by then, or less comes: both must work
+        return setTimeout(() => res.destroy(), 50); // the written part arrived by then, or less: both must work
     }
     if (name === 'range' && range) {
         res.writeHead(206, { 'content-range': `bytes 7-${bytes.length - 1}/${bytes.length}` });
@@ -69,7 +69,7 @@ function blob(name, req, res) {
         open.add(res);
         res.on('close', () => open.delete(res));
         res.writeHead(200, { 'content-length': bytes.length });
-        return res.write(bytes.subarray(0, 1000)); // and no more
+        return res.write(bytes.subarray(0, 1000)); // and nothing more
     }
     return all();
 }
@@ -108,7 +108,7 @@ const listen = (s) => new Promise((done) => s.listen(0, '127.0.0.1', () => done(
     };
     const files = () => fs.existsSync(`${dir}/blobs`) ? fs.readdirSync(`${dir}/blobs`) : [];
 
-    // hostile ones
+    // hostile models
     for (const [name, why, left] of [['wrong', 'do not have the digest', 0], ['endless', 'more bytes', null], ['away', 'private network', 0],
         ['huge', 'at most', 0], ['flood', 'more than is allowed', 0], ['nonsense', 'not the manifest', 0], ['nothing', 'no model', 0],
         ['adapter', 'not supported', 0], ['escape', 'digest', 0], ['missing', "has no model 'missing'", 0], ['locked', 'user:password', 0]]) {
@@ -140,7 +140,7 @@ const listen = (s) => new Promise((done) => s.listen(0, '127.0.0.1', () => done(
         r = await pull('range');
         t.check(r.error.includes('a different range'), `another range: ${JSON.stringify(r.last)}`);
     }
-    r = await pull('near'); // the same blob, from where it was cut off, behind a redirect of the registry to itself
+    r = await pull('near'); // the same blob, from where it was cut off, after a redirect of the registry to itself
     t.same(r.last.status, 'success', `goes on: ${JSON.stringify(r.last)}`);
     if (have > 0)
         t.check(seen.some((x) => x.includes('near') && x.endsWith(`bytes=${have}-`)), 'from where it was');
@@ -157,11 +157,11 @@ const listen = (s) => new Promise((done) => s.listen(0, '127.0.0.1', () => done(
     for (const model of ['near', 'good'])
         t.same((await fetch(`${server.url}/api/delete`, { method: 'DELETE', body: JSON.stringify({ model }), headers: { authorization: 'Bearer key' } })).status, 200, 'delete');
 
-    // two at a time; who goes away ends his transfer
+    // two at a time; a client that disconnects ends its transfer
     const stop = new AbortController();
     const slow = ['slow', 'slow2'].map((model) => post('/api/pull', { model }, { signal: stop.signal }).then((x) => x.text()).catch((e) => e));
     await t.until(() => open.size === 1 && ['slow', 'slow2'].every((m) => seen.some((x) => x.includes(`${m}/manifests`))), 'a transfer that hangs');
-    for (const res of open) // one of them holds the blob: the other is told so
+    for (const res of open) // one of them locks the blob: the other is told so
         res.write(bytes.subarray(1000, 2000));
     stop.abort();
     await Promise.all(slow);

@@ -32,11 +32,11 @@ const rows = [...asks.flatMap((a) => things.map((x) => ({ text: a.replace('{}', 
     t.check(said.threshold >= 0 && said.threshold < 1 && said.none === noise.length, `threshold: ${fit.stdout}`);
     const seen = fs.readdirSync(dir).sort().join();
     t.same(seen, 'config.json,model.safetensors,tokenizer.json,tokenizer_config.json,vocab.txt', 'files of the model');
-    // in other words than the rows, and without "ticket", which the rows call money
+    // in other words than the rows, and without "ticket", which the rows use for money
     const unseen = ['get me on a plane to Madrid', 'which hotel in Madrid is good', 'how much do I owe for my insurance', 'pay the gas bill'];
     const labels = run('classify', '-m', dir, ...unseen).stdout.trim().split('\n').map((x) => x.split(' ')[0]);
     t.same(labels.join(), 'travel,travel,money,money', 'it classifies');
-    // the embeddings alone, for the first place in a cascade
+    // the embeddings alone, for the first step of a cascade
     const quick = path.join(t.tmp, 'quick'), cut = run('router', 'fit', '-o', quick, '--layers', '0', '--json', file);
     t.same(cut.status, 0, cut.stderr);
     t.check(JSON.parse(cut.stdout).accuracy >= 0.9, `without layers: ${cut.stdout}`);

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Routes: to a client they are models, in every interface; rules, budgets, callers, a router model, and what the
-// explanation says; replicas on other nodes.  Usage: serve_routes.js SHOAL
+// Routes: models to a client, in every interface; rules, budgets, callers, a router model, the explanation, and
+// replicas on other nodes. Usage: serve_routes.js SHOAL
 'use strict';
 const { spawnSync } = require('child_process');
 const crypto = require('crypto');
@@ -80,7 +80,7 @@ async function every_interface() {
     t.same(r.json.shoal.candidates.map((x) => `${x.model} ${x.verdict}`).join(), 'small worse,big chosen', 'explain');
     t.same(r.json.shoal.policy, 'fit quality latency', 'the steps of sla');
     t.check(r.json.shoal.candidates.every((x) => x.estimate.known && x.estimate.total_ms > 0), `estimates: ${r.text}`);
-    // a deadline that only the small one could meet, or nobody: decided without running
+    // a deadline that only the small model can meet, or none: decided without running
     r = await post(`${url}/v1/route`, { model: 'home', text: say, max_tokens: 200, latency_budget_ms: 0.001 });
     t.same(`${r.status} ${r.json.degraded}`, '200 true', `no model is so fast: ${r.text}`);
     r = await post(`${url}/v1/route`, { model: 'home', text: 'quick', latency_budget_ms: 60000 });
@@ -148,7 +148,7 @@ routes:
     r = await chat('two', 'inner', say);
     t.same(`${r.status} ${r.json.error.code}`, '404 model_not_found', 'somebody else');
     t.check((await listed('one')).includes('inner') && !(await listed('two')).includes('inner'), 'who sees it');
-    // the pack's encoder tells commands for the home from other texts
+    // the pack's encoder tells home commands from other texts
     r = await chat('one', 'topics', 'turn on the kitchen lights');
     t.same(`${r.model} ${r.json.shoal.domain}`, 'small home', `its domain: ${r.text}`);
     t.check(r.json.shoal.domain_confidence > 0.8, 'and how sure');
@@ -157,7 +157,7 @@ routes:
         t.same(`${r.model} ${r.json.shoal.domain}`, 'big undefined', `none of these: ${r.text}`);
     else
         t.check(r.json.shoal.domain, `a domain: ${r.text}`);
-    // many at once, some cancelled while the router model reads
+    // many at once, some cancelled while the router model runs
     const all = Array.from({ length: 20 }, (_, i) => {
         const control = new AbortController();
         const p = fetch(`${url}/v1/chat/completions`, { method: 'POST', signal: control.signal,
@@ -191,7 +191,7 @@ routes:
     t.same(r.json.shoal.candidates.map((x) => `${x.model}@${x.node}`).sort().join(),
         'big@node1,big@node2,small@node1,small@node2', 'all replicas are candidates');
     await t.until(async () => (await chat('home')).json.shoal.candidates.some((x) => x.estimate.known), 'nodes tell their speed');
-    // a session stays at its node
+    // a session stays on its node
     for (const session of ['a', 'b', 'c', 'd']) {
         const nodes = new Set();
         for (let i = 0; i < 4; i++) {

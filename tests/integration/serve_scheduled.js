@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// What a home does later: set, listed and cancelled in words and over /v1/scheduled; done once, also when the server is
-// killed; reported as missed when it is too late; told over MQTT.  Usage: serve_scheduled.js SHOAL
+// Scheduled actions of a home: set, listed and cancelled in words and over /v1/scheduled; done once, also when the
+// server is killed; reported as missed when it is too late; announced over MQTT. Usage: serve_scheduled.js SHOAL
 'use strict';
 const { spawnSync } = require('child_process');
 const fs = require('fs');
@@ -80,7 +80,7 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     r = await ask("don't cancel my alarm");
     t.same((await scheduled()).scheduled.length, 1, 'not cancelled');
 
-    // what comes again: one entry until it is cancelled; the sun needs a place
+    // recurring ones: one entry until it is cancelled; the sun needs a location
     r = await ask('turn on the fan every day at 7');
     t.same(r.actions[0].result, 'scheduled', 'every day');
     const daily = (await scheduled()).scheduled.find((x) => x.repeats);
@@ -97,7 +97,7 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     r = await ask('turn off the heating at sunset');
     t.check(r.actions[0].result === 'refused' && /no location/.test(r.reply), `where is it? ${r.reply}`);
 
-    // dangerous ones are confirmed when they are set
+    // dangerous ones are confirmed when they are scheduled
     r = await ask('unlock the front door in 1 second');
     t.same(r.actions[0].result, 'confirm', 'dangerous');
     t.same((await scheduled()).scheduled.length, 1, 'not before the yes');
@@ -124,7 +124,7 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     t.same((await scheduled()).scheduled.length, 1, 'only the alarm waits');
     t.same(done().length - before, 1, 'done once');
 
-    // off for too long: missed.  begun and killed: interrupted
+    // down for too long: missed. started and killed: interrupted
     await server.stop('SIGKILL');
     const disk = JSON.parse(fs.readFileSync(kept, 'utf8')), old = disk.scheduled[0];
     disk.scheduled = [{ ...old, id: 1, what: 'old alarm', due_ms: Date.now() - 3600e3 },
@@ -142,7 +142,7 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     fs.writeFileSync(kept, '{');
     await t.fails(t.start(shoal, ['--config', file]), 'a broken file');
 
-    // the file is in the state folder; one that an earlier version left in the cache folder moves there
+    // the file is in the state folder; one that an earlier version left in the cache folder is moved there
     const state = path.join(process.env.XDG_STATE_HOME, 'shoal', 'home-scheduled.json');
     const cached = path.join(t.tmp, 'cache', 'home-scheduled.json');
     fs.rmSync(state, { force: true });
@@ -167,7 +167,7 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     t.same((await as('b')).result, 'scheduled', 'others have room');
     await server.stop();
 
-    // a state folder that cannot be written does not keep the server from starting
+    // a read-only state folder does not prevent the server from starting
     fs.rmSync(`${state}.lock`);
     fs.mkdirSync(`${state}.lock`, { recursive: true });
     server = await t.start(shoal, []);

@@ -90,7 +90,7 @@ async function on_sqlite() {
     const bytes = Buffer.concat(fs.readdirSync(t.tmp).filter((f) => f.startsWith('sessions.db')).map((f) => fs.readFileSync(path.join(t.tmp, f))));
     t.check(!bytes.includes('kitchen') && !bytes.includes('anna'), 'neither texts nor names are in the file');
     t.same((fs.statSync(path.join(t.tmp, 'sessions.key')).mode & 0o777).toString(8), '600', 'the key file');
-    // a second gateway goes on, at the same time
+    // a second gateway continues it, at the same time
     const two = await t.start(shoal, ['--config', file]);
     t.same(users(await show(two, 's1')), 'turn on the lamp,and the kitchen,a stream', 'a second gateway');
     await Promise.all([say(one, 's3', 'a'), say(two, 's3', 'b'), say(one, 's3', 'c'), say(two, 's3', 'd')]);
@@ -130,7 +130,7 @@ async function ends() {
     await off.stop();
 }
 
-// The decision of a route is told as it is without a session.
+// The decision of a route is reported as without a session.
 async function decisions() {
     const file = path.join(t.tmp, 'decisions.yaml');
     fs.writeFileSync(file, `models:
@@ -188,7 +188,8 @@ async function on_redis() {
     let redis = await start();
     const file = config('redis', `  store: "redis://127.0.0.1:${port}/2"\n`);
     const one = await t.start(shoal, ['--config', file]), two = await t.start(shoal, ['--config', file]);
-    // Redis has half a second for an answer; a turn that it did not take in time is said to be degraded, and kept later
+    // Redis has half a second to answer; a turn that it did not accept in time is reported as degraded, and stored
+    // later
     const settled = (server, want, what) => t.until(async () => users(await show(server, 'r')) === want, what);
     for (const server of [one, two])
         await t.until(async () => (await say(server, 'other', 'x')).state === null, 'in Redis');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The semantic cache of a route: paraphrases get the kept answer, prompts that only look alike do not; other clients,
-// settings and conversations have their own.  Usage: serve_similar.js SHOAL
+// The semantic cache of a route: paraphrases get the cached answer, prompts that only look alike do not; other clients,
+// settings and conversations have their own. Usage: serve_similar.js SHOAL
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');
@@ -31,7 +31,7 @@ keys:
         return { cache: r.headers.get('x-shoal-cache'), model: r.headers.get('x-shoal-model'), text,
             json: text.startsWith('{') ? JSON.parse(text) : null };
     };
-    // "act: ..." is what the reply model was trained to read: it ends by itself
+    // "act: ..." is what the reply model was trained on: it stops by itself
     const base = 'act: turn_off; device: lights; room: kitchen; result: done';
     const first = await say(base);
     t.check(first.cache !== 'similar' && first.json.choices[0].finish_reason === 'stop', `the first: ${first.text}`);

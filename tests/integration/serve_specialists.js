@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Specialists over HTTP: the answers of the program, one by one and in batches; the official OpenAI
-// client for embeddings.  Usage: serve_specialists.js SHOAL
+// Specialists over HTTP: the same answers as from the command line, one by one and in batches; the official OpenAI
+// client for embeddings. Usage: serve_specialists.js SHOAL
 'use strict';
 const { execFileSync, spawnSync } = require('child_process');
 const path = require('path');
@@ -13,7 +13,7 @@ const cli = (command, text) => JSON.parse(execFileSync(shoal, [command, '-m', en
     { env: { ...process.env, SHOAL_CACHE_DIR: `${t.tmp}/cache` } }).toString());
 const texts = ['turn off the kitchen lights', 'wake me at seven tomorrow', 'call Anna', 'what is the weather'];
 
-// What Prometheus reads: batches, memory and pages are those of the models, names are escaped.
+// What Prometheus scrapes: batches, memory and pages per model; names are escaped.
 async function metrics(server, post, n_inputs) {
     const value = (pattern) => t.metric(server, pattern);
     t.same(await value('shoal_batch_size_count{model="enc"}'), n_inputs, 'every input is in one batch');
@@ -68,13 +68,13 @@ async function metrics(server, post, n_inputs) {
         const names = (x) => x.spans.map((s) => `${s.label}:${s.text}`).join();
         t.same(names(r.data[i]), names(cli('tag', text)), `entities of "${text}"`);
     });
-    // a request for each: they are computed together and say the same
+    // one request each: they are batched and give the same results
     const single = await Promise.all(texts.map((input) => post('/v1/classify', { input })));
     const batch = await post('/v1/classify', { input: texts });
     single.forEach((s, i) => t.same(s.data[0].label, batch.data[i].label, 'one by one'));
 
     const ai = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: 'none', maxRetries: 0 });
-    const a = await ai.embeddings.create({ model: 'enc', input: texts }); // asks for base64
+    const a = await ai.embeddings.create({ model: 'enc', input: texts }); // requests base64
     const b = await ai.embeddings.create({ model: 'enc', input: texts, encoding_format: 'float' });
     t.same(a.data.length, texts.length, 'embeddings');
     t.check(a.data.every((x, i) => x.embedding.every((v, k) => Math.abs(v - b.data[i].embedding[k]) < 1e-6)),
@@ -100,7 +100,7 @@ async function metrics(server, post, n_inputs) {
         t.same(r.status, 400, `${url} ${JSON.stringify(body).slice(0, 60)}`);
         t.same(r.error?.param, param, 'param');
     }
-    // JSON has no infinity, but a number can be too large: it is refused, and null is a missing value
+    // JSON has no infinity, but a number can be too large: it is refused; null is a missing value
     for (const [body, param] of [['{"input":[1,1e999]}', 'input'], ['{"input":[[1],[-1e999]]}', 'input'],
         ['{"series":[[1],[1e999]]}', 'series'], ['{"stream":"s","input":[1e999]}', 'input']]) {
         const answer = await fetch(`${server.url}/v1/score`, { method: 'POST', body });
@@ -114,7 +114,7 @@ async function metrics(server, post, n_inputs) {
     t.check(/unknown prompt "nope"/.test(r.error?.message), 'the message names it');
     // classify: 4 together, 1, 4 alone, 4 together; entities 4; embeddings 4, 4, 1, 4
     await metrics(server, post, 30);
-    // what is longer than the model can read is cut and marked, or refused
+    // input longer than the model's limit is truncated and marked, or refused
     const long = 'word '.repeat(3000), cut = (list) => list?.map((x) => x.truncated ?? false).join();
     for (const [url, more] of [['/v1/embeddings', {}], ['/v1/embeddings', { encoding_format: 'base64' }], ['/v1/classify', {}],
         ['/v1/entities', {}]]) {
@@ -127,13 +127,13 @@ async function metrics(server, post, n_inputs) {
     t.same((await post('/api/embed', { model: 'enc', input: ['x', long] })).truncated, true, 'Ollama: cut');
     t.same((await post('/api/embed', { model: 'enc', input: 'x' })).truncated, undefined, 'Ollama: not cut');
     t.same((await post('/api/embed', { model: 'enc', input: long, truncate: false })).status, 400, 'Ollama: refused');
-    // a series goes through a model that remembers as one; its rows are no rows of their own
+    // a recurrent model reads a series as one; its rows are not independent
     await t.admin(server, { model: 'anomaly', action: 'add', path: path.join(t.root, 'models/anomaly') });
     const series = Array.from({ length: 100 }, (_, i) => [20 + Math.sin(i), 5 + Math.cos(i)]);
     r = await post('/v1/score', { model: 'anomaly', series });
     t.same(r.data?.[0].scores.length, 300, 'three numbers a row');
     t.check(r.data?.[0].scores.every(Number.isFinite), 'all finite');
-    // a row is a row; with the name of a stream, rows continue those before
+    // rows are independent; with a stream name, they continue the earlier ones
     t.same((await post('/v1/score', { model: 'anomaly', input: series[0] })).data?.[0].scores.length, 3, 'a row');
     const streamed = [];
     for (const part of [series.slice(0, 1), series.slice(1, 40), series.slice(40)])

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Streams of /v1/score over a restart: after a clean stop and after kill -9 they go on, also in a process of their own; what
-// a killed server had not written yet is as if it had not come.  WebSocket carries readings in and scores out.
+// Streams of /v1/score over a restart: after a clean stop and after kill -9 they continue, also in a process of their
+// own; rows that a killed server had not written yet count as never received. WebSocket carries readings in and scores
+// out.
 // Usage: serve_streams.js SHOAL
 'use strict';
 const fs = require('fs');
@@ -33,7 +34,7 @@ async function whole(server, series) {
     return (await r.json()).data[0].scores;
 }
 
-// The rows of each stream that a file says, by name: the last record counts.
+// The row count of each stream in a file, by name: the last record counts.
 function saved(file) {
     const b = fs.existsSync(file) ? fs.readFileSync(file) : Buffer.alloc(0), known = {};
     for (let at = 16; at + 12 <= b.length;) {
@@ -54,7 +55,7 @@ function find(dir) {
 
 const same = (got, want, what) => t.same(got.join(), want.join(), what);
 
-// apart: its process ends with the server at once, so a stop is as a kill.
+// apart: its process ends with the server at once, so a stop is like a kill.
 async function restarts(name, apart) {
     const more = apart ? ', isolation: process' : '';
     const args = config(name, more), dir = path.join(t.tmp, name);
@@ -69,7 +70,7 @@ async function restarts(name, apart) {
     server = await t.start(shoal, args);
     same(await score(server, 'pump', rows(50, 60)), of(50, 60), `${name}: goes on after a stop`);
     same(await score(server, 'fan', rows(7, 60)), of(7, 60), `${name}: the other too`);
-    // killed: what is in the file counts
+    // killed: the file is what counts
     await t.until(() => saved(find(dir)).pump === 60 && saved(find(dir)).fan === 60, `${name}: written`);
     const sent = 40;
     for (let i = 60; i < 60 + sent; i++)
@@ -80,7 +81,7 @@ async function restarts(name, apart) {
     server = await t.start(shoal, args);
     same(await score(server, 'pump', rows(kept, 120)), of(kept, 120), `${name}: goes on after a kill`);
     same(await score(server, 'fan', rows(60, 70)), of(60, 70), `${name}: the other lost nothing`);
-    // a write that was cut off: the record before it counts
+    // a truncated write: the record before it counts
     await t.until(() => saved(find(dir)).pump === 120 && saved(find(dir)).fan === 70, `${name}: written again`);
     await server.stop('SIGKILL');
     fs.appendFileSync(find(dir), Buffer.from([200, 0, 0, 0, 1, 2, 3]));
@@ -90,7 +91,7 @@ async function restarts(name, apart) {
     return dir;
 }
 
-// The file grows with what changes, not with time; a second server with the same folder does not write into it.
+// The file grows with changes, not with time; a second server on the same folder does not write to it.
 async function bounded() {
     const args = config('bounded', ''), dir = path.join(t.tmp, 'bounded');
     const server = await t.start(shoal, args);
@@ -109,7 +110,7 @@ async function bounded() {
     t.same(Object.keys(saved(find(dir))).join(), 'pump', 'only those of the first');
 }
 
-// Limits: how many streams, and how long one lives without rows.
+// Limits: the number of streams, and how long one lives without rows.
 async function limits() {
     let server = await t.start(shoal, config('few', ', streams: 2'));
     const status = async (stream) => (await fetch(`${server.url}/v1/score`,
@@ -132,7 +133,7 @@ async function websocket() {
         got[x.id] = x;
     });
     await new Promise((done, give) => ws.on('open', done).on('error', give));
-    // sixty readings without waiting for the scores: they are scored in their order
+    // sixty readings without waiting for the scores: they are scored in order
     for (let i = 0; i < 60; i++)
         ws.send(JSON.stringify({ id: `${i}`, path: '/v1/score', body: { model: 'anomaly', stream: 'ws', input: row(i) } }));
     await t.until(() => Object.keys(got).length === 60, 'scores');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Alarms over webhooks: signed, tried again until they are taken, kept over a crash, refused ones dropped; only allowed
-// servers are called.  First comes the alarm, then the passage of the manuals that fits.  Usage: serve_webhooks.js SHOAL
+// Alarms over webhooks: signed, retried until accepted, kept over a crash, dropped when refused; only allowed servers
+// are called. The alarm comes first, then the matching passage of the manuals. Usage: serve_webhooks.js SHOAL
 'use strict';
 const { spawnSync } = require('child_process');
 const { createHash, createHmac } = require('crypto');
@@ -70,7 +70,7 @@ const shoal = path.resolve(process.argv[2]), secret = 'a long secret';
         await t.until(async () => await t.metric(server, `shoal_webhook_events_total{webhook="${place}",result="${result}"}`) === 2,
             `${result} ones are counted`);
 
-    // the receiver is away, and the server is killed: what was told is kept
+    // the receiver is down, and the server is killed: reported events are kept
     answer = () => 503;
     const before = got.length;
     t.same((await post('/v1/alarms/acknowledge', { id: again.event.id, by: 'ada' })).status, 200, 'acknowledged');

@@ -14,8 +14,8 @@ const model = (name) => path.join(t.root, 'models', name);
 const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the heating to', 'the garage door is open and'];
 const body = (i, more) => ({ prompt: prompts[i % prompts.length], max_tokens: 200, ignore_eos: true,
     ...(i % 2 ? { temperature: 0.9, seed: 100 + i } : { temperature: 0 }), ...more });
-// A stream that is to be hit in the middle.  It must outlast a client that reads late because the machine is busy: a worker
-// that is killed when its stream is over is started again too, and the next one later each time.
+// A stream to be hit halfway. It must outlast a client that reads late because the machine is busy: a worker killed
+// after its stream has ended is restarted too, with a longer delay each time.
 const long = (i) => body(i, { model: 'reply', max_tokens: 900 });
 const MAX_TRIES = 10;
 
@@ -34,7 +34,7 @@ async function post(server, where, what, headers = {}) {
     return t.within(ask(), `POST ${where} ${text}`);
 }
 
-// Workers are children of the server; the one that has a model's file mapped is the one of the model.
+// Workers are children of the server; a model's worker is the one that has its file mapped.
 function workers(server) {
     const pids = fs.readFileSync(`/proc/${server.child.pid}/task/${server.child.pid}/children`, 'utf8');
     const all = fs.readdirSync(`/proc/${server.child.pid}/task`).map((id) => {
@@ -65,7 +65,7 @@ async function ready(server, name) {
     await t.until(async () => (await state_of(server, name)).state === 'ready', `${name} is ready`);
 }
 
-// A stream during which the worker is hit: the text is that of an undisturbed run.
+// A stream during which the worker is hit: the text equals that of an undisturbed run.
 async function disturbed(server, i, want, signal) {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
         let pid;
@@ -139,7 +139,7 @@ async function crashes(server) {
     t.same(await t.metric(server, 'shoal_worker_lost_total'), 0, 'lost');
 }
 
-// What must not work inside the sandbox, tried from there.
+// Operations that the sandbox must block, tried inside it.
 function probe() {
     const cache = path.join(t.tmp, 'probe-cache');
     fs.mkdirSync(cache);
@@ -150,7 +150,7 @@ function probe() {
     console.log(`the kernel lacks: ${said.missing || 'nothing'}`);
     t.same(said['read model'], 'ok', 'read the model');
     t.same(said['write cache'], 'ok', 'write to the cache');
-    // what a kernel lacks is listed, and then not expected
+    // missing kernel features are listed, and then not expected
     const calls = ['socket', 'unix socket', 'ptrace', 'kill', 'fork', 'exec'];
     const files = ['write model', 'open /etc/passwd', 'open /proc/self/mem', 'write /tmp'];
     for (const what of [...(/seccomp/.test(said.missing) ? [] : calls), ...(/Landlock/.test(said.missing) ? [] : files)])
@@ -158,7 +158,7 @@ function probe() {
     t.same(said.exec === undefined, false, 'the probe came to its end');
 }
 
-// Files that no model can be made of, and limits that are too small: those models fail and say why, the others answer.
+// Files that are not models, and limits that are too small: those models fail and say why, the others answer.
 async function bad_models(plain) {
     const bytes = fs.readFileSync(model('reply-draft.gguf'));
     const file = (name, data) => {
@@ -206,7 +206,7 @@ models:
         const here = await post(plain, where, { model: 'reply', ...what }), there = await post(site, where, { model: 'reply', ...what });
         t.same(JSON.stringify(there), JSON.stringify(here), `${where} in a worker`);
     }
-    // a client that goes away
+    // a client that disconnects
     const gone = new AbortController();
     const half = await t.within(fetch(`${site.url}/v1/completions`, { method: 'POST', signal: gone.signal,
         body: JSON.stringify(body(0, { model: 'reply', max_tokens: 100000, stream: true })) }), 'a stream that is given up');
@@ -214,7 +214,7 @@ models:
     gone.abort();
     await t.until(async () => await t.metric(site, 'shoal_cancelled_total{model="reply"}') === 1, 'cancelled');
     await t.until(async () => await t.metric(site, 'shoal_in_flight{model="reply"}') === 0, 'nothing in flight');
-    // with the server its workers end, however it ends
+    // workers end with the server, however it ends
     const left = workers(site);
     site.child.kill('SIGKILL');
     await site.ended;
@@ -247,7 +247,7 @@ function bad_configs() {
     }
 }
 
-// SIGHUP adds and removes models apart; what needs a restart is refused, and the old configuration stays.
+// SIGHUP adds and removes isolated models; changes that need a restart are refused, and the old configuration stays.
 async function reload() {
     const entry = (name, more = ', isolation: process') => `  - {name: ${name}, path: "${path.join(t.tmp, name)}.gguf"${more}}\n`;
     for (const name of ['one', 'two'])
@@ -269,7 +269,7 @@ async function reload() {
     t.same((await site.stop()).code, 0, 'it ends');
 }
 
-// A worker under a node under a gateway: the gateway goes on at the other node.
+// A worker under a node under a gateway: the gateway continues on the other node.
 async function in_a_shoal(want) {
     const site = { nodes: [], shoal };
     for (const name of ['node1', 'node2']) {

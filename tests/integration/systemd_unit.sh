@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The installed systemd units name the installed program, systemd accepts them, and finds them confined.
-# Skipped (77) where systemd-analyze is not installed.  Arguments: shoal, cli_tool, build folder.
+# The installed systemd units name the installed program, and systemd accepts them and rates them as
+# confined. Skipped (77) where systemd-analyze is not installed. Arguments: shoal, cli_tool, build
+# folder.
 command -v systemd-analyze >/dev/null || { echo "skipped: systemd-analyze is not installed"; exit 77; }
 . "$(dirname "$0")/lib.sh"
 cmake --install "$build" --prefix "$tmp/prefix" >install.log || { cat install.log; fail "install"; }

@@ -28,7 +28,7 @@ const config = 'machines:\n  - {name: motor3, title: motor 3}\n  - {name: pump1,
     const page = await web.open(browser, server.url);
     const until = (fn, arg) => page.waitForFunction(fn, arg);
 
-    // the last 32 s, which is history when the page opens: far from the 60 s that a clock may be off
+    // the last 32 s, which is history when the page opens: well within the 60 s that a clock may be off
     const began = Date.now() - 33000, noise = (i) => Math.sin(i * 12.9898) * 43758.5453 % 1;
     const row = (i, vib, temp) => ['vib', 'temp', 'flow', 'hall'].map((sensor, k) => ({ sensor, time_ms: i < 80 ? began + i * 400 : undefined,
         value: Number(([vib, temp, 12, 21][k] + [0.2, 0.5, 0.4, 0.2][k] * noise(i + 7 * k)).toFixed(3)) }));
@@ -64,7 +64,7 @@ const config = 'machines:\n  - {name: motor3, title: motor 3}\n  - {name: pump1,
     await until(() => /acknowledged/.test(document.querySelector('.alarm.bad .hint').textContent));
     t.same(await page.$('.alarm.bad button'), null, 'acknowledged once');
 
-    // ... and is healed
+    // ... and is repaired
     await t.until(async () => {
         await put({ sensor: 'vib', value: 2.5 + 0.2 * noise(Date.now() % 1000) });
         return await page.$('.alarm.over') !== null;
@@ -84,10 +84,10 @@ const config = 'machines:\n  - {name: motor3, title: motor 3}\n  - {name: pump1,
     await page.fill('#home-text', 'turn off the kitchen lights');
     await page.keyboard.press('Enter');
     await until(() => document.querySelector('[data-thing="kitchen_lights"] .thing-states').textContent === 'off');
-    // another client's command is seen too
+    // commands of other clients show up too
     await fetch(`${server.url}/v1/process`, { method: 'POST', body: JSON.stringify({ text: 'lock the front door' }) });
     await until(() => document.querySelector('[data-thing="front_door"] .thing-states').textContent === 'locked');
-    // what happens later
+    // scheduled actions
     await page.fill('#home-text', 'turn off the heating in 20 minutes');
     await page.keyboard.press('Enter');
     await until(() => /turn off the heating/.test(document.querySelector('[data-scheduled]')?.textContent));

@@ -63,7 +63,7 @@ async function commands(browser, server) {
     await page.context().close();
 }
 
-// Until the answer in the Chat view is whole, with its figures.
+// Waits until the answer in the Chat view is complete, with its figures.
 async function answered(page) {
     await page.waitForFunction(() => /tokens\/s · first after/.test(document.querySelector('.message:last-child .meta')?.textContent) &&
         document.querySelector('#chat-form .send')?.getAttribute('aria-label') === 'Send');
@@ -92,7 +92,7 @@ async function answers(browser, server) {
         'waterfall');
     const tops = (selector) => page.$$eval(selector, (all) => all.map((e) => e.getBoundingClientRect().top));
     const rows = await tops('.wf-name'), bars = await tops('.wf-track');
-    t.check(bars.length === rows.length && bars.every((y, i) => Math.abs(y - rows[i]) < 1), // not rounded: 1078.49 is beside 1078.51
+    t.check(bars.length === rows.length && bars.every((y, i) => Math.abs(y - rows[i]) < 1), // not rounded: 1078.49 lies beside 1078.51
         `bars stand beside their names: ${bars} and ${rows}`);
     t.check(/of the budget of 100 ms|over the budget of 100 ms/.test(await text(page, '.time-sum')), 'budget');
     await ask(page, 'what is 7 times 8');
@@ -173,7 +173,7 @@ async function modelsView(browser, server) {
     await shown(page, '.model');
     t.same((await page.$$eval('.model h2', (all) => all.map((e) => e.textContent))).join(),
         names.join(), 'models');
-    await ready(page, names.length - 1, names.length); // all but the draft, which is loaded when it is asked for
+    await ready(page, names.length - 1, names.length); // all but the draft, which is loaded on demand
     await page.waitForFunction(() => [...document.querySelectorAll('.model-about')].every((e) => e.textContent));
     t.check(/Memory.*MB.*File16\.9 MB.*Parameters15\.7 M.*tokens\/s/.test(await text(page, '.model >> nth=0')), 'facts');
     t.check(!await page.$('[id^="load-"]'), 'a keyless server cannot be changed by a page');
@@ -322,7 +322,7 @@ async function screens(browser, server) {
     await docs.context().close();
 }
 
-// Pictures for the README.  Other work on the machine makes answers late: then it is asked again.
+// Pictures for the README. Other work on the machine makes answers late: then it asks again.
 async function pictures(browser, server) {
     const page = await open(browser, server, { viewport: { width: 1120, height: 700 } });
     const save = async (name) => {

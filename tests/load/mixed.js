@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Mixed load: every protocol and interface at once, clients that abort, read slowly or send nonsense, models that
-// come and go, reloads; then SIGTERM.  Fails on a status that is not expected, a server that dies, a report of a
-// sanitizer (so it is for the ASan build above all: `make nightly`), a leak, memory that keeps growing.
-// Usage: mixed.js SHOAL [SECONDS]     SEED=n: the same choices again (the order of answers is the machine's)
+// Mixed load: every protocol and interface at once, clients that abort, read slowly or send nonsense, models that come
+// and go, reloads; then SIGTERM. Fails on an unexpected status, a server that dies, a sanitizer report (so it is mainly
+// for the ASan build: `make nightly`), a leak, or memory that keeps growing.
+// Usage: mixed.js SHOAL [SECONDS]     SEED=n: repeats the choices (the order of answers is up to the machine)
 'use strict';
 const path = require('path');
 const t = require('../integration/serve.js');
@@ -10,7 +10,7 @@ const { open } = require('./mixed_site.js');
 
 const shoal = path.resolve(process.argv[2]), seconds = Number(process.argv[3] ?? 10);
 const seed = Number(process.env.SEED ?? Date.now() % 1000000);
-const maxGrowth = 48 << 10; // KiB, from one quarter of the answers to another: caches, arenas, the sanitizer's own tables
+const maxGrowth = 48 << 10; // KiB, between quarters of the answers: caches, arenas, the sanitizer's own tables
 const sampleMs = 200, minSamples = 16;
 const shown = 20;
 
@@ -44,7 +44,7 @@ function see(kind, got, allowed, more) {
 
 const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
 
-// Reports of the sanitizers in what the server wrote.
+// Sanitizer reports in the server's output.
 const reports = (log) => log.split('\n').filter((l) =>
     /runtime error:|ERROR: \w+Sanitizer|SUMMARY: \w+Sanitizer|Assertion/.test(l));
 
@@ -60,7 +60,7 @@ async function client(turn, number, site, goes) {
         }
 }
 
-// Samples memory and says how it goes, until the end.
+// Samples memory and reports progress, until the end.
 async function watch(site, goes, memory) {
     const began = Date.now(), every = Math.max(5, Math.ceil(seconds / 40)) * 1000;
     for (let next = began + every; goes();) {
@@ -77,8 +77,8 @@ async function watch(site, goes, memory) {
     }
 }
 
-// The median of what was in memory in one quarter of the answers.  Not of the time: what a server has loaded and cached
-// depends on what it was asked for, and a machine may have little time for us at first.
+// The median of memory use in one quarter of the answers. Not of the time: what a server has loaded and cached depends
+// on the requests so far, and a busy machine may give us little CPU time at first.
 function quarter(memory, n) {
     const all = memory.at(-1).answers, part = memory.filter((m) => m.answers > all * n / 4 && m.answers <= all * (n + 1) / 4);
     const nearest = (m) => Math.abs(m.answers - all * (n + 0.5) / 4);
@@ -92,7 +92,7 @@ function judge(memory) {
     t.check(after - before < maxGrowth, `memory grew by ${after - before} KiB`);
 }
 
-// What was running is finished after SIGTERM, and nothing is left.
+// Running requests finish after SIGTERM, and nothing is left.
 async function end(site) {
     await t.until(async () => (await site.metrics())('shoal_in_flight') === 0, 'nothing in flight');
     await t.until(async () => (await site.metrics())('shoal_kv_pages_used') === 0, 'every page is given back');
@@ -113,7 +113,7 @@ async function end(site) {
 (async () => {
     const began = Date.now();
     const site = await open(shoal), memory = [], until = Date.now() + seconds * 1000;
-    // on a machine that is busy with other things it goes on until there is something to judge by
+    // on a busy machine it continues until there is enough to judge
     const goes = () => !site.dead && (Date.now() < until || memory.length < minSamples);
     const clients = require('./mixed_clients.js');
     site.server.ended.then(() => { site.dead = true; });

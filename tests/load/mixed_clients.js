@@ -1,5 +1,5 @@
-// mixed_clients.js - what mixed.js has its clients do.  Each is one turn: async (site, r, see).
-// r: random choices (mixed.js).  see(kind, got, allowed, more): one answer; got must be in allowed.
+// mixed_clients.js - the clients of mixed.js. Each is one turn: async (site, r, see). r: random choices (mixed.js).
+// see(kind, got, allowed, more): one answer; got must be in allowed.
 'use strict';
 const http2 = require('http2');
 const net = require('net');
@@ -47,7 +47,7 @@ const good = [
         '/api/ps', '/api/version'].map((url) => () => [url]),
 ];
 
-// A pinned model that was unloaded may be on its way back: then the server says that it is not ready.
+// A pinned model that was unloaded may still be reloading: then the server says that it is not ready.
 const fine = (url) => (url === '/readyz' ? [200, 503] : [200]);
 
 async function whole(site, r, see) {
@@ -62,7 +62,7 @@ async function burst(site, r, see) {
         const [url, body] = r.of(good)(r), short = i % 4 === 0 && body, limited = i % 4 === 1;
         const a = await site.ask(url, body, { tls: i % 2 === 0, key: limited ? site.keys.slow : site.keys.app,
             headers: short ? { 'x-latency-budget-ms': `${1 + r.below(60)}` } : {} });
-        const never = limited && Array.isArray(body?.prompt) && body.prompt.length > 2; // more than it has places
+        const never = limited && Array.isArray(body?.prompt) && body.prompt.length > 2; // more than it has slots
         see(short ? 'deadline' : limited ? 'limited key' : 'burst', a.status,
             [...(never ? [400] : fine(url)), ...(short ? [429, 504] : limited ? [429] : [])], a.text);
     }));
@@ -84,7 +84,7 @@ async function stream(site, r, see) {
 
 const head = (site, line) => `${line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${site.keys.app}\r\n`;
 
-// Goes away in the middle of the answer, of the request, or before the answer.
+// Disconnects in the middle of the answer, of the request, or before the answer.
 async function abort(site, r, see) {
     const how = r.of(['answer', 'request', 'silence']);
     if (how === 'answer') {
@@ -104,7 +104,7 @@ async function abort(site, r, see) {
     see(`abort in the ${how}`, 0, [0]);
 }
 
-// Bytes on a connection of its own; resolves with what came until it is closed or the time is over.
+// Sends bytes on a new connection; resolves with what came until it is closed or the time is up.
 function raw(site, r, bytes, ms) {
     return new Promise((done) => {
         const s = net.connect(site.sock), parts = [];
@@ -123,7 +123,7 @@ function raw(site, r, bytes, ms) {
     });
 }
 
-// Reads a little, waits, reads a little; then it goes on to the end or leaves.
+// Reads a little, waits, reads a little; then continues to the end or disconnects.
 async function slow(site, r, see) {
     const body = { ...long, logprobs: 5, max_tokens: 300 };
     const tail = await site.ask('/v1/completions', body, { on: async (res, req) => {
@@ -147,7 +147,7 @@ async function slow(site, r, see) {
     see('slow reader', tail, ['left', 'whole']);
 }
 
-// A body or a head that must be refused, with the status that says why.
+// A body or head that must be refused, with the status that says why.
 const bad = [
     [400, (r) => ['/v1/chat/completions', { ...chat(r), frob: 1 }]],
     [400, (r) => ['/v1/chat/completions', { ...chat(r), temperature: 9 }]],
@@ -179,7 +179,7 @@ async function refused(site, r, see) {
     see('refused: explained', JSON.parse(a.text).error?.message?.length > 5, [true], a.text);
 }
 
-// Too large: announced or not.  The server may close while it is being sent, which the client sees as an error.
+// Too large: announced or not. The server may close while it is still being sent, which the client sees as an error.
 async function oversized(site, r, see) {
     const body = `{"text":"${'x'.repeat(site.maxBody + r.below(100000))}"}`, chunked = r.chance(0.5);
     const coded = chunked ? `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
@@ -188,7 +188,7 @@ async function oversized(site, r, see) {
     see('oversized', got.slice(0, 12), ['HTTP/1.1 413', '']);
 }
 
-// Bytes with mistakes in them: of HTTP/1.1, HTTP/2 and WebSocket.
+// Corrupted bytes of HTTP/1.1, HTTP/2 and WebSocket.
 const seeds = [
     (site, r) => `${head(site, 'POST /v1/completions')}Content-Length: 44\r\n\r\n` +
         `{"model":"chat","prompt":"a","max_tokens":${r.below(9)}} GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n`,
@@ -292,7 +292,7 @@ async function websocket(site, r, see) {
     await closed;
 }
 
-// The first status, and whatever comes for a while.
+// The first status, and whatever follows for a while.
 async function watched(health, r) {
     const stream = health.Watch({ service: r.of(['', 'chat', 'lazy', 'extra']) });
     stream.on('error', () => {});
@@ -316,7 +316,7 @@ async function grpcCalls(site, r, see) {
         why = e.details;
         return e.code;
     });
-    let why; // of the last that failed
+    let why; // of the last failure
     const ask = { model: 'chat', prompt: sentence(r), max_tokens: 8, temperature: 0 };
     const one = (name, request, options) => code(call(client, name, request, options, meta));
     await Promise.all([
@@ -383,7 +383,7 @@ async function openai(site, r, see) {
     see('openai error', e.status, [404]);
 }
 
-// Models come and go, the configuration is read anew, while everybody else goes on.
+// Models come and go and the configuration is reloaded, while all other clients go on.
 async function admin(site, r, see) {
     const change = (body) => site.ask('/admin/models', body, { key: site.keys.boss });
     const what = r.below(5), model = r.of(['chat', 'reply', 'intent', 'rerank', 'anomaly', 'summary', 't5', 'lazy']);
@@ -400,7 +400,7 @@ async function admin(site, r, see) {
         const name = `m${r.below(1e9)}`;
         const file = path.join(t.root, 'tests/data/refs/phi2.gguf');
         see('add', (await change({ model: name, action: 'add', path: file })).status, [200]);
-        // a reload in between takes it out again: it is not in the file
+        // a reload in between removes it again: it is not in the file
         const a = await site.ask('/v1/completions', { model: name, prompt: 'a', max_tokens: 2 });
         see('added model', a.status, [200, 404], a.text);
         see('remove', (await change({ model: name, action: 'remove' })).status, [200, 404]);
@@ -416,6 +416,6 @@ async function admin(site, r, see) {
     await t.sleep(100 + r.below(400));
 }
 
-// How many of each run at a time.
+// How many clients of each kind run at a time.
 module.exports = [[whole, 3], [burst, 1], [stream, 2], [abort, 2], [slow, 3], [refused, 1], [oversized, 1], [nonsense, 2],
     [h2, 1], [websocket, 1], [grpcCalls, 1], [ollama, 1], [openai, 1], [admin, 1]];

@@ -1,5 +1,4 @@
-// mixed_site.js - the server of mixed.js: its models, its configuration, which changes while it runs,
-// and the plain ways to ask it.
+// mixed_site.js - the server of mixed.js: its models, its changing configuration, and simple requests to it.
 'use strict';
 const { execFileSync } = require('child_process');
 const crypto = require('crypto');
@@ -14,7 +13,7 @@ const sha = (key) => crypto.createHash('sha256').update(key).digest('hex');
 const keys = { app: 'key-app', boss: 'key-boss', slow: 'key-slow' };
 const maxBody = 256 << 10;
 
-// A classifier with one label, which is what a reranker is: made of one with three.
+// A reranker, that is a classifier with one label: made from one with three.
 function makeReranker() {
     const from = path.join(t.root, 'tests/data/encoders/bert-cls'), to = path.join(t.tmp, 'reranker');
     fs.cpSync(from, to, { recursive: true });

@@ -1,13 +1,14 @@
-/* slow_clients.c - many clients of one process that stream and read a few bytes now and then.
+/* slow_clients.c - many clients in one process that stream and read a few bytes now and then.
  *
  *   slow_clients PORT N PATH BODY_FILE
  *
  * Opens N connections to 127.0.0.1:PORT with small receive buffers and posts the body on each.
- * Reads STEP bytes of each every TICK_MS and says "begun" when every one has the head of its
- * answer. Then it follows the lines of its standard input: abort K    closes K of them in the
- * middle of the answer finish     reads the others to their end; then one line "done N whole M
- * bytes B events LEAST MOST" and the end An answer is whole when its status is 200 and its last
- * event [DONE] ends the last chunk. */
+ * Reads STEP bytes of each every TICK_MS and prints "begun" once every one has the head of its
+ * answer. Then it follows the lines of its standard input:
+ *   abort K    closes K of them in the middle of the answer
+ *   finish     reads the others to their end, prints
+ *              "done N whole M bytes B events LEAST MOST" and exits
+ * An answer is whole when its status is 200 and its last event [DONE] ends the last chunk. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -30,7 +31,7 @@ struct client {
     size_t n_head, n_bytes;
     unsigned n_events;
     bool ok, ended;
-    char tail[TAIL]; /* the last bytes that came */
+    char tail[TAIL]; /* the last bytes received */
 };
 
 static const char end_of_answer[] = "data: [DONE]\n\n\r\n0\r\n\r\n";

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// 2,000 clients that stream at once and read slowly: the server stays small, everybody gets the
-// whole answer, who goes away is cancelled, and a client that reads is served in between.
+// 2,000 clients that stream at once and read slowly: the server stays small, every client gets the whole answer,
+// clients that disconnect are cancelled, and a client that reads fast is served in between.
 // Usage: slow_clients.js SHOAL SLOW_CLIENTS
 'use strict';
 const { spawn } = require('child_process');
@@ -12,7 +12,7 @@ const t = require('../integration/serve.js');
 const [shoal, program] = process.argv.slice(2).map((p) => path.resolve(p));
 const n = 2000, aborted = 500, tokens = 64;
 const maxGrowth = 200 << 10; // KiB
-// Much to send: 1.4 KB for each token.
+// Much to send: 1.4 KB per token.
 const body = { model: 'chat', messages: [{ role: 'user', content: 'Once upon a time' }], max_tokens: tokens,
     ignore_eos: true, temperature: 0, stream: true, logprobs: true, top_logprobs: 20 };
 

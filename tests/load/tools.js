@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `wrk` and `h2load` against `shoal serve`: not one failed request, and afterwards the server has
-// counted what they have.  Usage: tools.js SHOAL
+// `wrk` and `h2load` against `shoal serve`: no failed request, and afterwards the server's counts match theirs. Usage:
+// tools.js SHOAL
 'use strict';
 const { execFile, execFileSync } = require('child_process');
 const fs = require('fs');
@@ -11,7 +11,7 @@ const shoal = path.resolve(process.argv[2]);
 const chat = { model: 'chat', messages: [{ role: 'user', content: 'Once upon a time' }], max_tokens: 4 };
 const text = 'turn off the kitchen lights';
 
-// What is asked: path, body (none: GET), what must be in each answer.
+// The requests: path, body (none: GET), text that each answer must contain.
 const kinds = {
     health: ['/healthz', undefined, 'ok'],
     cached: ['/v1/chat/completions', { ...chat, temperature: 0 }, '"finish_reason":"length"'],
@@ -27,9 +27,9 @@ function tool(program, args) {
         ? give(new Error(`${program} ${args.join(' ')}: ${err}${out}`)) : done(out))));
 }
 
-// HTTP/1.1 for a while, and for longer on a machine that is so busy that nothing was answered.  What is under way at the
-// end is dropped: so the server may have counted up to one more for each connection.  Resolves with how many answers wrk
-// has counted, and how many it may have dropped.
+// HTTP/1.1 for a while, and longer if the machine is so busy that nothing was answered. wrk drops what is in flight at
+// the end, so the server may have counted up to one more per connection. Resolves with the number of answers that wrk
+// counted, and how many it may have dropped.
 async function wrk(server, kind, connections, seconds = 1) {
     const [url, body, wanted] = kinds[kind];
     const out = await tool('wrk', ['-t', '1', '-c', `${connections}`, '-d', `${seconds}s`, '--timeout', '60s', '-s',
@@ -59,7 +59,7 @@ async function h2load(server, kind, n, connections, streams, ...more) {
     return n;
 }
 
-// Figures of the server, by curl: this program's own client does not trust the certificate.
+// The server's metrics, read with curl: this program's own client does not trust the certificate.
 function figures(server) {
     const page = execFileSync('curl', ['-sk', `${server.url}/metrics`]).toString();
     const values = new Map(page.split('\n').filter((l) => l && l[0] !== '#')
@@ -67,7 +67,7 @@ function figures(server) {
     return (name) => (values.has(name) ? values.get(name) : NaN);
 }
 
-// Exactly what h2load asked is in the server's figures.
+// The server's metrics count exactly the requests of h2load.
 async function counted(server) {
     await tool('curl', ['-skf', '-d', JSON.stringify(kinds.cached[1]), server.url + kinds.cached[0]]); // now it is
     const before = figures(server), asked = {};
@@ -91,7 +91,7 @@ async function counted(server) {
     t.same(rise('shoal_requests_total{model="enc"}'), 600, 'requests to the encoder');
 }
 
-// At least what wrk has seen, at most one more for each connection.
+// At least as many as wrk has seen, at most one more per connection.
 async function timed(server) {
     const before = figures(server);
     const asked = {}, more = {};
@@ -124,7 +124,7 @@ models:
 log_requests: false
 ${how}`);
     const server = await t.start(shoal, ['--config', file]);
-    // asking /readyz while the models load counts as refused
+    // polling /readyz while the models load counts as refused
     server.notLoaded = figures(server)('shoal_refused_total{reason="not_loaded"}');
     return server;
 }

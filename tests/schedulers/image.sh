@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The image itself: what it says of itself, and what is in it.  `make schedulers` runs it.
+# The image itself: its metadata and its contents. `make schedulers` runs it.
 # Arguments: shoal, image (a docker archive).
 . "$(dirname "$0")/lib.sh"
 mkdir archive rootfs

@@ -15,7 +15,7 @@ cleanup() {
     find /sys/fs/cgroup/*/k8s.io -depth -type d -exec rmdir {} +
 }
 mount --make-rshared / # as kubelet expects
-ip link add node0 type veth peer name network # nobody is at the other end
+ip link add node0 type veth peer name network # no peer at the other end
 ip addr add $host/24 dev node0
 ip link set node0 up
 ip link set network up
@@ -51,7 +51,7 @@ start controller kube-controller-manager --kubeconfig admin --service-account-pr
     --secure-port 0 --use-service-account-credentials=false --horizontal-pod-autoscaler-sync-period=2s
 start scheduler kube-scheduler --kubeconfig admin --leader-elect=false --secure-port 0
 
-# The container that holds a pod's namespaces: it waits, and reaps.
+# The container that holds a pod's namespaces: it waits and reaps.
 cat >pause.c <<'END'
 #include <signal.h>
 #include <unistd.h>
@@ -100,7 +100,8 @@ start containerd containerd -c containerd.toml
 wait_for containerd 60 ctr -a /run/containerd.sock version
 ctr -a /run/containerd.sock -n k8s.io images import pause.tar >/dev/null
 ctr -a /run/containerd.sock -n k8s.io images import "$image" >/dev/null
-# cgroup version 1, and not all of its controllers, is what some machines have: pods are not grouped by their class then.
+# some machines have cgroup version 1 without all controllers: pods are not grouped by QoS class
+# then.
 cat >kubelet.yaml <<END
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -137,7 +138,7 @@ echo "kubernetes $(kubectl version -o json | sed -n 's/.*"gitVersion": "\(.*\)".
     "CoreDNS $(coredns -version | sed -n 's/^CoreDNS-//p'), kube-router v2.2.1, cgroup $(stat -fc %T /sys/fs/cgroup), Linux $(uname -r)"
 
 # ---- the chart ----
-certs() { # NODES: makes certificates that are missing
+certs() { # NODES: creates missing certificates
     SHOAL=$shoal "$root/packaging/make-certs" --dir ca --name pond --nodes "$1" --host $host --secret 2>>certs.log | kubectl apply -f - >/dev/null
 }
 some=(--set image.repository=localhost/shoal --set image.tag=test --set image.pullPolicy=Never
@@ -176,10 +177,10 @@ same "no token of the API server" "$(kubectl get pods -o 'jsonpath={..volumes[?(
 # ---- killed, deleted and updated under load ----
 uid() { kubectl get pod "$1" -o 'jsonpath={.metadata.uid}'; }
 is_ready() { [ "$(kubectl get pod "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
-replaced() { # POD UID: it is another one, and ready
+replaced() { # POD UID: replaced by another one, which is ready
     [ "$(uid "$1")" != "$2" ] && is_ready "$1"
 }
-restarted() { # POD: its container was started again, and is ready
+restarted() { # POD: its container was restarted and is ready
     [ "$(kubectl get pod "$1" -o 'jsonpath={.status.containerStatuses[0].restartCount}')" -gt 0 ] && is_ready "$1"
 }
 load_begin "$url"
@@ -238,7 +239,7 @@ install() { # helm's options
     await "a gateway" 60 ready deploy/pond-gateway
 }
 address() { kubectl get pod -l "app.kubernetes.io/component=$1" -o 'jsonpath={.items[0].status.podIP}'; }
-# Pods that do nothing, from which others are called: one that may, and a stranger.
+# Idle pods that calls are made from: one that is allowed to call, and a stranger.
 for answer in call no; do
     kubectl run "may-$answer" --image localhost/shoal:test --image-pull-policy Never --restart Never --labels "may=$answer" --command -- \
         /usr/bin/shoal gateway --node unix:/tmp/nobody --listen 127.0.0.1:8080 >/dev/null
@@ -270,7 +271,7 @@ scrape_configs:
   - job_name: gateways
     file_sd_configs: [{files: [$tmp/targets.yml], refresh_interval: 1s}]
 END
-# Debian's Prometheus is built without Kubernetes: it is told which gateways there are.
+# Debian's Prometheus is built without Kubernetes discovery: it gets a list of the gateways.
 tell_gateways() {
     while sleep 1; do
         kubectl get pods -l app.kubernetes.io/component=gateway --field-selector status.phase=Running -o 'jsonpath={range .items[*]}- targets:
@@ -323,7 +324,7 @@ check "one gateway while there is no load" replicas 1
 LANES=12 load_begin "$url"
 await "twelve requests at once: three gateways" 180 replicas 3
 load_end "gateways added"
-LANES=2 load_begin "$url" # a few go on while gateways leave
+LANES=2 load_begin "$url" # a few continue while gateways are removed
 await "two at once: one gateway" 240 replicas 1
 load_end "gateways removed"
 helm uninstall pond --wait >helm.log

@@ -13,13 +13,13 @@ PATH=$root/.cache/schedulers/bin:$PATH
 tmp=$(mktemp -d "/tmp/shoal-$name.XXXXXX")
 passed=0 failed=0
 declare -A pids=()
-for folder in /run /var/lib /var/log; do # of the programs that are started here
+for folder in /run /var/lib /var/log; do # of the programs started here
     mount -t tmpfs tmpfs $folder
 done
 ip link set lo up
 cd "$tmp"
 
-# Called at the end of a script, and when a command of it fails.
+# Called at the end of a script, and when one of its commands fails.
 finish() {
     local status=$?
     trap - EXIT
@@ -74,7 +74,7 @@ start() { # NAME COMMAND...
     "${@:2}" >"$tmp/$1.log" 2>&1 &
     pids[$1]=$!
 }
-wait_for() { # WHAT SECONDS COMMAND...: ends the script if it does not come
+wait_for() { # WHAT SECONDS COMMAND...: ends the script on a timeout
     local until=$((SECONDS + $2))
     while [ $SECONDS -lt $until ]; do
         "${@:3}" >/dev/null 2>&1 && return
@@ -113,7 +113,7 @@ load_end() { # WHAT
     fi
 }
 
-# What the image promises, of a running process: PID
+# What the image promises, checked on a running process: PID
 check_confined() {
     local status=/proc/$1/status
     same "it runs as user 65532" "$(sed -n 's/^Uid:\t\([0-9]*\).*/\1/p' "$status")" 65532

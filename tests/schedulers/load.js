@@ -1,6 +1,6 @@
-// Streams completions and asks commands, one after another in several lanes, until SIGTERM.  Prints the counts; exit
-// status 1 if a request failed or a text was not the same every time.  Arguments: the gateways' URLs; with more than one,
-// a request whose connection breaks is asked again at the next, as a client of several gateways does.  LANES: how many (4).
+// Streams completions and sends commands, one after another in several lanes, until SIGTERM. Prints the counts; exit
+// status 1 if a request failed or texts differed. Arguments: the gateways' URLs; with more than one, a request whose
+// connection breaks is retried at the next, as a client of several gateways does. LANES: how many (4).
 'use strict';
 const urls = process.argv.slice(2);
 const lanes = Number(process.env.LANES ?? 4);
@@ -34,7 +34,7 @@ async function command(url) {
     counts.commands++;
 }
 
-// A broken connection, as fetch reports it; an answer with an error is not one.
+// A broken connection, as fetch reports it; an error response is not one.
 const is_broken = (e) => e instanceof TypeError;
 
 async function ask(k, i) {

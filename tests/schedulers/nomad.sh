@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 job=$root/packaging/nomad/shoal.nomad.hcl
 host=10.66.0.1
-ip link add node0 type veth peer name network # nobody is at the other end
+ip link add node0 type veth peer name network # no peer at the other end
 ip addr add $host/24 dev node0
 ip link set node0 up
 ip link set network up
@@ -18,7 +18,7 @@ cleanup() {
     find /sys/fs/cgroup/*/nomad* -depth -type d -exec rmdir {} +
 }
 
-# ---- what a machine of the cluster has: Shoal, its user, certificates ----
+# ---- what each machine of the cluster has: Shoal, its user, certificates ----
 mkdir rootfs layers
 tar -xf "$image" -C layers
 for layer in $(sed -n 's/.*"Layers":\[\([^]]*\)\].*/\1/p' layers/manifest.json | tr -d '"' | tr ',' ' '); do
@@ -72,7 +72,7 @@ check "... with raw_exec" nomad job validate "${vars[@]}" -var driver=raw_exec "
 nomad job run -detach "${vars[@]}" "$job" >run.log
 services() { nomad service info -json "$1" 2>/dev/null | grep -c '"ServiceName"' || true; }
 gateways() { nomad service info -t '{{range .}}http://{{.Address}}:{{.Port}} {{end}}' shoal; }
-running() { # GROUP N: so many allocations are healthy
+running() { # GROUP N: N allocations are healthy
     [ "$(nomad operator api /v1/job/shoal/allocations | node -e '
         const list = JSON.parse(require("fs").readFileSync(0));
         console.log(list.filter((a) => a.TaskGroup === process.argv[1] && a.ClientStatus === "running" && a.DesiredStatus === "run" &&
@@ -119,11 +119,11 @@ load_end "a gateway killed, clients ask the other one"
 load_begin "$1" "$2"
 nomad job scale -detach shoal node 5 >>run.log
 await "scaled to five: gateways see five nodes" 120 nodes_are "$1" 5
-await "... and the deployment is successful" 120 done_with # it is not scaled again before
+await "... and the deployment is successful" 120 done_with # it is not scaled again before that
 nomad job scale -detach shoal node 2 >>run.log
 await "scaled to two: two run" 120 running node 2
 await "... and gateways see two nodes" 60 nodes_are "$2" 2
-await "... and this deployment is successful, too" 120 done_with # or nothing can be restarted
+await "... and this deployment is successful, too" 120 done_with # else nothing can be restarted
 load_end "scaled up and down"
 
 # ---- updated: one after another, each healthy before the next ----

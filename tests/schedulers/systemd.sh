@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# The installed units in a real systemd, booted in a container over this machine's own files: a node and a gateway, requests
-# while the node is killed and restarted, then the server that is all in one.  No request may fail.
-# `make schedulers` runs it.  Argument: shoal, in its build folder, of which everything that is installed is built.
+# The installed units in a real systemd, booted in a container over this machine's own files: a node
+# and a gateway, requests while the node is killed and restarted, then the all-in-one server. No
+# request may fail.
+# `make schedulers` runs it. Argument: shoal, in a build folder in which everything that is
+# installed has been built.
 . "$(dirname "$0")/lib.sh"
 cleanup() {
     kill -9 "$(init)" "${pids[machine]}"

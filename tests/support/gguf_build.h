@@ -66,7 +66,7 @@ static inline void gb_kv_bool(struct buf *b, const char *key, bool v)
     buf_putc(b, (char)v);
 }
 
-/* Then n elements follow, each put by the caller. */
+/* n elements must follow, each put by the caller. */
 static inline void gb_kv_array(struct buf *b, const char *key, enum model_file_type elem,
                                uint64_t n)
 {

@@ -14,7 +14,7 @@ struct grammar_walk {
     struct grammar_net *net;
     struct grammar_mask *mask;
     struct vocab_trie_node root;
-    struct vocab_trie vocab; /* of no tokens */
+    struct vocab_trie vocab; /* without tokens */
 };
 
 static inline int grammar_walk_open(struct grammar_walk *w, enum shoal_constraint kind,
@@ -33,7 +33,7 @@ static inline void grammar_walk_close(struct grammar_walk *w)
     grammar_net_destroy(w->net);
 }
 
-/* Bytes that may follow a place: false for all where the text must end. */
+/* Bytes that may follow a position: all false where the text must end. */
 static inline int grammar_walk_next(struct grammar_walk *w, uint32_t place, uint8_t out[256],
                                     uint32_t *n)
 {

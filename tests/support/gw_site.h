@@ -83,7 +83,7 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
     return rc;
 }
 
-/* Turns the loop until nothing outside of it can post any more. */
+/* Runs the loop until nothing outside of it can post any more. */
 static inline void gw_site_settle(struct gw *gw)
 {
     for (int i = 0; i < 60000 && gw->loops[0].flow.n_jobs > 0; i++)

@@ -196,7 +196,7 @@ static inline void nats_site_begin(struct nats_site *s, unsigned n)
                 s->pid[i] = 0;
                 ok = false;
             }
-        nats_site_pause(100); /* one that did not get its port has exited by now */
+        nats_site_pause(100); /* a server that did not get its port has exited by now */
         for (unsigned i = 0; i < n; i++)
             if (s->pid[i] && waitpid(s->pid[i], NULL, WNOHANG) == s->pid[i]) {
                 s->pid[i] = 0;

@@ -18,14 +18,14 @@
 enum recorder_point { RECORDER_START = 1, RECORDER_PLAN, RECORDER_TOKEN };
 
 struct recorder {
-    struct sink sink; /* first */
+    struct sink sink; /* must be the first member */
     uint32_t n_starts, n_plans, n_tokens, n_logprobs, n_results, n_done, n_last, n_broke_off,
         n_fails, n_closed, n_flushes;
     struct sink_start start;
     uint8_t question[32];
     char model[32], version[32];
     char text[RECORDER_CHOICES][4096];    /* of each choice; the reply of an ask is in [0] */
-    int32_t tokens[RECORDER_CHOICES][64]; /* and its tokens */
+    int32_t tokens[RECORDER_CHOICES][64]; /* and the tokens of each */
     size_t shown[RECORDER_CHOICES][64];   /* bytes of text with and before each of them */
     uint32_t n_of[RECORDER_CHOICES];
     struct buf json; /* the plan, written when the request is closed; see recorder_init */
@@ -37,9 +37,9 @@ struct recorder {
     int broke_off_code;
     struct failure failure;
     char reason[64];
-    /* The test's expectation. */
+    /* What the test expects. */
     bool full;
-    enum recorder_point cancel_at; /* cancels there, 0: never, */
+    enum recorder_point cancel_at; /* where to cancel, 0: never, */
     uint32_t after;                /* after more than this many such events */
     uint64_t start_before;         /* start returns after this time */
 };
@@ -82,7 +82,7 @@ static inline void recorder_on_token(struct sink *s, const struct sink_token *t)
 {
     struct recorder *r = recorder_of(s);
     assert_true(t->choice < RECORDER_CHOICES);
-    if (r->n_plans > 0) { /* a piece of the reply */
+    if (r->n_plans > 0) { /* a chunk of the reply */
         assert_int_equal(t->token, -1);
         assert_int_equal(t->choice, 0);
         assert_true(t->text_bytes > 0);
@@ -148,7 +148,7 @@ static inline void recorder_on_closed(struct sink *s)
 {
     struct recorder *r = recorder_of(s);
     struct json_out j = json_out_make(&r->json);
-    if (r->plan) /* it stays until now, whatever happened */
+    if (r->plan) /* it must stay valid until now, whatever happened */
         ask_plan_json(&j, r->plan);
     r->n_closed++;
 }
@@ -180,7 +180,7 @@ static inline void recorder_init(struct recorder *r)
     buf_init(&r->json, 1 << 20);
 }
 
-/* Only a plan allocates; a recorder that never got one needs no fini. */
+/* Only a plan allocates; a recorder without one needs no fini. */
 static inline void recorder_fini(struct recorder *r)
 {
     buf_fini(&r->json);

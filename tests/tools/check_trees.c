@@ -14,7 +14,7 @@
 
 enum { MAX_LINE = 1 << 20 };
 
-/* The next row of in; 0 at the end, -1 when it is no row of the model. */
+/* The next row of in; 0 at the end, -1 if it is not a row of the model. */
 static int read_row(FILE *in, char *line, double *row, uint32_t n_features, double *values)
 {
     bool pairs = false;

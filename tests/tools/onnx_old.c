@@ -1,4 +1,4 @@
-/* onnx_old.c - a library that says it is ONNX Runtime 1.17.1, which is too old for us; without
+/* onnx_old.c - a library that claims to be ONNX Runtime 1.17.1, which is too old for us; without
  * ONNX_OLD it is just a library. */
 #include <stdint.h>
 #include <stddef.h>
