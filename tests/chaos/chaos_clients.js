@@ -1,4 +1,5 @@
-// chaos_clients.js - what the clients of the chaos test ask for, and whether an answer is the one of the undisturbed run.
+// chaos_clients.js - the requests of the chaos test's clients, and the comparison of each answer with that of an
+// undisturbed run.
 'use strict';
 const http = require('http');
 
@@ -114,7 +115,7 @@ function read(request, got) {
     }
 }
 
-// 'good', 'lost' (no whole answer), 'repeated' (more than there should be) or 'different'.
+// 'good', 'lost' (incomplete), 'repeated' (longer than it should be) or 'different'.
 function judge(want, answer) {
     if (answer.error)
         return 'lost';

@@ -1,9 +1,9 @@
-// chaos_events.js - what happens to the nodes of the chaos test, their workers, the links to them and NATS, by a seed.
+// chaos_events.js - seeded random faults of the chaos test: nodes, their workers, the links to them, and NATS.
 'use strict';
 const t = require('../integration/serve.js');
 const { restart, workerOf } = require('./chaos_site.js');
 
-// Choices by a small generator (mulberry32).
+// Random choices from a small generator (mulberry32).
 function random(from) {
     let a = from >>> 0;
     const next = () => {
@@ -16,10 +16,10 @@ function random(from) {
     return { between, of: (list) => list[between(0, list.length - 1)] };
 }
 
-// The links to a node that an event hits: of one gateway, or of all.
+// The links to a node that an event affects: those of one gateway, or of all.
 const some = (r, node) => r.of([...node.links.map((l) => [l]), node.links]);
 
-// A property of links for a while.
+// Sets a property of links for a while.
 const bad = (verb, low, high, least, most) => async (site, node, r) => {
     const links = some(r, node), value = r.between(low, high), ms = r.between(least, most);
     for (const l of links)

@@ -79,7 +79,7 @@ async function natsServers(shoal, ca, n, place) {
     return { list, join: natsUrls(list).flatMap((url) => ['--join', url]).concat('--shoal', 'chaos') };
 }
 
-// Where they listen: servers of one machine have different ports.
+// Where they listen: servers on one machine use different ports.
 const natsUrls = (list) => list.map((server) => {
     const conf = fs.readFileSync(path.join(server.dir, 'nats.conf'), 'utf8');
     return `tls://${server.address}:${conf.match(/^listen: "[^"]*:(\d+)"/m)[1]}`;
@@ -103,8 +103,8 @@ models:
 `; // no cache: a cached answer cannot be interrupted in the middle
 }
 
-// program(name): what runs as this node, such as one of another architecture under qemu.  net: of chaos_net.js; without it,
-// everybody is on 127.0.0.1.
+// program(name): the program to run as this node, for example one of another architecture under qemu. net: from
+// chaos_net.js; without it, every member is on 127.0.0.1.
 async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, servers = 3, program = () => shoal, net = null } = {}) {
     const hub = net?.hub ?? '127.0.0.1';
     const place = async (name) => (net ? net.plug(name) : { prefix: [], address: '127.0.0.1' });

@@ -353,7 +353,7 @@ static void obey(char *line)
         printf("ok %u\n", n);
 }
 
-/* Whole lines of the standard input; false: it has ended. */
+/* Reads whole lines from stdin; false: end of input. */
 static bool read_commands(void)
 {
     static char in[8192];
@@ -398,7 +398,8 @@ int main(int argc, char **argv)
                 continue;
             for (int side = 0; side < 2; side++) {
                 short events = events_of(c, side, now, &wait_ns);
-                /* without interest poll would still report a hangup, again and again */
+                /* poll reports a hangup even if no events are requested, so the descriptor is
+                 * left out then */
                 fds[n++] = (struct pollfd){events ? c->fd[side] : -1, events, 0};
                 owner[n_owner++] = c;
             }

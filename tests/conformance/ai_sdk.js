@@ -58,7 +58,7 @@ async function chat(name, model, objects) {
             pieces.push(piece);
         return pieces.length > 3 ? same(pieces.join(''), models.says) : pieces;
     });
-    if (name !== 'Ollama') // its provider sends a limit that Ollama does not read
+    if (name !== 'Ollama') // its provider sends a limit that Ollama ignores
         await attempt(`${name}: cut`, async () => same((await generateText({ model: model('says'), prompt, maxOutputTokens: 3, ...retry })).finishReason, 'length'));
     const inputSchema = z.object({ city: z.string(), days: z.number().int().optional() });
     const idle = { get_weather: tool({ description: 'The weather of a city', inputSchema }) };

@@ -124,8 +124,8 @@ const templates = [
     "{{ 123456789 * 987654321 }}{{ 9007199254740993 }}{{ 0.1 * 3 }}{{ 1.0 * 3 }}{{ 100 * 1.1 }}{{ 5e-324 }}{{ big }}{{ small }}{{ whole }}{{ f }}{{ big * 10 }}{{ small / 1000000 }}",
 ];
 
-// Jinja computes constants before a template runs, with other rules for slices and for signs before **;
-// ours does not copy that.
+// Jinja evaluates constants before a template runs, with different rules for slices and for signs before **; ours does
+// not copy that.
 const folded = /^\{\{ \(\(*(-?[\d.]|true|none|'|\(|\[[\d\[]).*\)\[[^\]]*:[^\]]*\] \}\}$|^\{\{ \(-[\d.]+\) \*\* /;
 
 exports.snippets = function () {

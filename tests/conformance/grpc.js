@@ -70,7 +70,7 @@ async function infers(client) {
     }
 }
 
-// Errors have the codes of gRPC, and details that name what is wrong.
+// Errors have gRPC status codes, and details that name the problem.
 async function fails(client) {
     const bad = { code: status.INVALID_ARGUMENT, type: 'BadRequest' };
     const ask = { model: 'long', prompt: 'x' };

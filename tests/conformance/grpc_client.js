@@ -26,7 +26,7 @@ function gather(stream) {
     });
 }
 
-// google.rpc.Status by decoders that are not ours: { code, message, ErrorInfo, BadRequest, ... }
+// Decodes google.rpc.Status with decoders that are not ours: { code, message, ErrorInfo, BadRequest, ... }
 function decodeDetails(bytes) {
     const types = use('nice-grpc-error-details');
     const { Status } = use('nice-grpc-error-details/lib/proto/google/rpc/status.js');

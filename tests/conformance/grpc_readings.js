@@ -105,7 +105,7 @@ function follow(stream) {
     t.same((await slow.ended).code, status.RESOURCE_EXHAUSTED, 'each reading counts for the rate of its key');
     t.same(slow.got.map(scores).join(), of(0, 5), 'until then they are scored');
 
-    // on the wire: gzip, half a message, nonsense, a message above the limit; the server lives
+    // on the wire: gzip, half a message, nonsense, a message above the limit; the server survives
     const session = http2.connect(server.url), { requestSerialize, responseDeserialize } = Shoal.service.ScoreStream;
     const auth = { authorization: 'Bearer key-a', 'grpc-encoding': 'gzip', 'grpc-accept-encoding': 'identity,gzip' };
     const ask = requestSerialize({ model: 'anomaly', stream: 'z', input: rows(0, 2) });
@@ -117,7 +117,7 @@ function follow(stream) {
         t.same((await raw(session, method, bytes, auth)).status, code, `bytes ${bytes.toString('hex')}`);
     session.close();
 
-    // a client that goes away, and one that is still there when the server stops
+    // a client that disconnects, and one that is still connected when the server stops
     const gone = follow(client.ScoreStream(key('key-a')));
     gone.stream.write({ model: 'anomaly', stream: 'g', input: rows(0, 1) });
     await t.until(() => gone.got.length > 0, 'a score');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Calls of gRPC that are refused before a handler sees them, or because of their deadline: each says why, and when to
-// come again only if that may help.
+// gRPC calls that are refused before a handler sees them, or because of their deadline: each says why, and suggests a
+// retry only if that may help.
 // Usage: grpc_refused.js SHOAL
 'use strict';
 const fs = require('fs');

@@ -92,7 +92,7 @@ async function converses(client) {
     t.same((await rest).length, 1, 'another stream');
 }
 
-// What a watcher is told, in order.
+// The states that a watcher receives, in order.
 function watch(client, service) {
     const stream = client.Watch({ service }), w = { stream, told: [] };
     w.ended = new Promise((done) => stream.on('status', done));

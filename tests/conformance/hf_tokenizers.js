@@ -32,7 +32,7 @@ function folderOf(t) {
     return path.join(dir.trim(), t.folder);
 }
 
-// Texts {a, b} through our program: one answer each.
+// Sends texts {a, b} through our program: one answer each.
 function ours(program, folder, texts) {
     const input = [];
     for (const { a, b } of texts) {
@@ -57,12 +57,12 @@ function report(name, what, n, wrong) {
     return wrong;
 }
 
-// Undoes what the library from npm does otherwise than PyPI's (docs/TOKENIZERS.md), by changing the text
-// that it gets into one that both read alike.
+// Undoes what the npm library does differently from PyPI's (docs/TOKENIZERS.md), by changing its input to a text that
+// both read alike.
 function forNpm(json, text) {
     const n = json.normalizer;
     if (n?.type !== "BertNormalizer") return text;
-    let t = text.replace(/[\u000b\u000c\u001c-\u001f\u0085]/g, ""); // white space there, control characters here
+    let t = text.replace(/[\u000b\u000c\u001c-\u001f\u0085]/g, ""); // white space in npm's, control in PyPI's
     t = t.replace(/[\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu, " $& "); // words
     return n.lowercase ? t.replaceAll("\u03a3", "\u03c3") : t; // lower case depends on the position in the word there
 }

@@ -17,7 +17,7 @@ function install(name, packages) {
             ...packages], { stdio: ['ignore', 'ignore', 'inherit'] });
         try {
             fs.renameSync(tmp, dir);
-        } catch (e) { // another run was faster
+        } catch (e) { // another run finished first
             fs.rmSync(tmp, { recursive: true, force: true });
         }
     }

@@ -195,7 +195,7 @@ const fails = (what, r, ...texts) =>
 const enc = (file, env) => ours(['encode', file, 1, 1], [[101, 102]], env);
 const gen = (file, env) => ours(['generate', file, 1, 2, 0], [[1]], env);
 
-// Made here: an encoder with every input and output there is, 32-bit ids and 16-bit floats.
+// Made here: an encoder with all supported inputs and outputs, 32-bit ids and 16-bit floats.
 function everyOutput() {
     const ids = ['b', 't'], w = (n, m, f) => Array.from({ length: n * m }, (_, i) => f(Math.floor(i / m), i % m));
     const word = (r, c) => r * (c + 1) % 11, kind = (r, c) => r * (10 + c), place = (r, c) => r - c, cls = (r, c) => r + c;

@@ -86,7 +86,7 @@ function story(name, checkpoint, vocabulary, kinds) {
     }
 }
 
-// Pieces of a known text, and texts of every kind there and back.
+// Pieces of a known text, and round trips of texts of every kind.
 function vocabularyOf(model) {
     const tokens = text => JSON.parse(run('tokenize', '-m', model, '--json', text));
     const want = ['<s>', ' Once', ' upon', ' a', ' time'];

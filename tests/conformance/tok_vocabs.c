@@ -108,7 +108,7 @@ static int run_pair(const struct tokenizer *t, const char *path)
     }
     free(in);
     free(out);
-    bool wpm = tokenizer_info(t)->kind == TOKENIZER_KIND_WPM; /* it normalizes */
+    bool wpm = tokenizer_info(t)->kind == TOKENIZER_KIND_WPM; /* it normalizes the text */
     printf("  %d of %d cases match, %d of %d round trips%s\n", tally.good, tally.cases,
            tally.round_trips, tally.cases, wpm ? " (text is normalized)" : "");
     if (tally.cases != n_lines)

@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Texts of a certificate go to terminals, logs and paths. */
+/* Strings of a certificate end up in terminals, logs and paths. */
 static void check_text(const char *text, size_t cap)
 {
     if (strnlen(text, cap) == cap)

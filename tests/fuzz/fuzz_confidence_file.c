@@ -1,5 +1,5 @@
-/* fuzz_confidence_file.c - any bytes as the file of a calibration: read or rejected; a result
- * can be used. */
+/* fuzz_confidence_file.c - any bytes as a calibration file: read or rejected; a result can be
+ * used. */
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>

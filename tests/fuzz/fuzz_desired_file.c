@@ -1,5 +1,5 @@
-/* fuzz_desired_file.c - snapshots of the desired state: as they are, and with a checksum that is
- * right, which no fuzzer would find. */
+/* fuzz_desired_file.c - snapshots of the desired state: as they are, and with a valid checksum,
+ * which no fuzzer would find. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

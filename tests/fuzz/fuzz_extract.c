@@ -1,5 +1,4 @@
-/* fuzz_extract.c - the summarizer's file, and any text for the one that comes with Shoal's words.
- */
+/* fuzz_extract.c - the summarizer's file, and any text for the summarizer that comes with Shoal. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -79,7 +79,7 @@ static void read_json(const uint8_t *p, size_t n, const uint8_t model[SHA256_BYT
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* the model: SHA-256 of "hello", so that a corpus can have right ones */
+    /* the model: SHA-256 of "hello", so that a corpus can contain valid ones */
     static const char hex[] = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
     uint8_t model[SHA256_BYTES];
     expect(sha256_read_hex(model, hex));

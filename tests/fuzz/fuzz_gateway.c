@@ -1,5 +1,5 @@
-/* fuzz_gateway.c - bodies of requests to a server without models: whatever they are, an answer
- * comes.  The first byte chooses the route. */
+/* fuzz_gateway.c - request bodies for a server without models: every body gets a response. The
+ * first byte chooses the route. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

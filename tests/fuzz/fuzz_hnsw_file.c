@@ -1,5 +1,5 @@
-/* fuzz_hnsw_file.c - the file of a graph of vectors: whatever is taken can be searched, and is
- * written and read again.  The checksum is put right, so that the rest is reached. */
+/* fuzz_hnsw_file.c - the file of a vector graph: an accepted file can be searched, written and
+ * read again. The checksum is corrected, so that the fuzzer gets past it. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -25,7 +25,7 @@ static void look(struct seen *s, const cJSON *j)
     }
 }
 
-/* The bytes of all strings, by cJSON's own rules, NULs counted. */
+/* The bytes of all strings, by cJSON's own rules, including NULs. */
 static size_t text_bytes(const char *p, size_t n)
 {
     size_t sum = 0;

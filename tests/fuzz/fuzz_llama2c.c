@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0 || convert_llama2c_parse(&m, data, size, &e) < 0)
         return 0;
-    /* What parsed is as large as its header says, so this is bounded by the input. */
+    /* A parsed file is as large as its header says, so this is bounded by the input. */
     float *row = malloc(sizeof(float) * (m.dim > m.n_hidden ? m.dim : m.n_hidden));
     for (int part = 0; row && part < LLAMA2C_N_PARTS; part++) {
         uint64_t n_rows, n_cols;

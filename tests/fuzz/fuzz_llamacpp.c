@@ -18,7 +18,7 @@ static void check_prompt(const struct request_prompt *p)
             abort();
 }
 
-/* What flow relies on. */
+/* Invariants that flow relies on. */
 static void check(const struct request *r, const struct llamacpp_shape *shape)
 {
     const struct request_generate *g = &r->generate;

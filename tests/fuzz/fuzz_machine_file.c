@@ -1,5 +1,5 @@
-/* fuzz_machine_file.c - a learned machine.  A parsed machine is written again as an equal file,
- * and readings on it raise only alarms. */
+/* fuzz_machine_file.c - a learned machine. A parsed machine is written back as an equal file,
+ * and readings only raise alarms. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* fuzz_mcp.c - messages of the Model Context Protocol.  Whatever comes is a notification, an error
- * with a text, or a request with an id; a call of a tool has a path and a body. */
+/* fuzz_mcp.c - messages of the Model Context Protocol. Every input is a notification, an error
+ * with a text, or a request with an id; a tool call has a path and a body. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What flow relies on. */
+/* Invariants that flow relies on. */
 static void check(const struct request *r, const struct openai_shape *s)
 {
     const struct request_generate *g = &r->generate;

@@ -1,5 +1,5 @@
-/* fuzz_pii.c - personal data in any bytes: hits are in order, inside, whole characters, and have
- * no byte that would have to be escaped in JSON. */
+/* fuzz_pii.c - personal data in any bytes: hits are in order, within the text, whole characters,
+ * and contain no byte that needs escaping in JSON. */
 #include <stdint.h>
 #include <stdlib.h>
 

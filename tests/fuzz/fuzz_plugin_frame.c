@@ -1,4 +1,4 @@
-/* fuzz_plugin_frame.c - the head of a plug-in's answer, and the reason behind it. */
+/* fuzz_plugin_frame.c - the header of a plug-in's answer, and the reason that follows it. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

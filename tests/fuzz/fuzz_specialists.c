@@ -21,7 +21,7 @@ static int read_body(struct request *r, unsigned which, const cJSON *body, bool 
     return specialists_read(r, &shape, (enum specialist_body)which, body, lenient, e);
 }
 
-/* What flow relies on. */
+/* Invariants that flow relies on. */
 static void check(const struct request *r)
 {
     const struct request_infer *q = &r->infer;

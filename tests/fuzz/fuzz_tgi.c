@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What flow relies on. */
+/* Invariants that flow relies on. */
 static void check(const struct request *r, const struct tgi_shape *shape)
 {
     const struct request_generate *g = &r->generate;

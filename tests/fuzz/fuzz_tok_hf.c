@@ -17,7 +17,7 @@ static void check(bool ok)
         abort();
 }
 
-/* Every way of encoding and decoding; ids are of the vocabulary, ranges of the text. */
+/* Every way of encoding and decoding; ids must be in the vocabulary, ranges in the text. */
 static void use(const struct tokenizer *t, const char *text, size_t n)
 {
     uint32_t n_vocab = tokenizer_info(t)->n_vocab;

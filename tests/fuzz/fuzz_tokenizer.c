@@ -18,7 +18,7 @@ static void check(bool ok)
         abort();
 }
 
-/* Every way of encoding and decoding; ids must be of the vocabulary. */
+/* Every way of encoding and decoding; ids must be in the vocabulary. */
 static void use(const struct tokenizer *t, const char *text, size_t n)
 {
     struct tok_ids ids;

@@ -1,6 +1,5 @@
-/* fuzz_tool_parse.c - calls of tools in the text of a model.  The result does not depend on how
- * the text is split; arguments of whole calls are JSON objects; text without calls comes out as
- * it went in. */
+/* fuzz_tool_parse.c - tool calls in model output. The result does not depend on how the text is
+ * split; arguments of complete calls are JSON objects; text without calls is unchanged. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

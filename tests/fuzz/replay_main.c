@@ -1,5 +1,5 @@
 /* replay_main.c - runs a fuzz target over every file of its corpus folders, without libFuzzer.
- * A crash or a sanitizer report is the failure; an empty corpus is one too. */
+ * It fails on a crash, a sanitizer report or an empty corpus. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// attack_client.js - a normal client, in a thread of its own: asks again and again, on a new connection each time, until
-// it is told to stop.  Reports { n, failed, times }.
+// attack_client.js - a normal client, in a thread of its own: sends requests, each on a new connection, until told to
+// stop. Reports { n, failed, times }.
 'use strict';
 const http = require('http');
 

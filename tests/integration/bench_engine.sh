@@ -119,7 +119,7 @@ same "limit: rows" "$(field rows.length)" 2
 same "limit: left" "$(field 'engine.not_measured[0]')" "s15m q8_0 prompt 32"
 has text "not measured: s15m q8_0 prompt 32, s15m q8_0 prompt 128, s15m q8_0 prompt 512"
 for sig in INT KILL; do
-    # the fourth request for tokens is the first beside a busy process
+    # the fourth request for tokens is the first that runs beside a busy process
     BREAK=decode HOW='n=$((n + 1)); [ $n = 4 ] && exec sleep 600' "$driver" --ours "$shoal" --peer ./frail \
         --models models --json rows.json --no-limits --quick --tests busy --threads 1 --rounds 1 --answer 600 \
         >text 2>err &

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# shoal ca through the real program: what it makes is checked by OpenSSL's own tools and in TLS
-# handshakes, and what it refuses says what to do.  Arguments: shoal, cli_tool.
+# shoal ca through the real program: OpenSSL's tools and TLS handshakes check its output, and its
+# errors say what to do. Arguments: shoal, cli_tool.
 . "$(dirname "$0")/lib.sh"
 
 verify() { # ok|bad CERT [BUNDLE CRL]: what openssl says

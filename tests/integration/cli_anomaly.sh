@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shoal anomaly: learns a machine, finds what breaks it, says so.
+# shoal anomaly: learns a machine, detects faults, reports them.
 . "$(dirname "$0")/lib.sh"
 
 # a pump at 1 Hz: noise from a small generator, so that every run is the same

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `shoal eval ask` on the committed sets: nothing that is not a command is acted on, and at least 92 of 100 rows are wholly
-# right.  A set with wrong expectations is found out.  Arguments: shoal, cli_tool.
+# `shoal eval ask` on the committed sets: only commands are acted on, and at least 92 of 100 rows
+# are entirely right. A set with wrong expectations is detected. Arguments: shoal, cli_tool.
 . "$(dirname "$0")/lib.sh"
 sets=$root/tests/data/ask
 export SHOAL_MODELS=$root/models

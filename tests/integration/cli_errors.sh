@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Files that are missing, cut, or not what they say: exit code 1 and a message, never a crash.
+# Files that are missing, truncated, or not what they claim to be: exit code 1 and a message, never
+# a crash.
 . "$(dirname "$0")/lib.sh"
 model=$refs/qwen3.gguf
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shoal flow: the example flows with the included models, traces, pictures, wrong files.
+# shoal flow: the example flows with the included models, traces, pictures, invalid files.
 . "$(dirname "$0")/lib.sh"
 export SHOAL_MODELS=$root/models SHOAL_COLLECTIONS=$tmp/collections
 flows=$root/examples/flows
@@ -64,7 +64,7 @@ run 2 flow run call.yaml "x"; has err "--flow NAME"
 sed 's/commands: .*/commands: []}/' call.yaml >refused.yaml
 run 1 flow check refused.yaml; has err "refused.yaml:6:"; has err "add /bin/echo to flows_allow.commands"
 
-# a picture that an XML parser reads
+# a picture that an XML parser accepts
 run 0 flow draw "$flows/helper.yaml"; has out "<svg "; has out ">answer<"
 same "one box for each step, the input and the output" "$(grep -c '<rect' out)" 7
 if command -v xmllint >/dev/null; then xmllint --noout out || fail "the picture is not XML"; fi

@@ -4,7 +4,7 @@
 model=$refs/qwen3.gguf
 greedy=(-m "$model" --temp 0 --ignore-end)
 
-# argument, file and stdin are the same prompt; stdin only when there is no other
+# argument, file and stdin give the same prompt; stdin is read only without the others
 run 0 generate "${greedy[@]}" -n 24 "was the"; cp out want; empty err
 printf 'was the\n' >p.txt
 run 0 generate "${greedy[@]}" -n 24 -f p.txt; cmp -s out want || fail "-f FILE differs"
@@ -94,7 +94,7 @@ exit 130
 S
 checked=$((checked + 1))
 "$tool" pty script "$shoal" generate "${two[@]}" --ctx 131072 -n 0 x || fail "Ctrl-C"
-# streaming: the first text is there long before the end
+# streaming: the first text arrives long before the end
 cat >script <<'S'
 expect gu
 expect ar
@@ -104,7 +104,7 @@ key C
 exit 130
 S
 "$tool" pty script "$shoal" generate "${two[@]}" --ctx 131072 -n 0 x || fail "streaming"
-# logs are lines of their own on stderr
+# logs go to stderr as separate lines
 run 0 --log-level info --log-format json generate "${greedy[@]}" -n 24 "was the"
 cmp -s out want || fail "logging changes stdout"
 same "log lines" "$("$tool" jsonl <err)" 1

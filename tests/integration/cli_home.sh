@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shoal home: check, list, import; and shoal ask with a home of one's own.  Arguments: shoal, cli_tool.
+# shoal home: check, list, import; and shoal ask with a custom home. Arguments: shoal, cli_tool.
 . "$(dirname "$0")/lib.sh"
 export SHOAL_MODELS=$root/models
 cat >home.yaml <<'Y'

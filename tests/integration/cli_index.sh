@@ -38,7 +38,7 @@ run 0 index ask shop -n 2 --max-tokens 16 --json "how long is the warranty"; has
 run 0 index ask shop -n 2 --max-tokens 16 "how long is the warranty"; has out 'supported: '
 run 1 index ask shop -m intent "x"; has err "generate"
 
-# a changed file replaces the old one; one from stdin
+# a changed file replaces the old one; a document from stdin
 echo "The pump was replaced by a compressor." >pump.md
 run 0 index add shop --json pump.md; same "replaced" "$(field passages)" 1
 run 0 index query shop --by words "coolant"; empty out; has err "nothing was found"

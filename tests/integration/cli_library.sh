@@ -61,7 +61,7 @@ example() { # name, then arguments of the example; wants the file `want`
 }
 run 0 generate -m "$refs/qwen3.gguf" --temp 0 -n 24 "was the"
 cp out want
-[ "$(tail -c 1 want | wc -l)" = 0 ] || truncate -s -1 want # the program ends its line
+[ "$(tail -c 1 want | wc -l)" = 0 ] || truncate -s -1 want # without the last newline
 example generate "$refs/qwen3.gguf" "was the" 24
 run 0 ask --json --table "$root/models/home.json" "turn off the kitchen lights" # as in the library: no demo home
 cp out want

@@ -14,7 +14,7 @@ for m in "$refs"/*.gguf; do
     run 0 model show "$m" --json; field memory.weights_bytes >/dev/null || fail "$m"
 done
 
-# the last row of --every is what the last position alone gives, in text, JSON and binary
+# the last row of --every equals the result for the last position alone, in text, JSON and binary
 run 0 logits -m "$model" --text "was the" --json; top=$(field 'positions[0].top[0].logit') n=$(field tokens.length)
 run 0 logits -m "$model" --text "was the" --every --json; same "every" "$(field positions.length)" "$n"
 same "last row" "$(field "positions[$((n - 1))].top[0].logit")" "$top"

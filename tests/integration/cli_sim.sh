@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shoal sim: the shipped scenarios, the same figures for the same seed, errors with their place.
+# shoal sim: the shipped scenarios, the same figures for the same seed, errors with their position.
 . "$(dirname "$0")/lib.sh"
 scenarios=$root/examples/sim
 
@@ -49,12 +49,12 @@ run 0 sim one.yaml --steps --json
 has out '"steps":[{"at_s":0,"do":"load","model":"m","node":"a-'
 same "a field after the steps" "$(field churn.crash)" 1
 
-# Nothing fits: it says so.
+# Nothing fits: the report says so.
 sed 's/memory: 500MiB/memory: 2GiB/' one.yaml >large.yaml
 run 0 sim large.yaml; has out "needs 2.0 GiB, largest node has 1.0 GiB"
 same "nothing answers" "$(run 0 sim large.yaml --json; field availability)" 0
 
-bad() { # words, text of a scenario
+bad() { # expected error, scenario
     printf '%b' "$2" >bad.yaml
     run 1 sim bad.yaml; empty out; has err "shoal sim: $1"
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# shoal summarize with models that write: folders and converted files, by search, greedily, drawn.
+# shoal summarize with generative models: folders and converted files, by beam search, greedy,
+# sampled.
 . "$(dirname "$0")/lib.sh"
 t5=$root/tests/data/t5
 

@@ -10,7 +10,7 @@ const c = require('./cluster_site.js');
 const shoal = path.resolve(process.argv[2]);
 const streams = 8;
 const levels = ['low', 'high', 'off'];
-// An answer of many short strings: long enough to be hit, and never cut off.
+// An answer of many short strings: long enough to be interrupted, and never truncated.
 const schema = { type: 'object', required: ['room_name', 'readings', 'comment_text'], additionalProperties: false,
     properties: {
         room_name: { type: 'string', minLength: 4, maxLength: 12 },

@@ -27,7 +27,7 @@ const defer = (site, how, json = body, headers = {}, where = '/v1/score') =>
     call(site, 'POST', where, { json, headers: { 'x-shoal-defer': how, ...headers } });
 const fetched = (site, id, key) => call(site, 'GET', `/v1/deferred/${id}`, { key });
 
-// What cannot be deferred is refused at once.
+// Requests that cannot be deferred are refused at once.
 async function refusals(site) {
     for (const how of ['soon', '10', '-1m', '2d', '25h', '0s', ''])
         t.same((await defer(site, how)).status, 400, `x-shoal-defer: ${how}`);
@@ -39,7 +39,7 @@ async function refusals(site) {
     t.same(await t.metric(site.gateway, 'shoal_deferred_total{event="kept"}'), 0, 'nothing was kept');
 }
 
-// A request with a key is one request, and only its client sees it.
+// Repeated requests with one key are a single request, visible only to its client.
 async function one(site) {
     const headers = { 'idempotency-key': 'k1' };
     const first = await defer(site, '10m', body, headers), again = await defer(site, '10m', body, headers);

@@ -183,8 +183,7 @@ const stop = (member) => member.end('SIGKILL');
     t.finish();
 })().catch(t.abandon);
 
-// Nodes with a wrong clock: an hour does no harm; with years no certificate is valid there, and the node does not
-// start.
+// Nodes with a wrong clock: an hour off does no harm; years off, no certificate is valid, and the node does not start.
 async function clocks(honest, want) {
     if (spawnSync('faketime', ['--version']).error)
         throw new Error('faketime is missing (tools/install-deps test)');

@@ -49,7 +49,7 @@ const says = (m, what, why) => t.until(() => what.test(m.log), `${why}: ${m.log.
     t.same(want.error, null, 'a stream over TLS');
     t.check(/^node[12]$/.test(want.node), `answered by ${want.node}`);
 
-    // wrong members
+    // members with wrong certificates
     const foreign = await gateway('gw', nodes, certs('gw', 'foreign/ca'));
     await says(foreign, /not signed by our CA/, 'a foreign CA');
     t.same((await fetch(`${foreign.url}/readyz`)).status, 503, 'a foreign gateway has no node');

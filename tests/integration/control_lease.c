@@ -177,7 +177,7 @@ static void launch(const char *self, const char *shm, int i)
     _exit(127);
 }
 
-/* The server that leads the lease's stream, or any. */
+/* The server that leads the lease's stream, or any other. */
 static unsigned leader(struct bus *b)
 {
     jsStreamInfo *info = NULL;

@@ -1,6 +1,6 @@
-/* control_once.c - two gateways agree through a real nats-server who runs a call with an
- * idempotency key: one runs it, the other waits for its answer, or takes it over when the first one
- * is gone. */
+/* control_once.c - two gateways agree through a real nats-server on which of them runs a call
+ * with an idempotency key: one runs it, the other waits for its answer, or takes over when the
+ * first one is gone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

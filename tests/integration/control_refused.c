@@ -1,5 +1,5 @@
-/* control_refused.c - a NATS server that refuses this member's password for a while: libnats gives
- * such a connection up, and the bus makes another one. */
+/* control_refused.c - a NATS server that refuses this member's password for a while: libnats
+ * gives up such a connection, and the bus opens a new one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

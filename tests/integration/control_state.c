@@ -1,5 +1,5 @@
 /* control_state.c - the control plane on one real nats-server: concurrent changes of the desired
- * state, values that are no state, the server away for ten seconds, the snapshot, events. */
+ * state, invalid values, the server down for ten seconds, the snapshot, events. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -576,7 +576,7 @@ static void test_a_whole_member(void **state)
 
 /* A holder's messages while the server is stopped. */
 struct silence {
-    unsigned n_lost, n_held, n_late; /* too late: it counted itself holder for 9/10 of the ttl */
+    unsigned n_lost, n_held, n_late; /* late: it still counts itself holder after 9/10 of the ttl */
 };
 
 static struct silence stop_server(struct lease *l, uint32_t ttl_ms, double end)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# tools/count-tests on results of a real ctest: what passes, fails, hangs, is missing and is skipped, by a
-# script or inside a cmocka program.  Usage: count_tests.sh SKIPPING
+# tools/count-tests on the results of a real ctest run: tests that pass, fail, hang, are missing or
+# skipped, as scripts or inside a cmocka program. Usage: count_tests.sh SKIPPING
 set -eu
 skipping=$(realpath "$1")
 count=$(cd "$(dirname "$0")/../.." && pwd)/tools/count-tests

@@ -40,7 +40,7 @@ elsewhere() {
     got=$?
     [ "$got" = "$want" ] || { fail "shoal $* with ${vars[*]}: exit code $got, expected $want"; head -n 5 "$tmp/err"; }
 }
-answer() { # of which environment
+answer() { # which environment
     same "the answer with $1" "$(cat "$tmp/out")" "$expected"
     empty err
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The checks hold for the tree, and fail for a tree that breaks them.
+# The checks pass for this tree, and fail for a tree that breaks them.
 set -eu
 cd "$(dirname "$0")/../.."
 tools/check-includes

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Alarms when the network to the broker is cut for a minute, and when the disk is full: none is lost, none comes twice, over
-// MQTT and over a webhook.  Usage: mqtt_cut.js SHOAL
+// Alarms while the network to the broker is cut for a minute, and while the disk is full: none is lost, none comes
+// twice, over MQTT and over a webhook. Usage: mqtt_cut.js SHOAL
 'use strict';
 const fs = require('fs');
 const http = require('http');

@@ -1,5 +1,5 @@
-// mqtt_site.js - for tests with an MQTT broker: starts a real `mosquitto`, kills it and starts it again with what it had
-// kept, and connects the npm client `mqtt`.
+// mqtt_site.js - for tests with an MQTT broker: starts a real `mosquitto`, kills it, restarts it with its stored state,
+// and connects the npm client `mqtt`.
 'use strict';
 const { spawn, execFileSync } = require('child_process');
 const fs = require('fs');

@@ -40,7 +40,7 @@ const flow = (server, text) => post(server, '/v1/completions', { model: 'both', 
 // The parts that do not depend on time.
 const said = (r) => `${r.status} ${r.status === 200 && r.text.startsWith('{"id"') ? JSON.parse(r.text).choices[0].text : r.text}`;
 
-// Times of steps differ.
+// Step times differ.
 function explained(r) {
     const x = JSON.parse(r.text);
     return JSON.stringify([x.actions, x.reply, x.clauses, x.steps?.map((s) => `${s.step} ${s.model} ${s.tokens}`)]);

@@ -225,7 +225,7 @@ const attacks = {
         };
         await Promise.all(Array.from({ length: 40 }, one));
     },
-    // Unfinished bodies with a right key: one address, then many.
+    // Unfinished bodies with a valid key: one address, then many.
     async bodies(server) {
         // All but `most` of them exceed the limit and are refused.
         const hold = async (addresses, most) => {

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Routes whose text several decoders write together, by the mean of their next-token probabilities.
+// Routes for which several decoders generate one text together, by the mean of their next-token probabilities.
 // Usage: serve_average.js SHOAL
 'use strict';
 const { spawnSync } = require('child_process');

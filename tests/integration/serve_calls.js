@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Calls of flows against the real thing: a message to an MQTT broker, which goes away and comes back, and a plug-in.
+// Calls of flows to real targets: an MQTT broker that goes down and comes back, and a plug-in.
 // Usage: serve_calls.js SHOAL PLUGIN.so ODD_PLUGIN.so
 'use strict';
 const fs = require('fs');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// /v1/collections: who may change them, documents of several formats, queries while documents come, cited answers with
-// a verdict, limits, and what is wrong.  Usage: serve_collections.js SHOAL
+// /v1/collections: who may change them, documents of several formats, queries while documents are added, cited answers
+// with a verdict, limits, and errors. Usage: serve_collections.js SHOAL
 'use strict';
 const { spawnSync } = require('child_process');
 const crypto = require('crypto');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The configuration of a running server: a changed file is read by itself, the log says what changed, a bad one changes
-// nothing, and what needs a restart is named.  Usage: serve_config.js SHOAL
+// The configuration of a running server: a changed file is reloaded automatically, the log says what changed, an
+// invalid file changes nothing, and settings that need a restart are named. Usage: serve_config.js SHOAL
 'use strict';
 const fs = require('fs');
 const path = require('path');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Deadlines under overload: the server completes what fits instead of starting all and finishing none, and once it is
-// idle again it answers: what was measured in the overload does not lock everybody out.
+// Deadlines under overload: the server completes what fits instead of starting everything and finishing nothing, and
+// once idle it answers again: measurements from the overload do not lock everybody out.
 // Usage: serve_deadline.js SHOAL
 'use strict';
 const fs = require('fs');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Words become deeds: actions of /v1/process over MQTT, HTTP and commands, with the result that is true, and states that
-// things report.  Usage: serve_deeds.js SHOAL
+// Commands become actions: /v1/process over MQTT, HTTP and programs, with truthful results, and states reported by
+// things. Usage: serve_deeds.js SHOAL
 'use strict';
 const fs = require('fs');
 const http = require('http');

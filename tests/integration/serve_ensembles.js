@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Routes whose answer several models give: cascade, vote, consensus, rerank, refine; calibrated confidences and drift.
+// Routes that combine several models: cascade, vote, consensus, rerank, refine; calibrated confidences and drift.
 // Usage: serve_ensembles.js SHOAL
 'use strict';
 const { spawnSync } = require('child_process');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Keys share a server: one key's many clients do not make another's few wait, and a request cannot raise its own
-// priority.  Usage: serve_fair.js SHOAL
+// Keys share a server: one key's many clients do not delay another key's few, and a request cannot raise its own
+// priority. Usage: serve_fair.js SHOAL
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Model files that change under a running server: the model fails with a clear error, the server and its other
-// models go on, and loading it again helps.  Usage: serve_files.js SHOAL
+// Model files that change under a running server: the model fails with a clear error, the server and its other models
+// go on, and reloading it helps. Usage: serve_files.js SHOAL
 'use strict';
 const fs = require('fs');
 const path = require('path');

@@ -181,7 +181,7 @@ keys:
         r = await fetch(`${server.url}/healthz`, { headers: { origin } });
         t.same(r.headers.get('access-control-allow-origin'), known ? origin : null, `pages of this machine: ${origin}`);
     }
-    // SIGHUP: other keys, the same connection
+    // SIGHUP: new keys, the same connection
     fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace(sha('secret-1'), sha('secret-9')));
     server.child.kill('SIGHUP');
     await t.until(async () => (await ask('secret-9', text)).status === 200, 'reload');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Webhooks, deeds and calls of flows over https: a server whose certificate is good is called; one with another CA's certificate, another
-// host's or an old one never gets a byte.  Usage: serve_https.js SHOAL
+// Webhooks, deeds and calls of flows over https: a server with a valid certificate is called; one with the certificate
+// of another CA or host, or an expired one, never gets a byte. Usage: serve_https.js SHOAL
 'use strict';
 const { execFileSync, spawnSync } = require('child_process');
 const fs = require('fs');

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The interfaces of llama.cpp's server, Text Embeddings Inference and Cohere: every path, with the answers that the
-// others give.  Usage: serve_interfaces.js SHOAL
+// The interfaces of llama.cpp's server, Text Embeddings Inference and Cohere: every path, with the answers that those
+// servers give. Usage: serve_interfaces.js SHOAL
 'use strict';
 const fs = require('fs');
 const path = require('path');
@@ -22,7 +22,7 @@ async function events(where, body) {
     return (await r.text()).split('\n').filter((l) => /^data: (?!\[DONE\])/.test(l)).map((l) => JSON.parse(l.slice(6)));
 }
 
-// A copy of a GGUF file with other texts for its last tokens.
+// A copy of a GGUF file with different texts for its last tokens.
 function rename_tokens(from, to, names) {
     const b = fs.readFileSync(from), sizes = [1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8];
     let at = 8;
@@ -151,7 +151,7 @@ async function bias_of_text() {
     const base = { model: 'reply', prompt: 'Once upon a time', n_predict: 8, temperature: 0, return_tokens: true };
     const whole = (await post('/completion', base)).body;
     let word;
-    for (const id of whole.tokens) { // one that is a token of its own
+    for (const id of whole.tokens) { // a text that is a single token
         const { content } = (await post('/detokenize', { model: 'reply', tokens: [id] })).body;
         const ids = (await post('/tokenize', { model: 'reply', content })).body.tokens;
         if (ids.length === 1 && ids[0] === id)

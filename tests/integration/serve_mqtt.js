@@ -103,14 +103,14 @@ async function answers(broker) {
     const n = client.seen.filter((x) => x.topic === 'clients/7/reply').length;
     await m.publish(client, 'shoal/request/intent', text, twice);
     await m.publish(client, 'shoal/request/intent', text, twice);
-    await m.ask(client, 'shoal/request/intent', text); // behind both
+    await m.ask(client, 'shoal/request/intent', text); // after both
     await t.until(() => client.seen.filter((x) => x.topic === 'clients/7/reply').length > n, 'the answer to an id');
     t.same(client.seen.filter((x) => x.topic === 'clients/7/reply').length, n + 1, 'one answer to an id that comes twice');
     t.same(await t.metric(server, 'shoal_mqtt_repeated_total'), 1, 'a repeated message is counted');
     t.check(await t.metric(server, 'shoal_mqtt_requests_total') > 20, 'requests are counted');
     await t.until(async () => await t.metric(server, 'shoal_mqtt_requests_in_flight') === 0, 'nothing is left in flight');
 
-    // the broker is killed: both come back, and a request that waited is answered
+    // the broker is killed: both reconnect, and a waiting request is answered
     await broker.kill();
     await t.until(async () => await t.metric(server, 'shoal_mqtt_up') === 0, 'the loss of the broker');
     await broker.start();

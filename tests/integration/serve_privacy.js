@@ -123,7 +123,7 @@ async function sessions(s) {
     const shown = await (await fetch(`${s.url}/v1/sessions/s1`)).json();
     t.check(/^my address is \[email-[0-9a-f]{8}\]$/.test(shown.messages[0].content), `what is kept: ${JSON.stringify(shown)}`);
     const mark = shown.messages[0].content.split(' ').pop();
-    r = await say('what is my address?', must(mark)); // the model repeats what an earlier turn said
+    r = await say('what is my address?', must(mark)); // the model repeats a value from an earlier turn
     t.same(r.json?.choices[0].message.content.replace(/\s/g, ''), JSON.stringify({ to: mail }), 'it is put back in a later turn');
     r = await say(`is it ${mail}?`);
     const again = await (await fetch(`${s.url}/v1/sessions/s1`)).json();

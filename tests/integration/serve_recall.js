@@ -145,7 +145,7 @@ async function reloads() {
     fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace(`{name: one, sha256: ${hash}}`, `{name: one, sha256: ${sha('k4')}}`));
     server.child.kill('SIGHUP');
     await t.until(async () => (await ask(url, text)).status === 401, 'a key that was taken away');
-    // the name stands for another file
+    // the name refers to another file
     const last = { authorization: 'Bearer k4' }, was = await ask(url, text, last);
     fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace(model, path.join(refs, 'qwen3.gguf')));
     server.child.kill('SIGHUP');

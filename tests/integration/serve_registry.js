@@ -129,7 +129,7 @@ const listen = (s) => new Promise((done) => s.listen(0, '127.0.0.1', () => done(
     t.same(reached, 0, 'nothing was sent to an address of a private network');
     t.same((await pull('nope/../x')).status, 400, 'a name that is none');
 
-    // cut off, then continued
+    // interrupted, then resumed
     for (const f of files())
         fs.unlinkSync(`${dir}/blobs/${f}`);
     let r = await pull('cut');

@@ -111,7 +111,7 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     await ask('turn on the fan in 20 minutes');
     await server.stop('SIGKILL');
     const due = JSON.parse(fs.readFileSync(kept, 'utf8'));
-    due.scheduled.find((x) => x.what.includes('fan')).due_ms = Date.now(); // as if the time had passed
+    due.scheduled.find((x) => x.what.includes('fan')).due_ms = Date.now(); // simulates that the time has passed
     fs.writeFileSync(kept, JSON.stringify(due));
     fs.writeFileSync(house, `location: {latitude: 52.5, longitude: 13.4}\n${home}`);
     server = await t.start(shoal, ['--config', file]);
@@ -175,7 +175,7 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     t.check(/schedules are lost when the server stops/.test(server.log), 'the log says so');
     await server.stop();
 
-    // without a server nothing is promised
+    // without a server the reply does not promise anything
     for (const text of ['turn off the heating in 20 minutes', 'set a timer for 10 minutes', 'remind me in ten minutes to check the oven']) {
         const said = spawnSync(shoal, ['ask', text], { encoding: 'utf8' }).stdout;
         t.check(/"simulated":"yes"/.test(said) && /only a server \(shoal serve\) does things later/.test(said), `the command line is honest: ${said}`);

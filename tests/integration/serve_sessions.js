@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Sessions: a conversation continues by its id, on any gateway, after kill -9, encrypted for its key; Redis that goes
-// away and comes back.  Usage: serve_sessions.js SHOAL
+// Sessions: a conversation continues by its id, on any gateway, after kill -9, encrypted for its key; Redis goes down
+// and comes back. Usage: serve_sessions.js SHOAL
 'use strict';
 const { spawn } = require('child_process');
 const crypto = require('crypto');
@@ -155,7 +155,7 @@ routes:
     await one.stop();
 }
 
-// A conversation that is longer than the model's context goes on with its last messages.
+// A conversation longer than the model's context continues with its last messages.
 async function long_talk() {
     const file = config('long', `  store: "sqlite:${path.join(t.tmp, 'long.db')}"\n`);
     fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace('reply.gguf"}', 'reply.gguf", context: 128}'));

@@ -15,7 +15,7 @@ for unit in shoal.service shoal@node.service shoal@gateway.service; do
     systemd-analyze verify --man=no "$tmp/$unit" >out 2>&1 || { fail "systemd-analyze verify $unit"; cat out; }
     same "warnings of $unit" "$(grep shoal out)" ""
     same "words left in $unit" "$(grep -o '@[a-z]*@' "$file")" ""
-    # 0 is confined, 10 is not at all.
+    # 0 means confined, 10 not confined at all.
     level=$(systemd-analyze security --offline=true "$tmp/$unit" |
         sed -n 's/.*Overall exposure level.*: \([0-9]*\)\..*/\1/p')
     checked=$((checked + 1))

@@ -112,7 +112,7 @@ static void client_read(struct client *c, size_t n)
     if (got > 0)
         look_at(c, in, (size_t)got);
     if (got <= 0)
-        c->ok = false; /* closed before the end */
+        c->ok = false; /* closed too early */
     if (got <= 0 || c->ended)
         client_close(c);
 }
@@ -170,7 +170,7 @@ static bool follow(struct client *clients, struct pollfd *polls, size_t n)
     if (strncmp(line, "abort ", 6) != 0)
         die(line);
     unsigned long want = strtoul(line + 6, NULL, 10), gone = 0;
-    for (size_t i = n; i-- > 0 && gone < want;) /* from the end: the last to begin */
+    for (size_t i = n; i-- > 0 && gone < want;) /* from the end: the last to start */
         if (clients[i].fd >= 0) {
             client_close(&clients[i]);
             clients[i].n_head = 0;

@@ -69,7 +69,7 @@ function figures(server) {
 
 // The server's metrics count exactly the requests of h2load.
 async function counted(server) {
-    await tool('curl', ['-skf', '-d', JSON.stringify(kinds.cached[1]), server.url + kinds.cached[0]]); // now it is
+    await tool('curl', ['-skf', '-d', JSON.stringify(kinds.cached[1]), server.url + kinds.cached[0]]); // caches it
     const before = figures(server), asked = {};
     for (const [kind, ...how] of [['health', 4000, 50, 10], ['cached', 2000, 20, 100], ['chat', 600, 20, 30],
         ['stream', 600, 20, 30], ['embed', 300, 10, 10], ['classify', 300, 10, 10],

@@ -130,7 +130,7 @@ cat >Corefile <<END
 END
 start coredns coredns -conf Corefile
 wait_for "ready node of Kubernetes" 120 kubectl wait --for=condition=Ready node/here --timeout=1s
-# Only its firewall: who may reach which pod.
+# Only its firewall is used: who may reach which pod.
 start router kube-router --kubeconfig admin --hostname-override here --run-router=false --run-service-proxy=false --run-firewall=true \
     --service-cluster-ip-range 10.96.0.0/16 --health-port 0
 echo "kubernetes $(kubectl version -o json | sed -n 's/.*"gitVersion": "\(.*\)".*/\1/p' | tail -1), helm $(helm version --template '{{.Version}}')," \

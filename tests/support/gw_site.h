@@ -1,5 +1,5 @@
-/* gw_site.h - a gateway inside of a test: one loop that the test turns, no listener.  A request is
- * bytes in, bytes out. */
+/* gw_site.h - a gateway inside a test: one loop that the test drives, no listener. Requests and
+ * responses are plain bytes. */
 #ifndef SHOAL_TESTS_GW_SITE_H
 #define SHOAL_TESTS_GW_SITE_H
 

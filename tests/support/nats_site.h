@@ -87,7 +87,7 @@ static inline void nats_site_configure(struct nats_site *s, unsigned i)
     fclose(f);
 }
 
-/* True if the server greets within the time. */
+/* True if the server sends its greeting in time. */
 static inline bool nats_site_greets(const struct nats_site *s, unsigned i, double limit_s)
 {
     for (double end = nats_site_now() + limit_s; nats_site_now() < end; nats_site_pause(20)) {

@@ -119,7 +119,7 @@ static inline void tok_build_fini(struct tok_build *b)
     buf_fini(&b->bytes);
 }
 
-/* Everything: a tokenizer from the added parts. */
+/* Builds the file and creates a tokenizer from it. */
 static inline struct tokenizer *tb_tokenizer(struct tok_build *b)
 {
     struct tokenizer *t = NULL;

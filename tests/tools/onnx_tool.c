@@ -255,7 +255,7 @@ static int threads(const char *file)
     return 0;
 }
 
-/* Everything once, for any kind of model. */
+/* Exercises every call once, for any kind of model. */
 static int once(const char *file, bool decoder, struct err *e)
 {
     static const int32_t tokens[] = {1, 2, 3};

@@ -1,5 +1,5 @@
-/* test_base.c - errors, memory, buffers, readers, maps, hashes, the nearest word and files of
- * state. */
+/* test_base.c - errors, memory, buffers, readers, maps, hashes, the nearest word and state
+ * files. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

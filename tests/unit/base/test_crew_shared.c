@@ -68,7 +68,7 @@ static void probe_finish(void *ctx, const struct crew_phase *phase, uint32_t mem
         atomic_fetch_add(&p->errors, 1);
 }
 
-/* Every second phase with a commit. */
+/* Every second phase has a commit. */
 static void probe_run(struct probe *p, struct crew_lane *l, uint32_t round)
 {
     for (uint32_t i = 0; i < N_PHASES; i++) {

@@ -461,7 +461,7 @@ static void test_a_lie_about_what_to_open(void **state)
     uint32_t file;
     (void)state;
     model_manifest_init(&m);
-    hash_of(sum, "x", 1); /* two .onnx files: opening one of them is another model */
+    hash_of(sum, "x", 1); /* two .onnx files: opening just one gives a different model */
     assert_int_equal(model_manifest_add(&m, "a.onnx", 1, sum, NULL), 0);
     assert_int_equal(model_manifest_add(&m, "b.onnx", 1, sum, NULL), 0);
     struct identity id = identity_of_folder(m.files, m.n_files);
@@ -522,7 +522,7 @@ static void test_least_recently_used_goes(void **state)
     age(s, c, 100);
     assert_int_equal(model_store_pin(s, a, &pin, NULL), 0); /* the oldest, but in use */
     age(s, a, 300);
-    put(s, at("d.gguf"), d); /* needs 1500: b and c go */
+    put(s, at("d.gguf"), d); /* needs 1500: b and c are evicted */
     assert_int_equal(model_store_find(s, a, path, NULL), 0);
     assert_int_equal(model_store_find(s, b, path, NULL), SHOAL_ENOTFOUND);
     assert_int_equal(model_store_find(s, c, path, NULL), SHOAL_ENOTFOUND);

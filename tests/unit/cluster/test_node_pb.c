@@ -32,7 +32,7 @@ static struct request *send_on(const struct request *r, int want)
     return to;
 }
 
-/* Texts and ids in one prompt, files beside a text to fill in, and biases of texts. */
+/* Text and ids in one prompt, files for a fill-in-the-middle text, and biases given as text. */
 static void test_pieces(void **state)
 {
     static const int32_t ids[] = {5, 6};

@@ -1,4 +1,4 @@
-/* test_patience.c - when a request is given up, in virtual time. */
+/* test_patience.c - when to give up on a request, in virtual time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -180,7 +180,7 @@ static void test_a_drained_node_becomes_empty_after_the_load(void **state)
     expect_step(p, PLACEMENT_LOAD, "chat", "b", "node a is drained");
     expect_step(p, PLACEMENT_UNLOAD, "chat", "a", "moved to b: node a is drained");
     placement_destroy(p);
-    /* While it loads there, nothing happens; then the old one goes. */
+    /* While it loads there, nothing happens; then the old one leaves. */
     k->current[1] =
         (struct placement_replica){.node = "b", .model = "chat", .state = PLACEMENT_LOADING};
     k->in.n_current = 2;

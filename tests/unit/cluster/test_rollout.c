@@ -64,7 +64,7 @@ static struct world {
     struct running requests[MAX_REQUESTS];
     uint64_t gateway_epoch;
     uint64_t held_epoch;        /* of a flow between two of its steps; 0: none */
-    int version_of[MAX_EPOCHS]; /* that requests of an epoch got, plus 1; strong */
+    int version_of[MAX_EPOCHS]; /* the version that an epoch got, plus 1; strong */
     bool strong;
     uint64_t now_ms, seed;
     uint32_t n_refused, n_served[2];
@@ -335,7 +335,7 @@ static void tick(uint32_t lag)
         if (n->alive)
             follow(n);
     }
-    if (draw(lag) == 0) { /* a gateway hears of the epoch from nodes */
+    if (draw(lag) == 0) { /* a gateway learns the epoch from nodes */
         const struct node *n = &w.nodes[draw(w.n)];
         if (n->alive && n->epoch > w.gateway_epoch)
             w.gateway_epoch = n->epoch;
@@ -660,7 +660,7 @@ static void test_one_at_a_time_per_model(void **state)
     run_until_over(2, 1);
     o.model = "m";
     memcpy(o.to, sum_new, SHA256_BYTES);
-    assert_int_equal(rollout_admin_start(w.d, &o, 1, &r, &e), SHOAL_EINVAL); /* it has it */
+    assert_int_equal(rollout_admin_start(w.d, &o, 1, &r, &e), SHOAL_EINVAL); /* it already has it */
     close_world();
 }
 
@@ -694,7 +694,7 @@ static void test_random_faults(void **state)
         ticks(60);
         int version = memcmp(w.d->models[0].sha256, sum_new, SHA256_BYTES) == 0 ? NEW : OLD;
         assert_int_equal(version, last()->state == DESIRED_DONE ? NEW : OLD);
-        for (uint32_t k = 0; k < w.n; k++) /* able nodes serve; nothing else changes */
+        for (uint32_t k = 0; k < w.n; k++) /* nodes that can load it serve; nothing else changes */
             assert_true(usable(&w.nodes[k], version, w.d->epoch) || w.nodes[k].v[NEW].bad);
         for (uint32_t i = 0; i < w.d->n_assignments; i++)
             assert_memory_equal(w.d->assignments[i].sha256, sum_of(version), SHA256_BYTES);

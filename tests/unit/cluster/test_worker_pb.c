@@ -141,7 +141,7 @@ static void test_frames(void **state)
     buf_init(&b, 4096);
     worker_frame_put(&b, WORKER_FRAME_EVENTS, 7, "abc", 3);
     worker_frame_put(&b, WORKER_FRAME_CLOSED, UINT64_MAX, NULL, 0);
-    for (size_t n = 0; n < 19; n++) /* every part of it */
+    for (size_t n = 0; n < 19; n++) /* every truncation */
         assert_int_equal(worker_frame_next(&f, b.data, n), 0);
     assert_int_equal(worker_frame_next(&f, b.data, b.len), 1);
     assert_int_equal(f.kind, WORKER_FRAME_EVENTS);

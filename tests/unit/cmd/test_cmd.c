@@ -227,7 +227,7 @@ static void test_failures_of_specialists(void **state)
     }
 }
 
-/* Writes the model with its chat template changed: to, padded with spaces, for each from. */
+/* Writes the model with each `from` in its chat template replaced by `to`, padded with spaces. */
 static void write_with_template(const char *path, const char *const *from, const char *const *to)
 {
     FILE *in = fopen(CHAT, "rb"), *out = fopen(path, "wb");

@@ -163,7 +163,7 @@ static void test_bad_contexts_and_no_memory(void **state)
     fail_msg("more allocations than expected");
 }
 
-/* Typed messages give the tokens of the same conversation as JSON. */
+/* Typed messages give the same tokens as the same conversation in JSON. */
 static void test_typed_messages_are_the_same(void **state)
 {
     static const struct value items[] = {{.kind = VALUE_NUMBER, .number = 2}, {.kind = VALUE_NULL}};
@@ -207,7 +207,7 @@ static void test_typed_messages_are_the_same(void **state)
     shoal_engine_close(en);
 }
 
-/* The text of typed messages is that of the same conversation as JSON. */
+/* Typed messages give the same text as the same conversation in JSON. */
 static void test_a_typed_prompt_is_the_same(void **state)
 {
     static const struct chat_message list[] = {

@@ -122,7 +122,7 @@ static void test_as_text(void **state)
     t = chat_tools_as_text(&a, &with, false);
     assert_int_equal(t.n_messages, 2);
     assert_memory_equal(t.messages[0].content, "Be brief.\n\nYou have access", 26);
-    /* without tools none are mentioned */
+    /* without tools there is no mention of them */
     const struct chat none = {.messages = messages,
                               .n_messages = 4,
                               .tools = tools,

@@ -156,7 +156,7 @@ static void test_an_answer_goes_on_elsewhere(void **state)
     }
 }
 
-/* Together with others, an answer is the same as alone. */
+/* An answer is the same in a batch as alone. */
 static void test_answers_share_an_engine(void **state)
 {
     static struct got alone[4], beside[4];
@@ -194,7 +194,7 @@ static void test_answers_share_an_engine(void **state)
     shoal_engine_close(en);
 }
 
-/* Forced text is computed in one step, with the same tokens as one step each. */
+/* Forced text is computed in one step and gives the same tokens as single steps. */
 static void test_forced_text_is_not_decoded(void **state)
 {
     static const struct {

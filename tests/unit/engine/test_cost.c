@@ -272,7 +272,7 @@ static void test_the_pace_of_a_full_model(void **state)
     (void)state;
     teach(&c, NOW);
     cost_saw_step(&c, NOW, 4 * MS, 4, 0);
-    cost_saw_step(&c, NOW, 14 * MS, 4, 100); /* 9 ms a token on average */
+    cost_saw_step(&c, NOW, 14 * MS, 4, 100); /* 9 ms per token on average */
     struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
     assert_true(near(x.total_ns - x.first_ns, 10 * 9e6));
     /* The running ones are half done: the first of them ends after a quarter of a whole answer. */

@@ -217,7 +217,7 @@ static void test_truncated_folder(void **state)
 
 /* ---- the cache ------------------------------------------------------------------------------ */
 
-/* The only file with that ending. */
+/* The only file with this suffix. */
 static void find_cache(char *path, size_t cap, const char *suffix)
 {
     DIR *d = opendir(cache);

@@ -21,7 +21,7 @@ struct one { /* a task */
     struct shoal_task *task;
     int32_t tokens[512];
     _Atomic uint32_t n;
-    uint32_t first, end; /* its place in the order of all first tokens, of all ends */
+    uint32_t first, end; /* its position among all first tokens, and among all ends */
 };
 
 static struct one ones[MAX_TASKS];

@@ -68,7 +68,7 @@ struct sim {
     struct machine m;
     struct traffic t;
     struct one *all;
-    uint32_t n, next;  /* next: to arrive */
+    uint32_t n, next;  /* next: index of the next to arrive */
     uint32_t n_closed; /* clients that send again after each answer, without a budget */
     uint64_t random;
     const struct one *rows[PLACES]; /* of the last step */
@@ -278,7 +278,7 @@ static bool is_good(const struct one *r)
     return r->over && r->code == 0 && (r->deadline_ns == 0 || r->end_ns <= r->deadline_ns);
 }
 
-/* Good answers a second, from one budget after the beginning, when the load is steady. */
+/* Good answers per second, measured from one budget after the start, when the load is steady. */
 static double goodput(const struct sim *s, double budget_ns)
 {
     uint32_t n = 0;

@@ -17,7 +17,7 @@
 
 #define MAX_TEXTS 8
 
-static char folder[256]; /* of the test, removed at its end */
+static char folder[256]; /* per test, removed at its end */
 
 static void run(const char *format, const char *a, const char *b)
 {

@@ -10,7 +10,7 @@
 
 #include "engine/decode/sampler.h"
 
-#define N_VOCAB 300u /* no multiple of a block */
+#define N_VOCAB 300u /* not a multiple of a block */
 #define N_DRAWS 40000u
 
 static float logits[N_VOCAB];
@@ -164,7 +164,7 @@ static void test_drawn_probabilities(void **state)
     sampler_destroy(s);
 }
 
-/* Without a draw there is one token to choose from. */
+/* Without sampling there is only one token to choose from. */
 static void test_drawn_probabilities_of_the_best(void **state)
 {
     const struct shoal_sampling o = {.logprobs = true, .n_logprobs = 3};

@@ -1,4 +1,4 @@
-/* test_calibration.c - calibration against sums made by hand. */
+/* test_calibration.c - calibration against sums computed by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -27,7 +27,7 @@ static void test_f1(void **state)
     near(quality_f1(2, 4, 3).precision, 0.5);
     near(quality_f1(2, 4, 3).recall, 2.0 / 3.0);
     near(quality_f1(2, 4, 3).f1, 4.0 / 7.0);
-    /* a: 1 of 2 said, 1 true; b: never said, 1 true */
+    /* a: 1 of 2 predictions right, 1 true; b: never predicted, 1 true */
     assert_int_equal(quality_add(&c, "a", 1, 2, 1, &e), 0);
     assert_int_equal(quality_add(&c, "b", 0, 0, 1, &e), 0);
     near(quality_macro_f1(&c), (2.0 / 3.0) / 2.0);

@@ -222,7 +222,7 @@ static void test_bad_texts_are_refused(void **state)
     refused(" \n\t ", 4, SHOAL_EINVAL, "empty");
     for (int i = 0; i < 20; i++)
         strcat(many, "stop. ");
-    struct ask_request *r = submit(many, NULL); /* shouting changes nothing */
+    struct ask_request *r = submit(many, NULL); /* repeating it does not hide it */
     assert_int_equal(ask_wait(r), 0);
     assert_int_equal(ask_plan_of(r)->n_actions, 1);
     ask_free(r);

@@ -158,7 +158,8 @@ static void test_actions_only(void **state)
     shoal_ask_free(r);
 }
 
-/* DONE comes whether the request is cancelled or freed at once; its memory lasts that long. */
+/* DONE comes whether the request is cancelled or freed at once; its memory stays valid until
+ * then. */
 static void test_cancel_and_free_early(void **state)
 {
     (void)state;

@@ -129,7 +129,7 @@ static void test_nothing_comes_after_cancel(void **state)
         if (points[i].at == 0) { /* submitted, and no event yet */
             assert_non_null(r->sink.job);
             flow_cancel(&r->sink);
-            flow_cancel(&r->sink); /* twice has the effect of once */
+            flow_cancel(&r->sink); /* calling it twice is fine */
         }
         run_until_closed(r);
         assert_int_equal(r->n_starts, 1);

@@ -339,7 +339,7 @@ static void test_in_order_and_once(void **state)
     rig_close(&r);
 }
 
-/* Done, missed or interrupted: it waits for the next time, also across a restart, until it is
+/* Done, missed or interrupted: it waits for its next time, also across a restart, until it is
  * cancelled. */
 static void test_it_comes_again(void **state)
 {
@@ -370,7 +370,7 @@ static void test_it_comes_again(void **state)
     rig_close(&r);
 }
 
-/* A repetition survives a restart, whatever time it ran at. */
+/* A recurring entry survives a restart, whatever time it ran at. */
 static void test_a_rhythm(void **state)
 {
     struct rig r;
@@ -508,7 +508,7 @@ static void test_a_full_disk(void **state)
     rig_begin(&r);
     uint64_t kept = add(&r, "kept", MINUTE_MS, true);
     snprintf(command, sizeof(command), "%s.new", r.path);
-    assert_int_equal(symlink("/nowhere/at/all", command), 0); /* the new file cannot be made */
+    assert_int_equal(symlink("/nowhere/at/all", command), 0); /* the new file cannot be created */
     assert_int_equal(add(&r, "lost", MINUTE_MS, true), 0);
     assert_int_equal(r.rc, SHOAL_EIO);
     home_later_cancel(r.later, kept, on_done, &r);

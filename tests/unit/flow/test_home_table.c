@@ -147,7 +147,7 @@ static void test_bad_tables_are_refused_with_their_place(void **state)
         refused(cases[i].json, cases[i].why);
 }
 
-/* The example of models/home.md is a table. */
+/* The example in models/home.md is a valid table. */
 static void test_the_example_of_the_card(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void test_another_language_and_domain(void **state)
     const struct home_entity pump[] = {{"anlage", 1, 4}, {"halle", 5, 7}, {"dauer", 8, 10}};
     decide(&a, t,
            (struct home_clause){.text = "starte die Pumpe 3 in Halle 2 in einundzwanzig Minuten",
-                                .intent = "stoppen", /* the word decides */
+                                .intent = "stoppen", /* the word decides, not the intent */
                                 .entities = pump,
                                 .n_entities = 3},
            "{\"action\":\"starten\",\"anlage\":\"pumpe 3\",\"halle\":\"halle 2\",\"in_s\":1260,"

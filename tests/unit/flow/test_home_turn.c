@@ -63,7 +63,7 @@ static void check(const char *text, const char *got, const char *want)
 static void test_order(void **state)
 {
     static const struct {
-        const char *text, *want; /* NULL: stays */
+        const char *text, *want; /* NULL: unchanged */
     } cases[] = {
         {"in 20 minutes turn off the heating", "turn off the heating in 20 minutes"},
         {"At 7 pm, close the blinds.", "close the blinds At 7 pm"},
@@ -143,7 +143,7 @@ static void test_whole(void **state)
 static void test_reword(void **state)
 {
     static const struct {
-        const char *text, *want; /* NULL: stays */
+        const char *text, *want; /* NULL: unchanged */
     } cases[] = {
         {"um turn on the uh fan", "turn on the fan"},
         {"I'm rather cold, could you turn the heating up", "could you turn the heating up"},
@@ -196,7 +196,7 @@ static void test_reword(void **state)
     assert_int_equal(a.rc, 0);
 }
 
-/* Memory grows with the text, not with the square of it. */
+/* Memory grows linearly with the text, not quadratically. */
 static void test_many_words(void **state)
 {
     static const char *const words[] = {"um ", "every light ", "all lights in every room "};

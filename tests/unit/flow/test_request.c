@@ -52,7 +52,7 @@ static void test_a_request_is_used_again(void **state)
     assert_non_null(arena_bytes(&r->arena, 1 << 20));
     assert_null(arena_bytes(&r->arena, REQUEST_MAX_BYTES));
     assert_int_equal(request_rc(r), SHOAL_ELIMIT);
-    assert_string_equal(request_copy(r, "x", 1), ""); /* and request_rc tells */
+    assert_string_equal(request_copy(r, "x", 1), ""); /* and request_rc reports it */
     request_reset(r);
     assert_int_equal(request_rc(r), 0);
     assert_null(r->model);

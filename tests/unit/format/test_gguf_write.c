@@ -83,7 +83,7 @@ static int write_sample(struct err *e)
     gguf_write_array(w, "t.shorts", MODEL_FILE_I16, shorts, 3);
     gguf_write_array(w, "t.none", MODEL_FILE_U8, NULL, 0);
     gguf_write_str(w, "t.gone", "x", 1);
-    gguf_write_u32(w, "t.u32", 4000000001u); /* set again: new value, old place */
+    gguf_write_u32(w, "t.u32", 4000000001u); /* set again: new value, old position */
     gguf_write_remove(w, "t.gone");
     gguf_write_remove(w, "t.never");
     gguf_write_u32(w, "general.alignment", 64);

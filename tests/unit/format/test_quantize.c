@@ -156,7 +156,7 @@ static void test_rules_choose_by_name_and_width(void **state)
     struct quantize_shape thin = {"blk.0.ffn_up.weight", 2, narrow, 16};
     assert_int_equal(quantize_choose(&attn, QUANT_F32, &o), QUANT_F16);
     assert_int_equal(quantize_choose(&ffn, QUANT_F32, &o), QUANT_Q4_K);
-    assert_int_equal(quantize_choose(&thin, QUANT_F32, &o), QUANT_Q4_1); /* four bits stay four */
+    assert_int_equal(quantize_choose(&thin, QUANT_F32, &o), QUANT_Q4_1); /* still four bits */
     assert_int_equal(quantize_file_type(&o), 15);
     o = (struct quantize_opts){.kind = QUANTIZE_Q4_0, .pure = true};
     struct quantize_shape head = {"output.weight", 2, wide, 16};

@@ -30,7 +30,7 @@ static void fill_memory(void)
     for (;;) {
         char *more = malloc(1 << 20);
         if (!more)
-            abort(); /* as most programs do in the end */
+            abort(); /* as most programs do */
         memset(more, 1, 1 << 20);
     }
 }

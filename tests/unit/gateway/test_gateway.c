@@ -161,7 +161,7 @@ static void load(struct gw *gw)
     static const char decoder[] = SHOAL_TEST_DATA "/refs/qwen3.gguf";
     static const struct registry_spec specs[] = {
         {.name = "m", .path = decoder, .n_ctx = 256, .pinned = true},
-        {.name = "reply", .path = decoder, .n_ctx = 256, .pinned = true}, /* whatever it says */
+        {.name = "reply", .path = decoder, .n_ctx = 256, .pinned = true}, /* any text is fine */
         {.name = "command", .path = SHOAL_TEST_DATA "/../../models/command.gguf", .pinned = true}};
     struct err e = {0};
     int rc = gw_site_open(gw, 1 << 20);

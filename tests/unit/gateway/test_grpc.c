@@ -63,7 +63,7 @@ static void test_frames_are_found_when_they_are_whole(void **state)
     assert_int_equal(grpc_frame_next(&f, two + 8, 5, 100), 1);
     assert_true(f.packed);
     assert_int_equal(f.n, 0);
-    assert_int_equal(grpc_frame_next(&f, two, 5, 2), SHOAL_ELIMIT); /* before it exists */
+    assert_int_equal(grpc_frame_next(&f, two, 5, 2), SHOAL_ELIMIT); /* before it has arrived */
     assert_int_equal(grpc_frame_next(&f, (const uint8_t *)"\2", 1, 100), SHOAL_EFORMAT);
     assert_true(grpc_accepts_gzip("identity,deflate, GZIP"));
     assert_false(grpc_accepts_gzip("identity,gzipper,x-gzip"));
@@ -586,7 +586,7 @@ static void test_watchers_hear_of_every_change(void **state)
     gw_site_close(&gw);
 }
 
-/* Whichever allocation fails: the watch starts, or there is none. */
+/* Whichever allocation fails: the watch starts or is refused. */
 static void test_watchers_while_memory_fails(void **state)
 {
     static struct gw gw;

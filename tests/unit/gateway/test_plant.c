@@ -237,7 +237,7 @@ static void test_the_disk_holds_up_nobody_else(void **state)
     assert_int_equal(plant_find(s.kit.plant, "vibration"), 0);
     plant_submit(s.kit.plant, &job.job);
     assert_false(atomic_load(&s.returned));
-    assert_int_not_equal(access(s.kit.file, F_OK), 0); /* not reported: not noted */
+    assert_int_not_equal(access(s.kit.file, F_OK), 0); /* not reported: not recorded */
     pthread_mutex_lock(&s.lock);
     s.go_on = true;
     pthread_cond_broadcast(&s.changed);

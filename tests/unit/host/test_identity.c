@@ -1,4 +1,4 @@
-/* test_identity.c - a model's identity is its bytes: the same everywhere, another after any
+/* test_identity.c - a model's identity is its bytes: the same everywhere, different after any
  * change. */
 #include <fcntl.h>
 #include <setjmp.h>

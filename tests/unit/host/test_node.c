@@ -131,7 +131,7 @@ static void keep(const struct registry_model *m, const char *text, const struct 
     buf_fini(&b);
 }
 
-/* Copies the kept text to out; false: none. */
+/* Copies the cached text to out; false: none. */
 static bool recall(const struct registry_model *m, const char *text, struct buf *out)
 {
     const struct prompt_key key = key_of(m, text);

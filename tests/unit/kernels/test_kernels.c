@@ -454,7 +454,7 @@ static void test_wide_gemm_equals_scalar_and_double(void **state)
         }
 }
 
-/* Pair by pair, as the papers write it. */
+/* Pair by pair, as in the papers. */
 static void test_rope_turns_pairs(void **state)
 {
     (void)state;

@@ -140,7 +140,7 @@ static void on_done(void *ctx, const struct shoal_flow_result *r)
     "    steps: [{name: said, do: template, text: \"${input.room}: ${input.text}\"}]\n"            \
     "  - {name: other, output: \"${a.text}\", steps: [{name: a, do: template, text: b}]}\n"
 
-/* Many at once, each with its callback; and inputs beside the text. */
+/* Many at once, each with its callback; and inputs besides the text. */
 static void test_inputs_and_callbacks(void **state)
 {
     (void)state;

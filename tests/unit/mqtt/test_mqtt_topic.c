@@ -95,7 +95,7 @@ static void test_only_repetitions_after_a_reconnection_are_dropped(void **state)
     assert_true(mqtt_seen_add(&s, 42, false, 12));
     assert_false(mqtt_seen_add(&s, 43, false, 13));
     assert_false(mqtt_seen_add(&s, 43, false, 14));
-    assert_false(mqtt_seen_add(&s, 42, false, 10 + MQTT_SEEN_NS)); /* too late for a duplicate */
+    assert_false(mqtt_seen_add(&s, 42, false, 10 + MQTT_SEEN_NS)); /* too late to be a duplicate */
     assert_false(mqtt_seen_add(&s, 100, true, 15));
     assert_true(mqtt_seen_add(&s, 100, true, 16)); /* an id set by the sender */
     for (uint64_t i = 1; i <= 8 * MQTT_SEEN_SLOTS; i++)

@@ -64,7 +64,7 @@ static const struct value *value_of(const struct graph_values *v, const char *na
 
 static const struct graph_values all_values = {value_of};
 
-/* The value as text; or "!N: message" of an error, N being its byte (0 of an evaluation). */
+/* The value as text; or "!N: message" for an error at byte N (0 for an error during evaluation). */
 static const char *run(const char *text, enum graph_expr_mode mode, enum graph_expr_form form)
 {
     static char out[512];

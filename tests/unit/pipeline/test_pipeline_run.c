@@ -465,7 +465,7 @@ static void test_all_steps_have_one_epoch(void **state)
     struct answer a;
     step(w, "intent", GRAPH_CLASSIFY, "ok", "${input.text}");
     step(w, "slots", GRAPH_TAG, "ok", "${input.text}");
-    step(w, "gen", GRAPH_GENERATE, "ok", "${intent.label}"); /* after it */
+    step(w, "gen", GRAPH_GENERATE, "ok", "${intent.label}"); /* after intent */
     w->epoch = 7;
     run(w, "${gen.text} ${slots.values.city}", &a, 0);
     assert_true(a.done);

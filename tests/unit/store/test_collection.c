@@ -70,7 +70,7 @@ static int put(struct collection *c, const char *name, const char *text, uint32_
     return collection_put(c, &d, &k, 1, v, DIMS, "v1", max, e);
 }
 
-/* Names of the documents found, in order, with blanks between them. */
+/* Names of the documents found, in order, separated by spaces. */
 static const char *found(struct collection *c, const char *text, int axis, struct arena *a)
 {
     float v[DIMS] = {0};

@@ -575,7 +575,7 @@ static void test_options_for_json(void **state)
     }
 }
 
-/* An empty text is a prompt too: no byte is read from a missing buffer. */
+/* An empty text is a prompt too: nothing is read from a missing buffer. */
 static void test_a_template_may_write_nothing(void **state)
 {
     (void)state;

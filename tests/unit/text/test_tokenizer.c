@@ -543,7 +543,7 @@ static void test_stream_takes_up_after_a_prompt(void **state)
     tokenizer_stream_init(&s, t, 1, 0); /* after <s>: where encode adds a space */
     tokenizer_stream_push(&s, &out, hello);
     tokenizer_stream_push(&s, &out, 3 + 0xc3);
-    assert_string_equal(buf_str(&out), "hello"); /* half a character waits */
+    assert_string_equal(buf_str(&out), "hello"); /* half a character is held back */
     tokenizer_stream_push(&s, &out, 3 + 0xa9);
     tokenizer_stream_push(&s, &out, 2); /* hidden */
     tokenizer_stream_push(&s, &out, 1 << 20);

@@ -187,7 +187,7 @@ static void row_of(struct stream *s, double row[CHANNELS], double shift)
         row[i] = noise(s) + (i % 2 ? shift : -shift);
 }
 
-/* Every channel is off by one deviation, which none of them shows by itself. */
+/* Every channel is off by one deviation, which is not unusual for a single one. */
 static void test_a_small_shift_of_many(void **state)
 {
     static struct stream s;

@@ -574,7 +574,7 @@ static void test_changes_and_history(void **state)
     for (int i = 0; i < 8; i++)
         assert_true(fabs((double)past[i] - (2.5 + 0.001 * (293 + i))) < 1e-6);
     things_view(k.t, t, &v);
-    assert_int_equal(v.serial, 0); /* nothing came */
+    assert_int_equal(v.serial, 0); /* no reading yet */
     assert_true(isnan(v.limit_high));
     assert_string_equal(v.machine_title, "motor 3");
     uint64_t before = things_serial(k.t);

@@ -1,4 +1,4 @@
-/* test_json_strict.c - JSON of a fixed shape: paths in errors, the first error stays, limits. */
+/* test_json_strict.c - JSON of a fixed shape: paths in errors, the first error is kept, limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static void test_errors_have_their_path(void **state)
     assert_int_equal(json_strict_rc(&d), 0);
     assert_int_equal(json_strict_u32(&d, &b, 0, 9, 7), 7);
     assert_string_equal(e.msg, "a[1].b: expected a whole number from 0 to 9");
-    assert_string_equal(json_strict_text(&d, &first, 8), ""); /* the first error stays */
+    assert_string_equal(json_strict_text(&d, &first, 8), ""); /* the first error is kept */
     assert_non_null(strstr(e.msg, "a[1].b"));
     assert_int_equal(json_strict_rc(&d), SHOAL_EFORMAT);
     json_strict_fini(&d);
