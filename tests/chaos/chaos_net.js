@@ -1,6 +1,6 @@
-// chaos_net.js - every member of the chaos test on a machine of its own, as far as its network goes: a network namespace with one
-// cable (veth) to a switch (bridge).  Clients and chaos_proxy are at the switch.  Pulling a cable is a real partition: packets are
-// lost, for gateways and NATS alike, and TCP notices in its own time.
+// chaos_net.js - gives every member of the chaos test its own machine as far as the network goes: a network namespace
+// with one cable (veth) to a switch (bridge). Clients and chaos_proxy are at the switch. Pulling a cable is a real
+// partition: packets are lost, for gateways and NATS alike, and TCP has to notice.
 'use strict';
 const { execFileSync, spawn, spawnSync } = require('child_process');
 const fs = require('fs');

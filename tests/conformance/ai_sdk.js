@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Vercel's AI SDK against `shoal serve`, through its providers for OpenAI (chat, responses, completions), servers like OpenAI's,
-// Anthropic and Ollama, and Hugging Face's client for inference: whole, streamed, with tools, with objects, embeddings.
+// Vercel's AI SDK against `shoal serve`, through its providers for OpenAI (chat, responses, completions), OpenAI-
+// compatible servers, Anthropic and Ollama, and Hugging Face's inference client: with and without streaming, with
+// tools, objects and embeddings.
 // Usage: ai_sdk.js SHOAL
 'use strict';
 const fs = require('fs');

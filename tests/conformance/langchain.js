@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// LangChain's packages for JavaScript against `shoal serve`: its chat models of OpenAI (chat and responses), Ollama and
-// Anthropic, its embeddings and its completions; whole, streamed, with tools, with structured output.
+// LangChain for JavaScript against `shoal serve`: its chat models for OpenAI (chat and responses), Ollama and
+// Anthropic, its embeddings and its completions; with and without streaming, with tools, with structured output.
 // Usage: langchain.js SHOAL
 'use strict';
 const fs = require('fs');

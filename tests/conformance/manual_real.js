@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Questions about a manual, answered by examples/flows/manual_llm.yaml with a real model of 135 M parameters: retrieve, write, verify,
-// cite.  Counts answers by what was said: a sentence that has the expected words (right), one that has not (wrong), the quoted passage marked
-// as unsure.  The words are a guide: read what is printed.  Usage: manual_real.js SHOAL MODEL.gguf MANUAL QUESTIONS.jsonl
+// Questions about a manual, answered by examples/flows/manual_llm.yaml with a real model of 135 M parameters: retrieve,
+// write, verify, cite. Counts the answers: a sentence with the expected words (right), one without them (wrong), or the
+// quoted passage marked as unsure. The words are only a guide: read the output. Usage: manual_real.js SHOAL MODEL.gguf
+// MANUAL QUESTIONS.jsonl
 'use strict';
 const { execFileSync } = require('child_process');
 const fs = require('fs');

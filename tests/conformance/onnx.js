@@ -1,10 +1,9 @@
 #!/usr/bin/env node
-// The ONNX engine beside ONNX Runtime called from Node, on real models and the same token ids, with
-// the same version of the library: all-MiniLM-L6-v2 and a toxicity classifier (both INT8) give the
-// same bits, MiniMind2-Small (INT8, with past keys and values) the same greedy tokens.  Then what
-// goes wrong: libraries that are not there, not one or too old, files that are broken or of another
-// kind.  All packages come from npm once.  Usage:
-// onnx.js SHOAL ONNX_TOOL OLD_LIBRARY OTHER_LIBRARY
+// The ONNX engine against ONNX Runtime called from Node, on real models and the same token ids, with the same version
+// of the library: all-MiniLM-L6-v2 and a toxicity classifier (both INT8) give the same bits, MiniMind2-Small (INT8,
+// with past keys and values) the same greedy tokens. Then failures: libraries that are missing, not ONNX Runtime or too
+// old, files that are damaged or of another kind. All packages are fetched from npm once. Usage: onnx.js SHOAL
+// ONNX_TOOL OLD_LIBRARY OTHER_LIBRARY
 'use strict';
 const { execFileSync, spawnSync } = require('child_process');
 const fs = require('fs');

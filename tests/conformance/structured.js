@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// JSON of random-weight models under many schemas, checked with npm's ajv: whatever a model prefers, a complete answer
-// is valid.  Random models try everything that a grammar allows.
-// Usage: structured.js SHOAL [GENERATIONS] [FOLDER with schemas, one a file]
+// JSON from random-weight models under many schemas, checked with npm's ajv: whatever a model prefers, a complete
+// answer is valid. Random models try everything that a grammar allows.
+// Usage: structured.js SHOAL [GENERATIONS] [FOLDER with one schema per file]
 'use strict';
 const fs = require('fs');
 const path = require('path');

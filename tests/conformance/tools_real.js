@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Calls of tools by models that learned them: every interface gives the same calls, forced calls come and match their schemas,
-// and how many of the calls are right is counted.  A wrong call is the model's matter; one that is malformed is ours.
+// Tool calls of models that were trained for them: every interface returns the same calls, forced calls are made and
+// match their schemas, and the right ones are counted. A wrong call is the model's fault; a malformed one is ours.
 // Usage: tools_real.js SHOAL MODEL.gguf...      (tests/conformance/tools_real fetches the models)
 'use strict';
 const path = require('path');

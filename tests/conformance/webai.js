@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// The conformance tests of npm `webai-at-home` (`openai_test conformance`) against `shoal serve`:
-// every check of its core and streaming profiles.  Its exit code says only that it ran; its report
-// says what it found.  Usage: webai.js SHOAL
+// The conformance tests of npm `webai-at-home` (`openai_test conformance`) against `shoal serve`: every check of its
+// core and streaming profiles. Its exit code only tells that it ran; the results are in its report. Usage: webai.js
+// SHOAL
 'use strict';
 const { execFile } = require('child_process');
 const fs = require('fs');

@@ -1,5 +1,5 @@
-/* fuzz_fetch_pb.c - messages of nodes when a model is fetched: requests, chunks, manifests as
- * JSON. The first byte chooses.  The result names only paths inside the model's folder, and
+/* fuzz_fetch_pb.c - messages between nodes when a model is fetched: requests, chunks, manifests
+ * as JSON. The first byte chooses. The result names only paths inside the model's folder, and
  * survives another round trip. */
 #include <stdint.h>
 #include <stdlib.h>

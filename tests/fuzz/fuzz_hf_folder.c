@@ -1,6 +1,6 @@
-/* fuzz_hf_folder.c - any bytes as a Hugging Face folder: two bytes of length, so much config.json,
- * and model.safetensors.  What opens is looked at in every tensor, planned as a decoder, and run
- * for two tokens when that is small enough. */
+/* fuzz_hf_folder.c - any bytes as a Hugging Face folder: a two-byte length, a config.json of
+ * that length, and model.safetensors. If it opens, every tensor is read, it is planned as a
+ * decoder, and run for two tokens if it is small enough. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

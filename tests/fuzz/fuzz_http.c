@@ -1,6 +1,6 @@
-/* fuzz_http.c - bytes of a connection: HTTP/1.1, HTTP/2 after its preface, WebSocket.  The first
- * byte says how they are cut into pieces and whether answers come at once.  In HTTP/2 a request
- * for a path with an 'e' is answered while its body arrives. */
+/* fuzz_http.c - bytes of a connection: HTTP/1.1, HTTP/2 after its preface, WebSocket. The first
+ * byte says how they are split and whether answers come at once. In HTTP/2 a request for a path
+ * with an 'e' is answered while its body arrives. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

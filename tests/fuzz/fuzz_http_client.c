@@ -1,6 +1,6 @@
-/* fuzz_http_client.c - bytes of a hostile HTTP/2 server.  The first byte says how they are cut
- * into pieces, the second the actions of the caller: cancel or pause a call, destroy the client
- * in a callback, start another call when one is over. */
+/* fuzz_http_client.c - bytes of a hostile HTTP/2 server. The first byte says how they are split,
+ * the second what the caller does: cancel or pause a call, destroy the client in a callback,
+ * start another call when one ends. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Streams under a JSON Schema survive the node under them: several run at once, the node is killed, and every answer is
-// complete, valid, and the one of an undisturbed run.
+// Streams under a JSON Schema survive the loss of their node: several run at once, the node is killed, and every answer
+// is complete, valid, and equal to that of an undisturbed run.
 // Usage: cluster_constraint.js SHOAL
 'use strict';
 const path = require('path');

@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 // The controller with real nodes and a real nats-server, with certificates: a model is deployed on two of three nodes;
-// a node that is killed is replaced; a controller that is killed or stopped is replaced, and the old one changes
-// nothing; a node is drained under load without a failed request; a model without requests has no replica, and a
-// request brings one back.
+// a killed node is replaced; a killed or stopped controller is replaced, and the old one changes nothing; a node is
+// drained under load without a failed request; a model without requests has no replica, and a request brings one back.
 // Usage: cluster_control.js SHOAL
 'use strict';
 const { execFile, execFileSync, spawn } = require('child_process');

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Requests that are answered later: kept while the only node is away and the gateway is killed, answered when it is back.
+// Deferred requests: kept while the only node is down and the gateway is killed, answered when the node is back.
 // Usage: cluster_deferred.js SHOAL
 'use strict';
 const crypto = require('crypto');

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Deferred requests of a gateway that finds its nodes through NATS: stored while NATS is away, kept over kill -9 of the
+// Deferred requests of a gateway that finds its nodes through NATS: stored while NATS is down, kept over kill -9 of the
 // gateway, answered when the link is back.
 // Usage: cluster_deferred_nats.js SHOAL
 'use strict';
@@ -12,7 +12,7 @@ const c = require('./cluster_site.js');
 const shoal = path.resolve(process.argv[2]), dir = t.tmp;
 const run = (...args) => execFileSync(shoal, args, { cwd: dir });
 const certs = (name) => path.join(dir, 'ca', 'members', name);
-const N = 5; // requests that are kept
+const N = 5; // deferred requests
 const body = (i) => ({ model: 'anomaly', input: [1, 2, 3 + i] });
 
 let nats = null;

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// A stream survives the node under it: nodes are killed, stopped and drained in the middle of answers, and every answer is
-// the one of an undisturbed run.  Specialists and commands too.
+// A stream survives the loss of its node: nodes are killed, stopped and drained in the middle of answers, and every
+// answer equals that of an undisturbed run. So do specialists and commands.
 // Usage: cluster_failover.js SHOAL
 'use strict';
 const { spawnSync } = require('child_process');

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Models that nodes do not have: from another node over mTLS, with a source that is killed in the middle, one that sends
-// other bytes than it should, and one that is slow by its own limit; from an HTTPS server; and in a shoal with a real
-// nats-server, where the controller assigns a model to a node that fetches it by itself.
+// Nodes fetch models that they do not have: from another node over mTLS, with a source that is killed halfway, one that
+// sends wrong bytes, and one that limits its own rate; from an HTTPS server; and in a shoal with a real nats-server,
+// where the controller assigns a model to a node, which then fetches it.
 // Usage: cluster_fetch.js SHOAL
 'use strict';
 const { execFileSync, spawn, spawnSync } = require('child_process');

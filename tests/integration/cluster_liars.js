@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Nodes that lie: one sends garbage, one breaks the protocol in every way we thought of, one says that it is a thousand times
-// as fast as it is, one has a wrong clock.  Each stands beside an honest node; every answer must be right, and the gateway's log
-// must name the liar.
+// Nodes that lie: one sends garbage, one breaks the protocol in every way we thought of, one claims to be a thousand
+// times as fast as it is, one has a wrong clock. Each runs beside an honest node; every answer must be right, and the
+// gateway's log must name the liar.
 // Usage: cluster_liars.js SHOAL
 'use strict';
 const { execFileSync, spawnSync } = require('child_process');

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Members find each other through a real nats-server with certificates, set up by `shoal cluster init` and `shoal ca`;
-// while NATS is away everything goes on with the nodes that are known, a node that dies is survived, and a node that
-// joins later is used.
+// Members find each other through a real nats-server with certificates, set up by `shoal cluster init` and `shoal ca`.
+// While NATS is down everything continues with the known nodes, even if one of them dies; a node that joins later is
+// used.
 // Usage: cluster_nats.js SHOAL
 'use strict';
 const { execFileSync, spawn } = require('child_process');

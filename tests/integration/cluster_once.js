@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Idempotency keys over two gateways of a shoal, through a real nats-server with certificates and roles: a call that is repeated
-// at the other gateway gets the first answer, or joins the one in progress; another request with the key is refused there, too.
-// While NATS is away, each gateway goes on alone.
+// Idempotency keys over two gateways of a shoal, through a real nats-server with certificates and roles: a call that is
+// repeated at the other gateway gets the first answer, or joins the one in progress; a different request with the same
+// key is refused there too. While NATS is down, each gateway works alone.
 // Usage: cluster_once.js SHOAL
 'use strict';
 const { execFileSync, spawn } = require('child_process');

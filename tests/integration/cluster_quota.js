@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Two gateways share the tokens that a key has for a day, through a real nats-server with certificates and roles: together
-// they give no more than the limit, whichever the client asks.  While NATS is away they go on with what was handed out.
+// Two gateways share the daily token quota of a key, through a real nats-server with certificates and roles: together
+// they never exceed the limit, whichever the client asks. While NATS is down they use up the slices that they hold.
 // Usage: cluster_quota.js SHOAL
 'use strict';
 const { execFileSync, spawn } = require('child_process');

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Updates of a model under load, with a real nats-server, three nodes and two gateways (one of them without NATS): rolling,
-// canary, strong, eventual; a worse model goes back by itself, a damaged one or a wrong hash changes nothing.  No request
-// may fail.  Answers are deterministic, so the text tells which version gave it; a mixed one would be neither's.
+// Updates of a model under load, with a real nats-server, three nodes and two gateways (one of them without NATS):
+// rolling, canary, strong, eventual; a worse model is rolled back automatically, a damaged one or a wrong hash changes
+// nothing. No request may fail. Answers are deterministic, so the text tells which version gave it; a mixed one would
+// match neither.
 // Usage: cluster_rollout.js SHOAL
 'use strict';
 const { execFile, spawn } = require('child_process');

@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-// Members of a shoal over TCP with certificates: right ones work, and those of another CA, of another role, revoked or
-// expired ones do not; what is wrong is said on both sides.  A certificate that is replaced under a running stream does
-// not disturb it.
+// Members of a shoal over TCP with certificates: valid ones work; those of another CA, of another role, revoked or
+// expired do not, and both sides say why. Replacing a certificate does not disturb a running stream.
 // Usage: cluster_tls.js SHOAL
 'use strict';
 const { execFileSync, spawnSync } = require('child_process');

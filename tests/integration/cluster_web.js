@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// The Shoal view of the page in a real Chromium: nodes, live; a node that is killed and comes back; a stream that moves.
+// The Shoal view of the page in a real Chromium: live nodes; a node that is killed and comes back; a stream that moves
+// to another node.
 // Usage: cluster_web.js SHOAL    writes screenshots/shoal*.png beside SHOAL
 'use strict';
 const { spawn } = require('child_process');

@@ -1,8 +1,7 @@
-// parrot.js - models that say what they are told: small GGUF files whose every token has one successor.  With them tests of
-// what comes out of a model (calls of tools, stop texts) do not depend on what a model learned.
-//
-// The weights are real ones: embeddings are one-hot, attention and feed-forward add nothing, and the output matrix maps
-// each token to the next one.  Every token that is not part of the text is followed by its first piece.
+// parrot.js - models that say what they are told: small GGUF files in which every token has one successor. With them,
+// tests of model output (tool calls, stop strings) do not depend on what a model learned. The weights are real:
+// embeddings are one-hot, attention and feed-forward add nothing, and the output matrix maps each token to the next
+// one. Every token that is not part of the text is followed by the first piece of the text.
 'use strict';
 const fs = require('fs');
 

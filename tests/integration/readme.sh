@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every `build/shoal` and `curl` command of the README's code blocks; curl's against a server of its own.
-# $1: the program to run instead.
+# Runs every `build/shoal` and `curl` command in the code blocks of the README; the curl commands
+# talk to a server started here. $1: the program to run instead.
 set -u
 cd "$(dirname "$0")/../.."
 shoal=$1 ran=0 bad=0

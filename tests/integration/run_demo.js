@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// tools/run-demo (`make run`): comes up, answers, what it tells to try works, ends cleanly; a taken port is no end.
-// Its plant and house speak MQTT where mosquitto is, and are simulated in the server otherwise: breaking the bearing raises an
-// alarm, a command changes the house.
+// tools/run-demo (`make run`): starts, answers, the commands that it suggests work, exits cleanly; a port in use does
+// not stop it. Its plant and house use MQTT where mosquitto is installed, and are simulated in the server otherwise:
+// breaking the bearing raises an alarm, a command changes the house.
 // Usage: run_demo.js SHOAL
 'use strict';
 const { execSync, spawn } = require('child_process');

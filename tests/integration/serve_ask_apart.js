@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Commands and flows whose models run in processes of their own (isolation: process): the same answers as in the server's
-// process, also when such a process is killed in the middle.
+// Commands and flows whose models run in processes of their own (isolation: process): the same answers as in the
+// server's process, even if such a process is killed halfway.
 // Usage: serve_ask_apart.js SHOAL
 'use strict';
 const fs = require('fs');

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Requests over MQTT with a real broker and the npm client: answers as over HTTP, streams, errors, keys, limits, shared
-// subscriptions, the last will, TLS with a client certificate, and a broker that goes away.  Usage: serve_mqtt.js SHOAL
+// Requests over MQTT with a real broker and the npm client: the same answers as over HTTP, streams, errors, keys,
+// limits, shared subscriptions, the last will, TLS with a client certificate, and a broker that goes down. Usage:
+// serve_mqtt.js SHOAL
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');

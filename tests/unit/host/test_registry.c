@@ -289,7 +289,7 @@ static void test_epochs_are_held(void **state)
     while (n < 1000 && registry_hold_epoch(r, 100 + n))
         n++;
     assert_in_range(n, 1, 100);
-    assert_true(registry_hold_epoch(r, 7)); /* a known one finds its place */
+    assert_true(registry_hold_epoch(r, 7)); /* a known epoch finds its slot */
     registry_release_epoch(r, 7);
     registry_release_epoch(r, 7);
     for (uint32_t i = 0; i < n; i++)
