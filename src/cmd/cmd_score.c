@@ -10,6 +10,7 @@
 #include "base/file/file_read.h"
 #include "base/file/lines.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/local_pipe.h"
@@ -190,8 +191,8 @@ static int score_lines(struct work *w, int fd, struct err *e)
         rc = err_set(e, SHOAL_EFORMAT,
                      t.names ? "no row of numbers after the names in the first line" : "no rows");
     else if (rc == 0 && w->n_scores == 0)
-        rc = err_set(e, SHOAL_EINVAL, "there are %llu rows, but the model needs %u at a time",
-                     (unsigned long long)n_rows, info.n_ctx);
+        rc = err_set(e, SHOAL_EINVAL, "got %llu row%s, but the model needs %u at a time",
+                     (unsigned long long)n_rows, plural(n_rows), info.n_ctx);
     lines_fini(&lines);
     table_fini(&t);
     return rc;

@@ -56,7 +56,8 @@ static bool progress(void *ctx, double part, uint32_t n_nodes, uint64_t n_plans)
 {
     struct watch *w = ctx;
     char note[64];
-    snprintf(note, sizeof(note), "%u nodes, %llu plans", n_nodes, (unsigned long long)n_plans);
+    snprintf(note, sizeof(note), "%u node%s, %llu plan%s", n_nodes, plural(n_nodes),
+             (unsigned long long)n_plans, plural(n_plans));
     term_progress_show(&w->bar, part, note);
     return term_interrupted(w->interrupt_fd);
 }
@@ -199,17 +200,18 @@ static void print_text(struct buf *b, const struct sim_scenario *s, const struct
     for (int i = 0; i < SIM_N_ACTIONS; i++)
         buf_printf(b, "%s%llu %s", i ? ", " : "", (unsigned long long)r->n_churn[i], names[i]);
     buf_printf(b,
-               "\nplacement   %llu loads, %llu unloads, %llu of them moves; %llu re-placements, "
+               "\nplacement   %llu load%s, %llu unload%s, %llu of them moves; %llu re-placement%s, "
                "%.2f per event\n",
-               (unsigned long long)r->n_loads, (unsigned long long)r->n_unloads,
-               (unsigned long long)r->n_moves, (unsigned long long)r->n_replaced,
-               r->replaced_per_event);
+               (unsigned long long)r->n_loads, plural(r->n_loads), (unsigned long long)r->n_unloads,
+               plural(r->n_unloads), (unsigned long long)r->n_moves,
+               (unsigned long long)r->n_replaced, plural(r->n_replaced), r->replaced_per_event);
     buf_printf(b, "scaling     %u up, %u down, %llu to zero, %llu from zero\n", r->all.n_up,
                r->all.n_down, (unsigned long long)r->n_to_zero, (unsigned long long)r->n_from_zero);
     buf_printf(b, "memory      %.1f %% used on average, %.1f %% at most\n", r->memory_mean * 100,
                r->memory_max * 100);
-    buf_printf(b, "planner     %llu plans, %.1f ms of processor time on average, %.1f ms at most\n",
-               (unsigned long long)r->n_plans, r->plan_mean_ms, r->plan_max_ms);
+    buf_printf(b,
+               "planner     %llu plan%s, %.1f ms of processor time on average, %.1f ms at most\n",
+               (unsigned long long)r->n_plans, plural(r->n_plans), r->plan_mean_ms, r->plan_max_ms);
     if (r->last_gap[0])
         buf_printf(b, "no place    in %llu plans; the last: %s\n",
                    (unsigned long long)r->n_plans_with_gaps, r->last_gap);

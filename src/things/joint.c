@@ -34,8 +34,8 @@ int joint_create(struct joint **out, uint32_t n_channels, struct err *e)
     struct joint *j = *out = NULL;
     size_t n = n_channels;
     if (n == 0 || n > JOINT_MAX_CHANNELS)
-        return err_set(e, SHOAL_ELIMIT, "a machine is watched as a whole with 1 to %u channels",
-                       JOINT_MAX_CHANNELS);
+        return err_set(e, SHOAL_ELIMIT, "a machine must have 1 to %u channels, not %u",
+                       JOINT_MAX_CHANNELS, n_channels);
     j = mem_zalloc(sizeof(*j) + (n * n + 4 * n) * sizeof(double));
     if (!j)
         return err_set(e, SHOAL_ENOMEM, "out of memory for %zu channels", n);

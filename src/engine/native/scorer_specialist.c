@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file/file_open.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "engine/cache_dir.h"
 #include "engine/native/stream_keeper.h"
 #include "score/score_stream.h"
@@ -51,11 +52,12 @@ static int prepare(const void *self, struct job *j, struct err *e)
     uint32_t own = info.n_inputs ? info.n_inputs : 1;
     uint32_t n_columns = j->o.n_columns ? j->o.n_columns : own;
     if (info.n_inputs ? n_columns != info.n_inputs : n_columns > info.max_inputs)
-        return err_set(e, SHOAL_EINVAL, "the rows have %u values, but the model reads %s%u",
-                       n_columns, info.n_inputs ? "" : "at most ", info.max_inputs);
+        return err_set(e, SHOAL_EINVAL, "the rows have %u value%s, but the model reads %s%u",
+                       n_columns, plural(n_columns), info.n_inputs ? "" : "at most ",
+                       info.max_inputs);
     if (j->o.n_values % n_columns != 0)
-        return err_set(e, SHOAL_EINVAL, "%u values are not whole rows of %u", j->o.n_values,
-                       n_columns);
+        return err_set(e, SHOAL_EINVAL, "%u value%s cannot be split into rows of %u", j->o.n_values,
+                       plural(j->o.n_values), n_columns);
     if (j->o.stream && (!*j->o.stream || strlen(j->o.stream) > SCORE_STREAM_MAX_NAME))
         return err_set(e, SHOAL_EINVAL, "the name of a stream must have 1 to %u bytes",
                        SCORE_STREAM_MAX_NAME);
@@ -63,8 +65,8 @@ static int prepare(const void *self, struct job *j, struct err *e)
     size_t n =
         j->o.stream ? score_streams_room(s->streams, rows) : scorer_n_scores(s->scorer, rows);
     if (n == 0)
-        return err_set(e, SHOAL_EINVAL, "there are %zu rows, but the model needs %u at a time",
-                       rows, info.window);
+        return err_set(e, SHOAL_EINVAL, "got %zu row%s, but the model needs %u at a time", rows,
+                       plural(rows), info.window);
     struct scores *x = j->input = mem_zalloc(sizeof(*x));
     size_t state = j->o.stream ? 0 : scorer_state_bytes(s->scorer, n_columns);
     if (x) {
@@ -73,7 +75,7 @@ static int prepare(const void *self, struct job *j, struct err *e)
         x->state = state ? mem_aligned(state) : NULL;
     }
     if (!x || !x->values || (state && !x->state))
-        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu scores", n);
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %zu score%s", n, plural(n));
     j->result.values = x->values;
     j->result.n_values = (uint32_t)(n * info.n_outputs);
     j->cost = (uint32_t)rows;

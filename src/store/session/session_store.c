@@ -81,7 +81,7 @@ int session_store_save(struct session_store *s, const char *tenant, const char *
     char key[SESSION_PLACE_KEY_BYTES + 1];
     struct buf sealed;
     if (n > SESSION_STORE_MAX_BYTES)
-        return err_set(e, SHOAL_ELIMIT, "a conversation may have %zu MiB",
+        return err_set(e, SHOAL_ELIMIT, "the conversation exceeds %zu MiB: start a new one",
                        SESSION_STORE_MAX_BYTES >> 20);
     key_of(key, tenant, id);
     buf_init(&sealed, SESSION_STORE_MAX_BYTES + 256);

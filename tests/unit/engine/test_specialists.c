@@ -257,7 +257,7 @@ static void test_what_cannot_be_is_refused(void **state)
                                   .kind = SHOAL_KIND_SCORE,
                                   .values = row,
                                   .n_values = 7};
-    refuse(en, &o, SHOAL_EINVAL, "not whole rows of");
+    refuse(en, &o, SHOAL_EINVAL, "cannot be split into rows of");
     o.n_values = 0;
     refuse(en, &o, SHOAL_EINVAL, "values");
     o = (struct shoal_infer_opts){.size = sizeof(struct shoal_infer_opts),
@@ -474,7 +474,7 @@ static void test_any_channels(void **state)
                                  .n_values = N,
                                  .n_columns = 7};
     assert_int_equal(shoal_infer_submit(en, &o, &t, &e), SHOAL_EINVAL);
-    assert_non_null(strstr(e.msg, "240 values are not whole rows of 7"));
+    assert_non_null(strstr(e.msg, "240 values cannot be split into rows of 7"));
     o.n_columns = UINT32_MAX;
     assert_int_equal(shoal_infer_submit(en, &o, &t, &e), SHOAL_EINVAL);
     assert_non_null(strstr(e.msg, "the model reads at most"));
