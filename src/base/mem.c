@@ -121,7 +121,8 @@ void mem_fail_at(uint64_t n)
 void mem_map_large(void)
 {
 #ifdef __GLIBC__
-    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10); /* also fixes it: it grows by default */
+    /* also stops the threshold from growing, as it does by default */
+    (void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
     (void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
 #endif
 }

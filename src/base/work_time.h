@@ -11,7 +11,7 @@
 struct work_time_policy {
     /* the default of an unmeasured value */
     double prefill_ns, token_ns, unit_ns;
-    double tokens; /* of an answer without a limit */
+    double tokens; /* expected length of an answer without a limit */
     /* Predictions have a relative error: this many errors are added, each no less and the sum no
      * more than these parts. */
     double errors, least_error, most_errors;
@@ -24,15 +24,15 @@ extern const struct work_time_policy work_time_refuse;
 extern const struct work_time_policy work_time_choose;
 
 struct work_time_rates { /* 0: not known */
-    double queue_ns;     /* until the request is begun */
-    double prefill_ns;   /* for a token of the prompt; of a specialist: for a unit */
+    double queue_ns;     /* until the request starts */
+    double prefill_ns;   /* per prompt token; specialists: per unit */
     double token_ns;     /* between two tokens of the answer */
     double first_ns;     /* a prompt takes at least this */
 };
 
 struct work_time {
     double prefill_ns, decode_ns;
-    double total_ns; /* with the queue */
+    double total_ns; /* including the queue */
 };
 
 /* How many tokens an answer will have: the limit or the learned length, whichever is less; 0: there

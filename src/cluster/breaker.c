@@ -1,7 +1,7 @@
 /* breaker.c - see breaker.h. */
 #include "cluster/breaker.h"
 
-#define MAX_FAILURES 2u          /* that a closed breaker bears in a row */
+#define MAX_FAILURES 2u          /* consecutive failures that open the breaker */
 #define MIN_OPEN_NS 100000000ull /* 100 ms, doubled with every failure in a row */
 #define MAX_SHIFT 7u             /* 12.8 s */
 

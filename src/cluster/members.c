@@ -14,7 +14,7 @@
 
 #define MS_NS 1000000u
 #define MAX_EXPECTED_NS 6e10       /* a node may report anything */
-#define PREFERRED 1e-6             /* of its price: the node that a route has chosen */
+#define PREFERRED 1e-6             /* price factor for the node that a route has chosen */
 #define UNKNOWN_TOKEN_NS 2000000.0 /* default for a model without measurements */
 
 struct members {
@@ -123,7 +123,7 @@ static bool may_come(struct members *m, const struct request *r)
 
 /* The best replicas so far, and whether others may appear. */
 struct choice {
-    struct replica *best[2]; /* with the usual version, with the canary */
+    struct replica *best[2]; /* the best one with the stable version, and with the canary */
     double price[2];
     bool standby[2];
     uint64_t expect_ns[2];
@@ -138,7 +138,7 @@ struct view {
     struct replica *replica;
     const char *name; /* "": this process */
     bool ready;
-    uint32_t calls;  /* of ours that it works on */
+    uint32_t calls;  /* our requests that it is working on */
     double slowness; /* times its own figures */
 };
 
@@ -243,7 +243,7 @@ static int descending(const void *a, const void *b)
  * that have one. A single node cannot send the gateways into an epoch that nobody serves. */
 static void update_epoch(struct members *m)
 {
-    uint64_t said[MEMBERS_MAX_NODES], now = clock_ns(); /* with every request: not cleared */
+    uint64_t said[MEMBERS_MAX_NODES], now = clock_ns(); /* runs for every request, so not zeroed */
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n_links; i++) {
         const struct node_state *s = node_link_state(m->links[i]);

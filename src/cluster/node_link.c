@@ -32,7 +32,7 @@
 #define MIN_CONNECT_MS 500u
 #define MIN_PIECES 8u /* shortest answer whose speed is meaningful */
 #define MAX_SLOWNESS 1e9
-#define SLOWNESS_KEPT 0.98 /* in a tick */
+#define SLOWNESS_KEPT 0.98 /* decay per tick */
 
 /* One request that the node works on. */
 struct remote {
@@ -45,7 +45,7 @@ struct remote {
     struct event_feed feed;
     bool held;               /* the sink was full */
     bool closing;            /* cancelled: `closed` is due */
-    int status;              /* of gRPC, if it came with the headers; -1: not yet */
+    int status;              /* gRPC status if it came with the headers; -1: not yet */
     struct breaker *breaker; /* NULL: the outcome was already reported */
     uint64_t sent_ns;
     double claim_ns, first_claim_ns; /* see read_claim; 0: not known */
@@ -63,8 +63,8 @@ struct node_link {
     uint64_t silent_ns;
     struct remote *calls;
     uint32_t n_calls;
-    uint64_t ended_ns; /* the turn in which its connection ended last, */
-    uint32_t n_ended;  /* and the requests it had then */
+    uint64_t ended_ns; /* turn in which its connection last ended */
+    uint32_t n_ended;  /* requests it had at that time */
     /* watching */
     struct http_call watch;
     struct buf watch_in;
@@ -72,14 +72,14 @@ struct node_link {
     uint64_t heard_ns, watch_since_ns, retry_ns;
     uint32_t n_tries; /* connections that failed, one after the other */
     struct executor_timer tick;
-    struct arena arenas[2]; /* of the state, and of the next one */
+    struct arena arenas[2]; /* for the current state and the next one */
     unsigned current;
     struct node_state state;
     bool has_state;
     struct replica_counts *counts;
     struct breaker breakers[N_BREAKERS]; /* by the hash of the model's name; two may share one */
     double slowness;    /* how many times slower than reported, recently; 0: unknown */
-    bool told_slowness; /* that it is not to be believed */
+    bool told_slowness; /* already logged that the reported slowness is ignored */
     char error[160];
 };
 

@@ -52,8 +52,8 @@ struct patience {
     uint64_t piece_ns;          /* arrival of the last piece; initially: of the request */
     uint64_t waits_ns;          /* since when no replica works on it; 0: one does */
     uint64_t waited_ns;         /* before that */
-    uint32_t deaths;            /* in 1/PATIENCE_DEATH of one */
-    enum patience_failure last; /* of the last replica */
+    uint32_t deaths;            /* in units of 1/PATIENCE_DEATH */
+    enum patience_failure last; /* failure of the last replica */
 };
 
 #define PATIENCE_DEATH 1000u

@@ -23,7 +23,7 @@ struct quota_bucket {
     pthread_mutex_t lock;       /* guards everything below; held during calls to a server */
     struct bucket *bucket;      /* NULL: not connected */
     bool there;                 /* the bucket was created */
-    bool away;                  /* and it was said */
+    bool away;                  /* unreachable, and that was logged */
 };
 
 /* The tokens handed out: "DAY TOKENS". */

@@ -15,7 +15,7 @@
 
 #define MAX_TRIED 64u                /* replicas that are not tried twice in a row */
 #define RETRY_NS 20000000u           /* between two looks for a replica */
-#define MAX_TICKET_TOKENS (1u << 24) /* of a choice */
+#define MAX_TICKET_TOKENS (1u << 24) /* per choice */
 #define MS_NS 1000000u
 #define STALL_MS 500u
 #define STALL_FACTOR 8u   /* times the expected duration */
@@ -45,7 +45,7 @@ struct leg {
     struct relay *relay;
     struct replica *at;
     bool running;     /* inner is not closed yet */
-    bool out;         /* its events count no more: it failed, or the other one was faster */
+    bool out;         /* its events are ignored: it failed, or the other one was faster */
     bool from_ticket; /* it continues from the client's tokens, and does not echo the prompt */
     bool has_start;   /* the replica has begun */
     struct sink_start start;   /* with has_start: for the client, if this replica answers first */
@@ -72,7 +72,7 @@ struct relay {
     uint32_t n, n_each, n_done;   /* choices: all, of each prompt, complete; an ask has one */
     bool planned;                 /* the client got the plan of an ask */
     bool has_sum, sum_wanted;     /* wanted: by the client */
-    uint8_t sum[SHA256_BYTES];    /* of the model that began */
+    uint8_t sum[SHA256_BYTES];    /* digest of the model that started the answer */
     uint8_t chosen[SHA256_BYTES]; /* version that the replica should use */
     /* One of two versions during a canary: until it delivers something, the other one may answer.
      */
@@ -85,7 +85,7 @@ struct relay {
     struct failure failure; /* the last one */
     bool has_failure;
     /* silence */
-    uint32_t n_pieces, n_seen; /* of the answer: until now, and when the watch was set */
+    uint32_t n_pieces, n_seen; /* pieces of the answer: so far, and when the watch was set */
     uint64_t stall_ns;
     struct executor_timer timer, watch;
     struct executor_task next;
@@ -205,7 +205,8 @@ static void end_trial(struct leg *g, bool lost)
     if (!y->trial || y->started || other_of(g)->running)
         return;
     y->usual = true;
-    for (uint32_t i = 0; !lost && i < y->n_tried; i++) /* it may have the other one, too */
+    /* the same replica may have the other version, too */
+    for (uint32_t i = 0; !lost && i < y->n_tried; i++)
         if (y->tried[i] == g->at)
             y->tried[i] = y->tried[--y->n_tried];
 }
@@ -303,7 +304,7 @@ static void on_token(struct sink *s, const struct sink_token *e)
     struct choice *c = &y->choices[e->choice];
     struct given *had = &g->given[e->choice];
     if (e->echo && c->echoed)
-        return;                 /* from a replica that was lost before it sent a token */
+        return;                 /* sent by a replica that was lost before its first token */
     if (had->skip_tokens > 0) { /* rerun from the start: it is the same */
         had->skip_tokens--;
         return;
@@ -455,7 +456,7 @@ static void on_closed(struct sink *s)
     struct leg *g = leg_of(s);
     struct relay *y = g->relay;
     g->running = false;
-    if (!y->quiet && !g->out) { /* it ended without an end */
+    if (!y->quiet && !g->out) { /* it ended without a final event */
         failure_set(&y->failure, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_LOST,
                     "node %.64s disconnected", g->at->name);
         y->has_failure = g->out = true;
@@ -599,7 +600,7 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
     const uint8_t *chosen = NULL;
     if (y->stamps && !y->started) /* from now on all its models are of this epoch */
         y->request->epoch = y->opts.source->epoch;
-    flow_hold_epoch(y->owner, y->request); /* also while it waits for a replica */
+    flow_hold_epoch(y->owner, y->request); /* held even while it waits for a replica */
     const struct replica_query q = {.request = y->request,
                                     .version = y->has_sum ? y->sum : NULL,
                                     .avoid = y->tried,

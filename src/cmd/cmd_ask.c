@@ -59,7 +59,7 @@ struct work {
     struct term_progress bar;
     int interrupt_fd;
     bool interrupted;
-    bool tty;                /* somebody can be asked */
+    bool tty;                /* the user can be asked */
     char token[TOKEN_BYTES]; /* token of actions that wait for a yes; "": none */
 };
 

@@ -55,7 +55,7 @@ static const struct opts_page page = {
 struct bridge {
     const struct opts *o;
     const char *server, *key;
-    pthread_mutex_t lock; /* of stdout and calls */
+    pthread_mutex_t lock; /* guards stdout and calls */
     struct mcp_job *jobs[MAX_CALLS];
 };
 
@@ -268,7 +268,7 @@ static void become_server(const struct own *s, const struct opts *o)
     const char *const *models = NULL;
     size_t n = 0, n_models = opts_list(o, "model", &models);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* it ends with us */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* the child ends with this process */
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     argv[n++] = "shoal";

@@ -69,10 +69,10 @@ struct fit {
     uint32_t n_labels;
     size_t n;
     char *from;       /* folder of the encoder */
-    struct buf model; /* its weights, and where they begin */
+    struct buf model; /* weights of the model, and where they begin */
     cJSON *header, *config;
     size_t data_at;
-    int32_t n_layers; /* that are kept; -1: all, with the pooler */
+    int32_t n_layers; /* layers that are kept; -1: all, with the pooler */
     uint32_t dim;
     float *vectors; /* [n][dim] */
     struct linear_head head;

@@ -49,7 +49,7 @@ static const struct opts_page page = {
                 "  tail -n +1 -f sensors.csv | shoal score -m anomaly --level 2\n",
 };
 
-#define MAX_ROWS_AT_ONCE 4096u /* of a pipe */
+#define MAX_ROWS_AT_ONCE 4096u /* rows read from a pipe before they are scored */
 
 struct work {
     const struct opts *o;

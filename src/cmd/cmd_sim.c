@@ -41,7 +41,7 @@ static const struct opts_page page = {
                 "  shoal sim --json examples/sim/factory.yaml | jq .availability\n",
 };
 
-struct steps { /* of all plans, as they are printed */
+struct steps { /* steps of all plans, in printed form */
     struct buf b;
     struct json_out j;
     bool json;

@@ -269,7 +269,7 @@ static int open_average(struct shoal_engine *en, const char *path,
     d.n_ctx = sum.n_ctx;
     if (d.n_threads == 0 && sum.weights < TINY_MODEL_BYTES)
         d.n_threads = 1;
-    if (rc == 0) { /* with the rows of the mean */
+    if (rc == 0) { /* adds the rows of the mean */
         sum.scratch += (size_t)en->max_tasks * tokenizer_info(en->tokenizer)->n_vocab * 4;
         rc = plan_memory(en, o, &sum, e);
     }

@@ -7,7 +7,7 @@
 #define LONG_MEMORY 32u /* for values that vary much between samples: lengths, the pace */
 #define MIN_PREFILL 16u /* a shorter prompt measures the step rather than the prompt */
 #define SPREADS 2.0     /* an unusually long answer exceeds the mean by this many deviations */
-#define MIN_PART 0.05   /* of a step that decodes and prefills, for either */
+#define MIN_PART 0.05   /* smallest share of a mixed step for decoding and for prefill */
 
 static double read_mean(struct cost_mean *m, uint64_t since_ns)
 {

@@ -85,7 +85,7 @@ static double part_ahead(const struct fair_client *c, const struct fair_client *
 }
 
 struct ahead {
-    double weights, own_weight; /* of all clients with tasks, of the requesting one */
+    double weights, own_weight; /* weights of all clients with tasks, and of the requesting one */
     double n_waiting, prompt, decode;
     uint32_t own_active;
 };

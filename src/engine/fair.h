@@ -24,7 +24,7 @@ struct shoal_task;
 
 #define FAIR_MAX_CLIENTS 320u /* more than the number of keys in a configuration */
 
-struct fair_who {    /* who asks */
+struct fair_who {    /* the requesting client */
     uint64_t client; /* 0: no particular client */
     float weight;    /* of the client's share; 0: 1 */
     int32_t priority;

@@ -35,7 +35,7 @@ struct shoal_task {
     struct shoal_bias *bias;
     uint32_t n_prompt, n_continued, max_tokens, capacity; /* capacity of tokens */
     bool ignore_end, prompt_logprobs, prompt_only, progress, drawn_logprobs;
-    bool stopped; /* by a stop string; at submit: the continued tokens end with one */
+    bool stopped; /* by a stop string; at submit: the continued tokens already end with one */
     uint64_t deadline_ns, submitted_ns, serial;
     uint32_t expected;   /* tokens of the answer */
     uint32_t longest;    /* few answers exceed this */

@@ -4,7 +4,7 @@
 #include <float.h>
 #include <math.h>
 
-#define STEPS 60u /* of the bisection: past the precision of a double */
+#define STEPS 60u /* bisection steps: beyond the precision of a double */
 
 double confidence_bound(uint32_t i)
 {

@@ -9,7 +9,7 @@
 
 #define MIN_ROWS 20u /* minimum rows for a meaningful result */
 #define UNKNOWN UINT32_MAX
-#define SUM_ERROR 0.01 /* of probabilities that were rounded */
+#define SUM_ERROR 0.01 /* tolerance for rounded probabilities */
 
 static const char *const text_keys[] = {"text", "sentence", NULL};
 static const char *const label_keys[] = {"label", "intent", NULL};

@@ -155,7 +155,8 @@ int eval_cascade(struct eval *small, struct eval *large, double gain, struct jso
                  struct buf *text, struct err *e)
 {
     const size_t n = small->rows->n;
-    struct cascade_curve_row *rows = mem_zalloc_n(2 * n + 1, sizeof(*rows)); /* and a half */
+    /* second half: a copy in the original order */
+    struct cascade_curve_row *rows = mem_zalloc_n(2 * n + 1, sizeof(*rows));
     double *times = mem_zalloc_n(n + 1, sizeof(*times)), small_cost = 0, large_cost = 0;
     struct cascade_rows a = {small, rows, times, false}, b = {large, rows, times, true};
     int rc = rows && times ? read_all(&a, &small_cost, e)
@@ -169,7 +170,7 @@ int eval_cascade(struct eval *small, struct eval *large, double gain, struct jso
     if (rc == 0) {
         memcpy(rows + n, rows, n * sizeof(*rows));
         put_curve(j, text, rows, n, gain);
-        memcpy(rows, rows + n, n * sizeof(*rows)); /* in their order again */
+        memcpy(rows, rows + n, n * sizeof(*rows)); /* restores their order */
         put_held_out(j, text, rows, n, gain, rows + n);
     }
     mem_free(rows);

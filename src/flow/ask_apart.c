@@ -39,7 +39,7 @@ struct ask_apart {
     struct flow_owner *owner;
     const struct request *request;
     const char *models[3];
-    _Atomic uint32_t refs;  /* of the ask, and of each errand */
+    _Atomic uint32_t refs;  /* held by the ask and by each errand */
     struct errand *running; /* on the owner's thread */
     _Atomic bool cancelled;
     struct failure failure;

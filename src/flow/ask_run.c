@@ -105,7 +105,7 @@ static void on_cancel(struct flow_job *j)
         ask_cancel(a->asked);
     else if (a->apart) /* on_learned closes it */
         ask_apart_away(a->apart)->ops->cancel(ask_apart_away(a->apart));
-    if (a->held) { /* nobody resumes any more */
+    if (a->held) { /* it can no longer be resumed */
         a->held = false;
         on_wake(&a->wake);
     }

@@ -105,7 +105,7 @@ void flow_wake_later(struct flow_owner *o, struct registry_model *m)
         return;
     }
     if (i == o->n_to_wake) {
-        registry_hold(m); /* its task may be done before */
+        registry_hold(m); /* its task may end before the wake */
         o->to_wake[o->n_to_wake++] = m;
     }
     if (++o->n_held_tasks >= MAX_HELD_TASKS)

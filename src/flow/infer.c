@@ -32,7 +32,7 @@ struct inference {
     uint32_t n_running;
     bool rows;                /* SCORE: each input has as many columns as it has values */
     bool submitting, stopped; /* stopped: nothing more is submitted */
-    int rc;                   /* of submitting */
+    int rc;                   /* result of submitting */
     struct err error;
 };
 
@@ -83,10 +83,10 @@ static void on_cancel(struct flow_job *j)
         counter_add(&f->model->stats.cancelled, 1);
     pthread_mutex_lock(&f->lock);
     f->stopped = true;
-    if (!f->submitting) /* else the thread that submits does it */
+    if (!f->submitting) /* otherwise the submitting thread does it */
         cancel_tasks(f);
     pthread_mutex_unlock(&f->lock);
-    if (f->held) { /* nobody resumes any more */
+    if (f->held) { /* it can no longer be resumed */
         f->held = false;
         on_wake(&f->wake);
     }

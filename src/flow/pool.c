@@ -58,7 +58,7 @@ int pool_create(struct pool **out, uint32_t n_threads, uint32_t max_waiting, str
            (rc = thread_create_numbered(&p->threads[p->n_threads], "pool", p->n_threads, run, p,
                                         e)) == 0)
         p->n_threads++;
-    if (p->n_threads == 0) { /* with fewer than wanted it works too */
+    if (p->n_threads == 0) { /* it also works with fewer threads than wanted */
         pool_destroy(p);
         return rc;
     }

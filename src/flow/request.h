@@ -149,7 +149,7 @@ struct request_tokens {
     const char *metadata; /* instead of both: the model's metadata under this key */
 };
 
-struct request_client { /* who asks */
+struct request_client { /* the requesting client */
     char name[64];      /* "": no particular client */
     int32_t priority;
     float weight; /* of its share of a model; 0: 1 */

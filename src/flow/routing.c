@@ -472,7 +472,8 @@ static bool classify(struct flow_owner *o, const struct router_route *route, str
     q->received_ns = r->received_ns;
     q->deadline_ns = r->deadline_ns;
     q->input_bytes = in->text_bytes;
-    q->here = r->here || privacy_wanted_outside(o, r) != NULL; /* it reads the text as it is */
+    /* the router model sees the original text, so it must run here */
+    q->here = r->here || privacy_wanted_outside(o, r) != NULL;
     q->infer = (struct request_infer){.kind = SHOAL_KIND_CLASSIFY, .inputs = in, .n_inputs = 1};
     if (route->labels)
         q->infer.labels = request_copy(q, route->labels, strlen(route->labels));
@@ -560,7 +561,7 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
     }
     apply(route, r);
     if (route->flow) {
-        r->here |= privacy_wanted_outside(o, r) != NULL; /* its steps too */
+        r->here |= privacy_wanted_outside(o, r) != NULL; /* applies to its steps too */
         struct routing_choice *choice = arena_zalloc(&r->arena, sizeof(*choice));
         r->model = keep_text(r, route->flow);
         if (choice)

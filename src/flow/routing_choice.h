@@ -41,7 +41,7 @@ struct routing_choice {
     /* With explain; otherwise none. */
     const struct routing_candidate *candidates;
     uint32_t n_candidates;
-    int32_t rule; /* that matched, from 0; -1: none */
+    int32_t rule; /* index of the rule that matched; -1: none */
     struct router_work work;
     double budget_ns;
     const char *policy; /* its steps, with blanks between them */

@@ -136,7 +136,8 @@ struct sink_ops {
     void (*plan)(struct sink *s, const struct sink_plan *e);
     void (*prompt)(struct sink *s, const struct sink_prompt *e); /* may be NULL */
     void (*token)(struct sink *s, const struct sink_token *e);
-    void (*call)(struct sink *s, const struct sink_call *e); /* behind tool_sink.h only */
+    /* called only on a sink behind tool_sink.h */
+    void (*call)(struct sink *s, const struct sink_call *e);
     void (*result)(struct sink *s, const struct sink_result *e);
     void (*done)(struct sink *s, const struct sink_done *e);
     void (*fail)(struct sink *s, const struct failure *f);

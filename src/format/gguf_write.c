@@ -36,13 +36,13 @@ struct gguf_write {
     int fd;
     bool temp_exists;
     enum stage stage;
-    struct model_file *meta; /* its first error is that of all sticky calls */
+    struct model_file *meta; /* holds the first error of all sticky calls */
     struct tensor *tensors;
     size_t n_tensors, cap_tensors;
     uint32_t alignment;
     uint64_t data_offset, total, position; /* in the file; position includes bytes in out */
     size_t at_tensor;                      /* the tensor whose data comes next */
-    uint64_t at_byte;                      /* of it */
+    uint64_t at_byte;                      /* offset within that tensor */
     uint8_t *out;
     size_t n_out;
 };

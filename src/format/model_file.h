@@ -46,9 +46,10 @@ enum model_file_type { /* numbered as in GGUF */
 
 struct model_file_value {
     struct str key;
-    enum model_file_type type;      /* of the value, or ARRAY */
-    enum model_file_type elem_type; /* of an array's elements, which are no arrays; else type */
-    uint64_t n_elems;               /* of an array; 1 for scalars */
+    enum model_file_type type; /* of the value, or ARRAY */
+    /* element type of an array (never ARRAY); otherwise the same as type */
+    enum model_file_type elem_type;
+    uint64_t n_elems; /* of an array; 1 for scalars */
     /* Numbers: one after the other, little-endian, at any alignment.  A string: its bytes.  An
      * array of strings: each a u64 length, then its bytes; so a vocabulary is read where it lies.
      */
@@ -101,9 +102,9 @@ struct model_file {
     struct file_map *maps;      /* [n_maps] */
     struct file_map *documents; /* [n_documents] */
     size_t n_documents;
-    size_t header_bytes; /* of maps[0]: what holds the metadata of a GGUF file */
+    size_t header_bytes; /* size of the metadata of a GGUF file in maps[0] */
     size_t cap_values, cap_tensors;
-    struct arena arena; /* of keys, values, names and tensors that no file holds */
+    struct arena arena; /* keys, values, names and tensors that are in no file */
     struct err first;   /* failure of a put function */
 };
 

@@ -17,8 +17,8 @@ struct parsed {
     cJSON *json;
     enum wrong wrong;
     struct json_scan scan;
-    struct err error; /* of the scan */
-    size_t at;        /* where it is not JSON */
+    struct err error; /* error of the scan */
+    size_t at;        /* position of the syntax error */
 };
 
 struct body_job {
@@ -124,7 +124,7 @@ static void on_pool(struct pool_task *t)
     struct body_job *j = LOOP_OF(t, struct body_job, pool_task);
     struct parsed *p = &j->parsed;
     if (scan(p, j->text, j->n, j->max_values)) {
-        size_t bytes = p->scan.n_values * JSON_SCAN_VALUE_BYTES + j->n; /* and their strings */
+        size_t bytes = p->scan.n_values * JSON_SCAN_VALUE_BYTES + j->n; /* plus their strings */
         struct peer *account = j->call->account;
         if (account && peers_take(account, bytes) == PEERS_OK)
             j->value_bytes = bytes;

@@ -377,7 +377,7 @@ static void common_headers(const struct call *c, struct head *head)
         add(head, "x-shoal-cache", c->similar ? "similar" : c->cache_note);
     if (c->routed) {
         add(head, "x-shoal-route", c->routed->route);
-        if (!plain) /* its message names the model only in some calls */
+        if (!plain) /* not every gRPC message names a model */
             add(head, "x-shoal-model", c->model_name);
         if (c->routed->ensemble)
             add(head, "x-shoal-ensemble", c->routed->ensemble->kind);

@@ -27,7 +27,7 @@ struct call {
     const struct route *route;
     struct admission_client *client; /* the authenticated client, or NULL */
     cJSON *json;                     /* ROUTE_JSON: the body */
-    size_t json_values;              /* of a large body; 0: few */
+    size_t json_values;              /* number of JSON values in a large body; 0: few */
     struct peer *account;            /* held; a large body is charged to it; or NULL */
     size_t json_bytes, input_bytes;  /* charged until the JSON is dropped, until the call ends */
     char id[64];
@@ -49,7 +49,7 @@ struct call {
     void (*event)(struct call *c);
     /* For handlers without a sink. */
     void *job;
-    uint64_t cursor;                 /* of a stream of changes: the last change sent */
+    uint64_t cursor;                 /* for a stream of changes: the last change sent */
     void (*abandon)(struct call *c); /* the client is gone: stop working */
     void (*resume)(struct call *c);  /* the client has read: there is room again */
     void (*arrived)(struct call *c); /* ROUTE_EARLY: more of the body has arrived, or its end */
@@ -57,7 +57,7 @@ struct call {
 
 /* An error in the form of an API. */
 struct call_error {
-    int status;        /* of HTTP */
+    int status;        /* HTTP status */
     const char *type;  /* OpenAI's, such as "invalid_request_error" */
     const char *param; /* or NULL */
     const char *code;  /* or NULL */

@@ -166,7 +166,7 @@ static int add_pack_model(struct gw_config *c, const struct pack *p, const struc
     struct buf card;
     struct err none = {0};
     buf_init(&card, MAX_CARD_BYTES);
-    bool has_card = m->card && read_file(m->card, &card, &none) == 0; /* it may be left out */
+    bool has_card = m->card && read_file(m->card, &card, &none) == 0; /* the card is optional */
     struct registry_spec spec = {.name = m->name,
                                  .path = m->open,
                                  .task = m->task,

@@ -29,7 +29,7 @@
 #define CONFIG_MAX_LISTEN 8u
 #define CONFIG_MAX_MODELS 64u
 #define CONFIG_MAX_ROUTES 64u
-#define CONFIG_MAX_RULES 64u /* of a route */
+#define CONFIG_MAX_RULES 64u /* rules per route */
 #define CONFIG_MAX_KEYS 256u
 #define CONFIG_MAX_ORIGINS 32u
 #define CONFIG_MAX_HOSTS 32u
@@ -39,7 +39,7 @@ enum config_controller { CONFIG_CONTROLLER_AUTO, CONFIG_CONTROLLER_NEVER };
 
 /* Membership of this process in a shoal. */
 struct config_cluster {
-    char *name;                 /* of this member */
+    char *name;                 /* name of this member */
     char *zone;                 /* location, for placement; or NULL */
     char *advertise;            /* address announced to other members; or NULL */
     char *shoal;                /* name of the shoal, for NATS; NULL: "shoal" */
@@ -60,7 +60,7 @@ struct config_cluster {
     uint32_t hedge_ms; /* requests with a deadline: delay until a second node is tried; 0: never */
     struct yaml_in_strs hedge_models; /* models it applies to; none: all */
     uint32_t controller;              /* enum config_controller: whether it may become controller */
-    uint32_t lease_ms;                /* of the controller; 0: the default of lease.h */
+    uint32_t lease_ms;                /* lease of the controller; 0: the default of lease.h */
     char *snapshot;             /* file for the last desired state; NULL: in the cache folder */
     struct yaml_in_strs labels; /* "gpu", "site=hall-3", for placement */
     unsigned roles;             /* roles of its certificate; 0: it has none */
@@ -106,7 +106,7 @@ struct gw_config {
     struct yaml_in_strs model_dirs; /* where models may be added from at run time; none: the folders
                                      * of `models` */
     uint32_t max_in_flight;         /* over all clients; 0: no limit */
-    uint32_t max_values;            /* of JSON in a body */
+    uint32_t max_values;            /* JSON values in a body */
     uint32_t default_deadline_ms, max_deadline_ms;
     uint32_t leave_ms, drain_ms;
     size_t cache_bytes;

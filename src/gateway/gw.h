@@ -78,7 +78,7 @@ enum gw_refusal {
     GW_N_REFUSED
 };
 
-#define GW_ROUTES 16 /* that a loop remembers */
+#define GW_ROUTES 16 /* routes that a loop remembers */
 
 struct gw_loop {
     struct gw *gw;
@@ -136,17 +136,17 @@ struct gw {
     struct deferred_runner *deferred_runner;
     struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
     _Atomic uint32_t ollama_transfers;     /* models that are pulled or pushed */
-    struct response_store *response_store; /* of /v1/responses; NULL: none */
-    struct home_table *home;               /* of /v1/process; NULL: none */
-    bool home_failed;                      /* there is one, but it cannot be read */
+    struct response_store *response_store; /* for /v1/responses; NULL: none */
+    struct home_table *home;               /* for /v1/process; NULL: none */
+    bool home_failed;                      /* a table exists, but it cannot be read */
     struct home_things *things;            /* the home of /v1/process; NULL: none */
     struct flow flow;                      /* the parts of the above that requests need */
-    struct tls_server *node_tls;           /* of node_http; NULL: plain */
-    struct tls_client *link_tls;           /* to other nodes; NULL: plain */
-    struct join *join;                     /* to NATS; NULL: none */
+    struct tls_server *node_tls;           /* for node_http; NULL: plain */
+    struct tls_client *link_tls;           /* for connections to other nodes; NULL: plain */
+    struct join *join;                     /* connection to NATS; NULL: none */
     struct node_models *models;            /* bytes of assigned models; NULL: this is not a node */
     struct deployed *deployed;             /* models of the desired state; NULL: no NATS */
-    struct node_measure *measure;          /* of this machine; NULL: this is not a node */
+    struct node_measure *measure;          /* measures this machine; NULL: this is not a node */
     struct node_store *store;              /* models on disk; NULL: this is not a node */
     struct plant *plant;                   /* sensors and machines; NULL: none */
     struct webhooks *webhooks;             /* receivers of alarms; NULL: none */
@@ -154,17 +154,18 @@ struct gw {
     struct demo *demo;                     /* a simulated plant; NULL: none */
     struct deeds *deeds;                   /* carries out actions; NULL: the home is simulated */
     struct deed_calls *calls;              /* external calls of flows */
-    struct discovery *discovery;           /* of Home Assistant; NULL: none */
-    struct later_site *later;              /* schedules of the home; NULL: none */
-    struct gw_config *deeds_config;        /* held for them: a reload replaces config */
-    struct mqtt_site *mqtt;                /* the MQTT broker; NULL: none */
-    char advertise[256];                   /* address for other members; "": none */
+    /* things announced through Home Assistant discovery; NULL: none */
+    struct discovery *discovery;
+    struct later_site *later;       /* schedules of the home; NULL: none */
+    struct gw_config *deeds_config; /* held for them: a reload replaces config */
+    struct mqtt_site *mqtt;         /* the MQTT broker; NULL: none */
+    char advertise[256];            /* address for other members; "": none */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
     _Atomic bool leaving; /* no longer ready, but requests are still accepted */
     _Atomic bool draining;
     uint64_t started_ns, started_s, id_salt;
-    struct replica_counts relayed, worked; /* by nodes, by workers */
+    struct replica_counts relayed, worked; /* requests run by nodes, and by workers */
     _Atomic uint64_t refused[GW_N_REFUSED];
     _Atomic uint64_t responses[6];                 /* by the first digit of the status */
     struct histogram call_time[GW_MAX_ROUTES + 1]; /* by route; the last: none */
@@ -178,7 +179,7 @@ enum route_flags {
     ROUTE_JSON = 4,        /* the body is a JSON object, parsed before the handler */
     ROUTE_WORK = 8,        /* counts as work: in-flight limits, draining */
     ROUTE_EARLY = 16,      /* the handler reads the body as it arrives */
-    ROUTE_KEEPS_JSON = 32, /* its work needs the parsed body after the handler has returned */
+    ROUTE_KEEPS_JSON = 32, /* the work needs the parsed body after the handler has returned */
 };
 
 struct route {

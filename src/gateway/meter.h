@@ -25,7 +25,7 @@ struct meter {
     uint32_t n_each; /* answers to each prompt: they share its tokens */
     uint32_t prompt_guess;
     bool failed;
-    uint64_t n_tokens; /* that came */
+    uint64_t n_tokens; /* tokens received */
     uint64_t prompt_tokens, generated_tokens;
 };
 

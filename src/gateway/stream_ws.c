@@ -20,7 +20,7 @@
 
 #define MAX_MESSAGE_BYTES ((size_t)4 << 20)
 #define MAX_OUT_BYTES ((size_t)64 << 20)
-#define MAX_REQUESTS 64u              /* of one connection */
+#define MAX_REQUESTS 64u              /* per connection */
 #define KEEP_BYTES ((size_t)64 << 10) /* a larger buffer is freed after its message */
 
 struct session;
@@ -52,7 +52,7 @@ struct ws_job {
 
 struct session {
     struct gw_loop *gl;
-    struct ws_job *job; /* that reads a message, or NULL */
+    struct ws_job *job; /* the job that reads a message, or NULL */
     struct ws *ws;
     struct ws_call *calls;
     uint32_t n_calls;
@@ -249,7 +249,7 @@ static void start(struct session *s, struct stream_ws_message *m, struct ws_job 
                                .account = ws_account(s->ws),
                                .ops = &ops};
     struct call *call = call_create(s->gl, &c->req);
-    if (!call) { /* it is answered */
+    if (!call) { /* the call has been answered */
         cJSON_Delete(m->body);
         return;
     }
@@ -343,7 +343,7 @@ static void on_pool(struct pool_task *t)
     struct json_scan scan;
     j->is_utf8 = ws_utf8(j->text, j->n);
     if (j->is_utf8 && json_scan(&scan, j->text, j->n, j->max_values, NULL) == 0) {
-        size_t bytes = scan.n_values * JSON_SCAN_VALUE_BYTES + j->n; /* and their strings */
+        size_t bytes = scan.n_values * JSON_SCAN_VALUE_BYTES + j->n; /* plus their strings */
         j->is_full = peers_take(j->account, bytes) != PEERS_OK;
         j->json_bytes = j->is_full ? 0 : bytes;
     }

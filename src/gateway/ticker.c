@@ -43,7 +43,7 @@ static void tell(struct ticker *k)
         return;
     k->waiting = true;
     k->ops->send(c);
-    if (!c->req) /* it could not be sent, and the call is answered */
+    if (!c->req) /* sending failed, and the call has been answered */
         ticker_free(k);
 }
 

@@ -58,7 +58,7 @@ static struct admission_client *client_of(struct admission *a, const struct admi
     c->admin = k->admin;
     c->priority = k->priority;
     c->weight = (float)k->weight;
-    c->account = account; /* that of its name */
+    c->account = account; /* the account of its name */
     c->tokens = k->burst;
     c->filled_ns = clock_ns();
     c->revoked = true;

@@ -30,7 +30,7 @@ struct admission_key {
     bool admin;
     int32_t priority;
     double weight;         /* weight of its share of a model; 0: 1 */
-    double tokens_per_day; /* by name: keys of one name share it; 0: no limit */
+    double tokens_per_day; /* per name, shared by all its keys; 0: no limit */
 };
 
 struct admission_opts { /* not kept after the call */

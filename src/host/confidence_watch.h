@@ -13,7 +13,7 @@
 
 struct confidence_watch {
     struct share_histogram shares;
-    _Atomic uint64_t n_windows; /* that were compared */
+    _Atomic uint64_t n_windows; /* windows compared */
     _Atomic uint64_t index_ppm; /* of the last window, in millionths */
     _Atomic uint64_t alarm;     /* 1: confidences are distributed differently */
     /* private */

@@ -13,14 +13,14 @@
 #define HISTOGRAM_BUCKETS 18u
 #define HISTOGRAM_BATCHES 8u /* up to 1, 2, 4, ... 128 */
 
-struct histogram {                                  /* of times */
+struct histogram {                                  /* times */
     _Atomic uint64_t bucket[HISTOGRAM_BUCKETS + 1]; /* the last one: above all bounds */
     _Atomic uint64_t sum_ns;
 };
 
 /* Start of the last one or two time windows in a histogram. Not atomic: one reader at a time. */
 struct histogram_recent {
-    uint64_t since_ns; /* of base[1]; 0: never looked */
+    uint64_t since_ns; /* start of base[1]; 0: never read */
     uint64_t base[2][HISTOGRAM_BUCKETS + 1];
 };
 

@@ -41,8 +41,9 @@ struct identity_list {
 };
 
 enum pick {
-    PICK_ALL,       /* the folder is the model, with all below it */
-    PICK_SIBLINGS,  /* of an .onnx file in a folder with its documents: all but other .onnx files */
+    PICK_ALL, /* the folder is the model, with all below it */
+    /* for an .onnx file in a folder with its documents: all but other .onnx files */
+    PICK_SIBLINGS,
     PICK_SAME_NAME, /* an .onnx file without a folder: files that begin with its name, such as its
                        data */
     PICK_DOCUMENTS, /* settings and tokenizer alone */

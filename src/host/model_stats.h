@@ -24,7 +24,7 @@ enum model_stats_refused { /* why a request was refused once its model was known
 
 struct model_stats {
     struct histogram queue, first_token, per_token, total;
-    struct histogram_recent recent; /* of total; under the registry's lock */
+    struct histogram_recent recent; /* recent part of total; under the registry's lock */
     struct batch_histogram batch;
     struct confidence_watch confidence; /* of classes */
     _Atomic uint64_t prefix_hits;       /* prompts with a cached prefix */

@@ -221,7 +221,7 @@ struct registry_opts {
     /* A model changed its state, or a name was added or removed.  Called on any thread, under the
      * registry's lock; may be NULL. */
     void (*changed)(void *ctx);
-    void *ctx;                          /* of both */
+    void *ctx;                          /* for both */
     const struct registry_apart *apart; /* borrowed; NULL: no model may be isolated */
 };
 

@@ -6,7 +6,7 @@
 
 #include "host/registry.h"
 
-#define REGISTRY_MAX_EPOCHS 16u /* that requests of one process belong to at a time */
+#define REGISTRY_MAX_EPOCHS 16u /* epochs that running requests may belong to at a time */
 
 struct identity_list;
 
@@ -23,7 +23,7 @@ struct registry {
     bool has_load_thread, has_hash_thread;
     _Atomic bool stop; /* written under the lock; loading and hashing look at it without */
     _Atomic uint64_t epoch, epoch_end; /* see registry_set_epoch; readers need no order */
-    pthread_mutex_t epoch_lock;        /* of `held` */
+    pthread_mutex_t epoch_lock;        /* guards `held` */
     struct {
         uint64_t epoch;
         uint32_t n; /* requests; 0: the entry is free */

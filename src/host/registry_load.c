@@ -9,7 +9,8 @@
 #include "base/mem.h"
 #include "host/registry_int.h"
 
-#define MIN_RESTART_NS 100000000u /* of a process: doubles with every crash in a row */
+/* delay before a process is restarted: doubles with every consecutive crash */
+#define MIN_RESTART_NS 100000000u
 #define MAX_RESTART_NS 30000000000u
 #define MIN_CALM_NS 1000000000u
 #define CALM_FACTOR 8u      /* a process that ran this many times its last backoff resets it */

@@ -16,7 +16,7 @@
 #define SHA256_BYTES 32u
 
 struct sha256 {
-    void *md; /* of OpenSSL */
+    void *md; /* OpenSSL's context */
     bool bad;
 };
 

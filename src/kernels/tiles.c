@@ -420,7 +420,7 @@ static void wide_group(const float *x, struct tiles_block blocks[2], uint16_t *s
     *scale = quant_f32_to_f16(amax / 127.0f);
     const float back = quant_f16_to_f32(*scale), inv = back > 0.0f ? 1.0f / back : 0.0f;
     for (uint32_t i = 0; i < KERN_WIDE; i++) {
-        float v = x[i] * inv; /* what is not a number becomes -127 */
+        float v = x[i] * inv; /* NaN becomes -127 */
         v = v > -127.0f ? v : -127.0f;
         blocks[i / 32].q[i % 32] = (uint8_t)(lrintf(v < 127.0f ? v : 127.0f) + 128);
     }

@@ -37,7 +37,7 @@ void tiles_fill_wide(const struct kern_layout *l, const float *rows, uint32_t n_
 
 /* One block of 32 weights. */
 struct tiles_block {
-    uint8_t q[32]; /* with the format's offset in it */
+    uint8_t q[32]; /* including the format's offset */
     uint16_t scale[2];
     uint16_t min;
 };

@@ -8,7 +8,7 @@
 #include "wire/json_out.h"
 
 #define MAX_BYTES ((size_t)16 << 20)
-#define MESSAGE_TOKENS 4u /* of the template, around each */
+#define MESSAGE_TOKENS 4u /* tokens that the template adds to each message */
 
 int history_read(struct history *h, const char *text, size_t n, struct arena *a, struct err *e)
 {

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "flow/routing.h"
 
-#define MAX_BYTES ((size_t)64 << 20) /* of the hits */
+#define MAX_BYTES ((size_t)64 << 20) /* limit of the hits */
 #define RERANK_DEPTH 4u              /* times n_results */
 #define RERANK_MOST 50u
 

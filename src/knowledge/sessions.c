@@ -312,7 +312,7 @@ struct turn {
     bool *told; /* whether the place is away */
     struct offload offload;
     struct history before;
-    uint32_t max_tokens; /* of the messages before, for this attempt */
+    uint32_t max_tokens; /* limit of earlier messages, for this attempt */
     uint32_t n_sent;     /* messages of it */
     bool away, cancelled, over;
     struct sink_start start; /* held back until it is sure that this attempt answers */

@@ -17,8 +17,8 @@ struct similar;
 #define SIMILAR_MAX_ENTRIES 4096u
 
 struct similar_opts {
-    const char *model; /* that embeds */
-    size_t max_bytes;  /* of prompts, vectors and answers */
+    const char *model; /* the embedding model */
+    size_t max_bytes;  /* limit of prompts, vectors and answers */
     uint64_t ttl_ns;
 };
 

@@ -8,12 +8,12 @@
 #include "knowledge/wording.h"
 
 #define ENOUGH 0.6 /* share of words, without vectors */
-#define SOME 0.35  /* with vectors that are near */
+#define SOME 0.35  /* for vectors that are close */
 #define NEAR 0.6f
 #define SAME 0.75       /* share of common words: the sentences say the same */
 #define SAID 0.75       /* required share of what an answer adds in a passage's sentence */
 #define ASKED 0.65      /* share of the question's words that it must be about */
-#define MAX_BYTES 4096u /* of a sentence */
+#define MAX_BYTES 4096u /* limit of a sentence */
 
 const char *support_verdict_name(enum support_verdict v)
 {

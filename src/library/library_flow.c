@@ -349,7 +349,8 @@ int shoal_flow_submit(struct shoal_flow *f, const struct shoal_flow_request_opts
         unref(r);
         return rc;
     }
-    atomic_store_explicit(&r->refs, 2, memory_order_relaxed); /* nobody else knows it yet */
+    /* not shared with other threads yet */
+    atomic_store_explicit(&r->refs, 2, memory_order_relaxed);
     *request = r;
     executor_post(&f->site.queue.executor, &r->start);
     return 0;

@@ -23,7 +23,7 @@ static int read_act(struct t5 *t, struct err *e)
     static const struct {
         const char *name;
         enum products_act act;
-        bool gated, plain; /* in which variants it exists */
+        bool gated, plain; /* variants in which it exists */
     } acts[] = {
         {"relu", PRODUCTS_ACT_RELU, false, true},
         {"gelu", PRODUCTS_ACT_GELU_ERF, false, true},

@@ -161,7 +161,7 @@ static void check_tile(struct tiling *p, uint32_t mat, uint32_t tile, float *row
     const size_t row_bytes = (size_t)m->n_cols / from->block * from->block_bytes;
     const uint32_t height = p->w->layout.tile_rows, r0 = tile * height;
     for (uint32_t r = r0; r < m->n_rows && r < r0 + height; r++) {
-        float sum = 0.0f; /* of zeros, unless a value is not finite */
+        float sum = 0.0f; /* stays 0 unless a value is not finite */
         quant_to_f32(t->type, source(p, t) + r * row_bytes, row, m->n_cols);
         for (uint32_t i = 0; i < m->n_cols; i++)
             sum += row[i] * 0.0f;

@@ -20,7 +20,7 @@
 #include "model/weights.h"
 
 struct weights_cache {
-    bool usable; /* there is a folder, and the model has a path */
+    bool usable; /* a folder is set, and the model has a path */
     uint64_t key;
     const char *dir;
     char source[PATH_MAX], path[PATH_MAX + 64], tmp[PATH_MAX + 96], note[PATH_MAX + 96];

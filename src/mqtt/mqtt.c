@@ -60,7 +60,7 @@ struct sub {
     uint8_t qos;
     enum mqtt_retained retained;
     struct handler *handlers;
-    int mid;        /* of the last SUBSCRIBE */
+    int mid;        /* message id of the last SUBSCRIBE */
     bool placed;    /* on this connection */
     bool confirmed; /* the broker has answered, positively or not */
 };
@@ -92,7 +92,7 @@ struct mqtt {
     uint32_t n_sent;
     struct mqtt_seen *seen;
     bool lost;        /* the connection ended */
-    bool refused;     /* by CONNACK */
+    bool refused;     /* refused by CONNACK */
     uint32_t wait_ms; /* until the next attempt */
     uint64_t random;
 };

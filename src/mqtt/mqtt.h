@@ -48,7 +48,7 @@ struct mqtt_opts {
     uint32_t reconnect_max_ms; /* 0: 30000 */
     const char *spool_path;    /* NULL: nothing can be durable */
     size_t spool_bytes;        /* 0: 16 MiB */
-    size_t queue_bytes;        /* of messages that wait in memory; 0: 16 MiB */
+    size_t queue_bytes;        /* limit of messages that wait in memory; 0: 16 MiB */
     size_t max_payload;        /* of received messages; larger ones are dropped; 0: 16 MiB */
 };
 
@@ -62,7 +62,7 @@ struct mqtt_status {
     uint64_t n_received, n_again, n_unwanted; /* again: dropped as duplicates */
     uint64_t n_sent, n_refused, n_rejected;   /* rejected: by the broker */
     size_t n_queued, queued_bytes;            /* not acknowledged yet */
-    size_t n_kept, kept_bytes;                /* of them, on disk */
+    size_t n_kept, kept_bytes;                /* those of them on disk */
     size_t n_unconfirmed; /* subscriptions not yet acknowledged on this connection */
 };
 

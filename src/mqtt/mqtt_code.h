@@ -30,7 +30,7 @@ struct mqtt_code_received {
     void *correlation;
     size_t n_correlation;
     uint32_t expiry_s;
-    uint32_t subscriptions[8]; /* whose filters it matched */
+    uint32_t subscriptions[8]; /* subscriptions whose filters it matched */
     size_t n_subscriptions;
 };
 void mqtt_code_read(struct mqtt_code_received *r, const struct mqtt5__property *list);

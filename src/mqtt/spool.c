@@ -38,7 +38,7 @@ struct record_head {
 
 struct live {
     uint64_t number;
-    size_t at, n; /* of its bytes in the file */
+    size_t at, n; /* range of its bytes in the file */
 };
 
 struct spool {
@@ -135,7 +135,7 @@ static int append(struct spool *s, uint32_t kind, uint64_t number, const void *b
               write_all(s->fd, bytes, n, s->size + sizeof(h)) && (!sync || fdatasync(s->fd) == 0);
     if (!ok) {
         int why = errno;
-        (void)!ftruncate(s->fd, (off_t)s->size); /* else the next record overwrites it */
+        (void)!ftruncate(s->fd, (off_t)s->size); /* if that fails, the next record overwrites it */
         errno = why;
         return SHOAL_EIO;
     }

@@ -10,7 +10,8 @@
 
 #define GZIP_WINDOW (15 + 16) /* zlib's way to say gzip */
 #define LEAST_BYTES 1024u     /* a smaller message fits into a packet anyway */
-#define PROBE_BYTES 16384u    /* what does not shrink here (vectors) is not tried further */
+/* if these bytes do not shrink (vectors), the rest is not compressed */
+#define PROBE_BYTES 16384u
 
 static void *z_alloc(void *ctx, unsigned n, unsigned size)
 {

@@ -13,8 +13,8 @@
 #define LINGER_MS 2000u
 #define MAX_URL_BYTES ((size_t)8 << 10)
 #define MAX_HEADERS 128u
-#define PIPELINED_BYTES ((size_t)16 << 10) /* of answers in one turn, */
-#define PIPELINED_REQUESTS 8u              /* and requests: other connections get their turn */
+#define PIPELINED_BYTES ((size_t)16 << 10) /* of answers in a turn: others get theirs */
+#define PIPELINED_REQUESTS 8u              /* per turn, likewise */
 
 enum h1_phase {
     H1_IDLE,    /* no byte of the next request yet */
@@ -34,7 +34,7 @@ struct h1 {
     } at[MAX_HEADERS];
     struct http_header headers[MAX_HEADERS];
     struct http_req req;
-    struct http_refusal refuse; /* what ends the connection; status 0: nothing */
+    struct http_refusal refuse; /* why the connection ends; status 0: it does not */
     uint32_t n_now;             /* requests begun in this turn */
     bool in_value, head_done, complete, chunked, keep, in_handler, ended, upgraded;
     bool expects;  /* the client waits for 100 Continue */
@@ -423,7 +423,7 @@ static bool admit(struct h1 *h, size_t n_left)
         bool keep = h->keep;
         fill_request(h);
         h->req.more = true;
-        h->keep = false; /* of a refused request the body is not read */
+        h->keep = false; /* the body of a refused request is not read */
         h->in_handler = true;
         h->admitted = s->admit(s->ctx, &h->req);
         h->in_handler = h->req.more = false;

@@ -191,7 +191,7 @@ static ssize_t send_some(struct talk *t, const char *p, size_t n, struct err *e)
 static ssize_t receive_some(struct talk *t, char *p, size_t n, struct err *e)
 {
     for (;;) {
-        if (clock_ns() >= t->until_ns) /* also of a server that never stops sending */
+        if (clock_ns() >= t->until_ns) /* applies even if the server never stops sending */
             return late(t, e);
         ssize_t got = t->tls ? tls_conn_read(t->tls, p, n) : recv(t->fd, p, n, 0);
         if (got >= 0)

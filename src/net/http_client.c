@@ -529,7 +529,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
     int32_t id = frame->hd.stream_id;
     struct http_call *k = nghttp2_session_get_stream_user_data(session, id);
     if (l->state == LINK_CLOSED)
-        return 0; /* by a callback, for an earlier frame */
+        return 0; /* closed by a callback for an earlier frame */
     switch (frame->hd.type) {
     case NGHTTP2_HEADERS:
     case NGHTTP2_DATA:
@@ -757,7 +757,7 @@ static void on_timer(struct executor_timer *t)
                  c->opts.ping_timeout_ms);
         link_fail(l, text);
         return;
-    } /* else: data arrives, the answer may be behind it */
+    } /* otherwise data is arriving, and the answer may follow it */
     loop_timer_set(c->loop, t, now + timeout_ns);
 }
 
@@ -921,7 +921,7 @@ int http_call_start(struct http_client *c, struct http_call *k, const char *meth
         k->client = NULL;
         return rc;
     }
-    k->head.max = c->opts.max_header_bytes + 4096; /* from now on for the response */
+    k->head.max = c->opts.max_header_bytes + 4096; /* from here on it is used for the response */
     c->n_calls++;
     list_append(&c->waiting, k);
     loop_later(c->loop, &c->pump);

@@ -56,11 +56,12 @@ struct http_server {
     struct tls_server *tls;
     struct http_conn *conns;
     struct http_conn *longest_wait, *last_wait; /* connections that wait for their client */
-    uint32_t n_closed;                          /* of stats.conns: freed at the end of the turn */
-    struct peers *peers, *own_peers;            /* own: unless shared with other servers */
+    /* part of stats.conns: freed at the end of the turn */
+    uint32_t n_closed;
+    struct peers *peers, *own_peers; /* own: unless shared with other servers */
     struct http_stats stats;
     bool leaving, draining;
-    uint64_t next_report_ns; /* of certificates that were refused */
+    uint64_t next_report_ns; /* when refused certificates may be logged again */
     uint32_t n_unreported;
     char date[40]; /* value of the Date header for second date_s */
     uint64_t date_s;

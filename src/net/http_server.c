@@ -289,7 +289,7 @@ static void on_accept(struct loop_io *io, uint32_t events)
         int fd = accept4(io->fd, (struct sockaddr *)(void *)&ss, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) { /* EAGAIN, or an error of that client only, or no descriptors are left */
             if (errno == EMFILE || errno == ENFILE)
-                (void)make_room(s); /* it is accepted in the next turn */
+                (void)make_room(s); /* the connection is accepted in the next turn */
             return;
         }
         if (s->stats.conns - s->n_closed >= s->limits.max_conns && !make_room(s)) {

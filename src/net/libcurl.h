@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-struct libcurl { /* by the types that curl.h gives them */
+struct libcurl { /* functions with the types of curl.h */
     __typeof__(curl_global_init) *global_init;
     __typeof__(curl_easy_init) *easy_init;
     __typeof__(curl_easy_setopt) *easy_setopt;

@@ -28,7 +28,7 @@ struct loop {
     struct loop_io wake;
     _Atomic(struct executor_task *) posted; /* newest first */
     _Atomic bool stop, asleep;              /* asleep: in epoll_wait, or about to */
-    struct task_list later, next;           /* of this turn, of the next one */
+    struct task_list later, next;           /* tasks of this turn, and of the next one */
     uint64_t now;
     uint64_t tick; /* slots up to this one were processed */
     uint32_t n_timers;

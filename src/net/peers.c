@@ -30,7 +30,7 @@ struct peer {
 };
 
 struct peers {
-    pthread_mutex_t lock; /* of the buckets and of references */
+    pthread_mutex_t lock; /* guards the buckets and the references */
     struct peer *buckets[N_BUCKETS];
     uint32_t n_remembered;
     uint64_t seed;

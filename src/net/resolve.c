@@ -20,7 +20,7 @@ struct resolve {
     pthread_mutex_t lock;
     bool cancelled; /* under lock until `done` is posted */
     struct executor_task done;
-    int why; /* of getaddrinfo */
+    int why; /* result of getaddrinfo */
     struct resolve_answer answer;
     char host[256], port[32];
 };
@@ -53,7 +53,7 @@ static void resolve_free(struct resolve *r)
 static void on_done(struct executor_task *t)
 {
     struct resolve *r = LOOP_OF(t, struct resolve, done);
-    pthread_join(r->thread, NULL); /* it posted this as its last act */
+    pthread_join(r->thread, NULL); /* it posted this task as its last action */
     if (!r->cancelled) {
         char message[400] = "";
         if (r->why != 0)

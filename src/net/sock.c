@@ -12,7 +12,7 @@
 #define MAX_OUT_BYTES ((size_t)256 << 20)
 #define MAX_IN_BYTES ((size_t)64 << 20) /* a hard bound; usually far less: see read_off */
 #define KEEP_BYTES ((size_t)16 << 10)   /* an idle socket frees larger buffers */
-#define MAX_READS 4                     /* in a turn: other connections get theirs */
+#define MAX_READS 4                     /* per turn, so that other connections get theirs */
 
 static void on_io(struct loop_io *io, uint32_t events);
 static void on_flush(struct executor_task *t);

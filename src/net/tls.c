@@ -29,14 +29,14 @@ struct stamp { /* changes when a file does */
     struct timespec modified;
 };
 
-struct side { /* what servers and clients have in common */
+struct side { /* state shared by servers and clients */
     bool client, reload, foreign;
     char *paths[N_FILES]; /* NULL: not used */
-    pthread_mutex_t lock; /* of everything below */
+    pthread_mutex_t lock; /* guards everything below */
     struct stamp seen[N_FILES];
     SSL_CTX *ctx;
     uint32_t generation;   /* of ctx */
-    uint64_t next_look_ns; /* for connections that are open */
+    uint64_t next_look_ns; /* when open connections are checked next */
     uint32_t n_refs;       /* its owner and its connections */
 };
 
@@ -51,7 +51,7 @@ struct tls_client {
 struct tls_conn {
     SSL *ssl;
     struct side *side;
-    uint32_t generation; /* that the peer's certificate was checked with */
+    uint32_t generation; /* generation that the peer's certificate was checked with */
     uint64_t next_check_ns;
     bool wants_write, refused;
     char protocol[16];

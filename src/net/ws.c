@@ -13,7 +13,7 @@
 
 #define PING_MS 30000u
 #define QUEUED_BYTES ((size_t)128 << 10) /* beyond this, messages wait too */
-#define MAX_MESSAGES 16u                 /* in a turn: other connections get theirs */
+#define MAX_MESSAGES 16u                 /* per turn, so that other connections get theirs */
 #define KEEP_BYTES ((size_t)64 << 10)    /* a larger buffer is freed after its message */
 #define CLOSE_MS 3000u
 

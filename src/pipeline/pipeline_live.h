@@ -22,7 +22,7 @@ struct pipeline_task {
     struct pipeline_work work; /* first */
     struct pipeline_live *run;
     struct pipeline_task *next;
-    uint32_t step; /* whose work it is: the body's, of a map's item */
+    uint32_t step; /* the step it works for; an item of a map: the body */
     int32_t map;   /* the map it belongs to; -1: none */
     uint32_t index;
     const struct value *item; /* or NULL */
@@ -41,8 +41,8 @@ struct pipeline_live_step {
     int32_t waits_for;          /* PENDING: the step that runs in its place */
     bool replaced;              /* PENDING: as its fallback */
     double chosen;              /* switch: the case */
-    struct pipeline_task *task; /* that it runs */
-    struct value *items;        /* of a map */
+    struct pipeline_task *task; /* the running task */
+    struct value *items;        /* for a map */
     uint32_t n_items, n_left;
 };
 

@@ -68,7 +68,7 @@ static void step_failed(struct pipeline_live *x, uint32_t i, const struct failur
     s->task = NULL;
     if (!s->why[0]) {
         s->failure = *f;
-        s->failure.param = NULL; /* it is valid for the event alone, as is the reason */
+        s->failure.param = NULL; /* valid only during the event, as is the reason */
         s->failure.reason = f->kind == FAILURE_DEADLINE ? "deadline" : NULL;
         snprintf(s->why, sizeof(s->why), "%.199s", f->message);
     }
@@ -261,7 +261,7 @@ static void start_task(struct pipeline_live *x, uint32_t step, int32_t map, uint
         task_failed(t, &f, false);
         return;
     }
-    if (g->spec.kind == GRAPH_TEMPLATE) { /* of a map */
+    if (g->spec.kind == GRAPH_TEMPLATE) { /* the body of a map */
         t->over = true;
         item_done(x, t, pipeline_live_main_only(x, g, args[0]));
         return;
@@ -351,7 +351,7 @@ static void start_merge(struct pipeline_live *x, uint32_t i)
     uint32_t most = 4096, n = 0;
     for (uint32_t k = 0; k < x->graph->n_steps; k++)
         if ((g->needs & pipeline_live_bit(k)) && x->steps[k].state == PIPELINE_FAILED)
-            s->degraded = true; /* it counts as empty */
+            s->degraded = true; /* the result counts as empty */
     if (!eval_args(x, g, NULL, &args, &e)) {
         step_error(x, i, e.code, e.msg);
         return;

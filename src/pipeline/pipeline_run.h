@@ -18,7 +18,7 @@
 #include "pipeline/graph/graph.h"
 
 #define PIPELINE_MAX_ITEMS 64u /* of a map */
-#define PIPELINE_MAX_DEPTH 4u  /* of flows that call flows */
+#define PIPELINE_MAX_DEPTH 4u  /* nesting of flows that call flows */
 
 struct collections;
 struct pipeline_outside;

@@ -13,7 +13,7 @@
 
 #define MAX_TEXT_BYTES ((size_t)4 << 20)
 #define MAX_VALUES 65536u
-#define CALL_NS 10000000000ull /* of a call without a deadline */
+#define CALL_NS 10000000000ull /* timeout of a call without a deadline */
 
 bool pipeline_work_needed(enum graph_kind k)
 {
@@ -501,7 +501,7 @@ static void start_call(struct pipeline_work *w)
         else if (s->args[i].role == GRAPH_ROLE_TOPIC)
             c->topic = v->text.p;
         else if (s->args[i].role == GRAPH_ROLE_ARGUMENT)
-            argv[n++] = (char *)(uintptr_t)v->text.p; /* nobody writes to it */
+            argv[n++] = (char *)(uintptr_t)v->text.p; /* never written to */
         else if (s->args[i].role == GRAPH_ROLE_PAYLOAD) {
             c->payload = v->text.p;
             c->payload_bytes = v->text.n;

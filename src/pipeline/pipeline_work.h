@@ -17,12 +17,12 @@ struct collections;
 
 struct pipeline_work;
 
-struct pipeline_search { /* of a retrieve */
+struct pipeline_search { /* state of a retrieve step */
     struct pipeline_work *work;
     struct retrieval retrieval;
 };
 
-struct pipeline_check { /* of a verify */
+struct pipeline_check { /* state of a verify step */
     struct pipeline_work *work;
     struct embedding embedding;
     struct support support;
@@ -37,7 +37,7 @@ struct pipeline_work {
     struct collections *collections;  /* NULL: there are none */
     struct pipeline_outside *outside; /* NULL: no external calls */
     const struct graph_step *step;
-    const struct request *from; /* who asks */
+    const struct request *from; /* the client's request */
     const struct value *args;   /* [step->n_args] */
     uint64_t deadline_ns;       /* 0: none */
     uint32_t index;             /* of an item of a map */
@@ -52,7 +52,7 @@ struct pipeline_work {
     uint32_t prompt_tokens, generated_tokens;
     /* private */
     struct sink sink;
-    struct buf text; /* of a generation or an ask, so far */
+    struct buf text; /* text of a generation or an ask, so far */
     const char *input;
     bool cancelled, failed, has_result, cut;
     struct failure why;

@@ -76,7 +76,7 @@ struct router_table {
     struct router_model *known; /* data about models outside of routes */
     uint32_t n_known;
     struct privacy_policy privacy; /* for requests whose route has no policy */
-    bool private;                  /* that one, or one of a route, is active */
+    bool private;                  /* this policy, or that of a route, is active */
 };
 
 /* The route of this name; NULL: none. "auto" always exists, over all models and with the policy

@@ -21,10 +21,10 @@ struct router_work {
 struct router_speed {
     double prefill_ns;    /* for a token of a prompt */
     double token_ns;      /* between two tokens of an answer, at its present batch */
-    double unit_ns;       /* of a specialist: for a token that it reads */
+    double unit_ns;       /* specialists: cost of one input token */
     double queue_ns;      /* until a new request would start */
     double load_ns;       /* until it is loaded */
-    double rtt_ns;        /* to its node and back */
+    double rtt_ns;        /* round trip to its node */
     double answer_tokens; /* learned length of an answer */
     double error;         /* recent relative error of its predictions */
     uint32_t in_flight, parallel;

@@ -338,7 +338,7 @@ static size_t join_words(char *s, size_t n, const char *text, size_t from, size_
     return n;
 }
 
-struct turn {             /* whose sentences are being added */
+struct turn {             /* the turn whose sentences are being added */
     size_t from, n_label; /* the name and its colon in the text; 0 bytes: nobody is named */
     uint32_t index;
 };
@@ -461,7 +461,7 @@ static void split_turns(struct extract_doc *d, const struct extract *x, const ch
         split_range(d, x, text, &t, t.from + t.n_label, t.from + line.n);
         if (d->arena.rc < 0)
             return;
-        if (d->n == before) /* a name alone */
+        if (d->n == before) /* a name without text */
             add_sentence(d, text, &t, t.from + t.n_label, t.from + line.n);
     }
 }

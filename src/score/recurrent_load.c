@@ -16,7 +16,7 @@ enum {
     MAX_LAYERS = 256,
     MAX_WINDOW = 1 << 20,
     MAX_WIDTH = 1 << 16,
-    MAX_VALUES = 1 << 26, /* of one layer's result */
+    MAX_VALUES = 1 << 26, /* limit of one layer's result */
 };
 #define MAX_ARENA_BYTES ((size_t)1 << 32)
 
@@ -282,7 +282,7 @@ static int read_plain(struct loader *l, struct recurrent_layer *layer, const cJS
     case RECURRENT_FLATTEN:
         return set_shape(l, layer, 1, (uint64_t)l->time * l->channels, e);
     default:
-        return 0; /* in place */
+        return 0; /* computed in place: the same shape */
     }
 }
 

@@ -19,7 +19,7 @@
 #include "store/db.h"
 #include "store/vectors.h"
 
-#define DEPTH 100u /* of each of the two rankings */
+#define DEPTH 100u /* depth of each of the two rankings */
 #define LOAD_ROWS 1024u
 
 static const struct db_schema schema = {
@@ -45,7 +45,7 @@ struct collection {
     uint32_t exact_passages;
     uint32_t n_dims;
     char version[64]; /* of the model that made the vectors; "": not known */
-    int64_t changes;  /* that the vectors have seen */
+    int64_t changes;  /* changes that the vectors include */
     int64_t last_id;
 };
 

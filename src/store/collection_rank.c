@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define CONSTANT 60.0 /* of reciprocal rank fusion, as its authors chose it */
+#define CONSTANT 60.0 /* constant of reciprocal rank fusion, from the original paper */
 #define MAX_WORDS 64u
 #define MAX_WORD_BYTES 64u
 

@@ -26,7 +26,7 @@ struct db {
  * user_version. */
 struct db_schema {
     uint32_t kind, version;
-    const char *sql; /* of a new file */
+    const char *sql; /* creates the tables of a new file */
 };
 
 /* create: make the file (mode 0600) if it is not there. */

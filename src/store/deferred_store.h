@@ -42,7 +42,7 @@ struct deferred_item { /* a request */
 
 enum deferred_state { DEFERRED_WAITING, DEFERRED_RUNNING, DEFERRED_DONE, DEFERRED_EXPIRED };
 
-struct deferred_view { /* what its client may see */
+struct deferred_view { /* the part that its client may see */
     enum deferred_state state;
     int64_t created_ms, expires_ms;
     uint32_t n_tries;

@@ -99,7 +99,7 @@ float hnsw_encode(int8_t *code, const float *x, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         amax = fmaxf(amax, fabsf(x[i]));
     float k = amax > 0 ? 127.0f / amax : 0;
-    if (!(k <= 3.0e38f)) /* of values so small that the factor is infinite */
+    if (!(k <= 3.0e38f)) /* values so small that the factor is infinite */
         k = amax = 0;
     for (uint32_t i = 0; i < n; i++)
         code[i] = (int8_t)lrintf(x[i] * k);
@@ -121,7 +121,7 @@ static int best_first(const void *a, const void *b)
 struct heap {
     struct hnsw_hit *list;
     uint32_t n, cap;
-    bool best_on_top; /* else the worst */
+    bool best_on_top; /* false: the worst */
 };
 
 static bool above(const struct heap *p, const struct hnsw_hit *a, const struct hnsw_hit *b)

@@ -21,7 +21,7 @@
 #include "base/err.h"
 
 #define HNSW_LINKS 16u        /* links of a row on each upper level; also the initial number */
-#define HNSW_GROUND_LINKS 32u /* of a row on the ground */
+#define HNSW_GROUND_LINKS 32u /* links of a row on the ground level */
 #define HNSW_MAX_LEVEL 15u
 
 struct hnsw;

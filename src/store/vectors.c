@@ -22,9 +22,10 @@
 
 #define SLAB_ROWS 4096u /* divisible by the rows of a tile */
 #define F16_ROUNDING (1.0f / 2048.0f)
-#define FLOAT_ERROR 1e-4f  /* of sums of floats, relative to the lengths */
-#define LEAST_BREADTH 100u /* of a search in the graph */
-#define EVEN_LENGTH 0.9f   /* of the longest: shorter vectors are not for the graph */
+#define FLOAT_ERROR 1e-4f  /* error of float sums, relative to the lengths */
+#define LEAST_BREADTH 100u /* minimum breadth of a graph search */
+/* share of the longest vector: shorter ones are not put into the graph */
+#define EVEN_LENGTH 0.9f
 #define MAX_GRAPH_BYTES ((size_t)4 << 30)
 #define SAVE_PART 16u /* the graph is written when this part of it is new */
 
@@ -50,7 +51,7 @@ struct vectors {
     /* the graph, above exact_rows vectors (0: never) */
     size_t exact_rows;
     struct hnsw *graph;       /* NULL: none yet */
-    uint64_t moves;           /* of all rows, by compact: a plan from before is void */
+    uint64_t moves;           /* counts compactions, which move all rows: an older plan is void */
     char *path;               /* of the graph's file; NULL: not saved */
     bool waits;               /* for vectors_restore */
     _Atomic uint32_t n_saved; /* rows of the graph that the file has */

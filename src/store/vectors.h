@@ -46,8 +46,8 @@ void vectors_remove(struct vectors *v, const int64_t *ids, size_t n);
 /* Keeps only the ids of the sorted list. */
 void vectors_keep(struct vectors *v, const int64_t *ids, size_t n);
 size_t vectors_count(struct vectors *v);
-size_t vectors_bytes(struct vectors *v);  /* of memory */
-size_t vectors_linked(struct vectors *v); /* that a search finds by the graph */
+size_t vectors_bytes(struct vectors *v);  /* memory in use */
+size_t vectors_linked(struct vectors *v); /* rows that a search finds through the graph */
 /* File of the graph: written when the graph is complete and has grown by a fraction, and by
  * destroy. Call it once, before the first vectors_add; nothing is linked until vectors_restore,
  * which restores what the file has of the added vectors. Without a file, or with one that is

@@ -48,7 +48,7 @@ struct alarm_channel {
 
 struct alarm_event {
     enum alarm_change change;
-    uint64_t id;     /* of the alarm: the same in all its events; grows */
+    uint64_t id;     /* id of the alarm: the same in all its events; increasing */
     uint64_t serial; /* serial of the event: grows over all sensors and alarms */
     enum alarm_kind kind;
     enum alarm_severity severity;

@@ -8,10 +8,10 @@
 #define LEARN 256u
 #define MIN_LEARN 32u
 #define SHORT 16.0      /* steps of the short means */
-#define MIDDLE 64.0     /* of the middle ones */
-#define LONG 256.0      /* of the long one */
-#define SPREAD 16.0     /* of the spread */
-#define ALL 8192.0      /* of the running reference */
+#define MIDDLE 64.0     /* steps of the middle means */
+#define LONG 256.0      /* steps of the long mean */
+#define SPREAD 16.0     /* steps of the spread */
+#define ALL 8192.0      /* steps of the running reference */
 #define BEYOND 2.0      /* a spike is this many times larger than recent ones */
 #define RISE 4.0        /* ... of which each one counts with this part */
 #define BEYOND_LONG 4.0 /* the same for the long mean */
@@ -25,7 +25,7 @@
 #define MOST 1e9      /* any distance, so that its square is a number */
 #define FOLLOW 8192.0 /* steps in which the usual level follows the channel */
 #define DAY_MS 86400000.0
-#define MIN_DAYS 2 /* that a daily course is learned from */
+#define MIN_DAYS 2 /* days needed to learn a daily pattern */
 #define ENOUGH 4   /* windows of a statistic that it is learned from */
 #define NORMAL_MAD 1.4826
 

@@ -33,7 +33,7 @@
 
 #define CHANNEL_MAX_LEARN 1024u
 #define CHANNEL_DAY_BINS 24u
-#define CHANNEL_BLOCKS 12u /* whose means show a trend */
+#define CHANNEL_BLOCKS 12u /* blocks whose means show a trend */
 #define CHANNEL_BLOCK 64u  /* steps of each */
 
 enum channel_stat {
@@ -42,7 +42,7 @@ enum channel_stat {
     CHANNEL_SHIFT,  /* mean of about 16 steps against everything so far */
     CHANNEL_SLOW,   /* ... of about 64 steps */
     CHANNEL_LONG,   /* mean of about 256 steps against the usual level */
-    CHANNEL_SPREAD, /* of the changes of about 16 steps */
+    CHANNEL_SPREAD, /* spread of the changes over about 16 steps */
     CHANNEL_N_STATS
 };
 
@@ -57,7 +57,7 @@ struct profile {
     double step;          /* usual deviation of a change between steps */
     double low, high;     /* normal range */
     double interval_ms;   /* between steps */
-    uint32_t longest_run; /* of equal values */
+    uint32_t longest_run; /* longest run of equal values */
     uint32_t n;           /* steps it was learned from; 0: not learned */
     struct tail tails[CHANNEL_N_STATS];
     bool daily; /* day is the usual level by the hour; otherwise mean is */
@@ -72,11 +72,11 @@ struct channel_mean {
 /* Moving values of the statistics. */
 struct channel_motion {
     double last;
-    struct channel_mean raw16, raw64;  /* of all distances */
-    struct channel_mean short16, slow; /* of distances up to a limit: 16 and 256 steps */
+    struct channel_mean raw16, raw64;  /* means of all distances */
+    struct channel_mean short16, slow; /* means of clipped distances: 16 and 256 steps */
     struct channel_mean spread;
     double all, all_squares, all_weight;   /* the running reference */
-    double most_out, most_jump, most_long; /* of late */
+    double most_out, most_jump, most_long; /* recent maxima */
     double most_steady;                    /* as most_long, but slower to learn */
     double block_sum;
     uint32_t n_in_block, n_blocks;
@@ -87,7 +87,7 @@ struct channel_motion {
 
 struct channel_result {
     double expected; /* false alarms per day that the most unusual statistic corresponds to */
-    enum channel_stat stat; /* that one */
+    enum channel_stat stat; /* the most unusual statistic */
     bool checked;           /* the fast detector was in doubt: the precise one decided */
     double z;               /* distance from the usual level in usual deviations, with its sign */
     bool away;              /* the last steps are far from the usual level: the event is not over */

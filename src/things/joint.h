@@ -25,7 +25,7 @@
 enum joint_stat { JOINT_ROW, JOINT_MEAN, JOINT_LONG, JOINT_N_STATS };
 
 struct joint_facts {
-    double rows;                /* that it was learned from */
+    double rows;                /* rows it was learned from */
     double window;              /* rows of the long mean */
     double most_row, most_mean; /* largest recent distances (tail_record) */
     struct tail tails[JOINT_N_STATS];

@@ -22,14 +22,14 @@ struct reading {
 struct reading_counts {
     uint64_t n;          /* all that arrived */
     uint64_t bad;        /* NaN, infinite, or of bad quality */
-    uint64_t uncertain;  /* of uncertain quality, and used */
+    uint64_t uncertain;  /* used, though of uncertain quality */
     uint64_t duplicates; /* same time as the one before: dropped */
     uint64_t late;       /* older than the last one: only compared with the limits */
     uint64_t skewed;     /* the sensor's clock is off: the time of arrival was used */
     uint64_t gaps;       /* pauses of several intervals */
     uint64_t merged;     /* several within one interval: averaged for the statistics */
     uint64_t steps;      /* seen by the detectors */
-    uint64_t checked;    /* in doubt for the fast detector: seen by the precise one */
+    uint64_t checked;    /* passed by the fast detector to the precise one */
 };
 
 #endif

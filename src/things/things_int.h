@@ -9,7 +9,7 @@
 #include "things/things.h"
 
 #define THINGS_MAX_BY 64u
-#define THINGS_JOINT_ROWS 256u /* that a machine learns from */
+#define THINGS_JOINT_ROWS 256u /* rows that a machine learns from */
 
 /* A remembered alarm. Its slot is reused when it is the oldest cleared one. */
 struct things_alarm {
@@ -29,7 +29,7 @@ struct things_machine {
     bool no_joint;
     struct joint *joint;          /* of n_members channels; NULL: none */
     uint32_t n_fresh;             /* members with a step since the last row */
-    uint32_t n_rows;              /* to learn from, so far */
+    uint32_t n_rows;              /* rows learned from, so far */
     double expected;              /* of the last row */
     struct things_sensor *holder; /* the sensor whose alarm represents the pattern; NULL: none */
 };
@@ -53,7 +53,7 @@ struct things_sensor {
     struct things_policy policy;
     struct reading_counts counts;
     double value;     /* the last good one */
-    int64_t time_ms;  /* of it */
+    int64_t time_ms;  /* time of that reading */
     int64_t heard_ms; /* arrival of the last good one, by our clock; 0: never */
     /* the grid of the statistics */
     double sum;

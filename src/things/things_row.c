@@ -96,7 +96,7 @@ static void judge_row(struct things *t, struct things_machine *m, uint32_t worst
         return;
     if (m->expected > p->false_alarms * (h ? RELEASE : 1)) {
         if (h)
-            h->pattern = 0; /* its alarm ends with its next calm readings */
+            h->pattern = 0; /* its alarm ends after its next calm readings */
         m->holder = NULL;
         return;
     }

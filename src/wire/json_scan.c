@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_DEPTH 16u /* of a path that is reported */
+#define MAX_DEPTH 16u /* depth of a reported path */
 #define SHORT_BYTES ((size_t)64 << 10)
 
 struct level {

@@ -14,11 +14,11 @@
 
 #include "base/err.h"
 
-#define JSON_SCAN_VALUE_BYTES 80u /* of memory, for each value of a parsed text */
+#define JSON_SCAN_VALUE_BYTES 80u /* memory for each value of a parsed text */
 
 struct json_scan {
     size_t n_values; /* at least as many as in the text; 0: a short text without NUL, not counted */
-    char path[96];   /* of the string with a NUL */
+    char path[96];   /* path of the string that contains a NUL */
 };
 
 /* Leaves invalid JSON to the parser. */

@@ -25,7 +25,7 @@ struct map_guard {
 static struct map_guard pool[64];
 
 static struct {
-    pthread_mutex_t lock; /* of those who add */
+    pthread_mutex_t lock; /* serializes writers */
     bool installed;
     size_t n_pool; /* entries of pool that are in the list */
     _Atomic(struct map_guard *) first;

@@ -75,17 +75,19 @@ struct crew_lane {
     crew_more_fn more;
     const struct crew_phase *phases;
     uint32_t first_serial, n_phases;
-    uint64_t number; /* of the phase that was opened last */
+    uint64_t number; /* number of the phase opened last */
     /* Read by every thread that chooses a lane. */
     _Alignas(64) struct crew *crew;
     _Atomic uint32_t n_members;
     _Atomic int32_t priority;
     _Atomic uint64_t deadline_ns; /* UINT64_MAX: none */
     _Atomic uint64_t helped_ns;   /* time that crew threads spent here while others needed it too */
-    _Atomic int core;             /* where the owner last began with a phase; -1: not running */
-    _Atomic bool chained;         /* its programs come through `more` */
-    uint32_t index;               /* in crew.lanes; NO_INDEX: one member, not in there */
-    bool in_use, own_crew;        /* in_use: under the crew's lock */
+    /* core on which the owner last started a phase; -1: not running */
+    _Atomic int core;
+    _Atomic bool chained; /* its programs are supplied by `more` */
+    /* in crew.lanes; NO_INDEX: a lane with one member, not in that table */
+    uint32_t index;
+    bool in_use, own_crew; /* in_use: under the crew's lock */
     /* Serial of the last phase whose chunk i was committed: the first member to set it to the open
      * serial may commit. */
     _Alignas(64) _Atomic uint32_t committed[CREW_MAX_COMMITS];
@@ -96,7 +98,8 @@ struct crew_lane {
 
 struct helper {                                  /* a thread of the crew */
     _Alignas(64) _Atomic(struct crew_lane *) in; /* the lane whose ctx it may touch, or NULL */
-    _Atomic int core;                            /* where it last began with a phase; -1: idle */
+    /* core on which it last started a phase; -1: idle */
+    _Atomic int core;
     struct crew *crew;
     pthread_t thread;
     uint32_t member; /* its number in every lane: 1, 2, ... */
@@ -107,9 +110,10 @@ struct helper {                                  /* a thread of the crew */
 
 struct crew {
     /* Read with every phase, changed when a program begins or ends. */
-    _Alignas(64) _Atomic uint32_t n_running;            /* lanes with a program in flight */
-    _Atomic uint32_t most_threads;                      /* that may compute at once */
-    _Atomic uint64_t running[WORDS_OF(CREW_MAX_LANES)]; /* which of `lanes` */
+    _Alignas(64) _Atomic uint32_t n_running; /* lanes with a program in flight */
+    /* limit of threads that compute concurrently */
+    _Atomic uint32_t most_threads;
+    _Atomic uint64_t running[WORDS_OF(CREW_MAX_LANES)];               /* bit set of `lanes` */
     _Alignas(64) _Atomic uint64_t asleep[WORDS_OF(CREW_MAX_MEMBERS)]; /* crew threads, by member */
     _Atomic uint32_t bell;                                            /* the futex they sleep on */
     _Atomic bool stop;

@@ -33,7 +33,7 @@ struct held {
     uint64_t leave_ns; /* when it has to leave; 0: it stays */
     uint32_t n_failures;
     uint64_t retry_ns; /* FAILED: when it is tried again */
-    bool added;        /* to the registry, by us */
+    bool added;        /* this agent added it to the registry */
     bool own;          /* the node's configuration has it */
     bool hidden;       /* leaves, and its grace period has ended */
     struct registry_service service;
@@ -47,7 +47,7 @@ struct agent {
     uint64_t refused;
     pthread_mutex_t lock; /* all below; never held while the registry calls back */
     struct held *list;
-    uint64_t version; /* of the state that is followed */
+    uint64_t version; /* version of the state being followed */
     bool set_aside;
 };
 
@@ -190,7 +190,7 @@ static void watch_loading(struct agent *a, struct held *h)
     } else if (l.state == REGISTRY_FAILED) {
         fail(a, h, l.error);
         if (registry_remove_version(a->opts.registry, h->item.name, sum_of(h), &e) < 0)
-            log_debug("agent", "%s", e.msg); /* somebody else was faster */
+            log_debug("agent", "%s", e.msg); /* another thread was faster */
         h->added = false;
     }
 }

@@ -33,7 +33,7 @@ struct agent_item {
 enum agent_action {
     AGENT_STAY,   /* loaded, with its assigned duty */
     AGENT_LEAVE,  /* finish running requests, then unload */
-    AGENT_GOES,   /* it leaves already */
+    AGENT_GOES,   /* it is already leaving */
     AGENT_RETURN, /* it was leaving and is needed again */
 };
 

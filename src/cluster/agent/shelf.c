@@ -19,7 +19,7 @@
 #include "host/identity.h"
 
 #define MAX_MODELS 4096u
-#define MAX_DEPTH 3 /* of folders in folders */
+#define MAX_DEPTH 3 /* nesting of folders */
 #define AGAIN_NS 3000000000u
 
 struct entry {
@@ -153,7 +153,8 @@ static void forget_gone(struct shelf *s)
 static void *run(void *arg)
 {
     struct shelf *s = arg;
-    (void)setpriority(PRIO_PROCESS, 0, 10); /* of this thread: requests go first */
+    /* lowers this thread's priority below that of requests */
+    (void)setpriority(PRIO_PROCESS, 0, 10);
     pthread_mutex_lock(&s->lock);
     while (!s->stop) {
         s->began_ns = clock_ns();

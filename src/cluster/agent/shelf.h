@@ -26,7 +26,7 @@ struct shelf_opts {
 enum shelf_found {
     SHELF_HERE,
     SHELF_LOOKING, /* ask again soon */
-    SHELF_NOWHERE, /* in none of the folders a moment ago */
+    SHELF_NOWHERE, /* it was in none of the folders a moment ago */
 };
 
 SHOAL_MUST_CHECK int shelf_open(struct shelf **out, const struct shelf_opts *o, struct err *e);

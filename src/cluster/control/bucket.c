@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "cluster/control/bus.h"
 
-#define MAX_VALUE_BYTES (6 << 20) /* with room over the largest state */
+#define MAX_VALUE_BYTES (6 << 20) /* leaves headroom above the largest state */
 
 /* A context of a closed connection. Another thread may still wait for it. */
 struct old {
@@ -22,7 +22,7 @@ struct old {
 struct bucket {
     pthread_mutex_t lock; /* guards the next three; not held during calls to a server */
     jsCtx *js;
-    uint32_t generation; /* of the bus, when it was made */
+    uint32_t generation; /* generation of the bus at creation */
     struct old *old;
     struct bus *bus;
     char name[96];   /* shoal-CLUSTER-NAME */

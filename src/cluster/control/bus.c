@@ -61,7 +61,8 @@ struct bus {
     struct bus_opts opts; /* strings are owned */
     char *urls[BUS_MAX_SERVERS];
     char *files[N_FILES];
-    struct timespec changed_at[N_FILES]; /* of the files, when they were read; the keeper's */
+    /* modification times when the files were read; used only by the keeper */
+    struct timespec changed_at[N_FILES];
     pthread_t keeper;
     bool has_keeper;
 
@@ -417,7 +418,7 @@ static int connect_once(struct bus *b, natsConnection **nc, bool patient, struct
         natsStatus s = natsConnection_Connect(nc, no);
         if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED) {
             pthread_mutex_lock(&b->lock);
-            b->nats_calls = false; /* there is no connection, and no thread of it */
+            b->nats_calls = false; /* no connection, so no thread of libnats calls us */
             b->dead = true;
             pthread_mutex_unlock(&b->lock);
             rc = err_set(e, SHOAL_EIO, "cannot connect to NATS at %s: %s%s", b->urls[0],
@@ -473,7 +474,7 @@ static bool replace(struct bus *b, struct err *e)
     atomic_fetch_add(&b->generation, 1);
     pthread_mutex_unlock(&b->connection_lock);
     if (s != NATS_OK)
-        natsConnection_Close(nc); /* it is dead then, and replaced */
+        natsConnection_Close(nc); /* it is already dead, and a new one replaces it */
     return true;
 }
 

@@ -39,7 +39,7 @@ struct __natsConnection;
 
 struct bus_opts {
     const char *cluster;     /* a-z, 0-9 and "-": part of every subject and bucket */
-    const char *name;        /* of this member, shown by the servers; NULL: "shoal" */
+    const char *name;        /* name of this member, shown by the servers; NULL: "shoal" */
     const char *const *urls; /* "nats://HOST:PORT" or "tls://HOST:PORT" */
     size_t n_urls;
     const char *ca_file, *cert_file, *key_file; /* PEM; all three or none */

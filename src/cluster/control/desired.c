@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/strmap.h"
 
-#define MAX_ARENA_BYTES (256u << 20) /* of one state with everything that changed in it */
+#define MAX_ARENA_BYTES (256u << 20) /* for one state including everything that changed in it */
 
 int desired_create(struct desired **out, struct err *e)
 {

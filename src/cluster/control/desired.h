@@ -52,7 +52,7 @@ struct desired_model {
     uint32_t max_per_zone;    /* 0: no limit */
     bool spread;              /* prefers zones with few replicas of it */
     int32_t priority;         /* higher ones are placed first */
-    double want_tokens_per_s; /* of all replicas together; 0: the counts decide */
+    double want_tokens_per_s; /* rate of all replicas together; 0: only the counts matter */
     uint32_t budget_ms;       /* latency target of a request, for the autoscaler; 0: unknown */
     uint32_t idle_ms; /* with replicas_min 0: removes the last replica after this long without
                          requests; 0: keeps one */
@@ -69,7 +69,7 @@ struct desired_assignment { /* unique by node, model and version */
     uint8_t sha256[SHA256_BYTES];
     enum desired_duty duty;
     uint64_t epoch;    /* serves requests of this epoch and later; 0: all */
-    uint64_t until;    /* and of epochs before this one; 0: no end */
+    uint64_t until;    /* and of epochs before this one; 0: no upper bound */
     uint64_t since_ms; /* Unix time of the controller that assigned it, for the cool-down */
 };
 

@@ -25,9 +25,9 @@
 
 struct nats_conf {
     const char *cluster;
-    const char *const *hosts; /* of all servers, the same on each */
+    const char *const *hosts; /* hosts of all servers, the same list on each */
     size_t n_servers;         /* 1, 3 or 5 */
-    size_t index;             /* of this one */
+    size_t index;             /* index of this server */
     unsigned port[NATS_CONF_MAX_SERVERS], route[NATS_CONF_MAX_SERVERS];
     const char *secret; /* letters and digits, known to servers only */
 };

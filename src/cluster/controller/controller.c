@@ -28,11 +28,11 @@ struct controller {
     struct executor *executor;
     struct executor_timer timer;
     struct controller_view *view;
-    const struct desired *known; /* in force; NULL: none yet */
+    const struct desired *known; /* the applied state; NULL: none yet */
     uint64_t silent_ns;
     bool up, held;
     uint64_t from_ns; /* decides from then on */
-    uint64_t last_ns; /* of the last decision */
+    uint64_t last_ns; /* time of the last decision */
     bool due;
 
     /* the running decision; meanwhile its parts belong to the thread of control.h */
@@ -70,7 +70,7 @@ static int decide(void *ctx, struct desired *d, struct err *e)
             return rc;
         c->read = true;
     }
-    controller_outcome_fini(&c->outcome); /* of a late attempt */
+    controller_outcome_fini(&c->outcome); /* left by a late attempt */
     controller_outcome_init(&c->outcome);
     int rc = controller_decide(d, c->snapshot, &c->memory, &c->outcome, e);
     return rc < 0 ? rc : c->outcome.changed ? 0 : 1;

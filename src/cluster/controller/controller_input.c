@@ -11,7 +11,7 @@
 #include "cluster/controller/controller_view.h"
 #include "cluster/messages/node_state.h"
 
-#define MODELS_SHARE 0.8 /* of a machine's memory, if it has no limit for models */
+#define MODELS_SHARE 0.8 /* share of a machine's memory for models, if no limit is set */
 
 #define UNKNOWN_BYTES ((uint64_t)64 << 20) /* default for a model that no node has loaded yet */
 

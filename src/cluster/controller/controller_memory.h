@@ -22,14 +22,14 @@
 struct controller_failure {
     char node[CONTROLLER_MEMORY_NAME], model[CONTROLLER_MEMORY_NAME];
     uint8_t sha256[SHA256_BYTES];
-    uint32_t n; /* in a row */
+    uint32_t n; /* consecutive failures */
     uint64_t retry_ms;
 };
 
 struct controller_absence { /* a silent node with assignments */
     char node[CONTROLLER_MEMORY_NAME];
     uint64_t since_ms;
-    bool seen; /* in this decision */
+    bool seen; /* seen in this decision */
 };
 
 struct controller_scaling {

@@ -53,7 +53,7 @@ struct controller_snapshot {
     uint64_t oldest_epoch; /* oldest epoch of any running request; 0: none */
     uint64_t now_ms;       /* Unix time, for the state */
     uint64_t clock_ms;     /* monotonic, for durations */
-    struct strmap by_name; /* to an index of nodes */
+    struct strmap by_name; /* maps a name to its index in nodes */
     struct arena arena;
 };
 

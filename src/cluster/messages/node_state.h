@@ -13,7 +13,7 @@
 
 #define NODE_STATE_MAX_MODELS 4096u
 #define NODE_STATE_MAX_WORDS 256u              /* labels, wanted models */
-#define NODE_STATE_MAX_BYTES ((size_t)4 << 20) /* of the encoding */
+#define NODE_STATE_MAX_BYTES ((size_t)4 << 20) /* limit of the encoded state */
 
 struct node_model {
     const char *name;
@@ -29,9 +29,10 @@ struct node_model {
     uint64_t requests, p95_us; /* total so far; p95 of their latency, 0: unknown */
     uint64_t recent_p95_us;    /* p95 of the last 10 to 20 s */
     uint64_t errors;           /* of the requests */
-    uint64_t epoch, until; /* it answers requests from this epoch on, before until (0: no end) */
-    uint32_t share;        /* share of a canary, in thousandths; 0: not a canary */
-    bool standby;          /* loaded, but used only when no other node can answer */
+    /* it serves requests from this epoch on, before until (0: no upper bound) */
+    uint64_t epoch, until;
+    uint32_t share; /* share of a canary, in thousandths; 0: not a canary */
+    bool standby;   /* loaded, but used only when no other node can answer */
     /* from its cost model, as in cost_telemetry; 0: not known yet */
     double unit_ns, queue_ns, answer_tokens, prediction_error;
     uint32_t parallel;
@@ -44,7 +45,7 @@ struct node_state {
     const char *program_version, *isa, *zone;
     uint64_t serial; /* counts up */
     bool draining;
-    bool asks; /* it can answer commands: shoal ask */
+    bool asks; /* it can serve shoal ask */
     const struct node_model *models;
     uint32_t n_models;
     uint32_t n_cores;

@@ -10,7 +10,7 @@ typedef Shoal__Node__V1__PlanClause pb_clause;
 typedef Shoal__Node__V1__PlanEntity pb_entity;
 typedef Shoal__Node__V1__PlanStep pb_step;
 
-#define MAX_LIST 4096u /* of anything in a plan */
+#define MAX_LIST 4096u /* limit of every list in a plan */
 
 /* ---- writing ---- */
 
@@ -170,7 +170,7 @@ int plan_pb_read(const struct ask_plan **out, struct arena *a, const pb_plan *m)
                                   .n_clauses = (uint32_t)m->n_clauses,
                                   .contexts = (const char *const *)m->contexts,
                                   .n_contexts = (uint32_t)m->n_contexts};
-    *out = ask_plan_copy(&plan, a); /* its texts are still the message's */
+    *out = ask_plan_copy(&plan, a); /* its texts still point into the message */
     return *out ? 0 : a->rc;
 }
 

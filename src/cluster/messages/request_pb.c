@@ -588,7 +588,7 @@ static int read_generate(struct request *r, const pb_generate *m, struct err *e)
     g->n = m->n;
     g->max_tokens = m->max_tokens;
     g->has_seed = m->has_seed;
-    g->seeded = true; /* by the sender, so that another replica can go on */
+    g->seeded = true; /* chosen by the sender, so that another replica can continue */
     g->ignore_end = m->ignore_end;
     g->special = m->special;
     g->parse_special = m->parse_special;

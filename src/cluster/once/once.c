@@ -49,11 +49,11 @@ struct run {
     struct buf events; /* not appended yet */
     /* with a ledger */
     struct once_claim claim;
-    struct request *request;        /* until it is known which gateway runs it */
+    struct request *request;        /* held until it is known which gateway runs it */
     bool left;                      /* the owner goes */
     bool held;                      /* the key is this gateway's */
-    bool foreign;                   /* another gateway's answer is replayed, */
-    struct once_record_about about; /* and its status */
+    bool foreign;                   /* replays another gateway's answer */
+    struct once_record_about about; /* with foreign: its status */
 };
 
 /* A client. */
@@ -753,7 +753,7 @@ static bool take_call(struct dispatch *p, struct flow_owner *o, struct request *
     }
     s->job = &d->job;
     o->n_jobs++;
-    if (r->deadline_ns && (!started || w->opts.ledger)) /* else the run keeps it */
+    if (r->deadline_ns && (!started || w->opts.ledger)) /* otherwise the run keeps it */
         executor_timer_set(o->executor, &d->late, r->deadline_ns);
     if (started)
         begin(w, x, copy);
@@ -807,7 +807,7 @@ void once_leave(struct once *w, const struct flow_owner *o)
         if (!x)
             return;
         x->left = true;
-        if (x->request) /* its claim is not decided */
+        if (x->request) /* its claim is still undecided */
             w->opts.ledger->ops->cancel(w->opts.ledger, &x->claim);
         flow_cancel(&x->inner);
     }

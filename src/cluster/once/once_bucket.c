@@ -22,9 +22,10 @@
 #define RENEWALS 5u /* renewals of a record before it would expire */
 #define AWAY_NS (1000 * MS_NS)
 #define DENIED_NS (30000 * MS_NS)
-#define KEEP_TRYING_NS (60000 * MS_NS) /* to write an answer */
+#define KEEP_TRYING_NS (60000 * MS_NS) /* how long to retry writing an answer */
 #define MIN_FADE_MS 120000u            /* how long NATS remembers message ids */
-#define MAX_SHARED_BYTES (ONCE_RECORD_MAX_PARTS * ONCE_RECORD_PART_BYTES) /* of an answer */
+/* largest answer that is shared */
+#define MAX_SHARED_BYTES (ONCE_RECORD_MAX_PARTS * ONCE_RECORD_PART_BYTES)
 #define MAX_BUCKET_BYTES (64ll << 20) /* of all answers together */
 #define MAX_RECORD_BYTES ((size_t)8 << 20)
 
@@ -39,7 +40,7 @@ struct held {
     bool failed, large; /* with ended_ns; large: the answer cannot be shared */
     struct buf answer;  /* the answer */
     uint64_t run; /* run id of its parts; 0: none was written; the thread's, like the next one */
-    uint32_t n_parts; /* that were written */
+    uint32_t n_parts; /* parts already written */
 };
 
 struct once_bucket {
@@ -310,7 +311,7 @@ static int describe_end(struct once_bucket *b, struct held *h, struct once_recor
     int rc = apart ? write_parts(b, h, e) : 0;
     if (rc == SHOAL_EBUSY)
         return rc;
-    h->large |= rc < 0 || (apart && !sum_of(p.sum, &h->answer)); /* there is no room for it */
+    h->large |= rc < 0 || (apart && !sum_of(p.sum, &h->answer)); /* too large to store */
     p.run = h->run;
     once_record_put_parts(parts, &p);
     r->until_ms = clock_unix_ms() + b->ttl_ms;

@@ -20,7 +20,7 @@ struct once_ledger;
 
 enum once_claimed {
     ONCE_CLAIMED_MINE,     /* run it, then complete or release the key */
-    ONCE_CLAIMED_ANSWERED, /* by another gateway: `answer` */
+    ONCE_CLAIMED_ANSWERED, /* another gateway answered: see `answer` */
     ONCE_CLAIMED_LARGE,    /* the same, but the answer was too large to be shared */
     ONCE_CLAIMED_OTHER,    /* the key was used with another request */
     ONCE_CLAIMED_UNSHARED, /* the ledger is unavailable, or the claim was cancelled */
@@ -30,10 +30,10 @@ struct once_claim {
     uint8_t key[32], body[32]; /* hashes of the key and of the request */
     struct executor *executor; /* gets `done` */
     struct executor_task done; /* fn is the caller's */
-    enum once_claimed how;     /* from here: for done */
+    enum once_claimed how;     /* this and the following: for done */
     struct buf answer;         /* ANSWERED: as in once_record.h; the caller's buf_fini */
     char where[65];            /* the gateway that has it */
-    struct once_claim *next;   /* from here: the ledger's */
+    struct once_claim *next;   /* this and the following: private to the ledger */
     uint64_t due_ns, seen_ns;  /* next poll; since when its record has not changed */
     uint64_t seen;             /* revision; 0: none */
     bool cancelled;

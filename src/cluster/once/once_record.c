@@ -32,7 +32,7 @@ int once_record_read(struct once_record *r, const uint8_t *p, size_t n, struct e
     r->state = (enum once_record_state)p[1];
     r->until_ms = le64toh(until);
     memcpy(r->body, p + 10, sizeof(r->body));
-    for (size_t i = 0; i < owner; i++) { /* it is printed */
+    for (size_t i = 0; i < owner; i++) { /* it will be printed */
         uint8_t c = p[FIXED_BYTES + i];
         r->owner[i] = c > 0x20 && c < 0x7f ? (char)c : '?';
     }
@@ -62,7 +62,7 @@ int once_record_read_about(struct once_record_about *a, const uint8_t *p, size_t
     a->prompt_tokens = le32toh(counts[0]);
     a->cached_tokens = le32toh(counts[1]);
     a->generated_tokens = le32toh(counts[2]);
-    for (size_t i = 0; i < n - sizeof(counts); i++) { /* it becomes a header of a response */
+    for (size_t i = 0; i < n - sizeof(counts); i++) { /* it will be sent as a response header */
         uint8_t c = p[sizeof(counts) + i];
         a->node[i] = c > 0x20 && c < 0x7f ? (char)c : '?';
     }

@@ -30,7 +30,7 @@ double place_core_relief(const struct place_core *c, const struct place_replica 
 {
     const struct place_model *m = &c->models[r->model];
     uint32_t node = r->node;
-    if (m->slow[node] < 0) /* it must leave: there is nothing to compare */
+    if (m->slow[node] < 0) /* it has to leave, so there is nothing to compare */
         return 1e9;
     double s = (double)m->slow[node], b = m->beta * s, inv = c->inv_memory[node];
     double bytes = (double)r->bytes * inv;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define ROOM_VISITS 40000000u /* of nodes, for making room, in one plan */
+#define ROOM_VISITS 40000000u /* limit of node visits per plan when making room */
 #define MAX_ROOMS 16u         /* nodes that are tried to make room for one replica */
 #define MAX_THERE 64u         /* replicas on such a node */
 
@@ -69,7 +69,7 @@ bool place_fit_target(const struct place_fit *f, const struct place_replica *r,
 struct want { /* the replica that needs room */
     uint32_t model;
     enum tier tier;
-    uint32_t replica; /* that moves there, or PLACEMENT_NONE: a new one */
+    uint32_t replica; /* the replica that moves there, or PLACEMENT_NONE: a new one */
 };
 
 /* The cheapest node for a replica that must move away. */

@@ -134,7 +134,7 @@ enum placement_action { PLACEMENT_LOAD, PLACEMENT_UNLOAD };
 struct placement_step {
     enum placement_action action;
     uint32_t node, model; /* in the input; model PLACEMENT_NONE: no longer deployed */
-    uint32_t replica;     /* of an unload: in the input's current */
+    uint32_t replica;     /* for an unload: index in the input's current */
     uint32_t pair;        /* the other step of a move, or PLACEMENT_NONE */
     uint32_t wave;        /* steps of one wave may run together, after all of the earlier waves */
     const char *node_name, *model_name;

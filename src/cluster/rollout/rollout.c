@@ -15,7 +15,7 @@
 #define MAX_VIEW_BYTES ((size_t)256 << 20)
 #define GRACE_MS 3000u          /* until gateways have learned about a new epoch */
 #define LINGER_MS 600000u       /* maximum duration of requests with an old version */
-#define STAGE_LIMIT_MS 1800000u /* to fetch and load a version */
+#define STAGE_LIMIT_MS 1800000u /* time limit for fetching and loading a version */
 #define ALL 1000u               /* as a share */
 
 /* One step of one rollout. */
@@ -187,9 +187,9 @@ static bool replace_in_place(struct stepping *k, struct rollout_place *p)
 
 struct progress {
     uint32_t n_busy;                   /* nodes that change now */
-    uint32_t n_waiting;                /* that have not begun */
-    uint32_t n_new;                    /* that serve the new version */
-    uint32_t n_bad;                    /* that cannot load it */
+    uint32_t n_waiting;                /* nodes that have not started */
+    uint32_t n_new;                    /* nodes that serve the new version */
+    uint32_t n_bad;                    /* nodes that cannot load it */
     struct rollout_place *next, *full; /* full: it has no room for both */
 };
 
@@ -201,7 +201,8 @@ static void advance_nodes(struct stepping *k, struct progress *g)
         struct rollout_place *p = &k->v.places[i];
         if (!p->alive)
             continue;
-        if (p->to.duty == 0 && p->from.duty == DESIRED_LEAVE) { /* in place */
+        /* replaced in place: the old version has to go first */
+        if (p->to.duty == 0 && p->from.duty == DESIRED_LEAVE) {
             if (!p->from.held || is_gone(k, p, &p->from)) {
                 rollout_view_set(&k->v, p, &p->from, 0, 0, 0);
                 rollout_view_set(&k->v, p, &p->to, DESIRED_STAGE, 0, 0);
@@ -279,7 +280,7 @@ static uint32_t canaries(const struct stepping *k)
 static void stage_canaries(struct stepping *k)
 {
     uint32_t want = canaries(k), n = 0, n_ready = 0, n_alive = 0;
-    for (int again = 0; again < 2; again++) /* those that have started, then others */
+    for (int again = 0; again < 2; again++) /* first those that have started, then the others */
         for (uint32_t i = 0; i < k->v.n; i++) {
             struct rollout_place *p = &k->v.places[i];
             if (!p->alive || (again == 0) != (p->to.duty != 0))
@@ -653,7 +654,7 @@ const struct desired_rollout *rollout_of(const struct desired *d, const char *mo
         const struct desired_rollout *r = &d->rollouts[i];
         if (!rollout_active(r) || strcmp(r->model, model) != 0)
             continue;
-        if (r->state != DESIRED_PENDING) /* it has begun */
+        if (r->state != DESIRED_PENDING) /* it has started */
             return r;
         if (!first)
             first = r;

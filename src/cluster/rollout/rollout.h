@@ -29,7 +29,7 @@ struct desired_rollout;
 struct node_state;
 
 struct rollout_input {
-    const struct node_state *nodes; /* that are heard */
+    const struct node_state *nodes; /* nodes heard recently */
     uint32_t n_nodes;
     uint64_t oldest_epoch; /* oldest epoch of a request at any member; 0: none */
     uint64_t now_ms;       /* Unix time */

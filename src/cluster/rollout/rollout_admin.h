@@ -12,7 +12,7 @@ struct rollout_start {
     const char *model;
     enum desired_rollout_kind kind;
     uint8_t to[SHA256_BYTES];
-    const char *source;         /* of the new version; NULL or "": nodes have it already */
+    const char *source;         /* source of the new version; NULL or "": nodes already have it */
     uint64_t memory_bytes;      /* 0: as much as the old one */
     uint32_t share;             /* share of a canary, in thousandths; 0: 100 */
     struct desired_judge judge; /* zero fields get defaults: 50 requests, 10, 150, 20 */

@@ -106,7 +106,7 @@ static void churn(struct run *r, const struct sim_item *it)
     struct sim_box *b = &r->w.nodes[it->what];
     const struct sim_class *c = &r->in->classes[b->class_id];
     if (it->stamp != b->life)
-        return; /* of an earlier life */
+        return; /* the event belongs to an earlier life of the node */
     if (it->kind == SIM_AT_CRASH) {
         end_node(r, it->what, true, c->crash.for_ms * sim_rand_exp(&b->rand));
     } else if (it->kind == SIM_AT_LEAVE) {

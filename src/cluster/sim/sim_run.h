@@ -34,7 +34,7 @@ struct sim_result {
     double replaced_per_event;
     double memory_mean, memory_max;
     uint64_t n_up, n_down, n_to_zero, n_from_zero;
-    double plan_mean_ms, plan_max_ms; /* of processor time */
+    double plan_mean_ms, plan_max_ms; /* CPU time */
     char last_gap[320];               /* the last replica that did not fit, or "" */
 };
 

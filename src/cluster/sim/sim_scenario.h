@@ -22,7 +22,7 @@
 
 struct sim_churn { /* applies to every node of a class; every_ms 0: never */
     uint32_t every_ms, for_ms;
-    double factor; /* of slow: how many times slower */
+    double factor; /* for slow: how many times slower */
 };
 
 struct sim_class {

@@ -422,7 +422,7 @@ void sim_world_done(struct sim_world *w, uint32_t request, uint32_t stamp)
     struct sim_request *q = &w->requests[request];
     struct sim_service *s = &w->models[q->model];
     if (q->stamp != stamp || q->node == SIM_NONE)
-        return; /* it went elsewhere */
+        return; /* the request went elsewhere */
     uint64_t us = w->now_us - q->start_us;
     detach(w, request);
     sim_histogram_add(&s->latency, us);

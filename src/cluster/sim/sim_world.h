@@ -67,7 +67,7 @@ struct sim_request {
     uint32_t model, node; /* node SIM_NONE: waits */
     uint32_t stamp, prev, next;
     uint64_t start_us, began_us, finish_us; /* arrival, start and end of its computation */
-    double tokens;                          /* that are left */
+    double tokens;                          /* tokens left */
     bool counted;                           /* a ready replica was there within the budget */
 };
 

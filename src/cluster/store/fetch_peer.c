@@ -32,7 +32,7 @@ struct fetch_peer {
     struct http_call call;
     struct buf in;
     /* of the call that runs */
-    struct model_manifest *manifest; /* to be filled; NULL: a file is fetched */
+    struct model_manifest *manifest; /* filled in; NULL: fetching a file */
     const struct fetch_sink *to;
     struct err *e;
     int rc;

@@ -37,7 +37,7 @@ struct fetch_url {
     struct err *e;
     int rc;
     uint64_t offset, skip; /* requested; still to be skipped */
-    uint64_t total;        /* of the file, if the server said so */
+    uint64_t total;        /* size of the file, if the server sent it */
     bool has_total, probe; /* probe: only the size is needed */
     uint64_t range_from;
     bool has_range;

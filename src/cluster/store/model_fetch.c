@@ -31,20 +31,20 @@
 #define SLICE_NS (50u * MS_NS)
 #define MAX_BACKOFF_NS (60000ull * MS_NS)
 #define LIAR_NS (600000ull * MS_NS)
-#define MAX_FAILURES 3u /* of one source, without a byte in between */
+#define MAX_FAILURES 3u /* consecutive failures of a source without receiving a byte */
 #define N_BLAMES 256u
 #define MAX_FOLDERS 32u
 
 /* A source that failed, kept for later fetches too. */
 struct blame {
-    uint64_t key; /* of the source and the model */
+    uint64_t key; /* hash of the source and the model */
     uint64_t until_ns;
     uint32_t n; /* failures in a row */
 };
 
 struct source {
     char *address, *name;
-    uint32_t failures; /* in this fetch, without a byte in between */
+    uint32_t failures; /* in this fetch, since the last byte received */
     bool liar;         /* it sent wrong bytes */
 };
 
@@ -61,7 +61,7 @@ struct model_fetch {
     /* under the fetcher's lock */
     bool running, over, posted, orphan; /* orphan: the fetcher was destroyed */
     uint64_t bytes, total;
-    const char *source; /* of sources, or "" */
+    const char *source; /* one of sources, or "" */
     char error[200];
     /* the result, once it has ended */
     int rc;
@@ -406,7 +406,7 @@ static void run_job(struct model_fetcher *f, struct model_fetch *j)
         log_warn("store", "model %s could not be fetched: %s", j->name, j->e.msg);
     pthread_mutex_lock(&f->lock);
     j->over = true;
-    if (!f->stop) { /* else destroy frees it */
+    if (!f->stop) { /* otherwise destroy frees it */
         j->posted = true;
         executor_post(f->executor, &j->task);
     }
@@ -566,7 +566,7 @@ void model_fetch_cancel(struct model_fetch *j)
 
 void model_fetch_forget(struct model_fetch *j)
 {
-    j->watch.done = NULL; /* of the executor's thread alone, as this call is */
+    j->watch.done = NULL; /* used only on the executor's thread, like this call */
     model_fetch_cancel(j);
 }
 

@@ -40,7 +40,7 @@ struct tls_client;
 struct model_fetcher_opts {
     struct model_store *store;  /* borrowed */
     struct executor *executor;  /* where done is called */
-    struct tls_client *tls;     /* to other nodes; borrowed; NULL: plain */
+    struct tls_client *tls;     /* for connections to other nodes; borrowed; NULL: plain */
     const char *ca;             /* PEM file to trust for https://; NULL: the system's */
     const char *const *folders; /* where file:// may read */
     size_t n_folders;

@@ -27,7 +27,7 @@
 #define MAX_DEPTH 8u
 #define BLOCK_BYTES ((size_t)1 << 18)
 #define STALE_S (7u * 24 * 3600)
-#define DISK_SPARE ((uint64_t)64 << 20) /* of the disk, left for others */
+#define DISK_SPARE ((uint64_t)64 << 20) /* disk space left for other programs */
 
 struct model_store {
     char *dir, *memo_dir;
@@ -614,7 +614,7 @@ static void drop(struct model_store *s, const struct model_store_entry *x,
 }
 
 struct room {
-    uint64_t used;  /* of the limit, including transfers in progress */
+    uint64_t used;  /* part of the limit, including transfers in progress */
     uint64_t loose; /* the part of it that can be evicted */
     uint64_t disk;  /* free */
 };

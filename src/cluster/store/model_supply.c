@@ -16,21 +16,21 @@
 #define EAR_NS (10000ull * MS_NS)   /* stop listening after this long without a request */
 #define RETRY_NS (2000ull * MS_NS)  /* after the first failure; doubles */
 #define MAX_RETRY_NS (60000ull * MS_NS)
-#define MAX_TRIES 3u /* of a fetch that fails for another reason than a broken connection */
+#define MAX_TRIES 3u /* attempts after a failure other than a broken connection */
 
 /* A model needed on this node. */
 struct item {
     struct item *next;
     struct model_supply *supply;
     uint8_t sha256[SHA256_BYTES];
-    struct model_store_pin *pin; /* it is here */
-    struct model_fetch *job;     /* it comes */
+    struct model_store_pin *pin; /* set: the model is in the store */
+    struct model_fetch *job;     /* set: the model is being fetched */
     uint64_t since_ns;           /* when it was first asked for */
     uint64_t not_before_ns;      /* when the next fetch may begin */
     uint32_t n_failed;
     bool gone; /* released while being fetched: freed when the fetch ends */
     struct err e;
-    uint64_t bytes, total; /* of the fetch */
+    uint64_t bytes, total; /* progress of the fetch */
 };
 
 struct model_supply {
@@ -134,7 +134,7 @@ void model_supply_release(struct model_supply *s, const uint8_t sha256[SHA256_BY
 static void on_done(void *ctx, int rc, const char *path, const struct err *e)
 {
     struct item *i = ctx;
-    (void)path; /* it is looked up in the store, and pinned there */
+    (void)path; /* not needed: it is looked up and pinned in the store */
     i->job = NULL;
     if (i->gone) {
         drop_item(i);

@@ -19,7 +19,7 @@
 
 #define MAX_HOSTS 32u
 #define MAX_ISSUED 100000u
-#define MAX_CA_NAME 40u /* with what makes it unique, a common name has 64 at most */
+#define MAX_CA_NAME 40u /* with the unique suffix, a common name has at most 64 */
 
 struct ca {
     char folder[CERT_PATH_BYTES];

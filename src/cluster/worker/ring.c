@@ -113,7 +113,7 @@ int ring_read(struct ring *r, void *p, size_t n, size_t *out_n, bool *wake)
     uint64_t there = written - r->at;
     *out_n = 0;
     *wake = false;
-    if (there > r->cap) /* also if it went back */
+    if (there > r->cap) /* also if the counter went backwards */
         return SHOAL_EFORMAT;
     n = there < n ? (size_t)there : n;
     if (n == 0)

@@ -23,7 +23,7 @@ struct ring_shared;
 
 struct ring {
     struct ring_shared *shared;
-    size_t cap;  /* of the data: a power of two */
+    size_t cap;  /* size of the data area: a power of two */
     uint64_t at; /* bytes read, or written, since the start: our own position */
 };
 

@@ -172,7 +172,7 @@ static int add_conditional(scmp_filter_ctx f)
     if (rc == 0)
         rc =
             seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A2(SCMP_CMP_EQ, 0, 0));
-    if (rc == 0) /* to itself: abort */
+    if (rc == 0) /* the process may signal itself, for abort */
         rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
                               SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
     /* F_GETFL and duplicates, but not F_SETFL: flags are shared with the server */

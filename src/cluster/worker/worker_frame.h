@@ -18,7 +18,7 @@ enum worker_frame_kind {
     WORKER_FRAME_RUN = 1, /* a RunRequest */
     WORKER_FRAME_CANCEL,
     WORKER_FRAME_PAUSE,  /* the reader of the call is slow */
-    WORKER_FRAME_RESUME, /* it has read */
+    WORKER_FRAME_RESUME, /* the reader has caught up */
     WORKER_FRAME_ROOM,   /* the ring has room again; belongs to no call */
     /* from the worker */
     WORKER_FRAME_EVENTS, /* RunEvents */

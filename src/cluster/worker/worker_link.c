@@ -21,7 +21,7 @@
 #define READ_BYTES ((size_t)64 << 10)
 #define MAX_HELD_BYTES ((size_t)128 << 20) /* limit of events that a slow reader has not taken */
 #define MAX_OUT_BYTES ((size_t)512 << 20)
-#define MAX_READS 16 /* of the ring in a turn: then others get their turn */
+#define MAX_READS 16 /* ring reads per turn, so that others get their turn */
 
 /* One request that the worker works on. */
 struct errand {

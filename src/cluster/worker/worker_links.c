@@ -46,7 +46,7 @@ struct visit {
     struct registry_model *model; /* held; NULL: not yet */
     bool quiet;                   /* the client only wants `closed` from now on */
     bool calibrated;              /* results get the confidences of the model's calibration */
-    struct arena arena;           /* of such results */
+    struct arena arena;           /* memory of such results */
 };
 
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,

@@ -57,7 +57,7 @@ struct answer {
 
 struct worker {
     int control;
-    struct arena arena; /* of the start */
+    struct arena arena; /* holds the Start message */
     struct worker_start start;
     struct executor_queue queue;
     struct registry *registry;
@@ -326,7 +326,7 @@ static void take(struct port *p, const struct worker_frame *f)
     while (a && a->id != f->id)
         a = a->next;
     if (!a)
-        return; /* it ended meanwhile */
+        return; /* it has ended in the meantime */
     if (f->kind == WORKER_FRAME_CANCEL) {
         flow_cancel(&a->sink);
     } else if (f->kind == WORKER_FRAME_PAUSE) {
@@ -430,7 +430,7 @@ static const char *own_cache(struct worker *w)
     hash_hex(hex, hash_bytes(path, strlen(path), 0));
     hex[16] = '\0';
     const char *own = arena_printf(&w->arena, "%s/worker-%s", cache, hex);
-    (void)mkdir(cache, 0700); /* its parents are the user's business, as for the server */
+    (void)mkdir(cache, 0700); /* its parents must already exist, as for the server */
     return own[0] && (mkdir(own, 0700) == 0 || errno == EEXIST) ? own : "";
 }
 

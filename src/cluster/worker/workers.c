@@ -36,10 +36,10 @@ struct conn_node {
     struct workers_conn conn;
 };
 
-struct port { /* of a loop */
+struct port { /* one per event loop */
     struct executor *executor;
     struct executor_task *task;
-    struct conn_node *first, **end; /* to be taken */
+    struct conn_node *first, **end; /* connections to be picked up */
     bool posted;
 };
 

@@ -84,7 +84,7 @@ static int show(struct bus *b, const struct opts *o)
     uint32_t n = opts_u32(o, "last");
     do {
         int rc = event_log_read(b, next, n, print, &p, &next, &n_bad, &e);
-        n = UINT32_MAX;                               /* from now on all of them */
+        n = UINT32_MAX;                               /* after the first batch, print everything */
         if (rc < 0 && (!follow || rc != SHOAL_EBUSY)) /* --follow waits for NATS to come back */
             p.rc = cmd_fail(o->page, "%s", e.msg);
         struct pollfd wait = {.fd = interrupt, .events = POLLIN};

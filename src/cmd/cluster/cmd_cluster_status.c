@@ -219,7 +219,7 @@ static int print_top(const struct opts *o, struct server_ask *r)
         buf_printf(&b, "%s\n", buf_str(&r->body));
     } else {
         if (isatty(STDOUT_FILENO))
-            buf_puts(&b, "\033[H\033[J"); /* from the top of an empty screen */
+            buf_puts(&b, "\033[H\033[J"); /* clears the screen and starts at the top */
         put_status(&b, r->json);
         buf_putc(&b, '\n');
         put_models(&b, list(r->json, "nodes"));

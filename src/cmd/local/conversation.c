@@ -174,7 +174,7 @@ static int join(int32_t *head, size_t n_head, int32_t *tail, size_t n_tail, int3
         return err_set(e, SHOAL_ENOMEM, "out of memory for a prompt of %zu tokens",
                        n_head + n_tail);
     }
-    if (n_tail > 0) /* else tail may be NULL */
+    if (n_tail > 0) /* otherwise tail may be NULL */
         memcpy(all + n_head, tail, n_tail * sizeof(*all));
     shoal_free(tail);
     *tokens = all;

@@ -19,7 +19,7 @@ struct executor_queue;
 
 struct stream {
     struct buf waiting;
-    size_t n_written; /* of what waits */
+    size_t n_written; /* bytes already written of the pending ones */
     char last;        /* last byte written; 0: none */
 };
 

@@ -59,7 +59,7 @@ static int probe(const char *model, const char *cache)
     say("fork", pid > 0);
     execl("/bin/true", "true", (char *)NULL);
     say("exec", false);
-    _exit(CMD_OK); /* at once: a sanitizer would want to start a process */
+    _exit(CMD_OK); /* immediately: a sanitizer's exit handler would try to start a process */
 }
 
 int cmd_worker(int argc, const char *const *argv)

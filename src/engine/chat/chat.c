@@ -11,7 +11,7 @@
 
 #define MAX_CONTEXT_BYTES ((size_t)64 << 20)
 #define MAX_PROMPT_BYTES ((size_t)64 << 20)
-#define NO_SYSTEM "System role not supported" /* what Gemma's templates raise */
+#define NO_SYSTEM "System role not supported" /* the error that Gemma's templates raise */
 
 /* ChatML, for models without a template: most of them were trained on it. */
 static const char chatml[] =

@@ -142,7 +142,7 @@ int constraints_get(struct constraint **out, struct constraints *all, const stru
         rc = compile(&c, all, kind, text, n, e);
         pthread_mutex_lock(&all->lock);
         struct constraint *other = rc == 0 ? take(all, kind, text, n) : NULL;
-        if (other) { /* somebody was faster */
+        if (other) { /* another thread was faster */
             constraint_unref(c);
             c = other;
         } else if (rc == 0) {

@@ -51,7 +51,7 @@ SHOAL_MUST_CHECK int constraints_get(struct constraint **out, struct constraints
                                      struct err *e);
 void constraint_unref(struct constraint *c);
 
-struct constraint_set {   /* what may follow */
+struct constraint_set {   /* tokens that may follow */
     const uint64_t *bits; /* bits of the allowed tokens, see grammar_mask.h; NULL: all */
     uint32_t n;           /* how many; 0: nothing */
     int32_t only;         /* the token that must follow; -1: there is a choice */

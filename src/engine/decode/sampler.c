@@ -346,7 +346,7 @@ bool sampler_run(struct sampler *s, struct sampler_pick *out, const float *logit
         out->token = o->temperature == 0.0f ? (int32_t)s->k->argmax(s->work, s->n_vocab)
                                             : draw(s, o, n_history);
     }
-    if (!isfinite(logits[out->token])) /* then argmax was taken, and none is better */
+    if (!isfinite(logits[out->token])) /* argmax was used, so no other token is better */
         return false;
     if (o->logprobs || o->n_logprobs > 0)
         report(s, out, logits, o);

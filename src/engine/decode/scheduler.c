@@ -135,7 +135,7 @@ static void sweep_client(struct shoal_engine *en, struct fair_client *c, uint64_
             at = &t->next;
             continue;
         }
-        bool last = !t->next && at == &c->waiting; /* then c may be reused for another client */
+        bool last = !t->next && at == &c->waiting; /* if so, c may be reused for another client */
         queue_take(en, at);
         finish(en, t, code < 0 ? SHOAL_FINISH_ERROR : SHOAL_FINISH_STOP, code);
         if (last)

@@ -20,7 +20,7 @@ struct candidate { /* a live row extended by one token */
 
 struct beams {
     struct beams_opts o;
-    struct hypothesis live[2][BEAMS_MAX]; /* of this step and of the one before */
+    struct hypothesis live[2][BEAMS_MAX]; /* hypotheses of this step and of the previous one */
     struct hypothesis done[BEAMS_MAX];    /* best first */
     uint32_t parent[BEAMS_MAX];
     uint32_t now, n_live, n_done, n_tokens;

@@ -38,7 +38,7 @@ struct enc {
     struct heads_span *spans; /* [n_ctx] each */
 };
 
-struct input { /* of a job, followed by the arrays that its result points to */
+struct input { /* input of a job, followed by the arrays its result points to */
     struct tok_encoding x;
     const struct heads_set *set;
     struct heads_word *words;
@@ -234,7 +234,7 @@ static void tag(struct enc *s, struct job *j, struct input *in)
     const struct heads_set *set = in->set;
     word_logits(s, in);
     const float *logits = heads_work_logits(s->work);
-    float sum = 0; /* of zeros, unless a value is not finite */
+    float sum = 0; /* stays 0 unless a value is not finite */
     for (size_t i = 0; i < (size_t)in->n_words * set->count; i++)
         sum += logits[i] * 0.0f;
     in->broken |= !isfinite(sum);

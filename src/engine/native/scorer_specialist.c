@@ -23,7 +23,7 @@
 struct scoring {
     struct scorer *scorer, *raw; /* raw: trees without the objective's transformation */
     struct score_streams *streams, *raw_streams;
-    struct stream_keeper *keeper; /* of streams; NULL: they are not kept over a restart */
+    struct stream_keeper *keeper; /* saves streams; NULL: they do not survive a restart */
     void *scratch;
     uint64_t file_bytes;
 };
@@ -228,7 +228,7 @@ static int keep_streams(struct scoring *s, const char *path, const struct shoal_
     const char *base = cache_dir_wanted(o->cache_dir, cache, sizeof(cache));
     if (o->stream_save_ms == 0 || !base || !score_streams_remember(s->streams))
         return 0;
-    (void)mkdir(base, 0700); /* its parents are the user's business */
+    (void)mkdir(base, 0700); /* its parents must already exist */
     snprintf(dir, sizeof(dir), "%s/streams", base);
     const struct stream_keeper_opts k = {
         .dir = dir, .model = path, .int8 = o->int8, .every_ms = o->stream_save_ms};

@@ -50,13 +50,14 @@ struct input { /* of a job */
     struct tok_encoding x;
     struct beams *beams;
     struct buf text;
-    uint32_t n_source_pages, pages_each; /* of the source; of a hypothesis at its longest */
-    uint32_t need;                       /* most pages at once */
-    uint32_t n_rows, n_pages;            /* rows that hold pages, and how many each */
-    uint32_t *source_pages;              /* [n_source_pages], followed by the next three arrays */
-    uint32_t *pages, *next_pages;        /* [n_beams][pages_each] */
-    bool *taken;                         /* [n_beams]: a row of this step has taken over the page */
-    bool broken;                         /* a state of the source is not finite */
+    /* pages of the source; pages of a hypothesis at its longest */
+    uint32_t n_source_pages, pages_each;
+    uint32_t need;                /* most pages at once */
+    uint32_t n_rows, n_pages;     /* rows that hold pages, and how many each */
+    uint32_t *source_pages;       /* [n_source_pages], followed by the next three arrays */
+    uint32_t *pages, *next_pages; /* [n_beams][pages_each] */
+    bool *taken;                  /* [n_beams]: a row of this step has taken over the page */
+    bool broken;                  /* a state of the source is not finite */
 };
 
 /* ---- preparing ------------------------------------------------------------------------------ */
@@ -176,7 +177,7 @@ static void release(struct s2s *s, uint32_t *pages, uint32_t n)
 static void follow(struct s2s *s, struct input *in)
 {
     const uint32_t n = beams_n_rows(in->beams), each = in->pages_each;
-    const uint32_t full = beams_n_tokens(in->beams) / KERN_PAGE; /* of every row */
+    const uint32_t full = beams_n_tokens(in->beams) / KERN_PAGE; /* full pages of every row */
     memset(in->taken, 0, in->n_rows * sizeof(*in->taken));
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t parent = beams_parent(in->beams, i);

@@ -26,12 +26,12 @@
 
 #define MAX_MODEL_BYTES ((size_t)1 << 30)
 #define MAX_FILE_BYTES ((size_t)1 << 30)
-#define SLACK_BYTES ((size_t)256 << 10) /* of old records that an appended file may hold */
+#define SLACK_BYTES ((size_t)256 << 10) /* outdated records that an appended file may hold */
 #define TELL_NS 60000000000ull
 
 struct stream_keeper {
     struct score_streams *streams;
-    pthread_mutex_t lock; /* of the table and what follows */
+    pthread_mutex_t lock; /* guards the table and the fields below */
     pthread_cond_t wake;
     bool changed, stop;
     /* the thread's */

@@ -34,7 +34,7 @@ struct generation {
     struct sink *sink;
     bool quiet;                   /* the sink only wants `closed` from now on */
     struct registry_model *model; /* held */
-    bool counted;                 /* in the model's figures of work in flight */
+    bool counted;                 /* counted in the model's work in flight */
     struct prompt prompt;
     uint32_t n, n_left;           /* choices: all, not ended */
     struct choice *choices;       /* [n], in the request's arena, as is ends */
@@ -118,7 +118,7 @@ static void on_cancel(struct flow_job *j)
     if (g->model)
         counter_add(&g->model->stats.cancelled, 1);
     cancel_tasks(g);
-    if (g->held) { /* nobody resumes any more */
+    if (g->held) { /* it can no longer be resumed */
         g->held = false;
         on_wake(&g->wake);
     }

@@ -10,9 +10,9 @@
 #include "flow/request.h"
 
 struct prompt {
-    const int32_t *tokens; /* of all prompts, one after the other */
+    const int32_t *tokens; /* all prompts, concatenated */
     size_t n_tokens;
-    size_t *ends;   /* of several prompts: the end of each; in the request's arena */
+    size_t *ends;   /* with several prompts: the end of each; in the request's arena */
     int32_t *owned; /* private */
 };
 

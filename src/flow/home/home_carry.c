@@ -261,7 +261,7 @@ uint32_t home_carry_schedule(struct arena *a, const struct home_table *t, const 
 
 /* ---- results -------------------------------------------------------------------------------- */
 
-struct words { /* of a line that says why not */
+struct words { /* words of a line that gives the reason */
     const char *todo, *reason;
 };
 

@@ -45,8 +45,8 @@ struct home_carry_done { /* the results */
     uint32_t n_deeds;
     const struct home_carry_later *later;
     uint32_t n_later;
-    bool simulated; /* there is no sink */
-    bool schedules; /* there is a schedule */
+    bool simulated; /* no sink: actions are simulated */
+    bool schedules; /* a schedule exists */
 };
 
 /* Lists the deeds of all actions that happen now; returns how many, in *out. */

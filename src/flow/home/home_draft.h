@@ -36,7 +36,7 @@ struct home_draft {
     struct home_draft_line *lines; /* in order */
     struct home_draft_held *held;
     uint32_t n_actions, n_lines, n_held;
-    uint32_t cap; /* of each */
+    uint32_t cap; /* capacity of each array */
 };
 
 /* Room for one more of each; false: arena->rc says why. */

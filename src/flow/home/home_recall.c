@@ -28,7 +28,7 @@ struct search {
     const struct home_words *plain;
     bool *used; /* words that name no single entry */
     struct home_recall *out;
-    bool begins;   /* with a word that asks for a list */
+    bool begins;   /* it begins with a word that asks for a list */
     bool named;    /* words say which one */
     bool any_kind; /* the kind does not matter */
     int64_t now_ms;

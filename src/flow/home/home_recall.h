@@ -14,7 +14,7 @@ struct home_recall {
     enum { HOME_RECALL_NOTHING, HOME_RECALL_LIST, HOME_RECALL_CANCEL } want;
     enum home_later_kind kind;
     bool sure;        /* the words alone say so */
-    bool all;         /* all of them are meant */
+    bool all;         /* the clause means all of them */
     const char *what; /* as it was said: "pasta timer" */
     const char **ids, **names;
     uint32_t n; /* the matching entries */

@@ -164,7 +164,7 @@ struct pieces {
     struct home_words plain;
     struct home_said *out;
     uint32_t n, max;
-    struct home_words cur; /* of a command that may go on */
+    struct home_words cur; /* words of a command that may continue */
     float p;
 };
 

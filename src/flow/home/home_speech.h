@@ -44,7 +44,7 @@ uint32_t home_speech_takes_back(const struct home_table *t, const struct home_wo
 struct home_stopped {
     bool everything;
     bool it;           /* the last thing mentioned, or everything */
-    uint32_t from, to; /* else: the words of the thing */
+    uint32_t from, to; /* otherwise: the words of the thing */
 };
 /* Do the words say "stop", in any wording, and stop what? */
 bool home_speech_stops(const struct home_table *t, const struct home_words *plain,

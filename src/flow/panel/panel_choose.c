@@ -56,7 +56,7 @@ static void write_answers(struct panel *p)
     }
     struct shoal_sampling *x = &q->generate.sampling;
     q->generate.n = p->plan.samples;
-    if (x->temperature <= 0) /* else all answers would be the same */
+    if (x->temperature <= 0) /* otherwise all answers would be the same */
         x->temperature = (float)p->plan.temperature;
     x->logprobs = true;
     panel_member_run(&p->members[0], q);

@@ -106,7 +106,7 @@ static bool leave(struct panel_member *m)
     x->sent = false;
     x->now = m->index + 1;
     if (m->running && !m->done)
-        flow_cancel(&m->sink); /* its cost comes with broke_off */
+        flow_cancel(&m->sink); /* broke_off reports its cost */
     start_member(p, x->now, x->now + 1 < p->n_members);
     return true;
 }

@@ -10,7 +10,7 @@
 #define MAX_HELD_BYTES ((size_t)16 << 20)
 #define ARGS_MARK "[ARGS]" /* Mistral: [TOOL_CALLS]name[ARGS]{...} */
 #define MAX_NAME 256u
-#define MAX_SPACES 1024u /* that are held back around calls */
+#define MAX_SPACES 1024u /* spaces held back around calls */
 
 enum state {
     STATE_START,   /* of the answer: spaces, then a mark, bare JSON or text */

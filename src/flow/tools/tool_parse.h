@@ -23,7 +23,7 @@
 #include "engine/chat/tool_format.h"
 #include "wire/json_walk.h"
 
-#define TOOL_PARSE_MAX_CALLS 128u /* of one answer; further calls stay text */
+#define TOOL_PARSE_MAX_CALLS 128u /* calls per answer; further ones stay text */
 
 enum tool_parse_kind {
     TOOL_PARSE_TEXT,
@@ -59,7 +59,7 @@ struct tool_parse {
     struct json_walk walk; /* parser of the current call */
     size_t object;         /* its start in held */
     size_t key, value;     /* start of its current member */
-    int member;            /* which one it is */
+    int member;            /* which of its members that is */
     size_t args, args_end; /* range of its arguments; end 0: not seen */
     size_t sent;           /* arguments reported up to here */
     int tool;              /* index of the called tool; -1: unknown */

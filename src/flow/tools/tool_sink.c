@@ -21,7 +21,7 @@ struct tool_choice {
 struct tool_sink {
     struct sink_front front; /* first */
     const struct chat *chat;
-    uint64_t salt; /* of the ids of calls */
+    uint64_t salt; /* makes the ids of calls unique */
     bool stream, started;
     uint32_t n; /* choices */
     struct tool_choice *choices;
@@ -161,7 +161,7 @@ void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool
                                         .flush = sink_front_flush,
                                         .full = sink_front_full};
     const struct privacy_policy *p = privacy_wanted(o, r);
-    if (p) { /* in front: values go back into the arguments of calls */
+    if (p) { /* goes in front: values are put back into the arguments of calls */
         privacy_run(o, r, s, p, run_screened, stream ? (void *)o : NULL);
         return;
     }

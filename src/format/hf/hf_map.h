@@ -34,7 +34,7 @@ struct hf_folder;
 struct hf_arch {
     const char *model_type;      /* of config.json */
     const char *name;            /* general.architecture */
-    const char *prefix;          /* of the names, which may be there or not */
+    const char *prefix;          /* optional prefix of the names */
     const struct hf_rule *rules; /* ends with from == NULL */
     int (*configure)(struct hf_folder *f, struct err *e);
 };

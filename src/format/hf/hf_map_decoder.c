@@ -96,7 +96,7 @@ static const struct hf_rule gptneo_rules[] = {
 static const char *const tanh_gelus[] = {"gelu_new", "gelu_pytorch_tanh", NULL};
 static const char *const silus[] = {"silu", "swish", NULL};
 
-struct decoder_keys { /* of config.json; second names where there are two */
+struct decoder_keys { /* keys of config.json, with alternative names where they exist */
     const char *ctx, *dim, *layers, *heads;
 };
 

@@ -74,7 +74,7 @@ struct listing {
     struct json_out j;
     struct gw *gw;
     const char *name;  /* the only model to list; NULL: all */
-    size_t name_bytes; /* of it that count */
+    size_t name_bytes; /* bytes of it that count */
     bool found;
 };
 
@@ -252,7 +252,7 @@ static const struct {
     {"shoal_kv_pages_used", "gauge", "pages of the key-value cache in use"},
 };
 #define ROW_RESTARTS 11
-#define ROW_KV 12 /* from here on: of decoders */
+#define ROW_KV 12 /* rows from here on are for decoders */
 #define N_MODEL_ROWS (sizeof(model_rows) / sizeof(model_rows[0]))
 
 static const struct {

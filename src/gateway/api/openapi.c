@@ -20,7 +20,7 @@ static void put_field(struct json_out *j, const struct field *f)
         json_out_key(j, "maximum");
         json_out_num(j, f->max);
     }
-    if (f->schema) { /* its members beside the description */
+    if (f->schema) { /* inlines its members next to the description */
         size_t n = strlen(f->schema);
         buf_put(j->b, f->schema + 1, n - 2);
         j->comma = n > 2;

@@ -9,7 +9,7 @@
 #include "gateway/call.h"
 
 #define N_PLACES 256u
-#define MAX_BODY_BYTES ((size_t)4 << 10) /* so at most 1 MiB for a loop */
+#define MAX_BODY_BYTES ((size_t)4 << 10) /* so at most 1 MiB per loop */
 
 struct kept {
     const struct route *route;
@@ -20,7 +20,8 @@ struct kept {
 };
 
 struct recall {
-    struct kept *places[N_PLACES]; /* by the hash of the body; the newer one stays */
+    /* by the hash of the body; a newer entry replaces an older one */
+    struct kept *places[N_PLACES];
 };
 
 int recall_create(struct recall **out, struct err *e)

@@ -80,7 +80,7 @@ int tools_read_one(struct request *r, struct chat_tool *list, uint32_t *n, const
                            text);
     }
     if (request_rc(r) < 0)
-        return 0; /* it tells */
+        return 0; /* request_rc reports it */
     r->input_bytes += strlen(t->description) + value_json_bytes(&t->parameters);
     return tools_read_check(list, (*n)++, param, e);
 }

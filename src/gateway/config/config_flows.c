@@ -349,7 +349,7 @@ static bool topic_allowed(const struct yaml_in_strs *filters, const char *topic)
         if (p[0] == '$' && p[1] == '{') {
             const char *end = strchr(p, '}');
             p = end ? end + 1 : p + strlen(p);
-            plain[n++] = '\x01'; /* in no filter */
+            plain[n++] = '\x01'; /* a byte that no filter contains */
             continue;
         }
         plain[n++] = *p++;

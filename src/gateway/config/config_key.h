@@ -28,7 +28,7 @@ enum config_type {
     CONFIG_STR,    /* char * */
     CONFIG_STRS,   /* struct yaml_in_strs; max: number of entries */
     CONFIG_CHOICE, /* uint32_t: which of the words in `choices` */
-    CONFIG_MAP,    /* its keys fill the same struct as the map's own siblings */
+    CONFIG_MAP,    /* its keys fill the same struct as those around the map */
     CONFIG_ITEMS,  /* a list of maps; max: number of entries */
 };
 

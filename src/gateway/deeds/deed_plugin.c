@@ -41,7 +41,7 @@ struct plugin {
     char *path;
     struct process *idle; /* used last first */
     uint32_t n_idle;
-    uint32_t n_crashes; /* in a row */
+    uint32_t n_crashes; /* consecutive crashes */
     uint64_t not_before_ns;
 };
 
@@ -88,7 +88,8 @@ static int spawn(pid_t *pid, int fd, const char *path, size_t memory_bytes)
     posix_spawn_file_actions_addclosefrom_np(&files, PLUGIN_HOST_FD + 1);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
                                         POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attr, 0); /* its children are killed with it */
+    /* its own group, so that its children are killed with it */
+    posix_spawnattr_setpgroup(&attr, 0);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &all);
     int rc = posix_spawn(pid, "/proc/self/exe", &files, &attr, argv, environment);

@@ -14,7 +14,7 @@
 struct reader {
     struct arena *a;
     const cJSON *json;
-    const char *base; /* of "~" */
+    const char *base; /* value of "~" */
 };
 
 static const char *text(const cJSON *o, const char *key, const char *brief)

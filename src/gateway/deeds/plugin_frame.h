@@ -13,8 +13,8 @@
 
 #include "base/err.h"
 
-#define PLUGIN_FRAME_WHY_BYTES 256u /* of the reason of a failure */
-#define PLUGIN_FRAME_HEAD_BYTES 16u /* of an answer; reason and text follow */
+#define PLUGIN_FRAME_WHY_BYTES 256u /* limit of the reason for a failure */
+#define PLUGIN_FRAME_HEAD_BYTES 16u /* head of an answer; reason and text follow */
 #define PLUGIN_FRAME_MAX_BYTES (1u << 30)
 
 /* In front of a payload; both ends are the same program. */

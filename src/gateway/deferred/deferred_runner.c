@@ -27,13 +27,13 @@
 struct run {
     struct http_req req; /* first */
     struct deferred_runner *all;
-    struct run *prev, *next; /* of those that run */
+    struct run *prev, *next; /* list of running requests */
     struct offload offload;
     struct arena arena;
     struct deferred_item item;
     struct http_header headers[MAX_HEADERS];
     bool running, found;
-    bool passing; /* it must be retried */
+    bool passing; /* a temporary failure: it must be retried */
     int64_t next_ms;
     struct buf text;
     char type[96];
@@ -248,7 +248,7 @@ static void start(struct run *r)
                                .server = x->gl->http,
                                .ops = &ops};
     struct call *c = call_create(x->gl, &r->req);
-    if (!c) /* it is answered */
+    if (!c) /* the call has been answered */
         return;
     call_hold(c);
     door_enter_as(c, client);

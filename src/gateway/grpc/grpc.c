@@ -16,7 +16,8 @@
 #define MAX_BUDGET_MS 86400000.0
 #define INLINE_BYTES ((size_t)64 << 10)       /* larger messages are read on the pool, */
 #define INLINE_PACKED_BYTES ((size_t)4 << 10) /* compressed ones above this */
-#define MAX_QUESTION_BYTES ((size_t)64 << 10) /* of reflection: far below a stream's window */
+/* limit of a reflection request: far below a stream's window */
+#define MAX_QUESTION_BYTES ((size_t)64 << 10)
 #define OUT_BYTES ((size_t)128 << 10) /* bytes that wait for the client before we hold back */
 
 /* ---- shoal.v1.Shoal ---- */

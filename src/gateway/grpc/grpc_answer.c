@@ -145,7 +145,7 @@ static void gather_call(struct grpc_answer *a, const struct sink_call *e)
     shoal__v1__tool_call__init(m);
     m->index = e->index;
     m->id = pb_text(request_copy(a->request, e->id, strlen(e->id)));
-    m->name = pb_text(e->name); /* of the request's tools */
+    m->name = pb_text(e->name); /* borrowed from the request's tools */
     m->arguments = pb_text(request_copy(a->request, buf_str(&a->arguments), a->arguments.len));
     if (a->arguments.rc < 0)
         arena->rc = a->arguments.rc;

@@ -21,7 +21,7 @@ struct grpc_answer {
     uint32_t top;
     bool started;                       /* some event came */
     struct buf text;                    /* Generate: the answer so far */
-    struct buf arguments;               /* of the current call of a tool */
+    struct buf arguments;               /* arguments of the current tool call */
     struct Shoal__V1__ToolCall **calls; /* [n_calls], of the whole answer, in the request's arena */
     uint32_t n_calls;
     const struct shoal_result **results;

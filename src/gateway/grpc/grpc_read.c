@@ -154,7 +154,7 @@ static int read_tools(struct request *r, const Shoal__V1__GenerateRequest *m,
         list[i].description = text_of(r, from->description, &n);
         if (from->parameters[0] && value_json_read(&list[i].parameters, &r->arena, from->parameters,
                                                    strlen(from->parameters)) == SHOAL_EFORMAT) {
-            r->arena.rc = 0; /* what is no object is refused below */
+            r->arena.rc = 0; /* anything but an object is refused below */
             list[i].parameters = value_bool(false);
         }
         list[i].strict = from->strict;

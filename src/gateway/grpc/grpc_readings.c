@@ -17,7 +17,7 @@
 
 #define MAX_MESSAGE_BYTES ((size_t)512 << 10) /* below a stream's window, which is 1 MiB */
 #define MAX_ANSWER_BYTES ((size_t)64 << 20)
-#define OUT_BYTES ((size_t)128 << 10) /* that wait for the client before we hold back */
+#define OUT_BYTES ((size_t)128 << 10) /* pending output at which we stop reading */
 #define MAX_HEADERS 6u
 
 struct readings;
@@ -204,7 +204,7 @@ static void start(struct readings *s, const struct grpc_frame *f)
     s->busy = m;
     struct call *call = call_create(s->call->gl, &m->req);
     if (!call)
-        return; /* it is answered */
+        return; /* the call has been answered */
     call_hold(call);
     door_enter(call, NULL);
     call_release(call);

@@ -27,7 +27,7 @@ enum grpc_status {
 struct grpc_error {
     enum grpc_status status;
     const char *message;
-    const char *reason; /* in upper or lower case; NULL: the status's own */
+    const char *reason; /* in upper or lower case; NULL: that of the status */
     const char *field;  /* the invalid field, or NULL */
     const char *model;  /* the requested model, or NULL */
     uint32_t retry_s;   /* 0: not stated */

@@ -274,7 +274,7 @@ static void list(struct call *c)
     struct listing l = {.gw = c->gl->gw};
     buf_init(&l.out, MAX_LIST_BYTES);
     registry_each(l.gw->registry, list_model, &l);
-    list_service(&l, ""); /* of two with a name the last one counts: the services */
+    list_service(&l, ""); /* if a name occurs twice, the last entry wins, so services come last */
     reflection_each_service(list_service, &l);
     if (l.rc < 0) {
         grpc_call_fail_frame(c, l.rc);

@@ -39,9 +39,9 @@ struct mqtt_call {
 struct mqtt_door {
     struct gw *gw;
     struct mqtt *client;
-    char filter[MQTT_TOPIC_MAX_BYTES]; /* of requests, without $share */
+    char filter[MQTT_TOPIC_MAX_BYTES]; /* filter of requests, without $share */
     const struct config_mqtt *config;
-    size_t max_values; /* of JSON */
+    size_t max_values; /* JSON values in a request */
     _Atomic uint32_t next_loop, n_in_flight;
     _Atomic uint64_t n_requests, n_refused, n_unanswerable;
     _Atomic bool closed;
@@ -181,7 +181,7 @@ static void on_start(struct executor_task *t)
                                .server = gl->http,
                                .ops = &ops};
     struct call *call = call_create(gl, &c->req);
-    if (!call) /* it is answered */
+    if (!call) /* the call has been answered */
         return;
     cJSON *body = c->request.body;
     c->request.body = NULL;

@@ -45,7 +45,8 @@ struct mqtt_feed {
     struct source *sources;
     struct sparkplug *sparkplug;
     uint64_t rebirth_ns;
-    struct machine_state *machines; /* of the listener, which is called by one thread at a time */
+    /* used by the listener, which is called by one thread at a time */
+    struct machine_state *machines;
     _Atomic uint64_t n_messages, n_readings, n_bad, n_unknown, n_alarms;
 };
 

@@ -21,7 +21,7 @@
 #include "gateway/node/node_store.h"
 #include "net/grpc_frame.h"
 
-#define MAX_SHARES 16u /* at once: others come later, or ask another node */
+#define MAX_SHARES 16u /* concurrent transfers: other nodes come later, or ask another node */
 
 struct share {
     struct call *call; /* held */
@@ -30,7 +30,8 @@ struct share {
     struct pool_task read;
     struct executor_task back;
     struct executor_timer timer;
-    bool busy, waiting, timed; /* with the reader; for the client; for the rate */
+    /* busy reading; waiting for the client; waiting for the rate limit */
+    bool busy, waiting, timed;
     /* used by the reader while it is busy, otherwise by the loop */
     char path[PATH_MAX]; /* where the registry has the model; "": nowhere */
     bool opened;

@@ -18,7 +18,7 @@
 #define MAX_SOURCE_BYTES 300u
 
 struct explain_job {
-    uint64_t id; /* of the alarm, as it was told */
+    uint64_t id; /* id of the alarm, as reported */
     char query[MAX_QUERY_BYTES];
 };
 
@@ -132,7 +132,7 @@ static void explain(struct explainer *x, const struct explain_job *j)
         rc = a.rc < 0 ? err_set(&e, a.rc, "out of memory")
                       : plant_explain(x->plant, j->id, passage, source, &e);
         if (rc == SHOAL_ENOTFOUND)
-            rc = 0; /* it has ended already */
+            rc = 0; /* the alarm has already ended */
     }
     if (rc < 0 && !x->complained)
         log_warn("explain", "no passage of '%s' for an alarm: %s", x->collection, e.msg);

@@ -115,7 +115,7 @@ void later_site_settle(struct gw *gw)
     if (!gw->later)
         return;
     (void)home_later_tick(gw->later->later);
-    gw->later->client = NULL; /* it is closed next */
+    gw->later->client = NULL; /* the client is closed next */
 }
 
 void later_site_close(struct gw *gw)

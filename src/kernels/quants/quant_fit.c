@@ -132,7 +132,7 @@ float quant_fit_scale_min(float *min, const float *x, const float *w, int n, flo
     }
     if (!any_min)
         low = fminf(low, 0);
-    *min = any_min || s.x < 0 ? s.x / s.w : 0; /* all alike: the mean, no scale */
+    *min = any_min || s.x < 0 ? s.x / s.w : 0; /* all values equal: use the mean, no scale */
     if (!(high > low))
         return 0;
 

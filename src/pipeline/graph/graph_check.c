@@ -13,7 +13,7 @@
 struct checking {
     struct graph *g;
     struct graph_error *e;
-    uint32_t order[GRAPH_MAX_STEPS]; /* what a step needs comes before it */
+    uint32_t order[GRAPH_MAX_STEPS]; /* topological: a step comes after those it needs */
     uint32_t n_order;
     uint8_t mark[GRAPH_MAX_STEPS]; /* 1: being visited, 2: in the order */
     const char *names[GRAPH_MAX_STEPS + 3];
@@ -418,7 +418,7 @@ static int type_merge(struct checking *c, struct graph_step *s)
             return fail(c, a->where, 0, "`how: join` joins texts, but this is %s",
                         graph_type_name(own));
         if (s->spec.how == GRAPH_LIST && own->kind == GRAPH_TYPE_LIST)
-            own = own->of; /* its items */
+            own = own->of; /* the type of its items */
         rc = s->spec.how == GRAPH_JOIN ? 0 : unite(c, &t, own, a->where, "value");
     }
     if (rc < 0)

@@ -49,7 +49,7 @@ static void find_columns(struct layout *l)
                     !has(g->steps[k].needs, i))
                     l->column[i + 1] = l->column[k + 1] + 1;
     for (uint32_t i = 0; i < g->n_steps; i++) {
-        if (g->steps[i].body_of >= 0) /* beside its map */
+        if (g->steps[i].body_of >= 0) /* drawn beside its map */
             l->column[i + 1] = l->column[g->steps[i].body_of + 1];
         last = l->column[i + 1] > last ? l->column[i + 1] : last;
     }

@@ -22,8 +22,8 @@
 #include "base/err.h"
 #include "pipeline/graph/graph_type.h"
 
-#define GRAPH_EXPR_MAX_BYTES ((size_t)64 << 10) /* of the text of an expression */
-#define GRAPH_EXPR_MAX_TEXT ((size_t)4 << 20)   /* of a text that it makes */
+#define GRAPH_EXPR_MAX_BYTES ((size_t)64 << 10) /* limit of the text of an expression */
+#define GRAPH_EXPR_MAX_TEXT ((size_t)4 << 20)   /* limit of a text that it produces */
 
 struct graph_expr;
 

@@ -9,7 +9,7 @@
 struct graph_kind_info {
     const char *name;
     const char *keys;               /* additional keys in the file, separated by blanks */
-    const char *needed;             /* of them */
+    const char *needed;             /* the required ones */
     const struct graph_type *gives; /* NULL: depends on the step */
     const char *main;               /* the field that a fallback gives; NULL: none */
     bool acts;                      /* has side effects, so it runs even if its result is unused */

@@ -16,8 +16,8 @@ enum graph_type_kind {
     GRAPH_TYPE_BOOL,
     GRAPH_TYPE_NUMBER,
     GRAPH_TYPE_TEXT,
-    GRAPH_TYPE_LIST,   /* of `of` */
-    GRAPH_TYPE_RECORD, /* of the fields */
+    GRAPH_TYPE_LIST,   /* list of `of` */
+    GRAPH_TYPE_RECORD, /* record with the fields */
     GRAPH_TYPE_TABLE,  /* any names; values of `of`, empty if there is no such name */
 };
 

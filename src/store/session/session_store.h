@@ -18,7 +18,7 @@
 struct session_keys;
 struct session_store;
 
-#define SESSION_STORE_MAX_BYTES ((size_t)8 << 20) /* of a conversation */
+#define SESSION_STORE_MAX_BYTES ((size_t)8 << 20) /* limit of a conversation */
 #define SESSION_STORE_MAX_ID 63u
 
 struct session_store_opts {

@@ -10,8 +10,8 @@
 #include "text/grammar/grammar_net.h"
 #include "text/grammar/vocab_trie.h"
 
-#define MAX_BYTES ((size_t)512 << 20) /* of one grammar's places and sets */
-#define MAX_STACKS 4096u              /* of one place */
+#define MAX_BYTES ((size_t)512 << 20) /* limit of one grammar's places and sets */
+#define MAX_STACKS 4096u              /* limit of one place */
 #define MAX_TODO 65536u
 #define MAX_FRAMES 16u  /* counting frames that a part includes */
 #define MAX_FORCED 256u /* bytes of one text that must follow; a longer token is no part of it */
@@ -182,7 +182,7 @@ static int follow(struct grammar_mask *m, const struct node *n, const struct gra
         return visit_state(m, e->to, 0, parent);
     case GRAMMAR_NET_CALL:
         if (!net->states[e->to]
-                 .final) /* else the caller is complete too: its own caller continues */
+                 .final) /* otherwise the caller is complete too, and its own caller continues */
             rc = node_get(m, e->to, 0, n->parent, &parent);
         return rc < 0 ? rc : visit_state(m, net->starts[e->rule], 0, parent);
     case GRAMMAR_NET_COUNT:

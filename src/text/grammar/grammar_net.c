@@ -6,14 +6,14 @@
 #include "base/mem.h"
 #include "text/grammar/grammar_tree.h"
 
-#define MAX_DEPTH 1024u /* of the tree */
+#define MAX_DEPTH 1024u /* depth of the tree */
 #define UNROLL 4u       /* longer repetitions are counted while they run */
 #define MAX_EDGES (4u * GRAMMAR_NET_MAX_STATES)
 #define NO_EDGE UINT32_MAX
 
 struct build_edge {
     struct grammar_net_edge e;
-    uint32_t next; /* of the same state */
+    uint32_t next; /* next edge of the same state */
 };
 
 struct build_state {
@@ -30,7 +30,7 @@ struct build {
     uint32_t *starts, *ends; /* of rules; those after the tree's rules are bodies of repetitions */
     uint32_t n_rules, cap_rules;
     bool *nullable; /* of nodes of the tree */
-    bool *lives;    /* of states: the end of the rule can be reached */
+    bool *lives;    /* states from which the end of the rule can be reached */
     uint32_t depth;
 };
 

@@ -15,7 +15,7 @@
 #define MAX_DFA 6000u
 #define MAX_WORK 8000000u       /* states examined while the automaton is built */
 #define MAX_TREE_WORK 40000000u /* for all automata of a grammar */
-#define FIXED_WORK 4000u        /* of any automaton: its memory is cleared */
+#define FIXED_WORK 4000u        /* fixed cost of an automaton: clearing its memory */
 #define MAX_BYTES ((size_t)64 << 20)
 #define MAX_POINTS 2048u /* where ranges of one state begin or end */
 
@@ -150,7 +150,7 @@ static uint32_t nfa_node(struct product *w, uint8_t part, uint32_t node, uint32_
             to = nfa_node(w, part, n->children[i], to);
         return to;
     case GRAMMAR_TREE_EITHER:
-        at = nfa_new(w, part, NONE, NONE); /* of no branches: leads nowhere */
+        at = nfa_new(w, part, NONE, NONE); /* no branches: it leads nowhere */
         for (uint32_t i = 0; i < n->n; i++)
             at = nfa_new(w, part, nfa_node(w, part, n->children[i], to), at);
         return at;

@@ -17,7 +17,7 @@
 #define MAX_DEPTH 100u
 #define MAX_VALUES 100000u /* in the text of a schema */
 #define MAX_MULTIPLES 1000u
-#define MAX_JOINS 200000u /* of a whole schema: branches of branches multiply */
+#define MAX_JOINS 200000u /* per schema: nested branches multiply */
 
 static uint32_t failed(struct schema_emit *s, int rc)
 {

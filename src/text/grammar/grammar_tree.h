@@ -21,14 +21,14 @@
 #define GRAMMAR_TREE_NONE UINT32_MAX
 #define GRAMMAR_TREE_UNBOUNDED UINT32_MAX
 #define GRAMMAR_TREE_MAX_NODES (1u << 19)
-#define GRAMMAR_TREE_MAX_COUNT (1u << 20) /* of a repetition */
+#define GRAMMAR_TREE_MAX_COUNT (1u << 20) /* limit of a repetition */
 #define GRAMMAR_TREE_MAX_CODE 0x10ffffu
 
 enum grammar_tree_kind {
     GRAMMAR_TREE_LITERAL,
     GRAMMAR_TREE_CLASS,
-    GRAMMAR_TREE_SEQUENCE, /* of no nodes: the empty text */
-    GRAMMAR_TREE_EITHER,   /* of no nodes: nothing matches */
+    GRAMMAR_TREE_SEQUENCE, /* without nodes: the empty text */
+    GRAMMAR_TREE_EITHER,   /* without nodes: matches nothing */
     GRAMMAR_TREE_REPEAT,
     GRAMMAR_TREE_RULE,
 };

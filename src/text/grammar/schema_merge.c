@@ -9,7 +9,7 @@
 
 #define MAX_DEPTH 64u
 #define MAX_BRANCHES 64
-#define APART_JOINS 200u /* to compare two properties */
+#define APART_JOINS 200u /* joins spent on comparing two properties */
 
 struct merge {
     const cJSON *root;
@@ -646,7 +646,7 @@ bool schema_merge_parts(const cJSON *root, const cJSON *a, const cJSON *b, const
 {
     const cJSON *x = schema_read_get(schema_read_get(a, "properties"), key);
     if (!x || cJSON_IsFalse(x))
-        return false; /* it is never there */
+        return false; /* the property never occurs */
     return property_apart(root, a, b, key, 8) || closed_to(b, key);
 }
 

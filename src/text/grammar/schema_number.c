@@ -111,7 +111,7 @@ static uint32_t fraction(struct grammar_tree *t, long long lo, long long hi, uin
         unit *= 10;
     if (lo <= 0 && hi >= 10 * unit - 1)
         return digits(t, 0, n);
-    if (lo <= 0) /* it may stop here: the rest counts as zeros */
+    if (lo <= 0) /* it may stop here: missing digits count as zeros */
         grammar_tree_push(t, &l, grammar_tree_text(t, ""));
     for (int d = 0; n > 0 && d <= 9; d++) {
         long long from = d * unit, to = from + unit - 1;

@@ -17,7 +17,7 @@ enum schema_type {
     SCHEMA_TYPE_NULL = 1 << 0,
     SCHEMA_TYPE_BOOLEAN = 1 << 1,
     SCHEMA_TYPE_INTEGER = 1 << 2,
-    SCHEMA_TYPE_NUMBER = 1 << 3, /* that is not whole */
+    SCHEMA_TYPE_NUMBER = 1 << 3, /* a number that is not an integer */
     SCHEMA_TYPE_STRING = 1 << 4,
     SCHEMA_TYPE_ARRAY = 1 << 5,
     SCHEMA_TYPE_OBJECT = 1 << 6,

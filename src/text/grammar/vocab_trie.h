@@ -38,7 +38,7 @@ struct vocab_trie {
     uint16_t *text_bytes;  /* 0: not in the trie */
     uint32_t n_nodes, n_vocab, n_order, max_depth;
     uint64_t *ends; /* bits of the tokens that end a generation */
-    uint8_t *bytes; /* what texts point to */
+    uint8_t *bytes; /* storage of texts */
     size_t n_bytes;
 };
 
@@ -46,7 +46,7 @@ struct vocab_trie {
 SHOAL_MUST_CHECK int vocab_trie_create(struct vocab_trie **out, const struct tokenizer *t,
                                        uint32_t n_vocab, struct err *e);
 void vocab_trie_destroy(struct vocab_trie *v);
-size_t vocab_trie_bytes(const struct vocab_trie *v); /* of memory */
+size_t vocab_trie_bytes(const struct vocab_trie *v); /* memory in use */
 /* One of 64 classes of bytes. Grammars distinguish punctuation, so each such byte has its own
  * class; non-ASCII bytes are parts of characters and share one. */
 static inline uint32_t vocab_trie_class(uint8_t b)

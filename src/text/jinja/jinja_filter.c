@@ -413,7 +413,7 @@ static int format(struct jinja_run *r, const struct jinja_value *v, const struct
 static const struct {
     const char *names[MAX_ARGS];
     uint8_t n, needed;
-    bool here; /* in this file */
+    bool here; /* implemented in this file */
 } parameters[JINJA_FILTER_N] = {
     [JINJA_FILTER_ABS] = {.here = true},
     [JINJA_FILTER_CAPITALIZE] = {.here = true},

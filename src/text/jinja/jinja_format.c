@@ -210,7 +210,7 @@ static int put_value(struct jinja_run *r, struct jinja_str text, const struct ji
 
 struct fields {
     const struct jinja_args *args;
-    int64_t next;  /* of the fields without a number */
+    int64_t next;  /* index of the next field without a number */
     bool numbered; /* a field with a number was seen */
 };
 

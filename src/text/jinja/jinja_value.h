@@ -181,7 +181,7 @@ static inline bool jinja_is_list(const struct jinja_value *v)
 }
 
 const char *jinja_kind_name(const struct jinja_value *v); /* "a list" */
-bool jinja_truth(const struct jinja_value *v);            /* what `if` sees */
+bool jinja_truth(const struct jinja_value *v);            /* truth value in `if` */
 /* The value of a boolean or integer; false for others. */
 bool jinja_as_int(const struct jinja_value *v, int64_t *out);
 /* The value of a boolean, integer or float; false for others. */

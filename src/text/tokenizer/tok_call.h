@@ -45,7 +45,7 @@ struct tok_rewrite {
 struct tok_call {
     struct tok_ids *out;
     struct tok_spans *spans;             /* NULL: ranges are not needed */
-    struct tok_view view;                /* of the text in work */
+    struct tok_view view;                /* view of the text being encoded */
     const struct tokenizer_range *plain; /* [n_plain], in order: input without control tokens */
     size_t n_plain;
 };

@@ -91,7 +91,7 @@ static void load_ids(struct tokenizer *t, const struct model_file *file)
         {KEY "eot_token_id", &in->eot},
         {KEY "eom_token_id", &in->eom},
         {KEY "unknown_token_id", &in->unk},
-        {KEY "seperator_token_id", &in->sep}, /* so the format spells it */
+        {KEY "seperator_token_id", &in->sep}, /* the format's own spelling */
         {KEY "padding_token_id", &in->pad},
         {KEY "mask_token_id", &in->mask},
         {KEY "prefix_token_id", &in->fim_pre}, /* old names of the next ones */

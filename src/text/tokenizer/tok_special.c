@@ -15,7 +15,8 @@ static int compare(const void *a, const void *b)
         return c;
     if (x->n != y->n)
         return x->n < y->n ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id; /* of two with one spelling the first is in front */
+    /* of two with the same spelling, the lower id comes first */
+    return x->id < y->id ? -1 : x->id > y->id;
 }
 
 void tok_special_index(struct tok_special *sp)

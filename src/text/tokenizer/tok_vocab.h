@@ -33,7 +33,7 @@ enum tok_attr {
 struct tok_index {
     uint32_t *slots;
     uint32_t n_slots;
-    uint32_t n_bits; /* of number + 1 */
+    uint32_t n_bits; /* bits of number + 1 */
 };
 
 static inline uint32_t tok_index_first(const struct tok_index *x, uint64_t h)

@@ -22,9 +22,9 @@
 #include "shoal/shoal.h"
 
 #define ASK_PER_CLAUSE 3u /* intent, router, entities */
-#define ASK_MAX_PARTS 64u /* of a text, by speech act */
+#define ASK_MAX_PARTS 64u /* parts of a text, by speech act */
 #define ASK_MAX_FLOWS 64u
-#define ASK_MAX_WORDS 150u /* of a text without a message to others: a minute of speech */
+#define ASK_MAX_WORDS 150u /* words of a text without a message to others: a minute of speech */
 
 struct ask {
     const struct home_table *table;
@@ -42,8 +42,8 @@ enum ask_stage { ASK_STAGE_ACT, ASK_STAGE_UNDERSTAND, ASK_STAGE_CARRY, ASK_STAGE
 
 struct ask_request {
     struct ask *ask;
-    bool speaks;                       /* else: actions only */
-    bool asks_acts;                    /* else: only the rules tell commands from other talk */
+    bool speaks;                       /* false: actions only */
+    bool asks_acts;                    /* false: only the rules tell commands from other talk */
     struct shoal_engine *reply_engine; /* NULL: it is reached through `away` */
     struct shoal_engine *act_engine;   /* the same */
     struct ask_away *away;             /* NULL: all models have engines here */
@@ -56,13 +56,13 @@ struct ask_request {
 
     struct arena arena;
     const char *text, *conversation; /* in the arena; conversation "": none */
-    const char *owner;               /* in the arena; "": nobody */
+    const char *owner;               /* in the arena; "": unknown */
     struct home_words words;         /* of the text */
     bool too_long;                   /* longer than anybody can follow */
     const char *again, *except; /* taken out of the text; NULL: none (home_turn, home_reword) */
     struct home_part parts[ASK_MAX_PARTS];
     uint32_t n_parts;
-    float command_p; /* that the text commands something */
+    float command_p; /* probability that the text is a command */
     struct home_clause clauses[ASK_MAX_CLAUSES];
     uint32_t n_clauses;
     struct home_draft draft;

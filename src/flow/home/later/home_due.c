@@ -12,7 +12,7 @@
 #define MAX_PERIOD 5u /* words: "two and a half hours" */
 
 struct day {
-    struct tm tm;       /* its calendar date */
+    struct tm tm;       /* calendar date */
     bool given, today;  /* given explicitly; it is today */
     bool weekday;       /* it repeats weekly */
     const char *part;   /* "HH:MM" of the part of the day; NULL: none */

@@ -28,7 +28,7 @@ struct home_due_said {
     bool either;         /* am or pm not given */
     bool morning;        /* an ambiguous hour is in the morning */
     const char *every;   /* how it repeats, in words; NULL: it does not */
-    uint32_t days;       /* of `every`; 0: it has a period, or cannot repeat like this */
+    uint32_t days;       /* of `every`; 0: it has a period, or cannot repeat this way */
     int64_t period_s;    /* of `every`; 0: none */
     const double *place; /* latitude and longitude of the home; NULL: not known */
 };

@@ -168,7 +168,7 @@ static void put_name(struct buf *b, const cJSON *entity, const cJSON *device)
     if (!name)
         name = own ? own : of;
     if (!name || !name[strspn(name, " \t\r\n;")])
-        return; /* then the id provides it */
+        return; /* the id provides the name instead */
     buf_puts(b, ", name: ");
     put_text(b, name);
 }

@@ -97,7 +97,7 @@ struct home_default { /* the default of a missing slot */
     const struct home_slot **with;    /* slots that must be there; NULL-terminated */
     const struct home_slot **without; /* slots that must be missing; NULL-terminated */
     bool alone;                       /* only if the clause names nothing else */
-    const struct home_slot *from;     /* its text moves; NULL: value */
+    const struct home_slot *from;     /* takes over its text; NULL: use value */
     const char *value;
 };
 
@@ -110,7 +110,7 @@ struct home_effect {     /* the effect of an action on its thing */
 
 struct home_kind { /* of things: "light" */
     const char *name;
-    struct home_list words;     /* that mean things of this kind, singular: "lamp" */
+    struct home_list words;     /* words for things of this kind, singular: "lamp" */
     struct home_list abilities; /* abilities of such a thing unless its file says otherwise */
 };
 
@@ -186,7 +186,8 @@ struct home_limit { /* limits of a number; the first that matches */
 struct home_unless {                            /* words that change or exclude an action */
     const struct home_action *action, *instead; /* instead NULL: none */
     struct home_list words;
-    const struct home_slot *slot; /* whose last word is one of them; NULL: anywhere in the clause */
+    /* match only if its last word is one of them; NULL: anywhere in the clause */
+    const struct home_slot *slot;
 };
 
 struct home_stop { /* words that always stop; device NULL: the table has none */
@@ -248,7 +249,7 @@ struct home_reword_table {       /* rewording into the words that the models kno
 
 struct home_later_table { /* list NULL: the table lacks this part */
     const struct home_action *cancel[HOME_LATER_COUNT], *list;
-    struct home_list words[HOME_LATER_COUNT]; /* that name a kind: "timer" */
+    struct home_list words[HOME_LATER_COUNT]; /* words for each kind: "timer" */
     struct home_list cancel_words, list_words;
     struct home_list all;    /* "cancel all timers" */
     struct home_list skip;   /* words that do not say which one */
@@ -262,7 +263,7 @@ struct home_later_table { /* list NULL: the table lacks this part */
 struct home_opposite { /* two actions that words separate better than the model */
     const struct home_action *action[2];
     struct home_list words[2];
-    const struct home_action *both; /* with words of both; NULL: the model decides */
+    const struct home_action *both; /* used if words of both occur; NULL: the model decides */
 };
 
 struct home_duration_unit {
@@ -316,16 +317,17 @@ struct home_table {
     struct home_list days;       /* phrases such as "tomorrow evening" */
     struct home_list again, too; /* around an additional room or thing */
     struct home_reword_table reword;
-    struct home_list verbs;                   /* that begin a command */
+    struct home_list verbs;                   /* verbs that begin a command */
     struct home_list state_questions;         /* phrases that begin one: "what is" on? */
     struct home_list state_words;             /* filler words there: "still" */
     struct home_list change_by, change_after; /* "by" two degrees; two degrees "warmer" */
     struct home_list change_down;             /* "lower", "colder" */
     struct home_template say[HOME_SAY_COUNT]; /* n 0: the table lacks this line */
 
-    struct strmap words;                                          /* to an index of word_bits */
+    /* maps a word to its index in word_bits */
+    struct strmap words;
     uint32_t *word_bits;                                          /* HOME_WORD_* */
-    struct strmap slots, actions, units, numbers, duration_units; /* to indices */
+    struct strmap slots, actions, units, numbers, duration_units; /* map names to indices */
     struct home_slot *slot;
     struct home_action *action;
     struct home_unit *unit;

@@ -8,7 +8,7 @@
 #include "flow/home/later/home_due.h"
 
 #define MAX_FRONT 8u    /* words before the verb */
-#define MAX_CLAUSES 16u /* that get the words before them */
+#define MAX_CLAUSES 16u /* clauses that inherit the words before them */
 
 /* The thing of one of two types with this name; NULL: none, or no home. */
 static const struct home_thing *named(const struct home_file *f, const char *name,

@@ -22,7 +22,7 @@ struct answer {
     char id[24]; /* "msg_..." */
     const char *model;
     struct sink_usage prompt; /* streams: of the prompt; zero until it is known */
-    enum block block;         /* that is open */
+    enum block block;         /* the open block */
     uint32_t n_blocks;        /* begun */
     struct buf blocks;        /* whole answers: blocks as JSON */
     struct buf text, tool;    /* whole answers: of the block that is open */

@@ -18,7 +18,7 @@ struct choice {             /* the answer to one prompt */
     struct buf text, probs; /* probs: elements of completion_probabilities */
     struct buf tokens;      /* int32_t each */
     uint32_t n_probs, n_tokens;
-    bool new_line; /* its text has one */
+    bool new_line; /* its text contains a line break */
     struct sink_done done;
 };
 

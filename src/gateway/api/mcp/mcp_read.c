@@ -15,7 +15,7 @@ struct tool {
     const char *name, *path, *description, *schema;
     const char *names[4][2]; /* of an argument, and of the member that it becomes; NULL: read_search
                                 looks at it */
-    unsigned n_required;     /* of the first ones */
+    unsigned n_required;     /* the first n are required */
 };
 
 #define TEXT(help) "{\"type\":\"string\",\"description\":\"" help "\"}"

@@ -503,7 +503,8 @@ static int restart(struct download *d, struct err *e)
 static int save(void *ctx, const char *p, size_t n, bool begins, uint64_t from, struct err *e)
 {
     struct download *d = ctx;
-    int rc = begins && from == 0 && d->at > 0 ? restart(d, e) : 0; /* it sends all of it */
+    /* starts over if the server sends the whole file */
+    int rc = begins && from == 0 && d->at > 0 ? restart(d, e) : 0;
     if (rc == 0 && n > d->blob->bytes - d->at)
         rc = err_set(e, SHOAL_EFORMAT, "it sends more bytes of %.19s than the manifest says",
                      d->blob->digest);

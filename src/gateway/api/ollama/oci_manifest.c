@@ -53,7 +53,7 @@ static int read_layer(struct oci_manifest *m, const cJSON *v, uint64_t max_model
                 return err_set(e, SHOAL_EUNSUPPORTED, "the model consists of several files");
             return read_blob(&m->parts[i], v, i == OCI_PART_MODEL ? max_model : MAX_TEXT_BYTES, e);
         }
-    return 0; /* of no use here */
+    return 0; /* not needed here */
 }
 
 int oci_manifest_read(struct oci_manifest *out, const char *p, size_t n, uint64_t max_model,

@@ -468,8 +468,8 @@ struct answer {
     const struct chat *asked; /* the request's */
     const char *model;
     struct buf text;             /* so far */
-    struct buf calls, arguments; /* of tools, as JSON; arguments: of the current call */
-    struct buf logprobs;         /* of whole answers: elements of a list */
+    struct buf calls, arguments; /* tool calls as JSON; arguments: those of the current call */
+    struct buf logprobs;         /* for complete answers: list elements */
     uint32_t n_logprobs;
 };
 
@@ -779,7 +779,7 @@ static void run(struct call *c, struct request *r, const struct ollama_shape *sh
     if (session)
         api_sessions_run(c, r);
     else
-        tool_sink_run(&c->gl->flow, r, c->sink, false); /* its streams have whole calls */
+        tool_sink_run(&c->gl->flow, r, c->sink, false); /* its streams contain complete calls */
 }
 
 static void start(struct call *c, bool chat)

@@ -102,7 +102,7 @@ struct manage_job {
     bool transfer;
     _Atomic bool stop, posted; /* posted: `step` is on its way to the loop */
     struct executor_task step;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* guards everything below */
     char at_digest[OLLAMA_STORE_DIGEST_BYTES];
     uint64_t at_total, at_completed, told_ns;
 };
@@ -281,7 +281,7 @@ static void on_pool(struct pool_task *t)
         break;
     case ACTION_DELETE:
         j->rc = ollama_store_remove(j->store, j->profile.name, &j->error);
-        if (j->rc == SHOAL_ENOTFOUND) /* of the configuration: only the registry knows it */
+        if (j->rc == SHOAL_ENOTFOUND) /* a configured model: only the registry knows it */
             j->rc = 0;
         break;
     case ACTION_PULL:
@@ -425,7 +425,7 @@ static void on_finished(struct executor_task *t)
     struct err e = {0};
     c->gl->flow.n_jobs--;
     if (j->transfer) {
-        pthread_join(j->thread, NULL); /* it ends now */
+        pthread_join(j->thread, NULL); /* it is about to end */
         atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
     }
     if (j->rc == 0 && (j->action == ACTION_CREATE || j->action == ACTION_COPY ||
@@ -732,7 +732,7 @@ void ollama_pull(struct call *c)
     struct manage_job *j = read_name(c, ACTION_PULL);
     if (!j)
         return;
-    if (j->profile.path) { /* it is here */
+    if (j->profile.path) { /* the model is already here */
         answer(j);
         job_free(j);
     } else if (!j->registry) {

@@ -17,7 +17,7 @@ struct listing {
     struct json_out j;
     bool loaded_only;
     const char *name;
-    size_t name_bytes; /* of it that count */
+    size_t name_bytes; /* bytes of it that count */
     bool found;
     struct gw *gw;
 };

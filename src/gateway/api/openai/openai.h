@@ -57,7 +57,7 @@ static inline struct shoal_bias openai_bias(int32_t token, double v)
 struct openai_choice {      /* a choice of a buffered answer, or (n_extra) of a stream */
     struct buf text, extra; /* extra: log-probabilities */
     uint32_t n_extra;
-    double logprob_sum; /* with n_best: of its tokens */
+    double logprob_sum; /* with n_best: sum over its tokens */
     uint32_t n_tokens;
     bool taken; /* among the best */
     enum shoal_finish finish;
@@ -75,7 +75,7 @@ struct openai_answer {
     char id[48]; /* "chatcmpl-..." */
     uint64_t created_s;
     const char *model, *version;
-    struct buf prefix;             /* what every chunk of a stream begins with */
+    struct buf prefix;             /* what every chunk of a stream starts with */
     struct openai_choice *choices; /* [n_choices]; mem_free */
     uint32_t n_choices;
 };

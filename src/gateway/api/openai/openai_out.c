@@ -132,7 +132,7 @@ static void gather_call(const struct openai_answer *a, struct openai_choice *ch,
     if (!e->ends)
         return;
     struct json_out j = json_out_make(&ch->calls);
-    if (a->shape.functions) { /* there is one call at most */
+    if (a->shape.functions) { /* at most one call */
         ch->n_calls = 1;
         buf_clear(&ch->calls);
         put_function(&j, ch, e->name);

@@ -215,7 +215,7 @@ int openai_read_stop(struct request *r, const cJSON *stop, struct fields_error *
         if (!cJSON_IsString(one))
             return fields_fail(e, "stop", "invalid_type", "'stop' must hold strings");
         if (!one->valuestring[0])
-            continue; /* it would end nothing */
+            continue; /* an empty text would stop nothing */
         if (g->n_stop == REQUEST_MAX_STOPS)
             return fields_fail(e, "stop", "invalid_value", "'stop' holds more than %u texts",
                                REQUEST_MAX_STOPS);
@@ -405,7 +405,7 @@ const char *openai_role(const char *given, uint32_t i, struct fields_error *e)
     /* models were trained with system messages; "developer" is their new name */
     static const char *const roles[][2] = {
         {"system", "system"}, {"developer", "system"}, {"user", "user"}, {"assistant", "assistant"},
-        {"tool", "tool"},     {"function", "tool"}}; /* its older name */
+        {"tool", "tool"},     {"function", "tool"}}; /* the older name of "tool" */
     char param[64];
     for (size_t k = 0; given && k < sizeof(roles) / sizeof(roles[0]); k++)
         if (strcmp(given, roles[k][0]) == 0)
@@ -428,7 +428,7 @@ int openai_read_message(struct request *r, struct chat_message *m, const cJSON *
         {"thinking", FIELD_IGNORED, 0, 0, 0, NULL, NULL}, /* templates leave it out anyway */
         {"reasoning", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
         {"reasoning_content", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
-        {"id", FIELD_IGNORED, 0, 0, 0, NULL, NULL}, /* and in /v1/responses: */
+        {"id", FIELD_IGNORED, 0, 0, 0, NULL, NULL}, /* in /v1/responses, also: */
         {"type", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
         {"status", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
         {"images", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
@@ -863,7 +863,7 @@ static int read_best_of(struct request *r, struct openai_shape *shape, const str
 static void read_suffix(struct request *r, const char *suffix)
 {
     struct request_prompt *list = (struct request_prompt *)(uintptr_t)r->generate.prompts;
-    if (!suffix || !suffix[0] || !list) /* then request_rc tells */
+    if (!suffix || !suffix[0] || !list) /* without a list, request_rc reports the error */
         return;
     size_t n = strlen(suffix);
     const char *text = request_copy(r, suffix, n);

@@ -33,13 +33,13 @@ struct answer {
     char id[RESPONSE_STORE_ID_BYTES];
     uint64_t created_s, n_events;
     const char *model;
-    uint32_t n_items;    /* that are complete */
+    uint32_t n_items;    /* completed items */
     struct buf items;    /* they, as elements of a list */
     enum item open;      /* kind of the open item */
     struct buf text;     /* of the open item: its text, or its arguments */
     struct buf logprobs; /* of the open item: elements of a list */
     uint32_t n_logprobs;
-    const char *call_id, *name; /* of the open item, a call */
+    const char *call_id, *name; /* of the open item, if it is a call */
     struct buf said;            /* the texts of all messages, to be kept */
     struct chat_call *calls;    /* complete ones, to be kept; in the request's arena */
     uint32_t n_calls, room;

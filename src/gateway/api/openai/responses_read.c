@@ -152,7 +152,8 @@ static int read_call(struct request *r, struct items *x, const cJSON *v, const c
     if (rc < 0 || x->room == 0)
         return rc; /* 0: request_rc tells */
     struct chat_message *m = &x->list[x->n - 1];
-    struct chat_call *calls = (struct chat_call *)(uintptr_t)m->calls; /* of begin_calls */
+    /* allocated by begin_calls */
+    struct chat_call *calls = (struct chat_call *)(uintptr_t)m->calls;
     x->room--;
     return tools_read_call(r, &calls[m->n_calls++], id, name,
                            cJSON_GetObjectItemCaseSensitive(v, "arguments"), param, e);

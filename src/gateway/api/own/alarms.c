@@ -19,7 +19,7 @@
 #define STREAM_MS 100u      /* maximum delay of a stream's events */
 #define MAX_LISTED 1000u    /* alarms of one answer */
 #define LISTED 100u         /* without a limit */
-#define MAX_READINGS 10000u /* of one request */
+#define MAX_READINGS 10000u /* readings per request */
 #define MAX_ANSWER_BYTES ((size_t)64 << 10)
 
 bool alarms_has_plant(struct call *c)

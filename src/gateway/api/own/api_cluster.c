@@ -333,5 +333,5 @@ void api_cluster_change(struct call *c)
         return;
     }
     put_cluster(c);
-    call_json(c, 202); /* it takes effect when the controller has seen it */
+    call_json(c, 202); /* takes effect once the controller has seen it */
 }

@@ -42,7 +42,7 @@ struct answer {
     bool stream, explain;
     const struct ask_plan *plan;
     struct buf reply;            /* so far */
-    struct chat_message message; /* of a flow: the text */
+    struct chat_message message; /* for flows: the text */
 };
 
 static struct answer *answer_of(struct sink *s)

@@ -11,7 +11,7 @@
 #include "text/tokenizer/algorithm/tok_merge.h"
 
 #define BATCH 16         /* merges in flight: enough to hide the latency of memory */
-#define BATCH_BYTES 8192 /* of their texts; a longer merge is a batch of its own */
+#define BATCH_BYTES 8192 /* limit of their texts; a longer merge is a batch by itself */
 
 struct merge {     /* one "left right", read and hashed but not looked up yet */
     const char *p; /* both parts, decoded, one after the other */
@@ -107,7 +107,7 @@ static void add_pair(struct tok_merge *to, const struct merge *m)
     for (uint32_t i = tok_index_first(x, h); (slot = x->slots[i]) != 0; i = tok_index_after(x, i))
         if (tok_index_match(x, slot, h, &k) && to->pairs[k].left == m->left &&
             to->pairs[k].right == m->right)
-            return; /* of equal pairs the first counts */
+            return; /* the first of equal pairs wins */
     tok_index_put(x, h, to->n_pairs);
     to->pairs[to->n_pairs++] = (struct tok_merge_pair){m->left, m->right, m->merged};
 }

@@ -201,7 +201,7 @@ static int merge_large(const struct tok_merge *m, struct tok_merge_work *w, cons
     w->n_heap = 0;
     for (uint32_t i = 0; i < n; i++) {
         w->next[i] = i + 1;
-        w->prev[i] = i - 1; /* of the first: UINT32_MAX, which is >= n */
+        w->prev[i] = i - 1; /* for i = 0: UINT32_MAX, which is >= n */
     }
     for (uint32_t i = 0; i < n && rc == 0; i++)
         rc = rank_pair(m, w, word, i, n);

@@ -42,7 +42,7 @@ static int compare(const void *a, const void *b, void *ctx)
         return c;
     if (x.n != y.n)
         return x.n < y.n ? -1 : 1;
-    return ia < ib ? -1 : ia > ib; /* of equals the last one counts */
+    return ia < ib ? -1 : ia > ib; /* the last of equal pieces wins */
 }
 
 /* Bytes at the front that two pieces share. */

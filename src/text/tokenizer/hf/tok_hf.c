@@ -152,7 +152,7 @@ static int cut_added(struct tok_hf_run *s, const struct tok_special *set, const 
         const char *from = p, *to = p + w->n;
         unsigned may =
             touches_plain(s->call, from, to) ? flags & ~(unsigned)TOKENIZER_PARSE_SPECIAL : flags;
-        p = to; /* also when it is not allowed, as in the reference */
+        p = to; /* even when it is not allowed, as in the reference */
         if (!takes(s->hf->v, (int32_t)w->id, may, start, plain, end, &from, &to))
             continue;
         if (from < plain)

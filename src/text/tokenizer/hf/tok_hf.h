@@ -18,7 +18,7 @@ struct tok_charsmap; /* opaque: tok_charsmap.c */
 
 #define TOK_HF_MAX_NORMS 16
 #define TOK_HF_MAX_PRES 8
-#define TOK_HF_MAX_DEPTH 8 /* of sequences in sequences */
+#define TOK_HF_MAX_DEPTH 8 /* nesting of sequences */
 
 enum tok_hf_norm_kind {
     TOK_HF_NORM_BERT,
@@ -110,7 +110,7 @@ extern const struct tokenizer_ops tok_hf_ops; /* texts; state: a struct tok_hf *
 struct tok_hf_scratch { /* all zero is empty */
     struct tok_rewrite clean, norm[2], pre[TOK_HF_MAX_PRES];
     void *match;
-    void *work; /* of normalization by composition */
+    void *work; /* scratch for normalization by composition */
     size_t cap_work;
 };
 

@@ -36,7 +36,7 @@ struct tok_hf_build {
     struct tokenizer *t;
     struct tok_hf *hf;                        /* the state of t */
     cJSON *made, *made_vocab;                 /* documents written or parsed by a loader; owned */
-    char *names;                              /* of tokens that no file spells; owned */
+    char *names;                              /* names of tokens that are in no file; owned */
     const cJSON *json;                        /* tokenizer.json */
     bool hides_nul;                           /* U+FDD0 in its strings stands for a NUL */
     const cJSON *config, *model, *generation; /* the other documents; NULL when missing */

@@ -392,7 +392,7 @@ static char *hide_nul(struct str s, bool *failed)
             if (!out)
                 return NULL;
         }
-        if (back % 2 == 0) /* else it is a backslash followed by letters */
+        if (back % 2 == 0) /* otherwise it is a backslash followed by letters */
             memcpy(out + at, hidden, 6);
         at += 6;
     }

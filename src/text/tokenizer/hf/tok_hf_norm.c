@@ -18,7 +18,7 @@ struct norm_step { /* one step: reads [p, end) of view, writes out */
     const struct tok_view *view;
     const char *p, *end;
     struct tok_rewrite *out;
-    size_t max_bytes; /* of out */
+    size_t max_bytes; /* limit of out */
 };
 
 /* A chain of normalizers may not make a text longer than this.  The longest growth of Unicode's

@@ -22,7 +22,7 @@ struct pieces {
     const struct tok_hf_pre *h;
     unsigned step;
     const char *from, *to; /* not handed on yet */
-    bool held, match;      /* from .. to is there; the last one was a match */
+    bool held, match;      /* held: from .. to is set; match: the last piece was a match */
 };
 
 static int flush(struct pieces *w)
