@@ -1,4 +1,4 @@
-// kill -9 under load: bench/run failover.  Shoal beside Ray Serve: failed requests, and the longest time without an answer.
+// kill -9 under load: bench/run failover.  Shoal compared with Ray Serve: failed requests, and the longest time without an answer.
 // Both get the same clients, which send requests without a pause; a client whose connection breaks retries once, at the next
 // address it knows.  Shoal has two nodes and two gateways and computes 16 tokens for each answer; Ray has two replicas that compute
 // nothing, one router and one HTTP proxy, which is what it starts on one machine.  Killed members of Shoal are started again by this

@@ -96,7 +96,7 @@ def plants(seed=2026, n_series=40, n=4000, learn=800):
     def counter():  # parts per minute, with work shifts
         return rng.poisson(40 + 15 * ((t // 480) % 3 > 0))[:, None].astype(float)
 
-    def compressor():  # vibration, current, temperature, flow, of one load
+    def compressor():  # vibration, current, temperature and flow, driven by one load
         load = ar(0.98, (n, 1))[:, 0] / 5
         slow = np.convolve(load, np.exp(-np.arange(300) / 80) / 80)[:n]
         return np.stack([2 + 0.3 * load + rng.laplace(0, 0.15, n), 14 + load + rng.normal(0, 0.2, n),

@@ -141,7 +141,7 @@ class Pieces:
 
 
 def case_of(word):
-    """0: no capital, 1: only the first letter is one, 2: any other. ASCII alone counts."""
+    """0: no capital, 1: only the first letter is one, 2: any other. Only ASCII letters count."""
     letters = [c for c in word if "A" <= c <= "Z" or "a" <= c <= "z"]
     capitals = sum(c <= "Z" for c in letters)
     return 0 if capitals == 0 else 1 if capitals == 1 and letters[0] <= "Z" else 2

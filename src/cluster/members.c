@@ -132,7 +132,7 @@ struct choice {
     bool known;
 };
 
-/* A node as it is looked at. */
+/* A node while it is being considered. */
 struct view {
     const struct node_state *state;
     struct replica *replica;

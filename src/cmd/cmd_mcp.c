@@ -117,7 +117,7 @@ static void pass(struct bridge *b, const char *line, size_t n, const cJSON *id,
     int rc = http_ask(&a, &status, &answer, &e);
     pthread_mutex_lock(&b->lock);
     if (j && j->cancelled) {
-        /* nobody waits */
+        /* no call is waiting */
     } else if (rc == 0 && status == 200) {
         put_line(buf_str(&answer), answer.len);
     } else if (rc < 0 || status >= 400) {

@@ -327,7 +327,7 @@ static const char *pooling_of(const struct fit *f)
     return f->n_layers < 0 ? "pooler" : "mean";
 }
 
-/* head NULL: the encoder alone. */
+/* head NULL: only the encoder. */
 static int write_model(const struct fit *f, const char *dir, const struct linear_head *head,
                        struct err *e)
 {

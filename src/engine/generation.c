@@ -61,7 +61,7 @@ static uint32_t limit_of(const struct shoal_engine *en, const struct shoal_task_
     return full ? room : o->max_tokens;
 }
 
-/* Refused at once when the answer cannot be complete in time, as things go. */
+/* Refused immediately if the answer is not expected to be complete in time. */
 static int price(struct shoal_engine *en, const struct shoal_task_opts *o,
                  struct cost_estimate *out, struct err *e)
 {

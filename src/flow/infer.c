@@ -63,7 +63,7 @@ static void send_failure(struct inference *f, const struct failure *why)
     f->sink->ops->fail(f->sink, why);
 }
 
-/* With the lock, while nobody submits. */
+/* With the lock held, while no thread submits. */
 static void cancel_tasks(struct inference *f)
 {
     for (uint32_t i = 0; f->tasks && i < f->next; i++)

@@ -35,7 +35,7 @@ struct ws_call {
     enum { ANSWER_JSON, ANSWER_TEXT, ANSWER_EVENTS } kind;
 };
 
-/* A large message, parsed on the pool: one of a session at a time, and the next ones wait. */
+/* A large message, parsed on the pool: one per session at a time; further ones wait. */
 struct ws_job {
     struct pool_task pool_task;
     struct executor_task finished;

@@ -188,7 +188,7 @@ static void name_of(struct registry *r, const struct registry_slot *s, char *out
     snprintf(out, cap, "%s", m ? m->name : "model");
 }
 
-/* How long the process of a model that crashed so often in a row is left alone. */
+/* How long to wait before restarting a model's process after this many consecutive crashes. */
 static uint64_t restart_wait(uint32_t n_crashes)
 {
     uint64_t wait = (uint64_t)MIN_RESTART_NS << (n_crashes < 16 ? n_crashes : 16);

@@ -103,7 +103,7 @@ static void judge(struct citing *x)
     finish(x, NULL);
 }
 
-/* Without vectors the words decide alone. */
+/* Without vectors, only the words decide. */
 static void on_embedded(struct embedding *m, const struct failure *f)
 {
     (void)f;

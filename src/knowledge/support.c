@@ -60,7 +60,7 @@ static bool ends_at(const char *p, size_t n, size_t i)
     size_t k = i + 1;
     while (stop && k < n && (p[k] == ' ' || mark_bytes(p + k, n - k)))
         k += p[k] == ' ' ? 1 : mark_bytes(p + k, n - k);
-    /* "3.5" and "e.g. this" go on */
+    /* "3.5" and "e.g. this" do not end a sentence */
     return p[i] == '\n' ||
            (stop && (i + 1 == n || p[i + 1] == ' ' || p[i + 1] == '\n' || p[i + 1] == '[') &&
             (k == n || p[k] == '\n' || (p[k] >= 'A' && p[k] <= 'Z') ||

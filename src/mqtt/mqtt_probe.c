@@ -24,7 +24,7 @@ static int wait_connected(int fd, uint64_t until_ns, int wake_fd, const _Atomic 
         if (now >= until_ns)
             return ETIMEDOUT;
         uint64_t ms = (until_ns - now) / 1000000u + 1;
-        /* While somebody else's wake-up is unread, poll would return at once: look again soon. */
+        /* While another thread's wake-up is unread, poll would return at once: look again soon. */
         int k = poll(p, 2, (int)ms);
         if (k < 0 && errno != EINTR)
             return errno;

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 
-#define GZIP_WINDOW (15 + 16) /* zlib's way to say gzip */
+#define GZIP_WINDOW (15 + 16) /* zlib's flag for the gzip format */
 #define LEAST_BYTES 1024u     /* a smaller message fits into a packet anyway */
 /* if these bytes do not shrink (vectors), the rest is not compressed */
 #define PROBE_BYTES 16384u

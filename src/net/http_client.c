@@ -125,7 +125,7 @@ static void drop_out(struct http_call *k)
     k->out_at = 0;
 }
 
-/* After this the call belongs to its caller alone. */
+/* After this, only the caller owns the call. */
 static void release(struct http_call *k)
 {
     leave_stream(k);

@@ -93,7 +93,7 @@ int listen_split(const char *address, char *host, size_t cap, const char **port,
 }
 
 /* With SO_REUSEPORT, another process of this user could silently share the port. A socket without
- * that option can only be bound if nobody listens there. */
+ * that option can only be bound if no other socket listens there. */
 static bool is_free(const struct addrinfo *a)
 {
     int on = 1, fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -95,7 +95,7 @@ static void common_name(char *out, size_t cap, X509 *cert)
     if (at < 0)
         return;
     int n = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-    /* A name with a NUL would be cut, and match somebody else's. */
+    /* A name with a NUL would be cut, and might match another member's. */
     if (n > 0 && (size_t)n < cap && !memchr(text, '\0', (size_t)n)) {
         memcpy(out, text, (size_t)n);
         out[n] = '\0';

@@ -385,7 +385,7 @@ static void judge(struct pipeline_work *w)
     finish_well(w);
 }
 
-/* Without vectors the words decide alone. */
+/* Without vectors, only the words decide. */
 static void on_embedded(struct embedding *e, const struct failure *f)
 {
     struct pipeline_work *w = EXECUTOR_OF(e, struct pipeline_check, embedding)->work;

@@ -1,4 +1,4 @@
-/* pii_number.c - see pii_int.h: payment cards and the national ids that are digits alone. */
+/* pii_number.c - see pii_int.h: payment cards and the national ids that consist of digits only. */
 #include <string.h>
 
 #include "privacy/pii_int.h"

@@ -36,7 +36,7 @@ static bool kind_of(const char *label, enum pii_kind *kind)
     return false;
 }
 
-/* A tagger that knows English alone takes words of other languages for names.  Most have no
+/* An English-only tagger mistakes words of other languages for names.  Most have no
  * capital, while names without one, as in chats, get a high probability.  Letters beyond ASCII are
  * not judged. */
 static bool like_a_name(char first, float score)

@@ -321,7 +321,7 @@ void anomaly_reset(const struct anomaly *a, void *state, uint32_t n_channels)
 bool anomaly_state_fits(const void *state, uint32_t n_channels)
 {
     const struct anomaly_state *s = state;
-    uint8_t alarm; /* a bool with another value is no bool */
+    uint8_t alarm; /* not bool: bytes from a file may have any value */
     memcpy(&alarm, &s->point.alarm, sizeof(alarm));
     return s->n_channels == n_channels && alarm <= 1;
 }

@@ -88,7 +88,7 @@ static int path_of(const struct collections *cs, const char *name, char *out, si
     return n > 0 && (size_t)n < cap ? 0 : err_set(e, SHOAL_EINVAL, "the path is too long");
 }
 
-/* mkdir -p, for the owner alone. */
+/* mkdir -p, accessible only to the owner. */
 static int make_dirs(const char *dir, struct err *e)
 {
     char path[PATH_MAX];

@@ -152,7 +152,7 @@ static void use(struct things_sensor *s, double v, int64_t time_ms, struct thing
     s->n_sum++;
     if (passed < 0.5 * s->interval_ms) {
         s->counts.merged++;
-        /* The statistics have no more to say: their alarm continues until the next step. */
+        /* The statistics have nothing new: their alarm continues until the next step. */
         if (s->alarm && s->alarm->calm_ms == 0 && s->alarm->event.kind > ALARM_RANGE)
             consider(c, s->alarm->event.kind, s->alarm->event.severity, s->score, (double)NAN, 0);
         return;

@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 
-/* Writes PATH.new, readable by its owner alone, syncs it and renames it. */
+/* Writes PATH.new, readable only by its owner, syncs it and renames it. */
 SHOAL_MUST_CHECK int file_replace(const char *path, const void *bytes, size_t n, struct err *e);
 
 #endif

@@ -232,8 +232,8 @@ static void contend(struct lease *l)
              (unsigned long long)l->my_fence, l->name);
 }
 
-/* Somebody wrote since our last known renewal. True if it was this member: a renewal whose answer
- * did not arrive in time. Its time does not count. */
+/* The lease was written since our last known renewal. True if it was this member: a renewal whose
+ * answer did not arrive in time. Its time does not count. */
 static bool was_ours(struct lease *l)
 {
     struct lease_value v;

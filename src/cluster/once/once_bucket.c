@@ -99,7 +99,7 @@ static int prepare(struct once_bucket *b, struct err *e)
     return rc;
 }
 
-/* 0: written; 1: somebody else wrote. */
+/* 0: written; 1: another gateway wrote first. */
 static int write_record(struct once_bucket *b, const uint8_t *key, const struct once_record *r,
                         uint64_t expected, uint64_t *revision, struct err *e)
 {

@@ -1,6 +1,6 @@
 /* model_intake.c - see model_intake.h.
  *
- *   incoming/HEX/intake           locked while somebody works here
+ *   incoming/HEX/intake           locked while it is in use
  *   incoming/HEX/manifest.json
  *   incoming/HEX/N.part           file N, growing
  *   incoming/HEX/progress         how much of the part is on disk for certain, and who sent it

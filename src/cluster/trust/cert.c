@@ -285,7 +285,7 @@ static int explain(int why, const struct cert_info *c, const struct cert_files *
     }
 }
 
-/* As in net/tls.c: a CA whose revocation list has not arrived yet has revoked nobody. */
+/* As in net/tls.c: a CA whose revocation list has not arrived yet has revoked no certificates. */
 static int on_verify(int ok, X509_STORE_CTX *ctx)
 {
     if (ok || X509_STORE_CTX_get_error(ctx) != X509_V_ERR_UNABLE_TO_GET_CRL)

@@ -419,7 +419,7 @@ static bool needs_onnx(const char *path)
     return found;
 }
 
-/* The worker's own folder in the cache: nobody else reads what it writes. "": none. */
+/* The worker's own folder in the cache: no other process reads it. "": none. */
 static const char *own_cache(struct worker *w)
 {
     char dir[PATH_MAX], real[PATH_MAX], hex[17];

@@ -386,7 +386,7 @@ static void remove_worker(struct workers *w, struct worker *k)
     worker_free(k);
 }
 
-/* Workers that have exited and that nobody waits for. */
+/* Frees workers that have exited and have no waiter. */
 static void forget_gone(struct workers *w)
 {
     pthread_mutex_lock(&w->lock);

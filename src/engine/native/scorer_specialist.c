@@ -18,7 +18,7 @@
 #include "score/scorer.h"
 
 #define MAX_JOBS 64u
-#define MAX_ROWS 65536u /* of a batch */
+#define MAX_ROWS 65536u /* rows per batch */
 
 struct scoring {
     struct scorer *scorer, *raw; /* raw: trees without the objective's transformation */

@@ -31,7 +31,7 @@ enum home_risk home_allow_risk(const struct home_allow *w, const char *thing);
 const char *home_allow_limits(const struct home_allow *w, const char *thing);
 
 /* Why a decided action may not be carried out by the home as it is now: missing things, abilities,
- * limits, or a risk that nobody confirmed; NULL: it may. */
+ * limits, or an unconfirmed risk; NULL: it may. */
 const char *home_allow_denied(struct arena *a, const struct home_table *t,
                               const struct home_file *f, const struct ask_plan_action *o,
                               bool confirmed);

@@ -158,7 +158,7 @@ static const char *state_name(enum deferred_state s)
     return names[s];
 }
 
-/* Which of several gateways this one is, as a part of ids; "": it is alone. */
+/* The part of ids that tells several gateways apart; "": there is only one. */
 static const char *own_name(const struct call *c)
 {
     const struct config_cluster *k = &c->gl->gw->config->cluster;

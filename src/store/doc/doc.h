@@ -53,7 +53,7 @@ bool doc_format_find(const char *name, enum doc_format *out);
 
 /* Errors of the three functions below stick in doc.text.rc. */
 void doc_section_begin(struct doc *d, const char *heading, size_t n, uint32_t page);
-void doc_section_put(struct doc *d, const char *p, size_t n);   /* to the last section */
+void doc_section_put(struct doc *d, const char *p, size_t n);   /* appends to the last section */
 void doc_section_ref(struct doc *d, const char *ref, size_t n); /* before its text */
 /* Removes empty sections, and blanks around the text of the others. */
 void doc_drop_empty(struct doc *d);

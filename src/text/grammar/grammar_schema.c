@@ -575,7 +575,7 @@ static uint32_t build_number(struct schema_emit *s, const cJSON *schema, bool wh
     return excludes(schema, SCHEMA_TYPE_INTEGER) ? other_numbers(s, schema, node) : node;
 }
 
-/* Without `type`: the types that the keywords speak of, or all. */
+/* Without `type`: the types that the keywords apply to, or all. */
 static unsigned types_meant(const cJSON *schema)
 {
     static const struct {

@@ -222,7 +222,7 @@ static const char *clean_text(struct arena *a, const struct ask *k, const struct
     return text;
 }
 
-/* Is it longer than a command, a question or a message to somebody can be? */
+/* Is it too long to be a command, a question or a message? */
 static bool is_too_long(struct ask_request *r)
 {
     const struct home_table *t = r->ask->table;

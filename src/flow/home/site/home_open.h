@@ -17,7 +17,7 @@ struct home_open_opts {
 /* A pack without a demo home: SHOAL_ENOTFOUND. */
 SHOAL_MUST_CHECK int home_open(struct home_things **out, const struct home_table *t,
                                const struct home_open_opts *o, struct err *e);
-/* The file alone. */
+/* Reads only the file. */
 SHOAL_MUST_CHECK int home_open_file(struct home_file **out, const struct home_table *t,
                                     const struct home_open_opts *o, struct err *e);
 
