@@ -13,7 +13,7 @@
  *   loss NAME PERCENT   delay this share of the pieces, and all after them, by 200 ms: the effect
  *                       of a lost packet on a TCP connection
  *   hole NAME 0|1       1: hold all data without notice; 0: deliver it
- *   orphan NAME 0       open connections stay silent for ever, new ones work: a machine that lost
+ *   orphan NAME 0       open connections stay silent forever, new ones work: a machine that lost
  *                       power and is back
  *   cut NAME 0          reset every connection
  *

@@ -62,9 +62,11 @@ function report(name, what, n, wrong) {
 function forNpm(json, text) {
     const n = json.normalizer;
     if (n?.type !== "BertNormalizer") return text;
-    let t = text.replace(/[\u000b\u000c\u001c-\u001f\u0085]/g, ""); // white space in npm's, control in PyPI's
-    t = t.replace(/[\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu, " $& "); // words
-    return n.lowercase ? t.replaceAll("\u03a3", "\u03c3") : t; // lower case depends on the position in the word there
+    // npm's treats these as white space, PyPI's as control characters; PyPI's makes each ideograph a word; npm's lower-cases
+    // a sigma by its position in the word.
+    let t = text.replace(/[\u000b\u000c\u001c-\u001f\u0085]/g, "");
+    t = t.replace(/[\u{20000}-\u{2a6df}\u{2a700}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu, " $& ");
+    return n.lowercase ? t.replaceAll("\u03a3", "\u03c3") : t;
 }
 
 function againstNpm(Tokenizer, program, t, lines) {

@@ -109,7 +109,7 @@ async function encoders() {
     }
 }
 
-// The commands on text, beside Node with tokenizers of its own: vectors of MiniLM, toxicity of texts.
+// The commands on text, compared with Node and its own tokenizers: vectors of MiniLM, toxicity of texts.
 async function texts() {
     const lines = ['a shoal of fish', 'Turn off the kitchen lights, please!', 'you are an idiot', 'what a lovely day',
         'Der Zug nach München fährt um 7:45 Uhr.', 'naïve café — déjà vu', 'pump 3 vibrates at 7.4 mm/s (limit: 3.0)',

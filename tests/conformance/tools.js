@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Calls of tools, with the official clients of OpenAI, Ollama and gRPC, on models that write calls in each format.
+// Tool calls with the official clients of OpenAI, Ollama and gRPC, on models that write calls in each format.
 // Usage: tools.js SHOAL
 'use strict';
 const fs = require('fs');

@@ -398,7 +398,7 @@ static void test_a_configured_model_with_other_bytes_answers_nothing(void **stat
     memcpy(site.d->models[0].sha256, other, SHA256_BYTES); /* the shoal serves other bytes */
     agent_follow(site.agent, site.d);
     assert_true(get(&m) < 0);
-    desired_remove_model(site.d, "reply"); /* and no longer */
+    desired_remove_model(site.d, "reply"); /* the shoal stops serving it */
     agent_follow(site.agent, site.d);
     assert_int_equal(get(&m), 0);
     registry_put(m);

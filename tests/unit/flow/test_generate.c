@@ -226,7 +226,7 @@ static void test_a_conversation_with_logprobs(void **state)
     q->generate.sampling.n_logprobs = 2;
     struct recorder *r = generate(q);
     assert_int_equal(r->n_done, 1);
-    assert_int_equal(r->n_logprobs, 9); /* of each token itself and two others */
+    assert_int_equal(r->n_logprobs, 9); /* of each token and two alternatives */
 }
 
 static void test_echo_comes_first(void **state)

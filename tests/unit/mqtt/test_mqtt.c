@@ -172,7 +172,7 @@ static void test_acknowledged_after_its_handler(void **state)
     assert_int_equal(read_packet(p.fd, &mid), PUBACK);
     assert_int_equal(mid, 7);
     assert_int_equal(gate.n_left, 1);
-    /* and the next one at once, while the handler still runs */
+    /* the gate is open now, so the next one is acknowledged at once */
     send_bytes(p.fd, "\x32\x07\x00\x01t\x00\x08\x00y", 9);
     assert_int_equal(read_packet(p.fd, &mid), PUBACK);
     assert_int_equal(mid, 8);

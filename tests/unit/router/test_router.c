@@ -248,7 +248,7 @@ static void test_requests_on_their_way_count(void **state)
     assert_true(s.queue_ns == 0 && s.in_flight == 3);
     router_speed_unseen(&s, 6); /* two wait for an answer of 20 ms while four run */
     assert_true(s.queue_ns == 10 * MS && s.in_flight == 6);
-    router_speed_unseen(&s, 6); /* shown by now */
+    router_speed_unseen(&s, 6); /* already counted */
     assert_true(s.queue_ns == 10 * MS);
     const struct router_work specialist = {.prompt_tokens = 100, .specialist = true};
     const struct router_speed reads = {.unit_ns = 0.01 * MS, .rtt_ns = 1 * MS};

@@ -217,7 +217,7 @@ static void test_many_vectors_get_a_graph(void **state)
     assert_true(recall(v, rows, N, DIMS, 0) >= 0.95);
     assert_int_equal(vectors_add(v, ids + N, rows + (size_t)N * DIMS, 1, &e), 0);
     assert_int_equal(vectors_search(v, rows + (size_t)N * DIMS, 10, hits, &n, &e), 0);
-    assert_int_equal(hits[0].id, N + 1); /* linked or not */
+    assert_int_equal(hits[0].id, N + 1); /* found, linked or not */
     vectors_remove(v, ids, 1400);
     assert_true(recall(v, rows, N, DIMS, 1400) >= 0.95);
     vectors_remove(v, ids, 2200); /* below the limit again, and exact */
