@@ -335,7 +335,7 @@ request = function() return wrk.format(nil, nil, nil, lines() or "no prompts lef
         try {
           samples.push(await wrk(side.url, clients, seconds, script));
           side.rate[clients] = Math.max(side.rate[clients] || 0, samples[samples.length - 1].rate);
-        } catch (e) { // beside busy processes the peer's threads can wait for each other for seconds
+        } catch (e) { // while other processes are busy, the peer's threads can wait for each other for seconds
           if (side.name === "ours") throw e;
           failures.push(`${shape}, ${side.name}, ${clients} clients: ${e.message.split("\n")[0]}`);
         }

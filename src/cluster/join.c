@@ -34,7 +34,7 @@ struct join {
     struct executor *executor;
     struct control *control;
     struct controller *controller; /* NULL: takes no part in the election */
-    struct agent *agent;           /* NULL: it is no node */
+    struct agent *agent;           /* NULL: not a node */
     struct deployed *deployed;
     struct quota_bucket *quota; /* or NULL */
     struct once_bucket *once;   /* or NULL */

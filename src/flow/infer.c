@@ -27,7 +27,7 @@ struct inference {
     struct pool_task pool_task;
     struct executor_task wake, more;
     /* Inputs are submitted by one thread at a time, at most MAX_AHEAD before their results. */
-    pthread_mutex_t lock; /* guards what follows, and the tasks while nobody submits */
+    pthread_mutex_t lock; /* guards everything below, and the tasks while no thread submits */
     uint32_t next;        /* the first input that is not submitted yet */
     uint32_t n_running;
     bool rows;                /* SCORE: each input has as many columns as it has values */

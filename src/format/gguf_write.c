@@ -113,7 +113,7 @@ void gguf_write_destroy(struct gguf_write *w)
     mem_free(w);
 }
 
-/* true when the sticky calls may go on. */
+/* True while the sticky calls may continue. */
 static bool ready(struct gguf_write *w)
 {
     if (w->meta->first.code == 0 && w->stage != STAGE_HEADER)

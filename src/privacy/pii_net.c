@@ -118,7 +118,7 @@ bool pii_net_ip4(const struct pii_scan *s, size_t at, struct pii_hit *h)
     size_t end = at;
     if (!ip4_text(s, &end, o) || !pii_text_ends(s, end))
         return false;
-    /* loopback, unspecified and broadcast addresses belong to nobody */
+    /* loopback, unspecified and broadcast addresses identify no person */
     if (o[0] == 127 || o[0] == 0 || o[0] == 255)
         return false;
     if (pii_text_after_word(s, at, "version|ver|release|firmware|build|chapter|section|revision"))

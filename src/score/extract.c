@@ -339,7 +339,7 @@ static size_t join_words(char *s, size_t n, const char *text, size_t from, size_
 }
 
 struct turn {             /* the turn whose sentences are being added */
-    size_t from, n_label; /* the name and its colon in the text; 0 bytes: nobody is named */
+    size_t from, n_label; /* the name and its colon in the text; 0 bytes: no name */
     uint32_t index;
 };
 

@@ -338,7 +338,7 @@ struct misplaced {
     bool found;
 };
 
-/* An old version in the configuration must not answer beside the shoal's; any other answers, unless
+/* An old version in the configuration must not serve alongside the shoal's; others do, unless
  * an assignment restricts its requests. */
 static void find_misplaced(void *ctx, const struct registry_model *m)
 {

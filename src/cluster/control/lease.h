@@ -38,7 +38,7 @@ struct lease_opts {
     struct bus *bus;
     const char *name;  /* of this member */
     uint32_t ttl_ms;   /* 0: 10000; 500 to 300000. JetStream may accept no writes for 7 s. */
-    unsigned replicas; /* servers that hold the bucket; 0: by the bus's addresses */
+    unsigned replicas; /* servers that hold the bucket; 0: derived from the bus's addresses */
     /* Called with a new fence before the lease counts as held; may block for a while. It fences off
      * older controllers (desired_store_claim). Until it returns 0 the lease is renewed but not
      * held. NULL: none. */

@@ -107,7 +107,7 @@ static void unref(struct entry *e)
     mem_free(e);
 }
 
-/* Can no longer be found; present readers go on. */
+/* Can no longer be found; current readers continue. */
 static void unlist(struct once *w, struct entry *e)
 {
     struct entry **at = bucket_of(w, e->key);

@@ -11,7 +11,7 @@
 
 #include "base/value.h"
 
-/* A call of a tool, in a message of the assistant. */
+/* A tool call in a message of the assistant. */
 struct chat_call {
     const char *id; /* "": none */
     const char *name;

@@ -155,7 +155,7 @@ static void send_token(struct sink *s, struct shoal_engine *en, const struct kep
     if (logprobs && t->token >= 0) {
         e.logprobs = list;
         put_logprob(&list[e.n_logprobs++], en, t->token, t->logprob);
-        if (t->echo) { /* a token of the prompt stands for itself */
+        if (t->echo) { /* a prompt token is passed on unchanged */
             e.text = list[0].text;
             e.text_bytes = list[0].text_bytes;
         }
@@ -533,7 +533,7 @@ static void end_full(struct generation *g, uint32_t i, const struct shoal_task_o
     token_queue_push(&g->queue, &g->ends[i], i, &done);
 }
 
-/* Whether calls of tools begin with special tokens, which must be seen then. */
+/* Whether tool calls begin with special tokens, which then must be visible in the text. */
 static bool shows_marks(const struct generation *g)
 {
     return chat_has_tools(&g->request->generate.chat) &&

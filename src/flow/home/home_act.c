@@ -133,7 +133,7 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
         v = home_values_date(a, x->t, text);
         home_act_put_text(x, key, v.text);
         x->due.date = v.text;
-        if (x->due.every) { /* "weekday" of "every weekday" is no date */
+        if (x->due.every) { /* "weekday" of "every weekday" is not a date */
             home_act_put_text(x, key, x->due.every);
             return x->due.every;
         }

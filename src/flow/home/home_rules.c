@@ -189,7 +189,7 @@ static bool stop(struct decision *d, const struct home_action *sure, enum home_s
     return true;
 }
 
-/* A slot whose text names a room, a thing or somebody. */
+/* A slot whose text names a room, a thing or a person. */
 static bool is_name(const struct home_slot *s)
 {
     for (enum home_thing_type t = HOME_THING_ROOM; t < HOME_THING_COUNT; t++)
@@ -845,7 +845,7 @@ enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
     bool sure = c->intent_p >= c->threshold && strcmp(c->intent, t->out_of_scope) != 0;
     const struct home_action *action = sure ? home_table_action(t, c->intent) : NULL;
     if (action && action->must.n > 0 && !home_fill_has_word(&d.plain, &action->must))
-        action = NULL; /* "at 9:36" is no alarm */
+        action = NULL; /* "at 9:36" is not an alarm */
     enum home_speech speech = judge(&d);
     if (stop(&d, speech == HOME_SPEECH_COMMAND ? action : NULL, speech, focus))
         return HOME_SPEECH_COMMAND;

@@ -113,7 +113,7 @@ bool home_spell_fix(struct arena *a, const struct home_table *t, const struct ho
     for (uint32_t i = 0; a->rc == 0 && i < words->n; i++) {
         const char *plain = home_words_plain(a, words->w[i]);
         if (home_table_word(t, plain) & HOME_WORD_FREE_TEXT)
-            break; /* what follows is a message to somebody else */
+            break; /* the rest is a message to another person */
         bool name = i > 0 && words->w[i][0] >= 'A' && words->w[i][0] <= 'Z';
         if (name || !is_plain(plain) || is_known(t, f, plain) || is_form(a, t, f, plain) ||
             (common && common(ctx, plain)))

@@ -19,7 +19,7 @@ static int clamp_int(float v, int lo, int hi)
     return (int)quant_fit_round(v, (float)lo, (float)hi);
 }
 
-/* A half that decodes: what the file will hold for f. */
+/* f rounded to a half, as the file will store it. */
 static float as_half(float f)
 {
     return quant_f16_to_f32(quant_f32_to_f16(f));

@@ -10,7 +10,7 @@
 /* Adds the requests of the clauses to the draft. */
 void ask_decide_text(struct ask_request *r);
 /* Can the request do without a model: a confirmation, an answer to "shall I", "stop everything", or
- * more words than anybody can follow? Then builds the draft. */
+ * a text too long to be a command? Then builds the draft. */
 bool ask_decide_answered(struct ask_request *r, const char *token);
 /* Builds the draft for a text that is too long: the reply only says so. */
 void ask_decide_too_long(struct ask_request *r);

@@ -49,7 +49,7 @@ struct home_later_entry {
     struct ask_plan_again again;
     const char *what; /* the action in words: "turn off the heating" */
     const char *said; /* the words of the command */
-    const char *by;   /* the client that scheduled it; NULL or "": nobody in particular */
+    const char *by;   /* the client that scheduled it; NULL or "": unknown */
     /* Name and fields; NULL: the file had none that can be read. */
     const struct ask_plan_action *action;
     /* of finished entries */

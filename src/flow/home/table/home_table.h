@@ -138,7 +138,7 @@ struct home_action {
     const struct home_unit *unit; /* of a bare number; NULL: none */
     const struct home_slot *compute;
     struct home_template answer; /* n 0: none */
-    const char *reason;          /* why it cannot be answered; NULL: it can, or is no question */
+    const char *reason;          /* why it cannot be answered; NULL: it can, or is not a question */
     const struct home_slot *reason_if[HOME_MAX_SLOTS]; /* answer, except with one of these */
     uint32_t n_reason_if;
     struct home_list must;       /* the clause must contain one; none: any words */
@@ -229,11 +229,12 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_COUNT,
 };
 
-struct home_reword_table {       /* rewording into the words that the models know */
-    struct home_list fillers;    /* phrases that say nothing: "um" */
-    struct home_list gerund;     /* phrases before a verb in "ing": "would you mind" closing ... */
-    struct home_pairs wants;     /* phrases that begin a text, as commands: "some light" */
-    struct home_pairs tells;     /* words before somebody's name, as others: "ask" is "tell" */
+struct home_reword_table {    /* rewording into the words that the models know */
+    struct home_list fillers; /* phrases that say nothing: "um" */
+    struct home_list gerund;  /* phrases before a verb in "ing": "would you mind" closing ... */
+    struct home_pairs wants;  /* phrases that begin a text, as commands: "some light" */
+    struct home_pairs
+        tells; /* verbs before a person's name, and their replacements: "ask" is "tell" */
     struct home_list reasons;    /* phrases that begin a reason: "it's" late, could you ... */
     struct home_list is;         /* words inside a reason: dinner "is" ready */
     struct home_list manner;     /* phrases before a word that adds nothing: "but not too" loud */

@@ -82,7 +82,7 @@ static void send_plain(struct call *c, const char *id, bool tools)
     end(c, &j);
 }
 
-/* ---- calls of tools ---- */
+/* ---- tool calls ---- */
 
 /* A call of this server's own interface, whose answer is the result of a tool. */
 struct inner {

@@ -8,7 +8,7 @@
 struct openai_shape {
     bool chat; /* otherwise a text completion */
     bool stream, include_usage, logprobs;
-    bool tools;            /* the answer may have calls of tools */
+    bool tools;            /* the answer may contain tool calls */
     bool functions;        /* the client wants `function_call`, the older form of a call */
     bool progress;         /* streams: report prefill progress */
     bool named;            /* the request names its model */

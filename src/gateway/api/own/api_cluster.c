@@ -138,7 +138,7 @@ static void put_counts(struct json_out *j, const struct replica_counts *n)
 struct desired_out {
     struct json_out *j;
     const struct members *members; /* or NULL */
-    const struct node_state *self; /* or NULL: this member is no node */
+    const struct node_state *self; /* NULL: this member is not a node */
     const struct desired_model *model;
     uint32_t n_ready;
 };

@@ -147,7 +147,7 @@ static void on_done(struct sink *s, const struct sink_done *d)
     struct failure f;
     if (!c->req)
         return;
-    if (a->reply.rc < 0) { /* part of a reply is no answer */
+    if (a->reply.rc < 0) { /* a partial reply is not an answer */
         failure_of(&f, SHOAL_ENOMEM, err_text(a->reply.rc));
         on_fail(s, &f);
     } else if (a->stream) {

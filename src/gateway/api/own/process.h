@@ -15,7 +15,7 @@ struct call;
 extern const struct field process_fields[];
 extern const size_t process_n_fields;
 
-/* A body into an empty request.  lenient: unknown fields are skipped. */
+/* Parses a body into an empty request.  lenient: unknown fields are skipped. */
 SHOAL_MUST_CHECK int process_read(struct request *r, bool *stream, const cJSON *json, bool lenient,
                                   struct fields_error *e);
 void process_handle(struct call *c);
