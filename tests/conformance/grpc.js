@@ -153,7 +153,7 @@ async function deadlines(server, client) {
     const session = http2.connect(server.url);
     const body = frame(Shoal.service.Generate.requestSerialize(request));
     for (const timeout of ['30m', '1n']) {
-        // other work was in the way, so a retry could succeed
+        // if other work were in the way, a retry could help
         await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'the request before ends');
         const r = await raw(session, '/shoal.v1.Shoal/Generate', body, { 'grpc-timeout': timeout });
         t.same(r.status, status.DEADLINE_EXCEEDED, `grpc-timeout ${timeout}`);

@@ -482,7 +482,7 @@ static void test_no_room(void **state)
     open_site(&s, BIG / 2);
     assert_int_equal(run(&s, content_sum, url("/m.gguf"), NULL), SHOAL_ELIMIT);
     assert_non_null(strstr(s.e.msg, "store_limit"));
-    assert_int_equal(web.n_requests, 1); /* its size was enough */
+    assert_int_equal(web.n_requests, 1); /* only the one for its size */
     close_site(&s);
 }
 

@@ -84,7 +84,7 @@ static void test_pieces(void **state)
         .text = "p", .text_bytes = 1, .pieces = mixed, .n_pieces = 2};
     r.generate.prompts = &both;
     r.generate.n_prompts = 1;
-    request_destroy(send_on(&r, SHOAL_EINVAL)); /* a text with pieces */
+    request_destroy(send_on(&r, SHOAL_EINVAL)); /* both a text and pieces */
 }
 
 static void test_a_conversation(void **state)

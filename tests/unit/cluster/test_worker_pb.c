@@ -103,7 +103,7 @@ static void test_hostile_states(void **state)
     assert_int_equal(trip(&got, &a, &s), SHOAL_EFORMAT); /* not a worker state */
     s.state = (enum registry_state)77;
     assert_int_equal(trip(&got, &a, &s), SHOAL_EFORMAT);
-    s.state = REGISTRY_READY; /* for no request */
+    s.state = REGISTRY_READY; /* ready for no kind of work */
     assert_int_equal(trip(&got, &a, &s), SHOAL_EFORMAT);
     s.info.kinds = 1u << 30;
     assert_int_equal(trip(&got, &a, &s), SHOAL_EFORMAT);
