@@ -16,7 +16,7 @@ struct turns_job { /* one timed request */
     uint32_t n, seqs; /* steps or tokens; seqs 0: not part of the request */
 };
 
-struct turns_samples { /* of one program */
+struct turns_samples { /* samples of one program */
     double rate[ENGINE_MAX_ROUNDS], best[ENGINE_MAX_ROUNDS];
     size_t n;
     bool out;     /* has failed: no more requests in this measurement */

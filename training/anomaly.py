@@ -207,7 +207,7 @@ def joined(trees, lstm):
 
 
 def level_of(u):
-    """[channels, n] log odds to what is compared with the alarm level."""
+    """Combines log odds [channels, n] into the value that is compared with the alarm level."""
     minus = setting(u)["minus"]
     u = np.sort(u, 0)[::-1][:TOP].mean(0)
     return ew(u, SMOOTH) - minus * before(ew(u, LONG))

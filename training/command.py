@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains command, the model behind `shoal ask`: which words are a command, which action it is, and its slots.
 
-    training/command.py texts --data DIR   # .cache/train-command/overheard.json: public talk and text that commands nothing
+    training/command.py texts --data DIR   # .cache/train-command/overheard.json: public talk and text without commands
     training/command.py train              # .cache/train-command/model: a BERT folder; four minutes on one H200
     build/shoal model quantize .cache/train-command/model models/command.gguf --type q8_0
 

@@ -440,7 +440,7 @@ static natsStatus subscribe(struct bus *b, struct bus_sub *s)
         return st;
     natsSubscription_SetPendingLimits(nats, (int)MAX_QUEUE_MESSAGES, (int)b->max_queue_bytes);
     pthread_mutex_lock(&b->lock);
-    s->running = true; /* before: it may end at once */
+    s->running = true; /* set first: it may end immediately */
     pthread_mutex_unlock(&b->lock);
     if (natsSubscription_SetOnCompleteCB(nats, on_complete, s) != NATS_OK)
         on_complete(s);

@@ -229,12 +229,11 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_COUNT,
 };
 
-struct home_reword_table {    /* rewording into the words that the models know */
-    struct home_list fillers; /* phrases that say nothing: "um" */
-    struct home_list gerund;  /* phrases before a verb in "ing": "would you mind" closing ... */
-    struct home_pairs wants;  /* phrases that begin a text, as commands: "some light" */
-    struct home_pairs
-        tells; /* verbs before a person's name, and their replacements: "ask" is "tell" */
+struct home_reword_table {       /* rewording into the words that the models know */
+    struct home_list fillers;    /* phrases that say nothing: "um" */
+    struct home_list gerund;     /* phrases before a verb in "ing": "would you mind" closing ... */
+    struct home_pairs wants;     /* phrases that begin a text, as commands: "some light" */
+    struct home_pairs tells;     /* verbs before a name, and what they mean: "ask" is "tell" */
     struct home_list reasons;    /* phrases that begin a reason: "it's" late, could you ... */
     struct home_list is;         /* words inside a reason: dinner "is" ready */
     struct home_list manner;     /* phrases before a word that adds nothing: "but not too" loud */
