@@ -32,7 +32,7 @@
 #define MIN_CONNECT_MS 500u
 #define MIN_PIECES 8u /* shortest answer whose speed is meaningful */
 #define MAX_SLOWNESS 1e9
-#define SLOWNESS_KEPT 0.98 /* decay per tick */
+#define SLOWNESS_KEPT 0.98 /* share kept per tick */
 
 /* One request that the node works on. */
 struct remote {
@@ -79,7 +79,7 @@ struct node_link {
     struct replica_counts *counts;
     struct breaker breakers[N_BREAKERS]; /* by the hash of the model's name; two may share one */
     double slowness;    /* how many times slower than reported, recently; 0: unknown */
-    bool told_slowness; /* already logged that the reported slowness is ignored */
+    bool told_slowness; /* already logged that its reported speed is not credible */
     char error[160];
 };
 

@@ -311,7 +311,7 @@ static int describe_end(struct once_bucket *b, struct held *h, struct once_recor
     int rc = apart ? write_parts(b, h, e) : 0;
     if (rc == SHOAL_EBUSY)
         return rc;
-    h->large |= rc < 0 || (apart && !sum_of(p.sum, &h->answer)); /* too large to store */
+    h->large |= rc < 0 || (apart && !sum_of(p.sum, &h->answer)); /* it cannot be stored */
     p.run = h->run;
     once_record_put_parts(parts, &p);
     r->until_ms = clock_unix_ms() + b->ttl_ms;
