@@ -304,7 +304,7 @@ static void on_token(struct sink *s, const struct sink_token *e)
     struct choice *c = &y->choices[e->choice];
     struct given *had = &g->given[e->choice];
     if (e->echo && c->echoed)
-        return;                 /* sent by a replica that was lost before its first token */
+        return; /* the client has it from a replica that was lost before its first token */
     if (had->skip_tokens > 0) { /* rerun from the start: it is the same */
         had->skip_tokens--;
         return;

@@ -33,7 +33,7 @@ static void describe(enum describe_form form, const struct command *all, describ
     const char *argv[] = {option};
     describe_begin(form, all, verbs_of);
     for (const struct command *c = all; c->name; c++)
-        if (!verbs_of(c->name)) /* these have no page, but their verbs do */
+        if (!verbs_of(c->name)) /* with verbs, only the verbs have pages */
             c->run(1, argv);
     for (const struct command *c = all; c->name; c++)
         for (const struct command *v = verbs_of(c->name); v && v->name; v++)

@@ -55,7 +55,7 @@ static const struct opts_page page = {
 struct bridge {
     const struct opts *o;
     const char *server, *key;
-    pthread_mutex_t lock; /* guards stdout and calls */
+    pthread_mutex_t lock; /* guards stdout and jobs */
     struct mcp_job *jobs[MAX_CALLS];
 };
 
@@ -117,7 +117,7 @@ static void pass(struct bridge *b, const char *line, size_t n, const cJSON *id,
     int rc = http_ask(&a, &status, &answer, &e);
     pthread_mutex_lock(&b->lock);
     if (j && j->cancelled) {
-        /* no call is waiting */
+        /* the client no longer wants the answer */
     } else if (rc == 0 && status == 200) {
         put_line(buf_str(&answer), answer.len);
     } else if (rc < 0 || status >= 400) {

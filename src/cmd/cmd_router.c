@@ -69,7 +69,7 @@ struct fit {
     uint32_t n_labels;
     size_t n;
     char *from;       /* folder of the encoder */
-    struct buf model; /* weights of the model, and where they begin */
+    struct buf model; /* the encoder's file; its weights begin at data_at */
     cJSON *header, *config;
     size_t data_at;
     int32_t n_layers; /* layers that are kept; -1: all, with the pooler */

@@ -155,7 +155,7 @@ int eval_cascade(struct eval *small, struct eval *large, double gain, struct jso
                  struct buf *text, struct err *e)
 {
     const size_t n = small->rows->n;
-    /* second half: a copy in the original order */
+    /* second part: a copy in the original order, then the rows of put_held_out's halves */
     struct cascade_curve_row *rows = mem_zalloc_n(2 * n + 1, sizeof(*rows));
     double *times = mem_zalloc_n(n + 1, sizeof(*times)), small_cost = 0, large_cost = 0;
     struct cascade_rows a = {small, rows, times, false}, b = {large, rows, times, true};

@@ -472,7 +472,7 @@ static bool classify(struct flow_owner *o, const struct router_route *route, str
     q->received_ns = r->received_ns;
     q->deadline_ns = r->deadline_ns;
     q->input_bytes = in->text_bytes;
-    /* the router model sees the original text, so it must run here */
+    /* the classifier sees the original text: if it must not leave this server, it runs here */
     q->here = r->here || privacy_wanted_outside(o, r) != NULL;
     q->infer = (struct request_infer){.kind = SHOAL_KIND_CLASSIFY, .inputs = in, .n_inputs = 1};
     if (route->labels)

@@ -143,7 +143,7 @@ struct gw {
     struct flow flow;                      /* the parts of the above that requests need */
     struct tls_server *node_tls;           /* for node_http; NULL: plain */
     struct tls_client *link_tls;           /* for connections to other nodes; NULL: plain */
-    struct join *join;                     /* connection to NATS; NULL: none */
+    struct join *join;                     /* membership through NATS; NULL: none */
     struct node_models *models;            /* bytes of assigned models; NULL: this is not a node */
     struct deployed *deployed;             /* models of the desired state; NULL: no NATS */
     struct node_measure *measure;          /* measures this machine; NULL: this is not a node */

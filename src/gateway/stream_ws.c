@@ -249,7 +249,7 @@ static void start(struct session *s, struct stream_ws_message *m, struct ws_job 
                                .account = ws_account(s->ws),
                                .ops = &ops};
     struct call *call = call_create(s->gl, &c->req);
-    if (!call) { /* the call has been answered */
+    if (!call) { /* call_create has answered c->req */
         cJSON_Delete(m->body);
         return;
     }

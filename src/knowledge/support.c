@@ -8,7 +8,7 @@
 #include "knowledge/wording.h"
 
 #define ENOUGH 0.6 /* share of words, without vectors */
-#define SOME 0.35  /* for vectors that are close */
+#define SOME 0.35  /* share of words, if the vectors are close: NEAR */
 #define NEAR 0.6f
 #define SAME 0.75       /* share of common words: the sentences say the same */
 #define SAID 0.75       /* required share of what an answer adds in a passage's sentence */

@@ -42,7 +42,7 @@ struct pipeline_live_step {
     bool replaced;              /* PENDING: as its fallback */
     double chosen;              /* switch: the case */
     struct pipeline_task *task; /* the running task */
-    struct value *items;        /* for a map */
+    struct value *items;        /* map: the results of its items */
     uint32_t n_items, n_left;
 };
 

@@ -351,7 +351,7 @@ static void start_merge(struct pipeline_live *x, uint32_t i)
     uint32_t most = 4096, n = 0;
     for (uint32_t k = 0; k < x->graph->n_steps; k++)
         if ((g->needs & pipeline_live_bit(k)) && x->steps[k].state == PIPELINE_FAILED)
-            s->degraded = true; /* the result counts as empty */
+            s->degraded = true; /* the failed step's value counts as empty */
     if (!eval_args(x, g, NULL, &args, &e)) {
         step_error(x, i, e.code, e.msg);
         return;

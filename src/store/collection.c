@@ -45,7 +45,7 @@ struct collection {
     uint32_t exact_passages;
     uint32_t n_dims;
     char version[64]; /* of the model that made the vectors; "": not known */
-    int64_t changes;  /* changes that the vectors include */
+    int64_t changes;  /* number of changes that the vectors include; -1: load them again */
     int64_t last_id;
 };
 

@@ -24,7 +24,7 @@
 #define F16_ROUNDING (1.0f / 2048.0f)
 #define FLOAT_ERROR 1e-4f  /* error of float sums, relative to the lengths */
 #define LEAST_BREADTH 100u /* minimum breadth of a graph search */
-/* share of the longest vector: shorter ones are not put into the graph */
+/* share of the longest vector: the graph is used only if no vector is shorter */
 #define EVEN_LENGTH 0.9f
 #define MAX_GRAPH_BYTES ((size_t)4 << 30)
 #define SAVE_PART 16u /* the graph is written when this part of it is new */

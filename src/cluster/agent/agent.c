@@ -190,7 +190,7 @@ static void watch_loading(struct agent *a, struct held *h)
     } else if (l.state == REGISTRY_FAILED) {
         fail(a, h, l.error);
         if (registry_remove_version(a->opts.registry, h->item.name, sum_of(h), &e) < 0)
-            log_debug("agent", "%s", e.msg); /* another thread was faster */
+            log_debug("agent", "%s", e.msg); /* it was removed by another change */
         h->added = false;
     }
 }
@@ -338,8 +338,8 @@ struct misplaced {
     bool found;
 };
 
-/* An old version in the configuration must not serve alongside the shoal's; others do, unless
- * an assignment restricts its requests. */
+/* An old version in the configuration must not serve alongside the shoal's; any other one serves,
+ * unless an assignment restricts its requests. */
 static void find_misplaced(void *ctx, const struct registry_model *m)
 {
     struct misplaced *k = ctx;

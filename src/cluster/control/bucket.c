@@ -22,7 +22,7 @@ struct old {
 struct bucket {
     pthread_mutex_t lock; /* guards the next three; not held during calls to a server */
     jsCtx *js;
-    uint32_t generation; /* generation of the bus at creation */
+    uint32_t generation; /* generation of the bus when js was made */
     struct old *old;
     struct bus *bus;
     char name[96];   /* shoal-CLUSTER-NAME */

@@ -37,7 +37,7 @@ SHOAL_MUST_CHECK int bucket_create(struct bucket *k, unsigned replicas, unsigned
 SHOAL_MUST_CHECK int bucket_get(struct bucket *k, const char *key, struct buf *out,
                                 uint64_t *revision, struct err *e);
 /* Writes if the key's revision is still `expected`; 0: if the key was never written.  Returns 0 and
- * the new revision, or 1 if another member wrote first.
+ * the new revision, or 1 if another writer was first.
  *
  * id: unique text for this write, or NULL.  After SHOAL_EBUSY the same write with the same id may
  * be repeated, within two minutes: it happens at most once, 0 means that it happened, and 1 that it

@@ -474,7 +474,7 @@ static bool replace(struct bus *b, struct err *e)
     atomic_fetch_add(&b->generation, 1);
     pthread_mutex_unlock(&b->connection_lock);
     if (s != NATS_OK)
-        natsConnection_Close(nc); /* it is already dead, and a new one replaces it */
+        natsConnection_Close(nc); /* on_closed marks it dead, and the keeper replaces it */
     return true;
 }
 

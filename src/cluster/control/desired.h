@@ -52,7 +52,7 @@ struct desired_model {
     uint32_t max_per_zone;    /* 0: no limit */
     bool spread;              /* prefers zones with few replicas of it */
     int32_t priority;         /* higher ones are placed first */
-    double want_tokens_per_s; /* rate of all replicas together; 0: only the counts matter */
+    double want_tokens_per_s; /* rate of all replicas but standby ones; 0: the counts decide */
     uint32_t budget_ms;       /* latency target of a request, for the autoscaler; 0: unknown */
     uint32_t idle_ms; /* with replicas_min 0: removes the last replica after this long without
                          requests; 0: keeps one */

@@ -109,7 +109,7 @@ static void write_id(char out[40])
     snprintf(out, 40, "%08x%08x%08x%08x", r[0], r[1], r[2], r[3]);
 }
 
-/* Writes d, and repeats the write while its outcome is unknown. 1: another member wrote first. */
+/* Writes d, and repeats the write while its outcome is unknown. 1: another writer was first. */
 static int put(struct desired_store *s, struct desired *d, uint64_t expected, uint64_t until_ns,
                struct err *e)
 {
@@ -143,7 +143,7 @@ static int begin(struct desired_store *s, struct desired **out, struct err *e)
     return desired_create(out, e);
 }
 
-/* One attempt.  1: another member wrote first. */
+/* One attempt.  1: another writer was first. */
 static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn, void *ctx,
                    uint64_t until_ns, struct desired **out, struct err *e)
 {

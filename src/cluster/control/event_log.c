@@ -44,7 +44,7 @@ struct waiting {
 struct event_log {
     struct bus *bus;
     jsCtx *js;           /* the thread's */
-    uint32_t generation; /* generation of the bus at creation */
+    uint32_t generation; /* generation of the bus when js was made */
     char name[EVENT_LOG_MAX_NAME + 1];
     char run[33]; /* random: numbers of this run are unique with it */
     uint32_t max_waiting, flush_ms;

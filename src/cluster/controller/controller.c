@@ -28,7 +28,7 @@ struct controller {
     struct executor *executor;
     struct executor_timer timer;
     struct controller_view *view;
-    const struct desired *known; /* the applied state; NULL: none yet */
+    const struct desired *known; /* the desired state in force; NULL: none yet */
     uint64_t silent_ns;
     bool up, held;
     uint64_t from_ns; /* decides from then on */
@@ -70,7 +70,7 @@ static int decide(void *ctx, struct desired *d, struct err *e)
             return rc;
         c->read = true;
     }
-    controller_outcome_fini(&c->outcome); /* left by a late attempt */
+    controller_outcome_fini(&c->outcome); /* left by the attempt before */
     controller_outcome_init(&c->outcome);
     int rc = controller_decide(d, c->snapshot, &c->memory, &c->outcome, e);
     return rc < 0 ? rc : c->outcome.changed ? 0 : 1;

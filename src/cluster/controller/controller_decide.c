@@ -156,7 +156,7 @@ static void hold_back(const struct desired *d, const struct placement_input *in,
         if (in->current[s->replica].state != PLACEMENT_READY)
             continue;
         if (t[s->model].loading > 0 && t[s->model].ready <= want)
-            s->wave = 1; /* takes effect with the next plan */
+            s->wave = 1; /* held back: the next plan decides again */
         else
             t[s->model].ready--;
     }

@@ -92,7 +92,7 @@ bool controller_scale(struct desired_model *model, const struct controller_snaps
     struct controller_scaling *c = controller_memory_scaling(m, model->name, now, s->clock_ms);
     if (!c)
         return false;
-    if (c->state.wanted != now) /* another member has changed it */
+    if (c->state.wanted != now) /* it was not this controller that changed it last */
         autoscale_start(&c->state, now, s->clock_ms);
     struct autoscale_policy p = autoscale_policy_default();
     p.min = model->replicas_min;

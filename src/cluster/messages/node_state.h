@@ -45,7 +45,7 @@ struct node_state {
     const char *program_version, *isa, *zone;
     uint64_t serial; /* counts up */
     bool draining;
-    bool asks; /* it can serve shoal ask */
+    bool asks; /* it can answer commands: shoal ask, /v1/process */
     const struct node_model *models;
     uint32_t n_models;
     uint32_t n_cores;

@@ -53,7 +53,7 @@ struct run {
     bool left;                      /* the owner goes */
     bool held;                      /* the key is this gateway's */
     bool foreign;                   /* replays another gateway's answer */
-    struct once_record_about about; /* with foreign: its status */
+    struct once_record_about about; /* with foreign: its node and token counts */
 };
 
 /* A client. */

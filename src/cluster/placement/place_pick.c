@@ -157,7 +157,7 @@ bool place_pick_best_outside(const struct place_pick *p, uint32_t zone, struct p
     if (p->n_groups == 1)
         return false;
     uint32_t at = 0;
-    /* the root is the excluded zone: use the better of its two children */
+    /* if the root is the excluded zone, the better of its two children is the best outside */
     if (p->n_heap > 0 && p->heap[0] == zone) {
         at = p->n_heap > 2 && zone_before(p, p->heap[2], p->heap[1]) ? 2 : 1;
     }

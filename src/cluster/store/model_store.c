@@ -614,7 +614,7 @@ static void drop(struct model_store *s, const struct model_store_entry *x,
 }
 
 struct room {
-    uint64_t used;  /* part of the limit, including transfers in progress */
+    uint64_t used;  /* bytes that count towards the limit, including transfers in progress */
     uint64_t loose; /* the part of it that can be evicted */
     uint64_t disk;  /* free */
 };

@@ -16,7 +16,8 @@
 #define EAR_NS (10000ull * MS_NS)   /* stop listening after this long without a request */
 #define RETRY_NS (2000ull * MS_NS)  /* after the first failure; doubles */
 #define MAX_RETRY_NS (60000ull * MS_NS)
-#define MAX_TRIES 3u /* attempts after a failure other than a broken connection */
+/* failures after which it is given up, unless the last one is SHOAL_EIO or SHOAL_EBUSY */
+#define MAX_TRIES 3u
 
 /* A model needed on this node. */
 struct item {

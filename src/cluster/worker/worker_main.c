@@ -57,7 +57,7 @@ struct answer {
 
 struct worker {
     int control;
-    struct arena arena; /* holds the Start message */
+    struct arena arena; /* holds the Start message, and the cache folder's name */
     struct worker_start start;
     struct executor_queue queue;
     struct registry *registry;
@@ -419,7 +419,7 @@ static bool needs_onnx(const char *path)
     return found;
 }
 
-/* The worker's own folder in the cache: no other process reads it. "": none. */
+/* The worker's own folder in the cache: only workers of the same model read it. "": none. */
 static const char *own_cache(struct worker *w)
 {
     char dir[PATH_MAX], real[PATH_MAX], hex[17];
@@ -430,7 +430,7 @@ static const char *own_cache(struct worker *w)
     hash_hex(hex, hash_bytes(path, strlen(path), 0));
     hex[16] = '\0';
     const char *own = arena_printf(&w->arena, "%s/worker-%s", cache, hex);
-    (void)mkdir(cache, 0700); /* its parents must already exist, as for the server */
+    (void)mkdir(cache, 0700); /* not its parents: without them there is no folder */
     return own[0] && (mkdir(own, 0700) == 0 || errno == EEXIST) ? own : "";
 }
 

@@ -386,7 +386,7 @@ static void remove_worker(struct workers *w, struct worker *k)
     worker_free(k);
 }
 
-/* Frees workers that have exited and have no waiter. */
+/* Frees workers that have exited, unless open still waits for one. */
 static void forget_gone(struct workers *w)
 {
     pthread_mutex_lock(&w->lock);

@@ -19,7 +19,7 @@ struct executor_queue;
 
 struct stream {
     struct buf waiting;
-    size_t n_written; /* bytes already written of the pending ones */
+    size_t n_written; /* bytes of waiting that are already written */
     char last;        /* last byte written; 0: none */
 };
 

@@ -155,7 +155,7 @@ static void send_token(struct sink *s, struct shoal_engine *en, const struct kep
     if (logprobs && t->token >= 0) {
         e.logprobs = list;
         put_logprob(&list[e.n_logprobs++], en, t->token, t->logprob);
-        if (t->echo) { /* a prompt token is passed on unchanged */
+        if (t->echo) { /* a token of the prompt has its own text, even if it is special */
             e.text = list[0].text;
             e.text_bytes = list[0].text_bytes;
         }

@@ -261,7 +261,7 @@ uint32_t home_carry_schedule(struct arena *a, const struct home_table *t, const 
 
 /* ---- results -------------------------------------------------------------------------------- */
 
-struct words { /* words of a line that gives the reason */
+struct words { /* for a line that says what was not done, and why */
     const char *todo, *reason;
 };
 

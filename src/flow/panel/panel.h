@@ -61,7 +61,7 @@ struct panel {
     struct ensemble plan;    /* a copy: a reload may replace the configuration */
     struct routing_choice choice;
     struct routing_ensemble steps;
-    struct routing_step lost;     /* represents members after the last one */
+    struct routing_step lost;     /* stands for steps beyond ROUTING_MAX_STEPS */
     struct panel_member *members; /* [n_members]: the maximum number */
     uint32_t n_members;
     uint32_t n_running, busy;

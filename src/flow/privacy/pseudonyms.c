@@ -228,7 +228,7 @@ static bool is_hex(char c)
     return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'f');
 }
 
-/* Whether the n bytes at p are a pseudonym of this kind, or the beginning of one. */
+/* Whether the n bytes at p begin with a pseudonym of this kind, or are the beginning of one. */
 static enum pseudonyms_scan scan_as(const char *kind, const char *p, size_t n, size_t *bytes)
 {
     size_t len = strlen(kind), whole = len + ID_DIGITS + 3;

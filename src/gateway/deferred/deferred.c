@@ -158,7 +158,8 @@ static const char *state_name(enum deferred_state s)
     return names[s];
 }
 
-/* The part of ids that tells several gateways apart; "": there is only one. */
+/* The part of ids that tells several gateways apart; "": there is only one, or its name does not
+ * fit into an id. */
 static const char *own_name(const struct call *c)
 {
     const struct config_cluster *k = &c->gl->gw->config->cluster;

@@ -248,7 +248,7 @@ static void start(struct run *r)
                                .server = x->gl->http,
                                .ops = &ops};
     struct call *c = call_create(x->gl, &r->req);
-    if (!c) /* the call has been answered */
+    if (!c) /* call_create has answered r->req */
         return;
     call_hold(c);
     door_enter_as(c, client);

@@ -204,7 +204,7 @@ static void start(struct readings *s, const struct grpc_frame *f)
     s->busy = m;
     struct call *call = call_create(s->call->gl, &m->req);
     if (!call)
-        return; /* the call has been answered */
+        return; /* call_create has answered m->req */
     call_hold(call);
     door_enter(call, NULL);
     call_release(call);

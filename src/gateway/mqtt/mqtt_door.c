@@ -181,7 +181,7 @@ static void on_start(struct executor_task *t)
                                .server = gl->http,
                                .ops = &ops};
     struct call *call = call_create(gl, &c->req);
-    if (!call) /* the call has been answered */
+    if (!call) /* call_create has answered c->req */
         return;
     cJSON *body = c->request.body;
     c->request.body = NULL;

@@ -25,7 +25,7 @@ struct mqtt_site {
     struct mqtt *client;
     struct mqtt_door *door; /* NULL: no requests over MQTT */
     struct mqtt_feed *feed; /* NULL: no sensors */
-    bool assistant;         /* /v1/process exists */
+    bool assistant;         /* there is /v1/process, and requests over MQTT are on */
     char node[MQTT_ANNOUNCE_NODE];
 };
 

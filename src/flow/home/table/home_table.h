@@ -97,7 +97,7 @@ struct home_default { /* the default of a missing slot */
     const struct home_slot **with;    /* slots that must be there; NULL-terminated */
     const struct home_slot **without; /* slots that must be missing; NULL-terminated */
     bool alone;                       /* only if the clause names nothing else */
-    const struct home_slot *from;     /* takes over its text; NULL: use value */
+    const struct home_slot *from;     /* its text moves to `slot`; NULL: value */
     const char *value;
 };
 

@@ -278,7 +278,7 @@ static void run_tool(struct call *c, struct mcp_message *m, const char *id)
     c->abandon = on_abandoned;
     call_hold(c);
     struct call *inner = call_create(c->gl, &x->req);
-    if (!inner) { /* the call has been answered */
+    if (!inner) { /* call_create has answered x->req */
         cJSON_Delete(m->body);
         return;
     }
