@@ -72,7 +72,7 @@ struct relay {
     uint32_t n, n_each, n_done;   /* choices: all, of each prompt, complete; an ask has one */
     bool planned;                 /* the client got the plan of an ask */
     bool has_sum, sum_wanted;     /* wanted: by the client */
-    uint8_t sum[SHA256_BYTES];    /* digest of the model that started the answer */
+    uint8_t sum[SHA256_BYTES];    /* of the model that began, or that the client wants */
     uint8_t chosen[SHA256_BYTES]; /* version that the replica should use */
     /* One of two versions during a canary: until it delivers something, the other one may answer.
      */

@@ -233,7 +233,7 @@ struct home_reword_table {       /* rewording into the words that the models kno
     struct home_list fillers;    /* phrases that say nothing: "um" */
     struct home_list gerund;     /* phrases before a verb in "ing": "would you mind" closing ... */
     struct home_pairs wants;     /* phrases that begin a text, as commands: "some light" */
-    struct home_pairs tells;     /* verbs before a name, and what they mean: "ask" is "tell" */
+    struct home_pairs tells;     /* verbs before a person, with their meaning: "ask" is "tell" */
     struct home_list reasons;    /* phrases that begin a reason: "it's" late, could you ... */
     struct home_list is;         /* words inside a reason: dinner "is" ready */
     struct home_list manner;     /* phrases before a word that adds nothing: "but not too" loud */
