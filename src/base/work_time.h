@@ -11,7 +11,7 @@
 struct work_time_policy {
     /* the default of an unmeasured value */
     double prefill_ns, token_ns, unit_ns;
-    double tokens; /* expected length of an answer without a limit */
+    double tokens; /* assumed length of an answer with neither a limit nor a learned one */
     /* Predictions have a relative error: this many errors are added, each no less and the sum no
      * more than these parts. */
     double errors, least_error, most_errors;

@@ -102,7 +102,7 @@ struct model_file {
     struct file_map *maps;      /* [n_maps] */
     struct file_map *documents; /* [n_documents] */
     size_t n_documents;
-    size_t header_bytes; /* size of the metadata of a GGUF file in maps[0] */
+    size_t header_bytes; /* first bytes of maps[0], which hold the metadata of a GGUF file */
     size_t cap_values, cap_tensors;
     struct arena arena; /* keys, values, names and tensors that are in no file */
     struct err first;   /* failure of a put function */

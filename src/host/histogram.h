@@ -20,7 +20,7 @@ struct histogram {                                  /* times */
 
 /* Start of the last one or two time windows in a histogram. Not atomic: one reader at a time. */
 struct histogram_recent {
-    uint64_t since_ns; /* start of base[1]; 0: never read */
+    uint64_t since_ns; /* when base[1] was taken; 0: never */
     uint64_t base[2][HISTOGRAM_BUCKETS + 1];
 };
 

@@ -6,7 +6,7 @@
 
 #include "host/registry.h"
 
-#define REGISTRY_MAX_EPOCHS 16u /* epochs that running requests may belong to at a time */
+#define REGISTRY_MAX_EPOCHS 16u /* epochs that requests of this process may belong to at a time */
 
 struct identity_list;
 

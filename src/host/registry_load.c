@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "host/registry_int.h"
 
-/* delay before a process is restarted: doubles with every consecutive crash */
+/* delay before a process is restarted, which doubles with every further crash in a row */
 #define MIN_RESTART_NS 100000000u
 #define MAX_RESTART_NS 30000000000u
 #define MIN_CALM_NS 1000000000u
@@ -188,7 +188,7 @@ static void name_of(struct registry *r, const struct registry_slot *s, char *out
     snprintf(out, cap, "%s", m ? m->name : "model");
 }
 
-/* How long to wait before restarting a model's process after this many consecutive crashes. */
+/* How long a model's crashed process waits for its restart, by its earlier crashes in a row. */
 static uint64_t restart_wait(uint32_t n_crashes)
 {
     uint64_t wait = (uint64_t)MIN_RESTART_NS << (n_crashes < 16 ? n_crashes : 16);

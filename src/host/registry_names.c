@@ -530,7 +530,7 @@ int registry_keep(struct registry *r, const char *name, uint64_t ns, struct err 
     struct registry_model *m = find(r, name);
     if (m) {
         m->slot->keep_ns = ns;
-        pthread_cond_signal(&r->work); /* the next action may now be due sooner */
+        pthread_cond_signal(&r->work); /* its unloading may now be due sooner */
     }
     pthread_mutex_unlock(&r->lock);
     return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "there is no model '%.64s'", name);

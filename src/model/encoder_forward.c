@@ -11,7 +11,7 @@
 
 /* A group's activations should stay in the L2 cache next to a layer's weights. */
 #define GROUP_TOKENS 64u
-#define UP_FLOATS (16u << 10) /* hidden values computed before they are activated */
+#define UP_FLOATS (16u << 10) /* hidden values computed at a time, then activated */
 #define ROWS_PER_JOB 128u
 #define TOKEN_CHUNKS 8u /* chunks of per-token work per member */
 #define TOP_ROWS 32u    /* inputs of a head per call */

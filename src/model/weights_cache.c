@@ -24,7 +24,7 @@
 #define CACHE_MAGIC "SHOALPK3" /* the last byte is the version of the header */
 #define CACHE_SUFFIX ".tiles"
 #define NOTE_SUFFIX ".tiles.ok"
-#define OLD_SUFFIX ".pack" /* suffix of earlier versions: removed by prune() */
+#define OLD_SUFFIX ".pack" /* files of earlier versions: removed by prune() */
 #define PAGE_BYTES 4096u   /* the data begins on a page */
 #define BLOCK_BYTES ((size_t)1 << 20)
 #define SETTLED_S 2 /* the coarsest times of a file system: those of FAT */

@@ -8,9 +8,9 @@
 
 #include "base/mem.h"
 
-#define GZIP_WINDOW (15 + 16) /* zlib's flag for the gzip format */
+#define GZIP_WINDOW (15 + 16) /* zlib's largest window, and 16 for the gzip format */
 #define LEAST_BYTES 1024u     /* a smaller message fits into a packet anyway */
-/* if these bytes do not shrink (vectors), the rest is not compressed */
+/* if the first bytes of a long message hardly shrink (vectors), it is sent uncompressed */
 #define PROBE_BYTES 16384u
 
 static void *z_alloc(void *ctx, unsigned n, unsigned size)

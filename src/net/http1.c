@@ -13,8 +13,8 @@
 #define LINGER_MS 2000u
 #define MAX_URL_BYTES ((size_t)8 << 10)
 #define MAX_HEADERS 128u
-#define PIPELINED_BYTES ((size_t)16 << 10) /* of answers in a turn: others get theirs */
-#define PIPELINED_REQUESTS 8u              /* per turn, likewise */
+#define PIPELINED_BYTES ((size_t)16 << 10) /* with more queued, a request waits */
+#define PIPELINED_REQUESTS 8u              /* per turn, so that other connections get theirs */
 
 enum h1_phase {
     H1_IDLE,    /* no byte of the next request yet */
@@ -34,7 +34,7 @@ struct h1 {
     } at[MAX_HEADERS];
     struct http_header headers[MAX_HEADERS];
     struct http_req req;
-    struct http_refusal refuse; /* why the connection ends; status 0: it does not */
+    struct http_refusal refuse; /* why a callback stopped the parser; status 0: none did */
     uint32_t n_now;             /* requests begun in this turn */
     bool in_value, head_done, complete, chunked, keep, in_handler, ended, upgraded;
     bool expects;  /* the client waits for 100 Continue */

@@ -921,7 +921,8 @@ int http_call_start(struct http_client *c, struct http_call *k, const char *meth
         k->client = NULL;
         return rc;
     }
-    k->head.max = c->opts.max_header_bytes + 4096; /* from here on it is used for the response */
+    /* the request's headers are complete: from now on the limit of the response's */
+    k->head.max = c->opts.max_header_bytes + 4096;
     c->n_calls++;
     list_append(&c->waiting, k);
     loop_later(c->loop, &c->pump);

@@ -29,14 +29,14 @@ struct stamp { /* changes when a file does */
     struct timespec modified;
 };
 
-struct side { /* state shared by servers and clients */
+struct side { /* what servers and clients have in common; each has its own */
     bool client, reload, foreign;
     char *paths[N_FILES]; /* NULL: not used */
     pthread_mutex_t lock; /* guards everything below */
     struct stamp seen[N_FILES];
     SSL_CTX *ctx;
     uint32_t generation;   /* of ctx */
-    uint64_t next_look_ns; /* when open connections are checked next */
+    uint64_t next_look_ns; /* when an open connection looks for changed files again */
     uint32_t n_refs;       /* its owner and its connections */
 };
 
@@ -95,7 +95,7 @@ static void common_name(char *out, size_t cap, X509 *cert)
     if (at < 0)
         return;
     int n = ASN1_STRING_to_UTF8(&text, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-    /* A name with a NUL would be cut, and might match another member's. */
+    /* A name with a NUL would be cut, and might match another peer's. */
     if (n > 0 && (size_t)n < cap && !memchr(text, '\0', (size_t)n)) {
         memcpy(out, text, (size_t)n);
         out[n] = '\0';

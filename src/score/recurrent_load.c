@@ -16,7 +16,7 @@ enum {
     MAX_LAYERS = 256,
     MAX_WINDOW = 1 << 20,
     MAX_WIDTH = 1 << 16,
-    MAX_VALUES = 1 << 26, /* limit of one layer's result */
+    MAX_VALUES = 1 << 26, /* limit of a window and of one layer's inputs, gates and result */
 };
 #define MAX_ARENA_BYTES ((size_t)1 << 32)
 

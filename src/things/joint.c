@@ -11,7 +11,7 @@
 #define SHORT 16.0
 #define MIN_LONG 4.0
 #define MAX_LONG 256.0
-#define LONG_SHARE 0.4 /* share of the rows it is learned from */
+#define LONG_SHARE 0.4 /* window of the long mean, as a share of the rows learned from */
 #define BEYOND 4.0     /* an unusual distance (squared) is this many times the recent ones */
 #define RISE 64.0      /* ... of which each one counts with this part */
 #define FEW 10.0       /* rows of each channel after which correlations are trusted by half */

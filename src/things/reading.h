@@ -29,7 +29,7 @@ struct reading_counts {
     uint64_t gaps;       /* pauses of several intervals */
     uint64_t merged;     /* several within one interval: averaged for the statistics */
     uint64_t steps;      /* seen by the detectors */
-    uint64_t checked;    /* passed by the fast detector to the precise one */
+    uint64_t checked;    /* in doubt for the fast detector: the precise one decided */
 };
 
 #endif

@@ -108,7 +108,7 @@ void things_view(const struct things *t, uint32_t sensor, struct things_view *ou
  * many; *interval_ms is the distance of two steps, *end_ms the time of the last. */
 uint32_t things_history(const struct things *t, uint32_t sensor, float *out, uint32_t max,
                         double *interval_ms, int64_t *end_ms);
-uint64_t things_serial(const struct things *t); /* serial of the last change */
+uint64_t things_serial(const struct things *t); /* of the last change of any sensor or alarm */
 /* False alarms per day that the current state of a machine corresponds to: of its channels
  * together, and of the most unusual one. Infinite: not known yet. */
 double things_machine_expected(const struct things *t, const char *machine);

@@ -29,7 +29,7 @@ struct things_machine {
     bool no_joint;
     struct joint *joint;          /* of n_members channels; NULL: none */
     uint32_t n_fresh;             /* members with a step since the last row */
-    uint32_t n_rows;              /* rows learned from, so far */
+    uint32_t n_rows;              /* rows collected so far, to learn from */
     double expected;              /* of the last row */
     struct things_sensor *holder; /* the sensor whose alarm represents the pattern; NULL: none */
 };

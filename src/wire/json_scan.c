@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_DEPTH 16u /* depth of a reported path */
+#define MAX_DEPTH 16u /* levels of a reported path; deeper ones are left out */
 #define SHORT_BYTES ((size_t)64 << 10)
 
 struct level {

@@ -23,8 +23,8 @@ enum json_walk_state {
     JSON_WALK_VALUE_OR_END,
     JSON_WALK_COMMA_OR_END,
     JSON_WALK_STRING,
-    JSON_WALK_ESCAPE, /* after a backslash; n counts the digits of \u still expected */
-    JSON_WALK_HEX,
+    JSON_WALK_ESCAPE, /* after a backslash */
+    JSON_WALK_HEX,    /* after \u; n counts the digits read */
     JSON_WALK_NUMBER,
     JSON_WALK_WORD, /* true, false, null */
     JSON_WALK_DONE,

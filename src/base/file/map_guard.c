@@ -25,7 +25,7 @@ struct map_guard {
 static struct map_guard pool[64];
 
 static struct {
-    pthread_mutex_t lock; /* serializes writers */
+    pthread_mutex_t lock; /* held to add or remove; the handler takes no lock */
     bool installed;
     size_t n_pool; /* entries of pool that are in the list */
     _Atomic(struct map_guard *) first;

@@ -84,7 +84,7 @@ struct crew_lane {
     _Atomic uint64_t helped_ns;   /* time that crew threads spent here while others needed it too */
     /* core on which the owner last started a phase; -1: not running */
     _Atomic int core;
-    _Atomic bool chained; /* its programs are supplied by `more` */
+    _Atomic bool chained; /* `more` supplies the programs after the first */
     /* in crew.lanes; NO_INDEX: a lane with one member, not in that table */
     uint32_t index;
     bool in_use, own_crew; /* in_use: under the crew's lock */
@@ -111,9 +111,9 @@ struct helper {                                  /* a thread of the crew */
 struct crew {
     /* Read with every phase, changed when a program begins or ends. */
     _Alignas(64) _Atomic uint32_t n_running; /* lanes with a program in flight */
-    /* limit of threads that compute concurrently */
+    /* limit of threads that compute at once: owners of programs and crew threads */
     _Atomic uint32_t most_threads;
-    _Atomic uint64_t running[WORDS_OF(CREW_MAX_LANES)];               /* bit set of `lanes` */
+    _Atomic uint64_t running[WORDS_OF(CREW_MAX_LANES)];               /* bits of those in `lanes` */
     _Alignas(64) _Atomic uint64_t asleep[WORDS_OF(CREW_MAX_MEMBERS)]; /* crew threads, by member */
     _Atomic uint32_t bell;                                            /* the futex they sleep on */
     _Atomic bool stop;

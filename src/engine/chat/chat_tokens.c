@@ -153,7 +153,7 @@ static int encode(const struct shoal_engine *en, struct tok_ids *ids, char *text
 
 struct marker {
     const struct tokenizer *tokenizer;
-    bool plain; /* it contains no markers */
+    bool plain; /* nothing is marked */
     enum tool_format format;
     struct value tools; /* text for the system message; NULL: none */
     struct arena arena; /* texts that had to change, and the tree of the template's context */

@@ -31,7 +31,7 @@
 
 struct stream_keeper {
     struct score_streams *streams;
-    pthread_mutex_t lock; /* guards the table and the fields below */
+    pthread_mutex_t lock; /* guards streams, changed and stop */
     pthread_cond_t wake;
     bool changed, stop;
     /* the thread's */

@@ -96,7 +96,7 @@ static const struct hf_rule gptneo_rules[] = {
 static const char *const tanh_gelus[] = {"gelu_new", "gelu_pytorch_tanh", NULL};
 static const char *const silus[] = {"silu", "swish", NULL};
 
-struct decoder_keys { /* keys of config.json, with alternative names where they exist */
+struct decoder_keys { /* second names of keys in config.json; NULL: there is only one */
     const char *ctx, *dim, *layers, *heads;
 };
 

@@ -9,7 +9,7 @@
 
 #define MAX_DEPTH 64u
 #define MAX_BRANCHES 64
-#define APART_JOINS 200u /* joins spent on comparing two properties */
+#define APART_JOINS 200u /* at most, to compare two properties */
 
 struct merge {
     const cJSON *root;

@@ -62,7 +62,7 @@ enum jinja_node_kind {
 /* Where a variable of a scope gets its first value from when the scope is entered. */
 enum jinja_load {
     JINJA_LOAD_NONE,      /* not a variable of this scope */
-    JINJA_LOAD_PARAMETER, /* set on entry to the scope */
+    JINJA_LOAD_PARAMETER, /* set by what enters the scope, such as a loop or a call */
     JINJA_LOAD_RESOLVE,   /* the context */
     JINJA_LOAD_ALIAS,     /* the variable of that name in the scopes around */
     JINJA_LOAD_UNDEFINED,

@@ -369,7 +369,7 @@ int tok_hf_make_pieces(struct tok_hf_build *b, struct err *e)
     tok_alphabet_init(&x.alphabet);
     if (j) {
         rc = add_decoder(b, &x, j, 0, e);
-    } else { /* the reference puts spaces between tokens here */
+    } else { /* without a decoder the reference puts spaces between tokens */
         x.d[x.n++].kind = DECODE_SPACED;
         b->strip_first = true;
     }
