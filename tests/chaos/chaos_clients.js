@@ -3,7 +3,7 @@
 'use strict';
 const http = require('http');
 
-const limitMs = 120000; // a stream that is silent for this long counts as lost
+const limitMs = 120000; // an answer that is silent for this long counts as lost
 
 const prompts = ['ask: what is the weather', 'the kitchen lights are', 'set the heating to', 'the garage door is open and'];
 const commands = ['turn off the kitchen lights and set the heating to 19 degrees', 'turn on the radio', 'lock the front door'];

@@ -389,7 +389,7 @@ int main(int argc, char **argv)
         uint64_t now = now_ns(), wait_ns = 1000 * MS_NS;
         size_t n = 0, n_owner = 0, base;
         fds[n++] = (struct pollfd){0, POLLIN, 0};
-        for (unsigned i = 0; i < n_links; i++) /* a silenced link accepts no connection */
+        for (unsigned i = 0; i < n_links; i++) /* a hole leaves connections queued */
             fds[n++] = (struct pollfd){links[i].fd, links[i].hole ? 0 : POLLIN, 0};
         base = n;
         for (int i = 0; i < MAX_CONNS; i++) {

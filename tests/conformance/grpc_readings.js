@@ -24,7 +24,7 @@ const key = (text) => {
     return m;
 };
 
-// Resolves when a stream ends, with its status and the messages received until then.
+// Collects the messages of a stream in `got`; `ended` resolves with its status.
 function follow(stream) {
     const s = { stream, got: [] };
     stream.on('data', (m) => s.got.push(m));

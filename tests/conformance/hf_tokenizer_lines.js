@@ -62,7 +62,7 @@ function makeLines(n) {
             parts.push(pick(GAPS));
         }
         let line = Buffer.from(parts.join(""));
-        if (rnd() < 0.12) // invalid UTF-8 from here on
+        if (rnd() < 0.12) // damaged, so that it may be invalid UTF-8
             for (let i = 0; i < 3 && line.length > 0; i++) {
                 const at = Math.floor(rnd() * line.length), how = rnd();
                 if (how < 0.4) line = Buffer.concat([line.subarray(0, at), line.subarray(at + 1)]);

@@ -1,4 +1,4 @@
-/* fuzz_extract.c - the summarizer's file, and any text for the summarizer that comes with Shoal. */
+/* fuzz_extract.c - the summarizer's file, and any text for a summarizer with a valid file. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -29,7 +29,7 @@ static void touch(const struct model_file *g, const uint8_t *bytes)
     for (size_t i = 0; i < g->n_tensors; i++) {
         const struct model_file_tensor *t = &g->tensors[i];
         if (t->data < bytes || t->n_bytes > (size_t)(bytes + g->n_bytes - t->data))
-            abort(); /* a tensor beyond the end of the file */
+            abort(); /* a tensor outside the file */
         sink += t->data[0] + t->data[t->n_bytes - 1];
     }
 }

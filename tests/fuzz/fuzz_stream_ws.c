@@ -15,6 +15,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     cJSON_Delete(m.body);
     if (!stream_ws_read(&m, (const char *)data, size, false, 1000))
-        abort(); /* bytes that are not UTF-8 are not a message */
+        abort(); /* a binary message is refused */
     return 0;
 }

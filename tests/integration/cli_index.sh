@@ -66,7 +66,7 @@ if command -v pdftotext >/dev/null; then
     run 1 index add shop bad.pdf; has err "pdftotext cannot read it"
 fi
 cp -r "$root/models/encoder" weights; run 0 index add kept -m ./weights pump.md
-run 0 index query kept hot; echo >>weights/tokenizer_config.json # other weights, same name
+run 0 index query kept hot; echo >>weights/tokenizer_config.json # stands for other weights of the same name
 run 1 index query kept hot; has err "another model (version fp_"; has err "add its documents again"
 run 0 index query kept --by words compressor; has out "pump.md"; run 0 index remove kept --all
 run 0 index remove shop --all

@@ -253,7 +253,7 @@ flows:
     gate.release();
     const long = { v1: await ask_pair(joined, 'long') };
     gate.close();
-    const flow = ask_pair(joined, 'long'); // busy throughout the switch, alone at the end
+    const flow = ask_pair(joined, 'long'); // runs through the whole switch, on no node when the others are done
     await t.until(() => gate.waiting.length === 1, 'the flow is between its steps');
     users = load(gateways);
     const pairs = load_pairs(joined);

@@ -121,7 +121,7 @@ static void test_one_runs_and_the_other_gets_its_answer(void **state)
     b.ledger->ops->release(b.ledger, second.claim.key);
     end_call(&first);
     end_call(&second);
-    /* a cancelled call can run again */
+    /* a cancelled wait ends without an answer */
     assert_int_equal(ask(&a, &first, 4, 1), ONCE_CLAIMED_MINE);
     begin(&b, &second, 4, 1);
     b.ledger->ops->cancel(b.ledger, &second.claim);

@@ -90,7 +90,7 @@ keys:
     t.check(r.code === 1 && r.err.includes("Start it with 'shoal serve'"), r.err);
 }
 
-// Servers that are not Shoal, and addresses without a server.
+// Servers that are not Shoal, and invalid addresses.
 async function others() {
     const answers = {
         '': 'does not respond like an HTTP server',

@@ -83,7 +83,7 @@ routes:
     list = events((await chat('bound', { stream: true })).text);
     t.same(`${list.at(-1).model} ${shown(list)}`, `small ${one}`, 'a client that cannot be told keeps the first answer');
     t.same((await chat('bound')).model, 'big', 'a whole answer needs no telling');
-    r = await chat('broken', { max_tokens: 3 }); // so short that the small model finishes first
+    r = await chat('broken', { max_tokens: 3 }); // so short that the small model is complete before it is judged
     t.same(`${r.status} ${r.model} ${r.degraded} ${steps(r)}`, '200 small 1 small-,nowhere-,small+', `fallback: ${r.text}`);
 
     // a cascade of classifications: each text goes only as far as needed

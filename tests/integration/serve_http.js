@@ -108,7 +108,7 @@ limits: {body: 20KiB, headers: 4KiB}
     t.same(r.headers.get('x-request-id'), 'mine-1', 'request id');
     t.check(/^00-0af7651916cd43dd8448eb211c80319c-[0-9a-f]{16}-01$/.test(r.headers.get('traceparent')) &&
         !r.headers.get('traceparent').includes('b7ad6b7169203331'), 'trace goes on');
-    // the documented routes are exactly the existing ones
+    // the description of the API, its page, and nothing outside of them
     const api = await (await fetch(`${server.url}/openapi.json`)).json();
     t.check(api.paths['/v1/chat/completions'].post.requestBody.content['application/json'].schema
         .properties.temperature.maximum === 2, 'openapi');

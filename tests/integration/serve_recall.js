@@ -107,7 +107,7 @@ async function door() {
     t.same((await ask(url, odd, { 'x-shoal-lenient': '1' })).cache, 'hit', 'lenient again');
 }
 
-// Known or not: an answer past its deadline is not given.
+// Known or not: an expired answer is not given.
 async function expires() {
     const [url, body] = bodies[0], text = JSON.stringify(body);
     for (let i = 0; i < 4; i++) await ask(url, text);

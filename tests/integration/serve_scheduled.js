@@ -167,7 +167,7 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     t.same((await as('b')).result, 'scheduled', 'others have room');
     await server.stop();
 
-    // a read-only state folder does not prevent the server from starting
+    // a state file that cannot be locked does not prevent the server from starting
     fs.rmSync(`${state}.lock`);
     fs.mkdirSync(`${state}.lock`, { recursive: true });
     server = await t.start(shoal, []);

@@ -28,7 +28,7 @@ static struct {
     struct controller_memory memory;
     struct node_model held[N_NODES][MAX_HELD];
     uint32_t n_held[N_NODES];
-    bool away[N_NODES], breaks[N_NODES]; /* broken: cannot load anything */
+    bool away[N_NODES], breaks[N_NODES]; /* breaks: cannot load anything */
     double cpu;
     const char *wanted;
     uint64_t now_ms;

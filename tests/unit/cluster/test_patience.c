@@ -156,7 +156,7 @@ static void test_a_request_that_ends_its_replicas(void **state)
         struct patience alive = p;
         run_and_fail(S / 10, PATIENCE_DIED, cases[i].n_ended);
         assert_int_equal(judge(REPLICA_FOUND), PATIENCE_DEADLY);
-        p = alive; /* a replica that makes progress is not the cause */
+        p = alive; /* a request that makes progress is not the cause */
         patience_piece(&p, now);
         run_and_fail(S / 10, PATIENCE_DIED, cases[i].n_ended);
         assert_int_equal(judge(REPLICA_FOUND), PATIENCE_GO_ON);

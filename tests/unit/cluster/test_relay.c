@@ -463,7 +463,7 @@ static void test_two_replicas_are_cancelled(void **state)
     assert_int_equal(counts.n_doubled + counts.n_running, 0);
 }
 
-/* A new version fails before its first token: the client sees only the usual one. */
+/* A new version fails before its first token: the client sees only the usual one, once. */
 static void test_a_canary_that_fails_costs_nothing(void **state)
 {
     static const uint8_t new_sum[SHA256_BYTES] = {0xca};

@@ -567,7 +567,7 @@ static void test_pause_promote_undo(void **state)
     open_world(4, 41);
     act(ROLLOUT_PAUSE, SHOAL_ENOTFOUND);
     start(DESIRED_CANARY);
-    w.d->rollouts[0].judge.requests = 1000000; /* there is no judge */
+    w.d->rollouts[0].judge.requests = 1000000; /* never enough for a verdict */
     ticks(40);
     assert_int_equal(last()->state, DESIRED_RUNNING);
     assert_int_equal(rollout_share(w.d, "m", sum_new), 100);

@@ -270,7 +270,7 @@ static void test_a_template_that_renders_nothing(void **state)
         fail_msg("%s", e.msg);
     unlink(path);
     conversation_init(&c, engine);
-    for (int turn = 0; turn < 2; turn++) { /* the second starts from the same state: no output */
+    for (int turn = 0; turn < 2; turn++) { /* the second starts after an empty first one */
         assert_int_equal(conversation_add(&c, "user", "Hi", 2, &e), 0);
         if (conversation_prompt(&c, &tokens, &n, &e) < 0)
             fail_msg("%s", e.msg);

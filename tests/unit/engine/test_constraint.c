@@ -27,7 +27,7 @@ struct got {
     size_t text_bytes;
     enum shoal_finish finish;
     int code;
-    const struct shoal_engine *watched; /* NULL: unconstrained */
+    const struct shoal_engine *watched; /* NULL: not watched */
     uint32_t ahead;                     /* most tokens sent before they were computed */
     uint32_t generated;
 };

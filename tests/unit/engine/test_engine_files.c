@@ -312,7 +312,7 @@ static void test_damage_after_verification(void **state)
     struct shoal_engine *en = open_model(model, true);
     assert_int_equal(generate(en, &want, NULL), 0);
     shoal_engine_close(en);
-    for (int tries = 0; tries < 100; tries++) { /* written once the file is a bit older */
+    for (int tries = 0; tries < 100; tries++) { /* the note waits until the file is older */
         shoal_engine_close(open_model(model, true));
         find_cache(tiles, sizeof(tiles), ".tiles");
         snprintf(note, sizeof(note), "%s.ok", tiles);
@@ -415,7 +415,7 @@ static void test_weights_that_are_not_finite(void **state)
     struct shoal_error e = {0};
     const struct shoal_engine_opts o = {.size = sizeof(o), .cache_dir = cache, .n_threads = 1};
     for (size_t i = 0; i < sizeof(tensors) / sizeof(tensors[0]); i++)
-        for (int again = 0; again < 2; again++) { /* a failed load is not recorded */
+        for (int again = 0; again < 2; again++) { /* the second load fails too */
             spoil(tensors[i], 0);
             assert_int_equal(shoal_engine_open(&en, model, &o, &e), SHOAL_EFORMAT);
             if (!strstr(e.msg, tensors[i]) || !strstr(e.msg, "not finite"))

@@ -24,8 +24,7 @@
 static const char *const names[] = {"t5-relu", "t5-gated"};
 enum { N_NAMES = 2 };
 
-/* ---- beams over the model, each hypothesis with its own pages
- * --------------------------------- */
+/* ---- beams over the model, each hypothesis with its own pages ---- */
 
 enum { PAGES_EACH = 2, MAX_BEAMS = 4, N_PAGES = 64 };
 

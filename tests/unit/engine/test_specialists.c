@@ -436,7 +436,7 @@ static void test_scores(void **state)
     shoal_engine_close(en);
 }
 
-/* The anomaly model takes rows of any length; the length itself does not matter. */
+/* The anomaly model takes rows of any length, so its info names no length. */
 static void test_any_channels(void **state)
 {
     enum { N = 240 };

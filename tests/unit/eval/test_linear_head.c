@@ -90,7 +90,7 @@ static void test_bad_rows(void **state)
     (void)state;
     make(0.1f);
     const struct linear_head_rows rows = {&x[0][0], y, ROWS}, none = {&x[0][0], y, 0};
-    assert_int_equal(linear_head_fit(&h, &rows, DIM, 4, 5, &e), SHOAL_EINVAL); /* not a row of 3 */
+    assert_int_equal(linear_head_fit(&h, &rows, DIM, 4, 5, &e), SHOAL_EINVAL); /* no row is 3 */
     assert_int_equal(linear_head_fit(&h, &rows, DIM, 1, 5, &e), SHOAL_EINVAL);
     assert_int_equal(linear_head_fit(&h, &none, DIM, 2, 5, &e), SHOAL_EINVAL);
     assert_int_equal(linear_head_fit(&h, &rows, DIM, 257, 5, &e), SHOAL_EINVAL);

@@ -1,4 +1,4 @@
-/* odd_plugin.c - a plug-in that misbehaves as its payload says; for test_deed_plugin.c. */
+/* odd_plugin.c - a plug-in that does what its payload says; for test_deed_plugin.c. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

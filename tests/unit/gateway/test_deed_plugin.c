@@ -97,7 +97,7 @@ static void test_answers(void **state)
     assert_int_equal(run(ODD_PLUGIN, "fail with odd bytes", LONG_MS, out, sizeof(out)), SHOAL_EIO);
     assert_non_null(strstr(why.msg, "bad?news ?"
                                     "?!"));
-    /* it checks its deadline and returns by itself, before or after it would be killed */
+    /* it checks its deadline and returns by itself, unless it is killed first */
     int rc = run(ODD_PLUGIN, "until its time is over", 20, out, sizeof(out));
     assert_true(rc == SHOAL_EDEADLINE || rc == 0);
 }

@@ -115,7 +115,7 @@ static void test_only_those_who_can_get_one(void **state)
     assert_int_equal(figures_of(r).bytes, 1000);
     registry_put(m);
     const struct registry_spec here = {.name = "here", .path = PATH};
-    assert_int_equal(registry_add(r, &here, &e), SHOAL_EINVAL); /* one file, one slot */
+    assert_int_equal(registry_add(r, &here, &e), SHOAL_EINVAL); /* here or apart, not both */
     assert_int_equal(registry_unload(r, "m", &e), 0);
     WAIT_UNTIL(is_in(r, REGISTRY_UNLOADED));
     assert_int_equal(p.n_closed, 1);

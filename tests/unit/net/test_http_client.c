@@ -841,7 +841,7 @@ static void test_hostile_bytes_fail_the_call(void **state)
 {
     static const struct {
         const char *why;
-        bool settings; /* sends these bytes first, and then the call starts */
+        bool settings; /* sends SETTINGS first, so that the call starts */
         struct frame say;
         int code;
         const char *text;

@@ -247,7 +247,7 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
     return true;
 }
 
-/* A different version each time, as if updates came as fast as steps. */
+/* A different epoch each time, as if updates came as fast as steps. */
 static uint64_t epoch(struct dispatch *d)
 {
     struct world *w = (struct world *)(void *)d;

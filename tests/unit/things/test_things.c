@@ -325,7 +325,7 @@ static void test_other_channels_are_mentioned(void **state)
     things_destroy(k.t);
 }
 
-/* ---- timing of readings ---- */
+/* ---- readings that are bad or badly timed ---- */
 
 static void test_bad_late_double_and_skewed_readings(void **state)
 {
