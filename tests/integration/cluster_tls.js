@@ -59,7 +59,7 @@ const says = (m, what, why) => t.until(() => what.test(m.log), `${why}: ${m.log.
     const plain = spawnSync(shoal, ['node', '--listen', '127.0.0.1:0']);
     t.check(plain.status === 1 && /need certificates/.test(plain.stderr), `without certificates: ${plain.stderr}`);
     const name = spawnSync(shoal, ['node', '--listen', '127.0.0.1:0', '--certs', certs('node1'), '--name', 'other']);
-    t.check(name.status === 1 && /that of 'node1'/.test(name.stderr), `another name: ${name.stderr}`);
+    t.check(name.status === 1 && /its certificate is for 'node1'/.test(name.stderr), `another name: ${name.stderr}`);
     const bare = await new Promise((done) => {
         const [host, port] = nodes[0].address.split(':');
         const s = tls.connect({ host, port, rejectUnauthorized: false, ALPNProtocols: ['h2'] });

@@ -81,7 +81,7 @@ flows_allow: {topics: [home/+/say], plugins: ["${path.dirname(plugin)}/"]}
     r = await process_('wordless', 'x');
     t.check(r.json.text === 'none' && /there is no word in it/.test(JSON.stringify(r.json)), JSON.stringify(r.json));
     // whatever a plug-in does in its process, the server and the other steps go on
-    for (const [model, how, text, why] of [['odd', 'crash', 'saved', /crashed: its process ended/], ['odd', 'leave', 'saved', /ended with 3/],
+    for (const [model, how, text, why] of [['odd', 'crash', 'saved', /crashed: its process was killed by signal/], ['odd', 'leave', 'saved', /ended with 3/],
         ['odd', 'nonsense', 'saved', /sent an invalid answer/], ['hasty', 'hang', 'late', /exceeded its time limit|did not answer in time/]]) {
         r = await process_(model, how);
         t.same(`${r.status} ${r.json.text} ${r.json.degraded}`, `200 ${text} true`, JSON.stringify(r.json));

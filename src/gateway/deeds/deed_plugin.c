@@ -292,7 +292,7 @@ static int report_crash(struct deed_plugins *d, struct plugin *p, struct process
     if (!what) /* the socket is closed: it has ended, or is about to */
         await_end(process);
     const int status = end_process(d, process);
-    snprintf(how, sizeof(how), WIFSIGNALED(status) ? "killed by signal %d" : "ended with %d",
+    snprintf(how, sizeof(how), WIFSIGNALED(status) ? "was killed by signal %d" : "ended with %d",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     what = what ? what : how;
     pthread_mutex_lock(&d->lock);
