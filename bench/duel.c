@@ -1,4 +1,4 @@
-/* duel.c - see duel.h.  Programs are started with fork and execvp; without a shell. */
+/* duel.c - see duel.h.  Programs are started with fork and execvp, without a shell. */
 #include "duel.h"
 
 #include <dirent.h>

@@ -607,7 +607,7 @@ def export_one(work, name, cfg, out, kind, described):
 
 
 def peer(path, prompts):
-    """Greedy ids of llama.cpp (bench/build-peer), the engine most other users will run the file with."""
+    """Greedy ids of llama.cpp (bench/build-peer), the engine that others will run the file with."""
     import subprocess
 
     with subprocess.Popen(["build/peer_llama"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as p:

@@ -7,7 +7,7 @@ const rates = new Map(); // of counts: [time, requests, rate]
 let stop = null, moved = null;
 
 export async function start() {
-    try { // shown only if there are several nodes
+    try { // shown only if there are nodes or a NATS server
         const c = await member();
         $('nav-shoal').hidden = c.nodes.length === 0 && c.nats === 'none';
     } catch { /* no key yet, or no server: app.js reports it */ }

@@ -15,7 +15,7 @@ cleanup() {
     find /sys/fs/cgroup/*/k8s.io -depth -type d -exec rmdir {} +
 }
 mount --make-rshared / # as kubelet expects
-ip link add node0 type veth peer name network # no peer at the other end
+ip link add node0 type veth peer name network # nothing is connected at the other end
 ip addr add $host/24 dev node0
 ip link set node0 up
 ip link set network up

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 job=$root/packaging/nomad/shoal.nomad.hcl
 host=10.66.0.1
-ip link add node0 type veth peer name network # no peer at the other end
+ip link add node0 type veth peer name network # nothing is connected at the other end
 ip addr add $host/24 dev node0
 ip link set node0 up
 ip link set network up

@@ -37,7 +37,7 @@ struct recorder {
     int broke_off_code;
     struct failure failure;
     char reason[64];
-    /* What the test expects. */
+    /* Set by the test. */
     bool full;
     enum recorder_point cancel_at; /* where to cancel, 0: never, */
     uint32_t after;                /* after more than this many such events */

@@ -132,7 +132,7 @@ static void test_masks(void **state)
     assert_true(r->screened);
     assert_null(privacy_wanted(&site.owner, r));
     start();
-    assert_null(to->start.question); /* the client's own body is not passed on */
+    assert_null(to->start.question); /* the client's body is not remembered */
     assert_true(to->start.private);
     say("ok [email]", 10);
     finish();
