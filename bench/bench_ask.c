@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/home/ask/ask_pack.h"
+#include "apps/home/ask/ask_pack.h"
 #include "eval/quality.h"
 
 struct one {

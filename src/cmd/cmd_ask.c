@@ -9,8 +9,9 @@
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/local.h"
-#include "flow/home/ask/ask_pack.h"
-#include "flow/home/site/home_open.h"
+#include "apps/home/ask/ask_pack.h"
+#include "apps/home/ask/ask_run.h"
+#include "apps/home/site/home_open.h"
 
 #define SESSION "terminal" /* all texts of one call are one conversation */
 #define TOKEN_BYTES 64u
@@ -314,11 +315,14 @@ static int open_home(struct home_things **out, const struct opts *o, const struc
 static int run(struct work *w, struct ask_pack *p, const struct buf *text)
 {
     struct local l;
+    struct ask_app home;
     struct err e = {0};
     int rc = local_open(&l, &e), exit_code;
-    l.flow.home = p->table;
+    ask_app_init(&home);
+    home.table = p->table;
+    l.flow.app = &home.app;
     if (rc == 0)
-        rc = open_home(&l.flow.things, w->o, p->table, &e);
+        rc = open_home(&home.things, w->o, p->table, &e);
     if (rc == 0)
         rc = local_lend(&l, p->table->encoder, NULL, p->encoder, &e);
     if (rc == 0 && p->act && p->act != p->encoder)
@@ -336,9 +340,8 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
     }
     if (exit_code == CMD_OK && *w->token && text && !w->tty)
         fputs("nothing was confirmed: add --yes, or use a terminal\n", stderr);
-    struct home_things *things = l.flow.things;
     local_close(&l);
-    home_things_destroy(things);
+    home_things_destroy(home.things);
     return exit_code;
 }
 

@@ -16,9 +16,8 @@
 #include "flow/request.h"
 #include "flow/sink.h"
 
+struct app;
 struct dispatch;
-struct home_table;
-struct home_things;
 struct registry_model;
 struct registry;
 struct router_table;
@@ -39,9 +38,7 @@ struct flow {
     struct registry *registry;
     struct prompt_cache *cache;    /* NULL: none */
     struct pool *pool;             /* for long prompts; NULL: the owner's thread prepares them */
-    struct home_table *home;       /* words and actions of asks; NULL: none */
-    bool home_failed;              /* there is a table, but it cannot be read */
-    struct home_things *things;    /* the home that asks are about; NULL: none */
+    struct app *app;               /* answers asks; NULL: none does */
     struct pseudonyms *pseudonyms; /* for personal data; NULL: it is masked instead */
 };
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "flow/ask_run.h"
+#include "flow/app.h"
 #include "flow/dispatch.h"
 #include "flow/generate/generate.h"
 #include "flow/infer.h"
@@ -31,6 +31,19 @@ void flow_stamp(struct flow_owner *o, struct request *r)
     flow_hold_epoch(o, r);
 }
 
+static void run_app(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    struct app *a = o->flow->app;
+    struct failure f;
+    if (a) {
+        a->run(a, o, r, s);
+        return;
+    }
+    failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "model_not_found",
+                "there is no application here that answers commands");
+    flow_refuse(o, r, s, &f);
+}
+
 void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
 {
     stamp_here(o, r);
@@ -44,7 +57,7 @@ void flow_run_here(struct flow_owner *o, struct request *r, struct sink *s)
         infer_run(o, r, s);
         break;
     case REQUEST_ASK:
-        ask_run(o, r, s);
+        run_app(o, r, s);
         break;
     case REQUEST_TOKENS:
         tokens_run(o, r, s);

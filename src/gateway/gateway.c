@@ -24,8 +24,8 @@
 #include "gateway/api/openai/response_store.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
-#include "flow/home/table/home_table.h"
-#include "flow/home/site/home_things.h"
+#include "apps/home/table/home_table.h"
+#include "apps/home/site/home_things.h"
 #include "flow/pool.h"
 #include "flow/privacy/pseudonyms.h"
 #include "gateway/api/recall.h"
@@ -401,7 +401,8 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .registry = gl->gw->registry,
                                    .deployed = gl->gw->deployed,
                                    .counts = &gl->gw->relayed,
-                                   .ask_model = gl->gw->home ? gl->gw->home->encoder : NULL,
+                                   .ask_model =
+                                       gl->gw->home.table ? gl->gw->home.table->encoder : NULL,
                                    .wait_ms = k->wait_ms,
                                    .total_ms = k->patience_ms,
                                    .heartbeat_ms = k->heartbeat_ms,
@@ -717,8 +718,8 @@ void gateway_destroy(struct gateway *g)
     explainer_destroy(gw->explainer);
     plant_destroy(gw->plant);
     later_site_close(gw);
-    home_things_destroy(gw->things); /* flows are attached to models */
-    home_table_close(gw->home);
+    home_things_destroy(gw->home.things); /* flows are attached to models */
+    home_table_close(gw->home.table);
     for (uint32_t i = 0; i < gw->n_loops; i++) {
         if (gw->loops[i].loop)
             loop_flush(gw->loops[i].loop);

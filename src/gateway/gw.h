@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "apps/home/ask/ask_run.h"
 #include "base/buf.h"
 #include "cluster/replica.h"
 #include "cluster/routing_links.h"
@@ -35,8 +36,6 @@ struct discovery;
 struct explainer;
 struct field;
 struct gw;
-struct home_table;
-struct home_things;
 struct join;
 struct members;
 struct mqtt_site;
@@ -137,9 +136,7 @@ struct gw {
     struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
     _Atomic uint32_t ollama_transfers;     /* models that are pulled or pushed */
     struct response_store *response_store; /* for /v1/responses; NULL: none */
-    struct home_table *home;               /* for /v1/process; NULL: none */
-    bool home_failed;                      /* a table exists, but it cannot be read */
-    struct home_things *things;            /* the home of /v1/process; NULL: none */
+    struct ask_app home;                   /* answers /v1/process */
     struct flow flow;                      /* the parts of the above that requests need */
     struct tls_server *node_tls;           /* for node_http; NULL: plain */
     struct tls_client *link_tls;           /* for connections to other nodes; NULL: plain */

@@ -12,9 +12,9 @@
 #include "cluster/quota_bucket.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
-#include "flow/home/ask/ask_pack.h"
-#include "flow/home/site/home_open.h"
-#include "flow/home/site/home_things.h"
+#include "apps/home/ask/ask_pack.h"
+#include "apps/home/site/home_open.h"
+#include "apps/home/site/home_things.h"
 #include "flow/pool.h"
 #include "flow/privacy/pseudonyms.h"
 #include "gateway/api/ollama/ollama_manage.h"
@@ -162,11 +162,11 @@ static int open_table(struct gw *gw, const struct gw_config *config, const char 
 {
     struct err why = {0};
     if (config->table)
-        return ask_pack_table(&gw->home, NULL, config->table, e);
-    int rc = ask_pack_table(&gw->home, dir, NULL, &why);
+        return ask_pack_table(&gw->home.table, NULL, config->table, e);
+    int rc = ask_pack_table(&gw->home.table, dir, NULL, &why);
     if (rc < 0 && rc != SHOAL_ENOTFOUND)
         log_warn("gateway", "/v1/process is not available: %s", why.msg);
-    gw->home_failed = rc < 0 && rc != SHOAL_ENOTFOUND;
+    gw->home.table_failed = rc < 0 && rc != SHOAL_ENOTFOUND;
     return 0;
 }
 
@@ -176,9 +176,9 @@ static int open_home(struct gw *gw, const struct gw_config *config, const char *
     const struct home_open_opts o = {
         .path = config->home, .models = dir, .state_path = config->home_state};
     struct err why = {0};
-    if (!gw->home || (config->table && !config->home))
+    if (!gw->home.table || (config->table && !config->home))
         return 0;
-    int rc = home_open(&gw->things, gw->home, &o, &why);
+    int rc = home_open(&gw->home.things, gw->home.table, &o, &why);
     if (rc == SHOAL_ENOTFOUND && !config->home)
         return 0; /* a pack without one */
     if (rc < 0)
@@ -189,6 +189,7 @@ static int open_home(struct gw *gw, const struct gw_config *config, const char *
 static int open_flow_home(struct gw *gw, const struct gw_config *config, struct err *e)
 {
     const char *dir = NULL;
+    ask_app_init(&gw->home);
     for (uint32_t i = 0; !dir && i < config->n_models; i++)
         dir = config->models[i].pack;
     int rc = open_table(gw, config, dir, e);
@@ -260,9 +261,7 @@ int gw_parts_state(struct gw *gw, struct err *e)
     gw->flow = (struct flow){.registry = gw->registry,
                              .cache = gw->cache,
                              .pool = gw->pool,
-                             .home = gw->home,
-                             .home_failed = gw->home_failed,
-                             .things = gw->things,
+                             .app = &gw->home.app,
                              .pseudonyms = gw->pseudonyms};
     return rc < 0 ? rc : ollama_manage_open(gw, gw->config, e);
 }
@@ -275,15 +274,15 @@ static int open_deeds(struct gw *gw, struct err *e)
     const char *prefix = client ? gw->config->mqtt.discovery : NULL;
     if (gw->config->deeds.n == 0 && !prefix)
         return 0;
-    if (!gw->things)
+    if (!gw->home.things)
         return err_set(e, SHOAL_EINVAL, "deeds need a home: set 'home', or use the models' own");
     gw->deeds_config = config_ref(gw->config);
-    int rc = deeds_create(&gw->deeds, &gw->deeds_config->deeds, client, gw->things, e);
+    int rc = deeds_create(&gw->deeds, &gw->deeds_config->deeds, client, gw->home.things, e);
     if (rc == 0)
-        home_things_set_sink(gw->things, deeds_sink(gw->deeds));
+        home_things_set_sink(gw->home.things, deeds_sink(gw->deeds));
     if (rc == 0 && prefix)
         rc = discovery_create(&gw->discovery, prefix, mqtt_site_node(gw), client, gw->deeds,
-                              gw->things, gw->home, e);
+                              gw->home.things, gw->home.table, e);
     return rc;
 }
 

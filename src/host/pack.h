@@ -30,7 +30,7 @@ struct pack_model {
     uint32_t n_files;
 };
 
-struct pack_table { /* data of an application, such as the words of src/flow/home */
+struct pack_table { /* data of an application, such as the words of src/apps/home */
     const char *name;
     struct pack_file file;
 };

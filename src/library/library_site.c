@@ -6,10 +6,10 @@
 
 #include "base/log.h"
 #include "base/thread/thread.h"
-#include "flow/home/ask/ask_pack.h"
-#include "flow/home/site/home_open.h"
-#include "flow/home/site/home_things.h"
-#include "flow/home/table/home_table.h"
+#include "apps/home/ask/ask_pack.h"
+#include "apps/home/site/home_open.h"
+#include "apps/home/site/home_things.h"
+#include "apps/home/table/home_table.h"
 #include "gateway/config/config_needs.h"
 #include "host/registry.h"
 #include "shoal/shoal_engine.h"
@@ -90,16 +90,15 @@ static int lend_home(void *ctx)
 {
     struct library_site *s = ctx;
     const struct home_open_opts ho = {.path = s->config->home, .models = s->opts->models};
-    if (s->table)
+    if (s->home.table)
         return 0;
-    int rc = ask_pack_table(&s->table, s->opts->models, s->config->table, s->e);
+    int rc = ask_pack_table(&s->home.table, s->opts->models, s->config->table, s->e);
     if (rc == 0)
-        rc = home_open(&s->things, s->table, &ho, s->e);
+        rc = home_open(&s->home.things, s->home.table, &ho, s->e);
     if (rc < 0)
         return rc;
-    s->flow.home = s->table;
-    s->flow.things = s->things;
-    const char *models[] = {s->table->encoder, s->table->act, s->table->reply};
+    s->flow.app = &s->home.app;
+    const char *models[] = {s->home.table->encoder, s->home.table->act, s->home.table->reply};
     for (int i = 0; i < 3 && rc == 0; i++)
         if (models[i] && models[i][0])
             rc = lend_model(s, models[i]);
@@ -166,6 +165,7 @@ int library_site_open(struct library_site *s, const char *path, const struct sho
                       struct err *e)
 {
     *s = (struct library_site){.opts = o, .e = e};
+    ask_app_init(&s->home);
     const struct config_needs needs = {.model = lend_model,
                                        .collection = lend_collection,
                                        .home = lend_home,
@@ -218,7 +218,7 @@ void library_site_close(struct library_site *s)
     for (uint32_t i = 0; i < s->n_engines; i++)
         shoal_engine_close(s->engines[i]);
     collections_close(s->collections);
-    home_things_destroy(s->things);
-    home_table_close(s->table);
+    home_things_destroy(s->home.things);
+    home_table_close(s->home.table);
     config_unref(s->config);
 }

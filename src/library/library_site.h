@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "apps/home/ask/ask_run.h"
 #include "base/thread/executor_queue.h"
 #include "flow/flow.h"
 #include "gateway/config.h"
@@ -29,8 +30,7 @@ struct library_site {
     struct flow_owner owner;
     struct pipeline_site pipeline;
     struct collections *collections;
-    struct home_table *table;
-    struct home_things *things;
+    struct ask_app home;
     struct shoal_engine *engines[LIBRARY_SITE_MODELS];
     const char *lent[LIBRARY_SITE_MODELS]; /* their names */
     uint32_t n_engines;

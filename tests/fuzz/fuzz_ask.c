@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "flow/home/home_clauses.h"
-#include "flow/home/home_rules.h"
-#include "flow/home/home_speech.h"
-#include "flow/home/home_truth.h"
-#include "flow/home/turn/home_reword.h"
-#include "flow/home/turn/home_turn.h"
-#include "flow/home/home_values.h"
-#include "flow/home/table/home_words.h"
+#include "apps/home/home_clauses.h"
+#include "apps/home/home_rules.h"
+#include "apps/home/home_speech.h"
+#include "apps/home/home_truth.h"
+#include "apps/home/turn/home_reword.h"
+#include "apps/home/turn/home_turn.h"
+#include "apps/home/home_values.h"
+#include "apps/home/table/home_words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "flow/home/site/home_file_read.h"
-#include "flow/home/site/home_import.h"
-#include "flow/home/site/home_link.h"
-#include "flow/home/site/home_states.h"
+#include "apps/home/site/home_file_read.h"
+#include "apps/home/site/home_import.h"
+#include "apps/home/site/home_link.h"
+#include "apps/home/site/home_states.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

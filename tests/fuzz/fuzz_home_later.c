@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "flow/home/later/home_later.h"
+#include "apps/home/later/home_later.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

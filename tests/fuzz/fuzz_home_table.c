@@ -4,9 +4,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "flow/home/home_clauses.h"
-#include "flow/home/home_rules.h"
-#include "flow/home/table/home_words.h"
+#include "apps/home/home_clauses.h"
+#include "apps/home/home_rules.h"
+#include "apps/home/table/home_words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "flow/home/ask/ask_pack.h"
+#include "apps/home/ask/ask_pack.h"
 #include "flow/pool.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
@@ -55,8 +55,9 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
     }
     if (rc == 0)
         rc = pool_create(&gw->pool, 1, 16, NULL);
+    ask_app_init(&gw->home);
     if (rc == 0)
-        rc = ask_pack_table(&gw->home, SHOAL_TEST_DATA "/../../models", NULL, NULL);
+        rc = ask_pack_table(&gw->home.table, SHOAL_TEST_DATA "/../../models", NULL, NULL);
     if (rc == 0 && cache_bytes)
         rc = prompt_cache_create(&gw->cache, cache_bytes, 0, NULL);
     if (rc == 0)
@@ -65,7 +66,7 @@ static inline int gw_site_open(struct gw *gw, size_t cache_bytes)
         rc = loop_create(&gl->loop, NULL);
     if (rc == 0) {
         gw->flow = (struct flow){
-            .registry = gw->registry, .cache = gw->cache, .pool = gw->pool, .home = gw->home};
+            .registry = gw->registry, .cache = gw->cache, .pool = gw->pool, .app = &gw->home.app};
         flow_owner_init(&gl->flow, &gw->flow, loop_executor(gl->loop));
         gl->flow.load_wait_ms = gw->config->load_wait_ms;
         gl->flow.next_seed = clock_ns();
@@ -98,7 +99,7 @@ static inline void gw_site_close(struct gw *gw)
         gw_site_settle(gw);
     pool_destroy(gw->pool);
     registry_destroy(gw->registry);
-    home_table_close(gw->home);
+    home_table_close(gw->home.table);
     prompt_cache_destroy(gw->cache);
     loop_destroy(gl->loop);
     peers_destroy(gw->peers);

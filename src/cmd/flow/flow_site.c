@@ -7,10 +7,10 @@
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/model_opts.h"
-#include "flow/home/ask/ask_pack.h"
-#include "flow/home/site/home_open.h"
-#include "flow/home/table/home_table.h"
-#include "flow/home/site/home_things.h"
+#include "apps/home/ask/ask_pack.h"
+#include "apps/home/site/home_open.h"
+#include "apps/home/table/home_table.h"
+#include "apps/home/site/home_things.h"
 #include "flow/routing.h"
 #include "gateway/config/config_needs.h"
 #include "gateway/deeds/deed_call.h"
@@ -109,16 +109,15 @@ static int lend_home(void *ctx)
     struct flow_site *s = ctx;
     const struct home_open_opts ho = {.path = s->config->home};
     struct err e = {0};
-    if (s->table)
+    if (s->home.table)
         return CMD_OK;
-    int rc = ask_pack_table(&s->table, NULL, s->config->table, &e);
+    int rc = ask_pack_table(&s->home.table, NULL, s->config->table, &e);
     if (rc == 0)
-        rc = home_open(&s->things, s->table, &ho, &e);
+        rc = home_open(&s->home.things, s->home.table, &ho, &e);
     if (rc < 0)
         return cmd_fail(s->o->page, "%s", e.msg);
-    s->local.flow.home = s->table;
-    s->local.flow.things = s->things;
-    const char *models[] = {s->table->encoder, s->table->act, s->table->reply};
+    s->local.flow.app = &s->home.app;
+    const char *models[] = {s->home.table->encoder, s->home.table->act, s->home.table->reply};
     for (int i = 0; i < 3; i++)
         if (models[i] && models[i][0] && (rc = lend_model(s, models[i])) != CMD_OK)
             return rc;
@@ -139,6 +138,7 @@ int flow_site_open(struct flow_site *s, const struct opts *o, const char *file)
     char usual[PATH_MAX];
     struct err e = {0};
     *s = (struct flow_site){.o = o, .interrupt_fd = term_catch_interrupt()};
+    ask_app_init(&s->home);
     int rc = flow_site_load(&s->config, o, file);
     if (rc == CMD_OK)
         rc = flow_site_choose(o, s->config, &s->graph);
@@ -171,8 +171,8 @@ void flow_site_close(struct flow_site *s)
         model_name_fini(&s->names[i]);
     }
     collections_close(s->collections);
-    home_things_destroy(s->things);
-    home_table_close(s->table);
+    home_things_destroy(s->home.things);
+    home_table_close(s->home.table);
     config_unref(s->config);
     term_release_interrupt(s->interrupt_fd);
 }

@@ -7,6 +7,7 @@
 #ifndef SHOAL_CMD_FLOW_FLOW_SITE_H
 #define SHOAL_CMD_FLOW_FLOW_SITE_H
 
+#include "apps/home/ask/ask_run.h"
 #include "cmd/cli/opts.h"
 #include "cmd/local/local.h"
 #include "host/model_name.h"
@@ -17,8 +18,6 @@
 
 struct collections;
 struct deed_calls;
-struct home_table;
-struct home_things;
 
 struct flow_site {
     const struct opts *o;
@@ -28,8 +27,7 @@ struct flow_site {
     struct pipeline_site site;
     struct collections *collections;
     struct deed_calls *calls;
-    struct home_table *table;
-    struct home_things *things;
+    struct ask_app home;
     int interrupt_fd;
     struct shoal_engine *engines[FLOW_SITE_MODELS];
     struct model_name names[FLOW_SITE_MODELS];

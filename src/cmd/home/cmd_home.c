@@ -6,10 +6,10 @@
 #include "base/file/file_read.h"
 #include "base/plural.h"
 #include "cmd/cmd.h"
-#include "flow/home/ask/ask_pack.h"
-#include "flow/home/site/home_file_read.h"
-#include "flow/home/site/home_import.h"
-#include "flow/home/site/home_open.h"
+#include "apps/home/ask/ask_pack.h"
+#include "apps/home/site/home_file_read.h"
+#include "apps/home/site/home_import.h"
+#include "apps/home/site/home_open.h"
 
 #define MAX_OUTPUT_BYTES ((size_t)64 << 20)
 

@@ -8,8 +8,8 @@
 #include "cmd/cmd.h"
 #include "eval/eval_rows.h"
 #include "eval/quality.h"
-#include "flow/home/ask/ask_pack.h"
-#include "flow/home/site/home_open.h"
+#include "apps/home/ask/ask_pack.h"
+#include "apps/home/site/home_open.h"
 #include "wire/json_out.h"
 
 #define MAX_KINDS 64u

@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread/thread.h"
-#include "flow/home/site/home_things.h"
+#include "apps/home/site/home_things.h"
 #include "gateway/config/config_url.h"
 #include "gateway/deeds/deed_command.h"
 #include "gateway/deeds/deed_text.h"

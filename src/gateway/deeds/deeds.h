@@ -14,7 +14,7 @@
 #ifndef SHOAL_GATEWAY_DEEDS_DEEDS_H
 #define SHOAL_GATEWAY_DEEDS_DEEDS_H
 
-#include "flow/home/site/home_sink.h"
+#include "apps/home/site/home_sink.h"
 #include "gateway/config/config_deeds.h"
 
 struct deeds;

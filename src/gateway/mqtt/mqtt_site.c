@@ -129,7 +129,7 @@ int mqtt_site_open(struct gw *gw, struct err *e)
                           .spool_path = file,
                           .spool_bytes = k->queue_bytes,
                           .queue_bytes = k->queue_bytes};
-    s->assistant = gw->home && k->requests;
+    s->assistant = gw->home.table && k->requests;
     mqtt_announce_node(s->node, o.client_id);
     int rc = check_topic(k, e);
     if (rc == 0)

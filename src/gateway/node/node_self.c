@@ -6,7 +6,7 @@
 #include "cluster/machine/node_measure.h"
 #include "cluster/node_machine.h"
 #include "cluster/messages/node_state.h"
-#include "flow/home/table/home_table.h"
+#include "apps/home/table/home_table.h"
 #include "gateway/gw.h"
 #include "shoal/shoal_version.h"
 
@@ -30,7 +30,7 @@ void node_self_fill(struct node_state *s, struct arena *a, struct gw_loop *gl)
     if (gw->measure)
         node_measure_fill(gw->measure, s);
     node_state_collect(s, a, gw->registry);
-    s->asks = gw->home && node_state_model(s, gw->home->encoder, 0);
+    s->asks = gw->home.table && node_state_model(s, gw->home.table->encoder, 0);
     if (gw->join)
         join_fill(gw->join, s, a);
 }

@@ -9,8 +9,8 @@
 #include "base/file/state_file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "flow/home/home_later_run.h"
-#include "flow/home/site/home_things.h"
+#include "apps/home/home_later_run.h"
+#include "apps/home/site/home_things.h"
 #include "gateway/mqtt/mqtt_site.h"
 #include "mqtt/mqtt.h"
 #include "mqtt/mqtt_topic.h"
@@ -68,7 +68,7 @@ static bool find_file(char out[PATH_MAX], const struct gw *gw)
 int later_site_open(struct gw *gw, struct err *e)
 {
     char file[PATH_MAX];
-    if (!gw->things || !gw->home->later.list)
+    if (!gw->home.things || !gw->home.table->later.list)
         return 0;
     struct later_site *s = gw->later = mem_zalloc(sizeof(*s));
     if (!s)
@@ -93,9 +93,9 @@ int later_site_open(struct gw *gw, struct err *e)
     }
     if (rc < 0)
         return rc;
-    s->run = (struct home_later_run){gw->home, gw->things, s->later};
+    s->run = (struct home_later_run){gw->home.table, gw->home.things, s->later};
     home_later_listen(s->later, on_told, s);
-    home_things_set_later(gw->things, s->later);
+    home_things_set_later(gw->home.things, s->later);
     return 0;
 }
 
@@ -123,7 +123,7 @@ void later_site_close(struct gw *gw)
     struct later_site *s = gw->later;
     if (!s)
         return;
-    home_things_set_later(gw->things, NULL);
+    home_things_set_later(gw->home.things, NULL);
     home_later_destroy(s->later);
     mem_free(s);
     gw->later = NULL;

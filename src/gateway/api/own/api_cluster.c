@@ -238,7 +238,7 @@ static void put_offers(struct json_out *j, const struct gw *gw)
         json_out_str(j, "sensors");
     if (gw->demo)
         json_out_str(j, "demo");
-    if (gw->things)
+    if (gw->home.things)
         json_out_str(j, "home");
     json_out_array_end(j);
 }

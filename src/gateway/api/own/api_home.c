@@ -1,8 +1,8 @@
 /* api_home.c - /v1/home: the things known to /v1/process, and replacing the home at run time. */
 #include <string.h>
 
-#include "flow/home/site/home_file_read.h"
-#include "flow/home/site/home_things.h"
+#include "apps/home/site/home_file_read.h"
+#include "apps/home/site/home_things.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "gateway/ticker.h"
@@ -11,7 +11,7 @@
 
 static bool has_home(struct call *c)
 {
-    if (c->gl->gw->things)
+    if (c->gl->gw->home.things)
         return true;
     call_fail(c, 404, NULL, NULL, "home_not_found",
               "this server has no home: it needs the models included with Shoal, or 'home' in its "
@@ -23,14 +23,14 @@ static void put_home(struct call *c)
 {
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
-    home_things_json(&j, c->gl->gw->things);
+    home_things_json(&j, c->gl->gw->home.things);
     json_out_object_end(&j);
 }
 
 /* The whole home, if something changed since the last event. */
 static void send_home(struct call *c)
 {
-    uint64_t version = home_things_version(c->gl->gw->things) + 1; /* 0: nothing was sent yet */
+    uint64_t version = home_things_version(c->gl->gw->home.things) + 1; /* 0: nothing was sent yet */
     if (!c->began)
         call_begin(c, SSE_TYPE);
     if (version != c->cursor) {
@@ -70,7 +70,7 @@ void api_home_change(struct call *c)
                   "the body is empty: send a home file, as YAML or JSON");
         return;
     }
-    int rc = home_file_read_text(&f, gw->home, c->req->body, c->req->body_bytes, "body", &e);
+    int rc = home_file_read_text(&f, gw->home.table, c->req->body, c->req->body_bytes, "body", &e);
     if (rc == SHOAL_EFORMAT || rc == SHOAL_ELIMIT) {
         call_fail(c, rc == SHOAL_ELIMIT ? 413 : 400, NULL, NULL, "invalid_home", "%s", e.msg);
         return;
@@ -79,7 +79,7 @@ void api_home_change(struct call *c)
         call_fail_code(c, rc, e.msg);
         return;
     }
-    home_things_set_file(gw->things, f);
+    home_things_set_file(gw->home.things, f);
     home_file_unref(f);
     api_home(c);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "flow/home/later/home_later.h"
+#include "apps/home/later/home_later.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
 #include "gateway/things/later_site.h"

@@ -1,4 +1,4 @@
-/* process.h - POST /v1/process: asks (flow/ask_run.h) over HTTP.
+/* process.h - POST /v1/process: asks (apps/home/ask/ask_run.h) over HTTP.
  *
  * The answer is that of `shoal ask --json`; a stream has the events "plan" (the actions), "text"
  * (pieces of the reply) and "done" (the whole answer), or "error".

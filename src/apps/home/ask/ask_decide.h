@@ -1,0 +1,24 @@
+/* ask_decide.h - the stages of a request that decide on actions and carry them out: they build the
+ * plan.
+ *
+ * Thread:    as of ask_request.h. */
+#ifndef SHOAL_APPS_HOME_ASK_ASK_DECIDE_H
+#define SHOAL_APPS_HOME_ASK_ASK_DECIDE_H
+
+#include "apps/home/ask/ask_request.h"
+
+/* Adds the requests of the clauses to the draft. */
+void ask_decide_text(struct ask_request *r);
+/* Can the request do without a model: a confirmation, an answer to "shall I", "stop everything", or
+ * a text too long to be a command? Then builds the draft. */
+bool ask_decide_answered(struct ask_request *r, const char *token);
+/* Builds the draft for a text that is too long: the reply only says so. */
+void ask_decide_too_long(struct ask_request *r);
+/* Hands the draft's actions to the sink; the request advances when all are done. */
+void ask_decide_carry(struct ask_request *r);
+/* Records the results. */
+void ask_decide_carried(struct ask_request *r);
+/* Builds the plan and the reply's contexts from the draft. */
+void ask_decide_finish(struct ask_request *r);
+
+#endif

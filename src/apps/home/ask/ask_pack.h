@@ -1,0 +1,40 @@
+/* ask_pack.h - opens the home flow from a pack (host/pack.h: the folder of models that comes with
+ * Shoal): the table and the models it names, each checked against the manifest.
+ *
+ * Thread:    one thread opens and closes.
+ * Ownership: open gives, close takes back; no request may be left then. */
+#ifndef SHOAL_APPS_HOME_ASK_ASK_PACK_H
+#define SHOAL_APPS_HOME_ASK_ASK_PACK_H
+
+#include "apps/home/ask/ask.h"
+#include "apps/home/table/home_table.h"
+
+struct ask_pack {
+    struct home_table *table;
+    struct shoal_engine *encoder, *reply;    /* reply NULL: actions only */
+    struct shoal_engine *act;                /* NULL: the table needs no such model */
+    bool lent_encoder, lent_act, lent_reply; /* the caller's: not closed here */
+    struct ask *ask;                         /* NULL with parts_only */
+};
+
+struct ask_pack_opts {
+    const char *dir;   /* NULL: where pack_open looks */
+    const char *table; /* this file instead of the pack's table; NULL: the pack's */
+    /* use these, do not open the pack's; NULL: open */
+    struct shoal_engine *encoder, *act, *reply;
+    bool no_reply;
+    bool parts_only; /* table and engines; ask stays NULL */
+    uint32_t n_threads;
+    bool (*progress)(void *ctx, double part); /* as in shoal_engine_opts */
+    void *progress_ctx;
+};
+
+SHOAL_MUST_CHECK int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o,
+                                   struct err *e);
+void ask_pack_close(struct ask_pack *p);
+
+/* The table alone: the file at path, or with NULL the one of the pack in dir. */
+SHOAL_MUST_CHECK int ask_pack_table(struct home_table **out, const char *dir, const char *path,
+                                    struct err *e);
+
+#endif

@@ -1,0 +1,119 @@
+/* ask_request.h - a request of the home flow while it lives, for the files that take it from stage
+ * to stage: ask_understand, ask_decide, ask_speak; ask.c puts them together.  Private to them.
+ *
+ * Thread:    one thread at a time works on a request; ask.h says which.  `lock` guards what other
+ *            threads may touch.
+ * Ownership: reference-counted; everything that a request makes is in its arena. */
+#ifndef SHOAL_APPS_HOME_ASK_ASK_REQUEST_H
+#define SHOAL_APPS_HOME_ASK_ASK_REQUEST_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "flow/ask_plan.h"
+#include "apps/home/ask/ask_away.h"
+#include "apps/home/ask/ask_event.h"
+#include "apps/home/home_carry.h"
+#include "apps/home/home_draft.h"
+#include "apps/home/home_memory.h"
+#include "apps/home/home_rules.h"
+#include "apps/home/home_speech.h"
+#include "apps/home/site/home_things.h"
+#include "shoal/shoal.h"
+
+#define ASK_PER_CLAUSE 3u /* intent, router, entities */
+#define ASK_MAX_PARTS 64u /* parts of a text, by speech act */
+#define ASK_MAX_FLOWS 64u
+#define ASK_MAX_WORDS 150u /* words of a text without a message to others: a minute of speech */
+
+struct ask {
+    const struct home_table *table;
+    struct shoal_engine *encoder, *act, *reply; /* encoder NULL: requests provide access to it */
+    struct home_memory *memory;
+    struct home_things *things; /* NULL: no home */
+    float threshold;
+    struct {
+        char *label, *flow;
+    } flows[ASK_MAX_FLOWS];
+    uint32_t n_flows;
+};
+
+enum ask_stage { ASK_STAGE_ACT, ASK_STAGE_UNDERSTAND, ASK_STAGE_CARRY, ASK_STAGE_REPLY };
+
+struct ask_request {
+    struct ask *ask;
+    bool speaks;                       /* false: actions only */
+    bool asks_acts;                    /* false: only the rules tell commands from other talk */
+    struct shoal_engine *reply_engine; /* NULL: it is reached through `away` */
+    struct shoal_engine *act_engine;   /* the same */
+    struct ask_away *away;             /* NULL: all models have engines here */
+    _Atomic uint32_t refs;             /* the caller's and the flow's own */
+    _Atomic uint32_t pending; /* unfinished parts of the stage, plus one while they are started */
+    _Atomic bool cancel;
+    enum ask_stage stage;
+    int code; /* the first failure */
+    char message[320];
+
+    struct arena arena;
+    const char *text, *conversation; /* in the arena; conversation "": none */
+    const char *owner;               /* in the arena; "": unknown */
+    struct home_words words;         /* of the text */
+    bool too_long;                   /* longer than anybody can follow */
+    const char *again, *except; /* taken out of the text; NULL: none (home_turn, home_reword) */
+    struct home_part parts[ASK_MAX_PARTS];
+    uint32_t n_parts;
+    float command_p; /* probability that the text is a command */
+    struct home_clause clauses[ASK_MAX_CLAUSES];
+    uint32_t n_clauses;
+    struct home_draft draft;
+    struct home_focus focus; /* the previous topic */
+    struct home_file *file;  /* the home; held; NULL: none */
+    struct home_carry *deeds;
+    uint32_t n_deeds;
+    struct home_carry_later *later; /* requests to the schedule */
+    uint32_t n_later;
+    bool confirmed;       /* confirmed by the user */
+    bool simulated;       /* no sink carries out the plan */
+    struct ask_plan plan; /* complete once carried out */
+    struct home_draft_context *contexts;
+    uint32_t n_contexts, at_context;
+    bool referred; /* "it" was replaced by what it means */
+    struct buf reply;
+    size_t reply_from; /* where the reply to the current context begins */
+    struct tm now;
+    time_t now_s;
+
+    uint64_t start_ns, deadline_ns, step_ns, total_ns;
+    struct ask_plan_step steps[ASK_MAX_STEPS];
+    uint32_t n_steps, step_tokens;
+    int32_t priority;
+    uint64_t client;
+    float weight;
+    void (*event)(void *ctx, const struct ask_request *r, const struct ask_event *ev);
+    void *event_ctx;
+
+    pthread_mutex_t lock; /* guards tasks, code and message, done */
+    pthread_cond_t finished;
+    struct shoal_task *tasks[ASK_MAX_CLAUSES * ASK_PER_CLAUSE];
+    uint32_t n_tasks;
+    bool done;
+    void (*advance)(struct ask_request *r); /* runs when the last part of a stage is done */
+};
+
+void ask_request_unref(struct ask_request *r);
+void ask_request_emit(struct ask_request *r, const struct ask_event *ev);
+/* Any thread; the first failure is reported. */
+void ask_request_fail(struct ask_request *r, int code, const char *message);
+/* Ends a step for --explain; model NULL: rules. */
+void ask_request_step(struct ask_request *r, const char *name, const char *model);
+/* The last event. */
+void ask_request_finish(struct ask_request *r);
+/* Keeps a task of the current stage, so that it can be cancelled. */
+void ask_request_keep_task(struct ask_request *r, struct shoal_task *t);
+void ask_request_drop_tasks(struct ask_request *r);
+/* One of r->pending parts is done; the last one advances the request. */
+void ask_request_part_done(struct ask_request *r);
+/* The meaning of a router label; "": nothing. */
+const char *ask_request_flow(const struct ask *a, const char *label);
+
+#endif

@@ -1,0 +1,452 @@
+/* home_carry.c - see home_carry.h. */
+#include "apps/home/home_carry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "apps/home/home_act.h"
+#include "apps/home/home_allow.h"
+#include "apps/home/later/home_later_action.h"
+
+static const char *text_of(const struct ask_plan_action *o, const char *key)
+{
+    const struct ask_plan_field *f = ask_plan_field_of(o, key);
+    return f && f->text ? f->text : "";
+}
+
+static bool is_question(const struct home_table *t, const struct ask_plan_action *o)
+{
+    const struct home_action *x = home_table_action(t, o->name);
+    return !x || x->answer.n > 0 || x->reason;
+}
+
+static bool happens_now(const struct home_table *t, const struct ask_plan_action *o)
+{
+    return !is_question(t, o) && strcmp(text_of(o, "result"), "done") == 0;
+}
+
+/* ---- deeds ---------------------------------------------------------------------------------- */
+
+struct list {
+    struct arena *a;
+    const struct home_file *f;
+    struct home_carry *v;
+    uint32_t n, cap;
+};
+
+static void add(struct list *l, const struct home_carry *x)
+{
+    if (l->n == l->cap) {
+        uint32_t cap = l->cap ? l->cap * 2 : 8;
+        struct home_carry *v = arena_zalloc_n(l->a, cap, sizeof(*v));
+        if (!v)
+            return;
+        if (l->n > 0)
+            memcpy(v, l->v, l->n * sizeof(*v));
+        l->v = v;
+        l->cap = cap;
+    }
+    l->v[l->n++] = *x;
+}
+
+/* The ability and value that the action sets; false: none. */
+static bool value_of(const struct home_action *x, const struct ask_plan_action *o,
+                     struct home_deed *out)
+{
+    const struct home_effect *e = x->effect;
+    *out = (struct home_deed){.ability = e->ability, .text = e->to, .action = o->name};
+    if (e->named_by && *text_of(o, e->named_by->name))
+        out->ability = text_of(o, e->named_by->name);
+    if (e->to)
+        return true;
+    const struct ask_plan_field *v = ask_plan_field_of(o, e->slot->name),
+                                *by = ask_plan_field_of(o, "change"),
+                                *unit = ask_plan_field_of(o, "unit");
+    if (by && !by->text) {
+        out->change = true;
+        out->number = by->number;
+    } else if (v && v->n_items == 0) {
+        out->text = v->text;
+        out->number = v->number;
+    } else {
+        return false;
+    }
+    out->unit = unit && !out->text ? unit->text : NULL;
+    return true;
+}
+
+static void add_scene(struct list *l, const struct home_thing *scene, const char *action,
+                      uint32_t index)
+{
+    for (uint32_t i = 0; i < scene->n_sets; i++) {
+        const struct home_thing_set *s = &scene->sets[i];
+        add(l, &(struct home_carry){.deed = {.id = s->thing->id,
+                                             .ability = s->ability,
+                                             .text = s->text,
+                                             .number = s->number,
+                                             .action = action},
+                                    .action = index,
+                                    .listed = true});
+    }
+}
+
+static void add_deed(struct list *l, const struct home_deed *deed, const char *id, uint32_t index)
+{
+    const struct home_thing *thing = l->f ? home_file_thing(l->f, id) : NULL;
+    struct home_carry c = {.deed = *deed, .action = index, .listed = thing != NULL};
+    c.deed.id = id;
+    add(l, &c);
+}
+
+uint32_t home_carry_deeds(struct arena *a, const struct home_table *t, const struct home_file *f,
+                          const struct home_draft *d, struct home_carry **out)
+{
+    struct list l = {.a = a, .f = f};
+    for (uint32_t i = 0; i < d->n_actions; i++) {
+        const struct ask_plan_action *o = d->actions[i];
+        const struct home_action *x = home_table_action(t, o->name);
+        const struct ask_plan_field *id = ask_plan_field_of(o, "id"),
+                                    *ids = ask_plan_field_of(o, "ids");
+        struct home_deed deed;
+        if (!happens_now(t, o) || (!id && !ids))
+            continue;
+        const struct home_thing *thing = f && id ? home_file_thing(f, id->text) : NULL;
+        if (thing && thing->type == HOME_THING_SCENE) {
+            add_scene(&l, thing, o->name, i);
+            continue;
+        }
+        if (!x->effect || !value_of(x, o, &deed))
+            continue;
+        if (ids)
+            for (uint32_t k = 0; k < ids->n_items; k++)
+                add_deed(&l, &deed, ids->items[k], i);
+        else
+            add_deed(&l, &deed, id->text, i);
+    }
+    *out = l.v;
+    return l.n;
+}
+
+/* ---- later ---------------------------------------------------------------------------------- */
+
+static const struct home_action *opposite_of(const struct home_table *t,
+                                             const struct home_action *x)
+{
+    for (uint32_t i = 0; x && i < t->n_opposites; i++)
+        for (uint32_t k = 0; k < 2; k++)
+            if (t->opposites[i].action[k] == x)
+                return t->opposites[i].action[!k];
+    return NULL;
+}
+
+/* The action at the time it is carried out: without the words about time. */
+static struct ask_plan_action *then(struct arena *a, const struct ask_plan_action *o)
+{
+    static const char *const of_now[] = {"result", "in_s", "time", "date", "risk", "token"};
+    struct ask_plan_action *c = arena_zalloc(a, sizeof(*c));
+    if (!c)
+        return NULL;
+    c->name = o->name;
+    for (uint32_t i = 0; i < o->n_fields; i++) {
+        bool keep = true;
+        for (size_t k = 0; k < sizeof(of_now) / sizeof(of_now[0]); k++)
+            keep &= strcmp(o->fields[i].key, of_now[k]) != 0;
+        if (keep)
+            c->fields[c->n_fields++] = o->fields[i];
+    }
+    return c;
+}
+
+static void drop(struct ask_plan_action *o, const char *key)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < o->n_fields; i++)
+        if (strcmp(o->fields[i].key, key) != 0)
+            o->fields[n++] = o->fields[i];
+    o->n_fields = n;
+}
+
+bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct home_file *f,
+                       const struct ask_plan_action *o, const struct home_carry_now *now,
+                       struct home_later_entry *out, const char **denied)
+{
+    const struct ask_plan_field *d = ask_plan_field_of(o, "duration_s");
+    const struct home_action *x = home_table_action(t, o->name), *ends = opposite_of(t, x);
+    *denied = NULL;
+    if (!d || d->text || d->n_items > 0 || d->number <= 0.0 || !ends || !x->effect)
+        return false;
+    struct ask_plan_action *c = then(a, o);
+    if (!c || d->number > (double)HOME_DUE_MAX_S) {
+        *denied = "that is more than a year ahead";
+        return true;
+    }
+    c->name = ends->name;
+    drop(c, "duration_s");
+    drop(c, "value"); /* "open the blinds half way for an hour" */
+    drop(c, "unit");
+    *denied = home_allow_denied(a, t, f, c, false);
+    *out = (struct home_later_entry){.kind = HOME_LATER_ACTION,
+                                     .due_ms = now->ms + (int64_t)(d->number * 1000.0),
+                                     .made_ms = now->ms,
+                                     .counted = true,
+                                     .what = home_act_words(a, t, c),
+                                     .said = now->said,
+                                     .by = now->by,
+                                     .action = home_later_action_fits(c) ? c : NULL};
+    return true;
+}
+
+/* An action decided for later. */
+static bool entry_of(struct arena *a, const struct home_table *t, const struct ask_plan_action *o,
+                     const struct home_carry_now *now, struct home_later_entry *out)
+{
+    const struct home_action *x = home_table_action(t, o->name);
+    if (!x || o->due_s == 0 || strcmp(text_of(o, "result"), "scheduled") != 0)
+        return false;
+    const struct ask_plan_action *c = x->rings == HOME_LATER_ACTION ? then(a, o) : o;
+    *out = (struct home_later_entry){
+        .kind = x->rings,
+        .due_ms = o->due_s * 1000,
+        .made_ms = now->ms,
+        .counted = o->due_counted,
+        .confirmed = now->confirmed,
+        .what = o->again.words && x->rings == HOME_LATER_ACTION
+                    ? arena_printf(a, "%s, %s", home_act_words(a, t, o), o->again.words)
+                    : home_act_words(a, t, o),
+        .again = o->again,
+        .said = now->said,
+        .by = now->by,
+        .action = c && home_later_action_fits(c) ? c : NULL};
+    return true;
+}
+
+static bool is_cancel(const struct home_table *t, const struct ask_plan_action *o)
+{
+    for (uint32_t k = 0; t->later.list && k < HOME_LATER_COUNT; k++)
+        if (strcmp(t->later.cancel[k]->name, o->name) == 0)
+            return true;
+    return false;
+}
+
+uint32_t home_carry_schedule(struct arena *a, const struct home_table *t, const struct home_file *f,
+                             const struct home_draft *d, const struct home_carry_now *now,
+                             struct home_carry_later **out)
+{
+    uint32_t n = 0, cap = 0;
+    for (uint32_t i = 0; i < d->n_actions; i++) {
+        const struct ask_plan_field *ids = ask_plan_field_of(d->actions[i], "scheduled_ids");
+        cap += 1 + (ids ? ids->n_items : 0);
+    }
+    struct home_carry_later *v = arena_zalloc_n(a, (size_t)cap + 1, sizeof(*v));
+    *out = v;
+    for (uint32_t i = 0; v && i < d->n_actions; i++) {
+        const struct ask_plan_action *o = d->actions[i];
+        const struct ask_plan_field *ids = ask_plan_field_of(o, "scheduled_ids");
+        struct home_carry_later x = {.action = i};
+        if (entry_of(a, t, o, now, &x.entry)) {
+            v[n++] = x;
+        } else if (happens_now(t, o) && ids && is_cancel(t, o)) {
+            for (uint32_t k = 0; k < ids->n_items; k++)
+                v[n++] = (struct home_carry_later){.action = i,
+                                                   .kind = HOME_CARRY_CANCEL,
+                                                   .id = strtoull(ids->items[k], NULL, 10)};
+        } else if (happens_now(t, o) && home_carry_end_of(a, t, f, o, now, &x.entry, &x.reason)) {
+            x.kind = HOME_CARRY_UNDO;
+            x.rc = x.reason ? SHOAL_EINVAL : 0;
+            v[n++] = x;
+        }
+    }
+    return v ? n : 0;
+}
+
+/* ---- results -------------------------------------------------------------------------------- */
+
+struct words { /* for a line that says what was not done, and why */
+    const char *todo, *reason;
+};
+
+static const char *get_word(void *ctx, uint32_t var)
+{
+    const struct words *w = ctx;
+    return var == HOME_VAR_DO ? w->todo : w->reason;
+}
+
+/* A copy of the action with another result, and with a reason or the mark "simulated". */
+static void set_result(struct arena *a, struct home_draft *d, uint32_t index, const char *result,
+                       const char *key, const char *text)
+{
+    struct ask_plan_action *o = arena_zalloc(a, sizeof(*o));
+    if (!o)
+        return;
+    *o = *d->actions[index];
+    for (uint32_t i = 0; i < o->n_fields; i++)
+        if (strcmp(o->fields[i].key, "result") == 0)
+            o->fields[i].text = result;
+    if (key && o->n_fields < ASK_PLAN_MAX_FIELDS)
+        o->fields[o->n_fields++] = (struct ask_plan_field){.key = key, .text = text};
+    d->actions[index] = o;
+}
+
+/* Puts the reason into the line of an action that did not happen. */
+static void say_failed(struct arena *a, const struct home_table *t, struct home_draft *d,
+                       uint32_t index, const char *reason)
+{
+    for (uint32_t i = 0; i < d->n_lines; i++) {
+        struct home_draft_line *l = &d->lines[i];
+        if (l->action != index + 1)
+            continue;
+        struct words w = {l->todo ? l->todo : d->actions[index]->name, reason};
+        const struct home_template *say = &t->say[HOME_SAY_FAILED];
+        const char *text = say->n > 0 ? home_template_fill(a, say, get_word, &w)
+                                      : arena_printf(a, "%s: %s", w.todo, reason);
+        *l = (struct home_draft_line){.say = text, .action = index + 1};
+    }
+}
+
+static void set_state(struct home_states *states, const struct home_deed *deed)
+{
+    const struct home_state v = {
+        .ability = deed->ability, .text = deed->text, .number = deed->number, .unit = deed->unit};
+    if (deed->change)
+        (void)home_states_add(states, deed->id, &v);
+    else
+        home_states_set(states, deed->id, &v);
+}
+
+static void put_field(struct arena *a, struct home_draft *d, uint32_t index,
+                      struct ask_plan_field f)
+{
+    struct ask_plan_action *o = arena_zalloc(a, sizeof(*o));
+    if (!o || d->actions[index]->n_fields == ASK_PLAN_MAX_FIELDS)
+        return;
+    *o = *d->actions[index];
+    o->fields[o->n_fields++] = f;
+    d->actions[index] = o;
+}
+
+/* "2026-11-17T07:00:00", local time */
+static const char *moment(struct arena *a, int64_t ms)
+{
+    time_t s = (time_t)(ms / 1000);
+    struct tm tm;
+    char text[32];
+    localtime_r(&s, &tm);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    return arena_printf(a, "%s", text);
+}
+
+static const char *get_text(void *ctx, uint32_t var)
+{
+    (void)var; /* {text} or {reason} is the only name */
+    return ctx;
+}
+
+static void add_say(struct arena *a, const struct home_table *t, struct home_draft *d,
+                    enum home_say which, const char *text)
+{
+    if (t->say[which].n > 0 && home_draft_reserve(a, d))
+        d->lines[d->n_lines++] = (struct home_draft_line){
+            .say = home_template_fill(a, &t->say[which], get_text, (void *)(uintptr_t)text)};
+}
+
+#define NO_SCHEDULE "only a server (shoal serve) does things later"
+
+/* Handles the schedule's answer. */
+static void settle_later(struct arena *a, const struct home_table *t, struct home_draft *d,
+                         const struct home_carry_later *x, bool simulated)
+{
+    uint32_t i = x->action;
+    if (x->rc < 0 && x->kind == HOME_CARRY_UNDO) {
+        add_say(a, t, d, HOME_SAY_NO_END, x->reason);
+        return;
+    }
+    if (x->rc < 0) {
+        const char *reason = x->reason ? x->reason : err_text(x->rc);
+        set_result(a, d, i, "failed", "reason", reason);
+        say_failed(a, t, d, i, reason);
+        return;
+    }
+    if (x->kind == HOME_CARRY_CANCEL)
+        return;
+    put_field(a, d, i,
+              (struct ask_plan_field){.key = x->kind == HOME_CARRY_UNDO ? "ends" : "due",
+                                      .text = moment(a, x->entry.due_ms)});
+    put_field(a, d, i, (struct ask_plan_field){.key = "scheduled_id", .number = (double)x->id});
+    if (simulated && x->kind == HOME_CARRY_ADD && x->entry.kind == HOME_LATER_ACTION)
+        put_field(a, d, i, (struct ask_plan_field){.key = "simulated", .text = "yes"});
+    if (d->actions[i]->due_told && x->kind == HOME_CARRY_ADD)
+        add_say(a, t, d, HOME_SAY_DUE,
+                home_due_words(a, t, x->entry.due_ms / 1000, (time_t)(x->entry.made_ms / 1000)));
+}
+
+/* Without a schedule the reply must not promise anything. */
+static void settle_never(struct arena *a, const struct home_table *t, struct home_draft *d,
+                         uint32_t i)
+{
+    const struct ask_plan_action *o = d->actions[i];
+    const struct home_action *x = home_table_action(t, o->name);
+    bool rings = x && x->rings != HOME_LATER_ACTION && happens_now(t, o);
+    if (rings || (!is_question(t, o) && strcmp(text_of(o, "result"), "scheduled") == 0)) {
+        set_result(a, d, i, "scheduled", "simulated", "yes");
+        say_failed(a, t, d, i, NO_SCHEDULE);
+    } else if (happens_now(t, o) && is_cancel(t, o)) {
+        set_result(a, d, i, "simulated", NULL, NULL);
+        say_failed(a, t, d, i, NO_SCHEDULE);
+    } else if (happens_now(t, o) && x->effect && ask_plan_field_of(o, "duration_s") &&
+               opposite_of(t, x)) {
+        add_say(a, t, d, HOME_SAY_NO_END, NO_SCHEDULE);
+    }
+}
+
+/* Combines the results of the deeds of one action. */
+static void settle_now(struct arena *a, const struct home_table *t, struct home_draft *d,
+                       uint32_t i, const struct home_carry_done *done, struct home_states *states)
+{
+    bool carried = false, sent = false;
+    const char *reason = NULL;
+    for (uint32_t k = 0; k < done->n_deeds; k++) {
+        const struct home_carry *c = &done->deeds[k];
+        if (c->action != i)
+            continue;
+        bool failed = !done->simulated && c->listed && c->result >= HOME_SINK_FAILED;
+        if (!failed)
+            set_state(states, &c->deed);
+        carried |= c->listed && !done->simulated;
+        sent |= c->result == HOME_SINK_SENT;
+        if (failed && !reason)
+            reason = c->reason                              ? c->reason
+                     : c->result == HOME_SINK_NOT_CONNECTED ? "it is not connected"
+                                                            : "it did not work";
+    }
+    if (reason) {
+        set_result(a, d, i, "failed", "reason", reason);
+        say_failed(a, t, d, i, reason);
+    } else if (!ask_plan_field_of(d->actions[i],
+                                  "scheduled_ids")) { /* entries that were really cancelled */
+        set_result(a, d, i, !carried ? "simulated" : sent ? "sent" : "done", NULL, NULL);
+    }
+}
+
+void home_carry_leave(struct arena *a, const struct home_table *t, struct home_draft *d)
+{
+    for (uint32_t i = 0; i < d->n_actions; i++) {
+        const struct ask_plan_action *o = d->actions[i];
+        if (happens_now(t, o))
+            set_result(a, d, i, "simulated", NULL, NULL);
+        else if (!is_question(t, o) && strcmp(text_of(o, "result"), "scheduled") == 0)
+            set_result(a, d, i, "scheduled", "simulated", "yes");
+    }
+}
+
+void home_carry_settle(struct arena *a, const struct home_table *t, struct home_draft *d,
+                       const struct home_carry_done *done, struct home_states *states)
+{
+    for (uint32_t i = 0; i < d->n_actions; i++) {
+        if (!done->schedules)
+            settle_never(a, t, d, i);
+        if (happens_now(t, d->actions[i]))
+            settle_now(a, t, d, i, done, states);
+    }
+    for (uint32_t i = 0; i < done->n_later; i++)
+        settle_later(a, t, d, &done->later[i], done->simulated);
+}

@@ -1,0 +1,162 @@
+/* home_file.c - see home_file.h. */
+#include "apps/home/site/home_file.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+static const char *const types[] = {
+    [HOME_THING_ROOM] = "room",       [HOME_THING_DEVICE] = "device",
+    [HOME_THING_MACHINE] = "machine", [HOME_THING_SENSOR] = "sensor",
+    [HOME_THING_PERSON] = "person",   [HOME_THING_SCENE] = "scene"};
+static const char *const plurals[] = {
+    [HOME_THING_ROOM] = "rooms",       [HOME_THING_DEVICE] = "devices",
+    [HOME_THING_MACHINE] = "machines", [HOME_THING_SENSOR] = "sensors",
+    [HOME_THING_PERSON] = "people",    [HOME_THING_SCENE] = "scenes"};
+
+struct home_file *home_file_ref(struct home_file *f)
+{
+    if (f)
+        atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+    return f;
+}
+
+void home_file_unref(struct home_file *f)
+{
+    if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    strmap_fini(&f->word_set);
+    arena_fini(&f->arena);
+    mem_free(f);
+}
+
+const char *home_file_type_name(enum home_thing_type type)
+{
+    return types[type];
+}
+
+const char *home_file_list_name(enum home_thing_type type)
+{
+    return plurals[type];
+}
+
+const struct home_thing *home_file_thing(const struct home_file *f, const char *id)
+{
+    for (uint32_t i = 0; i < f->n_things; i++)
+        if (strcmp(f->things[i].id, id) == 0)
+            return &f->things[i];
+    return NULL;
+}
+
+bool home_file_able(const struct home_thing *x, const char *ability)
+{
+    return home_table_lists(&x->abilities, ability);
+}
+
+bool home_file_has_word(const struct home_file *f, const char *word)
+{
+    uint32_t at;
+    return f && strmap_get(&f->word_set, word, strlen(word), &at);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static void put_str(struct json_out *j, const char *key, const char *text)
+{
+    if (!text || !*text)
+        return;
+    json_out_key(j, key);
+    json_out_str(j, text);
+}
+
+static void put_list(struct json_out *j, const char *key, const struct home_list *l, uint32_t from)
+{
+    if (l->n <= from)
+        return;
+    json_out_key(j, key);
+    json_out_array(j);
+    for (uint32_t i = from; i < l->n; i++)
+        json_out_str(j, l->w[i]);
+    json_out_array_end(j);
+}
+
+static void put_limits(struct json_out *j, const struct home_thing *x)
+{
+    if (x->n_limits == 0)
+        return;
+    json_out_key(j, "limits");
+    json_out_object(j);
+    for (uint32_t i = 0; i < x->n_limits; i++) {
+        const struct home_thing_limit *l = &x->limits[i];
+        json_out_key(j, l->ability);
+        json_out_object(j);
+        json_out_key(j, "min");
+        json_out_num(j, l->min);
+        json_out_key(j, "max");
+        json_out_num(j, l->max);
+        put_str(j, "unit", l->unit);
+        json_out_object_end(j);
+    }
+    json_out_object_end(j);
+}
+
+static void put_sets(struct json_out *j, const struct home_thing *x)
+{
+    if (x->n_sets == 0)
+        return;
+    json_out_key(j, "sets");
+    json_out_array(j);
+    for (uint32_t i = 0; i < x->n_sets; i++) {
+        const struct home_thing_set *s = &x->sets[i];
+        json_out_object(j);
+        put_str(j, "id", s->thing->id);
+        put_str(j, "ability", s->ability);
+        json_out_key(j, "to");
+        if (s->text)
+            json_out_str(j, s->text);
+        else
+            json_out_num(j, s->number);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+}
+
+static void put_thing(struct json_out *j, const struct home_thing *x)
+{
+    json_out_object(j);
+    put_str(j, "id", x->id);
+    put_str(j, "name", x->name);
+    put_list(j, "aliases", &x->names, 1);
+    put_str(j, "kind", x->kind);
+    put_str(j, "room", x->room ? x->room->id : NULL);
+    put_str(j, "unit", x->unit);
+    put_list(j, "abilities", &x->abilities, 0);
+    put_limits(j, x);
+    put_str(j, "risk", x->has_risk ? home_table_risk_name(x->risk) : NULL);
+    put_sets(j, x);
+    json_out_object_end(j);
+}
+
+void home_file_json(struct json_out *j, const struct home_file *f)
+{
+    put_str(j, "name", f->name);
+    if (f->open) {
+        json_out_key(j, "open");
+        json_out_bool(j, true);
+    }
+    if (f->has_place) {
+        json_out_key(j, "location");
+        json_out_object(j);
+        json_out_member_num(j, "latitude", f->place[0]);
+        json_out_member_num(j, "longitude", f->place[1]);
+        json_out_object_end(j);
+    }
+    for (enum home_thing_type t = 0; t < HOME_THING_COUNT; t++) {
+        json_out_key(j, plurals[t]);
+        json_out_array(j);
+        for (uint32_t i = 0; i < f->n_things; i++)
+            if (f->things[i].type == t)
+                put_thing(j, &f->things[i]);
+        json_out_array_end(j);
+    }
+}

@@ -1,0 +1,545 @@
+/* home_file_read.c - see home_file_read.h. */
+#include "apps/home/site/home_file_read.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file/file_map.h"
+#include "base/mem.h"
+#include "base/nearest.h"
+#include "base/strmap.h"
+#include "apps/home/table/home_words.h"
+#include "wire/yaml_in.h"
+
+#define ARENA_BYTES ((size_t)16 << 20)
+#define MAX_NAMES 32u
+#define MAX_LIMITS 16u
+#define MAX_ID_BYTES 120u
+#define MAX_WORDS 4096u /* of all names */
+#define SIZE_OF(a) (sizeof(a) / sizeof((a)[0]))
+
+struct item { /* one entry of a list, while it is read */
+    char *id, *name, *kind, *room, *risk, *unit;
+    struct yaml_in_strs aliases, abilities;
+    yaml_node_t *limits, *sets;
+};
+
+struct home_file_reader {
+    struct home_file *file;
+    const struct home_table *table;
+    struct item item;
+    enum home_thing_type type; /* of the list that is read */
+    struct {                   /* references to other things are resolved when all are known */
+        struct home_thing *thing;
+        yaml_node_t *room, *sets;
+        const char *room_id;
+    } later[HOME_FILE_MAX_THINGS];
+};
+
+static struct home_file_reader *reader_of(struct yaml_in *r)
+{
+    return r->ctx;
+}
+
+static void item_fini(struct item *x)
+{
+    char *const texts[] = {x->id, x->name, x->kind, x->room, x->risk, x->unit};
+    for (size_t i = 0; i < SIZE_OF(texts); i++)
+        mem_free(texts[i]);
+    yaml_in_strs_fini(&x->aliases);
+    yaml_in_strs_fini(&x->abilities);
+    *x = (struct item){0};
+}
+
+static const char *copy(struct home_file_reader *x, const char *s)
+{
+    return arena_printf(&x->file->arena, "%s", s);
+}
+
+/* ---- parts of a thing ----------------------------------------------------------------------- */
+
+static int read_limits(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    (void)name;
+    reader_of(r)->item.limits = v;
+    return 0;
+}
+
+static int read_sets(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    (void)name;
+    reader_of(r)->item.sets = v;
+    return 0;
+}
+
+static int read_number(struct yaml_in *r, yaml_node_t *v, const char *name, double *out)
+{
+    const char *text = yaml_in_scalar(v);
+    char *end = NULL;
+    double d = text ? strtod(text, &end) : 0;
+    if (!text || end == text || *end || !isfinite(d) || fabs(d) > 1e12)
+        return yaml_in_fail(r, v, "%s must be a number", name);
+    *out = d;
+    return 0;
+}
+
+struct limit_keys {
+    struct home_thing_limit limit;
+    char *unit;
+};
+
+static int read_min(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    struct limit_keys *k = r->ctx;
+    return read_number(r, v, name, &k->limit.min);
+}
+
+static int read_max(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    struct limit_keys *k = r->ctx;
+    return read_number(r, v, name, &k->limit.max);
+}
+
+static int check_ability(struct yaml_in *r, const yaml_node_t *at, const char *ability)
+{
+    const struct home_table *t = reader_of(r)->table;
+    if (home_table_ability(t, ability))
+        return 0;
+    const char *known[64 + 1];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < t->n_actions && n < 64; i++)
+        if (t->action[i].effect)
+            known[n++] = t->action[i].effect->ability;
+    known[n] = NULL;
+    const char *near = nearest_word(ability, known);
+    return near ? yaml_in_fail(r, at, "unknown ability '%.40s' (did you mean '%s'?)", ability, near)
+                : yaml_in_fail(r, at, "unknown ability '%.40s'", ability);
+}
+
+/* "brightness: {min: 10, max: 100, unit: percent}" for each ability. */
+static int make_limits(struct yaml_in *r, yaml_node_t *map, struct home_thing *thing)
+{
+    static const struct yaml_in_key table[] = {
+        {"min", YAML_IN_CUSTOM, 0, read_min},
+        {"max", YAML_IN_CUSTOM, 0, read_max},
+        {"unit", YAML_IN_STR, offsetof(struct limit_keys, unit), NULL}};
+    struct home_file_reader *x = reader_of(r);
+    if (map->type != YAML_MAPPING_NODE)
+        return yaml_in_fail(r, map, "limits must be a map of abilities");
+    size_t n = (size_t)(map->data.mapping.pairs.top - map->data.mapping.pairs.start);
+    if (n > MAX_LIMITS)
+        return yaml_in_fail(r, map, "more than %u limits", MAX_LIMITS);
+    struct home_thing_limit *list = arena_zalloc_n(&x->file->arena, n + 1, sizeof(*list));
+    for (size_t i = 0; list && i < n; i++) {
+        const yaml_node_pair_t *p = &map->data.mapping.pairs.start[i];
+        yaml_node_t *key = yaml_document_get_node(r->doc, p->key);
+        yaml_node_t *value = yaml_document_get_node(r->doc, p->value);
+        const char *ability = key ? yaml_in_scalar(key) : NULL;
+        struct limit_keys k = {.limit = {.min = -INFINITY, .max = INFINITY}};
+        if (!ability || !value)
+            return yaml_in_fail(r, map, "a limit needs an ability and its min and max");
+        /* a machine has settings of its own: "pressure" */
+        int rc = home_file_able(thing, "setting") ? 0 : check_ability(r, key, ability);
+        r->ctx = &k;
+        if (rc == 0)
+            rc = yaml_in_map(r, value, table, SIZE_OF(table), &k, ability);
+        r->ctx = x;
+        if (rc == 0 && (!isfinite(k.limit.min) || !isfinite(k.limit.max)))
+            rc = yaml_in_fail(r, value, "a limit needs min and max");
+        if (rc == 0 && k.limit.min > k.limit.max)
+            rc = yaml_in_fail(r, value, "min is above max");
+        k.limit.ability = copy(x, ability);
+        k.limit.unit = k.unit ? copy(x, k.unit) : NULL;
+        mem_free(k.unit);
+        if (rc < 0)
+            return rc;
+        list[i] = k.limit;
+    }
+    thing->limits = list;
+    thing->n_limits = (uint32_t)n;
+    return 0;
+}
+
+/* One of: letters, digits and _ . - : / */
+static bool is_id(const char *s)
+{
+    size_t n = strlen(s);
+    if (n == 0 || n > MAX_ID_BYTES)
+        return false;
+    for (; *s; s++)
+        if (!((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9') ||
+              strchr("_.-:/", *s)))
+            return false;
+    return true;
+}
+
+/* "light.kitchen_lamp" without a name is "kitchen lamp". */
+static const char *name_of_id(struct home_file_reader *x, const char *id)
+{
+    const char *dot = strchr(id, '.');
+    char *s = arena_copy(&x->file->arena, dot && dot[1] ? dot + 1 : id,
+                         strlen(dot && dot[1] ? dot + 1 : id) + 1);
+    for (char *p = s; p && *p; p++)
+        if (*p == '_')
+            *p = ' ';
+    return s ? s : "";
+}
+
+static int make_names(struct yaml_in *r, yaml_node_t *at, struct home_thing *thing)
+{
+    struct home_file_reader *x = reader_of(r);
+    const struct item *k = &x->item;
+    uint32_t n = k->aliases.n + 1;
+    if (n > MAX_NAMES)
+        return yaml_in_fail(r, at, "'%s' has more than %u names", k->id, MAX_NAMES);
+    const char **w = arena_zalloc_n(&x->file->arena, n, sizeof(*w));
+    thing->name = k->name ? copy(x, k->name) : name_of_id(x, k->id);
+    for (uint32_t i = 0; w && i < n; i++) {
+        const char *s = i ? k->aliases.v[i - 1] : thing->name;
+        struct home_words words = home_words_split(&x->file->arena, s);
+        if (words.n == 0 || strlen(s) > HOME_FILE_MAX_NAME_BYTES || strpbrk(s, ";\n\r\t"))
+            return yaml_in_fail(r, at,
+                                "a name of '%s' must be 1 to %u bytes, without ';' and line breaks",
+                                k->id, HOME_FILE_MAX_NAME_BYTES);
+        w[i] =
+            home_words_lower(&x->file->arena, home_words_join(&x->file->arena, &words, 0, words.n));
+    }
+    thing->names = (struct home_list){w, w ? n : 0};
+    return 0;
+}
+
+static int make_abilities(struct yaml_in *r, yaml_node_t *at, struct home_thing *thing)
+{
+    struct home_file_reader *x = reader_of(r);
+    const struct item *k = &x->item;
+    const struct home_kind *kind = k->kind ? home_table_kind(x->table, k->kind) : NULL;
+    if (k->kind && x->table->n_kinds > 0 && !kind) {
+        const char *known[64 + 1];
+        uint32_t n = 0;
+        for (; n < x->table->n_kinds && n < 64; n++)
+            known[n] = x->table->kinds[n].name;
+        known[n] = NULL;
+        const char *near = nearest_word(k->kind, known);
+        return near
+                   ? yaml_in_fail(r, at, "unknown kind '%.40s' (did you mean '%s'?)", k->kind, near)
+                   : yaml_in_fail(r, at,
+                                  "unknown kind '%.40s'; 'shoal home check --help' lists them",
+                                  k->kind);
+    }
+    if (k->abilities.n == 0) {
+        thing->abilities = kind ? kind->abilities : (struct home_list){0};
+        return 0;
+    }
+    const char **w = arena_zalloc_n(&x->file->arena, k->abilities.n, sizeof(*w));
+    for (uint32_t i = 0; w && i < k->abilities.n; i++) {
+        int rc = check_ability(r, at, k->abilities.v[i]);
+        if (rc < 0)
+            return rc;
+        w[i] = copy(x, k->abilities.v[i]);
+    }
+    thing->abilities = (struct home_list){w, w ? k->abilities.n : 0};
+    return 0;
+}
+
+static int make_risk(struct yaml_in *r, yaml_node_t *at, struct home_thing *thing)
+{
+    const char *risk = reader_of(r)->item.risk;
+    if (!risk)
+        return 0;
+    for (enum home_risk k = 0; k < HOME_RISK_COUNT; k++)
+        if (strcmp(home_table_risk_name(k), risk) == 0) {
+            thing->risk = k;
+            thing->has_risk = true;
+            return 0;
+        }
+    return yaml_in_fail(r, at, "risk must be harmless, disturbing or dangerous, not '%.40s'", risk);
+}
+
+/* ---- things --------------------------------------------------------------------------------- */
+
+#define AT(member) offsetof(struct item, member)
+#define NAMES                                                                                      \
+    {"id", YAML_IN_STR, AT(id), NULL}, {"name", YAML_IN_STR, AT(name), NULL},                      \
+    {                                                                                              \
+        "aliases", YAML_IN_STRS, AT(aliases), NULL                                                 \
+    }
+static const struct yaml_in_key place_keys[] = {NAMES};
+static const struct yaml_in_key device_keys[] = {NAMES,
+                                                 {"room", YAML_IN_STR, AT(room), NULL},
+                                                 {"kind", YAML_IN_STR, AT(kind), NULL},
+                                                 {"abilities", YAML_IN_STRS, AT(abilities), NULL},
+                                                 {"limits", YAML_IN_CUSTOM, 0, read_limits},
+                                                 {"risk", YAML_IN_STR, AT(risk), NULL}};
+static const struct yaml_in_key sensor_keys[] = {NAMES,
+                                                 {"room", YAML_IN_STR, AT(room), NULL},
+                                                 {"kind", YAML_IN_STR, AT(kind), NULL},
+                                                 {"unit", YAML_IN_STR, AT(unit), NULL}};
+static const struct yaml_in_key scene_keys[] = {NAMES,
+                                                {"room", YAML_IN_STR, AT(room), NULL},
+                                                {"risk", YAML_IN_STR, AT(risk), NULL},
+                                                {"sets", YAML_IN_CUSTOM, 0, read_sets}};
+
+static const struct {
+    const struct yaml_in_key *keys;
+    size_t n;
+} keys_of[] = {[HOME_THING_ROOM] = {place_keys, SIZE_OF(place_keys)},
+               [HOME_THING_DEVICE] = {device_keys, SIZE_OF(device_keys)},
+               [HOME_THING_MACHINE] = {device_keys, SIZE_OF(device_keys)},
+               [HOME_THING_SENSOR] = {sensor_keys, SIZE_OF(sensor_keys)},
+               [HOME_THING_PERSON] = {place_keys, SIZE_OF(place_keys)},
+               [HOME_THING_SCENE] = {scene_keys, SIZE_OF(scene_keys)}};
+
+static int make_thing(struct yaml_in *r, yaml_node_t *at, enum home_thing_type type)
+{
+    struct home_file_reader *x = reader_of(r);
+    const struct item *k = &x->item;
+    if (!k->id || !is_id(k->id))
+        return yaml_in_fail(r, at,
+                            "a %s needs an id of 1 to %u letters, digits or _.-:/ such as "
+                            "light.kitchen",
+                            home_file_type_name(type), MAX_ID_BYTES);
+    if (home_file_thing(x->file, k->id))
+        return yaml_in_fail(r, at, "the id '%s' is used twice", k->id);
+    if (x->file->n_things == HOME_FILE_MAX_THINGS)
+        return yaml_in_fail(r, at, "more than %u things", HOME_FILE_MAX_THINGS);
+    uint32_t i = x->file->n_things;
+    struct home_thing *thing = &x->file->things[i];
+    *thing = (struct home_thing){.type = type, .id = copy(x, k->id)};
+    thing->kind = k->kind ? copy(x, k->kind) : "";
+    thing->unit = k->unit ? copy(x, k->unit) : NULL;
+    int rc = make_names(r, at, thing);
+    bool acts = type == HOME_THING_DEVICE || type == HOME_THING_MACHINE;
+    if (rc == 0 && acts)
+        rc = make_abilities(r, at, thing);
+    if (rc == 0)
+        rc = make_risk(r, at, thing);
+    if (rc == 0 && k->limits)
+        rc = make_limits(r, k->limits, thing);
+    if (rc < 0)
+        return rc;
+    x->later[i].thing = thing;
+    x->later[i].room = at;
+    x->later[i].room_id = k->room ? copy(x, k->room) : NULL;
+    x->later[i].sets = k->sets;
+    x->file->n_things++;
+    return 0;
+}
+
+static int read_thing(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    struct home_file_reader *x = reader_of(r);
+    int rc = yaml_in_map(r, v, keys_of[x->type].keys, keys_of[x->type].n, &x->item, name);
+    if (rc == 0)
+        rc = make_thing(r, v, x->type);
+    item_fini(&x->item);
+    return rc;
+}
+
+/* name: of the list, which says the type of its things. */
+static int read_list(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    struct home_file_reader *x = reader_of(r);
+    if (v->type != YAML_SEQUENCE_NODE)
+        return yaml_in_fail(r, v, "%s must be a list", name);
+    for (x->type = 0; strcmp(home_file_list_name(x->type), name) != 0;)
+        x->type++;
+    return yaml_in_each(r, v, home_file_type_name(x->type), read_thing);
+}
+
+/* ---- references to other things
+ * ---------------------------------------------------------------- */
+
+struct set_keys {
+    char *id, *ability, *to;
+};
+
+static int make_set(struct yaml_in *r, yaml_node_t *v, struct home_thing_set *out)
+{
+    static const struct yaml_in_key table[] = {
+        {"id", YAML_IN_STR, offsetof(struct set_keys, id), NULL},
+        {"ability", YAML_IN_STR, offsetof(struct set_keys, ability), NULL},
+        {"to", YAML_IN_STR, offsetof(struct set_keys, to), NULL}};
+    struct home_file_reader *x = reader_of(r);
+    struct set_keys k = {0};
+    int rc = yaml_in_map(r, v, table, SIZE_OF(table), &k, "sets");
+    if (rc == 0 && (!k.id || !k.ability || !k.to))
+        rc = yaml_in_fail(r, v, "an entry of sets needs id, ability and to");
+    out->thing = rc == 0 ? home_file_thing(x->file, k.id) : NULL;
+    if (rc == 0 && !out->thing)
+        rc = yaml_in_fail(r, v, "there is no thing with the id '%.60s'", k.id);
+    if (rc == 0 && !home_file_able(out->thing, k.ability))
+        rc = yaml_in_fail(r, v, "'%s' has no ability '%.40s'", out->thing->id, k.ability);
+    if (rc == 0) {
+        char *end;
+        out->number = strtod(k.to, &end);
+        out->text = end == k.to || *end || !isfinite(out->number) ? copy(x, k.to) : NULL;
+        out->ability = copy(x, k.ability);
+    }
+    mem_free(k.id);
+    mem_free(k.ability);
+    mem_free(k.to);
+    return rc;
+}
+
+static int make_sets(struct yaml_in *r, yaml_node_t *list, struct home_thing *scene)
+{
+    struct home_file_reader *x = reader_of(r);
+    if (list->type != YAML_SEQUENCE_NODE)
+        return yaml_in_fail(r, list, "sets must be a list of {id, ability, to}");
+    size_t n = (size_t)(list->data.sequence.items.top - list->data.sequence.items.start);
+    if (n > HOME_FILE_MAX_SETS)
+        return yaml_in_fail(r, list, "a scene sets more than %u things", HOME_FILE_MAX_SETS);
+    struct home_thing_set *sets = arena_zalloc_n(&x->file->arena, n + 1, sizeof(*sets));
+    for (size_t i = 0; sets && i < n; i++) {
+        yaml_node_t *v = yaml_document_get_node(r->doc, list->data.sequence.items.start[i]);
+        int rc = make_set(r, v, &sets[i]);
+        if (rc < 0)
+            return rc;
+    }
+    scene->sets = sets;
+    scene->n_sets = (uint32_t)n;
+    return 0;
+}
+
+static int link_things(struct yaml_in *r)
+{
+    struct home_file_reader *x = reader_of(r);
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && i < x->file->n_things; i++) {
+        const char *id = x->later[i].room_id;
+        const struct home_thing *room = id ? home_file_thing(x->file, id) : NULL;
+        if (id && (!room || room->type != HOME_THING_ROOM))
+            return yaml_in_fail(r, x->later[i].room,
+                                "'%s' is in the room '%.60s', which is not listed",
+                                x->later[i].thing->id, id);
+        x->later[i].thing->room = room;
+        if (x->later[i].sets)
+            rc = make_sets(r, x->later[i].sets, x->later[i].thing);
+    }
+    return rc;
+}
+
+/* The words of all names, each once. */
+static int collect_words(struct home_file *f)
+{
+    const char **w = arena_zalloc_n(&f->arena, MAX_WORDS, sizeof(*w));
+    uint32_t n = 0;
+    int rc = w ? strmap_init(&f->word_set, MAX_WORDS) : SHOAL_ENOMEM;
+    for (uint32_t i = 0; rc >= 0 && i < f->n_things; i++)
+        for (uint32_t k = 0; rc >= 0 && k < f->things[i].names.n; k++) {
+            struct home_words words = home_words_split(&f->arena, f->things[i].names.w[k]);
+            for (uint32_t m = 0; rc >= 0 && m < words.n && n < MAX_WORDS; m++) {
+                rc = strmap_put(&f->word_set, words.w[m], strlen(words.w[m]), n);
+                if (rc == 0)
+                    w[n++] = words.w[m];
+            }
+        }
+    f->words = (struct home_list){w, n};
+    return rc < 0 ? rc : 0;
+}
+
+struct place {
+    char *latitude, *longitude;
+};
+
+static bool degrees(const char *text, double most, double *out)
+{
+    char *end = NULL;
+    *out = text ? strtod(text, &end) : 0;
+    return text && end != text && !*end && fabs(*out) <= most;
+}
+
+static int read_place(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    static const struct yaml_in_key table[] = {
+        {"latitude", YAML_IN_STR, offsetof(struct place, latitude), NULL},
+        {"longitude", YAML_IN_STR, offsetof(struct place, longitude), NULL}};
+    struct home_file *f = reader_of(r)->file;
+    struct place p = {0};
+
+    int rc = yaml_in_map(r, v, table, SIZE_OF(table), &p, name);
+    if (rc == 0 &&
+        (!degrees(p.latitude, 90, &f->place[0]) || !degrees(p.longitude, 180, &f->place[1])))
+        rc = yaml_in_fail(r, v,
+                          "location needs latitude (-90 to 90) and longitude (-180 to 180) in "
+                          "degrees");
+    f->has_place = rc == 0;
+    mem_free(p.latitude);
+    mem_free(p.longitude);
+    return rc;
+}
+
+struct top {
+    char *name;
+    bool open;
+};
+
+static int read_top(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    static const struct yaml_in_key table[] = {
+        {"name", YAML_IN_STR, offsetof(struct top, name), NULL},
+        {"open", YAML_IN_BOOL, offsetof(struct top, open), NULL},
+        {"location", YAML_IN_CUSTOM, 0, read_place},
+        {"rooms", YAML_IN_CUSTOM, 0, read_list},
+        {"devices", YAML_IN_CUSTOM, 0, read_list},
+        {"machines", YAML_IN_CUSTOM, 0, read_list},
+        {"sensors", YAML_IN_CUSTOM, 0, read_list},
+        {"people", YAML_IN_CUSTOM, 0, read_list},
+        {"scenes", YAML_IN_CUSTOM, 0, read_list}};
+    struct home_file_reader *x = reader_of(r);
+    struct top top = {0};
+    int rc = yaml_in_map(r, v, table, SIZE_OF(table), &top, name);
+    if (rc == 0)
+        rc = link_things(r);
+    x->file->name = top.name ? copy(x, top.name) : "home";
+    x->file->open = top.open;
+    mem_free(top.name);
+    return rc;
+}
+
+int home_file_read_text(struct home_file **out, const struct home_table *table, const char *text,
+                        size_t n, const char *name, struct err *e)
+{
+    *out = NULL;
+    if (n > HOME_FILE_MAX_BYTES)
+        return err_set(e, SHOAL_ELIMIT, "%s has %zu bytes; the maximum is %zu", name, n,
+                       HOME_FILE_MAX_BYTES);
+    struct home_file_reader *x = mem_zalloc(sizeof(*x));
+    struct home_file *f = mem_zalloc(sizeof(*f));
+    if (!x || !f) {
+        mem_free(x);
+        mem_free(f);
+        return err_set(e, SHOAL_ENOMEM, "%s", name);
+    }
+    atomic_init(&f->refs, 1);
+    arena_init(&f->arena, ARENA_BYTES);
+    f->name = "home";
+    f->things = arena_zalloc_n(&f->arena, HOME_FILE_MAX_THINGS, sizeof(*f->things));
+    x->file = f;
+    x->table = table;
+    int rc = f->arena.rc == 0 ? yaml_in_document(text, n, name, read_top, x, e) : 0;
+    item_fini(&x->item);
+    if (rc == 0 && (f->arena.rc < 0 || collect_words(f) < 0))
+        rc = err_set(e, SHOAL_ENOMEM, "%s: out of memory", name);
+    mem_free(x);
+    if (rc < 0) {
+        home_file_unref(f);
+        return rc;
+    }
+    *out = f;
+    return 0;
+}
+
+int home_file_read_path(struct home_file **out, const struct home_table *table, const char *path,
+                        struct err *e)
+{
+    struct file_map m;
+    *out = NULL;
+    int rc = file_map_open(&m, path, e);
+    if (rc < 0)
+        return rc;
+    rc = home_file_read_text(out, table, (const char *)m.bytes, m.n_bytes, path, e);
+    file_map_close(&m);
+    return rc;
+}

@@ -1,0 +1,135 @@
+/* home_things.c - see home_things.h. */
+#include "apps/home/site/home_things.h"
+
+#include <pthread.h>
+
+#include "base/mem.h"
+#include "apps/home/later/home_later.h"
+
+struct home_things {
+    pthread_mutex_t lock; /* guards file, sink and later */
+    struct home_file *file;
+    struct home_sink *sink;
+    struct home_later *later;
+    uint64_t n_changes; /* of file and sink */
+    struct home_states *states;
+};
+
+int home_things_create(struct home_things **out, struct home_file *file, const char *state_path,
+                       struct err *e)
+{
+    struct home_things *h = mem_zalloc(sizeof(*h));
+    *out = NULL;
+    if (!h)
+        return err_set(e, SHOAL_ENOMEM, "home");
+    pthread_mutex_init(&h->lock, NULL);
+    h->file = home_file_ref(file);
+    int rc = home_states_create(&h->states, state_path, e);
+    if (rc < 0) {
+        home_things_destroy(h);
+        return rc;
+    }
+    *out = h;
+    return 0;
+}
+
+void home_things_destroy(struct home_things *h)
+{
+    if (!h)
+        return;
+    home_states_destroy(h->states);
+    home_file_unref(h->file);
+    pthread_mutex_destroy(&h->lock);
+    mem_free(h);
+}
+
+struct home_file *home_things_file(struct home_things *h)
+{
+    pthread_mutex_lock(&h->lock);
+    struct home_file *f = home_file_ref(h->file);
+    pthread_mutex_unlock(&h->lock);
+    return f;
+}
+
+void home_things_set_file(struct home_things *h, struct home_file *file)
+{
+    pthread_mutex_lock(&h->lock);
+    struct home_file *old = h->file;
+    h->file = home_file_ref(file);
+    h->n_changes++;
+    pthread_mutex_unlock(&h->lock);
+    home_file_unref(old);
+}
+
+struct home_states *home_things_states(struct home_things *h)
+{
+    return h->states;
+}
+
+struct home_sink *home_things_sink(struct home_things *h)
+{
+    pthread_mutex_lock(&h->lock);
+    struct home_sink *s = h->sink;
+    pthread_mutex_unlock(&h->lock);
+    return s;
+}
+
+void home_things_set_sink(struct home_things *h, struct home_sink *sink)
+{
+    pthread_mutex_lock(&h->lock);
+    h->sink = sink;
+    h->n_changes++;
+    pthread_mutex_unlock(&h->lock);
+}
+
+struct home_later *home_things_later(struct home_things *h)
+{
+    pthread_mutex_lock(&h->lock);
+    struct home_later *l = h->later;
+    pthread_mutex_unlock(&h->lock);
+    return l;
+}
+
+void home_things_set_later(struct home_things *h, struct home_later *later)
+{
+    pthread_mutex_lock(&h->lock);
+    h->later = later;
+    h->n_changes++;
+    pthread_mutex_unlock(&h->lock);
+}
+
+bool home_things_report(struct home_things *h, const char *id, const char *ability,
+                        const char *text, double number, const char *unit)
+{
+    struct home_file *f = home_things_file(h);
+    bool known = home_file_thing(f, id) != NULL;
+    home_file_unref(f);
+    const struct home_state v = {.ability = ability, .text = text, .number = number, .unit = unit};
+    if (known)
+        home_states_set(h->states, id, &v);
+    return known;
+}
+
+uint64_t home_things_version(struct home_things *h)
+{
+    pthread_mutex_lock(&h->lock);
+    uint64_t n = h->n_changes;
+    pthread_mutex_unlock(&h->lock);
+    struct home_later *later = home_things_later(h);
+    n += later ? home_later_turns(later) : 0;
+    return n + home_states_turns(h->states); /* each only grows, so the sum does */
+}
+
+void home_things_json(struct json_out *j, struct home_things *h)
+{
+    struct home_file *f = home_things_file(h);
+    home_file_json(j, f);
+    home_file_unref(f);
+    json_out_key(j, "simulated");
+    json_out_bool(j, home_things_sink(h) == NULL);
+    json_out_key(j, "states");
+    home_states_list(h->states, j);
+    struct home_later *later = home_things_later(h);
+    if (later)
+        home_later_json(later, j);
+}

@@ -1,0 +1,241 @@
+/* home_table_safety.c - the safety parts of a home table: cues of speech acts, stop words, risk
+ * classes, limits, and the program's own lines. */
+#include "apps/home/table/home_table_int.h"
+
+#include <string.h>
+
+#define MAX_RULES 64u
+
+static const char *const speeches[] = {
+    [HOME_SPEECH_COMMAND] = "command", [HOME_SPEECH_ASK] = "ask",
+    [HOME_SPEECH_NEGATE] = "negate",   [HOME_SPEECH_SUPPOSE] = "suppose",
+    [HOME_SPEECH_REPORT] = "report",   [HOME_SPEECH_RETRACT] = "retract",
+    [HOME_SPEECH_NONE] = "none"};
+static const char *const risks[] = {[HOME_RISK_HARMLESS] = "harmless",
+                                    [HOME_RISK_DISTURBING] = "disturbing",
+                                    [HOME_RISK_DANGEROUS] = "dangerous"};
+
+const char *home_table_speech_name(enum home_speech s)
+{
+    return speeches[s];
+}
+
+enum home_speech home_table_speech(const char *name)
+{
+    enum home_speech s = HOME_SPEECH_COMMAND;
+    while (s < HOME_SPEECH_NONE && strcmp(speeches[s], name) != 0)
+        s++;
+    return s;
+}
+
+const char *home_table_risk_name(enum home_risk r)
+{
+    return risks[r];
+}
+
+static void read_speech(struct home_reader *r, const struct json_node *root)
+{
+    struct home_table *t = r->t;
+    struct json_node at = json_strict_get(root, "speech");
+    if (!at.v || !json_strict_object(&r->d, &at, "min_confidence",
+                                     "ask negate suppose report retract keep but"))
+        return;
+    struct json_node v = json_strict_get(&at, "min_confidence");
+    t->speech_confidence = (float)json_strict_number(&r->d, &v, 0, 1, 0);
+    for (enum home_speech s = HOME_SPEECH_ASK; s < HOME_SPEECH_NONE; s++)
+        t->cues[s] = home_table_get_list(r, &at, speeches[s], HOME_TEXT_PHRASE);
+    t->but = home_table_get_list(r, &at, "but", HOME_TEXT_WORD);
+    t->keep = home_table_get_list(r, &at, "keep", HOME_TEXT_PHRASE);
+}
+
+static void read_stop(struct home_reader *r, const struct json_node *root)
+{
+    struct home_stop *s = &r->t->stop;
+    struct json_node at = json_strict_get(root, "stop");
+    if (!at.v || !json_strict_object(&r->d, &at, "words everything device", "all more machine"))
+        return;
+    struct json_node device = json_strict_get(&at, "device"),
+                     machine = json_strict_get(&at, "machine");
+    s->words = home_table_get_list(r, &at, "words", HOME_TEXT_PHRASE);
+    s->all = home_table_get_list(r, &at, "all", HOME_TEXT_PHRASE);
+    s->more = home_table_get_list(r, &at, "more", HOME_TEXT_PHRASE);
+    s->everything = home_table_get_text(r, &at, "everything", HOME_TEXT_TEXT);
+    s->device = home_table_action_named(r, &device);
+    s->machine = machine.v ? home_table_action_named(r, &machine) : s->device;
+    if (r->d.rc == 0 && (s->device->n_needs == 0 || s->machine->n_needs == 0))
+        json_strict_fail(&r->d, &at, "an action that stops something must need a slot");
+}
+
+/* "actions" and "words" of the node. */
+static struct home_condition read_condition(struct home_reader *r, const struct json_node *at)
+{
+    struct home_condition c = {.words = home_table_get_list(r, at, "words", HOME_TEXT_PHRASE)};
+    struct json_node list = json_strict_get(at, "actions");
+    uint32_t n = json_strict_array(&r->d, &list, HOME_TABLE_MAX_ACTIONS), i = 0;
+    c.actions = arena_zalloc_n(&r->t->arena, (size_t)n + 1, sizeof(*c.actions));
+    if (!c.actions)
+        json_strict_no_memory(&r->d);
+    struct json_node v = json_strict_first(&list);
+    for (; r->d.rc == 0 && v.v; v = json_strict_next(&v))
+        c.actions[i++] = home_table_action_named(r, &v);
+    return c;
+}
+
+static void read_class(struct home_reader *r, const struct json_node *at, struct home_risk_class *c)
+{
+    if (!json_strict_object(&r->d, at, "rules", "threshold confirm"))
+        return;
+    struct json_node list = json_strict_get(at, "rules"), v = json_strict_get(at, "threshold");
+    c->threshold = (float)json_strict_number(&r->d, &v, 0, 1, 0);
+    v = json_strict_get(at, "confirm");
+    c->confirm = json_strict_bool(&r->d, &v, false);
+    uint32_t n = json_strict_array(&r->d, &list, MAX_RULES);
+    struct home_condition *rules = arena_zalloc_n(&r->t->arena, (size_t)n + 1, sizeof(*rules));
+    if (!rules)
+        json_strict_no_memory(&r->d);
+    v = json_strict_first(&list);
+    for (; r->d.rc == 0 && v.v && c->n_rules < n; v = json_strict_next(&v))
+        if (json_strict_object(&r->d, &v, "actions", "words"))
+            rules[c->n_rules++] = read_condition(r, &v);
+    c->rules = rules;
+}
+
+static void read_risk(struct home_reader *r, const struct json_node *root)
+{
+    struct json_node at = json_strict_get(root, "risk");
+    if (!at.v || !json_strict_object(&r->d, &at, "", "harmless disturbing dangerous"))
+        return;
+    for (enum home_risk k = HOME_RISK_HARMLESS; k < HOME_RISK_COUNT; k++) {
+        struct json_node v = json_strict_get(&at, risks[k]);
+        if (v.v)
+            read_class(r, &v, &r->t->risk[k]);
+    }
+}
+
+static void read_limits(struct home_reader *r, const struct json_node *root)
+{
+    struct home_table *t = r->t;
+    struct json_node list = json_strict_get(root, "limits"), v;
+    uint32_t n = json_strict_array(&r->d, &list, HOME_TABLE_MAX_LIST);
+    t->limits = arena_zalloc_n(&t->arena, (size_t)n + 1, sizeof(*t->limits));
+    if (!t->limits)
+        json_strict_no_memory(&r->d);
+    for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
+        if (!json_strict_object(&r->d, &v, "actions min max", "words unit"))
+            return;
+        struct home_limit *l = &t->limits[t->n_limits++];
+        struct json_node min = json_strict_get(&v, "min"), max = json_strict_get(&v, "max");
+        l->when = read_condition(r, &v);
+        l->unit = home_table_get_text(r, &v, "unit", HOME_TEXT_TEXT);
+        l->min = json_strict_number(&r->d, &min, -1e12, 1e12, 0);
+        l->max = json_strict_number(&r->d, &max, -1e12, 1e12, 0);
+        if (l->min > l->max)
+            json_strict_fail(&r->d, &v, "min is above max");
+    }
+}
+
+static void read_unless(struct home_reader *r, const struct json_node *root)
+{
+    struct home_table *t = r->t;
+    struct json_node list = json_strict_get(root, "unless"), v;
+    uint32_t n = json_strict_array(&r->d, &list, HOME_TABLE_MAX_LIST);
+    t->unless = arena_zalloc_n(&t->arena, (size_t)n + 1, sizeof(*t->unless));
+    if (!t->unless)
+        json_strict_no_memory(&r->d);
+    for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
+        if (!json_strict_object(&r->d, &v, "action words", "instead slot"))
+            return;
+        struct home_unless *u = &t->unless[t->n_unless++];
+        struct json_node action = json_strict_get(&v, "action"),
+                         instead = json_strict_get(&v, "instead");
+        u->action = home_table_action_named(r, &action);
+        u->instead = instead.v ? home_table_action_named(r, &instead) : NULL;
+        u->words = home_table_get_list(r, &v, "words", HOME_TEXT_PHRASE);
+        u->slot = home_table_get_slot(r, &v, "slot");
+        if (r->d.rc == 0 && u->slot && !u->instead)
+            json_strict_fail(&r->d, &v, "a slot needs the action \"instead\"");
+    }
+}
+
+static void read_references(struct home_reader *r, const struct json_node *root)
+{
+    struct home_table *t = r->t;
+    struct json_node at = json_strict_get(root, "change"),
+                     answers = json_strict_get(root, "answers");
+    if (answers.v && json_strict_object(&r->d, &answers, "yes no", "")) {
+        t->yes = home_table_get_list(r, &answers, "yes", HOME_TEXT_PHRASE);
+        t->no = home_table_get_list(r, &answers, "no", HOME_TEXT_PHRASE);
+    }
+    t->pronouns = home_table_get_list(r, root, "pronouns", HOME_TEXT_WORD);
+    t->state_questions = home_table_get_list(r, root, "state_questions", HOME_TEXT_PHRASE);
+    t->state_words = home_table_get_list(r, root, "state_words", HOME_TEXT_WORD);
+    if (!at.v || !json_strict_object(&r->d, &at, "by", "after down"))
+        return;
+    t->change_by = home_table_get_list(r, &at, "by", HOME_TEXT_WORD);
+    t->change_after = home_table_get_list(r, &at, "after", HOME_TEXT_WORD);
+    t->change_down = home_table_get_list(r, &at, "down", HOME_TEXT_WORD);
+}
+
+static void read_says(struct home_reader *r, const struct json_node *root)
+{
+    static const struct {
+        const char *key;
+        uint32_t allowed;
+    } says[] = {
+        [HOME_SAY_ASK] = {"ask", 0},
+        [HOME_SAY_NEGATE] = {"negate", 0},
+        [HOME_SAY_SUPPOSE] = {"suppose", 0},
+        [HOME_SAY_REPORT] = {"report", 0},
+        [HOME_SAY_RETRACT] = {"retract", 0},
+        [HOME_SAY_UNSURE] = {"unsure", 0},
+        [HOME_SAY_CONFIRM] = {"confirm", HOME_TABLE_VAR(DO) | HOME_TABLE_VAR(WHEN)},
+        [HOME_SAY_DECLINED] = {"declined", 0},
+        [HOME_SAY_EXPIRED] = {"expired", 0},
+        [HOME_SAY_LIMIT] = {"limit", HOME_TABLE_VAR(DO) | HOME_TABLE_VAR(REASON)},
+        [HOME_SAY_DONE] = {"done", HOME_TABLE_VAR(DO) | HOME_TABLE_VAR(WHEN)},
+        [HOME_SAY_SCHEDULED] = {"scheduled", HOME_TABLE_VAR(DO) | HOME_TABLE_VAR(WHEN)},
+        [HOME_SAY_FAILED] = {"failed", HOME_TABLE_VAR(DO) | HOME_TABLE_VAR(REASON)},
+        [HOME_SAY_MISSING] = {"missing", HOME_TABLE_VAR(DO) | HOME_TABLE_VAR(ASK)},
+        [HOME_SAY_UNKNOWN] = {"unknown", HOME_TABLE_VAR(DO)},
+        [HOME_SAY_REST] = {"rest", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_PRONOUN] = {"pronoun", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_NOT_HERE] = {"not_here", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_WHICH] = {"which", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_STATE] = {"state", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_STATES] = {"states", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_NO_STATES] = {"no_states", HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_DUE] = {"due", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_LISTED] = {"listed", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_NOTHING] = {"nothing", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_CANCELLED] = {"cancelled", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_KEPT] = {"kept", HOME_TABLE_VAR(TEXT)},
+        [HOME_SAY_NO_END] = {"no_end", HOME_TABLE_VAR(REASON)},
+        [HOME_SAY_LONG] = {"long", 0},
+    };
+    struct json_node at = json_strict_get(root, "says");
+    if (!at.v || !json_strict_object(&r->d, &at, "",
+                                     "ask negate suppose report retract unsure confirm declined "
+                                     "expired limit done scheduled failed missing unknown rest "
+                                     "pronoun not_here which state states no_states due "
+                                     "listed nothing cancelled kept no_end long"))
+        return;
+    for (size_t i = HOME_SAY_ASK; i < HOME_SAY_COUNT; i++) {
+        struct json_node v = json_strict_get(&at, says[i].key);
+        if (v.v)
+            r->t->say[i] = home_table_read_template(r, &v, says[i].allowed, NULL);
+    }
+}
+
+void home_table_read_safety(struct home_reader *r, const struct json_node *root)
+{
+    void (*const parts[])(struct home_reader *, const struct json_node *) = {
+        read_speech, read_stop, read_risk, read_limits, read_unless, read_references, read_says};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
+        parts[i](r, root);
+    /* a dangerous action without a confirmation question would never happen */
+    if (r->d.rc == 0 && r->t->risk[HOME_RISK_DANGEROUS].confirm &&
+        r->t->say[HOME_SAY_CONFIRM].n == 0) {
+        struct json_node at = json_strict_get(root, "risk");
+        json_strict_fail(&r->d, &at, "confirm needs the line says.confirm");
+    }
+}

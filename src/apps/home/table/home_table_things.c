@@ -1,0 +1,128 @@
+/* home_table_things.c - the parts of a home table about things: the effect of each action
+ * (effects), the kinds of things (kinds), and misspellings of their names (slips). */
+#include "apps/home/table/home_table_int.h"
+
+#include <string.h>
+
+#include "apps/home/table/home_words.h"
+
+static void read_effects(struct home_reader *r, const struct json_node *root)
+{
+    struct home_table *t = r->t;
+    struct json_node list = json_strict_get(root, "effects"), v;
+    (void)json_strict_array(&r->d, &list, HOME_TABLE_MAX_ACTIONS);
+    for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
+        if (!json_strict_object(&r->d, &v, "action ability", "to slot named_by"))
+            return;
+        struct json_node name = json_strict_get(&v, "action");
+        const struct home_action *x = home_table_action_named(r, &name);
+        struct home_effect *f = arena_zalloc(&t->arena, sizeof(*f));
+        if (!f)
+            json_strict_no_memory(&r->d);
+        if (r->d.rc < 0)
+            return;
+        f->ability = home_table_get_text(r, &v, "ability", HOME_TEXT_NAME);
+        f->to = home_table_get_text(r, &v, "to", HOME_TEXT_TEXT);
+        f->slot = home_table_get_slot(r, &v, "slot");
+        f->named_by = home_table_get_slot(r, &v, "named_by");
+        if (r->d.rc == 0 && !f->to == !f->slot)
+            json_strict_fail(&r->d, &v, "an effect has either \"to\" or \"slot\"");
+        if (r->d.rc == 0 && x->effect)
+            json_strict_fail(&r->d, &name, "this action has an effect already");
+        t->action[x - t->action].effect = f;
+    }
+}
+
+static void read_kinds(struct home_reader *r, const struct json_node *root)
+{
+    struct home_table *t = r->t;
+    struct json_node at = json_strict_get(root, "kinds"), v;
+    if (!at.v)
+        return;
+    uint32_t n = json_strict_map(&r->d, &at, HOME_TABLE_MAX_LIST);
+    t->kinds = arena_zalloc_n(&t->arena, (size_t)n + 1, sizeof(*t->kinds));
+    if (!t->kinds)
+        json_strict_no_memory(&r->d);
+    for (v = json_strict_first(&at); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
+        struct home_kind *k = &t->kinds[t->n_kinds++];
+        if (!json_strict_object(&r->d, &v, "abilities", "words"))
+            return;
+        k->name = home_table_copy_key(r, &v);
+        k->words = home_table_get_list(r, &v, "words", HOME_TEXT_PHRASE);
+        k->abilities = home_table_get_list(r, &v, "abilities", HOME_TEXT_NAME);
+    }
+}
+
+/* Each word of the texts once, with its plural if it is a thing. */
+struct words {
+    const char **w;
+    uint32_t n, cap;
+};
+
+static void add_words(struct home_reader *r, struct words *to, const struct home_list *l,
+                      bool plurals)
+{
+    struct arena *a = &r->t->arena;
+    for (uint32_t i = 0; i < l->n; i++) {
+        struct home_words w = home_words_split(a, l->w[i]);
+        for (uint32_t k = 0; k < w.n * (plurals ? 2 : 1); k++) {
+            const char *s = k < w.n ? w.w[k] : arena_printf(a, "%ss", w.w[k - w.n]);
+            if (a->rc == 0 && to->n < to->cap && strmap_put(&r->t->spell, s, strlen(s), 0) == 0)
+                to->w[to->n++] = s;
+        }
+    }
+}
+
+static void read_slips(struct home_reader *r, const struct json_node *root)
+{
+    struct home_table *t = r->t;
+    struct json_node at = json_strict_get(root, "slips");
+    struct words to = {.cap = 4096};
+    if (!at.v || !json_strict_object(&r->d, &at, "phrases", "last words keep"))
+        return;
+    t->slips = home_table_get_texts(r, &at, "phrases");
+    t->slips_last = home_table_get_texts(r, &at, "last");
+    struct home_list words = home_table_get_list(r, &at, "words", HOME_TEXT_WORD),
+                     keep = home_table_get_list(r, &at, "keep", HOME_TEXT_WORD);
+    to.w = arena_zalloc_n(&t->arena, to.cap, sizeof(*to.w));
+    if (!to.w || strmap_init(&t->spell, to.cap + keep.n) < 0)
+        json_strict_no_memory(&r->d);
+    if (r->d.rc < 0)
+        return;
+    add_words(r, &to, &words, false);
+    for (uint32_t i = 0; i < t->n_kinds; i++)
+        add_words(r, &to, &t->kinds[i].words, true);
+    for (uint32_t i = 0; i < t->n_slots; i++)
+        add_words(r, &to, &t->slot[i].known_words, true);
+    add_words(r, &to, &t->verbs, false);
+    t->spell_words = (struct home_list){to.w, to.n};
+    for (uint32_t i = 0; i < keep.n; i++)
+        if (strmap_put(&t->spell, keep.w[i], strlen(keep.w[i]), 0) < 0)
+            json_strict_no_memory(&r->d);
+}
+
+void home_table_read_things(struct home_reader *r, const struct json_node *root)
+{
+    read_effects(r, root);
+    if (r->d.rc == 0)
+        read_kinds(r, root);
+    if (r->d.rc == 0)
+        read_slips(r, root);
+    r->t->places = home_table_get_list(r, root, "places", HOME_TEXT_WORD);
+}
+
+const struct home_kind *home_table_kind(const struct home_table *t, const char *name)
+{
+    for (uint32_t i = 0; i < t->n_kinds; i++)
+        if (strcmp(t->kinds[i].name, name) == 0)
+            return &t->kinds[i];
+    return NULL;
+}
+
+bool home_table_ability(const struct home_table *t, const char *name)
+{
+    for (uint32_t i = 0; i < t->n_actions; i++)
+        if (t->action[i].effect && strcmp(t->action[i].effect->ability, name) == 0)
+            return true;
+    return false;
+}

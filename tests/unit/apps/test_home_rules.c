@@ -1,0 +1,430 @@
+/* test_home_rules.c - the rules of the home flow with the table of the pack: examples generated
+ * by their Python definition (tests/data/ask), values as people say them, failed allocations. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <cjson/cJSON.h>
+
+#include "base/mem.h"
+#include "apps/home/home_act.h"
+#include "apps/home/home_clauses.h"
+#include "apps/home/home_carry.h"
+#include "apps/home/home_rules.h"
+#include "apps/home/home_values.h"
+#include "apps/home/table/home_words.h"
+
+static struct home_table *table;
+
+static int setup(void **state)
+{
+    struct err e = {0};
+    (void)state;
+    int rc = home_table_open(&table, SHOAL_TEST_DATA "/../../models/home.json", &e);
+    if (rc < 0)
+        print_error("%s\n", e.msg);
+    return rc;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    home_table_close(table);
+    return 0;
+}
+
+static const cJSON *get(const cJSON *o, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(o, key);
+    if (!v)
+        fail_msg("no %s in an example", key);
+    return v;
+}
+
+/* Words of the clause, from `from` on, that spell the entity. */
+static struct home_entity place(struct arena *a, const struct home_words *w, uint32_t from,
+                                const char *type, const char *text)
+{
+    for (; from < w->n; from++)
+        for (uint32_t to = from + 1; to <= w->n; to++)
+            if (strcmp(home_words_trim_end(a, home_words_join(a, w, from, to), HOME_WORDS_CLOSING),
+                       text) == 0)
+                return (struct home_entity){type, from, to};
+    fail_msg("entity \"%s\" is not in its clause", text);
+    return (struct home_entity){0};
+}
+
+static void decide(struct arena *a, struct home_draft *draft, const cJSON *c, const cJSON *flows,
+                   const struct tm *now)
+{
+    struct home_entity entities[32];
+    struct home_clause clause = {.text = get(c, "text")->valuestring,
+                                 .intent = get(c, "intent")->valuestring,
+                                 .intent_p = (float)get(c, "intent_p")->valuedouble,
+                                 .threshold = 0.56f,
+                                 .router = get(c, "router")->valuestring,
+                                 .router_p = (float)get(c, "router_p")->valuedouble,
+                                 .speech = home_table_speech(get(c, "act")->valuestring),
+                                 .speech_p = (float)get(c, "act_p")->valuedouble,
+                                 .entities = entities};
+    const cJSON *e, *flow = cJSON_GetObjectItemCaseSensitive(flows, clause.router);
+    struct home_words w = home_words_split(a, clause.text);
+    uint32_t from = 0;
+    clause.flow = flow ? flow->valuestring : "";
+    cJSON_ArrayForEach(e, get(c, "entities"))
+    {
+        struct home_entity *to = &entities[clause.n_entities++];
+        *to = place(a, &w, from, get(e, "type")->valuestring, get(e, "text")->valuestring);
+        from = to->to;
+    }
+    enum home_speech speech = home_rules_decide(a, table, draft, &clause, NULL, NULL, now);
+    assert_string_equal(home_table_speech_name(speech), get(c, "act")->valuestring);
+}
+
+static void check_actions(const cJSON *row, const struct home_draft *draft)
+{
+    struct buf b;
+    const cJSON *want = get(row, "actions");
+    const char *text = get(row, "text")->valuestring;
+    buf_init(&b, 1 << 16);
+    struct json_out j = json_out_make(&b);
+    json_out_array(&j);
+    for (uint32_t i = 0; i < draft->n_actions; i++)
+        ask_plan_action_json(&j, draft->actions[i]);
+    json_out_array_end(&j);
+    cJSON *have = cJSON_Parse(buf_str(&b));
+    assert_non_null(have);
+    if (!cJSON_Compare(have, want, true)) {
+        char *s = cJSON_PrintUnformatted(want);
+        fail_msg("%s\n  have %s\n  want %s", text, buf_str(&b), s);
+    }
+    cJSON_Delete(have);
+    buf_fini(&b);
+}
+
+static void check_row(const cJSON *row, const cJSON *flows)
+{
+    struct arena a;
+    struct home_draft draft = {0};
+    struct tm now = {0};
+    struct home_draft_context *list;
+    const cJSON *clauses = get(row, "clauses"), *contexts = get(row, "contexts"), *c;
+    arena_init(&a, 1 << 20);
+    assert_non_null(strptime(get(row, "now")->valuestring, "%Y-%m-%dT%H:%M:%S", &now));
+    cJSON_ArrayForEach(c, clauses)
+    {
+        decide(&a, &draft, c, flows, &now);
+    }
+    home_carry_leave(&a, table, &draft); /* the rows assume the library, which has no home */
+    check_actions(row, &draft);
+    uint32_t n = home_draft_contexts(&a, &draft, table->together, &list), i = 0;
+    cJSON_ArrayForEach(c, contexts)
+    {
+        assert_true(i < n);
+        const struct home_draft_context *x = &list[i++];
+        assert_string_equal(x->text ? x->text : arena_printf(&a, "say: %s", x->say),
+                            c->valuestring);
+    }
+    assert_int_equal(i, n);
+    assert_int_equal(a.rc, 0);
+    arena_fini(&a);
+}
+
+static char *read_file(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    fseek(f, 0, SEEK_END);
+    long n = ftell(f);
+    rewind(f);
+    char *s = malloc((size_t)n + 1);
+    assert_non_null(s);
+    assert_int_equal(fread(s, 1, (size_t)n, f), n);
+    s[n] = '\0';
+    fclose(f);
+    return s;
+}
+
+static void test_examples(void **state)
+{
+    (void)state;
+    char *text = read_file(SHOAL_TEST_DATA "/ask/examples.jsonl");
+    char *config = read_file(SHOAL_TEST_DATA "/../../models/encoder/config.json");
+    cJSON *c = cJSON_Parse(config);
+    const cJSON *flows = get(get(get(c, "shoal"), "router"), "flow");
+    int n = 0;
+    for (char *save, *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        cJSON *row = cJSON_Parse(line);
+        assert_non_null(row);
+        check_row(row, flows);
+        cJSON_Delete(row);
+        n++;
+    }
+    assert_true(n >= 70);
+    cJSON_Delete(c);
+    free(config);
+    free(text);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *action, *show;
+        double number;
+        const char *unit;
+    } values[] = {
+        {"twenty-one degrees", "set_temperature", "21 degrees", 21, "celsius"},
+        {"1", "set_temperature", "1 degree", 1, "celsius"},
+        {"one hundred percent", "open", "100%", 100, "percent"},
+        {"minus five", "set_temperature", "-5 degrees", -5, "celsius"},
+        {"12,000 rpm", "set_machine", "12000 rpm", 12000, "rpm"},
+        {"1,5 bar", "set_machine", "1,5 bar", 0, NULL},
+        {"twelve thousand five hundred rpm", "set_machine", "12500 rpm", 12500, "rpm"},
+        {"two hundred and five", "set_volume", "200 and 5", 0, NULL},
+        {"2 1/2 bar", "set_machine", "2.5 bar", 2.5, "bar"},
+        {"½ bar", "set_machine", "0.5 bar", 0.5, "bar"},
+        {"-5 °C", "set_temperature", "-5 degrees", -5, "celsius"},
+        {"4 Bar", "set_machine", "4 Bar", 4, "Bar"},
+        {"two point five kW", "set_machine", "2.5 kW", 2.5, "kW"},
+        {"half", "set_brightness", "50%", 50, "percent"},
+    };
+    static const struct {
+        const char *text, *show;
+        double seconds;
+    } durations[] = {
+        {"ten minutes", "10 minutes", 600},     {"an hour and a half", "1 hour 30 minutes", 5400},
+        {"half an hour", "30 minutes", 1800},   {"1h 20m", "1 hour 20 minutes", 4800},
+        {"a couple of days", "2 days", 172800}, {"a while", "a while", -1}};
+    static const struct {
+        const char *text, *show, *time;
+    } times[] = {{"half past seven", "7:30", "07:30"},
+                 {"quarter to nine", "8:45", "08:45"},
+                 {"7pm", "7 pm", "19:00"},
+                 {"12 am", "12 am", "00:00"},
+                 {"seven thirty in the evening", "7:30 pm", "19:30"},
+                 {"07:30", "07:30", "07:30"},
+                 {"ten minutes to one", "12:50", "12:50"},
+                 {"Sunset", "sunset", "sunset"},
+                 {"25:00", "25:00", "25:00"},
+                 {"75 to 3", "75 to 3", "75 to 3"}};
+    struct arena a;
+    arena_init(&a, 1 << 20);
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        struct home_value v = home_values_amount(&a, table, values[i].text,
+                                                 home_table_action(table, values[i].action));
+        assert_string_equal(v.show, values[i].show);
+        assert_true(v.number == values[i].number);
+        if (values[i].unit)
+            assert_string_equal(v.unit, values[i].unit);
+        else
+            assert_null(v.unit);
+    }
+    for (size_t i = 0; i < sizeof(durations) / sizeof(durations[0]); i++) {
+        struct home_value v = home_values_duration(&a, table, durations[i].text);
+        assert_string_equal(v.show, durations[i].show);
+        assert_true(v.understood == (durations[i].seconds >= 0));
+        if (v.understood)
+            assert_true(v.number == durations[i].seconds);
+    }
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+        struct home_value v = home_values_clock(&a, table, times[i].text);
+        assert_string_equal(v.show, times[i].show);
+        assert_string_equal(v.text, times[i].time);
+    }
+    assert_string_equal(home_values_date(&a, table, "the 1st of may").text, "1 May");
+    assert_true(home_values_date(&a, table, "february 30").wrong);
+    assert_true(home_values_date(&a, table, "the 31st of june").wrong);
+    assert_false(home_values_date(&a, table, "29 february").wrong);
+    assert_true(home_values_duration(&a, table, "-5 minutes").wrong);
+    assert_true(home_values_duration(&a, table, "minus five minutes").wrong);
+    assert_true(home_values_clock(&a, table, "25:00").wrong);
+    assert_true(home_values_clock(&a, table, "12:75").wrong);
+    assert_false(home_values_clock(&a, table, "sunset").wrong);
+    assert_string_equal(home_values_date(&a, table, "next friday").text, "next Friday");
+    arena_fini(&a);
+}
+
+static void test_arithmetic(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *expr, *show;
+    } cases[] = {{"7 times 8", "56"},
+                 {"twenty percent of fifty", "10"},
+                 {"10 divided by 4", "2.5"},
+                 {"the square root of two", "1.41"},
+                 {"3-5", "-2"},
+                 {"1 over 0", NULL},
+                 {"the meaning of life", NULL},
+                 {"0 times -1", "0"}};
+    struct arena a;
+    arena_init(&a, 1 << 20);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *show;
+        double x;
+        bool ok = home_values_calculate(&a, table, cases[i].expr, &show, &x);
+        assert_true(ok == (cases[i].show != NULL));
+        if (ok)
+            assert_string_equal(show, cases[i].show);
+    }
+    arena_fini(&a);
+}
+
+static void test_failed_allocations_are_told(void **state)
+{
+    (void)state;
+    const char *text = "turn off the lights and the heating on, then add milk and eggs";
+    struct home_entity entities[] = {{"device", 3, 4}, {"duration", 2, 3}, {"value", 0, 1}};
+    struct home_clause c = {.text = text,
+                            .intent = "turn_off",
+                            .intent_p = 1,
+                            .speech_p = 1,
+                            .flow = "act",
+                            .entities = entities,
+                            .n_entities = 3};
+    struct tm now = {0};
+    for (uint64_t i = 1;; i++) {
+        struct arena a;
+        struct home_draft draft = {0};
+        const char **clauses;
+        struct home_draft_context *list;
+        arena_init(&a, 1 << 20);
+        mem_fail_at(i);
+        (void)home_clauses_split(&a, table, text, &clauses);
+        (void)home_rules_decide(&a, table, &draft, &c, NULL, NULL, &now);
+        uint32_t n = home_draft_contexts(&a, &draft, table->together, &list);
+        mem_fail_at(0);
+        int rc = a.rc;
+        arena_fini(&a);
+        if (rc == 0) {
+            assert_true(i > 1 && n == 2); /* the action, and the rest that it does not use */
+            break;
+        }
+        assert_int_equal(rc, SHOAL_ENOMEM);
+    }
+}
+
+/* ---- actions in words ----------------------------------------------------------------------- */
+
+/* Is it a sentence without gaps? */
+static void check_words(const struct home_action *x, const char *text)
+{
+    static const char *const gaps[] = {
+        "  ",         " the of ", " the to ", " the by ",    " the for ", " the in ",
+        " the the ",  " the at ", " of to ",  " in the to ", " : ",       " 1 degrees",
+        " 1 minutes", " plus -",  " minus -", " of by ",     " by  ",     " the ."};
+    struct arena a;
+    arena_init(&a, 1 << 16);
+    const char *padded = arena_printf(&a, " %s .", text);
+    for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++)
+        if (strstr(padded, gaps[i]))
+            fail_msg("%s: \"%s\" has \"%s\"", x->name, text, gaps[i]);
+    static const char *const ends[] = {"to", "of", "by", "for", "in", "at", "and"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (strstr(padded, arena_printf(&a, " %s .", ends[i])))
+            fail_msg("%s: \"%s\" ends in \"%s\"", x->name, text, ends[i]);
+    arena_fini(&a);
+}
+
+static struct ask_plan_field field_for(const struct home_slot *s, bool change)
+{
+    struct ask_plan_field f = {.key = s->name, .text = "kettle"};
+    if (s->type == HOME_SLOT_VALUE)
+        f = (struct ask_plan_field){.key = change ? "change" : s->name,
+                                    .number = change ? -1.0 : 1.0};
+    if (s->type == HOME_SLOT_DURATION)
+        f = (struct ask_plan_field){.key = "duration_s", .number = 60.0};
+    if (strcmp(s->name, "device") == 0)
+        f.text = "everything";
+    return f;
+}
+
+/* An action with some of its slots, including the required ones. */
+static void check_slots(const struct home_action *x, uint32_t which, bool change)
+{
+    struct arena a;
+    struct ask_plan_action o = {.name = x->name};
+    bool device = false, placed = false;
+    arena_init(&a, 1 << 16);
+    for (uint32_t i = 0; i < x->n_slots; i++) {
+        const struct home_slot *s = x->slots[i];
+        bool is_device = strcmp(s->name, "device") == 0, has = which >> i & 1;
+        for (uint32_t k = 0; k < x->n_needs; k++)
+            has |= x->needs[k] == s;
+        device |= is_device;
+        placed |= has && (is_device || strcmp(s->name, "room") == 0);
+        if (has)
+            o.fields[o.n_fields++] = field_for(s, change);
+    }
+    o.fields[o.n_fields++] = (struct ask_plan_field){.key = "unit", .text = "celsius"};
+    if (!device || placed || strcmp(x->name, "set_volume") == 0) /* others have a default */
+        check_words(x, home_act_words(&a, table, &o));
+    assert_int_equal(a.rc, 0);
+    arena_fini(&a);
+}
+
+static void test_actions_in_words(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < table->n_actions; i++)
+        for (uint32_t which = 0; which < 1u << table->action[i].n_slots; which++) {
+            check_slots(&table->action[i], which, false);
+            if (table->action[i].relative)
+                check_slots(&table->action[i], which, true);
+        }
+}
+
+static void check_said(const struct ask_plan_action *o, const char *want)
+{
+    struct arena a;
+    arena_init(&a, 1 << 16);
+    assert_string_equal(home_act_words(&a, table, o), want);
+    arena_fini(&a);
+}
+
+static void test_words_of_some_actions(void **state)
+{
+    static const char *const items[] = {"milk", "eggs", "bread"};
+    (void)state;
+    struct ask_plan_action o = {.name = "set_machine", .n_fields = 3};
+    o.fields[0] = (struct ask_plan_field){.key = "machine", .text = "mixer"};
+    o.fields[1] = (struct ask_plan_field){.key = "change", .number = -100.0};
+    o.fields[2] = (struct ask_plan_field){.key = "unit", .text = "rpm"};
+    check_said(&o, "change mixer by minus 100 rpm");
+    o.fields[o.n_fields++] = (struct ask_plan_field){.key = "sensor", .text = "speed"};
+    check_said(&o, "change the speed of mixer by minus 100 rpm");
+    o = (struct ask_plan_action){.name = "set_temperature", .n_fields = 3};
+    o.fields[0] = (struct ask_plan_field){.key = "device", .text = "heating"};
+    o.fields[1] = (struct ask_plan_field){.key = "change", .number = 1.0};
+    o.fields[2] = (struct ask_plan_field){.key = "unit", .text = "celsius"};
+    check_said(&o, "change the heating by plus 1 degree");
+    o = (struct ask_plan_action){.name = "turn_off", .n_fields = 2};
+    o.fields[0] = (struct ask_plan_field){.key = "device", .text = "everything"};
+    o.fields[1] = (struct ask_plan_field){.key = "room", .text = "kitchen"};
+    check_said(&o, "turn off everything in the kitchen");
+    o = (struct ask_plan_action){.name = "add_to_list", .n_fields = 2};
+    o.fields[0] = (struct ask_plan_field){.key = "item", .items = items, .n_items = 3};
+    o.fields[1] = (struct ask_plan_field){.key = "list", .text = "shopping"};
+    check_said(&o, "add milk, eggs and bread to the shopping list");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_actions_in_words),
+        cmocka_unit_test(test_words_of_some_actions),
+        cmocka_unit_test(test_failed_allocations_are_told),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
