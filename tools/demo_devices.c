@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gateway/things/demo.h"
+#include "site/things/demo.h"
 #include "mqtt/mqtt.h"
 #include "mqtt/mqtt_topic.h"
 #include "things/demo_plant.h"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cmd/cmd.h"
-#include "gateway/config.h"
-#include "gateway/config/config_describe.h"
+#include "config/config.h"
+#include "config/config_describe.h"
 #include "gateway/gateway.h"
 #include "wire/json_out.h"
 
@@ -78,7 +78,7 @@ static void put_error(struct buf *b, const char *file, const char *msg)
     buf_putc(b, '\n');
 }
 
-static void put_valid(struct buf *b, const char *file, const struct gw_config *c, bool json)
+static void put_valid(struct buf *b, const char *file, const struct config *c, bool json)
 {
     struct json_out j = json_out_make(b);
     if (!json) {
@@ -107,7 +107,7 @@ int cmd_config_check(int argc, const char *const *argv)
     struct opts o;
     struct buf b;
     struct err e = {0};
-    struct gw_config *c = NULL;
+    struct config *c = NULL;
     int code;
     if (!cmd_begin(&o, &check_page, argc, argv, &code))
         return code;

@@ -12,8 +12,8 @@
 #include "base/bytes_text.h"
 #include "base/mem.h"
 #include "cmd/cmd.h"
+#include "config/config.h"
 #include "format/model_open.h"
-#include "gateway/config.h"
 #include "host/pack.h"
 
 #define MAX_OUTPUT_BYTES ((size_t)1 << 20)

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cmd/cmd.h"
-#include "gateway/deeds/plugin_host.h"
+#include "site/deeds/plugin_host.h"
 
 int cmd_plugin(int argc, const char *const *argv)
 {

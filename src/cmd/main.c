@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
-#include "gateway/deeds/plugin_host.h"
 #include "shoal/shoal.h"
+#include "site/deeds/plugin_host.h"
 
 static int help(void)
 {

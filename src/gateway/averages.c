@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 
-static const struct registry_spec *find_model(const struct gw_config *c, const char *name)
+static const struct registry_spec *find_model(const struct config *c, const char *name)
 {
     for (uint32_t i = 0; i < c->n_models; i++)
         if (strcmp(c->models[i].name, name) == 0)
@@ -14,7 +14,7 @@ static const struct registry_spec *find_model(const struct gw_config *c, const c
     return NULL;
 }
 
-bool averages_of(struct averages_spec *out, const struct gw_config *c,
+bool averages_of(struct averages_spec *out, const struct config *c,
                  const struct router_route *route)
 {
     const struct ensemble *x = &route->ensemble;
@@ -49,7 +49,7 @@ bool averages_of(struct averages_spec *out, const struct gw_config *c,
     return true;
 }
 
-bool averages_has(const struct gw_config *c, const char *name, const char *path)
+bool averages_has(const struct config *c, const char *name, const char *path)
 {
     struct averages_spec a;
     for (uint32_t i = 0; i < c->router.n_routes; i++)
@@ -58,7 +58,7 @@ bool averages_has(const struct gw_config *c, const char *name, const char *path)
     return false;
 }
 
-int averages_add(struct registry *r, const struct gw_config *c, struct err *e)
+int averages_add(struct registry *r, const struct config *c, struct err *e)
 {
     struct averages_spec a;
     for (uint32_t i = 0; i < c->router.n_routes; i++) {

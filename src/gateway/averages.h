@@ -5,7 +5,7 @@
 #ifndef SHOAL_GATEWAY_AVERAGES_H
 #define SHOAL_GATEWAY_AVERAGES_H
 
-#include "gateway/config.h"
+#include "config/config.h"
 
 struct averages_spec {
     struct registry_spec spec;
@@ -14,12 +14,12 @@ struct averages_spec {
 };
 
 /* False: the route is not an average. */
-bool averages_of(struct averages_spec *out, const struct gw_config *c,
+bool averages_of(struct averages_spec *out, const struct config *c,
                  const struct router_route *route);
 /* Whether the configuration has an average of this name with the same members: path is the result
  * of averages_of. */
-bool averages_has(const struct gw_config *c, const char *name, const char *path);
+bool averages_has(const struct config *c, const char *name, const char *path);
 /* Adds the averages of the configuration that are missing. */
-SHOAL_MUST_CHECK int averages_add(struct registry *r, const struct gw_config *c, struct err *e);
+SHOAL_MUST_CHECK int averages_add(struct registry *r, const struct config *c, struct err *e);
 
 #endif

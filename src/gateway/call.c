@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "flow/pool.h"
-#include "host/sha256.h"
 #include "flow/routing.h"
 #include "gateway/tags.h"
+#include "host/sha256.h"
 #include "net/peers.h"
 #include "wire/json_out.h"
 
@@ -352,7 +352,7 @@ bool call_is_local_page(const char *origin)
 const char *call_origin(const struct call *c)
 {
     const char *origin = http_header(c->req, "origin");
-    const struct gw_config *cfg = c->gl->config;
+    const struct config *cfg = c->gl->config;
     for (uint32_t i = 0; origin && i < cfg->cors.n; i++)
         if (strcmp(cfg->cors.v[i], "*") == 0 || strcasecmp(cfg->cors.v[i], origin) == 0 ||
             (strcmp(cfg->cors.v[i], "localhost") == 0 && call_is_local_page(origin)))

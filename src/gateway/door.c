@@ -8,9 +8,9 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "gateway/api/own/api_deferred.h"
 #include "gateway/assets.h"
 #include "gateway/body.h"
-#include "gateway/deferred/deferred.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/guard.h"
 
@@ -255,12 +255,12 @@ static void pass(struct call *c, cJSON *json)
     c->json = json; /* freed with the call */
     if (!enter(c) || !read_deadline(c))
         return;
-    bool later = (c->route->flags & ROUTE_WORK) && deferred_asked(c);
+    bool later = (c->route->flags & ROUTE_WORK) && api_deferred_asked(c);
     if (later && (json || !(c->route->flags & ROUTE_JSON)))
         call_fail(c, 400, NULL, "x-shoal-defer", "invalid_value",
                   "only requests over HTTP with JSON can be deferred");
     else if (later)
-        body_read(c, deferred_take);
+        body_read(c, api_deferred_take);
     else if (json || !(c->route->flags & ROUTE_JSON))
         run(c);
     else if (!c->route->recall || http_header(c->req, "x-shoal-version") || !c->route->recall(c))

@@ -10,53 +10,54 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apps/home/site/home_things.h"
+#include "apps/home/table/home_table.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread/thread.h"
-#include "cluster/trust/cert.h"
 #include "cluster/machine/node_measure.h"
 #include "cluster/members.h"
 #include "cluster/once/once.h"
 #include "cluster/once/once_bucket.h"
 #include "cluster/quota_bucket.h"
-#include "gateway/api/ollama/ollama_store.h"
-#include "gateway/api/openai/response_store.h"
+#include "cluster/trust/cert.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
-#include "apps/home/table/home_table.h"
-#include "apps/home/site/home_things.h"
 #include "flow/pool.h"
 #include "flow/privacy/pseudonyms.h"
+#include "gateway/api/ollama/ollama_store.h"
+#include "gateway/api/openai/response_store.h"
 #include "gateway/api/recall.h"
 #include "gateway/averages.h"
-#include "gateway/deeds/deed_call.h"
-#include "gateway/deeds/deeds.h"
-#include "gateway/deeds/discovery.h"
-#include "gateway/things/later_site.h"
-#include "gateway/deferred/deferred.h"
-#include "gateway/deferred/deferred_runner.h"
+#include "gateway/deferred_door.h"
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
 #include "gateway/gw_parts.h"
-#include "gateway/mqtt/mqtt_site.h"
+#include "gateway/mqtt/mqtt_door.h"
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
 #include "gateway/node/node_store.h"
 #include "gateway/routes.h"
-#include "gateway/things/demo.h"
-#include "gateway/things/explainer.h"
-#include "gateway/things/plant.h"
-#include "gateway/things/webhooks.h"
 #include "gateway/ticker.h"
+#include "host/prompt_cache.h"
+#include "host/quota.h"
 #include "knowledge/sessions.h"
 #include "knowledge/similar.h"
 #include "net/listen.h"
 #include "net/peers.h"
 #include "net/tls.h"
-#include "host/prompt_cache.h"
+#include "site/deeds/deed_call.h"
+#include "site/deeds/deeds.h"
+#include "site/deeds/discovery.h"
+#include "site/deferred/deferred.h"
+#include "site/mqtt/mqtt_site.h"
+#include "site/things/demo.h"
+#include "site/things/explainer.h"
+#include "site/things/later_site.h"
+#include "site/things/plant.h"
+#include "site/things/webhooks.h"
 #include "store/collections.h"
-#include "host/quota.h"
 
 #define MAX_ADDRESSES (2 * CONFIG_MAX_LISTEN)
 #define CUT_MS 2000u /* for the last bytes to clients */
@@ -220,14 +221,14 @@ static void on_reload(struct executor_task *t)
     pthread_mutex_unlock(&g->lock);
 }
 
-static int open_tls(struct tls_server **out, const struct gw_config *c, struct err *e)
+static int open_tls(struct tls_server **out, const struct config *c, struct err *e)
 {
     struct tls_opts o = {.cert = c->tls_cert, .key = c->tls_key, .ca = c->tls_client_ca};
     return tls_server_open(out, &o, e);
 }
 
 struct listed {
-    const struct gw_config *config;
+    const struct config *config;
     char gone[CONFIG_MAX_MODELS][128];
     size_t n_gone;
 };
@@ -247,7 +248,7 @@ static void find_gone(void *ctx, const struct registry_model *m)
         snprintf(l->gone[l->n_gone++], sizeof(l->gone[0]), "%s", m->name);
 }
 
-static void update_models(struct gateway *g, const struct gw_config *config)
+static void update_models(struct gateway *g, const struct config *config)
 {
     struct listed *l = mem_zalloc(sizeof(*l));
     struct err e = {0};
@@ -267,9 +268,9 @@ static void update_models(struct gateway *g, const struct gw_config *config)
 }
 
 /* A model moves into or out of the server only when the server starts. */
-static int check_isolation(const struct gw *gw, const struct gw_config *next, struct err *e)
+static int check_isolation(const struct gw *gw, const struct config *next, struct err *e)
 {
-    const struct gw_config *now = gw->config;
+    const struct config *now = gw->config;
     if (config_any_apart(next) && !gw->workers)
         return err_set(e, SHOAL_EINVAL,
                        "the first model with 'isolation: process' needs a restart of the server");
@@ -283,7 +284,7 @@ static int check_isolation(const struct gw *gw, const struct gw_config *next, st
     return 0;
 }
 
-int gateway_reload(struct gateway *g, struct gw_config *config, struct err *e)
+int gateway_reload(struct gateway *g, struct config *config, struct err *e)
 {
     struct gw *gw = &g->gw;
     const struct admission_opts ao = config_admission(config);
@@ -302,7 +303,7 @@ int gateway_reload(struct gateway *g, struct gw_config *config, struct err *e)
     }
     const struct peers_limits pl = http_peers_limits(&config->limits);
     peers_set_limits(gw->peers, &pl);
-    struct gw_config *old = gw->config;
+    struct config *old = gw->config;
     gw->config = config_ref(config);
     g->n_reloading = gw->n_loops;
     for (uint32_t i = 0; i < gw->n_loops; i++)
@@ -470,7 +471,7 @@ static int listen_on(struct gateway *g, const char *wanted, bool for_nodes, stru
 
 static int listen_all(struct gateway *g, struct err *e)
 {
-    const struct gw_config *c = g->gw.config;
+    const struct config *c = g->gw.config;
     int rc = 0;
     for (uint32_t i = 0; i < c->listen.n && rc == 0; i++)
         rc = listen_on(g, c->listen.v[i], false, e);
@@ -512,7 +513,7 @@ static int check_listen(const char *address, struct err *e)
     return rc == SHOAL_EBUSY ? 0 : rc;
 }
 
-int gateway_check(const struct gw_config *c, struct err *e)
+int gateway_check(const struct config *c, struct err *e)
 {
     struct tls_server *tls = NULL;
     int rc = 0;
@@ -585,22 +586,22 @@ static int start_all(struct gateway *g, struct err *e)
     struct gw *gw = &g->gw;
     int rc = gw->plant ? plant_start(gw->plant, e) : 0;
     if (rc == 0)
-        rc = deferred_runner_create(&gw->deferred_runner, gw, e);
+        rc = deferred_door_create(gw, e);
     if (rc == 0)
         rc = webhooks_start(gw->webhooks, e);
     if (rc == 0)
         rc = explainer_start(gw->explainer, e);
     if (rc == 0)
         rc = demo_create(&gw->demo, (enum demo_mode)gw->config->demo, gw->plant,
-                         mqtt_site_client(gw), e);
+                         mqtt_site_client(gw->mqtt), e);
     if (rc == 0)
         rc = start_threads(g, e);
     if (rc == 0)
-        rc = mqtt_site_start(gw, e);
-    return rc < 0 ? rc : later_site_start(gw, e);
+        rc = mqtt_site_start(gw->mqtt, e);
+    return rc < 0 ? rc : later_site_start(gw->later, e);
 }
 
-int gateway_start(struct gateway **out, struct gw_config *config, struct err *e)
+int gateway_start(struct gateway **out, struct config *config, struct err *e)
 {
     struct gateway *g = mem_zalloc(sizeof(*g));
     pthread_condattr_t attr;
@@ -665,8 +666,8 @@ static void end_calls(struct gw_loop *gl)
     gl->http = NULL;
     http_server_destroy(gl->node_http);
     gl->node_http = NULL;
-    mqtt_site_end_calls(gl);
-    deferred_runner_end(gl->gw->deferred_runner, gl);
+    mqtt_door_end(gl->gw->mqtt_door, gl);
+    deferred_door_end(gl);
     once_leave(gl->gw->once, &gl->flow);
     gl->flow.dispatch = NULL;
     members_destroy(gl->members); /* requests at other nodes end */
@@ -696,10 +697,10 @@ void gateway_destroy(struct gateway *g)
     demo_destroy(gw->demo);
     explainer_stop(gw->explainer);
     plant_stop(gw->plant);
-    later_site_stop(gw);
-    deeds_stop(gw->deeds); /* asks that wait for one end */
-    later_site_settle(gw); /* publishes the resulting results */
-    mqtt_site_stop(gw);    /* until then readings arrive, and may raise alarms */
+    later_site_stop(gw->later);
+    deeds_stop(gw->deeds);        /* asks that wait for one end */
+    later_site_settle(gw->later); /* publishes the resulting results */
+    mqtt_site_stop(gw->mqtt);     /* until then readings arrive, and may raise alarms */
     webhooks_destroy(gw->webhooks);
     for (uint32_t i = 0; i < gw->n_loops; i++)
         if (gw->loops[i].http || gw->loops[i].node_http)
@@ -711,13 +712,14 @@ void gateway_destroy(struct gateway *g)
     registry_destroy(gw->registry);
     workers_destroy(gw->workers);
     deed_calls_destroy(gw->calls);
-    mqtt_site_close(gw);
+    mqtt_site_close(gw->mqtt);
+    mqtt_door_destroy(gw->mqtt_door);
     discovery_destroy(gw->discovery);
     deeds_destroy(gw->deeds);
     config_unref(gw->deeds_config);
     explainer_destroy(gw->explainer);
     plant_destroy(gw->plant);
-    later_site_close(gw);
+    later_site_close(gw->later);
     home_things_destroy(gw->home.things); /* flows are attached to models */
     home_table_close(gw->home.table);
     for (uint32_t i = 0; i < gw->n_loops; i++) {
@@ -743,7 +745,7 @@ void gateway_destroy(struct gateway *g)
     collections_close(gw->collections);
     ollama_store_close(gw->ollama);
     sessions_close(gw->sessions);
-    deferred_runner_destroy(gw->deferred_runner);
+    deferred_door_destroy(gw);
     deferred_close(gw->deferred);
     similar_destroy(gw->similar);
     pseudonyms_destroy(gw->pseudonyms);

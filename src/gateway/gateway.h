@@ -13,13 +13,13 @@
 #include "base/err.h"
 
 struct gateway;
-struct gw_config;
+struct config;
 
 /* Listens at once; models are loaded in the background. */
-SHOAL_MUST_CHECK int gateway_start(struct gateway **out, struct gw_config *config, struct err *e);
+SHOAL_MUST_CHECK int gateway_start(struct gateway **out, struct config *config, struct err *e);
 /* Checks everything that a start needs, without starting: addresses, certificates, files of models.
  * An address in use is not an error: the server with this configuration may be running. */
-SHOAL_MUST_CHECK int gateway_check(const struct gw_config *c, struct err *e);
+SHOAL_MUST_CHECK int gateway_check(const struct config *c, struct err *e);
 /* "http://127.0.0.1:8080" of the i-th address, or NULL. */
 const char *gateway_address(const struct gateway *g, size_t i);
 /* Address i for other members of the shoal; NULL after the last. */
@@ -31,7 +31,7 @@ bool gateway_ready(struct gateway *g);
 void gateway_drain(struct gateway *g);
 /* Applies the keys, limits, certificates and models of a new configuration; running requests
  * continue. */
-SHOAL_MUST_CHECK int gateway_reload(struct gateway *g, struct gw_config *config, struct err *e);
+SHOAL_MUST_CHECK int gateway_reload(struct gateway *g, struct config *config, struct err *e);
 void gateway_destroy(struct gateway *g); /* NULL is fine */
 
 #endif

@@ -41,7 +41,7 @@ static bool is_listen_host(const char *address, const char *name)
     return strcasecmp(host, name) == 0;
 }
 
-bool guard_knows_host(const struct gw_config *config, const char *host)
+bool guard_knows_host(const struct config *config, const char *host)
 {
     char name[256];
     size_t n = name_length(host);
@@ -66,7 +66,7 @@ bool guard_knows_host(const struct gw_config *config, const char *host)
 bool guard_host(struct call *c)
 {
     const struct http_req *r = c->req;
-    const struct gw_config *config = c->gl->config;
+    const struct config *config = c->gl->config;
     bool checked = r->via == HTTP_VIA_LOOPBACK || (r->via == HTTP_VIA_NETWORK && config->hosts.n);
     const char *host = checked ? http_header(r, "host") : NULL;
     if (!host || guard_knows_host(config, host)) /* HTTP/1.0 may leave it out, browsers do not */

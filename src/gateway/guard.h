@@ -10,7 +10,7 @@
 
 /* Whether host (the value of a Host header) is a name of this server: localhost, 127.0.0.0/8,
  * [::1], the host of a listen address, or one of `hosts`, with or without a port. */
-bool guard_knows_host(const struct gw_config *config, const char *host);
+bool guard_knows_host(const struct config *config, const char *host);
 /* Whether origin is the page of this server (the same host and port), or allowed by `cors`. */
 bool guard_knows_origin(const struct call *c, const char *origin);
 

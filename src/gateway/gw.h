@@ -13,8 +13,8 @@
 #include "base/buf.h"
 #include "cluster/replica.h"
 #include "cluster/routing_links.h"
+#include "config/config.h"
 #include "flow/flow.h"
-#include "gateway/config.h"
 #include "host/admission.h"
 #include "host/histogram.h"
 #include "host/registry.h"
@@ -29,7 +29,7 @@ struct deed_calls;
 struct deeds;
 struct later_site;
 struct deferred;
-struct deferred_runner;
+struct gw_deferred;
 struct demo;
 struct deployed;
 struct discovery;
@@ -38,6 +38,7 @@ struct field;
 struct gw;
 struct join;
 struct members;
+struct mqtt_door;
 struct mqtt_site;
 struct node_models;
 struct node_measure;
@@ -81,7 +82,7 @@ enum gw_refusal {
 
 struct gw_loop {
     struct gw *gw;
-    struct gw_config *config; /* held; replaced by a reload on this thread */
+    struct config *config; /* held; replaced by a reload on this thread */
     struct loop *loop;
     struct http_server *http;
     struct http_server *node_http;     /* listener for other members of the shoal; NULL: none */
@@ -112,7 +113,7 @@ struct gw_loop {
 };
 
 struct gw {
-    struct gw_config *config;   /* the newest; loops hold their own reference */
+    struct config *config;      /* the newest; loops hold their own reference */
     const struct route *routes; /* all paths, GW_MAX_ROUTES at most */
     size_t n_routes;
     struct registry *registry;
@@ -129,10 +130,10 @@ struct gw {
     /* Conversations that continue by an id; NULL: none are kept. */
     struct sessions *sessions;
     struct pseudonyms *pseudonyms;
-    struct similar *similar;   /* semantic cache; NULL: none */
-    struct once *once;         /* answers by idempotency key; NULL: none */
-    struct deferred *deferred; /* deferred requests; NULL: none */
-    struct deferred_runner *deferred_runner;
+    struct similar *similar;               /* semantic cache; NULL: none */
+    struct once *once;                     /* answers by idempotency key; NULL: none */
+    struct deferred *deferred;             /* deferred requests; NULL: none */
+    struct gw_deferred *deferred_door;     /* runs them; NULL: none */
     struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
     _Atomic uint32_t ollama_transfers;     /* models that are pulled or pushed */
     struct response_store *response_store; /* for /v1/responses; NULL: none */
@@ -153,10 +154,11 @@ struct gw {
     struct deed_calls *calls;              /* external calls of flows */
     /* things announced through Home Assistant discovery; NULL: none */
     struct discovery *discovery;
-    struct later_site *later;       /* schedules of the home; NULL: none */
-    struct gw_config *deeds_config; /* held for them: a reload replaces config */
-    struct mqtt_site *mqtt;         /* the MQTT broker; NULL: none */
-    char advertise[256];            /* address for other members; "": none */
+    struct later_site *later;    /* schedules of the home; NULL: none */
+    struct config *deeds_config; /* held for them: a reload replaces config */
+    struct mqtt_site *mqtt;      /* the MQTT broker; NULL: none */
+    struct mqtt_door *mqtt_door; /* requests over MQTT; NULL: none */
+    char advertise[256];         /* address for other members; "": none */
     struct gw_loop loops[GW_MAX_LOOPS];
     uint32_t n_loops;
     _Atomic bool leaving; /* no longer ready, but requests are still accepted */

@@ -4,6 +4,9 @@
 #include <limits.h>
 #include <string.h>
 
+#include "apps/home/ask/ask_pack.h"
+#include "apps/home/site/home_open.h"
+#include "apps/home/site/home_things.h"
 #include "base/file/file_read.h"
 #include "base/file/state_file.h"
 #include "base/log.h"
@@ -12,30 +15,28 @@
 #include "cluster/quota_bucket.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
-#include "apps/home/ask/ask_pack.h"
-#include "apps/home/site/home_open.h"
-#include "apps/home/site/home_things.h"
 #include "flow/pool.h"
 #include "flow/privacy/pseudonyms.h"
 #include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/averages.h"
-#include "gateway/deeds/deed_call.h"
-#include "gateway/deeds/deeds.h"
-#include "gateway/deeds/discovery.h"
-#include "gateway/deferred/deferred.h"
 #include "gateway/grpc/health.h"
-#include "gateway/mqtt/mqtt_site.h"
-#include "gateway/things/explainer.h"
-#include "gateway/things/later_site.h"
-#include "gateway/things/plant.h"
-#include "gateway/things/webhooks.h"
+#include "gateway/mqtt/mqtt_door.h"
 #include "host/prompt_cache.h"
 #include "host/quota.h"
 #include "host/sha256.h"
 #include "knowledge/sessions.h"
 #include "knowledge/similar.h"
 #include "net/peers.h"
+#include "site/deeds/deed_call.h"
+#include "site/deeds/deeds.h"
+#include "site/deeds/discovery.h"
+#include "site/deferred/deferred.h"
+#include "site/mqtt/mqtt_site.h"
+#include "site/things/explainer.h"
+#include "site/things/later_site.h"
+#include "site/things/plant.h"
+#include "site/things/webhooks.h"
 #include "store/collections.h"
 
 #define ALARMS_FILE "open-alarms.json"
@@ -44,7 +45,7 @@
 
 /* ---- limits and caches ---- */
 
-static int open_admission(struct gw *gw, const struct gw_config *config, struct err *e)
+static int open_admission(struct gw *gw, const struct config *config, struct err *e)
 {
     struct admission_opts ao = config_admission(config);
     struct quota_opts qo = {.file = config->quota_file, .cache_dir = config->cache_dir};
@@ -57,7 +58,7 @@ static int open_admission(struct gw *gw, const struct gw_config *config, struct 
     return rc < 0 ? rc : admission_create(&gw->admission, &ao, e);
 }
 
-static int open_once(struct gw *gw, const struct gw_config *config, struct err *e)
+static int open_once(struct gw *gw, const struct config *config, struct err *e)
 {
     struct once_opts o = {.max_bytes = config->once_bytes, .ttl_ms = config->once_ttl_ms};
     const struct once_bucket_opts bo = {.name = config->cluster.name ? config->cluster.name : "",
@@ -71,7 +72,7 @@ static int open_once(struct gw *gw, const struct gw_config *config, struct err *
 
 int gw_parts_limits(struct gw *gw, struct err *e)
 {
-    const struct gw_config *c = gw->config;
+    const struct config *c = gw->config;
     const struct peers_limits pl = http_peers_limits(&c->limits);
     const uint64_t cache_ttl_ns = (uint64_t)c->cache_ttl_ms * 1000000u;
     const struct similar_opts similar = {.model = c->similar_model ? c->similar_model : "embed",
@@ -139,7 +140,7 @@ static void on_changed(void *ctx)
 
 int gw_parts_models(struct gw *gw, struct err *e)
 {
-    const struct gw_config *c = gw->config;
+    const struct config *c = gw->config;
     struct registry_opts o = {.memory_bytes = c->memory_bytes,
                               .idle_unload_ms = c->idle_unload_ms,
                               .cache_dir = c->cache_dir,
@@ -158,7 +159,7 @@ int gw_parts_models(struct gw *gw, struct err *e)
 
 /* The table of the home flow.  Only a table that the configuration names must be there: a server
  * without one does everything but /v1/process. */
-static int open_table(struct gw *gw, const struct gw_config *config, const char *dir, struct err *e)
+static int open_table(struct gw *gw, const struct config *config, const char *dir, struct err *e)
 {
     struct err why = {0};
     if (config->table)
@@ -171,7 +172,7 @@ static int open_table(struct gw *gw, const struct gw_config *config, const char 
 }
 
 /* The home of /v1/process: the configuration's, or the demo.  A table of one's own has no demo. */
-static int open_home(struct gw *gw, const struct gw_config *config, const char *dir, struct err *e)
+static int open_home(struct gw *gw, const struct config *config, const char *dir, struct err *e)
 {
     const struct home_open_opts o = {
         .path = config->home, .models = dir, .state_path = config->home_state};
@@ -186,7 +187,7 @@ static int open_home(struct gw *gw, const struct gw_config *config, const char *
     return rc;
 }
 
-static int open_flow_home(struct gw *gw, const struct gw_config *config, struct err *e)
+static int open_flow_home(struct gw *gw, const struct config *config, struct err *e)
 {
     const char *dir = NULL;
     ask_app_init(&gw->home);
@@ -209,7 +210,7 @@ static int open_collections(struct gw *gw, struct err *e)
 /* Without a state folder and without configuration there are none. */
 static int open_sessions(struct gw *gw, struct err *e)
 {
-    const struct gw_config *c = gw->config;
+    const struct config *c = gw->config;
     const struct sessions_opts o = {.place = c->sessions_store,
                                     .key_file = c->sessions_key_file,
                                     .ttl_s = (c->sessions_ttl_ms + 999) / 1000,
@@ -270,7 +271,7 @@ int gw_parts_state(struct gw *gw, struct err *e)
 
 static int open_deeds(struct gw *gw, struct err *e)
 {
-    struct mqtt *client = mqtt_site_client(gw);
+    struct mqtt *client = mqtt_site_client(gw->mqtt);
     const char *prefix = client ? gw->config->mqtt.discovery : NULL;
     if (gw->config->deeds.n == 0 && !prefix)
         return 0;
@@ -281,7 +282,7 @@ static int open_deeds(struct gw *gw, struct err *e)
     if (rc == 0)
         home_things_set_sink(gw->home.things, deeds_sink(gw->deeds));
     if (rc == 0 && prefix)
-        rc = discovery_create(&gw->discovery, prefix, mqtt_site_node(gw), client, gw->deeds,
+        rc = discovery_create(&gw->discovery, prefix, mqtt_site_node(gw->mqtt), client, gw->deeds,
                               gw->home.things, gw->home.table, e);
     return rc;
 }
@@ -289,7 +290,7 @@ static int open_deeds(struct gw *gw, struct err *e)
 /* Creates what flow steps need besides models. */
 static int open_flows(struct gw *gw, struct err *e)
 {
-    int rc = deed_calls_create(&gw->calls, mqtt_site_client(gw), gw->config->flows.ca,
+    int rc = deed_calls_create(&gw->calls, mqtt_site_client(gw->mqtt), gw->config->flows.ca,
                                gw->config->flows.plugin_memory, e);
     for (uint32_t i = 0; i < gw->n_loops && rc == 0; i++) {
         gw->loops[i].flows.collections = gw->collections;
@@ -303,7 +304,7 @@ static bool find_alarms_file(char out[PATH_MAX], const struct gw *gw)
 {
     char queue[PATH_MAX], name[NAME_MAX + 1];
     const char *cache = registry_memo_dir(gw->registry);
-    const struct gw_config *c = gw->config;
+    const struct config *c = gw->config;
     if (c->things.n_sensors == 0)
         return false; /* nothing is stored: no folder is created */
     for (uint32_t i = 0; i < c->webhooks.n; i++)
@@ -326,14 +327,34 @@ static int open_plant(struct gw *gw, struct err *e)
     return rc;
 }
 
+static int open_mqtt(struct gw *gw, struct err *e)
+{
+    const struct mqtt_site_opts o = {.config = gw->config,
+                                     .cache_dir = registry_memo_dir(gw->registry),
+                                     .plant = gw->plant,
+                                     .assistant = gw->home.table != NULL};
+    int rc = mqtt_site_open(&gw->mqtt, &o, e);
+    return rc < 0 ? rc : mqtt_door_create(&gw->mqtt_door, gw, e);
+}
+
+static int open_later(struct gw *gw, struct err *e)
+{
+    const struct later_site_opts o = {.config = gw->config,
+                                      .cache_dir = registry_memo_dir(gw->registry),
+                                      .table = gw->home.table,
+                                      .things = gw->home.things,
+                                      .client = mqtt_site_client(gw->mqtt)};
+    return later_site_open(&gw->later, &o, e);
+}
+
 int gw_parts_things(struct gw *gw, struct err *e)
 {
     int rc = open_plant(gw, e);
     if (rc == 0)
-        rc = mqtt_site_open(gw, e);
+        rc = open_mqtt(gw, e);
     if (rc == 0)
         rc = open_deeds(gw, e);
     if (rc == 0)
-        rc = later_site_open(gw, e);
+        rc = open_later(gw, e);
     return rc < 0 ? rc : open_flows(gw, e);
 }

@@ -1,29 +1,29 @@
 /* routes.c - every path of the server, in one table. */
 #include "gateway/routes.h"
 
-#include "gateway/api/own/alarms.h"
 #include "gateway/api/anthropic/anthropic.h"
 #include "gateway/api/api.h"
-#include "gateway/api/own/api_collections.h"
-#include "gateway/api/own/api_sessions.h"
 #include "gateway/api/decision.h"
-#include "gateway/assets.h"
-#include "gateway/deferred/deferred.h"
-#include "gateway/grpc/grpc.h"
-#include "gateway/grpc/grpc_readings.h"
-#include "gateway/grpc/health.h"
+#include "gateway/api/hf/tei.h"
+#include "gateway/api/hf/tgi.h"
 #include "gateway/api/llama/llamacpp.h"
 #include "gateway/api/mcp/mcp.h"
 #include "gateway/api/ollama/ollama.h"
 #include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/openai/input_tokens.h"
 #include "gateway/api/openai/openai.h"
-#include "gateway/api/own/process.h"
 #include "gateway/api/openai/responses.h"
+#include "gateway/api/own/alarms.h"
+#include "gateway/api/own/api_collections.h"
+#include "gateway/api/own/api_deferred.h"
+#include "gateway/api/own/api_sessions.h"
+#include "gateway/api/own/process.h"
 #include "gateway/api/own/sensors.h"
 #include "gateway/api/own/specialists.h"
-#include "gateway/api/hf/tei.h"
-#include "gateway/api/hf/tgi.h"
+#include "gateway/assets.h"
+#include "gateway/grpc/grpc.h"
+#include "gateway/grpc/grpc_readings.h"
+#include "gateway/grpc/health.h"
 #include "gateway/stream_ws.h"
 
 #define WORK (ROUTE_JSON | ROUTE_WORK)
@@ -115,10 +115,10 @@ static const struct route routes[] = {
      "Sessions", NULL, NULL},
     {"DELETE", "/v1/sessions/*", 0, api_sessions_drop, "forget a conversation", NULL, NULL,
      "Sessions", NULL, NULL},
-    {"GET", "/v1/deferred/*", 0, deferred_show,
+    {"GET", "/v1/deferred/*", 0, api_deferred_show,
      "the answer to a deferred request; 202 while it is pending", NULL, NULL, "Server", NULL, NULL},
-    {"DELETE", "/v1/deferred/*", 0, deferred_drop, "forget a deferred request and its answer", NULL,
-     NULL, "Server", NULL, NULL},
+    {"DELETE", "/v1/deferred/*", 0, api_deferred_drop, "forget a deferred request and its answer",
+     NULL, NULL, "Server", NULL, NULL},
     {"POST", "/mcp", ROUTE_JSON, mcp_post, "Model Context Protocol: classify, tag, search, ask",
      NULL, NULL, "Flows", NULL, NULL},
     {"GET", "/mcp", 0, mcp_get, "no streams from the server: 405", NULL, NULL, "Flows", NULL, NULL},

@@ -4,13 +4,13 @@
 #include <limits.h>
 #include <string.h>
 
-#include "base/log.h"
-#include "base/thread/thread.h"
 #include "apps/home/ask/ask_pack.h"
 #include "apps/home/site/home_open.h"
 #include "apps/home/site/home_things.h"
 #include "apps/home/table/home_table.h"
-#include "gateway/config/config_needs.h"
+#include "base/log.h"
+#include "base/thread/thread.h"
+#include "config/config_needs.h"
 #include "host/registry.h"
 #include "shoal/shoal_engine.h"
 #include "store/collections.h"

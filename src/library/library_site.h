@@ -12,8 +12,8 @@
 
 #include "apps/home/ask/ask_run.h"
 #include "base/thread/executor_queue.h"
+#include "config/config.h"
 #include "flow/flow.h"
-#include "gateway/config.h"
 #include "host/model_name.h"
 #include "pipeline/pipeline_run.h"
 #include "shoal/shoal_flow.h"
@@ -23,7 +23,7 @@
 struct collections;
 
 struct library_site {
-    struct gw_config *config;
+    struct config *config;
     struct graph *graph;
     struct executor_queue queue;
     struct flow flow;

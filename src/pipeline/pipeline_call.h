@@ -1,6 +1,6 @@
 /* pipeline_call.h - interface for external calls of a flow: HTTP, MQTT, commands, plug-ins.
  *
- * src/gateway/deeds implements it.
+ * src/site/deeds implements it.
  *
  * Thread:    run and done: the owner's.
  * Ownership: the call and its texts stay until done was called. */

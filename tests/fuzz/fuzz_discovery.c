@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gateway/deeds/deed_text.h"
-#include "gateway/deeds/discovery_read.h"
+#include "config/deed_text.h"
 #include "mqtt/mqtt_topic.h"
+#include "site/deeds/discovery_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

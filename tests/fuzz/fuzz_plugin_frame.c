@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "gateway/deeds/plugin_frame.h"
+#include "site/deeds/plugin_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

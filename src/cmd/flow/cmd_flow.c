@@ -105,7 +105,7 @@ int cmd_flow_check(int argc, const char *const *argv)
 {
     struct opts o;
     struct buf b;
-    struct gw_config *c;
+    struct config *c;
     int rc;
     if (!cmd_begin(&o, &check_page, argc, argv, &rc))
         return rc;
@@ -135,7 +135,7 @@ int cmd_flow_draw(int argc, const char *const *argv)
 {
     struct opts o;
     struct buf b;
-    struct gw_config *c;
+    struct config *c;
     struct graph *g = NULL;
     int rc;
     if (!cmd_begin(&o, &draw_page, argc, argv, &rc))

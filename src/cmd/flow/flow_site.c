@@ -4,21 +4,21 @@
 #include <limits.h>
 #include <string.h>
 
+#include "apps/home/ask/ask_pack.h"
+#include "apps/home/site/home_open.h"
+#include "apps/home/site/home_things.h"
+#include "apps/home/table/home_table.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/model_opts.h"
-#include "apps/home/ask/ask_pack.h"
-#include "apps/home/site/home_open.h"
-#include "apps/home/table/home_table.h"
-#include "apps/home/site/home_things.h"
+#include "config/config_needs.h"
 #include "flow/routing.h"
-#include "gateway/config/config_needs.h"
-#include "gateway/deeds/deed_call.h"
+#include "site/deeds/deed_call.h"
 #include "store/collections.h"
 
 /* ---- the file ---- */
 
-int flow_site_load(struct gw_config **c, const struct opts *o, const char *file)
+int flow_site_load(struct config **c, const struct opts *o, const char *file)
 {
     struct err e = {0};
     int rc = config_create(c, &e);
@@ -33,7 +33,7 @@ int flow_site_load(struct gw_config **c, const struct opts *o, const char *file)
     return cmd_fail(o->page, "%s", e.msg);
 }
 
-int flow_site_choose(const struct opts *o, const struct gw_config *c, struct graph **out)
+int flow_site_choose(const struct opts *o, const struct config *c, struct graph **out)
 {
     const char *name = opts_text(o, "flow");
     *out = NULL;
@@ -46,7 +46,7 @@ int flow_site_choose(const struct opts *o, const struct gw_config *c, struct gra
 
 /* ---- models ---- */
 
-static const struct registry_spec *spec_of(const struct gw_config *c, const char *model)
+static const struct registry_spec *spec_of(const struct config *c, const char *model)
 {
     for (uint32_t i = 0; i < c->n_models; i++)
         if (strcmp(c->models[i].name, model) == 0)

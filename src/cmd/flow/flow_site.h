@@ -10,8 +10,8 @@
 #include "apps/home/ask/ask_run.h"
 #include "cmd/cli/opts.h"
 #include "cmd/local/local.h"
+#include "config/config.h"
 #include "host/model_name.h"
-#include "gateway/config.h"
 #include "pipeline/pipeline_run.h"
 
 #define FLOW_SITE_MODELS 32u
@@ -21,7 +21,7 @@ struct deed_calls;
 
 struct flow_site {
     const struct opts *o;
-    struct gw_config *config;
+    struct config *config;
     struct graph *graph;
     struct local local;
     struct pipeline_site site;
@@ -36,9 +36,9 @@ struct flow_site {
 };
 
 /* The file; *c is NULL after a failure. */
-int flow_site_load(struct gw_config **c, const struct opts *o, const char *file);
+int flow_site_load(struct config **c, const struct opts *o, const char *file);
 /* The flow of --flow, or the only one. */
-int flow_site_choose(const struct opts *o, const struct gw_config *c, struct graph **out);
+int flow_site_choose(const struct opts *o, const struct config *c, struct graph **out);
 
 int flow_site_open(struct flow_site *s, const struct opts *o, const char *file);
 void flow_site_close(struct flow_site *s); /* also after a failed open */

@@ -26,11 +26,11 @@ static const struct opts_page page = {
                 "  shoal gateway --config shoal.yaml\n",
 };
 
-static int configure(struct gw_config **out, const struct opts *o, struct err *e)
+static int configure(struct config **out, const struct opts *o, struct err *e)
 {
     const char *const *list;
     int rc = serving_begin(out, o, e);
-    struct gw_config *c = *out;
+    struct config *c = *out;
     if (rc == 0)
         rc = serving_listen(c, o, "127.0.0.1:8080", e);
     size_t n = rc == 0 ? opts_list(o, "node", &list) : 0;

@@ -36,12 +36,12 @@ static const struct opts_page page = {
                 "  shoal node --listen unix:/run/shoal/node.sock -m story=stories15M.gguf\n",
 };
 
-static int configure(struct gw_config **out, const struct opts *o, struct err *e)
+static int configure(struct config **out, const struct opts *o, struct err *e)
 {
     static const char *const everywhere[] = {"0.0.0.0:7600"};
     const char *const *list;
     int rc = serving_begin(out, o, e);
-    struct gw_config *c = *out;
+    struct config *c = *out;
     size_t n = rc == 0 ? opts_list(o, "listen", &list) : 0;
     if (rc == 0 && n > 0) {
         yaml_in_strs_fini(&c->cluster.listen);

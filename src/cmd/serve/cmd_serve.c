@@ -27,7 +27,7 @@ static const struct opts_page page = {
                 "  shoal serve --config shoal.yaml\n",
 };
 
-static int configure(struct gw_config **out, const struct opts *o, struct err *e)
+static int configure(struct config **out, const struct opts *o, struct err *e)
 {
     int rc = serving_begin(out, o, e);
     if (rc == 0)

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/plural.h"
-#include "gateway/config/config_diff.h"
+#include "config/config_diff.h"
 #include "gateway/gateway.h"
 
 #define SETTLE_MS 100 /* after a change of the file: an editor may write several files */
@@ -40,7 +40,7 @@ _Static_assert(sizeof(serving_member_defs) / sizeof(serving_member_defs[0]) ==
 
 /* ---- options to a configuration ---- */
 
-int serving_begin(struct gw_config **out, const struct opts *o, struct err *e)
+int serving_begin(struct config **out, const struct opts *o, struct err *e)
 {
     int rc = config_create(out, e);
     if (rc == 0 && opts_text(o, "config"))
@@ -48,7 +48,7 @@ int serving_begin(struct gw_config **out, const struct opts *o, struct err *e)
     return rc;
 }
 
-int serving_listen(struct gw_config *c, const struct opts *o, const char *fallback, struct err *e)
+int serving_listen(struct config *c, const struct opts *o, const char *fallback, struct err *e)
 {
     const char *const *list;
     size_t n = opts_list(o, "listen", &list);
@@ -62,7 +62,7 @@ int serving_listen(struct gw_config *c, const struct opts *o, const char *fallba
     return rc;
 }
 
-int serving_models(struct gw_config *c, const struct opts *o, struct err *e)
+int serving_models(struct config *c, const struct opts *o, struct err *e)
 {
     const char *const *list;
     size_t n = opts_list(o, "model", &list);
@@ -91,7 +91,7 @@ static int set_text(char **to, const char *text, struct err *e)
     return 0;
 }
 
-int serving_member(struct gw_config *c, const struct opts *o, struct err *e)
+int serving_member(struct config *c, const struct opts *o, struct err *e)
 {
     struct config_cluster *k = &c->cluster;
     char host[65] = "";
@@ -125,7 +125,7 @@ int serving_member(struct gw_config *c, const struct opts *o, struct err *e)
 
 /* ---- running ---- */
 
-static void say_hello(struct gateway *g, const struct gw_config *c)
+static void say_hello(struct gateway *g, const struct config *c)
 {
     const char *url = gateway_address(g, 0);
     for (size_t i = 0; gateway_address(g, i); i++)
@@ -166,10 +166,10 @@ static void tell_change(void *ctx, const struct config_change *c)
         log_info("serve", "%s: %.200s -> %.200s", c->path, c->from, c->to);
 }
 
-static void reload(const struct serving *s, struct gateway *g, struct gw_config **current,
+static void reload(const struct serving *s, struct gateway *g, struct config **current,
                    const struct opts *o)
 {
-    struct gw_config *next = NULL;
+    struct config *next = NULL;
     struct err e = {0};
     uint32_t n_changes = 0;
     int rc = s->configure(&next, o, &e);
@@ -192,7 +192,7 @@ static void reload(const struct serving *s, struct gateway *g, struct gw_config 
 }
 
 /* Reloads until a signal ends the server. */
-static void wait_for_end(const struct serving *s, struct gateway *g, struct gw_config **c,
+static void wait_for_end(const struct serving *s, struct gateway *g, struct config **c,
                          const struct opts *o, int signals)
 {
     const char *path = opts_text(o, "config");
@@ -224,7 +224,7 @@ static void wait_for_end(const struct serving *s, struct gateway *g, struct gw_c
     file_watch_close(watch);
 }
 
-static int serve(const struct serving *s, struct gw_config **c, const struct opts *o)
+static int serve(const struct serving *s, struct config **c, const struct opts *o)
 {
     struct gateway *g = NULL;
     struct err e = {0};
@@ -259,7 +259,7 @@ int serving_main(const struct serving *s, int argc, const char *const *argv)
 {
     struct opts o;
     struct err e = {0};
-    struct gw_config *c = NULL;
+    struct config *c = NULL;
     int code;
     if (!cmd_begin(&o, s->page, argc, argv, &code))
         return code;

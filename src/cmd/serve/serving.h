@@ -6,13 +6,13 @@
 #define SHOAL_CMD_SERVE_SERVING_H
 
 #include "cmd/cmd.h"
-#include "gateway/config.h"
+#include "config/config.h"
 
 struct serving {
     const struct opts_page *page; /* has the options --config and --check */
     unsigned role; /* role that the certificate of such a member must have: cluster/trust/roles.h */
     /* Options to a configuration; called again by a reload. */
-    int (*configure)(struct gw_config **out, const struct opts *o, struct err *e);
+    int (*configure)(struct config **out, const struct opts *o, struct err *e);
 };
 
 /* Options of a member of a shoal: certificates, name, zone. */
@@ -22,13 +22,13 @@ extern const struct opts_def serving_member_defs[];
 int serving_main(const struct serving *s, int argc, const char *const *argv);
 
 /* An empty configuration, or that of --config. */
-SHOAL_MUST_CHECK int serving_begin(struct gw_config **out, const struct opts *o, struct err *e);
+SHOAL_MUST_CHECK int serving_begin(struct config **out, const struct opts *o, struct err *e);
 /* The addresses of --listen; if there are none at all, fallback. */
-SHOAL_MUST_CHECK int serving_listen(struct gw_config *c, const struct opts *o, const char *fallback,
+SHOAL_MUST_CHECK int serving_listen(struct config *c, const struct opts *o, const char *fallback,
                                     struct err *e);
 /* The models of --model; if there are none at all, those included with Shoal. */
-SHOAL_MUST_CHECK int serving_models(struct gw_config *c, const struct opts *o, struct err *e);
+SHOAL_MUST_CHECK int serving_models(struct config *c, const struct opts *o, struct err *e);
 /* The options of serving_member_defs. */
-SHOAL_MUST_CHECK int serving_member(struct gw_config *c, const struct opts *o, struct err *e);
+SHOAL_MUST_CHECK int serving_member(struct config *c, const struct opts *o, struct err *e);
 
 #endif

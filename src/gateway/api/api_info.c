@@ -11,17 +11,18 @@
 #include "flow/flow_run.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
-#include "gateway/deeds/deed_call.h"
-#include "gateway/deeds/deeds.h"
-#include "gateway/deferred/deferred.h"
-#include "gateway/mqtt/mqtt_site.h"
-#include "gateway/prometheus.h"
-#include "gateway/things/plant.h"
-#include "gateway/things/webhooks.h"
+#include "gateway/mqtt/mqtt_door.h"
+#include "host/prometheus.h"
+#include "host/quota.h"
 #include "knowledge/sessions.h"
 #include "knowledge/similar.h"
-#include "host/quota.h"
 #include "net/peers.h"
+#include "site/deeds/deed_call.h"
+#include "site/deeds/deeds.h"
+#include "site/deferred/deferred.h"
+#include "site/mqtt/mqtt_site.h"
+#include "site/things/plant.h"
+#include "site/things/webhooks.h"
 #include "wire/json_out.h"
 
 void api_healthz(struct call *c)
@@ -589,7 +590,8 @@ static void put_server(struct gw *gw, struct buf *b)
         put_similar(gw->similar, b);
     if (gw->sessions)
         put_sessions(gw->sessions, b);
-    mqtt_site_metrics(gw, b);
+    mqtt_site_metrics(gw->mqtt, b);
+    mqtt_door_metrics(gw->mqtt_door, b);
     plant_metrics(gw->plant, b);
     webhooks_metrics(gw->webhooks, b);
     if (gw->deeds)

@@ -1,6 +1,7 @@
 /* mqtt_door.c - see mqtt_door.h. */
 #include "gateway/mqtt/mqtt_door.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,8 +11,10 @@
 #include "gateway/call.h"
 #include "gateway/door.h"
 #include "gateway/mqtt/mqtt_request.h"
+#include "host/prometheus.h"
 #include "mqtt/mqtt.h"
 #include "mqtt/mqtt_topic.h"
+#include "site/mqtt/mqtt_site.h"
 
 #define MAX_ANSWER_BYTES ((size_t)8 << 20)
 #define MAX_ANSWER_PROPERTIES 16u
@@ -325,13 +328,16 @@ static void on_message(void *ctx, const struct mqtt_message *m)
 
 /* ---- life ---- */
 
-int mqtt_door_create(struct mqtt_door **out, struct gw *gw, const struct gw_config *config,
-                     struct mqtt *client, struct err *e)
+int mqtt_door_create(struct mqtt_door **out, struct gw *gw, struct err *e)
 {
+    struct mqtt *client = mqtt_site_client(gw->mqtt);
+    const struct config *config = client ? mqtt_site_config(gw->mqtt) : gw->config;
     const struct config_mqtt *k = &config->mqtt;
-    struct mqtt_door *d = mem_zalloc(sizeof(*d));
     char filter[2 * MQTT_TOPIC_MAX_BYTES];
     *out = NULL;
+    if (!client || !k->requests)
+        return 0;
+    struct mqtt_door *d = mem_zalloc(sizeof(*d));
     if (!d)
         return err_set(e, SHOAL_ENOMEM, "MQTT");
     d->gw = gw;
@@ -370,8 +376,13 @@ void mqtt_door_destroy(struct mqtt_door *d)
     mem_free(d);
 }
 
-void mqtt_door_count(const struct mqtt_door *d, struct mqtt_door_counts *out)
+void mqtt_door_metrics(const struct mqtt_door *d, struct buf *b)
 {
-    *out = (struct mqtt_door_counts){atomic_load(&d->n_requests), atomic_load(&d->n_refused),
-                                     atomic_load(&d->n_unanswerable), atomic_load(&d->n_in_flight)};
+    if (!d)
+        return;
+    prometheus_help(b, "shoal_mqtt_requests_total", "counter", "Requests over MQTT.");
+    buf_printf(b, "shoal_mqtt_requests_total %" PRIu64 "\n", atomic_load(&d->n_requests));
+    prometheus_help(b, "shoal_mqtt_requests_in_flight", "gauge",
+                    "Requests over MQTT that are running.");
+    buf_printf(b, "shoal_mqtt_requests_in_flight %u\n", atomic_load(&d->n_in_flight));
 }

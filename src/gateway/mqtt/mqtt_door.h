@@ -15,21 +15,15 @@
 
 #include "gateway/gw.h"
 
-struct mqtt;
 struct mqtt_door;
 
-struct mqtt_door_counts {
-    uint64_t n_requests, n_refused, n_unanswerable;
-    uint32_t n_in_flight;
-};
-
-/* Subscribes; gateway, configuration and client are borrowed. */
-SHOAL_MUST_CHECK int mqtt_door_create(struct mqtt_door **out, struct gw *gw,
-                                      const struct gw_config *config, struct mqtt *client,
-                                      struct err *e);
+/* Subscribes with the client of gw->mqtt, which outlives the door. *out is NULL without a broker,
+ * or if requests over MQTT are off. */
+SHOAL_MUST_CHECK int mqtt_door_create(struct mqtt_door **out, struct gw *gw, struct err *e);
 void mqtt_door_destroy(struct mqtt_door *d); /* NULL is fine */
 /* Cancels the calls of a loop whose thread has ended. */
 void mqtt_door_end(struct mqtt_door *d, struct gw_loop *gl);
-void mqtt_door_count(const struct mqtt_door *d, struct mqtt_door_counts *out);
+/* Metrics as Prometheus text; nothing without a door. */
+void mqtt_door_metrics(const struct mqtt_door *d, struct buf *b);
 
 #endif

@@ -11,7 +11,7 @@
 #include "cluster/agent/shelf.h"
 #include "cluster/control/desired.h"
 #include "cluster/store/model_supply.h"
-#include "gateway/config.h"
+#include "config/config.h"
 #include "gateway/node/node_store.h"
 #include "host/pack.h"
 
@@ -93,7 +93,7 @@ static void describe(void *ctx, struct registry_spec *spec)
     spec->int8 = best->int8;
 }
 
-static size_t places_of(const char **places, const struct gw_config *c, const struct pack *pack)
+static size_t places_of(const char **places, const struct config *c, const struct pack *pack)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < c->model_dirs.n; i++)
@@ -105,7 +105,7 @@ static size_t places_of(const char **places, const struct gw_config *c, const st
     return n;
 }
 
-int node_models_open(struct node_models **out, const struct gw_config *c,
+int node_models_open(struct node_models **out, const struct config *c,
                      const struct node_store *store, struct err *e)
 {
     struct node_models *m = mem_zalloc(sizeof(*m));

@@ -12,14 +12,14 @@
 #include "base/err.h"
 
 struct agent_source;
-struct gw_config;
+struct config;
 struct node_models;
 struct node_state;
 struct node_store;
 
 /* store: borrowed, NULL: none; otherwise models come from other nodes and from their sources too.
  */
-SHOAL_MUST_CHECK int node_models_open(struct node_models **out, const struct gw_config *c,
+SHOAL_MUST_CHECK int node_models_open(struct node_models **out, const struct config *c,
                                       const struct node_store *store, struct err *e);
 void node_models_close(struct node_models *m);
 const struct agent_source *node_models_source(const struct node_models *m);

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "flow/dispatch.h"
-#include "gateway/prometheus.h"
+#include "host/prometheus.h"
 #include "support/gw_site.h"
 
 /* ---- fields ---- */

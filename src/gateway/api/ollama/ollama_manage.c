@@ -15,9 +15,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread/thread.h"
+#include "flow/flow_run.h"
 #include "flow/pool.h"
 #include "flow/request.h"
-#include "flow/flow_run.h"
 #include "gateway/api/ollama/oci_client.h"
 #include "gateway/api/ollama/ollama_store.h"
 #include "gateway/call.h"
@@ -527,7 +527,7 @@ static const char *name_of(struct manage_job *j, const char *name)
 /* Whether the name is that of a model of the configuration, which clients cannot replace. */
 static bool is_configured(const struct call *c, const char *name)
 {
-    const struct gw_config *config = c->gl->config;
+    const struct config *config = c->gl->config;
     for (uint32_t i = 0; i < config->n_models; i++)
         if (strcmp(config->models[i].name, name) == 0)
             return true;
@@ -788,7 +788,7 @@ void ollama_blob_put(struct call *c)
 
 struct restoring {
     struct gw *gw;
-    const struct gw_config *config;
+    const struct config *config;
     const char *dir;
 };
 
@@ -808,7 +808,7 @@ static void restore(void *ctx, const struct ollama_profile *p)
     mem_free(real);
 }
 
-int ollama_manage_open(struct gw *gw, const struct gw_config *config, struct err *e)
+int ollama_manage_open(struct gw *gw, const struct config *config, struct err *e)
 {
     const char *base = registry_memo_dir(gw->registry);
     char dir[PATH_MAX];

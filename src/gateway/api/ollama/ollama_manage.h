@@ -9,7 +9,7 @@
 
 struct call;
 struct gw;
-struct gw_config;
+struct config;
 struct request;
 
 extern const struct field ollama_create_fields[], ollama_copy_fields[], ollama_name_fields[];
@@ -17,8 +17,7 @@ extern const size_t ollama_n_create_fields, ollama_n_copy_fields, ollama_n_name_
 
 /* Opens the store and adds the models created earlier. A model that cannot be added, or that is
  * outside the configured folders, is logged and skipped. */
-SHOAL_MUST_CHECK int ollama_manage_open(struct gw *gw, const struct gw_config *config,
-                                        struct err *e);
+SHOAL_MUST_CHECK int ollama_manage_open(struct gw *gw, const struct config *config, struct err *e);
 /* Applies a created model's settings to a conversation: its template, and its system message if the
  * request has none. */
 void ollama_manage_apply(struct gw *gw, struct request *r);

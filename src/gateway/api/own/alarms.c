@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/thread/executor.h"
 #include "base/mem.h"
+#include "base/thread/executor.h"
 #include "gateway/call.h"
-#include "gateway/things/plant.h"
 #include "gateway/ticker.h"
+#include "site/things/plant.h"
 #include "things/things.h"
 #include "wire/json_out.h"
 

@@ -3,7 +3,7 @@
  */
 #include "gateway/api/api.h"
 #include "gateway/call.h"
-#include "gateway/things/demo.h"
+#include "site/things/demo.h"
 
 struct body {
     bool broken;

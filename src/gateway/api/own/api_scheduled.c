@@ -3,20 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "apps/home/later/home_later.h"
+#include "base/mem.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
-#include "gateway/things/later_site.h"
 #include "gateway/ticker.h"
 #include "knowledge/offload.h"
+#include "site/things/later_site.h"
 
 #define PREFIX "/v1/scheduled/"
 #define STREAM_MS 100u /* maximum delay of a stream's events */
 
 static bool has_schedule(struct call *c)
 {
-    if (later_site_list(c->gl->gw))
+    if (later_site_list(c->gl->gw->later))
         return true;
     call_fail(c, 404, NULL, NULL, "home_not_found",
               "this server has no home with schedules: it needs the models included with Shoal, or "
@@ -28,13 +28,14 @@ static void put_all(struct call *c)
 {
     struct json_out j = json_out_make(&c->out);
     json_out_object(&j);
-    home_later_json(later_site_list(c->gl->gw), &j);
+    home_later_json(later_site_list(c->gl->gw->later), &j);
     json_out_object_end(&j);
 }
 
 static void send_all(struct call *c)
 {
-    uint64_t version = home_later_turns(later_site_list(c->gl->gw)) + 1; /* 0: nothing was sent */
+    uint64_t version =
+        home_later_turns(later_site_list(c->gl->gw->later)) + 1; /* 0: nothing was sent */
     if (!c->began)
         call_begin(c, SSE_TYPE);
     if (version != c->cursor) {
@@ -117,7 +118,7 @@ void api_scheduled_cancel(struct call *c)
         return;
     }
     w->call = c;
-    w->later = later_site_list(c->gl->gw);
+    w->later = later_site_list(c->gl->gw->later);
     w->id = id;
     w->offload = (struct offload){.work = cancel, .then = on_cancelled, .ctx = w};
     call_hold(c);

@@ -6,8 +6,8 @@
 
 #include "gateway/api/own/alarms.h"
 #include "gateway/call.h"
-#include "gateway/things/plant.h"
 #include "gateway/ticker.h"
+#include "site/things/plant.h"
 #include "things/things.h"
 #include "wire/json_out.h"
 

@@ -1,0 +1,153 @@
+/* test_deeds.c - templates of deeds, commands without a shell, and the keys of the configuration.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "config/deed_text.h"
+#include "site/deeds/deed_command.h"
+
+static void test_templates_are_filled(void **state)
+{
+    static const struct {
+        const char *pattern, *want;
+        enum deed_text_form form;
+    } cases[] = {
+        {"home/{id}/{ability}/set", "home/light.a/color/set", DEED_TEXT_PLAIN},
+        {"{value}{unit}", "a \"b\"/cpercent", DEED_TEXT_PLAIN},
+        {"{\"v\":\"{value}\",\"by\":\"{action}\"}", "{\"v\":\"a \\\"b\\\"/c\",\"by\":\"set\"}",
+         DEED_TEXT_JSON},
+        {"/set?v={value}&x=1", "/set?v=a%20%22b%22%2Fc&x=1", DEED_TEXT_URL},
+        {"{other} {", "{other} {", DEED_TEXT_PLAIN},
+    };
+    const struct deed_text_facts f = {"light.a", "color", "a \"b\"/c", "percent", "set"};
+    struct buf b;
+    (void)state;
+    buf_init(&b, 1024);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        buf_clear(&b);
+        deed_text_fill(&b, cases[i].pattern, &f, cases[i].form);
+        assert_string_equal(buf_str(&b), cases[i].want);
+    }
+    buf_fini(&b);
+    assert_true(deed_text_ok("{id}/{value} {\"a\":1}"));
+    assert_false(deed_text_ok("home/{thing}/set"));
+}
+
+static void test_state_topics_are_matched(void **state)
+{
+    char filter[64], small[4];
+    struct str id, ability;
+    (void)state;
+    assert_true(deed_text_filter(filter, sizeof(filter), "z/{id}/{ability}/state"));
+    assert_string_equal(filter, "z/+/+/state");
+    assert_false(deed_text_filter(filter, sizeof(filter), "z/lamp-{id}"));
+    assert_false(deed_text_filter(filter, sizeof(filter), "z/{value}"));
+    assert_false(deed_text_filter(filter, sizeof(filter), "z/+"));
+    assert_false(deed_text_filter(filter, sizeof(filter), ""));
+    assert_false(deed_text_filter(small, sizeof(small), "a/b/c"));
+    assert_true(deed_text_match("z/{id}/{ability}/state", "z/light.a/power/state", &id, &ability));
+    assert_true(str_is(id, "light.a") && str_is(ability, "power"));
+    assert_true(deed_text_match("z/lamp", "z/lamp", &id, &ability));
+    assert_null(id.p);
+    assert_false(deed_text_match("z/{id}", "z/a/b", &id, &ability));
+    assert_false(deed_text_match("z/{id}/x", "z/a", &id, &ability));
+    assert_true(deed_text_glob("light.*", "light.kitchen"));
+    assert_true(deed_text_glob("*", ""));
+    assert_true(deed_text_glob("a*b*c", "aXbYbZc"));
+    assert_false(deed_text_glob("light.*", "lock.front"));
+    assert_false(deed_text_glob("a*b", "ac"));
+}
+
+static void test_commands_get_their_arguments_as_they_are(void **state)
+{
+    char file[] = "/tmp/shoal-deed-XXXXXX", script[] = "/tmp/shoal-deed-sh-XXXXXX", got[256] = "";
+    struct err e = {0};
+    (void)state;
+    close(mkstemp(file));
+    int fd = mkstemp(script);
+    static const char text[] = "#!/bin/sh\nprintf '%s|' \"$@\" \"$HOME\" > \"$1\"\n";
+    assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+    close(fd);
+    chmod(script, 0700);
+    char *args[] = {script, file, "$(id); rm -rf /", "a b", NULL};
+    assert_int_equal(deed_command_run(args, 10000, &e), 0);
+    fd = open(file, O_RDONLY);
+    assert_true(read(fd, got, sizeof(got) - 1) > 0);
+    close(fd);
+    assert_non_null(strstr(got, "|$(id); rm -rf /|a b||")); /* HOME is not passed on */
+    char *none[] = {"/nowhere/program", NULL}, *bad[] = {"/bin/false", NULL},
+         *endless[] = {"/bin/sleep", "infinity", NULL};
+    assert_int_equal(deed_command_run(none, 1000, &e), SHOAL_ENOTFOUND);
+    assert_int_equal(deed_command_run(bad, 10000, &e), SHOAL_EIO);
+    assert_non_null(strstr(e.msg, "ended with 1"));
+    assert_int_equal(deed_command_run(endless, 50, &e), SHOAL_EDEADLINE);
+    unlink(file);
+    unlink(script);
+}
+
+static void test_the_configuration_of_deeds(void **state)
+{
+    static const struct {
+        const char *text, *error; /* NULL: it is fine */
+    } cases[] = {
+        {"deeds: [{things: 'light.*', topic: 'h/{id}/set', state: 'h/{id}/{ability}'}]\n", NULL},
+        {"deeds: [{things: a, via: command, command: [/bin/true, '{value}']}]\n"
+         "deeds_allow: {commands: [/bin/true]}\n",
+         NULL},
+        {"deeds: [{things: a, via: http, url: 'http://h:80/x/{id}'}]\ndeeds_allow: {hosts: "
+         "['h:80']}\n",
+         NULL},
+        {"deeds: [{topic: x}]\n", "needs things"},
+        {"deeds: [{things: a}]\n", "needs a topic"},
+        {"deeds: [{things: a, topic: 'x/#'}]\n", "needs a topic"},
+        {"deeds: [{things: a, topic: 'x/{thing}'}]\n", "words in braces"},
+        {"deeds: [{things: a, topic: x, payload: '{what}'}]\n", "words in braces"},
+        {"deeds: [{things: a, topic: x, values: ['on']}]\n", "values must be"},
+        {"deeds: [{things: 'a*', topic: x, ability: p, state: y}]\n", "state needs {id}"},
+        {"deeds: [{things: a, topic: x, state: y}]\n", "state needs {ability}"},
+        {"deeds: [{things: a, topic: x, ability: p, state: 'y/#'}]\n", "state must be a topic"},
+        {"deeds: [{things: a, topic: x, state_value: v}]\n", "state_value needs state"},
+        {"deeds: [{things: a, via: http, url: 'ftp://h/x'}]\n", "url must be"},
+        {"deeds: [{things: a, via: http, url: 'https:///x'}]\n", "url must be"},
+        {"deeds: [{things: a, via: http, url: 'https://h:8/x'}]\n", "add h:8 to deeds_allow"},
+        {"deeds: [{things: a, via: http, url: 'http://{id}/x'}]\n", "url must be"},
+        {"deeds: [{things: a, via: http, url: 'http://h/x'}]\n", "deeds_allow.hosts"},
+        {"deeds: [{things: a, via: command, command: [/bin/rm, '{value}']}]\n",
+         "deeds_allow.commands"},
+        {"deeds: [{things: a, via: command, command: [rm]}]\n", "absolute path"},
+        {"deeds: [{things: a, via: command, command: ['/bin/{value}']}]\n", "absolute path"},
+        {"deeds: [{things: a, topic: x, timeout: 1h}]\n", "timeout must be"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct config *c;
+        struct err e = {0};
+        assert_int_equal(config_create(&c, &e), 0);
+        int rc = config_parse(c, cases[i].text, strlen(cases[i].text), "f", &e);
+        if ((rc < 0) != (cases[i].error != NULL) || (rc < 0 && !strstr(e.msg, cases[i].error)))
+            fail_msg("%s: %d %s", cases[i].text, rc, e.msg);
+        config_unref(c);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_templates_are_filled),
+        cmocka_unit_test(test_state_topics_are_matched),
+        cmocka_unit_test(test_commands_get_their_arguments_as_they_are),
+        cmocka_unit_test(test_the_configuration_of_deeds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
