@@ -40,8 +40,10 @@ struct flow_job;
 struct pipeline_report;
 struct routing_choice;
 struct sink;
+struct stage_log;
 
-enum sink_cache { SINK_CACHE_OFF, SINK_CACHE_MISS, SINK_CACHE_HIT };
+/* SIMILAR: the answer to a paraphrase. */
+enum sink_cache { SINK_CACHE_OFF, SINK_CACHE_MISS, SINK_CACHE_HIT, SINK_CACHE_SIMILAR };
 
 struct sink_start {
     const char *model;   /* stays until closed has returned, as do version and sum */
@@ -49,7 +51,8 @@ struct sink_start {
     const uint8_t *sum;  /* SHA-256 of the model; NULL: not known yet */
     const char *node;    /* node that answers; NULL: this process */
     enum sink_cache cache;
-    bool private; /* the answer repeats personal data of the client: it must not be stored */
+    bool session_away; /* the session store is unavailable: the conversation may lack turns */
+    bool private;      /* the answer repeats personal data of the client: it must not be stored */
     enum tool_format tools; /* how the model writes tool calls; NONE: the request has no tools */
     /* For generate_memo; NULL: the cache is off, or that of another node. */
     const uint8_t *question;
@@ -163,6 +166,8 @@ struct sink {
     /* How the model was chosen, set before start; NULL: the client named it. Valid until closed has
      * returned. */
     const struct routing_choice *routed;
+    /* Which stages took the request; NULL: it did not ask for an explanation. Likewise. */
+    const struct stage_log *stages;
 };
 
 #endif

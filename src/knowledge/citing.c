@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "knowledge/hit_json.h"
 
 #define MAX_ANSWER_BYTES ((size_t)1 << 20)
@@ -230,7 +230,7 @@ static void generate(struct citing *x)
         return;
     }
     x->sink = (struct sink){.ops = &ops};
-    routing_run(o, r, &x->sink);
+    stages_run(o, r, &x->sink);
 }
 
 static void on_found(struct retrieval *q, const struct failure *f)

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "flow/tools/tool_sink.h"
-#include "gateway/api/own/api_sessions.h"
+#include "flow/stages.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
@@ -351,15 +350,11 @@ static const struct sink_ops answer_ops = {.start = on_start,
 static void start(struct call *c, bool count)
 {
     struct fields_error e = {{0}, {0}, NULL};
-    bool stream = false, session = false;
+    bool stream = false;
     struct request *r = call_request(c);
     if (!r)
         return;
     int rc = anthropic_read(r, &stream, c->json, count, c->lenient, &e);
-    if (rc == 0 && !count && !api_sessions_read(c, r, &session)) {
-        flow_give_request(&c->gl->flow, r);
-        return;
-    }
     struct answer *a = rc == 0 ? arena_zalloc(&r->arena, sizeof(*a)) : NULL;
     if (!a) {
         if (rc < 0)
@@ -381,10 +376,7 @@ static void start(struct call *c, bool count)
     buf_init(&a->text, MAX_TEXT_BYTES);
     buf_init(&a->tool, MAX_TEXT_BYTES);
     call_set_sink(c, &a->sink);
-    if (session)
-        api_sessions_run(c, r);
-    else
-        tool_sink_run(&c->gl->flow, r, c->sink, a->stream);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 void anthropic_messages(struct call *c)

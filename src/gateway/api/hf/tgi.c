@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
@@ -256,7 +256,7 @@ static void run(struct call *c, bool stream, bool list)
     if (shape.full)
         buf_put(&a->text, r->generate.prompts->text, r->generate.prompts->text_bytes);
     call_set_sink(c, &a->sink);
-    routing_run(&c->gl->flow, r, c->sink);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 void tgi_generate(struct call *c)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/timings_json.h"
 #include "gateway/call.h"
@@ -390,7 +390,7 @@ static void run(struct call *c, struct request *r, const struct llamacpp_shape *
                          .asked = r->generate,
                          .choices = choices};
     call_set_sink(c, &a->sink);
-    routing_run(&c->gl->flow, r, c->sink);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 static void complete(struct call *c, bool infill)

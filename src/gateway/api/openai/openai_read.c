@@ -109,8 +109,7 @@ const struct field openai_chat_fields[] = {
      "\"properties\":{\"role\":{\"enum\":[\"system\",\"developer\",\"user\",\"assistant\","
      "\"tool\"]},\"content\":{\"type\":\"string\"}}}}"},
     COMMON_FIELDS,
-    {"session_id", FIELD_IGNORED, 0, 0, 0,
-     "continues the conversation of this id, which the server keeps (api_sessions.h)", NULL},
+    FIELDS_SESSION,
     {"max_completion_tokens", FIELD_INT, AT(max_completion_tokens), 1, 1 << 24,
      "maximum number of tokens to generate", NULL},
     {"logprobs", FIELD_VALUE, AT(logprobs), 0, 0, "log-probability of every token",

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "flow/tools/tool_sink.h"
+#include "flow/stages.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/call.h"
@@ -556,7 +556,7 @@ static void run(struct call *c, struct request *r, const struct responses_shape 
     buf_init(&a->logprobs, MAX_TEXT_BYTES);
     buf_init(&a->said, MAX_TEXT_BYTES);
     call_set_sink(c, &a->sink);
-    tool_sink_run(&c->gl->flow, r, c->sink, shape->stream);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 static void fail_unknown(struct call *c, const char *param, const char *id)

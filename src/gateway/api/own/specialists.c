@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "gateway/api/decision.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
@@ -407,7 +407,7 @@ static void run(struct call *c, enum specialist_body body)
     a->inputs = r->infer.inputs;
     a->n = r->infer.n_inputs;
     call_set_sink(c, &a->sink);
-    routing_run(&c->gl->flow, r, c->sink);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 void specialists_classify(struct call *c)
