@@ -75,5 +75,8 @@ struct lease_value {
 };
 SHOAL_MUST_CHECK int lease_parse(struct lease_value *out, const void *bytes, size_t n,
                                  struct err *e);
+/* How long a member with a lease of mine_ms must see another's lease of theirs_ms unchanged before
+ * it may take it: the longer of both, and a tenth for the clocks. */
+uint64_t lease_expiry_ns(uint32_t mine_ms, uint32_t theirs_ms);
 
 #endif

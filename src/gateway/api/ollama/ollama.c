@@ -401,7 +401,7 @@ static void use_nothing(struct request *r)
     if (p)
         p->text = "";
     r->generate.prompts = p;
-    r->generate.prompt_only = r->no_cache = true;
+    r->generate.prompt_only = true;
 }
 
 int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body,

@@ -71,7 +71,6 @@ static void run(struct call *c, struct request *r)
     g->n = 1;
     g->prompt_only = true;
     g->sampling.logprobs = g->echo = g->prompt_logprobs = g->progress = r->streams = false;
-    r->no_cache = true;
     call_set_sink(c, &a->sink);
     stages_run(&c->gl->flow, r, c->sink);
 }

@@ -286,7 +286,6 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
     int64_t most = b->max_completion_tokens ? b->max_completion_tokens : b->max_tokens;
     g->max_tokens = most > 0 ? (uint32_t)most : 0;
     g->prompt_only = most == 0;
-    r->no_cache |= g->prompt_only;
     g->ignore_end = b->ignore_eos;
     g->has_seed = b->seed != INT64_MIN;
     g->sampling = (struct shoal_sampling){.temperature = (float)b->temperature,
