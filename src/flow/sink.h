@@ -3,12 +3,13 @@
  * A codec (HTTP, gRPC, WebSocket, a command, another node) implements a sink: it turns typed events
  * into its own bytes.  The events of a request are, in this order:
  *
- *   start once the model is known and the prompt cache was checked plan an ask: what the text
- *   wants, once, before the reply prompt a generation that asked for it: how far the prompt is
- *   computed, before its tokens call a generation with tools, behind tool_sink.h: a piece of a tool
- *   call token a generation: one token, or text only; an ask: a piece of the reply, text only
- *   result specialists: one input's result replace a generation, from an ensemble: everything that
- *   came of it is void, another model
+ *   start    once the model is known and the prompt cache was checked
+ *   plan     an ask: what the text wants, once, before the reply
+ *   prompt   a generation that asked for it: how far the prompt is computed, before its tokens
+ *   call     a generation with tools, behind tool_sink.h: a piece of a tool call
+ *   token    a generation: one token, or text only; an ask: a piece of the reply, text only
+ *   result   specialists: one input's result
+ *   replace  a generation, from an ensemble: everything that came of it is void, another model
  *            answers anew
  *   done     one choice of a generation is complete; `last`: so is the request.  An ask has one
  *            choice.  Specialists have none: their last result ends the request.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "flow/stages.h"
 #include "knowledge/hit_json.h"
@@ -58,10 +59,10 @@ static void read_marks(struct citing *x)
     for (const char *p = buf_str(&x->answer); (p = strchr(p, '[')); p++) {
         const char *at = p + 1;
         char *end;
-        while (*at >= '0' && *at <= '9') {
+        while (ascii_is_digit(*at)) {
             long long id = strtoll(at, &end, 10);
             at = end + strspn(end, ", ");
-            if (*at != ']' && !(*at >= '0' && *at <= '9'))
+            if (*at != ']' && !ascii_is_digit(*at))
                 break;
             if (was_given(x, id))
                 cite(x, id);

@@ -15,10 +15,10 @@
  * Thread:    held, get_status: any.  Everything else: the owner's; on_change is called there.
  *            Inside, a thread "lease" talks to NATS and calls claim.
  * Ownership: open gives, close takes back (NULL is fine): it releases the lease, so that others
- * need not wait. The bus must outlive it. A posted task may still be in the executor, see bus.h.
+ *            need not wait. The bus must outlive it. A posted task may still be in the executor,
+ *            see bus.h.
  * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL. An unavailable NATS is not an error: the lease is then
- *            lost.
- */
+ *            lost. */
 #ifndef SHOAL_CLUSTER_CONTROL_LEASE_H
 #define SHOAL_CLUSTER_CONTROL_LEASE_H
 
