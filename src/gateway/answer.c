@@ -293,10 +293,9 @@ static void on_token(struct sink *s, const struct sink_token *t)
         return;
     ch->n_tokens += t->token >= 0;
     if (a->stream) {
-        const bool every = a->dialect->every_token;
-        if (!every)
+        if (!a->call->began && !a->dialect->every_token)
             answer_begin(a);
-        if (every || t->text_bytes > 0 || t->logprobs || t->echo)
+        if (t->text_bytes > 0 || t->logprobs || t->echo || a->dialect->every_token)
             a->dialect->text(a, t);
     }
     ch->text_bytes += t->text_bytes;
@@ -384,6 +383,7 @@ static void on_replace(struct sink *s, const struct sink_replace *e)
 {
     struct answer_sink *a = answer_of(s);
     set_model(a, e->start);
+    a->prompt = (struct sink_usage){0};
     for (uint32_t i = 0; i < a->n_choices; i++)
         forget(&a->choices[i]);
     if (a->call->req && a->call->began)
@@ -394,9 +394,9 @@ static void on_flush(struct sink *s)
 {
     struct answer_sink *a = answer_of(s);
     struct call *c = a->call;
-    if (!a->stream || !c->began || !c->req)
+    if (!a->stream)
         return;
-    if (c->out.rc < 0)
+    if (c->out.rc < 0 && c->req && c->began)
         give_up(a);
     else
         call_flush(c);
