@@ -481,13 +481,15 @@ void *answer_create(struct call *c, struct request *r, size_t bytes, const struc
     return a;
 }
 
-void answer_make_id(struct answer_sink *a, const char *prefix)
+uint64_t answer_make_id(struct answer_sink *a, const char *prefix)
 {
     const struct call *c = a->call;
+    const uint64_t h = hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns);
+    const size_t n = strlen(prefix);
     struct timespec ts;
-    size_t n = strlen(prefix);
     clock_gettime(CLOCK_REALTIME_COARSE, &ts);
     a->created_s = (uint64_t)ts.tv_sec;
     memcpy(a->id, prefix, n);
-    hash_hex(a->id + n, hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns));
+    hash_hex(a->id + n, h);
+    return h;
 }

@@ -139,8 +139,8 @@ void *answer_create(struct call *c, struct request *r, size_t bytes, const struc
 /* The same in memory of the caller, without a request. */
 SHOAL_MUST_CHECK int answer_open(struct answer_sink *a, struct call *c,
                                  const struct answer_dialect *d, uint32_t n_choices, bool stream);
-/* Sets id, which begins with prefix and is hard to guess, and created_s. */
-void answer_make_id(struct answer_sink *a, const char *prefix);
+/* Sets created_s, and id: prefix and 16 digits, which are the result. */
+uint64_t answer_make_id(struct answer_sink *a, const char *prefix);
 
 /* ---- streams ---- */
 
