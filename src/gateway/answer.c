@@ -160,23 +160,24 @@ static bool is_partial(const struct answer_sink *a)
 
 /* ---- how answers travel ---- */
 
-static void begin_events(struct call *c)
+const struct answer_frame answer_events = {.type = SSE_TYPE "; charset=utf-8"};
+const struct answer_frame answer_lines = {.type = "application/x-ndjson"};
+
+static void frame_end(const struct answer_sink *a)
 {
-    call_begin(c, SSE_TYPE "; charset=utf-8");
+    if (a->dialect->frame->end)
+        a->dialect->frame->end(a->call);
+    else
+        call_end_flushed(a->call);
 }
 
-static void begin_lines(struct call *c)
+static void frame_send(const struct answer_sink *a)
 {
-    call_begin(c, "application/x-ndjson");
+    if (a->dialect->frame->send)
+        a->dialect->frame->send(a->call);
+    else
+        call_json(a->call, 200);
 }
-
-static void send_json(struct call *c)
-{
-    call_json(c, 200);
-}
-
-const struct answer_frame answer_events = {begin_events, call_end_flushed, send_json};
-const struct answer_frame answer_lines = {begin_lines, call_end_flushed, send_json};
 
 /* ---- parts ---- */
 
@@ -218,10 +219,14 @@ struct answer_part answer_get_part(struct answer_sink *a)
 
 void answer_begin(struct answer_sink *a)
 {
+    const struct answer_frame *frame = a->dialect->frame;
     struct call *c = a->call;
     if (c->began)
         return;
-    a->dialect->frame->begin(c);
+    if (frame->begin)
+        frame->begin(c);
+    else
+        call_begin(c, frame->type);
     buf_clear(&c->out);
     if (a->dialect->begin)
         a->dialect->begin(a);
@@ -241,7 +246,7 @@ static void report(struct answer_sink *a, const struct failure *f)
         call_put_failure(c, f);
         call_event_end(c);
     }
-    a->dialect->frame->end(c);
+    frame_end(a);
 }
 
 /* The answer ends with an error instead of a part of it. */
@@ -327,7 +332,7 @@ static void send_whole(struct answer_sink *a, const struct sink_done *d)
     }
     buf_clear(&c->out);
     a->dialect->whole(a, d);
-    a->dialect->frame->send(c);
+    frame_send(a);
 }
 
 static void end_stream(struct answer_sink *a, const struct sink_done *d)
@@ -337,7 +342,7 @@ static void end_stream(struct answer_sink *a, const struct sink_done *d)
     if (a->call->out.rc < 0 || is_partial(a))
         give_up(a);
     else
-        a->dialect->frame->end(a->call);
+        frame_end(a);
 }
 
 static void on_done(struct sink *s, const struct sink_done *d)

@@ -60,14 +60,16 @@ struct answer_part {
     size_t tokens_end;         /* which end where from.tokens is this */
 };
 
-/* How answers travel. */
+/* How answers travel: as the body of a stream of this type, or as JSON, unless there is a function.
+ */
 struct answer_frame {
+    const char *type;
     void (*begin)(struct call *c); /* of a stream */
     void (*end)(struct call *c);   /* of a stream; sends c->out first */
     void (*send)(struct call *c);  /* c->out is a whole answer */
 };
-extern const struct answer_frame answer_events; /* server-sent events, or JSON */
-extern const struct answer_frame answer_lines;  /* JSON objects on lines, or JSON */
+extern const struct answer_frame answer_events; /* server-sent events */
+extern const struct answer_frame answer_lines;  /* JSON objects, each on a line */
 
 /* The writers of an interface.  All write into call->out, and only while there is a client.  Those
  * that an interface has no use for are NULL. */

@@ -123,7 +123,8 @@ static void send_whole(struct call *c)
     grpc_call_finish(c);
 }
 
-static const struct answer_frame frame = {grpc_call_begin, end_stream, send_whole};
+static const struct answer_frame frame = {
+    .begin = grpc_call_begin, .end = end_stream, .send = send_whole};
 
 static void stream_failure(struct answer_sink *a, const struct failure *f)
 {
