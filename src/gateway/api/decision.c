@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "flow/routing_choice.h"
 #include "flow/stages.h"
-#include "gateway/call.h"
+#include "gateway/answer.h"
 #include "wire/json_out.h"
 
 /* ---- JSON ---- */
@@ -159,39 +159,12 @@ const struct field decision_fields[] = {
 };
 const size_t decision_n_fields = sizeof(decision_fields) / sizeof(decision_fields[0]);
 
-struct answer {
-    struct sink sink; /* first */
-    struct call *call;
-};
-
-static void on_start(struct sink *s, const struct sink_start *e)
+static void put_whole(struct answer_sink *a, const struct sink_done *d)
 {
-    (void)s;
-    (void)e;
-}
-
-static void on_done(struct sink *s, const struct sink_done *d)
-{
-    struct call *c = ((struct answer *)(void *)s)->call;
+    struct json_out j = json_out_make(&a->call->out);
     (void)d;
-    if (!c->req)
-        return;
-    struct json_out j = json_out_make(&c->out);
-    decision_json(&j, c->sink->routed);
-    buf_putc(&c->out, '\n');
-    call_json(c, 200);
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    struct call *c = ((struct answer *)(void *)s)->call;
-    if (c->req)
-        call_fail_with(c, f);
-}
-
-static void on_closed(struct sink *s)
-{
-    call_unset_sink(((struct answer *)(void *)s)->call);
+    decision_json(&j, a->sink.routed);
+    buf_putc(j.b, '\n');
 }
 
 static int read_body(struct request *r, const struct call *c, struct fields_error *e)
@@ -220,25 +193,19 @@ static int read_body(struct request *r, const struct call *c, struct fields_erro
 
 void decision_handle(struct call *c)
 {
-    static const struct sink_ops ops = {
-        .start = on_start, .done = on_done, .fail = on_fail, .closed = on_closed};
+    static const struct answer_dialect dialect = {.frame = &answer_events, .whole = put_whole};
     struct fields_error e = {{0}, {0}, NULL};
     struct request *r = call_request(c);
     if (!r)
         return;
-    int rc = read_body(r, c, &e);
-    struct answer *a = rc == 0 ? arena_zalloc(&r->arena, sizeof(*a)) : NULL;
-    if (!a) {
-        if (rc < 0)
-            call_fail_fields(c, &e);
-        else
-            call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+    if (read_body(r, c, &e) < 0) {
+        call_fail_fields(c, &e);
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    a->sink.ops = &ops;
-    a->call = c;
-    call_set_sink(c, &a->sink);
+    struct answer_sink *a = answer_create(c, r, sizeof(*a), &dialect, false);
+    if (!a)
+        return;
     c->sink = &a->sink; /* nothing is computed: it does not count towards a quota */
     stages_run(&c->gl->flow, r, c->sink);
 }

@@ -1,7 +1,7 @@
 /* logprob_json.c - see logprob_json.h. */
 #include "gateway/api/logprob_json.h"
 
-#include "flow/sink.h"
+#include "gateway/answer.h"
 #include "wire/json_out.h"
 
 void logprob_json_number(struct json_out *j, float logprob)
@@ -35,4 +35,15 @@ void logprob_json(struct json_out *j, const struct sink_token *t)
     }
     json_out_array_end(j);
     json_out_object_end(j);
+}
+
+void logprob_json_list(struct json_out *j, struct answer_choice *ch)
+{
+    struct answer_cursor at = {0};
+    struct sink_token t;
+    json_out_array(j);
+    while (answer_next_token(ch, &at, &t))
+        if (t.logprobs)
+            logprob_json(j, &t);
+    json_out_array_end(j);
 }

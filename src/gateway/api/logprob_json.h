@@ -5,6 +5,7 @@
 #ifndef SHOAL_GATEWAY_API_LOGPROB_JSON_H
 #define SHOAL_GATEWAY_API_LOGPROB_JSON_H
 
+struct answer_choice;
 struct json_out;
 struct sink_token;
 
@@ -12,5 +13,7 @@ struct sink_token;
 void logprob_json_number(struct json_out *j, float logprob);
 /* An object: the token, then its most likely alternatives. t->logprobs must be set. */
 void logprob_json(struct json_out *j, const struct sink_token *t);
+/* A list of them: those that were gathered for the choice. */
+void logprob_json_list(struct json_out *j, struct answer_choice *ch);
 
 #endif

@@ -79,7 +79,7 @@ static void run(struct grpc_reading *g)
 {
     struct call *c = g->call;
     struct request *r = g->request;
-    struct grpc_answer *a = NULL;
+    bool ok = false;
     c->asked_model = r->model;
     if (!c->req)
         g->rc = SHOAL_ECANCELLED;
@@ -89,15 +89,16 @@ static void run(struct grpc_reading *g)
         refuse_full(c);
     else if (g->rc < 0)
         grpc_call_fail_frame(c, g->rc);
-    else if (!(a = grpc_answer_open(c, g->method, r, g->top)))
-        grpc_call_fail_frame(c, SHOAL_ENOMEM);
-    if (a) {
+    else
+        ok = true;
+    if (!ok)
+        flow_give_request(&c->gl->flow, r);
+    else if (grpc_answer_open(c, g->method, r, g->top)) {
         r->streams = g->method->stream;
         stages_run(&c->gl->flow, r, c->sink);
-    } else {
-        c->asked_model = NULL; /* it is freed with the request */
-        flow_give_request(&c->gl->flow, r);
+        return;
     }
+    c->asked_model = NULL; /* it is freed with the request */
 }
 
 static void job_free(struct grpc_reading *g)

@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 #include "flow/request.h"
-#include "gateway/call.h"
+#include "gateway/answer.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/grpc_read.h"
 #include "wire/pb.h"
@@ -15,9 +15,16 @@
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 #define REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-static struct grpc_answer *answer_of(struct sink *s)
+/* Turns the events of a request into an answer to the call. */
+struct grpc_answer {
+    struct answer_sink answer; /* first */
+    const struct grpc_method *method;
+    uint32_t top;
+};
+
+static struct grpc_answer *grpc_of(struct answer_sink *a)
 {
-    return (struct grpc_answer *)(void *)s; /* its first member */
+    return (struct grpc_answer *)(void *)a; /* its first member */
 }
 
 /* ---- text ---- */
@@ -67,18 +74,19 @@ void grpc_answer_put_text(struct buf *out, const char *p, size_t n)
 
 /* ---- messages ---- */
 
-/* Sends a message; false: out of memory, and the call has failed. */
-static bool send(struct grpc_answer *a, const ProtobufCMessage *m)
+/* Sends a message of a stream, after those that wait. */
+static void send(struct call *c, const ProtobufCMessage *m)
 {
     struct buf b;
     buf_init(&b, MAX_TEXT_BYTES);
-    int rc = pb_put(&b, m);
-    if (rc == 0)
-        grpc_call_send(a->call, &b);
-    else
-        grpc_call_fail_plain(a->call, GRPC_UNAVAILABLE, NULL, "the request failed");
+    int rc = c->out.rc < 0 ? c->out.rc : pb_put(&b, m);
+    if (rc == 0) {
+        call_flush(c);
+        grpc_call_send(c, &b);
+    } else {
+        c->out.rc = rc;
+    }
     buf_fini(&b);
-    return rc == 0;
 }
 
 static Shoal__V1__Usage usage_of(const struct sink_usage *u)
@@ -97,152 +105,29 @@ static char *finish_name(const struct sink_done *d)
                                                     : "stop");
 }
 
-/* ---- generate ---- */
+/* ---- how answers travel ---- */
 
-static void on_start(struct sink *s, const struct sink_start *e)
+static void end_stream(struct call *c)
 {
-    answer_of(s)->model = e->model;
-    call_set_model(answer_of(s)->call, e);
-}
-
-static void begin_stream(struct call *c)
-{
-    if (c->began)
-        return;
-    grpc_call_begin(c);
-    buf_clear(&c->out);
-}
-
-static void on_token(struct sink *s, const struct sink_token *t)
-{
-    struct grpc_answer *a = answer_of(s);
-    struct call *c = a->call;
-    a->started = true;
-    if (!c->req || t->text_bytes == 0)
-        return;
-    if (!a->method->stream) {
-        put_utf8(&a->text, t->text, t->text_bytes);
-        return;
-    }
-    begin_stream(c);
-    grpc_answer_put_text(&c->out, t->text, t->text_bytes);
-}
-
-/* A call of a buffered answer; out of memory: see request_rc. */
-static void gather_call(struct grpc_answer *a, const struct sink_call *e)
-{
-    struct arena *arena = &a->request->arena;
-    if (e->begins)
-        buf_clear(&a->arguments);
-    put_utf8(&a->arguments, e->text, e->text_bytes);
-    if (!e->ends)
-        return;
-    Shoal__V1__ToolCall *m = arena_zalloc(arena, sizeof(*m));
-    Shoal__V1__ToolCall **list =
-        arena_zalloc_n(arena, (size_t)a->n_calls + 1, sizeof(*list)); /* calls are few */
-    if (!m || !list)
-        return;
-    shoal__v1__tool_call__init(m);
-    m->index = e->index;
-    m->id = pb_text(request_copy(a->request, e->id, strlen(e->id)));
-    m->name = pb_text(e->name); /* borrowed from the request's tools */
-    m->arguments = pb_text(request_copy(a->request, buf_str(&a->arguments), a->arguments.len));
-    if (a->arguments.rc < 0)
-        arena->rc = a->arguments.rc;
-    for (uint32_t i = 0; i < a->n_calls; i++)
-        list[i] = a->calls[i];
-    list[a->n_calls++] = m;
-    a->calls = list;
-}
-
-static void on_call(struct sink *s, const struct sink_call *e)
-{
-    struct grpc_answer *a = answer_of(s);
-    struct call *c = a->call;
-    a->started = true;
-    if (!c->req)
-        return;
-    if (!a->method->stream) {
-        gather_call(a, e);
-        return;
-    }
-    if (e->ends || (!e->begins && e->text_bytes == 0))
-        return;
-    Shoal__V1__GenerateEvent event = SHOAL__V1__GENERATE_EVENT__INIT;
-    Shoal__V1__ToolCall piece = SHOAL__V1__TOOL_CALL__INIT;
-    buf_clear(&a->arguments);
-    put_utf8(&a->arguments, e->text, e->text_bytes);
-    piece.index = e->index;
-    piece.id = pb_text(e->begins ? e->id : "");
-    piece.name = pb_text(e->begins ? e->name : "");
-    piece.arguments = pb_text(buf_str(&a->arguments));
-    event.tool_call = &piece;
-    begin_stream(c);
     call_flush(c);
-    if (!send(a, &event.base))
-        flow_cancel(c->sink);
+    grpc_call_finish(c);
 }
 
-/* Sends the buffered messages; false: some are missing, and the call has failed. */
-static bool flush(struct grpc_answer *a)
+static void send_whole(struct call *c)
 {
-    if (a->call->out.rc < 0) {
-        grpc_call_fail_plain(a->call, GRPC_UNAVAILABLE, NULL, "the request failed");
-        return false;
-    }
-    call_flush(a->call);
-    return true;
-}
-
-static void stream_done(struct grpc_answer *a, const struct sink_done *d)
-{
-    Shoal__V1__GenerateEvent end = SHOAL__V1__GENERATE_EVENT__INIT;
-    Shoal__V1__GenerateEvent last = SHOAL__V1__GENERATE_EVENT__INIT;
-    Shoal__V1__Usage usage = usage_of(&d->usage);
-    end.finish_reason = finish_name(d);
-    last.usage = &usage;
-    if (flush(a) && send(a, &end.base) && send(a, &last.base))
-        grpc_call_finish(a->call);
-}
-
-static void whole_done(struct grpc_answer *a, const struct sink_done *d)
-{
-    Shoal__V1__GenerateResponse m = SHOAL__V1__GENERATE_RESPONSE__INIT;
-    Shoal__V1__Usage usage = usage_of(&d->usage);
-    m.model = pb_text(a->model);
-    m.text = pb_text(buf_str(&a->text));
-    m.finish_reason = finish_name(d);
-    m.usage = &usage;
-    m.tool_calls = a->calls;
-    m.n_tool_calls = a->n_calls;
-    if (a->text.rc < 0 || request_rc(a->request) < 0)
-        call_fail(a->call, 503, NULL, NULL, NULL, "out of memory");
-    else if (send(a, &m.base))
-        grpc_call_finish(a->call);
-}
-
-static void on_done(struct sink *s, const struct sink_done *d)
-{
-    struct grpc_answer *a = answer_of(s);
-    a->started = true;
-    if (!a->call->req || !d->last)
-        return;
-    if (a->method->stream)
-        stream_done(a, d);
-    else
-        whole_done(a, d);
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    struct grpc_answer *a = answer_of(s);
-    struct call *c = a->call;
-    if (!c->req)
-        return;
-    if (!a->started || !a->method->stream) {
-        call_fail_with(c, f);
+    if (c->out.rc < 0) {
+        call_fail(c, 503, NULL, NULL, NULL, "out of memory");
         return;
     }
+    grpc_call_send(c, &c->out);
+    grpc_call_finish(c);
+}
+
+static const struct answer_frame frame = {
+    .begin = grpc_call_begin, .end = end_stream, .send = send_whole};
+
+static void stream_failure(struct answer_sink *a, const struct failure *f)
+{
     const struct grpc_error e = {.status = f->kind == FAILURE_DEADLINE ? GRPC_DEADLINE_EXCEEDED
                                            : f->kind == FAILURE_BUSY   ? GRPC_RESOURCE_EXHAUSTED
                                            : f->kind == FAILURE_UNAVAILABLE ? GRPC_UNAVAILABLE
@@ -251,32 +136,110 @@ static void on_fail(struct sink *s, const struct failure *f)
                                  .reason = f->reason ? f->reason : err_name(f->code),
                                  .retry_s = f->retry_after_s,
                                  .model = a->request->model};
-    call_flush(c);
-    grpc_call_fail(c, &e);
+    call_flush(a->call);
+    grpc_call_fail(a->call, &e);
 }
 
-static void on_flush(struct sink *s)
+static void closed(struct answer_sink *a)
 {
-    struct grpc_answer *a = answer_of(s);
-    if (a->method->stream && a->call->began && a->call->req && !flush(a))
-        flow_cancel(a->call->sink);
+    a->call->asked_model = NULL; /* it is freed with the request */
 }
 
-static bool on_full(struct sink *s)
+/* ---- generate ---- */
+
+static void stream_text(struct answer_sink *a, const struct sink_token *t)
 {
-    return call_full(answer_of(s)->call);
+    if (t->text_bytes > 0)
+        grpc_answer_put_text(&a->call->out, t->text, t->text_bytes);
+}
+
+static void stream_call(struct answer_sink *a, const struct sink_call *e)
+{
+    Shoal__V1__GenerateEvent event = SHOAL__V1__GENERATE_EVENT__INIT;
+    Shoal__V1__ToolCall piece = SHOAL__V1__TOOL_CALL__INIT;
+    struct buf arguments;
+    if (e->ends || (!e->begins && e->text_bytes == 0))
+        return;
+    buf_init(&arguments, MAX_TEXT_BYTES);
+    put_utf8(&arguments, e->text, e->text_bytes);
+    piece.index = e->index;
+    piece.id = pb_text(e->begins ? e->id : "");
+    piece.name = pb_text(e->begins ? e->name : "");
+    piece.arguments = pb_text(buf_str(&arguments));
+    event.tool_call = &piece;
+    if (arguments.rc < 0)
+        a->call->out.rc = arguments.rc;
+    send(a->call, &event.base);
+    buf_fini(&arguments);
+}
+
+static void stream_end(struct answer_sink *a, const struct sink_done *d)
+{
+    Shoal__V1__GenerateEvent end = SHOAL__V1__GENERATE_EVENT__INIT;
+    Shoal__V1__GenerateEvent last = SHOAL__V1__GENERATE_EVENT__INIT;
+    Shoal__V1__Usage usage = usage_of(&d->usage);
+    end.finish_reason = finish_name(d);
+    last.usage = &usage;
+    send(a->call, &end.base);
+    send(a->call, &last.base);
+}
+
+/* A text in the request's arena; out of memory: see request_rc. */
+static char *valid_text(struct request *r, const char *p, size_t n)
+{
+    struct buf valid;
+    buf_init(&valid, MAX_TEXT_BYTES);
+    put_utf8(&valid, p, n);
+    char *text = pb_text(request_copy(r, buf_str(&valid), valid.len));
+    if (valid.rc < 0)
+        r->arena.rc = valid.rc;
+    buf_fini(&valid);
+    return text;
+}
+
+/* A message into the call's out; NULL members: out of memory. */
+static void put_message(struct answer_sink *a, const ProtobufCMessage *m)
+{
+    int rc = request_rc(a->request);
+    if (rc == 0)
+        rc = pb_put(&a->call->out, m);
+    if (rc < 0)
+        a->call->out.rc = rc;
+}
+
+static void put_calls(struct answer_sink *a, Shoal__V1__GenerateResponse *m)
+{
+    const struct answer_choice *ch = &a->choices[0];
+    struct arena *arena = &a->request->arena;
+    Shoal__V1__ToolCall *list = arena_zalloc_n(arena, ch->n_calls, sizeof(*list));
+    struct answer_cursor at = {0};
+    struct answer_call call;
+    m->tool_calls = arena_zalloc_n(arena, ch->n_calls, sizeof(*m->tool_calls));
+    while (list && m->tool_calls && answer_next_call(ch, &at, &call)) {
+        Shoal__V1__ToolCall *one = &list[m->n_tool_calls];
+        shoal__v1__tool_call__init(one);
+        one->index = call.index;
+        one->id = pb_text(call.id);
+        one->name = pb_text(call.name);
+        one->arguments = valid_text(a->request, call.arguments, call.arguments_bytes);
+        m->tool_calls[m->n_tool_calls++] = one;
+    }
+}
+
+static void put_generated(struct answer_sink *a, const struct sink_done *d)
+{
+    Shoal__V1__GenerateResponse m = SHOAL__V1__GENERATE_RESPONSE__INIT;
+    Shoal__V1__Usage usage = usage_of(&d->usage);
+    const struct buf *text = &a->choices[0].text;
+    m.model = pb_text(a->model);
+    m.text = valid_text(a->request, buf_str(text), text->len);
+    m.finish_reason = finish_name(d);
+    m.usage = &usage;
+    put_calls(a, &m);
+    put_message(a, &m.base);
 }
 
 /* ---- specialists ---- */
-
-/* Sends the response of a method that has one message per input; NULL: out of memory. */
-static void send_response(struct grpc_answer *a, const ProtobufCMessage *m)
-{
-    if (!m || request_rc(a->request) < 0)
-        call_fail(a->call, 503, NULL, NULL, NULL, "out of memory");
-    else if (send(a, m))
-        grpc_call_finish(a->call);
-}
 
 static void put_labels(struct arena *arena, Shoal__V1__Classification *out,
                        const struct shoal_result *r, uint32_t top)
@@ -294,7 +257,7 @@ static void put_labels(struct arena *arena, Shoal__V1__Classification *out,
     }
 }
 
-static void send_classes(struct grpc_answer *a, struct arena *arena, uint32_t n)
+static void put_classes(struct answer_sink *a, struct arena *arena, uint32_t n)
 {
     Shoal__V1__ClassifyResponse m = SHOAL__V1__CLASSIFY_RESPONSE__INIT;
     Shoal__V1__Classification *list = arena_zalloc_n(arena, n, sizeof(*list));
@@ -302,11 +265,11 @@ static void send_classes(struct grpc_answer *a, struct arena *arena, uint32_t n)
     m.data = arena_zalloc_n(arena, n, sizeof(*m.data));
     for (uint32_t i = 0; list && m.data && i < n; i++) {
         shoal__v1__classification__init(&list[i]);
-        put_labels(arena, &list[i], a->results[i], a->top);
+        put_labels(arena, &list[i], a->results[i], grpc_of(a)->top);
         list[i].truncated = a->results[i]->truncated;
         m.data[m.n_data++] = &list[i];
     }
-    send_response(a, &m.base);
+    put_message(a, &m.base);
 }
 
 static void put_spans(struct arena *arena, Shoal__V1__Tags *out, const struct shoal_result *r,
@@ -332,7 +295,7 @@ static void put_spans(struct arena *arena, Shoal__V1__Tags *out, const struct sh
     }
 }
 
-static void send_tags(struct grpc_answer *a, struct arena *arena, uint32_t n)
+static void put_tags(struct answer_sink *a, struct arena *arena, uint32_t n)
 {
     Shoal__V1__TagResponse m = SHOAL__V1__TAG_RESPONSE__INIT;
     Shoal__V1__Tags *list = arena_zalloc_n(arena, n, sizeof(*list));
@@ -344,10 +307,10 @@ static void send_tags(struct grpc_answer *a, struct arena *arena, uint32_t n)
         list[i].truncated = a->results[i]->truncated;
         m.data[m.n_data++] = &list[i];
     }
-    send_response(a, &m.base);
+    put_message(a, &m.base);
 }
 
-static void send_vectors(struct grpc_answer *a, struct arena *arena, uint32_t n)
+static void put_vectors(struct answer_sink *a, struct arena *arena, uint32_t n)
 {
     Shoal__V1__EmbedResponse m = SHOAL__V1__EMBED_RESPONSE__INIT;
     Shoal__V1__Vector *list = arena_zalloc_n(arena, n, sizeof(*list));
@@ -360,10 +323,10 @@ static void send_vectors(struct grpc_answer *a, struct arena *arena, uint32_t n)
         list[i].truncated = a->results[i]->truncated;
         m.data[m.n_data++] = &list[i];
     }
-    send_response(a, &m.base);
+    put_message(a, &m.base);
 }
 
-static void send_rows(struct grpc_answer *a, struct arena *arena, uint32_t n)
+static void put_rows(struct answer_sink *a, struct arena *arena, uint32_t n)
 {
     Shoal__V1__ScoreResponse m = SHOAL__V1__SCORE_RESPONSE__INIT;
     Shoal__V1__Row *list = arena_zalloc_n(arena, n, sizeof(*list));
@@ -375,71 +338,47 @@ static void send_rows(struct grpc_answer *a, struct arena *arena, uint32_t n)
         list[i].n_values = a->results[i]->n_values;
         m.data[m.n_data++] = &list[i];
     }
-    send_response(a, &m.base);
+    put_message(a, &m.base);
 }
 
-static void on_result(struct sink *s, const struct sink_result *e)
+static void put_results(struct answer_sink *a, const struct sink_done *d)
 {
-    struct grpc_answer *a = answer_of(s);
     struct arena *arena = &a->request->arena;
-    uint32_t n = a->request->infer.n_inputs;
-    a->results[e->index] = e->result;
-    if (!e->last || !a->call->req)
-        return;
-    switch (a->method->kind) {
+    (void)d;
+    switch (grpc_of(a)->method->kind) {
     case SHOAL_KIND_CLASSIFY:
-        send_classes(a, arena, n);
+        put_classes(a, arena, a->n_results);
         break;
     case SHOAL_KIND_TAG:
-        send_tags(a, arena, n);
+        put_tags(a, arena, a->n_results);
         break;
     case SHOAL_KIND_EMBED:
-        send_vectors(a, arena, n);
+        put_vectors(a, arena, a->n_results);
         break;
     default:
-        send_rows(a, arena, n);
+        put_rows(a, arena, a->n_results);
         break;
     }
 }
 
 /* ---- lifetime ---- */
 
-static void on_closed(struct sink *s)
+bool grpc_answer_open(struct call *c, const struct grpc_method *m, struct request *r, uint32_t top)
 {
-    struct grpc_answer *a = answer_of(s);
-    a->call->asked_model = NULL; /* it is freed with the request */
-    buf_fini(&a->text);
-    buf_fini(&a->arguments);
-    call_unset_sink(a->call);
-}
-
-struct grpc_answer *grpc_answer_open(struct call *c, const struct grpc_method *m, struct request *r,
-                                     uint32_t top)
-{
-    static const struct sink_ops ops = {.start = on_start,
-                                        .token = on_token,
-                                        .call = on_call,
-                                        .result = on_result,
-                                        .done = on_done,
-                                        .fail = on_fail,
-                                        .closed = on_closed,
-                                        .flush = on_flush,
-                                        .full = on_full};
-    struct grpc_answer *a = arena_zalloc(&r->arena, sizeof(*a));
-    if (a && m->kind != SHOAL_KIND_GENERATE) {
-        a->results = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(struct shoal_result *));
-        if (!a->results)
-            return NULL;
-    }
+    static const struct answer_dialect generate = {.frame = &frame,
+                                                   .text = stream_text,
+                                                   .call = stream_call,
+                                                   .end = stream_end,
+                                                   .failure = stream_failure,
+                                                   .whole = put_generated,
+                                                   .closed = closed};
+    static const struct answer_dialect infer = {
+        .frame = &frame, .whole = put_results, .closed = closed};
+    struct grpc_answer *a = answer_create(
+        c, r, sizeof(*a), m->kind == SHOAL_KIND_GENERATE ? &generate : &infer, m->stream);
     if (!a)
-        return NULL;
-    a->sink.ops = &ops;
-    a->call = c;
+        return false;
     a->method = m;
-    a->request = r;
     a->top = top;
-    buf_init(&a->text, MAX_TEXT_BYTES);
-    buf_init(&a->arguments, MAX_TEXT_BYTES);
-    call_set_sink(c, &a->sink);
-    return a;
+    return true;
 }

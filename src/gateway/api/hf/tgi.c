@@ -1,37 +1,22 @@
 /* tgi.c - see tgi.h: events to answers, and the handlers. */
 #include "gateway/api/hf/tgi.h"
 
-#include <string.h>
-
 #include "flow/stages.h"
+#include "gateway/answer.h"
 #include "gateway/api/logprob_json.h"
-#include "gateway/call.h"
 #include "wire/json_out.h"
 
-#define MAX_TEXT_BYTES ((size_t)64 << 20)
-
 /* Turns the events of a generation into an answer to the call. */
-struct answer {
-    struct sink sink;
-    struct call *call; /* held */
+struct tgi_answer {
+    struct answer_sink answer; /* first */
     struct tgi_shape shape;
-    bool has_seed;
-    uint64_t seed;
-    struct buf text;   /* the whole answer */
-    struct buf tokens; /* elements of details.tokens */
-    struct buf tops;   /* elements of details.top_tokens */
-    uint32_t n_tokens;
-    /* A stream's last event has a token and the whole text: each token waits for the next event. */
-    bool waits;
-    struct buf piece; /* the waiting token's text */
-    struct buf top;   /* and its alternatives, as JSON */
-    int32_t token;
-    float logprob;
+    /* A stream's last event has a token and the whole text: each token waits for the next one. */
+    struct answer_cursor sent;
 };
 
-static struct answer *answer_of(struct sink *s)
+static struct tgi_answer *tgi_of(struct answer_sink *a)
 {
-    return (struct answer *)(void *)s; /* its first member */
+    return (struct tgi_answer *)(void *)a; /* its first member */
 }
 
 static void put_token(struct json_out *j, int32_t id, const char *text, size_t n, float logprob)
@@ -57,8 +42,28 @@ static void put_tops(struct json_out *j, const struct sink_token *t)
     json_out_array_end(j);
 }
 
-static void put_details(const struct answer *a, struct json_out *j, const struct sink_done *d)
+/* The tokens of an answer; tops: instead their alternatives. */
+static void put_tokens(struct json_out *j, struct answer_choice *ch, bool tops)
 {
+    struct answer_cursor at = {0};
+    struct sink_token t;
+    json_out_array(j);
+    while (answer_next_token(ch, &at, &t)) {
+        if (t.echo || t.token < 0 || !t.logprobs)
+            continue;
+        if (tops)
+            put_tops(j, &t);
+        else
+            put_token(j, t.token, t.logprobs[0].text, t.logprobs[0].text_bytes,
+                      t.logprobs[0].logprob);
+    }
+    json_out_array_end(j);
+}
+
+static void put_details(struct tgi_answer *a, struct json_out *j, const struct sink_done *d)
+{
+    const struct request_generate *asked = &a->answer.request->generate;
+    struct answer_choice *ch = &a->answer.choices[0];
     json_out_key(j, "details");
     json_out_object(j);
     json_out_member_str(j, "finish_reason",
@@ -68,164 +73,111 @@ static void put_details(const struct answer *a, struct json_out *j, const struct
     json_out_member_uint(j, "generated_tokens", d->generated_tokens);
     json_out_member_uint(j, "input_length", d->prompt_tokens);
     json_out_key(j, "seed");
-    a->has_seed ? json_out_uint(j, a->seed) : json_out_null(j);
-    if (!a->shape.stream) {
+    asked->has_seed ? json_out_uint(j, asked->sampling.seed) : json_out_null(j);
+    if (!a->answer.stream) {
         json_out_key(j, "prefill");
         json_out_array(j);
         json_out_array_end(j);
         json_out_key(j, "tokens");
-        json_out_list(j, &a->tokens);
+        put_tokens(j, ch, false);
         json_out_key(j, "top_tokens");
-        json_out_list(j, &a->tops);
+        put_tokens(j, ch, true);
     }
     json_out_object_end(j);
 }
 
-/* Sends the waiting token.  d: it is the last one. */
-static void send_token(struct answer *a, const struct sink_done *d)
+/* The whole answer; if wanted, with the prompt before it. */
+static void put_text(struct tgi_answer *a, struct json_out *j)
 {
-    struct call *c = a->call;
-    (void)call_begin_events(c);
+    const struct request_prompt *p = a->answer.request->generate.prompts;
+    const struct buf *text = &a->answer.choices[0].text;
+    struct buf both;
+    json_out_key(j, "generated_text");
+    if (!a->shape.full) {
+        json_out_strn(j, buf_str(text), text->len);
+        return;
+    }
+    buf_init(&both, p->text_bytes + text->len);
+    buf_put(&both, p->text, p->text_bytes);
+    buf_put(&both, buf_str(text), text->len);
+    json_out_strn(j, buf_str(&both), both.len);
+    if (both.rc < 0)
+        j->b->rc = both.rc;
+    buf_fini(&both);
+}
+
+/* Sends the waiting token, with the texts that followed it.  d: it is the last one. */
+static void send_token(struct answer_sink *sink, const struct sink_done *d)
+{
+    struct tgi_answer *a = tgi_of(sink);
+    struct answer_choice *ch = &sink->choices[0];
+    struct call *c = sink->call;
+    struct sink_token t = {.token = 0}, more;
+    size_t from = a->sent.text;
+    answer_begin(sink);
     call_event_begin(c, NULL);
     struct json_out j = json_out_make(&c->out);
+    while (answer_next_token(ch, &a->sent, &more))
+        if (more.echo)
+            from = a->sent.text;
+        else if (more.token >= 0)
+            t = more;
     json_out_object(&j);
-    json_out_member_uint(&j, "index", a->n_tokens);
+    json_out_member_uint(&j, "index", d ? ch->n_tokens : ch->n_tokens - 1);
     json_out_key(&j, "token");
-    put_token(&j, a->waits ? a->token : 0, buf_str(&a->piece), a->piece.len, a->logprob);
-    if (a->top.len > 0) {
+    put_token(&j, t.token, buf_str(&ch->text) + from, a->sent.text - from,
+              t.logprobs ? t.logprobs[0].logprob : 0);
+    if (t.n_logprobs > 1) {
         json_out_key(&j, "top_tokens");
-        buf_put(&c->out, buf_str(&a->top), a->top.len);
+        put_tops(&j, &t);
     }
-    json_out_key(&j, "generated_text");
-    if (d)
-        json_out_strn(&j, buf_str(&a->text), a->text.len);
-    else
-        json_out_null(&j);
     if (d) {
+        put_text(a, &j);
         put_details(a, &j, d);
     } else {
+        json_out_key(&j, "generated_text");
+        json_out_null(&j);
         json_out_key(&j, "details");
         json_out_null(&j);
     }
     json_out_object_end(&j);
     call_event_end(c);
-    if (a->text.rc < 0 || a->piece.rc < 0 || a->top.rc < 0)
-        c->out.rc = SHOAL_ENOMEM;
-}
-
-/* ---- events ---- */
-
-static void on_start(struct sink *s, const struct sink_start *e)
-{
-    call_set_model(answer_of(s)->call, e);
-}
-
-static void hold(struct answer *a, const struct sink_token *t)
-{
-    if (t->token >= 0) {
-        if (a->waits)
-            send_token(a, NULL);
-        a->waits = true;
-        a->n_tokens++;
-        a->token = t->token;
-        a->logprob = t->logprobs ? t->logprobs[0].logprob : 0;
-        buf_clear(&a->piece);
-        buf_clear(&a->top);
-        if (t->n_logprobs > 1) {
-            struct json_out j = json_out_make(&a->top);
-            put_tops(&j, t);
-        }
+    if (ch->tokens.rc == 0) { /* only the text is needed again */
+        buf_clear(&ch->tokens);
+        a->sent.tokens = 0;
     }
-    buf_put(&a->piece, t->text, t->text_bytes);
 }
 
-static void on_token(struct sink *s, const struct sink_token *t)
+static void stream_text(struct answer_sink *sink, const struct sink_token *t)
 {
-    struct answer *a = answer_of(s);
-    if (!a->call->req)
-        return;
-    buf_put(&a->text, t->text, t->text_bytes);
-    if (a->shape.stream) {
-        if (!t->echo)
-            hold(a, t);
-        return;
-    }
-    if (!a->shape.details || t->echo || t->token < 0 || !t->logprobs)
-        return;
-    struct json_out j = json_out_make(&a->tokens);
-    j.comma = a->n_tokens > 0;
-    put_token(&j, t->token, t->logprobs[0].text, t->logprobs[0].text_bytes, t->logprobs[0].logprob);
-    j = json_out_make(&a->tops);
-    j.comma = a->n_tokens++ > 0;
-    put_tops(&j, t);
+    if (!t->echo && t->token >= 0 && sink->choices[0].n_tokens > 1)
+        send_token(sink, NULL);
 }
 
-static void on_done(struct sink *s, const struct sink_done *d)
+static void put_whole(struct answer_sink *sink, const struct sink_done *d)
 {
-    struct answer *a = answer_of(s);
-    struct call *c = a->call;
-    if (!c->req)
-        return;
-    if (a->shape.stream) {
-        send_token(a, d);
-        call_end_flushed(c);
-        return;
-    }
-    buf_clear(&c->out);
-    struct json_out j = json_out_make(&c->out);
+    struct tgi_answer *a = tgi_of(sink);
+    struct json_out j = json_out_make(&sink->call->out);
     if (a->shape.list)
         json_out_array(&j);
     json_out_object(&j);
-    json_out_key(&j, "generated_text");
-    json_out_strn(&j, buf_str(&a->text), a->text.len);
+    put_text(a, &j);
     if (a->shape.details)
         put_details(a, &j, d);
     json_out_object_end(&j);
     if (a->shape.list)
         json_out_array_end(&j);
-    if (a->text.rc < 0 || a->tokens.rc < 0 || a->tops.rc < 0)
-        c->out.rc = SHOAL_ENOMEM;
-    call_json(c, 200);
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    call_fail_stream(answer_of(s)->call, NULL, f);
-}
-
-static void on_flush(struct sink *s)
-{
-    if (answer_of(s)->shape.stream)
-        call_flush(answer_of(s)->call);
-}
-
-static bool on_full(struct sink *s)
-{
-    return call_full(answer_of(s)->call);
-}
-
-static void on_closed(struct sink *s)
-{
-    struct answer *a = answer_of(s);
-    buf_fini(&a->text);
-    buf_fini(&a->tokens);
-    buf_fini(&a->tops);
-    buf_fini(&a->piece);
-    buf_fini(&a->top);
-    call_unset_sink(a->call);
 }
 
 /* ---- handlers ---- */
 
 static void run(struct call *c, bool stream, bool list)
 {
-    static const struct sink_ops ops = {.start = on_start,
-                                        .token = on_token,
-                                        .done = on_done,
-                                        .fail = on_fail,
-                                        .closed = on_closed,
-                                        .flush = on_flush,
-                                        .full = on_full};
+    static const struct answer_dialect dialect = {.frame = &answer_events,
+                                                  .every_token = true,
+                                                  .text = stream_text,
+                                                  .end = send_token,
+                                                  .whole = put_whole};
     struct fields_error e = {{0}, {0}, NULL};
     struct tgi_shape shape;
     struct request *r = call_request(c);
@@ -237,25 +189,12 @@ static void run(struct call *c, bool stream, bool list)
         return;
     }
     shape.list = list;
-    struct answer *a = arena_zalloc(&r->arena, sizeof(*a));
-    if (!a) {
-        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
-        flow_give_request(&c->gl->flow, r);
+    struct tgi_answer *a = answer_create(c, r, sizeof(*a), &dialect, shape.stream);
+    if (!a)
         return;
-    }
-    *a = (struct answer){.sink = {.ops = &ops},
-                         .call = c,
-                         .shape = shape,
-                         .has_seed = r->generate.has_seed,
-                         .seed = r->generate.sampling.seed};
-    buf_init(&a->text, MAX_TEXT_BYTES);
-    buf_init(&a->tokens, MAX_TEXT_BYTES);
-    buf_init(&a->tops, MAX_TEXT_BYTES);
-    buf_init(&a->piece, MAX_TEXT_BYTES);
-    buf_init(&a->top, MAX_TEXT_BYTES);
-    if (shape.full)
-        buf_put(&a->text, r->generate.prompts->text, r->generate.prompts->text_bytes);
-    call_set_sink(c, &a->sink);
+    a->shape = shape;
+    if (shape.stream || shape.details)
+        a->answer.keeps |= ANSWER_KEEPS_TEXT | ANSWER_KEEPS_TOKENS;
     stages_run(&c->gl->flow, r, c->sink);
 }
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "flow/flow_run.h"
+#include "gateway/answer.h"
 #include "gateway/api/api.h"
-#include "gateway/call.h"
 #include "wire/json_out.h"
 
 struct body {
@@ -35,110 +35,73 @@ const size_t api_n_detokenize_fields =
     sizeof(api_detokenize_fields) / sizeof(api_detokenize_fields[0]);
 
 /* Turns events into an answer to the call. */
-struct answer {
-    struct sink sink;
-    struct call *call; /* held */
-    struct json_out json;
-    bool decode, with_pieces, started;
-    size_t n;
+struct tokens_answer {
+    struct answer_sink answer; /* first */
+    bool with_pieces;
 };
 
-static struct answer *answer_of(struct sink *s)
+static void put_ids(struct answer_sink *a, const struct sink_done *d)
 {
-    return (struct answer *)(void *)s; /* its first member */
-}
-
-static void on_start(struct sink *s, const struct sink_start *e)
-{
-    struct answer *a = answer_of(s);
-    call_set_model(a->call, e);
-    if (!a->call->req)
-        return;
-    a->json = json_out_make(&a->call->out);
-    a->started = true;
-    json_out_object(&a->json);
-    if (!a->decode) {
-        json_out_key(&a->json, "tokens");
-        json_out_array(&a->json);
+    const bool with_pieces =
+        ((struct tokens_answer *)(void *)a)->with_pieces; /* its first member */
+    struct json_out j = json_out_make(&a->call->out);
+    struct answer_cursor at = {0};
+    struct sink_token t;
+    size_t n = 0;
+    (void)d;
+    json_out_object(&j);
+    json_out_key(&j, "tokens");
+    json_out_array(&j);
+    for (; answer_next_token(&a->choices[0], &at, &t); n++) {
+        if (with_pieces) {
+            json_out_object(&j);
+            json_out_key(&j, "id");
+        }
+        json_out_int(&j, t.token);
+        if (with_pieces) {
+            json_out_key(&j, "piece");
+            json_out_strn(&j, t.text, t.text_bytes);
+            json_out_object_end(&j);
+        }
     }
+    json_out_array_end(&j);
+    json_out_member_uint(&j, "count", n);
+    json_out_object_end(&j);
 }
 
-static void on_token(struct sink *s, const struct sink_token *e)
+static void put_text(struct answer_sink *a, const struct sink_done *d)
 {
-    struct answer *a = answer_of(s);
-    struct json_out *j = &a->json;
-    if (!a->call->req)
-        return;
-    a->n++;
-    if (a->decode) {
-        json_out_key(j, "text");
-        json_out_strn(j, e->text, e->text_bytes);
-        json_out_key(j, "content"); /* as llama.cpp's server names it */
-        json_out_strn(j, e->text, e->text_bytes);
-    } else if (a->with_pieces) {
-        json_out_object(j);
-        json_out_key(j, "id");
-        json_out_int(j, e->token);
-        json_out_key(j, "piece");
-        json_out_strn(j, e->text, e->text_bytes);
-        json_out_object_end(j);
-    } else {
-        json_out_int(j, e->token);
-    }
-}
-
-static void on_done(struct sink *s, const struct sink_done *e)
-{
-    struct answer *a = answer_of(s);
-    (void)e;
-    if (!a->call->req)
-        return;
-    if (!a->decode) {
-        json_out_array_end(&a->json);
-        json_out_member_uint(&a->json, "count", a->n);
-    }
-    json_out_object_end(&a->json);
-    call_json(a->call, 200);
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    struct answer *a = answer_of(s);
-    if (!a->call->req)
-        return;
-    if (a->started)
-        buf_clear(&a->call->out);
-    call_fail_with(a->call, f);
-}
-
-static void on_closed(struct sink *s)
-{
-    call_unset_sink(answer_of(s)->call);
+    const struct buf *text = &a->choices[0].text;
+    struct json_out j = json_out_make(&a->call->out);
+    (void)d;
+    json_out_object(&j);
+    json_out_key(&j, "text");
+    json_out_strn(&j, buf_str(text), text->len);
+    json_out_key(&j, "content"); /* as llama.cpp's server names it */
+    json_out_strn(&j, buf_str(text), text->len);
+    json_out_object_end(&j);
 }
 
 /* Runs the request, or answers with the error; takes the request. */
 static void run(struct call *c, struct request *r, const struct body *b)
 {
-    static const struct sink_ops ops = {.start = on_start,
-                                        .token = on_token,
-                                        .done = on_done,
-                                        .fail = on_fail,
-                                        .closed = on_closed};
-    struct answer *a = arena_zalloc(&r->arena, sizeof(*a));
+    static const struct answer_dialect ids = {.frame = &answer_events, .whole = put_ids};
+    static const struct answer_dialect text = {.frame = &answer_events, .whole = put_text};
     if (b->model)
         r->model = request_copy(r, b->model, strlen(b->model));
     r->input_bytes = r->tokens.text_bytes + r->tokens.n_ids * sizeof(int32_t);
-    if (!a || request_rc(r) < 0) {
+    if (request_rc(r) < 0) {
         call_fail_code(c, SHOAL_ENOMEM, "out of memory");
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    a->sink.ops = &ops;
-    a->call = c;
-    a->decode = r->tokens.decode;
+    struct tokens_answer *a =
+        answer_create(c, r, sizeof(*a), r->tokens.decode ? &text : &ids, false);
+    if (!a)
+        return;
     a->with_pieces = b->with_pieces;
-    call_set_sink(c, &a->sink);
-    flow_run(&c->gl->flow, r, &a->sink);
+    a->answer.keeps |= ANSWER_KEEPS_TOKENS;
+    flow_run(&c->gl->flow, r, &a->answer.sink);
 }
 
 static void start_encode(struct call *c, const struct body *b)

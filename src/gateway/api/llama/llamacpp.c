@@ -4,37 +4,26 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "flow/stages.h"
+#include "gateway/answer.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/timings_json.h"
-#include "gateway/call.h"
 #include "gateway/door.h"
 #include "wire/json_out.h"
 
-#define MAX_TEXT_BYTES ((size_t)64 << 20)
-
-struct choice {             /* the answer to one prompt */
-    struct buf text, probs; /* probs: elements of completion_probabilities */
-    struct buf tokens;      /* int32_t each */
-    uint32_t n_probs, n_tokens;
-    bool new_line; /* its text contains a line break */
-    struct sink_done done;
-};
+#define MAX_FIELDS_BYTES ((size_t)64 << 20)
 
 /* Turns the events of a generation into an answer to the call. */
-struct answer {
-    struct sink sink;
-    struct call *call; /* held */
+struct llamacpp_answer {
+    struct answer_sink answer; /* first */
     struct llamacpp_shape shape;
-    struct request_generate asked; /* for generation_settings; pointers are the request's */
-    const char *model;
-    struct choice *choices; /* [shape.n_prompts]; mem_free */
+    struct request_generate asked;      /* for generation_settings; pointers are the request's */
+    bool new_line[REQUEST_MAX_CHOICES]; /* streams: the text contained a line break */
 };
 
-static struct answer *answer_of(struct sink *s)
+static struct llamacpp_answer *llamacpp_of(struct answer_sink *a)
 {
-    return (struct answer *)(void *)s; /* its first member */
+    return (struct llamacpp_answer *)(void *)a; /* its first member */
 }
 
 static void put_settings(struct json_out *j, const char *key, const struct request_generate *g)
@@ -116,33 +105,45 @@ static void put_probs(struct json_out *j, const struct sink_token *t, bool drawn
     json_out_object_end(j);
 }
 
-static void put_tokens(struct json_out *j, const struct buf *tokens)
+static void put_tokens(struct json_out *j, struct answer_choice *ch, bool wanted)
 {
+    struct answer_cursor at = {0};
+    struct sink_token t;
     json_out_key(j, "tokens");
     json_out_array(j);
-    for (size_t at = 0; at + sizeof(int32_t) <= tokens->len; at += sizeof(int32_t)) {
-        int32_t id;
-        memcpy(&id, tokens->data + at, sizeof(id));
-        json_out_int(j, id);
-    }
+    while (wanted && answer_next_token(ch, &at, &t))
+        if (t.token >= 0)
+            json_out_int(j, t.token);
+    json_out_array_end(j);
+}
+
+static void put_all_probs(struct json_out *j, struct answer_choice *ch, bool drawn)
+{
+    struct answer_cursor at = {0};
+    struct sink_token t;
+    json_out_key(j, "completion_probabilities");
+    json_out_array(j);
+    while (answer_next_token(ch, &at, &t))
+        if (t.logprobs)
+            put_probs(j, &t, drawn);
     json_out_array_end(j);
 }
 
 /* The end of an answer: all of it, or the last event of a stream. */
-static void put_end(struct answer *a, struct json_out *j, uint32_t i)
+static void put_end(struct llamacpp_answer *a, struct json_out *j, uint32_t i)
 {
-    const struct choice *ch = &a->choices[i];
+    struct answer_choice *ch = &a->answer.choices[i];
     const struct sink_done *d = &ch->done;
     bool length = d->finish == SHOAL_FINISH_LENGTH;
     json_out_object(j);
     json_out_member_uint(j, "index", i);
     json_out_key(j, "content");
-    json_out_strn(j, a->shape.stream ? "" : buf_str(&ch->text), a->shape.stream ? 0 : ch->text.len);
-    put_tokens(j, &ch->tokens);
+    json_out_strn(j, buf_str(&ch->text), ch->text.len);
+    put_tokens(j, ch, a->shape.return_tokens);
     json_out_member_uint(j, "id_slot", i);
     json_out_key(j, "stop");
     json_out_bool(j, true);
-    json_out_member_str(j, "model", a->model);
+    json_out_member_str(j, "model", a->answer.model);
     json_out_member_uint(j, "tokens_predicted", d->generated_tokens);
     json_out_member_uint(j, "tokens_evaluated", d->prompt_tokens);
     json_out_member_uint(j, "tokens_cached", d->prompt_tokens + d->generated_tokens);
@@ -152,7 +153,7 @@ static void put_end(struct answer *a, struct json_out *j, uint32_t i)
         json_out_strn(j, a->asked.prompts[i].text, a->asked.prompts[i].text_bytes);
     }
     json_out_key(j, "has_new_line");
-    json_out_bool(j, ch->new_line);
+    json_out_bool(j, a->new_line[i] || memchr(buf_str(&ch->text), '\n', ch->text.len));
     json_out_key(j, "truncated");
     json_out_bool(j, false);
     json_out_member_str(j, "stop_type", length ? "limit" : d->stopped_by_text ? "word" : "eos");
@@ -160,19 +161,17 @@ static void put_end(struct answer *a, struct json_out *j, uint32_t i)
                         !length && d->stopped_by_text && d->stop_index < a->asked.n_stop
                             ? a->asked.stop[d->stop_index]
                             : "");
-    if (a->asked.sampling.logprobs) {
-        json_out_key(j, "completion_probabilities");
-        json_out_list(j, &ch->probs);
-    }
+    if (a->asked.sampling.logprobs)
+        put_all_probs(j, ch, a->shape.drawn);
     timings_json(j, d);
     json_out_object_end(j);
 }
 
 /* The requested fields of an answer, each under its full path. */
-static void put_fields(struct answer *a, struct json_out *j, uint32_t i)
+static void put_fields(struct llamacpp_answer *a, struct json_out *j, uint32_t i)
 {
     struct buf whole;
-    buf_init(&whole, MAX_TEXT_BYTES);
+    buf_init(&whole, MAX_FIELDS_BYTES);
     struct json_out all = json_out_make(&whole);
     put_end(a, &all, i);
     cJSON *tree = whole.rc < 0 ? NULL : cJSON_Parse(buf_str(&whole)), *some = cJSON_CreateObject();
@@ -205,69 +204,69 @@ static void put_fields(struct answer *a, struct json_out *j, uint32_t i)
     buf_fini(&whole);
 }
 
-static void put_whole(struct answer *a)
+static void put_whole(struct answer_sink *sink, const struct sink_done *d)
 {
-    struct buf *b = &a->call->out;
-    buf_clear(b);
-    struct json_out j = json_out_make(b);
-    if (a->shape.raw) {
-        json_out_object(&j);
-        json_out_key(&j, "prompt");
-        json_out_strn(&j, buf_str(&a->choices[0].text), a->choices[0].text.len);
-        json_out_object_end(&j);
-        return;
-    }
+    struct llamacpp_answer *a = llamacpp_of(sink);
+    struct json_out j = json_out_make(&sink->call->out);
+    (void)d; /* of the last choice */
     if (a->shape.several)
         json_out_array(&j);
-    for (uint32_t i = 0; i < a->shape.n_prompts; i++)
+    for (uint32_t i = 0; i < sink->n_choices; i++)
         if (a->shape.n_fields > 0)
             put_fields(a, &j, i);
         else
             put_end(a, &j, i);
     if (a->shape.several)
         json_out_array_end(&j);
-    for (uint32_t i = 0; i < a->shape.n_prompts; i++)
-        if (a->choices[i].text.rc < 0 || a->choices[i].probs.rc < 0 || a->choices[i].tokens.rc < 0)
-            b->rc = SHOAL_ENOMEM;
 }
 
-/* ---- events ---- */
-
-static void on_start(struct sink *s, const struct sink_start *e)
+/* The prompt of a conversation, which is all that was asked for. */
+static void put_prompt(struct answer_sink *sink, const struct sink_done *d)
 {
-    answer_of(s)->model = e->model;
-    call_set_model(answer_of(s)->call, e);
-}
-
-static void on_prompt(struct sink *s, const struct sink_prompt *e)
-{
-    struct call *c = answer_of(s)->call;
-    if (!c->req)
-        return;
-    (void)call_begin_events(c);
-    call_event_begin(c, NULL);
-    struct json_out j = json_out_make(&c->out);
+    const struct buf *text = &sink->choices[0].text;
+    struct json_out j = json_out_make(&sink->call->out);
+    (void)d;
     json_out_object(&j);
-    json_out_member_uint(&j, "index", e->choice);
+    json_out_key(&j, "prompt");
+    json_out_strn(&j, buf_str(text), text->len);
+    json_out_object_end(&j);
+}
+
+/* ---- streams ---- */
+
+static struct json_out event_begin(struct answer_sink *sink, uint32_t choice)
+{
+    answer_begin(sink);
+    call_event_begin(sink->call, NULL);
+    struct json_out j = json_out_make(&sink->call->out);
+    json_out_object(&j);
+    json_out_member_uint(&j, "index", choice);
+    return j;
+}
+
+static void event_end(struct answer_sink *sink, struct json_out *j)
+{
+    json_out_object_end(j);
+    call_event_end(sink->call);
+}
+
+static void stream_prompt(struct answer_sink *sink, const struct sink_prompt *e)
+{
+    struct json_out j = event_begin(sink, e->choice);
     json_out_member_str(&j, "content", "");
     json_out_key(&j, "tokens");
     json_out_array(&j);
     json_out_array_end(&j);
     json_out_key(&j, "stop");
     json_out_bool(&j, false);
-    timings_json_progress(&j, e, c->start_ns);
-    json_out_object_end(&j);
-    call_event_end(c);
+    timings_json_progress(&j, e, sink->call->start_ns);
+    event_end(sink, &j);
 }
 
-static void stream_token(struct answer *a, const struct sink_token *t)
+static void stream_token(struct answer_sink *sink, const struct sink_token *t)
 {
-    struct call *c = a->call;
-    (void)call_begin_events(c);
-    call_event_begin(c, NULL);
-    struct json_out j = json_out_make(&c->out);
-    json_out_object(&j);
-    json_out_member_uint(&j, "index", t->choice);
+    struct llamacpp_answer *a = llamacpp_of(sink);
+    struct json_out j = event_begin(sink, t->choice);
     json_out_key(&j, "content");
     json_out_strn(&j, t->text, t->text_bytes);
     json_out_key(&j, "tokens");
@@ -278,118 +277,46 @@ static void stream_token(struct answer *a, const struct sink_token *t)
     json_out_key(&j, "stop");
     json_out_bool(&j, false);
     json_out_member_uint(&j, "id_slot", t->choice);
-    json_out_member_uint(&j, "tokens_predicted", a->choices[t->choice].n_tokens);
+    json_out_member_uint(&j, "tokens_predicted", sink->choices[t->choice].n_tokens);
     if (t->logprobs) {
         json_out_key(&j, "completion_probabilities");
         json_out_array(&j);
         put_probs(&j, t, a->shape.drawn);
         json_out_array_end(&j);
     }
-    json_out_object_end(&j);
-    call_event_end(c);
+    event_end(sink, &j);
+    a->new_line[t->choice] |= t->text_bytes > 0 && memchr(t->text, '\n', t->text_bytes);
 }
 
-static void on_token(struct sink *s, const struct sink_token *t)
+static void stream_done(struct answer_sink *sink, const struct sink_done *d)
 {
-    struct answer *a = answer_of(s);
-    struct choice *ch = &a->choices[t->choice];
-    if (!a->call->req)
-        return;
-    ch->n_tokens += t->token >= 0;
-    ch->new_line |= t->text_bytes > 0 && memchr(t->text, '\n', t->text_bytes);
-    if (a->shape.stream) {
-        stream_token(a, t);
-        return;
-    }
-    buf_put(&ch->text, t->text, t->text_bytes);
-    if (t->token >= 0 && a->shape.return_tokens)
-        buf_put(&ch->tokens, &t->token, sizeof(t->token));
-    if (t->logprobs) {
-        struct json_out j = json_out_make(&ch->probs);
-        j.comma = ch->n_probs++ > 0;
-        put_probs(&j, t, a->shape.drawn);
-    }
-}
-
-static void on_done(struct sink *s, const struct sink_done *d)
-{
-    struct answer *a = answer_of(s);
-    struct call *c = a->call;
-    a->choices[d->choice].done = *d;
-    if (!c->req)
-        return;
-    if (a->shape.stream) {
-        (void)call_begin_events(c);
-        call_event_begin(c, NULL);
-        struct json_out j = json_out_make(&c->out);
-        put_end(a, &j, d->choice);
-        call_event_end(c);
-        if (d->last)
-            call_end_flushed(c);
-    } else if (d->last) {
-        put_whole(a);
-        call_json(c, 200);
-    }
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    call_fail_stream(answer_of(s)->call, "error", f);
-}
-
-static void on_flush(struct sink *s)
-{
-    if (answer_of(s)->shape.stream)
-        call_flush(answer_of(s)->call);
-}
-
-static bool on_full(struct sink *s)
-{
-    return call_full(answer_of(s)->call);
-}
-
-static void on_closed(struct sink *s)
-{
-    struct answer *a = answer_of(s);
-    for (uint32_t i = 0; i < a->shape.n_prompts; i++) {
-        buf_fini(&a->choices[i].text);
-        buf_fini(&a->choices[i].probs);
-        buf_fini(&a->choices[i].tokens);
-    }
-    mem_free(a->choices);
-    call_unset_sink(a->call);
+    call_event_begin(sink->call, NULL);
+    struct json_out j = json_out_make(&sink->call->out);
+    put_end(llamacpp_of(sink), &j, d->choice);
+    call_event_end(sink->call);
 }
 
 /* ---- handlers ---- */
 
-static void run(struct call *c, struct request *r, const struct llamacpp_shape *shape)
+static const struct answer_dialect completion = {.frame = &answer_events,
+                                                 .failure_event = "error",
+                                                 .every_token = true,
+                                                 .prompt = stream_prompt,
+                                                 .text = stream_token,
+                                                 .done = stream_done,
+                                                 .whole = put_whole};
+static const struct answer_dialect template = {.frame = &answer_events, .whole = put_prompt};
+
+static void run(struct call *c, struct request *r, const struct llamacpp_shape *shape,
+                const struct answer_dialect *d)
 {
-    static const struct sink_ops ops = {.start = on_start,
-                                        .prompt = on_prompt,
-                                        .token = on_token,
-                                        .done = on_done,
-                                        .fail = on_fail,
-                                        .closed = on_closed,
-                                        .flush = on_flush,
-                                        .full = on_full};
-    struct answer *a = arena_zalloc(&r->arena, sizeof(*a));
-    struct choice *choices = a ? mem_zalloc_n(shape->n_prompts, sizeof(*choices)) : NULL;
-    if (!choices) {
-        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
-        flow_give_request(&c->gl->flow, r);
+    struct llamacpp_answer *a = answer_create(c, r, sizeof(*a), d, shape->stream);
+    if (!a)
         return;
-    }
-    for (uint32_t i = 0; i < shape->n_prompts; i++) {
-        buf_init(&choices[i].text, MAX_TEXT_BYTES);
-        buf_init(&choices[i].probs, MAX_TEXT_BYTES);
-        buf_init(&choices[i].tokens, MAX_TEXT_BYTES);
-    }
-    *a = (struct answer){.sink = {.ops = &ops},
-                         .call = c,
-                         .shape = *shape,
-                         .asked = r->generate,
-                         .choices = choices};
-    call_set_sink(c, &a->sink);
+    a->shape = *shape;
+    a->asked = r->generate;
+    if (!shape->stream && (shape->return_tokens || r->generate.sampling.logprobs))
+        a->answer.keeps |= ANSWER_KEEPS_TOKENS;
     stages_run(&c->gl->flow, r, c->sink);
 }
 
@@ -404,7 +331,7 @@ static void complete(struct call *c, bool infill)
     if (!ok)
         call_fail_fields(c, &e);
     if (ok && door_enter_more(c, shape.n_prompts))
-        run(c, r, &shape);
+        run(c, r, &shape, &completion);
     else
         flow_give_request(&c->gl->flow, r);
 }
@@ -427,7 +354,7 @@ void llamacpp_apply_template(struct call *c)
     if (!r)
         return;
     if (llamacpp_read_template(r, &shape, c->json, c->lenient, &e) == 0) {
-        run(c, r, &shape);
+        run(c, r, &shape, &template);
         return;
     }
     call_fail_fields(c, &e);

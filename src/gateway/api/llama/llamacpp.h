@@ -15,9 +15,10 @@ extern const struct field llamacpp_completion_fields[], llamacpp_infill_fields[]
 extern const size_t llamacpp_n_completion_fields, llamacpp_n_infill_fields,
     llamacpp_n_template_fields;
 
-struct llamacpp_shape {                       /* the format of the answer */
-    bool stream, return_tokens, several, raw; /* several: a list; raw: only the rendered template */
-    bool drawn;                               /* probabilities after sampling */
+struct llamacpp_shape { /* the format of the answer */
+    bool stream, return_tokens;
+    bool several; /* a list of answers */
+    bool drawn;   /* probabilities after sampling */
     uint32_t n_prompts;
     const char *const *fields; /* [n_fields] of the answer, as PATH/PATH; n_fields 0: all */
     uint32_t n_fields;

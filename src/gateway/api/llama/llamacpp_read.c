@@ -363,7 +363,7 @@ int llamacpp_read_template(struct request *r, struct llamacpp_shape *shape, cons
         r->model = request_copy(r, b.model, strlen(b.model));
     g->n = g->n_prompts = 1;
     g->echo = g->special = g->prompt_only = true;
-    *shape = (struct llamacpp_shape){.raw = true, .n_prompts = 1};
+    *shape = (struct llamacpp_shape){.n_prompts = 1};
     rc = openai_read_messages(r, b.messages, lenient, e);
     if (rc == 0)
         rc = openai_read_template_vars(r, b.template_vars, e);

@@ -10,17 +10,15 @@
 #include "base/log.h"
 #include "flow/flow_run.h"
 #include "flow/stages.h"
+#include "gateway/answer.h"
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/ollama/ollama_store.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/tools_read.h"
-#include "gateway/call.h"
 #include "gateway/guard.h"
 #include "wire/json_out.h"
-
-#define MAX_TEXT_BYTES ((size_t)64 << 20)
 
 struct body {
     const char *model, *prompt, *system, *suffix, *template;
@@ -461,23 +459,46 @@ static void put_time(struct json_out *j)
 }
 
 /* Turns the events of a generation into an answer to the call. */
-struct answer {
-    struct sink sink;
-    struct call *call; /* held */
+struct ollama_answer {
+    struct answer_sink answer; /* first */
     struct ollama_shape shape;
-    const struct chat *asked; /* the request's */
-    const char *model;
-    struct buf text;             /* so far */
-    struct buf calls, arguments; /* tool calls as JSON; arguments: those of the current call */
-    struct buf logprobs;         /* for complete answers: list elements */
-    uint32_t n_logprobs;
+    struct answer_cursor shown; /* calls up to here were written */
 };
 
-static void put_text(struct answer *a, struct json_out *j, const char *p, size_t n)
+static struct ollama_answer *ollama_of(struct answer_sink *a)
+{
+    return (struct ollama_answer *)(void *)a; /* its first member */
+}
+
+/* The calls that were not shown yet. */
+static void put_calls(struct ollama_answer *a, struct json_out *j)
+{
+    const struct answer_choice *ch = &a->answer.choices[0];
+    struct answer_call call;
+    if (a->shown.calls >= ch->calls.len)
+        return;
+    json_out_key(j, "tool_calls");
+    json_out_array(j);
+    while (answer_next_call(ch, &a->shown, &call)) {
+        json_out_object(j);
+        json_out_member_str(j, "id", call.id);
+        json_out_key(j, "function");
+        json_out_object(j);
+        json_out_member_uint(j, "index", call.index);
+        json_out_member_str(j, "name", call.name);
+        json_out_key(j, "arguments");
+        json_out_raw(j, call.arguments, call.arguments_bytes);
+        json_out_object_end(j);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+}
+
+static void put_text(struct ollama_answer *a, struct json_out *j, const char *p, size_t n)
 {
     json_out_object(j);
     json_out_key(j, "model");
-    json_out_str(j, a->model);
+    json_out_str(j, a->answer.model);
     put_time(j);
     json_out_key(j, a->shape.chat ? "message" : "response");
     if (a->shape.chat) {
@@ -487,33 +508,30 @@ static void put_text(struct answer *a, struct json_out *j, const char *p, size_t
         json_out_key(j, "content");
     }
     json_out_strn(j, p, n);
-    if (a->calls.len > 0) {
-        json_out_key(j, "tool_calls");
-        json_out_list(j, &a->calls);
-        buf_clear(&a->calls);
-    }
+    put_calls(a, j);
     if (a->shape.chat)
         json_out_object_end(j);
 }
 
 /* For the next /api/generate; its system message is not part of it. */
-static void put_turns(struct answer *a, struct json_out *j)
+static void put_turns(struct json_out *j, const struct chat *asked, const struct buf *text)
 {
     struct buf bytes;
     buf_init(&bytes, MAX_CONTEXT_BYTES);
-    for (uint32_t i = 0; i < a->asked->n_messages; i++) {
-        const struct chat_message *m = &a->asked->messages[i];
+    for (uint32_t i = 0; i < asked->n_messages; i++) {
+        const struct chat_message *m = &asked->messages[i];
         if (strcmp(m->role, "system") != 0)
             add_turn(&bytes, strcmp(m->role, "assistant") == 0, m->content, m->content_bytes);
     }
-    add_turn(&bytes, true, buf_str(&a->text), a->text.len);
+    add_turn(&bytes, true, buf_str(text), text->len);
     if (bytes.rc == 0) /* one that is too long is left out */
         put_context(j, &bytes);
     buf_fini(&bytes);
 }
 
-static void put_end(struct answer *a, struct json_out *j, const struct sink_done *d)
+static void put_end(struct ollama_answer *a, struct json_out *j, const struct sink_done *d)
 {
+    const struct chat *asked = &a->answer.request->generate.chat;
     const struct {
         const char *name;
         uint64_t v;
@@ -529,8 +547,8 @@ static void put_end(struct answer *a, struct json_out *j, const struct sink_done
     json_out_str(j, a->shape.empty ? a->shape.has_keep && a->shape.keep_ns == 0 ? "unload" : "load"
                     : d->finish == SHOAL_FINISH_LENGTH ? "length"
                                                        : "stop");
-    if (!a->shape.chat && !a->shape.raw && !a->shape.empty && a->asked->n_messages > 0)
-        put_turns(a, j);
+    if (!a->shape.chat && !a->shape.raw && !a->shape.empty && asked->n_messages > 0)
+        put_turns(j, asked, &a->answer.choices[0].text);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         json_out_key(j, rows[i].name);
         json_out_uint(j, rows[i].v);
@@ -538,169 +556,72 @@ static void put_end(struct answer *a, struct json_out *j, const struct sink_done
     json_out_object_end(j);
 }
 
-static struct answer *answer_of(struct sink *s)
+/* The end of a line that is not the last. */
+static void end_line(struct answer_sink *sink, struct json_out *j)
 {
-    return (struct answer *)(void *)s; /* its first member */
+    json_out_key(j, "done");
+    json_out_bool(j, false);
+    json_out_object_end(j);
+    call_line_end(sink->call);
 }
 
-static void begin_stream(struct call *c)
+static void stream_text(struct answer_sink *sink, const struct sink_token *t)
 {
-    if (c->began)
-        return;
-    call_begin(c, "application/x-ndjson");
-    buf_clear(&c->out);
-}
-
-static void on_start(struct sink *s, const struct sink_start *e)
-{
-    struct answer *a = answer_of(s);
-    a->model = e->model;
-    call_set_model(a->call, e);
-}
-
-static void on_token(struct sink *s, const struct sink_token *t)
-{
-    struct answer *a = answer_of(s);
-    struct call *c = a->call;
-    if (!c->req)
-        return;
-    if (!a->shape.stream || !a->shape.chat) /* a context has the answer */
-        buf_put(&a->text, t->text, t->text_bytes);
-    if (!a->shape.stream) {
-        struct json_out list = json_out_make(&a->logprobs);
-        list.comma = a->n_logprobs > 0;
-        if (t->logprobs && ++a->n_logprobs)
-            logprob_json(&list, t);
-        return;
-    }
-    begin_stream(c);
-    if (t->text_bytes == 0 && !t->logprobs)
-        return;
-    struct json_out j = json_out_make(&c->out);
-    put_text(a, &j, t->text, t->text_bytes);
+    struct json_out j = json_out_make(&sink->call->out);
+    put_text(ollama_of(sink), &j, t->text, t->text_bytes);
     if (t->logprobs) {
         json_out_key(&j, "logprobs");
         json_out_array(&j);
         logprob_json(&j, t);
         json_out_array_end(&j);
     }
-    json_out_key(&j, "done");
-    json_out_bool(&j, false);
-    json_out_object_end(&j);
-    call_line_end(c);
+    end_line(sink, &j);
 }
 
 /* A call is complete when its end event arrives. */
-static void on_call(struct sink *s, const struct sink_call *e)
+static void stream_call(struct answer_sink *sink, const struct sink_call *e)
 {
-    struct answer *a = answer_of(s);
-    struct call *c = a->call;
-    if (e->begins)
-        buf_clear(&a->arguments);
-    buf_put(&a->arguments, e->text, e->text_bytes);
-    if (!e->ends || !c->req)
+    struct json_out j = json_out_make(&sink->call->out);
+    if (!e->ends)
         return;
-    struct json_out j = json_out_make(&a->calls);
-    j.comma = a->calls.len > 0;
-    json_out_object(&j);
-    json_out_member_str(&j, "id", e->id);
-    json_out_key(&j, "function");
-    json_out_object(&j);
-    json_out_member_uint(&j, "index", e->index);
-    json_out_member_str(&j, "name", e->name);
-    json_out_key(&j, "arguments");
-    buf_put(&a->calls, buf_str(&a->arguments), a->arguments.len);
-    j.comma = true;
-    json_out_object_end(&j);
-    json_out_object_end(&j);
-    if (a->arguments.rc < 0)
-        a->calls.rc = a->arguments.rc;
-    if (!a->shape.stream)
-        return;
-    begin_stream(c);
-    j = json_out_make(&c->out);
-    put_text(a, &j, "", 0);
-    json_out_key(&j, "done");
-    json_out_bool(&j, false);
-    json_out_object_end(&j);
-    call_line_end(c);
+    put_text(ollama_of(sink), &j, "", 0);
+    end_line(sink, &j);
 }
 
-static void on_done(struct sink *s, const struct sink_done *d)
+static void stream_end(struct answer_sink *sink, const struct sink_done *d)
 {
-    struct answer *a = answer_of(s);
-    struct call *c = a->call;
-    if (!c->req)
-        return;
-    if (a->shape.stream)
-        begin_stream(c);
-    else
-        buf_clear(&c->out);
-    if (a->text.rc < 0 || a->calls.rc < 0 || a->logprobs.rc < 0)
-        c->out.rc = SHOAL_ENOMEM;
-    struct json_out j = json_out_make(&c->out);
-    put_text(a, &j, a->shape.stream ? "" : buf_str(&a->text), a->shape.stream ? 0 : a->text.len);
-    if (a->shape.logprobs && !a->shape.stream) {
+    struct json_out j = json_out_make(&sink->call->out);
+    put_text(ollama_of(sink), &j, "", 0);
+    put_end(ollama_of(sink), &j, d);
+    call_line_end(sink->call);
+}
+
+static void stream_failure(struct answer_sink *sink, const struct failure *f)
+{
+    call_put_failure(sink->call, f);
+    call_line_end(sink->call);
+}
+
+static void put_whole(struct answer_sink *sink, const struct sink_done *d)
+{
+    struct ollama_answer *a = ollama_of(sink);
+    struct answer_choice *ch = &sink->choices[0];
+    struct json_out j = json_out_make(&sink->call->out);
+    put_text(a, &j, buf_str(&ch->text), ch->text.len);
+    if (a->shape.logprobs) {
         json_out_key(&j, "logprobs");
-        buf_putc(j.b, '[');
-        buf_put(j.b, buf_str(&a->logprobs), a->logprobs.len);
-        buf_putc(j.b, ']');
-        j.comma = true;
+        logprob_json_list(&j, ch);
     }
     put_end(a, &j, d);
-    if (a->shape.stream) {
-        call_line_end(c);
-        call_end_flushed(c);
-    } else {
-        buf_putc(&c->out, '\n');
-        call_json(c, 200);
-    }
+    buf_putc(j.b, '\n');
 }
 
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    struct call *c = answer_of(s)->call;
-    if (!c->req)
-        return;
-    if (!c->began) {
-        call_fail_with(c, f);
-        return;
-    }
-    call_put_failure(c, f);
-    call_line_end(c);
-    call_end_flushed(c);
-}
-
-static void on_flush(struct sink *s)
-{
-    struct answer *a = answer_of(s);
-    if (a->shape.stream)
-        call_flush(a->call);
-}
-
-static bool on_full(struct sink *s)
-{
-    return call_full(answer_of(s)->call);
-}
-
-static void on_closed(struct sink *s)
-{
-    struct answer *a = answer_of(s);
-    buf_fini(&a->text);
-    buf_fini(&a->calls);
-    buf_fini(&a->arguments);
-    buf_fini(&a->logprobs);
-    call_unset_sink(a->call);
-}
-
-static const struct sink_ops answer_ops = {.start = on_start,
-                                           .token = on_token,
-                                           .call = on_call,
-                                           .done = on_done,
-                                           .fail = on_fail,
-                                           .closed = on_closed,
-                                           .flush = on_flush,
-                                           .full = on_full};
+static const struct answer_dialect dialect = {.frame = &answer_lines,
+                                              .text = stream_text,
+                                              .call = stream_call,
+                                              .end = stream_end,
+                                              .failure = stream_failure,
+                                              .whole = put_whole};
 
 /* ---- handlers ---- */
 
@@ -743,38 +664,27 @@ static bool keep_alive(struct call *c, const struct request *r, const struct oll
 }
 
 /* Nothing to compute: the model was unloaded. */
-static void answer_unloaded(struct call *c, const struct request *r,
-                            const struct ollama_shape *shape)
+static void answer_unloaded(struct call *c, struct request *r, const struct ollama_shape *shape)
 {
-    static const struct chat none;
-    struct answer a = {.call = c, .shape = *shape, .asked = &none, .model = r->model};
+    struct ollama_answer a = {.answer = {.call = c, .request = r, .model = r->model},
+                              .shape = *shape};
     const struct sink_done d = {.finish = SHOAL_FINISH_STOP};
-    buf_init(&a.text, 1);
-    struct json_out j = json_out_make(&c->out);
-    put_text(&a, &j, "", 0);
-    put_end(&a, &j, &d);
-    buf_putc(&c->out, '\n');
-    buf_fini(&a.text);
+    a.shape.logprobs = false;
+    a.answer.choices = &a.answer.only;
+    put_whole(&a.answer, &d);
     call_json(c, 200);
 }
 
 static void run(struct call *c, struct request *r, const struct ollama_shape *shape)
 {
-    struct answer *a = arena_zalloc(&r->arena, sizeof(*a));
-    if (!a) {
-        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
-        flow_give_request(&c->gl->flow, r);
+    struct ollama_answer *a = answer_create(c, r, sizeof(*a), &dialect, shape->stream);
+    if (!a)
         return;
-    }
-    a->sink.ops = &answer_ops;
-    a->call = c;
     a->shape = *shape;
-    a->asked = &r->generate.chat;
-    buf_init(&a->text, MAX_TEXT_BYTES);
-    buf_init(&a->logprobs, MAX_TEXT_BYTES);
-    buf_init(&a->calls, MAX_TEXT_BYTES);
-    buf_init(&a->arguments, MAX_TEXT_BYTES);
-    call_set_sink(c, &a->sink);
+    if (!shape->stream)
+        a->answer.keeps |= shape->logprobs ? ANSWER_KEEPS_TOKENS : 0;
+    else
+        a->answer.keeps = shape->chat ? ANSWER_KEEPS_CALLS : ANSWER_KEEPS_TEXT; /* for a context */
     r->whole_calls = true; /* also in streams */
     stages_run(&c->gl->flow, r, c->sink);
 }

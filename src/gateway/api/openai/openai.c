@@ -71,6 +71,6 @@ bool openai_recall(struct call *c)
     a.recalled = true;
     if (generate_replay(&c->gl->flow, &known->memo, c->sink))
         return true;
-    a.sink.ops->closed(&a.sink);
+    a.answer.sink.ops->closed(&a.answer.sink);
     return false;
 }

@@ -6,10 +6,10 @@
 
 #include <math.h>
 
-#include "base/buf.h"
 #include "flow/flow.h"
-#include "gateway/fields.h"
+#include "gateway/answer.h"
 #include "gateway/api/openai/openai_shape.h"
+#include "gateway/fields.h"
 
 struct call;
 
@@ -54,30 +54,13 @@ static inline struct shoal_bias openai_bias(int32_t token, double v)
     return (struct shoal_bias){token, v <= -100.0 ? -INFINITY : (float)v};
 }
 
-struct openai_choice {      /* a choice of a buffered answer, or (n_extra) of a stream */
-    struct buf text, extra; /* extra: log-probabilities */
-    uint32_t n_extra;
-    double logprob_sum; /* with n_best: sum over its tokens */
-    uint32_t n_tokens;
-    bool taken; /* among the best */
-    enum shoal_finish finish;
-    struct buf calls, arguments; /* calls: of tools, as JSON; arguments: of the current one */
-    uint32_t n_calls;
-};
-
 /* Turns the events of a generation into an answer to the call. */
 struct openai_answer {
-    struct sink sink;
-    struct call *call; /* held */
+    struct answer_sink answer; /* first */
+    struct openai_shape shape;
     bool recalled;     /* the body was recalled, not parsed */
     bool explained;    /* the route's decision was sent */
-    struct openai_shape shape;
-    char id[48]; /* "chatcmpl-..." */
-    uint64_t created_s;
-    const char *model, *version;
-    struct buf prefix;             /* what every chunk of a stream starts with */
-    struct openai_choice *choices; /* [n_choices]; mem_free */
-    uint32_t n_choices;
+    struct buf prefix; /* what every chunk of a stream starts with */
 };
 
 /* Connects a to the call; `closed` disconnects it.  SHOAL_ENOMEM: nothing was done. */

@@ -3,20 +3,13 @@
  * The common part of all chunks of a stream is written once (openai_answer.prefix). */
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/hash.h"
-#include "base/mem.h"
 #include "gateway/api/decision.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/recall.h"
 #include "gateway/api/timings_json.h"
-#include "gateway/call.h"
 #include "wire/json_out.h"
-#include "wire/sse.h"
-
-#define MAX_TEXT_BYTES ((size_t)64 << 20)
 
 static const char *finish_name(const struct openai_answer *a, enum shoal_finish finish,
                                uint32_t n_calls)
@@ -25,33 +18,33 @@ static const char *finish_name(const struct openai_answer *a, enum shoal_finish 
     return finish == SHOAL_FINISH_LENGTH ? "length" : n_calls > 0 ? called : "stop";
 }
 
-static struct openai_answer *answer_of(struct sink *s)
+static struct openai_answer *openai_of(struct answer_sink *a)
 {
-    return (struct openai_answer *)(void *)s; /* its first member */
+    return (struct openai_answer *)(void *)a; /* its first member */
 }
 
 static void put_head(const struct openai_answer *a, struct json_out *j, const char *object)
 {
     json_out_object(j);
     json_out_key(j, "id");
-    json_out_str(j, a->id);
+    json_out_str(j, a->answer.id);
     json_out_key(j, "object");
     json_out_str(j, object);
     json_out_key(j, "created");
-    json_out_uint(j, a->created_s);
+    json_out_uint(j, a->answer.created_s);
     json_out_key(j, "model");
-    json_out_str(j, a->model);
+    json_out_str(j, a->answer.model);
     json_out_key(j, "system_fingerprint");
-    a->version[0] ? json_out_str(j, a->version) : json_out_null(j);
+    a->answer.version[0] ? json_out_str(j, a->answer.version) : json_out_null(j);
 }
 
 /* How a route chose the model: in a whole answer, and in the first chunk of a stream. */
 static void put_decision(struct openai_answer *a, struct json_out *j)
 {
-    if (!a->call->routed || a->explained)
+    if (!a->answer.call->routed || a->explained)
         return;
     json_out_key(j, "shoal");
-    decision_json(j, a->call->routed);
+    decision_json(j, a->answer.call->routed);
     a->explained = true;
 }
 
@@ -96,59 +89,42 @@ static void put_top_logprobs(struct json_out *j, const struct sink_logprob *top,
 
 /* ---- whole answers ---- */
 
-/* Memory that ran out while an answer was gathered. */
-static void check_choice(struct openai_answer *a, const struct openai_choice *ch)
-{
-    if (ch->text.rc < 0 || ch->extra.rc < 0 || ch->calls.rc < 0 || ch->arguments.rc < 0)
-        a->call->out.rc = SHOAL_ENOMEM;
-}
-
-static void gather_chat(struct openai_choice *ch, const struct sink_token *t)
-{
-    buf_put(&ch->text, t->text, t->text_bytes);
-    if (t->logprobs) {
-        struct json_out j = json_out_make(&ch->extra);
-        j.comma = ch->n_extra++ > 0;
-        logprob_json(&j, t);
-    }
-}
-
-static void put_function(struct json_out *j, const struct openai_choice *ch, const char *name)
+static void put_function(struct json_out *j, const struct answer_call *call)
 {
     json_out_object(j);
-    json_out_member_str(j, "name", name);
+    json_out_member_str(j, "name", call->name);
     json_out_key(j, "arguments");
-    json_out_strn(j, buf_str(&ch->arguments), ch->arguments.len);
+    json_out_strn(j, call->arguments, call->arguments_bytes);
     json_out_object_end(j);
 }
 
-/* A call is complete when its end event arrives. */
-static void gather_call(const struct openai_answer *a, struct openai_choice *ch,
-                        const struct sink_call *e)
+static void put_calls(const struct openai_answer *a, struct json_out *j,
+                      const struct answer_choice *ch)
 {
-    if (e->begins)
-        buf_clear(&ch->arguments);
-    buf_put(&ch->arguments, e->text, e->text_bytes);
-    if (!e->ends)
-        return;
-    struct json_out j = json_out_make(&ch->calls);
+    struct answer_cursor at = {0};
+    struct answer_call call;
     if (a->shape.functions) { /* at most one call */
-        ch->n_calls = 1;
-        buf_clear(&ch->calls);
-        put_function(&j, ch, e->name);
+        while (answer_next_call(ch, &at, &call))
+            ;
+        json_out_key(j, "function_call");
+        put_function(j, &call);
         return;
     }
-    j.comma = ch->n_calls++ > 0;
-    json_out_object(&j);
-    json_out_member_str(&j, "id", e->id);
-    json_out_member_str(&j, "type", "function");
-    json_out_key(&j, "function");
-    put_function(&j, ch, e->name);
-    json_out_object_end(&j);
+    json_out_key(j, "tool_calls");
+    json_out_array(j);
+    while (answer_next_call(ch, &at, &call)) {
+        json_out_object(j);
+        json_out_member_str(j, "id", call.id);
+        json_out_member_str(j, "type", "function");
+        json_out_key(j, "function");
+        put_function(j, &call);
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
 }
 
-static void put_chat_choice(struct openai_answer *a, struct json_out *j,
-                            const struct openai_choice *ch)
+static void put_chat_choice(const struct openai_answer *a, struct json_out *j,
+                            struct answer_choice *ch)
 {
     json_out_key(j, "message");
     json_out_object(j);
@@ -161,164 +137,134 @@ static void put_chat_choice(struct openai_answer *a, struct json_out *j,
         json_out_strn(j, buf_str(&ch->text), ch->text.len);
     json_out_key(j, "refusal");
     json_out_null(j);
-    if (ch->n_calls > 0) {
-        json_out_key(j, a->shape.functions ? "function_call" : "tool_calls");
-        buf_puts(j->b, a->shape.functions ? "" : "[");
-        buf_put(j->b, buf_str(&ch->calls), ch->calls.len);
-        buf_puts(j->b, a->shape.functions ? "" : "]");
-        j->comma = true;
-    }
+    if (ch->n_calls > 0)
+        put_calls(a, j, ch);
     json_out_object_end(j);
     json_out_key(j, "logprobs");
     if (!a->shape.logprobs) {
         json_out_null(j);
         return;
     }
-    buf_puts(j->b, "{\"content\":[");
-    buf_put(j->b, buf_str(&ch->extra), ch->extra.len);
-    buf_puts(j->b, "],\"refusal\":null}");
-    j->comma = true;
-}
-
-/* Columns are gathered as records, one per token, and put together at the end: each has this, the
- * token's text, and for every alternative a struct text_top and its text. */
-struct text_record {
-    float logprob;
-    uint32_t n_top, at, text_bytes;
-};
-
-struct text_top {
-    float logprob;
-    uint32_t text_bytes;
-};
-
-static void gather_text(struct openai_choice *ch, const struct sink_token *t)
-{
-    if (t->logprobs) {
-        const struct sink_logprob *own = &t->logprobs[0];
-        ch->logprob_sum += t->echo ? 0.0 : (double)own->logprob;
-        ch->n_tokens += !t->echo;
-        struct text_record r = {own->logprob, t->n_logprobs - 1, (uint32_t)ch->text.len,
-                                (uint32_t)own->text_bytes};
-        buf_put(&ch->extra, &r, sizeof(r));
-        buf_put(&ch->extra, own->text, own->text_bytes);
-        for (uint32_t i = 1; i < t->n_logprobs; i++) {
-            struct text_top top = {t->logprobs[i].logprob, (uint32_t)t->logprobs[i].text_bytes};
-            buf_put(&ch->extra, &top, sizeof(top));
-            buf_put(&ch->extra, t->logprobs[i].text, top.text_bytes);
-        }
-    }
-    buf_put(&ch->text, t->text, t->text_bytes);
+    json_out_object(j);
+    json_out_key(j, "content");
+    logprob_json_list(j, ch);
+    json_out_key(j, "refusal");
+    json_out_null(j);
+    json_out_object_end(j);
 }
 
 enum column { COLUMN_TOKEN, COLUMN_LOGPROB, COLUMN_TOP, COLUMN_OFFSET };
 
-static void put_column(struct json_out *j, const struct buf *records, enum column column)
+static void put_column(struct json_out *j, struct answer_choice *ch, enum column column)
 {
+    struct answer_cursor at = {0}, here = at;
+    struct sink_token t;
     json_out_array(j);
-    for (size_t at = 0; at < records->len;) {
-        struct sink_logprob top[20];
-        struct text_record r;
-        memcpy(&r, records->data + at, sizeof(r));
-        const char *text = records->data + at + sizeof(r);
-        at += sizeof(r) + r.text_bytes;
-        for (uint32_t i = 0; i < r.n_top; i++) {
-            struct text_top t;
-            memcpy(&t, records->data + at, sizeof(t));
-            top[i] = (struct sink_logprob){.logprob = t.logprob,
-                                           .text = records->data + at + sizeof(t),
-                                           .text_bytes = t.text_bytes};
-            at += sizeof(t) + t.text_bytes;
-        }
+    for (; answer_next_token(ch, &at, &t); here = at) {
+        if (!t.logprobs)
+            continue;
         if (column == COLUMN_TOKEN)
-            json_out_strn(j, text, r.text_bytes);
+            json_out_strn(j, t.logprobs[0].text, t.logprobs[0].text_bytes);
         else if (column == COLUMN_LOGPROB)
-            logprob_json_number(j, r.logprob);
+            logprob_json_number(j, t.logprobs[0].logprob);
         else if (column == COLUMN_OFFSET)
-            json_out_uint(j, r.at);
+            json_out_uint(j, here.text);
         else
-            put_top_logprobs(j, top, r.n_top, r.logprob);
+            put_top_logprobs(j, t.logprobs + 1, t.n_logprobs - 1, t.logprobs[0].logprob);
     }
     json_out_array_end(j);
 }
 
-static void put_text_choice(struct openai_answer *a, struct json_out *j,
-                            const struct openai_choice *ch)
+static void put_text_choice(const struct openai_answer *a, struct json_out *j,
+                            struct answer_choice *ch)
 {
     static const char *const names[] = {"tokens", "token_logprobs", "top_logprobs", "text_offset"};
     json_out_key(j, "text");
     json_out_strn(j, buf_str(&ch->text), ch->text.len);
     json_out_key(j, "logprobs");
-    if (!a->shape.logprobs || ch->extra.rc < 0) {
+    if (!a->shape.logprobs) {
         json_out_null(j);
         return;
     }
     json_out_object(j);
     for (int k = COLUMN_TOKEN; k <= COLUMN_OFFSET; k++) {
         json_out_key(j, names[k]);
-        put_column(j, &ch->extra, (enum column)k);
+        put_column(j, ch, (enum column)k);
     }
     json_out_object_end(j);
 }
 
-/* Of the answers to one prompt the next best by log-probability for each token, or NULL. */
-static const struct openai_choice *take_best(struct openai_choice *of_prompt, uint32_t n)
+/* The log-probability of an answer, for each of its tokens. */
+static double sureness(struct answer_choice *ch)
 {
-    struct openai_choice *best = NULL;
-    double most = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        struct openai_choice *ch = &of_prompt[i];
-        double each = ch->n_tokens > 0 ? ch->logprob_sum / ch->n_tokens : 0;
-        if (!ch->taken && (!best || each > most)) {
-            best = ch;
-            most = each;
+    struct answer_cursor at = {0};
+    struct sink_token t;
+    double sum = 0;
+    uint32_t n = 0;
+    while (answer_next_token(ch, &at, &t))
+        if (t.logprobs && !t.echo) {
+            sum += (double)t.logprobs[0].logprob;
+            n++;
         }
-    }
-    if (best)
-        best->taken = true;
-    return best;
+    return n > 0 ? sum / n : 0;
 }
 
-static void put_whole(struct openai_answer *a, const struct sink_done *last)
+/* Of the n answers to a prompt, the one that k others are likelier than. */
+static struct answer_choice *find_best(struct answer_choice *of_prompt, uint32_t n, uint32_t k)
 {
-    struct buf *b = &a->call->out;
-    buf_clear(b);
-    struct json_out j = json_out_make(b);
-    put_head(a, &j, a->shape.chat ? "chat.completion" : "text_completion");
+    double sure[REQUEST_MAX_CHOICES];
+    uint32_t i = 0;
+    for (; i < n; i++)
+        sure[i] = sureness(&of_prompt[i]);
+    for (i = 0; i < n - 1; i++) {
+        uint32_t n_before = 0;
+        for (uint32_t m = 0; m < n; m++)
+            n_before += sure[m] > sure[i] || (m < i && sure[m] >= sure[i]);
+        if (n_before == k)
+            break;
+    }
+    return &of_prompt[i];
+}
+
+static void put_whole(struct answer_sink *sink, const struct sink_done *last)
+{
+    struct openai_answer *a = openai_of(sink);
+    const struct openai_shape *shape = &a->shape;
+    const uint32_t n_best = shape->n_best,
+                   n_shown = n_best ? shape->n_prompts * n_best : sink->n_choices;
+    struct json_out j = json_out_make(&sink->call->out);
+    put_head(a, &j, shape->chat ? "chat.completion" : "text_completion");
     json_out_key(&j, "choices");
     json_out_array(&j);
-    uint32_t n_shown = a->shape.n_best > 0 ? a->shape.n_prompts * a->shape.n_best : a->n_choices;
     for (uint32_t i = 0; i < n_shown; i++) {
-        const struct openai_choice *ch =
-            a->shape.n_best == 0
-                ? &a->choices[i]
-                : take_best(&a->choices[i / a->shape.n_best * a->shape.n], a->shape.n);
+        struct answer_choice *ch =
+            n_best ? find_best(&sink->choices[i / n_best * shape->n], shape->n, i % n_best)
+                   : &sink->choices[i];
         json_out_object(&j);
         json_out_key(&j, "index");
         json_out_uint(&j, i);
-        if (a->shape.chat)
+        if (shape->chat)
             put_chat_choice(a, &j, ch);
         else
             put_text_choice(a, &j, ch);
         json_out_key(&j, "finish_reason");
-        json_out_str(&j, finish_name(a, ch->finish, ch->n_calls));
+        json_out_str(&j, finish_name(a, ch->done.finish, ch->n_calls));
         json_out_object_end(&j);
-        check_choice(a, ch);
     }
     json_out_array_end(&j);
     put_usage(&j, &last->usage);
     timings_json(&j, last);
     put_decision(a, &j);
     json_out_object_end(&j);
-    buf_putc(b, '\n');
+    buf_putc(j.b, '\n');
 }
 
 /* ---- streams ---- */
 
 static void chunk_begin(struct openai_answer *a, uint32_t choice)
 {
-    struct buf *b = &a->call->out;
-    call_event_begin(a->call, NULL);
+    struct buf *b = &a->answer.call->out;
+    call_event_begin(a->answer.call, NULL);
     buf_put(b, buf_str(&a->prefix), a->prefix.len);
     if (choice < 10) {
         char text[] = ",\"choices\":[{\"index\":0,";
@@ -332,7 +278,7 @@ static void chunk_begin(struct openai_answer *a, uint32_t choice)
 /* last: the end of the answer, if no later chunk can carry its timings; otherwise NULL. */
 static void chunk_end(struct openai_answer *a, const char *finish, const struct sink_done *last)
 {
-    struct buf *b = &a->call->out;
+    struct buf *b = &a->answer.call->out;
     buf_puts(b, ",\"finish_reason\":");
     if (finish)
         buf_printf(b, "\"%s\"}]", finish);
@@ -340,7 +286,7 @@ static void chunk_end(struct openai_answer *a, const char *finish, const struct 
         buf_puts(b, "null}]");
     if (a->shape.include_usage)
         buf_puts(b, ",\"usage\":null");
-    if (a->call->routed || last) {
+    if (a->answer.call->routed || last) {
         struct json_out j = json_out_make(b);
         j.comma = true;
         if (last)
@@ -348,29 +294,33 @@ static void chunk_end(struct openai_answer *a, const char *finish, const struct 
         put_decision(a, &j);
     }
     buf_putc(b, '}');
-    call_event_end(a->call);
+    call_event_end(a->answer.call);
 }
 
-/* Before the first event: until then a failure is a separate answer. */
-static void begin_stream(struct openai_answer *a)
+static void put_prefix(struct openai_answer *a)
 {
-    struct call *c = a->call;
-    if (!call_begin_events(c))
-        return;
     buf_clear(&a->prefix);
     struct json_out j = json_out_make(&a->prefix);
     put_head(a, &j, a->shape.chat ? "chat.completion.chunk" : "text_completion");
-    for (uint32_t i = 0; a->shape.chat && i < a->n_choices; i++) {
+}
+
+static void begin_stream(struct answer_sink *sink)
+{
+    struct openai_answer *a = openai_of(sink);
+    put_prefix(a);
+    for (uint32_t i = 0; a->shape.chat && i < sink->n_choices; i++) {
         chunk_begin(a, i);
-        buf_puts(&c->out, "\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},"
-                          "\"logprobs\":null");
+        buf_puts(&sink->call->out,
+                 "\"delta\":{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null},"
+                 "\"logprobs\":null");
         chunk_end(a, NULL, NULL);
     }
 }
 
-static void stream_chat(struct openai_answer *a, const struct sink_token *t)
+static void stream_chat(struct answer_sink *sink, const struct sink_token *t)
 {
-    struct buf *b = &a->call->out;
+    struct openai_answer *a = openai_of(sink);
+    struct buf *b = &sink->call->out;
     chunk_begin(a, t->choice);
     buf_puts(b, "\"delta\":{\"content\":");
     struct json_out j = json_out_make(b);
@@ -387,24 +337,26 @@ static void stream_chat(struct openai_answer *a, const struct sink_token *t)
     chunk_end(a, NULL, NULL);
 }
 
-static void on_prompt(struct sink *s, const struct sink_prompt *e)
+static void stream_prompt(struct answer_sink *sink, const struct sink_prompt *e)
 {
-    struct openai_answer *a = answer_of(s);
-    if (!a->call->req || !a->shape.progress)
+    struct openai_answer *a = openai_of(sink);
+    struct buf *b = &sink->call->out;
+    if (!a->shape.progress)
         return;
-    begin_stream(a);
+    answer_begin(sink);
     chunk_begin(a, e->choice);
-    buf_puts(&a->call->out, "\"delta\":{},\"logprobs\":null,\"finish_reason\":null}]");
-    struct json_out j = json_out_make(&a->call->out);
+    buf_puts(b, "\"delta\":{},\"logprobs\":null,\"finish_reason\":null}]");
+    struct json_out j = json_out_make(b);
     j.comma = true;
-    timings_json_progress(&j, e, a->call->start_ns);
-    buf_putc(&a->call->out, '}');
-    call_event_end(a->call);
+    timings_json_progress(&j, e, sink->call->start_ns);
+    buf_putc(b, '}');
+    call_event_end(sink->call);
 }
 
-static void stream_call(struct openai_answer *a, const struct sink_call *e)
+static void stream_call(struct answer_sink *sink, const struct sink_call *e)
 {
-    struct buf *b = &a->call->out;
+    struct openai_answer *a = openai_of(sink);
+    struct buf *b = &sink->call->out;
     if (e->ends || (!e->begins && e->text_bytes == 0))
         return;
     chunk_begin(a, e->choice);
@@ -454,231 +406,110 @@ static void put_text_logprobs(struct buf *b, const struct sink_token *t, size_t 
     json_out_object_end(&j);
 }
 
-static void stream_text(struct openai_answer *a, const struct sink_token *t)
+static void stream_text(struct answer_sink *sink, const struct sink_token *t)
 {
-    struct buf *b = &a->call->out;
+    struct openai_answer *a = openai_of(sink);
+    struct buf *b = &sink->call->out;
     chunk_begin(a, t->choice);
     buf_puts(b, "\"text\":");
     struct json_out j = json_out_make(b);
     json_out_strn(&j, t->text, t->text_bytes);
     buf_puts(b, ",\"logprobs\":");
     if (t->logprobs)
-        put_text_logprobs(b, t, a->choices[t->choice].n_extra);
+        put_text_logprobs(b, t, sink->choices[t->choice].text_bytes);
     else
         buf_puts(b, "null");
-    a->choices[t->choice].n_extra += (uint32_t)t->text_bytes;
     chunk_end(a, NULL, NULL);
 }
 
-static void stream_done(struct openai_answer *a, const struct sink_done *d)
+static void stream_done(struct answer_sink *sink, const struct sink_done *d)
 {
-    struct buf *b = &a->call->out;
+    struct openai_answer *a = openai_of(sink);
     chunk_begin(a, d->choice);
-    buf_puts(b,
+    buf_puts(&sink->call->out,
              a->shape.chat ? "\"delta\":{},\"logprobs\":null" : "\"text\":\"\",\"logprobs\":null");
     chunk_end(a, finish_name(a, d->finish, d->n_calls),
               d->last && !a->shape.include_usage ? d : NULL);
-    if (!d->last)
-        return;
+}
+
+static void stream_end(struct answer_sink *sink, const struct sink_done *d)
+{
+    struct openai_answer *a = openai_of(sink);
+    struct call *c = sink->call;
     if (a->shape.include_usage) {
-        call_event_begin(a->call, NULL);
-        buf_put(b, buf_str(&a->prefix), a->prefix.len);
-        buf_puts(b, ",\"choices\":[]");
-        struct json_out j = json_out_make(b);
+        call_event_begin(c, NULL);
+        buf_put(&c->out, buf_str(&a->prefix), a->prefix.len);
+        buf_puts(&c->out, ",\"choices\":[]");
+        struct json_out j = json_out_make(&c->out);
         j.comma = true;
         put_usage(&j, &d->usage);
         timings_json(&j, d);
-        buf_putc(b, '}');
-        call_event_end(a->call);
+        buf_putc(&c->out, '}');
+        call_event_end(c);
     }
-    call_event_last(a->call);
+    call_event_last(c);
 }
 
-/* ---- events ---- */
-
-static void on_start(struct sink *s, const struct sink_start *e)
+static void stream_failure(struct answer_sink *sink, const struct failure *f)
 {
-    struct openai_answer *a = answer_of(s);
-    a->model = e->model;
-    a->version = e->version;
-    call_set_model(a->call, e);
-    if (e->cache == SINK_CACHE_HIT && !a->recalled && !s->routed && !a->shape.tools &&
-        !a->shape.progress) /* the next time the body need not be read */
-        recall_keep(a->call, &a->shape, e);
-}
-
-static void on_token(struct sink *s, const struct sink_token *t)
-{
-    struct openai_answer *a = answer_of(s);
-    struct openai_choice *ch = &a->choices[t->choice];
-    if (!a->call->req)
-        return;
-    if (!a->shape.stream) {
-        if (a->shape.chat)
-            gather_chat(ch, t);
-        else
-            gather_text(ch, t);
-        return;
-    }
-    begin_stream(a);
-    if (t->text_bytes == 0 && !t->logprobs && !t->echo)
-        return;
-    if (a->shape.chat)
-        stream_chat(a, t);
-    else
-        stream_text(a, t);
-}
-
-/* A whole answer is sent at the end: until then nothing needs to be taken back. */
-static bool on_may_replace(struct sink *s, bool marked)
-{
-    const struct openai_answer *a = answer_of(s);
-    return !a->shape.tools && (marked || !a->shape.stream || !a->call->began);
+    call_event_begin(sink->call, NULL);
+    call_put_failure(sink->call, f);
+    call_event_end(sink->call);
+    call_event_last(sink->call);
 }
 
 /* The chunk announces that the earlier text is void, and names the model that answers now. */
-static void stream_replace(struct openai_answer *a, const struct sink_replace *e)
+static void stream_replace(struct answer_sink *sink, const struct sink_replace *e)
 {
-    struct buf *b = &a->call->out;
-    buf_clear(&a->prefix);
-    struct json_out j = json_out_make(&a->prefix);
-    put_head(a, &j, a->shape.chat ? "chat.completion.chunk" : "text_completion");
-    call_event_begin(a->call, NULL);
+    struct openai_answer *a = openai_of(sink);
+    struct buf *b = &sink->call->out;
+    put_prefix(a);
+    call_event_begin(sink->call, NULL);
     buf_put(b, buf_str(&a->prefix), a->prefix.len);
     buf_puts(b, ",\"choices\":[],\"shoal\":{\"replace\":true,");
-    j = json_out_make(b);
+    struct json_out j = json_out_make(b);
     json_out_member_str(&j, "why", e->why);
     json_out_key(&j, "decision");
-    decision_json(&j, a->call->routed);
+    decision_json(&j, sink->call->routed);
     buf_puts(b, "}}");
-    call_event_end(a->call);
+    call_event_end(sink->call);
 }
 
-static void on_replace(struct sink *s, const struct sink_replace *e)
+/* ---- lifetime ---- */
+
+static void start(struct answer_sink *sink, const struct sink_start *e)
 {
-    struct openai_answer *a = answer_of(s);
-    a->model = e->start->model;
-    a->version = e->start->version;
-    call_set_model(a->call, e->start);
-    for (uint32_t i = 0; i < a->n_choices; i++) {
-        struct openai_choice *ch = &a->choices[i];
-        buf_clear(&ch->text);
-        buf_clear(&ch->extra);
-        ch->n_extra = ch->n_tokens = 0;
-        ch->logprob_sum = 0;
-    }
-    if (a->call->req && a->call->began)
-        stream_replace(a, e);
+    const struct openai_answer *a = openai_of(sink);
+    if (e->cache == SINK_CACHE_HIT && !a->recalled && !sink->call->routed && !a->shape.tools &&
+        !a->shape.progress) /* the next time the body need not be read */
+        recall_keep(sink->call, &a->shape, e);
 }
 
-static void on_call(struct sink *s, const struct sink_call *e)
+static void closed(struct answer_sink *sink)
 {
-    struct openai_answer *a = answer_of(s);
-    if (!a->call->req)
-        return;
-    if (!a->shape.stream) {
-        gather_call(a, &a->choices[e->choice], e);
-        return;
-    }
-    begin_stream(a);
-    stream_call(a, e);
+    buf_fini(&openai_of(sink)->prefix);
 }
 
-static void on_done(struct sink *s, const struct sink_done *d)
-{
-    struct openai_answer *a = answer_of(s);
-    a->choices[d->choice].finish = d->finish;
-    if (!a->call->req)
-        return;
-    if (a->shape.stream) {
-        begin_stream(a);
-        stream_done(a, d);
-    } else if (d->last) {
-        put_whole(a, d);
-    }
-    if (!d->last)
-        return;
-    if (a->shape.stream)
-        call_end_flushed(a->call);
-    else
-        call_json(a->call, 200);
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    struct call *c = answer_of(s)->call;
-    if (!c->req)
-        return;
-    if (!c->began) {
-        call_fail_with(c, f);
-        return;
-    }
-    call_event_begin(c, NULL);
-    call_put_failure(c, f);
-    call_event_end(c);
-    call_event_last(c);
-    call_end_flushed(c);
-}
-
-static void on_flush(struct sink *s)
-{
-    struct openai_answer *a = answer_of(s);
-    if (a->shape.stream)
-        call_flush(a->call);
-}
-
-static bool on_full(struct sink *s)
-{
-    return call_full(answer_of(s)->call);
-}
-
-static void on_closed(struct sink *s)
-{
-    struct openai_answer *a = answer_of(s);
-    for (uint32_t i = 0; i < a->n_choices; i++) {
-        buf_fini(&a->choices[i].text);
-        buf_fini(&a->choices[i].extra);
-        buf_fini(&a->choices[i].calls);
-        buf_fini(&a->choices[i].arguments);
-    }
-    mem_free(a->choices);
-    buf_fini(&a->prefix);
-    call_unset_sink(a->call);
-}
+#define COMMON                                                                                     \
+    .frame = &answer_events, .start = start, .begin = begin_stream, .prompt = stream_prompt,       \
+    .call = stream_call, .done = stream_done, .end = stream_end, .failure = stream_failure,        \
+    .replace = stream_replace, .whole = put_whole, .closed = closed
 
 int openai_answer_open(struct openai_answer *a, struct call *c, const struct openai_shape *shape)
 {
-    static const struct sink_ops ops = {.start = on_start,
-                                        .prompt = on_prompt,
-                                        .token = on_token,
-                                        .call = on_call,
-                                        .may_replace = on_may_replace,
-                                        .replace = on_replace,
-                                        .done = on_done,
-                                        .fail = on_fail,
-                                        .closed = on_closed,
-                                        .flush = on_flush,
-                                        .full = on_full};
-    struct timespec ts;
-    *a = (struct openai_answer){.sink = {.ops = &ops}, .shape = *shape};
-    a->n_choices = shape->n_prompts * shape->n;
-    a->choices = mem_zalloc_n(a->n_choices, sizeof(*a->choices));
-    if (!a->choices)
-        return SHOAL_ENOMEM;
-    for (uint32_t i = 0; i < a->n_choices; i++) {
-        buf_init(&a->choices[i].text, MAX_TEXT_BYTES);
-        buf_init(&a->choices[i].extra, MAX_TEXT_BYTES);
-        buf_init(&a->choices[i].calls, MAX_TEXT_BYTES);
-        buf_init(&a->choices[i].arguments, MAX_TEXT_BYTES);
-    }
+    static const struct answer_dialect chat = {COMMON, .text = stream_chat},
+                                       text = {COMMON, .text = stream_text};
+    int rc = answer_open(&a->answer, c, shape->chat ? &chat : &text, shape->n_prompts * shape->n,
+                         shape->stream);
+    if (rc < 0)
+        return rc;
+    a->shape = *shape;
+    a->recalled = a->explained = false;
+    a->answer.fixed = shape->tools;
+    if (!shape->stream && (shape->logprobs || shape->n_best > 0))
+        a->answer.keeps |= ANSWER_KEEPS_TOKENS;
     buf_init(&a->prefix, 64 << 10);
-    clock_gettime(CLOCK_REALTIME_COARSE, &ts);
-    a->created_s = (uint64_t)ts.tv_sec;
-    size_t n = shape->chat ? 9 : 5;
-    memcpy(a->id, shape->chat ? "chatcmpl-" : "cmpl-", n);
-    hash_hex(a->id + n, hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns));
-    a->call = c;
-    call_set_sink(c, &a->sink);
+    answer_make_id(&a->answer, shape->chat ? "chatcmpl-" : "cmpl-");
     c->meter.n_each = shape->n;
     return 0;
 }

@@ -3,51 +3,41 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "flow/stages.h"
+#include "gateway/answer.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/openai/response_store.h"
-#include "gateway/call.h"
 #include "wire/json_out.h"
 
-#define MAX_TEXT_BYTES ((size_t)64 << 20)
+#define MAX_WHOLE_BYTES ((size_t)128 << 20)
 #define PATH "/v1/responses/"
 
 enum status { STATUS_IN_PROGRESS, STATUS_COMPLETED, STATUS_INCOMPLETE, STATUS_FAILED };
 
 static const char *const status_names[] = {"in_progress", "completed", "incomplete", "failed"};
 
-enum item { ITEM_NONE, ITEM_MESSAGE, ITEM_CALL };
-
 /* Turns the events of a generation into an answer to the call: items of output, one after the
  * other. */
-struct answer {
-    struct sink sink;
-    struct call *call; /* held */
-    struct request *request;
+struct responses_answer {
+    struct answer_sink answer; /* first */
     struct responses_shape shape;
-    char id[RESPONSE_STORE_ID_BYTES];
-    uint64_t created_s, n_events;
-    const char *model;
-    uint32_t n_items;    /* completed items */
-    struct buf items;    /* they, as elements of a list */
-    enum item open;      /* kind of the open item */
-    struct buf text;     /* of the open item: its text, or its arguments */
-    struct buf logprobs; /* of the open item: elements of a list */
-    uint32_t n_logprobs;
-    const char *call_id, *name; /* of the open item, if it is a call */
-    struct buf said;            /* the texts of all messages, to be kept */
-    struct chat_call *calls;    /* complete ones, to be kept; in the request's arena */
-    uint32_t n_calls, room;
+    uint64_t n_events;
 };
 
-static struct answer *answer_of(struct sink *s)
+static struct responses_answer *responses_of(struct answer_sink *a)
 {
-    return (struct answer *)(void *)s; /* its first member */
+    return (struct responses_answer *)(void *)a; /* its first member */
+}
+
+/* Whether the model may call tools: then a token without text, outside of a message, belongs to a
+ * call. */
+static bool has_tools(const struct answer_sink *a)
+{
+    return chat_has_tools(&a->request->generate.chat);
 }
 
 static const char *owner_of(const struct call *c)
@@ -63,55 +53,85 @@ static void put_or_null(struct json_out *j, const char *key, const char *value)
     value ? json_out_str(j, value) : json_out_null(j);
 }
 
-static void put_part(struct answer *a, struct json_out *j, bool whole)
+static void put_logprobs(struct answer_sink *a, struct json_out *j, const struct answer_part *p)
+{
+    struct answer_cursor at = p->from;
+    struct sink_token t;
+    bool began = !has_tools(a);
+    json_out_key(j, "logprobs");
+    json_out_array(j);
+    while (at.tokens < p->tokens_end && answer_next_token(&a->choices[0], &at, &t)) {
+        began |= t.text_bytes > 0;
+        if (began && t.logprobs)
+            logprob_json(j, &t);
+    }
+    json_out_array_end(j);
+}
+
+static void put_part(struct answer_sink *a, struct json_out *j, const struct answer_part *p)
 {
     json_out_object(j);
     json_out_member_str(j, "type", "output_text");
     json_out_key(j, "text");
-    json_out_strn(j, whole ? buf_str(&a->text) : "", whole ? a->text.len : 0);
+    json_out_strn(j, p->text, p->text_bytes);
     json_out_key(j, "annotations");
     json_out_array(j);
     json_out_array_end(j);
-    json_out_key(j, "logprobs");
-    buf_putc(j->b, '[');
-    if (whole)
-        buf_put(j->b, buf_str(&a->logprobs), a->logprobs.len);
-    buf_putc(j->b, ']');
-    j->comma = true;
+    put_logprobs(a, j, p);
     json_out_object_end(j);
 }
 
-/* The id of the open item: that of the response and its place. */
-static void put_item_id(struct answer *a, struct json_out *j, const char *key)
+/* The id of item i: that of the response and its place. */
+static void put_item_id(struct answer_sink *a, struct json_out *j, const char *key, bool is_call,
+                        uint32_t i)
 {
     char id[RESPONSE_STORE_ID_BYTES + 16];
-    snprintf(id, sizeof(id), "%s_%.40s_%u", a->open == ITEM_CALL ? "fc" : "msg", a->id + 5,
-             a->n_items);
+    snprintf(id, sizeof(id), "%s_%.40s_%u", is_call ? "fc" : "msg", a->id + 5, i);
     json_out_member_str(j, key, id);
 }
 
-/* The open item. */
-static void put_item(struct answer *a, struct json_out *j, enum status status)
+static void put_item(struct answer_sink *a, struct json_out *j, uint32_t i,
+                     const struct answer_part *p, enum status status)
 {
-    bool whole = status != STATUS_IN_PROGRESS;
     json_out_object(j);
-    put_item_id(a, j, "id");
-    json_out_member_str(j, "type", a->open == ITEM_CALL ? "function_call" : "message");
+    put_item_id(a, j, "id", p->is_call, i);
+    json_out_member_str(j, "type", p->is_call ? "function_call" : "message");
     json_out_member_str(j, "status", status_names[status]);
-    if (a->open == ITEM_CALL) {
-        json_out_member_str(j, "call_id", a->call_id);
-        json_out_member_str(j, "name", a->name);
+    if (p->is_call) {
+        json_out_member_str(j, "call_id", p->call.id);
+        json_out_member_str(j, "name", p->call.name);
         json_out_key(j, "arguments");
-        json_out_strn(j, whole ? buf_str(&a->text) : "", whole ? a->text.len : 0);
+        json_out_strn(j, p->call.arguments, p->call.arguments_bytes);
     } else {
         json_out_member_str(j, "role", "assistant");
         json_out_key(j, "content");
         json_out_array(j);
-        if (whole)
-            put_part(a, j, true);
+        if (status != STATUS_IN_PROGRESS)
+            put_part(a, j, p);
         json_out_array_end(j);
     }
     json_out_object_end(j);
+}
+
+/* The complete items.  A whole answer has a message, be it empty. */
+static void put_items(struct answer_sink *a, struct json_out *j, enum status status)
+{
+    const enum status last = status == STATUS_INCOMPLETE ? status : STATUS_COMPLETED;
+    const struct answer_choice *ch = &a->choices[0];
+    static const struct answer_part empty = {.text = ""};
+    struct answer_cursor at = {0};
+    struct answer_part p;
+    uint32_t i = 0;
+    json_out_key(j, "output");
+    json_out_array(j);
+    while ((!a->stream || i < a->n_parts) && answer_next_part(ch, &at, &p)) {
+        const bool ends = at.calls >= ch->calls.len; /* nothing follows a text */
+        if (p.is_call || p.text_bytes > 0 || !has_tools(a))
+            put_item(a, j, i++, &p, p.is_call || !ends ? STATUS_COMPLETED : last);
+    }
+    if (i == 0 && (!a->stream || a->n_parts > 0))
+        put_item(a, j, 0, &empty, last);
+    json_out_array_end(j);
 }
 
 static void put_usage(struct json_out *j, const struct sink_usage *u)
@@ -137,9 +157,8 @@ static void put_usage(struct json_out *j, const struct sink_usage *u)
 }
 
 /* The part of the request that the answer repeats. */
-static void put_asked(const struct answer *a, struct json_out *j)
+static void put_asked(const struct responses_shape *s, struct json_out *j)
 {
-    const struct responses_shape *s = &a->shape;
     put_or_null(j, "instructions", s->instructions);
     json_out_key(j, "max_output_tokens");
     s->max_output_tokens > 0 ? json_out_int(j, s->max_output_tokens) : json_out_null(j);
@@ -168,7 +187,7 @@ static void put_asked(const struct answer *a, struct json_out *j)
 }
 
 /* f: with STATUS_FAILED. */
-static void put_response(struct answer *a, struct json_out *j, enum status status,
+static void put_response(struct answer_sink *a, struct json_out *j, enum status status,
                          const struct sink_usage *usage, const struct failure *f)
 {
     json_out_object(j);
@@ -194,81 +213,113 @@ static void put_response(struct answer *a, struct json_out *j, enum status statu
         json_out_null(j);
     }
     json_out_member_str(j, "model", a->model);
-    json_out_key(j, "output");
-    json_out_array(j);
-    buf_put(j->b, buf_str(&a->items), a->items.len);
-    json_out_array_end(j);
-    put_asked(a, j);
+    put_items(a, j, status);
+    put_asked(&responses_of(a)->shape, j);
     put_usage(j, usage);
     json_out_object_end(j);
 }
 
 /* ---- streams: every event has a type and a number ---- */
 
-static struct json_out event_begin(struct answer *a, const char *type)
+static struct json_out event_begin(struct answer_sink *a, const char *type)
 {
     call_event_begin(a->call, type);
     struct json_out j = json_out_make(&a->call->out);
     json_out_object(&j);
     json_out_member_str(&j, "type", type);
-    json_out_member_uint(&j, "sequence_number", a->n_events++);
+    json_out_member_uint(&j, "sequence_number", responses_of(a)->n_events++);
     return j;
 }
 
-static void event_end(struct answer *a, struct json_out *j)
+static void event_end(struct answer_sink *a, struct json_out *j)
 {
     json_out_object_end(j);
     call_event_end(a->call);
 }
 
-static void send_response(struct answer *a, const char *type, enum status status,
-                          const struct sink_usage *usage, const struct failure *f)
+static void send_response(struct answer_sink *a, const char *type, enum status status,
+                          const struct failure *f)
 {
     struct json_out j = event_begin(a, type);
     json_out_key(&j, "response");
-    put_response(a, &j, status, usage, f);
+    put_response(a, &j, status, NULL, f);
     event_end(a, &j);
 }
 
-static void put_place(struct answer *a, struct json_out *j)
+/* Begins an event about the open item. */
+static struct json_out place_begin(struct answer_sink *a, const char *type)
 {
-    put_item_id(a, j, "item_id");
-    json_out_member_uint(j, "output_index", a->n_items);
-    if (a->open == ITEM_MESSAGE)
-        json_out_member_uint(j, "content_index", 0);
+    const bool is_call = a->part == ANSWER_OPEN_CALL;
+    struct json_out j = event_begin(a, type);
+    put_item_id(a, &j, "item_id", is_call, a->n_parts);
+    json_out_member_uint(&j, "output_index", a->n_parts);
+    if (!is_call)
+        json_out_member_uint(&j, "content_index", 0);
+    return j;
 }
 
-static void send_item(struct answer *a, const char *type, enum status status)
+static void send_item(struct answer_sink *a, const char *type, const struct answer_part *p,
+                      enum status status)
 {
     struct json_out j = event_begin(a, type);
-    json_out_member_uint(&j, "output_index", a->n_items);
+    json_out_member_uint(&j, "output_index", a->n_parts);
     json_out_key(&j, "item");
-    put_item(a, &j, status);
+    put_item(a, &j, a->n_parts, p, status);
     event_end(a, &j);
 }
 
-static void send_part(struct answer *a, const char *type, bool whole)
+static void send_part(struct answer_sink *a, const char *type, const struct answer_part *p)
 {
-    struct json_out j = event_begin(a, type);
-    put_place(a, &j);
+    struct json_out j = place_begin(a, type);
     json_out_key(&j, "part");
-    put_part(a, &j, whole);
+    put_part(a, &j, p);
     event_end(a, &j);
 }
 
-static void begin_stream(struct answer *a)
+static void begin_stream(struct answer_sink *a)
 {
-    struct call *c = a->call;
-    if (!call_begin_events(c))
-        return;
-    send_response(a, "response.created", STATUS_IN_PROGRESS, NULL, NULL);
-    send_response(a, "response.in_progress", STATUS_IN_PROGRESS, NULL, NULL);
+    send_response(a, "response.created", STATUS_IN_PROGRESS, NULL);
+    send_response(a, "response.in_progress", STATUS_IN_PROGRESS, NULL);
 }
 
-static void send_text_delta(struct answer *a, const struct sink_token *t)
+static void open_item(struct answer_sink *a, const struct sink_call *e)
 {
-    struct json_out j = event_begin(a, "response.output_text.delta");
-    put_place(a, &j);
+    struct answer_part p = {.is_call = e != NULL, .text = ""};
+    if (e)
+        p.call = (struct answer_call){.id = e->id, .name = e->name, .arguments = ""};
+    send_item(a, "response.output_item.added", &p, STATUS_IN_PROGRESS);
+    if (!e)
+        send_part(a, "response.content_part.added", &p);
+}
+
+/* Closes the open item with its final content. */
+static void close_item(struct answer_sink *a, const struct sink_done *d)
+{
+    const struct answer_part p = answer_get_part(a);
+    struct json_out j = place_begin(a, p.is_call ? "response.function_call_arguments.done"
+                                                 : "response.output_text.done");
+    if (p.is_call) {
+        json_out_member_str(&j, "name", p.call.name);
+        json_out_key(&j, "arguments");
+        json_out_strn(&j, p.call.arguments, p.call.arguments_bytes);
+    } else {
+        json_out_key(&j, "text");
+        json_out_strn(&j, p.text, p.text_bytes);
+        put_logprobs(a, &j, &p);
+    }
+    event_end(a, &j);
+    if (!p.is_call)
+        send_part(a, "response.content_part.done", &p);
+    send_item(a, "response.output_item.done", &p,
+              d && d->finish == SHOAL_FINISH_LENGTH ? STATUS_INCOMPLETE : STATUS_COMPLETED);
+}
+
+static void stream_text(struct answer_sink *a, const struct sink_token *t)
+{
+    if (t->text_bytes == 0 && a->part != ANSWER_OPEN_TEXT && has_tools(a))
+        return;
+    answer_open_part(a, NULL);
+    struct json_out j = place_begin(a, "response.output_text.delta");
     json_out_key(&j, "delta");
     json_out_strn(&j, t->text, t->text_bytes);
     json_out_key(&j, "logprobs");
@@ -279,283 +330,123 @@ static void send_text_delta(struct answer *a, const struct sink_token *t)
     event_end(a, &j);
 }
 
-static void send_call_delta(struct answer *a, const struct sink_call *e)
+static void stream_call(struct answer_sink *a, const struct sink_call *e)
 {
-    struct json_out j = event_begin(a, "response.function_call_arguments.delta");
-    put_place(a, &j);
-    json_out_key(&j, "delta");
-    json_out_strn(&j, e->text, e->text_bytes);
-    event_end(a, &j);
-}
-
-/* Closes the open item with its final content. */
-static void send_whole(struct answer *a)
-{
-    bool call = a->open == ITEM_CALL;
-    struct json_out j = event_begin(a, call ? "response.function_call_arguments.done"
-                                            : "response.output_text.done");
-    put_place(a, &j);
-    if (call)
-        json_out_member_str(&j, "name", a->name);
-    json_out_key(&j, call ? "arguments" : "text");
-    json_out_strn(&j, buf_str(&a->text), a->text.len);
-    if (!call) {
-        json_out_key(&j, "logprobs");
-        buf_putc(j.b, '[');
-        buf_put(j.b, buf_str(&a->logprobs), a->logprobs.len);
-        buf_putc(j.b, ']');
+    if (e->begins)
+        answer_open_part(a, e);
+    if (e->text_bytes > 0) {
+        struct json_out j = place_begin(a, "response.function_call_arguments.delta");
+        json_out_key(&j, "delta");
+        json_out_strn(&j, e->text, e->text_bytes);
+        event_end(a, &j);
     }
-    event_end(a, &j);
+    if (e->ends)
+        answer_close_part(a, NULL);
 }
 
-/* ---- items ---- */
-
-static void keep_call(struct answer *a)
+static void stream_failure(struct answer_sink *a, const struct failure *f)
 {
-    struct arena *arena = &a->request->arena;
-    if (a->n_calls == a->room) {
-        uint32_t room = a->room ? 2 * a->room : 4;
-        struct chat_call *more = arena_zalloc_n(arena, room, sizeof(*more));
-        if (!more)
-            return; /* out of memory: nothing is stored then */
-        if (a->n_calls > 0)
-            memcpy(more, a->calls, a->n_calls * sizeof(*more));
-        a->calls = more;
-        a->room = room;
-    }
-    a->calls[a->n_calls++] =
-        (struct chat_call){.id = a->call_id,
-                           .name = a->name,
-                           .arguments = request_copy(a->request, buf_str(&a->text), a->text.len),
-                           .arguments_bytes = a->text.len};
+    send_response(a, "response.failed", STATUS_FAILED, f);
 }
 
-/* The open item is complete, with this status. */
-static void close_item(struct answer *a, enum status status)
-{
-    if (a->open == ITEM_NONE)
-        return;
-    if (a->shape.stream) {
-        send_whole(a);
-        if (a->open == ITEM_MESSAGE)
-            send_part(a, "response.content_part.done", true);
-        send_item(a, "response.output_item.done", status);
-    }
-    struct json_out j = json_out_make(&a->items);
-    j.comma = a->n_items > 0;
-    put_item(a, &j, status);
-    if (a->open == ITEM_CALL)
-        keep_call(a);
-    else
-        buf_put(&a->said, buf_str(&a->text), a->text.len);
-    a->open = ITEM_NONE;
-    a->n_items++;
-}
+/* ---- the end ---- */
 
-/* e: a call that begins; NULL: a message. */
-static void open_item(struct answer *a, const struct sink_call *e)
+/* Keeps the response under its id, if that is wanted. */
+static void keep(struct answer_sink *a, const struct buf *json)
 {
-    close_item(a, STATUS_COMPLETED);
-    a->open = e ? ITEM_CALL : ITEM_MESSAGE;
-    a->n_logprobs = 0;
-    buf_clear(&a->text);
-    buf_clear(&a->logprobs);
-    if (e) {
-        a->call_id = request_copy(a->request, e->id, strlen(e->id));
-        a->name = e->name;
-    }
-    if (!a->shape.stream)
-        return;
-    send_item(a, "response.output_item.added", STATUS_IN_PROGRESS);
-    if (!e)
-        send_part(a, "response.content_part.added", false);
-}
-
-/* ---- keeping ---- */
-
-static void keep(struct answer *a, const struct buf *json)
-{
+    const struct responses_shape *shape = &responses_of(a)->shape;
     struct response_store *store = a->call->gl->gw->response_store;
     const struct chat *chat = &a->request->generate.chat;
-    const uint32_t n = chat->n_messages - a->shape.n_instructions;
+    const struct answer_choice *ch = &a->choices[0];
+    const uint32_t n = chat->n_messages - shape->n_instructions;
     struct response_entry e = {.json = buf_str(json),
                                .json_bytes = json->len,
                                .n_messages = n + 1,
-                               .n_input = a->shape.n_input};
-    const bool wanted = store && a->shape.store && json->rc == 0 && request_rc(a->request) == 0;
-    struct chat_message *messages = wanted ? mem_zalloc_n(n + 1u, sizeof(*messages)) : NULL;
-    if (!messages)
+                               .n_input = shape->n_input};
+    if (!store || !shape->store || json->rc < 0)
         return;
-    memcpy(messages, chat->messages + a->shape.n_instructions, n * sizeof(*messages));
+    struct chat_message *messages = arena_zalloc_n(&a->request->arena, n + 1u, sizeof(*messages));
+    struct chat_call *calls = arena_zalloc_n(&a->request->arena, ch->n_calls, sizeof(*calls));
+    if (request_rc(a->request) < 0)
+        return;
+    struct answer_cursor at = {0};
+    struct answer_call call;
+    for (uint32_t i = 0; answer_next_call(ch, &at, &call); i++)
+        calls[i] = (struct chat_call){.id = call.id,
+                                      .name = call.name,
+                                      .arguments = call.arguments,
+                                      .arguments_bytes = call.arguments_bytes};
+    if (n > 0)
+        memcpy(messages, chat->messages + shape->n_instructions, n * sizeof(*messages));
     messages[n] = (struct chat_message){.role = "assistant",
-                                        .content = buf_str(&a->said),
-                                        .content_bytes = a->said.len,
-                                        .calls = a->calls,
-                                        .n_calls = a->n_calls};
+                                        .content = buf_str(&ch->text),
+                                        .content_bytes = ch->text.len,
+                                        .calls = calls,
+                                        .n_calls = ch->n_calls};
     e.messages = messages;
-    memcpy(e.id, a->id, sizeof(e.id));
+    memcpy(e.id, a->id, strlen(a->id) + 1);
     memcpy(e.owner, owner_of(a->call), strnlen(owner_of(a->call), sizeof(e.owner) - 1));
     (void)response_store_put(store, &e,
                              clock_ns()); /* a response that is too large is not stored */
-    mem_free(messages);
 }
 
-/* ---- events ---- */
-
-static void on_start(struct sink *s, const struct sink_start *e)
+static void put_whole(struct answer_sink *a, const struct sink_done *d)
 {
-    struct answer *a = answer_of(s);
-    a->model = e->model;
-    a->shape.store &= !e->private;
-    call_set_model(a->call, e);
+    struct json_out j = json_out_make(&a->call->out);
+    put_response(a, &j, d->finish == SHOAL_FINISH_LENGTH ? STATUS_INCOMPLETE : STATUS_COMPLETED,
+                 &d->usage, NULL);
+    keep(a, j.b);
 }
 
-static void on_token(struct sink *s, const struct sink_token *t)
+static void stream_end(struct answer_sink *a, const struct sink_done *d)
 {
-    struct answer *a = answer_of(s);
-    if (!a->call->req)
-        return;
-    if (a->shape.stream)
-        begin_stream(a);
-    /* during a call, a token without text belongs to it */
-    const bool tools = chat_has_tools(&a->request->generate.chat);
-    if (t->text_bytes == 0 && (!t->logprobs || (tools && a->open != ITEM_MESSAGE)))
-        return;
-    if (a->open != ITEM_MESSAGE)
-        open_item(a, NULL);
-    buf_put(&a->text, t->text, t->text_bytes);
-    if (t->logprobs) {
-        struct json_out j = json_out_make(&a->logprobs);
-        j.comma = a->n_logprobs++ > 0;
-        logprob_json(&j, t);
-    }
-    if (a->shape.stream)
-        send_text_delta(a, t);
-}
-
-static void on_call(struct sink *s, const struct sink_call *e)
-{
-    struct answer *a = answer_of(s);
-    if (!a->call->req)
-        return;
-    if (a->shape.stream)
-        begin_stream(a);
-    if (e->begins)
-        open_item(a, e);
-    buf_put(&a->text, e->text, e->text_bytes);
-    if (a->shape.stream && e->text_bytes > 0)
-        send_call_delta(a, e);
-    if (e->ends)
-        close_item(a, STATUS_COMPLETED);
-}
-
-static void on_done(struct sink *s, const struct sink_done *d)
-{
-    struct answer *a = answer_of(s);
-    struct call *c = a->call;
-    enum status status = d->finish == SHOAL_FINISH_LENGTH ? STATUS_INCOMPLETE : STATUS_COMPLETED;
+    const bool length = d->finish == SHOAL_FINISH_LENGTH;
     struct buf whole;
-    if (!c->req)
-        return;
-    if (a->shape.stream)
-        begin_stream(a);
-    if (a->open == ITEM_NONE && a->n_items == 0)
-        open_item(a, NULL); /* an answer has a message, be it empty */
-    close_item(a, status);
-    buf_init(&whole, 2 * MAX_TEXT_BYTES);
-    struct json_out j = json_out_make(&whole);
-    put_response(a, &j, status, &d->usage, NULL);
-    if (a->text.rc < 0 || a->logprobs.rc < 0 || a->items.rc < 0 || a->said.rc < 0)
-        whole.rc = SHOAL_ENOMEM;
+    if (a->n_parts == 0)
+        answer_open_part(a, NULL); /* an answer has a message, be it empty */
+    answer_close_part(a, d);
+    buf_init(&whole, MAX_WHOLE_BYTES);
+    struct json_out all = json_out_make(&whole);
+    put_response(a, &all, length ? STATUS_INCOMPLETE : STATUS_COMPLETED, &d->usage, NULL);
     keep(a, &whole);
-    if (a->shape.stream) {
-        send_response(a, status == STATUS_COMPLETED ? "response.completed" : "response.incomplete",
-                      status, &d->usage, NULL);
-        call_end_flushed(c);
-    } else {
-        buf_clear(&c->out);
-        buf_put(&c->out, buf_str(&whole), whole.len);
-        if (whole.rc < 0)
-            c->out.rc = whole.rc;
-        call_json(c, 200);
-    }
+    struct json_out j = event_begin(a, length ? "response.incomplete" : "response.completed");
+    json_out_key(&j, "response");
+    json_out_raw(&j, buf_str(&whole), whole.len);
+    if (whole.rc < 0)
+        j.b->rc = whole.rc;
+    event_end(a, &j);
     buf_fini(&whole);
 }
 
-static void on_fail(struct sink *s, const struct failure *f)
+static void start(struct answer_sink *a, const struct sink_start *e)
 {
-    struct answer *a = answer_of(s);
-    struct call *c = a->call;
-    if (!c->req)
-        return;
-    if (!c->began) {
-        call_fail_with(c, f);
-        return;
-    }
-    send_response(a, "response.failed", STATUS_FAILED, NULL, f);
-    call_end_flushed(c);
-}
-
-static void on_flush(struct sink *s)
-{
-    if (answer_of(s)->shape.stream)
-        call_flush(answer_of(s)->call);
-}
-
-static bool on_full(struct sink *s)
-{
-    return call_full(answer_of(s)->call);
-}
-
-static void on_closed(struct sink *s)
-{
-    struct answer *a = answer_of(s);
-    buf_fini(&a->items);
-    buf_fini(&a->text);
-    buf_fini(&a->logprobs);
-    buf_fini(&a->said);
-    call_unset_sink(a->call);
+    responses_of(a)->shape.store &= !e->private;
 }
 
 /* ---- handlers ---- */
 
-static void make_id(struct answer *a, const struct call *c)
-{
-    uint64_t h = hash_bytes(c->id, strlen(c->id), c->gl->gw->id_salt ^ c->start_ns);
-    memcpy(a->id, "resp_", 5);
-    hash_hex(a->id + 5, h);
-    hash_hex(a->id + 21, hash_mix(h ^ c->gl->gw->id_salt)); /* ids must not be guessable */
-}
-
 static void run(struct call *c, struct request *r, const struct responses_shape *shape)
 {
-    static const struct sink_ops ops = {.start = on_start,
-                                        .token = on_token,
-                                        .call = on_call,
-                                        .done = on_done,
-                                        .fail = on_fail,
-                                        .closed = on_closed,
-                                        .flush = on_flush,
-                                        .full = on_full};
-    struct timespec ts;
-    struct answer *a = arena_zalloc(&r->arena, sizeof(*a));
-    if (!a) {
-        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
-        flow_give_request(&c->gl->flow, r);
+    static const struct answer_dialect dialect = {.frame = &answer_events,
+                                                  .start = start,
+                                                  .begin = begin_stream,
+                                                  .text = stream_text,
+                                                  .call = stream_call,
+                                                  .open_part = open_item,
+                                                  .close_part = close_item,
+                                                  .end = stream_end,
+                                                  .failure = stream_failure,
+                                                  .whole = put_whole};
+    struct responses_answer *a = answer_create(c, r, sizeof(*a), &dialect, shape->stream);
+    if (!a)
         return;
-    }
-    clock_gettime(CLOCK_REALTIME_COARSE, &ts);
-    a->sink.ops = &ops;
-    a->call = c;
     a->shape = *shape;
-    a->request = r;
-    a->created_s = (uint64_t)ts.tv_sec;
-    make_id(a, c);
-    buf_init(&a->items, MAX_TEXT_BYTES);
-    buf_init(&a->text, MAX_TEXT_BYTES);
-    buf_init(&a->logprobs, MAX_TEXT_BYTES);
-    buf_init(&a->said, MAX_TEXT_BYTES);
-    call_set_sink(c, &a->sink);
+    a->answer.keeps |=
+        ANSWER_KEEPS_TEXT | ANSWER_KEEPS_CALLS; /* a stream repeats them at its end */
+    if (r->generate.sampling.logprobs)
+        a->answer.keeps |= ANSWER_KEEPS_TOKENS;
+    uint64_t h = answer_make_id(&a->answer, "resp_");
+    hash_hex(a->answer.id + 21, hash_mix(h ^ c->gl->gw->id_salt)); /* ids must not be guessable */
     stages_run(&c->gl->flow, r, c->sink);
 }
 

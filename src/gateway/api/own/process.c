@@ -4,11 +4,9 @@
 #include <string.h>
 
 #include "flow/stages.h"
-#include "gateway/call.h"
+#include "gateway/answer.h"
 #include "pipeline/pipeline_report.h"
 #include "wire/value_json.h"
-
-#define MAX_REPLY_BYTES ((size_t)4 << 20)
 
 struct body {
     const char *text, *confirm, *model;
@@ -37,152 +35,81 @@ const struct field process_fields[] = {
 const size_t process_n_fields = sizeof(process_fields) / sizeof(process_fields[0]);
 
 /* Turns events into an answer to the call. */
-struct answer {
-    struct sink sink;
-    struct call *call; /* held */
-    bool stream, explain;
-    const struct ask_plan *plan;
-    struct buf reply;            /* so far */
+struct process_answer {
+    struct answer_sink answer; /* first */
+    bool explain;
     struct chat_message message; /* for flows: the text */
 };
 
-static struct answer *answer_of(struct sink *s)
-{
-    return (struct answer *)(void *)s; /* its first member */
-}
+/* ---- answers ---- */
 
-/* ---- events ---- */
-
-/* Opens an event and its object. Until the first one a failure is a separate answer. */
-static struct json_out event_begin(struct answer *a, const char *name)
+/* Opens an event and its object. */
+static struct json_out event_begin(struct answer_sink *a, const char *name)
 {
-    struct call *c = a->call;
-    if (!c->began) {
-        call_begin(c, SSE_TYPE);
-        buf_clear(&c->out);
-    }
-    call_event_begin(c, name);
-    struct json_out j = json_out_make(&c->out);
+    answer_begin(a);
+    call_event_begin(a->call, name);
+    struct json_out j = json_out_make(&a->call->out);
     json_out_object(&j);
     json_out_key(&j, "type"); /* for clients that do not look at event names */
     json_out_str(&j, name);
     return j;
 }
 
-static void event_end(struct answer *a, struct json_out *j)
+static void event_end(struct answer_sink *a, struct json_out *j)
 {
     json_out_object_end(j);
     call_event_end(a->call);
 }
 
-static void on_start(struct sink *s, const struct sink_start *e)
+static void stream_plan(struct answer_sink *a, const struct sink_plan *e)
 {
-    call_set_model(answer_of(s)->call, e);
-}
-
-static void on_plan(struct sink *s, const struct sink_plan *e)
-{
-    struct answer *a = answer_of(s);
-    a->plan = e->plan;
-    if (!a->call->req || !a->stream)
-        return;
     struct json_out j = event_begin(a, "plan");
     ask_plan_json(&j, e->plan);
     event_end(a, &j);
 }
 
-static void on_token(struct sink *s, const struct sink_token *t)
+static void stream_text(struct answer_sink *a, const struct sink_token *t)
 {
-    struct answer *a = answer_of(s);
-    buf_put(&a->reply, t->text, t->text_bytes);
-    if (!a->call->req || !a->stream)
-        return;
     struct json_out j = event_begin(a, "text");
     json_out_key(&j, "text");
     json_out_strn(&j, t->text, t->text_bytes);
     event_end(a, &j);
 }
 
-static void on_fail(struct sink *s, const struct failure *f)
+/* A flow has a text and a report instead of a plan. */
+static void put_answer(struct answer_sink *a, struct json_out *j, const struct sink_done *d,
+                       bool explain)
 {
-    call_fail_stream(answer_of(s)->call, "error", f);
-}
-
-/* Out of memory for events: the stream ends with an error, not with a partial event. */
-static bool check_out(struct sink *s)
-{
-    struct call *c = answer_of(s)->call;
-    struct failure f;
-    if (c->out.rc == 0 || !c->req)
-        return true;
-    failure_of(&f, c->out.rc, err_text(c->out.rc));
-    buf_clear(&c->out);
-    on_fail(s, &f);
-    flow_cancel(c->sink);
-    return false;
-}
-
-/* Of a flow: its text and report. */
-static void put_answer(struct json_out *j, const struct ask_plan_answer *x,
-                       const struct pipeline_report *report, bool explain)
-{
-    if (!report) {
-        ask_plan_answer_json(j, x, explain);
-        return;
-    }
-    json_out_key(j, "text");
-    json_out_strn(j, x->reply, x->reply_bytes);
-    pipeline_report_json(j, report, explain);
-}
-
-static void on_done(struct sink *s, const struct sink_done *d)
-{
-    struct answer *a = answer_of(s);
-    struct call *c = a->call;
+    const struct buf *reply = &a->choices[0].text;
     const struct ask_plan_answer x = {.plan = a->plan,
-                                      .reply = buf_str(&a->reply),
-                                      .reply_bytes = a->reply.len,
+                                      .reply = buf_str(reply),
+                                      .reply_bytes = reply->len,
                                       .steps = d->steps,
                                       .n_steps = d->n_steps,
                                       .total_ns = d->total_ns};
-    struct failure f;
-    if (!c->req)
+    if (!d->report) {
+        ask_plan_answer_json(j, &x, explain);
         return;
-    if (a->reply.rc < 0) { /* a partial reply is not an answer */
-        failure_of(&f, SHOAL_ENOMEM, err_text(a->reply.rc));
-        on_fail(s, &f);
-    } else if (a->stream) {
-        struct json_out j = event_begin(a, "done");
-        put_answer(&j, &x, d->report, true);
-        event_end(a, &j);
-        if (check_out(s))
-            call_end_flushed(c);
-    } else {
-        buf_clear(&c->out);
-        struct json_out j = json_out_make(&c->out);
-        json_out_object(&j);
-        put_answer(&j, &x, d->report, a->explain);
-        json_out_object_end(&j);
-        buf_putc(&c->out, '\n');
-        call_json(c, 200);
     }
+    json_out_key(j, "text");
+    json_out_strn(j, x.reply, x.reply_bytes);
+    pipeline_report_json(j, d->report, explain);
 }
 
-static void on_flush(struct sink *s)
+static void stream_end(struct answer_sink *a, const struct sink_done *d)
 {
-    if (answer_of(s)->stream && check_out(s))
-        call_flush(answer_of(s)->call);
+    struct json_out j = event_begin(a, "done");
+    put_answer(a, &j, d, true);
+    event_end(a, &j);
 }
 
-static bool on_full(struct sink *s)
+static void put_whole(struct answer_sink *a, const struct sink_done *d)
 {
-    return call_full(answer_of(s)->call);
-}
-
-static void on_closed(struct sink *s)
-{
-    buf_fini(&answer_of(s)->reply);
-    call_unset_sink(answer_of(s)->call);
+    struct json_out j = json_out_make(&a->call->out);
+    json_out_object(&j);
+    put_answer(a, &j, d, ((struct process_answer *)(void *)a)->explain); /* its first member */
+    json_out_object_end(&j);
+    buf_putc(j.b, '\n');
 }
 
 /* ---- the handler ---- */
@@ -255,50 +182,50 @@ static void make_generation(struct request *r, struct chat_message *m)
         (struct request_generate){.chat = {.messages = m, .n_messages = 1}, .n_prompts = 1, .n = 1};
 }
 
+/* Whether the model is a flow, or none is needed; false: the call is answered. */
+static bool check_flow(struct call *c, const struct request *r)
+{
+    if (r->model && !is_flow(c, r->model))
+        call_fail(c, 404, NULL, "model", "model_not_found",
+                  "there is no flow '%.80s', and no route with one", r->model);
+    else if (!r->model && r->input)
+        call_fail(c, 400, NULL, "input", NULL, "'input' is for flows: name one in 'model'");
+    else
+        return true;
+    return false;
+}
+
 void process_handle(struct call *c)
 {
-    static const struct sink_ops ops = {.start = on_start,
-                                        .plan = on_plan,
-                                        .token = on_token,
-                                        .done = on_done,
-                                        .fail = on_fail,
-                                        .closed = on_closed,
-                                        .flush = on_flush,
-                                        .full = on_full};
+    static const struct answer_frame frame = {.type = SSE_TYPE};
+    static const struct answer_dialect dialect = {.frame = &frame,
+                                                  .failure_event = "error",
+                                                  .every_token = true,
+                                                  .plan = stream_plan,
+                                                  .text = stream_text,
+                                                  .end = stream_end,
+                                                  .whole = put_whole};
     struct fields_error e = {{0}, {0}, NULL};
     struct request *r = call_request(c);
     bool stream = false;
     if (!r)
         return;
-    int rc = process_read(r, &stream, c->json, c->lenient, &e);
-    struct answer *a = rc == 0 ? arena_zalloc(&r->arena, sizeof(*a)) : NULL;
-    if (!a) {
-        if (rc < 0)
-            call_fail_fields(c, &e);
-        else
-            call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+    bool ok = process_read(r, &stream, c->json, c->lenient, &e) == 0;
+    if (ok)
+        r->model = flow_of(c, r);
+    else
+        call_fail_fields(c, &e);
+    if (!ok || !check_flow(c, r)) {
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    r->model = flow_of(c, r);
-    if (r->model && !is_flow(c, r->model)) {
-        call_fail(c, 404, NULL, "model", "model_not_found",
-                  "there is no flow '%.80s', and no route with one", r->model);
-        flow_give_request(&c->gl->flow, r);
+    const bool explain = r->ask.explain;
+    struct process_answer *a = answer_create(c, r, sizeof(*a), &dialect, stream);
+    if (!a)
         return;
-    }
-    if (!r->model && r->input) {
-        call_fail(c, 400, NULL, "input", NULL, "'input' is for flows: name one in 'model'");
-        flow_give_request(&c->gl->flow, r);
-        return;
-    }
-    a->sink.ops = &ops;
-    a->call = c;
-    a->stream = stream;
-    a->explain = r->ask.explain;
+    a->explain = explain;
+    a->answer.keeps |= ANSWER_KEEPS_TEXT; /* the last event has all of it */
     if (r->model)
         make_generation(r, &a->message);
-    buf_init(&a->reply, MAX_REPLY_BYTES);
-    call_set_sink(c, &a->sink);
     stages_run(&c->gl->flow, r, c->sink);
 }

@@ -10,42 +10,38 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "flow/stages.h"
+#include "gateway/answer.h"
 #include "gateway/api/decision.h"
-#include "gateway/call.h"
 #include "wire/json_out.h"
 #include "wire/result_json.h"
 
 /* Turns results into an answer to the call. */
-struct answer {
-    struct sink sink;
-    struct call *call; /* held */
+struct specialists_answer {
+    struct answer_sink answer; /* first */
     struct specialist_shape shape;
-    const char *model;
     const struct request_input *inputs; /* [n] */
-    const struct shoal_result **results;
-    uint32_t n;
 };
 
-static uint64_t count_tokens(const struct answer *a)
+static uint64_t count_tokens(const struct specialists_answer *a)
 {
     uint64_t n = 0;
-    for (uint32_t i = 0; i < a->n; i++)
-        n += a->results[i]->n_tokens;
+    for (uint32_t i = 0; i < a->answer.n_results; i++)
+        n += a->answer.results[i]->n_tokens;
     return n;
 }
 
 /* ---- answers ---- */
 
-static void put_head(struct answer *a, struct json_out *j)
+static void put_head(struct specialists_answer *a, struct json_out *j)
 {
     json_out_object(j);
     json_out_key(j, "object");
     json_out_str(j, "list");
     json_out_key(j, "model");
-    json_out_str(j, a->model);
+    json_out_str(j, a->answer.model);
 }
 
-static void put_usage(struct answer *a, struct json_out *j)
+static void put_usage(struct specialists_answer *a, struct json_out *j)
 {
     json_out_key(j, "usage");
     json_out_object(j);
@@ -54,9 +50,10 @@ static void put_usage(struct answer *a, struct json_out *j)
     json_out_key(j, "total_tokens");
     json_out_uint(j, count_tokens(a));
     json_out_object_end(j);
-    if (a->call->routed && a->call->routed->ensemble) { /* several models: report what each did */
+    if (a->answer.call->routed &&
+        a->answer.call->routed->ensemble) { /* several models: report what each did */
         json_out_key(j, "shoal");
-        decision_json(j, a->call->routed);
+        decision_json(j, a->answer.call->routed);
     }
     json_out_object_end(j);
     buf_putc(j->b, '\n');
@@ -71,14 +68,14 @@ static void put_truncated(struct json_out *j, const struct shoal_result *r)
     json_out_bool(j, true);
 }
 
-static void put_list(struct answer *a)
+static void put_list(struct specialists_answer *a)
 {
-    struct json_out j = json_out_make(&a->call->out);
+    struct json_out j = json_out_make(&a->answer.call->out);
     put_head(a, &j);
     json_out_key(&j, "data");
     json_out_array(&j);
-    for (uint32_t i = 0; i < a->n; i++) {
-        const struct shoal_result *r = a->results[i];
+    for (uint32_t i = 0; i < a->answer.n_results; i++) {
+        const struct shoal_result *r = a->answer.results[i];
         json_out_object(&j);
         json_out_key(&j, "index");
         json_out_uint(&j, i);
@@ -103,14 +100,14 @@ static void put_base64(struct json_out *j, const float *v, uint32_t n)
     mem_free(text);
 }
 
-static void put_embeddings(struct answer *a)
+static void put_embeddings(struct specialists_answer *a)
 {
-    struct json_out j = json_out_make(&a->call->out);
+    struct json_out j = json_out_make(&a->answer.call->out);
     put_head(a, &j);
     json_out_key(&j, "data");
     json_out_array(&j);
-    for (uint32_t i = 0; i < a->n; i++) {
-        const struct shoal_result *r = a->results[i];
+    for (uint32_t i = 0; i < a->answer.n_results; i++) {
+        const struct shoal_result *r = a->answer.results[i];
         json_out_object(&j);
         json_out_key(&j, "object");
         json_out_str(&j, "embedding");
@@ -129,29 +126,29 @@ static void put_embeddings(struct answer *a)
     put_usage(a, &j);
 }
 
-static void put_ollama_embed(struct answer *a)
+static void put_ollama_embed(struct specialists_answer *a)
 {
-    struct json_out j = json_out_make(&a->call->out);
+    struct json_out j = json_out_make(&a->answer.call->out);
     json_out_object(&j);
     json_out_key(&j, "model");
-    json_out_str(&j, a->model);
+    json_out_str(&j, a->answer.model);
     json_out_key(&j, "embeddings");
     json_out_array(&j);
-    for (uint32_t i = 0; i < a->n; i++) {
-        const struct shoal_result *r = a->results[i];
+    for (uint32_t i = 0; i < a->answer.n_results; i++) {
+        const struct shoal_result *r = a->answer.results[i];
         json_out_array(&j);
         for (uint32_t k = 0; k < r->n_dims; k++)
             json_out_float(&j, r->vector[k]);
         json_out_array_end(&j);
     }
     json_out_array_end(&j);
-    for (uint32_t i = 0; i < a->n; i++)
-        if (a->results[i]->truncated) { /* one flag for all: there is no object for each */
-            put_truncated(&j, a->results[i]);
+    for (uint32_t i = 0; i < a->answer.n_results; i++)
+        if (a->answer.results[i]->truncated) { /* one flag for all: there is no object for each */
+            put_truncated(&j, a->answer.results[i]);
             break;
         }
     json_out_key(&j, "total_duration");
-    json_out_uint(&j, clock_ns() - a->call->start_ns);
+    json_out_uint(&j, clock_ns() - a->answer.call->start_ns);
     json_out_key(&j, "load_duration");
     json_out_uint(&j, 0);
     json_out_key(&j, "prompt_eval_count");
@@ -167,34 +164,34 @@ static void put_vector(struct json_out *j, const struct shoal_result *r)
     json_out_array_end(j);
 }
 
-static void put_ollama_embeddings(struct answer *a)
+static void put_ollama_embeddings(struct specialists_answer *a)
 {
-    struct json_out j = json_out_make(&a->call->out);
+    struct json_out j = json_out_make(&a->answer.call->out);
     json_out_object(&j);
     json_out_key(&j, "embedding");
-    put_vector(&j, a->results[0]);
+    put_vector(&j, a->answer.results[0]);
     json_out_object_end(&j);
 }
 
-static void put_tei_embed(struct answer *a)
+static void put_tei_embed(struct specialists_answer *a)
 {
-    struct json_out j = json_out_make(&a->call->out);
+    struct json_out j = json_out_make(&a->answer.call->out);
     json_out_array(&j);
-    for (uint32_t i = 0; i < a->n; i++)
-        put_vector(&j, a->results[i]);
+    for (uint32_t i = 0; i < a->answer.n_results; i++)
+        put_vector(&j, a->answer.results[i]);
     json_out_array_end(&j);
 }
 
-static void put_llamacpp_embedding(struct answer *a)
+static void put_llamacpp_embedding(struct specialists_answer *a)
 {
-    struct json_out j = json_out_make(&a->call->out);
+    struct json_out j = json_out_make(&a->answer.call->out);
     json_out_array(&j);
-    for (uint32_t i = 0; i < a->n; i++) {
+    for (uint32_t i = 0; i < a->answer.n_results; i++) {
         json_out_object(&j);
         json_out_member_uint(&j, "index", i);
         json_out_key(&j, "embedding");
         json_out_array(&j); /* one vector: of the whole text, not of each token */
-        put_vector(&j, a->results[i]);
+        put_vector(&j, a->answer.results[i]);
         json_out_array_end(&j);
         json_out_object_end(&j);
     }
@@ -202,7 +199,8 @@ static void put_llamacpp_embedding(struct answer *a)
 }
 
 /* All labels of a text, the likeliest first. */
-static void put_tei_labels(struct answer *a, struct json_out *j, const struct shoal_result *r)
+static void put_tei_labels(struct specialists_answer *a, struct json_out *j,
+                           const struct shoal_result *r)
 {
     json_out_array(j);
     for (uint32_t k = 0; k < r->n_labels && (a->shape.top == 0 || k < a->shape.top); k++) {
@@ -215,29 +213,29 @@ static void put_tei_labels(struct answer *a, struct json_out *j, const struct sh
     json_out_array_end(j);
 }
 
-static void put_tei_predict(struct answer *a)
+static void put_tei_predict(struct specialists_answer *a)
 {
-    struct json_out j = json_out_make(&a->call->out);
+    struct json_out j = json_out_make(&a->answer.call->out);
     if (a->shape.single) {
-        put_tei_labels(a, &j, a->results[0]);
+        put_tei_labels(a, &j, a->answer.results[0]);
         return;
     }
     json_out_array(&j);
-    for (uint32_t i = 0; i < a->n; i++)
-        put_tei_labels(a, &j, a->results[i]);
+    for (uint32_t i = 0; i < a->answer.n_results; i++)
+        put_tei_labels(a, &j, a->answer.results[i]);
     json_out_array_end(&j);
 }
 
 /* Vectors have length 1: their cosine is their product. */
-static void put_tei_similarity(struct answer *a)
+static void put_tei_similarity(struct specialists_answer *a)
 {
-    struct json_out j = json_out_make(&a->call->out);
-    const struct shoal_result *source = a->results[0];
+    struct json_out j = json_out_make(&a->answer.call->out);
+    const struct shoal_result *source = a->answer.results[0];
     json_out_array(&j);
-    for (uint32_t i = 1; i < a->n; i++) {
+    for (uint32_t i = 1; i < a->answer.n_results; i++) {
         double sum = 0;
-        for (uint32_t k = 0; k < source->n_dims && k < a->results[i]->n_dims; k++)
-            sum += (double)source->vector[k] * (double)a->results[i]->vector[k];
+        for (uint32_t k = 0; k < source->n_dims && k < a->answer.results[i]->n_dims; k++)
+            sum += (double)source->vector[k] * (double)a->answer.results[i]->vector[k];
         json_out_num(&j, sum);
     }
     json_out_array_end(&j);
@@ -255,11 +253,11 @@ static int by_score(const void *a, const void *b)
 }
 
 /* As Text Embeddings Inference: a list of indexes and scores. */
-static void put_tei_ranking(struct answer *a, const struct ranked *order)
+static void put_tei_ranking(struct specialists_answer *a, const struct ranked *order)
 {
-    struct json_out j = json_out_make(&a->call->out);
+    struct json_out j = json_out_make(&a->answer.call->out);
     json_out_array(&j);
-    for (uint32_t i = 0; i < a->n && (a->shape.top == 0 || i < a->shape.top); i++) {
+    for (uint32_t i = 0; i < a->answer.n_results && (a->shape.top == 0 || i < a->shape.top); i++) {
         const struct request_input *in = &a->inputs[order[i].index];
         json_out_object(&j);
         json_out_member_uint(&j, "index", order[i].index);
@@ -273,23 +271,23 @@ static void put_tei_ranking(struct answer *a, const struct ranked *order)
     json_out_array_end(&j);
 }
 
-static void put_ranking(struct answer *a)
+static void put_ranking(struct specialists_answer *a)
 {
     struct ranked order[REQUEST_MAX_INPUTS];
-    struct json_out j = json_out_make(&a->call->out);
-    for (uint32_t i = 0; i < a->n; i++)
-        order[i] = (struct ranked){i, a->results[i]->values[0]};
-    if (a->n > 1)
-        qsort(order, a->n, sizeof(order[0]), by_score);
+    struct json_out j = json_out_make(&a->answer.call->out);
+    for (uint32_t i = 0; i < a->answer.n_results; i++)
+        order[i] = (struct ranked){i, a->answer.results[i]->values[0]};
+    if (a->answer.n_results > 1)
+        qsort(order, a->answer.n_results, sizeof(order[0]), by_score);
     if (a->shape.tei) {
         put_tei_ranking(a, order);
         return;
     }
     put_head(a, &j);
-    json_out_member_str(&j, "id", a->call->id); /* Cohere's clients look for it */
+    json_out_member_str(&j, "id", a->answer.call->id); /* Cohere's clients look for it */
     json_out_key(&j, "results");
     json_out_array(&j);
-    for (uint32_t i = 0; i < a->n && (a->shape.top == 0 || i < a->shape.top); i++) {
+    for (uint32_t i = 0; i < a->answer.n_results && (a->shape.top == 0 || i < a->shape.top); i++) {
         const struct request_input *in = &a->inputs[order[i].index];
         json_out_object(&j);
         json_out_key(&j, "index");
@@ -303,15 +301,17 @@ static void put_ranking(struct answer *a)
             json_out_strn(&j, in->text, in->text_bytes);
             json_out_object_end(&j);
         }
-        put_truncated(&j, a->results[order[i].index]);
+        put_truncated(&j, a->answer.results[order[i].index]);
         json_out_object_end(&j);
     }
     json_out_array_end(&j);
     put_usage(a, &j);
 }
 
-static void put_answer(struct answer *a)
+static void put_answer(struct answer_sink *sink, const struct sink_done *d)
 {
+    struct specialists_answer *a = (struct specialists_answer *)(void *)sink; /* its first member */
+    (void)d;
     switch (a->shape.body) {
     case SPECIALIST_EMBED:
         put_embeddings(a);
@@ -343,70 +343,26 @@ static void put_answer(struct answer *a)
     }
 }
 
-/* ---- events ---- */
-
-static struct answer *answer_of(struct sink *s)
-{
-    return (struct answer *)(void *)s; /* its first member */
-}
-
-static void on_start(struct sink *s, const struct sink_start *e)
-{
-    answer_of(s)->model = e->model;
-    call_set_model(answer_of(s)->call, e);
-}
-
-static void on_result(struct sink *s, const struct sink_result *e)
-{
-    struct answer *a = answer_of(s);
-    a->results[e->index] = e->result;
-    if (!e->last || !a->call->req)
-        return;
-    buf_clear(&a->call->out);
-    put_answer(a);
-    call_json(a->call, 200);
-}
-
-static void on_fail(struct sink *s, const struct failure *f)
-{
-    if (answer_of(s)->call->req)
-        call_fail_with(answer_of(s)->call, f);
-}
-
-static void on_closed(struct sink *s)
-{
-    call_unset_sink(answer_of(s)->call);
-}
-
 /* ---- handlers ---- */
 
 static void run(struct call *c, enum specialist_body body)
 {
-    static const struct sink_ops ops = {
-        .start = on_start, .result = on_result, .fail = on_fail, .closed = on_closed};
+    static const struct answer_dialect dialect = {.frame = &answer_events, .whole = put_answer};
     struct fields_error e = {{0}, {0}, NULL};
     struct specialist_shape shape;
     struct request *r = call_request(c);
     if (!r)
         return;
-    int rc = specialists_read(r, &shape, body, c->json, c->lenient, &e);
-    struct answer *a = rc == 0 ? arena_zalloc(&r->arena, sizeof(*a)) : NULL;
-    if (a)
-        a->results = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(struct shoal_result *));
-    if (!a || !a->results) {
-        if (rc < 0)
-            call_fail_fields(c, &e);
-        else
-            call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+    if (specialists_read(r, &shape, body, c->json, c->lenient, &e) < 0) {
+        call_fail_fields(c, &e);
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    a->sink.ops = &ops;
-    a->call = c;
+    struct specialists_answer *a = answer_create(c, r, sizeof(*a), &dialect, false);
+    if (!a)
+        return;
     a->shape = shape;
     a->inputs = r->infer.inputs;
-    a->n = r->infer.n_inputs;
-    call_set_sink(c, &a->sink);
     stages_run(&c->gl->flow, r, c->sink);
 }
 
