@@ -232,6 +232,46 @@ static void test_schema_values(void **state)
     check_matches(list, sizeof(list) / sizeof(list[0]));
 }
 
+/* For all bounds: a number is accepted exactly if it is between them. */
+static void test_schema_numbers_are_between_their_bounds(void **state)
+{
+    static const double bounds[] = {-12.5, -1, -0.5, 0, 0.5, 9.75, 10, 100};
+    static const char *const numbers[] = {
+        "-101", "-99.5",        "-12.6",       "-12.5", "-12.499999999",
+        "-12",  "-2",           "-1",          "-0.99", "-0.51",
+        "-0.5", "-0.49",        "-0.1",        "0",     "0.1",
+        "0.49", "0.5",          "0.500000001", "0.51",  "1",
+        "9",    "9.7",          "9.75",        "9.8",   "9.99",
+        "10",   "10.000000001", "11.25",       "20",    "99",
+        "99.9", "99.999999999", "100",         "100.5", "101",
+        "1000",
+    };
+    const size_t n = sizeof(bounds) / sizeof(bounds[0]);
+    (void)state;
+    for (size_t k = 0; k < n * n * 4 * 2; k++) {
+        double lo = bounds[k % n], hi = bounds[k / n % n];
+        bool above = k / n / n & 1, below = k / n / n & 2, whole = k / n / n & 4;
+        struct grammar_walk w;
+        struct err e = {0};
+        char schema[200];
+        if (lo + (whole ? 2 : 0) >= hi) /* nothing, or hardly anything, is between */
+            continue;
+        int len = snprintf(schema, sizeof(schema), "{\"type\":\"%s\",\"%s\":%g,\"%s\":%g}",
+                           whole ? "integer" : "number", above ? "exclusiveMinimum" : "minimum", lo,
+                           below ? "exclusiveMaximum" : "maximum", hi);
+        if (grammar_walk_open(&w, SCHEMA, schema, (size_t)len, &e) < 0)
+            fail_msg("%s: %s", schema, e.msg);
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+            double v = strtod(numbers[i], NULL);
+            bool want = (above ? v > lo : v >= lo) && (below ? v < hi : v <= hi) &&
+                        !(whole && strchr(numbers[i], '.'));
+            if ((verdict(&w, numbers[i]) == 'y') != want)
+                fail_msg("%s: %s is %s", schema, numbers[i], want ? "refused" : "accepted");
+        }
+        grammar_walk_close(&w);
+    }
+}
+
 static void test_schema_shapes(void **state)
 {
     static const struct match list[] = {
@@ -854,6 +894,7 @@ int main(void)
         cmocka_unit_test(test_regex_and_choice),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_schema_values),
+        cmocka_unit_test(test_schema_numbers_are_between_their_bounds),
         cmocka_unit_test(test_schema_shapes),
         cmocka_unit_test(test_schema_combinations),
         cmocka_unit_test(test_schema_refusals),
