@@ -90,6 +90,9 @@ static void test_gbnf(void **state)
         {GBNF, "root ::= [^a-z]{2} .", {{'y', "AB\n"}, {'p', "A"}, {'n', "Aa"}, {'n', "ABxx"}}},
         {GBNF, "root ::= \"x\"{3,}", {{'p', "xx"}, {'y', "xxx"}, {'y', "xxxxxxx"}}},
         {GBNF,
+         "root ::= a-1 B_2 zZ09\na-1 ::= \"x\"\nB_2 ::= \"y\"\nzZ09 ::= \"z\"",
+         {{'y', "xyz"}, {'p', "xy"}}},
+        {GBNF,
          "root ::= \"x\"{2,30} \"y\"",
          {{'n', "xy"},
           {'y', "xxy"},
@@ -227,6 +230,50 @@ static void test_schema_values(void **state)
          {{'y', "1"}, {'y', "\"a\\n\""}, {'y', "{\"x\":[true]}"}, {'n', "2"}}},
         {SCHEMA, "{\"const\":\"only\"}", {{'y', "\"only\""}, {'n', "\"other"}}},
         {SCHEMA, "true", {{'y', "null"}, {'y', "[[]]"}, {'y', "-1"}}},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+}
+
+/* Of the values of an enum, those that the other keywords allow. */
+static void test_schema_enums_obey_other_keywords(void **state)
+{
+    static const struct match list[] = {
+        {SCHEMA,
+         "{\"enum\":[1,2,3,4,6,9,\"x\"],\"multipleOf\":3}",
+         {{'n', "1"}, {'n', "2"}, {'y', "3"}, {'n', "4"}, {'y', "6"}, {'y', "9"}, {'y', "\"x\""}}},
+        {SCHEMA,
+         "{\"enum\":[1,5,9,10],\"minimum\":5,\"maximum\":9}",
+         {{'n', "1"}, {'y', "5"}, {'y', "9"}, {'n', "10"}}},
+        {SCHEMA,
+         "{\"enum\":[1,5,7,9],\"exclusiveMinimum\":5,\"exclusiveMaximum\":9}",
+         {{'n', "1"}, {'n', "5"}, {'y', "7"}, {'n', "9"}}},
+        {SCHEMA,
+         "{\"enum\":[\"a\",\"abc\",\"abcdef\",7],\"minLength\":3,\"maxLength\":5}",
+         {{'n', "\"a\""}, {'y', "\"abc\""}, {'n', "\"abcd"}, {'y', "7"}}},
+        {SCHEMA,
+         "{\"enum\":[\"x1\",\"y\"],\"pattern\":\"[0-9]\"}",
+         {{'y', "\"x1\""}, {'n', "\"y"}}},
+        {SCHEMA,
+         "{\"type\":\"integer\",\"enum\":[1,\"a\",null]}",
+         {{'y', "1"}, {'n', "\"a"}, {'n', "null"}}},
+        {SCHEMA, "{\"enum\":[1,2],\"not\":{\"const\":2}}", {{'y', "1"}, {'n', "2"}}},
+        /* a part of 1 leaves the whole numbers */
+        {SCHEMA,
+         "{\"type\":\"number\",\"multipleOf\":0.5,\"minimum\":-2,\"maximum\":3}",
+         {{'n', "-3"}, {'y', "-2"}, {'y', "0"}, {'y', "3"}, {'n', "4"}, {'n', "0.5"}}},
+        {SCHEMA,
+         "{\"type\":\"number\",\"multipleOf\":0.5}",
+         {{'y', "-70"},
+          {'y', "0"},
+          {'y', "123456"},
+          {'y', "50000000000000"},
+          {'n', "50000000000001"},
+          {'y', "-50000000000000"},
+          {'n', "-50000000000001"}}},
+        {SCHEMA,
+         "{\"type\":\"number\",\"multipleOf\":0.5,\"minimum\":-7}",
+         {{'y', "-7"}, {'n', "-8"}, {'y', "50000000000000"}}},
     };
     (void)state;
     check_matches(list, sizeof(list) / sizeof(list[0]));
@@ -894,6 +941,7 @@ int main(void)
         cmocka_unit_test(test_regex_and_choice),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_schema_values),
+        cmocka_unit_test(test_schema_enums_obey_other_keywords),
         cmocka_unit_test(test_schema_numbers_are_between_their_bounds),
         cmocka_unit_test(test_schema_shapes),
         cmocka_unit_test(test_schema_combinations),
