@@ -357,6 +357,15 @@ static void test_limits_of_fields(void **state)
             fail_msg("real %zu: %g is accepted", i, reals[i].bad);
         memcpy(at, &was, sizeof(was));
     }
+    char word[DESIRED_MAX_NAME + 2];
+    memset(word, 'a', sizeof(word));
+    word[DESIRED_MAX_NAME] = '\0';
+    d->models[0].apart = word;
+    assert_int_equal(desired_check(d, &e), 0);
+    word[DESIRED_MAX_NAME] = 'a';
+    word[DESIRED_MAX_NAME + 1] = '\0';
+    assert_int_equal(desired_check(d, &e), SHOAL_EINVAL);
+    d->models[0].apart = "";
     assert_int_equal(desired_check(d, &e), 0);
     d->drained.items[0] = "no*name";
     assert_int_equal(desired_check(d, &e), SHOAL_EINVAL);
