@@ -682,10 +682,15 @@ const struct node_state *node_link_state(const struct node_link *k)
     return k->has_state ? &k->state : NULL;
 }
 
+bool node_link_heard(const struct node_link *k)
+{
+    return k->has_state && !k->lost;
+}
+
 bool node_link_ready(const struct node_link *k, uint64_t now)
 {
     (void)now;
-    return k->has_state && !k->lost && !k->state.draining;
+    return node_link_heard(k) && !k->state.draining;
 }
 
 bool node_link_passes(const struct node_link *k, const char *model, uint64_t now)
