@@ -1,6 +1,6 @@
 /* mqtt.h - a client of an MQTT 5 broker.
  *
- * It opens at once, even while the broker is unreachable, and reconnects without end, with
+ * It opens at once, even while the broker is unreachable, and reconnects without end, with
  * exponential backoff from reconnect_ms to reconnect_max_ms and jitter. The broker keeps the
  * session for session_s, so QoS 1 and 2 messages that arrive in the meantime are not lost.
  * Duplicates are dropped (mqtt_seen.h).

@@ -1,7 +1,7 @@
 /* model_fetch.h - brings models into the store: from other nodes, from URLs, from folders of this
  * machine.
  *
- * A fetch has sources in order of preference. When one fails, the next resumes where it stopped. A
+ * A fetch has sources in order of preference. When one fails, the next resumes where it stopped. A
  * failed source is skipped for a while, with exponential backoff, and one that sent wrong bytes for
  * ten minutes, also by later fetches. A fetch ends when the model is in the store, when every
  * source failed three times without bringing a byte or does not have it, when there is no room, or
