@@ -79,7 +79,5 @@ void model_fetch_forget(struct model_fetch *j);
 /* Calls fn for every unfinished fetch, under a lock. */
 void model_fetcher_each(struct model_fetcher *f,
                         void (*fn)(void *ctx, const struct model_fetch_state *s), void *ctx);
-/* Bytes received so far, of all fetches. */
-uint64_t model_fetcher_bytes(struct model_fetcher *f);
 
 #endif
