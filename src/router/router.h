@@ -152,8 +152,6 @@ const char *router_verdict_text(enum router_verdict v);
 /* For programs: "late". */
 const char *router_verdict_name(enum router_verdict v);
 
-void router_names_fini(struct router_names *n);
-void router_model_fini(struct router_model *m);
 void router_route_fini(struct router_route *r);
 
 #endif

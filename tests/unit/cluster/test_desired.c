@@ -178,10 +178,10 @@ static void test_changes(void **state)
     desired_remove_assignment(d, desired_find_assignment(d, "n1", "reply", sum_a));
     assert_int_equal(d->n_assignments, 101);
     assert_int_equal(desired_check(d, NULL), 0);
-    desired_remove_rollout(d, "r1");
-    desired_remove_model(d, "reply");
+    desired_remove_model(d, "reply"); /* with its assignments and rollouts */
     assert_int_equal(d->n_models, 1);
     assert_int_equal(d->n_assignments, 0);
+    assert_null(desired_find_rollout(d, "r1"));
     desired_destroy(d);
 }
 
