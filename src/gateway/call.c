@@ -305,7 +305,7 @@ void call_set_sink(struct call *c, struct sink *s)
         return;
     meter_init(&c->meter, s, c->gl->gw->admission, c->client,
                c->req ? (uint32_t)(c->req->body_bytes / BYTES_PER_TOKEN) : 0);
-    c->sink = &c->meter.sink;
+    c->sink = &c->meter.front.sink;
 }
 
 void call_unset_sink(struct call *c)
