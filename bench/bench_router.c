@@ -194,8 +194,11 @@ static void learn(struct replica *p, double now)
             p->in_flight[n++] = *t;
             continue;
         }
-        cost_saw_step(&p->cost, at, (uint64_t)(t->prompt * t->prefill_ns), 0, t->prompt);
-        cost_saw_step(&p->cost, at, (uint64_t)t->token_ns, t->batch, 0);
+        cost_saw_step(&p->cost, at,
+                      (struct cost_time){(uint64_t)(t->prompt * t->prefill_ns), COST_RAN}, 0,
+                      t->prompt);
+        cost_saw_step(&p->cost, at, (struct cost_time){(uint64_t)t->token_ns, COST_RAN}, t->batch,
+                      0);
         cost_saw_answer(&p->cost, at, t->tokens, t->tokens < t->max_tokens);
         cost_saw_total(&p->cost, at, t->predicted, (uint64_t)(t->end - t->begin));
     }
@@ -217,7 +220,7 @@ static struct router_speed tell(struct replica *p, double now)
             l.waiting_decode += tokens;
         }
     }
-    const struct cost_telemetry t = cost_tell(&p->cost, &l);
+    const struct cost_telemetry t = cost_tell(&p->cost, &l, (uint64_t)now + 1);
     return (struct router_speed){.prefill_ns = t.prefill_ns,
                                  .token_ns = t.token_ns,
                                  .queue_ns = t.queue_ns,

@@ -5,8 +5,10 @@
  *   flows:
  *     - name: words
  *       output: ${count.json.words} words
- *       steps: [{name: count, do: call, via: plugin, plugin: /opt/plugins/plugin.so, payload:
- * "${input.text}", json: true}] flows_allow: {plugins: [/opt/plugins]} */
+ *       steps:
+ *         - {name: count, do: call, via: plugin, plugin: /opt/plugins/plugin.so,
+ *            payload: "${input.text}", json: true}
+ *   flows_allow: {plugins: [/opt/plugins]} */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
  *
  * engine   one loaded model with its memory and its own thread.  shoal_engine_open reserves all
  *          the memory it will ever use, and refuses a model that does not fit.
- * task one generation (prompt tokens in, token events out) or one inference of a specialist (text
- *          or numbers in, one result out). Tasks of one engine run together, ordered by priority
- *          and deadline; prompts advance in chunks, so a long one does not stall the others; tasks
- *          with a common prefix share its memory.
+ * task     one generation (prompt tokens in, token events out) or one inference of a specialist
+ *          (text or numbers in, one result out).  Tasks of one engine run together, ordered by
+ *          priority and deadline; prompts advance in chunks, so a long one does not stall the
+ *          others; tasks with a common prefix share its memory.
  * session  a conversation: keeps its tokens, so that each turn costs only what is new.
  * ask      the built-in flow over several models: a command in, actions and a reply out.
  * flow     a flow of your own, from a YAML file: a text in, the results of its steps out.

@@ -3,17 +3,17 @@
  *   flows:
  *     - name: price
  *       output: ${ask.text}
- *       steps: [{name: ask, do: call, via: plugin, plugin: /opt/plugins/price.so, payload:
- * "${input.text}"}] flows_allow: {plugins: [/opt/plugins]}
+ *       steps:
+ *         - {name: ask, do: call, via: plugin, plugin: /opt/plugins/price.so,
+ *            payload: "${input.text}"}
+ *   flows_allow: {plugins: [/opt/plugins]}
  *
  * The object exports one function, shoal_plugin, which returns a constant table.  Build it with
  *
  *   cc -shared -fPIC -o price.so price.c
  *
  * A plug-in runs in its own process: a crash fails only its call. It has the rights of the
- * server's user, so put only trusted code into the folder, and let nobody else write there. A
- * plug-in runs in a process of its own: what it breaks costs its call. It has the rights of the
- * server's user, so put only what you trust into the folder, and let nobody else write there.
+ * server's user, so put only trusted code into the folder, and let nobody else write there.
  *
  * Thread:    the main thread of its process, one call at a time.  Calls that overlap run in several
  *            processes, each with a state of its own.

@@ -1,5 +1,5 @@
-/* clock.h - monotonic time in nanoseconds, of which deadlines are absolute values, and the time of
- * day. */
+/* clock.h - monotonic time in nanoseconds, of which deadlines are absolute values, CPU time and the
+ * time of day. */
 #ifndef SHOAL_BASE_CLOCK_H
 #define SHOAL_BASE_CLOCK_H
 
@@ -10,6 +10,14 @@ static inline uint64_t clock_ns(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* CPU time of all threads of this process: stands still while the process does. */
+static inline uint64_t clock_process_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 

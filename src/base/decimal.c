@@ -1,25 +1,21 @@
 /* decimal.c - see decimal.h. */
+#include "base/ascii.h"
 #include "base/decimal.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 size_t decimal_span(const char *p, size_t n)
 {
     size_t i = 0, digits = 0;
     if (i < n && (p[i] == '+' || p[i] == '-'))
         i++;
-    for (; i < n && is_digit(p[i]); i++)
+    for (; i < n && ascii_is_digit(p[i]); i++)
         digits++;
     if (i < n && p[i] == '.') {
         size_t k = i + 1, frac = 0;
-        for (; k < n && is_digit(p[k]); k++)
+        for (; k < n && ascii_is_digit(p[k]); k++)
             frac++;
         if (digits + frac > 0)
             i = k;
@@ -31,8 +27,8 @@ size_t decimal_span(const char *p, size_t n)
         size_t k = i + 1;
         if (k < n && (p[k] == '+' || p[k] == '-'))
             k++;
-        if (k < n && is_digit(p[k])) {
-            while (k < n && is_digit(p[k]))
+        if (k < n && ascii_is_digit(p[k])) {
+            while (k < n && ascii_is_digit(p[k]))
                 k++;
             i = k;
         }
@@ -53,12 +49,12 @@ double decimal_read(const char *p, size_t n)
             long given = 0;
             bool minus = p[i + 1] == '-';
             for (i++; i < n; i++)
-                if (is_digit(p[i]) && given < 1000000)
+                if (ascii_is_digit(p[i]) && given < 1000000)
                     given = given * 10 + (p[i] - '0');
             exp += minus ? -given : given;
         } else if (p[i] == '.') {
             point = true;
-        } else if (!is_digit(p[i])) {
+        } else if (!ascii_is_digit(p[i])) {
             text[k++] = p[i]; /* the sign */
         } else if (k < 700 && (any || p[i] != '0')) {
             any = true;

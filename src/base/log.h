@@ -1,8 +1,9 @@
 /* log.h - one line per event to stderr, logfmt or JSON.
  *
- * Thread:    any; a line is written with one write().
  * kernels, model and wire never log: they return errors.  Prompts, answers and keys are never
- * logged. */
+ * logged.
+ *
+ * Thread:    any; a line is written with one write(). */
 #ifndef SHOAL_BASE_LOG_H
 #define SHOAL_BASE_LOG_H
 

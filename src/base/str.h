@@ -1,4 +1,5 @@
-/* str.h - a string with its length; the bytes are borrowed.
+/* str.h - a string with its length; the bytes are borrowed.  And what string.h lacks for strings
+ * that end with a NUL.
  *
  * Thread:    pure functions. */
 #ifndef SHOAL_BASE_STR_H
@@ -23,6 +24,17 @@ static inline bool str_is(struct str s, const char *text)
 static inline bool str_has(struct str s, const char *part)
 {
     return s.p && memmem(s.p, s.n, part, strlen(part)) != NULL;
+}
+
+static inline bool str_starts(struct str s, const char *start)
+{
+    return s.p && s.n >= strlen(start) && memcmp(s.p, start, strlen(start)) == 0;
+}
+
+static inline bool str_ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+    return n >= k && strcmp(s + n - k, end) == 0;
 }
 
 #endif

@@ -2,8 +2,8 @@
  * the variables of a chat template.
  *
  * Thread:    plain data.
- * Ownership: the builder of a tree owns its memory, usually an arena.  Texts are NUL-terminated;
- * their length does not count the NUL. */
+ * Ownership: the builder of a tree owns its memory, usually an arena. Texts are NUL-terminated;
+ *            their length does not count the NUL. */
 #ifndef SHOAL_BASE_VALUE_H
 #define SHOAL_BASE_VALUE_H
 

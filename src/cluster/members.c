@@ -7,15 +7,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/choose.h"
 #include "cluster/deployed.h"
 #include "cluster/relay.h"
 #include "cluster/replica_local.h"
 #include "flow/request.h"
 
 #define MS_NS 1000000u
-#define MAX_EXPECTED_NS 6e10       /* a node may report anything */
-#define PREFERRED 1e-6             /* price factor for the node that a route has chosen */
-#define UNKNOWN_TOKEN_NS 2000000.0 /* default for a model without measurements */
 
 struct members {
     struct dispatch dispatch; /* first */
@@ -45,72 +43,6 @@ static struct members *members_of(const struct replica_source *s)
 
 /* ---- choosing ---- */
 
-static unsigned kind_of(const struct request *r)
-{
-    if (r->kind == REQUEST_GENERATE || r->kind == REQUEST_TOKENS)
-        return SHOAL_KIND_GENERATE;
-    return r->kind == REQUEST_INFER ? (unsigned)r->infer.kind : 0;
-}
-
-/* The node's models for this request, after `after`; NULL: none (left). A flow needs no model by
- * name. */
-static const struct node_model *next_model(const struct node_state *s, const struct request *r,
-                                           const struct node_model *after)
-{
-    static const struct node_model flow = {.name = "", .state = REGISTRY_READY};
-    if (r->kind == REQUEST_ASK)
-        return s->asks && !after ? &flow : NULL;
-    if (r->model || !after)
-        return node_state_next(s, after, r->model, kind_of(r));
-    return node_state_next(s, after, after->name, 0); /* other versions of the default model */
-}
-
-static bool has_version(const struct node_model *m, const uint8_t *version)
-{
-    return !version || (m->sum && memcmp(m->sum, version, SHA256_BYTES) == 0);
-}
-
-static bool is_avoided(const struct replica_query *q, const struct replica *p)
-{
-    for (size_t i = 0; i < q->n_avoid; i++)
-        if (q->avoid[i] == p)
-            return true;
-    return false;
-}
-
-/* Rough time that a request would take there: its cost times the requests that share the machine.
- * calls: our own requests, which the node's figure may not show yet. */
-static double price(const struct node_model *m, uint32_t calls)
-{
-    double token = m->token_ns > 0 ? m->token_ns : UNKNOWN_TOKEN_NS;
-    uint32_t busy = m->in_flight > calls ? m->in_flight : calls;
-    double loading = m->state == REGISTRY_READY ? 1 : 8; /* it has to be loaded first */
-    return token * (1 + busy) * loading;
-}
-
-/* Upper bound of the expected time to the next piece of the answer; 0: unknown. */
-static uint64_t expected(const struct node_model *m, const struct request *r, uint32_t calls)
-{
-    const double tokens = (double)r->input_bytes; /* a token is a byte at least */
-    double ns = m->prefill_ns * tokens;
-    if (m->token_ns <= 0 || m->prefill_ns <= 0 || r->kind == REQUEST_ASK ||
-        r->kind == REQUEST_TOKENS || m->state != REGISTRY_READY)
-        return 0;
-    if (r->kind == REQUEST_INFER)
-        ns += m->token_ns * (r->infer.max_tokens ? r->infer.max_tokens : tokens);
-    uint32_t busy = m->in_flight > calls ? m->in_flight : calls;
-    ns = (ns + m->token_ns) * (1 + busy);
-    return ns < MAX_EXPECTED_NS ? (uint64_t)ns : (uint64_t)MAX_EXPECTED_NS;
-}
-
-/* A requested version may be used while it is loaded, whatever its duty. */
-static bool usable(const struct node_model *m, const struct replica_query *q)
-{
-    if (q->version)
-        return m->state != REGISTRY_FAILED && m->state != REGISTRY_UNLOADING;
-    return node_model_usable(m, q->request->epoch);
-}
-
 /* No node has the model ready; if it is deployed, one will. A process that has just started has not
  * heard all nodes yet. */
 static bool may_come(struct members *m, const struct request *r)
@@ -118,57 +50,7 @@ static bool may_come(struct members *m, const struct request *r)
     if (!m->deployed)
         return false;
     return !deployed_settled(m->deployed) ||
-           (r->kind != REQUEST_ASK && deployed_want(m->deployed, r->model, kind_of(r)));
-}
-
-/* The best replicas so far, and whether others may appear. */
-struct choice {
-    struct replica *best[2]; /* the best one with the stable version, and with the canary */
-    double price[2];
-    bool standby[2];
-    uint64_t expect_ns[2];
-    const uint8_t *sum[2];
-    uint32_t share; /* share of the canary; 0: none */
-    bool known;
-};
-
-/* A node while it is being considered. */
-struct view {
-    const struct node_state *state;
-    struct replica *replica;
-    const char *name; /* "": this process */
-    bool ready;
-    uint32_t calls;  /* our requests that it is working on */
-    double slowness; /* times its own figures */
-};
-
-/* Considers all models of a node for the request. */
-static void look_at(struct choice *c, const struct replica_query *q, const struct view *v)
-{
-    struct replica *p = v->replica;
-    const struct node_model *m = NULL;
-    while ((m = next_model(v->state, q->request, m))) {
-        int side = m->share > 0 && !q->version;
-        if (!has_version(m, q->version))
-            continue;
-        c->known = true;
-        if (!v->ready || !usable(m, q) || is_avoided(q, p))
-            continue;
-        double x = price(m, v->calls) * v->slowness;
-        if (q->request->node && strcmp(q->request->node, v->name) == 0)
-            x *= PREFERRED;
-        if (side && m->share > c->share)
-            c->share = m->share;
-        /* a standby is used only when no other can answer */
-        bool better = m->standby == c->standby[side] ? x < c->price[side] : c->standby[side];
-        if (!c->best[side] || better) {
-            c->best[side] = p;
-            c->price[side] = x;
-            c->standby[side] = m->standby;
-            c->expect_ns[side] = expected(m, q->request, v->calls);
-            c->sum[side] = m->sum;
-        }
-    }
+           (r->kind != REQUEST_ASK && deployed_want(m->deployed, r->model, choose_kind(r)));
 }
 
 static enum replica_found find(struct replica_source *s, const struct replica_query *q,
@@ -177,9 +59,10 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     struct members *m = members_of(s);
     uint64_t now = clock_ns();
     bool unsettled = false;
-    struct choice c = {.share = 0};
-    const struct view here = {&m->local, &m->here, "", true, 0, 1};
-    look_at(&c, q, &here);
+    struct choose c = {.now_ns = now};
+    const struct choose_view here = {
+        .state = &m->local, .replica = &m->here, .name = "", .ready = true, .slowness = 1};
+    choose_look(&c, q, &here);
     m->turn++; /* equal nodes take turns */
     for (uint32_t i = 0; i < m->n_links; i++) {
         struct node_link *k = m->links[(m->turn + i) % m->n_links];
@@ -188,24 +71,18 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
         if (!state)
             continue;
         double slow = node_link_slowness(k);
-        const struct view there = {state,
-                                   node_link_replica(k),
-                                   node_link_name(k),
-                                   node_link_ready(k, now) &&
-                                       node_state_knows(state, q->request->epoch) &&
-                                       node_link_passes(k, q->request->model, now),
-                                   node_link_calls(k),
-                                   slow > NODE_LINK_INCREDIBLE ? slow : 1};
-        look_at(&c, q, &there);
+        const struct choose_view there = {.state = state,
+                                          .replica = node_link_replica(k),
+                                          .name = node_link_name(k),
+                                          .ready = node_link_ready(k, now) &&
+                                                   node_state_knows(state, q->request->epoch) &&
+                                                   node_link_passes(k, q->request->model, now),
+                                          .calls = node_link_calls(k),
+                                          .slowness = slow > NODE_LINK_INCREDIBLE ? slow : 1,
+                                          .probe = node_link_probe(k)};
+        choose_look(&c, q, &there);
     }
-    int side = c.share > 0 && !q->usual && registry_in_share(request_key(q->request), c.share);
-    if (!c.best[side])
-        side = !side;
-    *out = c.best[side];
-    if (q->expect_ns)
-        *q->expect_ns = c.expect_ns[side];
-    if (c.share > 0 && q->chosen) /* otherwise the node itself chooses the version that serves */
-        *q->chosen = c.sum[side];
+    *out = choose_end(&c, q);
     if (*out)
         return REPLICA_FOUND;
     c.known |= may_come(m, q->request);
@@ -215,7 +92,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
 static bool can_use(const struct node_state *s, const struct request *r)
 {
     const struct node_model *m = NULL;
-    while ((m = next_model(s, r, m)))
+    while ((m = choose_model(s, r, m)))
         if (node_model_usable(m, r->epoch))
             return true;
     return false;
@@ -227,7 +104,7 @@ static bool elsewhere(struct members *m, const struct request *r)
     bool here = can_use(&m->local, r);
     for (uint32_t i = 0; i < m->n_links; i++) {
         const struct node_state *s = node_link_state(m->links[i]);
-        if (s ? next_model(s, r, NULL) != NULL : !here)
+        if (s ? choose_model(s, r, NULL) != NULL : !here)
             return true;
     }
     return !here && (m->n_links > 0 || may_come(m, r));

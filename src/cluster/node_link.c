@@ -78,7 +78,8 @@ struct node_link {
     bool has_state;
     struct replica_counts *counts;
     struct breaker breakers[N_BREAKERS]; /* by the hash of the model's name; two may share one */
-    double slowness;    /* how many times slower than reported, recently; 0: unknown */
+    double slowness; /* how many times slower than reported, recently; 0: unknown */
+    struct probe probe;
     bool told_slowness; /* already logged that its reported speed is not credible */
     char error[160];
 };
@@ -472,6 +473,7 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     if (k->lost) { /* it may be another process */
         memset(k->breakers, 0, sizeof(k->breakers));
         k->slowness = 0;
+        k->probe = (struct probe){0};
     }
     if (!k->has_state || k->lost)
         log_info("cluster", "node %s is up: %u model%s, %s", k->name, s.n_models,
@@ -694,6 +696,11 @@ bool node_link_passes(const struct node_link *k, const char *model, uint64_t now
 double node_link_slowness(const struct node_link *k)
 {
     return k->slowness;
+}
+
+struct probe *node_link_probe(struct node_link *k)
+{
+    return &k->probe;
 }
 
 enum breaker_state node_link_breaker(const struct node_link *k, uint64_t now)

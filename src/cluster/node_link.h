@@ -13,6 +13,7 @@
 
 #include "cluster/breaker.h"
 #include "cluster/messages/node_state.h"
+#include "cluster/probe.h"
 #include "cluster/replica.h"
 #include "net/loop.h"
 
@@ -46,6 +47,8 @@ bool node_link_passes(const struct node_link *k, const char *model, uint64_t now
  * its own figures are not trusted. */
 #define NODE_LINK_INCREDIBLE 50.0
 double node_link_slowness(const struct node_link *k);
+/* When it gets a request although it looks slow. */
+struct probe *node_link_probe(struct node_link *k);
 /* The worst state of its circuit breakers. */
 enum breaker_state node_link_breaker(const struct node_link *k, uint64_t now);
 /* It answered, or failed to, at least once. */

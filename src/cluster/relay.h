@@ -4,12 +4,7 @@
  * what the client has seen of every choice, as tokens. When the replica fails, another one
  * continues from the ticket; logits and sampling are the same on every machine, so the client sees
  * a pause but no changed token. Requests to specialists and flows are run again as a whole: their
- * results reach the client only when all of them are there. The relay stands between a replica and
- * the client's sink. It keeps the ticket of a generation: what the client has seen of every choice,
- * as tokens. When the replica breaks off, another one goes on from the ticket; logits and sampling
- * are the same on every machine, so the client sees a pause and not a changed token. Requests to
- * specialists and flows are run again as a whole: their results reach the client only when all of
- * them are there.
+ * results reach the client only when all of them are there.
  *
  * A second replica is started beside the first when the first delivers nothing for much longer than
  * expected, or, for a request with a deadline, for hedge_ms. The replica that delivers the next
@@ -21,7 +16,7 @@
  *
  * Thread:    the owner's.
  * Failure:   errors of the request itself are reported at once. Other failures are retried on
- * another replica; if none is left, the relay waits for one. patience.h has the rule. */
+ *            another replica; if none is left, the relay waits for one. patience.h has the rule. */
 #ifndef SHOAL_CLUSTER_RELAY_H
 #define SHOAL_CLUSTER_RELAY_H
 

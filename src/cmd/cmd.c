@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "base/file/file_read.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -100,7 +101,7 @@ int cmd_parse_ids(const char *text, size_t n_bytes, int32_t **ids, size_t *n_ids
         }
         const char *start = p;
         int64_t v = 0;
-        while (p < end && *p >= '0' && *p <= '9' && v <= INT32_MAX)
+        while (p < end && ascii_is_digit(*p) && v <= INT32_MAX)
             v = v * 10 + (*p++ - '0');
         if (p == start || v > INT32_MAX || (p < end && !strchr(" ,[]\t\r\n", *p))) {
             int n = (int)strcspn(start, " ,[]\t\r\n");

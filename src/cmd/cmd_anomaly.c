@@ -11,6 +11,7 @@
 #include "base/file/file_replace.h"
 #include "base/file/lines.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
@@ -79,12 +80,6 @@ static const struct opts_page run_page = {
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Median time between rows in milliseconds; 0: there are no times. */
 static double interval_of(const struct table *t)
 {
@@ -97,7 +92,7 @@ static double interval_of(const struct table *t)
             v[n++] = d * 1000;
     }
     if (n > 0)
-        qsort(v, n, sizeof(*v), by_size);
+        qsort(v, n, sizeof(*v), order_double);
     double median = n > 0 ? v[n / 2] : 0;
     mem_free(v);
     return median;

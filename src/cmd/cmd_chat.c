@@ -19,7 +19,7 @@
 #include "cmd/local/local.h"
 #include "cmd/local/model_opts.h"
 #include "cmd/local/stream.h"
-#include "flow/flow_run.h"
+#include "flow/stages.h"
 #include "wire/json_out.h"
 #include "wire/json_scan.h"
 #include "wire/value_json.h"
@@ -243,7 +243,7 @@ static int run_request(struct dialog *c, const int32_t *tokens, size_t n, struct
     if (!r)
         return err_set(e, SHOAL_ENOMEM, "out of memory");
     c->closed = c->ended = false;
-    flow_run(&c->local.owner, r, &c->sink);
+    stages_run(&c->local.owner, r, &c->sink);
     int rc = stream_pump(&c->stream, &c->local.queue, &c->closed, STDOUT_FILENO, c->interrupt_fd,
                          on_interrupt, c, e);
     if (rc < 0)

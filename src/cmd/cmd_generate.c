@@ -12,7 +12,7 @@
 #include "cmd/local/local.h"
 #include "cmd/local/model_opts.h"
 #include "cmd/local/stream.h"
-#include "flow/flow_run.h"
+#include "flow/stages.h"
 #include "wire/json_out.h"
 
 #define MAX_JSON_BYTES ((size_t)256 << 20)
@@ -494,7 +494,7 @@ static int generate(const struct opts *o, struct generation *g, struct local *l,
             flow_give_request(&l->owner, r);
         return cmd_fail(o->page, "out of memory");
     }
-    flow_run(&l->owner, r, &g->sink);
+    stages_run(&l->owner, r, &g->sink);
     int failed = stream_pump(&g->stream, &l->queue, &g->closed, STDOUT_FILENO, interrupt_fd,
                              on_interrupt, g, &e);
     if (failed < 0)

@@ -11,6 +11,7 @@
 
 #include "base/bytes_text.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "cmd/cmd.h"
 #include "config/config.h"
 #include "format/model_open.h"
@@ -52,7 +53,6 @@ struct finds {
 static bool is_model_path(const char *folder, const char *entry, char path[PATH_MAX])
 {
     char config[PATH_MAX + 16];
-    size_t n = strlen(entry);
     struct stat st;
     for (const char *p = entry; *p; p++)
         if ((unsigned char)*p < ' ')
@@ -61,7 +61,7 @@ static bool is_model_path(const char *folder, const char *entry, char path[PATH_
         stat(path, &st) < 0)
         return false;
     if (S_ISREG(st.st_mode))
-        return n > 5 && strcmp(entry + n - 5, ".gguf") == 0;
+        return str_ends_with(entry, ".gguf");
     snprintf(config, sizeof(config), "%s/config.json", path);
     return S_ISDIR(st.st_mode) && access(config, R_OK) == 0;
 }
@@ -102,8 +102,8 @@ static int by_name(const void *a, const void *b)
 static void name_of(char out[128], const char *entry)
 {
     size_t n = strlen(entry);
-    if (n > 5 && strcmp(entry + n - 5, ".gguf") == 0)
-        n -= 5;
+    if (str_ends_with(entry, ".gguf"))
+        n -= strlen(".gguf");
     snprintf(out, 128, "%.*s", (int)(n < 127 ? n : 127), entry);
     make_plain(out);
 }

@@ -13,6 +13,7 @@
 #include "base/file/file_replace.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
@@ -82,11 +83,6 @@ struct fit {
 
 /* ---- rows ---- */
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool is_none(const char *domain)
 {
     return !domain[0] || strcmp(domain, "none") == 0 || strcmp(domain, "oos") == 0;
@@ -115,7 +111,7 @@ static int read_rows(struct fit *f, struct err *e)
     }
     if (rc < 0)
         return rc;
-    qsort(f->labels, f->n_labels, sizeof(*f->labels), compare_names);
+    qsort(f->labels, f->n_labels, sizeof(*f->labels), order_text);
     uint32_t n = 0;
     for (uint32_t i = 0; i < f->n_labels; i++)
         if (n == 0 || strcmp(f->labels[n - 1], f->labels[i]) != 0)
@@ -127,7 +123,7 @@ static int read_rows(struct fit *f, struct err *e)
     for (size_t i = 0; i < f->n && rc == 0; i++) {
         const char *domain = "";
         rc = eval_rows_text(&f->rows.rows[i], keys, &domain, e);
-        const char **at = bsearch(&domain, f->labels, n, sizeof(*f->labels), compare_names);
+        const char **at = bsearch(&domain, f->labels, n, sizeof(*f->labels), order_text);
         f->domains[i] = at && !is_none(domain) ? (uint32_t)(at - f->labels) : n;
     }
     return rc;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "config/config.h"
 #include "config/config_key.h"
@@ -30,12 +31,12 @@ static bool read_cpus(const char *text, uint64_t *bits, size_t n_bits)
     while (*p) {
         char *end;
         unsigned long from = strtoul(p, &end, 10), to = from;
-        if (end == p || *p < '0' || *p > '9')
+        if (end == p || !ascii_is_digit(*p))
             return false;
         if (*end == '-') {
             p = end + 1;
             to = strtoul(p, &end, 10);
-            if (end == p || *p < '0' || *p > '9')
+            if (end == p || !ascii_is_digit(*p))
                 return false;
         }
         if (to < from || to >= n_bits || (*end && (*end != ',' || !end[1])))

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/ascii.h"
 #include "wire/json_out.h"
 
 enum word { WORD_ID, WORD_ABILITY, WORD_VALUE, WORD_UNIT, WORD_ACTION, N_WORDS };
@@ -54,13 +55,11 @@ static void put_json(struct buf *out, const char *v)
 static void put_url(struct buf *out, const char *v)
 {
     for (; *v; v++) {
-        unsigned char c = (unsigned char)*v;
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     strchr("-._~", c);
+        bool plain = ascii_is_digit(*v) || ascii_is_letter(*v) || strchr("-._~", *v);
         if (plain)
-            buf_putc(out, (char)c);
+            buf_putc(out, *v);
         else
-            buf_printf(out, "%%%02X", c);
+            buf_printf(out, "%%%02X", (unsigned char)*v);
     }
 }
 

@@ -69,7 +69,7 @@ void batcher_finish(struct job *j)
 
 static void run_batch(struct shoal_engine *en, uint32_t n, uint32_t cost)
 {
-    uint64_t t0 = clock_ns();
+    run_watch_begin(&en->watch, clock_ns());
     for (uint32_t i = 0; i < n; i++) {
         en->jobs[i]->place = i;
         en->jobs[i]->result.batch = n;
@@ -80,7 +80,7 @@ static void run_batch(struct shoal_engine *en, uint32_t n, uint32_t cost)
     en->specialist.ops->run(en->specialist.self, en->jobs, n);
     uint64_t now = clock_ns();
     en->files_checked = false;
-    cost_saw_units(&en->cost, now, now - t0, cost);
+    cost_saw_units(&en->cost, now, run_watch_took(&en->watch, now), cost);
     for (uint32_t i = 0; i < n; i++)
         if (en->active[i])
             finish(en, en->active[i], 0);

@@ -1,6 +1,8 @@
 /* cost.c - see cost.h. */
 #include "engine/cost.h"
 
+#include <math.h>
+
 #include "base/work_time.h"
 
 #define MEMORY 8u       /* a new sample counts for an eighth, once there are this many */
@@ -8,6 +10,13 @@
 #define MIN_PREFILL 16u /* a shorter prompt measures the step rather than the prompt */
 #define SPREADS 2.0     /* an unusually long answer exceeds the mean by this many deviations */
 #define MIN_PART 0.05   /* smallest share of a mixed step for decoding and for prefill */
+#define BEST_KEPT_NS 60000000000.0 /* the best recent value rises in this time */
+#define BEST_STEP_NS 1000000000u   /* a measurement speaks for no more than this */
+#define FAR 8.0               /* times: what is further from the usual value needs an explanation */
+#define MIN_RAN 8u            /* a process that works runs for at least this part of the time */
+#define MAX_ODD 3u            /* odd measurements in a row: from this one on they teach */
+#define HALVED_NS 250000000.0 /* what is told of an old value halves in this time */
+#define MAX_ERROR 4.0         /* a worse prediction is no worse */
 
 static double read_mean(struct cost_mean *m, uint64_t since_ns)
 {
@@ -21,6 +30,28 @@ static bool is_stale(struct cost_mean *m, uint64_t now_ns)
     return at == 0 || now_ns > at + COST_FRESH_NS;
 }
 
+/* For choosing between replicas: an old value returns to the best recent one. */
+static double told(struct cost_mean *m, uint64_t now_ns)
+{
+    uint64_t at = atomic_load_explicit(&m->at_ns, memory_order_relaxed);
+    double value = read_mean(m, 0), best = atomic_load_explicit(&m->best, memory_order_relaxed);
+    if (!is_stale(m, now_ns) || value <= best)
+        return value;
+    value *= exp2(-(double)(now_ns - at - COST_FRESH_NS) / HALVED_NS);
+    return value > best ? value : best;
+}
+
+static void keep_best(struct cost_mean *m, uint64_t now_ns, double value)
+{
+    double best = atomic_load_explicit(&m->best, memory_order_relaxed);
+    uint64_t at = atomic_load_explicit(&m->at_ns, memory_order_relaxed);
+    uint64_t ns = now_ns > at ? now_ns - at : 0;
+    if (at > 0 && value > best)
+        value =
+            best + (value - best) * (double)(ns < BEST_STEP_NS ? ns : BEST_STEP_NS) / BEST_KEPT_NS;
+    atomic_store_explicit(&m->best, value, memory_order_relaxed);
+}
+
 /* An old value is replaced, a young one moves towards the new figure: by half at the second, a
  * third at the third, and so on, so that one odd figure at the beginning does not stay. */
 static void add_to(struct cost_mean *m, uint64_t now_ns, double value, uint32_t memory)
@@ -30,6 +61,7 @@ static void add_to(struct cost_mean *m, uint64_t now_ns, double value, uint32_t 
     if (n > 0)
         value = old + (value - old) / (n + 1);
     atomic_store_explicit(&m->value, value, memory_order_relaxed);
+    keep_best(m, now_ns, value);
     atomic_store_explicit(&m->n, n + 1 < memory ? n + 1 : memory - 1, memory_order_relaxed);
     atomic_store_explicit(&m->at_ns, now_ns ? now_ns : 1, memory_order_relaxed);
 }
@@ -37,6 +69,14 @@ static void add_to(struct cost_mean *m, uint64_t now_ns, double value, uint32_t 
 static void add(struct cost_mean *m, uint64_t now_ns, double value)
 {
     add_to(m, now_ns, value, MEMORY);
+}
+
+/* The same for the time of some work: much less than before shows that the old value is wrong. */
+static void add_time(struct cost_mean *m, uint64_t now_ns, double ns)
+{
+    if (read_mean(m, 0) > FAR * ns)
+        atomic_store_explicit(&m->n, 0, memory_order_relaxed);
+    add(m, now_ns, ns);
 }
 
 static uint32_t batch_of(uint32_t n)
@@ -70,6 +110,27 @@ static double by_batch(struct cost_mean means[COST_BATCHES], uint32_t n, uint64_
 
 /* ---- learning ---- */
 
+/* Whether the process stood still: it hardly ran, and took far longer than usual (0: unknown). */
+static bool is_odd(struct cost *c, struct cost_time took, double usual)
+{
+    bool odd =
+        took.ns > COST_LONG_NS && took.ran_ns < took.ns / MIN_RAN && (double)took.ns > FAR * usual;
+    c->n_odd = odd ? c->n_odd + 1 : 0;
+    return odd && c->n_odd < MAX_ODD;
+}
+
+/* Usual time of a step; 0: unknown.  A batch that is larger than any measured so far takes at most
+ * as many times longer as it is larger. */
+static double usual_step(struct cost *c, uint32_t n_decoded, uint32_t n_prefilled)
+{
+    double decode = 0.0, prefill = read_mean(&c->prefill, 0) * n_prefilled;
+    const uint32_t own = batch_of(n_decoded);
+    for (uint32_t i = own + 1; n_decoded > 0 && decode <= 0.0 && i-- > 0;)
+        decode = read_mean(&c->step[i], 0) * (double)(1u << (own - i));
+    bool known = (n_decoded == 0 || decode > 0.0) && (n_prefilled == 0 || prefill > 0.0);
+    return known ? decode + prefill : 0.0;
+}
+
 /* A step that decodes and prefills: its time is split by the costs so far. If one is unknown, it
  * gets the rest; if both are, they share it. */
 static void saw_mixed(struct cost *c, uint64_t now_ns, double ns, uint32_t n_decoded,
@@ -82,21 +143,24 @@ static void saw_mixed(struct cost *c, uint64_t now_ns, double ns, uint32_t n_dec
                   : prefill > 0.0               ? 1.0 - prefill / ns
                                                 : 0.5;
     part = part < MIN_PART ? MIN_PART : part > 1.0 - MIN_PART ? 1.0 - MIN_PART : part;
-    add(&c->step[batch_of(n_decoded)], now_ns, part * ns);
-    add(&c->prefill, now_ns, (1.0 - part) * ns / n_prefilled);
+    add_time(&c->step[batch_of(n_decoded)], now_ns, part * ns);
+    add_time(&c->prefill, now_ns, (1.0 - part) * ns / n_prefilled);
 }
 
-void cost_saw_step(struct cost *c, uint64_t now_ns, uint64_t ns, uint32_t n_decoded,
+void cost_saw_step(struct cost *c, uint64_t now_ns, struct cost_time took, uint32_t n_decoded,
                    uint32_t n_prefilled)
 {
+    const double ns = (double)took.ns;
+    if (is_odd(c, took, usual_step(c, n_decoded, n_prefilled)))
+        return;
     if (n_decoded > 0)
-        add_to(&c->pace[batch_of(n_decoded)], now_ns, (double)ns, LONG_MEMORY);
-    if (n_prefilled > 0 && n_decoded > 0 && ns > 0)
-        saw_mixed(c, now_ns, (double)ns, n_decoded, n_prefilled);
+        add_to(&c->pace[batch_of(n_decoded)], now_ns, ns, LONG_MEMORY);
+    if (n_prefilled > 0 && n_decoded > 0 && took.ns > 0)
+        saw_mixed(c, now_ns, ns, n_decoded, n_prefilled);
     else if (n_decoded > 0)
-        add(&c->step[batch_of(n_decoded)], now_ns, (double)ns);
+        add_time(&c->step[batch_of(n_decoded)], now_ns, ns);
     else if (n_prefilled >= MIN_PREFILL || (n_prefilled > 0 && is_stale(&c->prefill, now_ns)))
-        add(&c->prefill, now_ns, (double)ns / n_prefilled);
+        add_time(&c->prefill, now_ns, ns / n_prefilled);
 }
 
 void cost_saw_answer(struct cost *c, uint64_t now_ns, uint32_t n_tokens, bool ended)
@@ -115,16 +179,19 @@ void cost_saw_prompt(struct cost *c, uint64_t now_ns, uint32_t n_tokens, uint32_
         add(&c->reused, now_ns, (double)n_cached / n_tokens);
 }
 
-void cost_saw_units(struct cost *c, uint64_t now_ns, uint64_t ns, uint64_t units)
+void cost_saw_units(struct cost *c, uint64_t now_ns, struct cost_time took, uint64_t units)
 {
-    add(&c->unit, now_ns, (double)ns / (double)(units ? units : 1));
+    const double n = units ? (double)units : 1.0;
+    if (!is_odd(c, took, read_mean(&c->unit, 0) * n))
+        add_time(&c->unit, now_ns, (double)took.ns / n);
 }
 
 void cost_saw_total(struct cost *c, uint64_t now_ns, double predicted_ns, uint64_t actual_ns)
 {
-    double off = (double)actual_ns - predicted_ns;
-    if (predicted_ns > 0.0)
-        add(&c->error, now_ns, (off < 0.0 ? -off : off) / predicted_ns);
+    if (predicted_ns <= 0.0)
+        return;
+    double error = fabs((double)actual_ns - predicted_ns) / predicted_ns;
+    add(&c->error, now_ns, error < MAX_ERROR ? error : MAX_ERROR);
 }
 
 /* ---- asking ---- */
@@ -269,35 +336,46 @@ int cost_check(const struct cost_estimate *x, uint64_t deadline_ns, uint64_t now
                    left < 10.0, left);
 }
 
-void cost_speed(struct cost *c, double *prefill_ns, double *token_ns)
+void cost_speed(struct cost *c, uint64_t now_ns, double *prefill_ns, double *token_ns)
 {
     uint64_t newest = 0;
-    *prefill_ns = read_mean(&c->prefill, 0);
+    *prefill_ns = told(&c->prefill, now_ns);
     *token_ns = 0.0;
     for (uint32_t i = 0; i < COST_BATCHES; i++) {
         uint64_t at = atomic_load_explicit(&c->step[i].at_ns, memory_order_relaxed);
         if (at > newest) {
             newest = at;
-            *token_ns = atomic_load_explicit(&c->step[i].value, memory_order_relaxed);
+            *token_ns = told(&c->step[i], now_ns);
         }
     }
 }
 
-struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l)
+/* As newer_than. */
+static double told_step(struct cost *c, uint32_t n, uint64_t now_ns)
+{
+    for (uint32_t i = batch_of(n) + 1; i-- > 0;) {
+        double ns = told(&c->step[i], now_ns);
+        if (ns > 0.0)
+            return ns;
+    }
+    return 0.0;
+}
+
+struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l, uint64_t now_ns)
 {
     const struct cost_request usual = {.prompt_tokens = 0}; /* an answer of the learned length */
     const uint32_t most = l->max_active ? l->max_active : 1, ahead = l->n_active + l->n_waiting;
-    const double step = newer_than(c->step, ahead + 1 < most ? ahead + 1 : most, 0);
-    struct cost_telemetry t = {.prefill_ns = read_mean(&c->prefill, 0),
+    const double step = told_step(c, ahead + 1 < most ? ahead + 1 : most, now_ns);
+    struct cost_telemetry t = {.prefill_ns = told(&c->prefill, now_ns),
                                .token_ns = step,
-                               .unit_ns = read_mean(&c->unit, 0),
+                               .unit_ns = told(&c->unit, now_ns),
                                .answer_tokens = read_mean(&c->length, 0),
-                               .error = read_mean(&c->error, 0),
+                               .error = told(&c->error, now_ns),
                                .in_flight = ahead,
                                .parallel = most};
     struct cost_estimate x = {.known = false};
     predict(c, l, &usual, 0, 0, &x);
-    t.queue_ns = x.first_ns - step > 0.0 ? x.first_ns - step : 0.0;
+    t.queue_ns = ahead > 0 && x.first_ns - step > 0.0 ? x.first_ns - step : 0.0;
     if (l->n_active > 0 && l->shared_chunk > 0)
         t.prefill_ns += step / l->shared_chunk;
     if (l->units > l->batch_units) /* as in cost_predict */

@@ -13,7 +13,14 @@
  *
  * Unknown costs count as zero, so that work is admitted and measured. While nothing runs, old
  * measurements expire: the machine may have become faster, and a model that refuses everything
- * would never be measured again.
+ * would never be measured again.  What the model tells others (cost_tell, cost_speed) returns to
+ * the best recent figure for the same reason: a replica that looks slow gets no work, and without
+ * work it would look slow forever.
+ *
+ * Time in which the process did not run is no work.  A process that was stopped (SIGSTOP, a frozen
+ * container, a suspended machine) finds in its next step all the time that it missed; such a
+ * measurement is odd and teaches nothing, unless several follow one another: then it is how things
+ * are.
  *
  * Thread:    cost_saw_* from one thread at a time; the others from any.  Relaxed atomics: each
  *            value stands for itself, and a reader may see one before another.
@@ -32,6 +39,7 @@
 
 struct cost_mean { /* moving average */
     _Atomic double value;
+    _Atomic double best;    /* the lowest value of late: falls at once, rises slowly */
     _Atomic uint64_t at_ns; /* when it was last measured; 0: never */
     _Atomic uint32_t n;     /* number of samples, up to a limit */
 };
@@ -45,7 +53,16 @@ struct cost {                            /* all zero: nothing is known */
     struct cost_mean reused;             /* cached share of a prompt, 0 to 1 */
     struct cost_mean unit;               /* ns for each unit of a specialist's cost */
     struct cost_mean error;              /* |actual - predicted| / predicted, of whole tasks */
+    uint32_t n_odd;                      /* odd measurements in a row */
 };
+
+struct cost_time { /* of a step or a batch */
+    uint64_t ns;   /* by the clock */
+    /* CPU time of the whole process meanwhile, or more; COST_RAN: not known, it ran */
+    uint64_t ran_ns;
+};
+#define COST_RAN UINT64_MAX
+#define COST_LONG_NS 20000000u /* less is never odd: the machine may be busy */
 
 struct cost_load {                /* existing load */
     uint32_t n_active, n_waiting; /* tasks */
@@ -88,14 +105,14 @@ struct cost_telemetry {
     uint32_t in_flight, parallel;
 };
 
-/* A step took ns; it decoded this many tasks and prefilled this many tokens. */
-void cost_saw_step(struct cost *c, uint64_t now_ns, uint64_t ns, uint32_t n_decoded,
+/* A step decoded this many tasks and prefilled this many tokens. */
+void cost_saw_step(struct cost *c, uint64_t now_ns, struct cost_time took, uint32_t n_decoded,
                    uint32_t n_prefilled);
 /* An answer of this many tokens. ended: by itself; otherwise it was cut off, so its length is only
  * a lower bound. */
 void cost_saw_answer(struct cost *c, uint64_t now_ns, uint32_t n_tokens, bool ended);
 void cost_saw_prompt(struct cost *c, uint64_t now_ns, uint32_t n_tokens, uint32_t n_cached);
-void cost_saw_units(struct cost *c, uint64_t now_ns, uint64_t ns, uint64_t units);
+void cost_saw_units(struct cost *c, uint64_t now_ns, struct cost_time took, uint64_t units);
 /* A task is complete; predicted_ns 0: there was no prediction. */
 void cost_saw_total(struct cost *c, uint64_t now_ns, double predicted_ns, uint64_t actual_ns);
 
@@ -116,9 +133,9 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
  * wasted the others' time. */
 SHOAL_MUST_CHECK int cost_check(const struct cost_estimate *x, uint64_t deadline_ns,
                                 uint64_t now_ns, struct err *e);
-struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l);
-/* For listings: ns per prompt token, and between two tokens of an answer, at the batch size
- * measured last; 0: unknown. */
-void cost_speed(struct cost *c, double *prefill_ns, double *token_ns);
+struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l, uint64_t now_ns);
+/* ns per prompt token, and between two tokens of an answer, at the batch size measured last; 0:
+ * unknown. */
+void cost_speed(struct cost *c, uint64_t now_ns, double *prefill_ns, double *token_ns);
 
 #endif

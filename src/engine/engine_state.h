@@ -13,6 +13,7 @@
 #include "engine/decode/kv_pages.h"
 #include "engine/decode/lm.h"
 #include "engine/decode/sampler.h"
+#include "engine/run_watch.h"
 #include "engine/specialist.h"
 #include "engine/chat/tool_format.h"
 #include "format/model_file.h"
@@ -85,10 +86,10 @@ struct shoal_engine {
     int *run_code;
     uint32_t n_runs;                       /* runs of the current step */
     uint32_t step_decoded, step_prefilled; /* tasks, tokens */
-    uint64_t step_began_ns;
-    uint32_t shed_pause;    /* steps until tasks may be ended early again */
-    uint64_t files_next_ns; /* next time that engine_files_check_at checks */
-    bool files_checked;     /* since the last step or batch; see engine_files_check_end */
+    struct run_watch watch;                /* of the step or the batch */
+    uint32_t shed_pause;                   /* steps until tasks may be ended early again */
+    uint64_t files_next_ns;                /* next time that engine_files_check_at checks */
+    bool files_checked; /* since the last step or batch; see engine_files_check_end */
 };
 
 #endif

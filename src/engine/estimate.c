@@ -42,11 +42,11 @@ struct cost_estimate estimate_request(struct shoal_engine *en, const struct cost
 
 void estimate_speed(struct shoal_engine *en, double *prefill_ns, double *token_ns)
 {
-    cost_speed(&en->cost, prefill_ns, token_ns);
+    cost_speed(&en->cost, clock_ns(), prefill_ns, token_ns);
 }
 
 struct cost_telemetry estimate_telemetry(struct shoal_engine *en, const struct fair_who *who)
 {
     const struct cost_load l = load_of(en, who);
-    return cost_tell(&en->cost, &l);
+    return cost_tell(&en->cost, &l, clock_ns());
 }

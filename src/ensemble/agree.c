@@ -4,12 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 static bool is_blank(char c)
 {
@@ -50,16 +46,16 @@ static size_t last_number(char *out, const char *text, size_t n)
 {
     size_t end = n, from, k = 0;
     bool decimals = false;
-    while (end > 0 && !is_digit(text[end - 1]))
+    while (end > 0 && !ascii_is_digit(text[end - 1]))
         end--;
     if (end == 0)
         return 0;
     from = end;
     while (from > 0 &&
-           (is_digit(text[from - 1]) || ((text[from - 1] == '.' || text[from - 1] == ',') &&
-                                         from > 1 && is_digit(text[from - 2]))))
+           (ascii_is_digit(text[from - 1]) || ((text[from - 1] == '.' || text[from - 1] == ',') &&
+                                               from > 1 && ascii_is_digit(text[from - 2]))))
         from--;
-    if (from > 0 && text[from - 1] == '-' && (from == 1 || !is_digit(text[from - 2])))
+    if (from > 0 && text[from - 1] == '-' && (from == 1 || !ascii_is_digit(text[from - 2])))
         out[k++] = '-';
     for (size_t i = from; i < end; i++) {
         if (text[i] == ',')
@@ -91,7 +87,7 @@ char *agree_normal(const char *text, size_t n, enum ensemble_part part)
         char c = is_blank(text[i]) ? ' ' : text[i];
         if (c == ' ' && k > 0 && out[k - 1] == ' ')
             continue;
-        out[k++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+        out[k++] = ascii_lower(c);
     }
     out[k] = '\0';
     return out;

@@ -22,7 +22,6 @@ struct calibration {
     struct column_sums *tensors;
     size_t n_tensors;
     struct strmap by_name; /* keys are in tensors */
-    bool tied; /* the embedding is also the output matrix and is reported under that name */
     uint64_t n_tokens;
 };
 
@@ -43,7 +42,6 @@ void calibration_destroy(struct calibration *c)
 /* Reserves room for every matrix of the file, so that the callback does not allocate. */
 static int reserve(struct calibration *c, const struct model_file *file)
 {
-    c->tied = !model_file_find_tensor(file, "output.weight");
     c->tensors = mem_zalloc_n(file->n_tensors, sizeof(*c->tensors));
     if (!c->tensors || strmap_init(&c->by_name, file->n_tensors) < 0)
         return SHOAL_ENOMEM;
@@ -68,8 +66,6 @@ static int reserve(struct calibration *c, const struct model_file *file)
 static struct column_sums *find(const struct calibration *c, const char *tensor)
 {
     uint32_t i;
-    if (c->tied && strcmp(tensor, "output.weight") == 0)
-        tensor = "token_embd.weight";
     return strmap_get(&c->by_name, tensor, strlen(tensor), &i) ? &c->tensors[i] : NULL;
 }
 

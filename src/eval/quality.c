@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
 /* ---- counts --------------------------------------------------------------------------------- */
@@ -129,11 +130,10 @@ struct word {
 static size_t word_at(const char *s, struct word *w)
 {
     const char *p = s;
-    while (*p &&
-           !((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z')))
+    while (*p && !(ascii_is_digit(*p) || ascii_is_letter(*p)))
         p++;
     w->p = p;
-    while ((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z'))
+    while (ascii_is_digit(*p) || ascii_is_letter(*p))
         p++;
     w->n = (size_t)(p - w->p);
     return (size_t)(p - s);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
 #define MAX_COLS 65536u
@@ -82,7 +83,7 @@ bool table_time(const char *text, double *seconds)
         text += 1 + n;
         if (*text == ':') {
             char *end;
-            if (text[1] < '0' || text[1] > '9')
+            if (!ascii_is_digit(text[1]))
                 return false;
             s = strtod(text + 1, &end);
             text = end;

@@ -1,6 +1,7 @@
 /* app.h - interface of the application that answers asks.
  *
- * Flow does not know applications; src/apps implements this interface, and an owner's flow names one.
+ * Flow does not know applications; src/apps implements this interface, and an owner's flow names
+ * one.
  *
  * Thread: the owner's. */
 #ifndef SHOAL_FLOW_APP_H

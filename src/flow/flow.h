@@ -36,9 +36,11 @@ struct pseudonyms;
 
 struct flow {
     struct registry *registry;
-    struct prompt_cache *cache;    /* NULL: none */
-    struct pool *pool;             /* for long prompts; NULL: the owner's thread prepares them */
-    struct app *app;               /* answers asks; NULL: none does */
+    struct prompt_cache *cache; /* NULL: none */
+    struct pool *pool;          /* for long prompts; NULL: the owner's thread prepares them */
+    struct app *app;            /* answers asks; NULL: none does */
+    struct dispatch *session;   /* continues conversations (STAGE_SESSION); NULL: none are kept */
+    struct dispatch *similar;   /* the semantic cache (STAGE_SIMILAR); NULL: none */
     struct pseudonyms *pseudonyms; /* for personal data; NULL: it is masked instead */
 };
 

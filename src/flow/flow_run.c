@@ -92,12 +92,17 @@ static void take_any_model(const struct flow_owner *o, struct request *r)
         r->model = NULL;
 }
 
-void flow_run(struct flow_owner *o, struct request *r, struct sink *s)
+bool flow_place(struct flow_owner *o, struct request *r, struct sink *s)
 {
     flow_resolve_name(o, r);
     take_any_model(o, r);
     if (r->has_once_key && o->once && o->once->ops->run(o->once, o, r, s))
-        return;
-    if (r->here || !o->dispatch || !o->dispatch->ops->run(o->dispatch, o, r, s))
+        return true;
+    return !r->here && o->dispatch && o->dispatch->ops->run(o->dispatch, o, r, s);
+}
+
+void flow_run(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    if (!flow_place(o, r, s))
         flow_run_here(o, r, s);
 }

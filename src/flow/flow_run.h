@@ -1,4 +1,4 @@
-/* flow_run.h - runs a request of any kind.
+/* flow_run.h - the last stages of a request of any kind (stages.h): where it runs, and running it.
  *
  * Thread: the owner's. */
 #ifndef SHOAL_FLOW_FLOW_RUN_H
@@ -6,8 +6,11 @@
 
 #include "flow/flow.h"
 
-/* Takes the request and runs it at the best place (flow/dispatch.h). Events may arrive before this
- * returns; sink->job shows whether it has already ended. */
+/* STAGE_PLACE: an idempotency key, or a replica on another node (flow_owner.once, .dispatch). */
+bool flow_place(struct flow_owner *o, struct request *r, struct sink *s);
+/* Runs a request that others have made on behalf of a client's, without the stages before
+ * STAGE_PLACE. Events may arrive before this returns; sink->job shows whether it has already
+ * ended. */
 void flow_run(struct flow_owner *o, struct request *r, struct sink *s);
 /* Sets the epoch of a request that fans out into several, unless it has one: all of them carry it,
  * so that all see the same model versions. */

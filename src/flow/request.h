@@ -18,8 +18,10 @@
 #include "base/value.h"
 #include "engine/chat/chat_messages.h"
 #include "engine/estimate.h"
+#include "flow/stage.h"
 #include "shoal/shoal.h"
 
+struct privacy_policy;
 struct router_tag;
 
 #define REQUEST_MAX_CHOICES 128u
@@ -160,6 +162,7 @@ struct request {
     char id[64];
     char trace[64];   /* traceparent, or "" */
     char session[64]; /* its conversation or device, or "" */
+    bool remembered;  /* session is a conversation that is kept: see knowledge/sessions.h */
     struct request_client client;
     bool has_once_key;      /* once_key: the client's idempotency key and its name, as a hash */
     uint8_t once_key[32];   /* a repeated key gets the first answer */
@@ -175,17 +178,21 @@ struct request {
     const char *language;          /* of the text, "de"; NULL: not known */
     const struct router_tag *tags; /* headers and JSON fields that rules test */
     uint32_t n_tags;
-    const char *node;          /* preferred node, "": this one; NULL, or unavailable: any */
-    bool explain;              /* report the decision in full */
-    bool dry;                  /* decide, but do not run */
-    bool streams;              /* the client reads the answer as it is generated */
-    bool no_cache;             /* the answer is neither cached nor taken from a cache */
-    bool screened;             /* already searched for personal data (privacy_run.h) */
-    bool marked;               /* its texts contain pseudonyms, which only its client can resolve */
-    bool here;                 /* must not leave this server */
+    const char *node; /* preferred node, "": this one; NULL, or unavailable: any */
+    bool explain;     /* report the decision in full */
+    bool dry;         /* decide, but do not run */
+    bool streams;     /* the client reads the answer as it is generated */
+    bool no_cache;    /* the answer is neither cached nor taken from a cache */
+    bool screened;    /* already searched for personal data (privacy_run.h) */
+    bool marked;      /* its texts contain pseudonyms, which only its client can resolve */
+    bool here;        /* must not leave this server */
+    bool whole_calls; /* tool calls are reported when they are complete */
+    /* Applies when the request leaves this server; set by the stage before STAGE_LEAVE. */
+    const struct privacy_policy *leaving;
     const struct value *input; /* fields for a flow of the configuration, a map; NULL: none */
     uint32_t depth;            /* nesting depth of flows that led to it */
     size_t input_bytes;        /* texts and token ids that a model will read */
+    struct stage_way way;      /* see stages.h */
     enum request_kind kind;
     union {
         struct request_generate generate;
@@ -213,6 +220,12 @@ void request_set_budget(struct request *r, double ms);
 static inline int request_rc(const struct request *r)
 {
     return r->arena.rc;
+}
+
+/* For a stage (stages.h): the request continues behind it, with events for s. */
+static inline void request_pass_on(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    r->way.pass_on(o, r, s);
 }
 
 /* Requests with equal keys get the same side of a canary. */

@@ -245,22 +245,11 @@ static void end_dry(struct flow_owner *o, struct request *r, struct sink *s)
     flow_give_request(o, r);
 }
 
-static void run_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
-{
-    (void)ctx;
-    flow_run(o, r, s);
-}
-
 /* A request with personal data that only this server may see stays here, or leaves without it. */
-static void run_chosen(struct flow_owner *o, struct request *r, struct sink *s,
-                       const struct privacy_policy *p, bool outside)
+static void guard(struct request *r, const struct privacy_policy *p, bool outside)
 {
-    if (p && outside)
-        privacy_run(o, r, s, p, run_screened, NULL);
-    else {
-        r->here |= p != NULL;
-        flow_run(o, r, s);
-    }
+    r->leaving = outside ? p : NULL;
+    r->here |= p && !outside;
 }
 
 static void decide(struct flow_owner *o, const struct router_route *route, struct request *r,
@@ -343,7 +332,7 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
                           .arena = &r->arena,
                           .kind = kind_of(r),
                           .who = request_who(r)};
-    const struct privacy_policy *privacy = privacy_wanted_outside(o, r); /* of the route */
+    const struct privacy_policy *privacy = privacy_policy_of(o, r); /* of the route */
     struct router_decision d;
     struct failure f;
     o->n_routed++;
@@ -376,13 +365,16 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
     if (r->explain || r->dry)
         explain(choice, r, &g, &q, &d);
     choice->decide_ns = clock_ns() - now;
+    choice->stages = r->way.log;
     r->model = choice->model;
     r->node = choice->node ? choice->node : "";
     s->routed = choice;
     if (r->dry)
         end_dry(o, r, s);
-    else
-        run_chosen(o, r, s, privacy, choice->node != NULL);
+    else {
+        guard(r, privacy, choice->node != NULL);
+        request_pass_on(o, r, s);
+    }
 }
 
 /* ---- the router model ---- */
@@ -473,7 +465,7 @@ static bool classify(struct flow_owner *o, const struct router_route *route, str
     q->deadline_ns = r->deadline_ns;
     q->input_bytes = in->text_bytes;
     /* the classifier sees the original text: if it must not leave this server, it runs here */
-    q->here = r->here || privacy_wanted_outside(o, r) != NULL;
+    q->here = r->here || privacy_policy_of(o, r) != NULL;
     q->infer = (struct request_infer){.kind = SHOAL_KIND_CLASSIFY, .inputs = in, .n_inputs = 1};
     if (route->labels)
         q->infer.labels = request_copy(q, route->labels, strlen(route->labels));
@@ -513,7 +505,7 @@ static void run_average(struct flow_owner *o, const struct router_route *route, 
     if (r->dry)
         end_dry(o, r, s);
     else
-        flow_run(o, r, s);
+        request_pass_on(o, r, s);
 }
 
 /* ---- the request ---- */
@@ -527,41 +519,30 @@ static void apply(const struct router_route *route, struct request *r)
     r->no_cache |= route->no_cache;
 }
 
-static void route_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
+bool routing_take(struct flow_owner *o, struct request *r, struct sink *s)
 {
-    (void)ctx;
-    routing_run(o, r, s);
-}
-
-void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
-{
-    const struct privacy_policy *p = privacy_wanted(o, r);
-    if (p) {
-        privacy_run(o, r, s, p, route_screened, NULL);
-        return;
-    }
     flow_resolve_name(o, r);
     const struct router_route *route =
         o->routes && r->model ? router_table_find(o->routes, r->model) : NULL;
     struct failure f;
     size_t n;
-    s->routed = NULL;
     if (route && r->kind == REQUEST_ASK && !route->flow)
         route = NULL; /* asks choose their models themselves */
     if (!route && !r->dry) {
-        if (!r->model || !o->flows || !o->flows->ops->run(o->flows, o, r, s))
-            run_chosen(o, r, s, privacy_wanted_outside(o, r), o->dispatch != NULL);
-        return;
+        if (r->model && o->flows && o->flows->ops->run(o->flows, o, r, s))
+            return true;
+        guard(r, privacy_policy_of(o, r), o->dispatch != NULL);
+        return false;
     }
     if (!route || !router_may_call(route, r->client.name)) {
         failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                     "there is no route '%s' for this client", r->model ? r->model : "");
         flow_refuse(o, r, s, &f);
-        return;
+        return true;
     }
     apply(route, r);
     if (route->flow) {
-        r->here |= privacy_wanted_outside(o, r) != NULL; /* applies to its steps too */
+        r->here |= privacy_policy_of(o, r) != NULL; /* applies to its steps too */
         struct routing_choice *choice = arena_zalloc(&r->arena, sizeof(*choice));
         r->model = keep_text(r, route->flow);
         if (choice)
@@ -571,25 +552,26 @@ void routing_run(struct flow_owner *o, struct request *r, struct sink *s)
         if (choice && r->dry) {
             choice->policy = "flow";
             end_dry(o, r, s);
-            return;
+            return true;
         }
         if (!o->flows || !o->flows->ops->run(o->flows, o, r, s)) {
             failure_set(&f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                         "there is no flow '%s'", r->model);
             flow_refuse(o, r, s, &f);
         }
-        return;
+        return true;
     }
     if (route->ensemble.kind != ENSEMBLE_NONE) {
-        r->here |= privacy_wanted_outside(o, r) != NULL;
+        r->here |= privacy_policy_of(o, r) != NULL;
         if (route->ensemble.kind == ENSEMBLE_AVERAGE)
             run_average(o, route, r, s);
         else
             panel_run(o, route, r, s);
-        return;
+        return true;
     }
     (void)text_of(r, &n);
     if (route->classifier && n > 0 && classify(o, route, r, s))
-        return;
+        return true;
     decide(o, route, r, s, NULL, 0, 0);
+    return true;
 }

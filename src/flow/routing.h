@@ -4,7 +4,7 @@
  * If the route has a router model, that model reads the text first.
  *
  * Thread:    the owner's.
- * Ownership: as flow_run.  A choice lives in the arena of its request.
+ * Ownership: as stages_run.  A choice lives in the arena of its request.
  * Failure:   a route without a model that can answer fails the request; the message says why. */
 #ifndef SHOAL_FLOW_ROUTING_H
 #define SHOAL_FLOW_ROUTING_H
@@ -23,7 +23,7 @@ struct routing_source {
     bool (*settled)(struct routing_source *s);
 };
 
-/* As flow_run; the request's model may be a route. */
-void routing_run(struct flow_owner *o, struct request *r, struct sink *s);
+/* STAGE_ROUTE: the request's model may be a route, or a flow of the configuration. */
+bool routing_take(struct flow_owner *o, struct request *r, struct sink *s);
 
 #endif

@@ -31,6 +31,8 @@ struct routing_ensemble {
     uint32_t n_steps;
 };
 
+struct stage_log;
+
 struct routing_choice {
     const char *route, *model;
     const char *node; /* the chosen node; NULL: this process */
@@ -44,8 +46,9 @@ struct routing_choice {
     int32_t rule; /* index of the rule that matched; -1: none */
     struct router_work work;
     double budget_ns;
-    const char *policy; /* its steps, with blanks between them */
-    uint64_t decide_ns; /* duration of the decision */
+    const char *policy;             /* its steps, with blanks between them */
+    uint64_t decide_ns;             /* duration of the decision */
+    const struct stage_log *stages; /* which took the request so far */
 };
 
 #endif

@@ -3,12 +3,13 @@
  * A codec (HTTP, gRPC, WebSocket, a command, another node) implements a sink: it turns typed events
  * into its own bytes.  The events of a request are, in this order:
  *
- *   start once the model is known and the prompt cache was checked plan an ask: what the text
- *   wants, once, before the reply prompt a generation that asked for it: how far the prompt is
- *   computed, before its tokens call a generation with tools, behind tool_sink.h: a piece of a tool
- *   call token a generation: one token, or text only; an ask: a piece of the reply, text only
- *   result specialists: one input's result replace a generation, from an ensemble: everything that
- *   came of it is void, another model
+ *   start    once the model is known and the prompt cache was checked
+ *   plan     an ask: what the text wants, once, before the reply
+ *   prompt   a generation that asked for it: how far the prompt is computed, before its tokens
+ *   call     a generation with tools, behind tool_sink.h: a piece of a tool call
+ *   token    a generation: one token, or text only; an ask: a piece of the reply, text only
+ *   result   specialists: one input's result
+ *   replace  a generation, from an ensemble: everything that came of it is void, another model
  *            answers anew
  *   done     one choice of a generation is complete; `last`: so is the request.  An ask has one
  *            choice.  Specialists have none: their last result ends the request.
@@ -40,8 +41,10 @@ struct flow_job;
 struct pipeline_report;
 struct routing_choice;
 struct sink;
+struct stage_log;
 
-enum sink_cache { SINK_CACHE_OFF, SINK_CACHE_MISS, SINK_CACHE_HIT };
+/* SIMILAR: the answer to a paraphrase. */
+enum sink_cache { SINK_CACHE_OFF, SINK_CACHE_MISS, SINK_CACHE_HIT, SINK_CACHE_SIMILAR };
 
 struct sink_start {
     const char *model;   /* stays until closed has returned, as do version and sum */
@@ -49,7 +52,8 @@ struct sink_start {
     const uint8_t *sum;  /* SHA-256 of the model; NULL: not known yet */
     const char *node;    /* node that answers; NULL: this process */
     enum sink_cache cache;
-    bool private; /* the answer repeats personal data of the client: it must not be stored */
+    bool session_away; /* the session store is unavailable: the conversation may lack turns */
+    bool private;      /* the answer repeats personal data of the client: it must not be stored */
     enum tool_format tools; /* how the model writes tool calls; NONE: the request has no tools */
     /* For generate_memo; NULL: the cache is off, or that of another node. */
     const uint8_t *question;
@@ -163,6 +167,8 @@ struct sink {
     /* How the model was chosen, set before start; NULL: the client named it. Valid until closed has
      * returned. */
     const struct routing_choice *routed;
+    /* Which stages took the request; NULL: it did not ask for an explanation. Likewise. */
+    const struct stage_log *stages;
 };
 
 /* ---- events that a sink may leave out ---- */

@@ -29,13 +29,13 @@ struct tensor {
 #define MAX_HEADER_BYTES ((size_t)1 << 31)
 #define VERSION 3u
 
-enum stage { STAGE_HEADER, STAGE_DATA, STAGE_DONE };
+enum progress { PROGRESS_HEADER, PROGRESS_DATA, PROGRESS_DONE };
 
 struct gguf_write {
     char *path, *temp;
     int fd;
     bool temp_exists;
-    enum stage stage;
+    enum progress progress;
     struct model_file *meta; /* holds the first error of all sticky calls */
     struct tensor *tensors;
     size_t n_tensors, cap_tensors;
@@ -116,7 +116,7 @@ void gguf_write_destroy(struct gguf_write *w)
 /* True while the sticky calls may continue. */
 static bool ready(struct gguf_write *w)
 {
-    if (w->meta->first.code == 0 && w->stage != STAGE_HEADER)
+    if (w->meta->first.code == 0 && w->progress != PROGRESS_HEADER)
         err_set(&w->meta->first, SHOAL_EINTERNAL, "metadata set after the header was written");
     return w->meta->first.code == 0;
 }
@@ -385,7 +385,7 @@ int gguf_write_begin(struct gguf_write *w, struct err *e)
         rc = make_header(w, &header, e);
     if (rc < 0)
         goto out;
-    w->stage = STAGE_DATA;
+    w->progress = PROGRESS_DATA;
     /* Not every file system can reserve space; only "no space" is an error. */
     if (fallocate(w->fd, 0, 0, (off_t)w->total) < 0 && (errno == ENOSPC || errno == EFBIG)) {
         rc = err_set(e, SHOAL_EIO, "cannot write %s (%llu bytes in all): %s", w->path,
@@ -407,7 +407,7 @@ uint64_t gguf_write_size(const struct gguf_write *w)
 
 int gguf_write_data(struct gguf_write *w, const void *p, size_t n, struct err *e)
 {
-    if (w->stage != STAGE_DATA || w->at_tensor >= w->n_tensors)
+    if (w->progress != PROGRESS_DATA || w->at_tensor >= w->n_tensors)
         return err_set(e, SHOAL_EINTERNAL, "%s: data without a tensor", w->path);
     const struct tensor *t = &w->tensors[w->at_tensor];
     if (n > t->n_bytes - w->at_byte)
@@ -445,7 +445,7 @@ static void sync_folder(const char *path)
 
 int gguf_write_finish(struct gguf_write *w, struct err *e)
 {
-    if (w->stage != STAGE_DATA || w->at_tensor != w->n_tensors)
+    if (w->progress != PROGRESS_DATA || w->at_tensor != w->n_tensors)
         return err_set(e, SHOAL_EINTERNAL, "%s: %zu of %zu tensors have data", w->path,
                        w->at_tensor, w->n_tensors);
     int rc = flush(w, e);
@@ -458,7 +458,7 @@ int gguf_write_finish(struct gguf_write *w, struct err *e)
     if (closed < 0 || rename(w->temp, w->path) < 0)
         return err_set(e, SHOAL_EIO, "cannot write %s: %s", w->path, strerror(errno));
     w->temp_exists = false;
-    w->stage = STAGE_DONE;
+    w->progress = PROGRESS_DONE;
     sync_folder(w->path);
     return 0;
 }

@@ -12,7 +12,7 @@
  * Ownership: model_file_create gives the model to the caller, model_file_close takes it back (NULL
  *            is fine) with its mappings.  Every pointer handed out is borrowed until then.
  * Failure:   SHOAL_ENOMEM from create; the put functions are sticky: the first failure is kept,
- * later calls do nothing, model_file_check reports it. */
+ *            later calls do nothing, model_file_check reports it. */
 #ifndef SHOAL_FORMAT_MODEL_FILE_H
 #define SHOAL_FORMAT_MODEL_FILE_H
 

@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "base/rd.h"
+#include "base/str.h"
 #include "base/strmap.h"
 
 enum {
@@ -367,12 +368,6 @@ out:
     return rc;
 }
 
-static bool ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s), m = strlen(tail);
-    return n > m && !strcmp(s + n - m, tail);
-}
-
 /* Finds the only file of a folder whose name ends with tail (variants have names such as
  * model.fp16.safetensors): 1 and its path, 0 when there is none. */
 static int find_only(char *out, size_t cap, const char *folder, const char *tail, struct err *e)
@@ -383,7 +378,7 @@ static int find_only(char *out, size_t cap, const char *folder, const char *tail
     if (!dir)
         return err_set(e, SHOAL_EIO, "cannot open %s: %s", folder, strerror(errno));
     for (const struct dirent *d; rc >= 0 && (d = readdir(dir));) {
-        if (d->d_name[0] == '.' || !ends_with(d->d_name, tail))
+        if (d->d_name[0] == '.' || !str_ends_with(d->d_name, tail))
             continue;
         if (rc == 1)
             rc = err_set(e, SHOAL_EFORMAT, "%s has several models: %.100s, %.100s", folder, first,

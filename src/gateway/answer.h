@@ -11,7 +11,7 @@
  *
  *     struct mine *m = answer_create(c, r, sizeof(*m), &my_dialect, stream);
  *     if (m)
- *         routing_run(&c->gl->flow, r, c->sink);
+ *         stages_run(&c->gl->flow, r, c->sink);
  *
  * Thread:    the loop's.
  * Ownership: in the arena of the request, until closed; what is gathered is freed with it.

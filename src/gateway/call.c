@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "flow/pool.h"
 #include "flow/routing.h"
+#include "flow/stages.h"
 #include "gateway/tags.h"
 #include "host/sha256.h"
 #include "net/peers.h"
@@ -189,17 +190,38 @@ struct call *call_create(struct gw_loop *gl, struct http_req *r)
     return c;
 }
 
-/* The client's conversation or device. False: the header is invalid. */
-static bool read_session(const struct call *c, struct request *r)
+bool call_session_ok(const char *id)
 {
-    const char *given = c->req ? http_header(c->req, "x-session-id") : NULL;
-    if (!given)
-        return true;
-    size_t n = strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-");
-    if (n == 0 || given[n] || n >= sizeof(r->session))
-        return false;
-    memcpy(r->session, given, n + 1);
-    return true;
+    size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-");
+    return n > 0 && id[n] == '\0' && n < sizeof(((struct request *)0)->session);
+}
+
+/* The conversation that the server is to continue: of the body, or of a header; NULL: none, "" if
+ * it is not a text. */
+static const char *kept_session(const struct call *c)
+{
+    /* together with `chat_id` it is Open WebUI's, which sends the whole conversation itself */
+    const cJSON *v = c->json && !cJSON_HasObjectItem(c->json, "chat_id")
+                         ? cJSON_GetObjectItemCaseSensitive(c->json, "session_id")
+                         : NULL;
+    if (v && !cJSON_IsNull(v))
+        return cJSON_IsString(v) ? v->valuestring : "";
+    return c->req ? http_header(c->req, "x-shoal-session") : NULL;
+}
+
+/* The client's conversation or device. Returns the name of the parameter that is wrong, or NULL. */
+static const char *read_session(const struct call *c, struct request *r)
+{
+    const char *kept = kept_session(c), *id = kept;
+    if (!id)
+        id = c->req ? http_header(c->req, "x-session-id") : NULL;
+    if (!id)
+        return NULL;
+    if (!call_session_ok(id))
+        return kept ? "session_id" : "x-session-id";
+    memcpy(r->session, id, strlen(id) + 1);
+    r->remembered = kept != NULL;
+    return NULL;
 }
 
 /* The version of the model that must answer, as 64 hex digits.  False: the header is wrong. */
@@ -281,19 +303,20 @@ struct request *call_request(struct call *c)
     r->deadline_ns = c->deadline_ns;
     tags_read(r, &c->gl->config->router, c->req, c->json);
     r->path = c->route ? c->route->path : NULL; /* a constant */
-    bool session = read_session(c, r), version = session && read_version(c, r);
+    const char *wrong = read_session(c, r);
+    bool version = !wrong && read_version(c, r);
     if (version && read_once_key(c, r))
         return r;
     flow_give_request(&c->gl->flow, r);
     if (version)
         call_fail(c, 400, NULL, "idempotency-key", "invalid_value",
                   "idempotency-key must have 1 to %u characters", MAX_ONCE_KEY);
-    else if (session)
+    else if (!wrong)
         call_fail(c, 400, NULL, "x-shoal-version", "invalid_value",
                   "x-shoal-version must be the SHA-256 of a model, 64 hex digits");
     else
-        call_fail(c, 400, NULL, "x-session-id", "invalid_value",
-                  "x-session-id must be 1 to 63 letters, digits or ._:-");
+        call_fail(c, 400, NULL, wrong, "invalid_value",
+                  "'%s' must be 1 to 63 letters, digits or ._:-", wrong);
     return NULL;
 }
 
@@ -320,8 +343,11 @@ void call_set_model(struct call *c, const struct sink_start *e)
     c->model_name = e->model;
     c->node_name = e->node;
     c->routed = c->sink ? c->sink->routed : NULL;
+    c->session_away = e->session_away;
     if (e->cache != SINK_CACHE_OFF)
-        c->cache_note = e->cache == SINK_CACHE_HIT ? "hit" : "miss";
+        c->cache_note = e->cache == SINK_CACHE_HIT    ? "hit"
+                        : e->cache == SINK_CACHE_MISS ? "miss"
+                                                      : "similar";
 }
 
 /* ---- answers ---- */
@@ -329,6 +355,7 @@ void call_set_model(struct call *c, const struct sink_start *e)
 struct head {
     struct http_header h[MAX_HEADERS_OUT];
     size_t n;
+    char stages[256]; /* text of a header */
 };
 
 static void add(struct head *head, const char *name, const char *value)
@@ -360,6 +387,21 @@ const char *call_origin(const struct call *c)
     return NULL;
 }
 
+/* The stages of a request that asked for an explanation, with their times in milliseconds. */
+static void add_stages(const struct call *c, struct head *head)
+{
+    const struct stage_log *log = c->sink ? c->sink->stages : NULL;
+    const uint64_t now = log ? clock_ns() : 0;
+    size_t n = 0;
+    for (uint32_t i = 0; log && i < STAGE_N; i++)
+        if (log->entered_ns[i])
+            n += (size_t)snprintf(head->stages + n, sizeof(head->stages) - n, "%s%s;dur=%.3f",
+                                  n ? ", " : "", stages_name(i),
+                                  (double)stages_time(log, i, now) / 1e6);
+    if (n > 0)
+        add(head, "server-timing", head->stages);
+}
+
 static void common_headers(const struct call *c, struct head *head)
 {
     const char *origin = call_origin(c);
@@ -374,7 +416,8 @@ static void common_headers(const struct call *c, struct head *head)
     if (c->session_away)
         add(head, "x-shoal-session", "degraded");
     if (c->cache_note && plain)
-        add(head, "x-shoal-cache", c->similar ? "similar" : c->cache_note);
+        add(head, "x-shoal-cache", c->cache_note);
+    add_stages(c, head);
     if (c->routed) {
         add(head, "x-shoal-route", c->routed->route);
         if (!plain) /* not every gRPC message names a model */
@@ -387,7 +430,8 @@ static void common_headers(const struct call *c, struct head *head)
     if (origin) {
         add(head, "access-control-allow-origin", origin);
         add(head, "access-control-expose-headers",
-            "x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-ensemble, x-shoal-model, "
+            "server-timing, x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-ensemble, "
+            "x-shoal-model, "
             "x-shoal-node, "
             "x-shoal-route, x-shoal-session");
         add(head, "vary", "origin");

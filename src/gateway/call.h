@@ -33,7 +33,6 @@ struct call {
     char id[64];
     char trace[64];                         /* traceparent, or "" */
     bool lenient, ollama, anthropic, began; /* ollama, anthropic: format of errors */
-    bool similar;                           /* the answer comes from the semantic cache */
     bool session_away; /* the session store is unavailable: the conversation may lack turns */
     uint32_t places;   /* slots taken in the limits of requests in flight */
     uint64_t start_ns, deadline_ns;
@@ -75,6 +74,8 @@ void call_release(struct call *c);
 /* An empty request with what the call knows: client, session, deadline.
  * NULL: out of memory or a bad header, and the call is answered. */
 struct request *call_request(struct call *c);
+/* Whether it can name a session: 1 to 63 letters, digits or ._:- */
+bool call_session_ok(const char *id);
 /* The client's idempotency key; NULL: none. */
 const char *call_once_key(const struct call *c);
 /* Connects the call, which is held, to a sink: when the client is gone the sink's work is

@@ -43,6 +43,13 @@ struct fields_error {
 
 #define FIELDS_MAX 128u
 
+/* Read by call_request, for every API that has it in its table. */
+#define FIELDS_SESSION                                                                             \
+    {                                                                                              \
+        "session_id", FIELD_IGNORED, 0, 0, 0,                                                      \
+            "continues the conversation of this id, which the server keeps", NULL                  \
+    }
+
 /* A null field counts as missing and leaves its member unchanged, also an unknown one. lenient:
  * unknown and unsupported fields are skipped. */
 SHOAL_MUST_CHECK int fields_read(const struct field *table, size_t n, const cJSON *object,

@@ -263,6 +263,8 @@ int gw_parts_state(struct gw *gw, struct err *e)
                              .cache = gw->cache,
                              .pool = gw->pool,
                              .app = &gw->home.app,
+                             .session = gw->sessions ? sessions_stage(gw->sessions) : NULL,
+                             .similar = gw->similar ? similar_stage(gw->similar) : NULL,
                              .pseudonyms = gw->pseudonyms};
     return rc < 0 ? rc : ollama_manage_open(gw, gw->config, e);
 }

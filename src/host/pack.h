@@ -4,7 +4,7 @@
  * Thread:    immutable after open.
  * Ownership: pack_open gives, pack_close takes back; strings belong to the pack.
  * Failure:   SHOAL_ENOTFOUND (no folder), SHOAL_EFORMAT (the message says where in the manifest),
- * SHOAL_EIO.  Paths in a manifest stay inside its folder: anything else is refused. */
+ *            SHOAL_EIO. Paths in a manifest stay inside its folder: anything else is refused. */
 #ifndef SHOAL_HOST_PACK_H
 #define SHOAL_HOST_PACK_H
 

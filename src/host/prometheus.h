@@ -12,12 +12,11 @@ struct buf;
 #define PROMETHEUS_LABEL_BYTES 272
 
 void prometheus_help(struct buf *b, const char *name, const char *type, const char *help);
-/* Writes `model="NAME"` into out and returns it: quotes in the name are escaped, a long name is
+/* Writes `LABEL="VALUE"` into out and returns it: quotes in the value are escaped, a long value is
  * cut. */
-/* LABEL="VALUE", escaped. */
 const char *prometheus_label(char out[PROMETHEUS_LABEL_BYTES], const char *label,
                              const char *value);
-const char *prometheus_model(char out[PROMETHEUS_LABEL_BYTES], const char *name);
+const char *prometheus_model(char out[PROMETHEUS_LABEL_BYTES], const char *name); /* model="NAME" */
 /* labels: `model="x"` or "". */
 void prometheus_histogram(struct buf *b, const char *name, const char *labels, struct histogram *h);
 void prometheus_batches(struct buf *b, const char *name, const char *labels,

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/hash.h"
 
@@ -38,17 +39,12 @@ static const char *read_number(const char *p, const char *end, uint64_t *out)
 {
     const char *from = p;
     *out = 0;
-    for (; p < end && *p >= '0' && *p <= '9'; p++) {
+    for (; p < end && ascii_is_digit(*p); p++) {
         if (*out > (UINT64_MAX - 9) / 10)
             return NULL;
         *out = *out * 10 + (uint64_t)(*p - '0');
     }
     return p > from && p < end && *p == ' ' ? p + 1 : NULL;
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 static bool read_name(char out[64], const char *p, const char *end)
@@ -57,7 +53,7 @@ static bool read_name(char out[64], const char *p, const char *end)
     for (; p < end && n < 63; n++) {
         int c = (unsigned char)*p++;
         if (c == '%') {
-            int high = end - p >= 2 ? hex_digit(p[0]) : -1, low = high < 0 ? -1 : hex_digit(p[1]);
+            int high = end - p >= 2 ? ascii_hex(p[0]) : -1, low = high < 0 ? -1 : ascii_hex(p[1]);
             c = low < 0 ? 0 : high * 16 + low;
             p += 2;
         }

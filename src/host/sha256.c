@@ -1,4 +1,5 @@
 /* sha256.c - see sha256.h. */
+#include "base/ascii.h"
 #include "host/sha256.h"
 
 #include <pthread.h>
@@ -54,18 +55,10 @@ void sha256_hex(char out[2 * SHA256_BYTES + 1], const uint8_t sum[SHA256_BYTES])
     out[2 * SHA256_BYTES] = '\0';
 }
 
-static int digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool sha256_read_hex(uint8_t out[SHA256_BYTES], const char *hex)
 {
     for (uint32_t i = 0; i < SHA256_BYTES; i++) {
-        int high = digit(hex[2 * i]), low = high < 0 ? -1 : digit(hex[2 * i + 1]);
+        int high = ascii_hex(hex[2 * i]), low = high < 0 ? -1 : ascii_hex(hex[2 * i + 1]);
         if (low < 0)
             return false;
         out[i] = (uint8_t)(high << 4 | low);

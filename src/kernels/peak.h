@@ -1,9 +1,10 @@
 /* peak.h - peak rate of the 8-bit multiply-add instruction that a kernel set's products use.
  *
- * Thread:    pure; keeps the calling thread busy for a moment.  Run it on several threads at once
- *            to measure the whole machine.
  * A set without a loop of its own here (scalar) is measured with its own product on a matrix that
- * fits into the L1 cache. */
+ * fits into the L1 cache.
+ *
+ * Thread:    pure; keeps the calling thread busy for a moment.  Run it on several threads at once
+ *            to measure the whole machine. */
 #ifndef SHOAL_KERNELS_PEAK_H
 #define SHOAL_KERNELS_PEAK_H
 

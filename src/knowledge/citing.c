@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "knowledge/hit_json.h"
 
 #define MAX_ANSWER_BYTES ((size_t)1 << 20)
@@ -58,10 +59,10 @@ static void read_marks(struct citing *x)
     for (const char *p = buf_str(&x->answer); (p = strchr(p, '[')); p++) {
         const char *at = p + 1;
         char *end;
-        while (*at >= '0' && *at <= '9') {
+        while (ascii_is_digit(*at)) {
             long long id = strtoll(at, &end, 10);
             at = end + strspn(end, ", ");
-            if (*at != ']' && !(*at >= '0' && *at <= '9'))
+            if (*at != ']' && !ascii_is_digit(*at))
                 break;
             if (was_given(x, id))
                 cite(x, id);
@@ -230,7 +231,7 @@ static void generate(struct citing *x)
         return;
     }
     x->sink = (struct sink){.ops = &ops};
-    routing_run(o, r, &x->sink);
+    stages_run(o, r, &x->sink);
 }
 
 static void on_found(struct retrieval *q, const struct failure *f)

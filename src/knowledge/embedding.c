@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/routing.h"
+#include "flow/stages.h"
 
 #define BATCH 64u /* texts of one request */
 
@@ -107,7 +107,7 @@ static void next_batch(struct embedding *x)
         r->input_bytes += in[i].text_bytes;
     }
     r->infer = (struct request_infer){.kind = SHOAL_KIND_EMBED, .inputs = in, .n_inputs = x->batch};
-    routing_run(x->owner, r, &x->sink);
+    stages_run(x->owner, r, &x->sink);
 }
 
 void embedding_run(struct embedding *x)

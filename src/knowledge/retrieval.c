@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "flow/routing.h"
+#include "flow/stages.h"
 
 #define MAX_BYTES ((size_t)64 << 20) /* limit of the hits */
 #define RERANK_DEPTH 4u              /* times n_results */
@@ -116,7 +116,7 @@ static void rerank(struct retrieval *x)
     r->infer = (struct request_infer){
         .kind = SHOAL_KIND_RERANK, .inputs = in, .n_inputs = x->n_hits, .query = x->query};
     x->sink = (struct sink){.ops = &ops};
-    routing_run(x->owner, r, &x->sink);
+    stages_run(x->owner, r, &x->sink);
 }
 
 /* ---- the search ---- */

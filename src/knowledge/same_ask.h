@@ -3,11 +3,7 @@
  * The vectors of "turn on the light" and "turn off the light" are close, so this decides. It is
  * strict: apart from filler words and synonyms (wording.h), both must have the same words: the same
  * numbers in the same order, the same negations, names, questions, owners, tense, singular or
- * plural, and prepositions before a number. When in doubt, they count as different. Vectors of
- * "turn on the light" and "turn off the light" are near; this decides. It is strict: apart from
- * words without meaning and words of one meaning (wording.h), both must have the same words: the
- * same numbers in the same order, the same negations, names, questions, owners, tense, singular or
- * plural, and prepositions before a number. When in doubt they differ.
+ * plural, and prepositions before a number. When in doubt, they count as different.
  *
  * Thread: pure functions. */
 #ifndef SHOAL_KNOWLEDGE_SAME_ASK_H

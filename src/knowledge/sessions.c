@@ -11,8 +11,8 @@
 #include "base/file/state_file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "flow/privacy/privacy_run.h"
-#include "flow/routing.h"
+#include "flow/dispatch.h"
+#include "flow/routing_choice.h"
 #include "knowledge/history.h"
 #include "knowledge/offload.h"
 #include "store/session/session_keys.h"
@@ -32,6 +32,7 @@ struct pending {
 };
 
 struct sessions {
+    struct dispatch stage; /* first */
     struct sessions_opts opts;
     char place[PATH_MAX], key_file[PATH_MAX];
     pthread_mutex_t lock; /* guards the rest */
@@ -309,7 +310,6 @@ struct turn {
     struct request *request; /* the client's: its sink lives in it */
     struct sink *to;
     struct sink inner;
-    bool *told; /* whether the place is away */
     struct offload offload;
     struct history before;
     uint32_t max_tokens; /* limit of earlier messages, for this attempt */
@@ -401,7 +401,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
     copy.question = NULL; /* the answer depends on the conversation */
     if (s->routed)
         t->to->routed = keep_choice(t, s->routed);
-    *t->told = t->away;
+    copy.session_away = t->away;
     t->start = copy;
     t->starts = true;
 }
@@ -632,7 +632,7 @@ static void on_loaded(void *ctx)
     for (uint32_t i = 0; i < all.n; i++)
         copy->input_bytes += all.messages[i].content_bytes;
     t->inner = (struct sink){.ops = &ops};
-    routing_run(t->owner, copy, &t->inner);
+    request_pass_on(t->owner, copy, &t->inner);
 }
 
 static void on_cancel(struct flow_job *j)
@@ -653,40 +653,20 @@ static void on_resume(struct flow_job *j)
         flow_resume(&t->inner);
 }
 
-/* Of sessions_run, while personal data is looked for. */
-struct sessions_later {
-    struct sessions *sessions;
-    bool *away;
-};
-
-static void run_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
-{
-    const struct sessions_later *l = ctx;
-    sessions_run(l->sessions, o, r, s, l->away);
-}
-
-void sessions_run(struct sessions *s, struct flow_owner *o, struct request *r, struct sink *to,
-                  bool *away)
+static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *to)
 {
     static const struct flow_job_ops ops = {on_cancel, on_resume};
-    const struct privacy_policy *p = privacy_wanted(o, r);
-    struct sessions_later *later = p ? arena_zalloc(&r->arena, sizeof(*later)) : NULL;
-    if (later) {
-        *later = (struct sessions_later){.sessions = s, .away = away};
-        privacy_run(o, r, to, p, run_screened, later);
-        return;
-    }
-    struct turn *t = p ? NULL : arena_zalloc(&r->arena, sizeof(*t));
+    struct sessions *s = (struct sessions *)(void *)d; /* its first member */
+    struct turn *t = arena_zalloc(&r->arena, sizeof(*t));
     if (!t) {
         flow_refuse_nomem(o, r, to);
-        return;
+        return true;
     }
     *t = (struct turn){.job = {&ops},
                        .sessions = s,
                        .owner = o,
                        .request = r,
                        .to = to,
-                       .told = away,
                        .max_tokens = s->opts.history_tokens};
     buf_init(&t->answer, MAX_ANSWER_BYTES);
     to->job = &t->job;
@@ -694,6 +674,7 @@ void sessions_run(struct sessions *s, struct flow_owner *o, struct request *r, s
     t->offload = (struct offload){.work = load_it, .then = on_loaded, .ctx = t};
     if (offload_run(&t->offload, o) < 0)
         turn_fail(t, SHOAL_EBUSY, "too many conversations are waiting: try again later");
+    return true;
 }
 
 /* ---- for the gateway ---- */
@@ -725,4 +706,11 @@ int sessions_forget(struct sessions *s, const char *tenant, const char *id, stru
     if (rc == 0)
         rc = session_store_delete(store, tenant, id, e);
     return rc == SHOAL_ENOTFOUND && waited ? 0 : rc;
+}
+
+struct dispatch *sessions_stage(struct sessions *s)
+{
+    static const struct dispatch_ops ops = {.run = take};
+    s->stage.ops = &ops;
+    return &s->stage;
 }

@@ -5,7 +5,7 @@
  * keys can continue. While the store is unavailable, a gateway continues with its own buffered
  * turns, reports that (degraded), and saves them when the store is back.
  *
- * Thread:    struct sessions: any.  sessions_run: the owner's; files and servers are the pool's.
+ * Thread:    struct sessions: any.  The stage: the owner's; files and servers are the pool's.
  * Ownership: open/close.
  * Failure:   a request never fails only because of the store. */
 #ifndef SHOAL_KNOWLEDGE_SESSIONS_H
@@ -35,11 +35,9 @@ SHOAL_MUST_CHECK int sessions_open(struct sessions **out, const struct sessions_
 void sessions_close(struct sessions *s);
 void sessions_counts(struct sessions *s, struct sessions_counts *out);
 
-/* As routing_run, for a chat with request.session; its answer (the first choice) becomes part of
- * the conversation before `done` is passed on. *away: set before `start` if the store is
- * unavailable; must stay valid until `closed`. */
-void sessions_run(struct sessions *s, struct flow_owner *o, struct request *r, struct sink *to,
-                  bool *away);
+/* For struct flow. STAGE_SESSION: a chat with request.remembered gets the earlier messages; its
+ * answer (the first choice) becomes part of the conversation before `done` is passed on. */
+struct dispatch *sessions_stage(struct sessions *s);
 
 /* For the gateway's pool: the messages as JSON, appended; SHOAL_ENOTFOUND. */
 SHOAL_MUST_CHECK int sessions_show(struct sessions *s, const char *tenant, const char *id,

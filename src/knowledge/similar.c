@@ -8,11 +8,11 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/privacy/privacy_run.h"
-#include "flow/routing.h"
+#include "flow/dispatch.h"
 #include "host/sha256.h"
 #include "knowledge/embedding.h"
 #include "knowledge/same_ask.h"
+#include "router/router.h"
 
 #define MAX_PROMPT_BYTES 2000u
 #define MAX_ANSWER_BYTES ((size_t)64 << 10)
@@ -30,6 +30,7 @@ struct entry {
 };
 
 struct similar {
+    struct dispatch stage; /* first */
     struct similar_opts opts;
     char model[128];
     pthread_mutex_t lock; /* guards the rest */
@@ -103,7 +104,8 @@ static bool plain(const struct request *r)
            !r->no_cache && !r->explain && !r->dry && !r->version && !r->has_once_key;
 }
 
-double similar_wanted(const struct flow_owner *o, const struct request *r)
+/* The threshold of the request's route, if the answer may come from the cache; 0: it may not. */
+static double threshold_of(const struct flow_owner *o, const struct request *r)
 {
     const struct router_route *route =
         o->routes && r->model ? router_table_find(o->routes, r->model) : NULL;
@@ -163,7 +165,6 @@ struct look {            /* in the arena of its request */
     struct str text;
     uint8_t scope[SHA256_BYTES];
     double threshold;
-    bool *hit;
     bool cancelled;
     /* what came, to be kept */
     struct buf answer;
@@ -335,7 +336,7 @@ static void replay(struct look *x)
     struct flow_owner *o = x->owner;
     struct request *r = x->request;
     struct sink *to = x->to;
-    const struct sink_start start = {.model = x->model, .version = "", .cache = SINK_CACHE_HIT};
+    const struct sink_start start = {.model = x->model, .version = "", .cache = SINK_CACHE_SIMILAR};
     const struct sink_token token = {.token = -1, .text = x->kept, .text_bytes = x->kept_bytes};
     const struct sink_done done = {
         .finish = SHOAL_FINISH_STOP,
@@ -347,7 +348,6 @@ static void replay(struct look *x)
     mem_free(x->embedding.vectors);
     buf_fini(&x->answer);
     to->job = NULL;
-    *x->hit = true;
     to->ops->start(to, &start);
     to->ops->token(to, &token);
     to->ops->done(to, &done);
@@ -366,7 +366,7 @@ static void run(struct look *x)
                                         .flush = on_flush,
                                         .full = on_full};
     x->inner = (struct sink){.ops = &ops};
-    routing_run(x->owner, x->request, &x->inner);
+    request_pass_on(x->owner, x->request, &x->inner);
 }
 
 static void on_embedded(struct embedding *m, const struct failure *f)
@@ -406,46 +406,21 @@ static void on_resume(struct flow_job *j)
         flow_resume(&x->inner);
 }
 
-/* Of similar_run, while personal data is looked for. */
-struct similar_later {
-    struct similar *similar;
-    double threshold;
-    bool *hit;
-};
-
-static void run_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
-{
-    const struct similar_later *l = ctx;
-    if (r->marked) /* a cached answer would have the marks of another request */
-        routing_run(o, r, s);
-    else
-        similar_run(l->similar, o, r, s, l->threshold, l->hit);
-}
-
-void similar_run(struct similar *s, struct flow_owner *o, struct request *r, struct sink *to,
-                 double threshold, bool *hit)
+static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *to)
 {
     static const struct flow_job_ops ops = {on_cancel, on_resume};
-    const struct privacy_policy *p = privacy_wanted(o, r);
-    struct similar_later *later = p ? arena_zalloc(&r->arena, sizeof(*later)) : NULL;
-    if (later) { /* without memory, routing_run refuses the request */
-        *later = (struct similar_later){.similar = s, .threshold = threshold, .hit = hit};
-        privacy_run(o, r, to, p, run_screened, later);
-        return;
-    }
-    struct look *x = p ? NULL : arena_zalloc(&r->arena, sizeof(*x));
+    struct similar *s = (struct similar *)(void *)d; /* its first member */
+    double threshold = threshold_of(o, r);
+    struct look *x = threshold > 0 ? arena_zalloc(&r->arena, sizeof(*x)) : NULL;
+    if (!x || !scope_of(x->scope, r))
+        return false;
     const struct chat_message *last = &r->generate.chat.messages[r->generate.chat.n_messages - 1];
-    if (!x || !scope_of(x->scope, r)) {
-        routing_run(o, r, to);
-        return;
-    }
     x->job.ops = &ops;
     x->similar = s;
     x->owner = o;
     x->request = r;
     x->to = to;
     x->threshold = threshold;
-    x->hit = hit;
     x->text = (struct str){last->content, last->content_bytes};
     buf_init(&x->answer, MAX_ANSWER_BYTES);
     x->embedding = (struct embedding){
@@ -459,4 +434,12 @@ void similar_run(struct similar *s, struct flow_owner *o, struct request *r, str
     memcpy(x->embedding.who.trace, r->trace, sizeof(r->trace));
     to->job = &x->job;
     embedding_run(&x->embedding);
+    return true;
+}
+
+struct dispatch *similar_stage(struct similar *s)
+{
+    static const struct dispatch_ops ops = {.run = take};
+    s->stage.ops = &ops;
+    return &s->stage;
 }

@@ -4,7 +4,7 @@
  * with the same route, client, settings and earlier messages; the nearest one that is similar
  * enough and asks the same question (same_ask.h) supplies the answer.
  *
- * Thread:    struct similar: any.  similar_run: the owner's.
+ * Thread:    struct similar: any.  The stage: the owner's.
  * Ownership: create/destroy.
  * Failure:   without vectors or memory a request runs as if there were no cache. */
 #ifndef SHOAL_KNOWLEDGE_SIMILAR_H
@@ -32,11 +32,7 @@ SHOAL_MUST_CHECK int similar_create(struct similar **out, const struct similar_o
                                     struct err *e);
 void similar_destroy(struct similar *s);
 void similar_counts(struct similar *s, struct similar_counts *out);
-/* The threshold of the request's route, if the answer may come from the cache; 0: do not use it. */
-double similar_wanted(const struct flow_owner *o, const struct request *r);
-/* As routing_run. *hit: set before `start` if the answer is cached; must stay valid until
- * closed. */
-void similar_run(struct similar *s, struct flow_owner *o, struct request *r, struct sink *to,
-                 double threshold, bool *hit);
+/* For struct flow. STAGE_SIMILAR: answers from the cache if the request's route allows it. */
+struct dispatch *similar_stage(struct similar *s);
 
 #endif

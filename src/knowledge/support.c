@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/ascii.h"
 #include "base/str.h"
 #include "knowledge/wording.h"
 
@@ -49,7 +50,7 @@ static size_t mark_bytes(const char *p, size_t n)
 static bool has_letter(const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (((p[i] | 32) >= 'a' && (p[i] | 32) <= 'z') || (p[i] & 0x80))
+        if (ascii_is_letter(p[i]) || (p[i] & 0x80))
             return true;
     return false;
 }
@@ -63,8 +64,8 @@ static bool ends_at(const char *p, size_t n, size_t i)
     /* "3.5" and "e.g. this" do not end a sentence */
     return p[i] == '\n' ||
            (stop && (i + 1 == n || p[i + 1] == ' ' || p[i + 1] == '\n' || p[i + 1] == '[') &&
-            (k == n || p[k] == '\n' || (p[k] >= 'A' && p[k] <= 'Z') ||
-             (p[k] >= '0' && p[k] <= '9') || (p[k] & 0x80)));
+            (k == n || p[k] == '\n' || ascii_is_upper(p[k]) || ascii_is_digit(p[k]) ||
+             (p[k] & 0x80)));
 }
 
 void support_split(struct support *s, const char *answer, size_t n)
@@ -155,24 +156,14 @@ static enum support_reason nearest_says(const struct wording *a, const char *pas
 
 /* ---- codes ---- */
 
-static bool is_letter(char c)
-{
-    return (c | 32) >= 'a' && (c | 32) <= 'z';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* "usb_driver", "E12", "--with-user": written as they are, or wrong.  "20kg" and "2nd" are numbers.
  */
 static bool is_code(const char *p, size_t n)
 {
     bool letter = false, mixed = false;
     for (size_t i = 0; i < n; i++) {
-        mixed |= letter && is_digit(p[i]);
-        letter |= is_letter(p[i]);
+        mixed |= letter && ascii_is_digit(p[i]);
+        letter |= ascii_is_letter(p[i]);
     }
     return letter && (mixed || memchr(p, '_', n) || (n > 2 && p[0] == '-' && p[1] == '-'));
 }
@@ -182,8 +173,8 @@ static bool has_code(const char *text, const char *p, size_t n)
 {
     for (const char *at = text; *at; at++)
         if (strncasecmp(at, p, n) == 0 &&
-            (at == text || !(is_letter(at[-1]) || is_digit(at[-1]) || at[-1] == '_')) &&
-            !(is_letter(at[n]) || is_digit(at[n]) || at[n] == '_'))
+            (at == text || !(ascii_is_letter(at[-1]) || ascii_is_digit(at[-1]) || at[-1] == '_')) &&
+            !(ascii_is_letter(at[n]) || ascii_is_digit(at[n]) || at[n] == '_'))
             return true;
     return false;
 }
@@ -192,8 +183,8 @@ static bool codes_are_in(const char *text, const char *sentence, size_t n)
 {
     for (size_t i = 0; i < n;) {
         size_t k = i;
-        while (k < n && (is_letter(sentence[k]) || is_digit(sentence[k]) || sentence[k] == '_' ||
-                         sentence[k] == '-'))
+        while (k < n && (ascii_is_letter(sentence[k]) || ascii_is_digit(sentence[k]) ||
+                         sentence[k] == '_' || sentence[k] == '-'))
             k++;
         if (k > i && is_code(sentence + i, k - i) && !has_code(text, sentence + i, k - i))
             return false;
@@ -406,7 +397,8 @@ static bool joined_are_in(const char *text, const char *p, size_t n)
 {
     for (size_t i = 0; i < n;) {
         size_t k = i;
-        while (k < n && (is_letter(p[k]) || is_digit(p[k]) || p[k] == '_' || p[k] == '-'))
+        while (k < n &&
+               (ascii_is_letter(p[k]) || ascii_is_digit(p[k]) || p[k] == '_' || p[k] == '-'))
             k++;
         if (k > i + 2 && memchr(p + i + 1, '-', k - i - 2) && !has_code(text, p + i, k - i))
             return false;

@@ -1,4 +1,5 @@
 /* wording.c - see wording.h. */
+#include "base/ascii.h"
 #include "knowledge/wording.h"
 
 #include <stdio.h>
@@ -9,14 +10,9 @@ struct reader {
     bool begins; /* a sentence */
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_letter(char c)
 {
-    return ((c | 32) >= 'a' && (c | 32) <= 'z') || (c & 0x80);
+    return ascii_is_letter(c) || (c & 0x80);
 }
 
 static void add(struct reader *r, enum wording_kind kind, const char *stem, bool name)
@@ -43,9 +39,10 @@ static size_t take_number(struct reader *r, const char *p, size_t n)
     char out[WORDING_STEM_BYTES] = "";
     size_t i = 0, k = 0;
     bool point = false;
-    while (i < n && (is_digit(p[i]) || (i > 0 && i + 1 < n && is_digit(p[i + 1]) &&
-                                        is_digit(p[i - 1]) && strchr(".,:/", p[i])))) {
-        bool thousands = p[i] == ',' && i + 3 < n && is_digit(p[i + 2]) && is_digit(p[i + 3]);
+    while (i < n && (ascii_is_digit(p[i]) || (i > 0 && i + 1 < n && ascii_is_digit(p[i + 1]) &&
+                                              ascii_is_digit(p[i - 1]) && strchr(".,:/", p[i])))) {
+        bool thousands =
+            p[i] == ',' && i + 3 < n && ascii_is_digit(p[i + 2]) && ascii_is_digit(p[i + 3]);
         point |= p[i] == '.';
         if (!thousands && k < sizeof(out) - 1)
             out[k++] = p[i];
@@ -55,7 +52,7 @@ static size_t take_number(struct reader *r, const char *p, size_t n)
         k--;
     k -= point && out[k - 1] == '.';
     size_t zeros = 0;
-    while (zeros + 1 < k && out[zeros] == '0' && is_digit(out[zeros + 1]))
+    while (zeros + 1 < k && out[zeros] == '0' && ascii_is_digit(out[zeros + 1]))
         zeros++;
     memmove(out, out + zeros, k - zeros);
     out[k - zeros] = '\0';
@@ -98,11 +95,11 @@ static void set_form(struct wording *w, enum wording_form form)
 static void take_word(struct reader *r, const char *p, size_t n)
 {
     char word[WORDING_STEM_BYTES];
-    bool capital = *p >= 'A' && *p <= 'Z';
+    bool capital = ascii_is_upper(*p);
     bool first = r->begins;
     size_t k = 0;
     for (size_t i = 0; i < n && k < sizeof(word) - 1; i++)
-        word[k++] = (char)(p[i] >= 'A' && p[i] <= 'Z' ? p[i] + 32 : p[i]);
+        word[k++] = ascii_lower(p[i]);
     word[k] = '\0';
     if (k > 3 && strcmp(word + k - 3, "n't") == 0) { /* don't, won't, can't */
         word[k - 3] = '\0';
@@ -156,7 +153,7 @@ void wording_read(struct wording *w, const char *text, size_t n)
     w->cut = false;
     for (size_t i = 0; i < n && !w->cut;) {
         char c = text[i];
-        if (is_digit(c)) {
+        if (ascii_is_digit(c)) {
             bool minus = i > 0 && text[i - 1] == '-' && (i < 2 || text[i - 2] == ' ');
             if (minus)
                 add(&r, WORDING_PLAIN, "minus", false);

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/sized.h"
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "library/library_site.h"
 #include "pipeline/graph/graph_kind.h"
 #include "pipeline/pipeline_report.h"
@@ -266,7 +266,7 @@ static void start(struct executor_task *t)
     q->ask.text = r->text;
     snprintf(q->id, sizeof(q->id), "flow-%llx", (unsigned long long)r->submitted_ns);
     r->open = true;
-    routing_run(&s->owner, q, &r->sink);
+    stages_run(&s->owner, q, &r->sink);
 }
 
 static void cancel(struct executor_task *t)

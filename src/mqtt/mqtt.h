@@ -3,11 +3,7 @@
  * It opens at once, even while the broker is unreachable, and reconnects without end, with
  * exponential backoff from reconnect_ms to reconnect_max_ms and jitter. The broker keeps the
  * session for session_s, so QoS 1 and 2 messages that arrive in the meantime are not lost.
- * Duplicates are dropped (mqtt_seen.h). It opens at once, also while the broker is away, and
- * reconnects without end: after reconnect_ms, twice as long each time up to reconnect_max_ms, and a
- * random part, so that many clients do not come back together. The session lives on at the broker
- * for session_s, so messages of QoS 1 and 2 that come meanwhile are not lost. What comes twice is
- * dropped (mqtt_seen.h).
+ * Duplicates are dropped (mqtt_seen.h).
  *
  * A publish of QoS 1 or 2 waits in memory while the broker is away, a `durable` one also on disk
  * (spool.h): it is retransmitted until the broker acknowledges it, also by a later process. After a

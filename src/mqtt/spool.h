@@ -11,7 +11,7 @@
  * Thread:    belongs to its caller, who has a lock if several threads use it.
  * Ownership: open gives, close takes back (NULL is fine).
  * Failure:   SHOAL_EIO, SHOAL_ELIMIT (full, or used by another process), SHOAL_EFORMAT (another
- * kind of file), SHOAL_ENOMEM.  After a failed put the file is as before. */
+ *            kind of file), SHOAL_ENOMEM. After a failed put the file is as before. */
 #ifndef SHOAL_MQTT_SPOOL_H
 #define SHOAL_MQTT_SPOOL_H
 

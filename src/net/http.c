@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
 const char *http_header(const struct http_req *r, const char *name)
@@ -13,21 +14,13 @@ const char *http_header(const struct http_req *r, const char *name)
     return NULL;
 }
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 static bool decode(char *out, size_t cap, const char *p, size_t n)
 {
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
         char c = p[i] == '+' ? ' ' : p[i];
-        if (c == '%' && i + 2 < n && hex(p[i + 1]) >= 0 && hex(p[i + 2]) >= 0) {
-            c = (char)(hex(p[i + 1]) * 16 + hex(p[i + 2]));
+        if (c == '%' && i + 2 < n && ascii_hex(p[i + 1]) >= 0 && ascii_hex(p[i + 2]) >= 0) {
+            c = (char)(ascii_hex(p[i + 1]) * 16 + ascii_hex(p[i + 2]));
             i += 2;
         }
         if (k + 1 >= cap)

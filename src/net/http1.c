@@ -7,6 +7,7 @@
 
 #include <llhttp.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "net/http_conn.h"
 
@@ -381,8 +382,7 @@ static void fill_request(struct h1 *h)
     for (uint32_t i = 0; i < h->n_headers; i++) {
         char *name = h->head.data + h->at[i].name;
         for (char *p = name; *p; p++)
-            if (*p >= 'A' && *p <= 'Z')
-                *p = (char)(*p + 32);
+            *p = ascii_lower(*p);
         h->headers[i] = (struct http_header){name, h->head.data + h->at[i].value};
     }
     char *url = h->head.data, *q = strchr(url, '?');

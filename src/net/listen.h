@@ -2,6 +2,7 @@
  *
  * Addresses: "127.0.0.1:8080", "[::1]:8080", ":8080" (every interface), "localhost:8080",
  * "unix:/run/shoal.sock".
+ *
  * Thread:    any.
  * Failure:   0 and the descriptor, or SHOAL_E* with the address in the text. */
 #ifndef SHOAL_NET_LISTEN_H

@@ -5,11 +5,7 @@
  * connections are in use. If one of them changed, all are read again; files that do not match (a
  * partial replacement) are ignored until they change again. Sessions of the old files are not
  * resumed. Open connections continue, unless the peer's certificate is now revoked or expired: see
- * tls_conn_check. With `reload`, the files are looked at when a handshake begins, and once a second
- * while connections are in use. If one of them changed, all are read again; files that do not fit
- * together (half of a replacement) are ignored until they change again. Sessions of the old files
- * are not resumed. Open connections go on, unless the peer's certificate is now revoked or expired:
- * see tls_conn_check.
+ * tls_conn_check.
  *
  * Thread:    a tls_server or tls_client may be used by several threads after open; a tls_conn
  *            belongs to one.

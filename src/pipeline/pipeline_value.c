@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "flow/ask_plan.h"
 #include "knowledge/support.h"
 #include "store/collection.h"
@@ -175,7 +176,7 @@ static bool marks_are_known(struct str answer, const struct value *hits, uint32_
         size_t k = i + 1;
         double id = 0;
         bool known = answer.p[i] != '[';
-        while (!known && k < answer.n && answer.p[k] >= '0' && answer.p[k] <= '9')
+        while (!known && k < answer.n && ascii_is_digit(answer.p[k]))
             id = 10 * id + (answer.p[k++] - '0');
         known |= k == i + 1 || k == answer.n || answer.p[k] != ']';
         for (uint32_t h = 0; h < n_hits && !known; h++) {

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "pipeline/pipeline_value.h"
 #include "wire/value_json.h"
 
@@ -205,7 +205,7 @@ static void send(struct pipeline_work *w, struct request *r)
         return;
     }
     w->sink = (struct sink){.ops = &ops};
-    routing_run(w->owner, r, &w->sink);
+    stages_run(w->owner, r, &w->sink);
 }
 
 /* ---- specialists ---- */

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "privacy/pii_int.h"
 
 static const struct {
@@ -110,7 +111,7 @@ static void look_ahead(const struct pii_scan *s, size_t from, struct ahead *next
     if (next->digit >= from && from > 0)
         return;
     next->digit = from;
-    while (next->digit < s->n && (s->p[next->digit] < '0' || s->p[next->digit] > '9'))
+    while (next->digit < s->n && !ascii_is_digit(s->p[next->digit]))
         next->digit++;
     if (next->digit == s->n)
         next->digit = SIZE_MAX;

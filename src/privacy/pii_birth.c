@@ -1,21 +1,17 @@
 /* pii_birth.c - see pii_int.h: dates after a word that marks a date of birth. */
 #include <string.h>
 
+#include "base/ascii.h"
 #include "privacy/pii_int.h"
 
 #define MAX_DATE 24u /* bytes of a date with the name of a month */
-
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c | 32) : c;
-}
 
 /* Bytes of the table's word at `at`; 0: none. */
 static size_t word_at(const struct pii_scan *s, size_t at, const char *const *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(words[i]), k = 0;
-        while (k < len && at + k < s->n && lower(s->p[at + k]) == words[i][k])
+        while (k < len && at + k < s->n && ascii_lower(s->p[at + k]) == words[i][k])
             k++;
         if (k == len)
             return len;
@@ -27,7 +23,7 @@ static size_t word_at(const struct pii_scan *s, size_t at, const char *const *wo
 static bool digits(const struct pii_scan *s, size_t *at, uint32_t *v, uint32_t *n)
 {
     *v = *n = 0;
-    while (*at < s->n && s->p[*at] >= '0' && s->p[*at] <= '9' && *n < 5) {
+    while (*at < s->n && ascii_is_digit(s->p[*at]) && *n < 5) {
         *v = *v * 10 + (uint32_t)(s->p[(*at)++] - '0');
         (*n)++;
     }
@@ -127,7 +123,7 @@ bool pii_birth_find(const struct pii_scan *s, size_t at, struct pii_hit *h)
     if (!word)
         return false;
     for (size_t i = word; i < at; i++)
-        if (s->p[i] >= '0' && s->p[i] <= '9')
+        if (ascii_is_digit(s->p[i]))
             return false; /* the word is another date's */
     *h = (struct pii_hit){.kind = PII_BIRTH, .form = "", .start = at, .end = end};
     return true;

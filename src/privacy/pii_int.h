@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "base/ascii.h"
 #include "privacy/pii.h"
 
 #define PII_FAR 320u    /* bytes: the longest e-mail address */
@@ -35,12 +36,12 @@ static inline enum pii_char pii_text_at(const struct pii_scan *s, size_t at, siz
     *bytes = at < s->n;
     if (at >= s->n)
         return PII_OTHER;
-    unsigned char c = (unsigned char)s->p[at];
-    if (c >= 0x80)
+    char c = s->p[at];
+    if (c & 0x80)
         return pii_text_wide(s, at, bytes);
-    if (c >= '0' && c <= '9')
+    if (ascii_is_digit(c))
         return PII_DIGIT;
-    return (c | 32) >= 'a' && (c | 32) <= 'z' ? PII_LETTER : PII_OTHER;
+    return ascii_is_letter(c) ? PII_LETTER : PII_OTHER;
 }
 /* The one that ends there. */
 enum pii_char pii_text_before(const struct pii_scan *s, size_t at, size_t *bytes);

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/ascii.h"
 #include "privacy/pii_int.h"
 
 #define MAX_LOCAL 64u
@@ -90,7 +91,7 @@ static bool octet(const struct pii_scan *s, size_t *at, uint32_t *value)
 {
     size_t i = *at, from = i;
     uint32_t v = 0;
-    while (i < s->n && s->p[i] >= '0' && s->p[i] <= '9' && i - from < 4)
+    while (i < s->n && ascii_is_digit(s->p[i]) && i - from < 4)
         v = v * 10 + (uint32_t)(s->p[i++] - '0');
     if (i == from || v > 255 || (i - from > 1 && s->p[from] == '0') || i - from > 3)
         return false;
@@ -129,11 +130,6 @@ bool pii_net_ip4(const struct pii_scan *s, size_t at, struct pii_hit *h)
 
 /* ---- IPv6 ---- */
 
-static bool is_hex(char c)
-{
-    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'f');
-}
-
 struct ip6 {
     size_t end;
     uint32_t n_groups;
@@ -159,7 +155,7 @@ static bool ip6_text(const struct pii_scan *s, size_t at, struct ip6 *x)
             x->digit = true;
             break;
         }
-        while (i < s->n && is_hex(s->p[i]) && i - from < 5)
+        while (i < s->n && ascii_hex(s->p[i]) >= 0 && i - from < 5)
             x->digit |= s->p[i++] < 'A';
         if (i == from || i - from > 4)
             break;

@@ -1,4 +1,5 @@
 /* pii_tags.c - see pii_tags.h. */
+#include "base/ascii.h"
 #include "privacy/pii_tags.h"
 
 #include <stdint.h>
@@ -41,7 +42,7 @@ static bool kind_of(const char *label, enum pii_kind *kind)
  * not judged. */
 static bool like_a_name(char first, float score)
 {
-    return (first >= 'A' && first <= 'Z') || (uint8_t)first >= 0x80 || score >= PLAIN_NAME_SCORE;
+    return ascii_is_upper(first) || (uint8_t)first >= 0x80 || score >= PLAIN_NAME_SCORE;
 }
 
 /* Numbers and dates are for the rules. */

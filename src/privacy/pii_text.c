@@ -1,6 +1,7 @@
 /* pii_text.c - see pii_int.h: characters, words before a number, digits in groups. */
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "privacy/pii_int.h"
 
@@ -56,17 +57,11 @@ bool pii_text_ends(const struct pii_scan *s, size_t at)
     return (c != '-' && c != '.') || pii_text_at(s, at + 1, &n) == PII_OTHER;
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c | 32) : c;
-}
-
 /* End of the last word that begins with `word`; 0: none. */
 static size_t last_word(const char *text, size_t n, const char *word, size_t len)
 {
     for (size_t i = n; i-- > 0;) {
-        bool begins =
-            i == 0 || !((text[i - 1] >= 'a' && text[i - 1] <= 'z') || (uint8_t)text[i - 1] >= 0x80);
+        bool begins = i == 0 || !(ascii_is_lower(text[i - 1]) || (uint8_t)text[i - 1] >= 0x80);
         if (begins && len <= n - i && text[i] == word[0] && memcmp(text + i, word, len) == 0)
             return i + len;
     }
@@ -81,7 +76,7 @@ size_t pii_text_after_word(const struct pii_scan *s, size_t at, const char *word
         if (s->p[i] == '\n')
             n = 0;
         else
-            text[n++] = lower(s->p[i]);
+            text[n++] = ascii_lower(s->p[i]);
     }
     for (const char *w = words; *w;) {
         size_t len = strcspn(w, "|"), end = last_word(text, n, w, len);
@@ -127,7 +122,7 @@ static char separators(const struct pii_scan *s, size_t *at)
             return 0;
         seen[n++] = c;
     }
-    if (n == 0 || i >= s->n || s->p[i] < '0' || s->p[i] > '9')
+    if (n == 0 || i >= s->n || !ascii_is_digit(s->p[i]))
         return 0;
     bool paren = strchr(seen, '(') || strchr(seen, ')');
     bool plain = n == 1 || (n == 3 && seen[0] == ' ' && seen[2] == ' ' && strchr("-/", seen[1]));
@@ -149,7 +144,7 @@ bool pii_text_digits(const struct pii_scan *s, size_t at, struct pii_digits *out
     i += paren;
     for (char sep = 0; out->n_groups < PII_MAX_GROUPS;) {
         size_t from = i;
-        while (i < s->n && s->p[i] >= '0' && s->p[i] <= '9' && i - from <= PII_MAX_DIGITS)
+        while (i < s->n && ascii_is_digit(s->p[i]) && i - from <= PII_MAX_DIGITS)
             i++;
         uint32_t k = (uint32_t)(i - from);
         if (k == 0 || k > PII_MAX_DIGITS)

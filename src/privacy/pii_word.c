@@ -1,24 +1,10 @@
 /* pii_word.c - see pii_int.h: IBANs, and national ids that have letters. */
 #include <string.h>
 
+#include "base/ascii.h"
 #include "privacy/pii_int.h"
 
 #define MAX_IBAN 34u
-
-static char upper(char c)
-{
-    return c >= 'a' && c <= 'z' ? (char)(c & ~32) : c;
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_upper(char c)
-{
-    return c >= 'A' && c <= 'Z';
-}
 
 /* Letters in upper case and digits from `at` on, n of them, without blanks (and hyphens) between;
  * *end: after the last.  False: there are fewer.  Blanks stand between any two. */
@@ -26,8 +12,8 @@ static bool gather(const struct pii_scan *s, size_t at, char *out, uint32_t n, s
 {
     uint32_t k = 0;
     for (size_t i = at; i < s->n && k < n; i++) {
-        char c = upper(s->p[i]);
-        if (is_digit(c) || is_upper(c)) {
+        char c = ascii_upper(s->p[i]);
+        if (ascii_is_digit(c) || ascii_is_upper(c)) {
             out[k++] = c;
             *end = i + 1;
         } else if ((c != ' ' && c != '-') || k == 0 || i > *end) {
@@ -60,7 +46,7 @@ static bool iban_checks(const char *t, uint32_t n)
     uint32_t rest = 0;
     for (uint32_t i = 0; i < n; i++) {
         char c = t[(i + 4) % n];
-        uint32_t v = is_digit(c) ? (uint32_t)(c - '0') : (uint32_t)(c - 'A') + 10;
+        uint32_t v = ascii_is_digit(c) ? (uint32_t)(c - '0') : (uint32_t)(c - 'A') + 10;
         rest = (rest * (v > 9 ? 100 : 10) + v) % 97;
     }
     return rest == 1;
@@ -70,12 +56,12 @@ bool pii_word_iban(const struct pii_scan *s, size_t at, struct pii_hit *h)
 {
     char t[MAX_IBAN];
     size_t end = 0;
-    if (s->n - at < 15 || !is_upper(upper(s->p[at])) || !is_upper(upper(s->p[at + 1])) ||
-        !is_digit(s->p[at + 2]))
+    if (s->n - at < 15 || !ascii_is_upper(ascii_upper(s->p[at])) ||
+        !ascii_is_upper(ascii_upper(s->p[at + 1])) || !ascii_is_digit(s->p[at + 2]))
         return false;
-    const char country[2] = {upper(s->p[at]), upper(s->p[at + 1])};
+    const char country[2] = {ascii_upper(s->p[at]), ascii_upper(s->p[at + 1])};
     uint32_t n = iban_bytes(country);
-    if (n == 0 || !gather(s, at, t, n, &end) || !is_digit(t[2]) || !is_digit(t[3]))
+    if (n == 0 || !gather(s, at, t, n, &end) || !ascii_is_digit(t[2]) || !ascii_is_digit(t[3]))
         return false;
     if (!pii_text_ends(s, end) || !iban_checks(t, n))
         return false;
@@ -89,7 +75,9 @@ bool pii_word_iban(const struct pii_scan *s, size_t at, struct pii_hit *h)
 static bool fits(const char *t, const char *pattern)
 {
     for (; *pattern; t++, pattern++)
-        if (*pattern == '9' ? !is_digit(*t) : *pattern == 'A' ? !is_upper(*t) : *t != *pattern)
+        if (*pattern == '9'   ? !ascii_is_digit(*t)
+            : *pattern == 'A' ? !ascii_is_upper(*t)
+                              : *t != *pattern)
             return false;
     return true;
 }
@@ -127,7 +115,7 @@ static uint32_t cf_odd(char c)
 {
     static const uint8_t values[] = {1,  0,  5, 7, 9, 13, 15, 17, 19, 21, 2,  4,  18,
                                      20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23};
-    return values[is_digit(c) ? c - '0' : c - 'A'];
+    return values[ascii_is_digit(c) ? c - '0' : c - 'A'];
 }
 
 /* Codice fiscale of Italy.  Digits may be letters instead, where two people would have the same. */
@@ -138,7 +126,7 @@ static bool it_cf(const char *t)
     uint32_t sum = 0;
     memcpy(d, t, sizeof(d));
     for (const char *at = digits_at; *at; at++) {
-        const char *as = is_upper(d[(int)*at]) ? strchr(stands, d[(int)*at]) : NULL;
+        const char *as = ascii_is_upper(d[(int)*at]) ? strchr(stands, d[(int)*at]) : NULL;
         if (as)
             d[(int)*at] = (char)('0' + (as - stands));
     }
@@ -148,7 +136,8 @@ static bool it_cf(const char *t)
     if (day == 0 || day > 71 || (day > 31 && day < 41))
         return false;
     for (uint32_t i = 0; i < 15; i++)
-        sum += i % 2 == 0 ? cf_odd(t[i]) : (uint32_t)(is_digit(t[i]) ? t[i] - '0' : t[i] - 'A');
+        sum +=
+            i % 2 == 0 ? cf_odd(t[i]) : (uint32_t)(ascii_is_digit(t[i]) ? t[i] - '0' : t[i] - 'A');
     return (char)('A' + sum % 26) == t[15];
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/ascii.h"
 #include "base/file/file_map.h"
 #include "base/file/file_open.h"
 #include "base/mem.h"
@@ -268,21 +269,16 @@ static struct span strip_open(struct span w)
     }
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
-}
-
 static bool is_abbreviation(const struct extract *x, struct span name)
 {
     char low[64];
     uint32_t value;
-    if (name.n == 1 && lower(*name.p) >= 'a' && lower(*name.p) <= 'z')
+    if (name.n == 1 && ascii_is_letter(*name.p))
         return true;
     if (name.n >= sizeof(low))
         return false;
     for (size_t i = 0; i < name.n; i++)
-        low[i] = lower(name.p[i]);
+        low[i] = ascii_lower(name.p[i]);
     return strmap_get(&x->abbreviations, low, name.n, &value);
 }
 
@@ -490,7 +486,7 @@ static size_t next_content(const struct extract *x, const char *s, size_t n, siz
     while (*at < n) {
         size_t len = 0;
         for (; *at < n; (*at)++) {
-            char c = lower(s[*at]);
+            char c = ascii_lower(s[*at]);
             if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')))
                 break;
             if (len < cap)
@@ -583,8 +579,8 @@ static void shape_features(struct extract_sentence *s, const struct extract *x, 
     struct span w, in = said(s);
     while (next_word(in.p, in.n, &at, &w)) {
         for (size_t k = 0; n_words == 0 && k < w.n; k++)
-            if (lower(w.p[k]) >= 'a' && lower(w.p[k]) <= 'z' && n_first < sizeof(first))
-                first[n_first++] = lower(w.p[k]);
+            if (ascii_is_letter(w.p[k]) && n_first < sizeof(first))
+                first[n_first++] = ascii_lower(w.p[k]);
         n_words++;
     }
     struct span core = strip_close(in);

@@ -3,39 +3,26 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/decimal.h"
 #include "base/file/file_map.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "score/trees_int.h"
-
-struct text {
-    const char *p;
-    size_t n;
-};
 
 struct reader {
     const char *p, *end;
     unsigned long line; /* number of the last line read */
 };
 
-static bool text_is(struct text t, const char *s)
-{
-    return t.n == strlen(s) && memcmp(t.p, s, t.n) == 0;
-}
-
-static bool starts_with(struct text t, const char *s)
-{
-    return t.n >= strlen(s) && memcmp(t.p, s, strlen(s)) == 0;
-}
-
 /* Reads the next line without its line end; false at the end of the file. */
-static bool take_line(struct reader *r, struct text *out)
+static bool take_line(struct reader *r, struct str *out)
 {
     if (r->p == r->end)
         return false;
     const char *nl = memchr(r->p, '\n', (size_t)(r->end - r->p));
     const char *stop = nl ? nl : r->end;
-    *out = (struct text){r->p, (size_t)(stop - r->p)};
+    *out = (struct str){r->p, (size_t)(stop - r->p)};
     if (out->n > 0 && out->p[out->n - 1] == '\r')
         out->n--;
     r->p = nl ? nl + 1 : r->end;
@@ -44,35 +31,35 @@ static bool take_line(struct reader *r, struct text *out)
 }
 
 /* Reads the next word between spaces; false if there is none. */
-static bool take_word(struct text *list, struct text *word)
+static bool take_word(struct str *list, struct str *word)
 {
     while (list->n > 0 && *list->p == ' ') {
         list->p++;
         list->n--;
     }
     const char *space = memchr(list->p, ' ', list->n);
-    *word = (struct text){list->p, space ? (size_t)(space - list->p) : list->n};
+    *word = (struct str){list->p, space ? (size_t)(space - list->p) : list->n};
     list->p += word->n;
     list->n -= word->n;
     return word->n > 0;
 }
 
-static void split_at_equals(struct text line, struct text *key, struct text *value)
+static void split_at_equals(struct str line, struct str *key, struct str *value)
 {
     const char *eq = memchr(line.p, '=', line.n);
     size_t n = eq ? (size_t)(eq - line.p) : line.n;
-    *key = (struct text){line.p, n};
-    *value = eq ? (struct text){eq + 1, line.n - n - 1} : (struct text){line.p + n, 0};
+    *key = (struct str){line.p, n};
+    *value = eq ? (struct str){eq + 1, line.n - n - 1} : (struct str){line.p + n, 0};
 }
 
-static bool read_int(struct text w, int64_t *out)
+static bool read_int(struct str w, int64_t *out)
 {
     size_t i = w.n > 0 && w.p[0] == '-' ? 1 : 0;
     int64_t v = 0;
     if (i == w.n || w.n > 18)
         return false;
     for (; i < w.n; i++) {
-        if (w.p[i] < '0' || w.p[i] > '9')
+        if (!ascii_is_digit(w.p[i]))
             return false;
         v = v * 10 + (w.p[i] - '0');
     }
@@ -80,12 +67,12 @@ static bool read_int(struct text w, int64_t *out)
     return true;
 }
 
-static bool read_number(struct text w, double *out)
+static bool read_number(struct str w, double *out)
 {
     if (w.n == 0)
         return false;
     bool minus = w.p[0] == '-';
-    if (text_is((struct text){w.p + minus, w.n - minus}, "inf")) {
+    if (str_is((struct str){w.p + minus, w.n - minus}, "inf")) {
         *out = minus ? -INFINITY : INFINITY; /* valid for the last threshold of a feature */
         return true;
     }
@@ -119,16 +106,16 @@ static const char *const header_names[HEADER_N_KEYS] = {
 };
 
 /* Stores the value of a line whose key is one of the names. */
-static void note(struct text line, const char *const *names, size_t n, struct text *values)
+static void note(struct str line, const char *const *names, size_t n, struct str *values)
 {
-    struct text key, value;
+    struct str key, value;
     split_at_equals(line, &key, &value);
     for (size_t i = 0; i < n; i++)
-        if (text_is(key, names[i]))
+        if (str_is(key, names[i]))
             values[i] = value;
 }
 
-static int header_int(const struct text *h, enum header_key key, int64_t min, int64_t max,
+static int header_int(const struct str *h, enum header_key key, int64_t min, int64_t max,
                       int64_t *out, struct err *e)
 {
     if (!h[key].p)
@@ -139,16 +126,16 @@ static int header_int(const struct text *h, enum header_key key, int64_t min, in
     return 0;
 }
 
-static int read_names(struct trees *t, struct text list, struct err *e)
+static int read_names(struct trees *t, struct str list, struct err *e)
 {
     size_t n = 0;
-    struct text word;
+    struct str word;
     t->names_text = mem_strndup(list.p ? list.p : "", list.n);
     t->names = mem_zalloc_n(t->n_features, sizeof(*t->names));
     if (!t->names_text || !t->names)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the names of %u features",
                        t->n_features);
-    struct text rest = {t->names_text, strlen(t->names_text)};
+    struct str rest = {t->names_text, strlen(t->names_text)};
     while (take_word(&rest, &word)) {
         if (n < t->n_features)
             t->names[n] = word.p;
@@ -209,9 +196,9 @@ static const struct {
 };
 
 /* "binary sigmoid:1", "multiclass num_class:3", "regression sqrt" */
-static int read_objective(struct trees *t, struct text text, struct err *e)
+static int read_objective(struct trees *t, struct str text, struct err *e)
 {
-    struct text word, rest = text;
+    struct str word, rest = text;
     size_t i = 0, n = sizeof(objectives) / sizeof(objectives[0]);
     t->sigmoid = 1;
     t->link = TREES_LINK_NONE;
@@ -220,18 +207,18 @@ static int read_objective(struct trees *t, struct text text, struct err *e)
     t->objective = mem_strndup(text.p, text.n);
     if (!t->objective)
         return err_set(e, SHOAL_ENOMEM, "objective");
-    while (i < n && !text_is(word, objectives[i].name))
+    while (i < n && !str_is(word, objectives[i].name))
         i++;
     if (i == n)
         return err_set(e, SHOAL_EUNSUPPORTED, "objective %.*s", (int)(word.n < 64 ? word.n : 64),
                        word.p);
     t->link = objectives[i].link;
     while (take_word(&rest, &word)) {
-        if (text_is(word, "sqrt") && t->link == TREES_LINK_NONE)
+        if (str_is(word, "sqrt") && t->link == TREES_LINK_NONE)
             t->link = TREES_LINK_SIGNED_SQUARE;
-        if (!starts_with(word, "sigmoid:"))
+        if (!str_starts(word, "sigmoid:"))
             continue;
-        struct text value = {word.p + 8, word.n - 8};
+        struct str value = {word.p + 8, word.n - 8};
         if (!read_number(value, &t->sigmoid) || !isfinite(t->sigmoid) || t->sigmoid <= 0)
             return err_set(e, SHOAL_EFORMAT,
                            "the sigmoid parameter of the objective is not positive");
@@ -247,9 +234,9 @@ static int read_objective(struct trees *t, struct text text, struct err *e)
 /* LightGBM up to 2.2.2 stored transformed values in the leaves of a forest, later versions do not,
  * and both may say version 2.  Probabilities are recognizable: a forest of log odds without any
  * leaf below 0 or above 1 does not occur. */
-static bool old_forest(const struct trees_build *b, struct text version)
+static bool old_forest(const struct trees_build *b, struct str version)
 {
-    if (!b->t->average || text_is(version, "v3") || text_is(version, "v4"))
+    if (!b->t->average || str_is(version, "v3") || str_is(version, "v4"))
         return false;
     switch (b->t->link) {
     case TREES_LINK_SIGMOID:
@@ -263,7 +250,7 @@ static bool old_forest(const struct trees_build *b, struct text version)
     }
 }
 
-static int read_header(struct trees_build *b, const struct text *h, struct err *e)
+static int read_header(struct trees_build *b, const struct str *h, struct err *e)
 {
     int64_t n_class, n_outputs, max_feature;
     int rc = header_int(h, HEADER_NUM_CLASS, 1, TREES_MAX_TREES, &n_class, e);
@@ -336,11 +323,11 @@ struct lists { /* reused for each tree */
 };
 
 /* Reads a list of int64_t or double; n: the required length, or -1. */
-static int read_list(struct lists *l, const struct text *fields, enum tree_key key, int64_t n,
+static int read_list(struct lists *l, const struct str *fields, enum tree_key key, int64_t n,
                      struct err *e)
 {
     struct buf *b = &l->of[key];
-    struct text word, rest = fields[key];
+    struct str word, rest = fields[key];
     int64_t got = 0, v;
     double d;
 
@@ -373,7 +360,7 @@ static const double *numbers_of(const struct lists *l, enum tree_key key)
     return (const double *)(const void *)l->of[key].data;
 }
 
-static int read_count(const struct text *fields, enum tree_key key, int64_t max, int64_t *out,
+static int read_count(const struct str *fields, enum tree_key key, int64_t max, int64_t *out,
                       struct err *e)
 {
     if (fields[key].p && (!read_int(fields[key], out) || *out < 0 || *out > max))
@@ -382,7 +369,7 @@ static int read_count(const struct text *fields, enum tree_key key, int64_t max,
     return 0;
 }
 
-static int read_splits(struct lists *l, const struct text *fields, struct trees_raw *raw,
+static int read_splits(struct lists *l, const struct str *fields, struct trees_raw *raw,
                        struct err *e)
 {
     static const enum tree_key keys[] = {TREE_FEATURES, TREE_LEFT, TREE_RIGHT, TREE_THRESHOLDS};
@@ -414,7 +401,7 @@ static int read_splits(struct lists *l, const struct text *fields, struct trees_
     return rc;
 }
 
-static int read_linear(struct lists *l, const struct text *fields, struct trees_raw *raw,
+static int read_linear(struct lists *l, const struct str *fields, struct trees_raw *raw,
                        struct err *e)
 {
     int rc = read_list(l, fields, TREE_CONSTANTS, raw->n_leaves, e);
@@ -432,7 +419,7 @@ static int read_linear(struct lists *l, const struct text *fields, struct trees_
     return rc;
 }
 
-static int read_tree(struct trees_build *b, struct lists *l, const struct text *fields,
+static int read_tree(struct trees_build *b, struct lists *l, const struct str *fields,
                      struct err *e)
 {
     struct trees_raw raw = {0};
@@ -456,17 +443,17 @@ static int read_tree(struct trees_build *b, struct lists *l, const struct text *
     return rc < 0 ? rc : trees_build_add(b, &raw, e);
 }
 
-static int read_trees(struct trees_build *b, struct lists *l, struct reader *r, struct text line,
+static int read_trees(struct trees_build *b, struct lists *l, struct reader *r, struct str line,
                       struct err *e)
 {
     int rc = 0;
-    bool more = starts_with(line, "Tree=");
+    bool more = str_starts(line, "Tree=");
     while (more && rc == 0) {
-        struct text fields[TREE_N_KEYS] = {0};
+        struct str fields[TREE_N_KEYS] = {0};
         unsigned long at = r->line;
         more = false;
-        while (take_line(r, &line) && !text_is(line, "end of trees")) {
-            more = starts_with(line, "Tree=");
+        while (take_line(r, &line) && !str_is(line, "end of trees")) {
+            more = str_starts(line, "Tree=");
             if (more)
                 break;
             note(line, tree_names, TREE_N_KEYS, fields);
@@ -487,7 +474,7 @@ bool trees_detect(const void *bytes, size_t n)
 int trees_parse(struct trees **out, const void *bytes, size_t n, struct err *e)
 {
     struct reader r = {bytes, (const char *)bytes + n, 0};
-    struct text h[HEADER_N_KEYS] = {0}, line = {"", 0};
+    struct str h[HEADER_N_KEYS] = {0}, line = {"", 0};
     struct trees_build b = {0};
     struct lists l;
 
@@ -497,7 +484,7 @@ int trees_parse(struct trees **out, const void *bytes, size_t n, struct err *e)
                        "not a LightGBM model: it does not start with tree, version");
     for (int i = 0; i < TREE_N_KEYS; i++)
         buf_init(&l.of[i], SIZE_MAX / 2);
-    while (take_line(&r, &line) && !starts_with(line, "Tree=") && !text_is(line, "end of trees"))
+    while (take_line(&r, &line) && !str_starts(line, "Tree=") && !str_is(line, "end of trees"))
         note(line, header_names, HEADER_N_KEYS, h);
     int rc = read_header(&b, h, e);
     if (rc == 0)

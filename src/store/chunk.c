@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
 #define MAX_TOKENS 160u
@@ -30,10 +31,10 @@ uint32_t chunk_guess(const char *word, size_t n)
 {
     uint32_t letters = 0, digits = 0, others = 0;
     for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)word[i];
-        if ((c | 32) >= 'a' && (c | 32) <= 'z')
+        char c = word[i];
+        if (ascii_is_letter(c))
             letters++;
-        else if (c >= '0' && c <= '9')
+        else if (ascii_is_digit(c))
             digits++;
         else if ((c & 0xc0) != 0x80)
             others++;
@@ -43,11 +44,6 @@ uint32_t chunk_guess(const char *word, size_t n)
 
 /* ---- words ---- */
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
-}
-
 static bool ends_sentence(const char *text, size_t n, size_t end)
 {
     char last = text[end - 1];
@@ -56,7 +52,7 @@ static bool ends_sentence(const char *text, size_t n, size_t end)
     if (last == '.' || last == '!' || last == '?')
         return true;
     size_t newlines = 0;
-    for (size_t i = end; i < n && is_space(text[i]); i++)
+    for (size_t i = end; i < n && ascii_is_space(text[i]); i++)
         newlines += text[i] == '\n';
     return newlines >= 2 || end == n;
 }
@@ -85,14 +81,14 @@ static bool split(struct cutter *c, const char *text, size_t n)
 {
     c->n_words = 0;
     for (size_t i = 0; i < n;) {
-        if (is_space(text[i])) {
+        if (ascii_is_space(text[i])) {
             i++;
             continue;
         }
         size_t k = i;
-        while (k < n && !is_space(text[k]) && k - i < MAX_WORD_BYTES)
+        while (k < n && !ascii_is_space(text[k]) && k - i < MAX_WORD_BYTES)
             k++;
-        if (k < n && !is_space(text[k])) /* cut: at a whole character */
+        if (k < n && !ascii_is_space(text[k])) /* cut: at a whole character */
             while (k > i + 1 && ((unsigned char)text[k] & 0xc0) == 0x80)
                 k--;
         if (!add_word(c, text, n, i, k - i))

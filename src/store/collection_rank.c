@@ -1,4 +1,5 @@
 /* collection_rank.c - see collection_rank.h. */
+#include "base/ascii.h"
 #include "store/collection_rank.h"
 
 #include <math.h>
@@ -57,7 +58,7 @@ static bool is_common(const char *p, size_t n)
 
 static bool in_word(char c)
 {
-    return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || (c & 0x80);
+    return ascii_is_digit(c) || ascii_is_letter(c) || (c & 0x80);
 }
 
 static void put_words(struct buf *out, const char *text, bool all)

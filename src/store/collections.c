@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/order.h"
 
 #define ENDING ".db"
 
@@ -226,11 +227,6 @@ int collections_delete(struct collections *cs, const char *name, struct err *e)
     return rc;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 int collections_list(struct collections *cs, struct arena *a, const char ***names, uint32_t *n,
                      struct err *e)
 {
@@ -255,6 +251,6 @@ int collections_list(struct collections *cs, struct arena *a, const char ***name
             (*names)[(*n)++] = name;
     }
     closedir(d);
-    qsort(*names, *n, sizeof(char *), by_name);
+    qsort(*names, *n, sizeof(char *), order_text);
     return a->rc < 0 ? err_set(e, a->rc, "out of memory for names") : 0;
 }

@@ -8,7 +8,7 @@
  * Thread:    any that may block; one lock inside.
  * Ownership: open gives, close takes back (NULL is fine).  A taken item's memory is the arena's.
  * Failure:   SHOAL_EBUSY: another process uses the file; SHOAL_ENOTFOUND; SHOAL_ELIMIT: the store
- * is full; SHOAL_EINVAL: another request has this key; those of db.h. */
+ *            is full; SHOAL_EINVAL: another request has this key; those of db.h. */
 #ifndef SHOAL_STORE_DEFERRED_STORE_H
 #define SHOAL_STORE_DEFERRED_STORE_H
 

@@ -11,8 +11,10 @@
  *            EFORMAT       the template or the context cannot be read
  *            EUNSUPPORTED  the template uses something that is not supported
  *            EINVAL        the template refuses these messages (raise_exception), or a value is
- *                          of the wrong kind ELIMIT too large, too deep, too long ENOMEM On failure
- *            *out is NULL, and the output buf is unchanged. */
+ *                          of the wrong kind
+ *            ELIMIT        too large, too deep, too long
+ *            ENOMEM        out of memory
+ *            On failure *out is NULL, and the output buf is unchanged. */
 #ifndef SHOAL_TEXT_CHAT_TEMPLATE_H
 #define SHOAL_TEXT_CHAT_TEMPLATE_H
 

@@ -1,4 +1,5 @@
 /* channel.c - see channel.h. */
+#include "base/order.h"
 #include "things/channel.h"
 
 #include <math.h>
@@ -31,16 +32,10 @@
 
 /* ---- numbers ---- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Sorts v. */
 static double quantile(double *v, size_t n, double q)
 {
-    qsort(v, n, sizeof(*v), ascending);
+    qsort(v, n, sizeof(*v), order_double);
     double at = q * (double)(n - 1);
     size_t i = (size_t)at;
     return i + 1 < n ? v[i] + (at - (double)i) * (v[i + 1] - v[i]) : v[n - 1];

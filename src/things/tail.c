@@ -1,4 +1,5 @@
 /* tail.c - see tail.h. */
+#include "base/order.h"
 #include "things/tail.h"
 
 #include <math.h>
@@ -17,12 +18,6 @@
 #define MIN_GAP 1e-3
 #define RECENT 4096.0 /* steps in which a large value is forgotten */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 void tail_learn(struct tail *t, const double *v, size_t n, double *scratch)
 {
     double sum = 0;
@@ -32,7 +27,7 @@ void tail_learn(struct tail *t, const double *v, size_t n, double *scratch)
         return;
     for (size_t i = 0; i < n; i++)
         scratch[i] = v[i];
-    qsort(scratch, n, sizeof(*scratch), ascending);
+    qsort(scratch, n, sizeof(*scratch), order_double);
     t->from = scratch[(size_t)((double)(n - 1) * QUANTILE)];
     for (size_t i = 0; i < n; i++) {
         if (v[i] <= t->from) {

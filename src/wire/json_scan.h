@@ -6,7 +6,7 @@
  *
  * Thread:    no state.
  * Failure:   SHOAL_EFORMAT: there is a NUL, and path is its position ("messages[1].content", or ""
- * outside of strings). SHOAL_ELIMIT: more values than max_values. */
+ *            outside of strings). SHOAL_ELIMIT: more values than max_values. */
 #ifndef SHOAL_WIRE_JSON_SCAN_H
 #define SHOAL_WIRE_JSON_SCAN_H
 

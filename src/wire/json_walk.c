@@ -1,4 +1,5 @@
 /* json_walk.c - see json_walk.h. */
+#include "base/ascii.h"
 #include "wire/json_walk.h"
 
 #include <string.h>
@@ -20,11 +21,6 @@ enum {
 static bool is_space(char c)
 {
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
 }
 
 static enum json_walk_state bad(struct json_walk *w)
@@ -80,7 +76,7 @@ static enum json_walk_state open_value(struct json_walk *w, char c)
         return open_container(w, c == '{');
     if (c == '"')
         return open_string(w, false);
-    if (c == '-' || is_digit(c)) {
+    if (c == '-' || ascii_is_digit(c)) {
         w->number = c == '-' ? NUMBER_MINUS : c == '0' ? NUMBER_ZERO : NUMBER_INT;
         w->state = JSON_WALK_NUMBER;
         return w->state;
@@ -119,7 +115,7 @@ static enum json_walk_state in_escape(struct json_walk *w, char c)
 
 static enum json_walk_state in_hex(struct json_walk *w, char c)
 {
-    if (!is_digit(c) && !(c >= 'a' && c <= 'f') && !(c >= 'A' && c <= 'F'))
+    if (ascii_hex(c) < 0)
         return bad(w);
     if (++w->n == 4)
         w->state = JSON_WALK_STRING;
@@ -132,19 +128,19 @@ static int number_next(uint8_t at, char c)
     bool exponent = c == 'e' || c == 'E';
     switch (at) {
     case NUMBER_MINUS:
-        return c == '0' ? NUMBER_ZERO : is_digit(c) ? NUMBER_INT : -1;
+        return c == '0' ? NUMBER_ZERO : ascii_is_digit(c) ? NUMBER_INT : -1;
     case NUMBER_ZERO:
         return c == '.' ? NUMBER_POINT : exponent ? NUMBER_E : -1;
     case NUMBER_INT:
-        return is_digit(c) ? NUMBER_INT : c == '.' ? NUMBER_POINT : exponent ? NUMBER_E : -1;
+        return ascii_is_digit(c) ? NUMBER_INT : c == '.' ? NUMBER_POINT : exponent ? NUMBER_E : -1;
     case NUMBER_POINT:
-        return is_digit(c) ? NUMBER_FRACTION : -1;
+        return ascii_is_digit(c) ? NUMBER_FRACTION : -1;
     case NUMBER_FRACTION:
-        return is_digit(c) ? NUMBER_FRACTION : exponent ? NUMBER_E : -1;
+        return ascii_is_digit(c) ? NUMBER_FRACTION : exponent ? NUMBER_E : -1;
     case NUMBER_E:
-        return is_digit(c) ? NUMBER_EXPONENT : c == '+' || c == '-' ? NUMBER_SIGN : -1;
+        return ascii_is_digit(c) ? NUMBER_EXPONENT : c == '+' || c == '-' ? NUMBER_SIGN : -1;
     default: /* NUMBER_SIGN, NUMBER_EXPONENT */
-        return is_digit(c) ? NUMBER_EXPONENT : -1;
+        return ascii_is_digit(c) ? NUMBER_EXPONENT : -1;
     }
 }
 

@@ -32,10 +32,7 @@ void *pb_unpack(const ProtobufCMessageDescriptor *d, struct arena *a, const uint
 /* Whether an encoded message can be decoded without loss and at a bounded cost. protobuf-c ends a
  * string at a NUL and needs up to a hundred bytes for every field. SHOAL_EFORMAT: a string has a
  * NUL, and path names it ("messages[1].content"). SHOAL_ELIMIT: more fields than max_fields.
- * Malformed messages are left to the decoder. Whether an encoded message can be decoded without
- * loss and at a bounded price. protobuf-c ends a string at a NUL and needs up to a hundred bytes
- * for every field. SHOAL_EFORMAT: a string has a NUL, and path names it ("messages[1].content").
- * SHOAL_ELIMIT: more fields than max_fields. What is malformed is for the decoder to refuse. */
+ * Malformed messages are left to the decoder. */
 SHOAL_MUST_CHECK int pb_check(const ProtobufCMessageDescriptor *d, const uint8_t *p, size_t n,
                               size_t max_fields, char *path, size_t cap);
 

@@ -1,10 +1,12 @@
 /* cli_tool.c - what the tests of the program need beyond a shell:
  *
- *   cli_tool json PATH         reads JSON on stdin, prints what PATH names (tokens[0], a.b,
- * a.length); exits 1 when stdin is not JSON or has no such thing cli_tool jsonl             every
- * line of stdin must be a JSON object; prints how many cli_tool pty SCRIPT CMD... runs CMD on a
- * terminal of its own and follows the script: expect TEXT   wait until TEXT is in the output behind
- * the last match (10 s) send TEXT     type it, \n for Enter key C|D       type Ctrl-C or Ctrl-D
+ *   cli_tool json PATH          reads JSON on stdin, prints what PATH names (tokens[0], a.b,
+ *                               a.length); exits 1 when stdin is not JSON or has no such thing
+ *   cli_tool jsonl              every line of stdin must be a JSON object; prints how many
+ *   cli_tool pty SCRIPT CMD...  runs CMD on a terminal of its own and follows the script:
+ *       expect TEXT   wait until TEXT is in the output behind the last match (10 s)
+ *       send TEXT     type it, \n for Enter
+ *       key C|D       type Ctrl-C or Ctrl-D
  *       wait MS
  *       exit N        the program ends with this code (10 s) */
 #include <cjson/cJSON.h>

@@ -168,10 +168,21 @@ async function abandoned(server) {
     await t.until(async () => await t.metric(server, 'shoal_in_flight') === 0, 'nothing in flight');
 }
 
+// "yes" answers the question that was asked in the same session, whether the body or a header names it.
+async function converses(server) {
+    const say = async (text, body, headers = {}) => (await (await fetch(`${server.url}/v1/process`, { method: 'POST', headers,
+        body: JSON.stringify({ text, ...body }) })).json()).actions.map((a) => `${a.action} ${a.result}`).join();
+    for (const [body, headers] of [[{ session_id: 'k1' }, {}], [{}, { 'x-shoal-session': 'k2' }], [{}, { 'x-session-id': 'k3' }]]) {
+        t.same(await say('unlock the front door', body, headers), 'unlock confirm', 'a question');
+        t.same(await say('yes', { session_id: 'another' }), '', 'an answer in another session');
+        t.same(await say('yes', body, headers), 'unlock simulated', 'the answer');
+    }
+}
+
 async function described(server) {
     const api = await (await fetch(`${server.url}/openapi.json`)).json();
     const schema = api.paths['/v1/process'].post.requestBody.content['application/json'].schema;
-    t.same(Object.keys(schema.properties).join(), 'text,confirm,model,input,stream,explain,reply,priority,latency_budget_ms', 'openapi');
+    t.same(Object.keys(schema.properties).join(), 'session_id,text,confirm,model,input,stream,explain,reply,priority,latency_budget_ms', 'openapi');
     const r = await fetch(`${server.url}/v1/models/intent/card`);
     t.same(r.headers.get('content-type'), 'text/markdown; charset=utf-8', 'type of a card');
     t.same(await r.text(), fs.readFileSync('models/intent.md', 'utf8'), 'a card');
@@ -251,7 +262,7 @@ async function tables() {
 
 (async () => {
     const server = await t.start(shoal, []);
-    for (const part of [answers, streams, socket, refusals, abandoned, described, hostile])
+    for (const part of [answers, streams, socket, refusals, abandoned, converses, described, hostile])
         await part(server);
     const taken = spawnSync(shoal, ['serve', '--listen', new URL(server.url).host]);
     t.check(taken.status === 1 && /choose another address with --listen/.test(taken.stderr), `a port in use: ${taken.stderr}`);

@@ -6,7 +6,7 @@
  *   tokenizer_config.json, config.json and generation_config.json of the folder, as far as they are
  *   there.  Each text is "FLAGS MAX NA NB\n" and then NA and NB bytes; NB is -1 for one text only.
  *   Each answer is one line: "id:type:input:start:end ..." and, after a "|", the decoded text in
- * hex.
+ *   hex.
  *   --time N: encodes each text N times and says on stderr how long one took. */
 #include <stdio.h>
 #include <stdlib.h>

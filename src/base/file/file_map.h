@@ -3,11 +3,7 @@
  * Nothing is copied, so the file must not change. If it is truncated, reading yields zeros instead
  * of SIGBUS (map_guard.h); if it is overwritten, reading yields the new bytes. file_map_changed
  * detects both; results computed from the file must then be discarded. A file that is replaced by
- * rename is another file: the mapping keeps the old one, unchanged. Nothing is copied, so the file
- * must stay as it is. If it is truncated, reading yields zeros instead of SIGBUS (map_guard.h); if
- * it is overwritten, reading yields the new bytes. Either way file_map_changed tells, and what was
- * computed from the file must not be used. A file that is replaced by rename is another file: the
- * mapping keeps the old one, unchanged.
+ * rename is another file: the mapping keeps the old one, unchanged.
  *
  * Only regular files are opened (file_open.h).
  *

@@ -9,7 +9,7 @@
  * Ownership: create gives, destroy takes back (NULL is fine); models that were loaded stay in the
  *            registry, which ends after it.
  * Failure:   a model that cannot be loaded is reported in the node's state with the reason, and
- * retried as long as it is assigned. */
+ *            retried as long as it is assigned. */
 #ifndef SHOAL_CLUSTER_AGENT_AGENT_H
 #define SHOAL_CLUSTER_AGENT_AGENT_H
 

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "base/thread/thread.h"
 #include "engine/cache_dir.h"
 #include "host/identity.h"
@@ -84,12 +85,6 @@ static void look_at_model(struct shelf *s, const char *path)
     identity_list_free(l);
 }
 
-static bool ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s), k = strlen(tail);
-    return n > k && strcmp(s + n - k, tail) == 0;
-}
-
 static bool has_file(const char *dir, const char *name)
 {
     char path[PATH_MAX];
@@ -102,7 +97,7 @@ static bool is_model_file(const char *name)
 {
     static const char *const endings[] = {".gguf", ".onnx", ".bin", ".json", ".safetensors"};
     for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
-        if (ends_with(name, endings[i]))
+        if (str_ends_with(name, endings[i]))
             return true;
     return false;
 }

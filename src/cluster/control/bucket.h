@@ -7,8 +7,8 @@
  *            threads do not wait for each other.
  * Ownership: open gives, close takes back (NULL is fine).  The bus must outlive it.
  * Failure:   SHOAL_EBUSY: no server, no JetStream, or no answer in time; a write may have happened
- *            nevertheless. SHOAL_ENOTFOUND: no such key or bucket. SHOAL_ELIMIT: the
- * value is too large for the server.  SHOAL_EIO: anything else the server refused. */
+ *            nevertheless. SHOAL_ENOTFOUND: no such key or bucket. SHOAL_ELIMIT: the value is too
+ *            large for the server. SHOAL_EIO: anything else the server refused. */
 #ifndef SHOAL_CLUSTER_CONTROL_BUCKET_H
 #define SHOAL_CLUSTER_CONTROL_BUCKET_H
 

@@ -71,10 +71,7 @@ SHOAL_MUST_CHECK int desired_store_load(struct desired_store *s, struct desired 
 /* fence: of the controller's lease; a state that a newer controller wrote is left alone
  * (SHOAL_ECHANGED). 0: written by an administrator, which is always allowed. Creates the bucket and
  * an empty state if there is none. out: the state as it is now, or NULL. SHOAL_EBUSY: it gave up
- * after retry_ms; the last write may still have happened. fence: of the controller's lease; a state
- * that a newer controller wrote is left alone (SHOAL_ECHANGED). 0: an administrator, who may always
- * write. Creates the bucket and an empty state if there is none. out: the state as it is now, or
- * NULL. SHOAL_EBUSY: given up after retry_ms; the last write may still have happened. */
+ * after retry_ms; the last write may still have happened. */
 SHOAL_MUST_CHECK int desired_store_update(struct desired_store *s, uint64_t fence,
                                           desired_update_fn fn, void *ctx, struct desired **out,
                                           struct err *e);

@@ -46,9 +46,9 @@ struct lease {
     bool threaded;
 
     /* the thread's */
-    uint64_t revision; /* newest seen */
-    uint64_t seen_ns;  /* since when it is unchanged; 0: not seen yet */
-    uint64_t seen_ttl_ns;
+    uint64_t revision;  /* newest seen */
+    uint64_t seen_ns;   /* since when it is unchanged; 0: not seen yet */
+    uint64_t expiry_ns; /* how long it must stay unchanged until it may be taken */
     uint64_t renewal;
     uint64_t my_fence; /* 0: the lease is not ours */
     bool claimed;
@@ -97,6 +97,12 @@ int lease_parse(struct lease_value *out, const void *bytes, size_t n, struct err
     if (m)
         shoal__control__v1__lease__free_unpacked(m, pb_heap());
     return rc;
+}
+
+uint64_t lease_expiry_ns(uint32_t mine_ms, uint32_t theirs_ms)
+{
+    uint64_t longer_ns = (uint64_t)(theirs_ms > mine_ms ? theirs_ms : mine_ms) * MS;
+    return longer_ns + longer_ns / 10;
 }
 
 /* Writes our lease, or its end if holder is "".  As bucket_put. */
@@ -187,10 +193,9 @@ static int observe(struct lease *l, struct lease_value *v, bool *there, struct e
     if (rc < 0)
         return rc;
     if (!l->seen_ns || revision != l->revision) {
-        uint64_t theirs = (uint64_t)v->ttl_ms * MS;
         l->revision = revision;
         l->seen_ns = now_ns();
-        l->seen_ttl_ns = theirs > ttl_ns(l) ? theirs : ttl_ns(l);
+        l->expiry_ns = lease_expiry_ns(l->ttl_ms, v->ttl_ms);
     }
     return 0;
 }
@@ -213,7 +218,7 @@ static void contend(struct lease *l)
     }
     note(l, 0, &e, v.holder);
     bool ours = there && memcmp(v.run, l->run, sizeof(v.run)) == 0;
-    bool expired = now_ns() - l->seen_ns >= l->seen_ttl_ns + l->seen_ttl_ns / 10;
+    bool expired = now_ns() - l->seen_ns >= l->expiry_ns;
     if (there && v.holder[0] && !ours && !expired)
         return;
     sent = now_ns();

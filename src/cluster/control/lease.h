@@ -15,10 +15,10 @@
  * Thread:    held, get_status: any.  Everything else: the owner's; on_change is called there.
  *            Inside, a thread "lease" talks to NATS and calls claim.
  * Ownership: open gives, close takes back (NULL is fine): it releases the lease, so that others
- * need not wait. The bus must outlive it. A posted task may still be in the executor, see bus.h.
+ *            need not wait. The bus must outlive it. A posted task may still be in the executor,
+ *            see bus.h.
  * Failure:   SHOAL_ENOMEM, SHOAL_EINVAL. An unavailable NATS is not an error: the lease is then
- *            lost.
- */
+ *            lost. */
 #ifndef SHOAL_CLUSTER_CONTROL_LEASE_H
 #define SHOAL_CLUSTER_CONTROL_LEASE_H
 
@@ -75,5 +75,8 @@ struct lease_value {
 };
 SHOAL_MUST_CHECK int lease_parse(struct lease_value *out, const void *bytes, size_t n,
                                  struct err *e);
+/* How long a member with a lease of mine_ms must see another's lease of theirs_ms unchanged before
+ * it may take it: the longer of both, and a tenth for the clocks. */
+uint64_t lease_expiry_ns(uint32_t mine_ms, uint32_t theirs_ms);
 
 #endif

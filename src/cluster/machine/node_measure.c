@@ -155,7 +155,7 @@ static double measure_bandwidth(void)
     return gb_s * 1e9;
 }
 
-struct probe {
+struct probe_run {
     _Atomic bool done;
     _Atomic uint32_t tokens;
     _Atomic uint64_t first_ns, last_ns;
@@ -163,7 +163,7 @@ struct probe {
 
 static void on_token(void *ctx, const struct shoal_event *e)
 {
-    struct probe *p = ctx;
+    struct probe_run *p = ctx;
     if (e->kind == SHOAL_EVENT_TOKEN) {
         uint64_t now = clock_ns();
         if (p->tokens++ == 0)
@@ -178,7 +178,7 @@ static void on_token(void *ctx, const struct shoal_event *e)
 static double run_probe(struct node_measure *m, struct shoal_engine *engine)
 {
     const int32_t prompt[] = {1, 2, 3, 4};
-    struct probe p = {.done = false};
+    struct probe_run p = {.done = false};
     struct shoal_task *task = NULL;
     const struct shoal_task_opts o = {.size = sizeof(o),
                                       .tokens = prompt,

@@ -2,8 +2,9 @@
  *
  * Thread:    no state.
  * Ownership: a request that is read has everything in its own arena.
- * Failure:   put: SHOAL_ENOMEM.  read: SHOAL_EFORMAT or SHOAL_EINVAL with what is wrong,
- * SHOAL_ELIMIT, SHOAL_ENOMEM.  The bytes come from another machine: nothing in them is trusted. */
+ * Failure:   put: SHOAL_ENOMEM. read: SHOAL_EFORMAT or SHOAL_EINVAL with what is wrong,
+ *            SHOAL_ELIMIT, SHOAL_ENOMEM. The bytes come from another machine: nothing in them is
+ *            trusted. */
 #ifndef SHOAL_CLUSTER_MESSAGES_REQUEST_PB_H
 #define SHOAL_CLUSTER_MESSAGES_REQUEST_PB_H
 

@@ -5,12 +5,7 @@
  * seconds while the call runs, and at the end with the answer; a large one is written in parts
  * before. The others poll it several times a second; a record that is not renewed for ten seconds
  * belongs to a lost gateway, and the next one that polls takes the call over. While NATS is down,
- * new calls run where they arrive; callers that wait for another gateway's answer keep waiting. The
- * gateway that writes the first record runs the call. It writes the record again every two seconds
- * while the call runs, and at the end with the answer; a large one is written in parts before. The
- * others look at it several times a second; one that stands still for ten seconds belongs to a
- * gateway that is gone, and the next who looks takes the call over. While NATS is down, new calls
- * run where they come in; who waits for another gateway's answer goes on waiting.
+ * new calls run where they arrive; callers that wait for another gateway's answer keep waiting.
  *
  * Thread:    any; one thread inside waits for NATS.
  * Ownership: create gives, destroy takes back (NULL is fine); all claims are done before destroy.

@@ -1,7 +1,5 @@
 /* once_ledger.h - lets the gateways of a shoal agree on which of them runs a call with an
  * idempotency key, and gives the others its answer. once.h calls it; once_bucket.h implements it.
- * once_ledger.h - where the gateways of a shoal agree which of them runs a call with an idempotency
- * key, and where the others find its answer. once.h asks it; once_bucket.h implements it.
  *
  * Thread:    any; claims come back on their own executor's thread.
  * Ownership: a claim belongs to the caller and stays until `done` has run, which happens exactly

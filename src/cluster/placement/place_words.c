@@ -5,15 +5,11 @@
 #include <string.h>
 
 #include "base/bytes_text.h"
+#include "base/plural.h"
 
 static const char *node_name(const struct place_core *c, uint32_t node)
 {
     return c->nodes[node].in->name;
-}
-
-static const char *plural(double n)
-{
-    return n == 1 ? "" : "s";
 }
 
 static const char *zone_name(const struct place_core *c, uint32_t node)
@@ -138,8 +134,8 @@ const char *place_words_load(struct arena *a, const struct place_core *c,
                                 zone_name(c, to), w->want, w->have);
         if (w->cause == PLACE_CAUSE_STANDBY)
             return "hot standby";
-        return arena_printf(a, "%.0f replica%s wanted, %.0f there", w->want, plural(w->want),
-                            w->have);
+        return arena_printf(a, "%.0f replica%s wanted, %.0f there", w->want,
+                            plural((uint64_t)w->want), w->have);
     default:
         return from == PLACEMENT_NONE ? "wanted" : better_words(a, c, r->model, from, to);
     }
@@ -160,8 +156,8 @@ const char *place_words_unload(struct arena *a, const struct place_core *c,
     case PLACE_CAUSE_TOKENS:
         return arena_printf(a, "%.0f tokens/s there, %.0f wanted", w->have, w->want);
     case PLACE_CAUSE_COUNT:
-        return arena_printf(a, "%.0f replica%s there, %.0f wanted", w->have, plural(w->have),
-                            w->want);
+        return arena_printf(a, "%.0f replica%s there, %.0f wanted", w->have,
+                            plural((uint64_t)w->have), w->want);
     default: {
         const char *leave = leave_words(a, c, r, from);
         return leave ? leave : "not wanted here";

@@ -14,10 +14,8 @@
  *            order of the arrays in the input does not matter.
  * Ownership: the input is borrowed during the call; names in the plan point into the input, which
  *            must outlive it.  placement_destroy frees the plan with its texts (NULL is fine).
- * Failure:   : SHOAL_EINVAL names the invalid node or model; SHOAL_ELIMIT, SHOAL_ENOMEM. A replica
- *            that does not fit is not an error: the plan lists it. Failure: SHOAL_EINVAL names the
- *            node or model that makes no sense; SHOAL_ELIMIT, SHOAL_ENOMEM. What does not fit is no
- *            failure: it is listed in the plan. */
+ * Failure:   SHOAL_EINVAL names the invalid node or model; SHOAL_ELIMIT, SHOAL_ENOMEM. A replica
+ *            that does not fit is not an error: the plan lists it. */
 #ifndef SHOAL_CLUSTER_PLACEMENT_H
 #define SHOAL_CLUSTER_PLACEMENT_H
 

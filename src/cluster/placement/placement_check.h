@@ -4,10 +4,7 @@
  * Checked for every wave, for any order of its steps: no node holds more than its memory, no model
  * has fewer ready replicas than its minimum or than at the start, and a load goes to a node that
  * may have the model. Checked after the last step: counts, zones, pins, and that every deviation is
- * listed as a gap. Checked for every wave, in whatever order its steps run: no node holds more than
- * its memory, no model has fewer ready replicas than its minimum or than at the start, and a load
- * goes to a node that may have the model. Checked after the last step: counts, zones, pins, and
- * that whatever is wrong or missing is listed as a gap.
+ * listed as a gap.
  *
  * Thread:    no state.
  * Failure:   SHOAL_EINTERNAL says which step or model breaks which rule; SHOAL_ENOMEM. */

@@ -6,8 +6,8 @@
  *   canary     a few nodes serve both; a share of the requests goes to the new version until it was
  *              judged (rollout_judge.h); then as rolling, or back
  *   strong     all nodes stage; then the ranges of epochs are assigned; when every node has them,
- *              the epoch is written.  A request belongs to one epoch, so it never sees two
- * versions. eventual   every node at its own pace; a node that cannot keeps the old version
+ *              the epoch is written.  A request belongs to one epoch, so it never sees two versions
+ *   eventual   every node at its own pace; a node that cannot keeps the old version
  *
  * The old version stays loaded until the last node has changed, so that streams can move to it and
  * an undo takes no time. A version that a node cannot load ends the rollout: its changes are

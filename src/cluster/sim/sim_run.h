@@ -5,7 +5,7 @@
  * Thread:    belongs to its caller.
  * Ownership: sim_run fills the caller's result; sim_result_fini frees it.
  * Failure:   SHOAL_ENOMEM, SHOAL_ECANCELLED if the progress function says so, SHOAL_EINTERNAL if a
- * plan breaks a rule. */
+ *            plan breaks a rule. */
 #ifndef SHOAL_CLUSTER_SIM_RUN_H
 #define SHOAL_CLUSTER_SIM_RUN_H
 

@@ -4,7 +4,7 @@
  * Ownership: opened by fetch_peer.h or fetch_url.h, closed by close.
  * Failure:   SHOAL_ECANCELLED (stop), SHOAL_EBUSY (the source is busy: later), SHOAL_ENOTFOUND (it
  *            does not have the model), SHOAL_EINVAL (it denies access), SHOAL_EFORMAT (it sent
- * nonsense), SHOAL_EIO; errors of the sink are passed on. */
+ *            nonsense), SHOAL_EIO; errors of the sink are passed on. */
 #ifndef SHOAL_CLUSTER_STORE_FETCH_TRANSFER_H
 #define SHOAL_CLUSTER_STORE_FETCH_TRANSFER_H
 

@@ -5,12 +5,7 @@
  * failed source is skipped for a while, with exponential backoff, and one that sent wrong bytes for
  * ten minutes, also by later fetches. A fetch ends when the model is in the store, when every
  * source failed three times without bringing a byte or does not have it, when there is no room, or
- * when it is cancelled. Received bytes are kept for the next fetch. A fetch has sources in order of
- * preference. When one fails, the next is asked and goes on where it broke off; a source that
- * failed is left alone for a while, twice as long with every failure, and one that sent wrong bytes
- * for ten minutes, also by later fetches. A fetch ends when the model is in the store, when every
- * source failed three times without bringing a byte or does not have it, when there is no room, or
- * when it is cancelled. What arrived stays for the next one.
+ * when it is cancelled. Received bytes are kept for the next fetch.
  *
  * Thread:    start, cancel, destroy: the executor's; each: any.  Two threads "fetch-N" work,
  *            from the first fetch on.

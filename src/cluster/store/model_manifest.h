@@ -3,12 +3,7 @@
  * A model is identified by one SHA-256 (host/identity.h): for a single file that of its content,
  * for a folder one over the names and hashes of its files. So a manifest from any source can be
  * verified with the model's SHA-256, before a byte of the files is fetched. Only `open` and the
- * name of a single file are not covered: they are checked when all files are there. A model is
- * known by one SHA-256 (host/identity.h): for a single file that of its content, for a folder one
- * over the names and hashes of its files. So a manifest proves itself: whoever knows the model's
- * SHA-256 can tell whether a manifest from anywhere is the right one, before a byte of the files is
- * fetched. Only `open` and the name of a single file are not covered: they are checked when all
- * files are there.
+ * name of a single file are not covered: they are checked when all files are there.
  *
  * Thread:    belongs to its caller.
  * Ownership: init/fini over the caller's storage; strings are in the manifest's arena.

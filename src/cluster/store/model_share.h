@@ -1,7 +1,5 @@
 /* model_share.h - serves a model of this machine to another node: its manifest and its files. Only
  * the files that a manifest lists can be opened, by their number: no name comes from the network.
- * model_share.h - a model of this machine for another node: its manifest, and its files to read.
- * Only the files that a manifest lists can be opened, by their number: no name comes from outside.
  *
  * Thread:    any; reads the disk.
  * Failure:   SHOAL_ENOTFOUND (the model or the file is not here), SHOAL_ECHANGED (it changed since

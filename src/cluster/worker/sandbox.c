@@ -1,4 +1,5 @@
 /* sandbox.c - see sandbox.h. */
+#include "base/str.h"
 #include "cluster/worker/sandbox.h"
 
 #include <dirent.h>
@@ -78,19 +79,13 @@ static void allow_folder(int rules, const char *path)
         closedir(d);
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
 static void allow_model(int rules, const char *path)
 {
     char folder[PATH_MAX];
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
         allow_folder(rules, path);
-    } else if (ends_with(path, ".onnx")) { /* its tokenizer and data lie beside it */
+    } else if (str_ends_with(path, ".onnx")) { /* its tokenizer and data lie beside it */
         const char *slash = strrchr(path, '/');
         snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) : 1,
                  slash ? path : ".");

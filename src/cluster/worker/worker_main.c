@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "base/thread/executor_queue.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -411,9 +412,9 @@ static int receive_start(struct worker *w, struct err *e)
 static bool needs_onnx(const char *path)
 {
     DIR *d = opendir(path);
-    bool found = strlen(path) > 5 && strcmp(path + strlen(path) - 5, ".onnx") == 0;
+    bool found = str_ends_with(path, ".onnx");
     for (struct dirent *i; d && !found && (i = readdir(d));)
-        found = strlen(i->d_name) > 5 && strcmp(i->d_name + strlen(i->d_name) - 5, ".onnx") == 0;
+        found = str_ends_with(i->d_name, ".onnx");
     if (d)
         closedir(d);
     return found;

@@ -12,7 +12,7 @@
 #include "cmd/cmd.h"
 #include "cmd/local/model_opts.h"
 #include "config/config_needs.h"
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "site/deeds/deed_call.h"
 #include "store/collections.h"
 
@@ -180,7 +180,7 @@ void flow_site_close(struct flow_site *s)
 bool flow_site_run(struct flow_site *s, struct request *r, struct sink *sink, const bool *closed)
 {
     bool interrupted = false;
-    routing_run(&s->local.owner, r, sink);
+    stages_run(&s->local.owner, r, sink);
     while (!*closed)
         if (local_turn(&s->local, s->interrupt_fd)) {
             interrupted = true;

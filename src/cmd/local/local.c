@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "cmd/cli/term.h"
-#include "flow/flow_run.h"
+#include "flow/stages.h"
 #include "host/registry.h"
 
 int local_open(struct local *l, struct err *e)
@@ -63,7 +63,7 @@ bool local_run(struct local *l, struct request *r, struct sink *s, const bool *c
                int interrupt_fd)
 {
     bool interrupted = false;
-    flow_run(&l->owner, r, s);
+    stages_run(&l->owner, r, s);
     while (!*closed)
         if (local_turn(l, interrupt_fd)) {
             interrupted = true;

@@ -1,7 +1,7 @@
 /* local_pipe.c - see local_pipe.h. */
 #include "cmd/local/local_pipe.h"
 
-#include "flow/flow_run.h"
+#include "flow/stages.h"
 
 static struct local_pipe_row *row_of(struct sink *s)
 {
@@ -85,7 +85,7 @@ int local_pipe_put(struct local_pipe *p, struct request *r, void *row, struct er
     struct local_pipe_row *to = &p->rows[(p->first + p->n) % LOCAL_PIPE_MAX];
     *to = (struct local_pipe_row){.sink = {.ops = &ops}, .pipe = p, .row = row};
     p->n++;
-    flow_run(&p->local->owner, r, &to->sink);
+    stages_run(&p->local->owner, r, &to->sink);
     return 0;
 }
 

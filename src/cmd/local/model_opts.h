@@ -2,8 +2,7 @@
  *
  * Thread:    the main thread.
  * Ownership: close the engine of model_opts_open with shoal_engine_close; model_opts_sampling_fini
- * frees.
- */
+ *            frees. */
 #ifndef SHOAL_CMD_LOCAL_MODEL_OPTS_H
 #define SHOAL_CMD_LOCAL_MODEL_OPTS_H
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "cmd/measure/bench_protocol.h"
 #include "model/decoder.h"
 #include "format/model_open.h"
@@ -166,12 +167,6 @@ static int prompt(struct bench *b, const cJSON *req, struct json_out *j, struct 
     return 0;
 }
 
-static int compare_double(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* One token of every sequence per step. */
 struct decoding {
     struct bench *b;
@@ -209,7 +204,7 @@ static int decode_steps(struct decoding *g, struct json_out *j, struct err *e)
     for (uint32_t i = 0; i < n; i++)
         steps[i] = (double)(g->began[i + 1] - g->began[i]) / 1e6;
     const double total = (double)(g->began[n] - g->began[0]) / 1e6;
-    qsort(steps, n, sizeof(*steps), compare_double);
+    qsort(steps, n, sizeof(*steps), order_double);
     json_out_key(j, "ms");
     json_out_num(j, total);
     json_out_key(j, "tok_s");

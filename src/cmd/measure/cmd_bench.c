@@ -6,6 +6,7 @@
 #include "base/bytes_text.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "cmd/measure/bench_protocol.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
@@ -117,12 +118,6 @@ static int read_lists(struct bench_run *b)
     return rc;
 }
 
-static int compare_double(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Runs one round; returns tokens per second. */
 static double run_prompt(struct bench_run *b, uint32_t n)
 {
@@ -214,7 +209,7 @@ static int measure(struct bench_run *b)
         }
     term_progress_end(&bar);
     for (size_t i = 0; rc == CMD_OK && i < b->n_rows; i++) {
-        qsort(speed + i * reps, reps, sizeof(*speed), compare_double);
+        qsort(speed + i * reps, reps, sizeof(*speed), order_double);
         b->rows[i].min = speed[i * reps];
         b->rows[i].median = speed[i * reps + reps / 2];
         b->rows[i].max = speed[i * reps + reps - 1];

@@ -1,4 +1,5 @@
 /* tool_format.c - see tool_format.h. */
+#include "base/ascii.h"
 #include "engine/chat/tool_format.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ static bool has(const char *p, size_t n, const char *what)
 
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    return ascii_is_letter(c) || ascii_is_digit(c) || c == '_';
 }
 
 /* Whether the template reads a variable of this name. */

@@ -69,12 +69,7 @@ struct constraint_run { /* state of one task; c NULL: no constraint */
  * The set is valid until the next call for the same constraint. An empty set: the answer is
  * complete. Where the constraint leaves only one text, the model does not choose the tokens: each
  * is the longest that fits (grammar_mask_only). This depends only on the grammar state, so an
- * answer continues elsewhere with the same tokens. tokens: the n tokens of the answer so far; lead:
- * a space in front of the next one is not shown. The set is valid until the next call for the same
- * constraint. An empty set: the answer is complete, and nothing can follow. Where the constraint
- * leaves only one text, its tokens are not the model's choice: each is the longest that fits
- * (grammar_mask_only). That depends on nothing but the place in the grammar, so an answer goes on
- * elsewhere with the same tokens. */
+ * answer continues elsewhere with the same tokens. */
 SHOAL_MUST_CHECK int constraint_run_allowed(struct constraint_run *r, const int32_t *tokens,
                                             uint32_t n, bool lead, struct constraint_set *out);
 /* The token was chosen from the set. *over: the answer is complete. */

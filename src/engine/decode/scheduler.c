@@ -596,10 +596,10 @@ static bool next_step(void *engine, struct lm_pass *pass)
     uint32_t row = 0;
     uint64_t now = clock_ns();
     if (en->n_runs > 0)
-        cost_saw_step(&en->cost, now, now - en->step_began_ns, en->step_decoded,
+        cost_saw_step(&en->cost, now, run_watch_took(&en->watch, now), en->step_decoded,
                       en->step_prefilled);
     en->files_checked = false;
-    en->step_began_ns = now; /* events and planning are part of the next step */
+    run_watch_begin(&en->watch, now); /* events and planning are part of the next step */
     for (uint32_t i = 0; i < en->n_runs; i++)
         take_run(en, i, en->runs[i].n_logits_last ? en->lm.ops->logits(en->lm.impl, row++) : NULL);
     en->n_runs = 0;

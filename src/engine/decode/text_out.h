@@ -3,7 +3,7 @@
  *
  * Thread:    one at a time.
  * Ownership: init copies the stop strings and reserves the buffer; pushing allocates nothing as
- * long as pieces do not exceed the tokenizer's maximum. */
+ *            long as pieces do not exceed the tokenizer's maximum. */
 #ifndef SHOAL_ENGINE_DECODE_TEXT_OUT_H
 #define SHOAL_ENGINE_DECODE_TEXT_OUT_H
 

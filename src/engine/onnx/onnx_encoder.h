@@ -4,10 +4,7 @@
  * Inputs are found by name: input_ids, attention_mask, token_type_ids, position_ids; a file with
  * any other input is refused. Outputs: last_hidden_state or token_embeddings, logits (of the
  * sequence or of each token, by their shape), sentence_embedding, pooler_output. A trial run at
- * opening shows what a file really returns. Inputs are found by name: input_ids, attention_mask,
- * token_type_ids, position_ids; a file that wants another one is refused. Outputs:
- * last_hidden_state or token_embeddings, logits (of the sequence or of each token, by their shape),
- * sentence_embedding, pooler_output. A run at opening finds out what a file really returns.
+ * opening shows what a file really returns.
  *
  * Sequences are run one by one unless max_batch is larger. Files with dynamic INT8 quantization use
  * one scale for everything in a run, so another sequence, or its padding, would change the result.

@@ -8,14 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/str.h"
 #include "format/hf/hf_folder.h"
 #include "format/model_open.h"
-
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n > m && strcmp(s + n - m, end) == 0;
-}
 
 static bool join(char out[PATH_MAX], const char *folder, const char *name)
 {
@@ -44,7 +39,7 @@ static int only_file(char out[PATH_MAX], const char *folder, struct err *e)
     DIR *dir = opendir(folder);
     int n = 0;
     for (struct dirent *d; dir && (d = readdir(dir));)
-        if (ends_with(d->d_name, ".onnx") && has(folder, d->d_name)) {
+        if (str_ends_with(d->d_name, ".onnx") && has(folder, d->d_name)) {
             n++;
             if (!join(out, folder, d->d_name))
                 n = 2;
@@ -104,12 +99,12 @@ int onnx_files_find(struct onnx_files *out, const char *path, struct err *e)
     if (strlen(path) >= sizeof(out->model))
         return err_set(e, SHOAL_ELIMIT, "path of %zu bytes", strlen(path));
     if (stat(path, &st) < 0)
-        return ends_with(path, ".onnx")
+        return str_ends_with(path, ".onnx")
                    ? err_set(e, SHOAL_EIO, "cannot open %s: %s", path, strerror(errno))
                    : 0;
     if (S_ISDIR(st.st_mode))
         return find_in(out, path, e);
-    if (!S_ISREG(st.st_mode) || !ends_with(path, ".onnx"))
+    if (!S_ISREG(st.st_mode) || !str_ends_with(path, ".onnx"))
         return 0;
     snprintf(out->model, sizeof(out->model), "%s", path);
     find_folder(out);

@@ -117,8 +117,9 @@ bool answer_cache_question(uint8_t out[SHA256_BYTES], struct request *r,
                                 .int8 = m->slot->spec.int8,
                                 .kv_q8 = m->slot->spec.kv_q8};
     struct buf b;
-    /* An echo needs the prompt's tokens, which a hit would save; a resumed answer is not whole. */
-    if (g->resume || g->echo || registry_identity(m)->kind == IDENTITY_NONE ||
+    /* An echo needs the prompt's tokens, which a hit would save; a resumed answer is not whole; a
+     * prompt alone has none. */
+    if (g->resume || g->echo || g->prompt_only || registry_identity(m)->kind == IDENTITY_NONE ||
         !prompt_key_repeats(&g->sampling, g->has_seed))
         return false;
     buf_init(&b, REQUEST_MAX_BYTES);

@@ -11,7 +11,7 @@
 
 /* ---- what is wanted ---- */
 
-static const struct privacy_policy *policy_of(const struct flow_owner *o, struct request *r)
+const struct privacy_policy *privacy_policy_of(const struct flow_owner *o, struct request *r)
 {
     const struct router_table *t = o->routes;
     if (!t || !t->private || r->screened || r->kind == REQUEST_TOKENS)
@@ -21,17 +21,6 @@ static const struct privacy_policy *policy_of(const struct flow_owner *o, struct
     const struct privacy_policy *p =
         route && route->privacy.action != PRIVACY_DEFAULT ? &route->privacy : &t->privacy;
     return p->action == PRIVACY_DEFAULT || p->action == PRIVACY_NONE ? NULL : p;
-}
-
-const struct privacy_policy *privacy_wanted(const struct flow_owner *o, struct request *r)
-{
-    const struct privacy_policy *p = policy_of(o, r);
-    return p && p->zone == PRIVACY_EVERYWHERE ? p : NULL;
-}
-
-const struct privacy_policy *privacy_wanted_outside(const struct flow_owner *o, struct request *r)
-{
-    return policy_of(o, r);
 }
 
 /* ---- a request ---- */
@@ -49,8 +38,6 @@ struct screening {
     struct flow_owner *owner;
     struct request *request;
     struct sink *sink;
-    privacy_next next;
-    void *ctx;
     /* copies: the configuration may be replaced meanwhile */
     enum privacy_action action;
     unsigned kinds;
@@ -137,7 +124,7 @@ static void go_on(struct screening *x)
     bool marks = x->action == PRIVACY_PSEUDONYM && names && (kinds || r->session[0]);
     if (!kinds && !marks) {
         x->sink->job = NULL;
-        x->next(x->ctx, x->owner, r, x->sink);
+        request_pass_on(x->owner, r, x->sink);
         return;
     }
     if (marks) {
@@ -154,7 +141,7 @@ static void go_on(struct screening *x)
     if (!s)
         refuse_code(x, rc < 0 ? rc : SHOAL_ENOMEM);
     else
-        x->next(x->ctx, x->owner, r, s);
+        request_pass_on(x->owner, r, s);
 }
 
 /* ---- the tagger ---- */
@@ -284,8 +271,8 @@ static void tag(struct screening *x)
     flow_run(x->owner, q, &x->inner);
 }
 
-void privacy_run(struct flow_owner *o, struct request *r, struct sink *s,
-                 const struct privacy_policy *p, privacy_next next, void *ctx)
+static void run(struct flow_owner *o, struct request *r, struct sink *s,
+                const struct privacy_policy *p)
 {
     struct screening *x = arena_zalloc(&r->arena, sizeof(*x));
     if (!x) {
@@ -295,8 +282,6 @@ void privacy_run(struct flow_owner *o, struct request *r, struct sink *s,
     *x = (struct screening){.owner = o,
                             .request = r,
                             .sink = s,
-                            .next = next,
-                            .ctx = ctx,
                             .action = p->action,
                             .kinds = p->kinds,
                             .tagger =
@@ -312,4 +297,23 @@ void privacy_run(struct flow_owner *o, struct request *r, struct sink *s,
         tag(x);
     else
         go_on(x);
+}
+
+bool privacy_take(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    const struct privacy_policy *p = privacy_policy_of(o, r);
+    if (!p || p->zone != PRIVACY_EVERYWHERE)
+        return false;
+    run(o, r, s, p);
+    return true;
+}
+
+bool privacy_take_leaving(struct flow_owner *o, struct request *r, struct sink *s)
+{
+    const struct privacy_policy *p = r->leaving;
+    r->leaving = NULL;
+    if (!p)
+        return false;
+    run(o, r, s, p);
+    return true;
 }

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "flow/privacy/privacy_run.h"
-#include "flow/routing.h"
 #include "flow/sink_front.h"
 #include "flow/tools/tool_parse.h"
 
@@ -143,13 +141,7 @@ static void on_closed(struct sink *s)
 
 /* ---- its place in front of the codec ---- */
 
-/* ctx: NULL: not streamed. */
-static void run_screened(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
-{
-    tool_sink_run(o, r, s, ctx != NULL);
-}
-
-void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool stream)
+bool tool_sink_take(struct flow_owner *o, struct request *r, struct sink *s)
 {
     static const struct sink_ops ops = {.start = on_start,
                                         .prompt = sink_front_prompt,
@@ -160,28 +152,22 @@ void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool
                                         .broke_off = sink_front_broke_off,
                                         .flush = sink_front_flush,
                                         .full = sink_front_full};
-    const struct privacy_policy *p = privacy_wanted(o, r);
-    if (p) { /* goes in front: values are put back into the arguments of calls */
-        privacy_run(o, r, s, p, run_screened, stream ? (void *)o : NULL);
-        return;
-    }
-    if (r->kind != REQUEST_GENERATE || !chat_has_tools(&r->generate.chat)) {
-        routing_run(o, r, s);
-        return;
-    }
+    if (r->kind != REQUEST_GENERATE || !chat_has_tools(&r->generate.chat))
+        return false;
     struct tool_sink *x = arena_zalloc(&r->arena, sizeof(*x));
     uint32_t n = request_choices(&r->generate);
     struct tool_choice *choices = arena_zalloc_n(&r->arena, n, sizeof(*choices));
     if (!x || !choices) {
         flow_refuse_nomem(o, r, s);
-        return;
+        return true;
     }
     *x = (struct tool_sink){
         .chat = &r->generate.chat,
         .salt = hash_bytes(r->id, strnlen(r->id, sizeof(r->id)), hash_mix(r->received_ns)),
-        .stream = stream,
+        .stream = r->streams && !r->whole_calls,
         .n = n,
         .choices = choices};
     sink_front_open(&x->front, &ops, s);
-    routing_run(o, r, &x->front.sink);
+    request_pass_on(o, r, &x->front.sink);
+    return true;
 }

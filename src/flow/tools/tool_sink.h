@@ -12,10 +12,9 @@
 
 #include "flow/flow.h"
 
-/* As routing_run. If the model may call tools, s gets `call` events in addition to its tokens, with
- * the calls removed from the text. stream: pieces of calls as they are generated; otherwise only
- * complete ones.
- */
-void tool_sink_run(struct flow_owner *o, struct request *r, struct sink *s, bool stream);
+/* STAGE_TOOLS. If the model may call tools, s gets `call` events in addition to its tokens, with
+ * the calls removed from the text: pieces of calls as they are generated if the client reads a
+ * stream and takes them so (request.whole_calls), otherwise only complete ones. */
+bool tool_sink_take(struct flow_owner *o, struct request *r, struct sink *s);
 
 #endif

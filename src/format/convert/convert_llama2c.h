@@ -7,8 +7,8 @@
  * Thread:    convert_llama2c uses threads of its own; its progress runs on the caller's.
  * Ownership: a parsed checkpoint borrows the bytes it was parsed from.
  * Failure:   SHOAL_EFORMAT when header and file size do not agree (the arithmetic is in the text)
- * or a weight is not finite, SHOAL_EUNSUPPORTED, SHOAL_EIO, SHOAL_ENOMEM, SHOAL_ECANCELLED; then no
- * file is left. */
+ *            or a weight is not finite, SHOAL_EUNSUPPORTED, SHOAL_EIO, SHOAL_ENOMEM,
+ *            SHOAL_ECANCELLED; then no file is left. */
 #ifndef SHOAL_FORMAT_CONVERT_CONVERT_LLAMA2C_H
 #define SHOAL_FORMAT_CONVERT_CONVERT_LLAMA2C_H
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/str.h"
 #include "format/model_file.h"
 
 static const struct {
@@ -58,12 +59,6 @@ uint32_t quantize_file_type(const struct quantize_opts *o)
     return kinds[o->kind].file_type;
 }
 
-static bool ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s), m = strlen(tail);
-    return n >= m && !strcmp(s + n - m, tail);
-}
-
 static bool is_matrix(const struct quantize_shape *t)
 {
     static const char *const kept[] = {"_norm.weight", "position_embd.weight", "token_types.weight",
@@ -71,10 +66,10 @@ static bool is_matrix(const struct quantize_shape *t)
     uint64_t rows = 1;
     for (uint32_t d = 1; d < t->n_dims; d++)
         rows *= t->dims[d] > 1 ? 2 : 1;
-    if (rows < 2 || !ends_with(t->name, ".weight"))
+    if (rows < 2 || !str_ends_with(t->name, ".weight"))
         return false;
     for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-        if (ends_with(t->name, kept[i]))
+        if (str_ends_with(t->name, kept[i]))
             return false;
     return true;
 }

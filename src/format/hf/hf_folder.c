@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "format/hf/hf_map.h"
 
 enum {
@@ -51,7 +53,7 @@ static bool matches(const char *pattern, const char *name, struct match *m)
         if (*pattern == '#') {
             const char *from = name;
             m->layer = 0;
-            while (*name >= '0' && *name <= '9' && m->layer < MAX_LAYERS)
+            while (ascii_is_digit(*name) && m->layer < MAX_LAYERS)
                 m->layer = m->layer * 10 + (uint32_t)(*name++ - '0');
             if (name == from || m->layer >= MAX_LAYERS || (from[0] == '0' && name != from + 1))
                 return false;
@@ -284,9 +286,7 @@ static void add_general(struct hf_folder *f, const char *arch)
     const char *name = realpath(f->path, real) ? strrchr(real, '/') : NULL;
     const cJSON *classes = cJSON_GetObjectItemCaseSensitive(f->config, "architectures");
     const char *first = cJSON_GetStringValue(cJSON_GetArrayItem(classes, 0));
-    static const char tokens[] = "ForTokenClassification";
-    size_t n = first ? strlen(first) : 0;
-    f->labels_tokens = n >= sizeof(tokens) - 1 && !strcmp(first + n - (sizeof(tokens) - 1), tokens);
+    f->labels_tokens = first && str_ends_with(first, "ForTokenClassification");
     model_file_put_str(f->file, "general.architecture", arch, strlen(arch));
     if (name && name[1])
         model_file_put_str(f->file, "general.name", name + 1, strlen(name + 1));

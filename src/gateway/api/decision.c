@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-#include "flow/routing.h"
+#include "base/clock.h"
+#include "flow/routing_choice.h"
+#include "flow/stages.h"
 #include "gateway/answer.h"
 #include "wire/json_out.h"
 
@@ -51,6 +53,24 @@ static void put_candidate(struct json_out *j, const struct routing_candidate *c)
     json_out_object_end(j);
 }
 
+/* How long each stage had the request, so far. */
+static void put_stages(struct json_out *j, const struct stage_log *log)
+{
+    const uint64_t now = clock_ns();
+    if (!log)
+        return;
+    json_out_key(j, "stages");
+    json_out_array(j);
+    for (uint32_t i = 0; i < STAGE_N; i++)
+        if (log->entered_ns[i]) {
+            json_out_object(j);
+            put_str(j, "stage", stages_name(i));
+            put_ms(j, "ms", (double)stages_time(log, i, now));
+            json_out_object_end(j);
+        }
+    json_out_array_end(j);
+}
+
 static void put_explanation(struct json_out *j, const struct routing_choice *x)
 {
     put_str(j, "policy", x->policy);
@@ -69,6 +89,7 @@ static void put_explanation(struct json_out *j, const struct routing_choice *x)
     else
         json_out_null(j);
     put_num(j, "decided_us", (double)x->decide_ns / 1e3);
+    put_stages(j, x->stages);
     json_out_key(j, "candidates");
     json_out_array(j);
     for (uint32_t i = 0; i < x->n_candidates; i++)
@@ -186,5 +207,5 @@ void decision_handle(struct call *c)
     if (!a)
         return;
     c->sink = &a->sink; /* nothing is computed: it does not count towards a quota */
-    routing_run(&c->gl->flow, r, c->sink);
+    stages_run(&c->gl->flow, r, c->sink);
 }

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "flow/pool.h"
-#include "flow/tools/tool_sink.h"
+#include "flow/stages.h"
 #include "gateway/grpc/grpc_answer.h"
 #include "gateway/grpc/grpc_call.h"
 #include "gateway/grpc/grpc_read.h"
@@ -95,7 +95,7 @@ static void run(struct grpc_reading *g)
         flow_give_request(&c->gl->flow, r);
     else if (grpc_answer_open(c, g->method, r, g->top)) {
         r->streams = g->method->stream;
-        tool_sink_run(&c->gl->flow, r, c->sink, g->method->stream);
+        stages_run(&c->gl->flow, r, c->sink);
         return;
     }
     c->asked_model = NULL; /* it is freed with the request */

@@ -1,7 +1,8 @@
 /* quant.h - the tensor encodings that GGUF files carry, and their plain C codecs.
  *
- * Thread:    pure functions.
- * These are the reference: every tile layout is made from, and tested against, quant_to_f32. */
+ * These are the reference: every tile layout is made from, and tested against, quant_to_f32.
+ *
+ * Thread:    pure functions. */
 #ifndef SHOAL_KERNELS_QUANTS_QUANT_H
 #define SHOAL_KERNELS_QUANTS_QUANT_H
 

@@ -1,7 +1,9 @@
 /* quant_fit.h - scales of one block by weighted least squares.  Private to src/kernels.
  *
- * Thread:    pure functions. Every fit minimizes sum of w[i] * (x[i] - decoded[i])^2 over n values;
- * n is 16 or 32. Weights are positive, with a mean of about 1. */
+ * Every fit minimizes sum of w[i] * (x[i] - decoded[i])^2 over n values; n is 16 or 32. Weights are
+ * positive, with a mean of about 1.
+ *
+ * Thread:    pure functions. */
 #ifndef SHOAL_KERNELS_QUANTS_QUANT_FIT_H
 #define SHOAL_KERNELS_QUANTS_QUANT_FIT_H
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/decimal.h"
 #include "pipeline/graph/graph_expr_int.h"
 
@@ -89,12 +90,7 @@ static void skip_blanks(struct parser *p)
 
 static bool is_letter(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
+    return ascii_is_letter(c) || c == '_';
 }
 
 static bool take(struct parser *p, const char *word)
@@ -114,8 +110,8 @@ static size_t name_span(const struct parser *p)
     while (p->at + n < p->n) {
         char c = p->text[p->at + n];
         bool hyphen = c == '-' && n > 0 && p->at + n + 1 < p->n &&
-                      (is_letter(p->text[p->at + n + 1]) || is_digit(p->text[p->at + n + 1]));
-        if (!is_letter(c) && !(n > 0 && is_digit(c)) && !hyphen)
+                      (is_letter(p->text[p->at + n + 1]) || ascii_is_digit(p->text[p->at + n + 1]));
+        if (!is_letter(c) && !(n > 0 && ascii_is_digit(c)) && !hyphen)
             break;
         n++;
     }
@@ -253,7 +249,7 @@ static struct graph_expr *parse_path(struct parser *p, struct graph_expr *x)
             p->at += y->name_bytes;
         } else {
             size_t from = p->at;
-            while (p->at < p->n && is_digit(p->text[p->at]) && y->index <= MAX_INDEX)
+            while (p->at < p->n && ascii_is_digit(p->text[p->at]) && y->index <= MAX_INDEX)
                 y->index = y->index * 10 + (size_t)(p->text[p->at++] - '0');
             if (p->at == from || y->index > MAX_INDEX || !take(p, "]"))
                 return fail(p, from, "expected the number of an item, such as [0]");
@@ -286,7 +282,7 @@ static struct graph_expr *parse_primary(struct parser *p)
     char c = p->text[at];
     if (c == '"' || c == '\'')
         return parse_path(p, parse_text(p));
-    if (is_digit(c))
+    if (ascii_is_digit(c))
         return parse_number(p);
     if (take(p, "${"))
         return parse_path(p, parse_closed(p, at, '}'));

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/decimal.h"
 #include "pipeline/graph/graph_expr.h"
 #include "pipeline/graph/graph_expr_int.h"
@@ -28,13 +29,12 @@ static struct value number_value(double d)
 static void put_url(struct buf *b, const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)p[i];
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                     (c && strchr("-._~", c));
+        char c = p[i];
+        bool plain = ascii_is_digit(c) || ascii_is_letter(c) || (c && strchr("-._~", c));
         if (plain)
-            buf_putc(b, (char)c);
+            buf_putc(b, c);
         else
-            buf_printf(b, "%%%02X", c);
+            buf_printf(b, "%%%02X", (unsigned char)c);
     }
 }
 
@@ -245,22 +245,13 @@ static int eval_numbers(struct evaluation *v, const struct graph_expr *x, struct
 
 /* ---- functions ---- */
 
-static char changed_case(char c, bool upper)
-{
-    if (upper && c >= 'a' && c <= 'z')
-        return (char)(c - 'a' + 'A');
-    if (!upper && c >= 'A' && c <= 'Z')
-        return (char)(c - 'A' + 'a');
-    return c;
-}
-
 static int change_case(struct evaluation *v, struct value *x, bool upper)
 {
     char *copy = arena_copy(v->arena, x->text.n ? x->text.p : "", x->text.n + 1);
     if (!copy)
         return err_set(v->e, SHOAL_ENOMEM, "out of memory");
     for (size_t i = 0; i < x->text.n; i++)
-        copy[i] = changed_case(copy[i], upper);
+        copy[i] = upper ? ascii_upper(copy[i]) : ascii_lower(copy[i]);
     *x = value_text(copy, x->text.n);
     return 0;
 }

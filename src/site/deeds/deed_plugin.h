@@ -12,7 +12,7 @@
  * Failure:   SHOAL_ENOTFOUND: there is no such file, or it is not a plug-in; SHOAL_EINVAL: others
  *            may write to it; SHOAL_EUNSUPPORTED: another version; SHOAL_EDEADLINE: it was killed;
  *            SHOAL_EBUSY: it crashed too often, try later; SHOAL_EIO: the plug-in's own error, or a
- * crash; SHOAL_ELIMIT: its answer is too long. */
+ *            crash; SHOAL_ELIMIT: its answer is too long. */
 #ifndef SHOAL_SITE_DEEDS_DEED_PLUGIN_H
 #define SHOAL_SITE_DEEDS_DEED_PLUGIN_H
 

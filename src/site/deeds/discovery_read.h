@@ -2,9 +2,7 @@
  * ways to set it.
  *
  * Supported: light, switch, fan, cover and lock, with long and abbreviated keys, "~", and
- * templates of the form {{ value_json.NAME }}. Everything else is ignored. Understood: light,
- * switch, fan, cover and lock, with long and abbreviated keys, "~", and templates of the form {{
- * value_json.NAME }}. Everything else is left to others.
+ * templates of the form {{ value_json.NAME }}. Everything else is ignored.
  *
  * Thread:    pure.
  * Ownership: what is read lives in the arena.

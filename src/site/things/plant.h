@@ -13,8 +13,8 @@
  *            the thread that caused them or another; they must not call back, and may block for a
  *            file.
  * Ownership: create/destroy (NULL is fine); the configuration is not kept.
- * Failure:   create names the invalid sensor or machine. A file that cannot be written is
- * logged. */
+ * Failure:   create names the invalid sensor or machine. A file that cannot be written is logged.
+ */
 #ifndef SHOAL_SITE_THINGS_PLANT_H
 #define SHOAL_SITE_THINGS_PLANT_H
 

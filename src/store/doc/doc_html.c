@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "store/doc/doc.h"
 
@@ -172,8 +173,8 @@ static size_t take_markup(struct reader *r, const char *p, size_t n, size_t i)
     }
     bool closing = i + 1 < n && p[i + 1] == '/';
     for (size_t j = i + (closing ? 2 : 1); j < n && k < MAX_TAG; j++) {
-        char c = p[j] >= 'A' && p[j] <= 'Z' ? (char)(p[j] + 32) : p[j];
-        if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9' && k > 0)))
+        char c = ascii_lower(p[j]);
+        if (!(ascii_is_lower(c) || (ascii_is_digit(c) && k > 0)))
             break;
         name[k++] = c;
     }

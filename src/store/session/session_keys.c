@@ -13,6 +13,7 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 
 #define FORM 1u
@@ -35,19 +36,12 @@ struct session_keys {
 
 /* ---- the file ---- */
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9'                 ? c - '0'
-           : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10
-                                                : -1;
-}
-
 static bool read_hex(uint8_t *out, const char *p, size_t n)
 {
     if (n != 2 * SESSION_KEYS_BYTES)
         return false;
     for (size_t i = 0; i < SESSION_KEYS_BYTES; i++) {
-        int hi = digit(p[2 * i]), lo = digit(p[2 * i + 1]);
+        int hi = ascii_hex(p[2 * i]), lo = ascii_hex(p[2 * i + 1]);
         if (hi < 0 || lo < 0)
             return false;
         out[i] = (uint8_t)(hi << 4 | lo);

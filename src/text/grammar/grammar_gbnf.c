@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/strmap.h"
 #include "base/utf8.h"
 #include "text/grammar/grammar_tree.h"
@@ -53,8 +54,7 @@ static void skip_space(struct gbnf *g, bool newlines)
 
 static bool is_word(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
+    return ascii_is_letter(c) || ascii_is_digit(c) || c == '-' || c == '_';
 }
 
 static size_t read_name(struct gbnf *g, const char **name)
@@ -82,13 +82,10 @@ static uint32_t read_hex(struct gbnf *g, uint32_t digits)
     const char *at = g->p;
     uint32_t v = 0;
     for (uint32_t i = 0; i < digits; i++, g->p++) {
-        char c = peek(g);
-        if (c >= '0' && c <= '9')
-            v = v << 4 | (uint32_t)(c - '0');
-        else if ((c | 32) >= 'a' && (c | 32) <= 'f')
-            v = v << 4 | (uint32_t)((c | 32) - 'a' + 10);
-        else
+        int d = ascii_hex(peek(g));
+        if (d < 0)
             return fail(g, at, "an escape needs more hexadecimal digits");
+        v = v << 4 | (uint32_t)d;
     }
     if (v > GRAMMAR_TREE_MAX_CODE || (v >= 0xd800 && v <= 0xdfff))
         return fail(g, at, "an escape is not a Unicode character");
@@ -167,7 +164,7 @@ static uint32_t read_count(struct gbnf *g)
 {
     const char *at = g->p;
     uint32_t v = 0;
-    while (g->p < g->end && *g->p >= '0' && *g->p <= '9') {
+    while (g->p < g->end && ascii_is_digit(*g->p)) {
         v = 10 * v + (uint32_t)(*g->p++ - '0');
         if (v > GRAMMAR_TREE_MAX_COUNT)
             return fail(g, at, "a repetition count is too large");

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/order.h"
 #include "text/grammar/grammar_net.h"
 #include "text/grammar/vocab_trie.h"
 
@@ -200,12 +201,6 @@ static int follow(struct grammar_mask *m, const struct node *n, const struct gra
     }
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* From the pending nodes, collects everything reachable without a byte: into rest and ended. */
 static int close_stacks(struct grammar_mask *m)
 {
@@ -230,7 +225,7 @@ static int close_stacks(struct grammar_mask *m)
     }
     m->n_todo = 0;
     if (m->n_rest > 1)
-        qsort(m->rest, m->n_rest, sizeof(*m->rest), by_number);
+        qsort(m->rest, m->n_rest, sizeof(*m->rest), order_u32);
     return rc;
 }
 

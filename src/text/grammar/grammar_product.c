@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/strmap.h"
 #include "base/utf8.h"
 #include "text/grammar/grammar_regex.h"
@@ -194,12 +195,6 @@ static void set_add(struct product *w, uint32_t id)
     }
 }
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Whether every expression that must match still can match. */
 static bool set_lives(const struct product *w)
 {
@@ -230,7 +225,7 @@ static uint32_t set_end(struct product *w)
     uint32_t id = 0;
     if (!set_lives(w))
         return NONE;
-    qsort(w->set + 1, w->n_set - 1, sizeof(*w->set), by_number);
+    qsort(w->set + 1, w->n_set - 1, sizeof(*w->set), order_u32);
     const size_t bytes = w->n_set * sizeof(*w->set);
     if (strmap_get(&w->by_ids, (const char *)w->set, bytes, &id))
         return id;
@@ -263,7 +258,7 @@ static uint32_t points_of(struct product *w, const struct dfa_state *s, uint32_t
     }
     if (n == 0)
         return 0;
-    qsort(points, n, sizeof(*points), by_number);
+    qsort(points, n, sizeof(*points), order_u32);
     for (uint32_t i = 0; i < n; i++)
         if (k == 0 || points[k - 1] != points[i])
             points[k++] = points[i];

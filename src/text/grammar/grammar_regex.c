@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "text/grammar/grammar_tree.h"
 
@@ -100,13 +101,10 @@ static uint32_t read_digits(struct regex *x, uint32_t most, uint32_t *n)
 {
     uint32_t v = 0;
     for (*n = 0; x->p < x->end && *n < most; ++*n, x->p++) {
-        char c = *x->p;
-        if (c >= '0' && c <= '9')
-            v = v << 4 | (uint32_t)(c - '0');
-        else if ((c | 32) >= 'a' && (c | 32) <= 'f')
-            v = v << 4 | (uint32_t)((c | 32) - 'a' + 10);
-        else
+        int d = ascii_hex(*x->p);
+        if (d < 0)
             break;
+        v = v << 4 | (uint32_t)d;
     }
     return v;
 }
@@ -155,7 +153,7 @@ static uint32_t read_escape(struct regex *x)
         x->p++;
         return (uint32_t)to[known - from];
     }
-    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+    if (ascii_is_letter(c))
         return fail(x, "unknown escape");
     unsigned n = utf8_decode((const uint8_t *)x->p, (const uint8_t *)x->end, &cp);
     if (n == 0)
@@ -355,7 +353,7 @@ static bool read_number(struct regex *x, const char **p, uint32_t *out)
 {
     const char *from = *p;
     *out = 0;
-    for (; *p < x->end && **p >= '0' && **p <= '9'; (*p)++)
+    for (; *p < x->end && ascii_is_digit(**p); (*p)++)
         *out = *out > GRAMMAR_TREE_MAX_COUNT ? *out : 10 * *out + (uint32_t)(**p - '0');
     return *p > from;
 }

@@ -3,10 +3,7 @@
  * Drafts 4 to 2020-12, as far as a grammar can express them. Every text of the grammar is valid
  * under the schema, but not every valid value has a text: properties come in the order of the
  * schema, unnamed ones come only if additionalProperties explicitly allows them, and numbers have a
- * limited number of digits. Drafts 4 to 2020-12, as far as a grammar can say it. Every text of the
- * grammar is valid under the schema, but not every valid value has a text: properties come in the
- * order of the schema, those that it does not name come only if additionalProperties allows them in
- * so many words, and numbers have a limited number of digits.
+ * limited number of digits.
  *
  * Thread:    pure.
  * Failure:   of the tree: SHOAL_EUNSUPPORTED names the keyword that cannot be enforced and where it

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/ascii.h"
 #include "text/jinja/jinja_eval.h"
 #include "text/jinja/jinja_number.h"
 
@@ -61,7 +62,7 @@ static int put_text(struct jinja_run *r, const struct spec *s, struct jinja_str 
 static size_t group_digits(char *out, const char *digits, size_t n, char mark)
 {
     size_t whole = 0, to = 0;
-    while (whole < n && digits[whole] >= '0' && digits[whole] <= '9')
+    while (whole < n && ascii_is_digit(digits[whole]))
         whole++;
     for (size_t i = 0; i < n; i++) {
         if (mark && i > 0 && i < whole && (whole - i) % 3 == 0)
@@ -165,15 +166,15 @@ static int read_spec(struct jinja_run *r, struct jinja_str s, struct spec *out)
             out->fill = JINJA_STR("0");
         i++;
     }
-    for (; i < s.n && s.p[i] >= '0' && s.p[i] <= '9' && out->width <= MAX_WIDTH; i++)
+    for (; i < s.n && ascii_is_digit(s.p[i]) && out->width <= MAX_WIDTH; i++)
         out->width = out->width * 10 + (s.p[i] - '0');
     if (i < s.n && (s.p[i] == ',' || s.p[i] == '_'))
         out->group = s.p[i++];
     if (i < s.n && s.p[i] == '.') {
-        if (++i == s.n || s.p[i] < '0' || s.p[i] > '9')
+        if (++i == s.n || !ascii_is_digit(s.p[i]))
             return bad_format(r, "a precision needs digits");
-        for (out->precision = 0;
-             i < s.n && s.p[i] >= '0' && s.p[i] <= '9' && out->precision <= MAX_WIDTH; i++)
+        for (out->precision = 0; i < s.n && ascii_is_digit(s.p[i]) && out->precision <= MAX_WIDTH;
+             i++)
             out->precision = out->precision * 10 + (s.p[i] - '0');
     }
     if (i < s.n)
@@ -410,11 +411,11 @@ static int convert(struct jinja_run *r, struct jinja_str s, size_t *at, struct v
         else if (f.sign != '+')
             f.sign = s.p[i];
     }
-    for (; i < s.n && s.p[i] >= '0' && s.p[i] <= '9' && f.width <= MAX_WIDTH; i++)
+    for (; i < s.n && ascii_is_digit(s.p[i]) && f.width <= MAX_WIDTH; i++)
         f.width = f.width * 10 + (s.p[i] - '0');
     if (i < s.n && s.p[i] == '.')
-        for (i++, f.precision = 0;
-             i < s.n && s.p[i] >= '0' && s.p[i] <= '9' && f.precision <= MAX_WIDTH; i++)
+        for (i++, f.precision = 0; i < s.n && ascii_is_digit(s.p[i]) && f.precision <= MAX_WIDTH;
+             i++)
             f.precision = f.precision * 10 + (s.p[i] - '0');
     if (i >= s.n || f.width > MAX_WIDTH || f.precision > MAX_WIDTH)
         return jinja_fail(r, SHOAL_EINVAL, "a %% of a format is not complete");

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/ascii.h"
 #include "base/decimal.h"
 #include "base/utf8.h"
 #include "text/jinja/jinja_number.h"
@@ -45,10 +46,10 @@ static bool read_hex(struct reader *d, uint32_t *out)
     if (d->n - d->at < 4)
         return false;
     for (size_t i = 0; i < 4; i++) {
-        char c = d->p[d->at + i], low = (char)(c | 32);
-        if (!(c >= '0' && c <= '9') && !(low >= 'a' && low <= 'f'))
+        int v = ascii_hex(d->p[d->at + i]);
+        if (v < 0)
             return false;
-        *out = *out * 16 + (uint32_t)(c <= '9' ? c - '0' : low - 'a' + 10);
+        *out = *out * 16 + (uint32_t)v;
     }
     d->at += 4;
     return true;
@@ -122,12 +123,12 @@ static int read_number(struct reader *d, struct jinja_value *out)
     size_t left = d->n - d->at, n = decimal_span(p, left), sign = n && p[0] == '-';
     bool whole = true;
     /* JSON allows no "+1", "01", ".5" and "5." */
-    if (n <= sign || p[sign] < '0' || p[sign] > '9' ||
-        (p[sign] == '0' && n > sign + 1 && p[sign + 1] >= '0' && p[sign + 1] <= '9'))
+    if (n <= sign || !ascii_is_digit(p[sign]) ||
+        (p[sign] == '0' && n > sign + 1 && ascii_is_digit(p[sign + 1])))
         return not_json(d);
     for (size_t i = 0; i < n; i++) {
         whole = whole && p[i] != '.' && (p[i] | 32) != 'e';
-        if (p[i] == '.' && (i + 1 == n || p[i + 1] < '0' || p[i + 1] > '9'))
+        if (p[i] == '.' && (i + 1 == n || !ascii_is_digit(p[i + 1])))
             return not_json(d);
     }
     d->at += n;

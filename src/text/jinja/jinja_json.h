@@ -1,8 +1,8 @@
 /* jinja_json.h - JSON text to values and back, like Python's json module.
  *
  * Thread, ownership: as in jinja_value.h.
- * Failure: SHOAL_EFORMAT for text that is not JSON, SHOAL_EINVAL for a value that JSON cannot hold,
- * SHOAL_ELIMIT for data nested too deeply. */
+ * Failure:   SHOAL_EFORMAT for text that is not JSON, SHOAL_EINVAL for a value that JSON cannot
+ *            hold, SHOAL_ELIMIT for data nested too deeply. */
 #ifndef SHOAL_TEXT_JINJA_JINJA_JSON_H
 #define SHOAL_TEXT_JINJA_JINJA_JSON_H
 

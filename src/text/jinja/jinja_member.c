@@ -1,4 +1,5 @@
 /* jinja_member.c - a.b, a[b] and a[b:c:d]; see jinja_eval.h. */
+#include "base/ascii.h"
 #include "text/jinja/jinja_eval.h"
 #include "text/jinja/jinja_number.h"
 
@@ -148,7 +149,7 @@ int jinja_attribute(struct jinja_run *r, const struct jinja_value *object,
                            part = jinja_string((struct jinja_str){path->str.p + at, end - at});
         bool digits = part.str.n > 0;
         for (size_t i = 0; i < part.str.n; i++)
-            digits = digits && part.str.p[i] >= '0' && part.str.p[i] <= '9';
+            digits = digits && ascii_is_digit(part.str.p[i]);
         int64_t index;
         if (digits && jinja_number_int(part.str, 10, &index) == JINJA_NUMBER_INT)
             part = jinja_int(index);

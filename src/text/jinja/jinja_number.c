@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/ascii.h"
 #include "base/decimal.h"
 
 /* Digits of |v| without a point, and the position of the point: v = 0.DIGITS * 10^point. */
@@ -19,7 +20,7 @@ static size_t shortest_digits(char digits[20], int *point, double v)
     size_t n = 0;
     const char *t = text;
     for (; *t && *t != 'e'; t++)
-        if (*t >= '0' && *t <= '9' && n < 19)
+        if (ascii_is_digit(*t) && n < 19)
             digits[n++] = *t;
     *point = (*t ? (int)strtol(t + 1, NULL, 10) : 0) + 1;
     while (n > 1 && digits[n - 1] == '0')
@@ -57,10 +58,10 @@ size_t jinja_number_repr(char out[JINJA_NUMBER_TEXT], double v)
 
 static int digit_value(char c)
 {
-    if (c >= '0' && c <= '9')
+    if (ascii_is_digit(c))
         return c - '0';
-    c = (char)(c | 32);
-    return c >= 'a' && c <= 'z' ? c - 'a' + 10 : 99;
+    c = ascii_lower(c);
+    return ascii_is_lower(c) ? c - 'a' + 10 : 99;
 }
 
 enum jinja_number_kind jinja_number_int(struct jinja_str s, unsigned base, int64_t *out)

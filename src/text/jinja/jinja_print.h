@@ -1,8 +1,8 @@
 /* jinja_print.h - values as text: Python's str() and repr().
  *
  * Thread, ownership: as in jinja_value.h.
- * Failure: a value whose text Python does not define (functions and iterators: it has an address),
- * nesting that is too deep, output that does not fit. */
+ * Failure:   a value whose text Python does not define (functions and iterators: it has an
+ *            address), nesting that is too deep, output that does not fit. */
 #ifndef SHOAL_TEXT_JINJA_JINJA_PRINT_H
 #define SHOAL_TEXT_JINJA_JINJA_PRINT_H
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "format/token_type.h"
 #include "text/tokenizer/tokenizer_info.h"
 
@@ -101,11 +102,6 @@ size_t tok_special_control(const struct tok_special *sp, const struct tok_vocab 
     return sp->e[at].n;
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 /* Passes a stretch of plain text on; its changes to the view are undone. */
 static int give_plain(struct tok_call *c, const char *p, size_t n, tok_special_plain_fn plain,
                       void *ctx)
@@ -148,7 +144,7 @@ int tok_special_split(const struct tok_special *sp, const struct tok_vocab *v, s
         int32_t id = (int32_t)sp->e[at].id;
         const char *stop = p;
         if (v->attr[id] & TOK_ATTR_LSTRIP)
-            while (stop > from && is_space(stop[-1]))
+            while (stop > from && ascii_is_space(stop[-1]))
                 stop--;
         size_t len = tok_vocab_text(v, (uint32_t)id).n;
         int rc = give_plain(c, from, (size_t)(stop - from), plain, ctx);
@@ -158,7 +154,7 @@ int tok_special_split(const struct tok_special *sp, const struct tok_vocab *v, s
             return rc;
         p += len;
         if (v->attr[id] & TOK_ATTR_RSTRIP)
-            while (p < end && is_space(*p))
+            while (p < end && ascii_is_space(*p))
                 p++;
         from = p;
     }

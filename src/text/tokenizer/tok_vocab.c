@@ -1,6 +1,7 @@
 /* tok_vocab.c - see tok_vocab.h. */
 #include "text/tokenizer/tok_vocab.h"
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "format/token_type.h"
@@ -66,14 +67,10 @@ bool tok_vocab_byte_spelling(const char *p, size_t n, uint8_t *byte)
     if (n != 6 || memcmp(p, "<0x", 3) != 0 || p[5] != '>')
         return false;
     for (int i = 3; i < 5; i++) {
-        char c = p[i];
-        unsigned d = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                     : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
-                     : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-                                            : 16;
-        if (d > 15)
+        int d = ascii_hex(p[i]);
+        if (d < 0)
             return false;
-        v = v * 16 + d;
+        v = v * 16 + (unsigned)d;
     }
     *byte = (uint8_t)v;
     return true;

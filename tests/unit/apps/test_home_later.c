@@ -148,6 +148,34 @@ static void test_the_sun(void **state)
     assert_false(sun_time(&summer, 69.65, 18.96, SUN_SETS, &at)); /* Tromsø */
 }
 
+/* A sunrise that has passed: of no day in particular it is tomorrow's, of a weekday the one a week
+ * later, of a certain day none.  START_MS is a Monday, 15:00: in Berlin just before sunset. */
+static void test_the_sun_of_a_day(void **state)
+{
+    static const double berlin[] = {52.52, 13.405};
+    static const struct {
+        const char *time, *date, *want; /* want: how it begins */
+    } rows[] = {
+        {"sunrise", NULL, "tomorrow, 06:"},
+        {"sunset", NULL, "today, 15:"},
+        {"sunrise", "Monday", "23 November 2026, 06:"},
+        {"sunset", "Monday", "today, 15:"},
+        {"sunrise", "Tuesday", "tomorrow, 06:"},
+        {"sunset", "Saturday", "Saturday, 15:"},
+        {"sunrise", "today", "that time is over"},
+        {"sunrise", "tomorrow", "tomorrow, 06:"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct home_due_said s = {
+            .in_s = -1.0, .time = rows[i].time, .date = rows[i].date, .place = berlin};
+        struct home_due d = home_due_of(&a, table, &s, START_MS / 1000);
+        const char *got = d.why ? d.why : home_due_words(&a, table, d.at_s, START_MS / 1000);
+        if (strncmp(got, rows[i].want, strlen(rows[i].want)) != 0)
+            fail_msg("%s of %s: %s", rows[i].time, rows[i].date ? rows[i].date : "any day", got);
+    }
+}
+
 static struct home_due again(const char *clause, const char *time, const double *place)
 {
     struct home_words w = home_words_split(&a, clause);
@@ -758,6 +786,7 @@ int main(void)
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_summer_time),
         cmocka_unit_test(test_the_sun),
+        cmocka_unit_test(test_the_sun_of_a_day),
         cmocka_unit_test(test_what_comes_again),
         cmocka_unit_test(test_in_order_and_once),
         cmocka_unit_test(test_it_comes_again),

@@ -1,5 +1,6 @@
-/* test_base.c - errors, memory, buffers, readers, maps, hashes, the nearest word and state
- * files. */
+/* test_base.c - errors, memory, characters, strings, buffers, readers, maps, hashes, the nearest
+ * word and state files. */
+#include <ctype.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/file/file_lock.h"
 #include "base/file/file_read.h"
@@ -20,7 +22,9 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "base/order.h"
 #include "base/rd.h"
+#include "base/str.h"
 #include "base/strmap.h"
 #include "base/work_time.h"
 
@@ -33,6 +37,55 @@ static void test_err_wraps_context_in_front(void **state)
     assert_string_equal(e.msg, "model 3: cannot read x");
     assert_string_equal(err_name(SHOAL_EIO), "IO");
     assert_string_equal(err_text(SHOAL_ELIMIT), "limit exceeded");
+}
+
+/* ctype.h in the C locale is the reference, for all bytes. */
+static void test_ascii_is_ctype_of_the_c_locale(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 256; i++) {
+        char c = (char)i;
+        assert_int_equal(ascii_is_digit(c), isdigit(i) != 0);
+        assert_int_equal(ascii_is_upper(c), isupper(i) != 0);
+        assert_int_equal(ascii_is_lower(c), islower(i) != 0);
+        assert_int_equal(ascii_is_letter(c), isalpha(i) != 0);
+        assert_int_equal(ascii_is_space(c), isspace(i) != 0);
+        assert_int_equal((unsigned char)ascii_lower(c), tolower(i));
+        assert_int_equal((unsigned char)ascii_upper(c), toupper(i));
+        char text[2] = {c, '\0'};
+        assert_int_equal(ascii_hex(c), isxdigit(i) ? strtol(text, NULL, 16) : -1);
+    }
+}
+
+static void test_str_starts_and_ends(void **state)
+{
+    (void)state;
+    assert_true(str_starts(STR("Tree=1"), "Tree="));
+    assert_true(str_starts(STR("Tree="), "Tree="));
+    assert_true(str_starts(STR(""), ""));
+    assert_false(str_starts(STR("Tree"), "Tree="));
+    assert_false(str_starts((struct str){0}, ""));
+    assert_true(str_ends_with("model.onnx", ".onnx"));
+    assert_true(str_ends_with(".onnx", ".onnx"));
+    assert_true(str_ends_with("x", ""));
+    assert_false(str_ends_with("onnx", ".onnx"));
+    assert_false(str_ends_with("model.onnx.part", ".onnx"));
+}
+
+static void test_order_ascends(void **state)
+{
+    (void)state;
+    double d[] = {2, -1, 1e300, 0};
+    uint32_t u[] = {3, UINT32_MAX, 0, 7}; /* a difference would overflow */
+    const char *t[] = {"b", "", "ab", "a"};
+    qsort(d, 4, sizeof(d[0]), order_double);
+    qsort(u, 4, sizeof(u[0]), order_u32);
+    qsort(t, 4, sizeof(t[0]), order_text);
+    for (int i = 1; i < 4; i++) {
+        assert_true(d[i - 1] < d[i]);
+        assert_true(u[i - 1] < u[i]);
+        assert_true(strcmp(t[i - 1], t[i]) < 0);
+    }
 }
 
 static void test_buf_stops_at_its_limit(void **state)
@@ -264,6 +317,9 @@ int main(void)
         cmocka_unit_test(test_work_time),
         cmocka_unit_test(test_file_lock),
         cmocka_unit_test(test_err_wraps_context_in_front),
+        cmocka_unit_test(test_ascii_is_ctype_of_the_c_locale),
+        cmocka_unit_test(test_str_starts_and_ends),
+        cmocka_unit_test(test_order_ascends),
         cmocka_unit_test(test_buf_stops_at_its_limit),
         cmocka_unit_test(test_buf_reports_failed_allocation),
         cmocka_unit_test(test_rd_is_sticky_at_the_end),

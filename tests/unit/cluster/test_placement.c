@@ -492,6 +492,44 @@ static void test_batteries_costs_and_failures(void **state)
     free(k);
 }
 
+/* Replicas leave a node below battery_min, and new ones come from battery_min + battery_margin on.
+ */
+static void test_a_battery_at_its_limits(void **state)
+{
+    static const struct {
+        double charge;
+        bool leaves, gets;
+    } cases[] = {
+        {0.249, true, false}, {0.25, false, false}, {0.499, false, false},
+        {0.5, false, true},   {0.501, false, true}, {1, false, true},
+    };
+    struct cluster *k = cluster_make(2, 1);
+    (void)state;
+    k->nodes[0] = board("a", NULL, 2 * GIB, 4e9);
+    k->nodes[1] = board("b", NULL, 2 * GIB, 4e9);
+    k->nodes[0].on_battery = true;
+    k->models[0] = small("m", GIB, 1);
+    k->current[0] = (struct placement_replica){.node = "a", .model = "m"};
+    k->in.policy.battery_min = k->in.policy.battery_margin = 0.25;
+    k->in.policy.max_moves = 0; /* none that is only better */
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        k->nodes[0].battery = cases[i].charge;
+        k->in.n_nodes = 1;
+        k->in.n_current = 0;
+        struct placement_plan *p = plan(k);
+        if ((p->n_steps > 0) != cases[i].gets)
+            fail_msg("at %g it gets %zu", cases[i].charge, (size_t)p->n_steps);
+        placement_destroy(p);
+        k->in.n_nodes = 2;
+        k->in.n_current = 1;
+        p = plan(k);
+        if ((p->n_steps > 0) != cases[i].leaves)
+            fail_msg("at %g %zu leave", cases[i].charge, (size_t)p->n_steps);
+        placement_destroy(p);
+    }
+    free(k);
+}
+
 static void test_less_memory_than_before(void **state)
 {
     struct cluster *k = cluster_make(2, 3);
@@ -945,6 +983,7 @@ int main(void)
         cmocka_unit_test(test_counts_tokens_and_standby),
         cmocka_unit_test(test_versions_replace_each_other),
         cmocka_unit_test(test_batteries_costs_and_failures),
+        cmocka_unit_test(test_a_battery_at_its_limits),
         cmocka_unit_test(test_less_memory_than_before),
         cmocka_unit_test(test_wrong_input_is_named),
         cmocka_unit_test(test_random_clusters_settle),

@@ -29,7 +29,7 @@ static struct {
 
 /* ---- replicas that fail ---- */
 
-enum way { WORKS, BREAKS, DIES, LIES, REFUSES, FAILS, SAYS_NOTHING, STALLS, BEGINS_OLD };
+enum way { WORKS, BREAKS, DIES, LIES, REFUSES, FAILS, SAYS_NOTHING, STALLS, BEGINS_OLD, UPDATED };
 
 struct fragile {
     struct replica replica; /* first */
@@ -80,9 +80,13 @@ static bool passes(struct between *b)
 
 static void on_start(struct sink *s, const struct sink_start *e)
 {
+    static const uint8_t new_sum[SHA256_BYTES] = {0x02};
     struct between *b = between_of(s);
+    struct sink_start mine = *e;
+    if (b->at->way == UPDATED)
+        mine.sum = new_sum;
     if (passes(b))
-        b->outer->ops->start(b->outer, e);
+        b->outer->ops->start(b->outer, &mine);
 }
 
 static void on_token(struct sink *s, const struct sink_token *e)
@@ -463,20 +467,46 @@ static void test_two_replicas_are_cancelled(void **state)
     assert_int_equal(counts.n_doubled + counts.n_running, 0);
 }
 
-/* A new version fails before its first token: the client sees only the usual one, once. */
-static void test_a_canary_that_fails_costs_nothing(void **state)
+/* The version of the model that the real replica has; from then on its answers name it. */
+static void wait_for_sum(uint8_t *sum)
 {
-    static const uint8_t new_sum[SHA256_BYTES] = {0xca};
     struct registry_model *m = NULL;
-    uint8_t sum[SHA256_BYTES];
-    (void)state;
     assert_int_equal(registry_get(site.flow.registry, "reply", SHOAL_KIND_GENERATE, &m, NULL, NULL),
                      0);
     for (int i = 0; i < 30000 && !registry_sum(m); i++)
         usleep(1000);
     assert_non_null(registry_sum(m));
-    memcpy(sum, registry_sum(m), sizeof(sum));
+    memcpy(sum, registry_sum(m), SHA256_BYTES);
     registry_put(m);
+}
+
+/* The words of two versions do not fit together: a replica with another version than the one that
+ * began must not continue the answer. */
+static void test_another_version_does_not_continue(void **state)
+{
+    uint8_t sum[SHA256_BYTES];
+    (void)state;
+    wait_for_sum(sum);
+    for (uint32_t after = 2; after < 12; after += 3) {
+        set_replicas(3, BREAKS, after, UPDATED);
+        assert_whole(relay(story(), LONG_MS));
+        assert_int_equal(replicas[1].n_runs, 1);
+        assert_int_equal(replicas[1].n_blamed, 1);
+        assert_int_equal(replicas[2].n_runs, 1);
+    }
+    set_replicas(2, BREAKS, 5, UPDATED); /* the only other one */
+    struct recorder *r = relay(story(), 200);
+    assert_int_equal(r->n_fails, 1);
+    assert_int_equal(r->n_done, 0);
+}
+
+/* A new version fails before its first token: the client sees only the usual one, once. */
+static void test_a_canary_that_fails_costs_nothing(void **state)
+{
+    static const uint8_t new_sum[SHA256_BYTES] = {0xca};
+    uint8_t sum[SHA256_BYTES];
+    (void)state;
+    wait_for_sum(sum);
     canary_sum = new_sum;
     usual_sum = sum;
     set_replicas(1, FAILS, 0, WORKS); /* one node with both */
@@ -673,6 +703,7 @@ int main(void)
         cmocka_unit_test(test_a_silent_replica_is_overtaken),
         cmocka_unit_test(test_hedging_is_for_deadlines),
         cmocka_unit_test(test_two_replicas_are_cancelled),
+        cmocka_unit_test(test_another_version_does_not_continue),
         cmocka_unit_test(test_a_canary_that_fails_costs_nothing),
         cmocka_unit_test(test_replicas_that_lie_or_say_nothing),
         cmocka_unit_test(test_what_a_replica_refuses),

@@ -510,6 +510,33 @@ static void test_a_worse_canary_goes_by_itself(void **state)
     }
 }
 
+/* A share of the nodes is rounded up: fewer would not carry that share of the requests. */
+static void test_a_canary_gets_enough_nodes(void **state)
+{
+    static const struct {
+        uint32_t n_nodes, share, want;
+    } cases[] = {
+        {1, 100, 1}, {4, 100, 1}, {4, 250, 1}, {4, 251, 2}, {4, 500, 2},
+        {5, 300, 2}, {7, 500, 4}, {7, 900, 7}, {3, 1, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint32_t n = 0;
+        open_world(cases[i].n_nodes, 51);
+        start(DESIRED_CANARY);
+        w.d->rollouts[0].share = cases[i].share;
+        w.d->rollouts[0].judge.requests = 1000000; /* never enough for a verdict */
+        for (int k = 0; k < 400 && last()->state != DESIRED_RUNNING; k++)
+            tick(2);
+        assert_int_equal(last()->state, DESIRED_RUNNING);
+        for (uint32_t k = 0; k < w.d->n_assignments; k++)
+            n += memcmp(w.d->assignments[k].sha256, sum_new, SHA256_BYTES) == 0;
+        if (n != cases[i].want)
+            fail_msg("%u of %u nodes serve %u per mille", n, cases[i].n_nodes, cases[i].share);
+        close_world();
+    }
+}
+
 static void test_judge(void **state)
 {
     struct desired_judge j = {.requests = 100, .errors = 10, .p95 = 150, .score = 20};
@@ -715,6 +742,7 @@ int main(void)
         cmocka_unit_test(test_what_cannot_be_loaded_changes_nothing),
         cmocka_unit_test(test_a_late_failure_is_undone),
         cmocka_unit_test(test_a_worse_canary_goes_by_itself),
+        cmocka_unit_test(test_a_canary_gets_enough_nodes),
         cmocka_unit_test(test_judge),
         cmocka_unit_test(test_pause_promote_undo),
         cmocka_unit_test(test_undo_at_any_time),

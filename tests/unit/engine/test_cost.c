@@ -1,4 +1,4 @@
-/* test_cost.c - the cost model alone: what it learns, predicts and forgets. */
+/* test_cost.c - the cost model alone: what it learns, predicts, forgets and does not believe. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,11 +20,23 @@ static bool near(double a, double b)
 
 static const struct cost_load idle = {.max_active = 4};
 
+/* The process ran all the time. */
+static void saw_step(struct cost *c, uint64_t now, uint64_t ns, uint32_t decoded,
+                     uint32_t prefilled)
+{
+    cost_saw_step(c, now, (struct cost_time){ns, COST_RAN}, decoded, prefilled);
+}
+
+static void saw_units(struct cost *c, uint64_t now, uint64_t ns, uint64_t units)
+{
+    cost_saw_units(c, now, (struct cost_time){ns, COST_RAN}, units);
+}
+
 /* Steps of one task take 2 ms, a token of a prompt 0.1 ms, answers have 11 tokens. */
 static void teach(struct cost *c, uint64_t now)
 {
-    cost_saw_step(c, now, 2 * MS, 1, 0);
-    cost_saw_step(c, now, 10 * MS, 0, 100);
+    saw_step(c, now, 2 * MS, 1, 0);
+    saw_step(c, now, 10 * MS, 0, 100);
     cost_saw_answer(c, now, 11, true);
 }
 
@@ -82,8 +94,8 @@ static void test_what_is_ahead_counts(void **state)
     struct cost_load l = {.max_active = 4, .n_active = 1, .decode_tokens = 50};
     /* an untried batch size is assumed to cost no more: one request has to try it */
     assert_true(near(cost_predict(&c, &l, &r, NOW).total_ns, 10e6 + 9 * 2e6));
-    cost_saw_step(&c, NOW, 3 * MS, 2, 0);
-    cost_saw_step(&c, NOW, 4 * MS, 4, 0);
+    saw_step(&c, NOW, 3 * MS, 2, 0);
+    saw_step(&c, NOW, 4 * MS, 4, 0);
     assert_true(near(cost_predict(&c, &l, &r, NOW).total_ns, 10e6 + 9 * 3e6));
     l.prompt_tokens = 30; /* of others */
     struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
@@ -110,44 +122,47 @@ static void test_prompts_beside_answers(void **state)
     struct cost c = {0};
     double prefill, token;
     (void)state;
-    cost_saw_step(&c, NOW, 14 * MS, 2, 70); /* the parts cannot be separated: half each */
-    cost_speed(&c, &prefill, &token);
+    saw_step(&c, NOW, 14 * MS, 2, 70); /* the parts cannot be separated: half each */
+    cost_speed(&c, NOW, &prefill, &token);
     assert_true(near(prefill, 1e5) && near(token, 7e6));
     c = (struct cost){0};
-    cost_saw_step(&c, NOW, 2 * MS, 2, 0); /* one part is known: the other one gets the rest */
-    cost_saw_step(&c, NOW, 9 * MS, 2, 70);
-    cost_speed(&c, &prefill, &token);
+    saw_step(&c, NOW, 2 * MS, 2, 0); /* one part is known: the other one gets the rest */
+    saw_step(&c, NOW, 9 * MS, 2, 70);
+    cost_speed(&c, NOW, &prefill, &token);
     assert_true(near(prefill, 1e5) && near(token, 2e6));
-    cost_saw_step(&c, NOW, 18 * MS, 2, 70); /* both twice as slow */
-    cost_speed(&c, &prefill, &token);
+    saw_step(&c, NOW, 18 * MS, 2, 70); /* both twice as slow */
+    cost_speed(&c, NOW, &prefill, &token);
     assert_true(near(prefill, 1.5e5) && near(token, 2e6 + 2e6 / 3));
-    cost_saw_step(&c, NOW, 2 * MS, 0, 3); /* a short prompt tells little */
-    cost_speed(&c, &prefill, &token);
+    saw_step(&c, NOW, 2 * MS, 0, 3); /* a short prompt tells little */
+    cost_speed(&c, NOW, &prefill, &token);
     assert_true(near(prefill, 1.5e5));
     c = (struct cost){0};
-    cost_saw_step(&c, NOW, 10 * MS, 0, 100);
-    cost_saw_step(&c, NOW, 9 * MS, 2, 70);
-    cost_speed(&c, &prefill, &token);
+    saw_step(&c, NOW, 10 * MS, 0, 100);
+    saw_step(&c, NOW, 9 * MS, 2, 70);
+    cost_speed(&c, NOW, &prefill, &token);
     assert_true(near(prefill, 1e5) && near(token, 2e6));
-    cost_saw_step(&c, NOW, MS / 2, 2, 1000); /* faster than ever: neither part becomes free */
-    cost_speed(&c, &prefill, &token);
+    saw_step(&c, NOW, MS / 2, 2, 1000); /* faster than ever: neither part becomes free */
+    cost_speed(&c, NOW, &prefill, &token);
     assert_true(prefill > 0.0 && token > 0.0);
 }
 
-/* One outlier at the beginning does not stay; later ones count for an eighth. */
+/* One odd figure at the beginning does not stay; later ones count for an eighth. */
 static void test_means(void **state)
 {
     struct cost c = {0};
     double prefill, token;
     (void)state;
-    cost_saw_step(&c, NOW, 81 * MS, 1, 0);
+    saw_step(&c, NOW, 9 * MS, 1, 0);
     for (int i = 0; i < 7; i++)
-        cost_saw_step(&c, NOW, MS, 1, 0);
-    cost_speed(&c, &prefill, &token);
-    assert_true(near(token, 11e6));
-    cost_saw_step(&c, NOW, 3 * MS, 1, 0);
-    cost_speed(&c, &prefill, &token);
-    assert_true(near(token, 10e6));
+        saw_step(&c, NOW, 2 * MS, 1, 0);
+    cost_speed(&c, NOW, &prefill, &token);
+    assert_true(near(token, 23e6 / 8));
+    saw_step(&c, NOW, 3 * MS, 1, 0);
+    cost_speed(&c, NOW, &prefill, &token);
+    assert_true(near(token, 23e6 / 8 + 1e6 / 64));
+    saw_step(&c, NOW, MS / 4, 1, 0); /* far less: what was known is wrong */
+    cost_speed(&c, NOW, &prefill, &token);
+    assert_true(near(token, 0.25e6));
 }
 
 /* An answer that was cut off had at least this many tokens. */
@@ -174,17 +189,17 @@ static void test_old_figures_are_forgotten_when_idle(void **state)
     const struct cost_request r = {.prompt_tokens = 100, .max_tokens = 16};
     const struct cost_load busy = {.max_active = 4, .n_active = 3, .decode_tokens = 30};
     (void)state;
-    cost_saw_step(&c, NOW, 500 * MS, 1, 0);
-    cost_saw_step(&c, NOW, 600 * MS, 4, 0);
-    cost_saw_step(&c, NOW, 900 * MS, 0, 100);
+    saw_step(&c, NOW, 500 * MS, 1, 0);
+    saw_step(&c, NOW, 600 * MS, 4, 0);
+    saw_step(&c, NOW, 900 * MS, 0, 100);
     uint64_t soon = NOW + COST_FRESH_NS - MS, later = NOW + COST_FRESH_NS + MS;
     assert_true(cost_predict(&c, &idle, &r, soon).total_ns > 5e9);
     assert_false(cost_predict(&c, &idle, &r, later).known);
     /* a busy model is measured all the time: known figures count */
     assert_true(cost_predict(&c, &busy, &r, later).total_ns > 5e9);
     /* the one admitted request measures it, and old figures do not distort the new ones */
-    cost_saw_step(&c, later, 2 * MS, 1, 0);
-    cost_saw_step(&c, later, 10 * MS, 0, 100);
+    saw_step(&c, later, 2 * MS, 1, 0);
+    saw_step(&c, later, 10 * MS, 0, 100);
     assert_true(near(cost_predict(&c, &idle, &r, later).total_ns, 10e6 + 15 * 2e6));
 }
 
@@ -194,7 +209,7 @@ static void test_large_batches_do_not_price_small_ones(void **state)
     struct cost c = {0};
     const struct cost_request r = {.prompt_tokens = 0, .max_tokens = 16};
     (void)state;
-    cost_saw_step(&c, NOW, 600 * MS, 4, 0);
+    saw_step(&c, NOW, 600 * MS, 4, 0);
     assert_false(cost_predict(&c, &idle, &r, NOW).known);
 }
 
@@ -208,11 +223,11 @@ static void test_a_slow_moment_does_not_keep_batches_small(void **state)
     uint64_t now = NOW;
     (void)state;
     teach(&c, now);
-    cost_saw_step(&c, now, 3 * MS, 2, 0);
-    cost_saw_step(&c, now, 400 * MS, 4, 0);
+    saw_step(&c, now, 3 * MS, 2, 0);
+    saw_step(&c, now, 400 * MS, 4, 0);
     assert_true(cost_predict(&c, &three, &r, now).total_ns > 3e9);
     for (; now < NOW + COST_FRESH_NS + 10 * MS; now += 3 * MS)
-        cost_saw_step(&c, now, 3 * MS, 2, 0);
+        saw_step(&c, now, 3 * MS, 2, 0);
     assert_true(cost_predict(&c, &three, &r, now).total_ns < 5e7);
 }
 
@@ -242,7 +257,7 @@ static void test_long_answers(void **state)
     const struct cost_load room = {.max_active = 4, .n_active = 3, .decode_tokens = 30};
     struct err e = {0};
     (void)state;
-    cost_saw_step(&c, NOW, 2 * MS, 4, 0);
+    saw_step(&c, NOW, 2 * MS, 4, 0);
     for (uint32_t i = 0; i < 200; i++)
         cost_saw_answer(&c, NOW, i % 2 ? 10 : 30, true);
     const uint32_t usual = cost_expected_tokens(&c, 100, false);
@@ -271,8 +286,8 @@ static void test_the_pace_of_a_full_model(void **state)
     struct cost_load l = {.max_active = 4, .n_active = 4, .decode_tokens = 20};
     (void)state;
     teach(&c, NOW);
-    cost_saw_step(&c, NOW, 4 * MS, 4, 0);
-    cost_saw_step(&c, NOW, 14 * MS, 4, 100); /* 9 ms per token on average */
+    saw_step(&c, NOW, 4 * MS, 4, 0);
+    saw_step(&c, NOW, 14 * MS, 4, 100); /* 9 ms per token on average */
     struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
     assert_true(near(x.total_ns - x.first_ns, 10 * 9e6));
     /* The running ones are half done: the first of them ends after a quarter of a whole answer. */
@@ -288,7 +303,7 @@ static void test_units_of_specialists(void **state)
     struct cost_load l = {.batch_units = 100, .units = 100};
     (void)state;
     assert_false(cost_predict(&c, &l, &r, NOW).known);
-    cost_saw_units(&c, NOW, 5 * MS, 50);
+    saw_units(&c, NOW, 5 * MS, 50);
     assert_true(near(cost_predict(&c, &l, &r, NOW).total_ns, 1e6)); /* joins the next batch */
     l.units = 101;
     struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
@@ -317,15 +332,147 @@ static void test_what_a_model_tells(void **state)
     struct cost c = {0};
     const struct cost_load busy = {.n_active = 2, .max_active = 4, .prompt_tokens = 100};
     (void)state;
-    struct cost_telemetry t = cost_tell(&c, &idle);
+    struct cost_telemetry t = cost_tell(&c, &idle, NOW);
     assert_true(t.token_ns == 0 && t.prefill_ns == 0 && t.queue_ns == 0 && t.parallel == 4);
     teach(&c, NOW);
-    t = cost_tell(&c, &idle);
+    t = cost_tell(&c, &idle, NOW);
     assert_true(near(t.prefill_ns, 0.1e6) && near(t.token_ns, 2e6) && near(t.answer_tokens, 11));
     assert_true(t.queue_ns == 0 && t.in_flight == 0);
-    t = cost_tell(&c, &busy);
+    t = cost_tell(&c, &busy, NOW);
     assert_int_equal(t.in_flight, 2);
     assert_true(near(t.queue_ns, 10e6)); /* the prompts of the others */
+}
+
+/* A pause during a step is no work of the step. */
+static void test_a_pause_teaches_nothing(void **state)
+{
+    static const struct {
+        const char *what;
+        uint64_t usual_ns; /* of the step; 0: the first step is the paused one */
+        struct cost_time took;
+        bool teaches;
+    } cases[] = {
+        {"a pause of 5 s", 2 * MS, {5000 * MS, 2 * MS}, false},
+        {"a pause of 100 ms", 2 * MS, {100 * MS, 2 * MS}, false},
+        {"a pause in the first step", 0, {5000 * MS, 30 * MS}, false},
+        {"a slow step: the process ran", 2 * MS, {5000 * MS, 5000 * MS}, true},
+        {"one of two threads got the CPU", 2 * MS, {100 * MS, 50 * MS}, true},
+        {"a seventh of the time on a busy machine", 2 * MS, {700 * MS, 100 * MS}, true},
+        {"it slept for the GPU, as always", 400 * MS, {410 * MS, 4 * MS}, true},
+        {"short", 2 * MS, {19 * MS, 0}, true},
+        {"CPU time is not known", 2 * MS, {5000 * MS, COST_RAN}, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct cost c = {0};
+        double prefill, before, after;
+        for (int k = 0; k < 8 && cases[i].usual_ns > 0; k++)
+            saw_step(&c, NOW, cases[i].usual_ns, 1, 0);
+        cost_speed(&c, NOW, &prefill, &before);
+        const double pace = cost_pace(&c, 1, NOW);
+        cost_saw_step(&c, NOW, cases[i].took, 1, 0);
+        cost_speed(&c, NOW, &prefill, &after);
+        if ((after != before) != cases[i].teaches ||
+            (cost_pace(&c, 1, NOW) != pace) != cases[i].teaches)
+            fail_msg("%s: %g ns became %g ns", cases[i].what, before, after);
+    }
+}
+
+/* The same of prompts, mixed steps, batches of other sizes and specialists. */
+static void test_a_pause_in_other_work(void **state)
+{
+    const struct cost_time paused = {5000 * MS, MS};
+    struct cost c = {0};
+    (void)state;
+    teach(&c, NOW);
+    saw_units(&c, NOW, 5 * MS, 50);
+    const struct cost_telemetry before = cost_tell(&c, &idle, NOW);
+    cost_saw_step(&c, NOW, paused, 0, 100);
+    cost_saw_step(&c, NOW, paused, 1, 100);
+    saw_step(&c, NOW, 2 * MS, 1, 0);
+    cost_saw_step(&c, NOW, paused, 3, 0); /* never measured: at most 4 times one task */
+    cost_saw_units(&c, NOW, paused, 50);
+    const struct cost_telemetry after = cost_tell(&c, &idle, NOW);
+    assert_true(near(after.token_ns, before.token_ns) && near(after.prefill_ns, before.prefill_ns));
+    assert_true(near(after.unit_ns, before.unit_ns));
+    cost_saw_total(&c, NOW, 1e6, 5000 * MS); /* a prediction that was off by a factor of 5000 */
+    assert_true(cost_tell(&c, &idle, NOW).error <= 4.0);
+}
+
+/* If every step takes that long, the model is that slow, whatever it waits for. */
+static void test_odd_steps_in_a_row_are_how_it_is(void **state)
+{
+    struct cost c = {0};
+    double prefill, token;
+    (void)state;
+    saw_step(&c, NOW, 2 * MS, 1, 0);
+    for (int i = 0; i < 40; i++)
+        cost_saw_step(&c, NOW, (struct cost_time){900 * MS, MS}, 1, 0);
+    cost_speed(&c, NOW, &prefill, &token);
+    assert_true(token > 850e6);
+}
+
+static uint64_t next_rand(uint64_t *x)
+{
+    *x = *x * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    return *x >> 33;
+}
+
+/* Whatever happened before, steps of 3 ms make an estimate of 3 ms. */
+static void test_any_past_is_forgotten(void **state)
+{
+    uint64_t x = 7;
+    (void)state;
+    for (int round = 0; round < 500; round++) {
+        struct cost c = {0};
+        double prefill, token;
+        uint64_t now = NOW;
+        for (uint64_t n = next_rand(&x) % 200; n > 0; n--) {
+            const uint64_t ns = 1 + next_rand(&x) % (next_rand(&x) % 3 ? 10 * MS : 60000 * MS);
+            const uint64_t ran = next_rand(&x) % 2 ? ns : next_rand(&x) % ns;
+            cost_saw_step(&c, now += ns, (struct cost_time){ns, ran}, next_rand(&x) % 2,
+                          (uint32_t)(next_rand(&x) % 600));
+        }
+        for (int i = 0; i < 40; i++) {
+            saw_step(&c, now += 3 * MS, 3 * MS, 1, 0);
+            saw_step(&c, now += 10 * MS, 10 * MS, 0, 100);
+        }
+        cost_speed(&c, now, &prefill, &token);
+        if (token < 2.9e6 || token > 3.1e6 || prefill < 0.97e5 || prefill > 1.03e5)
+            fail_msg("round %d: %g ns a token, %g ns a prompt token", round, token, prefill);
+        const struct cost_telemetry t = cost_tell(&c, &idle, now);
+        assert_true(t.token_ns > 2.9e6 && t.token_ns < 3.1e6);
+    }
+}
+
+/* A replica that looks slow gets no work, so its figure must return by itself. */
+static void test_what_is_told_returns_to_the_best(void **state)
+{
+    struct cost c = {0};
+    double prefill, token, last;
+    uint64_t now = NOW;
+    (void)state;
+    teach(&c, now);
+    for (int i = 0; i < 40; i++) /* a bad time */
+        saw_step(&c, now += 100 * MS, 100 * MS, 1, 0);
+    cost_speed(&c, now, &prefill, &token);
+    assert_true(token > 95e6);
+    cost_speed(&c, now + COST_FRESH_NS, &prefill, &token);
+    assert_true(token > 95e6); /* still fresh */
+    for (uint64_t age = COST_FRESH_NS; age < COST_FRESH_NS + 1000 * MS; age += 100 * MS) {
+        last = token;
+        cost_speed(&c, now + age, &prefill, &token);
+        assert_true(token <= last);
+    }
+    assert_true(token < 0.11 * 95e6); /* halved every quarter of a second */
+    cost_speed(&c, now + 3600000 * MS, &prefill, &token);
+    assert_true(token >= 2e6 && token < 9e6); /* the best of late, which has risen a little */
+    assert_true(near(cost_tell(&c, &idle, now + 3600000 * MS).token_ns, token));
+    /* a figure that is the best one stays */
+    c = (struct cost){0};
+    teach(&c, NOW);
+    cost_speed(&c, NOW + 3600000 * MS, &prefill, &token);
+    assert_true(near(token, 2e6) && near(prefill, 1e5));
 }
 
 static void test_extremes(void **state)
@@ -335,13 +482,13 @@ static void test_extremes(void **state)
     const struct cost_load l = {UINT32_MAX, UINT32_MAX, 0, 0, UINT64_MAX, UINT64_MAX, 0, 0, 0};
     struct err e = {0};
     (void)state;
-    cost_saw_step(&c, NOW, UINT64_MAX, UINT32_MAX, UINT32_MAX);
-    cost_saw_step(&c, NOW, UINT64_MAX, UINT32_MAX, 0);
-    cost_saw_step(&c, NOW, 0, 1, 0);
-    cost_saw_step(&c, NOW, 0, 0, 0);
+    saw_step(&c, NOW, UINT64_MAX, UINT32_MAX, UINT32_MAX);
+    saw_step(&c, NOW, UINT64_MAX, UINT32_MAX, 0);
+    saw_step(&c, NOW, 0, 1, 0);
+    saw_step(&c, NOW, 0, 0, 0);
     cost_saw_prompt(&c, NOW, 0, 0);
     cost_saw_answer(&c, NOW, UINT32_MAX, true);
-    cost_saw_units(&c, NOW, UINT64_MAX, 0);
+    saw_units(&c, NOW, UINT64_MAX, 0);
     struct cost_estimate x = cost_predict(&c, &l, &r, NOW);
     assert_true(x.total_ns >= 0.0 && x.total_ns == x.total_ns);
     x.total_ns = 1e300;
@@ -367,6 +514,11 @@ int main(void)
         cmocka_unit_test(test_units_of_specialists),
         cmocka_unit_test(test_what_a_model_tells),
         cmocka_unit_test(test_the_error_is_tracked),
+        cmocka_unit_test(test_a_pause_teaches_nothing),
+        cmocka_unit_test(test_a_pause_in_other_work),
+        cmocka_unit_test(test_odd_steps_in_a_row_are_how_it_is),
+        cmocka_unit_test(test_any_past_is_forgotten),
+        cmocka_unit_test(test_what_is_told_returns_to_the_best),
         cmocka_unit_test(test_extremes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -260,6 +260,18 @@ static void zero_factors(const char *path)
     write_at(path, 8 + 8 + 8 + 8 + 8 + 4096, zeros, sizeof(zeros));
 }
 
+/* A factor that is possible but wrong. */
+static void change_factor(const char *path)
+{
+    const float factor = 3.5f;
+    write_at(path, 8 + 8 + 8 + 8 + 8 + 4096, &factor, sizeof(factor));
+}
+
+static void change_source(const char *path)
+{
+    write_at(path, 8 + 8 + 8 + 8 + 8, "!", 1);
+}
+
 static void cut_off(const char *path)
 {
     struct stat st;
@@ -280,8 +292,9 @@ static void empty_it(const char *path)
 static void test_damaged_cache(void **state)
 {
     (void)state;
-    static void (*const damage[])(const char *) = {zero_page, flip_last_bit, zero_factors,
-                                                   cut_off,   older_version, empty_it};
+    static void (*const damage[])(const char *) = {zero_page,     flip_last_bit, zero_factors,
+                                                   change_factor, change_source, cut_off,
+                                                   older_version, empty_it};
     struct answer want = {0};
     char tiles[256];
     struct shoal_engine *en = open_model(model, true);

@@ -181,6 +181,32 @@ static void test_drawn_probabilities_of_the_best(void **state)
     sampler_destroy(s);
 }
 
+/* A penalty makes a repeated token less likely, whatever the sign of its logit. */
+static void test_repeated_tokens_become_less_likely(void **state)
+{
+    static const struct {
+        float repeated, others, penalty;
+        bool chosen; /* it stays the best */
+    } cases[] = {
+        {2.0f, 1.5f, 1.2f, true},    {2.0f, 1.5f, 1.5f, false},  {-1.0f, -1.5f, 1.2f, true},
+        {-1.0f, -1.5f, 2.0f, false}, {-1.5f, -1.0f, 0.5f, true}, {1.0f, 1.5f, 0.5f, true},
+        {0.0f, -0.1f, 9.0f, true},   {1.0f, -1.0f, 9.0f, true},
+    };
+    const int32_t history[] = {7, 7};
+    struct sampler *s = open_sampler(best());
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        const struct shoal_sampling o = {.repeat_penalty = cases[c].penalty};
+        struct sampler_pick pick;
+        for (uint32_t i = 0; i < N_VOCAB; i++)
+            logits[i] = i == 7 ? cases[c].repeated : cases[c].others;
+        assert_true(sampler_run(s, &pick, logits, &o, NULL, history, 2, 0));
+        if ((pick.token == 7) != cases[c].chosen)
+            fail_msg("row %zu: token %d", c, pick.token);
+    }
+    sampler_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_certain_token, set_logits),
         cmocka_unit_test_setup(test_drawn_probabilities, set_logits),
         cmocka_unit_test_setup(test_drawn_probabilities_of_the_best, set_logits),
+        cmocka_unit_test(test_repeated_tokens_become_less_likely),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

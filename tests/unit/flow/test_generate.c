@@ -129,6 +129,24 @@ static void test_the_same_question_is_answered_from_the_cache(void **state)
     assert_int_equal(r->n_starts + r->n_closed, 0); /* no event arrived */
 }
 
+/* A request that only counts its prompt has no answer: it must not become the answer of a request
+ * that wants one, nor be answered by it. */
+static void test_a_prompt_alone_is_not_cached(void **state)
+{
+    (void)state;
+    for (int twice = 0; twice < 2; twice++) {
+        struct request *q = prompt("ask: is the window open", 6);
+        q->generate.prompt_only = true;
+        struct recorder *r = generate(q);
+        assert_int_equal(r->start.cache, SINK_CACHE_OFF);
+        assert_int_equal(r->n_fails, 0);
+        assert_int_equal(r->usage.generated_tokens, 0);
+        r = generate(prompt("ask: is the window open", 6));
+        assert_int_equal(r->start.cache, twice ? SINK_CACHE_HIT : SINK_CACHE_MISS);
+        assert_int_equal(r->usage.generated_tokens, 6);
+    }
+}
+
 static void test_several_prompts_and_choices(void **state)
 {
     struct request *q = prompt("a", 4);
@@ -406,6 +424,7 @@ int main(void)
         cmocka_unit_test(test_tokens_then_done),
         cmocka_unit_test(test_the_last_token_comes_with_the_end),
         cmocka_unit_test(test_the_same_question_is_answered_from_the_cache),
+        cmocka_unit_test(test_a_prompt_alone_is_not_cached),
         cmocka_unit_test(test_several_prompts_and_choices),
         cmocka_unit_test(test_a_broken_generation_goes_on),
         cmocka_unit_test(test_a_version_is_kept),

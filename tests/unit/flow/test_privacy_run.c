@@ -33,9 +33,8 @@ static struct {
     const struct shoal_result *result;
 } seen;
 
-static void on_next(void *ctx, struct flow_owner *o, struct request *r, struct sink *s)
+static void on_next(struct flow_owner *o, struct request *r, struct sink *s)
 {
-    assert_ptr_equal(ctx, &seen);
     assert_ptr_equal(o, &site.owner);
     seen.request = r;
     seen.sink = s;
@@ -89,7 +88,9 @@ static struct request *chat(const char *text, const char *session)
 static struct request *run(struct request *r, struct recorder *to, enum privacy_action action)
 {
     const struct privacy_policy p = {.action = action, .kinds = PII_BY_RULES};
-    privacy_run(&site.owner, r, &to->sink, &p, on_next, &seen);
+    r->way.pass_on = on_next;
+    r->leaving = &p;
+    assert_true(privacy_take_leaving(&site.owner, r, &to->sink));
     return seen.request;
 }
 
@@ -130,7 +131,7 @@ static void test_masks(void **state)
     struct request *r = run(chat("write " MAIL " or call " PHONE, ""), to, PRIVACY_MASK);
     assert_string_equal(content(r), "write [email] or call [phone]");
     assert_true(r->screened);
-    assert_null(privacy_wanted(&site.owner, r));
+    assert_null(privacy_policy_of(&site.owner, r));
     start();
     assert_null(to->start.question); /* the client's body is not remembered */
     assert_true(to->start.private);
@@ -408,6 +409,17 @@ static void test_places_of_spans_are_those_of_the_clients_text(void **state)
     buf_fini(&seen.calls);
 }
 
+/* Whether the first stage takes the request; if so, it was passed on without personal data. */
+static bool taken(struct request *r)
+{
+    struct recorder *to = fresh();
+    r->way.pass_on = on_next;
+    bool yes = privacy_take(&site.owner, r, &to->sink);
+    assert_int_equal(yes, seen.request == r);
+    buf_fini(&seen.calls);
+    return yes;
+}
+
 static void test_who_wants_it(void **state)
 {
     (void)state;
@@ -416,18 +428,22 @@ static void test_who_wants_it(void **state)
                                  .privacy = {.action = PRIVACY_REFUSE, .zone = PRIVACY_NODES}};
     struct request *r = chat("x", "");
     site.routes = (struct router_table){.private = true, .routes = &route, .n_routes = 1};
-    assert_null(privacy_wanted(&site.owner, r)); /* auto */
-    site.routes.privacy.action = PRIVACY_MASK;
-    assert_ptr_equal(privacy_wanted(&site.owner, r), &site.routes.privacy);
+    assert_false(taken(r)); /* auto */
     r->model = "support";
-    assert_null(privacy_wanted(&site.owner, r)); /* only where it leaves this server */
-    assert_ptr_equal(privacy_wanted_outside(&site.owner, r), &route.privacy);
+    site.routes.privacy.action = PRIVACY_MASK;
+    assert_false(taken(r)); /* only where it leaves this server */
+    assert_ptr_equal(privacy_policy_of(&site.owner, r), &route.privacy);
     route.privacy.action = PRIVACY_NONE;
-    assert_null(privacy_wanted_outside(&site.owner, r));
+    assert_null(privacy_policy_of(&site.owner, r));
     route.privacy.action = PRIVACY_DEFAULT;
-    assert_ptr_equal(privacy_wanted(&site.owner, r), &site.routes.privacy);
-    r->screened = true;
-    assert_null(privacy_wanted(&site.owner, r));
+    assert_ptr_equal(privacy_policy_of(&site.owner, r), &site.routes.privacy);
+    assert_true(taken(r));
+    assert_true(r->screened);
+    assert_null(privacy_policy_of(&site.owner, r));
+    assert_false(taken(r)); /* once is enough */
+    r->leaving = NULL;
+    assert_false(privacy_take_leaving(&site.owner, r, &fresh()->sink));
+    buf_fini(&seen.calls);
     flow_give_request(&site.owner, r);
     site.routes = (struct router_table){.private = false};
 }

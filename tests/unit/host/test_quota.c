@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -139,6 +140,36 @@ static void test_the_file_is_written_while_running(void **state)
     quota_destroy(q);
 }
 
+/* A full disk costs nothing once there is room again, even if nobody spends any more. */
+static void test_a_failed_write_is_repeated(void **state)
+{
+    (void)state;
+    char temp[128], line[512] = "";
+    int log[2], old = dup(STDERR_FILENO);
+    size_t n = 0;
+    snprintf(temp, sizeof(temp), "%s.new", file);
+    assert_int_equal(mkdir(temp, 0700), 0); /* the file cannot be written */
+    assert_int_equal(pipe(log), 0);
+    fflush(stderr);
+    assert_int_equal(dup2(log[1], STDERR_FILENO), STDERR_FILENO);
+    struct quota *q = create(file, NULL);
+    quota_spend(q, account(q, "a", 100), 70, 31);
+    while (!strstr(line, "cannot save") && n < sizeof(line) - 1) { /* until it has failed */
+        ssize_t k = read(log[0], line + n, sizeof(line) - 1 - n);
+        assert_true(k > 0);
+        n += (size_t)k;
+    }
+    dup2(old, STDERR_FILENO);
+    close(old);
+    assert_int_equal(rmdir(temp), 0);
+    for (int i = 0; i < 3000 && access(file, F_OK) < 0; i++)
+        usleep(10000);
+    assert_int_equal(access(file, F_OK), 0);
+    quota_destroy(q);
+    close(log[0]);
+    close(log[1]);
+}
+
 static void test_a_damaged_file_counts_for_nothing(void **state)
 {
     (void)state;
@@ -248,6 +279,8 @@ int main(void)
         cmocka_unit_test(test_a_day_has_a_limit),
         cmocka_unit_test_setup_teardown(test_the_file_is_kept, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_the_file_is_written_while_running, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(test_a_failed_write_is_repeated, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(test_a_damaged_file_counts_for_nothing, make_folder,
                                         remove_folder),

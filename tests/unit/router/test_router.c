@@ -96,6 +96,29 @@ static void test_policies_choose(void **state)
     }
 }
 
+/* From the route's limit on all batteries are alike, so the next step of the policy decides; below
+ * it the fuller one wins. */
+static void test_batteries_at_the_limit_of_a_route(void **state)
+{
+    static const struct {
+        uint32_t slow, fast; /* charge of the slower and of the faster node */
+        int32_t want;
+    } cases[] = {{90, 20, 1}, {90, 21, 1}, {90, 19, 0}, {20, 19, 0}, {19, 18, 0}, {18, 19, 1}};
+    struct router_route r = make("battery latency");
+    struct router_request q = ask(0);
+    struct router_decision d;
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct router_candidate c[2] = {all[SMALL_PI], all[SMALL_PI]};
+        c[0].battery = cases[i].slow;
+        c[1].battery = cases[i].fast;
+        c[1].speed.token_ns /= 4;
+        router_decide(&d, &r, &q, c, 2);
+        if (d.chosen != cases[i].want)
+            fail_msg("%u %% and %u %%: %d", cases[i].slow, cases[i].fast, d.chosen);
+    }
+}
+
 static void test_every_candidate_has_a_reason(void **state)
 {
     struct router_route r = make("sla");
@@ -284,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_policies_choose),
+        cmocka_unit_test(test_batteries_at_the_limit_of_a_route),
         cmocka_unit_test(test_every_candidate_has_a_reason),
         cmocka_unit_test(test_load_and_errors_count),
         cmocka_unit_test(test_filters),

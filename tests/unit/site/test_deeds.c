@@ -7,15 +7,21 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "apps/home/site/home_file_read.h"
+#include "apps/home/site/home_things.h"
+#include "apps/home/table/home_table.h"
 #include "config/config.h"
 #include "config/deed_text.h"
 #include "site/deeds/deed_command.h"
+#include "site/deeds/deeds.h"
 
 static void test_templates_are_filled(void **state)
 {
@@ -141,6 +147,97 @@ static void test_the_configuration_of_deeds(void **state)
     }
 }
 
+struct outcome {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool over;
+    enum home_sink_result result;
+    char reason[128];
+};
+
+static void on_done(void *ctx, enum home_sink_result result, const char *reason)
+{
+    struct outcome *o = ctx;
+    pthread_mutex_lock(&o->lock);
+    o->over = true;
+    o->result = result;
+    snprintf(o->reason, sizeof(o->reason), "%s", reason ? reason : "");
+    pthread_cond_signal(&o->changed);
+    pthread_mutex_unlock(&o->lock);
+}
+
+static void carry(struct deeds *d, const struct home_deed *deed, struct outcome *o)
+{
+    *o = (struct outcome){.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    deeds_sink(d)->ops->carry(deeds_sink(d), deed, on_done, o);
+    pthread_mutex_lock(&o->lock);
+    while (!o->over)
+        pthread_cond_wait(&o->changed, &o->lock);
+    pthread_mutex_unlock(&o->lock);
+}
+
+/* "2 percent brighter" needs to know how bright it is: 2 must not be sent as the brightness. */
+static void test_a_change_needs_a_known_value(void **state)
+{
+    static const char house[] = "devices:\n"
+                                "  - {id: light.a, name: lamp, kind: light}\n";
+    static const struct {
+        const char *text; /* state before, if it is one */
+        double known;     /* or NAN: none is known */
+        bool change;
+        double number;
+        const char *sent; /* NULL: nothing */
+    } cases[] = {
+        {NULL, NAN, true, 2, NULL},     {NULL, NAN, false, 2, "2"},  {NULL, 19.5, true, 2, "21.5"},
+        {NULL, 19.5, true, -2, "17.5"}, {NULL, 19.5, false, 2, "2"}, {"dim", NAN, true, 2, NULL},
+    };
+    char file[] = "/tmp/shoal-deeds-XXXXXX", text[512];
+    struct home_table *table;
+    struct config *c;
+    struct err e = {0};
+    (void)state;
+    close(mkstemp(file));
+    snprintf(text, sizeof(text),
+             "deeds: [{things: 'light.*', via: command, command: [/bin/cp, /dev/null, "
+             "'%s-{value}']}]\ndeeds_allow: {commands: [/bin/cp]}\n",
+             file);
+    assert_int_equal(home_table_open(&table, SHOAL_TEST_DATA "/../../models/home.json", &e), 0);
+    assert_int_equal(config_create(&c, &e), 0);
+    if (config_parse(c, text, strlen(text), "f", &e) < 0)
+        fail_msg("%s", e.msg);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct home_file *f;
+        struct home_things *home;
+        struct deeds *d;
+        struct outcome o;
+        char made[64];
+        const struct home_deed deed = {.id = "light.a",
+                                       .ability = "brightness",
+                                       .number = cases[i].number,
+                                       .change = cases[i].change,
+                                       .action = "set"};
+        if (home_file_read_text(&f, table, house, strlen(house), "h", &e) < 0)
+            fail_msg("%s", e.msg);
+        assert_int_equal(home_things_create(&home, f, NULL, &e), 0);
+        home_file_unref(f);
+        assert_int_equal(deeds_create(&d, &c->deeds, NULL, home, &e), 0);
+        if (cases[i].text || !isnan(cases[i].known))
+            assert_true(home_things_report(home, "light.a", "brightness", cases[i].text,
+                                           cases[i].known, NULL));
+        carry(d, &deed, &o);
+        assert_int_equal(o.result, cases[i].sent ? HOME_SINK_SENT : HOME_SINK_FAILED);
+        assert_string_equal(o.reason, cases[i].sent ? "" : "its current value is unknown");
+        snprintf(made, sizeof(made), "%s-%s", file, cases[i].sent ? cases[i].sent : "2");
+        assert_int_equal(unlink(made), cases[i].sent ? 0 : -1);
+        deeds_stop(d);
+        deeds_destroy(d);
+        home_things_destroy(home);
+    }
+    config_unref(c);
+    home_table_close(table);
+    unlink(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +245,7 @@ int main(void)
         cmocka_unit_test(test_state_topics_are_matched),
         cmocka_unit_test(test_commands_get_their_arguments_as_they_are),
         cmocka_unit_test(test_the_configuration_of_deeds),
+        cmocka_unit_test(test_a_change_needs_a_known_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,11 +224,19 @@ static void test_bpe_with_odd_merges(void **state)
         {"a merge that is no token leads to one", "xyz", 0, "xyz"},
         {"and alone falls apart into bytes", "xy", 0, "x|y"},
         {"a merge into a control token does not count", "<s>", 0, "<|s|>"},
+        {"and leaves the merges before it", "vwx", 0, "v|wx"}, /* one word for the splitter */
+        {"nor does one that goes on from there", "vwxy", 0, "v|wx|y"},
     };
     struct tok_build b;
     tb_bpe(&b, "gpt-2");
     tb_add(&b, "xyz", 0, TOKEN_TYPE_NORMAL);
     tb_add(&b, "<s>", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&b, "wx", 0, TOKEN_TYPE_NORMAL);
+    tb_add(&b, "vwx", 0, TOKEN_TYPE_CONTROL);
+    tb_add(&b, "vwxy", 0, TOKEN_TYPE_NORMAL);
+    tb_add_merge(&b, "w x");
+    tb_add_merge(&b, "v wx");
+    tb_add_merge(&b, "vwx y");
     tb_add_merge(&b, "x y"); /* xy is not a token */
     tb_add_merge(&b, "xy z");
     tb_add_merge(&b, "s >"); /* not a token either */

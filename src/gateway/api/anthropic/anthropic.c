@@ -2,9 +2,8 @@
 #include "gateway/api/anthropic/anthropic.h"
 
 #include "flow/request.h"
-#include "flow/tools/tool_sink.h"
+#include "flow/stages.h"
 #include "gateway/answer.h"
-#include "gateway/api/own/api_sessions.h"
 #include "wire/json_out.h"
 
 /* The stop sequence that ended the answer, or NULL. */
@@ -220,15 +219,11 @@ static const struct answer_dialect tokens = {.frame = &answer_events, .whole = p
 static void start(struct call *c, bool count)
 {
     struct fields_error e = {{0}, {0}, NULL};
-    bool stream = false, session = false;
+    bool stream = false;
     struct request *r = call_request(c);
     if (!r)
         return;
     int rc = anthropic_read(r, &stream, c->json, count, c->lenient, &e);
-    if (rc == 0 && !count && !api_sessions_read(c, r, &session)) {
-        flow_give_request(&c->gl->flow, r);
-        return;
-    }
     if (rc < 0) {
         call_fail_fields(c, &e);
         flow_give_request(&c->gl->flow, r);
@@ -240,10 +235,7 @@ static void start(struct call *c, bool count)
     if (!a)
         return;
     answer_make_id(a, "msg_");
-    if (session)
-        api_sessions_run(c, r);
-    else
-        tool_sink_run(&c->gl->flow, r, c->sink, stream);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 void anthropic_messages(struct call *c)

@@ -55,6 +55,7 @@ struct body {
     }
 
 const struct field anthropic_fields[] = {
+    FIELDS_SESSION,
     COMMON,
     {"max_tokens", FIELD_INT, AT(max_tokens), 1, 1 << 24, "maximum number of tokens to generate",
      NULL},

@@ -1,7 +1,7 @@
 /* tgi.c - see tgi.h: events to answers, and the handlers. */
 #include "gateway/api/hf/tgi.h"
 
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "gateway/answer.h"
 #include "gateway/api/logprob_json.h"
 #include "wire/json_out.h"
@@ -195,7 +195,7 @@ static void run(struct call *c, bool stream, bool list)
     a->shape = shape;
     if (shape.stream || shape.details)
         a->answer.keeps |= ANSWER_KEEPS_TEXT | ANSWER_KEEPS_TOKENS;
-    routing_run(&c->gl->flow, r, c->sink);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 void tgi_generate(struct call *c)

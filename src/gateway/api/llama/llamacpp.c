@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "gateway/answer.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/timings_json.h"
@@ -317,7 +317,7 @@ static void run(struct call *c, struct request *r, const struct llamacpp_shape *
     a->asked = r->generate;
     if (!shape->stream && (shape->return_tokens || r->generate.sampling.logprobs))
         a->answer.keeps |= ANSWER_KEEPS_TOKENS;
-    routing_run(&c->gl->flow, r, c->sink);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 static void complete(struct call *c, bool infill)

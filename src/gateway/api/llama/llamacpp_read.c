@@ -234,7 +234,6 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
     g->n = g->n_prompts = 1;
     g->max_tokens = b->n_predict > 0 ? (uint32_t)b->n_predict : 0;
     g->prompt_only = b->n_predict == 0;
-    r->no_cache |= g->prompt_only;
     g->ignore_end = b->ignore_eos;
     g->has_seed = b->seed >= 0;
     g->sampling = (struct shoal_sampling){
@@ -363,7 +362,7 @@ int llamacpp_read_template(struct request *r, struct llamacpp_shape *shape, cons
     if (b.model)
         r->model = request_copy(r, b.model, strlen(b.model));
     g->n = g->n_prompts = 1;
-    g->echo = g->special = g->prompt_only = r->no_cache = true;
+    g->echo = g->special = g->prompt_only = true;
     *shape = (struct llamacpp_shape){.n_prompts = 1};
     rc = openai_read_messages(r, b.messages, lenient, e);
     if (rc == 0)

@@ -9,14 +9,13 @@
 
 #include "base/log.h"
 #include "flow/flow_run.h"
-#include "flow/tools/tool_sink.h"
+#include "flow/stages.h"
 #include "gateway/answer.h"
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/ollama/ollama_store.h"
 #include "gateway/api/openai/openai.h"
-#include "gateway/api/own/api_sessions.h"
 #include "gateway/api/tools_read.h"
 #include "gateway/guard.h"
 #include "wire/json_out.h"
@@ -71,6 +70,7 @@ struct options {
 
 const struct field ollama_chat_fields[] = {
     {"messages", FIELD_VALUE, AT(messages), 0, 0, "the conversation", "{\"type\":\"array\"}"},
+    FIELDS_SESSION,
     COMMON,
     {"tool_choice", FIELD_IGNORED, 0, 0, 0, "Ollama does not read it", NULL},
     {"tools", FIELD_VALUE, AT(tools), 0, 0, "functions that the model may call",
@@ -399,7 +399,7 @@ static void use_nothing(struct request *r)
     if (p)
         p->text = "";
     r->generate.prompts = p;
-    r->generate.prompt_only = r->no_cache = true;
+    r->generate.prompt_only = true;
 }
 
 int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body,
@@ -675,8 +675,7 @@ static void answer_unloaded(struct call *c, struct request *r, const struct olla
     call_json(c, 200);
 }
 
-/* session: it continues a conversation. */
-static void run(struct call *c, struct request *r, const struct ollama_shape *shape, bool session)
+static void run(struct call *c, struct request *r, const struct ollama_shape *shape)
 {
     struct ollama_answer *a = answer_create(c, r, sizeof(*a), &dialect, shape->stream);
     if (!a)
@@ -686,17 +685,14 @@ static void run(struct call *c, struct request *r, const struct ollama_shape *sh
         a->answer.keeps |= shape->logprobs ? ANSWER_KEEPS_TOKENS : 0;
     else
         a->answer.keeps = shape->chat ? ANSWER_KEEPS_CALLS : ANSWER_KEEPS_TEXT; /* for a context */
-    if (session)
-        api_sessions_run(c, r);
-    else
-        tool_sink_run(&c->gl->flow, r, c->sink, false); /* its streams contain complete calls */
+    r->whole_calls = true; /* also in streams */
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 static void start(struct call *c, bool chat)
 {
     struct fields_error e = {{0}, {0}, NULL};
     struct ollama_shape shape;
-    bool session = false;
     struct request *r = call_request(c);
     if (!r)
         return;
@@ -705,12 +701,12 @@ static void start(struct call *c, bool chat)
     cJSON_Delete(defaults);
     if (rc < 0) {
         call_fail_fields(c, &e);
-    } else if (!chat || shape.empty || api_sessions_read(c, r, &session)) {
+    } else {
         flow_resolve_name(&c->gl->flow, r);
         ollama_manage_apply(c->gl->gw, r);
         if (keep_alive(c, r, &shape)) {
             if (!(shape.empty && shape.has_keep && shape.keep_ns == 0)) {
-                run(c, r, &shape, session);
+                run(c, r, &shape);
                 return;
             }
             answer_unloaded(c, r, &shape);

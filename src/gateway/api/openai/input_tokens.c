@@ -2,7 +2,7 @@
 #include "gateway/api/openai/input_tokens.h"
 
 #include "flow/flow_run.h"
-#include "flow/tools/tool_sink.h"
+#include "flow/stages.h"
 #include "gateway/answer.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/openai/responses.h"
@@ -26,7 +26,7 @@ static void run(struct call *c, struct request *r)
     g->sampling.logprobs = g->echo = g->prompt_logprobs = g->progress = r->streams = false;
     r->no_cache = true;
     if (answer_create(c, r, sizeof(struct answer_sink), &dialect, false))
-        tool_sink_run(&c->gl->flow, r, c->sink, false);
+        stages_run(&c->gl->flow, r, c->sink);
 }
 
 void input_tokens_chat(struct call *c)

@@ -3,15 +3,12 @@
 
 #include "flow/generate/generate.h"
 #include "flow/flow_run.h"
-#include "flow/tools/tool_sink.h"
-#include "gateway/api/own/api_sessions.h"
+#include "flow/stages.h"
 #include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
-#include "knowledge/similar.h"
 
-/* session: it continues a conversation. */
-static void run(struct call *c, struct request *r, const struct openai_shape *shape, bool session)
+static void run(struct call *c, struct request *r, const struct openai_shape *shape)
 {
     struct openai_answer *a = arena_zalloc(&r->arena, sizeof(*a));
     if (!a || openai_answer_open(a, c, shape) < 0) {
@@ -19,13 +16,7 @@ static void run(struct call *c, struct request *r, const struct openai_shape *sh
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    double similar = c->gl->gw->similar ? similar_wanted(&c->gl->flow, r) : 0;
-    if (session)
-        api_sessions_run(c, r);
-    else if (similar > 0)
-        similar_run(c->gl->gw->similar, &c->gl->flow, r, c->sink, similar, &c->similar);
-    else
-        tool_sink_run(&c->gl->flow, r, c->sink, shape->stream);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 struct request *openai_chat_request(struct call *c, struct openai_shape *shape)
@@ -47,14 +38,9 @@ struct request *openai_chat_request(struct call *c, struct openai_shape *shape)
 void openai_chat(struct call *c)
 {
     struct openai_shape shape;
-    bool session;
     struct request *r = openai_chat_request(c, &shape);
-    if (!r)
-        return;
-    if (api_sessions_read(c, r, &session))
-        run(c, r, &shape, session);
-    else
-        flow_give_request(&c->gl->flow, r);
+    if (r)
+        run(c, r, &shape);
 }
 
 void openai_completions(struct call *c)
@@ -71,7 +57,7 @@ void openai_completions(struct call *c)
         flow_give_request(&c->gl->flow, r);
         return;
     }
-    run(c, r, &shape, false);
+    run(c, r, &shape);
 }
 
 bool openai_recall(struct call *c)

@@ -109,8 +109,7 @@ const struct field openai_chat_fields[] = {
      "\"properties\":{\"role\":{\"enum\":[\"system\",\"developer\",\"user\",\"assistant\","
      "\"tool\"]},\"content\":{\"type\":\"string\"}}}}"},
     COMMON_FIELDS,
-    {"session_id", FIELD_IGNORED, 0, 0, 0,
-     "continues the conversation of this id, which the server keeps (api_sessions.h)", NULL},
+    FIELDS_SESSION,
     {"max_completion_tokens", FIELD_INT, AT(max_completion_tokens), 1, 1 << 24,
      "maximum number of tokens to generate", NULL},
     {"logprobs", FIELD_VALUE, AT(logprobs), 0, 0, "log-probability of every token",
@@ -287,7 +286,6 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
     int64_t most = b->max_completion_tokens ? b->max_completion_tokens : b->max_tokens;
     g->max_tokens = most > 0 ? (uint32_t)most : 0;
     g->prompt_only = most == 0;
-    r->no_cache |= g->prompt_only;
     g->ignore_end = b->ignore_eos;
     g->has_seed = b->seed != INT64_MIN;
     g->sampling = (struct shoal_sampling){.temperature = (float)b->temperature,

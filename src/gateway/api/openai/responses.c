@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "flow/tools/tool_sink.h"
+#include "flow/stages.h"
 #include "gateway/answer.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/openai/response_store.h"
@@ -447,7 +447,7 @@ static void run(struct call *c, struct request *r, const struct responses_shape 
         a->answer.keeps |= ANSWER_KEEPS_TOKENS;
     uint64_t h = answer_make_id(&a->answer, "resp_");
     hash_hex(a->answer.id + 21, hash_mix(h ^ c->gl->gw->id_salt)); /* ids must not be guessable */
-    tool_sink_run(&c->gl->flow, r, c->sink, shape->stream);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 static void fail_unknown(struct call *c, const char *param, const char *id)

@@ -25,6 +25,7 @@ struct body {
 #define MAX_METADATA_BYTES 16384u
 
 const struct field responses_fields[] = {
+    FIELDS_SESSION,
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},
     {"input", FIELD_VALUE, AT(input), 0, 0,
      "a text, or a list of messages, calls and their results",

@@ -10,55 +10,6 @@
 #define PREFIX "/v1/sessions/"
 #define MAX_BYTES ((size_t)32 << 20)
 
-static bool id_ok(const char *id, size_t cap)
-{
-    size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:-");
-    return n > 0 && id[n] == '\0' && n < cap;
-}
-
-bool api_sessions_read(struct call *c, struct request *r, bool *found)
-{
-    /* together with `chat_id` it is Open WebUI's, which sends the whole conversation itself */
-    const cJSON *v = cJSON_HasObjectItem(c->json, "chat_id")
-                         ? NULL
-                         : cJSON_GetObjectItemCaseSensitive(c->json, "session_id");
-    const char *id = c->req ? http_header(c->req, "x-shoal-session") : NULL;
-    *found = false;
-    if (v && !cJSON_IsNull(v))
-        id = cJSON_IsString(v) ? v->valuestring : "";
-    if (!id)
-        return true;
-    if (!id_ok(id, sizeof(r->session))) {
-        call_fail(c, 400, NULL, "session_id", "invalid_value",
-                  "'session_id' must be 1 to 63 letters, digits or ._:-");
-        return false;
-    }
-    if (!c->gl->gw->sessions) {
-        call_fail(c, 400, NULL, "session_id", "sessions_off",
-                  "this server keeps no sessions: set sessions.store in the configuration");
-        return false;
-    }
-    if (r->generate.chat.n_tools > 0) {
-        call_fail(c, 400, NULL, "tools", "invalid_value",
-                  "tool calls are not kept in a session: send the messages yourself");
-        return false;
-    }
-    if (r->generate.n != 1) {
-        call_fail(c, 400, NULL, "n", "invalid_value", "'n' must be 1 in a session");
-        return false;
-    }
-    memcpy(r->session, id, strlen(id) + 1);
-    *found = true;
-    return true;
-}
-
-void api_sessions_run(struct call *c, struct request *r)
-{
-    sessions_run(c->gl->gw->sessions, &c->gl->flow, r, c->sink, &c->session_away);
-}
-
-/* ---- /v1/sessions/ID ---- */
-
 struct work {
     struct call *call; /* held */
     struct offload offload;
@@ -106,7 +57,7 @@ static void run(struct call *c, bool drop)
 {
     const char *id = c->req->path + strlen(PREFIX);
     struct work *w;
-    if (!c->gl->gw->sessions || !id_ok(id, sizeof(w->id))) {
+    if (!c->gl->gw->sessions || !call_session_ok(id)) {
         call_fail(c, 404, NULL, NULL, "not_found", "there is no such session");
         return;
     }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "gateway/answer.h"
 #include "pipeline/pipeline_report.h"
 #include "wire/value_json.h"
@@ -18,6 +18,7 @@ struct body {
 
 #define AT(member) offsetof(struct body, member)
 const struct field process_fields[] = {
+    FIELDS_SESSION,
     {"text", FIELD_STR, AT(text), 0, 0, "a command or a question", NULL},
     {"confirm", FIELD_STR, AT(confirm), 0, 0,
      "token of actions with the result confirm: they happen now", NULL},
@@ -226,5 +227,5 @@ void process_handle(struct call *c)
     a->answer.keeps |= ANSWER_KEEPS_TEXT; /* the last event has all of it */
     if (r->model)
         make_generation(r, &a->message);
-    routing_run(&c->gl->flow, r, c->sink);
+    stages_run(&c->gl->flow, r, c->sink);
 }

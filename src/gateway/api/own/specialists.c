@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flow/routing.h"
+#include "flow/stages.h"
 #include "gateway/answer.h"
 #include "gateway/api/decision.h"
 #include "wire/json_out.h"
@@ -363,7 +363,7 @@ static void run(struct call *c, enum specialist_body body)
         return;
     a->shape = shape;
     a->inputs = r->infer.inputs;
-    routing_run(&c->gl->flow, r, c->sink);
+    stages_run(&c->gl->flow, r, c->sink);
 }
 
 void specialists_classify(struct call *c)

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/arena.h"
+#include "base/ascii.h"
 
 enum { MAX_BRACKETS = 1000 };
 
@@ -241,16 +242,12 @@ static int lex_root(struct lexer *x, char *tag)
 
 /* ---- inside a tag --------------------------------------------------------------------------- */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* End of the digits at `at`, with single _ between them; `at` itself if there are none. */
 static size_t digits_end(const struct lexer *x, size_t at)
 {
-    while (is_digit(byte_at(x, at)) || (byte_at(x, at) == '_' && at > 0 &&
-                                        is_digit(x->text[at - 1]) && is_digit(byte_at(x, at + 1))))
+    while (ascii_is_digit(byte_at(x, at)) ||
+           (byte_at(x, at) == '_' && at > 0 && ascii_is_digit(x->text[at - 1]) &&
+            ascii_is_digit(byte_at(x, at + 1))))
         at++;
     return at;
 }
@@ -261,7 +258,7 @@ static bool in_base(char c, char base)
         return c == '0' || c == '1';
     if (base == 'o')
         return c >= '0' && c <= '7';
-    return is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f');
+    return ascii_hex(c) >= 0;
 }
 
 static size_t integer_end(const struct lexer *x, size_t at)
@@ -288,12 +285,12 @@ static size_t float_end(const struct lexer *x, size_t at)
     if (at > 0 && x->text[at - 1] == '.')
         return at;
     size_t whole = digits_end(x, at), end = whole, power;
-    if (byte_at(x, end) == '.' && is_digit(byte_at(x, end + 1)))
+    if (byte_at(x, end) == '.' && ascii_is_digit(byte_at(x, end + 1)))
         end = digits_end(x, end + 1);
     if ((byte_at(x, end) | 32) == 'e') {
         power = end + 1;
         power += byte_at(x, power) == '+' || byte_at(x, power) == '-';
-        if (is_digit(byte_at(x, power)))
+        if (ascii_is_digit(byte_at(x, power)))
             return digits_end(x, power);
     }
     return end > whole ? end : at;
@@ -322,11 +319,8 @@ static size_t read_digits(const struct lexer *x, size_t at, size_t end, size_t m
 {
     size_t n = 0;
     *out = 0;
-    for (; n < max && at + n < end && in_base(x->text[at + n], base); n++) {
-        char c = x->text[at + n];
-        uint32_t d = is_digit(c) ? (uint32_t)(c - '0') : (uint32_t)((c | 32) - 'a' + 10);
-        *out = *out * (base == 'o' ? 8 : 16) + d;
-    }
+    for (; n < max && at + n < end && in_base(x->text[at + n], base); n++)
+        *out = *out * (base == 'o' ? 8 : 16) + (uint32_t)ascii_hex(x->text[at + n]);
     return n;
 }
 
@@ -485,7 +479,7 @@ static int lex_tag(struct lexer *x, char tag)
         jinja_text_next(x->text + x->at, x->n - x->at, &cp);
         if (space > x->at)
             x->at = space;
-        else if (is_digit(c))
+        else if (ascii_is_digit(c))
             rc = lex_number(x);
         else if (jinja_text_is_word(cp))
             rc = lex_name(x);

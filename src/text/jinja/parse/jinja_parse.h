@@ -3,8 +3,8 @@
  * Thread:    a parsed template is never written again: any number of threads may render it.
  * Ownership: the tree lives in the template's arena; jinja_parse_fini frees it whole.
  * Failure:   SHOAL_EFORMAT (or SHOAL_EUNSUPPORTED for a statement, filter or test that is not
- * known) with line and column, SHOAL_ELIMIT for one too large or nested too deeply, SHOAL_ENOMEM.
- */
+ *            known) with line and column, SHOAL_ELIMIT for one too large or nested too deeply,
+ *            SHOAL_ENOMEM. */
 #ifndef SHOAL_TEXT_JINJA_PARSE_JINJA_PARSE_H
 #define SHOAL_TEXT_JINJA_PARSE_JINJA_PARSE_H
 

@@ -1,6 +1,7 @@
 /* tok_hf_steps.c - normalizer and pre_tokenizer of tokenizer.json into steps. */
 #include <string.h>
 
+#include "base/ascii.h"
 #include "base/mem.h"
 #include "text/tokenizer/hf/tok_hf_build.h"
 #include "text/tokenizer/tok_charsmap.h"
@@ -52,12 +53,12 @@ static int decode_base64(uint8_t *out, size_t *n_out, struct str s)
     size_t n = 0;
     for (size_t i = 0; i < s.n && s.p[i] != '='; i++) {
         char c = s.p[i];
-        int v = c >= 'A' && c <= 'Z'   ? c - 'A'
-                : c >= 'a' && c <= 'z' ? c - 'a' + 26
-                : c >= '0' && c <= '9' ? c - '0' + 52
-                : c == '+'             ? 62
-                : c == '/'             ? 63
-                                       : -1;
+        int v = ascii_is_upper(c)   ? c - 'A'
+                : ascii_is_lower(c) ? c - 'a' + 26
+                : ascii_is_digit(c) ? c - '0' + 52
+                : c == '+'          ? 62
+                : c == '/'          ? 63
+                                    : -1;
         if (v < 0)
             return SHOAL_EFORMAT;
         bits = bits << 6 | (uint32_t)v;

@@ -8,8 +8,8 @@
  *            one call.
  * Ownership: create gives the pre-tokenizer to the caller; tok_pretok_scratch_fini frees the
  *            scratch.
- * Failure:   SHOAL_EUNSUPPORTED for an unknown name.  Any bytes can be cut: those that are not
- * UTF-8 count as control characters. */
+ * Failure:   SHOAL_EUNSUPPORTED for an unknown name. Any bytes can be cut: those that are not UTF-8
+ *            count as control characters. */
 #ifndef SHOAL_TEXT_TOKENIZER_SPLIT_TOK_PRETOK_H
 #define SHOAL_TEXT_TOKENIZER_SPLIT_TOK_PRETOK_H
 

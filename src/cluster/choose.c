@@ -1,0 +1,144 @@
+/* choose.c - see choose.h. */
+#include "cluster/choose.h"
+
+#include <string.h>
+
+#include "flow/request.h"
+
+#define MAX_EXPECTED_NS 6e10       /* a node may report anything */
+#define PREFERRED 1e-6             /* price factor for the node that a route has chosen */
+#define UNKNOWN_TOKEN_NS 2000000.0 /* default for a model without measurements */
+#define DOUBTFUL 4.0 /* times the best price: an idle replica of that price is probed */
+
+unsigned choose_kind(const struct request *r)
+{
+    if (r->kind == REQUEST_GENERATE || r->kind == REQUEST_TOKENS)
+        return SHOAL_KIND_GENERATE;
+    return r->kind == REQUEST_INFER ? (unsigned)r->infer.kind : 0;
+}
+
+/* A flow needs no model by name. */
+const struct node_model *choose_model(const struct node_state *s, const struct request *r,
+                                      const struct node_model *after)
+{
+    static const struct node_model flow = {.name = "", .state = REGISTRY_READY};
+    if (r->kind == REQUEST_ASK)
+        return s->asks && !after ? &flow : NULL;
+    if (r->model || !after)
+        return node_state_next(s, after, r->model, choose_kind(r));
+    return node_state_next(s, after, after->name, 0); /* other versions of the default model */
+}
+
+static bool has_version(const struct node_model *m, const uint8_t *version)
+{
+    return !version || (m->sum && memcmp(m->sum, version, SHA256_BYTES) == 0);
+}
+
+static bool is_avoided(const struct replica_query *q, const struct replica *p)
+{
+    for (size_t i = 0; i < q->n_avoid; i++)
+        if (q->avoid[i] == p)
+            return true;
+    return false;
+}
+
+static uint32_t busy(const struct node_model *m, const struct choose_view *v)
+{
+    return m->in_flight > v->calls ? m->in_flight : v->calls; /* its figure may not show ours yet */
+}
+
+/* Rough time that a request would take there: its cost times the requests that share the machine.
+ */
+static double price(const struct node_model *m, const struct choose_view *v)
+{
+    double token = m->token_ns > 0 ? m->token_ns : UNKNOWN_TOKEN_NS;
+    double loading = m->state == REGISTRY_READY ? 1 : 8; /* it has to be loaded first */
+    return token * (1 + busy(m, v)) * loading * v->slowness;
+}
+
+/* Upper bound of the expected time to the next piece of the answer; 0: unknown. */
+static uint64_t expected(const struct node_model *m, const struct request *r,
+                         const struct choose_view *v)
+{
+    const double tokens = (double)r->input_bytes; /* a token is a byte at least */
+    double ns = m->prefill_ns * tokens;
+    if (m->token_ns <= 0 || m->prefill_ns <= 0 || r->kind == REQUEST_ASK ||
+        r->kind == REQUEST_TOKENS || m->state != REGISTRY_READY)
+        return 0;
+    if (r->kind == REQUEST_INFER)
+        ns += m->token_ns * (r->infer.max_tokens ? r->infer.max_tokens : tokens);
+    ns = (ns + m->token_ns) * (1 + busy(m, v));
+    return ns < MAX_EXPECTED_NS ? (uint64_t)ns : (uint64_t)MAX_EXPECTED_NS;
+}
+
+/* A requested version may be used while it is loaded, whatever its duty. */
+static bool usable(const struct node_model *m, const struct replica_query *q)
+{
+    if (q->version)
+        return m->state != REGISTRY_FAILED && m->state != REGISTRY_UNLOADING;
+    return node_model_usable(m, q->request->epoch);
+}
+
+/* A standby is used only when no other can answer. */
+static bool is_better(const struct choose_one *x, const struct choose_one *than)
+{
+    if (!than->replica)
+        return true;
+    return x->standby == than->standby ? x->price < than->price : than->standby;
+}
+
+/* Only a request that may take its time, is new, and has no reason to go elsewhere. */
+static bool may_probe(const struct choose *c, const struct replica_query *q,
+                      const struct node_model *m, const struct choose_view *v)
+{
+    const struct request *r = q->request;
+    return v->probe && r->deadline_ns == 0 && !r->node && q->n_avoid == 0 && !q->version &&
+           m->state == REGISTRY_READY && !m->standby && busy(m, v) == 0 &&
+           probe_due(v->probe, c->now_ns);
+}
+
+void choose_look(struct choose *c, const struct replica_query *q, const struct choose_view *v)
+{
+    const struct node_model *m = NULL;
+    while ((m = choose_model(v->state, q->request, m))) {
+        int side = m->share > 0 && !q->version;
+        if (!has_version(m, q->version))
+            continue;
+        c->known = true;
+        if (!v->ready || !usable(m, q) || is_avoided(q, v->replica))
+            continue;
+        struct choose_one x = {.replica = v->replica,
+                               .price = price(m, v),
+                               .standby = m->standby,
+                               .expect_ns = expected(m, q->request, v),
+                               .sum = m->sum,
+                               .probe = v->probe};
+        if (side && m->share > c->share)
+            c->share = m->share;
+        if (may_probe(c, q, m, v) && x.price > c->idle[side].price)
+            c->idle[side] = x;
+        if (q->request->node && strcmp(q->request->node, v->name) == 0)
+            x.price *= PREFERRED;
+        if (is_better(&x, &c->best[side]))
+            c->best[side] = x;
+    }
+}
+
+struct replica *choose_end(struct choose *c, const struct replica_query *q)
+{
+    int side = c->share > 0 && !q->usual && registry_in_share(request_key(q->request), c->share);
+    if (!c->best[side].replica)
+        side = !side;
+    const struct choose_one *best = &c->best[side], *idle = &c->idle[side], *x = best;
+    if (best->replica && !best->standby && idle->replica && idle->price > DOUBTFUL * best->price) {
+        probe_sent(idle->probe, c->now_ns);
+        x = idle;
+    } else if (best->probe) {
+        *best->probe = (struct probe){0}; /* it is as good as any: the next doubt is a new one */
+    }
+    if (q->expect_ns)
+        *q->expect_ns = best->expect_ns;
+    if (c->share > 0 && q->chosen) /* otherwise the node itself chooses the version that serves */
+        *q->chosen = x->sum;
+    return x->replica;
+}

@@ -1,0 +1,58 @@
+/* choose.h - the choice of a replica for a request: the one with the lowest expected latency, by
+ * what nodes say about themselves.
+ *
+ * What a node says may be out of date or wrong, and a node that looks slow gets no request that
+ * would show otherwise.  So an idle one that looks far slower than the best gets a request now and
+ * then (probe.h): one without a deadline, with the patience that the best replica would need, so
+ * that the relay starts a second one soon if the node is as slow as it looks.
+ *
+ * Thread: plain data; the owner's.  Time is what the caller says. */
+#ifndef SHOAL_CLUSTER_CHOOSE_H
+#define SHOAL_CLUSTER_CHOOSE_H
+
+#include "cluster/messages/node_state.h"
+#include "cluster/probe.h"
+#include "cluster/replica.h"
+
+struct request;
+
+/* A node while it is being considered. */
+struct choose_view {
+    const struct node_state *state;
+    struct replica *replica;
+    const char *name; /* "": this process */
+    bool ready;
+    uint32_t calls;      /* our requests that it is working on */
+    double slowness;     /* times its own figures */
+    struct probe *probe; /* NULL: it is never probed */
+};
+
+struct choose_one {
+    struct replica *replica; /* NULL: none */
+    double price;
+    bool standby;
+    uint64_t expect_ns;
+    const uint8_t *sum;
+    struct probe *probe;
+};
+
+/* The best replicas so far, and whether others may appear. */
+struct choose {
+    uint64_t now_ns;
+    struct choose_one best[2]; /* with the stable version, and with the canary */
+    struct choose_one idle[2]; /* the most expensive one whose probe is due */
+    uint32_t share;            /* share of the canary; 0: none */
+    bool known;                /* somebody has the model */
+};
+
+/* Bits of enum shoal_kind that the request needs; 0: any. */
+unsigned choose_kind(const struct request *r);
+/* The node's models for this request, after `after`; NULL: none (left). */
+const struct node_model *choose_model(const struct node_state *s, const struct request *r,
+                                      const struct node_model *after);
+/* Considers all models of a node for the request. */
+void choose_look(struct choose *c, const struct replica_query *q, const struct choose_view *v);
+/* After all nodes: the replica, or NULL; sets what the query asks for. */
+struct replica *choose_end(struct choose *c, const struct replica_query *q);
+
+#endif

@@ -1,0 +1,168 @@
+/* test_choose.c - which replica a request gets, and when one that looks slow is tried. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cluster/choose.h"
+#include "flow/request.h"
+
+#define MS UINT64_C(1000000)
+#define NOW UINT64_C(1000000000000)
+#define N 3u
+
+static struct {
+    struct node_model models[N];
+    struct node_state states[N];
+    struct replica replicas[N];
+    struct probe probes[N];
+    bool ready[N];
+    uint32_t calls[N];
+    struct request request;
+} site;
+
+/* Three nodes with one model: 1 ms a token, idle. */
+static void reset(void)
+{
+    static char *const names[] = {"a", "b", "c"};
+    memset(&site, 0, sizeof(site));
+    site.request.kind = REQUEST_GENERATE;
+    site.request.model = "m";
+    for (uint32_t i = 0; i < N; i++) {
+        site.models[i] = (struct node_model){.name = "m",
+                                             .kinds = SHOAL_KIND_GENERATE,
+                                             .state = REGISTRY_READY,
+                                             .token_ns = 1e6,
+                                             .prefill_ns = 1e5};
+        site.states[i] =
+            (struct node_state){.name = names[i], .models = &site.models[i], .n_models = 1};
+        site.replicas[i].name = names[i];
+        site.ready[i] = true;
+    }
+}
+
+static struct replica *choose(uint64_t now, const struct replica_query *more, uint64_t *expect_ns)
+{
+    struct replica_query q = more ? *more : (struct replica_query){0};
+    struct choose c = {.now_ns = now};
+    uint64_t ns = 0;
+    q.request = &site.request;
+    q.expect_ns = expect_ns ? expect_ns : &ns;
+    for (uint32_t i = 0; i < N; i++) {
+        const struct choose_view v = {.state = &site.states[i],
+                                      .replica = &site.replicas[i],
+                                      .name = site.states[i].name,
+                                      .ready = site.ready[i],
+                                      .calls = site.calls[i],
+                                      .slowness = 1,
+                                      .probe = &site.probes[i]};
+        choose_look(&c, &q, &v);
+    }
+    return choose_end(&c, &q);
+}
+
+static uint32_t chosen(uint64_t now)
+{
+    const struct replica *p = choose(now, NULL, NULL);
+    return p ? (uint32_t)(p - site.replicas) : N;
+}
+
+static void test_the_cheapest(void **state)
+{
+    (void)state;
+    reset();
+    site.models[0].token_ns = 2e6;
+    site.calls[2] = 1;
+    assert_int_equal(chosen(NOW), 1);
+    site.models[1].in_flight = 3; /* now: 2 ms, 4 ms, 2 ms; the first of equals */
+    assert_int_equal(chosen(NOW), 0);
+    site.ready[0] = false;
+    assert_int_equal(chosen(NOW), 2);
+    site.models[2].standby = true; /* only if no other can answer */
+    assert_int_equal(chosen(NOW), 1);
+    site.ready[1] = false;
+    assert_int_equal(chosen(NOW), 2);
+    site.ready[2] = false;
+    assert_int_equal(chosen(NOW), N);
+}
+
+/* One that looks slow gets a request at once, then ever more rarely. */
+static void test_probes_are_rare(void **state)
+{
+    uint32_t n = 0, first = 0;
+    (void)state;
+    reset();
+    site.models[1].token_ns = 5e9;
+    for (uint64_t ms = 0; ms < 300000; ms += 10) {
+        bool probed = chosen(NOW + ms * MS) == 1;
+        n += probed;
+        first += probed && ms < 5000;
+    }
+    assert_int_equal(first, 3);    /* at 0, 1 and 3 s */
+    assert_in_range(n, 7, 11);     /* of 30,000 */
+    site.models[1].token_ns = 1e6; /* it was measured: it has its share again */
+    site.calls[0] = site.calls[2] = 1;
+    assert_int_equal(chosen(NOW + 300000 * MS), 1);
+    site.models[1].token_ns = 5e9; /* and the next doubt is a new one */
+    assert_int_equal(chosen(NOW + 300000 * MS), 1);
+}
+
+/* A probe is expected to answer like the best: the relay does not wait for as long as it says. */
+static void test_a_probe_has_the_patience_of_the_best(void **state)
+{
+    uint64_t best = 0, probe = 0;
+    (void)state;
+    reset();
+    assert_int_equal(choose(NOW, NULL, &best) - site.replicas, 0);
+    site.models[1].token_ns = 5e9;
+    assert_int_equal(choose(NOW, NULL, &probe) - site.replicas, 1);
+    assert_true(best > 0 && probe == best);
+}
+
+/* What is not probed, or not used as a probe. */
+static void test_no_probe(void **state)
+{
+    const uint8_t sum[SHA256_BYTES] = {1};
+    struct replica *const tried[] = {&site.replicas[2]};
+    const struct replica_query again = {.avoid = tried, .n_avoid = 1}, version = {.version = sum};
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        const struct replica_query *q = NULL;
+        reset();
+        site.models[1].token_ns = 5e9;
+        if (i == 0)
+            site.request.deadline_ns = NOW + 1000 * MS;
+        else if (i == 1)
+            site.request.node = "a";
+        else if (i == 2)
+            q = &again;
+        else if (i == 3)
+            site.models[0].sum = site.models[1].sum = site.models[2].sum = sum, q = &version;
+        else if (i == 4)
+            site.models[1].in_flight = 1; /* somebody measures it */
+        else if (i == 5)
+            site.calls[1] = 1;
+        else if (i == 6)
+            site.ready[1] = false;
+        else if (i == 7)
+            site.models[1].token_ns = 3e6; /* not far from the best */
+        else
+            site.models[1].standby = true;
+        if (choose(NOW, q, NULL) != &site.replicas[0])
+            fail_msg("case %d", i);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_cheapest),
+        cmocka_unit_test(test_probes_are_rare),
+        cmocka_unit_test(test_a_probe_has_the_patience_of_the_best),
+        cmocka_unit_test(test_no_probe),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
