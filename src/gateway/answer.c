@@ -377,11 +377,12 @@ static void on_fail(struct sink *s, const struct failure *f)
         report(a, f);
 }
 
-/* A whole answer is sent at the end: until then nothing needs to be taken back. */
+/* A whole answer is sent at the end: until then nothing needs to be taken back.  A stream that may
+ * be marked may be so at any time: `refine` asks before the first token. */
 static bool on_may_replace(struct sink *s, bool marked)
 {
     const struct answer_sink *a = answer_of(s);
-    return !a->stream || !a->call->began || (marked && a->dialect->replace && !a->fixed);
+    return !a->stream || (marked ? a->dialect->replace && !a->fixed : !a->call->began);
 }
 
 static void on_replace(struct sink *s, const struct sink_replace *e)

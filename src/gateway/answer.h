@@ -114,7 +114,7 @@ struct answer_sink {
     const struct answer_dialect *dialect;
     struct request *request; /* NULL: the answer comes from the prompt cache */
     bool stream;
-    bool fixed; /* a stream that has begun cannot be replaced, though its dialect could */
+    bool fixed; /* a stream that has begun cannot be replaced, though its dialect has a writer */
     /* Bits of answer_keeps.  A whole answer keeps its text and calls, a stream nothing, unless the
      * interface sets more. */
     unsigned keeps;
