@@ -232,6 +232,22 @@ void answer_begin(struct answer_sink *a)
         a->dialect->begin(a);
 }
 
+struct json_out answer_event(struct answer_sink *a, const char *type)
+{
+    answer_begin(a);
+    call_event_begin(a->call, type);
+    struct json_out j = json_out_make(&a->call->out);
+    json_out_object(&j);
+    json_out_member_str(&j, "type", type);
+    return j;
+}
+
+void answer_event_end(struct answer_sink *a, struct json_out *j)
+{
+    json_out_object_end(j);
+    call_event_end(a->call);
+}
+
 static void report(struct answer_sink *a, const struct failure *f)
 {
     struct call *c = a->call;
