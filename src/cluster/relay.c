@@ -145,8 +145,8 @@ static void tell_start(struct leg *g)
     y->started = true;
     y->has_sum |= g->start.sum != NULL;
     y->sink->ops->start(y->sink, &g->start);
-    if (g->prompt.tokens > 0 && y->sink->ops->prompt)
-        y->sink->ops->prompt(y->sink, &g->prompt);
+    if (g->prompt.tokens > 0)
+        sink_tell_prompt(y->sink, &g->prompt);
 }
 
 /* The replica delivered a piece of the answer: it continues, the other one is cancelled. */
@@ -477,15 +477,15 @@ static void on_closed(struct sink *s)
 static void on_flush(struct sink *s)
 {
     struct leg *g = leg_of(s);
-    if (!deaf(g) && g->relay->sink->ops->flush)
-        g->relay->sink->ops->flush(g->relay->sink);
+    if (!deaf(g))
+        sink_flush(g->relay->sink);
 }
 
 static bool on_full(struct sink *s)
 {
     struct leg *g = leg_of(s);
     struct sink *client = g->relay->sink;
-    return !deaf(g) && client->ops->full && client->ops->full(client);
+    return !deaf(g) && sink_is_full(client);
 }
 
 /* ---- finding a replica ---- */
@@ -737,7 +737,7 @@ static void on_watch(struct executor_timer *t)
     struct relay *y = EXECUTOR_OF(t, struct relay, watch);
     bool hedged = y->n_pieces == 0 && patience(y) < y->stall_ns;
     /* a client that reads slowly holds the replica back */
-    bool held = y->sink->ops->full && y->sink->ops->full(y->sink);
+    bool held = sink_is_full(y->sink);
     if (y->quiet)
         return;
     if (y->n_pieces == y->n_seen && !held && may_double(y))

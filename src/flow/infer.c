@@ -171,7 +171,7 @@ static void on_wake(struct executor_task *t)
     struct inference *f = EXECUTOR_OF(t, struct inference, wake);
     pthread_mutex_lock(&f->lock); /* the thread that posted may still hold it */
     pthread_mutex_unlock(&f->lock);
-    if (!f->quiet && f->sink->ops->full && f->sink->ops->full(f->sink)) {
+    if (!f->quiet && sink_is_full(f->sink)) {
         f->held = true; /* on_resume continues */
         return;
     }

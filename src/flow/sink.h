@@ -171,4 +171,34 @@ struct sink {
     const struct stage_log *stages;
 };
 
+/* ---- events that a sink may leave out ---- */
+
+static inline void sink_tell_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    if (s->ops->prompt)
+        s->ops->prompt(s, e);
+}
+
+static inline void sink_tell_broke_off(struct sink *s, const struct sink_done *e, int code)
+{
+    if (s->ops->broke_off)
+        s->ops->broke_off(s, e, code);
+}
+
+static inline bool sink_may_replace(struct sink *s, bool marked)
+{
+    return s->ops->may_replace && s->ops->may_replace(s, marked);
+}
+
+static inline void sink_flush(struct sink *s)
+{
+    if (s->ops->flush)
+        s->ops->flush(s);
+}
+
+static inline bool sink_is_full(struct sink *s)
+{
+    return s->ops->full && s->ops->full(s);
+}
+
 #endif

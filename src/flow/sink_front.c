@@ -31,11 +31,21 @@ void sink_front_close(struct sink_front *f)
     f->to->ops->closed(f->to);
 }
 
-void sink_front_prompt(struct sink *s, const struct sink_prompt *e)
+void sink_front_plan(struct sink *s, const struct sink_plan *e)
 {
     struct sink *to = front_of(s)->to;
-    if (to->ops->prompt)
-        to->ops->prompt(to, e);
+    to->ops->plan(to, e);
+}
+
+void sink_front_prompt(struct sink *s, const struct sink_prompt *e)
+{
+    sink_tell_prompt(front_of(s)->to, e);
+}
+
+void sink_front_call(struct sink *s, const struct sink_call *e)
+{
+    struct sink *to = front_of(s)->to;
+    to->ops->call(to, e);
 }
 
 void sink_front_fail(struct sink *s, const struct failure *e)
@@ -47,20 +57,27 @@ void sink_front_fail(struct sink *s, const struct failure *e)
 
 void sink_front_broke_off(struct sink *s, const struct sink_done *e, int code)
 {
+    sink_tell_broke_off(front_of(s)->to, e, code);
+}
+
+bool sink_front_may_replace(struct sink *s, bool marked)
+{
+    return sink_may_replace(front_of(s)->to, marked);
+}
+
+void sink_front_replace(struct sink *s, const struct sink_replace *e)
+{
     struct sink *to = front_of(s)->to;
-    if (to->ops->broke_off)
-        to->ops->broke_off(to, e, code);
+    to->routed = s->routed;
+    to->ops->replace(to, e);
 }
 
 void sink_front_flush(struct sink *s)
 {
-    struct sink *to = front_of(s)->to;
-    if (to->ops->flush)
-        to->ops->flush(to);
+    sink_flush(front_of(s)->to);
 }
 
 bool sink_front_full(struct sink *s)
 {
-    struct sink *to = front_of(s)->to;
-    return to->ops->full && to->ops->full(to);
+    return sink_is_full(front_of(s)->to);
 }

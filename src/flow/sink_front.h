@@ -24,9 +24,13 @@ void sink_front_open(struct sink_front *f, const struct sink_ops *ops, struct si
 void sink_front_close(struct sink_front *f);
 
 /* Events that are passed on, with the route chosen so far. */
+void sink_front_plan(struct sink *s, const struct sink_plan *e);
 void sink_front_prompt(struct sink *s, const struct sink_prompt *e);
+void sink_front_call(struct sink *s, const struct sink_call *e);
 void sink_front_fail(struct sink *s, const struct failure *e);
 void sink_front_broke_off(struct sink *s, const struct sink_done *e, int code);
+bool sink_front_may_replace(struct sink *s, bool marked);
+void sink_front_replace(struct sink *s, const struct sink_replace *e);
 void sink_front_flush(struct sink *s);
 bool sink_front_full(struct sink *s);
 

@@ -103,8 +103,7 @@ static void answer(struct tokens *t)
     if (!t->quiet) {
         t->quiet = true;
         s->ops->done(s, &done);
-        if (s->ops->flush)
-            s->ops->flush(s);
+        sink_flush(s);
     }
     tokens_close(t);
 }

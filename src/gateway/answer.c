@@ -232,6 +232,22 @@ void answer_begin(struct answer_sink *a)
         a->dialect->begin(a);
 }
 
+struct json_out answer_event(struct answer_sink *a, const char *type)
+{
+    answer_begin(a);
+    call_event_begin(a->call, type);
+    struct json_out j = json_out_make(&a->call->out);
+    json_out_object(&j);
+    json_out_member_str(&j, "type", type);
+    return j;
+}
+
+void answer_event_end(struct answer_sink *a, struct json_out *j)
+{
+    json_out_object_end(j);
+    call_event_end(a->call);
+}
+
 static void report(struct answer_sink *a, const struct failure *f)
 {
     struct call *c = a->call;
@@ -377,11 +393,12 @@ static void on_fail(struct sink *s, const struct failure *f)
         report(a, f);
 }
 
-/* A whole answer is sent at the end: until then nothing needs to be taken back. */
+/* A whole answer is sent at the end: until then nothing needs to be taken back.  A stream that may
+ * be marked may be so at any time: `refine` asks before the first token. */
 static bool on_may_replace(struct sink *s, bool marked)
 {
     const struct answer_sink *a = answer_of(s);
-    return !a->stream || !a->call->began || (marked && a->dialect->replace && !a->fixed);
+    return !a->stream || (marked ? a->dialect->replace && !a->fixed : !a->call->began);
 }
 
 static void on_replace(struct sink *s, const struct sink_replace *e)

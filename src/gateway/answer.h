@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "flow/sink.h"
 #include "gateway/call.h"
+#include "wire/json_out.h"
 
 struct answer_sink;
 struct request;
@@ -114,7 +115,7 @@ struct answer_sink {
     const struct answer_dialect *dialect;
     struct request *request; /* NULL: the answer comes from the prompt cache */
     bool stream;
-    bool fixed; /* a stream that has begun cannot be replaced, though its dialect could */
+    bool fixed; /* a stream that has begun cannot be replaced, though its dialect has a writer */
     /* Bits of answer_keeps.  A whole answer keeps its text and calls, a stream nothing, unless the
      * interface sets more. */
     unsigned keeps;
@@ -148,6 +149,10 @@ uint64_t answer_make_id(struct answer_sink *a, const char *prefix);
 
 /* Begins the stream, unless it has begun: until then a failure is an answer of its own. */
 void answer_begin(struct answer_sink *a);
+/* An event of a stream that is an object with its own name as "type": begins both, and ends them.
+ */
+struct json_out answer_event(struct answer_sink *a, const char *type);
+void answer_event_end(struct answer_sink *a, struct json_out *j);
 /* For interfaces whose streams consist of parts: opens one unless it is open, after the one before
  * is closed.  e: a call that begins; NULL: a text. */
 void answer_open_part(struct answer_sink *a, const struct sink_call *e);

@@ -328,7 +328,7 @@ void call_set_sink(struct call *c, struct sink *s)
         return;
     meter_init(&c->meter, s, c->gl->gw->admission, c->client,
                c->req ? (uint32_t)(c->req->body_bytes / BYTES_PER_TOKEN) : 0);
-    c->sink = &c->meter.sink;
+    c->sink = &c->meter.front.sink;
 }
 
 void call_unset_sink(struct call *c)
@@ -585,20 +585,6 @@ void call_put_failure(struct call *c, const struct failure *f)
     put_error(c, &e, status_of(f));
 }
 
-void call_fail_stream(struct call *c, const char *event, const struct failure *f)
-{
-    if (!c->req)
-        return;
-    if (!c->began) {
-        call_fail_with(c, f);
-        return;
-    }
-    call_event_begin(c, event);
-    call_put_failure(c, f);
-    call_event_end(c);
-    call_end_flushed(c);
-}
-
 void call_send_error(struct call *c, const struct call_error *e)
 {
     struct head head = {.n = 0};
@@ -728,15 +714,6 @@ void call_preflight(struct call *c)
 void call_begin(struct call *c, const char *type)
 {
     call_begin_with(c, type, NULL, 0);
-}
-
-bool call_begin_events(struct call *c)
-{
-    if (c->began)
-        return false;
-    call_begin(c, SSE_TYPE "; charset=utf-8");
-    buf_clear(&c->out);
-    return true;
 }
 
 void call_begin_with(struct call *c, const char *type, const struct http_header *extra,

@@ -128,9 +128,6 @@ void call_refuse(struct call *c, enum gw_refusal why, int status, uint32_t retry
                  const char *fmt, ...) SHOAL_PRINTF(5, 6);
 /* Sends the error as JSON, whatever format the route uses. */
 void call_send_error(struct call *c, const struct call_error *e);
-/* Answers with the failure; a stream that has begun ends with it, as an event of this name (NULL:
- * none). */
-void call_fail_stream(struct call *c, const char *event, const struct failure *f);
 /* The failure as an object for a stream that has begun, into c->out. */
 void call_put_failure(struct call *c, const struct failure *f);
 /* {"error":{...}} in OpenAI's shape, or Ollama's. */
@@ -140,8 +137,6 @@ const char *call_type_of(int status);
 /* ---- streams ---- */
 
 void call_begin(struct call *c, const char *type);
-/* Begins a stream of server-sent events; false: it had begun. */
-bool call_begin_events(struct call *c);
 void call_begin_with(struct call *c, const char *type, const struct http_header *extra,
                      size_t n_extra);
 void call_write(struct call *c, const char *p, size_t n);

@@ -26,7 +26,7 @@
 #include "cluster/worker/workers.h"
 #include "flow/pool.h"
 #include "flow/privacy/pseudonyms.h"
-#include "gateway/api/ollama/ollama_store.h"
+#include "gateway/api/model_profiles.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/api/recall.h"
 #include "gateway/averages.h"
@@ -738,7 +738,7 @@ void gateway_destroy(struct gateway *g)
     once_bucket_destroy(gw->shared_once);
     response_store_destroy(gw->response_store);
     collections_close(gw->collections);
-    ollama_store_close(gw->ollama);
+    model_profiles_close(gw->profiles);
     sessions_close(gw->sessions);
     deferred_door_destroy(gw);
     deferred_close(gw->deferred);

@@ -38,12 +38,12 @@ struct field;
 struct gw;
 struct join;
 struct members;
+struct model_profiles;
 struct mqtt_door;
 struct mqtt_site;
 struct node_models;
 struct node_measure;
 struct node_store;
-struct ollama_store;
 struct peers;
 struct plant;
 struct pool;
@@ -134,7 +134,7 @@ struct gw {
     struct once *once;                     /* answers by idempotency key; NULL: none */
     struct deferred *deferred;             /* deferred requests; NULL: none */
     struct gw_deferred *deferred_door;     /* runs them; NULL: none */
-    struct ollama_store *ollama;           /* models of Ollama's interface; NULL: no folder */
+    struct model_profiles *profiles;       /* models made through an interface; NULL: no folder */
     _Atomic uint32_t ollama_transfers;     /* models that are pulled or pushed */
     struct response_store *response_store; /* for /v1/responses; NULL: none */
     struct ask_app home;                   /* answers /v1/process */

@@ -17,55 +17,36 @@ static void count(struct meter *m, const struct sink_done *e)
 
 static void on_start(struct sink *s, const struct sink_start *e)
 {
-    struct sink *to = meter_of(s)->to;
+    struct sink *to = meter_of(s)->front.to;
+    to->routed = s->routed;
     to->ops->start(to, e);
-}
-
-static void on_plan(struct sink *s, const struct sink_plan *e)
-{
-    struct sink *to = meter_of(s)->to;
-    to->ops->plan(to, e);
-}
-
-static void on_prompt(struct sink *s, const struct sink_prompt *e)
-{
-    struct sink *to = meter_of(s)->to;
-    if (to->ops->prompt)
-        to->ops->prompt(to, e);
 }
 
 static void on_token(struct sink *s, const struct sink_token *e)
 {
     struct meter *m = meter_of(s);
     m->n_tokens += e->token >= 0;
-    m->to->ops->token(m->to, e);
-}
-
-static void on_call(struct sink *s, const struct sink_call *e)
-{
-    struct sink *to = meter_of(s)->to;
-    to->ops->call(to, e);
+    m->front.to->ops->token(m->front.to, e);
 }
 
 static void on_result(struct sink *s, const struct sink_result *e)
 {
     struct meter *m = meter_of(s);
     m->prompt_tokens += e->result->n_tokens;
-    m->to->ops->result(m->to, e);
+    m->front.to->ops->result(m->front.to, e);
 }
 
 static void on_done(struct sink *s, const struct sink_done *e)
 {
     struct meter *m = meter_of(s);
     count(m, e);
-    m->to->ops->done(m->to, e);
+    m->front.to->ops->done(m->front.to, e);
 }
 
 static void on_fail(struct sink *s, const struct failure *f)
 {
-    struct meter *m = meter_of(s);
-    m->failed = true;
-    m->to->ops->fail(m->to, f);
+    meter_of(s)->failed = true;
+    sink_front_fail(s, f);
 }
 
 static void on_closed(struct sink *s)
@@ -76,63 +57,32 @@ static void on_closed(struct sink *s)
     if (m->prompt_tokens == 0 && (!m->failed || m->n_tokens > 0))
         m->prompt_tokens = m->prompt_guess;
     admission_spend(m->admission, m->client, m->prompt_tokens, m->generated_tokens);
-    m->to->ops->closed(m->to);
+    sink_front_close(&m->front);
 }
 
 static void on_broke_off(struct sink *s, const struct sink_done *e, int code)
 {
-    struct meter *m = meter_of(s);
-    count(m, e);
-    if (m->to->ops->broke_off)
-        m->to->ops->broke_off(m->to, e, code);
-}
-
-static bool on_may_replace(struct sink *s, bool marked)
-{
-    struct sink *to = meter_of(s)->to;
-    return to->ops->may_replace && to->ops->may_replace(to, marked);
-}
-
-static void on_replace(struct sink *s, const struct sink_replace *e)
-{
-    struct sink *to = meter_of(s)->to;
-    to->ops->replace(to, e);
-}
-
-static void on_flush(struct sink *s)
-{
-    struct sink *to = meter_of(s)->to;
-    if (to->ops->flush)
-        to->ops->flush(to);
-}
-
-static bool on_full(struct sink *s)
-{
-    struct sink *to = meter_of(s)->to;
-    return to->ops->full && to->ops->full(to);
+    count(meter_of(s), e);
+    sink_front_broke_off(s, e, code);
 }
 
 void meter_init(struct meter *m, struct sink *s, struct admission *a, struct admission_client *c,
                 uint32_t prompt_guess)
 {
     static const struct sink_ops ops = {.start = on_start,
-                                        .plan = on_plan,
-                                        .prompt = on_prompt,
+                                        .plan = sink_front_plan,
+                                        .prompt = sink_front_prompt,
                                         .token = on_token,
-                                        .call = on_call,
+                                        .call = sink_front_call,
                                         .result = on_result,
                                         .done = on_done,
                                         .fail = on_fail,
                                         .closed = on_closed,
                                         .broke_off = on_broke_off,
-                                        .may_replace = on_may_replace,
-                                        .replace = on_replace,
-                                        .flush = on_flush,
-                                        .full = on_full};
-    *m = (struct meter){.sink.ops = &ops,
-                        .to = s,
-                        .admission = a,
-                        .client = c,
-                        .n_each = 1,
-                        .prompt_guess = prompt_guess};
+                                        .may_replace = sink_front_may_replace,
+                                        .replace = sink_front_replace,
+                                        .flush = sink_front_flush,
+                                        .full = sink_front_full};
+    *m = (struct meter){.admission = a, .client = c, .n_each = 1, .prompt_guess = prompt_guess};
+    sink_front_open(&m->front, &ops, s);
 }

@@ -12,14 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "flow/sink.h"
+#include "flow/sink_front.h"
 
 struct admission;
 struct admission_client;
 
 struct meter {
-    struct sink sink;
-    struct sink *to; /* the codec's */
+    struct sink_front front; /* first; before the codec's */
     struct admission *admission;
     struct admission_client *client;
     uint32_t n_each; /* answers to each prompt: they share its tokens */
@@ -29,7 +28,7 @@ struct meter {
     uint64_t prompt_tokens, generated_tokens;
 };
 
-/* Events to m->sink are counted and passed on to s. */
+/* Events to m->front are counted and passed on to s. */
 void meter_init(struct meter *m, struct sink *s, struct admission *a, struct admission_client *c,
                 uint32_t prompt_guess);
 

@@ -126,8 +126,8 @@ void pipeline_answer_so_far(struct pipeline_live *x, const struct pipeline_task 
         send_text(x, buf_str(&b) + n_old, x->piece > old ? b.len - n_old : 0);
         send_text(x, buf_str(text) + x->n_of_piece, text->len - x->n_of_piece);
         x->n_of_piece = text->len;
-        if (x->sink->ops->flush && !x->cancelled)
-            x->sink->ops->flush(x->sink);
+        if (!x->cancelled)
+            sink_flush(x->sink);
     } else { /* it waits for an earlier piece */
         x->piece = old;
         x->n_of_piece = n_old;
@@ -170,8 +170,7 @@ static void send_answer(struct pipeline_live *x, const struct value *output, boo
     send_text(x, buf_str(&b) + x->n_sent, b.len - x->n_sent);
     if (!x->cancelled)
         x->sink->ops->done(x->sink, &done);
-    if (x->sink->ops->flush)
-        x->sink->ops->flush(x->sink);
+    sink_flush(x->sink);
     buf_fini(&b);
 }
 

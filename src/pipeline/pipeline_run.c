@@ -199,7 +199,7 @@ static void on_work_more(struct pipeline_work *w);
 static bool on_work_full(struct pipeline_work *w)
 {
     const struct pipeline_live *x = ((const struct pipeline_task *)(const void *)w)->run;
-    return x->sink->ops->full && x->sink->ops->full(x->sink);
+    return sink_is_full(x->sink);
 }
 
 /* Until when a step may work; 0: for ever. */

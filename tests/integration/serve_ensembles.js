@@ -16,7 +16,7 @@ async function post(url, body, headers = {}) {
     const r = await fetch(url, { method: 'POST', body: JSON.stringify(body), headers });
     const text = await r.text();
     return { status: r.status, model: r.headers.get('x-shoal-model'), ensemble: r.headers.get('x-shoal-ensemble'),
-        degraded: r.headers.get('x-shoal-degraded'), text, json: text.startsWith('{') ? JSON.parse(text) : null };
+        degraded: r.headers.get('x-shoal-degraded'), text, json: r.headers.get('content-type') === 'application/json' ? JSON.parse(text) : null };
 }
 
 const events = (text) => text.split('\n').filter((l) => l.startsWith('data: {')).map((l) => JSON.parse(l.slice(6)));
@@ -126,8 +126,15 @@ routes:
     t.check(list.at(-1).choices[0].finish_reason === 'stop' || list.at(-1).choices[0].finish_reason === 'length', 'its end');
     r = await chat('twice');
     t.same(`${r.model} ${r.json.choices[0].message.content}`, `big ${two}`, 'refine: a whole answer');
-    r = await post(`${url}/api/chat`, { model: 'twice', stream: false, messages: [{ role: 'user', content: say }] });
-    t.same(`${r.status} ${r.model}`, '200 small', 'an interface without marked events has the fast answer');
+    const messages = [{ role: 'user', content: say }];
+    for (const [where, body] of [['/api/chat', { messages, options: { num_predict: 12 } }],
+        ['/v1/messages', { messages, max_tokens: 12 }], ['/v1/responses', { input: say, max_output_tokens: 12 }],
+        ['/completion', { prompt: say, n_predict: 12 }]]) {
+        r = await post(url + where, { model: 'twice', stream: false, ...body });
+        t.same(`${r.status} ${r.model} ${r.json.model}`, '200 big big', `${where}: a whole answer is the better one`);
+        r = await post(url + where, { model: 'twice', stream: true, ...body });
+        t.same(`${r.status} ${r.model}`, '200 small', `${where}: a stream without marked events has the fast answer`);
+    }
 
     // combinations that are refused
     r = await classify('most', 'x');

@@ -42,8 +42,7 @@ static void deliver(struct event_feed *f, const struct event_pb *e)
             s->ops->plan(s, &e->plan);
         break;
     case EVENT_PB_PROMPT:
-        if (s->ops->prompt)
-            s->ops->prompt(s, &e->prompt);
+        sink_tell_prompt(s, &e->prompt);
         break;
     case EVENT_PB_TOKEN:
         s->ops->token(s, &e->token);
@@ -79,11 +78,11 @@ int event_feed_put(struct event_feed *f, const uint8_t *p, size_t n)
 
 bool event_feed_full(const struct event_feed *f)
 {
-    return !f->quiet && f->sink->ops->full && f->sink->ops->full(f->sink);
+    return !f->quiet && sink_is_full(f->sink);
 }
 
 void event_feed_flush(struct event_feed *f)
 {
-    if (!f->quiet && f->sink->ops->flush)
-        f->sink->ops->flush(f->sink);
+    if (!f->quiet)
+        sink_flush(f->sink);
 }

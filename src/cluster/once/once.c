@@ -348,7 +348,7 @@ static void read_closed(struct sink *s)
 static bool read_full(struct sink *s)
 {
     struct reader *r = reader_of(s);
-    return r->sink->ops->full && r->sink->ops->full(r->sink);
+    return sink_is_full(r->sink);
 }
 
 static void reader_close(struct reader *r)

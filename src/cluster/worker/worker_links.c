@@ -128,8 +128,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
 static void on_prompt(struct sink *s, const struct sink_prompt *e)
 {
     struct visit *v = visit_of(s);
-    if (v->sink->ops->prompt)
-        v->sink->ops->prompt(v->sink, e);
+    sink_tell_prompt(v->sink, e);
 }
 
 static void on_token(struct sink *s, const struct sink_token *e)
@@ -188,14 +187,13 @@ static void on_closed(struct sink *s)
 static void on_flush(struct sink *s)
 {
     struct visit *v = visit_of(s);
-    if (v->sink->ops->flush)
-        v->sink->ops->flush(v->sink);
+    sink_flush(v->sink);
 }
 
 static bool on_full(struct sink *s)
 {
     struct visit *v = visit_of(s);
-    return v->sink->ops->full && v->sink->ops->full(v->sink);
+    return sink_is_full(v->sink);
 }
 
 static void on_cancel(struct flow_job *j)

@@ -230,8 +230,7 @@ static void send_echo(struct generation *g)
 static void send_prompt(struct sink *s, uint32_t choice, const struct token_queue_progress *p)
 {
     const struct sink_prompt e = {choice, p->tokens, p->cached, p->computed};
-    if (s->ops->prompt)
-        s->ops->prompt(s, &e);
+    sink_tell_prompt(s, &e);
 }
 
 /* Sends prefill progress. The engine may be ahead of the first event that a sink must see. */
@@ -336,7 +335,7 @@ static void on_wake(struct executor_task *t)
     struct kept_token token;
     const char *records;
     size_t n, at = 0;
-    if (!g->quiet && s->ops->full && s->ops->full(s)) {
+    if (!g->quiet && sink_is_full(s)) {
         g->held = true; /* on_resume continues */
         return;
     }
@@ -361,8 +360,8 @@ static void on_wake(struct executor_task *t)
         if (g->failed)
             send_error(g, g->error.code, g->error.msg);
         generation_close(g);
-    } else if (!g->quiet && s->ops->flush) {
-        s->ops->flush(s);
+    } else if (!g->quiet) {
+        sink_flush(s);
     }
 }
 

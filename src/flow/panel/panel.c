@@ -186,14 +186,14 @@ static void on_closed(struct sink *s)
 static void on_flush(struct sink *s)
 {
     struct panel *p = member_of(s)->panel;
-    if (!p->over && member_of(s)->passed && p->sink->ops->flush)
-        p->sink->ops->flush(p->sink);
+    if (!p->over && member_of(s)->passed)
+        sink_flush(p->sink);
 }
 
 static bool on_full(struct sink *s)
 {
     struct panel *p = member_of(s)->panel;
-    return !p->over && member_of(s)->passed && p->sink->ops->full && p->sink->ops->full(p->sink);
+    return !p->over && member_of(s)->passed && sink_is_full(p->sink);
 }
 
 /* ---- starting ---- */
@@ -325,8 +325,7 @@ void panel_begin(struct panel *p, const struct panel_member *m)
 void panel_tell_cost(struct panel_member *m, const struct sink_done *e, int code)
 {
     struct sink *s = m->panel->sink;
-    if (s->ops->broke_off)
-        s->ops->broke_off(s, e, code);
+    sink_tell_broke_off(s, e, code);
 }
 
 void panel_finish(struct panel *p, const struct sink_done *e)

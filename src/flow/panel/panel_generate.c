@@ -60,12 +60,6 @@ static void show(struct panel_member *m, const char *why)
     panel_tokens_send(&m->answers[0].tokens, p->sink);
 }
 
-static bool may_replace(struct panel *p, bool marked)
-{
-    const struct sink_ops *ops = p->sink->ops;
-    return ops->may_replace && ops->may_replace(p->sink, marked);
-}
-
 static struct panel *create(struct flow_owner *o, const struct router_route *route,
                             struct request *r, struct sink *s, const struct panel_ops *ops)
 {
@@ -92,7 +86,7 @@ static bool leave(struct panel_member *m)
     struct panel *p = m->panel;
     struct relay_state *x = state_of(p);
     const double sure = ensemble_running_sureness(&m->answers[0].running);
-    if (x->sent && !may_replace(p, p->plan.replace)) {
+    if (x->sent && !sink_may_replace(p->sink, p->plan.replace)) {
         x->stays = true;
         return false;
     }
@@ -225,8 +219,8 @@ static void on_refine_answer(struct panel_member *m, const struct sink_done *e)
         panel_begin(p, m); /* an answer without tokens */
         if (alone)
             finish_fast(p, "answered");
-        else if (p->sink->ops->flush)
-            p->sink->ops->flush(p->sink);
+        else
+            sink_flush(p->sink);
         return;
     }
     struct panel_member *fast = &p->members[FAST];
@@ -265,7 +259,7 @@ void panel_generate_refine(struct flow_owner *o, const struct router_route *rout
     if (!p)
         return;
     panel_enter(p);
-    if (may_replace(p, true)) /* first: the fast one may have its answer in the cache */
+    if (sink_may_replace(p->sink, true)) /* first: the fast one may have its answer in the cache */
         start_member(p, BETTER, false);
     state_of(p)->fast_began = true;
     if (!p->over)

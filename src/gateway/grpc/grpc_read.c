@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/own/specialists.h"
+#include "gateway/api/prompt_read.h"
 #include "gateway/api/tools_read.h"
 #include "wire/json_out.h"
 #include "wire/pb.h"
@@ -104,7 +105,7 @@ static int read_bias(struct request *r, const Shoal__V1__GenerateRequest *m, str
                                "'logit_bias' has \"%d\": expected a token id and a number from "
                                "-100 to 100",
                                b->key);
-        list[i] = openai_bias(b->key, b->value);
+        list[i] = prompt_bias(b->key, b->value);
     }
     r->generate.sampling.bias = list;
     r->generate.sampling.n_bias = (uint32_t)m->n_logit_bias;
@@ -229,7 +230,7 @@ static int read_messages(struct request *r, const Shoal__V1__GenerateRequest *m,
     if (m->prompt[0])
         return fields_fail(e, "prompt", "unknown_parameter", "unknown field 'prompt'");
     for (size_t i = 0; list && i < m->n_messages; i++) {
-        list[i].role = openai_role(m->messages[i]->role, (uint32_t)i, e);
+        list[i].role = prompt_role(m->messages[i]->role, (uint32_t)i, e);
         if (!list[i].role)
             return SHOAL_EINVAL;
         list[i].content = text_of(r, m->messages[i]->content, &list[i].content_bytes);

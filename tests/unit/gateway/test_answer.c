@@ -350,7 +350,8 @@ static void replace(struct drive *d)
     const struct sink_ops *ops = d->sink->ops;
     bool may = ops->may_replace && ops->may_replace(d->sink, false);
     bool marked = ops->may_replace && ops->may_replace(d->sink, true);
-    buf_puts(d->wire, may ? "<may replace>" : marked ? "<may replace, marked>" : "<may not>");
+    buf_puts(d->wire, may ? "<may replace" : "<may not");
+    buf_puts(d->wire, marked ? ", may with a mark>" : ">");
     if (may || marked)
         ops->replace(d->sink, &e);
 }

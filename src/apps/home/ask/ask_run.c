@@ -226,7 +226,7 @@ static void on_wake(struct executor_task *t)
     const char *records;
     size_t n, at = 0;
     bool is_done;
-    if (!a->quiet && s->ops->full && s->ops->full(s)) {
+    if (!a->quiet && sink_is_full(s)) {
         a->held = true; /* on_resume continues */
         return;
     }
@@ -246,8 +246,8 @@ static void on_wake(struct executor_task *t)
     if (is_done) {
         see_end(a);
         asking_close(a);
-    } else if (!a->quiet && s->ops->flush) {
-        s->ops->flush(s);
+    } else if (!a->quiet) {
+        sink_flush(s);
     }
 }
 

@@ -52,24 +52,9 @@ static void put_message(struct answer_sink *a, struct json_out *j)
 
 /* ---- streams ---- */
 
-static struct json_out event_begin(struct answer_sink *a, const char *type)
-{
-    call_event_begin(a->call, type);
-    struct json_out j = json_out_make(&a->call->out);
-    json_out_object(&j);
-    json_out_member_str(&j, "type", type);
-    return j;
-}
-
-static void event_end(struct answer_sink *a, struct json_out *j)
-{
-    json_out_object_end(j);
-    call_event_end(a->call);
-}
-
 static void begin_stream(struct answer_sink *a)
 {
-    struct json_out j = event_begin(a, "message_start");
+    struct json_out j = answer_event(a, "message_start");
     json_out_key(&j, "message");
     json_out_object(&j);
     put_message(a, &j);
@@ -81,22 +66,22 @@ static void begin_stream(struct answer_sink *a)
     json_out_null(&j);
     put_usage(&j, &a->prompt);
     json_out_object_end(&j);
-    event_end(a, &j);
-    j = event_begin(a, "ping");
-    event_end(a, &j);
+    answer_event_end(a, &j);
+    j = answer_event(a, "ping");
+    answer_event_end(a, &j);
 }
 
 static void close_block(struct answer_sink *a, const struct sink_done *d)
 {
     (void)d;
-    struct json_out j = event_begin(a, "content_block_stop");
+    struct json_out j = answer_event(a, "content_block_stop");
     json_out_member_uint(&j, "index", a->n_parts);
-    event_end(a, &j);
+    answer_event_end(a, &j);
 }
 
 static void open_block(struct answer_sink *a, const struct sink_call *e)
 {
-    struct json_out j = event_begin(a, "content_block_start");
+    struct json_out j = answer_event(a, "content_block_start");
     json_out_member_uint(&j, "index", a->n_parts);
     json_out_key(&j, "content_block");
     json_out_object(&j);
@@ -111,13 +96,13 @@ static void open_block(struct answer_sink *a, const struct sink_call *e)
         json_out_member_str(&j, "text", "");
     }
     json_out_object_end(&j);
-    event_end(a, &j);
+    answer_event_end(a, &j);
 }
 
 static void send_delta(struct answer_sink *a, const char *type, const char *key, const char *p,
                        size_t n)
 {
-    struct json_out j = event_begin(a, "content_block_delta");
+    struct json_out j = answer_event(a, "content_block_delta");
     json_out_member_uint(&j, "index", a->n_parts);
     json_out_key(&j, "delta");
     json_out_object(&j);
@@ -125,7 +110,7 @@ static void send_delta(struct answer_sink *a, const char *type, const char *key,
     json_out_key(&j, key);
     json_out_strn(&j, p, n);
     json_out_object_end(&j);
-    event_end(a, &j);
+    answer_event_end(a, &j);
 }
 
 static void stream_text(struct answer_sink *a, const struct sink_token *t)
@@ -149,15 +134,15 @@ static void stream_call(struct answer_sink *a, const struct sink_call *e)
 static void stream_end(struct answer_sink *a, const struct sink_done *d)
 {
     answer_close_part(a, d);
-    struct json_out j = event_begin(a, "message_delta");
+    struct json_out j = answer_event(a, "message_delta");
     json_out_key(&j, "delta");
     json_out_object(&j);
     put_stop(a, &j, d);
     json_out_object_end(&j);
     put_usage(&j, &d->usage);
-    event_end(a, &j);
-    j = event_begin(a, "message_stop");
-    event_end(a, &j);
+    answer_event_end(a, &j);
+    j = answer_event(a, "message_stop");
+    answer_event_end(a, &j);
 }
 
 /* ---- whole answers ---- */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "gateway/api/anthropic/anthropic.h"
-#include "gateway/api/openai/openai.h"
+#include "gateway/api/prompt_read.h"
 #include "gateway/api/tools_read.h"
 
 #define MAX_BLOCKS 65536u
@@ -367,13 +367,13 @@ int anthropic_read(struct request *r, bool *stream, const cJSON *body, bool coun
     *stream = r->streams = b.stream;
     rc = read_messages(r, &b, e);
     if (rc == 0)
-        rc = openai_read_stop(r, b.stop, e);
+        rc = prompt_read_stop(r, b.stop, e);
     r->no_cache |= r->generate.n_stop > 0; /* a cached answer does not record which text ended it */
     if (rc == 0)
         rc = read_tools(r, b.tools, e);
     if (rc == 0)
         rc = read_choice(r, b.tool_choice, e);
     if (rc == 0 && request_rc(r) == 0)
-        openai_prefill(r);
+        prompt_prefill(r);
     return rc == 0 && request_rc(r) < 0 ? fields_fail(e, "messages", NULL, "out of memory") : rc;
 }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "gateway/api/constraint_read.h"
-#include "gateway/api/openai/openai.h"
 #include "gateway/api/hf/tgi.h"
+#include "gateway/api/prompt_read.h"
 
 struct body {
     const char *model, *inputs;
@@ -95,7 +95,7 @@ static int use(struct request *r, struct tgi_shape *shape, const struct paramete
         .seed = g->has_seed ? (uint64_t)p->seed : 0,
         .logprobs = p->details || shape->stream,
         .n_logprobs = p->details || shape->stream ? (uint32_t)p->top_n_tokens : 0};
-    int rc = openai_read_stop(r, p->stop, e);
+    int rc = prompt_read_stop(r, p->stop, e);
     r->no_cache |= g->n_stop > 0; /* a cached answer does not record why it ended */
     return rc < 0 ? rc : read_grammar(r, p->grammar, e);
 }

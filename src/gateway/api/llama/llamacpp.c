@@ -6,7 +6,6 @@
 
 #include "flow/stages.h"
 #include "gateway/answer.h"
-#include "gateway/api/openai/openai.h"
 #include "gateway/api/timings_json.h"
 #include "gateway/door.h"
 #include "wire/json_out.h"

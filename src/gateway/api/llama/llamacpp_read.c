@@ -5,7 +5,7 @@
 
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/llama/llamacpp.h"
-#include "gateway/api/openai/openai.h"
+#include "gateway/api/prompt_read.h"
 #include "gateway/api/tools_read.h"
 
 struct body {
@@ -152,13 +152,13 @@ static bool add_bias(struct request *r, struct shoal_bias *ids, struct request_b
     const double bias = forbidden ? -100.0 : v->valuedouble;
     if (text && text[0]) {
         texts[g->n_bias_texts++] =
-            (struct request_bias){request_copy(r, text, strlen(text)), openai_bias(0, bias).bias};
+            (struct request_bias){request_copy(r, text, strlen(text)), prompt_bias(0, bias).bias};
         r->no_cache = true; /* the cache key covers only biases of ids */
         return true;
     }
     if (!cJSON_IsNumber(id) || !(id->valuedouble >= 0 && id->valuedouble <= INT32_MAX))
         return false;
-    ids[g->sampling.n_bias++] = openai_bias((int32_t)id->valuedouble, bias);
+    ids[g->sampling.n_bias++] = prompt_bias((int32_t)id->valuedouble, bias);
     return true;
 }
 
@@ -258,7 +258,7 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
         .stream = b->stream, .return_tokens = b->return_tokens, .drawn = g->drawn_logprobs};
     int rc = read_response_fields(r, shape, b->response_fields, e);
     if (rc == 0)
-        rc = openai_read_stop(r, b->stop, e);
+        rc = prompt_read_stop(r, b->stop, e);
     r->no_cache |= g->n_stop > 0; /* a cached answer does not record why it ended */
     if (rc == 0)
         rc = constraint_read(r, &b->constraint, false, e);
@@ -341,7 +341,7 @@ int llamacpp_read(struct request *r, struct llamacpp_shape *shape, const cJSON *
     if (rc == 0)
         rc = use_body(r, shape, &b, e);
     if (rc == 0)
-        rc = infill ? use_infill(r, &b, e) : openai_read_prompt(r, b.prompt, true, e);
+        rc = infill ? use_infill(r, &b, e) : prompt_read_texts(r, b.prompt, true, e);
     if (rc < 0)
         return rc;
     shape->n_prompts = r->generate.n_prompts;
@@ -364,15 +364,15 @@ int llamacpp_read_template(struct request *r, struct llamacpp_shape *shape, cons
     g->n = g->n_prompts = 1;
     g->echo = g->special = g->prompt_only = true;
     *shape = (struct llamacpp_shape){.n_prompts = 1};
-    rc = openai_read_messages(r, b.messages, lenient, e);
+    rc = prompt_read_messages(r, b.messages, lenient, e);
     if (rc == 0)
-        rc = openai_read_template_vars(r, b.template_vars, e);
+        rc = prompt_read_vars(r, b.template_vars, e);
     if (rc == 0)
         rc = tools_read(r, b.tools, e);
     if (rc < 0)
         return rc;
     if (b.generation_prompt)
-        openai_add_var(r, "add_generation_prompt", value_bool(cJSON_IsTrue(b.generation_prompt)));
-    openai_prefill(r);
+        prompt_add_var(r, "add_generation_prompt", value_bool(cJSON_IsTrue(b.generation_prompt)));
+    prompt_prefill(r);
     return request_rc(r) < 0 ? fields_fail(e, "messages", NULL, "out of memory") : 0;
 }

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/file/file_open.h"
 #include "base/mem.h"
-#include "gateway/api/ollama/ollama_store.h"
+#include "gateway/api/model_profiles.h"
 #include "host/sha256.h"
 #include "net/libcurl.h"
 #include "wire/json_out.h"
@@ -594,15 +594,15 @@ static int download(struct client *x, const struct oci_blob *blob, const char *t
 }
 
 static int pull_model(struct client *x, struct oci_client_model *out, const struct oci_blob *blob,
-                      struct ollama_store *store, struct err *e)
+                      struct model_profiles *store, struct err *e)
 {
     char temp[PATH_MAX];
     struct err none = {0};
     memcpy(out->digest, blob->digest, sizeof(out->digest));
     out->bytes = blob->bytes;
-    if (ollama_store_find_blob(store, blob->digest, out->path, &none) == 0)
+    if (model_profiles_find_blob(store, blob->digest, out->path, &none) == 0)
         return 0;
-    int rc = ollama_store_place_blob(store, blob->digest, out->path, e);
+    int rc = model_profiles_place_blob(store, blob->digest, out->path, e);
     if (rc < 0)
         return rc;
     int n = snprintf(temp, sizeof(temp), "%s.partial", out->path);
@@ -638,7 +638,7 @@ static int pull_text(struct client *x, char **out, const struct oci_blob *blob, 
 }
 
 int oci_client_pull(struct oci_client_model *out, const struct oci_client_opts *o,
-                    struct ollama_store *store, struct err *e)
+                    struct model_profiles *store, struct err *e)
 {
     struct oci_manifest m;
     struct client x;

@@ -22,7 +22,7 @@
 #include "base/err.h"
 #include "gateway/api/ollama/oci_manifest.h"
 
-struct ollama_store;
+struct model_profiles;
 
 struct oci_client_opts {
     const char *url;  /* "https://HOST:PORT" */
@@ -46,7 +46,7 @@ struct oci_client_model { /* texts may be NULL */
 bool oci_client_is_url(const char *text);
 /* *out is zero before. */
 SHOAL_MUST_CHECK int oci_client_pull(struct oci_client_model *out, const struct oci_client_opts *o,
-                                     struct ollama_store *store, struct err *e);
+                                     struct model_profiles *store, struct err *e);
 /* The file at m->path and the texts; digest and bytes are filled. */
 SHOAL_MUST_CHECK int oci_client_push(struct oci_client_model *m, const struct oci_client_opts *o,
                                      struct err *e);

@@ -13,9 +13,8 @@
 #include "gateway/answer.h"
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/logprob_json.h"
-#include "gateway/api/ollama/ollama_manage.h"
-#include "gateway/api/ollama/ollama_store.h"
-#include "gateway/api/openai/openai.h"
+#include "gateway/api/model_profiles.h"
+#include "gateway/api/prompt_read.h"
 #include "gateway/api/tools_read.h"
 #include "gateway/guard.h"
 #include "wire/json_out.h"
@@ -161,7 +160,7 @@ static int read_options(struct request *r, const cJSON *defaults, const cJSON *o
     if (rc == 0 && o)
         warn_unknown(r, o);
     if (rc == 0)
-        rc = openai_read_stop(r, v.stop, e);
+        rc = prompt_read_stop(r, v.stop, e);
     g->has_seed = !isnan(v.seed);
     g->max_tokens = v.num_predict >= 1 ? (uint32_t)within(v.num_predict, 1, 1 << 24) : 0;
     bool no_window = v.repeat_last_n >= 0 && v.repeat_last_n < 1; /* 0: no penalty; -1: all */
@@ -187,11 +186,11 @@ static int read_think(struct request *r, const cJSON *think, struct fields_error
     if (!cJSON_IsBool(think) && !cJSON_IsString(think))
         return fields_fail(e, "think", "invalid_type", "'think' must be true, false or a level");
     bool on = cJSON_IsTrue(think) || (cJSON_IsString(think) && think->valuestring[0]);
-    openai_add_var(r, "enable_thinking", value_bool(on));
+    prompt_add_var(r, "enable_thinking", value_bool(on));
     if (cJSON_IsString(think) && on) {
         struct value v = {.kind = VALUE_TEXT};
         v.text.p = request_copy_utf8(r, think->valuestring, strlen(think->valuestring), &v.text.n);
-        openai_add_var(r, "reasoning_effort", v);
+        prompt_add_var(r, "reasoning_effort", v);
     }
     return 0;
 }
@@ -424,7 +423,7 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
     if (shape->empty)
         use_nothing(r);
     else
-        rc = chat ? openai_read_messages(r, b.messages, lenient, e) : use_prompt(r, &b, e);
+        rc = chat ? prompt_read_messages(r, b.messages, lenient, e) : use_prompt(r, &b, e);
     if (rc == 0 && g->chat.n_messages > 0)
         rc = read_think(r, b.think, e);
     if (rc == 0)
@@ -434,7 +433,7 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
     if (rc < 0)
         return rc;
     if (chat && !shape->empty)
-        openai_prefill(r);
+        prompt_prefill(r);
     if (b.template && b.template[0] && g->chat.n_messages > 0)
         g->chat.template = request_copy_utf8(r, b.template, strlen(b.template), NULL);
     if (b.model)
@@ -631,12 +630,12 @@ static cJSON *default_options(struct gw *gw, const cJSON *body)
     const char *name = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(body, "model"));
     char known[256] = "";
     size_t n = name ? flow_name_bytes(&gw->flow, name) : 0;
-    if (!gw->ollama || n == 0 || n >= sizeof(known))
+    if (!gw->profiles || n == 0 || n >= sizeof(known))
         return NULL;
     memcpy(known, name, n);
-    const struct ollama_profile *p = ollama_store_get(gw->ollama, known);
+    const struct model_profile *p = model_profiles_get(gw->profiles, known);
     cJSON *options = p && p->parameters ? cJSON_Parse(p->parameters) : NULL;
-    ollama_store_unref(gw->ollama, p);
+    model_profiles_unref(gw->profiles, p);
     return options;
 }
 
@@ -703,7 +702,7 @@ static void start(struct call *c, bool chat)
         call_fail_fields(c, &e);
     } else {
         flow_resolve_name(&c->gl->flow, r);
-        ollama_manage_apply(c->gl->gw, r);
+        model_profiles_apply(c->gl->gw->profiles, r);
         if (keep_alive(c, r, &shape)) {
             if (!(shape.empty && shape.has_keep && shape.keep_ns == 0)) {
                 run(c, r, &shape);

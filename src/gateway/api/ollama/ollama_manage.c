@@ -18,8 +18,8 @@
 #include "flow/flow_run.h"
 #include "flow/pool.h"
 #include "flow/request.h"
+#include "gateway/api/model_profiles.h"
 #include "gateway/api/ollama/oci_client.h"
-#include "gateway/api/ollama/ollama_store.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
@@ -85,9 +85,9 @@ struct manage_job {
     struct arena arena;
     enum action action;
     bool stream;
-    struct ollama_store *store;
-    struct ollama_profile profile; /* texts in the arena; path NULL: not known yet */
-    const char *registry;          /* the folder or the URL of pull and push */
+    struct model_profiles *store;
+    struct model_profile profile; /* texts in the arena; path NULL: not known yet */
+    const char *registry;         /* the folder or the URL of pull and push */
     uint64_t max_model;
     const char *digest;
     char *body; /* of a blob; mem_free */
@@ -96,14 +96,14 @@ struct manage_job {
     int rc;
     struct err error;
     uint64_t bytes;
-    char path[PATH_MAX], sum[OLLAMA_STORE_DIGEST_BYTES];
+    char path[PATH_MAX], sum[MODEL_PROFILES_DIGEST_BYTES];
     /* a transfer */
     pthread_t thread;
     bool transfer;
     _Atomic bool stop, posted; /* posted: `step` is on its way to the loop */
     struct executor_task step;
     pthread_mutex_t lock; /* guards everything below */
-    char at_digest[OLLAMA_STORE_DIGEST_BYTES];
+    char at_digest[MODEL_PROFILES_DIGEST_BYTES];
     uint64_t at_total, at_completed, told_ns;
 };
 
@@ -120,7 +120,7 @@ static struct manage_job *job_create(struct call *c, enum action action)
     j->call = c;
     j->action = action;
     j->stream = true;
-    j->store = c->gl->gw->ollama;
+    j->store = c->gl->gw->profiles;
     j->max_model = c->gl->config->ollama_max_model;
     pthread_mutex_init(&j->lock, NULL);
     call_hold(c);
@@ -168,11 +168,11 @@ static int pull(struct manage_job *j)
     if (stat(from, &st) < 0)
         return err_set(&j->error, SHOAL_ENOTFOUND, "the registry has no model '%.64s' (%.200s)",
                        j->profile.name, from);
-    int rc = ollama_store_take_file(j->store, from, j->sum, &j->bytes, j->path, &j->error);
+    int rc = model_profiles_take_file(j->store, from, j->sum, &j->bytes, j->path, &j->error);
     j->profile.path = j->path;
     if (rc == 0)
         rc = registry_check_path(j->path, &j->error);
-    return rc < 0 ? rc : ollama_store_put(j->store, &j->profile, &j->error);
+    return rc < 0 ? rc : model_profiles_put(j->store, &j->profile, &j->error);
 }
 
 static int push(struct manage_job *j)
@@ -191,7 +191,7 @@ static int push(struct manage_job *j)
         mkdir(to, 0755);
         *p = '/';
     }
-    return ollama_store_copy_out(j->profile.path, to, &j->error);
+    return model_profiles_copy_out(j->profile.path, to, &j->error);
 }
 
 /* ---- transfers, on a thread of their own ---- */
@@ -233,7 +233,7 @@ static int pull_remote(struct manage_job *j, const struct oci_client_opts *o)
     if (rc == 0)
         rc = registry_check_path(j->path, &j->error);
     if (rc == 0)
-        rc = ollama_store_put(j->store, &j->profile, &j->error);
+        rc = model_profiles_put(j->store, &j->profile, &j->error);
     j->profile.system = j->profile.parameters = j->profile.license =
         NULL; /* the store has copies */
     oci_client_fini(&m);
@@ -274,13 +274,13 @@ static void on_pool(struct pool_task *t)
     case ACTION_CREATE:
         j->rc = registry_check_path(j->profile.path, &j->error);
         if (j->rc == 0)
-            j->rc = ollama_store_put(j->store, &j->profile, &j->error);
+            j->rc = model_profiles_put(j->store, &j->profile, &j->error);
         break;
     case ACTION_COPY:
-        j->rc = ollama_store_put(j->store, &j->profile, &j->error);
+        j->rc = model_profiles_put(j->store, &j->profile, &j->error);
         break;
     case ACTION_DELETE:
-        j->rc = ollama_store_remove(j->store, j->profile.name, &j->error);
+        j->rc = model_profiles_remove(j->store, j->profile.name, &j->error);
         if (j->rc == SHOAL_ENOTFOUND) /* a configured model: only the registry knows it */
             j->rc = 0;
         break;
@@ -291,7 +291,7 @@ static void on_pool(struct pool_task *t)
         j->rc = push(j);
         break;
     case ACTION_BLOB:
-        j->rc = ollama_store_put_blob(j->store, j->digest, j->body, j->body_bytes, &j->error);
+        j->rc = model_profiles_put_blob(j->store, j->digest, j->body, j->body_bytes, &j->error);
         break;
     }
     executor_post(j->call->gl->flow.executor, &j->finished);
@@ -537,7 +537,7 @@ static bool is_configured(const struct call *c, const char *name)
 /* Fills the profile with that of another model. */
 static void inherit(struct manage_job *j, const char *name)
 {
-    const struct ollama_profile *p = j->store ? ollama_store_get(j->store, name) : NULL;
+    const struct model_profile *p = j->store ? model_profiles_get(j->store, name) : NULL;
     if (!p)
         return;
     j->profile.from = keep(j, p->from);
@@ -545,7 +545,7 @@ static void inherit(struct manage_job *j, const char *name)
     j->profile.template = keep(j, p->template);
     j->profile.parameters = keep(j, p->parameters);
     j->profile.license = keep(j, p->license);
-    ollama_store_unref(j->store, p);
+    model_profiles_unref(j->store, p);
 }
 
 /* A body of one of the tables.  False: the call is answered. */
@@ -566,7 +566,7 @@ static bool read_body(struct call *c, const struct field *table, size_t n, struc
 static bool check_new_name(struct manage_job *j, const char *name, const char *param)
 {
     char msg[256];
-    if (!name || !ollama_store_is_name(name)) {
+    if (!name || !model_profiles_is_name(name)) {
         fail(j, 400, param, name ? "invalid_value" : "missing_required_parameter",
              name ? "a model's name has letters, digits and ._:/-" : "the name is missing");
         return false;
@@ -613,7 +613,7 @@ static bool find_file(struct manage_job *j, const struct body *b)
              "'from' (a model, or a file) or 'files' (one GGUF file and its digest) is needed");
         return false;
     }
-    if (!j->store || ollama_store_find_blob(j->store, file->valuestring, j->path, &e) < 0) {
+    if (!j->store || model_profiles_find_blob(j->store, file->valuestring, j->path, &e) < 0) {
         fail(j, e.code == SHOAL_ENOTFOUND ? 404 : 400, "files", NULL,
              j->store ? e.msg : "no folder for models can be used: set 'ollama.dir'");
         return false;
@@ -699,7 +699,7 @@ static struct manage_job *read_name(struct call *c, enum action action)
     struct manage_job *j = job_create(c, action);
     if (!j)
         return NULL;
-    if (!b.model || !ollama_store_is_name(b.model)) {
+    if (!b.model || !model_profiles_is_name(b.model)) {
         fail(j, 400, "model", b.model ? "invalid_value" : "missing_required_parameter",
              b.model ? "a model's name has letters, digits and ._:/-" : "'model' is missing");
         return NULL;
@@ -762,8 +762,8 @@ void ollama_blob_head(struct call *c)
     const char *digest = c->req->path + strlen(BLOB_PATH);
     char path[PATH_MAX];
     struct err e = {0};
-    int rc = c->gl->gw->ollama ? ollama_store_find_blob(c->gl->gw->ollama, digest, path, &e)
-                               : err_set(&e, SHOAL_ENOTFOUND, "there are no blobs");
+    int rc = c->gl->gw->profiles ? model_profiles_find_blob(c->gl->gw->profiles, digest, path, &e)
+                                 : err_set(&e, SHOAL_ENOTFOUND, "there are no blobs");
     if (rc < 0)
         call_fail(c, rc == SHOAL_ENOTFOUND ? 404 : 400, NULL, "digest", NULL, "%s", e.msg);
     else
@@ -792,7 +792,7 @@ struct restoring {
     const char *dir;
 };
 
-static void restore(void *ctx, const struct ollama_profile *p)
+static void restore(void *ctx, const struct model_profile *p)
 {
     const struct restoring *x = ctx;
     const struct registry_spec spec = {.name = p->name, .path = p->path};
@@ -816,48 +816,9 @@ int ollama_manage_open(struct gw *gw, const struct config *config, struct err *e
         return 0; /* no folder: calls that need one report it */
     snprintf(dir, sizeof(dir), "%.4000s%s", config->ollama_dir ? config->ollama_dir : base,
              config->ollama_dir ? "" : "/ollama");
-    int rc = ollama_store_open(&gw->ollama, dir, e);
+    int rc = model_profiles_open(&gw->profiles, dir, e);
     struct restoring x = {gw, config, dir};
     if (rc == 0)
-        ollama_store_each(gw->ollama, restore, &x);
+        model_profiles_each(gw->profiles, restore, &x);
     return rc;
-}
-
-/* ---- using them ---- */
-
-static bool has_system(const struct chat *chat)
-{
-    for (uint32_t i = 0; i < chat->n_messages; i++)
-        if (strcmp(chat->messages[i].role, "system") == 0)
-            return true;
-    return false;
-}
-
-static void add_system(struct request *r, const char *text)
-{
-    struct chat *chat = &r->generate.chat;
-    struct chat_message *all = arena_zalloc_n(&r->arena, chat->n_messages + 1u, sizeof(*all));
-    if (!all)
-        return; /* request_rc tells */
-    all[0].role = "system";
-    all[0].content = request_copy_utf8(r, text, strlen(text), &all[0].content_bytes);
-    r->input_bytes += all[0].content_bytes;
-    memcpy(all + 1, chat->messages, chat->n_messages * sizeof(*all));
-    chat->messages = all;
-    chat->n_messages++;
-}
-
-void ollama_manage_apply(struct gw *gw, struct request *r)
-{
-    struct chat *chat = &r->generate.chat;
-    if (!gw->ollama || !r->model || chat->n_messages == 0)
-        return;
-    const struct ollama_profile *p = ollama_store_get(gw->ollama, r->model);
-    if (!p)
-        return;
-    if (p->system && p->system[0] && !has_system(chat))
-        add_system(r, p->system);
-    if (p->template && !chat->template)
-        chat->template = request_copy_utf8(r, p->template, strlen(p->template), NULL);
-    ollama_store_unref(gw->ollama, p);
 }

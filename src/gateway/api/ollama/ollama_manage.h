@@ -10,7 +10,6 @@
 struct call;
 struct gw;
 struct config;
-struct request;
 
 extern const struct field ollama_create_fields[], ollama_copy_fields[], ollama_name_fields[];
 extern const size_t ollama_n_create_fields, ollama_n_copy_fields, ollama_n_name_fields;
@@ -18,9 +17,6 @@ extern const size_t ollama_n_create_fields, ollama_n_copy_fields, ollama_n_name_
 /* Opens the store and adds the models created earlier. A model that cannot be added, or that is
  * outside the configured folders, is logged and skipped. */
 SHOAL_MUST_CHECK int ollama_manage_open(struct gw *gw, const struct config *config, struct err *e);
-/* Applies a created model's settings to a conversation: its template, and its system message if the
- * request has none. */
-void ollama_manage_apply(struct gw *gw, struct request *r);
 
 /* Handlers. */
 void ollama_create(struct call *c);

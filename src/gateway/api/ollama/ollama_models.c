@@ -7,7 +7,7 @@
 #include "cluster/members.h"
 #include "flow/flow_run.h"
 #include "gateway/api/ollama/ollama.h"
-#include "gateway/api/ollama/ollama_store.h"
+#include "gateway/api/model_profiles.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
@@ -154,7 +154,7 @@ static void put_parameter(struct buf *b, const cJSON *v)
 
 /* The model's settings: texts and a modelfile that recreates it. */
 static void put_profile(struct json_out *j, const struct registry_model *m,
-                        const struct ollama_profile *p, const char *own_template)
+                        const struct model_profile *p, const char *own_template)
 {
     const char *template = p && p->template ? p->template : own_template;
     cJSON *parameters = p && p->parameters ? cJSON_Parse(p->parameters) : NULL;
@@ -186,11 +186,11 @@ static void put_shown(void *ctx, const struct registry_model *m)
     l->found = true;
     if (m->slot->engine)
         shoal_engine_info(m->slot->engine, &info);
-    const struct ollama_profile *p =
-        l->gw->ollama ? ollama_store_get(l->gw->ollama, m->name) : NULL;
+    const struct model_profile *p =
+        l->gw->profiles ? model_profiles_get(l->gw->profiles, m->name) : NULL;
     json_out_object(&l->j);
     put_profile(&l->j, m, p, info.chat_template ? info.chat_template : "");
-    ollama_store_unref(l->gw->ollama, p);
+    model_profiles_unref(l->gw->profiles, p);
     put_details(&l->j, m);
     json_out_key(&l->j, "model_info");
     json_out_object(&l->j);

@@ -4,7 +4,7 @@
 #include "flow/generate/generate.h"
 #include "flow/flow_run.h"
 #include "flow/stages.h"
-#include "gateway/api/ollama/ollama_manage.h"
+#include "gateway/api/model_profiles.h"
 #include "gateway/api/recall.h"
 #include "gateway/door.h"
 
@@ -31,7 +31,7 @@ struct request *openai_chat_request(struct call *c, struct openai_shape *shape)
         return NULL;
     }
     flow_resolve_name(&c->gl->flow, r);
-    ollama_manage_apply(c->gl->gw, r);
+    model_profiles_apply(c->gl->gw->profiles, r);
     return r;
 }
 

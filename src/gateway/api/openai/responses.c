@@ -223,18 +223,9 @@ static void put_response(struct answer_sink *a, struct json_out *j, enum status 
 
 static struct json_out event_begin(struct answer_sink *a, const char *type)
 {
-    call_event_begin(a->call, type);
-    struct json_out j = json_out_make(&a->call->out);
-    json_out_object(&j);
-    json_out_member_str(&j, "type", type);
+    struct json_out j = answer_event(a, type);
     json_out_member_uint(&j, "sequence_number", responses_of(a)->n_events++);
     return j;
-}
-
-static void event_end(struct answer_sink *a, struct json_out *j)
-{
-    json_out_object_end(j);
-    call_event_end(a->call);
 }
 
 static void send_response(struct answer_sink *a, const char *type, enum status status,
@@ -243,7 +234,7 @@ static void send_response(struct answer_sink *a, const char *type, enum status s
     struct json_out j = event_begin(a, type);
     json_out_key(&j, "response");
     put_response(a, &j, status, NULL, f);
-    event_end(a, &j);
+    answer_event_end(a, &j);
 }
 
 /* Begins an event about the open item. */
@@ -265,7 +256,7 @@ static void send_item(struct answer_sink *a, const char *type, const struct answ
     json_out_member_uint(&j, "output_index", a->n_parts);
     json_out_key(&j, "item");
     put_item(a, &j, a->n_parts, p, status);
-    event_end(a, &j);
+    answer_event_end(a, &j);
 }
 
 static void send_part(struct answer_sink *a, const char *type, const struct answer_part *p)
@@ -273,7 +264,7 @@ static void send_part(struct answer_sink *a, const char *type, const struct answ
     struct json_out j = place_begin(a, type);
     json_out_key(&j, "part");
     put_part(a, &j, p);
-    event_end(a, &j);
+    answer_event_end(a, &j);
 }
 
 static void begin_stream(struct answer_sink *a)
@@ -307,7 +298,7 @@ static void close_item(struct answer_sink *a, const struct sink_done *d)
         json_out_strn(&j, p.text, p.text_bytes);
         put_logprobs(a, &j, &p);
     }
-    event_end(a, &j);
+    answer_event_end(a, &j);
     if (!p.is_call)
         send_part(a, "response.content_part.done", &p);
     send_item(a, "response.output_item.done", &p,
@@ -327,7 +318,7 @@ static void stream_text(struct answer_sink *a, const struct sink_token *t)
     if (t->logprobs)
         logprob_json(&j, t);
     json_out_array_end(&j);
-    event_end(a, &j);
+    answer_event_end(a, &j);
 }
 
 static void stream_call(struct answer_sink *a, const struct sink_call *e)
@@ -338,7 +329,7 @@ static void stream_call(struct answer_sink *a, const struct sink_call *e)
         struct json_out j = place_begin(a, "response.function_call_arguments.delta");
         json_out_key(&j, "delta");
         json_out_strn(&j, e->text, e->text_bytes);
-        event_end(a, &j);
+        answer_event_end(a, &j);
     }
     if (e->ends)
         answer_close_part(a, NULL);
@@ -414,7 +405,7 @@ static void stream_end(struct answer_sink *a, const struct sink_done *d)
     json_out_raw(&j, buf_str(&whole), whole.len);
     if (whole.rc < 0)
         j.b->rc = whole.rc;
-    event_end(a, &j);
+    answer_event_end(a, &j);
     buf_fini(&whole);
 }
 

@@ -6,6 +6,7 @@
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/api/openai/responses.h"
+#include "gateway/api/prompt_read.h"
 #include "gateway/api/tools_read.h"
 
 struct body {
@@ -173,7 +174,7 @@ static int read_result(struct request *r, struct chat_message *m, const cJSON *v
                            param);
     m->role = "tool";
     m->call_id = request_copy_utf8(r, id->valuestring, strlen(id->valuestring), NULL);
-    return openai_read_content(r, m, output, i, e);
+    return prompt_read_content(r, m, output, i, e);
 }
 
 /* Errors of shared readers name messages[i]; here they are items of the input. */
@@ -203,7 +204,7 @@ static int read_item(struct request *r, struct items *x, const cJSON *v, int i, 
         return read_call(r, x, v, param, e);
     struct chat_message *m = &x->list[x->n++];
     int rc = item == ITEM_RESULT ? read_result(r, m, v, i, param, e)
-                                 : openai_read_message(r, m, v, i, lenient, e);
+                                 : prompt_read_message(r, m, v, i, lenient, e);
     r->input_bytes += m->content_bytes;
     return rc;
 }
@@ -394,11 +395,11 @@ int responses_read(struct request *r, struct responses_shape *shape, const cJSON
     if (rc == 0)
         rc = read_input(r, b.input, lenient, e);
     if (rc == 0)
-        rc = openai_read_template_vars(r, b.template_vars, e);
+        rc = prompt_read_vars(r, b.template_vars, e);
     if (rc < 0)
         return rc;
-    openai_read_effort(r, shape->effort);
+    prompt_read_effort(r, shape->effort);
     join(r, shape, previous);
-    openai_prefill(r);
+    prompt_prefill(r);
     return request_rc(r) < 0 ? fields_fail(e, "input", NULL, "out of memory") : 0;
 }

@@ -43,37 +43,19 @@ struct process_answer {
 
 /* ---- answers ---- */
 
-/* Opens an event and its object. */
-static struct json_out event_begin(struct answer_sink *a, const char *name)
-{
-    answer_begin(a);
-    call_event_begin(a->call, name);
-    struct json_out j = json_out_make(&a->call->out);
-    json_out_object(&j);
-    json_out_key(&j, "type"); /* for clients that do not look at event names */
-    json_out_str(&j, name);
-    return j;
-}
-
-static void event_end(struct answer_sink *a, struct json_out *j)
-{
-    json_out_object_end(j);
-    call_event_end(a->call);
-}
-
 static void stream_plan(struct answer_sink *a, const struct sink_plan *e)
 {
-    struct json_out j = event_begin(a, "plan");
+    struct json_out j = answer_event(a, "plan");
     ask_plan_json(&j, e->plan);
-    event_end(a, &j);
+    answer_event_end(a, &j);
 }
 
 static void stream_text(struct answer_sink *a, const struct sink_token *t)
 {
-    struct json_out j = event_begin(a, "text");
+    struct json_out j = answer_event(a, "text");
     json_out_key(&j, "text");
     json_out_strn(&j, t->text, t->text_bytes);
-    event_end(a, &j);
+    answer_event_end(a, &j);
 }
 
 /* A flow has a text and a report instead of a plan. */
@@ -98,9 +80,9 @@ static void put_answer(struct answer_sink *a, struct json_out *j, const struct s
 
 static void stream_end(struct answer_sink *a, const struct sink_done *d)
 {
-    struct json_out j = event_begin(a, "done");
+    struct json_out j = answer_event(a, "done");
     put_answer(a, &j, d, true);
-    event_end(a, &j);
+    answer_event_end(a, &j);
 }
 
 static void put_whole(struct answer_sink *a, const struct sink_done *d)

@@ -1,5 +1,5 @@
-/* ollama_store.c - see ollama_store.h. */
-#include "gateway/api/ollama/ollama_store.h"
+/* model_profiles.c - see model_profiles.h. */
+#include "gateway/api/model_profiles.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -19,6 +19,7 @@
 #include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "flow/request.h"
 #include "host/sha256.h"
 #include "wire/json_out.h"
 
@@ -28,12 +29,12 @@
 #define N_TEXTS 7u
 
 struct kept {
-    struct ollama_profile profile; /* first; its texts are in the block */
+    struct model_profile profile; /* first; its texts are in the block */
     struct kept *next;
     uint32_t refs; /* the store's own is one of them */
 };
 
-struct ollama_store {
+struct model_profiles {
     pthread_mutex_t lock;
     char *dir;
     struct kept *all;
@@ -43,21 +44,21 @@ struct ollama_store {
 static const char *const text_names[N_TEXTS] = {"name",     "path",       "from",   "system",
                                                 "template", "parameters", "license"};
 
-static void texts_of(const struct ollama_profile *p, const char *out[N_TEXTS])
+static void texts_of(const struct model_profile *p, const char *out[N_TEXTS])
 {
     const char *texts[N_TEXTS] = {p->name,     p->path,       p->from,   p->system,
                                   p->template, p->parameters, p->license};
     memcpy(out, texts, sizeof(texts));
 }
 
-static struct ollama_profile profile_of(const char *const texts[N_TEXTS])
+static struct model_profile profile_of(const char *const texts[N_TEXTS])
 {
-    return (struct ollama_profile){texts[0], texts[1], texts[2], texts[3],
-                                   texts[4], texts[5], texts[6]};
+    return (struct model_profile){texts[0], texts[1], texts[2], texts[3],
+                                  texts[4], texts[5], texts[6]};
 }
 
 /* A copy in one block; NULL: out of memory. */
-static struct kept *copy_profile(const struct ollama_profile *p)
+static struct kept *copy_profile(const struct model_profile *p)
 {
     const char *texts[N_TEXTS], *copies[N_TEXTS];
     size_t n = sizeof(struct kept);
@@ -89,7 +90,7 @@ static void unref(struct kept *k)
 
 /* ---- names and folders ---- */
 
-bool ollama_store_is_name(const char *name)
+bool model_profiles_is_name(const char *name)
 {
     size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/-");
     return n > 0 && n <= MAX_NAME_BYTES && name[n] == '\0' && name[0] != '.' && name[0] != '/' &&
@@ -97,7 +98,7 @@ bool ollama_store_is_name(const char *name)
 }
 
 /* DIR/models/NAME.json, with '/' and ':' as '%2f' and '%3a'. */
-static bool manifest_path(const struct ollama_store *s, const char *name, char path[PATH_MAX])
+static bool manifest_path(const struct model_profiles *s, const char *name, char path[PATH_MAX])
 {
     char file[3 * MAX_NAME_BYTES + 1];
     size_t n = 0;
@@ -113,7 +114,7 @@ static bool manifest_path(const struct ollama_store *s, const char *name, char p
 }
 
 /* Makes DIR and a folder in it. */
-static int make_folder(const struct ollama_store *s, const char *name, struct err *e)
+static int make_folder(const struct model_profiles *s, const char *name, struct err *e)
 {
     char path[PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s/%s", s->dir, name);
@@ -134,7 +135,7 @@ static int make_folder(const struct ollama_store *s, const char *name, struct er
 
 /* ---- profiles ---- */
 
-static int read_manifest(struct ollama_store *s, const char *path, struct err *e)
+static int read_manifest(struct model_profiles *s, const char *path, struct err *e)
 {
     const char *texts[N_TEXTS];
     struct buf text;
@@ -143,9 +144,9 @@ static int read_manifest(struct ollama_store *s, const char *path, struct err *e
     cJSON *json = rc == 0 ? cJSON_ParseWithLength(buf_str(&text), text.len) : NULL;
     for (size_t i = 0; i < N_TEXTS; i++)
         texts[i] = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, text_names[i]));
-    const struct ollama_profile p = profile_of(texts);
+    const struct model_profile p = profile_of(texts);
     struct kept *k = NULL;
-    if (rc == 0 && (!p.name || !p.path || !ollama_store_is_name(p.name)))
+    if (rc == 0 && (!p.name || !p.path || !model_profiles_is_name(p.name)))
         rc = err_set(e, SHOAL_EFORMAT, "%s describes no model", path);
     if (rc == 0 && !(k = copy_profile(&p)))
         rc = err_set(e, SHOAL_ENOMEM, "out of memory");
@@ -158,9 +159,9 @@ static int read_manifest(struct ollama_store *s, const char *path, struct err *e
     return rc;
 }
 
-int ollama_store_open(struct ollama_store **out, const char *dir, struct err *e)
+int model_profiles_open(struct model_profiles **out, const char *dir, struct err *e)
 {
-    struct ollama_store *s = mem_zalloc(sizeof(*s));
+    struct model_profiles *s = mem_zalloc(sizeof(*s));
     char path[PATH_MAX];
     *out = NULL;
     if (s)
@@ -188,7 +189,7 @@ int ollama_store_open(struct ollama_store **out, const char *dir, struct err *e)
     return 0;
 }
 
-void ollama_store_close(struct ollama_store *s)
+void model_profiles_close(struct model_profiles *s)
 {
     if (!s)
         return;
@@ -201,8 +202,8 @@ void ollama_store_close(struct ollama_store *s)
     mem_free(s);
 }
 
-void ollama_store_each(struct ollama_store *s,
-                       void (*fn)(void *ctx, const struct ollama_profile *p), void *ctx)
+void model_profiles_each(struct model_profiles *s,
+                         void (*fn)(void *ctx, const struct model_profile *p), void *ctx)
 {
     pthread_mutex_lock(&s->lock);
     for (struct kept *k = s->all; k; k = k->next)
@@ -211,7 +212,7 @@ void ollama_store_each(struct ollama_store *s,
 }
 
 /* With the lock: the place of a profile, or of the end. */
-static struct kept **find(struct ollama_store *s, const char *name)
+static struct kept **find(struct model_profiles *s, const char *name)
 {
     struct kept **at = &s->all;
     while (*at && strcmp((*at)->profile.name, name) != 0)
@@ -219,7 +220,7 @@ static struct kept **find(struct ollama_store *s, const char *name)
     return at;
 }
 
-const struct ollama_profile *ollama_store_get(struct ollama_store *s, const char *name)
+const struct model_profile *model_profiles_get(struct model_profiles *s, const char *name)
 {
     pthread_mutex_lock(&s->lock);
     struct kept *k = *find(s, name);
@@ -229,7 +230,7 @@ const struct ollama_profile *ollama_store_get(struct ollama_store *s, const char
     return k ? &k->profile : NULL;
 }
 
-void ollama_store_unref(struct ollama_store *s, const struct ollama_profile *p)
+void model_profiles_unref(struct model_profiles *s, const struct model_profile *p)
 {
     if (!p)
         return;
@@ -238,7 +239,7 @@ void ollama_store_unref(struct ollama_store *s, const struct ollama_profile *p)
     pthread_mutex_unlock(&s->lock);
 }
 
-static int write_manifest(const struct ollama_store *s, const struct ollama_profile *p,
+static int write_manifest(const struct model_profiles *s, const struct model_profile *p,
                           struct err *e)
 {
     const char *texts[N_TEXTS];
@@ -262,9 +263,9 @@ static int write_manifest(const struct ollama_store *s, const struct ollama_prof
     return rc;
 }
 
-int ollama_store_put(struct ollama_store *s, const struct ollama_profile *p, struct err *e)
+int model_profiles_put(struct model_profiles *s, const struct model_profile *p, struct err *e)
 {
-    if (!ollama_store_is_name(p->name))
+    if (!model_profiles_is_name(p->name))
         return err_set(e, SHOAL_EINVAL, "'%.64s' cannot be the name of a model", p->name);
     struct kept *k = copy_profile(p);
     int rc = k ? make_folder(s, "models", e) : err_set(e, SHOAL_ENOMEM, "out of memory");
@@ -284,7 +285,7 @@ int ollama_store_put(struct ollama_store *s, const struct ollama_profile *p, str
     return 0;
 }
 
-int ollama_store_remove(struct ollama_store *s, const char *name, struct err *e)
+int model_profiles_remove(struct model_profiles *s, const char *name, struct err *e)
 {
     char path[PATH_MAX], blobs[PATH_MAX];
     pthread_mutex_lock(&s->lock);
@@ -303,14 +304,14 @@ int ollama_store_remove(struct ollama_store *s, const char *name, struct err *e)
     int n = snprintf(blobs, sizeof(blobs), "%s/blobs/", s->dir);
     if (!shared && n > 0 && n < PATH_MAX && strncmp(k->profile.path, blobs, (size_t)n) == 0)
         unlink(k->profile.path); /* engines that have it open are unaffected */
-    ollama_store_unref(s, &k->profile);
+    model_profiles_unref(s, &k->profile);
     return rc;
 }
 
 /* ---- blobs ---- */
 
 /* "sha256:HEX" or "sha256-HEX" */
-static int blob_path(const struct ollama_store *s, const char *digest, uint8_t sum[SHA256_BYTES],
+static int blob_path(const struct model_profiles *s, const char *digest, uint8_t sum[SHA256_BYTES],
                      char path[PATH_MAX], struct err *e)
 {
     char hex[2 * SHA256_BYTES + 1];
@@ -322,8 +323,8 @@ static int blob_path(const struct ollama_store *s, const char *digest, uint8_t s
     return n > 0 && n < PATH_MAX ? 0 : err_set(e, SHOAL_EINVAL, "the path is too long");
 }
 
-int ollama_store_find_blob(struct ollama_store *s, const char *digest, char path[PATH_MAX],
-                           struct err *e)
+int model_profiles_find_blob(struct model_profiles *s, const char *digest, char path[PATH_MAX],
+                             struct err *e)
 {
     uint8_t sum[SHA256_BYTES];
     struct stat st;
@@ -336,16 +337,16 @@ int ollama_store_find_blob(struct ollama_store *s, const char *digest, char path
     return 0;
 }
 
-int ollama_store_place_blob(struct ollama_store *s, const char *digest, char path[PATH_MAX],
-                            struct err *e)
+int model_profiles_place_blob(struct model_profiles *s, const char *digest, char path[PATH_MAX],
+                              struct err *e)
 {
     uint8_t sum[SHA256_BYTES];
     int rc = blob_path(s, digest, sum, path, e);
     return rc < 0 ? rc : make_folder(s, "blobs", e);
 }
 
-int ollama_store_put_blob(struct ollama_store *s, const char *digest, const void *data, size_t n,
-                          struct err *e)
+int model_profiles_put_blob(struct model_profiles *s, const char *digest, const void *data,
+                            size_t n, struct err *e)
 {
     uint8_t want[SHA256_BYTES], got[SHA256_BYTES];
     char path[PATH_MAX];
@@ -424,9 +425,9 @@ static int rename_file(const char *temp, const char *to, struct err *e)
     return rc;
 }
 
-int ollama_store_take_file(struct ollama_store *s, const char *from,
-                           char digest[OLLAMA_STORE_DIGEST_BYTES], uint64_t *bytes,
-                           char path[PATH_MAX], struct err *e)
+int model_profiles_take_file(struct model_profiles *s, const char *from,
+                             char digest[MODEL_PROFILES_DIGEST_BYTES], uint64_t *bytes,
+                             char path[PATH_MAX], struct err *e)
 {
     uint8_t sum[SHA256_BYTES];
     char temp[PATH_MAX], hex[2 * SHA256_BYTES + 1];
@@ -437,16 +438,55 @@ int ollama_store_take_file(struct ollama_store *s, const char *from,
     if (rc < 0)
         return rc;
     sha256_hex(hex, sum);
-    snprintf(digest, OLLAMA_STORE_DIGEST_BYTES, "sha256:%s", hex);
+    snprintf(digest, MODEL_PROFILES_DIGEST_BYTES, "sha256:%s", hex);
     rc = blob_path(s, digest, sum, path, e);
     return rc < 0 ? rc : rename_file(temp, path, e);
 }
 
-int ollama_store_copy_out(const char *from, const char *to, struct err *e)
+int model_profiles_copy_out(const char *from, const char *to, struct err *e)
 {
     uint8_t sum[SHA256_BYTES];
     char temp[PATH_MAX];
     uint64_t bytes;
     int rc = copy_file(from, to, temp, sum, &bytes, e);
     return rc < 0 ? rc : rename_file(temp, to, e);
+}
+
+/* ---- using them ---- */
+
+static bool has_system(const struct chat *chat)
+{
+    for (uint32_t i = 0; i < chat->n_messages; i++)
+        if (strcmp(chat->messages[i].role, "system") == 0)
+            return true;
+    return false;
+}
+
+static void add_system(struct request *r, const char *text)
+{
+    struct chat *chat = &r->generate.chat;
+    struct chat_message *all = arena_zalloc_n(&r->arena, chat->n_messages + 1u, sizeof(*all));
+    if (!all)
+        return; /* request_rc tells */
+    all[0].role = "system";
+    all[0].content = request_copy_utf8(r, text, strlen(text), &all[0].content_bytes);
+    r->input_bytes += all[0].content_bytes;
+    memcpy(all + 1, chat->messages, chat->n_messages * sizeof(*all));
+    chat->messages = all;
+    chat->n_messages++;
+}
+
+void model_profiles_apply(struct model_profiles *s, struct request *r)
+{
+    struct chat *chat = &r->generate.chat;
+    if (!s || !r->model || chat->n_messages == 0)
+        return;
+    const struct model_profile *p = model_profiles_get(s, r->model);
+    if (!p)
+        return;
+    if (p->system && p->system[0] && !has_system(chat))
+        add_system(r, p->system);
+    if (p->template && !chat->template)
+        chat->template = request_copy_utf8(r, p->template, strlen(p->template), NULL);
+    model_profiles_unref(s, p);
 }
