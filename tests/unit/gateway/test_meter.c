@@ -56,12 +56,12 @@ static void pass_broke_off(struct sink *s, const struct sink_done *e, int code)
     n_passed++;
 }
 
-struct cost {
+struct spent {
     uint64_t prompt, generated;
 };
 
 /* The tokens that these events cost; the request has n_each answers to each prompt. */
-static struct cost cost_of(const enum event *events, uint32_t n_each)
+static struct spent cost_of(const enum event *events, uint32_t n_each)
 {
     static const struct sink_ops ops = {.token = pass_token,
                                         .result = pass_result,
@@ -84,6 +84,7 @@ static struct cost cost_of(const enum event *events, uint32_t n_each)
     struct admission_client *client = admission_find_name(a, "app");
     assert_non_null(client);
     meter_init(&m, &to, a, client, 1000);
+    struct sink *sink = &m.front.sink;
     m.n_each = n_each;
     n_passed = 0;
     for (; events[n] != END; n++) {
@@ -94,19 +95,19 @@ static struct cost cost_of(const enum event *events, uint32_t n_each)
         const struct sink_result result = {.result = &of};
         const struct failure failure = {.kind = FAILURE_INTERNAL};
         if (events[n] == TOKEN || events[n] == LOOSE)
-            m.sink.ops->token(&m.sink, &token);
+            sink->ops->token(sink, &token);
         else if (events[n] == DONE)
-            m.sink.ops->done(&m.sink, &done), choice++;
+            sink->ops->done(sink, &done), choice++;
         else if (events[n] == BROKE_OFF)
-            m.sink.ops->broke_off(&m.sink, &done, SHOAL_ECANCELLED), choice++;
+            sink->ops->broke_off(sink, &done, SHOAL_ECANCELLED), choice++;
         else if (events[n] == RESULT)
-            m.sink.ops->result(&m.sink, &result);
+            sink->ops->result(sink, &result);
         else
-            m.sink.ops->fail(&m.sink, &failure);
+            sink->ops->fail(sink, &failure);
     }
-    m.sink.ops->closed(&m.sink);
+    sink->ops->closed(sink);
     assert_int_equal(n_passed, n + 1); /* the codec got every event */
-    const struct cost c = {client->account->prompt_tokens, client->account->generated_tokens};
+    const struct spent c = {client->account->prompt_tokens, client->account->generated_tokens};
     admission_destroy(a);
     quota_destroy(ao.quota);
     return c;
@@ -117,7 +118,7 @@ static void test_costs(void **state)
     static const struct {
         const char *why;
         uint32_t n_each;
-        struct cost want;
+        struct spent want;
         enum event events[8];
     } rows[] = {
         {"an answer", 1, {10, 4}, {TOKEN, TOKEN, TOKEN, TOKEN, DONE}},
@@ -139,7 +140,7 @@ static void test_costs(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct cost c = cost_of(rows[i].events, rows[i].n_each);
+        struct spent c = cost_of(rows[i].events, rows[i].n_each);
         if (c.prompt != rows[i].want.prompt || c.generated != rows[i].want.generated)
             print_error("%s\n", rows[i].why);
         assert_int_equal(c.prompt, rows[i].want.prompt);

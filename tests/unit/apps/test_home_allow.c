@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-#include "flow/home/home_allow.h"
-#include "flow/home/later/home_later_action.h"
-#include "flow/home/site/home_file_read.h"
+#include "apps/home/home_allow.h"
+#include "apps/home/later/home_later_action.h"
+#include "apps/home/site/home_file_read.h"
 
 static const char house[] = "devices:\n"
                             "  - {id: lamp, name: desk lamp, kind: light,\n"
