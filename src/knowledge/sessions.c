@@ -390,9 +390,10 @@ static struct routing_choice *keep_choice(struct turn *t, const struct routing_c
     return to;
 }
 
-static void on_start(struct sink *s, const struct sink_start *e)
+/* A start with names that outlive the running request. */
+static struct sink_start keep_start(struct turn *t, const struct sink *s,
+                                    const struct sink_start *e)
 {
-    struct turn *t = turn_of(s);
     struct sink_start copy = *e;
     copy.model = keep(t, e->model);
     copy.version = keep(t, e->version);
@@ -402,8 +403,32 @@ static void on_start(struct sink *s, const struct sink_start *e)
     if (s->routed)
         t->to->routed = keep_choice(t, s->routed);
     copy.session_away = t->away;
-    t->start = copy;
+    return copy;
+}
+
+static void on_start(struct sink *s, const struct sink_start *e)
+{
+    struct turn *t = turn_of(s);
+    t->start = keep_start(t, s, e);
     t->starts = true;
+}
+
+static bool on_may_replace(struct sink *s, bool marked)
+{
+    return sink_may_replace(turn_of(s)->to, marked);
+}
+
+/* The other answer is the one that is stored. */
+static void on_replace(struct sink *s, const struct sink_replace *e)
+{
+    struct turn *t = turn_of(s);
+    buf_clear(&t->answer);
+    t->start = keep_start(t, s, e->start);
+    t->starts |= !t->started;
+    if (!t->started)
+        return;
+    const struct sink_replace copy = {.start = &t->start, .why = keep(t, e->why)};
+    t->to->ops->replace(t->to, &copy);
 }
 
 static void pass_start(struct turn *t)
@@ -607,6 +632,8 @@ static void on_loaded(void *ctx)
                                         .fail = on_fail,
                                         .closed = on_closed,
                                         .broke_off = on_broke_off,
+                                        .may_replace = on_may_replace,
+                                        .replace = on_replace,
                                         .flush = on_flush,
                                         .full = on_full};
     struct turn *t = ctx;

@@ -35,7 +35,8 @@ async function main() {
     fs.writeFileSync(calibration, JSON.stringify({ shoal: 'calibration', version: 1, temperature: 8, rows: 100,
         confidence: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] }));
     const file = path.join(t.tmp, 'ensembles.yaml');
-    fs.writeFileSync(file, `models:
+    fs.writeFileSync(file, `sessions: {store: "sqlite:${path.join(t.tmp, 'sessions.db')}", key_file: "${path.join(t.tmp, 'sessions.key')}"}
+models:
   - {name: small, path: "${small}"}
   - {name: big, path: "${big}"}
   - {name: enc, path: "${encoder}", labels: clinc150}
@@ -77,7 +78,10 @@ routes:
     let list = events((await chat('careful', { stream: true })).text);
     t.check(list.every((e) => e.model === 'big' && !e.shoal?.replace), 'a stream: left before anything was sent');
     t.same(shown(list), two, 'its text');
+    const told = { stream: true, stream_options: { replace: true } };
     list = events((await chat('marked', { stream: true })).text);
+    t.same(`${list.at(-1).model} ${shown(list)}`, `small ${one}`, 'a stream: a client that did not ask for marked events gets one answer');
+    list = events((await chat('marked', told)).text);
     t.same(list.filter((e) => e.shoal?.replace).length, 1, 'a stream: replaced by a marked event');
     t.same(`${list[0].model} ${list.at(-1).model} ${shown(list)}`, `small big ${two}`, 'the text behind it');
     list = events((await chat('bound', { stream: true })).text);
@@ -122,10 +126,16 @@ routes:
 
     // refine
     list = events((await chat('twice', { stream: true })).text);
+    t.same(`${shown(list)} ${list.every((e) => e.choices.length > 0)}`, `${one} true`, 'refine: a plain client gets one text');
+    list = events((await chat('twice', told)).text);
     t.same(shown(list), two, 'refine: the better answer at last');
     t.check(list.at(-1).choices[0].finish_reason === 'stop' || list.at(-1).choices[0].finish_reason === 'length', 'its end');
     r = await chat('twice');
     t.same(`${r.model} ${r.json.choices[0].message.content}`, `big ${two}`, 'refine: a whole answer');
+    r = await chat('twice', { session_id: 'kept' });
+    t.same(`${r.model} ${r.json.choices[0].message.content}`, `big ${two}`, 'refine: in a session');
+    const kept = await (await fetch(`${url}/v1/sessions/kept`)).json();
+    t.same(kept.messages.map((m) => m.content).join('|'), `${say}|${two}`, 'which keeps the better answer alone');
     const messages = [{ role: 'user', content: say }];
     for (const [where, body] of [['/api/chat', { messages, options: { num_predict: 12 } }],
         ['/v1/messages', { messages, max_tokens: 12 }], ['/v1/responses', { input: say, max_output_tokens: 12 }],

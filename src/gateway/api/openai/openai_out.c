@@ -505,7 +505,7 @@ int openai_answer_open(struct openai_answer *a, struct call *c, const struct ope
         return rc;
     a->shape = *shape;
     a->recalled = a->explained = false;
-    a->answer.fixed = shape->tools;
+    a->answer.fixed = shape->tools || !shape->replace;
     if (!shape->stream && (shape->logprobs || shape->n_best > 0))
         a->answer.keeps |= ANSWER_KEEPS_TOKENS;
     buf_init(&a->prefix, 64 << 10);

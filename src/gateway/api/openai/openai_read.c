@@ -42,8 +42,11 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
          AT(stream_options),                                                                        \
          0,                                                                                         \
          0,                                                                                         \
-         "{\"include_usage\": true} adds a last chunk with token counts",                           \
-         "{\"type\":\"object\",\"properties\":{\"include_usage\":{\"type\":\"boolean\"}}}"},        \
+         "include_usage adds a last chunk with token counts; replace: the text may be replaced "    \
+         "by "                                                                                      \
+         "a marked event",                                                                          \
+         "{\"type\":\"object\",\"properties\":{\"include_usage\":{\"type\":\"boolean\"},"           \
+         "\"replace\":{\"type\":\"boolean\"}}}"},                                                   \
         {"max_tokens", FIELD_INT, AT(max_tokens),                                                   \
          -1,           1 << 24,   "maximum number of tokens to generate; -1: no limit",             \
          NULL},                                                                                     \
@@ -201,10 +204,11 @@ static int read_stream_options(struct openai_shape *s, const cJSON *o, bool leni
     static const struct field table[] = {
         {"include_usage", FIELD_BOOL, offsetof(struct openai_shape, include_usage), 0, 0, NULL,
          NULL},
+        {"replace", FIELD_BOOL, offsetof(struct openai_shape, replace), 0, 0, NULL, NULL},
         {"include_obfuscation", FIELD_IGNORED, 0, 0, 0, NULL, NULL}};
     if (!o || !s->stream) /* without a stream there is nothing to change */
         return 0;
-    return fields_read(table, 2, o, s, lenient, e);
+    return fields_read(table, sizeof(table) / sizeof(table[0]), o, s, lenient, e);
 }
 
 /* Reads the fields that both bodies share. */
