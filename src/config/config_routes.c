@@ -163,6 +163,10 @@ static int fill_route(struct yaml_in *r, const yaml_node_t *at, struct config_ro
     rc = config_ensemble_take(r, at, &k->ensemble, &to->ensemble);
     if (rc < 0)
         return rc;
+    if (k->priority > 0 && k->callers.n == 0)
+        return yaml_in_fail(r, at,
+                            "a priority above 0 needs callers: otherwise every client could choose "
+                            "to go first");
     to->budget_ms = k->budget_ms;
     to->max_budget_ms = k->max_budget_ms;
     to->priority = k->priority;

@@ -314,7 +314,7 @@ const struct config_key config_keys[] = {
     ROW("routes[].max_budget", MS, ROUTE(max_budget_ms), "0", 0, 0, LIVE,
         "Upper limit of a request's deadline. 0: no limit."),
     ROW("routes[].priority", I32, ROUTE(priority), "0", -1000, 1000, LIVE,
-        "Added to the priority of its requests."),
+        "Added to the priority of its requests. Above 0 only with `callers`."),
     CHOICE(
         "routes[].cache", ROUTE(cache), "true|false|shared", "true", LIVE,
         "Whether answers may come from the prompt cache, and go into it. `shared`: and keys share "

@@ -27,6 +27,7 @@ struct prompt_cache;
 struct pseudonyms;
 
 #define FLOW_MAX_WAKES 8u
+#define FLOW_MAX_TURNS 64u /* routes that have a counter of their own; further ones share */
 
 #ifdef __SANITIZE_ADDRESS__
 #define FLOW_MAX_SPARES 0u /* so that use-after-free is detected */
@@ -42,6 +43,14 @@ struct flow {
     struct dispatch *session;   /* continues conversations (STAGE_SESSION); NULL: none are kept */
     struct dispatch *similar;   /* the semantic cache (STAGE_SIMILAR); NULL: none */
     struct pseudonyms *pseudonyms; /* for personal data; NULL: it is masked instead */
+};
+
+/* How often each route has decided; by a hash of its name, since reloads replace routes. */
+struct flow_turns {
+    struct {
+        uint64_t route; /* 0: free */
+        uint64_t n;
+    } list[FLOW_MAX_TURNS];
 };
 
 /* Freed objects of one size, for the next request. */
@@ -62,8 +71,8 @@ struct flow_owner {
     struct dispatch *flows;    /* takes requests whose model is a flow; NULL: there are none */
     const struct router_table *routes; /* see routing.h; NULL: none.  Replaced by reloads */
     struct routing_source *replicas;   /* replicas on other nodes; NULL: there are none */
-    uint64_t n_routed;
-    uint32_t n_jobs; /* started and not closed */
+    struct flow_turns turns;           /* of routes, for round robin */
+    uint32_t n_jobs;                   /* started and not closed */
     /* private */
     struct flow_spares requests, generations, inferences, asks;
     /* Models with tasks submitted in this turn, held: woken at its end, so that tasks that arrive

@@ -84,10 +84,26 @@ static uint64_t key_of(const struct request *r)
     return hash_bytes(text, n < MAX_KEY_BYTES ? n : MAX_KEY_BYTES, 3);
 }
 
-static struct router_request features_of(struct flow_owner *o, const struct request *r,
-                                         uint64_t now)
+/* The turn of a route. With one counter for all, two routes that are called in turn would always
+ * choose the same of two models. */
+static uint64_t next_turn(struct flow_turns *t, const char *route)
 {
-    struct router_request q = {.key = key_of(r), .turn = o->n_routed};
+    uint64_t h = hash_bytes(route, strlen(route), 0) | 1u;
+    uint32_t at = (uint32_t)(h % FLOW_MAX_TURNS);
+    for (uint32_t i = 0; i < FLOW_MAX_TURNS; i++) {
+        uint32_t k = (at + i) % FLOW_MAX_TURNS;
+        if (t->list[k].route == 0)
+            t->list[k].route = h;
+        if (t->list[k].route == h)
+            return t->list[k].n++;
+    }
+    return t->list[at].n++;
+}
+
+static struct router_request features_of(struct flow_owner *o, const struct router_route *route,
+                                         const struct request *r, uint64_t now)
+{
+    struct router_request q = {.key = key_of(r), .turn = next_turn(&o->turns, route->name)};
     q.facts.text = text_of(r, &q.facts.text_bytes);
     q.facts.path = r->path ? r->path : "";
     q.facts.client = r->client.name;
@@ -326,7 +342,7 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
                    struct sink *s, const char *domain, double p, uint64_t until_ns)
 {
     uint64_t now = clock_ns();
-    struct router_request q = features_of(o, r, now);
+    struct router_request q = features_of(o, route, r, now);
     struct gathering g = {.table = o->routes,
                           .route = route,
                           .arena = &r->arena,
@@ -335,7 +351,6 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
     const struct privacy_policy *privacy = privacy_policy_of(o, r); /* of the route */
     struct router_decision d;
     struct failure f;
-    o->n_routed++;
     q.domain = domain;
     q.domain_p = p;
     registry_each(o->flow->registry, add_here, &g);

@@ -45,12 +45,13 @@ async function every_interface() {
       - {matches: '(?i)\\bquick', use: small}
       - {when: size, above: 400, use: small}
   - {name: turns, models: [small, big], policy: round_robin, cache: false}
+  - {name: beside, models: [small, big], policy: round_robin, cache: false}
   - {name: cheap, models: [small, big], policy: cheapest, min_quality: 0.3}
 `));
     const server = await t.start(shoal, ['--config', file]);
     const url = server.url;
     const names = (await (await fetch(`${url}/v1/models`)).json()).data.filter((m) => m.task === 'route').map((m) => m.id);
-    t.same(names.join(), 'home,turns,cheap,auto', 'routes are listed');
+    t.same(names.join(), 'home,turns,beside,cheap,auto', 'routes are listed');
     t.same((await (await fetch(`${url}/v1/models/home`)).json()).id, 'home', 'one of them');
     const chat = (model, more = {}, headers = {}) => post(`${url}/v1/chat/completions`,
         { model, max_tokens: 6, temperature: 0, messages: [{ role: 'user', content: more.say ?? say }],
@@ -70,8 +71,10 @@ async function every_interface() {
     t.same((await chat('home', { say: `${say}; ${'more '.repeat(90)}` })).model, 'small', 'the size');
     // policies
     const turns = [];
-    for (let i = 0; i < 4; i++)
+    for (let i = 0; i < 4; i++) {
         turns.push((await chat('turns')).model);
+        await chat('beside'); // has turns of its own
+    }
     t.same(turns.join(), 'small,big,small,big', 'in turn');
     t.same((await chat('turns')).cache, null, 'a route without the cache');
     t.same((await chat('cheap')).model, 'small', 'the cheapest');

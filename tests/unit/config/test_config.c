@@ -278,6 +278,8 @@ static void test_wrong_routes_are_refused(void **state)
         {"routes: [{policy: sla}]\n", "an entry of routes needs name"},
         {"routes: [{name: r, policy: best}]\n", "'best' is not a policy (known: sla, cheapest"},
         {"routes: [{name: r}, {name: r}]\n", "f:1:21: two routes are named r"},
+        {"routes: [{name: r, models: [a], priority: 1}]\n", "a priority above 0 needs callers"},
+        {"routes: [{name: r, models: [a], cache: often}]\n", "true, false"},
         {"routes: [{name: r, models: [a, a]}]\n", "f:1:32: the route names the model 'a' twice"},
         {TWO "routes: [{name: a}]\n", "'a' is the name of a model and of a route"},
         {"routes: [{name: r, models: [a], rules: [{matches: x, use: b}]}]\n",
