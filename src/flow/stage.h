@@ -12,14 +12,15 @@ struct request;
 struct sink;
 
 enum stage {
-    STAGE_PRIVACY, /* personal data is masked, replaced or refused, before anything is stored */
-    STAGE_SESSION, /* earlier messages are added, the answer is stored */
-    STAGE_SIMILAR, /* the semantic cache answers */
-    STAGE_TOOLS,   /* the model's text becomes tool calls */
-    STAGE_ROUTE,   /* a route, a flow or an ensemble chooses who answers */
-    STAGE_LEAVE,   /* personal data that must not leave this server is masked */
-    STAGE_PLACE,   /* an idempotency key, or a replica on another node */
-    STAGE_RUN,     /* this process answers */
+    STAGE_DEADLINE, /* the request ends in time, whatever it waits for */
+    STAGE_PRIVACY,  /* personal data is masked, replaced or refused, before anything is stored */
+    STAGE_SESSION,  /* earlier messages are added, the answer is stored */
+    STAGE_SIMILAR,  /* the semantic cache answers */
+    STAGE_TOOLS,    /* the model's text becomes tool calls */
+    STAGE_ROUTE,    /* a route, a flow or an ensemble chooses who answers */
+    STAGE_LEAVE,    /* personal data that must not leave this server is masked */
+    STAGE_PLACE,    /* an idempotency key, or a replica on another node */
+    STAGE_RUN,      /* this process answers */
     STAGE_N
 };
 

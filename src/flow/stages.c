@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "flow/dispatch.h"
 #include "flow/flow_run.h"
+#include "flow/late_sink.h"
 #include "flow/privacy/privacy_run.h"
 #include "flow/routing.h"
 #include "flow/tools/tool_sink.h"
@@ -56,16 +57,23 @@ static bool run_here(struct flow_owner *o, struct request *r, struct sink *s)
     return true;
 }
 
+/* clang-format off: one stage a line */
 static const struct {
     const char *name;
     /* True: it has the request now. False: nothing happened. */
     bool (*take)(struct flow_owner *o, struct request *r, struct sink *s);
 } table[STAGE_N] = {
-    [STAGE_PRIVACY] = {"privacy", privacy_take}, [STAGE_SESSION] = {"session", take_session},
-    [STAGE_SIMILAR] = {"similar", take_similar}, [STAGE_TOOLS] = {"tools", tool_sink_take},
-    [STAGE_ROUTE] = {"route", routing_take},     [STAGE_LEAVE] = {"leave", privacy_take_leaving},
-    [STAGE_PLACE] = {"place", flow_place},       [STAGE_RUN] = {"run", run_here},
+    [STAGE_DEADLINE] = {"deadline", late_sink_take},
+    [STAGE_PRIVACY] = {"privacy", privacy_take},
+    [STAGE_SESSION] = {"session", take_session},
+    [STAGE_SIMILAR] = {"similar", take_similar},
+    [STAGE_TOOLS] = {"tools", tool_sink_take},
+    [STAGE_ROUTE] = {"route", routing_take},
+    [STAGE_LEAVE] = {"leave", privacy_take_leaving},
+    [STAGE_PLACE] = {"place", flow_place},
+    [STAGE_RUN] = {"run", run_here},
 };
+/* clang-format on */
 
 static void pass_on(struct flow_owner *o, struct request *r, struct sink *s)
 {

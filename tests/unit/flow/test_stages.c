@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/thread/executor_queue.h"
 #include "flow/app.h"
 #include "flow/dispatch.h"
@@ -182,6 +183,84 @@ static void test_conversations_that_cannot_continue(void **state)
     site.flow.session = &session.dispatch;
 }
 
+/* Takes a request and is silent: a stopped process. */
+static struct {
+    struct flow_job job;
+    struct request *request;
+    struct sink *sink;
+    uint32_t n_cancels;
+} silent;
+
+static void on_silent_cancel(struct flow_job *j)
+{
+    (void)j;
+    silent.n_cancels++;
+}
+
+static bool take_silently(struct dispatch *d, struct flow_owner *o, struct request *r,
+                          struct sink *s)
+{
+    static const struct flow_job_ops job_ops = {on_silent_cancel, on_silent_cancel};
+    (void)d;
+    (void)o;
+    silent.job.ops = &job_ops;
+    silent.request = r;
+    silent.sink = s;
+    s->job = &silent.job;
+    return true;
+}
+
+static void end_silent(void)
+{
+    silent.sink->job = NULL;
+    silent.sink->ops->closed(silent.sink);
+    flow_give_request(&site.owner, silent.request);
+}
+
+static void test_a_deadline_holds_whatever_is_silent(void **state)
+{
+    static const struct dispatch_ops silent_ops = {.run = take_silently};
+    struct dispatch to_silent = {&silent_ops};
+    const struct sink_start start = {.model = "m", .version = ""};
+    const struct sink_done done = {.finish = SHOAL_FINISH_STOP, .last = true};
+    struct recorder to;
+    (void)state;
+    site.owner.dispatch = &to_silent;
+    for (int started = 0; started < 2; started++) {
+        struct request *r = chat();
+        memset(&silent, 0, sizeof(silent));
+        recorder_init(&to);
+        r->deadline_ns = clock_ns() + 1000000;
+        stages_run(&site.owner, r, &to.sink);
+        if (started)
+            silent.sink->ops->start(silent.sink, &start);
+        assert_int_equal(to.n_fails, 0);
+        for (int i = 0; i < 600 && to.n_fails == 0; i++)
+            executor_queue_turn(&site.executor, 100);
+        assert_int_equal(to.n_fails, 1);
+        assert_int_equal(to.failure.kind, FAILURE_DEADLINE);
+        assert_int_equal(silent.n_cancels, 1);
+        assert_int_equal(to.n_closed, 0); /* what is silent still has the request */
+        end_silent();
+        assert_int_equal(to.n_closed, 1);
+        recorder_fini(&to);
+    }
+    /* an answer in time stops the clock */
+    struct request *r = chat();
+    recorder_init(&to);
+    r->deadline_ns = clock_ns() + 1000000;
+    stages_run(&site.owner, r, &to.sink);
+    assert_int_not_equal(executor_queue_wait_ms(&site.executor), -1);
+    silent.sink->ops->start(silent.sink, &start);
+    silent.sink->ops->done(silent.sink, &done);
+    assert_int_equal(executor_queue_wait_ms(&site.executor), -1);
+    end_silent();
+    assert_int_equal(to.n_fails, 0);
+    assert_int_equal(to.n_done, 1);
+    recorder_fini(&to);
+    site.owner.dispatch = &nodes.dispatch;
+}
+
 static const struct stage_log *told;
 
 static void on_start(struct sink *s, const struct sink_start *e)
@@ -261,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_who_takes_it),
         cmocka_unit_test(test_a_route_is_behind_the_caches),
         cmocka_unit_test(test_conversations_that_cannot_continue),
+        cmocka_unit_test(test_a_deadline_holds_whatever_is_silent),
         cmocka_unit_test(test_the_explanation),
     };
     return cmocka_run_group_tests(tests, open_site, close_site);
