@@ -88,7 +88,7 @@ static struct spent cost_of(const enum event *events, uint32_t n_each)
     m.n_each = n_each;
     n_passed = 0;
     for (; events[n] != END; n++) {
-        const struct sink_token token = {.token = events[n] == TOKEN ? 5 : -1};
+        const struct sink_token token = {.token = events[n] == TOKEN ? 0 : -1};
         const struct sink_done done = {
             .choice = choice, .prompt_tokens = 10, .generated_tokens = 4};
         const struct shoal_result of = {.n_tokens = 7};
