@@ -126,6 +126,8 @@ static void hear(struct join *j, const struct node_state *s)
         return;
     if (s->fence)
         note_controller(j, s->name, s->fence);
+    control_heard(j->control, s->desired,
+                  s->fence > s->desired_fence ? s->fence : s->desired_fence);
     if (!j->found || !s->address[0] || strlen(s->address) >= MAX_ADDRESS ||
         strcmp(s->name, j->name) == 0)
         return;
@@ -269,8 +271,10 @@ void join_fill(struct join *j, struct node_state *s, struct arena *a)
         agent_fill(j->agent, s, a);
     pthread_mutex_lock(&j->lock);
     s->fence = j->own_fence;
-    if (j->desired)
+    if (j->desired) {
         s->desired = j->desired->version;
+        s->desired_fence = j->desired->fence;
+    }
     pthread_mutex_unlock(&j->lock);
     if (j->deployed)
         s->n_wanted = deployed_wanted(j->deployed, a, &s->wanted);

@@ -65,6 +65,8 @@ void control_close(struct control *c);
 SHOAL_MUST_CHECK int control_beat(struct control *c, const void *bytes, size_t n, struct err *e);
 /* The connection, for other data that members share. */
 struct bus *control_bus(struct control *c);
+/* Another member knows this version of the desired state, and this fence. */
+void control_heard(struct control *c, uint64_t version, uint64_t fence);
 void control_event(struct control *c, const struct event_log_entry *entry);
 /* The state in force, or NULL. */
 const struct desired *control_desired(const struct control *c);
