@@ -53,10 +53,11 @@ struct lease {
     uint64_t seen_ns;  /* since when it is unchanged; 0: not seen yet */
     uint64_t seen_ttl_ns;
     uint64_t renewal;
-    uint64_t base;     /* of my_fence */
-    uint64_t my_fence; /* 0: the lease is not ours */
-    uint64_t shy_ns;   /* left to others until then */
-    bool was_mine;     /* the last lease seen was ours */
+    uint64_t base;       /* of my_fence */
+    uint64_t my_fence;   /* 0: the lease is not ours */
+    uint64_t last_fence; /* of this member, ever */
+    uint64_t shy_ns;     /* left to others until then */
+    bool was_mine;       /* the last lease seen was ours */
     bool claimed;
     bool bucket_there;
 
@@ -250,7 +251,7 @@ static void contend(struct lease *l)
     if (!is_free(l, &v, there, &k) || now_ns() < l->shy_ns)
         return;
     sent = now_ns();
-    l->base = base_for(l, v.base, k.fence);
+    l->base = base_for(l, v.base, k.fence > l->last_fence ? k.fence : l->last_fence);
     rc = put(l, l->name, l->revision, &revision, &e);
     if (rc != 0) { /* 1: another one was faster */
         l->bucket_there = rc > 0;
@@ -258,7 +259,7 @@ static void contend(struct lease *l)
         return;
     }
     l->revision = revision;
-    l->my_fence = l->base + revision;
+    l->my_fence = l->last_fence = l->base + revision;
     l->was_mine = true;
     l->seen_ns = sent;
     l->claimed = l->claim == NULL;
