@@ -201,6 +201,16 @@ int control_beat(struct control *c, const void *bytes, size_t n, struct err *e)
     return bus_publish(c->bus, c->beat, bytes, n, e);
 }
 
+void control_look(struct control *c)
+{
+    desired_store_look(c->store);
+}
+
+bool control_confirmed(struct control *c, uint64_t version, uint64_t since_ns)
+{
+    return desired_store_confirmed(c->store, version, since_ns);
+}
+
 void control_heard(struct control *c, uint64_t version, uint64_t fence)
 {
     desired_store_heard(c->store, version, fence);

@@ -330,6 +330,7 @@ static int take(struct desired_store *s, struct err *e)
 
 static void look(struct desired_store *s)
 {
+    const uint64_t began = clock_ns();
     struct err e = {0};
     struct bus_status bus;
     uint64_t last = 0;
@@ -358,7 +359,7 @@ static void look(struct desired_store *s)
     t->n_refused += refused;
     snprintf(t->error, sizeof(t->error), "%s", rc < 0 ? e.msg : "");
     if (rc == 0)
-        s->seen_ns = clock_ns();
+        s->seen_ns = began; /* what was written since may be missing */
     pthread_mutex_unlock(&s->lock);
     if (refused)
         log_error("control", "desired state refused: %s", e.msg);
@@ -421,16 +422,28 @@ static void run_task(struct executor_task *t)
     desired_destroy(old);
 }
 
-static void on_notice(void *ctx, const char *subject, const void *bytes, size_t n)
+void desired_store_look(struct desired_store *s)
 {
-    struct desired_store *s = ctx;
-    (void)subject;
-    (void)bytes;
-    (void)n;
     pthread_mutex_lock(&s->lock);
     s->notice = true;
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->lock);
+}
+
+bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t since_ns)
+{
+    pthread_mutex_lock(&s->lock);
+    bool confirmed = s->seen_ns >= since_ns && s->status.version == version;
+    pthread_mutex_unlock(&s->lock);
+    return confirmed;
+}
+
+static void on_notice(void *ctx, const char *subject, const void *bytes, size_t n)
+{
+    (void)subject;
+    (void)bytes;
+    (void)n;
+    desired_store_look(ctx);
 }
 
 static void read_file(struct desired_store *s)

@@ -82,6 +82,10 @@ SHOAL_MUST_CHECK int desired_store_load(struct desired_store *s, struct desired 
 SHOAL_MUST_CHECK int desired_store_update(struct desired_store *s, uint64_t fence,
                                           desired_update_fn fn, void *ctx, struct desired **out,
                                           struct err *e);
+/* Compares with NATS now.  Any thread. */
+void desired_store_look(struct desired_store *s);
+/* The version in force was compared with NATS at or after this time, and it was the newest. */
+bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t since_ns);
 /* Another member knows this version of the state, and this fence.  Any thread. */
 void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t fence);
 /* What this member and those it heard know.  For lease.h; any thread. */
