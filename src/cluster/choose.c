@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cluster/deployed.h"
 #include "flow/request.h"
 
 #define MAX_EXPECTED_NS 6e10       /* a node may report anything */
@@ -79,7 +80,15 @@ static bool usable(const struct node_model *m, const struct replica_query *q)
     return node_model_usable(m, q->request->epoch);
 }
 
-/* A standby is used only when no other can answer. */
+/* Whether it is used only when no other can answer. */
+static bool is_last(const struct choose *c, const struct replica_query *q,
+                    const struct node_model *m, const struct choose_view *v)
+{
+    return m->standby ||
+           (c->deployed && !q->version &&
+            deployed_is_behind(c->deployed, v->state->desired, m->name, m->sum, q->request->epoch));
+}
+
 static bool is_better(const struct choose_one *x, const struct choose_one *than)
 {
     if (!than->replica)
@@ -93,8 +102,7 @@ static bool may_probe(const struct choose *c, const struct replica_query *q,
 {
     const struct request *r = q->request;
     return v->probe && r->deadline_ns == 0 && !r->node && q->n_avoid == 0 && !q->version &&
-           m->state == REGISTRY_READY && !m->standby && busy(m, v) == 0 &&
-           probe_due(v->probe, c->now_ns);
+           m->state == REGISTRY_READY && busy(m, v) == 0 && probe_due(v->probe, c->now_ns);
 }
 
 void choose_look(struct choose *c, const struct replica_query *q, const struct choose_view *v)
@@ -109,13 +117,13 @@ void choose_look(struct choose *c, const struct replica_query *q, const struct c
             continue;
         struct choose_one x = {.replica = v->replica,
                                .price = price(m, v),
-                               .standby = m->standby,
+                               .standby = is_last(c, q, m, v),
                                .expect_ns = expected(m, q->request, v),
                                .sum = m->sum,
                                .probe = v->probe};
         if (side && m->share > c->share)
             c->share = m->share;
-        if (may_probe(c, q, m, v) && x.price > c->idle[side].price)
+        if (may_probe(c, q, m, v) && !x.standby && x.price > c->idle[side].price)
             c->idle[side] = x;
         if (q->request->node && strcmp(q->request->node, v->name) == 0)
             x.price *= PREFERRED;

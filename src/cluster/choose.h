@@ -14,6 +14,7 @@
 #include "cluster/probe.h"
 #include "cluster/replica.h"
 
+struct deployed;
 struct request;
 
 /* A node while it is being considered. */
@@ -30,7 +31,7 @@ struct choose_view {
 struct choose_one {
     struct replica *replica; /* NULL: none */
     double price;
-    bool standby;
+    bool standby; /* or behind: used only when no other can answer */
     uint64_t expect_ns;
     const uint8_t *sum;
     struct probe *probe;
@@ -39,6 +40,7 @@ struct choose_one {
 /* The best replicas so far, and whether others may appear. */
 struct choose {
     uint64_t now_ns;
+    struct deployed *deployed; /* what should be served; NULL: not known */
     struct choose_one best[2]; /* with the stable version, and with the canary */
     struct choose_one idle[2]; /* the most expensive one whose probe is due */
     uint32_t share;            /* share of the canary; 0: none */

@@ -9,12 +9,15 @@
 #include "base/mem.h"
 #include "cluster/control/desired.h"
 #include "cluster/messages/node_state.h"
+#include "cluster/rollout/rollout.h"
 
 #define WANTED_NS 1000000000u
 
 struct model {
     char *name;
     unsigned kinds; /* 0: not known yet */
+    uint8_t sum[SHA256_BYTES];
+    bool updating; /* several versions serve */
     uint64_t wanted_ns;
 };
 
@@ -22,6 +25,7 @@ struct deployed {
     pthread_mutex_t lock;
     struct model *models;
     uint32_t n;
+    uint64_t version, epoch; /* of the state */
     bool settled;
 };
 
@@ -66,6 +70,8 @@ void deployed_set(struct deployed *p, const struct desired *d)
     for (; ok && n < d->n_models; n++) {
         ok = (list[n].name = mem_strdup(d->models[n].name)) != NULL;
         list[n].kinds = d->models[n].kinds;
+        list[n].updating = rollout_of(d, d->models[n].name) != NULL;
+        memcpy(list[n].sum, d->models[n].sha256, SHA256_BYTES);
     }
     pthread_mutex_lock(&p->lock);
     for (uint32_t i = 0; ok && i < n; i++) {
@@ -77,6 +83,8 @@ void deployed_set(struct deployed *p, const struct desired *d)
         uint32_t n_old = p->n;
         p->models = list;
         p->n = n;
+        p->version = d->version;
+        p->epoch = d->epoch;
         list = old;
         n = n_old;
     }
@@ -110,6 +118,17 @@ bool deployed_want(struct deployed *p, const char *model, unsigned kind)
         m->wanted_ns = clock_ns();
     pthread_mutex_unlock(&p->lock);
     return m != NULL;
+}
+
+bool deployed_is_behind(struct deployed *p, uint64_t follows, const char *model, const uint8_t *sum,
+                        uint64_t epoch)
+{
+    pthread_mutex_lock(&p->lock);
+    const struct model *m = sum && follows < p->version ? find(p, model) : NULL;
+    bool behind = m && !m->updating && (epoch == 0 || epoch >= p->epoch) &&
+                  memcmp(m->sum, sum, SHA256_BYTES) != 0;
+    pthread_mutex_unlock(&p->lock);
+    return behind;
 }
 
 void deployed_each(struct deployed *p, void (*fn)(void *ctx, const char *name, unsigned kinds),

@@ -30,6 +30,11 @@ bool deployed_settled(struct deployed *p);
 bool deployed_want(struct deployed *p, const char *model, unsigned kind);
 void deployed_each(struct deployed *p, void (*fn)(void *ctx, const char *name, unsigned kinds),
                    void *ctx);
+/* A node that follows version `follows` of the desired state holds this version of a model (NULL:
+ * not known), for new requests of the epoch (0: the current one).  True: an update has ended of
+ * which the node does not know. */
+bool deployed_is_behind(struct deployed *p, uint64_t follows, const char *model, const uint8_t *sum,
+                        uint64_t epoch);
 /* Models requested within the last second: names in the arena. */
 uint32_t deployed_wanted(struct deployed *p, struct arena *a, const char *const **out);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/file/state_file.h"
@@ -26,6 +27,9 @@
 #define MAX_NAME PEER_BOOK_MAX_NAME
 #define SETTLE_BEATS 5u           /* all running nodes are heard within this many heartbeats */
 #define CONTROLLER_NS 3000000000u /* a controller silent for this long is not shown */
+#define AWAY_NS 1000000000u     /* a process that stood still for this long may have missed a lot */
+#define ISOLATED_NS 3000000000u /* NATS that cannot be asked for this long is away */
+#define GATE_NS 20000000u       /* between two looks at whether it answered */
 
 struct known {
     char address[MAX_ADDRESS], name[MAX_NAME];
@@ -55,6 +59,9 @@ struct join {
     uint32_t n_nodes;
     bool full;
     bool may_change;
+    uint64_t ticked_ns; /* the last turn of the timer */
+    struct executor_timer gate;
+    uint64_t gate_ns; /* since when the agent waits for the present state; 0: it does not */
     _Atomic bool up;
     uint64_t up_ns; /* since when */
     _Atomic uint64_t n_heard;
@@ -126,6 +133,8 @@ static void hear(struct join *j, const struct node_state *s)
         return;
     if (s->fence)
         note_controller(j, s->name, s->fence);
+    control_heard(j->control, s->desired,
+                  s->fence > s->desired_fence ? s->fence : s->desired_fence);
     if (!j->found || !s->address[0] || strlen(s->address) >= MAX_ADDRESS ||
         strcmp(s->name, j->name) == 0)
         return;
@@ -194,10 +203,60 @@ static void send_heartbeat(struct join *j)
     buf_fini(&b);
 }
 
+/* ---- a node that was away ---- */
+
+/* A node that starts, or stood still, may have missed an update: it serves what is deployed only
+ * when it has heard the present state, or cannot. */
+static void close_gate(struct join *j)
+{
+    if (!j->agent)
+        return;
+    agent_wait(j->agent, true);
+    j->gate_ns = clock_ns();
+    if (j->control)
+        control_look(j->control);
+    executor_timer_set(j->executor, &j->gate, j->gate_ns + GATE_NS);
+}
+
+static void on_gate(struct executor_timer *t)
+{
+    struct join *j = EXECUTOR_OF(t, struct join, gate);
+    const uint64_t now = clock_ns(), version = j->desired ? j->desired->version : 0;
+    bool heard = version > 0 && control_confirmed(j->control, version, j->gate_ns);
+    if (!heard && now - j->gate_ns < ISOLATED_NS) {
+        executor_timer_set(j->executor, t, now + GATE_NS);
+        return;
+    }
+    if (!heard && version > 0)
+        log_warn("cluster",
+                 "isolated: NATS cannot be asked, so this node serves version %llu of the desired "
+                 "state, which may be outdated",
+                 (unsigned long long)version);
+    j->gate_ns = 0;
+    agent_wait(j->agent, false);
+}
+
+/* Time that counts while the machine sleeps. */
+static uint64_t boot_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void notice_pause(struct join *j)
+{
+    const uint64_t now = boot_ns();
+    if (j->ticked_ns && now - j->ticked_ns > j->heartbeat_ns + AWAY_NS)
+        close_gate(j);
+    j->ticked_ns = now;
+}
+
 static void on_timer(struct executor_timer *t)
 {
     struct join *j = EXECUTOR_OF(t, struct join, timer);
     uint64_t now = clock_ns();
+    notice_pause(j); /* before anything is said about its models */
     executor_timer_set(j->executor, t, now + j->heartbeat_ns);
     if (j->book && !j->book_read) { /* here, since found must not be called while it opens */
         j->book_read = true;
@@ -216,6 +275,7 @@ static void on_link(void *ctx, const struct bus_status *s)
     j->up = s->link == BUS_UP;
     if (j->up) {
         j->up_ns = clock_ns();
+        control_look(j->control);
         log_info("cluster", "NATS is there: %s", s->server);
         for (uint32_t i = 0; i < j->n_nodes; i++) /* give all nodes time to be heard again */
             j->nodes[i].heard_ns = clock_ns();
@@ -269,8 +329,10 @@ void join_fill(struct join *j, struct node_state *s, struct arena *a)
         agent_fill(j->agent, s, a);
     pthread_mutex_lock(&j->lock);
     s->fence = j->own_fence;
-    if (j->desired)
+    if (j->desired) {
         s->desired = j->desired->version;
+        s->desired_fence = j->desired->fence;
+    }
     pthread_mutex_unlock(&j->lock);
     if (j->deployed)
         s->n_wanted = deployed_wanted(j->deployed, a, &s->wanted);
@@ -446,6 +508,7 @@ int join_open(struct join **out, struct executor *x, const struct join_opts *o, 
     j->deployed = o->deployed;
     j->may_change = o->may_change;
     j->timer.fn = on_timer;
+    j->gate.fn = on_gate;
     pthread_mutex_init(&j->lock, NULL);
     snprintf(j->name, sizeof(j->name), "%s", o->name);
     int rc = o->registry ? open_agent(j, o, e) : 0;
@@ -468,6 +531,7 @@ int join_open(struct join **out, struct executor *x, const struct join_opts *o, 
         return rc;
     }
     executor_timer_set(x, &j->timer, clock_ns());
+    close_gate(j);
     *out = j;
     return 0;
 }
@@ -477,6 +541,7 @@ void join_close(struct join *j)
     if (!j)
         return;
     executor_timer_clear(j->executor, &j->timer);
+    executor_timer_clear(j->executor, &j->gate);
     agent_destroy(j->agent);
     controller_destroy(j->controller);
     quota_bucket_disconnect(j->quota);

@@ -59,7 +59,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     struct members *m = members_of(s);
     uint64_t now = clock_ns();
     bool unsettled = false, unheard = false;
-    struct choose c = {.now_ns = now};
+    struct choose c = {.now_ns = now, .deployed = m->deployed};
     const struct choose_view here = {
         .state = &m->local, .replica = &m->here, .name = "", .ready = true, .slowness = 1};
     choose_look(&c, q, &here);

@@ -100,6 +100,7 @@ static int lease(struct quota_source *s, const char *name, uint64_t day, uint64_
         rc = take(q, key, day, limit, want, got, e);
     if (rc == 1)
         rc = err_set(e, SHOAL_EBUSY, "too many gateways ask at the same time");
+    q->there &= rc >= 0; /* NATS may have lost it */
     note(q, rc, e);
     pthread_mutex_unlock(&q->lock);
     return rc;

@@ -70,6 +70,8 @@ static size_t list_headers(struct entered *in)
     const char *p = item->headers, *end = p + item->n_headers;
     size_t n = 0;
     in->headers[n++] = (struct http_header){"host", "deferred"};
+    /* the same for every attempt, also after a crash: idempotency keys of calls are made of it */
+    in->headers[n++] = (struct http_header){"x-request-id", item->id};
     while (p < end && n < MAX_HEADERS) { /* a NUL follows the last */
         const char *value = p + strlen(p) + 1;
         if (value > end)

@@ -68,8 +68,10 @@ cluster: {name: gw, certs: ${certs('gw')}, nats: ['${url}'], shoal: home, wait: 
     await t.until(async () => (got = await fetched(gw, soon.id)).status === 200, 'an answer from a node that is known');
     t.same(JSON.stringify(got.data), want[0], 'that answer');
 
-    // a gateway that starts without NATS knows no node: it keeps the requests, also over kill -9
-    await kill_gateway(gw);
+    // a gateway that starts without NATS, and lost the addresses too, knows no node: it keeps the requests, also over kill -9
+    await gw.end('SIGKILL');
+    fs.rmSync(path.join(process.env.XDG_STATE_HOME, 'shoal', 'peers-home-gw'));
+    await gw.start();
     t.same((await score(gw, 0)).status !== 200, true, 'nobody can answer at once');
     const kept = [];
     for (let i = 0; i < N; i++) {

@@ -384,6 +384,110 @@ static void test_server_away(void **state)
     assert_non_null(strstr(e.msg, "checksum"));
 }
 
+/* ---- the server has lost its data ----------------------------------------------------------- */
+
+static void test_lost_data(void **state)
+{
+    struct lease_known known = {.fence = 0};
+    struct desired_store *admin;
+    struct desired_store_opts so = {.retry_ms = 1, .wait_ms = 1000};
+    struct member m;
+    struct desired *d;
+    struct err e = {0};
+    unsigned calls = 0;
+    char file[100];
+    (void)state;
+    snprintf(file, sizeof(file), "%s/lost", site.dir);
+    member_open(&m, file);
+    UNTIL(&m, m.version > 0 && m.link.link == BUS_UP);
+    const uint64_t version = m.version;
+    nats_site_kill(&site, 0);
+    UNTIL(&m, m.link.link == BUS_AWAY);
+    nats_site_wipe(&site, 0);
+    nats_site_restart(&site, 0);
+    UNTIL(&m, m.link.link == BUS_UP);
+
+    /* an administrator who heard of it, and one who did not hear, but is a member */
+    open_bus(&so.bus, NULL, NULL, NULL);
+    assert_int_equal(desired_store_open(&admin, &so, NULL, NULL, NULL, &e), 0);
+    desired_store_heard(admin, 1, 0);
+    assert_int_equal(desired_store_update(admin, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
+    assert_non_null(strstr(e.msg, "NATS has lost the desired state"));
+    assert_int_equal(desired_store_update(m.store, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
+    /* a controller without a copy must not begin another one */
+    assert_int_equal(desired_store_claim(admin, 1, &e), SHOAL_ENOTFOUND);
+    assert_int_equal(calls, 0);
+    assert_int_equal(desired_store_load(admin, &d, &e), SHOAL_ENOTFOUND);
+
+    /* a member whose copy is not the newest writes it back above all that is known */
+    desired_store_heard(m.store, version + 5, 5000);
+    desired_store_heard(m.store, UINT64_MAX, UINT64_MAX); /* nonsense */
+    desired_store_known(m.store, &known);
+    assert_int_equal(known.fence, 5000);
+    assert_true(known.behind);
+    assert_int_equal(desired_store_claim(m.store, 5001, &e), 0);
+    UNTIL(&m, m.version == version + 6);
+    desired_store_known(m.store, &known);
+    assert_int_equal(known.fence, 5001);
+    assert_false(known.behind);
+    assert_int_equal(desired_store_update(admin, 0, add_one, &calls, &d, &e), 0);
+    assert_int_equal(d->version, version + 7);
+    assert_int_equal(d->fence, 5001);
+    desired_destroy(d);
+    UNTIL(&m, m.version == version + 7);
+    desired_store_close(admin);
+    bus_close(so.bus);
+    member_close(&m);
+}
+
+/* A lease goes on above the fences that are known, also when NATS counts from 1 again. */
+static void know_much(void *ctx, struct lease_known *out)
+{
+    (void)ctx;
+    *out = (struct lease_known){.fence = 100000};
+}
+
+static void test_fences_go_on(void **state)
+{
+    struct executor_queue owner;
+    struct err e = {0};
+    uint64_t fence = 0, last = 100000;
+    (void)state;
+    assert_int_equal(executor_queue_init(&owner, &e), 0);
+    for (int i = 0; i < 4; i++) {
+        struct lease_opts lo = {.name = "n1", .ttl_ms = 500, .known = i == 0 ? know_much : NULL};
+        struct lease *lease;
+        open_bus(&lo.bus, NULL, NULL, NULL);
+        assert_int_equal(lease_open(&lease, &lo, &owner.executor, NULL, NULL, &e), 0);
+        for (double end = nats_site_now() + 60; !lease_held(lease, &fence);) {
+            assert_true(nats_site_now() < end);
+            executor_queue_turn(&owner, 20);
+        }
+        assert_true(fence > last); /* the base is in the lease: the others do not know the fence */
+        last = fence;
+        if (i == 2) { /* held while NATS loses it: taken again */
+            nats_site_kill(&site, 0);
+            nats_site_wipe(&site, 0);
+            nats_site_restart(&site, 0);
+            for (double end = nats_site_now() + 60; lease_held(lease, &fence);) {
+                assert_true(nats_site_now() < end);
+                executor_queue_turn(&owner, 20);
+            }
+            for (double end = nats_site_now() + 60; !lease_held(lease, &fence);) {
+                assert_true(nats_site_now() < end);
+                executor_queue_turn(&owner, 20);
+            }
+            assert_true(fence > last);
+            last = fence;
+        }
+        lease_close(lease);
+        while (executor_queue_turn(&owner, 200))
+            ;
+        bus_close(lo.bus);
+    }
+    executor_queue_fini(&owner);
+}
+
 /* ---- events --------------------------------------------------------------------------------- */
 
 struct seen {
@@ -702,6 +806,8 @@ int main(void)
         cmocka_unit_test(test_garbage_is_refused),
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_server_away),
+        cmocka_unit_test(test_lost_data),
+        cmocka_unit_test(test_fences_go_on),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_a_whole_member),
         cmocka_unit_test(test_a_lease_ends_by_the_clock),

@@ -266,7 +266,13 @@ async function reload() {
     again(entry('two', ''));
     await t.until(() => /isolation of the model 'two' changed: restart/.test(site.log), 'a change of isolation is refused');
     t.same(await names(), 'two ready', 'the old configuration stays');
+    // a stop that reaches the whole group, as from Ctrl-C or a service manager, is no crash of a worker
+    for (const pid of workers(site))
+        for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'])
+            process.kill(pid, signal);
+    t.same((await post(site, '/v1/completions', { model: 'two', prompt: 'b', max_tokens: 2 })).status, 200, 'it answers until the server ends it');
     t.same((await site.stop()).code, 0, 'it ends');
+    t.check(!/worker process is gone/.test(site.log), 'no worker is reported as lost');
 }
 
 // A worker under a node under a gateway: the gateway continues on the other node.

@@ -162,6 +162,14 @@ static inline int nats_site_remove(const char *path, const struct stat *st, int 
     return remove(path);
 }
 
+/* A killed server loses its data. */
+static inline void nats_site_wipe(struct nats_site *s, unsigned i)
+{
+    char path[80];
+    snprintf(path, sizeof(path), "%s/%u", s->dir, i);
+    nftw(path, nats_site_remove, 16, FTW_DEPTH | FTW_PHYS);
+}
+
 static inline void nats_site_end(struct nats_site *s)
 {
     for (unsigned i = 0; i < s->n; i++)

@@ -48,6 +48,7 @@ struct agent {
     pthread_mutex_t lock; /* all below; never held while the registry calls back */
     struct held *list;
     uint64_t version; /* version of the state being followed */
+    bool waits;       /* see agent_wait */
     bool set_aside;
 };
 
@@ -119,10 +120,21 @@ static struct look look_up(struct agent *a, const struct held *h)
 /* Tells the registry which requests it answers. */
 static void set_service(struct agent *a, struct held *h)
 {
+    struct registry_service s = h->service;
     struct err e = {0};
+    if (a->waits && s.duty == REGISTRY_SERVE)
+        s.duty = REGISTRY_STAGE;
     if ((h->added || h->own) &&
-        registry_set_service(a->opts.registry, h->item.name, sum_of(h), &h->service, &e) < 0)
+        registry_set_service(a->opts.registry, h->item.name, sum_of(h), &s, &e) < 0)
         fail(a, h, e.msg);
+}
+
+/* It answers no new requests. */
+static void hide(struct agent *a, struct held *h)
+{
+    h->service.duty = REGISTRY_LEAVE;
+    set_service(a, h);
+    h->hidden = true;
 }
 
 /* Adds it to the registry, which loads it. */
@@ -204,9 +216,7 @@ static bool leave(struct agent *a, struct held *h, uint64_t now)
     if (now - h->leave_ns < (uint64_t)a->opts.grace_ms * MS_NS)
         return false; /* until gateways know about it */
     if (!h->hidden) {
-        h->service.duty = REGISTRY_LEAVE;
-        set_service(a, h);
-        h->hidden = true;
+        hide(a, h);
         return false;
     }
     const struct look l = look_up(a, h);
@@ -409,7 +419,27 @@ void agent_follow(struct agent *a, const struct desired *d)
     executor_timer_set(a->opts.executor, &a->timer, clock_ns());
 }
 
+void agent_wait(struct agent *a, bool waits)
+{
+    pthread_mutex_lock(&a->lock);
+    bool changes = a->waits != waits;
+    a->waits = waits;
+    for (struct held *h = a->list; changes && h; h = h->next) {
+        if (!waits && h->item.phase == AGENT_LEAVING && h->added)
+            hide(a, h);
+        else
+            set_service(a, h);
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
 /* ---- telling ---- */
+
+/* What it does, which while it waits is not what it should. */
+static uint32_t told_duty(const struct agent *a, const struct held *h)
+{
+    return a->waits && h->item.duty == DESIRED_SERVE ? DESIRED_STAGE : h->item.duty;
+}
 
 static struct node_model *find_model(struct node_model *list, uint32_t n, const struct held *h)
 {
@@ -432,7 +462,7 @@ void agent_fill(struct agent *a, struct node_state *s, struct arena *arena)
     for (const struct held *h = a->list; list && h; h = h->next) {
         struct node_model *m = find_model(list, s->n_models, h);
         if (m) {
-            m->duty = h->item.duty;
+            m->duty = told_duty(a, h);
         } else if (h->added || h->item.phase == AGENT_FINDING || h->item.phase == AGENT_FAILED) {
             const uint8_t *sum =
                 (const uint8_t *)arena_copy(arena, (const char *)sum_of(h), SHA256_BYTES);
@@ -440,7 +470,7 @@ void agent_fill(struct agent *a, struct node_state *s, struct arena *arena)
                 .name = arena_printf(arena, "%s", h->item.name),
                 .sum = sum,
                 .state = h->item.phase == AGENT_FAILED ? REGISTRY_FAILED : REGISTRY_LOADING,
-                .duty = h->item.duty,
+                .duty = told_duty(a, h),
                 .progress = h->progress,
                 .error = arena_printf(arena, "%s", h->error)};
         }

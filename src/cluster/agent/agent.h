@@ -63,6 +63,9 @@ SHOAL_MUST_CHECK int agent_create(struct agent **out, const struct agent_opts *o
 void agent_destroy(struct agent *a);
 /* The desired state in force. A state from an older controller is refused and reported. */
 void agent_follow(struct agent *a, const struct desired *d);
+/* While it waits, assigned models get no new requests: the node may have missed an update. When it
+ * no longer does, those that have left meanwhile get none either, since nobody counts on them. */
+void agent_wait(struct agent *a, bool waits);
 /* Completes the state of this node: duties and errors of its models, and those that are not in the
  * registry yet.  s->models must be in the arena. */
 void agent_fill(struct agent *a, struct node_state *s, struct arena *arena);

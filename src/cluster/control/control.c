@@ -123,7 +123,8 @@ static int open_parts(struct control *c, const struct control_opts *o, struct er
     struct lease_opts lo = {.name = o->bus.name,
                             .ttl_ms = o->lease_ttl_ms,
                             .replicas = o->replicas,
-                            .claim = desired_store_claim};
+                            .claim = desired_store_claim,
+                            .known = desired_store_known};
     int rc = bus_open(&c->bus, &o->bus, c->x, on_link, c, e);
     if (rc < 0)
         return rc;
@@ -198,6 +199,21 @@ void control_close(struct control *c)
 int control_beat(struct control *c, const void *bytes, size_t n, struct err *e)
 {
     return bus_publish(c->bus, c->beat, bytes, n, e);
+}
+
+void control_look(struct control *c)
+{
+    desired_store_look(c->store);
+}
+
+bool control_confirmed(struct control *c, uint64_t version, uint64_t since_ns)
+{
+    return desired_store_confirmed(c->store, version, since_ns);
+}
+
+void control_heard(struct control *c, uint64_t version, uint64_t fence)
+{
+    desired_store_heard(c->store, version, fence);
 }
 
 void control_event(struct control *c, const struct event_log_entry *entry)

@@ -65,6 +65,12 @@ void control_close(struct control *c);
 SHOAL_MUST_CHECK int control_beat(struct control *c, const void *bytes, size_t n, struct err *e);
 /* The connection, for other data that members share. */
 struct bus *control_bus(struct control *c);
+/* Compares the desired state with NATS now; any thread. */
+void control_look(struct control *c);
+/* As desired_store_confirmed. */
+bool control_confirmed(struct control *c, uint64_t version, uint64_t since_ns);
+/* Another member knows this version of the desired state, and this fence. */
+void control_heard(struct control *c, uint64_t version, uint64_t fence);
 void control_event(struct control *c, const struct event_log_entry *entry);
 /* The state in force, or NULL. */
 const struct desired *control_desired(const struct control *c);

@@ -19,10 +19,12 @@
 #include "cluster/control/desired.h"
 #include "cluster/control/desired_code.h"
 #include "cluster/control/desired_file.h"
+#include "cluster/control/lease.h"
 
 #define KEY "state"
 #define NOTICE "desired" /* the subject's tail */
 #define MS 1000000u
+#define MAX_HEARD (UINT64_C(1) << 62) /* more is nonsense, or malice */
 enum {
     DEFAULT_WAIT_MS = 2000,
     DEFAULT_POLL_MS = 5000,
@@ -49,13 +51,15 @@ struct desired_store {
     uint8_t id[DESIRED_ID_BYTES];
     bool known; /* a state with this id is in force */
     uint64_t version, last_revision;
-    struct err refusal; /* error of the value at last_revision; code 0: it was accepted */
+    uint64_t n_connects; /* of the bus, when it was looked at */
+    struct err refusal;  /* error of the value at last_revision; code 0: it was accepted */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
     struct desired *next; /* for the owner */
     struct desired_store_status status;
-    uint64_t seen_ns; /* NATS last confirmed the state */
+    uint64_t seen_ns;                    /* NATS last confirmed the state */
+    uint64_t heard_version, heard_fence; /* the highest that others know, or NATS had */
     struct executor_task task;
     bool posted, notice, stop;
 };
@@ -128,19 +132,72 @@ static int put(struct desired_store *s, struct desired *d, uint64_t expected, ui
     return rc;
 }
 
-/* The initial state when NATS has none: the last one this member knew, or an empty one. */
-static int begin(struct desired_store *s, struct desired **out, struct err *e)
+static void raise_to(uint64_t *to, uint64_t value)
 {
-    int rc = bucket_create(s->bucket, s->replicas, HISTORY, e);
-    if (rc < 0)
+    if (value > *to && value <= MAX_HEARD)
+        *to = value;
+}
+
+void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t fence)
+{
+    pthread_mutex_lock(&s->lock);
+    raise_to(&s->heard_version, version);
+    raise_to(&s->heard_fence, fence);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void desired_store_known(void *store, struct lease_known *out)
+{
+    struct desired_store *s = store;
+    pthread_mutex_lock(&s->lock);
+    out->fence = s->heard_fence > s->status.fence ? s->heard_fence : s->status.fence;
+    out->behind = s->heard_version > s->status.version;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* The newest version that anybody knows; 0: none.  out: this member's copy, or NULL. */
+static uint64_t find_copy(struct desired_store *s, struct desired **out)
+{
+    pthread_mutex_lock(&s->lock);
+    uint64_t newest = s->heard_version > s->status.version ? s->heard_version : s->status.version;
+    pthread_mutex_unlock(&s->lock);
+    if (!s->file || desired_file_read(out, s->file, NULL) < 0)
+        *out = NULL;
+    else if ((*out)->version > newest)
+        newest = (*out)->version;
+    return newest;
+}
+
+/* The initial state when NATS has none: the last one this member knew, as the version after the
+ * last one that anybody knows, or an empty one. */
+static int begin(struct desired_store *s, uint64_t fence, struct desired **out, struct err *e)
+{
+    struct desired *copy;
+    const unsigned long long newest = find_copy(s, &copy);
+    int rc = 0;
+    if (newest > 0 && fence == 0)
+        rc = err_set(e, SHOAL_EBUSY,
+                     "NATS has lost the desired state, of which members know version %llu: "
+                     "nothing can be changed until the controller has written it back",
+                     newest);
+    else if (newest > 0 && !copy)
+        rc = err_set(e, SHOAL_ENOTFOUND,
+                     "NATS has lost the desired state, and this member has no copy of version %llu",
+                     newest);
+    if (rc == 0)
+        rc = bucket_create(s->bucket, s->replicas, HISTORY, e);
+    if (rc < 0) {
+        desired_destroy(copy);
         return rc;
-    if (s->file && desired_file_read(out, s->file, NULL) == 0) {
-        log_warn("control", "NATS has lost the desired state: restoring version %llu of %s",
-                 (unsigned long long)(*out)->version, s->file);
-        (*out)->fence = 0; /* NATS restarts its revision counter */
-        return 0;
     }
-    return desired_create(out, e);
+    if (!copy)
+        return desired_create(out, e);
+    log_warn("control", "NATS has lost the desired state: restoring version %llu of %s as %llu",
+             (unsigned long long)copy->version, s->file, newest + 1);
+    copy->version = newest;
+    copy->fence = 0;
+    *out = copy;
+    return 0;
 }
 
 /* One attempt.  1: another writer was first. */
@@ -151,9 +208,10 @@ static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn
     uint64_t revision;
     int rc = load(s, &d, &revision, e);
     if (rc == SHOAL_ENOTFOUND)
-        rc = begin(s, &d, e);
+        rc = begin(s, fence, &d, e);
     if (rc < 0)
         return rc;
+    desired_store_heard(s, 0, d->fence);
     if (fence && d->fence > fence)
         rc = err_set(e, SHOAL_ECHANGED,
                      "a newer controller (fence %llu) has written the desired state; this one "
@@ -272,10 +330,18 @@ static int take(struct desired_store *s, struct err *e)
 
 static void look(struct desired_store *s)
 {
+    const uint64_t began = clock_ns();
     struct err e = {0};
+    struct bus_status bus;
     uint64_t last = 0;
     bool refused = false;
+    bus_get_status(s->bus, &bus);
+    if (bus.n_connects != s->n_connects) /* another server may count its revisions from 1 */
+        s->last_revision = 0;
+    s->n_connects = bus.n_connects;
     int rc = bucket_last(s->bucket, &last, &e);
+    if (rc == SHOAL_ENOTFOUND)
+        s->last_revision = 0;
     if (rc == 0 && last != s->last_revision) {
         rc = take(s, &e);
         refused = rc == SHOAL_EFORMAT || rc == SHOAL_ECHANGED;
@@ -293,7 +359,7 @@ static void look(struct desired_store *s)
     t->n_refused += refused;
     snprintf(t->error, sizeof(t->error), "%s", rc < 0 ? e.msg : "");
     if (rc == 0)
-        s->seen_ns = clock_ns();
+        s->seen_ns = began; /* what was written since may be missing */
     pthread_mutex_unlock(&s->lock);
     if (refused)
         log_error("control", "desired state refused: %s", e.msg);
@@ -356,16 +422,28 @@ static void run_task(struct executor_task *t)
     desired_destroy(old);
 }
 
-static void on_notice(void *ctx, const char *subject, const void *bytes, size_t n)
+void desired_store_look(struct desired_store *s)
 {
-    struct desired_store *s = ctx;
-    (void)subject;
-    (void)bytes;
-    (void)n;
     pthread_mutex_lock(&s->lock);
     s->notice = true;
     pthread_cond_signal(&s->wake);
     pthread_mutex_unlock(&s->lock);
+}
+
+bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t since_ns)
+{
+    pthread_mutex_lock(&s->lock);
+    bool confirmed = s->seen_ns >= since_ns && s->status.version == version;
+    pthread_mutex_unlock(&s->lock);
+    return confirmed;
+}
+
+static void on_notice(void *ctx, const char *subject, const void *bytes, size_t n)
+{
+    (void)subject;
+    (void)bytes;
+    (void)n;
+    desired_store_look(ctx);
 }
 
 static void read_file(struct desired_store *s)

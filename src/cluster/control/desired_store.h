@@ -6,6 +6,11 @@
  * Only states that pass desired_check are written. A value that does not decode is refused and
  * never overwritten, and the last good state stays in force.
  *
+ * NATS may lose its data.  Then the controller writes back its copy, the one in the file, with a
+ * version and a fence above all that members know.  An administrator's change waits for that, so
+ * that no empty state comes to stand beside a known one; only where nobody knows a state does a
+ * change begin an empty one.
+ *
  * Watching does not depend on JetStream's consumers, which can vanish with their server: a writer
  * announces its change on the plain subject shoal.CLUSTER.desired, and the bucket's last revision
  * is compared every poll_ms.
@@ -31,6 +36,7 @@ struct bus;
 struct desired;
 struct desired_store;
 struct executor;
+struct lease_known;
 
 struct desired_store_opts {
     struct bus *bus;
@@ -69,12 +75,21 @@ void desired_store_get_status(struct desired_store *s, struct desired_store_stat
 SHOAL_MUST_CHECK int desired_store_load(struct desired_store *s, struct desired **out,
                                         struct err *e);
 /* fence: of the controller's lease; a state that a newer controller wrote is left alone
- * (SHOAL_ECHANGED). 0: written by an administrator, which is always allowed. Creates the bucket and
- * an empty state if there is none. out: the state as it is now, or NULL. SHOAL_EBUSY: it gave up
- * after retry_ms; the last write may still have happened. */
+ * (SHOAL_ECHANGED). 0: an administrator, who may always write. If NATS has no state, the controller
+ * restores the one that this member knows; SHOAL_ENOTFOUND: others know one, this member does not.
+ * Where nobody knows one, an empty one begins. out: the state as it is now, or NULL. SHOAL_EBUSY:
+ * given up after retry_ms; the last write may still have happened. */
 SHOAL_MUST_CHECK int desired_store_update(struct desired_store *s, uint64_t fence,
                                           desired_update_fn fn, void *ctx, struct desired **out,
                                           struct err *e);
+/* Compares with NATS now.  Any thread. */
+void desired_store_look(struct desired_store *s);
+/* The version in force was compared with NATS at or after this time, and it was the newest. */
+bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t since_ns);
+/* Another member knows this version of the state, and this fence.  Any thread. */
+void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t fence);
+/* What this member and those it heard know.  For lease.h; any thread. */
+void desired_store_known(void *store, struct lease_known *out);
 /* Writes only the fence: from then on, writes of older controllers fail. For lease.h. */
 SHOAL_MUST_CHECK int desired_store_claim(void *store, uint64_t fence, struct err *e);
 

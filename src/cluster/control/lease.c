@@ -22,6 +22,8 @@
 #define FORMAT 1u
 #define MS 1000000u
 #define MAX_VALUE_BYTES 1024u
+#define MAX_BASE (UINT64_C(1) << 62)
+#define LISTEN_NS (1500u * (uint64_t)MS) /* before a lease that nobody has taken yet is taken */
 enum {
     DEFAULT_TTL_MS = 10000,
     MIN_TTL_MS = 500,
@@ -37,6 +39,7 @@ struct lease {
     lease_fn on_change;
     void *ctx;
     int (*claim)(void *ctx, uint64_t fence, struct err *e);
+    void (*known)(void *ctx, struct lease_known *out);
     void *claim_ctx;
     char name[LEASE_MAX_NAME + 1];
     uint8_t run[16];
@@ -50,7 +53,11 @@ struct lease {
     uint64_t seen_ns;   /* since when it is unchanged; 0: not seen yet */
     uint64_t expiry_ns; /* how long it must stay unchanged until it may be taken */
     uint64_t renewal;
-    uint64_t my_fence; /* 0: the lease is not ours */
+    uint64_t base;       /* of my_fence */
+    uint64_t my_fence;   /* 0: the lease is not ours */
+    uint64_t last_fence; /* of this member, ever */
+    uint64_t shy_ns;     /* left to others until then */
+    bool was_mine;       /* the last lease seen was ours */
     bool claimed;
     bool bucket_there;
 
@@ -86,13 +93,15 @@ int lease_parse(struct lease_value *out, const void *bytes, size_t n, struct err
     if (n <= MAX_VALUE_BYTES)
         m = shoal__control__v1__lease__unpack(pb_heap(), n, bytes);
     if (!m || m->format != FORMAT || desired_code_unknown(m) || m->run.len != sizeof(out->run) ||
-        strlen(m->holder) > LEASE_MAX_NAME || m->ttl_ms < MIN_TTL_MS || m->ttl_ms > MAX_TTL_MS) {
+        strlen(m->holder) > LEASE_MAX_NAME || m->ttl_ms < MIN_TTL_MS || m->ttl_ms > MAX_TTL_MS ||
+        m->fence_base > MAX_BASE) {
         rc = err_set(e, SHOAL_EFORMAT, "the value is not a lease");
     } else {
         snprintf(out->holder, sizeof(out->holder), "%s", m->holder);
         memcpy(out->run, m->run.data, sizeof(out->run));
         out->renewal = m->renewal;
         out->ttl_ms = m->ttl_ms;
+        out->base = m->fence_base;
     }
     if (m)
         shoal__control__v1__lease__free_unpacked(m, pb_heap());
@@ -115,6 +124,7 @@ static int put(struct lease *l, char *holder, uint64_t expected, uint64_t *revis
     m.run = (ProtobufCBinaryData){sizeof(l->run), l->run};
     m.renewal = ++l->renewal;
     m.ttl_ms = l->ttl_ms;
+    m.fence_base = l->base;
     buf_init(&b, MAX_VALUE_BYTES);
     int rc = pb_put(&b, &m.base);
     rc = rc < 0 ? err_set(e, rc, "lease")
@@ -200,34 +210,62 @@ static int observe(struct lease *l, struct lease_value *v, bool *there, struct e
     return 0;
 }
 
-/* Takes the lease if it is free, was released, is ours from before, or has not been renewed. */
+/* Whether it may be taken: it is free, was released, is ours from before, or has not been renewed.
+ */
+static bool is_free(const struct lease *l, const struct lease_value *v, bool there,
+                    const struct lease_known *k)
+{
+    const uint64_t seen = now_ns() - l->seen_ns, lasts = l->expiry_ns;
+    if (there)
+        return !v->holder[0] || memcmp(v->run, l->run, sizeof(v->run)) == 0 || seen >= lasts;
+    if (!l->known || l->was_mine)
+        return true;
+    return seen >= (k->fence == 0 ? LISTEN_NS : k->behind ? 2 * lasts : lasts);
+}
+
+/* So that the fence will be above the known ones: the revision grows by at least 1. */
+static uint64_t base_for(const struct lease *l, uint64_t base, uint64_t above)
+{
+    if (above > MAX_BASE)
+        above = MAX_BASE;
+    return above > base + l->revision ? above - l->revision : base;
+}
+
 static void contend(struct lease *l)
 {
     struct lease_value v;
+    struct lease_known k = {.fence = 0};
     struct err e = {0};
     uint64_t revision = 0, sent;
     bool there;
     int rc = 0;
+    if (l->known)
+        l->known(l->claim_ctx, &k);
     if (!l->bucket_there && (rc = bucket_create(l->bucket, l->replicas, HISTORY, &e)) == 0)
         l->bucket_there = true;
     if (rc == 0)
         rc = observe(l, &v, &there, &e);
     if (rc < 0) {
+        l->bucket_there = false; /* looked at again */
         note(l, rc, &e, NULL);
         return;
     }
     note(l, 0, &e, v.holder);
-    bool ours = there && memcmp(v.run, l->run, sizeof(v.run)) == 0;
-    bool expired = now_ns() - l->seen_ns >= l->expiry_ns;
-    if (there && v.holder[0] && !ours && !expired)
+    if (there)
+        l->was_mine = memcmp(v.run, l->run, sizeof(v.run)) == 0;
+    if (!is_free(l, &v, there, &k) || now_ns() < l->shy_ns)
         return;
     sent = now_ns();
+    l->base = base_for(l, v.base, k.fence > l->last_fence ? k.fence : l->last_fence);
     rc = put(l, l->name, l->revision, &revision, &e);
     if (rc != 0) { /* 1: another one was faster */
+        l->bucket_there = rc > 0;
         note(l, rc, &e, NULL);
         return;
     }
-    l->revision = l->my_fence = revision;
+    l->revision = revision;
+    l->my_fence = l->last_fence = l->base + revision;
+    l->was_mine = true;
     l->seen_ns = sent;
     l->claimed = l->claim == NULL;
     note(l, 0, &e, l->name);
@@ -271,6 +309,12 @@ static void renew(struct lease *l)
         return;
     }
     note(l, rc, &e, NULL);
+    if (rc < 0 && bucket_last(l->bucket, &revision, &e) == SHOAL_ENOTFOUND) {
+        set_lost(l, "NATS has lost it"); /* nobody else could take it since: it is ours again */
+        l->bucket_there = false;
+        l->revision = l->seen_ns = 0;
+        return;
+    }
     if (rc < 0)
         return; /* tried again soon */
     l->revision = revision;
@@ -283,6 +327,14 @@ static void renew(struct lease *l)
         set_held(l, sent + ttl_ns(l) * 9 / 10);
 }
 
+static void give_up(struct lease *l)
+{
+    char nobody[] = "";
+    if (put(l, nobody, l->revision, &l->revision, NULL) == 0)
+        l->my_fence = 0;
+    l->shy_ns = now_ns() + 2 * ttl_ns(l);
+}
+
 /* Makes older controllers' writes fail, then the lease counts. */
 static void claim(struct lease *l)
 {
@@ -291,8 +343,10 @@ static void claim(struct lease *l)
     if (rc < 0) {
         note(l, rc, &e, NULL);
         log_warn("control", "the lease is not in force yet: %s", e.msg);
-        if (rc == SHOAL_ECHANGED) /* the lease's bucket was recreated: count up to the fence */
-            l->my_fence = l->revision;
+        if (rc == SHOAL_ECHANGED) /* taken again, with a higher fence */
+            l->my_fence = 0;
+        else if (rc == SHOAL_ENOTFOUND)
+            give_up(l);
         return;
     }
     l->claimed = true;
@@ -396,6 +450,7 @@ int lease_open(struct lease **out, const struct lease_opts *o, struct executor *
     l->on_change = on_change;
     l->ctx = ctx;
     l->claim = o->claim;
+    l->known = o->known;
     l->claim_ctx = o->claim_ctx;
     l->ttl_ms = ttl;
     l->replicas = o->replicas;

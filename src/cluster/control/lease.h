@@ -7,10 +7,12 @@
  * it, if it is still the newest. So no member's time of day matters, clock rates may differ by 10
  * %, and no event of NATS is needed. The clocks count while a machine sleeps.
  *
- * The revision with which a holder took the lease is its fence. It grows from holder to holder.
- * Every command of a controller carries it, and receivers refuse a command with a lower fence than
- * the highest they have seen. lease_held() must be checked just before a command is sent; the fence
- * covers the time between the check and the arrival.
+ * A holder's fence is the revision with which it took the lease plus a base that the lease carries
+ * from holder to holder.  So it grows from holder to holder, also when NATS has lost its data and
+ * counts revisions from 1 again: then the next holder chooses a base above every fence that is
+ * known (lease_known).  Every command of a controller carries it, and receivers refuse a command
+ * with a lower fence than the highest they have seen. lease_held() must be checked just before a
+ * command is sent; the fence covers the time between the check and the arrival.
  *
  * Thread:    held, get_status: any.  Everything else: the owner's; on_change is called there.
  *            Inside, a thread "lease" talks to NATS and calls claim.
@@ -34,6 +36,13 @@ struct lease;
 
 #define LEASE_MAX_NAME 127u
 
+/* If NATS has no lease: was there one?  Then its holder may still count on it for a while, so the
+ * others wait for as long as an unrenewed lease lasts, twice as long if they are behind. */
+struct lease_known {
+    uint64_t fence; /* the highest fence ever heard of; 0: none */
+    bool behind;    /* others know a newer desired state, and may restore it */
+};
+
 struct lease_opts {
     struct bus *bus;
     const char *name;  /* of this member */
@@ -41,8 +50,13 @@ struct lease_opts {
     unsigned replicas; /* servers that hold the bucket; 0: derived from the bus's addresses */
     /* Called with a new fence before the lease counts as held; may block for a while. It fences off
      * older controllers (desired_store_claim). Until it returns 0 the lease is renewed but not
-     * held. NULL: none. */
+     * held. SHOAL_ECHANGED: a higher fence is in force; the lease is taken again with one above it.
+     * SHOAL_ENOTFOUND: this member cannot restore the state; it leaves the lease to others for a
+     * while. NULL: none. */
     int (*claim)(void *ctx, uint64_t fence, struct err *e);
+    /* What is known outside the lease; called on the thread "lease" with claim_ctx.  NULL: nothing.
+     */
+    void (*known)(void *ctx, struct lease_known *out);
     void *claim_ctx;
 };
 
@@ -72,6 +86,7 @@ struct lease_value {
     uint8_t run[16];                 /* random id of one run of a process */
     uint64_t renewal;
     uint32_t ttl_ms;
+    uint64_t base; /* of the fence */
 };
 SHOAL_MUST_CHECK int lease_parse(struct lease_value *out, const void *bytes, size_t n,
                                  struct err *e);

@@ -100,6 +100,7 @@ int node_state_put(struct buf *out, const struct node_state *s)
     m.models_limit = s->models_limit;
     m.fence = s->fence;
     m.desired = s->desired;
+    m.desired_fence = s->desired_fence;
     m.wanted = arena_zalloc_n(&a, s->n_wanted, sizeof(*m.wanted));
     for (uint32_t i = 0; m.wanted && i < s->n_wanted; i++)
         m.wanted[m.n_wanted++] = pb_text(s->wanted[i]);
@@ -224,6 +225,7 @@ int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, s
                                .models_limit = m->models_limit,
                                .fence = m->fence,
                                .desired = m->desired,
+                               .desired_fence = m->desired_fence,
                                .epoch = m->epoch,
                                .epoch_end = m->epoch_end,
                                .oldest_epoch = m->oldest_epoch};

@@ -62,6 +62,7 @@ struct node_state {
     uint64_t models_limit;     /* memory for all models together; 0: no limit */
     uint64_t fence;            /* fence of the controller, if this member is it; 0: it is not */
     uint64_t desired;          /* version of the desired state in force; 0: none */
+    uint64_t desired_fence;    /* fence of the controller that wrote it */
     const char *const *wanted; /* models without a replica that requests wait for */
     uint32_t n_wanted;
     const char *const *labels; /* "gpu", "site=hall-3" */

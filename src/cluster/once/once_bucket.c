@@ -278,6 +278,7 @@ static void answer_claim(struct once_bucket *b, struct once_claim *c)
     pthread_mutex_lock(&b->use);
     int rc = h ? try_claim(b, c, &revision, &e) : err_set(&e, SHOAL_ENOMEM, "out of memory");
     bool joined = b->bucket != NULL;
+    b->there &= rc >= 0; /* NATS may have lost it */
     pthread_mutex_unlock(&b->use);
     note(b, rc, &e);
     pthread_mutex_lock(&b->lock);
@@ -345,6 +346,7 @@ static bool renew(struct once_bucket *b, struct held *h, bool ended)
         rc = describe_end(b, h, &r, &parts, &e);
     if (rc == 0)
         rc = write_record(b, h->key, &r, h->revision, &h->revision, &e);
+    b->there &= rc >= 0;
     pthread_mutex_unlock(&b->use);
     buf_fini(&parts);
     note(b, rc, &e);

@@ -479,6 +479,11 @@ int worker_main(int control_fd)
     (void)close_range((unsigned)control_fd + 1, ~0u, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_IGN);
+    /* Ctrl-C and service managers signal a whole group: the server ends its workers itself, when
+     * their requests are done. */
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     mem_map_large();
     w->control = control_fd;
     w->state = REGISTRY_LOADING;

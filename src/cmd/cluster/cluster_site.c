@@ -5,20 +5,29 @@
 #include "cluster/control/bus.h"
 #include "cluster/control/desired.h"
 #include "cluster/controller/controller_view.h"
+#include "cluster/messages/node_state.h"
 #include "cmd/cluster/cluster_opts.h"
 #include "cmd/cmd.h"
 
 #define MS_NS 1000000u
 #define LEAST_RETRY_MS 15000u /* for a change that others' changes hold up */
+#define LISTEN_MS 3000u       /* longer than the pause between two heartbeats */
 
 static void on_heartbeat(void *ctx, const char *subject, const void *bytes, size_t n)
 {
     struct cluster_site *s = ctx;
     enum controller_news news;
+    struct node_state state;
+    struct arena a;
     struct err e = {0};
     (void)subject;
     /* the controller reports damaged heartbeats */
-    (void)!controller_view_hear(s->view, bytes, n, clock_ns(), &news, NULL, &e);
+    if (s->view)
+        (void)!controller_view_hear(s->view, bytes, n, clock_ns(), &news, NULL, &e);
+    arena_init(&a, NODE_STATE_MAX_BYTES * 8);
+    if (node_state_read(&state, &a, bytes, n, &e) == 0)
+        desired_store_heard(s->store, state.desired, state.desired_fence);
+    arena_fini(&a);
 }
 
 int cluster_site_open(struct cluster_site *s, const struct opts *o, bool hears)
@@ -36,7 +45,7 @@ int cluster_site_open(struct cluster_site *s, const struct opts *o, bool hears)
     const struct desired_store_opts so = {.bus = s->bus, .wait_ms = wait_ms, .retry_ms = retry_ms};
     if (desired_store_open(&s->store, &so, NULL, NULL, NULL, &e) < 0 ||
         (hears && controller_view_create(&s->view, &e) < 0) ||
-        (hears && bus_subscribe(s->bus, "hb.*", on_heartbeat, s, NULL, &e) < 0))
+        bus_subscribe(s->bus, "hb.*", on_heartbeat, s, NULL, &e) < 0)
         return cmd_fail(o->page, "%s", e.msg);
     return CMD_OK;
 }
@@ -52,10 +61,20 @@ void cluster_site_close(struct cluster_site *s)
     controller_view_destroy(s->view);
 }
 
+static void listen_for(struct cluster_site *s, uint32_t ms)
+{
+    for (uint64_t now = clock_ns(), end = now + (uint64_t)ms * MS_NS; now < end; now = clock_ns())
+        executor_queue_turn(&s->queue, (int)((end - now) / MS_NS) + 1);
+}
+
 int cluster_site_change(struct cluster_site *s, desired_update_fn fn, void *ctx,
                         struct desired **out)
 {
+    struct desired *d = NULL;
     struct err e = {0};
+    if (desired_store_load(s->store, &d, &e) == SHOAL_ENOTFOUND)
+        listen_for(s, LISTEN_MS); /* a new shoal, or has NATS lost what its members know? */
+    desired_destroy(d);
     if (desired_store_update(s->store, 0, fn, ctx, out, &e) < 0)
         return cmd_fail(s->o->page, "%s", e.msg);
     return CMD_OK;
@@ -73,11 +92,10 @@ int cluster_site_load(struct cluster_site *s, struct desired **out)
 int cluster_site_look(struct cluster_site *s, uint32_t ms, const struct desired *d,
                       struct controller_snapshot **out)
 {
-    uint64_t now = clock_ns(), end = now + (uint64_t)ms * MS_NS;
     uint64_t silent = (uint64_t)d->policy.heartbeat_ms * d->policy.silent_beats * MS_NS;
     struct err e = {0};
-    for (; now < end; now = clock_ns())
-        executor_queue_turn(&s->queue, (int)((end - now) / MS_NS) + 1);
+    listen_for(s, ms);
+    uint64_t now = clock_ns();
     while (now > silent && controller_view_expire(s->view, now - silent))
         ;
     if (controller_view_take(s->view, out, &e) < 0 || controller_snapshot_read(*out, &e) < 0) {

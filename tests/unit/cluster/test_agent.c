@@ -240,6 +240,29 @@ static void test_leave_finishes_what_runs(void **state)
     assert_int_equal(site.n_released, 1);
 }
 
+/* A node that may have missed an update loads, but answers nothing until it knows. */
+static void test_who_waits_answers_nothing(void **state)
+{
+    (void)state;
+    struct registry_model *m, *none;
+    agent_wait(site.agent, true);
+    assign(ME, site.sum, DESIRED_SERVE);
+    agent_follow(site.agent, site.d);
+    until(site.sum, REGISTRY_READY, DESIRED_STAGE);
+    assert_true(get(&m) < 0);
+    agent_wait(site.agent, false);
+    until(site.sum, REGISTRY_READY, DESIRED_SERVE);
+    assert_int_equal(get(&m), 0);
+    agent_wait(site.agent, true); /* what runs goes on, nothing new begins */
+    assert_true(get(&none) < 0);
+    assign(ME, site.sum, DESIRED_LEAVE);
+    agent_follow(site.agent, site.d);
+    agent_wait(site.agent, false); /* it has to leave: at once, without a time of grace */
+    assert_true(get(&none) < 0);
+    registry_put(m);
+    until(site.sum, REGISTRY_UNLOADED, 0);
+}
+
 static void test_who_leaves_may_be_wanted_again(void **state)
 {
     (void)state;
@@ -489,6 +512,7 @@ int main(void)
         ON_SITE(test_serve_loads_and_answers),
         ON_SITE(test_stage_loads_and_does_not_answer),
         ON_SITE(test_leave_finishes_what_runs),
+        ON_SITE(test_who_waits_answers_nothing),
         ON_SITE(test_who_leaves_may_be_wanted_again),
         ON_SITE(test_the_state_of_an_older_controller_is_refused),
         ON_SITE(test_a_drained_node_steps_aside_when_it_has_nothing_to_serve),

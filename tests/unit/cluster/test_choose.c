@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "cluster/choose.h"
+#include "cluster/control/desired.h"
+#include "cluster/deployed.h"
 #include "flow/request.h"
 
 #define MS UINT64_C(1000000)
@@ -22,6 +24,7 @@ static struct {
     bool ready[N];
     uint32_t calls[N];
     struct request request;
+    struct deployed *deployed; /* or NULL */
 } site;
 
 /* Three nodes with one model: 1 ms a token, idle. */
@@ -47,7 +50,7 @@ static void reset(void)
 static struct replica *choose(uint64_t now, const struct replica_query *more, uint64_t *expect_ns)
 {
     struct replica_query q = more ? *more : (struct replica_query){0};
-    struct choose c = {.now_ns = now};
+    struct choose c = {.now_ns = now, .deployed = site.deployed};
     uint64_t ns = 0;
     q.request = &site.request;
     q.expect_ns = expect_ns ? expect_ns : &ns;
@@ -156,6 +159,53 @@ static void test_no_probe(void **state)
     }
 }
 
+/* A node that does not know of an update that has ended is used only when no other can answer. */
+static void test_who_is_behind_comes_last(void **state)
+{
+    static const uint8_t old[SHA256_BYTES] = {1}, new[SHA256_BYTES] = {2};
+    struct desired_model m = {.name = "m", .source = "", .apart = ""};
+    struct desired_rollout r = {
+        .id = "r", .model = "m", .source = "", .kind = DESIRED_ROLLING, .state = DESIRED_RUNNING};
+    struct desired *d;
+    (void)state;
+    reset();
+    assert_int_equal(deployed_create(&site.deployed, NULL), 0);
+    assert_int_equal(desired_create(&d, NULL), 0);
+    memcpy(m.sha256, new, SHA256_BYTES);
+    memcpy(r.from, old, SHA256_BYTES);
+    memcpy(r.to, new, SHA256_BYTES);
+    assert_int_equal(desired_put_model(d, &m), 0);
+    assert_int_equal(desired_put_rollout(d, &r), 0);
+    d->version = 7;
+    d->epoch = 3;
+    deployed_set(site.deployed, d);
+    for (uint32_t i = 0; i < N; i++) {
+        site.states[i].desired = 7;
+        site.models[i].sum = new;
+        site.models[i].token_ns = 2e6;
+    }
+    site.models[0].sum = old; /* the fastest, but behind */
+    site.models[0].token_ns = 1e6;
+    site.states[0].desired = 6;
+    assert_int_equal(chosen(NOW), 0); /* both versions serve while the update runs */
+    d->rollouts[0].state = DESIRED_DONE;
+    deployed_set(site.deployed, d);
+    assert_int_equal(chosen(NOW), 1);
+    site.request.epoch = 3;
+    assert_int_equal(chosen(NOW), 1);
+    site.request.epoch = 2; /* an old request: it gets the version of its epoch */
+    assert_int_equal(chosen(NOW), 0);
+    site.request.epoch = 0;
+    site.states[0].desired = 8; /* it knows more than this gateway */
+    assert_int_equal(chosen(NOW), 0);
+    site.states[0].desired = 0; /* it has just started */
+    assert_int_equal(chosen(NOW), 1);
+    site.ready[1] = site.ready[2] = false; /* better than none */
+    assert_int_equal(chosen(NOW), 0);
+    desired_destroy(d);
+    deployed_destroy(site.deployed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +213,7 @@ int main(void)
         cmocka_unit_test(test_probes_are_rare),
         cmocka_unit_test(test_a_probe_has_the_patience_of_the_best),
         cmocka_unit_test(test_no_probe),
+        cmocka_unit_test(test_who_is_behind_comes_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
