@@ -6,6 +6,35 @@
  * with "simulated":"yes"; the reply speaks as if the program had succeeded.  Answers to questions
  * are "done".  docs/ASK.md (installed under share/doc/shoal) describes the actions.
  *
+ * Example: the actions of a command.
+ *
+ *     static int actions(const char *text)
+ *     {
+ *         struct shoal_ask *ask;
+ *         struct shoal_ask_request *request;
+ *         struct shoal_error err;
+ *         struct shoal_ask_request_opts opts = {
+ *             .size = sizeof(opts), .text = text, .text_bytes = strlen(text), .no_reply = true};
+ *         int rc = shoal_ask_open(&ask, NULL, &err);
+ *         if (rc < 0) {
+ *             fprintf(stderr, "%s\n", err.msg);
+ *             return rc;
+ *         }
+ *         rc = shoal_ask_submit(ask, &opts, &request, &err);
+ *         if (rc == 0) {
+ *             char *json = NULL;
+ *             rc = shoal_ask_wait(request);
+ *             if (rc == 0)
+ *                 rc = shoal_ask_json(request, 0, &json, NULL, &err);
+ *             if (rc == 0)
+ *                 puts(json); // {"actions":[{"action":"light.off","room":"kitchen",...}]}
+ *             shoal_free(json);
+ *             shoal_ask_free(request);
+ *         }
+ *         shoal_ask_close(ask);
+ *         return rc;
+ *     }
+ *
  * Thread:    open and close from one thread, close when no request is left; the rest from any
  *            thread.  Events come on threads of the engines, one at a time per request: handle them
  *            quickly, and never call shoal_ask_wait or shoal_ask_close from one.

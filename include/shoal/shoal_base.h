@@ -23,9 +23,21 @@
  * commands of shoal_ask) the call fails and says so: nothing is cut there.  A text without a
  * length ends at its first NUL.
  *
- * Set `size` in one of two ways:
- *   struct shoal_task_opts o = {.size = sizeof(o), .max_tokens = 24};      C, C++20
- *   struct shoal_task_opts o; SHOAL_INIT(&o); o.max_tokens = 24;           any C or C++ */
+ * Example: the two ways to set `size`, and memory that the library gave.
+ *
+ *     static int count(const struct shoal_engine *engine, const char *text, size_t *n)
+ *     {
+ *         struct shoal_task_opts one = {.size = sizeof(one), .max_tokens = 24}; // C, C++20
+ *         struct shoal_task_opts two;                                           // any C or C++
+ *         SHOAL_INIT(&two);
+ *         two.max_tokens = one.max_tokens;
+ *         int32_t *tokens;
+ *         int rc = shoal_tokenize(engine, text, strlen(text), 0, &tokens, n, NULL);
+ *         shoal_free(tokens);
+ *         return rc;
+ *     }
+ *
+ * Thread:    the functions below may be called from any thread. */
 #ifndef SHOAL_SHOAL_BASE_H
 #define SHOAL_SHOAL_BASE_H
 
@@ -51,7 +63,8 @@ extern "C" {
 SHOAL_API const char *shoal_version(void);
 SHOAL_API int shoal_version_number(void);
 
-/* "NOMEM", "IO", ... and the general text of an error code; constants, never NULL. */
+/* "NOMEM", "IO", ... and the general text of an error code, for a code without a struct
+ * shoal_error; constants, never NULL ("UNKNOWN" for another number). */
 SHOAL_API const char *shoal_error_name(int code);
 SHOAL_API const char *shoal_error_text(int code);
 

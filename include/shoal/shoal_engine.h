@@ -1,5 +1,33 @@
 /* shoal_engine.h - an engine: one loaded model, and the text functions that need it.
  *
+ * Example: what a model is, and how it splits a text.
+ *
+ *     static int describe(const char *path, const char *text)
+ *     {
+ *         struct shoal_engine_opts opts = {.size = sizeof(opts), .n_ctx = 2048};
+ *         struct shoal_engine_info info = {.size = sizeof(info)};
+ *         struct shoal_engine *engine;
+ *         struct shoal_error err;
+ *         int32_t *tokens;
+ *         size_t n;
+ *         int rc = shoal_engine_open(&engine, path, &opts, &err);
+ *         if (rc < 0) {
+ *             fprintf(stderr, "%s\n", err.msg);
+ *             return rc;
+ *         }
+ *         if (shoal_engine_info(engine, &info) == 0)
+ *             printf("%s, %u layers, %zu bytes\n", info.arch, info.n_layers, info.weights_bytes);
+ *         rc = shoal_tokenize(engine, text, strlen(text), 0, &tokens, &n, &err);
+ *         for (size_t i = 0; rc == 0 && i < n; i++) {
+ *             size_t bytes;
+ *             const char *piece = shoal_token_text(engine, tokens[i], SHOAL_TEXT_SPECIAL, &bytes);
+ *             printf("%d %.*s\n", tokens[i], (int)bytes, piece);
+ *         }
+ *         shoal_free(rc == 0 ? tokens : NULL);
+ *         shoal_engine_close(engine);
+ *         return rc;
+ *     }
+ *
  * Thread:    open and close from one thread, close when no task is left; the rest from any thread.
  * Ownership: open gives the engine to the caller, close takes it back (NULL is fine).
  * Lifetime:  strings from shoal_engine_info, shoal_engine_metadata, shoal_token_text and the label
@@ -88,7 +116,8 @@ struct shoal_engine_info { /* strings live as long as the engine */
  * and the error shows the sum (SHOAL_ELIMIT). On failure *out is NULL. */
 SHOAL_API int shoal_engine_open(struct shoal_engine **out, const char *path,
                                 const struct shoal_engine_opts *opts, struct shoal_error *err);
-/* Cancels the tasks that are left and frees the engine. */
+/* Cancels the tasks that are left, waits for their last events and frees the engine; NULL is fine.
+ * Not from an event. */
 SHOAL_API void shoal_engine_close(struct shoal_engine *engine);
 /* Fills *info, whose size the caller has set.  0, or SHOAL_EINVAL for a bad size or a NULL. */
 SHOAL_API int shoal_engine_info(const struct shoal_engine *engine, struct shoal_engine_info *info);
@@ -104,7 +133,8 @@ SHOAL_API const char *shoal_engine_metadata(const struct shoal_engine *engine, c
 #define SHOAL_TEXT_SPECIAL 4u       /* detokenize: show special tokens */
 
 /* *tokens and *text belong to the caller, who frees them with shoal_free; *text is NUL-terminated.
- * On failure they are NULL. */
+ * On failure they are NULL.  SHOAL_EUNSUPPORTED: the model reads no text (a scorer).  SHOAL_ELIMIT:
+ * too long.  Ids that the model does not have have no text. */
 SHOAL_API int shoal_tokenize(const struct shoal_engine *engine, const char *text, size_t n,
                              unsigned flags, int32_t **tokens, size_t *n_tokens,
                              struct shoal_error *err);

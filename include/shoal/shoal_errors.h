@@ -1,4 +1,25 @@
-/* shoal_errors.h - every error code of Shoal in one list, and the struct that carries a text. */
+/* shoal_errors.h - every error code of Shoal in one list, and the struct that carries a text.
+ *
+ * A function that can fail returns 0 or one of the codes, and takes a struct shoal_error for the
+ * text: what failed, on what, and why.  The code is for the program, the text for people.
+ *
+ * Example: tell the user what went wrong, and try again where that can help.
+ *
+ *     static int open_patiently(struct shoal_engine **engine, const char *path)
+ *     {
+ *         struct shoal_error err;
+ *         int rc = shoal_engine_open(engine, path, NULL, &err);
+ *         for (int i = 0; i < 3 && rc == SHOAL_EBUSY; i++) {
+ *             sleep(1);
+ *             rc = shoal_engine_open(engine, path, NULL, &err);
+ *         }
+ *         if (rc < 0) // "cannot open model.gguf: No such file or directory"
+ *             fprintf(stderr, "%s (%s)\n", err.msg, shoal_error_name(rc));
+ *         return rc;
+ *     }
+ *
+ * Thread:    plain data.
+ * Ownership: the caller's; the library keeps no pointer to it and no "last error" of its own. */
 #ifndef SHOAL_SHOAL_ERRORS_H
 #define SHOAL_SHOAL_ERRORS_H
 

@@ -4,6 +4,31 @@
  * docs/FLOWS.md describes the file, which is the one that `shoal serve` and `shoal flow` read.
  * Steps that reach the outside (`do: call`) are refused: a server carries them out.
  *
+ * Example: one text through the only flow of a file.
+ *
+ *     static int run(const char *path, const char *text)
+ *     {
+ *         struct shoal_flow *flow;
+ *         struct shoal_flow_request *request;
+ *         struct shoal_error err;
+ *         struct shoal_flow_request_opts opts = {
+ *             .size = sizeof(opts), .text = text, .text_bytes = strlen(text)};
+ *         int rc = shoal_flow_open(&flow, path, NULL, &err);
+ *         if (rc < 0) { // "helper.yaml:12:9: flows[0].steps[1].do: ..."
+ *             fprintf(stderr, "%s\n", err.msg);
+ *             return rc;
+ *         }
+ *         rc = shoal_flow_submit(flow, &opts, &request, &err);
+ *         if (rc == 0) {
+ *             rc = shoal_flow_wait(request);
+ *             const struct shoal_flow_result *result = shoal_flow_result(request);
+ *             puts(rc == 0 ? result->text : result->message);
+ *             shoal_flow_free(request);
+ *         }
+ *         shoal_flow_close(flow);
+ *         return rc;
+ *     }
+ *
  * Thread:    open and close from one thread, close when no request is left; the rest from any
  *            thread.  The done callback runs on the flow's own thread: it must return quickly and
  *            must not call shoal_flow_wait or shoal_flow_close.

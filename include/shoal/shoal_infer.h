@@ -2,6 +2,33 @@
  *
  * An inference is a task like a generation: shoal_task_wait, _cancel and _free apply to it.
  *
+ * Example: the label of a text.
+ *
+ *     static int classify(struct shoal_engine *engine, const char *text)
+ *     {
+ *         struct shoal_infer_opts opts = {
+ *             .size = sizeof(opts),
+ *             .kind = SHOAL_KIND_CLASSIFY,
+ *             .text = text,
+ *             .text_bytes = strlen(text),
+ *         };
+ *         struct shoal_task *task;
+ *         struct shoal_error err;
+ *         int rc = shoal_infer_submit(engine, &opts, &task, &err);
+ *         if (rc < 0) {
+ *             fprintf(stderr, "%s\n", err.msg);
+ *             return rc;
+ *         }
+ *         rc = shoal_task_wait(task);
+ *         const struct shoal_result *result = shoal_task_result(task);
+ *         if (rc == 0)
+ *             printf("%s %.2f\n", result->label, result->confidence);
+ *         else
+ *             fprintf(stderr, "%s\n", result->message);
+ *         shoal_task_free(task); // also frees the result
+ *         return rc;
+ *     }
+ *
  * Thread:    any; the done callback comes on the engine's thread, as events do (shoal_task.h).
  * Ownership: texts and values are copied at submit.
  * Lifetime:  a result and everything it points to live until the task is freed.  Label and input
@@ -92,7 +119,8 @@ struct shoal_result {
 };
 
 /* Fails as shoal_task_submit does; SHOAL_EDEADLINE also when the queue and the measured speed say
- * that the deadline cannot be met. */
+ * that the deadline cannot be met.  SHOAL_EUNSUPPORTED: the engine is not of this kind.
+ * SHOAL_EINVAL: the text or the values are missing or too long, or there is no such label set. */
 SHOAL_API int shoal_infer_submit(struct shoal_engine *engine, const struct shoal_infer_opts *opts,
                                  struct shoal_task **task, struct shoal_error *err);
 /* Result of a finished task (in its callback, or after shoal_task_wait); NULL for a generation. */

@@ -8,9 +8,31 @@
  *            payload: "${input.text}"}
  *   flows_allow: {plugins: [/opt/plugins]}
  *
- * The object exports one function, shoal_plugin, which returns a constant table.  Build it with
+ * The object exports one function, shoal_plugin, which returns a constant table.
  *
- *   cc -shared -fPIC -o price.so price.c
+ * Example: cc -shared -fPIC -o price.so price.c
+ *
+ *     #include <shoal/shoal_plugin.h>
+ *     #include <string.h>
+ *
+ *     static int run(void *state, struct shoal_plugin_call *call)
+ *     {
+ *         static const char answer[] = "12 EUR";
+ *         (void)state;
+ *         if (call->payload_bytes == 0) {
+ *             call->fail(call, "the payload is empty: name a product");
+ *             return -1;
+ *         }
+ *         return call->answer(call, answer, strlen(answer));
+ *     }
+ *
+ *     SHOAL_PLUGIN_EXPORT const struct shoal_plugin *shoal_plugin(void);
+ *     const struct shoal_plugin *shoal_plugin(void)
+ *     {
+ *         static const struct shoal_plugin table = {
+ *             .size = sizeof(table), .version = SHOAL_PLUGIN_VERSION, .run = run};
+ *         return &table;
+ *     }
  *
  * A plug-in runs in its own process: a crash fails only its call. It has the rights of the
  * server's user, so put only trusted code into the folder, and let nobody else write there.

@@ -1,5 +1,39 @@
 /* shoal_task.h - generation: tasks, their token events, and sessions.
  *
+ * Example: an answer, shown as it comes, that must be complete in two seconds.
+ *
+ *     static void show(void *ctx, const struct shoal_event *event)
+ *     {
+ *         if (event->kind == SHOAL_EVENT_TOKEN)
+ *             fwrite(event->text, 1, event->text_bytes, (FILE *)ctx);
+ *     }
+ *
+ *     static int answer(struct shoal_engine *engine, const int32_t *prompt, uint32_t n)
+ *     {
+ *         struct timespec now;
+ *         clock_gettime(CLOCK_MONOTONIC, &now);
+ *         struct shoal_task_opts opts = {
+ *             .size = sizeof(opts),
+ *             .tokens = prompt,
+ *             .n_tokens = n,
+ *             .max_tokens = 64,
+ *             .sampling = {.temperature = 0.7f, .top_p = 0.9f, .seed = 42},
+ *             .deadline_ns = ((uint64_t)now.tv_sec + 2) * 1000000000u,
+ *             .event = show,
+ *             .event_ctx = stdout,
+ *         };
+ *         struct shoal_task *task;
+ *         struct shoal_error err;
+ *         int rc = shoal_task_submit(engine, &opts, &task, &err);
+ *         if (rc < 0) { // "needs about 3100 ms, 2000 ms remain"
+ *             fprintf(stderr, "%s\n", err.msg);
+ *             return rc;
+ *         }
+ *         rc = shoal_task_wait(task);
+ *         shoal_task_free(task);
+ *         return rc;
+ *     }
+ *
  * Thread:    any.  Events come on threads of the engine, one at a time per task: handle them
  *            quickly, and never call shoal_task_wait or shoal_engine_close from one.
  * Ownership: submit gives the caller a task to free; prompt, stop texts and biases are copied.
@@ -152,8 +186,14 @@ SHOAL_API int shoal_task_wait(struct shoal_task *task);
 /* Gives up the caller's reference (NULL is fine); before DONE it also cancels. */
 SHOAL_API void shoal_task_free(struct shoal_task *task);
 
-/* ---- sessions: a conversation keeps its tokens, so that a turn costs only its new tokens
- * -------- */
+/* ---- sessions --------------------------------------------------------------------------------
+ * A conversation keeps its tokens, so that a turn costs only its new ones.
+ *
+ * Thread:    any, one call at a time for each session; shoal_session_tokens not while a task of
+ *            the session runs.
+ * Ownership: create gives, destroy takes back.
+ * Failure:   SHOAL_ENOMEM; append: SHOAL_ELIMIT, the context is full; generate: as
+ *            shoal_task_submit. */
 
 struct shoal_session;
 

@@ -21,6 +21,8 @@
 #include "things/things.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_anomaly_fit, cmd_anomaly_run;
+
 #define MAX_FILE_BYTES ((size_t)2 << 30)
 #define MACHINE "machine"
 

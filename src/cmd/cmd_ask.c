@@ -13,6 +13,8 @@
 #include "apps/home/ask/ask_run.h"
 #include "apps/home/site/home_open.h"
 
+cmd_fn cmd_ask;
+
 #define SESSION "terminal" /* all texts of one call are one conversation */
 #define TOKEN_BYTES 64u
 

@@ -9,6 +9,8 @@
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_ca_init, cmd_ca_rotate, cmd_ca_issue, cmd_ca_list, cmd_ca_show, cmd_ca_revoke;
+
 #define MAX_OUTPUT_BYTES ((size_t)256 << 20)
 
 #define DIR_DEF                                                                                    \

@@ -24,6 +24,8 @@
 #include "wire/json_scan.h"
 #include "wire/value_json.h"
 
+cmd_fn cmd_chat;
+
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 #define MAX_STOPS 16u
 #define LEAST_ANSWER 16u /* minimum room for an answer in the context, in tokens */

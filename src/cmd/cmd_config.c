@@ -9,6 +9,8 @@
 #include "gateway/gateway.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_config_check, cmd_config_explain, cmd_config_schema, cmd_config_reference;
+
 #define MAX_OUTPUT_BYTES ((size_t)16 << 20)
 
 static const struct opts_def json_defs[] = {{"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"}};

@@ -18,6 +18,8 @@
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_doctor;
+
 #define MAX_OUTPUT_BYTES ((size_t)16 << 20)
 #define MAX_SETS 16u
 #define MAX_ROWS 16u

@@ -15,6 +15,8 @@
 #include "flow/stages.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_generate;
+
 #define MAX_JSON_BYTES ((size_t)256 << 20)
 
 static const struct opts_def defs[] = {

@@ -7,6 +7,8 @@
 #include "cmd/server_ask.h"
 #include "net/http_ask.h"
 
+cmd_fn cmd_health;
+
 #define MAX_ANSWER ((size_t)64 << 10)
 
 static const struct opts_def defs[] = {

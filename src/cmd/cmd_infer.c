@@ -14,6 +14,8 @@
 #include "cmd/local/model_opts.h"
 #include "wire/result_json.h"
 
+cmd_fn cmd_classify, cmd_tag, cmd_embed, cmd_summarize;
+
 /* ---- pages ---------------------------------------------------------------------------------- */
 
 #define COMMON_DEFS                                                                                \

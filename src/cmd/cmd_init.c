@@ -17,6 +17,8 @@
 #include "format/model_open.h"
 #include "host/pack.h"
 
+cmd_fn cmd_init;
+
 #define MAX_OUTPUT_BYTES ((size_t)1 << 20)
 #define MAX_FOUND 64u /* as many as a file may have */
 

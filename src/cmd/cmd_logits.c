@@ -12,6 +12,8 @@
 #include "cmd/local/model_opts.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_logits;
+
 #define MAX_TOKENS ((size_t)1 << 24)
 #define MAX_OUTPUT_BYTES ((size_t)1 << 30)
 #define MAX_TOP 1000u

@@ -23,6 +23,8 @@
 #include "cmd/server_ask.h"
 #include "net/http_ask.h"
 
+cmd_fn cmd_mcp;
+
 #define MAX_LINE_BYTES ((size_t)8 << 20)
 #define MAX_ANSWER_BYTES ((size_t)64 << 20)
 #define MAX_CALLS 16u

@@ -5,6 +5,8 @@
 #include "cmd/local/pii_search.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_pii;
+
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
 
 static const struct opts_def defs[] = {

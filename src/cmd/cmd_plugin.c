@@ -8,6 +8,8 @@
 #include "cmd/cmd.h"
 #include "site/deeds/plugin_host.h"
 
+cmd_fn cmd_plugin;
+
 int cmd_plugin(int argc, const char *const *argv)
 {
     struct stat st;

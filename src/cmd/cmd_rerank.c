@@ -11,6 +11,8 @@
 #include "cmd/local/model_opts.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_rerank;
+
 #define MAX_DOCS 100000u
 
 static const struct opts_def defs[] = {

@@ -5,6 +5,8 @@
 #include "cmd/server_ask.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_route;
+
 #define NAME_WIDTH 20
 
 static const struct opts_def defs[] = {

@@ -23,6 +23,8 @@
 #include "shoal/shoal.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_router_fit;
+
 #define MAX_MODEL_BYTES ((size_t)1 << 30)
 #define MAX_TEXT_BYTES ((size_t)32 << 20)
 #define MAX_HEADER_BYTES ((size_t)16 << 20)

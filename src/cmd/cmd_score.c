@@ -19,6 +19,8 @@
 #include "eval/table.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_score;
+
 static const struct opts_def defs[] = {
     {"file", 'f', OPTS_TEXT, "FILE", NULL, 0, 0, "read rows from FILE; - means stdin"},
     {"columns", 'c', OPTS_TEXT, "A,B,...", NULL, 0, 0,

@@ -9,6 +9,8 @@
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_sim;
+
 #define MAX_SCENARIO_BYTES ((size_t)1 << 20)
 #define MAX_OUTPUT_BYTES ((size_t)256 << 20)
 #define MAX_ROWS 30u /* models in the table */

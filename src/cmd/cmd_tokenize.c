@@ -9,6 +9,8 @@
 #include "text/tokenizer/tokenizer.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_tokenize, cmd_detokenize;
+
 #define MAX_TOKENS ((size_t)1 << 28)
 #define MAX_OUTPUT_BYTES ((size_t)4 << 30)
 

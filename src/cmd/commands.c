@@ -8,6 +8,25 @@
 #include "cmd/cmd.h"
 #include "cmd/cmd_completion.h"
 
+/* Each is defined in a file of its own. */
+cmd_fn cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_bench, cmd_ca_init, cmd_ca_issue, cmd_ca_list,
+    cmd_ca_revoke, cmd_ca_rotate, cmd_ca_show, cmd_calibrate, cmd_chat, cmd_classify,
+    cmd_cluster_deploy, cmd_cluster_desired, cmd_cluster_drain, cmd_cluster_events,
+    cmd_cluster_init, cmd_cluster_join, cmd_cluster_models, cmd_cluster_nodes, cmd_cluster_plan,
+    cmd_cluster_remove, cmd_cluster_status, cmd_cluster_top, cmd_cluster_undrain, cmd_config_check,
+    cmd_config_explain, cmd_config_reference, cmd_config_schema, cmd_detokenize, cmd_doctor,
+    cmd_embed, cmd_eval_ask, cmd_eval_cascade, cmd_eval_classify, cmd_eval_embed,
+    cmd_eval_perplexity, cmd_eval_pii, cmd_eval_rerank, cmd_eval_score, cmd_eval_summarize,
+    cmd_eval_tag, cmd_flow_check, cmd_flow_draw, cmd_flow_run, cmd_flow_trace, cmd_gateway,
+    cmd_generate, cmd_health, cmd_home_check, cmd_home_import, cmd_home_list, cmd_index_add,
+    cmd_index_ask, cmd_index_query, cmd_index_remove, cmd_index_stats, cmd_init, cmd_logits,
+    cmd_mcp, cmd_model_convert, cmd_model_list, cmd_model_load, cmd_model_quantize, cmd_model_show,
+    cmd_model_unload, cmd_node, cmd_perplexity, cmd_pii, cmd_rerank, cmd_rollout_history,
+    cmd_rollout_pause, cmd_rollout_promote, cmd_rollout_start, cmd_rollout_status, cmd_rollout_undo,
+    cmd_route, cmd_router_fit, cmd_score, cmd_serve, cmd_sim, cmd_store_add, cmd_store_fetch,
+    cmd_store_gc, cmd_store_list, cmd_store_remove, cmd_store_verify, cmd_summarize, cmd_tag,
+    cmd_tokenize;
+
 #define MAX_NAMES 64u
 
 static const struct command model_verbs[] = {

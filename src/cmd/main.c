@@ -8,6 +8,8 @@
 #include "shoal/shoal.h"
 #include "site/deeds/plugin_host.h"
 
+cmd_fn cmd_worker, cmd_plugin; /* only started by the server: in no list */
+
 static int help(void)
 {
     printf("Shoal runs small language models on your own machine.\n\n"

@@ -109,7 +109,7 @@ async function refuses() {
     const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
     const config = path.join(t.tmp, 'grpc.yaml');
     fs.writeFileSync(config, `
-models: [{name: long, path: ${long}}, {name: late, path: ${t.root}/models/encoder, lazy: true}]
+models: [{name: long, path: ${long}, context: 65536}, {name: late, path: ${t.root}/models/encoder, lazy: true}]
 load_wait: 0
 keys: [{name: slow, sha256: ${sha('k-slow')}, rate: 0.01, burst: 1}, {name: one, sha256: ${sha('k-one')}, in_flight: 1},
        {name: any, sha256: ${sha('k-any')}}]
@@ -134,6 +134,7 @@ keys: [{name: slow, sha256: ${sha('k-slow')}, rate: 0.01, burst: 1}, {name: one,
     other.set('x-api-key', 'k-any');
     await call(client, 'Generate', request, {}, other);
     await refused(call(client, 'Generate', request, {}, as('k-slow')), status.RESOURCE_EXHAUSTED, 'RATE_LIMIT_EXCEEDED', true);
+    // in a context of 65536 tokens it writes for minutes: it is there until it is cancelled
     const stream = client.GenerateStream({ ...request, max_tokens: 100000, ignore_eos: true }, as('k-one'));
     stream.on('error', () => {});
     await new Promise((done) => stream.once('data', done));
@@ -166,7 +167,9 @@ async function deadlines(server, client) {
 }
 
 (async () => {
-    const server = await t.start(shoal, ['-m', `long=${long}`, '-m', `enc=${t.root}/models/encoder`]);
+    const config = path.join(t.tmp, 'long.yaml');
+    fs.writeFileSync(config, `models: [{name: long, path: ${long}, context: 65536}, {name: enc, path: ${t.root}/models/encoder}]\n`);
+    const server = await t.start(shoal, ['--config', config]);
     const address = `127.0.0.1:${server.port}`;
     const client = new Shoal(address, plain);
     await generates(server, client);
@@ -176,7 +179,8 @@ async function deadlines(server, client) {
     // cancelling a stream cancels its work
     await t.until(async () => await t.metric(server, 'shoal_in_flight{model="long"}') === 0, 'idle');
     const before = await t.metric(server, 'shoal_cancelled_total{model="long"}');
-    const stream = client.GenerateStream({ model: 'long', prompt: 'Once upon', max_tokens: 100000, temperature: 0 });
+    const stream = client.GenerateStream({ model: 'long', prompt: 'Once upon', max_tokens: 100000, temperature: 0,
+        ignore_eos: true });
     stream.on('error', () => {});
     await new Promise((done) => stream.once('data', done));
     stream.cancel();

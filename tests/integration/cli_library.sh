@@ -13,9 +13,13 @@ lib=$(dirname "$pc")
 public() { # nm options, file
     nm --defined-only "$@" | awk 'NF == 3 && $2 != "A" {print $3}' | sort -u
 }
-declared=$(grep -hoE '\bshoal_[a-z_]+\(' "$prefix"/include/shoal/*.h | tr -d '(' | sort -u)
+# Lines of comments do not count: they have examples.
+declared=$(grep -hvE '^ *(/\*|\*)' "$prefix"/include/shoal/*.h | grep -oE '\bshoal_[a-z_]+\(' | tr -d '(' | sort -u)
 differ "names are declared" "$declared" ""
-same "names of the shared library" "$(public -D "$lib/libshoal.so" | comm -3 - <(echo "$declared"))" ""
+same "names of the shared library" "$(public -D "$lib/libshoal.so" | sed 's/@.*//' | comm -3 - <(echo "$declared"))" ""
+same "names without a version" "$(public -D "$lib/libshoal.so" | grep -v '@@SHOAL_[0-9.]*$')" ""
+same "versions" "$(public -D "$lib/libshoal.so" | sed 's/.*@@//' | sort -u)" \
+    "$(sed -n 's/^\(SHOAL_[0-9.]*\) {.*/\1/p' "$root/packaging/libshoal.map" | sort -u)"
 same "names of the static library" "$(public -g "$lib/libshoal.a" | comm -3 - <(echo "$declared"))" ""
 same "its name for the loader" "$(readelf -d "$lib/libshoal.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')" \
     "libshoal.so.$(pkg-config --modversion shoal | cut -d. -f1-2)"
@@ -43,6 +47,23 @@ int use(shoal_engine *engine, shoal_task **task)
 C
 checked=$((checked + 1))
 "$cxx" -std=c++11 -Wall -Wextra -Werror $(pkg-config --cflags shoal) -fsyntax-only use.cc || fail "C++ use"
+
+# The examples in the headers compile; that of shoal.h is a whole program, and links.
+for header in "$prefix"/include/shoal/*.h; do
+    name=$(basename "$header" .h)
+    printf '#include <%s>\n' shoal/shoal.h stdio.h time.h unistd.h >"$name.c"
+    awk '/^ \* Example: / {on = 1; next}
+        on && /^ \*( +.*)?( \*\/)?$/ && !/^ \* [^ ]/ {sub(/ \*\/$/, ""); sub(/^ \*(     )?/, ""); print; next}
+        on {exit}' "$header" >>"$name.c"
+    checked=$((checked + 1))
+    [ "$(wc -l <"$name.c")" -gt 10 ] || fail "$name.h has no example"
+    "$cc" -std=gnu11 -Wall -Wextra -Werror -Wno-unused-function $(pkg-config --cflags shoal) -c -o "$name.o" "$name.c" ||
+        fail "the example of $name.h does not compile"
+done
+"$cc" -o first shoal.o $(pkg-config --libs shoal) || fail "the example of shoal.h does not link"
+LD_LIBRARY_PATH=$lib ./first >out 2>err && fail "the example of shoal.h finds a model"
+has err "cannot open model.gguf"
+readelf -V first | grep -q 'Name: SHOAL_0.1' || fail "a program does not ask for the version it was linked against"
 
 # Examples.
 example() { # name, then arguments of the example; wants the file `want`

@@ -6,6 +6,7 @@ tools/check-includes
 tools/check-names
 tools/check-banned
 tools/check-tests
+tools/check-docs
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -110,4 +111,27 @@ refused check-tests 'test_a.c' "a test that reads a file from outside"
 put src/base/a.c
 put tests/unit/base/test_a.c
 accepted check-tests "a tree where tests mirror src"
+
+put README.md 'Read `src/base/gone.c`.'
+refused check-docs 'README.md:1: there is no src/base/gone.c' "a guide that names a file that is gone"
+
+put CONTRIBUTING.md 'Add a row in `table.c`.'
+put src/base/tables.c
+refused check-docs 'there is no table.c' "a file name that is nearly right"
+
+put docs/ARCHITECTURE.md 'See [the page](OLD.md).'
+refused check-docs 'there is no OLD.md' "a link to a page that is gone"
+
+put src/base/README.md 'Files: `thing_NAME.c`.'
+put src/base/thing.c
+refused check-docs 'thing_NAME.c' "a pattern that no file matches"
+
+put src/base/README.md '`a.c`, `base/b.h`, `file/`, `src/base/file/c.c`, `b_NAME.h`, `b` and `GET /v1/models.json`' '```' '`no.c`' '```'
+put src/base/a.c
+put src/base/b.h
+put src/base/b_one.h
+put src/base/file/c.c
+put README.md '[architecture](docs/ARCHITECTURE.md) `docs/ARCHITECTURE.md` `http://x.example/y.c`'
+put docs/ARCHITECTURE.md '[start](../README.md#start) `base/a.c`'
+accepted check-docs "guides whose files exist"
 exit "$failed"

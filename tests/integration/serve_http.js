@@ -126,8 +126,9 @@ limits: {body: 20KiB, headers: 4KiB}
 }
 
 async function keys() {
+    // a context of 65536 tokens: what is to be in flight writes for minutes
     const file = config(`
-models: [{name: long, path: ${long}}]
+models: [{name: long, path: ${long}, context: 65536}]
 cors: [https://app.example, localhost]
 keys:
   - {name: user, sha256: ${sha('secret-1')}}
@@ -217,7 +218,7 @@ async function drain() {
 
 // A load balancer needs time to notice that a server is shutting down: until then it answers, but is not ready.
 async function leave() {
-    const server = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nleave: 1h\n`)]);
+    const server = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}, context: 65536}]\nleave: 1h\n`)]);
     const control = new AbortController();
     const ask = (extra, signal) => fetch(`${server.url}/v1/completions`, { method: 'POST', signal,
         body: JSON.stringify({ model: 'long', prompt: 'a', ignore_eos: true, ...extra }) });

@@ -17,6 +17,8 @@
 #include "host/pack.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_cluster_deploy, cmd_cluster_remove;
+
 #define LOOK_MS 500u
 #define MAX_ARGS 64u
 

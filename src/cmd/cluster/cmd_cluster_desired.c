@@ -12,6 +12,8 @@
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_cluster_desired;
+
 #define MAX_OUTPUT_BYTES ((size_t)256 << 20)
 
 static const struct opts_def defs[] = {

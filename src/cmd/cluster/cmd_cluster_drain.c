@@ -10,6 +10,8 @@
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_cluster_drain, cmd_cluster_undrain;
+
 #define LOOK_MS 500u
 #define FIRST_LOOK_MS 1500u
 

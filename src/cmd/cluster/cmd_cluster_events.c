@@ -11,6 +11,8 @@
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_cluster_events;
+
 #define MAX_LINE_BYTES 16384u
 #define LOOK_EVERY_MS 500
 

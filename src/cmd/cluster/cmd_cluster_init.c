@@ -13,6 +13,8 @@
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_cluster_init;
+
 #define MAX_CONF_BYTES (256u << 10)
 #define ADMIN "admin"
 enum { CA_DAYS = 3650, CERT_DAYS = 365 };

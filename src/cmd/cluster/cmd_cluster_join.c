@@ -2,6 +2,8 @@
 #include "cmd/cluster/cluster_start.h"
 #include "cmd/cmd.h"
 
+cmd_fn cmd_cluster_join;
+
 static const struct opts_def defs[] = {
     {"with-nats", 0, OPTS_TEXT, "FOLDER", NULL, 0, 0,
      "also start the NATS server of this folder, such as ca/members/nats-1"},

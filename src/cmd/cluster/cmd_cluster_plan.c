@@ -13,6 +13,8 @@
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_cluster_plan;
+
 #define MAX_OUTPUT_BYTES ((size_t)256 << 20)
 #define MAX_INPUT_BYTES ((size_t)1 << 30)
 

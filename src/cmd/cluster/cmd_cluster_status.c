@@ -10,6 +10,8 @@
 #include "cmd/cli/term.h"
 #include "cmd/server_ask.h"
 
+cmd_fn cmd_cluster_status, cmd_cluster_nodes, cmd_cluster_models, cmd_cluster_top;
+
 #define NAME_WIDTH 24
 
 static const struct opts_def defs[] = {SERVER_ASK_DEFS};

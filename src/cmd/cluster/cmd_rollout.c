@@ -19,6 +19,9 @@
 #include "host/identity.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_rollout_start, cmd_rollout_pause, cmd_rollout_promote, cmd_rollout_undo,
+    cmd_rollout_status, cmd_rollout_history;
+
 #define MAX_OUTPUT_BYTES ((size_t)64 << 20)
 #define LOOK_EVERY_MS 300
 

@@ -19,6 +19,9 @@
 #include "net/tls.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_store_list, cmd_store_add, cmd_store_fetch, cmd_store_verify, cmd_store_remove,
+    cmd_store_gc;
+
 #define MAX_OUTPUT_BYTES ((size_t)64 << 20)
 #define HEX_DIGITS (2u * SHA256_BYTES)
 #define MIN_PREFIX 6u

@@ -15,6 +15,8 @@
 #include "wire/json_out.h"
 #include "wire/value_json.h"
 
+cmd_fn cmd_flow_check, cmd_flow_draw, cmd_flow_run, cmd_flow_trace;
+
 #define MAX_OUTPUT_BYTES ((size_t)32 << 20)
 
 static const struct opts_def check_defs[] = {

@@ -11,6 +11,8 @@
 #include "apps/home/site/home_import.h"
 #include "apps/home/site/home_open.h"
 
+cmd_fn cmd_home_check, cmd_home_list, cmd_home_import;
+
 #define MAX_OUTPUT_BYTES ((size_t)64 << 20)
 
 #define TABLE_DEFS                                                                                 \

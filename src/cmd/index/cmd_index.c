@@ -14,6 +14,8 @@
 #include "knowledge/ingest.h"
 #include "knowledge/retrieval.h"
 
+cmd_fn cmd_index_add, cmd_index_query, cmd_index_stats, cmd_index_remove;
+
 #define MAX_OUTPUT_BYTES ((size_t)256 << 20)
 #define MAX_FILES 100000u
 

@@ -6,6 +6,8 @@
 #include "knowledge/citing.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_index_ask;
+
 static const struct opts_def defs[] = {
     {"model", 'm', OPTS_TEXT, "MODEL", "reply", 0, 0,
      "the model that answers: a file, a folder, or a name in models/"},

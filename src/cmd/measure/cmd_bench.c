@@ -16,6 +16,8 @@
 #include "kernels/tiles.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_bench;
+
 #define MAX_OUTPUT_BYTES ((size_t)16 << 20)
 #define MAX_LIST 16u
 #define MAX_ROWS (MAX_LIST * MAX_LIST)

@@ -12,6 +12,8 @@
 #include "eval/eval.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_calibrate;
+
 static const struct opts_def defs[] = {
     {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's default"},
     {"out", 'o', OPTS_TEXT, "FILE", NULL, 0, 0,

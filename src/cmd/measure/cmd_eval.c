@@ -12,6 +12,9 @@
 #include "eval/eval.h"
 #include "eval/quality.h"
 
+cmd_fn cmd_eval_classify, cmd_eval_tag, cmd_eval_embed, cmd_eval_rerank, cmd_eval_summarize,
+    cmd_eval_score;
+
 static const struct opts_def defs[] = {
     {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0, "label set; default: the model's default"},
     {"docs", 0, OPTS_TEXT, "FILE", NULL, 0, 0,

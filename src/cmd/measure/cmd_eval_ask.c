@@ -12,6 +12,8 @@
 #include "apps/home/site/home_open.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_eval_ask;
+
 #define MAX_KINDS 64u
 
 static const struct opts_def defs[] = {

@@ -10,6 +10,8 @@
 #include "ensemble/confidence_file.h"
 #include "eval/eval.h"
 
+cmd_fn cmd_eval_cascade;
+
 static const struct opts_def defs[] = {
     {"large", 0, OPTS_TEXT, "MODEL", NULL, 0, 0, "the model to use when -m is not confident"},
     {"labels", 'l', OPTS_TEXT, "SET", NULL, 0, 0,

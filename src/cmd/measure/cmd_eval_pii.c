@@ -8,6 +8,8 @@
 #include "eval/eval_rows.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_eval_pii;
+
 static const struct opts_def defs[] = {
     {"wrong", 0, OPTS_FLAG, NULL, NULL, 0, 0, "list missed and false hits"},
     {"limit", 0, OPTS_UINT, "N", "0", 0, 1000000000, "use only the first N rows; 0: all"},

@@ -14,6 +14,8 @@
 #include "eval/quality.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_perplexity, cmd_eval_perplexity;
+
 static const struct opts_def defs[] = {
     {"chunks", 0, OPTS_UINT, "N", "0", 0, 1000000000, "use only the first N chunks; 0: all"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},

@@ -5,6 +5,8 @@
 #include "format/convert/convert_llama2c.h"
 #include "format/model_open.h"
 
+cmd_fn cmd_model_convert;
+
 static const struct opts_def defs[] = {
     {"type", 0, OPTS_TEXT, "TYPE", NULL, 0, 0,
      "encoding of the matrices: f32, f16, q8_0, ... (see 'shoal model quantize --help'); "

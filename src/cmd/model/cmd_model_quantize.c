@@ -9,6 +9,8 @@
 #include "eval/perplexity.h"
 #include "format/model_open.h"
 
+cmd_fn cmd_model_quantize;
+
 #define MAX_TEXT_BYTES ((size_t)1 << 30)
 
 static const struct opts_def defs[] = {

@@ -11,6 +11,8 @@
 #include "cmd/server_ask.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_model_list, cmd_model_load, cmd_model_unload;
+
 #define LOOK_EVERY_MS 50
 
 #define TIMEOUT_DEF                                                                                \

@@ -12,6 +12,8 @@
 #include "text/tokenizer/tokenizer.h"
 #include "wire/json_out.h"
 
+cmd_fn cmd_model_show;
+
 #define MAX_OUTPUT_BYTES ((size_t)1 << 30)
 #define MAX_TYPES 64u
 #define SHOWN_ELEMS 8u   /* elements shown of an array, unless --kv is used */

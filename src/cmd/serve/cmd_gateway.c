@@ -2,6 +2,8 @@
 #include "cluster/trust/roles.h"
 #include "cmd/serve/serving.h"
 
+cmd_fn cmd_gateway;
+
 static const struct opts_def defs[] = {
     {"config", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "YAML file; see docs/CLUSTER.md"},
     {"listen", 0, OPTS_LIST, "ADDRESS", NULL, 0, 0,

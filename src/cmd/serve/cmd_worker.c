@@ -14,6 +14,8 @@
 #include "cluster/worker/worker_main.h"
 #include "cmd/cmd.h"
 
+cmd_fn cmd_worker;
+
 #define CONTROL_FD 3
 
 /* One line: "NAME: ok" or "NAME: the error". */

@@ -15,6 +15,9 @@
 #include "cmd/cmd.h"
 #include "cmd/local/conversation.h"
 
+cmd_fn cmd_classify, cmd_generate, cmd_logits, cmd_model_quantize, cmd_model_show, cmd_perplexity,
+    cmd_summarize, cmd_tokenize;
+
 #define MODEL SHOAL_TEST_DATA "/refs/qwen3.gguf"
 #define ENCODER SHOAL_TEST_DATA "/encoders/bert-cls"
 #define CHAT SHOAL_TEST_DATA "/../../models/reply-draft.gguf"
