@@ -217,12 +217,10 @@ struct answer_part answer_get_part(struct answer_sink *a)
 
 /* ---- events ---- */
 
-void answer_begin(struct answer_sink *a)
+void answer_begin_first(struct answer_sink *a)
 {
     const struct answer_frame *frame = a->dialect->frame;
     struct call *c = a->call;
-    if (c->began)
-        return;
     if (frame->begin)
         frame->begin(c);
     else
@@ -314,7 +312,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
         return;
     ch->n_tokens += t->token >= 0;
     if (a->stream) {
-        if (!a->call->began && !a->dialect->every_token)
+        if (!a->dialect->every_token)
             answer_begin(a);
         if (t->text_bytes > 0 || t->logprobs || t->echo || a->dialect->every_token)
             a->dialect->text(a, t);

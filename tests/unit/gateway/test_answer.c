@@ -150,17 +150,23 @@ static void flush(struct drive *d)
 static void token_with(struct drive *d, uint32_t of, int32_t id, const char *text,
                        uint32_t n_logprobs, bool echo)
 {
-    const struct sink_logprob list[] = {{id, echo ? NAN : -0.25f, text, strlen(text)},
-                                        {id + 1, -1.5f, "\xff", 1},
-                                        {id + 2, -INFINITY, "b", 1}};
+    char own[32] = "", others[] = "\xff"
+                                  "b"; /* borrowed for the event: overwritten after it */
+    const size_t n = strlen(text);
+    memcpy(own, text, n);
+    const struct sink_logprob list[] = {{id, echo ? NAN : -0.25f, own, n},
+                                        {id + 1, -1.5f, others, 1},
+                                        {id + 2, -INFINITY, others + 1, 1}};
     const struct sink_token e = {.choice = of,
                                  .token = id,
                                  .echo = echo,
-                                 .text = text,
-                                 .text_bytes = strlen(text),
+                                 .text = own,
+                                 .text_bytes = n,
                                  .logprobs = n_logprobs ? list : NULL,
                                  .n_logprobs = n_logprobs};
     d->sink->ops->token(d->sink, &e);
+    memset(own, '?', sizeof(own));
+    memset(others, '?', sizeof(others));
 }
 
 static void token(struct drive *d, int32_t id, const char *text)
