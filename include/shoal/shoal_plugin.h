@@ -12,7 +12,7 @@
  *
  *   cc -shared -fPIC -o price.so price.c
  *
- * A plug-in runs in its own process: a crash fails only its call. It has the rights of the
+ * A plug-in runs in its own process: a crash fails only its call. It has the rights of the
  * server's user, so put only trusted code into the folder, and let nobody else write there.
  *
  * Thread:    the main thread of its process, one call at a time.  Calls that overlap run in several

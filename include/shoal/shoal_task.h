@@ -129,7 +129,10 @@ struct shoal_task_opts { /* zero means default */
     const char *constraint_text;
     size_t constraint_bytes;
     enum shoal_constraint constraint;
-    uint32_t reserved; /* for a later member */
+    /* Find and leave cached prompt prefixes among those of all clients. Otherwise a task finds only
+     * those of its client: nobody learns by a fast answer what another client has sent. */
+    bool shared_prefix;
+    uint8_t reserved[3]; /* for a later member */
 };
 
 struct shoal_task;

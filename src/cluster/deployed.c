@@ -112,6 +112,15 @@ bool deployed_want(struct deployed *p, const char *model, unsigned kind)
     return m != NULL;
 }
 
+void deployed_each(struct deployed *p, void (*fn)(void *ctx, const char *name, unsigned kinds),
+                   void *ctx)
+{
+    pthread_mutex_lock(&p->lock);
+    for (uint32_t i = 0; i < p->n; i++)
+        fn(ctx, p->models[i].name, p->models[i].kinds);
+    pthread_mutex_unlock(&p->lock);
+}
+
 uint32_t deployed_wanted(struct deployed *p, struct arena *a, const char *const **out)
 {
     uint64_t now = clock_ns();

@@ -28,6 +28,8 @@ bool deployed_settled(struct deployed *p);
 /* A request finds no replica. True: the model is deployed, and the request may wait for one. model
  * NULL: any model of this kind (bits of enum shoal_kind). */
 bool deployed_want(struct deployed *p, const char *model, unsigned kind);
+void deployed_each(struct deployed *p, void (*fn)(void *ctx, const char *name, unsigned kinds),
+                   void *ctx);
 /* Models requested within the last second: names in the arena. */
 uint32_t deployed_wanted(struct deployed *p, struct arena *a, const char *const **out);
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/file/state_file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/control/control.h"
@@ -16,12 +17,13 @@
 #include "cluster/deployed.h"
 #include "cluster/messages/node_state.h"
 #include "cluster/once/once_bucket.h"
+#include "cluster/peer_book.h"
 #include "cluster/quota_bucket.h"
 #include "engine/cache_dir.h"
 
 #define MS_NS 1000000u
-#define MAX_ADDRESS 256u
-#define MAX_NAME 128u
+#define MAX_ADDRESS PEER_BOOK_MAX_ADDRESS
+#define MAX_NAME PEER_BOOK_MAX_NAME
 #define SETTLE_BEATS 5u           /* all running nodes are heard within this many heartbeats */
 #define CONTROLLER_NS 3000000000u /* a controller silent for this long is not shown */
 
@@ -47,6 +49,8 @@ struct join {
     bool (*listens)(void *ctx);
     void *ctx;
     struct executor_timer timer;
+    struct peer_book *book; /* NULL: it looks for no nodes, or has no place for one */
+    bool book_read;
     struct known nodes[JOIN_MAX_NODES];
     uint32_t n_nodes;
     bool full;
@@ -77,9 +81,47 @@ static void note_controller(struct join *j, const char *name, uint64_t fence)
     pthread_mutex_unlock(&j->lock);
 }
 
-static void hear(struct join *j, const struct node_state *s)
+/* Keeps the addresses of the nodes for the next start. */
+static void keep_nodes(struct join *j)
+{
+    struct buf text;
+    if (!j->book)
+        return;
+    buf_init(&text, PEER_BOOK_MAX_BYTES);
+    peer_book_begin(&text);
+    for (uint32_t i = 0; i < j->n_nodes; i++)
+        peer_book_put(&text, j->nodes[i].address, j->nodes[i].name);
+    peer_book_save(j->book, &text);
+    buf_fini(&text);
+}
+
+/* A node at an address; true: it is new. */
+static bool note_node(struct join *j, const char *address, const char *name)
 {
     uint32_t i = 0;
+    while (i < j->n_nodes && strcmp(j->nodes[i].address, address) != 0)
+        i++;
+    if (i == JOIN_MAX_NODES) {
+        if (!j->full)
+            log_warn("cluster", "more than %u nodes: the others are not used", JOIN_MAX_NODES);
+        j->full = true;
+        return false;
+    }
+    struct known *k = &j->nodes[i];
+    bool is_new = i == j->n_nodes;
+    if (is_new) {
+        j->n_nodes++;
+        snprintf(k->address, sizeof(k->address), "%s", address);
+        snprintf(k->name, sizeof(k->name), "%s", name);
+    }
+    k->heard_ns = clock_ns();
+    if (is_new)
+        j->found(j->ctx, k->address, k->name);
+    return is_new;
+}
+
+static void hear(struct join *j, const struct node_state *s)
+{
     if (!s->name[0] || strlen(s->name) >= MAX_NAME)
         return;
     if (s->fence)
@@ -87,24 +129,16 @@ static void hear(struct join *j, const struct node_state *s)
     if (!j->found || !s->address[0] || strlen(s->address) >= MAX_ADDRESS ||
         strcmp(s->name, j->name) == 0)
         return;
-    while (i < j->n_nodes && strcmp(j->nodes[i].address, s->address) != 0)
-        i++;
-    if (i == JOIN_MAX_NODES) {
-        if (!j->full)
-            log_warn("cluster", "more than %u nodes: the others are not used", JOIN_MAX_NODES);
-        j->full = true;
-        return;
-    }
-    struct known *k = &j->nodes[i];
-    bool is_new = i == j->n_nodes;
-    if (is_new) {
-        j->n_nodes++;
-        snprintf(k->address, sizeof(k->address), "%s", s->address);
-        snprintf(k->name, sizeof(k->name), "%s", s->name);
-    }
-    k->heard_ns = clock_ns();
-    if (is_new)
-        j->found(j->ctx, k->address, k->name);
+    if (note_node(j, s->address, s->name))
+        keep_nodes(j);
+}
+
+/* A node of the last run: NATS may be down. */
+static void remember(void *ctx, const char *address, const char *name)
+{
+    struct join *j = ctx;
+    if (strcmp(name, j->name) != 0)
+        (void)!note_node(j, address, name);
 }
 
 static void on_heartbeat(void *ctx, const void *bytes, size_t n)
@@ -132,6 +166,7 @@ static void on_heartbeat(void *ctx, const void *bytes, size_t n)
 /* Not while NATS is down: then no node can be heard. */
 static void forget(struct join *j, uint64_t now)
 {
+    const uint32_t before = j->n_nodes;
     for (uint32_t i = 0; j->up && i < j->n_nodes;) {
         struct known *k = &j->nodes[i];
         if (now - k->heard_ns < j->forget_ns) {
@@ -142,6 +177,8 @@ static void forget(struct join *j, uint64_t now)
         *k = j->nodes[--j->n_nodes];
         j->full = false;
     }
+    if (j->n_nodes != before)
+        keep_nodes(j);
 }
 
 /* ---- our own ---- */
@@ -162,6 +199,10 @@ static void on_timer(struct executor_timer *t)
     struct join *j = EXECUTOR_OF(t, struct join, timer);
     uint64_t now = clock_ns();
     executor_timer_set(j->executor, t, now + j->heartbeat_ns);
+    if (j->book && !j->book_read) { /* here, since found must not be called while it opens */
+        j->book_read = true;
+        peer_book_read(j->book, remember, j);
+    }
     send_heartbeat(j);
     if (j->found)
         forget(j, now);
@@ -356,6 +397,18 @@ static const char *snapshot_of(const struct join_opts *o, const char *name, char
                : NULL;
 }
 
+/* A gateway without a place for the book finds its nodes through NATS alone. */
+static int open_book(struct join *j, const struct join_opts *o, struct err *e)
+{
+    char dir[PATH_MAX], path[PATH_MAX], file[2 * MAX_NAME], name[MAX_NAME];
+    const char *cache = cache_dir_wanted(o->cache_dir, dir, sizeof(dir));
+    subject_name(name, o->name);
+    snprintf(file, sizeof(file), "peers-%.64s-%s", o->cluster, name);
+    if (!o->found || !state_file_find(path, sizeof(path), file, cache))
+        return 0;
+    return peer_book_open(&j->book, path, e);
+}
+
 static int open_control(struct join *j, const struct join_opts *o, struct err *e)
 {
     char name[MAX_NAME], snapshot[PATH_MAX];
@@ -396,6 +449,8 @@ int join_open(struct join **out, struct executor *x, const struct join_opts *o, 
     pthread_mutex_init(&j->lock, NULL);
     snprintf(j->name, sizeof(j->name), "%s", o->name);
     int rc = o->registry ? open_agent(j, o, e) : 0;
+    if (rc == 0)
+        rc = open_book(j, o, e);
     if (rc == 0) /* its callbacks arrive through the executor: not before we return */
         rc = open_control(j, o, e);
     if (rc == 0 && o->quota) {
@@ -427,6 +482,7 @@ void join_close(struct join *j)
     quota_bucket_disconnect(j->quota);
     once_bucket_disconnect(j->once);
     control_close(j->control);
+    peer_book_close(j->book);
     pthread_mutex_destroy(&j->lock);
     mem_free(j);
 }

@@ -3,7 +3,8 @@
  * controller (controller.h).
  *
  * Requests do not depend on it. A node's liveness is checked on the connection to it (node_link.h),
- * so a shoal that has found its nodes continues while NATS is down.
+ * so a shoal that has found its nodes continues while NATS is down.  Addresses are kept on disk
+ * (peer_book.h), so that a member that starts then finds them too.
  *
  * Thread:    the executor's; fill, up, heartbeats and the functions for people: any.
  * Ownership: join_close ends everything; strings are copied.

@@ -58,7 +58,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
 {
     struct members *m = members_of(s);
     uint64_t now = clock_ns();
-    bool unsettled = false;
+    bool unsettled = false, unheard = false;
     struct choose c = {.now_ns = now};
     const struct choose_view here = {
         .state = &m->local, .replica = &m->here, .name = "", .ready = true, .slowness = 1};
@@ -68,6 +68,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
         struct node_link *k = m->links[(m->turn + i) % m->n_links];
         const struct node_state *state = node_link_state(k);
         unsettled |= !node_link_settled(k);
+        unheard |= !node_link_heard(k);
         if (!state)
             continue;
         double slow = node_link_slowness(k);
@@ -86,7 +87,9 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     if (*out)
         return REPLICA_FOUND;
     c.known |= may_come(m, q->request);
-    return c.known || unsettled ? REPLICA_LATER : REPLICA_NONE;
+    if (c.known || unsettled)
+        return REPLICA_LATER;
+    return unheard ? REPLICA_UNHEARD : REPLICA_NONE;
 }
 
 static bool can_use(const struct node_state *s, const struct request *r)
@@ -319,6 +322,20 @@ static bool named_before(const struct members *m, uint32_t i, const char *name)
     return false;
 }
 
+struct unheld {
+    const struct members *members;
+    void (*fn)(void *ctx, const struct node_model *model);
+    void *ctx;
+};
+
+static void give_unheld(void *ctx, const char *name, unsigned kinds)
+{
+    const struct unheld *u = ctx;
+    const struct node_model m = {.name = name, .kinds = kinds, .state = REGISTRY_UNLOADED};
+    if (!named_before(u->members, u->members->n_links, name))
+        u->fn(u->ctx, &m);
+}
+
 void members_each_model(const struct members *m,
                         void (*fn)(void *ctx, const struct node_model *model), void *ctx)
 {
@@ -328,4 +345,7 @@ void members_each_model(const struct members *m,
             if (!named_before(m, i, s->models[k].name))
                 fn(ctx, &s->models[k]);
     }
+    struct unheld u = {m, fn, ctx};
+    if (m->deployed)
+        deployed_each(m->deployed, give_unheld, &u);
 }

@@ -45,7 +45,8 @@ bool members_settled(const struct members *m);
 bool members_ready(const struct members *m);
 void members_each(const struct members *m, void (*fn)(void *ctx, const struct node_link *k),
                   void *ctx);
-/* Every model of other nodes, each name once. */
+/* Every model of other nodes, and every deployed one that no node holds at the moment, since a
+ * request brings it back; each name once. */
 void members_each_model(const struct members *m,
                         void (*fn)(void *ctx, const struct node_model *model), void *ctx);
 

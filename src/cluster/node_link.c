@@ -69,7 +69,7 @@ struct node_link {
     struct http_call watch;
     struct buf watch_in;
     bool watching, settled, lost; /* lost: silent or disconnected since it was heard */
-    uint64_t heard_ns, watch_since_ns, retry_ns;
+    uint64_t heard_ns, retry_ns;
     uint32_t n_tries; /* connections that failed, one after the other */
     struct executor_timer tick;
     struct arena arenas[2]; /* for the current state and the next one */
@@ -560,7 +560,6 @@ static void start_watch(struct node_link *k)
                              grpc_headers, 2, b.data, b.len, true);
     buf_fini(&b);
     k->watching = rc == 0;
-    k->watch_since_ns = loop_now(k->loop);
     if (rc < 0)
         watch_over(k, err_text(rc));
 }
@@ -682,10 +681,15 @@ const struct node_state *node_link_state(const struct node_link *k)
     return k->has_state ? &k->state : NULL;
 }
 
+bool node_link_heard(const struct node_link *k)
+{
+    return k->has_state && !k->lost;
+}
+
 bool node_link_ready(const struct node_link *k, uint64_t now)
 {
     (void)now;
-    return k->has_state && !k->lost && !k->state.draining;
+    return node_link_heard(k) && !k->state.draining;
 }
 
 bool node_link_passes(const struct node_link *k, const char *model, uint64_t now)

@@ -51,6 +51,8 @@ double node_link_slowness(const struct node_link *k);
 struct probe *node_link_probe(struct node_link *k);
 /* The worst state of its circuit breakers. */
 enum breaker_state node_link_breaker(const struct node_link *k, uint64_t now);
+/* It is heard at present: its state is the current one. */
+bool node_link_heard(const struct node_link *k);
 /* It answered, or failed to, at least once. */
 bool node_link_settled(const struct node_link *k);
 /* Number of this loop's requests that it works on. */

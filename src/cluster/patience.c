@@ -70,7 +70,8 @@ enum patience_verdict patience_judge(const struct patience *p, enum replica_foun
         return PATIENCE_FRUITLESS;
     if (found == REPLICA_FOUND)
         return PATIENCE_GO_ON;
-    if (!p->begun && (found == REPLICA_NONE || believed))
+    bool absent = found == REPLICA_NONE || found == REPLICA_UNHEARD;
+    if (!p->begun && (absent || believed))
         return PATIENCE_REFUSED;
     if (p->has_waited && waited >= p->wait_ns)
         return PATIENCE_ALONE;

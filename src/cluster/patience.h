@@ -4,7 +4,8 @@
  * request continues as long as its client waits, until one of these is true:
  *
  *   late      its own deadline has passed;
- *   refused   nothing of it was answered, and nobody has its model, or all who have it refused;
+ *   refused   nothing of it was answered, and nobody that is heard has its model, or all who have
+ *             it refused;
  *   alone     no replica could take it for wait_ms in all since its last piece.  The time that
  *             replicas work on it does not count;
  *   fruitless it brought no piece for total_ms, whatever became of its replicas;

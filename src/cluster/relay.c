@@ -552,6 +552,11 @@ static void say_absent(const struct relay *y, struct failure *f, enum replica_fo
         failure_set(f, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, "model", "model_not_found",
                     "there is no model '%s' in this shoal",
                     y->request->model ? y->request->model : "");
+    } else if (found == REPLICA_UNHEARD) { /* one of them may have it: a client must not give up */
+        failure_set(f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_ABSENT,
+                    "no node that can be reached serves this model, and not all nodes can be "
+                    "reached at the moment");
+        f->retry_after_s = 2;
     } else {
         failure_set(f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_ABSENT,
                     "no node that serves this model can be reached at the moment");

@@ -1,6 +1,6 @@
 /* relay.h - a request that survives the loss of its replica.
  *
- * The relay sits between a replica and the client's sink. It keeps the ticket of a generation:
+ * The relay sits between a replica and the client's sink. It keeps the ticket of a generation:
  * what the client has seen of every choice, as tokens. When the replica fails, another one
  * continues from the ticket; logits and sampling are the same on every machine, so the client sees
  * a pause but no changed token. Requests to specialists and flows are run again as a whole: their

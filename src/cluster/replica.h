@@ -41,8 +41,9 @@ struct replica {
 
 enum replica_found {
     REPLICA_FOUND,
-    REPLICA_LATER, /* one is known, but none can answer now: wait for it */
-    REPLICA_NONE,  /* no node has such a model */
+    REPLICA_LATER,   /* one is known, but none can answer now: wait for it */
+    REPLICA_NONE,    /* no node has such a model */
+    REPLICA_UNHEARD, /* none that is heard, but others that are known are not heard */
 };
 
 struct replica_query {

@@ -126,14 +126,16 @@ static const struct command config_verbs[] = {
     {0},
 };
 
+static const struct command *verbs_of(const char *name);
+
 static int completion(int argc, const char *const *argv)
 {
-    return cmd_completion(commands_all, commands_verbs, argc, argv);
+    return cmd_completion(commands_all, verbs_of, argc, argv);
 }
 
 static int manual(int argc, const char *const *argv)
 {
-    return cmd_manual(commands_all, commands_verbs, argc, argv);
+    return cmd_manual(commands_all, verbs_of, argc, argv);
 }
 
 const struct command commands_all[] = {
@@ -211,7 +213,8 @@ static const struct with_verbs *find_with_verbs(const char *name)
     return NULL;
 }
 
-const struct command *commands_verbs(const char *name)
+/* The verbs of a command; NULL: it has none. */
+static const struct command *verbs_of(const char *name)
 {
     const struct with_verbs *w = find_with_verbs(name);
     return w ? w->verbs : NULL;

@@ -7,8 +7,6 @@
 #include "cmd/cli/command.h"
 
 extern const struct command commands_all[];
-/* The verbs of a command; NULL: it has none. */
-const struct command *commands_verbs(const char *name);
 
 /* The command of that name, or NULL. */
 const struct command *commands_find(const struct command *list, const char *name);

@@ -3,14 +3,6 @@
 
 #include <string.h>
 
-const struct config_key *config_key_find(const char *path)
-{
-    for (size_t i = 0; i < config_n_keys; i++)
-        if (strcmp(config_keys[i].path, path) == 0)
-            return &config_keys[i];
-    return NULL;
-}
-
 const char *config_key_leaf(const struct config_key *k)
 {
     const char *dot = strrchr(k->path, '.');

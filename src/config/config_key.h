@@ -59,8 +59,6 @@ struct config_key {
 extern const struct config_key config_keys[];
 extern const size_t config_n_keys;
 
-/* The row of a path; NULL: none. */
-const struct config_key *config_key_find(const char *path);
 /* The path's last part: "path" of "models[].path". */
 const char *config_key_leaf(const struct config_key *k);
 /* Whether k is directly in the map or list `parent`; NULL: at the top. */

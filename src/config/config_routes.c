@@ -166,7 +166,8 @@ static int fill_route(struct yaml_in *r, const yaml_node_t *at, struct config_ro
     to->budget_ms = k->budget_ms;
     to->max_budget_ms = k->max_budget_ms;
     to->priority = k->priority;
-    to->no_cache = !k->cache;
+    to->no_cache = k->cache == CONFIG_ROUTES_CACHE_OFF;
+    to->shares_cache = k->cache == CONFIG_ROUTES_CACHE_SHARED;
     to->similar = k->similar;
     to->min_quality = k->min_quality;
     to->least_battery = k->least_battery;

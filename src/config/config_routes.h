@@ -30,12 +30,14 @@ struct config_routes_privacy { /* privacy, and routes[].privacy */
     char *model;
 };
 
+enum { CONFIG_ROUTES_CACHE_ON, CONFIG_ROUTES_CACHE_OFF, CONFIG_ROUTES_CACHE_SHARED };
+
 struct config_routes_route { /* an entry of routes */
     char *name, *classifier, *labels, *flow;
     struct yaml_in_strs callers, policy;
     uint32_t budget_ms, max_budget_ms, least_battery;
     int32_t priority;
-    bool cache;
+    uint32_t cache; /* which choice */
     double similar;
     double min_quality, threshold;
     struct config_routes_privacy privacy;

@@ -19,7 +19,7 @@
 struct model_keys {
     struct registry_spec spec;
     char *name, *path, *task, *labels, *cpus, *calibration;
-    uint32_t kv, isolation, nice; /* kv, isolation: which choice */
+    uint32_t kv, isolation, cache, nice; /* kv, isolation, cache: which choice */
     bool lazy;
     struct config_routes_model facts; /* name is not used: it is the model's */
 };
@@ -54,6 +54,7 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
     struct registry_apart_opts *o = &k->spec.apart_opts;
     struct err inner = {0};
     k->spec.apart = k->isolation == 1;
+    k->spec.shares_cache = k->cache == 1;
     if (!k->spec.apart && (o->memory_bytes || k->nice || k->cpus))
         return yaml_in_fail(r, at, "isolation_memory, nice and cpus need isolation: process");
     if (k->lazy && k->spec.standby)
@@ -230,6 +231,10 @@ const struct config_key config_keys[] = {
     ROW("models[].stream_save", MS, MODEL(spec.stream_save_ms), "2s", 10, 600000, START,
         "Scorers: how long after a change the state of a stream is written to `streams` in the "
         "cache folder of the weights. A server that is killed resumes from there."),
+    CHOICE("models[].cache", MODEL(cache), "private|shared", "private", START,
+           "Whether keys share the model's cached answers and prompt prefixes. `shared`: only for "
+           "prompts that are no secret, since one client can find out by a hit what another has "
+           "sent."),
     ROW("models[].lazy", BOOL, MODEL(lazy), "false", 0, 0, START,
         "Load it on first use, and unload it when memory is short. Otherwise it is loaded at start "
         "and stays loaded."),
@@ -310,8 +315,11 @@ const struct config_key config_keys[] = {
         "Upper limit of a request's deadline. 0: no limit."),
     ROW("routes[].priority", I32, ROUTE(priority), "0", -1000, 1000, LIVE,
         "Added to the priority of its requests."),
-    ROW("routes[].cache", BOOL, ROUTE(cache), "true", 0, 0, LIVE,
-        "Whether answers may come from the prompt cache, and go into it."),
+    CHOICE(
+        "routes[].cache", ROUTE(cache), "true|false|shared", "true", LIVE,
+        "Whether answers may come from the prompt cache, and go into it. `shared`: and keys share "
+        "cached answers and prompt prefixes; only for prompts that are no secret, since one "
+        "client can find out by a hit what another has sent."),
     ROW("routes[].similar", SHARE, ROUTE(similar), "0", 0, 1, LIVE,
         "Semantic cache: a chat may be answered with the cached answer to a paraphrase of its "
         "prompt, if the similarity of their vectors is at least this; 0.8 is a good value. 0: "

@@ -106,6 +106,7 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     t->deadline_ns = o->deadline_ns;
     t->priority = o->priority;
     t->client_id = o->client;
+    t->scope = o->shared_prefix ? 0 : o->client;
     t->weight = task_weight(o->client, o->weight);
     t->event = o->event;
     t->event_ctx = o->event_ctx;

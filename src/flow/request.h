@@ -178,15 +178,16 @@ struct request {
     const char *language;          /* of the text, "de"; NULL: not known */
     const struct router_tag *tags; /* headers and JSON fields that rules test */
     uint32_t n_tags;
-    const char *node; /* preferred node, "": this one; NULL, or unavailable: any */
-    bool explain;     /* report the decision in full */
-    bool dry;         /* decide, but do not run */
-    bool streams;     /* the client reads the answer as it is generated */
-    bool no_cache;    /* the answer is neither cached nor taken from a cache */
-    bool screened;    /* already searched for personal data (privacy_run.h) */
-    bool marked;      /* its texts contain pseudonyms, which only its client can resolve */
-    bool here;        /* must not leave this server */
-    bool whole_calls; /* tool calls are reported when they are complete */
+    const char *node;  /* preferred node, "": this one; NULL, or unavailable: any */
+    bool explain;      /* report the decision in full */
+    bool dry;          /* decide, but do not run */
+    bool streams;      /* the client reads the answer as it is generated */
+    bool shares_cache; /* cached prefixes and answers of all clients are used, and kept for all */
+    bool no_cache;     /* the answer is neither cached nor taken from a cache */
+    bool screened;     /* already searched for personal data (privacy_run.h) */
+    bool marked;       /* its texts contain pseudonyms, which only its client can resolve */
+    bool here;         /* must not leave this server */
+    bool whole_calls;  /* tool calls are reported when they are complete */
     /* Applies when the request leaves this server; set by the stage before STAGE_LEAVE. */
     const struct privacy_policy *leaving;
     const struct value *input; /* fields for a flow of the configuration, a map; NULL: none */

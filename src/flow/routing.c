@@ -517,6 +517,7 @@ static void apply(const struct router_route *route, struct request *r)
     request_set_budget(r, route->max_budget_ms);
     r->priority += route->priority;
     r->no_cache |= route->no_cache;
+    r->shares_cache |= route->shares_cache;
 }
 
 bool routing_take(struct flow_owner *o, struct request *r, struct sink *s)

@@ -181,11 +181,6 @@ void gguf_write_copy(struct gguf_write *w, const struct model_file *m)
     model_file_put_all(meta(w), m);
 }
 
-void gguf_write_remove(struct gguf_write *w, const char *key)
-{
-    model_file_remove(meta(w), key);
-}
-
 static bool tensor_size(struct tensor *t)
 {
     const struct quant_info *qi = quant_info(t->type);

@@ -38,7 +38,6 @@ void gguf_write_array(struct gguf_write *w, const char *key, enum model_file_typ
 void gguf_write_strings(struct gguf_write *w, const char *key, const struct str *v, size_t n);
 /* Every value of a model. */
 void gguf_write_copy(struct gguf_write *w, const struct model_file *m);
-void gguf_write_remove(struct gguf_write *w, const char *key);
 
 /* dims[0] is the row length and a multiple of the type's block. */
 void gguf_write_tensor(struct gguf_write *w, const char *name, size_t name_len,

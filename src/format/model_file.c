@@ -24,7 +24,7 @@ static const struct {
     [MODEL_FILE_F64] = {"f64", 8},
 };
 
-const char *model_file_type_name(enum model_file_type t)
+static const char *type_name(enum model_file_type t)
 {
     return (unsigned)t < MODEL_FILE_N_TYPES ? types[t].name : "unknown";
 }
@@ -372,7 +372,7 @@ void model_file_put_scalar(struct model_file *m, const char *key, enum model_fil
     if (n > 0)
         put(m, key, strlen(key), type, type, 1, value, n);
     else if (m->first.code == 0)
-        err_set(&m->first, SHOAL_EINVAL, "%s is not a scalar type", model_file_type_name(type));
+        err_set(&m->first, SHOAL_EINVAL, "%s is not a scalar type", type_name(type));
 }
 
 void model_file_put_u32(struct model_file *m, const char *key, uint32_t v)
@@ -404,7 +404,7 @@ void model_file_put_array(struct model_file *m, const char *key, enum model_file
         put(m, key, strlen(key), MODEL_FILE_ARRAY, elem, n, v, bytes);
     else if (m->first.code == 0)
         err_set(&m->first, SHOAL_EINVAL, "%s: an array of %zu %s is too large", key, n,
-                model_file_type_name(elem));
+                type_name(elem));
 }
 
 void model_file_put_strings(struct model_file *m, const char *key, const struct str *v, size_t n)
@@ -436,15 +436,6 @@ void model_file_put_all(struct model_file *m, const struct model_file *from)
         const struct model_file_value *v = &from->values[i];
         put(m, v->key.p, v->key.n, v->type, v->elem_type, v->n_elems, v->data, v->n_bytes);
     }
-}
-
-void model_file_remove(struct model_file *m, const char *key)
-{
-    struct model_file_value *value = m->first.code < 0 ? NULL : find(m, key, strlen(key));
-    if (!value)
-        return;
-    memmove(value, value + 1, (size_t)(m->values + m->n_values - (value + 1)) * sizeof(*value));
-    m->n_values--;
 }
 
 void model_file_put_document(struct model_file *m, const char *key, bool binary,

@@ -117,7 +117,6 @@ void model_file_trim_metadata(const struct model_file *m);
 /* True if a file that holds tensors was truncated or overwritten since it was opened. */
 bool model_file_changed(const struct model_file *m);
 
-const char *model_file_type_name(enum model_file_type t);
 size_t model_file_type_bytes(enum model_file_type t); /* 0: STRING and ARRAY */
 /* NULL when there is none. */
 const struct model_file_value *model_file_find(const struct model_file *m, const char *key);
@@ -183,7 +182,6 @@ void model_file_put_array(struct model_file *m, const char *key, enum model_file
 void model_file_put_strings(struct model_file *m, const char *key, const struct str *v, size_t n);
 /* Every value of another model. */
 void model_file_put_all(struct model_file *m, const struct model_file *from);
-void model_file_remove(struct model_file *m, const char *key);
 /* The whole of a mapped file as a string, or with `binary` as an array of bytes.  The mapping now
  * belongs to m. */
 void model_file_put_document(struct model_file *m, const char *key, bool binary,

@@ -14,14 +14,21 @@ static const struct registry_spec *find_model(const struct config *c, const char
     return NULL;
 }
 
-bool averages_of(struct averages_spec *out, const struct config *c,
-                 const struct router_route *route)
+/* Borrows from the configuration and points into itself: it cannot be copied. */
+struct average {
+    struct registry_spec spec;
+    struct registry_part parts[SHOAL_MAX_AVERAGE];
+    char path[128];
+};
+
+/* False: the route is not an average. */
+static bool describe(struct average *out, const struct config *c, const struct router_route *route)
 {
     const struct ensemble *x = &route->ensemble;
     uint64_t sum = 0;
     if (x->kind != ENSEMBLE_AVERAGE)
         return false;
-    *out = (struct averages_spec){.path = ""};
+    *out = (struct average){.path = ""};
     for (uint32_t i = 0; i < x->n_models; i++) {
         const struct registry_spec *m = find_model(c, x->models[i]);
         const char *path = m ? m->path : "";
@@ -51,20 +58,20 @@ bool averages_of(struct averages_spec *out, const struct config *c,
 
 bool averages_has(const struct config *c, const char *name, const char *path)
 {
-    struct averages_spec a;
+    struct average a;
     for (uint32_t i = 0; i < c->router.n_routes; i++)
         if (strcmp(c->router.routes[i].name, name) == 0)
-            return averages_of(&a, c, &c->router.routes[i]) && strcmp(a.path, path) == 0;
+            return describe(&a, c, &c->router.routes[i]) && strcmp(a.path, path) == 0;
     return false;
 }
 
 int averages_add(struct registry *r, const struct config *c, struct err *e)
 {
-    struct averages_spec a;
+    struct average a;
     for (uint32_t i = 0; i < c->router.n_routes; i++) {
         const struct router_route *route = &c->router.routes[i];
         enum registry_state state;
-        if (averages_of(&a, c, route) && !registry_state(r, route->name, &state)) {
+        if (describe(&a, c, route) && !registry_state(r, route->name, &state)) {
             int rc = registry_add(r, &a.spec, e);
             if (rc < 0)
                 return rc;

@@ -512,7 +512,7 @@ const char *call_type_of(int status)
     }
 }
 
-int call_status_of(const struct failure *f)
+static int status_of(const struct failure *f)
 {
     static const int statuses[] = {
         [FAILURE_INVALID] = 400,  [FAILURE_NOT_FOUND] = 404,  [FAILURE_BUSY] = 429,
@@ -579,10 +579,10 @@ static void put_error(struct call *c, const struct call_error *e, int status)
 
 void call_put_failure(struct call *c, const struct failure *f)
 {
-    const struct call_error e = {.type = call_type_of(call_status_of(f)),
+    const struct call_error e = {.type = call_type_of(status_of(f)),
                                  .code = f->reason ? f->reason : err_name(f->code),
                                  .message = f->message};
-    put_error(c, &e, call_status_of(f));
+    put_error(c, &e, status_of(f));
 }
 
 void call_send_error(struct call *c, const struct call_error *e)
@@ -657,7 +657,7 @@ void call_fail_fields(struct call *c, const struct fields_error *e)
 
 void call_fail_with(struct call *c, const struct failure *f)
 {
-    int status = call_status_of(f);
+    int status = status_of(f);
     const struct call_error e = {.status = status,
                                  .type = call_type_of(status),
                                  .param = f->param,

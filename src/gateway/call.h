@@ -132,7 +132,6 @@ void call_send_error(struct call *c, const struct call_error *e);
 void call_put_failure(struct call *c, const struct failure *f);
 /* {"error":{...}} in OpenAI's shape, or Ollama's. */
 void call_put_error(struct buf *b, const struct call_error *e, bool ollama);
-int call_status_of(const struct failure *f);
 const char *call_type_of(int status);
 
 /* ---- streams ---- */

@@ -653,11 +653,6 @@ const char *gateway_node_address(const struct gateway *g, size_t i)
     return g->n_public + i < g->n_addresses ? g->addresses[g->n_public + i] : NULL;
 }
 
-bool gateway_ready(struct gateway *g)
-{
-    return registry_ready(g->gw.registry);
-}
-
 /* After its thread has ended, the loop belongs to us: closes connections (which cancels their
  * work), and runs what the engines still post. */
 static void end_calls(struct gw_loop *gl)

@@ -24,8 +24,6 @@ SHOAL_MUST_CHECK int gateway_check(const struct config *c, struct err *e);
 const char *gateway_address(const struct gateway *g, size_t i);
 /* Address i for other members of the shoal; NULL after the last. */
 const char *gateway_node_address(const struct gateway *g, size_t i);
-/* All models to be loaded at start are loaded or have failed. */
-bool gateway_ready(struct gateway *g);
 /* For leave_ms of the configuration the server only reports that it is not ready. Then it accepts
  * no new connections, waits for running requests, at most drain_ms, and cancels the rest. */
 void gateway_drain(struct gateway *g);

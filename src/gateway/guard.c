@@ -41,7 +41,9 @@ static bool is_listen_host(const char *address, const char *name)
     return strcasecmp(host, name) == 0;
 }
 
-bool guard_knows_host(const struct config *config, const char *host)
+/* Whether host (the value of a Host header) is a name of this server: localhost, 127.0.0.0/8,
+ * [::1], the host of a listen address, or one of `hosts`, with or without a port. */
+static bool knows_host(const struct config *config, const char *host)
 {
     char name[256];
     size_t n = name_length(host);
@@ -69,7 +71,7 @@ bool guard_host(struct call *c)
     const struct config *config = c->gl->config;
     bool checked = r->via == HTTP_VIA_LOOPBACK || (r->via == HTTP_VIA_NETWORK && config->hosts.n);
     const char *host = checked ? http_header(r, "host") : NULL;
-    if (!host || guard_knows_host(config, host)) /* HTTP/1.0 may leave it out, browsers do not */
+    if (!host || knows_host(config, host)) /* HTTP/1.0 may leave it out, browsers do not */
         return true;
     call_fail(c, 421, NULL, NULL, "unknown_host",
               "this server does not answer for the host '%.100s': use localhost, or add the name "
@@ -79,7 +81,8 @@ bool guard_host(struct call *c)
     return false;
 }
 
-bool guard_knows_origin(const struct call *c, const char *origin)
+/* Whether origin is the page of this server (the same host and port), or allowed by `cors`. */
+static bool knows_origin(const struct call *c, const char *origin)
 {
     const char *host = http_header(c->req, "host"), *at = strstr(origin, "://");
     bool scheme = strncasecmp(origin, "https://", 8) == 0 ||
@@ -92,7 +95,7 @@ bool guard_knows_origin(const struct call *c, const char *origin)
 bool guard_origin(struct call *c)
 {
     const char *origin = http_header(c->req, "origin");
-    if (!origin || guard_knows_origin(c, origin)) /* programs other than browsers send none */
+    if (!origin || knows_origin(c, origin)) /* programs other than browsers send none */
         return true;
     call_fail(c, 403, NULL, NULL, "origin_refused",
               "pages from '%.100s' may not use this server: add the origin to 'cors' in the "

@@ -8,12 +8,6 @@
 
 #include "gateway/call.h"
 
-/* Whether host (the value of a Host header) is a name of this server: localhost, 127.0.0.0/8,
- * [::1], the host of a listen address, or one of `hosts`, with or without a port. */
-bool guard_knows_host(const struct config *config, const char *host);
-/* Whether origin is the page of this server (the same host and port), or allowed by `cors`. */
-bool guard_knows_origin(const struct call *c, const char *origin);
-
 /* Against DNS rebinding: a listener on a loopback address serves only names of this server; other
  * TCP listeners do so if `hosts` is configured. */
 bool guard_host(struct call *c);

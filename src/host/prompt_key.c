@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Another set or order of fields needs another tag, so that old and new keys never meet. */
-static const char tag[] = "shoal question 1";
+static const char tag[] = "shoal question 2";
 
 #define FIXED_BYTES 160u
 
@@ -97,6 +97,7 @@ bool prompt_key_question(uint8_t out[SHA256_BYTES], const struct prompt_question
         add_bytes(&s, q->stop[i], strlen(q->stop[i]));
     for (uint32_t i = 0; q->ends && i < q->n_prompts; i++)
         add_u64(&s, q->ends[i]);
+    add_u64(&s, q->scope);
     add_tokens(&s, q->tokens, q->n_tokens);
     add_bytes(&s, q->text, q->text_bytes);
     if (q->constraint != SHOAL_CONSTRAINT_NONE) {

@@ -44,6 +44,7 @@ struct prompt_question { /* all zero: nothing asked */
     enum shoal_constraint constraint;
     const char *constraint_text;
     size_t constraint_bytes;
+    uint64_t scope; /* only questions of the same scope are the same; 0: of all clients */
     /* Load options of the model that affect answers. */
     uint32_t n_ctx;
     bool int8, kv_q8;

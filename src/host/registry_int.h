@@ -34,7 +34,6 @@ struct registry {
 
 /* NULL: it was removed. */
 struct registry_slot *registry_find_serial(struct registry *r, uint64_t serial);
-void registry_changed(struct registry *r);
 void registry_set_state(struct registry_slot *s, enum registry_state state);
 void registry_detach(struct registry_slot *s);
 void registry_slot_free(struct registry_slot *s);

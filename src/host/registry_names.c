@@ -51,7 +51,7 @@ struct registry_slot *registry_find_serial(struct registry *r, uint64_t serial)
     return s;
 }
 
-void registry_changed(struct registry *r)
+static void note_change(struct registry *r)
 {
     if (r->opts.changed)
         r->opts.changed(r->opts.ctx);
@@ -63,7 +63,7 @@ void registry_set_state(struct registry_slot *s, enum registry_state state)
         return;
     s->state = state;
     atomic_store_explicit(&s->progress, state == REGISTRY_READY ? 1000 : 0, memory_order_relaxed);
-    registry_changed(s->all);
+    note_change(s->all);
 }
 
 static bool is_version(const struct registry_model *m, const uint8_t *sum)
@@ -275,7 +275,7 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
             set_lent(m->slot, lent);
         else if (m->slot->created_s == 0 && stat(m->slot->path, &st) == 0)
             m->slot->created_s = (uint64_t)st.st_mtim.tv_sec;
-        registry_changed(r);
+        note_change(r);
         pthread_cond_signal(&r->work);
     }
     pthread_mutex_unlock(&r->lock);
@@ -499,7 +499,7 @@ static int change(struct registry *r, const char *name, struct registry_model *m
         s->want_unload = s->state == REGISTRY_READY && !s->lent;
     } else if (s) {
         m->gone = true;
-        registry_changed(r);
+        note_change(r);
     }
     pthread_cond_signal(&r->work);
     return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "the model '%.64s' does not exist", name);
@@ -557,7 +557,7 @@ int registry_set_service(struct registry *r, const char *name, const uint8_t sum
     struct registry_model *m = find_version(r, name, sum);
     if (m && !registry_service_same(&m->service, s)) {
         m->service = *s;
-        registry_changed(r);
+        note_change(r);
     }
     pthread_mutex_unlock(&r->lock);
     return m ? 0 : err_set(e, SHOAL_ENOTFOUND, "this version of '%.64s' does not exist", name);

@@ -1,6 +1,6 @@
 /* same_ask.h - decides whether two prompts ask the same question, so that one answer serves both.
  *
- * The vectors of "turn on the light" and "turn off the light" are close, so this decides. It is
+ * The vectors of "turn on the light" and "turn off the light" are close, so this decides. It is
  * strict: apart from filler words and synonyms (wording.h), both must have the same words: the same
  * numbers in the same order, the same negations, names, questions, owners, tense, singular or
  * plural, and prepositions before a number. When in doubt, they count as different.

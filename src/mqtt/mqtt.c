@@ -102,11 +102,6 @@ static uint32_t sub_id(const char *filter)
     return (uint32_t)(hash_bytes(filter, strlen(filter), 3) & 0xfffffff) | 1u; /* 1 to 2^28-1 */
 }
 
-const char *mqtt_link_text(enum mqtt_link link)
-{
-    return link == MQTT_UP ? "up" : link == MQTT_AWAY ? "away" : "connecting";
-}
-
 bool mqtt_is_up(const struct mqtt *m)
 {
     return atomic_load_explicit(&m->up, memory_order_relaxed);
@@ -467,22 +462,15 @@ static void on_message(struct mosquitto *c, void *ctx, const struct mosquitto_me
                                    .expiry_s = r.expiry_s,
                                    .properties = r.properties,
                                    .n_properties = r.n_properties};
-    bool again = !large && came_before(m, from, &r, &x), called = false;
+    bool again = !large && came_before(m, from, &r, &x);
     pthread_mutex_lock(&m->lock);
     m->status.n_received++;
     m->status.n_again += again;
     const struct sub *s = m->subs; /* new ones come in front */
     pthread_mutex_unlock(&m->lock);
     for (; s && !again && !large; s = s->next)
-        if (wanted_by(s, &r, from->topic)) {
+        if (wanted_by(s, &r, from->topic))
             call_handlers(m, s, &x);
-            called = true;
-        }
-    if (!called && !again) {
-        pthread_mutex_lock(&m->lock);
-        m->status.n_unwanted++;
-        pthread_mutex_unlock(&m->lock);
-    }
     if (large)
         log_warn("mqtt", "a message of %d bytes on '%s' is dropped: at most %zu are allowed",
                  from->payloadlen, from->topic, m->max_payload);

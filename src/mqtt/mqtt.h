@@ -1,6 +1,6 @@
 /* mqtt.h - a client of an MQTT 5 broker.
  *
- * It opens at once, even while the broker is unreachable, and reconnects without end, with
+ * It opens at once, even while the broker is unreachable, and reconnects without end, with
  * exponential backoff from reconnect_ms to reconnect_max_ms and jitter. The broker keeps the
  * session for session_s, so QoS 1 and 2 messages that arrive in the meantime are not lost.
  * Duplicates are dropped (mqtt_seen.h).
@@ -55,10 +55,10 @@ struct mqtt_status {
     char broker[160];
     char error[160]; /* reason of the last disconnect; "" while connected */
     uint64_t n_connects, n_losses;
-    uint64_t n_received, n_again, n_unwanted; /* again: dropped as duplicates */
-    uint64_t n_sent, n_refused, n_rejected;   /* rejected: by the broker */
-    size_t n_queued, queued_bytes;            /* not acknowledged yet */
-    size_t n_kept, kept_bytes;                /* those of them on disk */
+    uint64_t n_received, n_again;           /* again: dropped as duplicates */
+    uint64_t n_sent, n_refused, n_rejected; /* rejected: by the broker */
+    size_t n_queued, queued_bytes;          /* not acknowledged yet */
+    size_t n_kept, kept_bytes;              /* those of them on disk */
     size_t n_unconfirmed; /* subscriptions not yet acknowledged on this connection */
 };
 
@@ -88,5 +88,4 @@ SHOAL_MUST_CHECK int mqtt_subscribe(struct mqtt *m, const char *filter, uint8_t 
 SHOAL_MUST_CHECK int mqtt_publish(struct mqtt *m, const struct mqtt_message *x, struct err *e);
 bool mqtt_is_up(const struct mqtt *m);
 void mqtt_get_status(struct mqtt *m, struct mqtt_status *out);
-const char *mqtt_link_text(enum mqtt_link link);
 #endif

@@ -35,7 +35,8 @@ double payload_number(const char *p, size_t n)
     return *end ? NAN : v;
 }
 
-int64_t payload_time(double v)
+/* Milliseconds since 1970 of a number of s, ms, us or ns; 0: not a time. */
+static int64_t time_of_number(double v)
 {
     double a = fabs(v);
     if (!(a > 0) || a > 9e18)
@@ -62,7 +63,7 @@ int64_t payload_time_text(const char *text)
     double v = payload_number(text, strlen(text)), fraction = 0;
     int zone;
     if (!isnan(v))
-        return payload_time(v);
+        return time_of_number(v);
     const char *p = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
     if (!p)
         p = strptime(text, "%Y-%m-%d %H:%M:%S", &tm);
@@ -91,7 +92,7 @@ static double value_of(const cJSON *v)
 
 static int64_t time_of(const cJSON *v)
 {
-    return cJSON_IsNumber(v)   ? payload_time(v->valuedouble)
+    return cJSON_IsNumber(v)   ? time_of_number(v->valuedouble)
            : cJSON_IsString(v) ? payload_time_text(v->valuestring)
                                : 0;
 }

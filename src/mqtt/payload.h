@@ -53,8 +53,7 @@ const struct cJSON *payload_find(const struct cJSON *root, const char *path, boo
 /* All but Sparkplug, which has state (sparkplug.h). */
 SHOAL_MUST_CHECK int payload_read(const struct payload_map *m, const void *bytes, size_t n,
                                   payload_fn fn, void *ctx, struct err *e);
-/* Milliseconds since 1970 of a number, or of a text; 0: not a time. */
-int64_t payload_time(double v);
+/* Milliseconds since 1970; 0: not a time. */
 int64_t payload_time_text(const char *text);
 /* A whole text as a number; NaN: it is not one. */
 double payload_number(const char *p, size_t n);

@@ -146,7 +146,6 @@ void http_server_leave(struct http_server *s);
 /* Accepts no new connections; open ones close after their current requests. */
 void http_server_drain(struct http_server *s);
 void http_server_stats(const struct http_server *s, struct http_stats *out);
-struct loop *http_server_loop(const struct http_server *s);
 /* HTTP/2 requests for which early returns true reach the handler as soon as their headers are
  * complete: for bidirectional streams.  When the server drains, their bodies end. */
 void http_server_set_early(struct http_server *s, bool (*early)(void *ctx, const char *path));

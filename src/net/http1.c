@@ -29,7 +29,7 @@ struct h1 {
     struct http_conn *conn;
     enum h1_phase phase;
     struct buf head, body; /* head: method, url, header names and values, each with its NUL */
-    uint32_t at_url, n_headers;
+    uint32_t n_headers;
     struct {
         uint32_t name, value;
     } at[MAX_HEADERS];

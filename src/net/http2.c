@@ -74,7 +74,7 @@ struct h2 {
     size_t held_bytes;             /* of all streams */
     struct h2_stream *ready, **ready_end;
     struct executor_task flush, more;
-    bool in_flush, closing;
+    bool closing;
     bool knows; /* draining: the client has been notified and opens no more streams */
 };
 

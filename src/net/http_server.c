@@ -445,8 +445,3 @@ void http_server_stats(const struct http_server *s, struct http_stats *out)
 {
     *out = s->stats;
 }
-
-struct loop *http_server_loop(const struct http_server *s)
-{
-    return s->loop;
-}

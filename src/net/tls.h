@@ -1,7 +1,7 @@
 /* tls.h - TLS 1.3 (to servers of others also 1.2) on a socket: the accepting side and the
  * connecting side, each with or without a certificate of the peer.
  *
- * With `reload`, the files are checked when a handshake begins, and once a second while
+ * With `reload`, the files are checked when a handshake begins, and once a second while
  * connections are in use. If one of them changed, all are read again; files that do not match (a
  * partial replacement) are ignored until they change again. Sessions of the old files are not
  * resumed. Open connections continue, unless the peer's certificate is now revoked or expired: see

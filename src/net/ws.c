@@ -28,7 +28,16 @@ struct ws {
     bool taken; /* the text of the last message is still being read: the next ones wait */
 };
 
-int ws_parse(struct ws_frame *f, const char *p, size_t n, size_t max_bytes)
+struct ws_frame {
+    enum ws_op op;
+    bool last;          /* last frame of its message */
+    size_t head, bytes; /* bytes of the frame's header and payload */
+    uint8_t mask[4];
+};
+
+/* 1: *f describes the frame at p; 0: the header is incomplete; otherwise a close code (1002,
+ * 1009). */
+static int parse_frame(struct ws_frame *f, const char *p, size_t n, size_t max_bytes)
 {
     const uint8_t *b = (const uint8_t *)p;
     if (n < 2)
@@ -250,7 +259,7 @@ static size_t on_data(struct http_conn *c, const char *p, size_t n)
     uint32_t n_messages = 0;
     while (used < n && !w->closing && !holds_back(w, n_messages)) {
         struct ws_frame f = {.op = WS_CONTINUE};
-        int rc = ws_parse(&f, p + used, n - used, w->max_message);
+        int rc = parse_frame(&f, p + used, n - used, w->max_message);
         if (rc == 0)
             break;
         if (rc != 1) {

@@ -47,17 +47,6 @@ void ws_rest(struct ws *w);
 
 enum ws_op { WS_CONTINUE = 0, WS_TEXT = 1, WS_BINARY = 2, WS_CLOSE = 8, WS_PING = 9, WS_PONG = 10 };
 
-struct ws_frame {
-    enum ws_op op;
-    bool last;          /* last frame of its message */
-    size_t head, bytes; /* bytes of the frame's header and payload */
-    uint8_t mask[4];
-};
-
-/* 1: *f describes the frame at p; 0: the header is incomplete; otherwise a close code (1002,
- * 1009).
- */
-int ws_parse(struct ws_frame *f, const char *p, size_t n, size_t max_bytes);
 bool ws_utf8(const char *p, size_t n);
 
 #endif

@@ -643,8 +643,9 @@ static void set_deadline(struct pipeline_live *x)
     executor_timer_set(x->owner->executor, &x->timer, x->end_ns);
 }
 
-void pipeline_run(const struct pipeline_site *site, struct graph *g, struct flow_owner *o,
-                  struct request *r, struct sink *s)
+/* Takes the request; its text is the last message, the prompt, or the ask's text. */
+static void run_graph(const struct pipeline_site *site, struct graph *g, struct flow_owner *o,
+                      struct request *r, struct sink *s)
 {
     static const struct flow_job_ops ops = {on_cancel, on_resume};
     struct pipeline_live *x = arena_zalloc(&r->arena, sizeof(*x));
@@ -684,7 +685,8 @@ void pipeline_run(const struct pipeline_site *site, struct graph *g, struct flow
 
 /* ---- requests whose model is a flow ---- */
 
-struct graph *pipeline_site_find(const struct pipeline_site *s, const char *name)
+/* NULL: there is none of this name. */
+static struct graph *find_graph(const struct pipeline_site *s, const char *name)
 {
     for (uint32_t i = 0; i < s->n; i++)
         if (strcmp(s->graphs[i]->name, name) == 0)
@@ -695,7 +697,7 @@ struct graph *pipeline_site_find(const struct pipeline_site *s, const char *name
 static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
 {
     const struct pipeline_site *site = (const struct pipeline_site *)(void *)d;
-    struct graph *g = r->model ? pipeline_site_find(site, r->model) : NULL;
+    struct graph *g = r->model ? find_graph(site, r->model) : NULL;
     struct failure f;
     if (!g)
         return false;
@@ -710,7 +712,7 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
                     g->name);
         flow_refuse(o, r, s, &f);
     } else {
-        pipeline_run(site, g, o, r, s);
+        run_graph(site, g, o, r, s);
     }
     return true;
 }

@@ -33,10 +33,5 @@ struct pipeline_site {
 };
 
 void pipeline_site_init(struct pipeline_site *s, struct collections *c, struct pipeline_outside *o);
-/* NULL: there is none of this name. */
-struct graph *pipeline_site_find(const struct pipeline_site *s, const char *name);
-/* Takes the request; its text is the last message, the prompt, or the ask's text. */
-void pipeline_run(const struct pipeline_site *site, struct graph *g, struct flow_owner *o,
-                  struct request *r, struct sink *s);
 
 #endif

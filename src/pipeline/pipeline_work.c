@@ -15,11 +15,6 @@
 #define MAX_VALUES 65536u
 #define CALL_NS 10000000000ull /* timeout of a call without a deadline */
 
-bool pipeline_work_needed(enum graph_kind k)
-{
-    return k != GRAPH_SWITCH && k != GRAPH_MAP && k != GRAPH_MERGE && k != GRAPH_TEMPLATE;
-}
-
 /* ---- ends ---- */
 
 static void finish(struct pipeline_work *w, const struct failure *f)

@@ -69,7 +69,5 @@ struct pipeline_work {
 void pipeline_work_start(struct pipeline_work *w);
 /* done is still called. An external call is not interrupted. */
 void pipeline_work_cancel(struct pipeline_work *w);
-/* Whether a kind needs work; the others are computed at once. */
-bool pipeline_work_needed(enum graph_kind k);
 
 #endif

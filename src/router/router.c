@@ -354,7 +354,7 @@ const char *router_verdict_name(enum router_verdict v)
     return verdicts[v].name;
 }
 
-void router_names_fini(struct router_names *n)
+static void names_fini(struct router_names *n)
 {
     for (uint32_t i = 0; i < n->n; i++)
         mem_free(n->v[i]);
@@ -362,19 +362,19 @@ void router_names_fini(struct router_names *n)
     *n = (struct router_names){0};
 }
 
-void router_model_fini(struct router_model *m)
+static void model_fini(struct router_model *m)
 {
     mem_free(m->name);
-    router_names_fini(&m->domains);
-    router_names_fini(&m->languages);
+    names_fini(&m->domains);
+    names_fini(&m->languages);
 }
 
 void router_route_fini(struct router_route *r)
 {
     mem_free(r->name);
-    router_names_fini(&r->callers);
+    names_fini(&r->callers);
     for (uint32_t i = 0; i < r->n_models; i++)
-        router_model_fini(&r->models[i]);
+        model_fini(&r->models[i]);
     mem_free(r->models);
     for (uint32_t i = 0; i < r->n_rules; i++)
         router_rule_fini(&r->rules[i]);
@@ -411,7 +411,7 @@ void router_table_fini(struct router_table *t)
         router_route_fini(&t->routes[i]);
     mem_free(t->routes);
     for (uint32_t i = 0; i < t->n_known; i++)
-        router_model_fini(&t->known[i]);
+        model_fini(&t->known[i]);
     mem_free(t->known);
     mem_free(t->privacy.tagger);
     *t = (struct router_table){.routes = NULL};

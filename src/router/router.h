@@ -56,6 +56,7 @@ struct router_route {
     uint32_t budget_ms;     /* for requests without a deadline; 0: none */
     uint32_t max_budget_ms; /* 0: no ceiling */
     int32_t priority;       /* added to the request's */
+    bool shares_cache;      /* clients share cached prefixes and answers */
     bool no_cache;          /* answers are neither cached nor taken from a cache */
     double similar;         /* similarity for the semantic cache (knowledge/); 0: off */
     uint32_t least_battery; /* percent; nodes below it are avoided */
@@ -151,8 +152,6 @@ const char *router_verdict_text(enum router_verdict v);
 /* For programs: "late". */
 const char *router_verdict_name(enum router_verdict v);
 
-void router_names_fini(struct router_names *n);
-void router_model_fini(struct router_model *m);
 void router_route_fini(struct router_route *r);
 
 #endif

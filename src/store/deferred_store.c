@@ -447,23 +447,3 @@ int deferred_store_drop(struct deferred_store *s, const char *client, const char
     db_unlock(d);
     return rc;
 }
-
-int deferred_store_count(struct deferred_store *s, struct deferred_counts *out, struct err *e)
-{
-    struct db *d = &s->db;
-    uint32_t *const n[] = {&out->n_waiting, &out->n_running, &out->n_done, &out->n_expired};
-    *out = (struct deferred_counts){.bytes = 0};
-    db_lock(d);
-    sqlite3_stmt *st =
-        db_prepare(d, "SELECT state, count(*), sum(bytes) FROM deferred GROUP BY state", e);
-    int rc = st ? 1 : db_run(d, st, e);
-    while (st && (rc = db_step(d, st, e)) == 1) {
-        int state = sqlite3_column_int(st, 0);
-        if (state >= 0 && state < 4)
-            *n[state] = (uint32_t)sqlite3_column_int64(st, 1);
-        out->bytes += (uint64_t)sqlite3_column_int64(st, 2);
-    }
-    sqlite3_finalize(st);
-    db_unlock(d);
-    return rc < 0 ? rc : 0;
-}

@@ -51,11 +51,6 @@ struct deferred_view { /* the part that its client may see */
     char type[96];
 };
 
-struct deferred_counts {
-    uint32_t n_waiting, n_running, n_done, n_expired;
-    uint64_t bytes;
-};
-
 SHOAL_MUST_CHECK int deferred_store_open(struct deferred_store **out, const char *path,
                                          const struct deferred_store_opts *o, struct err *e);
 void deferred_store_close(struct deferred_store *s);
@@ -84,7 +79,5 @@ SHOAL_MUST_CHECK int deferred_store_show(struct deferred_store *s, const char *c
                                          struct err *e);
 SHOAL_MUST_CHECK int deferred_store_drop(struct deferred_store *s, const char *client,
                                          const char *id, struct err *e);
-SHOAL_MUST_CHECK int deferred_store_count(struct deferred_store *s, struct deferred_counts *out,
-                                          struct err *e);
 
 #endif

@@ -42,7 +42,8 @@ static void put_channel(struct json_out *j, const struct alarm_channel *c)
     json_out_object_end(j);
 }
 
-const char *alarm_detector_name(enum alarm_kind k)
+/* Which detector decides about this kind: "fast" or "precise". */
+static const char *detector_name(enum alarm_kind k)
 {
     switch (k) {
     case ALARM_SPIKE:
@@ -70,7 +71,7 @@ void alarm_json(struct json_out *j, const struct alarm_event *e)
         put_channel(j, &e->channels[i]);
     json_out_array_end(j);
     json_out_member_num(j, "score", e->score);
-    json_out_member_str(j, "detector", alarm_detector_name(e->kind));
+    json_out_member_str(j, "detector", detector_name(e->kind));
     json_out_member_num(j, "limit", e->limit);
     json_out_key(j, "since_ms");
     json_out_int(j, e->since_ms);

@@ -67,9 +67,7 @@ struct alarm_event {
 
 const char *alarm_kind_name(enum alarm_kind k);         /* "limit", ... */
 const char *alarm_severity_name(enum alarm_severity s); /* "info", "warning", "critical" */
-/* Which detector decides about this kind: "fast" or "precise". */
-const char *alarm_detector_name(enum alarm_kind k);
-const char *alarm_change_name(enum alarm_change c); /* "raised", ... */
+const char *alarm_change_name(enum alarm_change c);     /* "raised", ... */
 
 /* The event as members of an open JSON object: the same for all outputs (HTTP, MQTT, webhooks). */
 void alarm_json(struct json_out *j, const struct alarm_event *e);

@@ -64,7 +64,7 @@ bool joint_ready(const struct joint *j)
     return j->ready;
 }
 
-void joint_restart(struct joint *j)
+static void forget_means(struct joint *j)
 {
     memset(j->mean, 0, 2 * (size_t)j->n * sizeof(double));
     j->weight = SHORT; /* as if they had seen only usual rows */
@@ -94,7 +94,7 @@ void joint_set(struct joint *j, const double *inverse, const struct joint_facts 
     memcpy(j->inverse, inverse, (size_t)j->n * j->n * sizeof(double));
     j->facts = *f;
     j->ready = true;
-    joint_restart(j);
+    forget_means(j);
 }
 
 /* ---- distances ---- */
@@ -246,7 +246,7 @@ int joint_learn(struct joint *j, const double *rows, size_t n_rows, struct err *
     learn_inverse(j, rows, n_rows, square);
     j->facts.rows = (double)n_rows;
     j->facts.window = fmax(MIN_LONG, fmin(MAX_LONG, LONG_SHARE * (double)n_rows));
-    joint_restart(j);
+    forget_means(j);
     j->weight = j->long_weight = 0; /* means of few rows are mostly noise */
     for (size_t r = 0; r < n_rows; r++) {
         double out[JOINT_N_STATS];
@@ -268,7 +268,7 @@ int joint_learn(struct joint *j, const double *rows, size_t n_rows, struct err *
             j->facts.tails[s].n = fmax(j->facts.tails[s].n, SLOWLY);
     }
     j->ready = n_rows > 0;
-    joint_restart(j);
+    forget_means(j);
     mem_free(square);
     mem_free(stats);
     return 0;

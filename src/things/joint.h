@@ -44,7 +44,6 @@ SHOAL_MUST_CHECK int joint_copy(struct joint **out, const struct joint *j, struc
 /* row: [n_channels], NaN: missing. Returns the expected false alarms in n_steps rows at this level;
  * *worst: the channel that contributes most. */
 double joint_step(struct joint *j, const double *row, double n_steps, uint32_t *worst);
-void joint_restart(struct joint *j); /* forgets the moving means */
 
 /* The learned state, for a file: the inverse of the correlations [n][n], and this. */
 const double *joint_inverse(const struct joint *j);

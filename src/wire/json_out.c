@@ -50,13 +50,6 @@ void json_out_raw(struct json_out *j, const char *p, size_t n)
     buf_put(j->b, p, n);
 }
 
-void json_out_list(struct json_out *j, const struct buf *elements)
-{
-    json_out_array(j);
-    buf_put(j->b, buf_str(elements), elements->len);
-    json_out_array_end(j);
-}
-
 /* Length of the valid UTF-8 sequence at s, or 0. */
 static size_t utf8_len(const uint8_t *s, size_t n)
 {

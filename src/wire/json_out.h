@@ -36,8 +36,6 @@ void json_out_bool(struct json_out *j, bool v);
 void json_out_null(struct json_out *j);
 /* A value that is JSON already. */
 void json_out_raw(struct json_out *j, const char *p, size_t n);
-/* An array of elements that are JSON already, with their commas. */
-void json_out_list(struct json_out *j, const struct buf *elements);
 
 /* A member of an object: its key and its value. */
 void json_out_member_str(struct json_out *j, const char *key, const char *s);

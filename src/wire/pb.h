@@ -29,7 +29,7 @@ void *pb_list(struct arena *a, size_t n, size_t size, void ***pointers);
 /* Decodes into the arena.  NULL: malformed, or out of memory, which the arena's rc tells. */
 void *pb_unpack(const ProtobufCMessageDescriptor *d, struct arena *a, const uint8_t *p, size_t n);
 
-/* Whether an encoded message can be decoded without loss and at a bounded cost. protobuf-c ends a
+/* Whether an encoded message can be decoded without loss and at a bounded cost. protobuf-c ends a
  * string at a NUL and needs up to a hundred bytes for every field. SHOAL_EFORMAT: a string has a
  * NUL, and path names it ("messages[1].content"). SHOAL_ELIMIT: more fields than max_fields.
  * Malformed messages are left to the decoder. */

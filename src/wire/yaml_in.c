@@ -190,7 +190,8 @@ static int read_bool(struct yaml_in *r, yaml_node_t *v, const char *key, bool *o
     return 0;
 }
 
-int yaml_in_str(struct yaml_in *r, yaml_node_t *v, const char *key, char **out)
+/* A copy of a scalar replaces *out. */
+static int read_str(struct yaml_in *r, yaml_node_t *v, const char *key, char **out)
 {
     const char *text = yaml_in_scalar(v);
     if (!text)
@@ -253,7 +254,7 @@ static int read_strs(struct yaml_in *r, yaml_node_t *v, const char *key, struct 
     for (size_t i = 0; i < n; i++) {
         yaml_node_t *item =
             list ? yaml_document_get_node(r->doc, v->data.sequence.items.start[i]) : v;
-        int rc = yaml_in_str(r, item, key, &out->v[i]);
+        int rc = read_str(r, item, key, &out->v[i]);
         if (rc < 0)
             return rc;
         out->n++;
@@ -301,7 +302,7 @@ int yaml_in_value(struct yaml_in *r, const struct yaml_in_key *k, yaml_node_t *v
     case YAML_IN_BOOL:
         return read_bool(r, v, k->name, at);
     case YAML_IN_STR:
-        return yaml_in_str(r, v, k->name, at);
+        return read_str(r, v, k->name, at);
     case YAML_IN_STRS:
         return read_strs(r, v, k->name, at);
     case YAML_IN_CUSTOM:

@@ -77,8 +77,6 @@ SHOAL_MUST_CHECK int yaml_in_map(struct yaml_in *r, yaml_node_t *map,
 /* Calls fn for each item of a list; a single value counts as a list of one. */
 SHOAL_MUST_CHECK int yaml_in_each(struct yaml_in *r, yaml_node_t *list, const char *name,
                                   yaml_in_fn fn);
-/* A copy of a scalar replaces *out. */
-SHOAL_MUST_CHECK int yaml_in_str(struct yaml_in *r, yaml_node_t *v, const char *key, char **out);
 /* The text of a scalar, borrowed; NULL for a list or map. */
 const char *yaml_in_scalar(const yaml_node_t *v);
 /* Fills the error with the position of a node; returns SHOAL_EFORMAT. */

@@ -160,6 +160,13 @@ function load(gw, n, want) {
     r = await cluster('deploy', 'reply', '--min', '0', '--max', '2', '--idle', '3');
     t.same(r.code, 0, `min 0: ${r.err}`);
     await t.until(async () => (await where('reply')).length === 0, 'no replica while it is idle');
+    let listed = []; // so that somebody knows what to ask for
+    const lists = async () => {
+        listed = [(await (await fetch(`${gw.url}/v1/models`)).json()).data.find((m) => m.id === 'reply'),
+            (await (await fetch(`${gw.url}/api/tags`)).json()).models.find((m) => m.name === 'reply')];
+        return listed.every(Boolean) && listed[0].state === 'unloaded';
+    };
+    await t.until(lists, { toString: () => `a model without replicas in the lists: ${JSON.stringify(listed)}` });
     const woken = await c.stream(gw.url, body);
     t.same(woken.text, want.text, 'the request that woke it');
     t.same(woken.error, null, 'its error');

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Members find each other through a real nats-server with certificates, set up by `shoal cluster init` and `shoal ca`.
-// While NATS is down everything continues with the known nodes, even if one of them dies; a node that joins later is
-// used.
+// While NATS is down everything continues with the known nodes, even if one of them dies or the gateway starts again; a
+// node that joins later is used.
 // Usage: cluster_nats.js SHOAL
 'use strict';
 const { execFileSync, spawn } = require('child_process');
@@ -96,6 +96,16 @@ routes: [{name: any, models: [reply]}, {name: nothing, models: [nobody-has-it]}]
     await t.until(async () => await t.metric(gw, 'shoal_nodes{state="lost"}') === 0, 'the dead node is forgotten');
     await c.all_ready(site, 2); // the remaining ones
     t.same(await t.metric(gw, 'shoal_lost_total'), 0, 'lost');
+
+    // a gateway that crashes and starts again while NATS is down finds the nodes that it knew
+    await stop_nats();
+    await gw.end('SIGKILL');
+    await gw.start();
+    await c.all_ready(site, 2);
+    t.same(await t.metric(gw, 'shoal_nats_up'), 0, 'NATS is away');
+    t.same((await c.stream(gw.url, body)).text, want.text, 'a stream after a restart without NATS');
+    start_nats();
+    await t.until(async () => await t.metric(gw, 'shoal_nats_up') === 1, 'NATS is back again');
 
     // a member with both roles lists itself among the nodes
     const config = path.join(dir, 'both.yaml');

@@ -1,6 +1,6 @@
 /* file_map.h - a file mapped read-only, with the attributes that identify it.
  *
- * Nothing is copied, so the file must not change. If it is truncated, reading yields zeros instead
+ * Nothing is copied, so the file must not change. If it is truncated, reading yields zeros instead
  * of SIGBUS (map_guard.h); if it is overwritten, reading yields the new bytes. file_map_changed
  * detects both; results computed from the file must then be discarded. A file that is replaced by
  * rename is another file: the mapping keeps the old one, unchanged.

@@ -454,14 +454,6 @@ void agent_fill(struct agent *a, struct node_state *s, struct arena *arena)
     pthread_mutex_unlock(&a->lock);
 }
 
-bool agent_set_aside(struct agent *a)
-{
-    pthread_mutex_lock(&a->lock);
-    bool aside = a->set_aside;
-    pthread_mutex_unlock(&a->lock);
-    return aside;
-}
-
 /* ---- lifetime ---- */
 
 int agent_create(struct agent **out, const struct agent_opts *o, struct err *e)

@@ -5,7 +5,7 @@
  * bytes under the same name, the configured one answers. If the shoal serves other bytes under its
  * name, the configured model gets no requests, so that users see one version.
  *
- * Thread:    fill, set_aside: any.  Everything else: the owner's.
+ * Thread:    fill: any.  Everything else: the owner's.
  * Ownership: create gives, destroy takes back (NULL is fine); models that were loaded stay in the
  *            registry, which ends after it.
  * Failure:   a model that cannot be loaded is reported in the node's state with the reason, and
@@ -66,7 +66,5 @@ void agent_follow(struct agent *a, const struct desired *d);
 /* Completes the state of this node: duties and errors of its models, and those that are not in the
  * registry yet.  s->models must be in the arena. */
 void agent_fill(struct agent *a, struct node_state *s, struct arena *arena);
-/* The node is drained and has nothing left to serve. */
-bool agent_set_aside(struct agent *a);
 
 #endif

@@ -105,7 +105,6 @@ static void drop_oldest(struct bus *b)
         b->end = &b->first;
     b->queue_bytes -= m->n + m->subject_bytes;
     b->n_queued--;
-    b->status.n_overruns++;
     mem_free(m);
 }
 
@@ -128,7 +127,6 @@ static void on_message(natsConnection *nc, natsSubscription *nats, natsMsg *msg,
     pthread_mutex_lock(&b->lock);
     b->status.n_received++;
     if (!m || b->closed || n + subject_bytes > b->max_queue_bytes) {
-        b->status.n_overruns += !b->closed;
         mem_free(m);
     } else {
         while (b->n_queued >= MAX_QUEUE_MESSAGES ||
@@ -200,7 +198,6 @@ static void on_error(natsConnection *nc, natsSubscription *nats, natsStatus s, v
     if (s == NATS_NOT_PERMITTED) /* "Permissions Violation for Publish to ..." */
         natsConnection_GetLastError(nc, &text);
     pthread_mutex_lock(&b->lock);
-    b->status.n_overruns += s == NATS_SLOW_CONSUMER;
     b->status.n_denied += s == NATS_NOT_PERMITTED;
     snprintf(b->status.error, sizeof(b->status.error), "%s",
              text && text[0] ? text : natsStatus_GetText(s));
@@ -684,12 +681,6 @@ void bus_get_status(struct bus *b, struct bus_status *out)
     pthread_mutex_lock(&b->lock);
     *out = b->status;
     pthread_mutex_unlock(&b->lock);
-}
-
-const char *bus_link_text(enum bus_link link)
-{
-    static const char *const texts[] = {"connecting", "up", "away"};
-    return texts[link];
 }
 
 int bus_wait(struct bus *b, uint32_t ms, struct err *e)

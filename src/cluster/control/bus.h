@@ -58,9 +58,9 @@ struct bus_status {
         server[128]; /* the server it is connected to, without credentials; "" while disconnected */
     char error[160]; /* reason of the last disconnect */
     uint64_t n_connects, n_losses;
-    uint64_t n_sent, n_refused;      /* refused: because there was no connection */
-    uint64_t n_received, n_overruns; /* overruns: dropped because the owner was too slow */
-    uint64_t n_denied;               /* operations that this member's certificate may not do */
+    uint64_t n_sent, n_refused; /* refused: because there was no connection */
+    uint64_t n_received;
+    uint64_t n_denied; /* operations that this member's certificate may not do */
 };
 
 typedef void (*bus_link_fn)(void *ctx, const struct bus_status *s);
@@ -83,7 +83,6 @@ SHOAL_MUST_CHECK int bus_publish(struct bus *b, const char *tail, const void *by
                                  struct err *e);
 
 void bus_get_status(struct bus *b, struct bus_status *out);
-const char *bus_link_text(enum bus_link link);
 /* Waits until it is connected, at most ms. SHOAL_EIO: it is not; the text gives the reason. */
 SHOAL_MUST_CHECK int bus_wait(struct bus *b, uint32_t ms, struct err *e);
 

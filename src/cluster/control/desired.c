@@ -258,13 +258,6 @@ void desired_remove_assignment(struct desired *d, struct desired_assignment *a)
     *a = d->assignments[--d->n_assignments];
 }
 
-void desired_remove_rollout(struct desired *d, const char *id)
-{
-    struct desired_rollout *r = desired_find_rollout(d, id);
-    if (r)
-        *r = d->rollouts[--d->n_rollouts];
-}
-
 /* ---- checking ------------------------------------------------------------------------------- */
 
 bool desired_name_ok(const char *name)

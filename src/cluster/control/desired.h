@@ -174,7 +174,6 @@ SHOAL_MUST_CHECK int desired_set_all_drained(struct desired *d, const struct des
 /* No effect if it does not exist. A model is removed with its assignments and rollouts. */
 void desired_remove_model(struct desired *d, const char *name);
 void desired_remove_assignment(struct desired *d, struct desired_assignment *a);
-void desired_remove_rollout(struct desired *d, const char *id);
 
 /* Checks names, counts, ranges, and that assignments name existing models. A state that fails is
  * neither written nor accepted. */

@@ -68,7 +68,7 @@ void desired_store_get_status(struct desired_store *s, struct desired_store_stat
 /* The state in the bucket now, for the caller to destroy.  SHOAL_ENOTFOUND: none yet. */
 SHOAL_MUST_CHECK int desired_store_load(struct desired_store *s, struct desired **out,
                                         struct err *e);
-/* fence: of the controller's lease; a state that a newer controller wrote is left alone
+/* fence: of the controller's lease; a state that a newer controller wrote is left alone
  * (SHOAL_ECHANGED). 0: written by an administrator, which is always allowed. Creates the bucket and
  * an empty state if there is none. out: the state as it is now, or NULL. SHOAL_EBUSY: it gave up
  * after retry_ms; the last write may still have happened. */

@@ -87,7 +87,6 @@ static void report(struct controller *c, int rc, const struct err *e)
     if (rc >= 0 && gap && o->gap[0])
         event(c, EVENT_LOG_PLACEMENT, "", "", o->gap);
     pthread_mutex_lock(&c->lock);
-    c->status.n_decisions++;
     c->status.n_changes += rc >= 0 && o->changed;
     c->status.n_failed += rc < 0;
     snprintf(c->status.error, sizeof(c->status.error), "%s", rc < 0 ? e->msg : "");

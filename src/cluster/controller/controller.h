@@ -28,7 +28,7 @@ struct executor;
 struct controller_status {
     bool acts;      /* it holds the lease, and has listened long enough */
     uint64_t fence; /* 0: it does not hold the lease */
-    uint64_t n_decisions, n_changes, n_failed;
+    uint64_t n_changes, n_failed;
     uint32_t n_members; /* members heard recently */
     char error[320];    /* why the last decision failed; "": it succeeded */
     char gap[256];      /* replicas that do not fit; "": all fit */

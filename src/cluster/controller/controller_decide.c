@@ -44,10 +44,8 @@ static void note(struct deciding *k, enum event_log_kind kind, const char *node,
     struct controller_outcome *o = k->out;
     if (!o->notes)
         o->notes = arena_zalloc_n(&o->arena, CONTROLLER_MAX_NOTES, sizeof(*o->notes));
-    if (!o->notes || o->n_notes == CONTROLLER_MAX_NOTES) {
-        o->n_more++;
+    if (!o->notes || o->n_notes == CONTROLLER_MAX_NOTES)
         return;
-    }
     o->notes[o->n_notes++] = (struct controller_note){kind, arena_printf(&o->arena, "%s", node),
                                                       arena_printf(&o->arena, "%s", model),
                                                       arena_printf(&o->arena, "%s", text)};

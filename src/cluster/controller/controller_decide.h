@@ -33,7 +33,7 @@ struct controller_note {
 
 struct controller_outcome {
     struct controller_note *notes;
-    uint32_t n_notes, n_more; /* more: did not fit */
+    uint32_t n_notes;         /* the first ones */
     bool changed;             /* the state must be written */
     uint32_t n_steps, n_gaps; /* of the whole plan */
     char gap[256];            /* the first gap; "": everything fits */

@@ -20,6 +20,7 @@
 #include "base/membw.h"
 #include "base/thread/thread.h"
 #include "cluster/machine/node_gpu.h"
+#include "cluster/machine/speed_history.h"
 #include "cluster/messages/node_state.h"
 #include "host/pack.h"
 #include "shoal/shoal.h"
@@ -31,6 +32,9 @@
 #define MIN_REGION_BYTES ((size_t)8 << 20)
 #define PROBE_TOKENS 64u
 #define PROBE_NS (900ull * MS_NS)
+#define DELAY_MS 3000u
+#define AGAIN_MS 60000u
+#define MAX_AGAIN_MS 3600000u
 #define IDLE_CHECKS 10 /* one after the other, before the probe */
 #define MAX_PROBES 5u
 
@@ -43,7 +47,7 @@ struct node_measure {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
     bool stop;
-    double bandwidth, probe_tokens;
+    struct speed_history bandwidth, probe;
     struct node_gpu gpu;
 };
 
@@ -103,18 +107,28 @@ static bool cache_path(const struct node_measure *m, char out[PATH_MAX])
     return m->cache_dir && snprintf(out, PATH_MAX, "%s/machine", m->cache_dir) < PATH_MAX;
 }
 
+/* The line of the file that begins with the word, or NULL. */
+static const char *line_of(const char *text, const char *word)
+{
+    for (const char *p = text; p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
+        if (strncmp(p, word, strlen(word)) == 0)
+            return p + strlen(word);
+    return NULL;
+}
+
 static void load(struct node_measure *m)
 {
-    char path[PATH_MAX], key[17] = "";
-    double bandwidth = 0, probe = 0;
+    char path[PATH_MAX], first[64];
     struct buf b;
-    buf_init(&b, 256);
+    buf_init(&b, 4096);
+    snprintf(first, sizeof(first), "shoal machine 2 %s\n", m->key);
     if (cache_path(m, path) && file_read(path, &b, NULL) == 0 &&
-        sscanf(buf_str(&b), "shoal machine 1 %16s %lf %lf", key, &bandwidth, &probe) == 3 &&
-        strcmp(key, m->key) == 0 && bandwidth >= 0 && probe >= 0) {
+        strncmp(buf_str(&b), first, strlen(first)) == 0) {
+        const char *bandwidth = line_of(buf_str(&b), "bandwidth");
+        const char *probe = line_of(buf_str(&b), "probe");
         pthread_mutex_lock(&m->lock);
-        m->bandwidth = bandwidth;
-        m->probe_tokens = probe;
+        speed_history_read(&m->bandwidth, bandwidth ? bandwidth : "");
+        speed_history_read(&m->probe, probe ? probe : "");
         pthread_mutex_unlock(&m->lock);
     }
     buf_fini(&b);
@@ -123,20 +137,25 @@ static void load(struct node_measure *m)
 /* Results that cannot be kept are measured again. */
 static void save(const struct node_measure *m)
 {
-    char path[PATH_MAX], temp[PATH_MAX + 32], text[128];
+    char path[PATH_MAX], temp[PATH_MAX + 32];
+    struct buf b;
     if (!cache_path(m, path))
         return;
-    int n = snprintf(text, sizeof(text), "shoal machine 1 %s %.0f %.1f\n", m->key, m->bandwidth,
-                     m->probe_tokens);
+    buf_init(&b, 4096);
+    buf_printf(&b, "shoal machine 2 %s\nbandwidth", m->key);
+    speed_history_write(&m->bandwidth, &b);
+    buf_printf(&b, "\nprobe");
+    speed_history_write(&m->probe, &b);
+    buf_printf(&b, "\n");
     snprintf(temp, sizeof(temp), "%s.%d.tmp", path, (int)getpid());
     mkdir(m->cache_dir, 0755);
     int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0)
-        return;
-    bool ok = write(fd, text, (size_t)n) == n;
-    ok = close(fd) == 0 && ok;
-    if (!ok || rename(temp, path) < 0)
+    bool ok = fd >= 0 && b.rc == 0 && write(fd, b.data, b.len) == (ssize_t)b.len;
+    if (fd >= 0)
+        ok = close(fd) == 0 && ok;
+    if (fd >= 0 && (!ok || rename(temp, path) < 0))
         unlink(temp);
+    buf_fini(&b);
 }
 
 /* ---- measuring ---- */
@@ -220,12 +239,30 @@ static double measure_probe(struct node_measure *m, const struct pack_model *mod
     return best;
 }
 
-static void publish(struct node_measure *m, double *to, double value)
+static void publish(struct node_measure *m, struct speed_history *to, double value)
 {
     pthread_mutex_lock(&m->lock);
-    *to = value;
+    speed_history_add(to, value);
     pthread_mutex_unlock(&m->lock);
     save(m);
+}
+
+/* Once, when idle; false: it must stop. */
+static bool measure(struct node_measure *m, const struct pack_model *probe)
+{
+    const struct node_measure_opts *o = &m->opts;
+    if (!wait_idle(m, 1))
+        return false;
+    publish(m, &m->bandwidth, o->bandwidth ? o->bandwidth(o->ctx) : measure_bandwidth());
+    if (o->probe || probe)
+        publish(m, &m->probe, o->probe ? o->probe(o->ctx) : measure_probe(m, probe));
+    log_info("node",
+             "this machine reads %.1f GB/s (recently up to %.0f %% less); probe: %.0f tokens/s "
+             "(up to %.0f %% less); GPU: %s",
+             speed_history_best(&m->bandwidth) / 1e9, 100 * speed_history_spread(&m->bandwidth),
+             speed_history_best(&m->probe), 100 * speed_history_spread(&m->probe),
+             m->gpu.n ? m->gpu.name : "none");
+    return true;
 }
 
 static void *measure_main(void *arg)
@@ -235,20 +272,18 @@ static void *measure_main(void *arg)
     struct node_gpu gpu;
     const struct pack_model *probe =
         pack_open(&pack, NULL, NULL) == 0 ? pack_find(pack, "reply-draft") : NULL;
+    uint32_t again = m->opts.again_ms ? m->opts.again_ms : AGAIN_MS;
     make_key(m, probe);
     load(m);
     node_gpu_read(&gpu);
     pthread_mutex_lock(&m->lock);
     m->gpu = gpu;
     pthread_mutex_unlock(&m->lock);
-    bool go_on = pause_ms(m, m->opts.delay_ms ? m->opts.delay_ms : 3000);
-    if (go_on && m->bandwidth == 0 && wait_idle(m, 1))
-        publish(m, &m->bandwidth, measure_bandwidth());
-    if (go_on && m->probe_tokens == 0 && probe)
-        publish(m, &m->probe_tokens, measure_probe(m, probe));
-    if (go_on)
-        log_info("node", "this machine reads %.1f GB/s; probe: %.0f tokens/s; GPU: %s",
-                 m->bandwidth / 1e9, m->probe_tokens, gpu.n ? gpu.name : "none");
+    bool go_on = pause_ms(m, m->opts.delay_ms ? m->opts.delay_ms : DELAY_MS);
+    while (go_on && measure(m, probe)) {
+        go_on = pause_ms(m, again);
+        again = again < MAX_AGAIN_MS / 2 ? again * 2 : MAX_AGAIN_MS;
+    }
     pack_close(pack);
     return NULL;
 }
@@ -301,8 +336,8 @@ void node_measure_close(struct node_measure *m)
 void node_measure_fill(struct node_measure *m, struct node_state *s)
 {
     pthread_mutex_lock(&m->lock);
-    s->bandwidth = m->bandwidth;
-    s->probe_tokens = m->probe_tokens;
+    s->bandwidth = speed_history_best(&m->bandwidth);
+    s->probe_tokens = speed_history_best(&m->probe);
     s->gpu = m->gpu.name; /* written once, before n is */
     s->n_gpus = m->gpu.n;
     s->gpu_bytes = m->gpu.memory_bytes;

@@ -3,8 +3,11 @@
  *
  * A thread measures some seconds after the start, while no request runs: memory for a tenth of a
  * second, the probe for less than a second.  The probe is the smallest decoder of the models that
- * come with Shoal, the same on every node; a node without them has no figure.  The results are kept
- * in the cache folder and measured again only on another machine or with another version of Shoal.
+ * come with Shoal, the same on every node; a node without them has no figure.
+ *
+ * It measures again, a minute later, then ever less often up to once an hour: a machine that is
+ * busy with its boot reaches a tenth of its speed.  The best of the last measurements counts
+ * (speed_history.h).  They are kept in the cache folder, for this machine and version of Shoal.
  *
  * Thread:    open and close: the owner's; fill: any.
  * Ownership: open gives, close takes back (NULL is fine).
@@ -23,6 +26,11 @@ struct node_state;
 struct node_measure_opts {
     const char *cache_dir; /* where results are kept; NULL: nowhere */
     uint32_t delay_ms;     /* before the first measurement; 0: 3000 */
+    uint32_t again_ms;     /* until the second; doubles up to an hour; 0: a minute */
+    /* In place of the real ones: bytes and tokens per second; 0: it failed. Called on the thread
+     * with ctx.  NULL: those of this machine. */
+    double (*bandwidth)(void *ctx);
+    double (*probe)(void *ctx);
     /* Whether requests run now; called on the thread. */
     bool (*busy)(void *ctx);
     void *ctx;

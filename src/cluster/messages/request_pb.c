@@ -327,6 +327,7 @@ int request_pb_put(struct buf *out, const struct request *r, uint64_t now_ns)
     m.client = pb_text(r->client.name);
     m.client_priority = r->client.priority;
     m.client_weight = r->client.weight;
+    m.shares_cache = r->shares_cache;
     m.priority = r->priority;
     m.model = pb_text(r->model);
     if (r->version)
@@ -682,6 +683,7 @@ static int read_who(struct request *r, const pb_request *m, uint64_t now_ns, str
                      SHA256_BYTES);
     r->client.priority = m->client_priority;
     r->client.weight = m->client_weight;
+    r->shares_cache = m->shares_cache;
     r->priority = m->priority;
     r->model = m->model[0] ? text_of(r, m->model) : NULL;
     r->version = m->version.len == SHA256_BYTES ? m->version.data : NULL;

@@ -1,7 +1,7 @@
 /* once_bucket.h - idempotency keys shared by all gateways of a shoal: a JetStream bucket has a
  * record of every key in use (once_record.h), written by compare-and-set.
  *
- * The gateway that writes the first record runs the call. It writes the record again every two
+ * The gateway that writes the first record runs the call. It writes the record again every two
  * seconds while the call runs, and at the end with the answer; a large one is written in parts
  * before. The others poll it several times a second; a record that is not renewed for ten seconds
  * belongs to a lost gateway, and the next one that polls takes the call over. While NATS is down,

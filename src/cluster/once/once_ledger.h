@@ -1,4 +1,4 @@
-/* once_ledger.h - lets the gateways of a shoal agree on which of them runs a call with an
+/* once_ledger.h - lets the gateways of a shoal agree on which of them runs a call with an
  * idempotency key, and gives the others its answer. once.h calls it; once_bucket.h implements it.
  *
  * Thread:    any; claims come back on their own executor's thread.

@@ -302,7 +302,6 @@ int place_order_steps(struct placement_plan *plan, struct arena *a, struct place
         plan->n_loads += s->action == PLACEMENT_LOAD;
         plan->n_unloads += s->action == PLACEMENT_UNLOAD;
         plan->n_moves += s->action == PLACEMENT_LOAD && s->pair != PLACEMENT_NONE;
-        plan->n_waves = s->wave + 1;
     }
     return 0;
 }

@@ -156,8 +156,8 @@ struct placement_plan {
     size_t n_gaps;
     struct placement_place *places; /* all replicas after the last step */
     size_t n_places;
-    uint32_t n_loads, n_unloads, n_moves, n_waves; /* a move is a load and an unload */
-    double cost;                                   /* of the placement after the last step */
+    uint32_t n_loads, n_unloads, n_moves; /* a move is a load and an unload */
+    double cost;                          /* of the placement after the last step */
 };
 
 SHOAL_MUST_CHECK int placement_plan(struct placement_plan **out, const struct placement_input *in,

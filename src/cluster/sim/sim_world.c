@@ -11,7 +11,7 @@ enum { RAND_NODE = 1, RAND_MODEL };
 
 /* ---- histogram ---- */
 
-void sim_histogram_add(struct sim_histogram *h, uint64_t us)
+static void histogram_add(struct sim_histogram *h, uint64_t us)
 {
     unsigned log = us < 8 ? 3 : 63 - (unsigned)__builtin_clzll(us);
     unsigned i = us < 8 ? (unsigned)us : (log - 2) * 8 + (unsigned)(us >> (log - 3) & 7);
@@ -425,8 +425,8 @@ void sim_world_done(struct sim_world *w, uint32_t request, uint32_t stamp)
         return; /* the request went elsewhere */
     uint64_t us = w->now_us - q->start_us;
     detach(w, request);
-    sim_histogram_add(&s->latency, us);
-    sim_histogram_add(&s->recent, us);
+    histogram_add(&s->latency, us);
+    histogram_add(&s->recent, us);
     s->n_done++;
     s->n_available += q->counted;
     s->n_on_time += us <= (uint64_t)s->in->budget_ms * 1000;

@@ -75,7 +75,6 @@ struct sim_histogram { /* of microseconds, 8 buckets for each power of two */
     uint32_t n[SIM_BUCKETS];
     uint64_t total;
 };
-void sim_histogram_add(struct sim_histogram *h, uint64_t us);
 double sim_histogram_ms(const struct sim_histogram *h, double q);
 
 struct sim_service { /* a model */

@@ -13,7 +13,6 @@ uint64_t byte_rate_take(struct byte_rate *r, size_t n, uint64_t now_ns)
 {
     uint64_t wait = 0;
     pthread_mutex_lock(&r->lock);
-    r->total += n;
     if (r->per_s > 0) {
         uint64_t earliest = now_ns > BURST_NS ? now_ns - BURST_NS : 0;
         if (r->free_ns < earliest)
@@ -23,12 +22,4 @@ uint64_t byte_rate_take(struct byte_rate *r, size_t n, uint64_t now_ns)
     }
     pthread_mutex_unlock(&r->lock);
     return wait;
-}
-
-uint64_t byte_rate_total(struct byte_rate *r)
-{
-    pthread_mutex_lock(&r->lock);
-    uint64_t n = r->total;
-    pthread_mutex_unlock(&r->lock);
-    return n;
 }

@@ -14,13 +14,11 @@ struct byte_rate {
     pthread_mutex_t lock;
     uint64_t per_s;   /* 0: no limit */
     uint64_t free_ns; /* when the bytes that were taken have been paid for */
-    uint64_t total;   /* taken so far */
 };
 
 void byte_rate_init(struct byte_rate *r, uint64_t per_s);
 /* Takes n bytes and returns how long to wait before the next ones: 0, or nanoseconds. A transfer
  * that was idle may send a tenth of a second's worth at once. */
 uint64_t byte_rate_take(struct byte_rate *r, size_t n, uint64_t now_ns);
-uint64_t byte_rate_total(struct byte_rate *r);
 
 #endif

@@ -586,8 +586,3 @@ void model_fetcher_each(struct model_fetcher *f,
     }
     pthread_mutex_unlock(&f->lock);
 }
-
-uint64_t model_fetcher_bytes(struct model_fetcher *f)
-{
-    return byte_rate_total(&f->rate);
-}

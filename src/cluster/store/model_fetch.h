@@ -1,7 +1,7 @@
 /* model_fetch.h - brings models into the store: from other nodes, from URLs, from folders of this
  * machine.
  *
- * A fetch has sources in order of preference. When one fails, the next resumes where it stopped. A
+ * A fetch has sources in order of preference. When one fails, the next resumes where it stopped. A
  * failed source is skipped for a while, with exponential backoff, and one that sent wrong bytes for
  * ten minutes, also by later fetches. A fetch ends when the model is in the store, when every
  * source failed three times without bringing a byte or does not have it, when there is no room, or
@@ -79,7 +79,5 @@ void model_fetch_forget(struct model_fetch *j);
 /* Calls fn for every unfinished fetch, under a lock. */
 void model_fetcher_each(struct model_fetcher *f,
                         void (*fn)(void *ctx, const struct model_fetch_state *s), void *ctx);
-/* Bytes received so far, of all fetches. */
-uint64_t model_fetcher_bytes(struct model_fetcher *f);
 
 #endif

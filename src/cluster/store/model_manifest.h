@@ -1,6 +1,6 @@
 /* model_manifest.h - the files of a model, with their sizes and hashes.
  *
- * A model is identified by one SHA-256 (host/identity.h): for a single file that of its content,
+ * A model is identified by one SHA-256 (host/identity.h): for a single file that of its content,
  * for a folder one over the names and hashes of its files. So a manifest from any source can be
  * verified with the model's SHA-256, before a byte of the files is fetched. Only `open` and the
  * name of a single file are not covered: they are checked when all files are there.

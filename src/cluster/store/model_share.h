@@ -1,4 +1,4 @@
-/* model_share.h - serves a model of this machine to another node: its manifest and its files. Only
+/* model_share.h - serves a model of this machine to another node: its manifest and its files. Only
  * the files that a manifest lists can be opened, by their number: no name comes from the network.
  *
  * Thread:    any; reads the disk.

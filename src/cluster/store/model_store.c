@@ -40,7 +40,9 @@ struct model_store_pin {
 
 /* ---- paths ---- */
 
-const char *model_store_default(char *out, size_t cap)
+/* $SHOAL_STORE, else $STATE_DIRECTORY/store (systemd), $XDG_STATE_HOME/shoal/store or
+ * ~/.local/state/shoal/store; NULL if none of them is set. */
+static const char *default_folder(char *out, size_t cap)
 {
     const char *base;
     if ((base = getenv("SHOAL_STORE")) && base[0])
@@ -97,7 +99,7 @@ static int make_folders(const char *path, struct err *e)
 int model_store_open(struct model_store **out, const struct model_store_opts *o, struct err *e)
 {
     char fallback[PATH_MAX];
-    const char *dir = o->dir ? o->dir : model_store_default(fallback, sizeof(fallback));
+    const char *dir = o->dir ? o->dir : default_folder(fallback, sizeof(fallback));
     struct model_store *s = mem_zalloc(sizeof(*s));
     int rc = 0;
     *out = NULL;

@@ -40,10 +40,6 @@ struct model_store_opts {
                            * registry does not read them again; NULL: nowhere */
 };
 
-/* $SHOAL_STORE, else $STATE_DIRECTORY/store (systemd), $XDG_STATE_HOME/shoal/store or
- * ~/.local/state/shoal/store; NULL if none of them is set. */
-const char *model_store_default(char *out, size_t cap);
-
 SHOAL_MUST_CHECK int model_store_open(struct model_store **out, const struct model_store_opts *o,
                                       struct err *e);
 void model_store_close(struct model_store *s);

@@ -245,8 +245,9 @@ static void on_ready(struct acquire *a, struct registry_model *m)
     v->request = NULL;
     counter_add(&m->stats.requests, 1);
     atomic_fetch_add_explicit(&m->stats.in_flight, 1, memory_order_relaxed);
-    r->model = NULL;   /* the worker has one */
-    r->version = NULL; /* acquire has checked it */
+    r->shares_cache |= m->slot->spec.shares_cache; /* the worker does not know */
+    r->model = NULL;                               /* the worker has one */
+    r->version = NULL;                             /* acquire has checked it */
     if (r->kind == REQUEST_INFER && !r->infer.labels) {
         r->infer.labels = m->labels;
         v->calibrated = r->infer.kind == SHOAL_KIND_CLASSIFY && m->calibration.temperature > 0;

@@ -128,6 +128,67 @@ static int set_value(struct opts *o, size_t i, const char *text)
     return 0;
 }
 
+/* ---- help ----------------------------------------------------------------------------------- */
+
+/* Prints text from the current column on, wrapped and indented at HELP_COLUMN. */
+static void put_wrapped(const char *text, int column)
+{
+    bool first = true;
+    while (*text) {
+        size_t n = strcspn(text, " ");
+        if (!first && column + 1 + (int)n > HELP_WIDTH) {
+            printf("\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        } else if (!first) {
+            putchar(' ');
+            column++;
+        }
+        printf("%.*s", (int)n, text);
+        column += (int)n;
+        first = false;
+        text += n;
+        text += *text == ' ';
+    }
+}
+
+static void help_option(const struct opts_def *d)
+{
+    char left[128], right[512];
+    snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", d->letter ? '-' : ' ',
+             d->letter ? d->letter : ' ', d->letter ? ',' : ' ', d->name, d->value ? " " : "",
+             d->value ? d->value : "");
+    snprintf(right, sizeof(right), "%s%s%s%s", d->help, d->fallback ? " [" : "",
+             d->fallback ? d->fallback : "", d->fallback ? "]" : "");
+    int used = printf("%s", left);
+    if (used >= HELP_COLUMN) {
+        putchar('\n');
+        used = 0;
+    }
+    printf("%*s", HELP_COLUMN - used, "");
+    put_wrapped(right, HELP_COLUMN);
+    putchar('\n');
+}
+
+static void help_group(const struct opts_group *g)
+{
+    printf("\n%s:\n", g->title);
+    for (size_t i = 0; i < g->n_defs; i++)
+        help_option(&g->defs[i]);
+}
+
+static void print_help(const struct opts_page *page)
+{
+    printf("%s\n\nUsage: shoal %s [options]%s%s\n", page->summary, page->command,
+           page->arguments[0] ? " " : "", page->arguments);
+    if (page->details)
+        printf("\n%s\n", page->details);
+    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++)
+        help_group(&page->groups[g]);
+    help_group(&opts_common);
+    if (page->examples)
+        printf("\nExamples:\n%s", page->examples);
+}
+
 /* ---- parsing -------------------------------------------------------------------------------- */
 
 static void add_group(struct opts *o, const struct opts_group *g)
@@ -239,7 +300,7 @@ enum opts_outcome opts_parse(struct opts *o, const struct opts_page *page, int a
     if (parse_all(o, argc, argv) != 0)
         return OPTS_USAGE;
     if (opts_flag(o, "help")) {
-        opts_help(page);
+        print_help(page);
         return OPTS_HELP_SHOWN;
     }
     return OPTS_RUN;
@@ -251,67 +312,6 @@ void opts_fini(struct opts *o)
         mem_free(o->values[i].list);
     mem_free(o->args);
     memset(o, 0, sizeof(*o));
-}
-
-/* ---- help ----------------------------------------------------------------------------------- */
-
-/* Prints text from the current column on, wrapped and indented at HELP_COLUMN. */
-static void put_wrapped(const char *text, int column)
-{
-    bool first = true;
-    while (*text) {
-        size_t n = strcspn(text, " ");
-        if (!first && column + 1 + (int)n > HELP_WIDTH) {
-            printf("\n%*s", HELP_COLUMN, "");
-            column = HELP_COLUMN;
-        } else if (!first) {
-            putchar(' ');
-            column++;
-        }
-        printf("%.*s", (int)n, text);
-        column += (int)n;
-        first = false;
-        text += n;
-        text += *text == ' ';
-    }
-}
-
-static void help_option(const struct opts_def *d)
-{
-    char left[128], right[512];
-    snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", d->letter ? '-' : ' ',
-             d->letter ? d->letter : ' ', d->letter ? ',' : ' ', d->name, d->value ? " " : "",
-             d->value ? d->value : "");
-    snprintf(right, sizeof(right), "%s%s%s%s", d->help, d->fallback ? " [" : "",
-             d->fallback ? d->fallback : "", d->fallback ? "]" : "");
-    int used = printf("%s", left);
-    if (used >= HELP_COLUMN) {
-        putchar('\n');
-        used = 0;
-    }
-    printf("%*s", HELP_COLUMN - used, "");
-    put_wrapped(right, HELP_COLUMN);
-    putchar('\n');
-}
-
-static void help_group(const struct opts_group *g)
-{
-    printf("\n%s:\n", g->title);
-    for (size_t i = 0; i < g->n_defs; i++)
-        help_option(&g->defs[i]);
-}
-
-void opts_help(const struct opts_page *page)
-{
-    printf("%s\n\nUsage: shoal %s [options]%s%s\n", page->summary, page->command,
-           page->arguments[0] ? " " : "", page->arguments);
-    if (page->details)
-        printf("\n%s\n", page->details);
-    for (size_t g = 0; g < OPTS_MAX_GROUPS && page->groups[g].title; g++)
-        help_group(&page->groups[g]);
-    help_group(&opts_common);
-    if (page->examples)
-        printf("\nExamples:\n%s", page->examples);
 }
 
 /* ---- reading values ------------------------------------------------------------------------- */

@@ -85,7 +85,6 @@ enum opts_outcome { OPTS_RUN, OPTS_HELP_SHOWN, OPTS_USAGE };
 enum opts_outcome opts_parse(struct opts *o, const struct opts_page *page, int argc,
                              const char *const *argv);
 void opts_fini(struct opts *o);
-void opts_help(const struct opts_page *page); /* to stdout */
 
 /* The name must be in the table; otherwise the caller has a bug. */
 bool opts_given(const struct opts *o, const char *name);

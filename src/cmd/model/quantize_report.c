@@ -7,7 +7,8 @@
 
 #include "base/bytes_text.h"
 
-void quantize_report_kinds(char *out, size_t cap)
+/* "f32, f16, q8_0, ..." */
+static void list_kinds(char *out, size_t cap)
 {
     size_t n = 0;
     out[0] = '\0';
@@ -20,7 +21,7 @@ int quantize_report_kind(const struct opts *o, enum quantize_kind *kind)
 {
     char kinds[160];
     const char *name = opts_text(o, "type");
-    quantize_report_kinds(kinds, sizeof(kinds));
+    list_kinds(kinds, sizeof(kinds));
     if (!name)
         return opts_usage(o->page, "no type given: use --type with one of %s", kinds);
     if (!quantize_kind_from_name(name, kind))

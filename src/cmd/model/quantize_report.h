@@ -10,8 +10,6 @@
 #include "format/convert/quantize.h"
 #include "wire/json_out.h"
 
-/* "f32, f16, q8_0, ..." */
-void quantize_report_kinds(char *out, size_t cap);
 /* Reads --type; CMD_OK, or CMD_USAGE after a message. */
 int quantize_report_kind(const struct opts *o, enum quantize_kind *kind);
 

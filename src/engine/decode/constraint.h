@@ -65,7 +65,7 @@ struct constraint_run { /* state of one task; c NULL: no constraint */
     uint64_t epoch;
 };
 
-/* tokens: the n tokens of the answer so far; lead: a leading space of the next token is not shown.
+/* tokens: the n tokens of the answer so far; lead: a leading space of the next token is not shown.
  * The set is valid until the next call for the same constraint. An empty set: the answer is
  * complete. Where the constraint leaves only one text, the model does not choose the tokens: each
  * is the longest that fits (grammar_mask_only). This depends only on the grammar state, so an

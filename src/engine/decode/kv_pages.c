@@ -2,7 +2,8 @@
  *
  * A page's key is (its parent page, that page's serial, its tokens): the parent stands for all
  * tokens before it.  The serial changes when a page gets new content, so a child is never found
- * after its parent was overwritten. */
+ * after its parent was overwritten.  A first page has no parent: its scope stands in the serial's
+ * place, so that chains of different scopes never meet. */
 #include "engine/decode/kv_pages.h"
 
 #include <assert.h>
@@ -152,32 +153,33 @@ static uint32_t lookup(struct kv_pages *kv, uint32_t parent, uint64_t parent_ser
     return KV_NO_PAGE;
 }
 
-static uint64_t serial_of(const struct kv_pages *kv, uint32_t page)
+static uint64_t serial_of(const struct kv_pages *kv, uint64_t scope, uint32_t page)
 {
-    return page == KV_NO_PAGE ? 0 : kv->pages[page].serial;
+    return page == KV_NO_PAGE ? scope : kv->pages[page].serial;
 }
 
-uint32_t kv_pages_find(struct kv_pages *kv, uint32_t parent, const int32_t *tokens)
+uint32_t kv_pages_find(struct kv_pages *kv, uint64_t scope, uint32_t parent, const int32_t *tokens)
 {
-    uint32_t i = lookup(kv, parent, serial_of(kv, parent), tokens);
+    uint32_t i = lookup(kv, parent, serial_of(kv, scope, parent), tokens);
     if (i != KV_NO_PAGE && kv->pages[i].holds++ == 0)
         unlink_free(kv, i);
     return i;
 }
 
-uint32_t kv_pages_publish(struct kv_pages *kv, uint32_t i, uint32_t parent, const int32_t *tokens)
+uint32_t kv_pages_publish(struct kv_pages *kv, uint64_t scope, uint32_t i, uint32_t parent,
+                          const int32_t *tokens)
 {
     struct page *p = &kv->pages[i];
     if (p->findable)
         return i;
-    uint32_t same = kv_pages_find(kv, parent, tokens);
+    uint32_t same = kv_pages_find(kv, scope, parent, tokens);
     if (same != KV_NO_PAGE) { /* equal tokens give equal bytes: one copy is enough */
         kv_pages_release(kv, i);
         return same;
     }
     memcpy(kv->tokens + (size_t)i * kv->page_tokens, tokens, kv->page_tokens * sizeof(*tokens));
     p->parent = parent;
-    p->parent_serial = serial_of(kv, parent);
+    p->parent_serial = serial_of(kv, scope, parent);
     p->findable = true;
     uint32_t *at = bucket(kv, parent, p->parent_serial, tokens);
     p->chain = *at;

@@ -31,11 +31,12 @@ void kv_pages_hold(struct kv_pages *kv, uint32_t page);
 /* Drops one reference; a findable page stays findable. */
 void kv_pages_release(struct kv_pages *kv, uint32_t page);
 /* The page with these tokens (a whole page of them) right after `parent` (KV_NO_PAGE: the first
- * page), with one more reference; or KV_NO_PAGE. */
-uint32_t kv_pages_find(struct kv_pages *kv, uint32_t parent, const int32_t *tokens);
+ * page), with one more reference; or KV_NO_PAGE. scope: prefixes are found only in the scope that
+ * they were published in, so that nobody learns by a hit what another client has sent. */
+uint32_t kv_pages_find(struct kv_pages *kv, uint64_t scope, uint32_t parent, const int32_t *tokens);
 /* Makes a full page findable. If a page with the same content is findable already, the caller's
  * reference moves to that one. Returns the page that the caller now references. */
-uint32_t kv_pages_publish(struct kv_pages *kv, uint32_t page, uint32_t parent,
+uint32_t kv_pages_publish(struct kv_pages *kv, uint64_t scope, uint32_t page, uint32_t parent,
                           const int32_t *tokens);
 
 #endif

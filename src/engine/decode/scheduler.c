@@ -259,7 +259,7 @@ static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
     while (en->lm.info.pages_hold_kv && t->n_computed % KERN_PAGE == 0 &&
            t->n_computed / KERN_PAGE == t->n_pages && t->n_computed + KERN_PAGE < t->n_tokens) {
         uint32_t parent = t->n_pages ? t->pages[t->n_pages - 1] : KV_NO_PAGE;
-        uint32_t page = kv_pages_find(en->pages, parent, t->tokens + t->n_computed);
+        uint32_t page = kv_pages_find(en->pages, t->scope, parent, t->tokens + t->n_computed);
         if (page == KV_NO_PAGE)
             return;
         t->pages[t->n_pages++] = page;
@@ -281,7 +281,7 @@ static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
         return false;
     for (uint32_t i = 0; i < n_runs; i++) {
         const struct shoal_task *o = en->run_task[i];
-        if (o->n_computed == t->n_computed && en->runs[i].n >= KERN_PAGE &&
+        if (o->scope == t->scope && o->n_computed == t->n_computed && en->runs[i].n >= KERN_PAGE &&
             memcmp(o->tokens, t->tokens, (t->n_computed + KERN_PAGE) * sizeof(*t->tokens)) == 0)
             return true;
     }
@@ -380,8 +380,8 @@ static void publish_pages(struct shoal_engine *en, struct shoal_task *t)
     while (en->lm.info.pages_hold_kv && (t->n_published + 1) * KERN_PAGE <= t->n_computed) {
         uint32_t p = t->n_published++;
         uint32_t parent = p ? t->pages[p - 1] : KV_NO_PAGE;
-        t->pages[p] =
-            kv_pages_publish(en->pages, t->pages[p], parent, t->tokens + (size_t)p * KERN_PAGE);
+        t->pages[p] = kv_pages_publish(en->pages, t->scope, t->pages[p], parent,
+                                       t->tokens + (size_t)p * KERN_PAGE);
     }
 }
 

@@ -1,7 +1,7 @@
 /* onnx_encoder.h - an encoder in an .onnx file: token ids in, hidden states, pooled vectors or
  * logits out, whichever the file has.
  *
- * Inputs are found by name: input_ids, attention_mask, token_type_ids, position_ids; a file with
+ * Inputs are found by name: input_ids, attention_mask, token_type_ids, position_ids; a file with
  * any other input is refused. Outputs: last_hidden_state or token_embeddings, logits (of the
  * sequence or of each token, by their shape), sentence_embedding, pooler_output. A trial run at
  * opening shows what a file really returns.

@@ -97,6 +97,11 @@ static bool use_prompt(struct prompt_question *q, struct buf *b, struct request 
     return b->rc == 0;
 }
 
+bool answer_cache_shared(const struct request *r, const struct registry_model *m)
+{
+    return r->shares_cache || m->slot->spec.shares_cache;
+}
+
 bool answer_cache_question(uint8_t out[SHA256_BYTES], struct request *r,
                            const struct registry_model *m)
 {
@@ -113,6 +118,7 @@ bool answer_cache_question(uint8_t out[SHA256_BYTES], struct request *r,
                                 .constraint = g->constraint.kind,
                                 .constraint_text = g->constraint.text,
                                 .constraint_bytes = g->constraint.text_bytes,
+                                .scope = answer_cache_shared(r, m) ? 0 : request_who(r).client,
                                 .n_ctx = m->slot->n_ctx,
                                 .int8 = m->slot->spec.int8,
                                 .kv_q8 = m->slot->spec.kv_q8};

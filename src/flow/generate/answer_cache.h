@@ -15,6 +15,8 @@ struct token_queue_end;
 
 #define ANSWER_CACHE_MAX_BYTES ((size_t)256 << 10) /* longer answers are not kept */
 
+/* Whether cached prefixes and answers of all clients may be used, and are kept for all. */
+bool answer_cache_shared(const struct request *r, const struct registry_model *m);
 /* False: the answer is not deterministic, or cannot be stored. r: for its memory. */
 bool answer_cache_question(uint8_t out[SHA256_BYTES], struct request *r,
                            const struct registry_model *m);

@@ -560,6 +560,7 @@ static void submit(struct generation *g)
                                 .deadline_ns = r->deadline_ns,
                                 .priority = who.priority,
                                 .client = who.client,
+                                .shared_prefix = answer_cache_shared(r, g->model),
                                 .weight = who.weight,
                                 .held = true,
                                 .event = on_event};

@@ -13,6 +13,7 @@
 
 struct kept {
     const struct route *route;
+    char client[sizeof(((struct admission_client *)0)->name)]; /* another one has its own answers */
     bool lenient;
     size_t body_bytes;
     struct recalled what;
@@ -42,14 +43,20 @@ static uint32_t place(const struct call *c)
     return (uint32_t)(hash_bytes(c->req->body, c->req->body_bytes, c->gl->gw->id_salt) % N_PLACES);
 }
 
+static const char *client_of(const struct call *c)
+{
+    return c->client ? c->client->name : "";
+}
+
 const struct recalled *recall_find(const struct call *c)
 {
     size_t n = c->req->body_bytes;
-    if (!c->gl->gw->cache || n > MAX_BODY_BYTES || call_once_key(c))
+    if (!c->gl->gw->cache || n > MAX_BODY_BYTES || call_once_key(c) ||
+        http_header(c->req, "x-shoal-session"))
         return NULL;
     const struct kept *k = c->gl->recall->places[place(c)];
-    if (!k || k->route != c->route || k->lenient != c->lenient || k->body_bytes != n ||
-        memcmp(k->body, c->req->body, n) != 0)
+    if (!k || k->route != c->route || strcmp(k->client, client_of(c)) != 0 ||
+        k->lenient != c->lenient || k->body_bytes != n || memcmp(k->body, c->req->body, n) != 0)
         return NULL;
     return &k->what;
 }
@@ -71,6 +78,7 @@ void recall_keep(const struct call *c, const struct openai_shape *shape, const s
     snprintf(what.memo.model, sizeof(what.memo.model), "%s", e->model);
     what.memo.slot = e->slot;
     *k = (struct kept){.route = c->route, .lenient = c->lenient, .body_bytes = n, .what = what};
+    snprintf(k->client, sizeof(k->client), "%s", client_of(c));
     memcpy(k->body, c->req->body, n);
     struct kept **at = &c->gl->recall->places[place(c)];
     mem_free(*at);

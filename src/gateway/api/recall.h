@@ -1,8 +1,8 @@
 /* recall.h - maps repeated bodies to their answers in the prompt cache.
  *
- * The same bytes sent to the same route are the same request, so a repeated one needs neither
- * parsing nor hashing of the prompt.  generate_replay checks that the model is unchanged and the
- * answer still cached.
+ * The same bytes sent by a client to the same route are the same request, so a repeated one needs
+ * neither parsing nor hashing of the prompt.  generate_replay checks that the model is unchanged
+ * and the answer still cached.
  *
  * Thread:    the loop's: each has its own table.
  * Ownership: entries are copies; the result of recall_find is valid until the next recall_keep.

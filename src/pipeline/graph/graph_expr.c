@@ -17,31 +17,21 @@
 #define MAX_NODES 1024u /* so that walking the tree cannot exhaust a stack */
 
 static const struct {
-    const char *name, *usage, *text;
+    const char *name, *usage;
     uint32_t min, max;
 } functions[GRAPH_FN_N] = {
-    [GRAPH_FN_LEN] = {"len", "len(x)", "bytes of a text, or items of a list", 1, 1},
-    [GRAPH_FN_LOWER] = {"lower", "lower(text)", "converts A to Z to lower case", 1, 1},
-    [GRAPH_FN_UPPER] = {"upper", "upper(text)", "converts a to z to upper case", 1, 1},
-    [GRAPH_FN_TRIM] = {"trim", "trim(text)", "removes blanks and line ends around it", 1, 1},
-    [GRAPH_FN_CONTAINS] = {"contains", "contains(x, text)",
-                           "whether a text contains it, or a list has it as an item", 2, 2},
-    [GRAPH_FN_STARTS] = {"starts", "starts(text, text)", "whether it begins with the second", 2, 2},
-    [GRAPH_FN_DEFAULT] = {"default", "default(x, y)", "x, or y if x is empty", 2, 2},
-    [GRAPH_FN_JOIN] = {"join", "join(list, text)", "the items with the text between them", 2, 2},
-    [GRAPH_FN_ROUND] = {"round", "round(number, digits)", "with this many decimals", 2, 2},
-    [GRAPH_FN_NUMBER] = {"number", "number(text)", "a text that is a number", 1, 1},
-    [GRAPH_FN_TEXT] = {"text", "text(x)", "any value as text; lists and maps as JSON", 1, 1},
+    [GRAPH_FN_LEN] = {"len", "len(x)", 1, 1},
+    [GRAPH_FN_LOWER] = {"lower", "lower(text)", 1, 1},
+    [GRAPH_FN_UPPER] = {"upper", "upper(text)", 1, 1},
+    [GRAPH_FN_TRIM] = {"trim", "trim(text)", 1, 1},
+    [GRAPH_FN_CONTAINS] = {"contains", "contains(x, text)", 2, 2},
+    [GRAPH_FN_STARTS] = {"starts", "starts(text, text)", 2, 2},
+    [GRAPH_FN_DEFAULT] = {"default", "default(x, y)", 2, 2},
+    [GRAPH_FN_JOIN] = {"join", "join(list, text)", 2, 2},
+    [GRAPH_FN_ROUND] = {"round", "round(number, digits)", 2, 2},
+    [GRAPH_FN_NUMBER] = {"number", "number(text)", 1, 1},
+    [GRAPH_FN_TEXT] = {"text", "text(x)", 1, 1},
 };
-
-bool graph_expr_function(size_t i, const char **usage, const char **text)
-{
-    if (i >= GRAPH_FN_N)
-        return false;
-    *usage = functions[i].usage;
-    *text = functions[i].text;
-    return true;
-}
 
 struct parser {
     struct arena *arena;

@@ -73,7 +73,4 @@ SHOAL_MUST_CHECK int graph_expr_eval(struct value *out, const struct graph_expr 
 /* Appends a value as text: texts as they are, numbers short, lists and maps as JSON. */
 void graph_expr_put(struct buf *b, const struct value *v, enum graph_expr_form form);
 
-/* Name, arguments and a sentence of function i; false: there are no more. */
-bool graph_expr_function(size_t i, const char **usage, const char **text);
-
 #endif

@@ -111,7 +111,8 @@ const struct graph_kind_info graph_kinds[] = {
 
 _Static_assert(sizeof(graph_kinds) / sizeof(graph_kinds[0]) == GRAPH_N_KINDS, "a row for each");
 
-bool graph_kind_has(const char *list, const char *word)
+/* Whether the word is in a list with blanks between its words. */
+static bool has_word(const char *list, const char *word)
 {
     size_t n = strlen(word);
     for (const char *p = list; *p;) {
@@ -126,6 +127,6 @@ bool graph_kind_has(const char *list, const char *word)
 
 bool graph_kind_may(uint32_t kind, const char *key)
 {
-    return graph_kind_has("name do when timeout share fallback fallback_step on_timeout", key) ||
-           graph_kind_has(graph_kinds[kind].keys, key);
+    return has_word("name do when timeout share fallback fallback_step on_timeout", key) ||
+           has_word(graph_kinds[kind].keys, key);
 }

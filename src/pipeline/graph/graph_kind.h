@@ -22,8 +22,6 @@ extern const struct graph_kind_info graph_kinds[];
 /* A passage of a collection. */
 extern const struct graph_type graph_kind_passages;
 
-/* Whether the word is in a list with blanks between its words. */
-bool graph_kind_has(const char *list, const char *word);
 /* Whether steps of this kind may have a key of the file. */
 bool graph_kind_may(uint32_t kind, const char *key);
 

@@ -1,7 +1,7 @@
 /* discovery_read.h - Home Assistant's discovery messages: an entity as a thing of the home and the
  * ways to set it.
  *
- * Supported: light, switch, fan, cover and lock, with long and abbreviated keys, "~", and
+ * Supported: light, switch, fan, cover and lock, with long and abbreviated keys, "~", and
  * templates of the form {{ value_json.NAME }}. Everything else is ignored.
  *
  * Thread:    pure.

@@ -61,7 +61,8 @@ static const char *words_of(const struct alarm_event *e)
     return c->value > than ? "high excessive increased" : c->value < than ? "low decreased" : "";
 }
 
-void explainer_query(struct buf *out, const struct alarm_event *e)
+/* The words that a manual would use for this alarm. */
+static void put_query(struct buf *out, const struct alarm_event *e)
 {
     for (uint32_t i = 0; i < e->n_channels; i++)
         buf_printf(out, "%s ", e->channels[i].title);
@@ -77,7 +78,7 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
     if ((e->change != ALARM_RAISED && e->change != ALARM_WORSENED) || e->n_channels == 0)
         return;
     buf_init(&b, MAX_QUERY_BYTES - 1);
-    explainer_query(&b, e);
+    put_query(&b, e);
     pthread_mutex_lock(&x->lock);
     if (b.rc == 0 && x->n < EXPLAINER_MAX_WAITING) {
         struct explain_job *j = &x->jobs[(x->first + x->n++) % EXPLAINER_MAX_WAITING];

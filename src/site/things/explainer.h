@@ -29,7 +29,4 @@ SHOAL_MUST_CHECK int explainer_start(struct explainer *x, struct err *e); /* NUL
 void explainer_stop(struct explainer *x);    /* before the plant stops; NULL is fine */
 void explainer_destroy(struct explainer *x); /* after the plant has stopped */
 
-/* The words that a manual would use for this alarm. */
-void explainer_query(struct buf *out, const struct alarm_event *e);
-
 #endif

@@ -40,11 +40,6 @@ enum doc_format doc_format_of(const char *path)
     return DOC_TEXT;
 }
 
-const char *doc_format_name(enum doc_format f)
-{
-    return names[f];
-}
-
 bool doc_format_find(const char *name, enum doc_format *out)
 {
     for (int i = 0; i < DOC_N_FORMATS; i++)

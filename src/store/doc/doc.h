@@ -44,8 +44,6 @@ void doc_init(struct doc *d);
 void doc_fini(struct doc *d);
 /* By file extension; text if unknown. */
 enum doc_format doc_format_of(const char *path);
-/* "text", "markdown", "html", "jsonl", "pdf". */
-const char *doc_format_name(enum doc_format f);
 /* False: there is no format of that name. */
 bool doc_format_find(const char *name, enum doc_format *out);
 

@@ -129,7 +129,7 @@ uint32_t grammar_json_object(struct grammar_json *j)
     return grammar_tree_call(j->t, j->object);
 }
 
-uint32_t grammar_json_array(struct grammar_json *j)
+static uint32_t any_array(struct grammar_json *j)
 {
     if (j->array == NONE) {
         j->array = grammar_tree_add_rule(j->t, "array", 5);
@@ -144,7 +144,7 @@ uint32_t grammar_json_value(struct grammar_json *j)
         struct grammar_tree_list l = {0};
         j->value = grammar_tree_add_rule(j->t, "value", 5);
         grammar_tree_push(j->t, &l, grammar_json_object(j));
-        grammar_tree_push(j->t, &l, grammar_json_array(j));
+        grammar_tree_push(j->t, &l, any_array(j));
         grammar_tree_push(j->t, &l, grammar_json_string(j));
         grammar_tree_push(j->t, &l, grammar_json_number(j));
         grammar_tree_push(j->t, &l, grammar_json_boolean(j));

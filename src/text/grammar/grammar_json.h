@@ -28,7 +28,6 @@ void grammar_json_init(struct grammar_json *j, struct grammar_tree *t);
 /* Nodes of any text of that kind. */
 uint32_t grammar_json_value(struct grammar_json *j);
 uint32_t grammar_json_object(struct grammar_json *j);
-uint32_t grammar_json_array(struct grammar_json *j);
 uint32_t grammar_json_string(struct grammar_json *j);
 uint32_t grammar_json_number(struct grammar_json *j);
 uint32_t grammar_json_integer(struct grammar_json *j);

@@ -1,6 +1,6 @@
 /* grammar_schema.h - a JSON Schema as a grammar of the JSON texts that satisfy it.
  *
- * Drafts 4 to 2020-12, as far as a grammar can express them. Every text of the grammar is valid
+ * Drafts 4 to 2020-12, as far as a grammar can express them. Every text of the grammar is valid
  * under the schema, but not every valid value has a text: properties come in the order of the
  * schema, unnamed ones come only if additionalProperties explicitly allows them, and numbers have a
  * limited number of digits.

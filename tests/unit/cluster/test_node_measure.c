@@ -1,5 +1,6 @@
-/* test_node_measure.c - what a node learns about its machine: measured once, stored on disk, not
- * while requests run; GPUs as reported by the system. */
+/* test_node_measure.c - what a node learns about its machine: measured again and again, stored on
+ * disk, not while requests run; GPUs as reported by the system. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@
 
 #include "cluster/machine/node_gpu.h"
 #include "cluster/machine/node_measure.h"
+#include "cluster/machine/speed_history.h"
 #include "cluster/messages/node_state.h"
 #include "cluster/store/model_store.h"
 
@@ -66,7 +68,7 @@ static void test_measured_when_idle_and_kept(void **state)
     assert_non_null(f);
     assert_non_null(fgets(text, sizeof(text), f));
     fclose(f);
-    assert_int_equal(strncmp(text, "shoal machine 1 ", 16), 0);
+    assert_int_equal(strncmp(text, "shoal machine 2 ", 16), 0);
     /* stored: available although requests run */
     busy = true;
     m = open_measure();
@@ -77,7 +79,7 @@ static void test_measured_when_idle_and_kept(void **state)
     /* from a different machine: measured again */
     f = fopen(path, "w");
     assert_non_null(f);
-    fputs("shoal machine 1 0123456789abcdef 5 5\n", f);
+    fputs("shoal machine 2 0123456789abcdef\nbandwidth 5\nprobe 5\n", f);
     fclose(f);
     busy = false;
     m = open_measure();
@@ -85,6 +87,96 @@ static void test_measured_when_idle_and_kept(void **state)
         usleep(1000);
     assert_true(state_of(m).bandwidth > 1e6);
     node_measure_close(m);
+}
+
+/* A machine whose boot leaves a tenth of it, and which then is busy now and then. */
+static _Atomic uint32_t n_measured;
+
+static double fake_bandwidth(void *ctx)
+{
+    static const double gb_s[] = {1, 8, 10, 3, 9};
+    (void)ctx;
+    return 1e9 * gb_s[n_measured % 5];
+}
+
+static double fake_probe(void *ctx)
+{
+    static const double tokens[] = {725, 0, 6479, 700, 6000}; /* 0: a request arrived */
+    (void)ctx;
+    busy = n_measured == 4; /* five are enough */
+    return tokens[n_measured++ % 5];
+}
+
+static struct node_measure *open_fake(const char *folder)
+{
+    const struct node_measure_opts o = {.cache_dir = folder,
+                                        .delay_ms = 1,
+                                        .again_ms = 1,
+                                        .busy = is_busy,
+                                        .bandwidth = fake_bandwidth,
+                                        .probe = fake_probe};
+    struct node_measure *m;
+    assert_int_equal(node_measure_open(&m, &o, NULL), 0);
+    return m;
+}
+
+/* The first measurement does not stay. */
+static void test_measured_again(void **state)
+{
+    char folder[128], path[160], text[512] = "";
+    (void)state;
+    busy = false;
+    snprintf(folder, sizeof(folder), "%s/again", dir);
+    struct node_measure *m = open_fake(folder);
+    while (n_measured < 5)
+        usleep(1000);
+    while (state_of(m).probe_tokens < 6479)
+        usleep(1000);
+    assert_true(state_of(m).bandwidth == 10e9);
+    node_measure_close(m);
+    /* both are stored, with those that were slower */
+    snprintf(path, sizeof(path), "%s/machine", folder);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+    fclose(f);
+    assert_non_null(strstr(text, "\nbandwidth 1000000000 8000000000 10000000000 3000000000"));
+    assert_non_null(strstr(text, "\nprobe 725 6479 700"));
+    m = open_fake(folder); /* available although requests run */
+    while (state_of(m).probe_tokens == 0)
+        usleep(1000);
+    assert_true(state_of(m).probe_tokens == 6479 && state_of(m).bandwidth == 10e9);
+    node_measure_close(m);
+}
+
+static void test_history(void **state)
+{
+    struct speed_history h = {.n = 0}, again = {.n = 0};
+    struct buf b;
+    (void)state;
+    assert_true(speed_history_best(&h) == 0 && speed_history_spread(&h) == 0);
+    speed_history_add(&h, 0);
+    speed_history_add(&h, -1);
+    speed_history_add(&h, NAN);
+    speed_history_add(&h, INFINITY);
+    assert_true(speed_history_best(&h) == 0);
+    speed_history_add(&h, 100);
+    assert_true(speed_history_best(&h) == 100 && speed_history_spread(&h) == 0);
+    speed_history_add(&h, 25);
+    assert_true(speed_history_best(&h) == 100 && speed_history_spread(&h) == 0.75);
+    for (uint32_t i = 0; i < SPEED_HISTORY_N; i++) /* a machine that has become slower */
+        speed_history_add(&h, 50 + i);
+    assert_true(speed_history_best(&h) == 57);
+    buf_init(&b, 4096);
+    speed_history_write(&h, &b);
+    assert_string_equal(buf_str(&b), " 50 51 52 53 54 55 56 57");
+    speed_history_read(&again, buf_str(&b));
+    assert_true(speed_history_best(&again) == 57 &&
+                speed_history_spread(&again) == speed_history_spread(&h));
+    buf_fini(&b);
+    again = (struct speed_history){.n = 0};
+    speed_history_read(&again, " 7 -3 nan 1e999 x 9");
+    assert_int_equal(again.n, 1);
 }
 
 static void put(const char *name, const char *text)
@@ -147,6 +239,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_measured_when_idle_and_kept),
+        cmocka_unit_test(test_measured_again),
+        cmocka_unit_test(test_history),
         cmocka_unit_test(test_gpus),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -543,6 +543,159 @@ static void test_the_state_of_a_node(void **state)
     arena_fini(&a);
 }
 
+enum field_type { FIELD_FLAG, FIELD_U32, FIELD_U64, FIELD_REAL, FIELD_TEXT };
+
+struct field {
+    size_t at;
+    enum field_type type;
+};
+
+static void set_field(void *of, const struct field *f)
+{
+    const bool flag = true;
+    const uint32_t small = 3; /* also a state, a duty and a share */
+    const uint64_t large = (uint64_t)1 << 40;
+    const double real = 2.5;
+    const char *text = "word";
+    const void *const values[] = {&flag, &small, &large, &real, &text};
+    const size_t sizes[] = {sizeof(flag), sizeof(small), sizeof(large), sizeof(real), sizeof(text)};
+    memcpy((char *)of + f->at, values[f->type], sizes[f->type]);
+}
+
+static bool has_field(const void *of, const struct field *f)
+{
+    const char *at = (const char *)of + f->at, *text;
+    uint32_t small;
+    uint64_t large;
+    double real;
+    bool flag;
+    switch (f->type) {
+    case FIELD_FLAG:
+        memcpy(&flag, at, sizeof(flag));
+        return flag;
+    case FIELD_U32:
+        memcpy(&small, at, sizeof(small));
+        return small == 3;
+    case FIELD_U64:
+        memcpy(&large, at, sizeof(large));
+        return large == (uint64_t)1 << 40;
+    case FIELD_REAL:
+        memcpy(&real, at, sizeof(real));
+        return real == 2.5;
+    case FIELD_TEXT:
+        memcpy(&text, at, sizeof(text));
+        return strcmp(text, "word") == 0;
+    }
+    return false;
+}
+
+/* A figure that does not reach the gateways would silently be 0 in every decision. */
+static void test_every_field_of_a_node_travels(void **state)
+{
+#define N(name, type)                                                                              \
+    {                                                                                              \
+        offsetof(struct node_state, name), FIELD_##type                                            \
+    }
+#define M(name, type)                                                                              \
+    {                                                                                              \
+        offsetof(struct node_model, name), FIELD_##type                                            \
+    }
+    static const struct field of_node[] = {N(id, TEXT),
+                                           N(name, TEXT),
+                                           N(address, TEXT),
+                                           N(program_version, TEXT),
+                                           N(isa, TEXT),
+                                           N(zone, TEXT),
+                                           N(serial, U64),
+                                           N(draining, FLAG),
+                                           N(asks, FLAG),
+                                           N(n_cores, U32),
+                                           N(memory_bytes, U64),
+                                           N(memory_free, U64),
+                                           N(bandwidth, REAL),
+                                           N(probe_tokens, REAL),
+                                           N(gpu, TEXT),
+                                           N(n_gpus, U32),
+                                           N(gpu_bytes, U64),
+                                           N(on_battery, FLAG),
+                                           N(battery_percent, U32),
+                                           N(epoch, U64),
+                                           N(epoch_end, U64),
+                                           N(oldest_epoch, U64),
+                                           N(cpu, REAL),
+                                           N(models_limit, U64),
+                                           N(fence, U64),
+                                           N(desired, U64)};
+    static const struct field of_model[] = {M(kinds, U32),          M(state, U32),
+                                            M(n_ctx, U32),          M(in_flight, U32),
+                                            M(prefill_ns, REAL),    M(token_ns, REAL),
+                                            M(bytes, U64),          M(duty, U32),
+                                            M(progress, U32),       M(error, TEXT),
+                                            M(requests, U64),       M(p95_us, U64),
+                                            M(recent_p95_us, U64),  M(errors, U64),
+                                            M(epoch, U64),          M(until, U64),
+                                            M(share, U32),          M(standby, FLAG),
+                                            M(unit_ns, REAL),       M(queue_ns, REAL),
+                                            M(answer_tokens, REAL), M(prediction_error, REAL),
+                                            M(parallel, U32)};
+#undef N
+#undef M
+    const size_t n_node = sizeof(of_node) / sizeof(of_node[0]);
+    const size_t n_model = sizeof(of_model) / sizeof(of_model[0]);
+    static const char *const words[] = {"one", "two=2", "three"};
+    (void)state;
+    for (size_t i = 0; i < n_node + n_model; i++) {
+        const struct field *f = i < n_node ? &of_node[i] : &of_model[i - n_node];
+        struct node_model model = {.name = "m"};
+        struct node_state s = {.models = &model,
+                               .n_models = 1,
+                               .wanted = words,
+                               .n_wanted = 3,
+                               .labels = words,
+                               .n_labels = 3};
+        struct node_state to;
+        struct arena a;
+        struct buf b;
+        struct err e = {0};
+        set_field(i < n_node ? (void *)&s : (void *)&model, f);
+        buf_init(&b, 1 << 20);
+        arena_init(&a, 1 << 20);
+        assert_int_equal(node_state_put(&b, &s), 0);
+        if (node_state_read(&to, &a, (const uint8_t *)b.data, b.len, &e) < 0)
+            fail_msg("field %zu: %s", i, e.msg);
+        assert_int_equal(to.n_models, 1);
+        if (!has_field(i < n_node ? (const void *)&to : (const void *)&to.models[0], f))
+            fail_msg("field %zu of the %s is lost", i < n_node ? i : i - n_node,
+                     i < n_node ? "node" : "model");
+        assert_true(to.n_wanted == 3 && to.n_labels == 3);
+        for (int k = 0; k < 3; k++) {
+            assert_string_equal(to.wanted[k], words[k]);
+            assert_string_equal(to.labels[k], words[k]);
+        }
+        buf_fini(&b);
+        arena_fini(&a);
+    }
+}
+
+/* A model of the configuration may be loaded by the request; one that was assigned must be ready.
+ */
+static void test_which_models_are_usable(void **state)
+{
+    static const bool own[] = {[REGISTRY_UNLOADED] = true,
+                               [REGISTRY_LOADING] = true,
+                               [REGISTRY_READY] = true,
+                               [REGISTRY_UNLOADING] = false,
+                               [REGISTRY_FAILED] = false};
+    (void)state;
+    for (int s = REGISTRY_UNLOADED; s <= REGISTRY_FAILED; s++)
+        for (uint32_t duty = 0; duty <= DESIRED_LEAVE; duty++) {
+            const struct node_model m = {.state = (enum registry_state)s, .duty = duty};
+            bool want = duty == 0 ? own[s] : duty == DESIRED_SERVE && s == REGISTRY_READY;
+            if (node_model_usable(&m, 0) != want)
+                fail_msg("state %d, duty %u", s, duty);
+        }
+}
+
 static void test_values_that_are_too_deep(void **state)
 {
     struct value chain[VALUE_BYTES_MAX_DEPTH + 1], out;
@@ -574,6 +727,8 @@ int main(void)
                                        cmocka_unit_test(test_events),
                                        cmocka_unit_test(test_a_plan),
                                        cmocka_unit_test(test_the_state_of_a_node),
+                                       cmocka_unit_test(test_every_field_of_a_node_travels),
+                                       cmocka_unit_test(test_which_models_are_usable),
                                        cmocka_unit_test(test_values_that_are_too_deep)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,6 +117,7 @@ static void test_what_refuses_is_believed_until_a_piece_came(void **state)
     (void)state;
     begin(0);
     assert_int_equal(judge(REPLICA_NONE), PATIENCE_REFUSED);
+    assert_int_equal(judge(REPLICA_UNHEARD), PATIENCE_REFUSED);
     assert_int_equal(judge(REPLICA_LATER), PATIENCE_GO_ON); /* one may arrive */
     run_and_fail(S, PATIENCE_REFUSED_IT, 0);
     assert_int_equal(judge(REPLICA_FOUND), PATIENCE_GO_ON); /* another one may take it */

@@ -613,6 +613,7 @@ static void test_specialists_run_again(void **state)
     }
     set_replicas(2, LIES, 0, WORKS);
     assert_int_equal(relay(classify(3), LONG_MS)->n_results, 3);
+    assert_int_equal(replicas[0].n_blamed, 1);
 }
 
 static void test_nothing_comes_after_cancel(void **state)

@@ -179,6 +179,47 @@ static void test_generates_and_reports(void **state)
     shoal_engine_close(en);
 }
 
+/* What a client has sent is found neither by others nor by tasks of no client, unless both ask for
+ * that; also while it is being computed. */
+static void test_a_prefix_is_found_by_its_client_only(void **state)
+{
+    static const struct {
+        uint64_t client;
+        bool shared;
+        uint32_t cached; /* pages */
+    } rows[] = {{1, false, 0}, {2, false, 0}, {0, false, 0}, {1, false, 1}, {2, false, 1},
+                {3, true, 1},  {4, true, 1},  {4, false, 0}, {0, false, 1}};
+    static struct got a, alone, together[2];
+    (void)state;
+    struct shoal_engine *en = open_engine((struct shoal_engine_opts){0});
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct shoal_task_opts o = task_opts(&a);
+        memset(&a, 0, sizeof(a));
+        o.client = rows[i].client;
+        o.shared_prefix = rows[i].shared;
+        assert_int_equal(run(en, o), 0);
+        if (a.done.cached_tokens != rows[i].cached * (N_PROMPT / 16 * 16))
+            fail_msg("row %zu: %u tokens of the prompt are cached", i, a.done.cached_tokens);
+        if (i == 0)
+            alone = a;
+        assert_memory_equal(a.tokens, alone.tokens, alone.n * sizeof(alone.tokens[0]));
+    }
+    struct shoal_task *t[2];
+    for (int i = 0; i < 2; i++) {
+        struct shoal_task_opts o = task_opts(&together[i]);
+        o.client = 10 + (uint64_t)i;
+        o.held = true;
+        assert_int_equal(shoal_task_submit(en, &o, &t[i], NULL), 0);
+    }
+    shoal_engine_wake(en);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(shoal_task_wait(t[i]), 0);
+        shoal_task_free(t[i]);
+        assert_int_equal(together[i].done.cached_tokens, 0);
+    }
+    shoal_engine_close(en);
+}
+
 static void test_seed_decides_and_a_continuation_is_the_same(void **state)
 {
     (void)state;
@@ -627,6 +668,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_generates_and_reports),
+        cmocka_unit_test(test_a_prefix_is_found_by_its_client_only),
         cmocka_unit_test(test_seed_decides_and_a_continuation_is_the_same),
         cmocka_unit_test(test_batched_tasks_equal_tasks_alone),
         cmocka_unit_test(test_live_tasks_share_a_prefix),

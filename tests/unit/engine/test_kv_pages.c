@@ -23,13 +23,13 @@ static uint32_t put(struct kv_pages *kv, uint32_t parent, int32_t a, int32_t b)
     const int32_t tokens[PAGE] = {a, b};
     uint32_t page = kv_pages_take(kv);
     assert_int_not_equal(page, KV_NO_PAGE);
-    return kv_pages_publish(kv, page, parent, tokens);
+    return kv_pages_publish(kv, 0, page, parent, tokens);
 }
 
 static uint32_t find(struct kv_pages *kv, uint32_t parent, int32_t a, int32_t b)
 {
     const int32_t tokens[PAGE] = {a, b};
-    return kv_pages_find(kv, parent, tokens);
+    return kv_pages_find(kv, 0, parent, tokens);
 }
 
 static void test_a_page_is_found_behind_its_parent_only(void **state)
@@ -59,6 +59,24 @@ static void test_a_page_is_not_found_behind_a_parent_with_new_tokens(void **stat
     assert_int_equal(find(kv, parent, 3, 4), KV_NO_PAGE);
     assert_int_equal(put(kv, parent, 3, 4), child); /* the last free page, filled anew */
     assert_int_equal(find(kv, parent, 3, 4), child);
+    kv_pages_destroy(kv);
+}
+
+static void test_scopes_never_meet(void **state)
+{
+    const int32_t first[PAGE] = {1, 2}, second[PAGE] = {3, 4};
+    struct kv_pages *kv = open_pages(6);
+    (void)state;
+    uint32_t a = kv_pages_publish(kv, 7, kv_pages_take(kv), KV_NO_PAGE, first);
+    uint32_t b = kv_pages_publish(kv, 7, kv_pages_take(kv), a, second);
+    assert_int_equal(kv_pages_find(kv, 7, KV_NO_PAGE, first), a);
+    assert_int_equal(kv_pages_find(kv, 7, a, second), b);
+    assert_int_equal(kv_pages_find(kv, 8, KV_NO_PAGE, first), KV_NO_PAGE);
+    assert_int_equal(kv_pages_find(kv, 0, KV_NO_PAGE, first), KV_NO_PAGE);
+    /* equal tokens of another scope are other pages, also behind the first */
+    uint32_t c = kv_pages_publish(kv, 8, kv_pages_take(kv), KV_NO_PAGE, first);
+    assert_int_not_equal(c, a);
+    assert_int_equal(kv_pages_find(kv, 8, c, second), KV_NO_PAGE);
     kv_pages_destroy(kv);
 }
 
@@ -102,6 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_page_is_found_behind_its_parent_only),
         cmocka_unit_test(test_a_page_is_not_found_behind_a_parent_with_new_tokens),
+        cmocka_unit_test(test_scopes_never_meet),
         cmocka_unit_test(test_equal_pages_become_one),
         cmocka_unit_test(test_the_page_that_is_free_longest_is_taken_first),
     };

@@ -207,6 +207,112 @@ static void test_repeated_tokens_become_less_likely(void **state)
     sampler_destroy(s);
 }
 
+/* Only what was generated counts, once for presence and each time for frequency. */
+static void test_generated_tokens_become_less_likely(void **state)
+{
+    static const struct {
+        float presence, frequency;
+        float of_5, of_7, of_8, of_9; /* logits; 7 was generated twice, 8 once, 5 was asked */
+        uint32_t n_generated;
+        int32_t want;
+    } cases[] = {
+        {1, 0, 1, 3, 2.9f, 2.1f, 3, 9},    {1, 0, 1, 3, 2.9f, 1.95f, 3, 7},
+        {0, 0.5f, 1, 3, 2.9f, 2.1f, 3, 8}, {0.5f, 0.25f, 1, 3, 2.9f, 2.1f, 3, 8},
+        {2, 0, 3, 2.9f, 2.9f, 2, 3, 5},    {2, 0, 3, 2.9f, 2.9f, 2, 4, 9},
+        {-1, 0, 0, 0, 1, 1.5f, 3, 8},      {0, -1, 0, 0.5f, 1, 1.5f, 3, 7},
+        {5, 5, 3, 2.9f, 2.9f, 2, 0, 5},
+    };
+    const int32_t history[] = {5, 7, 8, 7};
+    struct sampler *s = open_sampler(best());
+    (void)state;
+    for (size_t c = 0; c < 2 * sizeof(cases) / sizeof(cases[0]); c++) { /* twice: nothing is left */
+        size_t row = c / 2;
+        const struct shoal_sampling o = {.presence_penalty = cases[row].presence,
+                                         .frequency_penalty = cases[row].frequency};
+        struct sampler_pick pick;
+        for (uint32_t i = 0; i < N_VOCAB; i++)
+            logits[i] = -9;
+        logits[5] = cases[row].of_5;
+        logits[7] = cases[row].of_7;
+        logits[8] = cases[row].of_8;
+        logits[9] = cases[row].of_9;
+        assert_true(sampler_run(s, &pick, logits, &o, NULL, history, 4, cases[row].n_generated));
+        if (pick.token != cases[row].want)
+            fail_msg("row %zu: token %d", row, pick.token);
+    }
+    sampler_destroy(s);
+}
+
+/* The repeat penalty looks back this far, 64 tokens by default. */
+static void test_repeats_are_forgotten(void **state)
+{
+    static const struct {
+        uint32_t last_n, since; /* since: tokens after the one that is repeated */
+        bool chosen;
+    } cases[] = {{3, 2, false}, {3, 3, true},  {0, 63, false},
+                 {0, 64, true}, {1, 0, false}, {100, 80, false}};
+    int32_t history[100];
+    struct sampler *s = open_sampler(best());
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        const struct shoal_sampling o = {.repeat_penalty = 2, .repeat_last_n = cases[c].last_n};
+        struct sampler_pick pick;
+        for (uint32_t i = 0; i < N_VOCAB; i++)
+            logits[i] = i == 7 ? 2.0f : i == 9 ? 1.5f : 0.0f;
+        history[0] = 7;
+        for (uint32_t i = 1; i <= cases[c].since; i++)
+            history[i] = 1;
+        assert_true(sampler_run(s, &pick, logits, &o, NULL, history, cases[c].since + 1, 0));
+        if ((pick.token == 7) != cases[c].chosen)
+            fail_msg("row %zu: token %d", c, pick.token);
+    }
+    sampler_destroy(s);
+}
+
+/* Tokens 0, 77, 150 and the last have probabilities of 40, 30, 20 and 10 percent: which ones each
+ * limit leaves. */
+static void test_limits_leave_the_likeliest(void **state)
+{
+    static const uint32_t tokens[4] = {0, 77, 150, N_VOCAB - 1};
+    static const double share[4] = {0.4, 0.3, 0.2, 0.1};
+    static const struct {
+        uint32_t top_k;
+        float top_p, min_p;
+        uint32_t n; /* left */
+    } cases[] = {
+        {0, 1, 0, 4},     {1, 1, 0, 1},       {2, 1, 0, 2},     {4, 1, 0, 4},     {9, 1, 0, 4},
+        {0, 0.35f, 0, 1}, {0, 0.5f, 0, 2},    {0, 0.85f, 0, 3}, {0, 0.95f, 0, 4}, {3, 0.95f, 0, 3},
+        {3, 0.5f, 0, 2},  {0, 1, 0.2f, 4},    {0, 1, 0.3f, 3},  {0, 1, 0.6f, 2},  {0, 1, 0.8f, 1},
+        {2, 1, 0.3f, 2},  {0, 0.5f, 0.3f, 2}, {9, 1, 0.6f, 2},  {0, 0, 0, 4},
+    };
+    struct sampler *s = open_sampler(best());
+    (void)state;
+    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+        const struct shoal_sampling o = {.temperature = 1,
+                                         .top_k = cases[c].top_k,
+                                         .top_p = cases[c].top_p,
+                                         .min_p = cases[c].min_p,
+                                         .seed = 3};
+        uint32_t count[4] = {0}, n_known = 0;
+        for (uint32_t i = 0; i < N_VOCAB; i++)
+            logits[i] = -60;
+        for (uint32_t i = 0; i < 4; i++)
+            logits[tokens[i]] = (float)log(share[i]);
+        for (uint32_t i = 0; i < 2000; i++) {
+            int32_t t = draw_at(s, &o, i);
+            for (uint32_t k = 0; k < 4; k++)
+                count[k] += t == (int32_t)tokens[k];
+        }
+        for (uint32_t k = 0; k < 4; k++) {
+            n_known += count[k];
+            if ((count[k] > 0) != (k < cases[c].n))
+                fail_msg("row %zu: token %u was drawn %u times", c, tokens[k], count[k]);
+        }
+        assert_int_equal(n_known, 2000);
+    }
+    sampler_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +324,9 @@ int main(void)
         cmocka_unit_test_setup(test_drawn_probabilities, set_logits),
         cmocka_unit_test_setup(test_drawn_probabilities_of_the_best, set_logits),
         cmocka_unit_test(test_repeated_tokens_become_less_likely),
+        cmocka_unit_test(test_generated_tokens_become_less_likely),
+        cmocka_unit_test(test_repeats_are_forgotten),
+        cmocka_unit_test(test_limits_leave_the_likeliest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

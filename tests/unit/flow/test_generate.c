@@ -147,6 +147,19 @@ static void test_a_prompt_alone_is_not_cached(void **state)
     }
 }
 
+/* A mark in a prompt is a text like any other, unless the request says otherwise. */
+static void test_marks_in_a_prompt_are_text(void **state)
+{
+    uint32_t n[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct request *q = prompt("<|im_start|>", 1);
+        q->generate.parse_special = i == 1;
+        n[i] = generate(q)->usage.prompt_tokens;
+    }
+    assert_true(n[0] > n[1] + 5);
+}
+
 static void test_several_prompts_and_choices(void **state)
 {
     struct request *q = prompt("a", 4);
@@ -425,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_the_last_token_comes_with_the_end),
         cmocka_unit_test(test_the_same_question_is_answered_from_the_cache),
         cmocka_unit_test(test_a_prompt_alone_is_not_cached),
+        cmocka_unit_test(test_marks_in_a_prompt_are_text),
         cmocka_unit_test(test_several_prompts_and_choices),
         cmocka_unit_test(test_a_broken_generation_goes_on),
         cmocka_unit_test(test_a_version_is_kept),

@@ -294,6 +294,35 @@ static int make_details(struct buf *out)
     return grpc_details(out, &e);
 }
 
+static void test_statuses_of_http(void **state)
+{
+    static const struct {
+        int http;
+        enum grpc_status want;
+        const char *name;
+    } rows[] = {
+        {200, GRPC_OK, "OK"},
+        {400, GRPC_INVALID_ARGUMENT, "INVALID_ARGUMENT"},
+        {401, GRPC_UNAUTHENTICATED, "UNAUTHENTICATED"},
+        {403, GRPC_PERMISSION_DENIED, "PERMISSION_DENIED"},
+        {404, GRPC_NOT_FOUND, "NOT_FOUND"},
+        {409, GRPC_ABORTED, "ABORTED"},
+        {413, GRPC_INVALID_ARGUMENT, "INVALID_ARGUMENT"},
+        {429, GRPC_RESOURCE_EXHAUSTED, "RESOURCE_EXHAUSTED"},
+        {499, GRPC_CANCELLED, "CANCELLED"},
+        {500, GRPC_INTERNAL, "INTERNAL"},
+        {503, GRPC_UNAVAILABLE, "UNAVAILABLE"},
+        {504, GRPC_DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"},
+        {201, GRPC_INTERNAL, "INTERNAL"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(grpc_status_of(rows[i].http), rows[i].want);
+        assert_string_equal(grpc_status_name(rows[i].want), rows[i].name);
+    }
+    assert_string_equal(grpc_status_name((enum grpc_status)17), "UNKNOWN");
+}
+
 static void test_details_name_the_field(void **state)
 {
     struct buf out;
@@ -633,6 +662,7 @@ int main(void)
         cmocka_unit_test(test_messages_say_what_is_wrong),
         cmocka_unit_test(test_fields_of_a_message_are_bounded),
         cmocka_unit_test(test_a_token_is_a_message),
+        cmocka_unit_test(test_statuses_of_http),
         cmocka_unit_test(test_details_name_the_field),
         cmocka_unit_test(test_reflection_gives_a_file_and_its_imports),
         cmocka_unit_test(test_every_allocation_may_fail),

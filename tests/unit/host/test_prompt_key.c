@@ -65,6 +65,7 @@ CHANGE(fewer_stops, q->n_stop = 1)
 CHANGE(ignore_end, q->ignore_end = true)
 CHANGE(special, q->special = true)
 CHANGE(parse_special, q->parse_special = true)
+CHANGE(scope, q->scope = 7)
 CHANGE(context, q->n_ctx = 1024)
 CHANGE(int8, q->int8 = true)
 CHANGE(kv_q8, q->kv_q8 = true)
@@ -106,6 +107,7 @@ static void test_every_field_counts(void **state)
                                                                 ignore_end,
                                                                 special,
                                                                 parse_special,
+                                                                scope,
                                                                 context,
                                                                 int8,
                                                                 kv_q8,
@@ -153,6 +155,7 @@ static void test_nothing_else_counts(void **state)
     b.n_stop = 2;
     b.ignore_end = b.special = b.parse_special = b.int8 = b.kv_q8 = false;
     b.n_ctx = 512;
+    b.scope = 0;
     b.constraint = SHOAL_CONSTRAINT_NONE;
     assert_true(prompt_key_question(first, &a) && prompt_key_question(again, &b));
     assert_memory_equal(first, again, SHA256_BYTES);
@@ -176,7 +179,7 @@ static void test_a_key_is_the_same_everywhere(void **state)
     (void)state;
     assert_true(prompt_key_question(key, &q));
     sha256_hex(hex, key);
-    assert_string_equal(hex, "e15f5175ebde285138938341400812dceb1cdeaf3f5f0c0ab56042b9110f0536");
+    assert_string_equal(hex, "439c381702cb5e1e40920e9f2abc562616b787a3c4666077e61c1b06ef2a3a3e");
 }
 
 static void test_hex(void **state)

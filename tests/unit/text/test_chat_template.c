@@ -209,6 +209,16 @@ static void test_constructs(void **state)
          "}}",
          "423-110100.0"},
         {"{{ 2.5 | round }}{{ 2.675 | round(2) }}{{ 1.1 | round(0, 'ceil') }}", "2.02.672.0"},
+        {"{{ '-42'.zfill(5) }} {{ '7'.zfill(3) }} {{ 'abc'.zfill(2) }} {{ '+1'.zfill(4) }}",
+         "-0042 007 abc +001"},
+        {"{{ [1, 2] | sum }} {{ [] | sum }} {{ [1.5] | sum(start=2) }} {{ [{'a': 3}, {'a': 4}] | "
+         "sum('a') }}",
+         "3 0 3.5 7"},
+        {"{{ ['aa', 'b', 'a'] | sort | join }}{{ 'a' < 'ab' }}{{ 'ab' < 'a' }}{{ 'b' > 'ab' }}",
+         "aaabTrueFalseTrue"},
+        {"{{ ['b', 'B', 'a'] | max }}{{ [2, 1, 1.0] | min }}{{ [{'n': 2}, {'n': 1}] | "
+         "min(attribute='n') }}{{ [] | max | default('-') }}",
+         "b1{'n': 1}-"},
         /* scopes: a name set in a scope belongs to it, and macros see the scope of their
          * definition */
         {"{% for x in l %}{{ s }}{% endfor %}{% set s = 1 %}{{ s }}", "1"},
@@ -287,6 +297,14 @@ static void test_errors_name_the_construct_and_its_place(void **state)
         {"\xff", SHOAL_EFORMAT, "UTF-8"},
         {"{% for x in 5 %}{% endfor %}", SHOAL_EINVAL, "cannot loop over an integer"},
         {"{{ {'ü': 1, 2: 3} | tojson(sort_keys=true) }}", SHOAL_EINVAL, "keys of different kinds"},
+        {"{{ ['a', 'b'] | sum(start='') }}", SHOAL_EINVAL, "sum cannot add strings"},
+        {"{{ ['a', 'b'] | sum }}", SHOAL_EINVAL, "between an integer and a string"},
+        {"{{ [1, 'a'] | max }}", SHOAL_EINVAL, "between an integer and a string"},
+        {"{{ range(*l, *l) }}", SHOAL_EFORMAT, "argument"},
+        {"{{ range(**d, *l) }}", SHOAL_EFORMAT, "argument"},
+        {"{{ range(**d, **d) }}", SHOAL_EFORMAT, "argument"},
+        {"{{ range(**d, a=1) }}", SHOAL_EFORMAT, "argument"},
+        {"{{ range(a=1, 2) }}", SHOAL_EFORMAT, "argument"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[512];

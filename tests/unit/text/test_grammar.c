@@ -90,6 +90,9 @@ static void test_gbnf(void **state)
         {GBNF, "root ::= [^a-z]{2} .", {{'y', "AB\n"}, {'p', "A"}, {'n', "Aa"}, {'n', "ABxx"}}},
         {GBNF, "root ::= \"x\"{3,}", {{'p', "xx"}, {'y', "xxx"}, {'y', "xxxxxxx"}}},
         {GBNF,
+         "root ::= a-1 B_2 zZ09\na-1 ::= \"x\"\nB_2 ::= \"y\"\nzZ09 ::= \"z\"",
+         {{'y', "xyz"}, {'p', "xy"}}},
+        {GBNF,
          "root ::= \"x\"{2,30} \"y\"",
          {{'n', "xy"},
           {'y', "xxy"},
@@ -230,6 +233,90 @@ static void test_schema_values(void **state)
     };
     (void)state;
     check_matches(list, sizeof(list) / sizeof(list[0]));
+}
+
+/* Of the values of an enum, those that the other keywords allow. */
+static void test_schema_enums_obey_other_keywords(void **state)
+{
+    static const struct match list[] = {
+        {SCHEMA,
+         "{\"enum\":[1,2,3,4,6,9,\"x\"],\"multipleOf\":3}",
+         {{'n', "1"}, {'n', "2"}, {'y', "3"}, {'n', "4"}, {'y', "6"}, {'y', "9"}, {'y', "\"x\""}}},
+        {SCHEMA,
+         "{\"enum\":[1,5,9,10],\"minimum\":5,\"maximum\":9}",
+         {{'n', "1"}, {'y', "5"}, {'y', "9"}, {'n', "10"}}},
+        {SCHEMA,
+         "{\"enum\":[1,5,7,9],\"exclusiveMinimum\":5,\"exclusiveMaximum\":9}",
+         {{'n', "1"}, {'n', "5"}, {'y', "7"}, {'n', "9"}}},
+        {SCHEMA,
+         "{\"enum\":[\"a\",\"abc\",\"abcdef\",7],\"minLength\":3,\"maxLength\":5}",
+         {{'n', "\"a\""}, {'y', "\"abc\""}, {'n', "\"abcd"}, {'y', "7"}}},
+        {SCHEMA,
+         "{\"enum\":[\"x1\",\"y\"],\"pattern\":\"[0-9]\"}",
+         {{'y', "\"x1\""}, {'n', "\"y"}}},
+        {SCHEMA,
+         "{\"type\":\"integer\",\"enum\":[1,\"a\",null]}",
+         {{'y', "1"}, {'n', "\"a"}, {'n', "null"}}},
+        {SCHEMA, "{\"enum\":[1,2],\"not\":{\"const\":2}}", {{'y', "1"}, {'n', "2"}}},
+        /* a part of 1 leaves the whole numbers */
+        {SCHEMA,
+         "{\"type\":\"number\",\"multipleOf\":0.5,\"minimum\":-2,\"maximum\":3}",
+         {{'n', "-3"}, {'y', "-2"}, {'y', "0"}, {'y', "3"}, {'n', "4"}, {'n', "0.5"}}},
+        {SCHEMA,
+         "{\"type\":\"number\",\"multipleOf\":0.5}",
+         {{'y', "-70"},
+          {'y', "0"},
+          {'y', "123456"},
+          {'y', "50000000000000"},
+          {'n', "50000000000001"},
+          {'y', "-50000000000000"},
+          {'n', "-50000000000001"}}},
+        {SCHEMA,
+         "{\"type\":\"number\",\"multipleOf\":0.5,\"minimum\":-7}",
+         {{'y', "-7"}, {'n', "-8"}, {'y', "50000000000000"}}},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+}
+
+/* For all bounds: a number is accepted exactly if it is between them. */
+static void test_schema_numbers_are_between_their_bounds(void **state)
+{
+    static const double bounds[] = {-12.5, -1, -0.5, 0, 0.5, 9.75, 10, 100};
+    static const char *const numbers[] = {
+        "-101", "-99.5",        "-12.6",       "-12.5", "-12.499999999",
+        "-12",  "-2",           "-1",          "-0.99", "-0.51",
+        "-0.5", "-0.49",        "-0.1",        "0",     "0.1",
+        "0.49", "0.5",          "0.500000001", "0.51",  "1",
+        "9",    "9.7",          "9.75",        "9.8",   "9.99",
+        "10",   "10.000000001", "11.25",       "20",    "99",
+        "99.9", "99.999999999", "100",         "100.5", "101",
+        "1000",
+    };
+    const size_t n = sizeof(bounds) / sizeof(bounds[0]);
+    (void)state;
+    for (size_t k = 0; k < n * n * 4 * 2; k++) {
+        double lo = bounds[k % n], hi = bounds[k / n % n];
+        bool above = k / n / n & 1, below = k / n / n & 2, whole = k / n / n & 4;
+        struct grammar_walk w;
+        struct err e = {0};
+        char schema[200];
+        if (lo + (whole ? 2 : 0) >= hi) /* nothing, or hardly anything, is between */
+            continue;
+        int len = snprintf(schema, sizeof(schema), "{\"type\":\"%s\",\"%s\":%g,\"%s\":%g}",
+                           whole ? "integer" : "number", above ? "exclusiveMinimum" : "minimum", lo,
+                           below ? "exclusiveMaximum" : "maximum", hi);
+        if (grammar_walk_open(&w, SCHEMA, schema, (size_t)len, &e) < 0)
+            fail_msg("%s: %s", schema, e.msg);
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+            double v = strtod(numbers[i], NULL);
+            bool want = (above ? v > lo : v >= lo) && (below ? v < hi : v <= hi) &&
+                        !(whole && strchr(numbers[i], '.'));
+            if ((verdict(&w, numbers[i]) == 'y') != want)
+                fail_msg("%s: %s is %s", schema, numbers[i], want ? "refused" : "accepted");
+        }
+        grammar_walk_close(&w);
+    }
 }
 
 static void test_schema_shapes(void **state)
@@ -854,6 +941,8 @@ int main(void)
         cmocka_unit_test(test_regex_and_choice),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_schema_values),
+        cmocka_unit_test(test_schema_enums_obey_other_keywords),
+        cmocka_unit_test(test_schema_numbers_are_between_their_bounds),
         cmocka_unit_test(test_schema_shapes),
         cmocka_unit_test(test_schema_combinations),
         cmocka_unit_test(test_schema_refusals),

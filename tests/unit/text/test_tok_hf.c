@@ -196,6 +196,81 @@ static void test_wordpiece(void **state)
 }
 
 /* The tokenizers of GGUF files give the same ranges. */
+/* One step at a time, on a vocabulary of characters and of pairs that only meet in one piece. */
+static void test_steps_alone(void **state)
+{
+    static const struct {
+        const char *step, *text, *want;
+    } rows[] = {
+        {"", "ab", "ab@0-2"},
+        {"", "aXYb", "a@0-1|?@1-2|?@2-3|b@3-4"},
+        /* normalizers */
+        {"\"normalizer\":{\"type\":\"Lowercase\"}", "AB", "ab@0-2"},
+        {"\"normalizer\":{\"type\":\"StripAccents\"}", "e\xcc\x81.", "e@0-1|.@3-4"},
+        {"\"normalizer\":{\"type\":\"StripAccents\"}", "E", "?@0-1"},
+        {"\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":"
+         "\"StripAccents\"}]}",
+         "\xc3\xa9", "e@0-2"},
+        {"\"normalizer\":{\"type\":\"Nmt\"}", "a\tb\x01", "a@0-1| @1-2|b@2-3"},
+        /* pre-tokenizers */
+        {"", "a.", "a.@0-2"},
+        {"\"pre_tokenizer\":{\"type\":\"Punctuation\"}", "a.", "a@0-1|.@1-2"},
+        {"", "a\xe3\x80\x82", "a\xe3\x80\x82@0-4"},
+        {"\"pre_tokenizer\":{\"type\":\"Punctuation\"}", "a\xe3\x80\x82", "a@0-1|\xe3\x80\x82@1-4"},
+        {"\"pre_tokenizer\":{\"type\":\"Punctuation\"}", "a1", "a1@0-2"},
+        {"\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":false}", "a11",
+         "a@0-1|11@1-3"},
+        {"\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":true}", "a11",
+         "a@0-1|1@1-2|1@2-3"},
+        {"\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":true}", "a\xd9\xa3",
+         "a@0-1|\xd9\xa3@1-3"},
+        {"\"pre_tokenizer\":{\"type\":\"Digits\",\"individual_digits\":true}", "a.", "a.@0-2"},
+        {"\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"}", "a b", "a@0-1|b@2-3"},
+    };
+    struct buf out;
+    (void)state;
+    buf_init(&out, 10000);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char json[1024];
+        snprintf(json, sizeof(json),
+                 "{\"decoder\":{\"type\":\"Fuse\"},%s%s\"model\":{\"type\":\"BPE\",\"unk_token\":"
+                 "\"?\",\"fuse_unk\":false,\"vocab\":"
+                 "{\"?\":0,\"a\":1,\"b\":2,\"e\":3,\" \":4,\".\":5,\"1\":6,\"\\u3002\":7,"
+                 "\"\\u0663\":8,\"ab\":9,\"a.\":10,\"a\\u3002\":11,\"11\":12,\"a1\":13,"
+                 "\"a\\u0663\":14},\"merges\":[\"a b\",\"a .\",\"a \\u3002\",\"1 1\",\"a 1\","
+                 "\"a \\u0663\"]}}",
+                 rows[i].step, rows[i].step[0] ? "," : "");
+        struct tokenizer *t = must_create(json, NULL);
+        const char *got = shown(&out, t, rows[i].text, NULL, 100, 0);
+        if (strcmp(got, rows[i].want) != 0)
+            fail_msg("%s: \"%s\" gives %s, want %s", rows[i].step, rows[i].text, got, rows[i].want);
+        tokenizer_destroy(t);
+    }
+    buf_fini(&out);
+}
+
+/* Unknown characters in a row are one token, with the range of all of them. */
+static void test_unknown_characters_are_fused(void **state)
+{
+    static const struct example cases[] = {
+        {"two between", "aXYa", NULL, 100, 0, "a@0-1|?@1-3|a@3-4"},
+        {"at the end", "aXYZ", NULL, 100, 0, "a@0-1|?@1-4"},
+        {"one alone", "Xa", NULL, 100, 0, "?@0-1|a@1-2"},
+        {"apart", "XaY", NULL, 100, 0, "?@0-1|a@1-2|?@2-3"},
+        {"of several bytes",
+         "\xc3\xa9\xc3\xa9"
+         "a",
+         NULL, 100, 0, "?@0-4|a@4-5"},
+    };
+    struct tokenizer *t = must_create("{\"decoder\":{\"type\":\"Fuse\"},\"model\":{\"type\":"
+                                      "\"BPE\",\"unk_token\":\"?\",\"fuse_unk\":true,"
+                                      "\"vocab\":{\"?\":0,\"a\":1},\"merges\":[]}}",
+                                      NULL);
+    (void)state;
+    CHECK(t, cases);
+    tokenizer_destroy(t);
+}
+
 static void test_ranges_of_gguf_kinds(void **state)
 {
     (void)state;
@@ -555,6 +630,8 @@ int main(void)
         cmocka_unit_test(test_byte_level_sees_its_alphabet_only),
         cmocka_unit_test(test_a_noncharacter_in_the_vocabulary),
         cmocka_unit_test(test_wordpiece),
+        cmocka_unit_test(test_steps_alone),
+        cmocka_unit_test(test_unknown_characters_are_fused),
         cmocka_unit_test(test_ranges_of_gguf_kinds),
         cmocka_unit_test(test_info),
         cmocka_unit_test(test_several_ids_end_a_generation),

@@ -188,9 +188,18 @@ static void test_detectors(void **state)
 {
     (void)state;
     for (int k = 0; k < ALARM_N_KINDS; k++) {
+        const struct alarm_event e = event((enum alarm_kind)k, 1, 2);
         bool precise = k == ALARM_SPIKE || k == ALARM_SHIFT || k == ALARM_DRIFT ||
                        k == ALARM_NOISE || k == ALARM_PATTERN;
-        assert_string_equal(alarm_detector_name((enum alarm_kind)k), precise ? "precise" : "fast");
+        struct buf b;
+        buf_init(&b, 1 << 16);
+        struct json_out j = json_out_make(&b);
+        json_out_object(&j);
+        alarm_json(&j, &e);
+        json_out_object_end(&j);
+        if (!strstr(buf_str(&b), precise ? "\"detector\":\"precise\"" : "\"detector\":\"fast\""))
+            fail_msg("kind %d: %s", k, buf_str(&b));
+        buf_fini(&b);
     }
 }
 

@@ -30,7 +30,8 @@ static void put_home(struct call *c)
 /* The whole home, if something changed since the last event. */
 static void send_home(struct call *c)
 {
-    uint64_t version = home_things_version(c->gl->gw->home.things) + 1; /* 0: nothing was sent yet */
+    uint64_t version =
+        home_things_version(c->gl->gw->home.things) + 1; /* 0: nothing was sent yet */
     if (!c->began)
         call_begin(c, SSE_TYPE);
     if (version != c->cursor) {
