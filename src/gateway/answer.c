@@ -73,6 +73,8 @@ static void keep_call(struct answer_choice *ch, const struct sink_call *e)
 {
     struct buf *b = &ch->calls;
     struct call_record r;
+    if (!e->begins && ch->n_calls == 0)
+        return; /* the rest of a call that was replaced */
     if (e->begins) {
         r = (struct call_record){.text_at = ch->text.len,
                                  .tokens_at = ch->tokens.len,
@@ -86,7 +88,7 @@ static void keep_call(struct answer_choice *ch, const struct sink_call *e)
         buf_put(b, e->name, r.name_bytes + 1u);
     }
     buf_put(b, e->text, e->text_bytes);
-    if (b->rc == 0 && ch->n_calls > 0) {
+    if (b->rc == 0) {
         memcpy(&r, b->data + ch->call_at, sizeof(r));
         r.arguments_bytes += e->text_bytes;
         memcpy(b->data + ch->call_at, &r, sizeof(r));
@@ -217,12 +219,10 @@ struct answer_part answer_get_part(struct answer_sink *a)
 
 /* ---- events ---- */
 
-void answer_begin(struct answer_sink *a)
+void answer_begin_first(struct answer_sink *a)
 {
     const struct answer_frame *frame = a->dialect->frame;
     struct call *c = a->call;
-    if (c->began)
-        return;
     if (frame->begin)
         frame->begin(c);
     else
@@ -314,7 +314,7 @@ static void on_token(struct sink *s, const struct sink_token *t)
         return;
     ch->n_tokens += t->token >= 0;
     if (a->stream) {
-        if (!a->call->began && !a->dialect->every_token)
+        if (!a->dialect->every_token)
             answer_begin(a);
         if (t->text_bytes > 0 || t->logprobs || t->echo || a->dialect->every_token)
             a->dialect->text(a, t);
@@ -353,9 +353,10 @@ static void send_whole(struct answer_sink *a, const struct sink_done *d)
 
 static void end_stream(struct answer_sink *a, const struct sink_done *d)
 {
-    if (a->dialect->end)
+    const bool partial = is_partial(a);
+    if (a->dialect->end && !partial)
         a->dialect->end(a, d);
-    if (a->call->out.rc < 0 || is_partial(a))
+    if (a->call->out.rc < 0 || partial)
         give_up(a);
     else
         frame_end(a);

@@ -147,8 +147,13 @@ uint64_t answer_make_id(struct answer_sink *a, const char *prefix);
 
 /* ---- streams ---- */
 
+void answer_begin_first(struct answer_sink *a);
 /* Begins the stream, unless it has begun: until then a failure is an answer of its own. */
-void answer_begin(struct answer_sink *a);
+static inline void answer_begin(struct answer_sink *a)
+{
+    if (!a->call->began)
+        answer_begin_first(a);
+}
 /* An event of a stream that is an object with its own name as "type": begins both, and ends them.
  */
 struct json_out answer_event(struct answer_sink *a, const char *type);

@@ -22,6 +22,7 @@
 #include "flow/ask_plan.h"
 #include "flow/dispatch.h"
 #include "flow/routing.h"
+#include "gateway/answer.h"
 #include "net/grpc_frame.h"
 #include "support/gw_site.h"
 
@@ -150,17 +151,23 @@ static void flush(struct drive *d)
 static void token_with(struct drive *d, uint32_t of, int32_t id, const char *text,
                        uint32_t n_logprobs, bool echo)
 {
-    const struct sink_logprob list[] = {{id, echo ? NAN : -0.25f, text, strlen(text)},
-                                        {id + 1, -1.5f, "\xff", 1},
-                                        {id + 2, -INFINITY, "b", 1}};
+    char own[32] = "", others[] = "\xff"
+                                  "b"; /* borrowed for the event: overwritten after it */
+    const size_t n = strlen(text);
+    memcpy(own, text, n);
+    const struct sink_logprob list[] = {{id, echo ? NAN : -0.25f, own, n},
+                                        {id + 1, -1.5f, others, 1},
+                                        {id + 2, -INFINITY, others + 1, 1}};
     const struct sink_token e = {.choice = of,
                                  .token = id,
                                  .echo = echo,
-                                 .text = text,
-                                 .text_bytes = strlen(text),
+                                 .text = own,
+                                 .text_bytes = n,
                                  .logprobs = n_logprobs ? list : NULL,
                                  .n_logprobs = n_logprobs};
     d->sink->ops->token(d->sink, &e);
+    memset(own, '?', sizeof(own));
+    memset(others, '?', sizeof(others));
 }
 
 static void token(struct drive *d, int32_t id, const char *text)
@@ -238,6 +245,7 @@ static void script_text(struct drive *d)
     token(d, 6, ""); /* held back: an incomplete character */
     token(d, -1, "lo \"w\xc3\xb6rld\"\n");
     token(d, 7, "\xff.");
+    token(d, 8, "!");
     flush(d);
     finish(d);
 }
@@ -327,6 +335,21 @@ static void script_only_call(struct drive *d)
     done(d, &e);
 }
 
+static void script_sure_calls(struct drive *d)
+{
+    struct sink_done e = done_of(0, true);
+    e.n_calls = 2;
+    start(d);
+    token_with(d, 0, 4, "", 2, false);
+    token_with(d, 0, 5, "Sure.", 2, false);
+    token_with(d, 0, 6, "", 2, false);
+    call_tool(d, 0);
+    token_with(d, 0, 7, "", 2, false); /* belongs to the call */
+    token_with(d, 0, 8, "And", 2, false);
+    call_tool(d, 1);
+    done(d, &e);
+}
+
 static void script_fail_first(struct drive *d)
 {
     start(d);
@@ -373,7 +396,21 @@ static void script_replace_early(struct drive *d)
 {
     d->sink->routed = &choice;
     start(d);
+    prompt(d);
     replace(d);
+    token(d, 6, "right");
+    finish(d);
+}
+
+/* The rest of a call that was replaced is void. */
+static void script_replace_call(struct drive *d)
+{
+    d->sink->routed = &choice;
+    start(d);
+    call_piece(d, 0, true, false, "{");
+    replace(d);
+    call_piece(d, 0, false, false, "}");
+    call_piece(d, 0, false, true, "");
     token(d, 6, "right");
     finish(d);
 }
@@ -408,17 +445,40 @@ static void script_full(struct drive *d)
     finish(d);
 }
 
-/* The same piece without memory for it: nothing half is sent. */
+/* No memory for a piece: nothing half is sent, and the work stops. */
 static void script_no_memory(struct drive *d)
 {
+    const uint32_t before = n_cancelled;
     start(d);
     token(d, 5, "Hel");
     flush(d);
     token(d, 6, "lo");
     d->call->out.rc = SHOAL_ENOMEM;
+    d->sink->job = &job;
     flush(d);
+    buf_printf(d->wire, "<cancelled %u>", n_cancelled - before);
     if (!d->over)
         break_off(d);
+}
+
+static void script_no_memory_last(struct drive *d)
+{
+    start(d);
+    token(d, 5, "Hel");
+    flush(d);
+    d->call->out.rc = SHOAL_ENOMEM;
+    finish(d);
+}
+
+/* What was gathered is not all. */
+static void script_no_memory_before(struct drive *d)
+{
+    struct answer_sink *a = (struct answer_sink *)(void *)d->sink; /* its first member */
+    start(d);
+    token(d, 5, "Hel");
+    flush(d);
+    a->choices[0].text.rc = SHOAL_ENOMEM;
+    finish(d);
 }
 
 static void script_ask(struct drive *d)
@@ -478,17 +538,19 @@ static const struct script general[] = {{"text", script_text},
                                         {"gone", script_gone},
                                         {"full", script_full},
                                         {"no memory", script_no_memory},
+                                        {"no memory last", script_no_memory_last},
+                                        {"no memory before", script_no_memory_before},
                                         {NULL, NULL}};
 static const struct script text[] = {{"text", script_text}, {NULL, NULL}};
 static const struct script choices[] = {{"choices", script_choices}, {NULL, NULL}};
 static const struct script logprobs[] = {
     {"logprobs", script_logprobs}, {"replace", script_replace}, {NULL, NULL}};
 static const struct script best[] = {{"best", script_best}, {NULL, NULL}};
-static const struct script calls[] = {{"calls", script_calls},
-                                      {"only call", script_only_call},
-                                      {"replace", script_replace},
-                                      {"fail later", script_fail_later},
-                                      {NULL, NULL}};
+static const struct script calls[] = {
+    {"calls", script_calls},           {"only call", script_only_call},
+    {"replace", script_replace},       {"replace call", script_replace_call},
+    {"fail later", script_fail_later}, {NULL, NULL}};
+static const struct script sure_calls[] = {{"calls and logprobs", script_sure_calls}, {NULL, NULL}};
 static const struct script ask[] = {{"ask", script_ask},
                                     {"fail later", script_fail_later},
                                     {"gone", script_gone},
@@ -540,6 +602,14 @@ static const struct row {
      "{\"input\":\"hi\",\"tools\":[{\"type\":\"function\",\"name\":\"lamp\",\"parameters\":{}}],"
      "\"stream\":true}",
      calls},
+    {"/v1/responses",
+     "{\"input\":\"hi\",\"tools\":[{\"type\":\"function\",\"name\":\"lamp\",\"parameters\":{}}],"
+     "\"include\":[\"message.output_text.logprobs\"],\"top_logprobs\":2}",
+     sure_calls},
+    {"/v1/responses",
+     "{\"input\":\"hi\",\"tools\":[{\"type\":\"function\",\"name\":\"lamp\",\"parameters\":{}}],"
+     "\"include\":[\"message.output_text.logprobs\"],\"top_logprobs\":2,\"stream\":true}",
+     sure_calls},
     {"/v1/responses/input_tokens", "{\"input\":\"hi\"}", general},
     {"/v1/messages", "{" ASK ",\"max_tokens\":9,\"stop_sequences\":[\"END\"]}", general},
     {"/v1/messages", "{" ASK ",\"max_tokens\":9,\"stop_sequences\":[\"END\"],\"stream\":true}",
