@@ -14,12 +14,11 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "flow/dispatch.h"
 #include "flow/failure.h"
 #include "router/router.h"
-#include "support/gw_site.h"
+#include "support/gw_client.h"
 #include "wire/value_json.h"
 
 #define N(list) (sizeof(list) / sizeof((list)[0]))
@@ -246,55 +245,19 @@ static void put_request(struct buf *b, const struct request *r)
 
 /* ---- the way there ---- */
 
-/* A client that keeps the status and the body. */
-struct client {
-    struct http_req req; /* first */
-    int status;
-    struct buf body;
-    struct request *request; /* where flow would run it */
+/* Where flow would run a request. */
+struct stop {
+    struct request *request;
     struct sink *sink;
 };
 
-static struct client *client_of(struct http_req *r)
-{
-    return (struct client *)(void *)r; /* its first member */
-}
-
-static void on_begin(struct http_req *r, int status, const struct http_header *headers, size_t n,
-                     int64_t body_bytes)
-{
-    (void)headers;
-    (void)n;
-    (void)body_bytes;
-    client_of(r)->status = status;
-}
-
-static void on_write(struct http_req *r, const void *p, size_t n)
-{
-    buf_put(&client_of(r)->body, p, n);
-}
-
-static void on_end(struct http_req *r, const struct http_header *trailers, size_t n)
-{
-    (void)r;
-    (void)trailers;
-    (void)n;
-}
-
-static size_t on_queued(const struct http_req *r)
-{
-    (void)r;
-    return 0;
-}
-
-static struct client *asking;
+static struct stop stopped;
 
 static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
 {
     (void)d;
     (void)o;
-    asking->request = r;
-    asking->sink = s;
+    stopped = (struct stop){r, s};
     return true;
 }
 
@@ -314,7 +277,7 @@ static void close_site(struct gw *gw)
 }
 
 /* "400 param code", or the beginning of the message where a dialect has no such fields. */
-static void put_refusal(struct buf *out, const struct client *x)
+static void put_refusal(struct buf *out, const struct gw_client *x)
 {
     cJSON *json = cJSON_Parse(buf_str(&x->body));
     const cJSON *e = cJSON_GetObjectItemCaseSensitive(json, "error");
@@ -339,40 +302,25 @@ static void put_refusal(struct buf *out, const struct client *x)
 static void ask(struct gw *gw, const char *path, const char *header, const char *body, size_t n,
                 struct buf *out)
 {
-    static const struct http_ops ops = {on_begin, on_write, on_end, on_queued};
-    char name[64] = "x-none", value[256] = "";
-    if (header)
-        assert_int_equal(sscanf(header, "%63[^:]: %255[^\n]", name, value), 2);
-    const struct http_header headers[] = {
-        {"host", "localhost"}, {"content-type", "application/json"}, {name, value}};
-    struct client x = {.status = 0};
-    buf_init(&x.body, 1 << 20);
-    x.req = (struct http_req){.method = "POST",
-                              .path = path,
-                              .query = "",
-                              .headers = headers,
-                              .n_headers = 3,
-                              .body = body,
-                              .body_bytes = n,
-                              .peer = "127.0.0.1",
-                              .protocol = "h2",
-                              .received_ns = clock_ns(),
-                              .server = gw->loops[0].http,
-                              .ops = &ops};
-    asking = &x;
-    door_handle(&gw->loops[0], &x.req);
-    if (x.request) {
-        put_request(out, x.request);
+    char headers[512];
+    struct gw_client x;
+    snprintf(headers, sizeof(headers), "host: localhost\ncontent-type: application/json\n%s%s",
+             header ? header : "", header ? "\n" : "");
+    gw_client_init(&x, gw, "POST", path, headers, body, n);
+    stopped.request = NULL;
+    gw_client_send(&x, gw);
+    if (stopped.request) {
         struct failure f;
+        put_request(out, stopped.request);
         failure_of(&f, SHOAL_ECANCELLED, "seen");
-        (x.sink->ops->fail)(x.sink, &f);
-        x.sink->ops->closed(x.sink);
-        flow_give_request(&gw->loops[0].flow, x.request);
+        (stopped.sink->ops->fail)(stopped.sink, &f);
+        stopped.sink->ops->closed(stopped.sink);
+        flow_give_request(&gw->loops[0].flow, stopped.request);
     } else {
         put_refusal(out, &x);
     }
     assert_int_equal(gw->loops[0].n_calls, 0);
-    buf_fini(&x.body);
+    gw_client_fini(&x);
 }
 
 static void ask_quoted(struct gw *gw, const char *path, const char *header, const char *body,
@@ -435,9 +383,9 @@ static void test_openai_chat(void **state)
         {CHAT, "{" HI "}", OPENAI "user:'hi' bytes=2"},
         {CHAT,
          "{" HI ",'model':'m','stream':true,'return_progress':true,'max_tokens':7,'temperature':0."
-                "5,'top_p':0.25,'top_k':3,'min_p':0.125,'n':2,'seed':-5,'presence_penalty':-1.5,'"
-                "frequency_penalty':1.5,'repeat_penalty':1.25,'ignore_eos':true,'priority':-3,'"
-                "latency_budget_ms':60000,'explain':true}",
+         "5,'top_p':0.25,'top_k':3,'min_p':0.125,'n':2,'seed':-5,'presence_penalty':-1.5,'"
+         "frequency_penalty':1.5,'repeat_penalty':1.25,'ignore_eos':true,'priority':-3,'"
+         "latency_budget_ms':60000,'explain':true}",
          "model='m' n=2 max=7 temp=0.5 top_k=3 top_p=0.25 min_p=0.125 repeat=1.25 presence=-1.5 "
          "frequency=1.5 seed=-5 ignore_end progress user:'hi' priority=-3 within=60000 explain "
          "streams bytes=2"},
@@ -587,16 +535,16 @@ static void test_tools(void **state)
          OPENAI "user:'hi' tool(aZ0_-.:/ '' null) bytes=6"},
         {CHAT,
          "{" HI ",'tools':[{'function':{'name':'"
-                "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
-                "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn'}}]}",
+         "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+         "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn'}}]}",
          OPENAI "user:'hi' "
                 "tool("
                 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
                 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn '' null) bytes=6"},
         {CHAT,
          "{" HI ",'tools':[{'function':{'name':'"
-                "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
-                "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn'}}]}",
+         "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+         "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn'}}]}",
          "400 tools[0] invalid_value"},
         {CHAT, "{" HI ",'tools':[{'function':{'name':'a','parameters':5}}]}",
          "400 tools[0] invalid_value"},
@@ -604,8 +552,8 @@ static void test_tools(void **state)
          OPENAI "user:'hi' tool(a '' null) bytes=6"},
         {CHAT,
          "{" HI ",'tools':[{'function':{'name':'a','parameters':{'x':[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
-                "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"
-                "]]]]]]]]]]]]]]]]]]]]]]]]]]]]}}}]}",
+         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"
+         "]]]]]]]]]]]]]]]]]]]]]]]]]]]]}}}]}",
          "400 tools[0] invalid_value"},
         {CHAT,
          "{" HI ",'functions':[{'name':'lamp'},{'name':'door'}],'function_call':{'name':'door'}}",
@@ -702,7 +650,7 @@ static void test_constraints(void **state)
          OPENAI "schema:'{'type':'array'}' user:'hi' bytes=18"},
         {CHAT,
          "{" HI ",'response_format':{'type':'json_schema','json_schema':{'name':'a','schema':{'"
-                "type':'array'}}}}",
+         "type':'array'}}}}",
          OPENAI "schema:'{'type':'array'}' user:'hi' bytes=18"},
         {CHAT, "{" HI ",'response_format':{'type':'json_schema','schema':true}}",
          OPENAI "schema:'true' user:'hi' bytes=6"},
@@ -928,7 +876,7 @@ static void test_anthropic(void **state)
         {MESSAGES, "{'max_tokens':9," HI "}", "max=9 " OPENAI "user:'hi' bytes=2"},
         {MESSAGES,
          "{'max_tokens':9," HI ",'model':'m','system':'be','stream':true,'temperature':0.5,'top_p':"
-                               "0,'top_k':4,'stop_sequences':['x']}",
+         "0,'top_k':4,'stop_sequences':['x']}",
          "model='m' max=9 temp=0.5 top_k=4 top_p=1e-06 stop='x' progress system:'be' user:'hi' "
          "streams no_cache bytes=4"},
         {MESSAGES,
@@ -966,14 +914,14 @@ static void test_anthropic(void **state)
          "'data':'t'}]},{'role':'user','content':[{'type':'text','text':'then'},{'type':'tool_"
          "result','tool_use_id':'c1','content':[{'type':'text','text':'ok'}]}]}]}",
          "max=9 " OPENAI "user:'hi' assistant:'ab' call(c1 lamp '{'x':1}') tool:'ok' name='lamp' "
-                         "for='c1' user:'then' bytes=17"},
+         "for='c1' user:'then' bytes=17"},
         {MESSAGES,
          "{'max_tokens':9,'messages':[{'role':'assistant','content':[{'type':'tool_use','id':'c1','"
          "name':'lamp','input':{}}]},{'role':'user','content':[{'type':'tool_result','tool_use_id':"
          "'c1'}]},{'role':'user','content':[{'type':'tool_result','tool_use_id':'c1','content':"
          "null}]}]}",
          "max=9 " OPENAI "assistant:'' call(c1 lamp '{}') tool:'' name='lamp' for='c1' tool:'' "
-                         "name='lamp' for='c1' bytes=2"},
+         "name='lamp' for='c1' bytes=2"},
         {MESSAGES,
          "{'max_tokens':9,'messages':[{'role':'user','content':[{'type':'tool_use','id':'c1','name'"
          ":'lamp','input':{}}]}]}",
@@ -1012,7 +960,7 @@ static void test_anthropic(void **state)
          "400 messages.0.content.0: a tool_use needs 'id', 'na"},
         {MESSAGES,
          "{'max_tokens':9," HI ",'tools':[{'name':'lamp','description':'d','input_schema':{'type':'"
-                               "object'},'strict':true},{'type':'custom','name':'door'}]}",
+         "object'},'strict':true},{'type':'custom','name':'door'}]}",
          "max=9 " OPENAI "user:'hi' tool(lamp 'd' {'type':'object'} strict) " DOOR_SEEN
          " bytes=25"},
         {MESSAGES, "{'max_tokens':9," HI ",'tools':[{'type':'bash_1','name':'lamp'}]}",
@@ -1023,7 +971,7 @@ static void test_anthropic(void **state)
          "400 'tools.0' needs a name of 1 to 128 letters, digi"},
         {MESSAGES,
          "{'max_tokens':9," HI ",'tools':[{'name':'lamp'}],'tool_choice':{'type':'any','disable_"
-                               "parallel_tool_use':true}}",
+         "parallel_tool_use':true}}",
          "max=9 " OPENAI "user:'hi' tool(lamp '' null) choice=required one_call bytes=6"},
         {MESSAGES,
          "{'max_tokens':9," HI ",'tools':[{'name':'lamp'}],'tool_choice':{'type':'auto'}}",
@@ -1177,8 +1125,8 @@ static void test_ollama(void **state)
          OLLAMA "assistant:'a' var(continue_final_message true) streams bytes=1"},
         {"/api/chat",
          "{" HI ",'options':{'seed':7.9,'temperature':0.5,'top_k':3.7,'top_p':0.5,'min_p':0.25,'"
-                "num_predict':4.9,'repeat_penalty':2,'repeat_last_n':8,'presence_penalty':1,'"
-                "frequency_penalty':-1,'stop':['x']}}",
+         "num_predict':4.9,'repeat_penalty':2,'repeat_last_n':8,'presence_penalty':1,'"
+         "frequency_penalty':-1,'stop':['x']}}",
          "max=4 temp=0.5 top_k=3 top_p=0.5 min_p=0.25 repeat=2 last=8 presence=1 frequency=-1 "
          "seed=7 stop='x' user:'hi' streams bytes=2"},
         {"/api/chat",
@@ -1189,7 +1137,7 @@ static void test_ollama(void **state)
          "streams bytes=2"},
         {"/api/chat",
          "{" HI ",'options':{'temperature':101,'top_k':2e9,'top_p':2,'min_p':-1,'num_predict':1e9,'"
-                "repeat_penalty':-1,'repeat_last_n':0,'odd':1}}",
+         "repeat_penalty':-1,'repeat_last_n':0,'odd':1}}",
          "max=1.677722e+07 temp=100 top_k=1e+09 top_p=1 repeat=1 user:'hi' streams bytes=2"},
         {"/api/chat", "{" HI ",'options':{'repeat_last_n':2e9,'num_predict':1}}",
          "max=1 temp=0.8 top_k=40 top_p=0.9 repeat=1.1 last=1048576 user:'hi' streams bytes=2"},
@@ -1457,9 +1405,9 @@ static void test_headers(void **state)
          "dddddddddddddddddddddddddddddddddddddd",
          "{'prompt':'hi'}",
          "max=16 " OPENAI "parse 'hi' "
-                          "language='"
-                          "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
-                          "ddddddddddddddddddddddddddddddddddddddddddddddddddddddd' bytes=2"},
+         "language='"
+         "dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
+         "ddddddddddddddddddddddddddddddddddddddddddddddddddddddd' bytes=2"},
         {"content-language: "
          "ddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
          "ddddddddddddddddddddddddddddddddddddddd",
