@@ -121,6 +121,7 @@ int tgi_read(struct request *r, struct tgi_shape *shape, const cJSON *body, bool
         return fields_fail(e, param, inner.code, "parameters: %.200s", inner.msg);
     }
     r->kind = REQUEST_GENERATE;
+    r->streams = shape->stream;
     if (b.model)
         r->model = request_copy(r, b.model, strlen(b.model));
     struct request_prompt *prompt = arena_zalloc(&r->arena, sizeof(*prompt));

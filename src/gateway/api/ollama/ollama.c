@@ -283,8 +283,8 @@ static struct chat_message *read_context(struct request *r, const cJSON *context
     size_t at = 0;
     buf_init(&bytes, MAX_CONTEXT_BYTES);
     *n = 0;
-    bool ok =
-        !context || !context->child || (cJSON_IsArray(context) && unpack_context(&bytes, context));
+    bool ok = !context ||
+              (cJSON_IsArray(context) && (!context->child || unpack_context(&bytes, context)));
     while (ok && next_turn(r, &bytes, &at, &one))
         (*n)++;
     ok = ok && at == bytes.len;
@@ -325,6 +325,7 @@ static int use_prompt(struct request *r, const struct body *b, struct fields_err
         if (p && fill) {
             p->suffix_bytes = strlen(b->suffix);
             p->suffix = request_copy(r, b->suffix, p->suffix_bytes);
+            r->input_bytes += p->suffix_bytes;
             r->no_cache = true;
         }
         return 0;

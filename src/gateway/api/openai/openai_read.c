@@ -2,6 +2,7 @@
 #include "gateway/api/openai/openai.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "gateway/api/constraint_read.h"
@@ -206,9 +207,13 @@ static int read_stream_options(struct openai_shape *s, const cJSON *o, bool leni
          NULL},
         {"replace", FIELD_BOOL, offsetof(struct openai_shape, replace), 0, 0, NULL, NULL},
         {"include_obfuscation", FIELD_IGNORED, 0, 0, 0, NULL, NULL}};
-    if (!o || !s->stream) /* without a stream there is nothing to change */
+    struct fields_error inner = {{0}, {0}, NULL};
+    char param[sizeof(inner.param) + 16];
+    if (!o || !s->stream || /* without a stream there is nothing to change */
+        fields_read(table, sizeof(table) / sizeof(table[0]), o, s, lenient, &inner) == 0)
         return 0;
-    return fields_read(table, sizeof(table) / sizeof(table[0]), o, s, lenient, e);
+    snprintf(param, sizeof(param), "stream_options%s%s", inner.param[0] ? "." : "", inner.param);
+    return fields_fail(e, param, inner.code, "stream_options: %.200s", inner.msg);
 }
 
 /* Reads the fields that both bodies share. */

@@ -177,14 +177,14 @@ static int read_result(struct request *r, struct chat_message *m, const cJSON *v
     return prompt_read_content(r, m, output, i, e);
 }
 
-/* Errors of shared readers name messages[i]; here they are items of the input. */
-static void rename_param(struct fields_error *e)
+/* Errors of shared readers name messages[i] or response_format; this body has other names. */
+static void rename_param(struct fields_error *e, const char *theirs, const char *ours)
 {
-    static const char theirs[] = "messages";
     char param[sizeof(e->param)];
-    if (strncmp(e->param, theirs, sizeof(theirs) - 1) != 0)
+    size_t n = strlen(theirs);
+    if (strncmp(e->param, theirs, n) != 0)
         return;
-    snprintf(param, sizeof(param), "input%.50s", e->param + sizeof(theirs) - 1);
+    snprintf(param, sizeof(param), "%s%.50s", ours, e->param + n);
     memcpy(e->param, param, sizeof(param));
 }
 
@@ -227,7 +227,7 @@ static int read_input(struct request *r, const cJSON *input, bool lenient, struc
     {
         int rc = read_item(r, &x, one, i++, lenient, e);
         if (rc < 0) {
-            rename_param(e);
+            rename_param(e, "messages", "input");
             return rc;
         }
     }
@@ -331,7 +331,10 @@ static int read_text(struct request *r, struct responses_shape *shape, const cJS
     if (!f.response_format || cJSON_IsNull(f.response_format))
         return 0;
     shape->format = tools_read_json(r, f.response_format, NULL);
-    return constraint_read(r, &f, lenient, e);
+    int rc = constraint_read(r, &f, lenient, e);
+    if (rc < 0)
+        rename_param(e, "response_format", "text.format");
+    return rc;
 }
 
 static int read_tools(struct request *r, struct responses_shape *shape, const struct body *b,
