@@ -288,6 +288,15 @@ static void script_choices(struct drive *d)
     done(d, &e);
 }
 
+static void script_eleven(struct drive *d)
+{
+    const struct sink_done e = done_of(10, true);
+    start(d);
+    token_with(d, 9, 5, "ten", 0, false);
+    token_with(d, 10, 6, "eleven", 0, false);
+    done(d, &e);
+}
+
 static void script_logprobs(struct drive *d)
 {
     start(d);
@@ -576,6 +585,7 @@ static const struct script logprobs[] = {{"logprobs", script_logprobs},
                                          {"replace", script_replace},
                                          {"no memory for tokens", script_no_memory_tokens},
                                          {NULL, NULL}};
+static const struct script eleven[] = {{"eleven", script_eleven}, {NULL, NULL}};
 static const struct script best[] = {{"best", script_best}, {NULL, NULL}};
 static const struct script calls[] = {{"calls", script_calls},
                                       {"only call", script_only_call},
@@ -604,6 +614,7 @@ static const struct row {
     {"/v1/chat/completions", "{" ASK ",\"stream\":true}", general},
     {"/v1/chat/completions",
      "{" ASK ",\"stream\":true,\"stream_options\":{\"include_usage\":true}}", text},
+    {"/v1/chat/completions", "{" ASK ",\"stream\":true,\"return_progress\":true}", text},
     {"/v1/chat/completions", "{" ASK ",\"n\":2}", choices},
     {"/v1/chat/completions", "{" ASK ",\"n\":2,\"stream\":true}", choices},
     {"/v1/chat/completions", "{" ASK ",\"logprobs\":true,\"top_logprobs\":2}", logprobs},
@@ -621,6 +632,7 @@ static const struct row {
      logprobs},
     {"/v1/completions", "{\"prompt\":\"P\",\"n\":1,\"best_of\":2}", best},
     {"/v1/completions", "{\"prompt\":[\"a\",\"b\"]}", choices},
+    {"/v1/completions", "{\"prompt\":\"P\",\"n\":11,\"stream\":true}", eleven},
     {"/v1/responses", "{\"input\":\"hi\"}", general},
     {"/v1/responses", "{\"input\":\"hi\",\"stream\":true}", general},
     {"/v1/responses", "{\"input\":\"hi\"}", private},
