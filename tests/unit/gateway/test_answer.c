@@ -288,6 +288,15 @@ static void script_choices(struct drive *d)
     done(d, &e);
 }
 
+static void script_eleven(struct drive *d)
+{
+    const struct sink_done e = done_of(10, true);
+    start(d);
+    token_with(d, 9, 5, "ten", 0, false);
+    token_with(d, 10, 6, "eleven", 0, false);
+    done(d, &e);
+}
+
 static void script_logprobs(struct drive *d)
 {
     start(d);
@@ -470,14 +479,43 @@ static void script_no_memory_last(struct drive *d)
     finish(d);
 }
 
+static struct answer_choice *gathered(struct drive *d)
+{
+    return &((struct answer_sink *)(void *)d->sink)->choices[0]; /* its first member */
+}
+
 /* What was gathered is not all. */
 static void script_no_memory_before(struct drive *d)
 {
-    struct answer_sink *a = (struct answer_sink *)(void *)d->sink; /* its first member */
     start(d);
     token(d, 5, "Hel");
     flush(d);
-    a->choices[0].text.rc = SHOAL_ENOMEM;
+    gathered(d)->text.rc = SHOAL_ENOMEM;
+    finish(d);
+}
+
+static void script_no_memory_calls(struct drive *d)
+{
+    start(d);
+    token(d, 5, "Hel");
+    gathered(d)->calls.rc = SHOAL_ENOMEM;
+    finish(d);
+}
+
+static void script_no_memory_tokens(struct drive *d)
+{
+    start(d);
+    token(d, 5, "Hel");
+    gathered(d)->tokens.rc = SHOAL_ENOMEM;
+    finish(d);
+}
+
+/* The answer repeats personal data: it must not be stored. */
+static void script_private(struct drive *d)
+{
+    const struct sink_start e = {.model = "m", .version = "v1", .private = true};
+    d->sink->ops->start(d->sink, &e);
+    token(d, 5, "Hel");
     finish(d);
 }
 
@@ -543,14 +581,21 @@ static const struct script general[] = {{"text", script_text},
                                         {NULL, NULL}};
 static const struct script text[] = {{"text", script_text}, {NULL, NULL}};
 static const struct script choices[] = {{"choices", script_choices}, {NULL, NULL}};
-static const struct script logprobs[] = {
-    {"logprobs", script_logprobs}, {"replace", script_replace}, {NULL, NULL}};
+static const struct script logprobs[] = {{"logprobs", script_logprobs},
+                                         {"replace", script_replace},
+                                         {"no memory for tokens", script_no_memory_tokens},
+                                         {NULL, NULL}};
+static const struct script eleven[] = {{"eleven", script_eleven}, {NULL, NULL}};
 static const struct script best[] = {{"best", script_best}, {NULL, NULL}};
-static const struct script calls[] = {
-    {"calls", script_calls},           {"only call", script_only_call},
-    {"replace", script_replace},       {"replace call", script_replace_call},
-    {"fail later", script_fail_later}, {NULL, NULL}};
+static const struct script calls[] = {{"calls", script_calls},
+                                      {"only call", script_only_call},
+                                      {"replace", script_replace},
+                                      {"replace call", script_replace_call},
+                                      {"no memory for calls", script_no_memory_calls},
+                                      {"fail later", script_fail_later},
+                                      {NULL, NULL}};
 static const struct script sure_calls[] = {{"calls and logprobs", script_sure_calls}, {NULL, NULL}};
+static const struct script private[] = {{"private", script_private}, {NULL, NULL}};
 static const struct script ask[] = {{"ask", script_ask},
                                     {"fail later", script_fail_later},
                                     {"gone", script_gone},
@@ -569,6 +614,7 @@ static const struct row {
     {"/v1/chat/completions", "{" ASK ",\"stream\":true}", general},
     {"/v1/chat/completions",
      "{" ASK ",\"stream\":true,\"stream_options\":{\"include_usage\":true}}", text},
+    {"/v1/chat/completions", "{" ASK ",\"stream\":true,\"return_progress\":true}", text},
     {"/v1/chat/completions", "{" ASK ",\"n\":2}", choices},
     {"/v1/chat/completions", "{" ASK ",\"n\":2,\"stream\":true}", choices},
     {"/v1/chat/completions", "{" ASK ",\"logprobs\":true,\"top_logprobs\":2}", logprobs},
@@ -590,8 +636,10 @@ static const struct row {
      logprobs},
     {"/v1/completions", "{\"prompt\":\"P\",\"n\":1,\"best_of\":2}", best},
     {"/v1/completions", "{\"prompt\":[\"a\",\"b\"]}", choices},
+    {"/v1/completions", "{\"prompt\":\"P\",\"n\":11,\"stream\":true}", eleven},
     {"/v1/responses", "{\"input\":\"hi\"}", general},
     {"/v1/responses", "{\"input\":\"hi\",\"stream\":true}", general},
+    {"/v1/responses", "{\"input\":\"hi\"}", private},
     {"/v1/responses",
      "{\"input\":\"hi\",\"include\":[\"message.output_text.logprobs\"],\"top_logprobs\":2}",
      logprobs},
