@@ -187,7 +187,9 @@ struct request {
     bool screened;     /* already searched for personal data (privacy_run.h) */
     bool marked;       /* its texts contain pseudonyms, which only its client can resolve */
     bool here;         /* must not leave this server */
-    bool whole_calls;  /* tool calls are reported when they are complete */
+    bool truncates; /* a chat that is too long for its model may lose its oldest turns (fit_sink.h)
+                     */
+    bool whole_calls; /* tool calls are reported when they are complete */
     /* Applies when the request leaves this server; set by the stage before STAGE_LEAVE. */
     const struct privacy_policy *leaving;
     const struct value *input; /* fields for a flow of the configuration, a map; NULL: none */

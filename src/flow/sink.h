@@ -52,8 +52,9 @@ struct sink_start {
     const uint8_t *sum;  /* SHA-256 of the model; NULL: not known yet */
     const char *node;    /* node that answers; NULL: this process */
     enum sink_cache cache;
-    bool session_away; /* the session store is unavailable: the conversation may lack turns */
-    bool private;      /* the answer repeats personal data of the client: it must not be stored */
+    bool session_away;  /* the session store is unavailable: the conversation may lack turns */
+    uint32_t n_dropped; /* messages of the client that the model does not see: too many for it */
+    bool private;       /* the answer repeats personal data of the client: it must not be stored */
     enum tool_format tools; /* how the model writes tool calls; NONE: the request has no tools */
     /* For generate_memo; NULL: the cache is off, or that of another node. */
     const uint8_t *question;

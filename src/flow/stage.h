@@ -15,6 +15,7 @@ enum stage {
     STAGE_DEADLINE, /* the request ends in time, whatever it waits for */
     STAGE_PRIVACY,  /* personal data is masked, replaced or refused, before anything is stored */
     STAGE_SESSION,  /* earlier messages are added, the answer is stored */
+    STAGE_FIT,      /* a conversation that is too long continues with its last turns */
     STAGE_SIMILAR,  /* the semantic cache answers */
     STAGE_TOOLS,    /* the model's text becomes tool calls */
     STAGE_ROUTE,    /* a route, a flow or an ensemble chooses who answers */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "flow/dispatch.h"
+#include "flow/fit_sink.h"
 #include "flow/flow_run.h"
 #include "flow/late_sink.h"
 #include "flow/privacy/privacy_run.h"
@@ -66,6 +67,7 @@ static const struct {
     [STAGE_DEADLINE] = {"deadline", late_sink_take},
     [STAGE_PRIVACY] = {"privacy", privacy_take},
     [STAGE_SESSION] = {"session", take_session},
+    [STAGE_FIT] = {"fit", fit_sink_take},
     [STAGE_SIMILAR] = {"similar", take_similar},
     [STAGE_TOOLS] = {"tools", tool_sink_take},
     [STAGE_ROUTE] = {"route", routing_take},

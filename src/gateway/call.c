@@ -344,6 +344,7 @@ void call_set_model(struct call *c, const struct sink_start *e)
     c->node_name = e->node;
     c->routed = c->sink ? c->sink->routed : NULL;
     c->session_away = e->session_away;
+    c->n_dropped = e->n_dropped;
     if (e->cache != SINK_CACHE_OFF)
         c->cache_note = e->cache == SINK_CACHE_HIT    ? "hit"
                         : e->cache == SINK_CACHE_MISS ? "miss"
@@ -355,7 +356,7 @@ void call_set_model(struct call *c, const struct sink_start *e)
 struct head {
     struct http_header h[MAX_HEADERS_OUT];
     size_t n;
-    char stages[256]; /* text of a header */
+    char stages[256], dropped[12]; /* texts of headers */
 };
 
 static void add(struct head *head, const char *name, const char *value)
@@ -415,6 +416,10 @@ static void common_headers(const struct call *c, struct head *head)
         add(head, "x-shoal-node", c->node_name);
     if (c->session_away)
         add(head, "x-shoal-session", "degraded");
+    if (c->n_dropped > 0) {
+        snprintf(head->dropped, sizeof(head->dropped), "%u", c->n_dropped);
+        add(head, "x-shoal-dropped-messages", head->dropped);
+    }
     if (c->cache_note && plain)
         add(head, "x-shoal-cache", c->cache_note);
     add_stages(c, head);
@@ -430,7 +435,8 @@ static void common_headers(const struct call *c, struct head *head)
     if (origin) {
         add(head, "access-control-allow-origin", origin);
         add(head, "access-control-expose-headers",
-            "server-timing, x-request-id, x-shoal-cache, x-shoal-degraded, x-shoal-ensemble, "
+            "server-timing, x-request-id, x-shoal-cache, x-shoal-degraded, "
+            "x-shoal-dropped-messages, x-shoal-ensemble, "
             "x-shoal-model, "
             "x-shoal-node, "
             "x-shoal-route, x-shoal-session");

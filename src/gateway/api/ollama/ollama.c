@@ -23,7 +23,7 @@ struct body {
     const char *model, *prompt, *system, *suffix, *template;
     const cJSON *messages, *options, *think, *tools, *format, *context, *keep_alive;
     int64_t top_logprobs;
-    bool stream, raw, logprobs;
+    bool stream, raw, logprobs, truncate;
 };
 
 /* Counts are read like in Ollama: decimals are cut off. */
@@ -57,7 +57,13 @@ struct options {
         {"think", FIELD_VALUE, AT(think),                                                           \
          0,       0,           "true, false or a level: for the model's chat template",             \
          "{}"},                                                                                     \
-        {"truncate", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                        \
+        {"truncate",                                                                                \
+         FIELD_BOOL,                                                                                \
+         AT(truncate),                                                                              \
+         0,                                                                                         \
+         0,                                                                                         \
+         "leave out the oldest turns of a chat that is too long; default: true",                    \
+         NULL},                                                                                     \
         {"shift", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                           \
         {"temperature", FIELD_IGNORED, 0, 0, 0, "Ollama reads it in options only", NULL},           \
         {"top_p", FIELD_IGNORED, 0, 0, 0, "Ollama reads it in options only", NULL},                 \
@@ -405,7 +411,7 @@ static void use_nothing(struct request *r)
 int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body,
                 const cJSON *defaults, bool chat, bool lenient, struct fields_error *e)
 {
-    struct body b = {.stream = true, .prompt = ""};
+    struct body b = {.stream = true, .truncate = true, .prompt = ""};
     struct request_generate *g = &r->generate;
     int rc =
         chat ? fields_read(ollama_chat_fields, ollama_n_chat_fields, body, &b, lenient, e)
@@ -417,6 +423,7 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
     if (rc == 0)
         rc = read_shape(shape, &b, chat, e);
     r->streams = b.stream;
+    r->truncates = b.truncate;
     if (rc < 0)
         return rc;
     g->sampling.logprobs = b.logprobs;

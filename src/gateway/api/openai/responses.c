@@ -182,8 +182,8 @@ static void put_asked(const struct responses_shape *s, struct json_out *j)
     buf_printf(j->b, ",\"text\":{\"format\":%s},\"tool_choice\":%s,\"tools\":%s", s->format,
                s->tool_choice, s->tools);
     /* constant members */
-    buf_puts(j->b,
-             ",\"background\":false,\"service_tier\":\"default\",\"truncation\":\"disabled\"");
+    buf_puts(j->b, ",\"background\":false,\"service_tier\":\"default\"");
+    json_out_member_str(j, "truncation", s->truncates ? "auto" : "disabled");
 }
 
 /* f: with STATUS_FAILED. */

@@ -51,7 +51,8 @@ const struct field responses_fields[] = {
      "{\"type\":\"object\"}"},
     {"reasoning", FIELD_VALUE, AT(reasoning), 0, 0,
      "effort: a variable of the model's chat template", "{\"type\":\"object\"}"},
-    {"truncation", FIELD_STR, AT(truncation), 0, 0, "auto or disabled", NULL},
+    {"truncation", FIELD_STR, AT(truncation), 0, 0,
+     "auto: leave out the oldest turns of a conversation that is too long; or disabled", NULL},
     {"chat_template_kwargs", FIELD_VALUE, AT(template_vars), 0, 0,
      "variables of the model's chat template", "{\"type\":\"object\"}"},
     {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},
@@ -361,7 +362,12 @@ static int use_body(struct request *r, struct responses_shape *shape, const stru
     r->priority = (int32_t)b->priority;
     request_set_budget(r, b->latency_budget_ms);
     r->streams = b->stream;
+    r->truncates = b->truncation && strcmp(b->truncation, "auto") == 0;
+    if (b->truncation && !r->truncates && strcmp(b->truncation, "disabled") != 0)
+        return fields_fail(e, "truncation", "invalid_value",
+                           "'truncation' must be auto or disabled");
     *shape = (struct responses_shape){.stream = b->stream,
+                                      .truncates = r->truncates,
                                       .store = b->store,
                                       .logprobs = b->top_logprobs > 0,
                                       .instructions = copy(r, b->instructions),
