@@ -413,6 +413,12 @@ int join_set_drained(struct join *j, const char *node, bool drained, struct err 
     return rc;
 }
 
+void join_damaged(struct join *j, const uint8_t sha256[SHA256_BYTES])
+{
+    if (j->agent)
+        agent_damaged(j->agent, sha256);
+}
+
 bool join_up(const struct join *j)
 {
     return j->up;

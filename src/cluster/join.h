@@ -73,6 +73,9 @@ void join_fill(struct join *j, struct node_state *s, struct arena *a);
 bool join_up(const struct join *j);
 uint64_t join_heartbeats(const struct join *j); /* received so far */
 
+/* As agent_damaged; the executor's thread. */
+void join_damaged(struct join *j, const uint8_t sha256[SHA256_BYTES]);
+
 /* The shoal as this member sees it, for people. */
 struct join_view {
     char controller[128]; /* its name; "": none heard recently */

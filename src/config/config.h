@@ -61,6 +61,7 @@ struct config_cluster {
     struct yaml_in_strs hedge_models; /* models it applies to; none: all */
     uint32_t controller;              /* enum config_controller: whether it may become controller */
     uint32_t lease_ms;                /* lease of the controller; 0: the default of lease.h */
+    uint32_t scrub_ms;                /* how often the store is read again; 0: never */
     char *snapshot;             /* file for the last desired state; NULL: in the cache folder */
     struct yaml_in_strs labels; /* "gpu", "site=hall-3", for placement */
     unsigned roles;             /* roles of its certificate; 0: it has none */

@@ -966,6 +966,9 @@ const struct config_key config_keys[] = {
     ROW("cluster.store_limit", BYTES, AT(cluster.store_limit), "0", 0, 0, START,
         "Size limit of that folder; the least recently used models are evicted. 0: the disk's free "
         "space."),
+    ROW("cluster.scrub", MS, AT(cluster.scrub_ms), "24h", 0, 2147483647.0, START,
+        "How often the models in that folder are read again; a damaged one is fetched again. 0: "
+        "never."),
     ROW("cluster.fetch_rate", BYTES, AT(cluster.fetch_rate), "0", 0, 0, START,
         "Rate limit for fetching models, in bytes per second, all together. 0: no limit."),
     ROW("cluster.share_rate", BYTES, AT(cluster.share_rate), "0", 0, 0, START,

@@ -107,6 +107,25 @@ function load(gw, n, want) {
     t.same(r.code, 1, 'a model whose bytes are not known');
     t.check(/--sha256/.test(r.err), `what to do: ${r.err}`);
 
+    // a pin that cannot be kept is reported, and can be taken away
+    const pins = async () => (await desired()).models.find((m) => m.name === 'reply').pins.join();
+    r = await cluster('deploy', 'reply', '--pin', 'nobody');
+    t.check(r.code === 3 && /pinned node nobody is not heard/.test(r.err), `a pin to nobody: ${r.code} ${r.err}`);
+    r = await cluster('deploy', 'reply', '--wait', '1');
+    t.check(r.code === 3 && /pinned node nobody does not have it/.test(r.err), `still: ${r.code} ${r.err}`);
+    r = await cluster('deploy', 'reply', '--unpin', 'nobody', '--pin', first, '--wait', '60');
+    t.same(r.code, 0, `a pin that is kept: ${r.err}`);
+    t.same(await pins(), first, 'the pins');
+    r = await cluster('deploy', 'reply', '--unpin', first, '--wait', '60');
+    t.same(r.code, 0, `no pin: ${r.err}`);
+    t.same(await pins(), '', 'no pins');
+    // a source in a folder of the nodes
+    r = await cluster('deploy', 'draft', '--sha256', 'ab'.repeat(32), '--source', 'file:///srv/models/draft.gguf', '--min', '0');
+    t.same(r.code, 0, `file:// as a source: ${r.err}`);
+    t.same((await cluster('remove', 'draft')).code, 0, 'its removal');
+    r = await cluster('deploy', 'draft', '--sha256', 'ab'.repeat(32), '--source', 'ftp://depot/draft.gguf');
+    t.same(r.code, 2, `another source: ${r.err}`);
+
     // a killed node is replaced
     const lead = await controller();
     const victim = (await where('reply')).find((n) => n !== lead.sender) ?? (await where('reply'))[0];
@@ -175,6 +194,12 @@ function load(gw, n, want) {
     let gone;
     await t.until(async () => (gone = await c.stream(gw.url, body)).status === 404, 'it is gone');
     t.same(gone.status, 404, `a request for what was removed: ${gone.error}`);
+
+    // a second process with the certificate of the first is noticed
+    const twin = await node('node3');
+    await t.until(async () => /two processes run under this name/.test((await cluster('events', '--last', '1000')).out),
+        'two nodes with one certificate');
+    await twin.end('SIGKILL');
 
     t.same(await t.metric(gw, 'shoal_lost_total'), 0, 'lost');
     for (const n of Object.values(nodes))

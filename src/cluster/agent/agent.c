@@ -36,6 +36,7 @@ struct held {
     bool added;        /* this agent added it to the registry */
     bool own;          /* the node's configuration has it */
     bool hidden;       /* leaves, and its grace period has ended */
+    bool damaged;      /* loaded, but its bytes on disk are damaged */
     struct registry_service service;
 };
 
@@ -122,7 +123,7 @@ static void set_service(struct agent *a, struct held *h)
 {
     struct registry_service s = h->service;
     struct err e = {0};
-    if (a->waits && s.duty == REGISTRY_SERVE)
+    if ((a->waits || h->damaged) && s.duty == REGISTRY_SERVE)
         s.duty = REGISTRY_STAGE;
     if ((h->added || h->own) &&
         registry_set_service(a->opts.registry, h->item.name, sum_of(h), &s, &e) < 0)
@@ -190,6 +191,11 @@ static void find(struct agent *a, struct held *h)
     }
 }
 
+static bool doubt(struct agent *a, const struct held *h)
+{
+    return a->opts.source.doubt && a->opts.source.doubt(a->opts.source.ctx, sum_of(h));
+}
+
 static void watch_loading(struct agent *a, struct held *h)
 {
     const struct look l = look_up(a, h);
@@ -204,7 +210,22 @@ static void watch_loading(struct agent *a, struct held *h)
         if (registry_remove_version(a->opts.registry, h->item.name, sum_of(h), &e) < 0)
             log_debug("agent", "%s", e.msg); /* it was removed by another change */
         h->added = false;
+        if (doubt(a, h) && h->n_failures == 1)
+            h->retry_ns = clock_ns(); /* damage is mended at once, anything else is tried later */
     }
+}
+
+/* Loads it anew, when its last request is done. */
+static void mend(struct agent *a, struct held *h)
+{
+    const struct look l = look_up(a, h);
+    struct err e = {0};
+    if (l.there && l.users > 0)
+        return;
+    if (l.there && registry_remove_version(a->opts.registry, h->item.name, sum_of(h), &e) < 0)
+        log_debug("agent", "%s", e.msg);
+    h->added = h->damaged = false;
+    h->item.phase = AGENT_FINDING;
 }
 
 /* True: it has left. */
@@ -253,9 +274,11 @@ static uint64_t step_all(struct agent *a)
             watch_loading(a, h);
         else if (h->item.phase == AGENT_LEAVING)
             gone = leave(a, h, now);
-        uint64_t due = h->item.phase == AGENT_READY    ? UINT64_MAX
-                       : h->item.phase == AGENT_FAILED ? h->retry_ns
-                                                       : now + STEP_NS;
+        else if (h->item.phase == AGENT_READY && h->damaged)
+            mend(a, h);
+        uint64_t due = h->item.phase == AGENT_READY && !h->damaged ? UINT64_MAX
+                       : h->item.phase == AGENT_FAILED             ? h->retry_ns
+                                                                   : now + STEP_NS;
         next = due < next ? due : next;
         if (!gone) {
             at = &h->next;
@@ -419,6 +442,20 @@ void agent_follow(struct agent *a, const struct desired *d)
     executor_timer_set(a->opts.executor, &a->timer, clock_ns());
 }
 
+void agent_damaged(struct agent *a, const uint8_t sha256[SHA256_BYTES])
+{
+    pthread_mutex_lock(&a->lock);
+    for (struct held *h = a->list; h; h = h->next)
+        if (memcmp(sum_of(h), sha256, SHA256_BYTES) == 0 && h->added && !h->damaged &&
+            h->item.phase != AGENT_LEAVING && doubt(a, h)) {
+            h->damaged = true;
+            set_service(a, h);
+            tell(a, EVENT_LOG_MODEL_FAILED, h, "its file is damaged: it is loaded anew");
+        }
+    pthread_mutex_unlock(&a->lock);
+    executor_timer_set(a->opts.executor, &a->timer, clock_ns());
+}
+
 void agent_wait(struct agent *a, bool waits)
 {
     pthread_mutex_lock(&a->lock);
@@ -438,7 +475,7 @@ void agent_wait(struct agent *a, bool waits)
 /* What it does, which while it waits is not what it should. */
 static uint32_t told_duty(const struct agent *a, const struct held *h)
 {
-    return a->waits && h->item.duty == DESIRED_SERVE ? DESIRED_STAGE : h->item.duty;
+    return (a->waits || h->damaged) && h->item.duty == DESIRED_SERVE ? DESIRED_STAGE : h->item.duty;
 }
 
 static struct node_model *find_model(struct node_model *list, uint32_t n, const struct held *h)

@@ -40,6 +40,9 @@ struct agent_source {
     enum agent_found (*find)(void *ctx, const struct desired_model *model,
                              const uint8_t sha256[SHA256_BYTES], char *path, size_t cap,
                              uint32_t *progress, struct err *e);
+    /* It could not be loaded, or its bytes were found damaged: find checks them and brings others
+     * if they are. False: that would change nothing. May be NULL. */
+    bool (*doubt)(void *ctx, const uint8_t sha256[SHA256_BYTES]);
     /* The model is no longer needed here; may be NULL. */
     void (*release)(void *ctx, const uint8_t sha256[SHA256_BYTES]);
     /* Completes the load options of a model, by its path; may be NULL. */
@@ -61,6 +64,9 @@ struct agent_opts {
 
 SHOAL_MUST_CHECK int agent_create(struct agent **out, const struct agent_opts *o, struct err *e);
 void agent_destroy(struct agent *a);
+/* The bytes of a model on disk are damaged: it gets no more requests, and is loaded anew from bytes
+ * that are not. No effect if it is not assigned to this node. */
+void agent_damaged(struct agent *a, const uint8_t sha256[SHA256_BYTES]);
 /* The desired state in force. A state from an older controller is refused and reported. */
 void agent_follow(struct agent *a, const struct desired *d);
 /* While it waits, assigned models get no new requests: the node may have missed an update. When it

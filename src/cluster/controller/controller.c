@@ -23,6 +23,10 @@
 
 #define SILENT_NS (2000u * (uint64_t)MS_NS) /* until the desired state sets another value */
 
+#define TWINS                                                                                      \
+    "one of them gets no models; give each node a name and a certificate of its own ('shoal ca "   \
+    "issue')"
+
 struct controller {
     struct control *control; /* NULL: closed */
     struct executor *executor;
@@ -173,6 +177,12 @@ void controller_on_heartbeat(struct controller *c, const void *bytes, size_t n)
     }
     if (news == CONTROLLER_NOTHING)
         return;
+    if (news == CONTROLLER_TWINS) {
+        log_warn("controller", "two processes run as node %s: " TWINS, name);
+        if (c->held)
+            event(c, EVENT_LOG_REFUSED, name, "", "two processes run under this name: " TWINS);
+        return;
+    }
     c->due = true;
     if (c->held && clock_ns() >= c->from_ns && news == CONTROLLER_JOINED)
         event(c, EVENT_LOG_NODE_JOINED, name, "", "heard");

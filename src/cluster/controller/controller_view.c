@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "cluster/messages/node_state.h"
 
+#define LATE_NS 1000000000u
+#define TWIN_NS 5000000000u
 #define MAX_NAME 127u
 #define MAX_SNAPSHOT_BYTES ((size_t)1 << 30)
 #define BUCKETS 4096u
@@ -21,7 +23,10 @@ struct member {
     uint64_t heard_ns;
     uint64_t run, shape; /* hashes: of the run of the process, of what a plan depends on */
     uint64_t oldest_epoch;
-    uint8_t *bytes; /* the last heartbeat */
+    uint64_t run_before; /* the run before this one */
+    uint64_t since_ns;   /* when the newer of the two was first heard */
+    bool twins;          /* both run */
+    uint8_t *bytes;      /* the last heartbeat */
     size_t n_bytes, cap;
 };
 
@@ -125,6 +130,14 @@ static struct member *add_member(struct controller_view *v, const char *name)
     return m;
 }
 
+/* A process that was replaced is heard again, while the one that replaced it runs: they are two.
+ * What was under way when it ended may arrive a little later. */
+static bool is_twin(const struct member *m, uint64_t run, uint64_t now_ns)
+{
+    return m->run != run && m->run_before == run && now_ns - m->since_ns > LATE_NS &&
+           now_ns - m->heard_ns < TWIN_NS;
+}
+
 static int hear(struct controller_view *v, const struct node_state *s, const void *bytes, size_t n,
                 uint64_t now_ns, enum controller_news *news, const char **name, struct err *e)
 {
@@ -137,6 +150,19 @@ static int hear(struct controller_view *v, const struct node_state *s, const voi
     if (is_new && !(m = add_member(v, s->name)))
         return err_set(e, SHOAL_ELIMIT, "no room for more members than %u", v->n);
     uint64_t run = add_text(0, s->id), shape = shape_of(s);
+    if (name)
+        *name = m->name;
+    if (!is_new && is_twin(m, run, now_ns)) {
+        *news = m->twins ? CONTROLLER_NOTHING : CONTROLLER_TWINS;
+        m->twins = true;
+        return 0;
+    }
+    if (m->run != run && m->run_before != run) {
+        m->since_ns = now_ns;
+        m->twins = false;
+    }
+    if (m->run != run)
+        m->run_before = m->run;
     *news = is_new              ? CONTROLLER_JOINED
             : m->run != run     ? CONTROLLER_RESTARTED
             : m->shape != shape ? CONTROLLER_CHANGED
@@ -145,8 +171,6 @@ static int hear(struct controller_view *v, const struct node_state *s, const voi
     m->shape = shape;
     m->heard_ns = now_ns;
     m->oldest_epoch = s->oldest_epoch;
-    if (name)
-        *name = m->name;
     return keep_bytes(m, bytes, n) < 0 ? err_set(e, SHOAL_ENOMEM, "heartbeat") : 0;
 }
 

@@ -28,6 +28,7 @@ enum controller_news {
     CONTROLLER_RESTARTED, /* the same name, another run of the process */
     CONTROLLER_CHANGED,   /* its models, or whether it drains */
     CONTROLLER_LEFT,
+    CONTROLLER_TWINS, /* two running processes have this name: one is left out */
 };
 
 SHOAL_MUST_CHECK int controller_view_create(struct controller_view **out, struct err *e);

@@ -323,10 +323,25 @@ static int fetch_over_net(struct model_fetch *j, struct err *e)
     int rc = model_intake_open(&k, j->all->store, j->sha256, &j->stop, e);
     if (rc == 0)
         rc = transfer(j, k, e);
+    if (rc == 0) /* what could not be used makes way for what was verified */
+        rc = model_store_discard(j->all->store, j->sha256, e);
     if (rc == 0)
         rc = model_intake_commit(k, j->path, e);
     model_intake_close(k);
     return rc;
+}
+
+/* Whether the store has it, whole and as it should be. */
+static bool is_here(struct model_fetch *j)
+{
+    struct err e = {0};
+    if (model_store_find(j->all->store, j->sha256, j->path, NULL) < 0)
+        return false;
+    if (!j->watch.doubted || model_store_verify(j->all->store, j->sha256, &j->stop, &e) == 0)
+        return true;
+    if (e.code == SHOAL_EFORMAT)
+        log_warn("store", "model %s is fetched again: %s", j->name, e.msg);
+    return false;
 }
 
 static int fetch(struct model_fetch *j, struct err *e)
@@ -334,7 +349,7 @@ static int fetch(struct model_fetch *j, struct err *e)
     struct model_fetcher *f = j->all;
     bool any = false;
     int rc = SHOAL_ENOTFOUND;
-    if (model_store_find(f->store, j->sha256, j->path, NULL) == 0)
+    if (is_here(j))
         return 0;
     if (atomic_load_explicit(&j->stop, memory_order_relaxed))
         return err_set(e, SHOAL_ECANCELLED, "stopped");

@@ -53,6 +53,8 @@ struct model_fetch_watch {
     void *ctx;
     /* Called once, on the executor's thread. rc 0: path is the model to load. */
     void (*done)(void *ctx, int rc, const char *path, const struct err *e);
+    /* What the store has of it is read again first, and replaced if it is damaged. */
+    bool doubted;
 };
 
 /* Progress of a fetch. */

@@ -411,10 +411,22 @@ int model_store_admit(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
 }
 
 /* The store is locked.  Moved aside first: a half removed model is never found. */
+static int move_out(struct model_store *s, const char *path, struct err *e)
+{
+    char aside[PATH_MAX + 32];
+    snprintf(aside, sizeof(aside), "%s/incoming/.gone-%d", s->dir, (int)getpid());
+    model_store_delete_tree(aside);
+    if (rename(path, aside) < 0)
+        return err_set(e, SHOAL_EIO, "cannot remove %s: %s", path, strerror(errno));
+    model_store_delete_tree(aside);
+    return 0;
+}
+
+/* The store is locked. */
 static int remove_entry(struct model_store *s, const uint8_t sha256[SHA256_BYTES], bool incoming,
                         struct err *e)
 {
-    char path[PATH_MAX], aside[PATH_MAX + 32], used[PATH_MAX];
+    char path[PATH_MAX], used[PATH_MAX];
     int rc = model_store_place(s, path, sha256, incoming, e), fd = -1;
     if (rc < 0)
         return rc;
@@ -426,14 +438,22 @@ static int remove_entry(struct model_store *s, const uint8_t sha256[SHA256_BYTES
         close(fd);
         return err_set(e, SHOAL_EBUSY, "%s is in use: a node serves it, or fetches it now", path);
     }
-    snprintf(aside, sizeof(aside), "%s/incoming/.gone-%d", s->dir, (int)getpid());
-    model_store_delete_tree(aside);
-    if (rename(path, aside) < 0)
-        rc = err_set(e, SHOAL_EIO, "cannot remove %s: %s", path, strerror(errno));
-    else
-        model_store_delete_tree(aside);
+    rc = move_out(s, path, e);
     if (fd >= 0)
         close(fd);
+    return rc;
+}
+
+int model_store_discard(struct model_store *s, const uint8_t sha256[SHA256_BYTES], struct err *e)
+{
+    char path[PATH_MAX];
+    int lock = lock_store(s, e), rc = lock;
+    if (lock < 0)
+        return rc;
+    rc = model_store_place(s, path, sha256, false, e);
+    if (rc == 0 && access(path, F_OK) == 0)
+        rc = move_out(s, path, e);
+    close(lock);
     return rc;
 }
 

@@ -71,6 +71,11 @@ SHOAL_MUST_CHECK int model_store_verify(struct model_store *s, const uint8_t sha
 SHOAL_MUST_CHECK int model_store_remove(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
                                         struct err *e);
 
+/* Takes a damaged model out, also a pinned one: who has it open keeps its bytes.  Nothing of it in
+ * the store is no failure. */
+SHOAL_MUST_CHECK int model_store_discard(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
+                                         struct err *e);
+
 struct model_store_entry {
     uint8_t sha256[SHA256_BYTES];
     uint64_t bytes;       /* size of its files; for an incoming model: on disk so far */

@@ -29,7 +29,8 @@ struct item {
     uint64_t since_ns;           /* when it was first asked for */
     uint64_t not_before_ns;      /* when the next fetch may begin */
     uint32_t n_failed;
-    bool gone; /* released while being fetched: freed when the fetch ends */
+    bool doubted; /* see model_supply_doubt */
+    bool gone;    /* released while being fetched: freed when the fetch ends */
     struct err e;
     uint64_t bytes, total; /* progress of the fetch */
 };
@@ -96,13 +97,14 @@ static struct item *find_item(struct model_supply *s, const uint8_t sha256[SHA25
     return i;
 }
 
-static struct item *add_item(struct model_supply *s, const uint8_t sha256[SHA256_BYTES])
+static struct item *add_item(struct model_supply *s, const uint8_t sha256[SHA256_BYTES],
+                             uint64_t now)
 {
     struct item *i = mem_zalloc(sizeof(*i));
     if (!i)
         return NULL;
     i->supply = s;
-    i->since_ns = clock_ns();
+    i->since_ns = now;
     memcpy(i->sha256, sha256, SHA256_BYTES);
     i->next = s->items;
     s->items = i;
@@ -130,6 +132,16 @@ void model_supply_release(struct model_supply *s, const uint8_t sha256[SHA256_BY
     }
 }
 
+bool model_supply_doubt(struct model_supply *s, const uint8_t sha256[SHA256_BYTES])
+{
+    struct item *i = find_item(s, sha256);
+    if (!i)
+        return false;
+    i->doubted = true;
+    i->since_ns = clock_ns(); /* listen for others that have it */
+    return true;
+}
+
 /* ---- fetching ---- */
 
 static void on_done(void *ctx, int rc, const char *path, const struct err *e)
@@ -143,6 +155,7 @@ static void on_done(void *ctx, int rc, const char *path, const struct err *e)
     }
     if (rc == 0) {
         i->e = (struct err){0};
+        i->doubted = false;
         return;
     }
     i->e = *e;
@@ -164,14 +177,14 @@ static int start(struct item *i, const char *name, const char *source, struct er
     struct model_supply *s = i->supply;
     struct holders_node nodes[MODEL_FETCH_MAX_SOURCES - 1];
     struct model_fetch_source sources[MODEL_FETCH_MAX_SOURCES];
-    const struct model_fetch_watch w = {i, on_done};
+    const struct model_fetch_watch w = {.ctx = i, .done = on_done, .doubted = i->doubted};
     size_t n =
         holders_find(s->holders, i->sha256, clock_ns(), nodes, sizeof(nodes) / sizeof(nodes[0]));
     for (size_t k = 0; k < n; k++)
         sources[k] = (struct model_fetch_source){nodes[k].address, nodes[k].name};
     if (source && source[0])
         sources[n++] = (struct model_fetch_source){.address = source};
-    if (n == 0)
+    if (n == 0 && !i->doubted)
         return err_set(
             e, SHOAL_ENOTFOUND,
             "neither this node's files nor any other node has the model '%s', and it has no "
@@ -208,13 +221,13 @@ enum model_supply_found model_supply_find(struct model_supply *s, const char *na
     uint64_t now = clock_ns();
     struct item *i = find_item(s, sha256);
     *progress = 0;
-    if (!i && !(i = add_item(s, sha256))) {
+    if (!i && !(i = add_item(s, sha256, now))) {
         err_set(e, SHOAL_ENOMEM, "out of memory");
         return MODEL_SUPPLY_NOWHERE;
     }
     if (i->job)
         return coming(i, progress, e);
-    if ((i->pin || model_store_pin(s->store, sha256, &i->pin, NULL) == 0) &&
+    if (!i->doubted && (i->pin || model_store_pin(s->store, sha256, &i->pin, NULL) == 0) &&
         model_store_find(s->store, sha256, at, NULL) == 0 &&
         snprintf(path, cap, "%s", at) < (int)cap)
         return MODEL_SUPPLY_HERE;

@@ -37,6 +37,9 @@ enum model_supply_found model_supply_find(struct model_supply *s, const char *na
                                           const uint8_t sha256[SHA256_BYTES], const char *source,
                                           char *path, size_t cap, uint32_t *progress,
                                           struct err *e);
+/* Its bytes may be damaged: find reads them again, and brings others if they are.  False: it does
+ * not come from the store. */
+bool model_supply_doubt(struct model_supply *s, const uint8_t sha256[SHA256_BYTES]);
 /* The model is no longer needed: its fetch is cancelled, and the store may evict it. */
 void model_supply_release(struct model_supply *s, const uint8_t sha256[SHA256_BYTES]);
 /* Whether it needs heartbeats now; and a heartbeat of another node. */

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <stdlib.h>
 
 #include "cluster/control/bus.h"
@@ -63,8 +64,11 @@ int cluster_opts_connect(struct bus **out, const struct opts *o, struct executor
 int cluster_opts_check_source(const struct opts *o)
 {
     const char *source = opts_text(o, "source");
-    if (source && source[0] && !fetch_url_ok(source))
-        return opts_usage(
-            o->page, "--source: nodes cannot fetch from %.100s: use https:// or http://", source);
+    bool file = source && strncmp(source, "file:///", strlen("file:///")) == 0;
+    if (source && source[0] && !file && !fetch_url_ok(source))
+        return opts_usage(o->page,
+                          "--source: nodes cannot fetch from %.100s: use https://, http:// or "
+                          "file:///PATH in their model_dirs",
+                          source);
     return CMD_OK;
 }

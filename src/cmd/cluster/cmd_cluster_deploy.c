@@ -20,6 +20,7 @@
 cmd_fn cmd_cluster_deploy, cmd_cluster_remove;
 
 #define LOOK_MS 500u
+#define PIN_LOOK_MS 1500u /* longer than the pause between two heartbeats */
 #define MAX_ARGS 64u
 
 static const struct opts_def defs[] = {
@@ -44,6 +45,8 @@ static const struct opts_def defs[] = {
 };
 static const struct opts_def place_defs[] = {
     {"pin", 0, OPTS_LIST, "NODE", NULL, 0, 0, "node that always has it; may be repeated"},
+    {"unpin", 0, OPTS_LIST, "NODE", NULL, 0, 0,
+     "node that no longer has to have it; may be repeated"},
     {"zone", 0, OPTS_LIST, "ZONE", NULL, 0, 0, "only nodes of this zone; may be repeated"},
     {"label", 0, OPTS_LIST, "LABEL", NULL, 0, 0,
      "only nodes with this label: gpu, site=hall-3; may be repeated"},
@@ -71,7 +74,8 @@ static const struct opts_page page = {
         "For a model that is already deployed, it changes the given settings and keeps the others. "
         " "
         "To change\nits bytes, use 'shoal rollout'.  Exit code 3: not enough replicas are ready "
-        "after --wait.",
+        "after --wait, or a\npinned node does not have it; without --wait: a pinned node is "
+        "not heard.",
     .groups = {OPTS_GROUP("Model", defs), OPTS_GROUP("Placement", place_defs),
                OPTS_GROUP("Output", out_defs)},
     .examples =
@@ -173,6 +177,7 @@ static int find_bytes(struct bytes *out, const struct opts *o)
 struct deploy {
     const struct opts *o;
     struct bytes bytes;
+    const char *pins[MAX_ARGS];
 };
 
 static void set_names(struct desired_names *to, const struct opts *o, const char *option)
@@ -181,6 +186,32 @@ static void set_names(struct desired_names *to, const struct opts *o, const char
     size_t n = opts_list(o, option, &list);
     if (n > 0)
         *to = (struct desired_names){(const char **)(uintptr_t)list, (uint32_t)n};
+}
+
+static bool is_in(const char *name, const struct opts *o, const char *option)
+{
+    const char *const *list;
+    size_t n = opts_list(o, option, &list);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Pins that stay and new ones, in k->pins. */
+static void set_pins(struct desired_names *to, struct deploy *k)
+{
+    const char *const *list;
+    size_t n = opts_list(k->o, "pin", &list);
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < to->n && all < MAX_ARGS; i++)
+        if (!is_in(to->items[i], k->o, "unpin") && !is_in(to->items[i], k->o, "pin"))
+            k->pins[all++] = to->items[i];
+    if (n > 0 && !opts_given(k->o, "unpin"))
+        all = 0; /* as before: the given ones replace the others */
+    for (size_t i = 0; i < n && all < MAX_ARGS; i++)
+        k->pins[all++] = list[i];
+    *to = (struct desired_names){k->pins, all};
 }
 
 static void set_u32(uint32_t *to, const struct opts *o, const char *option)
@@ -208,7 +239,7 @@ static void set_counts(struct desired_model *m, const struct opts *o)
 
 static int change(void *ctx, struct desired *d, struct err *e)
 {
-    const struct deploy *k = ctx;
+    struct deploy *k = ctx;
     const struct opts *o = k->o;
     const char *name = o->args[0];
     const struct desired_model *old = desired_find_model(d, name);
@@ -243,7 +274,7 @@ static int change(void *ctx, struct desired *d, struct err *e)
     if (opts_given(o, "idle"))
         m.idle_ms = opts_u32(o, "idle") * 1000;
     set_u32(&m.max_per_zone, o, "max-per-zone");
-    set_names(&m.pins, o, "pin");
+    set_pins(&m.pins, k);
     set_names(&m.zones, o, "zone");
     set_names(&m.labels, o, "label");
     set_names(&m.not_labels, o, "not-label");
@@ -267,26 +298,57 @@ static uint32_t n_ready(const struct controller_snapshot *s, const struct desire
     return n;
 }
 
+/* A pinned node without it; NULL: all have it. */
+static const char *unmet_pin(const struct controller_snapshot *s, const struct desired_model *m)
+{
+    for (uint32_t i = 0; i < m->pins.n; i++) {
+        const struct node_state *n = controller_snapshot_node(s, m->pins.items[i]);
+        const struct node_model *h = n ? controller_input_held(n, m->name, m->sha256) : NULL;
+        if (!h || h->state != REGISTRY_READY)
+            return m->pins.items[i];
+    }
+    return NULL;
+}
+
 /* Waits until enough replicas answer; ready: how many do. */
 static int wait_ready(struct cluster_site *s, const struct desired *d, uint32_t *ready)
 {
     const struct opts *o = s->o;
     const struct desired_model *m = desired_find_model(d, o->args[0]);
     uint32_t wait = opts_u32(o, "wait") * 1000, was = UINT32_MAX;
+    const char *unmet = NULL;
     for (uint32_t ms = 0; m && ms <= wait; ms += LOOK_MS) {
         struct controller_snapshot *now = NULL;
         int rc = cluster_site_look(s, LOOK_MS, d, &now);
         if (rc != CMD_OK)
             return rc;
         *ready = n_ready(now, m);
+        unmet = unmet_pin(now, m);
         controller_snapshot_free(now);
         if (*ready != was)
             fprintf(stderr, "%s: %u of %u replicas ready\n", m->name, *ready, m->replicas_want);
         was = *ready;
-        if (*ready >= m->replicas_want)
+        if (*ready >= m->replicas_want && !unmet)
             return CMD_OK;
     }
+    if (unmet)
+        fprintf(stderr, "%s: the pinned node %s does not have it\n", m->name, unmet);
     return CMD_NOT_WELL;
+}
+
+/* Without --wait: whether the pinned nodes are there at all. */
+static int check_pins(struct cluster_site *s, const struct desired *d)
+{
+    const struct desired_model *m = desired_find_model(d, s->o->args[0]);
+    struct controller_snapshot *now = NULL;
+    int rc = cluster_site_look(s, PIN_LOOK_MS, d, &now);
+    for (uint32_t i = 0; rc == CMD_OK && m && i < m->pins.n; i++)
+        if (!controller_snapshot_node(now, m->pins.items[i])) {
+            fprintf(stderr, "%s: the pinned node %s is not heard\n", m->name, m->pins.items[i]);
+            rc = CMD_NOT_WELL;
+        }
+    controller_snapshot_free(now);
+    return rc;
 }
 
 static int print_model(const struct opts *o, const struct desired *d, bool waited, uint32_t ready)
@@ -336,16 +398,19 @@ int cmd_cluster_deploy(int argc, const char *const *argv)
     p.groups[3] = cluster_opts_nats;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
-    bool waits = opts_u32(&o, "wait") > 0;
+    bool waits = opts_u32(&o, "wait") > 0, pins = opts_given(&o, "pin");
     k.o = &o;
     rc = cluster_opts_check_source(&o);
     if (rc == CMD_OK)
         rc = find_bytes(&k.bytes, &o);
     if (rc == CMD_OK) {
-        rc = cluster_site_open(&s, &o, waits);
+        rc = cluster_site_open(&s, &o, waits || pins);
         if (rc == CMD_OK)
             rc = cluster_site_change(&s, change, &k, &d);
-        int waited = rc == CMD_OK && waits ? wait_ready(&s, d, &ready) : rc;
+        int waited = rc != CMD_OK ? rc
+                     : waits      ? wait_ready(&s, d, &ready)
+                     : pins       ? check_pins(&s, d)
+                                  : CMD_OK;
         if (rc == CMD_OK)
             rc = print_model(&o, d, waits, ready);
         rc = rc == CMD_OK ? waited : rc;

@@ -321,7 +321,7 @@ static int wait_fetch(struct executor_queue *q, struct model_fetcher *f, const s
                       const uint8_t sum[SHA256_BYTES], struct fetched *out, struct err *e)
 {
     struct model_fetch_source sources[MODEL_FETCH_MAX_SOURCES];
-    const struct model_fetch_watch w = {out, on_done};
+    const struct model_fetch_watch w = {.ctx = out, .done = on_done};
     const char *const *from;
     struct model_fetch *job;
     char name[20];

@@ -67,6 +67,13 @@ static void on_heard(void *ctx, const struct node_state *s)
     node_models_hear(gw->models, s);
 }
 
+static void on_damaged(void *ctx, const uint8_t sha256[SHA256_BYTES])
+{
+    struct gw *gw = ctx;
+    if (gw->join) /* NULL: the process ends */
+        join_damaged(gw->join, sha256);
+}
+
 static bool listens(void *ctx)
 {
     struct gw *gw = ctx;
@@ -122,6 +129,9 @@ int node_join_open(struct gw *gw, struct err *e)
                                 .once = gw->shared_once};
     if (rc == 0)
         rc = join_open(&gw->join, loop_executor(gw->loops[0].loop), &o, e);
+    if (rc == 0 && is_node)
+        rc = node_models_scrub(gw->models, loop_executor(gw->loops[0].loop), k->scrub_ms,
+                               on_damaged, gw, e);
     return rc;
 }
 

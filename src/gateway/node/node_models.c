@@ -10,6 +10,7 @@
 #include "cluster/agent/agent.h"
 #include "cluster/agent/shelf.h"
 #include "cluster/control/desired.h"
+#include "cluster/store/model_scrub.h"
 #include "cluster/store/model_supply.h"
 #include "config/config.h"
 #include "gateway/node/node_store.h"
@@ -20,7 +21,9 @@
 struct node_models {
     struct agent_source source;
     struct shelf *shelf;
-    struct model_supply *supply; /* NULL: this node has no store */
+    struct model_store *store;   /* NULL: this node has none */
+    struct model_supply *supply; /* likewise */
+    struct model_scrub *scrub;   /* or NULL */
     struct pack *pack;           /* the models included with Shoal; NULL: none */
 };
 
@@ -64,6 +67,12 @@ static enum agent_found find(void *ctx, const struct desired_model *model,
             "'model_dirs'",
             hex, model->name);
     return AGENT_NOWHERE;
+}
+
+static bool doubt(void *ctx, const uint8_t sha256[SHA256_BYTES])
+{
+    const struct node_models *m = ctx;
+    return m->supply && model_supply_doubt(m->supply, sha256);
 }
 
 static void release(void *ctx, const uint8_t sha256[SHA256_BYTES])
@@ -114,14 +123,16 @@ int node_models_open(struct node_models **out, const struct config *c,
     *out = NULL;
     if (!m)
         return err_set(e, SHOAL_ENOMEM, "models of the node");
-    m->source =
-        (struct agent_source){.ctx = m, .find = find, .release = release, .describe = describe};
+    m->source = (struct agent_source){
+        .ctx = m, .find = find, .doubt = doubt, .release = release, .describe = describe};
     if (pack_open(&m->pack, NULL, &none) < 0)
         m->pack = NULL; /* optional for a node */
     const struct shelf_opts so = {
         .places = places, .n_places = places_of(places, c, m->pack), .cache_dir = c->cache_dir};
     int rc = shelf_open(&m->shelf, &so, e);
-    if (rc == 0 && store && store->fetcher)
+    if (store && store->fetcher)
+        m->store = store->store;
+    if (rc == 0 && m->store)
         rc = model_supply_create(&m->supply, store->store, store->fetcher, e);
     if (rc < 0) {
         node_models_close(m);
@@ -135,10 +146,20 @@ void node_models_close(struct node_models *m)
 {
     if (!m)
         return;
+    model_scrub_close(m->scrub);
     model_supply_destroy(m->supply);
     shelf_close(m->shelf);
     pack_close(m->pack);
     mem_free(m);
+}
+
+int node_models_scrub(struct node_models *m, struct executor *x, uint32_t every_ms,
+                      void (*found)(void *ctx, const uint8_t sha256[SHA256_BYTES]), void *ctx,
+                      struct err *e)
+{
+    const struct model_scrub_opts o = {
+        .store = m->store, .executor = x, .every_ms = every_ms, .found = found, .ctx = ctx};
+    return m->store && every_ms ? model_scrub_open(&m->scrub, &o, e) : 0;
 }
 
 const struct agent_source *node_models_source(const struct node_models *m)

@@ -10,9 +10,11 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "host/sha256.h"
 
 struct agent_source;
 struct config;
+struct executor;
 struct node_models;
 struct node_state;
 struct node_store;
@@ -23,6 +25,10 @@ SHOAL_MUST_CHECK int node_models_open(struct node_models **out, const struct con
                                       const struct node_store *store, struct err *e);
 void node_models_close(struct node_models *m);
 const struct agent_source *node_models_source(const struct node_models *m);
+/* Reads the store again every every_ms (0: never), and reports damaged models on the executor. */
+SHOAL_MUST_CHECK int node_models_scrub(struct node_models *m, struct executor *x, uint32_t every_ms,
+                                       void (*found)(void *ctx, const uint8_t sha256[SHA256_BYTES]),
+                                       void *ctx, struct err *e);
 /* Whether it needs heartbeats now; and a heartbeat of another node. */
 bool node_models_listens(const struct node_models *m);
 void node_models_hear(struct node_models *m, const struct node_state *s);

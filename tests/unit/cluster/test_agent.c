@@ -31,7 +31,7 @@ static struct {
     struct agent *agent;
     struct desired *d;
     enum agent_found found; /* the source's answer */
-    uint32_t n_events[16], n_released;
+    uint32_t n_events[16], n_released, n_doubted;
     char text[512]; /* of the last refusal */
 } site;
 
@@ -48,6 +48,14 @@ static enum agent_found find(void *ctx, const struct desired_model *model,
     if (site.found == AGENT_NOWHERE)
         err_set(e, SHOAL_ENOTFOUND, "nobody has '%s'", model->name);
     return site.found;
+}
+
+static bool doubt(void *ctx, const uint8_t sha256[SHA256_BYTES])
+{
+    (void)ctx;
+    (void)sha256;
+    site.n_doubted++;
+    return true;
 }
 
 static void release(void *ctx, const uint8_t sha256[SHA256_BYTES])
@@ -86,7 +94,7 @@ static void create_agent(uint32_t retry_ms)
     const struct agent_opts ao = {.name = ME,
                                   .registry = site.registry,
                                   .executor = &site.queue.executor,
-                                  .source = {.find = find, .release = release},
+                                  .source = {.find = find, .doubt = doubt, .release = release},
                                   .grace_ms = 1,
                                   .retry_ms = retry_ms,
                                   .event = on_event};
@@ -238,6 +246,32 @@ static void test_leave_finishes_what_runs(void **state)
     until(site.sum, REGISTRY_UNLOADED, 0);
     assert_int_equal(site.n_events[EVENT_LOG_MODEL_UNLOADED], 1);
     assert_int_equal(site.n_released, 1);
+}
+
+/* Damaged on disk: nothing new begins with these bytes, and it is loaded anew when they are free.
+ */
+static void test_a_damaged_model_is_loaded_anew(void **state)
+{
+    (void)state;
+    struct registry_model *m, *none;
+    assign(ME, site.sum, DESIRED_SERVE);
+    agent_follow(site.agent, site.d);
+    until(site.sum, REGISTRY_READY, DESIRED_SERVE);
+    assert_int_equal(get(&m), 0);
+    agent_damaged(site.agent, other); /* another model */
+    assert_int_equal(site.n_doubted, 0);
+    agent_damaged(site.agent, site.sum);
+    assert_int_equal(site.n_doubted, 1);
+    assert_true(get(&none) < 0);
+    for (int i = 0; i < 20; i++)
+        executor_queue_turn(&site.queue, 10);
+    until(site.sum, REGISTRY_READY, DESIRED_STAGE); /* a request still runs on it */
+    registry_put(m);
+    until(site.sum, REGISTRY_READY, DESIRED_SERVE);
+    assert_int_equal(get(&m), 0);
+    registry_put(m);
+    executor_queue_turn(&site.queue, 100);
+    assert_int_equal(site.n_events[EVENT_LOG_MODEL_LOADED], 2);
 }
 
 /* A node that may have missed an update loads, but answers nothing until it knows. */
@@ -512,6 +546,7 @@ int main(void)
         ON_SITE(test_serve_loads_and_answers),
         ON_SITE(test_stage_loads_and_does_not_answer),
         ON_SITE(test_leave_finishes_what_runs),
+        ON_SITE(test_a_damaged_model_is_loaded_anew),
         ON_SITE(test_who_waits_answers_nothing),
         ON_SITE(test_who_leaves_may_be_wanted_again),
         ON_SITE(test_the_state_of_an_older_controller_is_refused),

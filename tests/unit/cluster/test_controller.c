@@ -497,6 +497,41 @@ static void test_a_view_tells_what_changed(void **state)
     controller_view_destroy(v);
 }
 
+/* Two processes with one certificate are told apart from one that was restarted. */
+static void test_twins(void **state)
+{
+    static const struct {
+        const char *id;
+        uint64_t ms;
+        enum controller_news news;
+    } beats[] = {{"a", 0, CONTROLLER_JOINED},      {"b", 200, CONTROLLER_RESTARTED},
+                 {"a", 300, CONTROLLER_RESTARTED}, /* was on its way: it may have ended */
+                 {"b", 400, CONTROLLER_RESTARTED}, {"b", 1600, CONTROLLER_NOTHING},
+                 {"a", 1700, CONTROLLER_TWINS},    {"b", 1800, CONTROLLER_NOTHING},
+                 {"a", 1900, CONTROLLER_NOTHING}, /* said once */
+                 {"a", 9000, CONTROLLER_RESTARTED} /* the other has ended */};
+    struct controller_view *v;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(controller_view_create(&v, &e), 0);
+    for (size_t i = 0; i < sizeof(beats) / sizeof(beats[0]); i++) {
+        const struct node_state s = {.id = beats[i].id, .name = "n1", .address = "a:1"};
+        enum controller_news news;
+        const char *name = "";
+        struct buf b;
+        buf_init(&b, NODE_STATE_MAX_BYTES);
+        assert_int_equal(node_state_put(&b, &s), 0);
+        assert_int_equal(
+            controller_view_hear(v, b.data, b.len, 1 + beats[i].ms * 1000000u, &news, &name, &e),
+            0);
+        assert_string_equal(name, "n1");
+        if (news != beats[i].news)
+            fail_msg("heartbeat %zu: %d", i, news);
+        buf_fini(&b);
+    }
+    controller_view_destroy(v);
+}
+
 static void hear_epoch(struct controller_view *v, const char *name, const char *address,
                        uint64_t epoch)
 {
@@ -567,6 +602,7 @@ int main(void)
         WITH_WORLD(test_busy_processors_bring_replicas),
         WITH_WORLD(test_counts_are_kept_between_the_limits),
         cmocka_unit_test(test_a_view_tells_what_changed),
+        cmocka_unit_test(test_twins),
         cmocka_unit_test(test_a_view_knows_the_oldest_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,7 +261,7 @@ static void close_site(struct site *s)
 static struct model_fetch *start(struct site *s, const uint8_t *sum, const char *a, const char *b)
 {
     const struct model_fetch_source sources[] = {{a, NULL}, {b, NULL}};
-    const struct model_fetch_watch w = {s, on_done};
+    const struct model_fetch_watch w = {.ctx = s, .done = on_done};
     struct model_fetch *job;
     struct err e = {0};
     s->over = false;
@@ -460,7 +460,7 @@ static void test_destroy_while_it_runs(void **state)
 
 static void test_the_same_twice(void **state)
 {
-    const struct model_fetch_watch w = {NULL, on_done};
+    const struct model_fetch_watch w = {.done = on_done};
     const struct model_fetch_source source = {url("/m.gguf"), NULL};
     struct model_fetch *again;
     struct site s;
