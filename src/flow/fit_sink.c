@@ -186,6 +186,14 @@ static bool on_full(struct sink *s)
 
 /* ---- tries ---- */
 
+static size_t bytes_of(const struct chat_message *m, uint32_t n)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum += m[i].content_bytes;
+    return sum;
+}
+
 static void run(struct fit_sink *x)
 {
     static const struct sink_ops ops = {.start = on_start,
@@ -217,9 +225,7 @@ static void run(struct fit_sink *x)
     x->n_sent = fit_sink_trim(list, c->messages, c->n_messages, x->drop);
     copy->generate.chat.messages = list;
     copy->generate.chat.n_messages = x->n_sent;
-    copy->input_bytes = 0;
-    for (uint32_t i = 0; i < x->n_sent; i++)
-        copy->input_bytes += list[i].content_bytes;
+    copy->input_bytes -= bytes_of(c->messages, c->n_messages) - bytes_of(list, x->n_sent);
     x->inner = (struct sink){.ops = &ops};
     request_pass_on(x->owner, copy, &x->inner);
 }

@@ -117,6 +117,7 @@ static struct request *chat(const char *letters)
     r->generate.chat.n_messages = write_chat(m, letters);
     r->generate.chat.messages = m;
     r->generate.n = r->generate.n_prompts = 1;
+    r->input_bytes = r->generate.chat.n_messages;
     r->way.pass_on = answer;
     return r;
 }
