@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/file/file_read.h"
 #include "base/mem.h"
 #include "config/config.h"
 #include "config/config_describe.h"
@@ -157,6 +158,29 @@ static void test_table_is_sound(void **state)
         if (k->type == CONFIG_CHOICE && (!k->choices || (!k->fallback && !k->needed)))
             fail_msg("%s: a choice needs its words and a default, or must be given", k->path);
     }
+}
+
+/* docs/CONFIG.md is what the program says: defaults, limits and all. */
+static void test_the_page_is_current(void **state)
+{
+    struct buf want, got;
+    struct err e = {0};
+    (void)state;
+    buf_init(&want, 1 << 24);
+    buf_init(&got, 1 << 24);
+    if (file_read(SHOAL_TEST_DATA "/../../docs/CONFIG.md", &want, &e) < 0)
+        fail_msg("%s", e.msg);
+    config_describe_reference(&got);
+    for (const char *a = buf_str(&want), *b = buf_str(&got); *a || *b;) {
+        const size_t n = strcspn(a, "\n"), k = strcspn(b, "\n");
+        if (n != k || memcmp(a, b, n) != 0)
+            fail_msg("got  %.*s\nwant %.*s\nnew keys: shoal config reference > docs/CONFIG.md",
+                     (int)k, b, (int)n, a);
+        a += n + (a[n] == '\n');
+        b += k + (b[k] == '\n');
+    }
+    buf_fini(&want);
+    buf_fini(&got);
 }
 
 static void test_defaults_are_those_of_the_parts(void **state)
@@ -423,6 +447,7 @@ int main(void)
         cmocka_unit_test(test_configuration_is_read),
         cmocka_unit_test(test_errors_say_where_and_what),
         cmocka_unit_test(test_table_is_sound),
+        cmocka_unit_test(test_the_page_is_current),
         cmocka_unit_test(test_defaults_are_those_of_the_parts),
         cmocka_unit_test(test_routes_are_read),
         cmocka_unit_test(test_policies_of_routes),

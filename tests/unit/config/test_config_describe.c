@@ -10,31 +10,7 @@
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
-#include "base/file/file_read.h"
 #include "config/config_describe.h"
-
-/* docs/CONFIG.md is what the program says: defaults, limits and all. */
-static void test_the_page_is_current(void **state)
-{
-    struct buf want, got;
-    struct err e = {0};
-    (void)state;
-    buf_init(&want, 1 << 24);
-    buf_init(&got, 1 << 24);
-    if (file_read(SHOAL_TEST_DATA "/../../docs/CONFIG.md", &want, &e) < 0)
-        fail_msg("%s", e.msg);
-    config_describe_reference(&got);
-    for (const char *a = buf_str(&want), *b = buf_str(&got); *a || *b;) {
-        const size_t n = strcspn(a, "\n"), k = strcspn(b, "\n");
-        if (n != k || memcmp(a, b, n) != 0)
-            fail_msg("got  %.*s\nwant %.*s\nnew keys: shoal config reference > docs/CONFIG.md",
-                     (int)k, b, (int)n, a);
-        a += n + (a[n] == '\n');
-        b += k + (b[k] == '\n');
-    }
-    buf_fini(&want);
-    buf_fini(&got);
-}
 
 /* ---- the schema ---- */
 
@@ -162,7 +138,6 @@ static void test_every_key_as_json(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_page_is_current),
         cmocka_unit_test(test_every_key_is_in_the_schema),
         cmocka_unit_test(test_every_key_as_json),
     };
