@@ -262,6 +262,7 @@ static void test_which_requests(void **state)
     static const struct value_member var = {.key = "a"};
     static const struct chat_tool tool = {.name = "t"};
     static const struct shoal_bias bias = {1, 1};
+    static const struct request_resume resume = {.done = true};
     static char long_text[1 << 16];
     struct dispatch *stage = similar_stage(site.similar);
     struct recorder got;
@@ -359,7 +360,7 @@ static void test_which_requests(void **state)
             memset(g, 0, sizeof(*g));
             break;
         default:
-            g->resume = &(const struct request_resume){.done = true};
+            g->resume = &resume;
             break;
         }
         recorder_init(&got);
