@@ -197,7 +197,7 @@ static void keep(struct look *x, const struct sink_done *e)
     memcpy(n.scope, x->scope, sizeof(n.scope));
     memcpy(n.model, x->model, sizeof(n.model));
     memcpy(n.embedder, x->embedding.version, sizeof(n.embedder));
-    if (!n.prompt || !n.answer || !n.vector) {
+    if (!n.prompt || !n.answer || !n.vector || bytes_of(&n) > s->opts.max_bytes) {
         mem_free(n.prompt);
         mem_free(n.answer);
         return;

@@ -167,7 +167,10 @@ static bool is_cased(uint32_t cp)
 {
     if (cp < 0x80)
         return (cp | 32) >= 'a' && (cp | 32) <= 'z';
-    return upper_point(cp) != cp || lower_point(cp) != cp || cp == 0xdf;
+    /* letters such as the ligature fi have no other case of their own */
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
+    return c == UTF8PROC_CATEGORY_LU || c == UTF8PROC_CATEGORY_LL || c == UTF8PROC_CATEGORY_LT ||
+           upper_point(cp) != cp || lower_point(cp) != cp;
 }
 
 /* Characters allowed between the letters of one word: the marks found in Greek and Latin text. */

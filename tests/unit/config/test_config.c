@@ -10,10 +10,12 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/file/file_read.h"
 #include "base/mem.h"
 #include "config/config.h"
 #include "config/config_describe.h"
 #include "config/config_diff.h"
+#include "privacy/pii.h"
 
 #define SHA_63 "123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define SHA "0" SHA_63
@@ -158,6 +160,29 @@ static void test_table_is_sound(void **state)
     }
 }
 
+/* docs/CONFIG.md is what the program says: defaults, limits and all. */
+static void test_the_page_is_current(void **state)
+{
+    struct buf want, got;
+    struct err e = {0};
+    (void)state;
+    buf_init(&want, 1 << 24);
+    buf_init(&got, 1 << 24);
+    if (file_read(SHOAL_TEST_DATA "/../../docs/CONFIG.md", &want, &e) < 0)
+        fail_msg("%s", e.msg);
+    config_describe_reference(&got);
+    for (const char *a = buf_str(&want), *b = buf_str(&got); *a || *b;) {
+        const size_t n = strcspn(a, "\n"), k = strcspn(b, "\n");
+        if (n != k || memcmp(a, b, n) != 0)
+            fail_msg("got  %.*s\nwant %.*s\nnew keys: shoal config reference > docs/CONFIG.md",
+                     (int)k, b, (int)n, a);
+        a += n + (a[n] == '\n');
+        b += k + (b[k] == '\n');
+    }
+    buf_fini(&want);
+    buf_fini(&got);
+}
+
 static void test_defaults_are_those_of_the_parts(void **state)
 {
     struct config *c = parse("");
@@ -238,6 +263,48 @@ static void test_routes_are_read(void **state)
             return;
     }
     fail_msg("more allocations than expected");
+}
+
+/* What a route says of privacy and caches is its own; what it does not say is the default. */
+static void test_policies_of_routes(void **state)
+{
+    static const struct {
+        const char *text;
+        enum privacy_action action;
+        enum privacy_zone zone;
+        unsigned kinds;
+        const char *tagger;
+        bool no_cache, shares_cache;
+    } rows[] = {
+        {"", PRIVACY_DEFAULT, PRIVACY_EVERYWHERE, PII_BY_RULES, "entities", false, false},
+        {"privacy: {action: mask}", PRIVACY_MASK, PRIVACY_EVERYWHERE, PII_BY_RULES, "entities",
+         false, false},
+        {"privacy: {action: pseudonym, zone: nodes, find: [email]}", PRIVACY_PSEUDONYM,
+         PRIVACY_NODES, PII_BIT(PII_EMAIL), "entities", false, false},
+        {"privacy: {action: refuse, find: [card, email, person], model: names}", PRIVACY_REFUSE,
+         PRIVACY_EVERYWHERE, PII_BIT(PII_CARD) | PII_BIT(PII_EMAIL) | PII_BIT(PII_PERSON), "names",
+         false, false},
+        {"privacy: {action: none}, cache: false", PRIVACY_NONE, PRIVACY_EVERYWHERE, PII_BY_RULES,
+         "entities", true, false},
+        {"cache: shared", PRIVACY_DEFAULT, PRIVACY_EVERYWHERE, PII_BY_RULES, "entities", false,
+         true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), "models: [{name: m, path: x}]\nroutes: [{name: r%s%s}]\n",
+                 rows[i].text[0] ? ", " : "", rows[i].text);
+        struct config *c = parse(text);
+        const struct router_route *r = router_table_find(&c->router, "r");
+        assert_non_null(r);
+        assert_int_equal(r->privacy.action, rows[i].action);
+        assert_int_equal(r->privacy.zone, rows[i].zone);
+        assert_int_equal(r->privacy.kinds, rows[i].kinds);
+        assert_string_equal(r->privacy.tagger, rows[i].tagger);
+        assert_int_equal(r->no_cache, rows[i].no_cache);
+        assert_int_equal(r->shares_cache, rows[i].shares_cache);
+        config_unref(c);
+    }
 }
 
 static void test_ensembles_are_read(void **state)
@@ -382,8 +449,10 @@ int main(void)
         cmocka_unit_test(test_configuration_is_read),
         cmocka_unit_test(test_errors_say_where_and_what),
         cmocka_unit_test(test_table_is_sound),
+        cmocka_unit_test(test_the_page_is_current),
         cmocka_unit_test(test_defaults_are_those_of_the_parts),
         cmocka_unit_test(test_routes_are_read),
+        cmocka_unit_test(test_policies_of_routes),
         cmocka_unit_test(test_ensembles_are_read),
         cmocka_unit_test(test_wrong_routes_are_refused),
         cmocka_unit_test(test_difference_of_two_files),

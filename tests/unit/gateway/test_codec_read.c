@@ -1582,6 +1582,52 @@ static void test_ranges(void **state)
     close_site(&gw);
 }
 
+/* ---- messages ---- */
+
+/* What a refusal says: the field, what is wrong with it, and what would be right. */
+static void test_messages(void **state)
+{
+    static const struct {
+        const char *body, *want;
+    } rows[] = {
+        {"{'temperature':'a'}", "'temperature' must be a number"},
+        {"{'max_tokens':1.5}", "'max_tokens' must be a whole number"},
+        {"{'stream':1}", "'stream' must be true or false"},
+        {"{'model':1}", "'model' must be a string"},
+        {"{'temperature':2.5}", "'temperature' is 2.5, it must be from 0 to 2"},
+        {"{'n':17}", "'n' is 17, it must be from 1 to 16"},
+        {"{'odd':1}", "unknown field 'odd'"},
+        {"{'n':1,'n':2}", "'n' is given twice"},
+        {"{'mirostat':1}", "'mirostat' is not supported yet; leave it out, or send "
+                           "'x-shoal-lenient: 1' to ignore it"},
+        {"{'best_of':2,'n':3,'prompt':'a'}", "'best_of' must be at least 'n'"},
+        {"{'prompt':'a','grammar':'x','guided_regex':'y'}",
+         "'guided_regex' is given beside another constraint: give only one"},
+    };
+    static struct gw gw;
+    (void)state;
+    open_site(&gw);
+    for (size_t i = 0; i < N(rows); i++) {
+        struct gw_client x;
+        char body[512];
+        snprintf(body, sizeof(body), "%s", rows[i].body);
+        for (char *p = body; *p; p++)
+            *p = *p == '\'' ? '"' : *p;
+        gw_client_init(&x, &gw, "POST", COMPLETIONS, "host: localhost\n", body, strlen(body));
+        gw_client_send(&x, &gw);
+        assert_int_equal(x.status, 400);
+        cJSON *json = cJSON_Parse(buf_str(&x.body));
+        const cJSON *e = cJSON_GetObjectItemCaseSensitive(json, "error");
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(e, "message")),
+                            rows[i].want);
+        assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(e, "type")),
+                            "invalid_request_error");
+        cJSON_Delete(json);
+        gw_client_fini(&x);
+    }
+    close_site(&gw);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1595,6 +1641,7 @@ int main(void)
         cmocka_unit_test(test_ollama),
         cmocka_unit_test(test_tgi),
         cmocka_unit_test(test_specialists),
+        cmocka_unit_test(test_messages),
         cmocka_unit_test(test_headers),
         cmocka_unit_test(test_ranges),
     };

@@ -75,6 +75,82 @@ static void test_every_format(void **state)
     }
 }
 
+/* Each becomes its character; what is none stays as it is. */
+static void test_entities(void **state)
+{
+    static const char *const cases[][2] = {
+        {"&amp;", "&"},
+        {"&lt;", "<"},
+        {"&gt;", ">"},
+        {"&quot;", "\""},
+        {"&apos;", "'"},
+        {"&ndash;", "\342\200\223"},
+        {"&mdash;", "\342\200\224"},
+        {"&hellip;", "\342\200\246"},
+        {"&lsquo;", "\342\200\230"},
+        {"&rsquo;", "\342\200\231"},
+        {"&ldquo;", "\342\200\234"},
+        {"&rdquo;", "\342\200\235"},
+        {"&deg;", "\302\260"},
+        {"&euro;", "\342\202\254"},
+        {"&pound;", "\302\243"},
+        {"&copy;", "\302\251"},
+        {"&reg;", "\302\256"},
+        {"&trade;", "\342\204\242"},
+        {"&times;", "\303\227"},
+        {"&auml;", "\303\244"},
+        {"&ouml;", "\303\266"},
+        {"&uuml;", "\303\274"},
+        {"&szlig;", "\303\237"},
+        {"&Auml;", "\303\204"},
+        {"&Ouml;", "\303\226"},
+        {"&Uuml;", "\303\234"},
+        {"&eacute;", "\303\251"},
+        {"&egrave;", "\303\250"},
+        {"&agrave;", "\303\240"},
+        {"&ccedil;", "\303\247"},
+        {"&ntilde;", "\303\261"},
+        {"&micro;", "\302\265"},
+        {"&middot;", "\302\267"},
+        {"&bull;", "\342\200\242"},
+        {"&plusmn;", "\302\261"},
+        {"&#65;", "A"},
+        {"&#x41;", "A"},
+        {"&#X41;", "A"},
+        {"&#x1F600;", "\360\237\230\200"},
+        {"&#1114111;", "\364\217\277\277"},
+        {"&nosuch;", "&nosuch;"},
+        {"&amp", "&amp"},
+        {"& amp;", "& amp;"},
+        {"&;", "&;"},
+        {"&#;", "&#;"},
+        {"&#x;", "&#x;"},
+        {"&#0;", "&#0;"},
+        {"&#xd800;", "&#xd800;"},
+        {"&#xdfff;", "&#xdfff;"},
+        {"&#1114112;", "&#1114112;"},
+        {"&#x4g;", "&#x4g;"},
+        {"&#4a;", "&#4a;"},
+        {"a&nbsp;b", "a b"},
+        {"a &nbsp; b", "a b"},
+        {"&#xd7ff;&#xe000;", "\355\237\277\356\200\200"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char bytes[64], want[64], got[256];
+        struct doc d;
+        struct err e = {0};
+        doc_init(&d);
+        snprintf(bytes, sizeof(bytes), "<p>x%sy</p>", cases[i][0]);
+        snprintf(want, sizeof(want), "|0||x%sy\n", cases[i][1]);
+        if (doc_read(&d, DOC_HTML, bytes, strlen(bytes), "x", &e) < 0)
+            fail_msg("%s", e.msg);
+        list(&d, got, sizeof(got));
+        assert_string_equal(got, want);
+        doc_fini(&d);
+    }
+}
+
 static void test_pages(void **state)
 {
     static const char text[] = "Manual\nfirst\n\fsecond\n\f";
@@ -173,11 +249,9 @@ static void test_pdf(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_format),
-        cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_bad_lines_say_where),
-        cmocka_unit_test(test_formats_by_name),
-        cmocka_unit_test(test_pdf),
+        cmocka_unit_test(test_every_format),    cmocka_unit_test(test_entities),
+        cmocka_unit_test(test_pages),           cmocka_unit_test(test_bad_lines_say_where),
+        cmocka_unit_test(test_formats_by_name), cmocka_unit_test(test_pdf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
