@@ -1,0 +1,95 @@
+"""What is not a command: negations, reports, questions, suppositions, withdrawals, talk. Mostly minimal pairs: the same
+words as a command inside a frame that takes the command away, and frames that look like it but do not."""
+
+from sentences import NoFit
+
+NEGATED = """don't {c}|do not {c}|please don't {c}|never {c}|you must not {c}|no need to {c}|there's no need to {c}|i don't want you to {c}|nobody should {c}|you shouldn't {c}|better not {c}|let's not {c}|make sure not to {c}|under no circumstances {c}|
+i'd rather you didn't {c}|whatever you do, don't {c}|you don't have to {c}|please do not {c} yet|don't you dare {c}|it's not necessary to {c}|dont {c}|you needn't {c}|no one is allowed to {c}|it's forbidden to {c}|i never said {c}|don't ever {c}|be careful not to {c}|do not under any circumstances {c}|try not to {c}|i do not want to {c}|
+please never {c} again|we agreed not to {c}|stop trying to {c}|refuse to {c}|you can't {c}|we won't {c} today|hold off, don't {c}|not yet, don't {c}|no don't {c}|hey don't {c}""".replace("\n", "").split("|")
+REPORTED = """she told me to {c}|he asked me to {c} yesterday|yesterday i wanted to {c}|i forgot to {c}|i already told him to {c}|my wife always wants to {c}|the manual says to {c}|anna said {c}|remember when we tried to {c}|i was about to {c} when the phone rang|he used to {c} every night|the sign says {c}|in the film they {c}|
+she said please {c}|my boss told us to {c}|i have to {c} every single morning|they {c} every day at work|the kids always {c}|he shouted {c} and ran|i used to {c} a lot|someone wrote {c} on the wall|we had to {c} twice last night|dad keeps telling me to {c}|i just heard him say {c}|the neighbours {c} at night|last week i had to {c} by hand|
+i saw her {c}|he wanted to {c} but couldn't|tom asked if he should {c}|i remember having to {c}|the guide told everyone to {c}|it took me an hour to {c}|they made us {c}|i managed to {c} myself|we decided to {c} next time|somebody tried to {c}|the radio said to {c}|nobody remembered to {c}|my mother would {c} before bed|i told the kids to {c}|i've been meaning to {c}|the captain ordered the crew to {c}|thanks for reminding me to {c}""".replace("\n", "").split("|")
+QUESTION = """should i {c}|why would anyone {c}|how much does it cost to {c}|what happens if i {c}|is it safe to {c}|who wants to {c}|do i have to {c}|is it ok to {c}|would it help to {c}|why did you {c}|did you {c}|who told you to {c}|when should i {c}|does it make sense to {c}|did anna {c}|did someone {c}|do you think i should {c}|is it a good idea to {c}|
+who is supposed to {c}|how often do you {c}|why can't i {c}|am i allowed to {c}|what would happen if we {c}|have you ever tried to {c}|is it possible to {c}|did he really {c}|when did they {c}|how long does it take to {c}|was it you who wanted to {c}|is it too late to {c}|how do people {c} without help""".replace("\n", "").split("|")
+CONDITION = """if {if} {c}|when {if} {c}|{c} if {if}|{c} when {if}|{c} as soon as {if}|whenever {if}, {c}|unless {if} {c}|in case {if} {c}|once {if}, {c}|{c} only if {if}|{c} every time {if}|should {if2} {c}|{c} in case {if}|as soon as {if} {c}|{c} unless {if}|{c} the moment {if}|next time {if} {c}|if {if}, please {c}|after {if} {c}|{c} before {if}|{c} until {if}""".replace("\n", "").split("|")
+IFS = """it rains|it starts raining|anna comes home|i get home|the temperature drops below 18|the door opens|somebody rings|it gets dark|everyone has left|the washing machine is done|motion is detected in the hall|nobody is here|the pressure goes above 2 bar|the window is open|the battery is low|it is too cold|the tank is full|i say so|
+the alarm goes off|the level falls under ten percent|tom leaves work|the baby wakes up|the power comes back|the movie starts|i fall asleep|the wind picks up|humidity is over 70 percent|the guests arrive|the price drops|the kettle boils""".replace("\n", "").split("|")
+SUPPOSE = """maybe we should {c} some day|i wish i could {c}|if only somebody would {c}|suppose we {c}|we could {c} but it's late|imagine we {c} now|i might {c} later|perhaps i will {c} tomorrow|i would {c} if i were you|it would be nice to {c} in summer|one could {c} in theory|if you {c} i'll be angry|if i {c} everything breaks|i could {c} but i won't|
+we might have to {c} eventually|in theory you could {c}|i was thinking of asking someone to {c}|assuming we {c}, what then|someday robots will {c}|i'd love to {c} when i'm retired|if we {c} the neighbours complain|what if we {c}|let's pretend to {c}""".replace("\n", "").split("|")
+RETRACTED = """{c}, no never mind|{c}... actually don't|{c} oh wait forget it|{c}, no wait, leave it|{c} no no cancel that|{c}. scratch that|{c} hmm no, forget it|{c}, just kidding|{c} no actually leave it as it is|{c}, on second thought don't|{c} wait no never mind|{c} sorry, ignore that|{c}, never mind|{c} - stop, don't do that|{c} actually no|
+{c} or rather don't|{c}, i changed my mind|{c} no, belay that|{c}... no, better not""".replace("\n", "").split("|")
+# Still commands.
+POLITE = """can you {c}|could you {c}|would you {c}|please {c}|{c} please|could you please {c}|can you please {c}|would you please {c}|will you {c}|i want you to {c}|i need you to {c}|i'd like you to {c}|it would be great if you could {c}|if you could {c} that would be great|when you get a chance {c}|be a dear and {c}|go ahead and {c}|
+quickly {c}|don't forget to {c}|why don't you {c}|{c} for me|{c} if you can|{c} if possible|{c} would you|hey {c}|ok {c}|okay now {c}|now {c}|alright {c}|so {c}|just {c}|um {c}|uh can you {c}|hey computer {c}|computer {c}|shoal {c}|hey shoal {c}|olly {c}|listen, {c}|i was wondering if you could {c}|is there any chance you could {c}|
+do me a favor and {c}|kindly {c}|{c} now|{c} right now|{c} quickly|{c} thanks|{c} thank you|{c} when you can|would you be so kind and {c}|could you maybe {c}|could you quickly {c}|i think you should {c}|let's {c}|{c} mate|{c} buddy|{c} over|bridge here, {c}|{c}, over and out|control, {c}|i need to {c}|we need to {c}|can we {c}|
+pretty please {c}|pwease {c}|mommy says {c}|daddy {c} please|well {c} then|and {c}|then {c}|also {c}|next {c}|{c} while you're at it|if it's not too much trouble {c}|if you don't mind {c}|my hands are full, {c}|i'm in bed, {c}|it's getting late, {c}|i'm leaving, {c}|we have guests, {c}|sorry to bother you but {c}|be so good as to {c}|
+how about you {c}|time to {c}|try to {c}|make sure to {c}|remember to {c} now|you may {c}|you can {c} now|go and {c}|somebody please {c}|make it so that you {c}|i would appreciate it if you would {c}|would it be possible to {c}|any chance you can {c}|help me to {c}""".replace("\n", "").split("|")
+POLITE_ANY = """{c} please|please {c}|hey, {c}|ok {c}|um {c}|{c} thanks|{c} now|hey computer {c}|shoal, {c}|so {c}|{c} will you|{c} ok|alright, {c}|uh {c}|yes {c}|well, {c}|{c} for me please|hey shoal {c}|computer, {c}""".replace("\n", "").split("|")
+
+# Talk that names things of the site.
+ABOUT = """{x} looks really nice|i bought {x} last year|{x} is broken again|{x} makes a strange noise|we should get a new {n}|i love {x}|anna wants to paint {a}|the cat sleeps in {a}|{x} was expensive|my friend has the same {n}|do you like {x}|i think {x} is too old|{x} needs cleaning one of these days|i spent all day in {a}|
+there was a spider in {a}|{a} is so cozy|we had breakfast in {a}|{x} came with the house|{x} and i have a long history|the guy who sold us {x} was funny|it was dark in {a} and i could not see a thing|he fell over {x}|the light in {a} is beautiful in autumn|i dreamt about {x}|{x} is my favourite|have you seen the new {n} they sell|
+i left my keys in {a}|the paint in {a} is still wet|she turned off {x} and went to bed|he opened {x} and walked in|they left {x} on all night|i turned {x} off an hour ago|{x} was on when i came home|we always keep {x} closed in winter|the electrician fixed {x} on monday|it's warm in {a} in july|{x} uses too much power|
+someone should look at {x} sometime|the delivery guy came to {a}|that {n} in the shop was ten percent cheaper|this {n} is better than the old one|my {n} broke at 7 this morning|{x} stopped working last night|so then i told him that {x} was fine|we met in {a} at six|the kids were playing in {a} with {x}|i can't believe how big {a} is|
+the open window in {a} let the rain in|lights like {x} are hard to find|turning on {x} costs a fortune|i was setting up {x} all morning|the stop near {a} is closed|{x} will be replaced next month|everyone loves {x}|did you hear what happened to his {n}|our {n} is the loudest in the street|{a} used to be a stable|i have no idea who designed {a}""".replace("\n", "").split("|")
+UNCLEAR = """turn the|switch|set the|can you|could you please|the the|i want the|what about|and then|uh|um|hmm|ok so|so uh|in the|on the|turn|put|to the|set it to|make the|{x} {x2}|{a}|{n}|{x}|hey|computer|shoal|hey shoal|please|turn it|the {n} in|set {x} to|open the|close the um|i need|what is the|is the|how|why|degrees|percent please|
+blah blah {n}|twenty|the other one|this|that one|play|add|remind me|not the|and the|with the lights|for ten|up in the|of the|mumble {n} something|like the thing""".replace("\n", "").split("|")
+
+
+def frame(r, group):
+    return r.choice(group)
+
+
+def wrap(parts, text):
+    """The parts of a clause in place of {c}."""
+    a, _, b = text.partition("{c}")
+    return [(a, None)] + parts + [(b, None)]
+
+
+def about(g):
+    """Talk about the things of the site: (parts, plan)"""
+    r = g.r
+    t = g.thing(None, None)
+    u = g.thing(None, None)
+    text = r.choice(ABOUT)
+    area = g.say_area(r.choice(g.site.areas)) if g.site.areas else "the house"
+    text = text.replace("{x}", "the " + " ".join(t.words[0])).replace("{n}", t.words[0][-1]).replace("{a}", area).replace("{x2}", u.words[0][-1])
+    return [(text, None)], ["none", "talk"]
+
+
+def unclear(g):
+    r = g.r
+    t = g.thing(None, None)
+    u = g.thing(None, None)
+    area = " ".join(r.choice(g.site.areas).words[0]) if g.site.areas else "house"
+    text = r.choice(UNCLEAR).replace("{x2}", " ".join(u.words[0])).replace("{x}", " ".join(t.words[0])).replace("{n}", t.words[0][-1]).replace("{a}", area)
+    return [(text, None)], ["none", "unclear"]
+
+
+def not_a_command(g, draw):
+    """draw() gives a command's clause. Returns (parts, plan)."""
+    r = g.r
+    x = r.random()
+    if x < 0.12:
+        return about(g)
+    if x < 0.16:
+        return unclear(g)
+    for _ in range(20):
+        c = draw()
+        if c.imperative and c.plan[0] not in ("none", "other", "chat", "answer", "ask", "stop"):
+            break
+    else:
+        raise NoFit
+    if x < 0.36:
+        return wrap(c.parts, r.choice(NEGATED)), ["none", "negated"]
+    if x < 0.54:
+        return wrap(c.parts, r.choice(REPORTED)), ["none", "reported"]
+    if x < 0.70:
+        return wrap(c.parts, r.choice(QUESTION)), ["none", "question"]
+    if x < 0.84:
+        cond = r.choice(IFS)
+        text = r.choice(CONDITION).replace("{if2}", cond.replace("it rains", "it rain")).replace("{if}", cond)
+        return wrap(c.parts, text), ["none", "condition"]
+    if x < 0.92:
+        return wrap(c.parts, r.choice(SUPPOSE)), ["none", "condition"]
+    return wrap(c.parts, r.choice(RETRACTED)), ["none", "retracted"]
