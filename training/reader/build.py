@@ -1,10 +1,13 @@
 """Examples: a site, a state, a text and its plan, as tokens. Everything is drawn from one random generator."""
 
+import json
 import random
 
 import families
 import followups
+import ha
 import noise
+import people
 import sites
 import talk
 import template
@@ -184,6 +187,99 @@ def generated(r, mode="train", site_kinds=None, n=4):
                 pass
         out.append(Example(site, template.words(c.parts), c.plan, state, "gen", kind))
     return out
+
+
+class Sources:
+    """Public texts (sources.py), as examples over random sites."""
+
+    def __init__(self, path, split="train"):
+        d = json.load(open(path))
+        self.split, self.ha = split, d["ha"]
+        self.people, self.other, self.play, self.talk = (d[k][split] for k in ("people", "other", "play", "talk"))
+        self.overheard = d["overheard"] if split == "valid" else []
+        self.intents = {}
+        for e in self.ha["entries"]:
+            self.intents.setdefault(e["intent"] + (" one" if e["domains"] else ""), []).append(e)
+        self.intent_names = sorted(self.intents)
+        # Intents with a plan of their own are drawn more often than chat and what we cannot do.
+        self.people_w = [1 if p["intent"] in people.SIMPLE else 4 for p in self.people]
+
+    def ha_example(self, r, site, mode):
+        g = Gen(r, site, mode, None)
+        for _ in range(30):
+            e = r.choice(self.intents[r.choice(self.intent_names)])
+            try:
+                c = ha.clause(g, self.ha, e)
+            except NoFit:
+                continue
+            if r.random() < 0.25 and c.plan[0] not in ("cancel",):
+                c.parts = talk.wrap(c.parts, r.choice(talk.POLITE if c.imperative and c.plan[0] not in ("ask", "other") else talk.POLITE_ANY))
+            return Example(site, template.words(c.parts), c.plan, {}, "ha", c.plan[0])
+        raise NoFit
+
+    def people_example(self, r, raw=None):
+        for _ in range(20):
+            row = raw or r.choices(self.people, self.people_w)[0]
+            try:
+                site, words, plan = people.example(r, row)
+            except NoFit:
+                if raw:
+                    raise
+                continue
+            return Example(site, words, plan, {}, "people", row["intent"])
+        raise NoFit
+
+    def other_example(self, r, site):
+        text, plan = r.choice(self.other)
+        return Example(site, plain_words(text), list(plan), {}, "other", plan[0])
+
+    def play_example(self, r, site):
+        tokens, at = r.choice(self.play)
+        words = [[t, frozenset(["what"]) if at and at[0] <= i <= at[1] else frozenset()] for i, t in enumerate(tokens)]
+        return Example(site, words, ["play"] + (["what", Span("what")] if at else []), {}, "play", "play")
+
+    def talk_example(self, r, site):
+        text = r.choice(self.talk)
+        if r.random() < 0.15:
+            text += " " + r.choice(self.talk)
+        return Example(site, plain_words(text)[:MAX_WORDS], ["none", "talk"], {}, "talk", "talk")
+
+
+def plain_words(text):
+    return [[w, frozenset()] for w in text.split()]
+
+
+def with_state(r, e):
+    """A state that has nothing to do with the text."""
+    if e.site.areas and r.random() < 0.5:
+        e.state["here"] = r.choice(e.site.areas)
+    if r.random() < 0.2:
+        try:
+            e.state["last"] = families.last_plan(Gen(r, e.site, "all"))
+        except NoFit:
+            pass
+    return e
+
+
+def batch(r, sources, mode="train"):
+    """A few examples of all kinds, as they are mixed in training."""
+    x = r.random()
+    try:
+        if x < 0.56:
+            return generated(r, mode)
+        if x < 0.67:
+            site = sites.make(r)
+            return [with_state(r, sources.ha_example(r, site, mode)) for _ in range(4)]
+        if x < 0.81:
+            return [with_state(r, sources.people_example(r)) for _ in range(4)]
+        site = sites.make(r)
+        if x < 0.87:
+            return [with_state(r, sources.other_example(r, site)) for _ in range(4)]
+        if x < 0.885:
+            return [with_state(r, sources.play_example(r, site)) for _ in range(4)]
+        return [with_state(r, sources.talk_example(r, site)) for _ in range(4)]
+    except NoFit:
+        return []
 
 
 def spans(plan, words):
