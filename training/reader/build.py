@@ -320,6 +320,12 @@ def write(r, e, noisy=1.0):
         gold = symbols(plan, choice.number)
     except Missing:
         return None
+    if "<one>" in gold:  # in the order of the lines
+        i = gold.index("<one>") + 1
+        j = i
+        while j < len(gold) and gold[j].startswith("<t") and gold[j][2:-1].isdigit():
+            j += 1
+        gold[i:j] = sorted(gold[i:j], key=lambda t: int(t[2:-1]))
     try:
         return lines(choice, e.state) + text_tokens(texts), gold
     except (Missing, KeyError):

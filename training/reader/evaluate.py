@@ -66,7 +66,7 @@ def draw(path, rows):
         if _ % 8 == 0:
             put("play", r, s.play_example(r, site), 0)
         put("talk", r, s.talk_example(r, site), 0)
-    for t in s.overheard:
+    for t in s.overheard[: 3 * rows]:
         put("overheard", r, build.Example(sites.make(r), build.plain_words(t)[: build.MAX_WORDS], ["none", "talk"], {}, "overheard", "talk"), 0)
     return sets
 

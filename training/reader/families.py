@@ -62,6 +62,26 @@ def locks(g):
     return g.clause(verb, slots, [verb] + sym)
 
 
+@family(2, "which")
+def ambiguous(g):
+    """A word that several things share: the plan names them all, and the program asks, unless one of them is here."""
+    r = g.r
+    by = {}
+    for t in g.site.things:
+        if t.kind != "sensor":
+            for w in t.words:
+                by.setdefault(w[-1], {})[id(t)] = t
+    pool = [(w, list(ts.values())) for w, ts in by.items() if 2 <= len(ts) <= 4 and w not in BARE and w + "s" not in BARE and not w.isdigit() and len(w) > 2 and g.names.get(w, 0) == len(ts)]
+    if not pool:
+        raise NoFit
+    w, ts = r.choice(pool)
+    kinds = [t.kind for t in ts]
+    verb, key = r.choice((("on", "on"), ("off", "off")) if all(k in POWER for k in kinds) else (("open", "open_plain"), ("close", "close_plain")) if all(k in OPENS for k in kinds) else (("start", "start"), ("stop", "stop")) if all(k in RUNS for k in kinds) else (("ask", "ask_state"),))
+    here = [t for t in ts if g.here is not None and t.area is g.here]
+    target = here if len(here) == 1 else ["one"] + ts
+    return g.clause(key, {"x": T_("the " + w), "x0": T_(w)}, [verb] + target + (["state"] if verb == "ask" else []))
+
+
 # ---- values ----
 def quantity_plan(t, q, said, unit):
     """Which quantity a value means. None: the text leaves it open."""

@@ -41,7 +41,7 @@ T = {
     "down": ["<lower> {x}", "turn {x} down", "{x} down", "<lower> {x} by {v}", "turn {x} down by {v}", "turn down {x} {amount}", "{x} down {amount}", "turn {x} down {amount}", "<lower> {x} {amount}", "{x} down by {v}", "{v} less on {x}", "take {x} down by {v}", "bring {x} down {amount}", "ease off {x} {amount}"],
     "up_q": ["<raise> [the] {q} (of|on|in) {x}", "<raise> [the] {q} (of|on|in) {x} by {v}", "<raise> [the] {q} (of|on) {x} {amount}", "{x} {q} up", "more {q} on {x}", "turn [the] {q} (of|on) {x} up {amount}", "turn up the {q} of {x} by {v}", "increase {x} {q} by {v}", "add {v} to the {q} of {x}", "give {x} {v} more {q}"],
     "down_q": ["<lower> [the] {q} (of|on|in) {x}", "<lower> [the] {q} (of|on|in) {x} by {v}", "<lower> [the] {q} (of|on) {x} {amount}", "{x} {q} down", "less {q} on {x}", "turn [the] {q} (of|on) {x} down {amount}", "decrease {x} {q} by {v}", "take {v} off the {q} of {x}", "cut the {q} of {x} by {v}"],
-    "start": ["<start> {x}", "get {x} going", "{x} go", "get {x} running", "let {x} run", "switch {x} into gear", "start {x} up", "start up {x}", "set {x} in motion", "<want> {x} running", "have {x} start", "send {x} off"],
+    "start": ["<start> {x}", "get {x} going", "{x} go", "{x} start", "{x} run", "get {x} running", "let {x} run", "switch {x} into gear", "start {x} up", "start up {x}", "set {x} in motion", "<want> {x} running", "have {x} start", "send {x} off"],
     "stop": ["stop {x}", "halt {x}", "{x} stop", "stop {x} now", "stop {x} immediately", "abort {x}", "emergency stop {x}", "e-stop {x}", "kill {x} now", "cut power to {x}", "somebody stop {x}", "no no no stop {x}", "{x} stop, someone's inside", "{x} must stop", "hold {x}", "stop {x} right now", "shut {x} down this instant", "freeze {x}", "stop {x} for god's sake", "{x} halt", "quick, stop {x}", "stop stop stop {x}", "get {x} stopped", "stop that {x0}", "bring {x} to a stop"],
     "stop_all": ["stop everything", "stop all machines", "everything stop", "emergency stop", "e-stop", "emergency stop now", "halt everything", "stop all", "shut everything down", "all stop", "full stop everything", "abort everything", "stop it all", "cut the power to everything", "kill power", "kill everything", "freeze everything", "stop all of it now", "stop every machine", "everything off, emergency", "someone is hurt stop everything", "stop the whole place", "fire, shut everything down", "halt all", "stop all the machines right now", "hit the emergency stop", "shut it all down", "stop everything immediately", "stop the lot"],
     "stop_it": ["stop", "stop it", "stop that", "stop please", "halt", "abort", "stop now", "stop stop stop", "please stop", "stop right there", "whoa stop", "no stop", "cut it out", "enough stop", "hold it", "would you stop please", "just stop it", "quiet please stop", "stop talking", "shut up", "be quiet", "silence"],
@@ -258,7 +258,7 @@ class Gen:
                     break
             else:
                 raise NoFit
-            return ["unknown", Span(k)], [("in the ", None), (name, k)], [("the ", None), (name, k)]
+            return ["unknown", Span(k)], [(r.choice(("in the ", "in the ", "on the ", "at the ")), None), (name, k)], [("the ", None), (name, k)]
         if floors and s.floors and roll < none + unknown + 0.15:
             f = r.choice(s.floors)
             w = self.say_area(f)

@@ -2,6 +2,7 @@
 words as a command inside a frame that takes the command away, and frames that look like it but do not."""
 
 from sentences import NoFit
+from sites import FIRST
 
 NEGATED = """don't {c}|do not {c}|please don't {c}|never {c}|you must not {c}|no need to {c}|there's no need to {c}|i don't want you to {c}|nobody should {c}|you shouldn't {c}|better not {c}|let's not {c}|make sure not to {c}|under no circumstances {c}|
 i'd rather you didn't {c}|whatever you do, don't {c}|you don't have to {c}|please do not {c} yet|don't you dare {c}|it's not necessary to {c}|dont {c}|you needn't {c}|no one is allowed to {c}|it's forbidden to {c}|i never said {c}|don't ever {c}|be careful not to {c}|do not under any circumstances {c}|try not to {c}|i do not want to {c}|
@@ -18,11 +19,23 @@ SUPPOSE = """maybe we should {c} some day|i wish i could {c}|if only somebody wo
 we might have to {c} eventually|in theory you could {c}|i was thinking of asking someone to {c}|assuming we {c}, what then|someday robots will {c}|i'd love to {c} when i'm retired|if we {c} the neighbours complain|what if we {c}|let's pretend to {c}""".replace("\n", "").split("|")
 RETRACTED = """{c}, no never mind|{c}... actually don't|{c} oh wait forget it|{c}, no wait, leave it|{c} no no cancel that|{c}. scratch that|{c} hmm no, forget it|{c}, just kidding|{c} no actually leave it as it is|{c}, on second thought don't|{c} wait no never mind|{c} sorry, ignore that|{c}, never mind|{c} - stop, don't do that|{c} actually no|
 {c} or rather don't|{c}, i changed my mind|{c} no, belay that|{c}... no, better not""".replace("\n", "").split("|")
+# Said to somebody else in the room.
+ADDRESSED = """{p}, {c}|{p} can you {c}|hey {p}, {c}|{p} would you please {c}|honey, {c}|mom, {c}|dad can you {c}|guys, {c}|sweetheart could you {c}|{p} please {c}|darling, {c} will you|kids, {c}|{c}, {p}|{c} please {p}|son, {c}|excuse me sir, could you {c}|{p} i told you to {c}|come on {p}, {c}|{c}, honey|could one of you {c}|somebody get up and {c} by hand""".split("|")
+# Imperatives among people: nothing in them is a device.
+AMONG = {
+    "open": "your eyes|your mouth|your books on page ten|the letter|the bottle|a can of beans|a bank account|your heart|the wine|your presents|the envelope|a new restaurant", "close": "your eyes|the deal|your books|your mouth|ranks|the case|your laptop for a minute", "turn": "left at the corner|right after the bridge|around|the page|it over|over a new leaf|your head|your back on him|down the job offer|in your homework|into a frog|up late again",
+    "switch": "seats with me|sides|jobs|places|schools|teams", "set": "the table|a good example|your mind on something|the record straight|foot in there|off early|sail for home", "start": "your homework|a family|running|a company together|over again|without me|the meeting without me|from the beginning", "stop": "it you two|crying|complaining|laughing|by my office later|at the red light|bothering your sister|teasing the dog|talking about work|worrying so much",
+    "put": "your shoes on|on your coat|the plates on the table|your phone away|it over there|yourself in my place|the kettle in the box|some effort into it", "play": "outside|nicely|football with him|with your sister|dead|fair|cards with us", "lock": "your bike|horns with him|arms", "call": "me later|your mother back when you can|it a day|him an idiot|a spade a spade|the waiter", "raise": "your hand|some money|your voice if you like|the question tomorrow|a glass to the bride",
+    "lower": "your voice|your expectations|your guard", "bring": "me a glass of water|your friend along|the kids home|it up at the meeting|the car around", "light": "a candle|a cigarette|the campfire", "cut": "the cake|the grass|it out|him some slack|to the chase", "run": "for mayor|home|a mile every day|after him|it by me again", "find": "your shoes|a seat|out what he wants|a better job", "add": "some salt to the soup|me on facebook|insult to injury|two eggs to the dough",
+    "take": "off your coat|a seat|your time|the bus at nine|care of him|two of these a day|the dog for a walk", "pass": "me the salt|the ball|it on|the exam first", "give": "me a hand|him a chance|it back|up smoking|me a break|her my love", "help": "me with the sofa|yourself to cake|your brother", "wait": "for me at the door|a minute|until i come back", "remember": "to smile|the milk on your way|when we were young", "tell": "me about your day|a lie|it like it is", "wake": "up, sleepyhead|your brother gently", "kill": "time|two birds with one stone",
+    "check": "your pockets|the mailbox on your way|out this video|in at the hotel", "keep": "your promise|the change|off the grass|calm", "make": "your bed|a wish|love not war|some friends|up your mind", "clean": "your room yourself|your plate|up your act", "pause": "for a moment and think|before you answer", "resume": "your seats please|eating", "skip": "the line|breakfast|to the good part of your story", "cancel": "your gym membership|our wedding", "dim": "sum for two please", "remind": "your brother of his promise", "schedule": "your tests early this year, students",
+}
+AMONG_FRAMES = "{c}|{c}|please {c}|can you {c}|could you {c}|would you {c}|why don't you {c}|let's {c}|you should {c}|i told him to {c}|don't {c}|go and {c}|{c} now|i want you to {c}|just {c}|{p}, {c}|{c}, {p}|and then {c}|you have to {c}".split("|")
 # Still commands.
 POLITE = """can you {c}|could you {c}|would you {c}|please {c}|{c} please|could you please {c}|can you please {c}|would you please {c}|will you {c}|i want you to {c}|i need you to {c}|i'd like you to {c}|it would be great if you could {c}|if you could {c} that would be great|when you get a chance {c}|be a dear and {c}|go ahead and {c}|
-quickly {c}|don't forget to {c}|why don't you {c}|{c} for me|{c} if you can|{c} if possible|{c} would you|hey {c}|ok {c}|okay now {c}|now {c}|alright {c}|so {c}|just {c}|um {c}|uh can you {c}|hey computer {c}|computer {c}|shoal {c}|hey shoal {c}|olly {c}|listen, {c}|i was wondering if you could {c}|is there any chance you could {c}|
+quickly {c}|don't forget to {c}|why don't you {c}|{c} for me|{c} if you can|{c} if possible|{c} would you|hey {c}|ok {c}|okay now {c}|now {c}|alright {c}|so {c}|just {c}|um {c}|uh can you {c}|hey computer {c}|computer {c}|shoal {c}|hey shoal {c}|olly {c}|alexa {c}|hey google {c}|siri {c}|jarvis, {c}|listen, {c}|i was wondering if you could {c}|is there any chance you could {c}|
 do me a favor and {c}|kindly {c}|{c} now|{c} right now|{c} quickly|{c} thanks|{c} thank you|{c} when you can|would you be so kind and {c}|could you maybe {c}|could you quickly {c}|i think you should {c}|let's {c}|{c} mate|{c} buddy|{c} over|bridge here, {c}|{c}, over and out|control, {c}|i need to {c}|we need to {c}|can we {c}|
-pretty please {c}|pwease {c}|mommy says {c}|daddy {c} please|well {c} then|and {c}|then {c}|also {c}|next {c}|{c} while you're at it|if it's not too much trouble {c}|if you don't mind {c}|my hands are full, {c}|i'm in bed, {c}|it's getting late, {c}|i'm leaving, {c}|we have guests, {c}|sorry to bother you but {c}|be so good as to {c}|
+pretty please {c}|pwease {c}|well {c} then|and {c}|then {c}|also {c}|next {c}|{c} while you're at it|if it's not too much trouble {c}|if you don't mind {c}|my hands are full, {c}|i'm in bed, {c}|it's getting late, {c}|i'm leaving, {c}|we have guests, {c}|sorry to bother you but {c}|be so good as to {c}|
 how about you {c}|time to {c}|try to {c}|make sure to {c}|remember to {c} now|you may {c}|you can {c} now|go and {c}|somebody please {c}|make it so that you {c}|i would appreciate it if you would {c}|would it be possible to {c}|any chance you can {c}|help me to {c}""".replace("\n", "").split("|")
 POLITE_ANY = """{c} please|please {c}|hey, {c}|ok {c}|um {c}|{c} thanks|{c} now|hey computer {c}|shoal, {c}|so {c}|{c} will you|{c} ok|alright, {c}|uh {c}|yes {c}|well, {c}|{c} for me please|hey shoal {c}|computer, {c}""".replace("\n", "").split("|")
 
@@ -66,25 +79,37 @@ def unclear(g):
     return [(text, None)], ["none", "unclear"]
 
 
+def among(g):
+    """An imperative that means no device."""
+    r = g.r
+    v = r.choice(list(AMONG))
+    text = r.choice(AMONG_FRAMES).replace("{c}", v + " " + r.choice(AMONG[v].split("|"))).replace("{p}", r.choice(FIRST))
+    return [(text, None)], ["none", "talk"]
+
+
 def not_a_command(g, draw):
     """draw() gives a command's clause. Returns (parts, plan)."""
     r = g.r
     x = r.random()
-    if x < 0.12:
+    if x < 0.09:
         return about(g)
-    if x < 0.16:
+    if x < 0.12:
         return unclear(g)
+    if x < 0.22:
+        return among(g)
     for _ in range(20):
         c = draw()
         if c.imperative and c.plan[0] not in ("none", "other", "chat", "answer", "ask", "stop"):
             break
     else:
         raise NoFit
-    if x < 0.36:
+    if x < 0.28:
+        return wrap(c.parts, r.choice(ADDRESSED).replace("{p}", r.choice(FIRST))), ["none", "talk"]
+    if x < 0.42:
         return wrap(c.parts, r.choice(NEGATED)), ["none", "negated"]
-    if x < 0.54:
+    if x < 0.57:
         return wrap(c.parts, r.choice(REPORTED)), ["none", "reported"]
-    if x < 0.70:
+    if x < 0.71:
         return wrap(c.parts, r.choice(QUESTION)), ["none", "question"]
     if x < 0.84:
         cond = r.choice(IFS)
