@@ -1,5 +1,6 @@
 """Examples: a site, a state, a text and its plan, as tokens. Everything is drawn from one random generator."""
 
+import gzip
 import json
 import random
 
@@ -193,7 +194,7 @@ class Sources:
     """Public texts (sources.py), as examples over random sites."""
 
     def __init__(self, path, split="train"):
-        d = json.load(open(path))
+        d = json.load((gzip.open if str(path).endswith(".gz") else open)(path, "rt"))
         self.split, self.ha = split, d["ha"]
         self.people, self.other, self.play, self.talk = (d[k][split] for k in ("people", "other", "play", "talk"))
         self.overheard = d["overheard"] if split == "valid" else []

@@ -132,7 +132,7 @@ def calibration(pairs):
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("weights")
-    a.add_argument("--sources", default=".cache/reader/sources.json")
+    a.add_argument("--sources", default=".cache/reader/sources.json.gz")
     a.add_argument("--out")
     a.add_argument("--rows", type=int, default=2000)
     o = a.parse_args()

@@ -109,7 +109,6 @@ class Reader(nn.Module):
         h = self.embed(x)
         dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else h.dtype
         bias = (self.bias(self.enc_rel, x.shape[1], True, x.device) + mask).to(dtype)
-        h = h.to(dtype)
         for m in self.enc:
             h = m(h, bias)
         return self.enc_norm(h), mask.to(dtype)

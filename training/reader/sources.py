@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Collects the public texts into one file, once: .cache/reader/sources.json.
+"""Collects the public texts into one file, once: .cache/reader/sources.json.gz.
 
     training/reader/sources.py --data DIR --sentences home-assistant-intents/sentences/en --chat Topical-Chat/conversations
 
@@ -8,6 +8,7 @@ DialogSum is for measuring only. Home Assistant's folder `tests`, SLURP's test p
 """
 
 import argparse
+import gzip
 import json
 import pathlib
 import re
@@ -70,7 +71,7 @@ def main():
     a.add_argument("--data", required=True, type=pathlib.Path)
     a.add_argument("--sentences", required=True, type=pathlib.Path)
     a.add_argument("--chat", required=True, type=pathlib.Path)
-    a.add_argument("--out", default=".cache/reader/sources.json", type=pathlib.Path)
+    a.add_argument("--out", default=".cache/reader/sources.json.gz", type=pathlib.Path)
     o = a.parse_args()
     n = o.data / "nlu"
     ppl = rows(n / "people/train.jsonl")
@@ -92,7 +93,8 @@ def main():
         "overheard": [t for t in dialog if t],
     }
     o.out.parent.mkdir(parents=True, exist_ok=True)
-    o.out.write_text(json.dumps(out))
+    with gzip.open(o.out, "wt") as f:
+        json.dump(out, f)
     print({k: {x: len(y) for x, y in v.items()} if isinstance(v, dict) else len(v) for k, v in out.items()}, o.out.stat().st_size)
 
 

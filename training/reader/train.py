@@ -121,7 +121,7 @@ class Pool:
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--sources", default=".cache/reader/sources.json")
+    a.add_argument("--sources", default=".cache/reader/sources.json.gz")
     a.add_argument("--out", required=True, type=pathlib.Path)
     a.add_argument("--start", help="weights to go on from")
     a.add_argument("--minutes", type=float, default=0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The tokenizer: byte-level BPE over lower-case text, with the words of the plan language in front as special tokens.
 
-    training/reader/vocab.py .cache/reader/sources.json training/reader/tokenizer.json
+    training/reader/vocab.py .cache/reader/sources.json.gz training/reader/tokenizer.json
 """
 
 import json
