@@ -14,6 +14,7 @@ import pathlib
 import random
 import threading
 import time
+import traceback
 
 import numpy as np
 
@@ -60,37 +61,48 @@ def pack(rows):
 
 
 def work(seed, sources, queue):
+    """Generates examples until it is ended. A slip in one example is shown and costs that example only."""
     os.nice(5)
     import build
     r, s, c = random.Random(seed), build.Sources(sources), Coder()
-    rows = []
+    rows, shown = [], 0
     while True:
-        for e in build.batch(r, s):
-            w = build.write(r, e)
-            if w is None:
-                continue
-            a, b = c.source(w[0]), c.plan(w[1])
-            if len(a) <= MAX_IN and len(b) <= MAX_OUT:
-                rows.append((a, b))
+        try:
+            for e in build.batch(r, s):
+                w = build.write(r, e)
+                if w is None:
+                    continue
+                a, b = c.source(w[0]), c.plan(w[1])
+                if len(a) <= MAX_IN and len(b) <= MAX_OUT:
+                    rows.append((a, b))
+        except Exception:
+            shown += 1
+            if shown <= 2:
+                traceback.print_exc()
         if len(rows) >= 256:
             queue.put(pack(rows))
             rows = []
 
 
 class Pool:
-    """The newest examples."""
+    """The newest examples, in the memory of the device."""
 
-    def __init__(self, size, queue):
-        self.x, self.y, self.n, self.at, self.made = np.zeros((size, MAX_IN), np.int16), np.zeros((size, MAX_OUT), np.int16), 0, 0, 0
-        self.queue, self.size = queue, size
+    def __init__(self, size, queue, dev):
+        import torch
+        self.x, self.y = torch.zeros(size, MAX_IN, dtype=torch.int16, device=dev), torch.zeros(size, MAX_OUT, dtype=torch.int16, device=dev)
+        self.nx, self.ny = np.zeros(size, np.int32), np.zeros(size, np.int32)
+        self.n = self.at = self.made = 0
+        self.queue, self.size, self.dev, self.torch = queue, size, dev, torch
         threading.Thread(target=self.fill, daemon=True).start()
 
     def fill(self):
         while True:
             x, y = self.queue.get()
-            k = min(len(x), self.size - self.at)
-            self.x[self.at : self.at + k], self.y[self.at : self.at + k] = x[:k], y[:k]
-            self.at = (self.at + k) % self.size
+            k, at = min(len(x), self.size - self.at), self.at
+            self.x[at : at + k].copy_(self.torch.from_numpy(x[:k]))
+            self.y[at : at + k].copy_(self.torch.from_numpy(y[:k]))
+            self.nx[at : at + k], self.ny[at : at + k] = (x[:k] != 0).sum(1), (y[:k] != 0).sum(1)
+            self.at = (at + k) % self.size
             self.n = min(self.size, self.n + k)
             self.made += len(x)
 
@@ -98,25 +110,18 @@ class Pool:
         """Batches of similar length, about `tokens` input tokens each."""
         while True:
             idx = rng.integers(0, self.n, max(64, min(self.n, tokens // 8)))
-            lens = (self.x[idx] != 0).sum(1)
-            idx = idx[np.argsort(lens + rng.random(len(idx)) * 8)]
-            cut = []
-            at = 0
+            idx = idx[np.argsort(self.nx[idx] + rng.random(len(idx)) * 8)]
+            cut, at = [], 0
             while at < len(idx):
-                k = at + 1
-                longest = 0
                 chunk = idx[at : at + tokens // 32]
-                ls = (self.x[chunk] != 0).sum(1)
-                top = np.maximum.accumulate(ls)
+                top = np.maximum.accumulate(self.nx[chunk])
                 k = int(np.searchsorted(top * np.arange(1, len(chunk) + 1), tokens, "right")) or 1
-                longest = int(top[k - 1])
-                cut.append((chunk[:k], longest))
+                cut.append((chunk[:k], int(top[k - 1])))
                 at += k
             rng.shuffle(cut)
             for chunk, longest in cut:
-                longest = (longest + 7) // 8 * 8
-                y = self.y[chunk]
-                yield self.x[chunk, :longest], y[:, : int((y != 0).sum(1).max())]
+                i = self.torch.from_numpy(chunk).to(self.dev)
+                yield self.x[i, : (longest + 7) // 8 * 8].long(), self.y[i, : int(self.ny[chunk].max())].long()
 
 
 def main():
@@ -124,8 +129,10 @@ def main():
     a.add_argument("--sources", default=".cache/reader/sources.json.gz")
     a.add_argument("--out", required=True, type=pathlib.Path)
     a.add_argument("--start", help="weights to go on from")
+    a.add_argument("--state", type=pathlib.Path, help="file with the whole state of training: read if it is there, written at the end")
     a.add_argument("--minutes", type=float, default=0)
     a.add_argument("--steps", type=int, default=0)
+    a.add_argument("--schedule", type=float, nargs=2, default=(0.0, 1.0), help="the part of the learning rate's schedule that this run is")
     a.add_argument("--workers", type=int, default=15)
     a.add_argument("--pool", type=int, default=3_000_000)
     a.add_argument("--tokens", type=int, default=98304)
@@ -134,8 +141,9 @@ def main():
     a.add_argument("--seed", type=int, default=1)
     o = a.parse_args()
     begin = time.time()
-    queue = mp.Queue(64)
-    procs = [mp.Process(target=work, args=(o.seed * 1000 + i, o.sources, queue), daemon=True) for i in range(o.workers)]
+    fork = mp.get_context("fork")  # before torch is loaded
+    queue = fork.Queue(64)
+    procs = [fork.Process(target=work, args=(o.seed * 1000 + i, o.sources, queue), daemon=True) for i in range(o.workers)]
     for p in procs:
         p.start()
     import torch
@@ -151,23 +159,40 @@ def main():
     print(sum(p.numel() for p in m.parameters()), "parameters on", dev, flush=True)
     flat = [p for p in m.parameters() if p.dim() > 1]
     opt = torch.optim.AdamW([{"params": flat, "weight_decay": 0.02}, {"params": [p for p in m.parameters() if p.dim() == 1], "weight_decay": 0.0}], lr=o.lr, betas=(0.9, 0.98), eps=1e-8, fused=cuda)
-    pool = Pool(o.pool, queue)
+    ema = {k: v.detach().clone() for k, v in m.state_dict().items()}
+    step = seen = made = 0
+    if o.state and o.state.exists():
+        d = torch.load(o.state, map_location=dev)
+        m.load_state_dict(d["model"])
+        opt.load_state_dict(d["opt"])
+        ema, step, seen, made = d["ema"], d["step"], d["seen"], d["made"]
+        print("goes on after step", step, flush=True)
+    pool = Pool(o.pool, queue, dev)
     while pool.n < min(o.pool, 30000 if cuda else 500):
         time.sleep(0.5)
+        if time.time() - begin > 90 or not any(p.is_alive() for p in procs):
+            raise SystemExit(f"only {pool.n} examples after {time.time() - begin:.0f} s")
     gen = pool.batches(np.random.default_rng(o.seed), o.tokens)
-    start, step, seen, shown, losses = time.time(), 0, 0, time.time(), []
-    ema = {k: v.detach().clone() for k, v in m.state_dict().items()}
+    o.out.mkdir(parents=True, exist_ok=True)
+    start = shown = saved = time.time()
+    first, losses = step, []
     limit = o.minutes * 60 - (start - begin)
+
+    def save():
+        torch.save({k: v.half() for k, v in ema.items()}, o.out / "reader.new")
+        os.replace(o.out / "reader.new", o.out / "reader.pt")
+        with open(o.out / "train.json", "w") as f:
+            json.dump({"steps": step, "seen": seen, "made": made + pool.made, "minutes": (time.time() - begin) / 60}, f)
+
     while True:
-        part = (time.time() - start) / limit if o.minutes else step / o.steps
+        part = (time.time() - start) / limit if o.minutes else (step - first) / o.steps
         if part >= 1:
             break
-        warm = min(1.0, (step + 1) / (1000 if not o.start else 200))
+        at = o.schedule[0] + part * (o.schedule[1] - o.schedule[0])
+        warm = min(1.0, (step + 1) / (200 if o.start else 1000))
         for grp in opt.param_groups:
-            grp["lr"] = o.lr * warm * max(0.01, 0.5 * (1 + math.cos(math.pi * part)))
+            grp["lr"] = o.lr * warm * max(0.01, 0.5 * (1 + math.cos(math.pi * at)))
         x, y = next(gen)
-        x = torch.from_numpy(x.astype(np.int64)).to(dev, non_blocking=True)
-        y = torch.from_numpy(y.astype(np.int64)).to(dev, non_blocking=True)
         with torch.autocast("cuda", torch.bfloat16, enabled=cuda):
             logits = m(x, y)
         loss = F.cross_entropy(logits.float().flatten(0, 1), y.flatten(), ignore_index=0)
@@ -183,17 +208,23 @@ def main():
             sd = m.state_dict()
             torch._foreach_mul_(list(ema.values()), d)
             torch._foreach_add_(list(ema.values()), [sd[k] for k in ema], alpha=1 - d)
-        if time.time() - shown > 15:
+        if step - first == 10 or time.time() - shown > 15:
             shown = time.time()
-            print(f"{shown - begin:5.0f} s  step {step}  loss {torch.stack(losses).mean():.4f}  examples seen {seen}  made {pool.made}", flush=True)
+            mean = float(torch.stack(losses).mean())
+            print(f"{shown - begin:5.0f} s  step {step}  loss {mean:.4f}  examples seen {seen}  made {made + pool.made}", flush=True)
+            if not math.isfinite(mean):
+                raise SystemExit("the loss is not a number")
             losses = []
-    m.load_state_dict(ema)
-    o.out.mkdir(parents=True, exist_ok=True)
-    torch.save({k: v.half() for k, v in m.state_dict().items()}, o.out / "reader.pt")
-    json.dump({"steps": step, "seen": seen, "made": pool.made, "minutes": (time.time() - begin) / 60}, open(o.out / "train.json", "w"))
-    print("done", step, seen, pool.made, flush=True)
+        if time.time() - saved > 120:
+            saved = time.time()
+            save()
+    save()
+    if o.state:
+        torch.save({"model": m.state_dict(), "opt": opt.state_dict(), "ema": ema, "step": step, "seen": seen, "made": made + pool.made}, o.state)
+    print("done", step, seen, made + pool.made, flush=True)
     for p in procs:
-        p.terminate()
+        p.kill()
+    os._exit(0)  # the thread that fills the pool may wait for ever
 
 
 if __name__ == "__main__":
