@@ -18,8 +18,8 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(dim))
 
     def forward(self, x):
-        y = x.float()
-        return (y * torch.rsqrt(y.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * self.weight.to(x.dtype)
+        y = F.rms_norm(x.float(), self.weight.shape, self.weight, 1e-6)
+        return y.to(torch.get_autocast_dtype("cuda")) if torch.is_autocast_enabled("cuda") else y
 
 
 class Attention(nn.Module):
@@ -29,16 +29,25 @@ class Attention(nn.Module):
         inner = self.h * self.d
         self.q, self.k, self.v = (nn.Linear(c["dim"], inner, bias=False) for _ in range(3))
         self.o = nn.Linear(inner, c["dim"], bias=False)
-        nn.init.normal_(self.q.weight, std=(c["dim"] * self.d) ** -0.5)
-        for m in (self.k, self.v):
+        for m in (self.q, self.k, self.v):
             nn.init.normal_(m.weight, std=c["dim"] ** -0.5)
         nn.init.normal_(self.o.weight, std=inner ** -0.5)
 
     def forward(self, x, source, bias):
         b, n, _ = x.shape
-        q, k, v = (m(y).view(b, -1, self.h, self.d).transpose(1, 2) for m, y in ((self.q, x), (self.k, source), (self.v, source)))
-        w = torch.softmax((q @ k.transpose(2, 3) + bias).float(), -1).to(v.dtype)
-        return self.o((w @ v).transpose(1, 2).reshape(b, n, -1))
+        if x is source:
+            q, k, v = F.linear(x, torch.cat([self.q.weight, self.k.weight, self.v.weight])).view(b, n, 3, self.h, self.d).permute(2, 0, 3, 1, 4)
+        else:
+            q, k, v = (m(y).view(b, -1, self.h, self.d).transpose(1, 2) for m, y in ((self.q, x), (self.k, source), (self.v, source)))
+        # T5 does not divide by sqrt(d): names() puts the division into the weights of q. Here it stays outside, so that
+        # q's weights are as large as the others' and one learning rate fits them all.
+        if Attention.fused:
+            w = F.scaled_dot_product_attention(q, k, v, bias, scale=self.d ** -0.5)
+        else:
+            w = torch.softmax((q @ k.transpose(2, 3) * self.d ** -0.5 + bias).float(), -1).to(v.dtype) @ v
+        return self.o(w.transpose(1, 2).reshape(b, n, -1))
+
+    fused = False
 
 
 class Feed(nn.Module):
@@ -62,7 +71,7 @@ class Layer(nn.Module):
         self.drop = 0.0
 
     def forward(self, x, bias, source=None, source_bias=None):
-        d = lambda y: F.dropout(y, self.drop, self.training)
+        d = lambda y: F.dropout(y, self.drop, self.training) if self.drop else y
         y = self.n1(x)
         x = x + d(self.att(y, y, bias))
         if source is not None:
@@ -108,19 +117,19 @@ class Reader(nn.Module):
         mask = torch.zeros(x.shape, device=x.device).masked_fill_(x == 0, -1e4)[:, None, None, :]
         h = self.embed(x)
         dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else h.dtype
-        bias = (self.bias(self.enc_rel, x.shape[1], True, x.device) + mask).to(dtype)
+        bias = self.bias(self.enc_rel, x.shape[1], True, x.device).to(dtype) + mask.to(dtype)
         for m in self.enc:
             h = m(h, bias)
         return self.enc_norm(h), mask.to(dtype)
 
     def decode(self, y, source, mask):
-        h = self.embed(y).to(source.dtype)
+        h = self.embed(y)
         n = y.shape[1]
         bias = self.bias(self.dec_rel, n, False, y.device) + torch.full((n, n), -1e4, device=y.device).triu(1)
         bias = bias.to(source.dtype)
         for m in self.dec:
             h = m(h, bias, source, mask)
-        return F.linear(self.dec_norm(h) * self.c["dim"] ** -0.5, self.embed.weight.to(h.dtype))
+        return F.linear(self.dec_norm(h) * self.c["dim"] ** -0.5, self.embed.weight)
 
     def forward(self, x, y):
         """Logits for y, each token from those before it; 0 starts."""
@@ -156,9 +165,10 @@ def names(model):
             p = f"{side}.block.{i}.layer."
             f = 1 if side == "encoder" else 2
             for x in "qkvo":
-                out[f"{p}0.SelfAttention.{x}.weight"] = getattr(m.att, x).weight
+                scale = model.c["head_dim"] ** -0.5 if x == "q" else 1
+                out[f"{p}0.SelfAttention.{x}.weight"] = getattr(m.att, x).weight * scale
                 if f == 2:
-                    out[f"{p}1.EncDecAttention.{x}.weight"] = getattr(m.cross, x).weight
+                    out[f"{p}1.EncDecAttention.{x}.weight"] = getattr(m.cross, x).weight * scale
             out[f"{p}0.layer_norm.weight"] = m.n1.weight
             if f == 2:
                 out[f"{p}1.layer_norm.weight"] = m.nc.weight

@@ -187,6 +187,8 @@ def lights(r, row, site):
         c = row.one("color_type")
         if row.one("change_amount") or row.one("player_setting"):
             raise NoFit
+        if not c and not re.search(r"\bcolou?rs?\b", text):
+            raise NoFit
         return ["set"] + target + ["color"] + (["to_value", row.mark(c["start"], c["end"])] if c else [])
     return steps(row, "up" if i == "lightup" else "down", target, "brightness")
 
