@@ -181,7 +181,7 @@ def generated(r, mode="train", site_kinds=None, n=4):
             state["here"] = here
         if c.last is not None:
             state["last"] = c.last
-        elif kind != "followup" and r.random() < 0.2:
+        elif kind != "followup" and c.plan != ["none", "unclear"] and r.random() < 0.2:
             try:
                 state["last"] = families.last_plan(g)
             except NoFit:
@@ -304,6 +304,18 @@ def spans(plan, words):
     return out
 
 
+def in_order(gold):
+    """Things that stand together, and areas, come in the order of their lines: the order of the words means nothing."""
+    i = 0
+    while i < len(gold):
+        j = i + 1
+        if gold[i][1] in "taf" and gold[i][2:-1].isdigit():
+            while j < len(gold) and gold[j][1] == gold[i][1] and gold[j][2:-1].isdigit():
+                j += 1
+            gold[i:j] = sorted(gold[i:j], key=lambda t: int(t[2:-1]))
+        i = j
+
+
 def write(r, e, noisy=1.0):
     """(input tokens, plan tokens) or None. Input tokens are <...> or words."""
     words = noise.add(r, e.words, noisy) if noisy else [list(w) for w in e.words]
@@ -321,12 +333,7 @@ def write(r, e, noisy=1.0):
         gold = symbols(plan, choice.number)
     except Missing:
         return None
-    if "<one>" in gold:  # in the order of the lines
-        i = gold.index("<one>") + 1
-        j = i
-        while j < len(gold) and gold[j].startswith("<t") and gold[j][2:-1].isdigit():
-            j += 1
-        gold[i:j] = sorted(gold[i:j], key=lambda t: int(t[2:-1]))
+    in_order(gold)
     try:
         return lines(choice, e.state) + text_tokens(texts), gold
     except (Missing, KeyError):

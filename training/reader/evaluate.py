@@ -91,6 +91,9 @@ def predict(model, dev, rows):
     return out
 
 
+IDLE = {"none", "other", "chat"}
+
+
 def same(a, b):
     """Plans that do nothing are told apart by their first word alone: `none talk` for `none reported` hurts nobody."""
     if a == b:
@@ -99,22 +102,31 @@ def same(a, b):
     return bool(x and y) and x[0] == y[0] == "none"
 
 
+def harmless(a, b):
+    """The same, or two that only talk back."""
+    return same(a, b) or a.split(" ")[0] in IDLE and b.split(" ")[0] in IDLE and " ; " not in a + b
+
+
 def report(name, rows, got):
     by, total = {}, collections.Counter()
-    for (kind, text, _, gold), (plan, p) in zip(rows, got):
+    for (kind, text, tokens, gold), (plan, p) in zip(rows, got):
         c = by.setdefault(gold.split()[0], collections.Counter())
+        asked = "<pending>" in tokens
+        act, should = acts(plan, asked), acts(gold, asked)
         for t in (c, total):
             t["n"] += 1
             t["exact"] += plan == gold
             t["right"] += same(plan, gold)
-            t["wrong act"] += acts(plan) and plan != gold
-            t["acted"] += acts(plan) and not acts(gold)
-            t["silent"] += acts(gold) and not acts(plan)
-            t["idle"] += not acts(gold)
-            t["wrong act p>0.8"] += acts(plan) and plan != gold and p > 0.8
+            t["harmless"] += harmless(plan, gold)
+            t["wrong act"] += act and plan != gold
+            t["acted"] += act and not should
+            t["silent"] += should and not act
+            t["idle"] += not should
+            t["wrong act p>0.8"] += act and plan != gold and p > 0.8
+            t["acted p>0.8"] += act and not should and p > 0.8
     n = total["n"] or 1
-    print(f"\n{name}: {n} rows, right {100 * total['right'] / n:.1f} % (exact {100 * total['exact'] / n:.1f} %), wrong act {100 * total['wrong act'] / n:.2f} %, of these p > 0.8: {total['wrong act p>0.8']}, "
-          f"acted on {total['acted']} of {total['idle']} that are no command, commands missed {total['silent']}")
+    print(f"\n{name}: {n} rows, right {100 * total['right'] / n:.1f} % (exact {100 * total['exact'] / n:.1f} %, with all that only talks back as one {100 * total['harmless'] / n:.1f} %), wrong act {100 * total['wrong act'] / n:.2f} %, of these p > 0.8: {total['wrong act p>0.8']}, "
+          f"acted on {total['acted']} (p > 0.8: {total['acted p>0.8']}) of {total['idle']} that are no command, commands missed {total['silent']}")
     print("   " + ", ".join(f"{k} {100 * c['right'] / c['n']:.0f} % of {c['n']}" for k, c in sorted(by.items(), key=lambda x: -x[1]["n"])[:24]))
     return dict(total)
 

@@ -162,7 +162,7 @@ def color_mode(g):
     return g.clause("set_mode", {**g.x(t), "v": lambda: v}, ["set", t, "mode", "to_value", Span(k)])
 
 
-@family(2, "set")
+@family(4, "set")
 def set_own(g):
     """Settings that only this thing has; also one that it has not."""
     r = g.r
@@ -534,7 +534,7 @@ def list_name(g):
     if r.random() < 0.3:
         return [], [(r.choice(("the list", "my list", "the shopping list", "my shopping list", "our list", "shopping list")), None)]
     k = g.key("list")
-    name = fill_name(r, r.choice(W.LISTS))
+    name = fill_name(r, r.choice(W.LISTS[1:]))
     return ["list", Span(k)], [(r.choice(("the ", "my ", "our ", "")), None), (name, k), (r.choice((" list", " list", " list", "")) if name not in ("grocery", "to do") else " list", None)]
 
 

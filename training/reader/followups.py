@@ -18,7 +18,7 @@ T["it_set"] = ["set it to {v}", "make it {v}", "put it on {v}", "{v}", "turn it 
 T["it_up"] = ["turn it up", "turn it up {amount}", "a bit more", "more", "higher", "up {amount}", "turn it up by {v}", "{v} more", "even more", "still more", "some more"]
 T["it_down"] = ["turn it down", "turn it down {amount}", "a bit less", "less", "lower", "down {amount}", "turn it down by {v}", "{v} less", "even less", "not so much"]
 T["it_ask"] = ["is it {st}", "is it still {st}", "is it {st} now", "what's its state", "how is it doing", "and is it {st}"]
-T["too_area"] = ["and {in} too", "and {in}", "{place} too", "also {in}", "the same {in}", "same {in}", "do the same {in}", "and {place}", "and the ones {in}", "likewise {in}", "{place} as well", "and also {place}", "and now {in}", "now {place}", "the same for {place}", "repeat that {in}", "ditto {in}"]
+T["too_area"] = ["and {in} too", "and {in}", "{place} too", "also {in}", "the same {in}", "same {in}", "do the same {in}", "and {place}", "and the ones {in}", "likewise {in}", "{place} as well", "and also {place}", "and now {in}", "now {place}", "the same for {place}", "repeat that {in}", "ditto {in}", "ditto for {place}", "{in} ditto"]
 T["too_thing"] = ["and {x}", "and {x} too", "{x} too", "also {x}", "the same for {x}", "same with {x}", "{x} as well", "and also {x}", "now {x}", "do the same with {x}", "and then {x}", "{x} likewise"]
 T["not_that"] = ["no, {x}", "no i meant {x}", "not that one, {x}", "i meant {x}", "no no, {x}", "i said {x}", "wrong one, {x}", "sorry, {x}", "no, i want {x}", "oops, {x} i mean", "actually {x}", "that's the wrong one, i meant {x}"]
 T["not_area"] = ["no, {in}", "no, {place}", "i meant {in}", "not there, {in}", "i meant {place}", "no i said {place}", "sorry {in}", "wrong room, {place}"]
@@ -34,7 +34,7 @@ T["ans_value"] = ["{v}", "{v} please", "make it {v}", "to {v}", "let's say {v}",
 T["ans_which"] = ["{x}", "{x} please", "i mean {x}", "{x} of course", "the one {in}", "{x}, please", "i want {x}", "take {x}", "that would be {x}"]
 T["ans_both"] = ["both", "all of them", "both of them", "all", "every one of them", "the two of them", "both please"]
 T["ans_first"] = ["the first one", "the first", "number one", "first", "the former"]
-T["ans_second"] = ["the second one", "the second", "number two", "the last one", "the other one", "the latter"]
+T["ans_second"] = ["the second one", "the second", "number two", "the last one", "the other one", "the latter", "the other", "no the other one"]
 T["ans_time"] = ["{t}", "{t} please", "for {t}", "make it {t}", "um {t}", "say {t}"]
 T["ans_text"] = ["{what}", "say {what}", "that {what}", "tell them {what}", "write {what}", "{what} please"]
 

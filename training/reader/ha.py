@@ -4,6 +4,8 @@ load() makes a plain list from the YAML files (once, into the sources); clause()
 Only the folder `sentences` is read: the folder `tests` measures.
 """
 
+import re
+
 import words as W
 from plans import Span
 from sentences import Clause, NoFit
@@ -237,14 +239,15 @@ def plan(g, e, u, text):
     dom = e["slots"].get("domain") or e["inferred"] or (doms[0] if doms else "")
     cls = u.values.get("device_class") or e["slots"].get("device_class")
     sp = lambda k: Span(u.spans[k])
-    allm = ["all"] if u.all or e["slots"].get("name") == "all" and " all " in f" {text} " else []
+    allm = ["all"] if u.all or re.search(r"\b(all|every|each)\b", text) else []
+    if not place and re.search(r"\b(everywhere|(?:whole|entire) (?:house|home))\b", text):
+        place = ["everywhere"]
     if i in ("HassTurnOn", "HassTurnOff"):
         on = i == "HassTurnOn"
         if dom == "lock":
             verb = "lock" if on else "unlock"
             if u.thing is None:
                 cls = u.values.get("lockable", "lock")
-                allm = ["all"] if " all " in f" {text} " else []
         elif dom in ("cover", "valve"):
             verb = "open" if on else "close"
         elif dom in ("scene", "script"):

@@ -100,7 +100,9 @@ def place(r, row, site, unknown=0.08):
     if e is None:
         if re.search(r"\b(in here|over here|around here)\b|\bhere$", text):
             return ["here"]
-        if re.search(r"\b(everywhere|whole house|entire house|all over)\b", text):
+        if re.search(r"\b(in this room|this room|in the room|in my room)\b", text):
+            return ["here"]
+        if re.search(r"\b(everywhere|whole house|entire house|all over|(?:my|the|our) (?:house|home|apartment|flat)|in house|all rooms|every room)\b", text):
             return ["everywhere"]
         return []
     name = e["value"].lower()
@@ -287,7 +289,8 @@ def lists(r, row, site):
         if text[a:b].endswith(" list"):
             b -= 5
         name = (a, b)
-    which = ["list", row.mark(*name)] if name and text[name[0] : name[1]] != "list" else []
+    # The shopping list is the list that is meant when none is named.
+    which = ["list", row.mark(*name)] if name and text[name[0] : name[1]] not in ("list", "shopping") else []
     if row.intent == "lists_query":
         m = re.search(r"\b(?:add|have|is|are) ((?!i |my |the |there |any|on )[\w ]+?) (?:to|on|in) (?:my|the|our)", text)
         it = ["item", row.mark(*m.span(1))] if m and not re.search(r"\bhow many\b|\bwhat\b", text) else []
@@ -297,7 +300,7 @@ def lists(r, row, site):
     if row.intent == "lists_createoradd":
         m = ADD.search(text)
         if m and not re.search(r"\b(this|that|it|these|item|something)\b", m.group(1)) and not re.search("calendar|playlist|favou?rite", m.group(2)) and not re.match(r"(a |an )?(new )?(list|item)", m.group(1)):
-            if not which and m.group(2).strip(". ") not in ("list", "lists", "the list"):
+            if not which and m.group(2).strip(". ") not in ("list", "lists", "the list", "shopping"):
                 which = ["list", row.mark(*m.span(2))]
             return ["add"] + items(row, *m.span(1)) + which
         if CREATE.search(text) and not re.search(r"\bwith\b|\badd\b", text):
@@ -308,7 +311,7 @@ def lists(r, row, site):
         raise NoFit
     m = REMOVE.search(text)
     if m and not re.search(r"\b(this|that|it|these|item|items|everything|all|last|first|list)\b", m.group(1)):
-        if not which and m.group(2).strip(". ") not in ("list", "lists"):
+        if not which and m.group(2).strip(". ") not in ("list", "lists", "shopping"):
             which = ["list", row.mark(*m.span(2))]
         return ["remove"] + items(row, *m.span(1)) + which
     m = CLEAR.search(text)

@@ -60,10 +60,10 @@ ACTING = set("""on off toggle open close lock unlock set up down start stop paus
 disarm scene call message announce add remove clear create timer alarm remind event undo repeat answer""".split())
 
 
-def acts(plan):
-    """True if a written plan does something; a question about a timer does not."""
+def acts(plan, asked=True):
+    """True if a written plan does something. A question about a timer does not, nor does an answer if nothing was asked."""
     for act in plan.split(" ; "):
         words = act.split()
-        if words and words[0] in ACTING and not (words[0] in ("timer", "alarm", "remind", "event") and "ask_one" in words):
+        if words and words[0] in ACTING and (asked or words[0] != "answer") and not (words[0] in ("timer", "alarm", "remind", "event") and "ask_one" in words):
             return True
     return False

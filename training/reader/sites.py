@@ -420,7 +420,17 @@ def _things(r, site, table, n, weights=None):
         if name in used and not (name in BARE and area):
             if area is None or any(t.name == name and t.area is area for t in site.things):
                 continue
+        if area is not None and kind != "sensor" and r.random() < 0.1 and area.name not in name and not any(t.name == area.name + " " + name for t in site.things):
+            name, aliases = area.name + " " + name, []
         used.add(name)
+        if kind in ("machine", "pump", "appliance", "heating", "cooling") and r.random() < 0.2:
+            qs = r.sample(list(UNITS), r.randint(1, 3))
+        elif kind == "sensor" and r.random() < 0.2:
+            qs = [r.choice([q for q in QUANTITY_WORDS if q not in ("color", "mode", "position")])]
+            name, aliases = r.choice(QUANTITY_WORDS[qs[0]]) + r.choice((" sensor", " meter", " probe", "", " reading")), []
+            if name in used:
+                continue
+            used.add(name)
         qs = [q for q in qs if q in QUANTITIES]
         if qs and kind not in ("sensor",) and r.random() < 0.25:
             qs = qs[: r.randint(1, len(qs))]

@@ -1,6 +1,7 @@
 """What is not a command: negations, reports, questions, suppositions, withdrawals, talk. Mostly minimal pairs: the same
 words as a command inside a frame that takes the command away, and frames that look like it but do not."""
 
+import words as W
 from sentences import NoFit
 from sites import FIRST
 
@@ -36,7 +37,7 @@ POLITE = """can you {c}|could you {c}|would you {c}|please {c}|{c} please|could 
 quickly {c}|don't forget to {c}|why don't you {c}|{c} for me|{c} if you can|{c} if possible|{c} would you|hey {c}|ok {c}|okay now {c}|now {c}|alright {c}|so {c}|just {c}|um {c}|uh can you {c}|hey computer {c}|computer {c}|shoal {c}|hey shoal {c}|olly {c}|alexa {c}|hey google {c}|siri {c}|jarvis, {c}|listen, {c}|i was wondering if you could {c}|is there any chance you could {c}|
 do me a favor and {c}|kindly {c}|{c} now|{c} right now|{c} quickly|{c} thanks|{c} thank you|{c} when you can|would you be so kind and {c}|could you maybe {c}|could you quickly {c}|i think you should {c}|let's {c}|{c} mate|{c} buddy|{c} over|bridge here, {c}|{c}, over and out|control, {c}|i need to {c}|we need to {c}|can we {c}|
 pretty please {c}|pwease {c}|well {c} then|and {c}|then {c}|also {c}|next {c}|{c} while you're at it|if it's not too much trouble {c}|if you don't mind {c}|my hands are full, {c}|i'm in bed, {c}|it's getting late, {c}|i'm leaving, {c}|we have guests, {c}|sorry to bother you but {c}|be so good as to {c}|
-how about you {c}|time to {c}|try to {c}|make sure to {c}|remember to {c} now|you may {c}|you can {c} now|go and {c}|somebody please {c}|make it so that you {c}|i would appreciate it if you would {c}|would it be possible to {c}|any chance you can {c}|help me to {c}""".replace("\n", "").split("|")
+how about you {c}|time to {c}|it's time to {c}|it is time to {c}|try to {c}|make sure to {c}|remember to {c} now|you may {c}|you can {c} now|go and {c}|somebody please {c}|make it so that you {c}|i would appreciate it if you would {c}|would it be possible to {c}|any chance you can {c}|help me to {c}""".replace("\n", "").split("|")
 POLITE_ANY = """{c} please|please {c}|hey, {c}|ok {c}|um {c}|{c} thanks|{c} now|hey computer {c}|shoal, {c}|so {c}|{c} will you|{c} ok|alright, {c}|uh {c}|yes {c}|well, {c}|{c} for me please|hey shoal {c}|computer, {c}""".replace("\n", "").split("|")
 
 # Talk that names things of the site.
@@ -45,8 +46,48 @@ there was a spider in {a}|{a} is so cozy|we had breakfast in {a}|{x} came with t
 i left my keys in {a}|the paint in {a} is still wet|she turned off {x} and went to bed|he opened {x} and walked in|they left {x} on all night|i turned {x} off an hour ago|{x} was on when i came home|we always keep {x} closed in winter|the electrician fixed {x} on monday|it's warm in {a} in july|{x} uses too much power|
 someone should look at {x} sometime|the delivery guy came to {a}|that {n} in the shop was ten percent cheaper|this {n} is better than the old one|my {n} broke at 7 this morning|{x} stopped working last night|so then i told him that {x} was fine|we met in {a} at six|the kids were playing in {a} with {x}|i can't believe how big {a} is|
 the open window in {a} let the rain in|lights like {x} are hard to find|turning on {x} costs a fortune|i was setting up {x} all morning|the stop near {a} is closed|{x} will be replaced next month|everyone loves {x}|did you hear what happened to his {n}|our {n} is the loudest in the street|{a} used to be a stable|i have no idea who designed {a}""".replace("\n", "").split("|")
-UNCLEAR = """turn the|switch|set the|can you|could you please|the the|i want the|what about|and then|uh|um|hmm|ok so|so uh|in the|on the|turn|put|to the|set it to|make the|{x} {x2}|{a}|{n}|hey|computer|shoal|hey shoal|please|turn it|the {n} in|set {x} to|open the|close the um|i need|what is the|is the|how|why|degrees|percent please|
+UNCLEAR = """turn the|switch|set the|can you|could you please|the the|i want the|what about|and then|uh|um|hmm|ok so|so uh|in the|on the|turn|put|to the|set it to|make the|{x} {x2}|{a}|{n}|computer|shoal|hey shoal|please|turn it|the {n} in|set {x} to|open the|close the um|i need|what is the|is the|how|why|degrees|percent please|
 blah blah {n}|twenty|the other one|this|that one|play|add|remind me|not the|and the|with the lights|for ten|up in the|of the|mumble {n} something|like the thing""".replace("\n", "").split("|")
+
+# Talk among people that sounds like a command, a list, a time or an answer.
+SMALL = """would you like some {i}|how about some {i}|how about {e}|{i}, please|{i} and {i2}, please|i'd like {i} please|i'd like to have {i}|can i have {i}|do you have {i}|do you sell {i}|we have {i} and {i2}|let's buy {i}|shall we buy {i}|i bought {i} and {i2} this morning|{i}, {i2} and everything|and {i}?|{i}?|what about {i}|
+the {i} was delicious|could i get another {i}|is there any {i} left|i'm allergic to {i}|she ordered {i}|they ran out of {i} at the shop|i eat {i} every day|have some more {i}|help yourself to {i}|i prefer {i} to {i2}|this {i} costs {n} dollars|{n} dollars please|that will be {n} euros|it costs about {n} dollars|
+i listen to {m} all the time|do you like {m}|i love {m}|can you play the guitar|can you play a musical instrument|he plays the piano very well|my brother plays football|we went to see {m} last year|{m} is my favourite|listen to that, it's like music|she sings {m} in the shower|i heard {m} on the way home|they were playing {m} at the party|what kind of music do you listen to|
+see you at {t}|around {t}|at {t}|it's {t} already|until {t}|the train leaves at {t}|we close at {t}|we are open until {t}|it starts at {t}|the doors open at {t}|i get up at {t}|he arrived at {t}|let's meet at {t}|how about {t}|is {t} ok for you|i'll pick you up at {t}|my appointment is at {t}|the shop opens at {t} and closes late|i woke up at {t}|
+for {d}|in {d}|it takes {d}|i waited for {d}|we stayed there for {d}|{d} ago|she has worked there for {d}|it will be ready in {d}|i've been here for {d}|i slept through my alarm|my alarm did not ring|that's my alarm|i was {d} late for work|you're {d} late|
+{c}|{c} or {c2}|i want something in {c}|do you have it in {c}|it's too dark, any brighter colours|the {c} one looks better|she wore a {c} dress|my car is {c}|paint it {c} next year|something lighter please, this is too dark|i like the {c} one more|
+{p}!|hi {p}|{p}, are you there|it's {p} speaking|this is {p}|may i speak to {p}|who is {p}|i'll call {p} tomorrow|i called {p} yesterday|{p} called you this morning|give {p} my regards|you may call me {p}|can you call me back later|i'll give you a call tonight|don't forget to give me a call|call me when you get there|tell me about {p}|{p} told me everything|i want to let your boss know that you work hard|
+please sit down|please come in|please hop in|take a seat|go right ahead|go ahead, i'm listening|after you|you go back to the guests and i'll call the restaurant|turn left when you get to the third crossing|walk down this road and turn right|get off at the next stop|get off at the third station from here|go straight on for two blocks|it's on your left|the bus stops right there|keep going until you see the bank|
+you can just skip that|lift this end, please|put that down, it's heavy|open wide, said the dentist|could you go a little lower, it's too expensive|can you make it cheaper|make it two, please|make it three, i'm hungry|two, please|one more, please|that's enough, thank you|no, that's enough|is that all|that is all for today|that was enough|anything else|
+may i help you|what can i do for you|may i see your passport|how would you like to pay|cash or card|keep the change|here you are|the room has one bed and a window|we have one single room on the second floor|the room is on the fifth floor|my room number is {n}|i'd like a room for two nights|the light in the room was too bright to sleep|the heating in our hotel did not work|
+i need to set up for my presentation|i suppose you need the projector set up|we set up the table together|he set the record|who set the table|why did you speed up|slow down, you are driving too fast|watch out, stop|stop, that tickles|why did you stop|we stopped at a gas station|i can't stop laughing|the rain stopped|i stopped smoking last year|
+where did you find it|can you help me find something for my daughter|i found {n} euros on the street|i can't find my keys|did you find a parking spot|how did you turn it into a success|she turned forty last week|he turned down the offer|it turned out fine|turn around, let me see|you turn me on, baby|turns out he was right|
+the meeting went on and on|go on, tell me more|come on|hold on a second|hang on|move on with your life|i'm on my way|you're on|we're off on holiday|i have a day off|take a day off|he took off early|the deal is off|it's all off now|we're completely open on saturday|i'm open to suggestions|close your account if you are not happy|the bank is closed on sunday|
+my parents give me {n} pounds a week|i have {n} brothers|there are {n} people in my class|room {n}, we have just checked in|it was {n} degrees in spain|it's {n} degrees outside and sunny|the temperature here drops to {n} in winter|i got {n} percent off|we sold {n} percent more this year|the interest is {n} percent|page {n}, please|the answer is {n}|on may {n}|
+i'm cold, lend me your jacket|you'd better get some warm clothes|please change your clothes first|i need to change my shoes|i changed my job|can you change a hundred dollar bill|record it and write down how many minutes|show me your hands|show me the photos|could you show me that watch|send me a postcard|i'll send you the report|i sent an email to the office|
+sounds good, see you there|that sounds great|i think that would be perfect|that is good|got it|i see|oh really|you don't know|that's not easy for me|mmm, you may be right|ah|dad|mom|well done|good for you|of course you can|no problem at all|never mind him|don't worry about it|it doesn't matter|i don't care|forget about him|leave me alone|leave it to me|let me think|let me look in the guide first|let me know when you are done""".replace("\n", "").split("|")
+
+
+def small(g):
+    r = g.r
+    text = r.choice(SMALL)
+    for k, v in (("{i}", W.ITEMS), ("{i2}", W.ITEMS), ("{e}", W.EVENTS), ("{m}", W.MUSIC), ("{c}", W.COLORS), ("{c2}", W.COLORS), ("{p}", FIRST)):
+        if k in text:
+            text = text.replace(k, r.choice(v))
+    text = text.replace("{t}", W.clock(r)).replace("{d}", W.duration(r)).replace("{n}", W.number(r, r.randint(1, 500)))
+    if r.random() < 0.25:
+        text = r.choice(("oh, ", "well, ", "yes, ", "no, ", "ok, ", "mm, ", "so ", "and ", "but ", "hey, ", "look, ", "thanks. ", "all right. ", "sure. ", "i see. ", "really? ", r.choice(FIRST) + ", ")) + text
+    if r.random() < 0.25:
+        text += r.choice((", right", ". thank you", ", you know", ". what do you think", ". ok", ", isn't it", ", sir", ", madam", ", my dear", ". " + r.choice(SMALL).split("{")[0].strip(" ,") or "well", ", " + r.choice(FIRST)))
+    return [(text, None)], ["none", "talk"]
+
+
+# What answers a question is nothing without one.
+def bare(g):
+    r = g.r
+    x = r.choice((lambda: r.choice(W.ITEMS), lambda: r.choice(W.COLORS), lambda: W.clock(r), lambda: W.duration(r), lambda: W.number(r, r.randint(0, 300)), lambda: r.choice(W.EVENTS), lambda: r.choice(W.MESSAGES), lambda: r.choice(W.TASKS), lambda: r.choice(W.MUSIC), lambda: r.choice(FIRST),
+                  lambda: W.number(r, r.randint(0, 100)) + r.choice((" percent", " degrees", " bar", "%", " rpm")), lambda: r.choice(W.ITEMS) + " and " + r.choice(W.ITEMS)))()
+    return [(r.choice(("", "", "", "um ", "the ", "maybe ", "around ", "for ", "to ", "and ")) + x + r.choice(("", "", "", " please", " then", " i guess", " or so")), None)], ["none", "unclear"]
 
 
 def frame(r, group):
@@ -91,11 +132,15 @@ def not_a_command(g, draw):
     """draw() gives a command's clause. Returns (parts, plan)."""
     r = g.r
     x = r.random()
-    if x < 0.09:
+    if x < 0.07:
         return about(g)
-    if x < 0.12:
+    if x < 0.09:
         return unclear(g)
-    if x < 0.22:
+    if x < 0.11:
+        return bare(g)
+    if x < 0.19:
+        return small(g)
+    if x < 0.26:
         return among(g)
     for _ in range(20):
         c = draw()
@@ -103,7 +148,7 @@ def not_a_command(g, draw):
             break
     else:
         raise NoFit
-    if x < 0.28:
+    if x < 0.31:
         return wrap(c.parts, r.choice(ADDRESSED).replace("{p}", r.choice(FIRST))), ["none", "talk"]
     if x < 0.42:
         return wrap(c.parts, r.choice(NEGATED)), ["none", "negated"]
