@@ -304,6 +304,34 @@ def spans(plan, words):
     return out
 
 
+GENERIC = set("the a an some any my our your this that song songs track tracks music musics playlist podcast podcasts radio station channel album audiobook book called named by from of for me to on tune tunes show episode please stuff something list".split())
+
+
+def trim_titles(plan, words):
+    """What to play, without the words around it that only say that it is music; nothing if no other word is left."""
+    out, i, playing = [], 0, False
+    while i < len(plan):
+        s = plan[i]
+        if isinstance(s, str) and s in ("play", "sep"):
+            playing = s == "play"
+        if playing and s == "what" and isinstance(plan[i + 1], Span):
+            key = plan[i + 1].key
+            at = [j for j, w in enumerate(words) if key in w[1]]
+            general = lambda j: words[j][0].lower().strip(".,!?") in GENERIC
+            while at and general(at[0]):
+                words[at[0]][1] = words[at[0]][1] - {key}
+                del at[0]
+            while at and general(at[-1]):
+                words[at[-1]][1] = words[at[-1]][1] - {key}
+                del at[-1]
+            if not at:
+                i += 2
+                continue
+        out.append(s)
+        i += 1
+    return out
+
+
 def in_order(gold):
     """Things that stand together, and areas, come in the order of their lines: the order of the words means nothing."""
     i = 0
@@ -321,7 +349,7 @@ def write(r, e, noisy=1.0):
     words = noise.add(r, e.words, noisy) if noisy else [list(w) for w in e.words]
     if not words or len(words) > MAX_WORDS:
         return None
-    plan = spans(e.plan, words)
+    plan = spans(trim_titles(e.plan, words), words)
     if plan is None:
         return None
     need = [s for k in ("last", "pending") for s in (e.state.get(k) or ()) if isinstance(s, (Thing, Area))]

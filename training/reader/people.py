@@ -14,14 +14,18 @@ GAP = re.compile(r"^\s*(at|on|in|of|for|the|in the|on the|at the|from|@|,)?\s*$"
 NUMBER = r"(?:\d+|zero|one|two|three|four|five|six|seven|eight|nine|ten|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|half|max|maximum|minimum|full|percent)"
 TO = re.compile(r"\b(?:to|at) ((?:level )?" + NUMBER + r"(?: " + NUMBER + r")*(?: percent| %)?)$")
 BY = re.compile(r"\bby ((?:" + NUMBER + r")(?: " + NUMBER + r")*(?: percent| %)?)\b")
+EVERY = re.compile(r"^every|^each|\b(daily|weekly|monthly|yearly|weekdays|weekends|all days|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b")
+LEFT = re.compile(r"\b((?:(?:next|this|coming|following|the|every|each) )+)$")
+AGREED = re.compile(r"(yes|yeah|yea|yep|yup|sure|ok|okay|right|correct|exactly|confirm|that's right|that is right|that's correct|affirmative|absolutely|definitely|indeed|of course|perfect|you got)\b")
 LITTLE = re.compile(r"\b(a little|a bit|slightly|little bit|a notch|a tad)\b")
-CONDITION = re.compile(r"\b(when i|whenever|if|when the|when you|before i|after i|as soon as)\b")
+CONDITION = re.compile(r"\b(when i|whenever|if|when the|when you|before i|before the|after i|as soon as)\b")
 ADD = re.compile(r"\b(?:add|put|include|write|place|insert) (.+?) (?:to|on|in|onto|into) (?:(?:my|the|our|a|your|today's) )?(.+?)(?: list)?\.?$")
 ADD_ONLY = re.compile(r"\b(?:add|include) ((?!a |an |new |it|this|that|another|list)[\w ]+)$")
 REMOVE = re.compile(r"\b(?:remove|delete|erase|take|cross|drop|get rid of|clear|scratch) (.+?) (?:from|off|off of|out of|in|on) (?:(?:my|the|our|a|your) )?(.+?)(?: list)?\.?$")
 CLEAR = re.compile(r"\b(?:remove|delete|erase|clear|empty|get rid of|wipe) (?:(?:my|the|our|this|that|a|all|old) )*(?:(.+?) )?list\b")
 CREATE = re.compile(r"\b(?:create|make|start|new|begin|open)\b.*\blist\b")
 GENERIC = {"meeting", "meetings", "event", "events", "appointment", "appointments", "reminder", "reminders", "schedule", "alarm", "alarms", "plans", "tasks"}
+GROUND = {"floor", "floors", "carpet", "carpets", "rug", "rugs"}
 WHOLE = {"house", "home", "apartment", "flat", "whole house"}
 HERE = {"room", "this room", "the room", "here", "my room", "current room"}
 
@@ -72,13 +76,16 @@ class Row:
         es = sorted(self.all(*TIMES, "general_frequency"), key=lambda e: e["start"])
         runs = []
         for e in es:
-            every = e["entity"] == "general_frequency" or e["value"].startswith("every")
+            every = e["entity"] == "general_frequency" or bool(EVERY.search(e["value"].lower()))
             if runs and GAP.match(self.text[runs[-1][1] : e["start"]]):
                 runs[-1] = (runs[-1][0], e["end"], runs[-1][2] or every)
             else:
                 runs.append((e["start"], e["end"], every))
         out = []
         for a, b, every in runs[:3]:
+            m = LEFT.search(self.text[:a].lower())
+            if m:
+                a = m.start(1)
             word = self.text[a:b]
             m = re.match(r"(at|on|for|in|by|until) ", word)
             rl = "every" if every else role
@@ -106,6 +113,8 @@ def place(r, row, site, unknown=0.08):
             return ["everywhere"]
         return []
     name = e["value"].lower()
+    if name in GROUND:
+        return []
     if name in WHOLE:
         return ["everywhere"]
     if name in HERE:
@@ -192,6 +201,8 @@ def lights(r, row, site):
         if not c and not re.search(r"\bcolou?rs?\b", text):
             raise NoFit
         return ["set"] + target + ["color"] + (["to_value", row.mark(c["start"], c["end"])] if c else [])
+    if i == "lightup" and re.search(r"\b(out|off|dim|down|lower|low)\b", text) or i == "lightdim" and re.search(r"\b(up|brighten|raise)\b", text):
+        raise NoFit
     return steps(row, "up" if i == "lightup" else "down", target, "brightness")
 
 
@@ -244,6 +255,8 @@ def sound(r, row, site):
     if row.intent == "audio_volume_mute":
         if re.search(r"\bunmute\b", text):
             return ["unmute"]
+        if re.search(r"\bpause\b", text):
+            raise NoFit
         if row.one("event_name", "change_amount"):
             raise NoFit
         return ["mute"] + row.times("for" if re.search(r"minute|hour|second", text) and "until" not in text else "until" if "until" in text else "at")
@@ -315,7 +328,7 @@ def lists(r, row, site):
             which = ["list", row.mark(*m.span(2))]
         return ["remove"] + items(row, *m.span(1)) + which
     m = CLEAR.search(text)
-    if m and not (m.group(1) and len(m.group(1).split()) > 4):
+    if m and not (m.group(1) and (len(m.group(1).split()) > 4 or re.search(r"\b(from|off|in|on|out|item|items|event|entry|this|that)\b", m.group(1)))):
         return ["clear"] + which
     raise NoFit
 
@@ -352,6 +365,8 @@ def alarm(r, row, site):
     if CONDITION.search(text) or row.one("event_name"):
         raise NoFit
     word = {"alarm_set": "set_one", "alarm_query": "ask_one", "alarm_remove": "cancel_one"}[row.intent]
+    if word == "cancel_one" and re.search(r"\b(change|edit|modify|set)\b", text):
+        raise NoFit
     if word == "set_one" and re.match(r"(confirm|is|did|what|when|have)\b", text):
         word = "ask_one"
     return ["alarm", word] + row.times() + (["all_of"] if word == "cancel_one" and re.search(r"\b(all|every)\b", text) else [])
@@ -359,6 +374,10 @@ def alarm(r, row, site):
 
 def plan(r, row, site):
     i, text = row.intent, row.text.lower()
+    if i == "general_affirm" and not AGREED.match(text):
+        raise NoFit
+    if i == "general_praise" and "thank" in text:
+        return ["chat", "thanks"]
     if i in SIMPLE:
         return list(SIMPLE[i])
     if i == "datetime_query":
