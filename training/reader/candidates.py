@@ -122,6 +122,9 @@ def choose(site, words, here=None, need=(), r=None):
             marks[id(t)] = "exact"
         elif s >= 0.55:
             marks[id(t)] = "near"
+        for k, own in enumerate(t.own):
+            if all(plain(w) in known for w in own.split()):
+                marks[id(t), k] = "exact"
         rank = s + (0.5 if exact else 0)
         if t.area is not None:
             if area_hit[id(t.area)] >= 0.99:
@@ -201,6 +204,8 @@ def lines(choice, state):
         out += [f"<{q}>" for q in t.quantities]
         for i, o in enumerate(t.own[:MAX_OWN]):
             out.append(f"<q{i + 1}>")
+            if (id(t), i) in choice.marks:
+                out.append("<exact>")
             out.extend(o.split())
     return out
 
