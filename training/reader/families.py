@@ -3,7 +3,7 @@
 import words as W
 from plans import Span
 from sentences import STATES, Gen, NoFit
-from sites import BARE, CLASS_WORDS, COVERS, IMPLIED, LOCKS, OPENS, OWN, POWER, QUANTITY_WORDS, RUNS, UNITS, Area, fill as fill_name
+from sites import BARE, CLASS_WORDS, COVERS, IMPLIED, LOCKS, NUMBER, OPENS, OWN, POWER, QUANTITY_WORDS, RUNS, UNITS, Area, fill as fill_name
 
 FAMILIES = []
 
@@ -82,6 +82,48 @@ def ambiguous(g):
     return g.clause(key, {"x": T_("the " + w), "x0": T_(w)}, [verb] + target + (["state"] if verb == "ask" else []))
 
 
+@family(2.5, "which")
+def plural(g):
+    """ "all fermenters", "both pumps": every thing that shares a word, one by one."""
+    r = g.r
+    by = {}
+    for t in g.site.things:
+        for w in t.words:
+            core = [x for x in w if x.isalpha() and len(x) > 2 and x not in NUMBER]
+            if core:
+                by.setdefault(core[-1], {})[id(t)] = t
+    pool = [(w, list(ts.values())) for w, ts in by.items() if 2 <= len(ts) <= 5 and w.isalpha() and w not in BARE and w + "s" not in BARE and len(w) > 2 and not w.endswith("s") and g.names.get(w, 0) == len(ts) and len({t.kind for t in ts.values()}) == 1]
+    if not pool:
+        raise NoFit
+    w, ts = r.choice(pool)
+    kind = ts[0].kind
+    many = w[:-1] + "ies" if w.endswith("y") and w[-2] not in "aeiou" else w + ("es" if w.endswith(("ch", "sh", "x")) else "s")
+    x = r.choice(("the ", "all ", "all the ", "all of the ", "all our ", "both ", "both the ", "every one of the ", "my "))
+    if x.startswith("both") and len(ts) != 2:
+        raise NoFit
+    slots = {"x": T_(x + many), "x0": T_(many)}
+    settable = [q for q in ts[0].settable() if all(t.can(q) for t in ts)]
+    verbs = [("on", "on"), ("off", "off")] * (kind in POWER) + [("open", "open_plain"), ("close", "close_plain")] * (kind in OPENS) + [("start", "start"), ("stop", "stop")] * (kind in RUNS) + [("lock", "lock"), ("unlock", "unlock")] * (kind in LOCKS) + [("set", "set_q"), ("ask", "ask_q")] * bool(settable) + [("ask", "ask_is")]
+    verb, key = r.choice(verbs)
+    if key in ("set_q", "ask_q"):
+        q = r.choice(settable)
+        k, unit, v = g.v(q, ts[0])
+        return g.clause(key, {**slots, "q": T_(r.choice(QUANTITY_WORDS[q])), "v": lambda: v}, [verb] + ts + [q] + (["to_value", Span(k)] if verb == "set" else []))
+    if key == "ask_is":
+        st, ws = r.choice(state_of(g, kind))
+        return g.clause(key, {**slots, "st": T_(r.choice(ws))}, ["ask"] + ts + [st])
+    return g.clause(key, slots, [verb] + ts)
+
+
+T_ALL = {"lock": ["lock up", "lock up for the night", "lock everything", "lock the house", "lock the whole place", "lock all up", "make sure everything is locked", "lock up please"], "close": ["close everything", "close everything up", "shut everything", "make sure everything is closed"], "open": ["open everything", "open everything up"]}
+
+
+@family(1, "lock")
+def all_of_it(g):
+    verb = g.r.choice(("lock", "lock", "close", "open"))
+    return g.clause(verb + "_everything", {}, [verb, "everything"])
+
+
 # ---- values ----
 def quantity_plan(t, q, said, unit):
     """Which quantity a value means. None: the text leaves it open."""
@@ -126,6 +168,7 @@ TEMP_AT = ["set the temperature to {v}", "set the temperature {in} to {v}", "{v}
 BRIGHT_AT = ["set the brightness to {v}", "set the brightness {in} to {v}", "brightness {v} {in}", "set {place} to {v} brightness", "dim {place} to {v}", "make {place} {v} bright", "<set> the brightness of {place} to {v}", "{place} brightness {v}", "light {in} at {v}", "brightness {in} {v}"]
 HUM_AT = ["set the humidity {in} to {v}", "<raise> the humidity {in} to {v}", "i want {v} humidity {in}", "keep the humidity {in} at {v}"]
 from sentences import T  # noqa: E402  (the tables are extended here, so that all templates are held out the same way)
+T.update({k + "_everything": v for k, v in T_ALL.items()})
 T["temp_at"], T["bright_at"], T["hum_at"] = TEMP_AT, BRIGHT_AT, HUM_AT
 T["temp_here"] = [x for x in TEMP_AT if "{place}" not in x]
 T["bright_here"] = [x for x in BRIGHT_AT if "{place}" not in x]
@@ -190,7 +233,7 @@ STEPS = {
     "temperature": (["warmer", "hotter", "more heat"], ["cooler", "colder", "less heat"], ["make {x} warmer", "warm up {x}", "heat up {x}", "make {x} hotter"], ["make {x} cooler", "cool down {x}", "make {x} colder"]),
     "volume": (["louder"], ["quieter", "softer", "less loud"], ["make {x} louder"], ["make {x} quieter", "make {x} softer"]),
     "speed": (["faster", "quicker"], ["slower"], ["make {x} faster", "speed up {x}", "speed {x} up", "run {x} faster"], ["make {x} slower", "slow down {x}", "slow {x} down", "run {x} slower"]),
-    "position": (["further open", "higher"], ["further closed", "lower"], ["open {x} a bit more", "raise {x} a bit", "open {x} a little"], ["close {x} a bit more", "lower {x} a bit", "close {x} a little"]),
+    "position": (["further open", "higher"], ["further closed", "lower"], ["open {x} a bit more", "raise {x} a bit", "open {x} a little", "open {x} a crack", "crack {x} open", "open {x} slightly", "open {x} just a tiny bit"], ["close {x} a bit more", "lower {x} a bit", "close {x} a little"]),
 }
 for q_, (up_, down_, upx_, downx_) in STEPS.items():
     T["step_up_" + q_], T["step_down_" + q_] = upx_, downx_

@@ -60,8 +60,8 @@ T = {
     "dock": ["dock {x}", "send {x} home", "return {x} to base", "return {x} to its dock", "{x} go home", "send {x} back to its base", "{x} back to the charger", "bring {x} home", "park {x}", "{x} return to base", "call {x} back", "dock {x} please", "{x} dock", "dock {x} now", "{x} back to its dock", "put {x} on its dock"],
     "find": ["find {x}", "where did i put {x}", "locate {x}", "make {x} beep", "help me find {x}", "i can't find {x}"],
     "scene": ["activate {x}", "activate the {x0} scene", "{x0} scene", "{x0} mode", "{x0}", "start {x0}", "set the scene to {x0}", "switch to {x0}", "turn on {x0}", "turn on the {x0} scene", "run {x0}", "it's time for {x0}", "{x0} please", "{x0} time", "change to the {x0} scene", "go to {x0} mode", "put the house in {x0} mode", "transition to {x0}", "load {x0}", "fade to {x0}", "do {x0}", "do the {x0} thing", "get ready for {x0}", "set everything up for {x0}", "set the mood to {x0}", "apply {x0}", "let's do {x0}", "{x0} on", "load the {x0} scene"],
-    "arm": ["arm {x}", "arm the alarm", "arm the alarm system", "set the alarm system", "turn on the burglar alarm", "activate the alarm system", "arm the house", "arm the security system", "switch the alarm system on", "secure the premises", "arm away", "arm the alarm for the night", "put {x} on armed"],
-    "disarm": ["disarm {x}", "disarm the alarm", "disarm the alarm system", "turn off the burglar alarm", "deactivate the alarm system", "disarm the house", "disarm the security system", "switch the alarm system off", "turn {x} to disarmed"],
+    "arm": ["arm {x}", "arm the alarm", "arm the alarm system", "set the alarm system", "turn on the burglar alarm", "activate the alarm system", "arm the house", "arm the security system", "switch the alarm system on", "secure the premises", "arm away", "arm the alarm for the night", "put {x} on armed", "<turn> on {x}", "<turn> {x} on", "{x} on", "activate {x}"],
+    "disarm": ["disarm {x}", "disarm the alarm", "disarm the alarm system", "turn off the burglar alarm", "deactivate the alarm system", "disarm the house", "disarm the security system", "switch the alarm system off", "turn {x} to disarmed", "<turn> off {x}", "<turn> {x} off", "{x} off", "deactivate {x}", "disable {x}"],
     "call": ["call {x}", "phone {x}", "ring {x}", "give {x} a call", "dial {x}", "call {x} please", "make a call to {x}", "get {x} on the phone", "can you call {x}", "i need to talk to {x}, call them", "call up {x}", "video call {x}", "start a call with {x}", "ring up {x}"],
     "message": ["tell {x} {that} {what}", "tell {x} {what}", "text {x} {what}", "text {x} that {what}", "send {x} a message saying {what}", "send a message to {x} saying {what}", "message {x} {what}", "message {x} that {what}", "let {x} know that {what}", "let {x} know {what}", "write to {x} that {what}", "send {x} a text saying {what}", "inform {x} that {what}", "send the message {what} to {x}", "ask {x} {what}"],
     "announce": ["announce that {what}", "announce {what}", "broadcast {what}", "broadcast that {what}", "tell everyone {what}", "tell everybody that {what}", "make an announcement {what}", "say {what} on all speakers", "announce {in} that {what}", "broadcast {what} {in}", "let everybody know that {what}", "broadcast everywhere {what}", "shout {what} through the house", "shout out {what}", "call out through the house that {what}", "page the whole house {what}", "pass on to everyone that {what}", "put out a call that {what}", "page everyone {what}", "let the whole house know {what}", "spread the word that {what}", "inform everyone that {what}"],
@@ -127,14 +127,14 @@ T = {
 }
 
 STATES = {
-    "power": [("is_on", ["on", "turned on", "switched on", "running"]), ("is_off", ["off", "turned off", "switched off"])],
+    "power": [("is_on", ["on", "turned on", "switched on"]), ("is_off", ["off", "turned off", "switched off"])],
     "open": [("is_open", ["open", "opened", "wide open"]), ("is_closed", ["closed", "shut", "down"])],
     "door": [("is_open", ["open", "opened", "ajar"]), ("is_closed", ["closed", "shut"])],
     "lock": [("is_locked", ["locked", "securely locked", "bolted"]), ("is_unlocked", ["unlocked", "not locked"])],
     "run": [("is_running", ["running", "working", "going", "in operation", "done yet"]), ("is_stopped", ["stopped", "standing still", "not running", "idle"])],
     "media": [("is_playing", ["playing", "playing anything"]), ("is_paused", ["paused"]), ("is_on", ["on"]), ("is_off", ["off"])],
     "battery": [("is_low", ["low", "almost empty"]), ("is_charging", ["charging", "being charged"]), ("is_ok", ["ok", "fine", "charged"]), ("is_full", ["full"])],
-    "siren": [("is_armed", ["armed", "set", "active"]), ("is_disarmed", ["disarmed", "off"])],
+    "siren": [("is_armed", ["armed", "set", "active", "on"]), ("is_disarmed", ["disarmed", "off"])],
     "leak": [("is_wet", ["wet"]), ("is_dry", ["dry"])],
     "detect": [("is_detected", ["detected", "triggered", "on"]), ("is_clear", ["clear"])],
     "plug": [("is_plugged", ["plugged in"]), ("is_unplugged", ["unplugged"])],
@@ -313,8 +313,8 @@ class Gen:
         r = self.r
         if classes and r.random() < group:
             sym, parts, cls = self.group(classes)
-            if r.random() < 0.06 and sym[0] == "all":
-                t = self.thing([cls])
+            if r.random() < (0.06 if sym[0] == "all" else 0.3 if cls == "everything" else 0):
+                t = self.thing(kinds if cls == "everything" else [cls])
                 w = self.say(t)
                 parts = parts + [(r.choice((" except ", " but not ", " apart from ", " other than ")) + w, None)]
                 sym = sym + ["except", t]

@@ -13,7 +13,7 @@ IMPLIED = {
     "curtain": ["position"], "shutter": ["position"], "shade": ["position"], "awning": ["position"], "garage": ["position"],
     "gate": ["position"], "window": ["position"],
 }
-POWER = set("light switch fan climate heating cooling media appliance machine pump camera siren".split())
+POWER = set("light switch fan climate heating cooling media appliance machine pump camera".split())
 COVERS = "cover blind curtain shutter shade awning".split()
 OPENS = set(COVERS + "door garage gate window valve".split())
 LOCKS = set("door lock gate garage".split())
