@@ -222,6 +222,7 @@ void plant_recall(struct plant *p, const char *json, size_t n)
             note(p, sensor, &e, mem_strndup(json, n));
         else if (!older && a->id == e.id)
             note(p, sensor, &e, NULL);
+        p->behind = true; /* once its message is delivered, only the file knows it */
     }
     cJSON_Delete(root);
 }
@@ -249,6 +250,8 @@ static void restore(struct plant *p)
         }
         cJSON_Delete(root);
     }
+    if (p->behind)
+        save(p);
     if (atomic_load(&p->n_open) > 0)
         log_info("plant", "alarms that were open at the end of the last run: %u",
                  atomic_load(&p->n_open));

@@ -186,6 +186,11 @@ static void test_open_alarms_survive_a_restart(void **state)
     plant_recall(p, "{\"id\":5,\"channels\":[{\"sensor\":\"zz\"}]}", 38);
     assert_int_equal(plant_open_alarms(p), 1);
     start_plant(p);
+    plant_destroy(
+        p); /* and from now on the file has it: the event is delivered, and told no more */
+    p = open_plant(c, file);
+    assert_int_equal(plant_open_alarms(p), 1);
+    start_plant(p);
     read_value(p, "b", 9);
     assert_string_equal(told, "");
     read_value(p, "a", 9);
