@@ -697,6 +697,7 @@ void gateway_destroy(struct gateway *g)
     later_site_settle(gw->later); /* publishes the resulting results */
     mqtt_site_stop(gw->mqtt);     /* until then readings arrive, and may raise alarms */
     webhooks_destroy(gw->webhooks);
+    workers_release(gw->workers);
     for (uint32_t i = 0; i < gw->n_loops; i++)
         if (gw->loops[i].http || gw->loops[i].node_http)
             end_calls(&gw->loops[i]);

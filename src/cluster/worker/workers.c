@@ -2,6 +2,7 @@
 #include "cluster/worker/workers.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -74,6 +75,7 @@ struct workers {
     uint32_t n_ports;
     int wake_fd;
     bool stop, said_missing;
+    _Atomic bool leaving; /* see workers_release */
     pthread_t thread;
     bool has_thread;
 };
@@ -367,7 +369,7 @@ static void bury(struct workers *w, struct worker *k)
     read_stderr(k);
     say_why(k, status);
     pthread_mutex_lock(&w->lock);
-    bool tell = k->state == REGISTRY_READY && !k->closing;
+    bool tell = k->state == REGISTRY_READY && !k->closing && !atomic_load(&w->leaving);
     k->gone = true;
     close_fd(&k->control);
     close_fd(&k->err_fd);
@@ -591,6 +593,12 @@ void workers_leave(struct workers *w, uint32_t loop)
 }
 
 /* ---- lifetime ---- */
+
+void workers_release(struct workers *w)
+{
+    if (w)
+        atomic_store(&w->leaving, true);
+}
 
 const struct registry_apart *workers_apart(struct workers *w)
 {

@@ -36,6 +36,9 @@ void workers_conn_close(struct workers_conn *c);
 
 SHOAL_MUST_CHECK int workers_create(struct workers **out, const struct workers_opts *o,
                                     struct err *e);
+/* The server stops: its loops will close their connections, and a worker that ends then is not
+ * lost. NULL is fine. */
+void workers_release(struct workers *w);
 void workers_destroy(struct workers *w); /* NULL is fine */
 /* For registry_opts. */
 const struct registry_apart *workers_apart(struct workers *w);
