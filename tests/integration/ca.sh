@@ -64,6 +64,7 @@ verify bad other/members/spy/cert.pem
 # ---- TLS in both directions ----
 port=0 server=
 serve() { # FOLDER: openssl's server asks for a certificate of the CA
+    rm -f served # or the port of the server before is read, until this one has truncated the file
     openssl s_server -accept 127.0.0.1:0 -tls1_3 -cert $1/cert.pem -key $1/key.pem -cert_chain $1/cert.pem \
         -CAfile $1/ca.pem -CRL $1/crl.pem -crl_check -Verify 3 -verify_return_error -www >served 2>&1 </dev/null &
     server=$!

@@ -4,7 +4,8 @@ shoal=$(realpath "$1") tool=$(realpath "$2") build=$(realpath "${3:-.}")
 here=$(cd "$(dirname "$0")" && pwd) root=$(cd "$(dirname "$0")/../.." && pwd)
 refs=$root/tests/data/refs
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+# A child that is killed between fork and exec still runs the trap, and would take the folder with it.
+trap '[ "$BASHPID" != $$ ] || rm -rf "$tmp"' EXIT
 export SHOAL_CACHE_DIR=$tmp/cache
 unset STATE_DIRECTORY
 export XDG_STATE_HOME=$tmp/state
