@@ -15,6 +15,7 @@ MODELS = [
     dict(name="intent", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="intent", int8=True, licence="Apache-2.0"),
     dict(name="router", task="classify", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="router", int8=True, labels="router", licence="Apache-2.0"),
     dict(name="entities", task="tag", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="entities", int8=True, licence="Apache-2.0"),
+    dict(name="reader", task="classify", format="gguf", file="reader.gguf", licence="CC-BY-SA-4.0"),
     dict(name="command", task="tag", format="gguf", file="command.gguf", licence="Apache-2.0"),
     dict(name="embed", task="embed", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="embed", int8=True, licence="Apache-2.0"),
     dict(name="summary", task="summarize", format="shoal-summary", file="summary.json", also=["encoder/model.safetensors"] + ENCODER, int8=True, licence="CC-BY-SA-4.0"),

@@ -33,6 +33,7 @@ static const struct opts_def defs[] = {
      "JSON table of words and actions; default: home.json of the models folder"},
     {"home", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
      "home file with your rooms and devices (docs/HOME.md); default: a simulated demo home"},
+    {"room", 0, OPTS_TEXT, "NAME", NULL, 0, 0, "the room that the speaker is in"},
     {"state", 0, OPTS_TEXT, "FILE", NULL, 0, 0, "file that keeps the states of things"},
 };
 
@@ -229,6 +230,7 @@ static int answer(struct work *w, struct local *l, const char *text, size_t n, c
     r->input_bytes = n;
     r->ask.text = text;
     r->ask.confirm = confirm;
+    r->ask.room = opts_text(w->o, "room");
     r->ask.reply = !opts_flag(w->o, "no-reply");
     snprintf(r->session, sizeof(r->session), "%s", SESSION);
     buf_init(&a.reply, (size_t)1 << 22);
@@ -329,6 +331,8 @@ static int run(struct work *w, struct ask_pack *p, const struct buf *text)
         rc = local_lend(&l, p->table->encoder, NULL, p->encoder, &e);
     if (rc == 0 && p->act && p->act != p->encoder)
         rc = local_lend(&l, p->table->act, NULL, p->act, &e);
+    if (rc == 0 && p->reader)
+        rc = local_lend(&l, p->table->reader, NULL, p->reader, &e);
     if (rc == 0 && p->reply)
         rc = local_lend(&l, p->table->reply, NULL, p->reply, &e);
     if (rc < 0) {

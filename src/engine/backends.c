@@ -15,6 +15,7 @@
 #include "engine/native/extract_specialist.h"
 #include "engine/native/native_lm.h"
 #include "engine/native/scorer_specialist.h"
+#include "engine/native/reader.h"
 #include "engine/native/seq2seq.h"
 #include "engine/onnx/onnx_files.h"
 #include "engine/onnx/onnx_lm.h"
@@ -56,6 +57,8 @@ static int open_specialist(struct shoal_engine *en, const char *path,
     rc = tokenizer_create(&en->tokenizer, en->file, e);
     if (rc < 0)
         return err_wrap(e, "%s", path);
+    if (!found && reader_knows(en->file))
+        return reader_open(&en->specialist, en->file, en->tokenizer, path, en->crew, o, e);
     if (!found && t5_knows(en->file))
         return seq2seq_open(&en->specialist, en->file, en->tokenizer, path, en->crew, o, e);
     struct onnx_session *onnx = en->onnx;

@@ -136,6 +136,7 @@ struct request_infer {
 struct request_ask {
     const char *text;
     const char *confirm; /* token of actions to carry out now; NULL: none */
+    const char *room;    /* where the speaker is; NULL: not known */
     bool explain, reply;
 };
 

@@ -98,8 +98,9 @@ static int lend_home(void *ctx)
     if (rc < 0)
         return rc;
     s->flow.app = &s->home.app;
-    const char *models[] = {s->home.table->encoder, s->home.table->act, s->home.table->reply};
-    for (int i = 0; i < 3 && rc == 0; i++)
+    const char *models[] = {s->home.table->encoder, s->home.table->act, s->home.table->reply,
+                            s->home.table->reader};
+    for (int i = 0; i < 4 && rc == 0; i++)
         if (models[i] && models[i][0])
             rc = lend_model(s, models[i]);
     return rc;

@@ -11,6 +11,7 @@ import sys
 
 import torch
 from model import CONFIG, Reader, names
+from plans import TOKENS
 
 
 def export(model, folder):
@@ -21,7 +22,7 @@ def export(model, folder):
     c = model.c
     json.dump({"architectures": ["T5ForConditionalGeneration"], "model_type": "t5", "d_model": c["dim"], "d_kv": c["head_dim"], "d_ff": c["ffn"], "num_layers": c["enc"], "num_decoder_layers": c["dec"], "num_heads": c["heads"],
                "relative_attention_num_buckets": c["buckets"], "relative_attention_max_distance": c["distance"], "dropout_rate": 0.0, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "gated-gelu", "dense_act_fn": "gelu_new", "is_gated_act": True,
-               "is_encoder_decoder": True, "tie_word_embeddings": True, "vocab_size": c["vocab"], "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "n_positions": 512}, open(folder / "config.json", "w"))
+               "is_encoder_decoder": True, "tie_word_embeddings": True, "vocab_size": c["vocab"], "pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "n_positions": 512, "shoal_plan_tokens": len(TOKENS)}, open(folder / "config.json", "w"))
     shutil.copy(pathlib.Path(__file__).with_name("tokenizer.json"), folder / "tokenizer.json")
     json.dump({"tokenizer_class": "PreTrainedTokenizerFast", "pad_token": "<pad>", "eos_token": "<eos>", "unk_token": "<unk>"}, open(folder / "tokenizer_config.json", "w"))
     json.dump({"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0, "num_beams": 1, "max_new_tokens": 48}, open(folder / "generation_config.json", "w"))

@@ -609,6 +609,22 @@ static const char *asked_for(struct home_act *x, const struct home_fill *s,
     return text ? without_articles(x, home_words_lower(x->a, tidy(x->a, text))) : NULL;
 }
 
+/* Keeps the things that can do it; false: none can. */
+static bool keep_able(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
+{
+    struct home_allow allow = to_allow(x);
+    bool able = home_allow_able(&allow);
+    x->n_things = allow.n_things;
+    if (able || x->here->file->open)
+        return true;
+    x->reason = arena_printf(x->a, "%s has no %s", x->things[0]->names.w[0], x->x->effect->ability);
+    home_act_put_slots(x, s);
+    home_act_put_result(x, "refused");
+    home_act_put_text(x, "reason", x->reason);
+    *why = home_act_plain_line(x, HOME_SAY_LIMIT);
+    return false;
+}
+
 bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
 {
     const struct home_file *f = x->here->file;
@@ -644,19 +660,7 @@ bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_li
     if (!slot && l.n == 1 && device && home_fill_has_slot(x->x, device) &&
         l.things[0]->type == HOME_THING_DEVICE) /* "unlock room 201" */
         home_fill_set(s, home_fill_own(device), l.things[0]->names.w[0]);
-    struct home_allow allow = to_allow(x);
-    bool able = home_allow_able(&allow);
-    x->n_things = allow.n_things;
-    if (!able && !f->open) {
-        x->reason =
-            arena_printf(x->a, "%s has no %s", x->things[0]->names.w[0], x->x->effect->ability);
-        home_act_put_slots(x, s);
-        home_act_put_result(x, "refused");
-        home_act_put_text(x, "reason", x->reason);
-        *why = home_act_plain_line(x, HOME_SAY_LIMIT);
-        return false;
-    }
-    return true;
+    return keep_able(x, s, why);
 }
 
 /* "kitchen lights": the room comes first. */
@@ -812,7 +816,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     x->due.place = x->here->file && x->here->file->has_place ? x->here->file->place : NULL;
     read_again(x, s, plain);
     home_fill_defaults(action, s, plain, x->names_more);
-    if (!home_act_link(x, s, &why))
+    if (x->linked ? x->n_things > 0 && !keep_able(x, s, &why) : !home_act_link(x, s, &why))
         return why;
     home_act_put_slots(x, s);
     bool later = put_when(x, s) || (x->due.every && action->can_wait);
@@ -858,7 +862,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
                                           : home_act_line(x, &x->t->line_act, true, which);
         if (rings) /* reported as done: it is set */
             home_act_put_result(x, "scheduled");
-        return x->t->risk[risk].confirm ? hold(x, draft, risk, done) : done;
+        return x->t->risk[risk].confirm || x->doubtful ? hold(x, draft, risk, done) : done;
     }
     if (action->state.n > 0 && answer_state(x, plain, &why))
         return why;

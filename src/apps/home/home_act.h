@@ -29,6 +29,8 @@ struct home_act { /* one action being made */
     bool names_more;          /* the clause has unexplained words */
     struct home_due_said due; /* when it should happen */
     const char *again_time;   /* for a repeated action without a slot for a time, as shown */
+    bool linked;              /* things says what is meant: nothing is looked up by words */
+    bool doubtful;            /* it may not be what was meant: it waits for a yes */
     double sign;              /* direction of a change: -1, +1; 0: the value is set */
     const struct home_clause *clause;
     const struct home_thing **things; /* the things it acts on */

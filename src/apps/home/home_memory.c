@@ -99,6 +99,9 @@ static struct home_focus copy_focus(struct arena *a, const struct home_focus *f)
     out.room = copy(a, f->room);
     out.machine = copy(a, f->machine);
     out.said = copy(a, f->said);
+    out.last = copy(a, f->last);
+    out.pending = copy(a, f->pending);
+    out.kept = copy(a, f->kept);
     return out;
 }
 

@@ -117,8 +117,9 @@ static int lend_home(void *ctx)
     if (rc < 0)
         return cmd_fail(s->o->page, "%s", e.msg);
     s->local.flow.app = &s->home.app;
-    const char *models[] = {s->home.table->encoder, s->home.table->act, s->home.table->reply};
-    for (int i = 0; i < 3; i++)
+    const char *models[] = {s->home.table->encoder, s->home.table->act, s->home.table->reply,
+                            s->home.table->reader};
+    for (int i = 0; i < 4; i++)
         if (models[i] && models[i][0] && (rc = lend_model(s, models[i])) != CMD_OK)
             return rc;
     return CMD_OK;

@@ -434,6 +434,8 @@ int cmd_eval_ask(int argc, const char *const *argv)
         rc = home_open(&things, x.pack.table, &ho, &e);
     if (rc == 0)
         rc = ask_create(&x.pack.ask, x.pack.table, things, x.pack.encoder, x.pack.act, NULL, &e);
+    if (rc == 0)
+        ask_use_reader(x.pack.ask, x.pack.reader);
     exit_code = rc == 0 ? run_all(&x, &rows) : cmd_fail(&page, "%s", e.msg);
     ask_pack_close(&x.pack);
     home_things_destroy(things);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "apps/home/ask/ask_decide.h"
+#include "apps/home/ask/ask_read.h"
 #include "apps/home/ask/ask_request.h"
 #include "apps/home/ask/ask_speak.h"
 #include "apps/home/ask/ask_understand.h"
@@ -91,6 +92,11 @@ int ask_create(struct ask **out, const struct home_table *table, struct home_thi
     (*out)->act = act;
     (*out)->reply = reply;
     return 0;
+}
+
+void ask_use_reader(struct ask *a, struct shoal_engine *reader)
+{
+    a->reader = reader;
 }
 
 void ask_destroy(struct ask *a)
@@ -244,6 +250,8 @@ static int read_text(struct ask_request *r, const struct ask_opts *o, struct err
 {
     struct ask *k = r->ask;
     r->conversation = arena_printf(&r->arena, "%s", o->conversation ? o->conversation : "");
+    r->said = arena_printf(&r->arena, "%.*s", (int)o->text_bytes, o->text ? o->text : "");
+    r->room = o->room ? home_words_lower(&r->arena, o->room) : NULL;
     r->owner = arena_printf(&r->arena, "%s", o->owner ? o->owner : "");
     r->text = clean_text(&r->arena, k, r->file, o, k->encoder ? is_common : o->is_common,
                          k->encoder ? (void *)k->encoder : o->common_ctx, &r->words);
@@ -374,6 +382,10 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     r->ask = a;
     r->asks_acts = a->table->act != NULL;
     r->act_engine = act;
+    r->file = a->things ? home_things_file(a->things) : NULL;
+    r->reader_engine = o->reader ? o->reader : a->reader;
+    r->reads = r->asks_acts && r->file && a->table->plans.n_classes > 0 &&
+               (r->reader_engine || (o->away && o->away_reads));
     r->away = o->away;
     atomic_init(&r->refs, 2);
     arena_init(&r->arena, ARENA_BYTES);
@@ -387,7 +399,6 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     r->weight = o->weight;
     r->speaks = !o->no_reply && (reply || o->away);
     r->reply_engine = reply;
-    r->file = a->things ? home_things_file(a->things) : NULL;
     r->advance = advance;
     r->event = o->event;
     r->event_ctx = o->event_ctx;

@@ -44,15 +44,18 @@ struct home_things;
 struct shoal_engine;
 
 struct ask_opts {
-    const char *text;           /* with `confirm` it may be NULL */
-    size_t text_bytes;          /* at most ASK_MAX_TEXT */
-    const char *conversation;   /* user and session, for "it" and "yes"; NULL: none */
-    const char *owner;          /* the user whose scheduled actions are counted; NULL: nobody */
-    const char *confirm;        /* the token of actions to carry out now; NULL: none */
-    time_t now;                 /* 0: the clock's */
-    bool no_reply;              /* actions only */
-    struct shoal_engine *reply; /* says it; NULL: the flow's */
-    struct shoal_engine *act;   /* tells commands from other talk; NULL: the flow's */
+    const char *text;            /* with `confirm` it may be NULL */
+    size_t text_bytes;           /* at most ASK_MAX_TEXT */
+    const char *conversation;    /* user and session, for "it" and "yes"; NULL: none */
+    const char *owner;           /* the user whose scheduled actions are counted; NULL: nobody */
+    const char *room;            /* the speaker's room: its id or a name; NULL: not known */
+    const char *confirm;         /* the token of actions to carry out now; NULL: none */
+    time_t now;                  /* 0: the clock's */
+    bool no_reply;               /* actions only */
+    struct shoal_engine *reply;  /* says it; NULL: the flow's */
+    struct shoal_engine *act;    /* tells commands from other talk; NULL: the flow's */
+    struct shoal_engine *reader; /* reads the text as well; NULL: the flow's */
+    bool away_reads;             /* `away` has a reader */
     /* For models without an engine here, of the flow or of these options; NULL: none. Must live
      * until ask_free has returned. ask_cancel and ask_free are then called on the thread that it
      * belongs to. */
@@ -81,6 +84,9 @@ SHOAL_MUST_CHECK int ask_create(struct ask **out, const struct home_table *table
 SHOAL_MUST_CHECK int ask_create_away(struct ask **out, const struct home_table *table,
                                      struct home_things *things, const char *config, size_t n,
                                      struct err *e);
+/* A reader for requests that bring none; NULL: the rules alone understand texts. Before the first
+ * request. */
+void ask_use_reader(struct ask *a, struct shoal_engine *reader);
 void ask_destroy(struct ask *a); /* NULL is fine */
 /* Calls fn for each word of the text that counts as a typo unless it is common. */
 SHOAL_MUST_CHECK int ask_doubtful_words(const struct ask *a, const struct ask_opts *o,

@@ -38,7 +38,7 @@ struct ask_apart {
     struct ask_away away; /* first */
     struct flow_owner *owner;
     const struct request *request;
-    const char *models[3];
+    const char *models[4];
     _Atomic uint32_t refs;  /* held by the ask and by each errand */
     struct errand *running; /* on the owner's thread */
     _Atomic bool cancelled;
@@ -405,7 +405,7 @@ bool ask_apart_is_common(void *apart, const char *word)
 /* ---- lifetime ---- */
 
 struct ask_apart *ask_apart_create(struct flow_owner *o, const struct request *r,
-                                   const char *const models[3])
+                                   const char *const models[4])
 {
     static const struct ask_away_ops ops = {infer, reply, cancel};
     struct ask_apart *p = mem_zalloc(sizeof(*p));

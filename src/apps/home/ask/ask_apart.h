@@ -16,7 +16,7 @@ struct ask_apart;
 
 /* The models by enum ask_model.  NULL: out of memory. */
 struct ask_apart *ask_apart_create(struct flow_owner *o, const struct request *r,
-                                   const char *const models[3]);
+                                   const char *const models[4]);
 void ask_apart_put(struct ask_apart *p);
 struct ask_away *ask_apart_away(struct ask_apart *p);
 

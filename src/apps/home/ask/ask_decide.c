@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apps/home/ask/ask_read.h"
 #include "apps/home/ask/ask_understand.h"
 #include "apps/home/home_recall.h"
 #include "apps/home/table/home_words.h"
@@ -129,7 +130,8 @@ static void remember(struct ask_request *r, const struct home_focus *old)
         changed |= device || machine || ask_plan_text_of(o, "room");
     }
     remember_words(r, old, &f);
-    if (changed)
+    ask_read_remember(r, &f);
+    if (changed || r->reads)
         home_memory_set_focus(r->ask->memory, r->conversation, r->start_ns, &f);
 }
 
@@ -191,6 +193,8 @@ void ask_decide_text(struct ask_request *r)
         home_memory_move_on(r->ask->memory, r->conversation);
     if (r->except)
         home_rules_except(&r->arena, t, d, &here, r->except);
+    if (r->reads)
+        ask_read_decide(r, &here);
     keep_waiting(r, d);
     plan_clauses(r);
 }

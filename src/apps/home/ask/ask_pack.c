@@ -71,8 +71,12 @@ int ask_pack_open(struct ask_pack *p, const struct ask_pack_opts *o, struct err 
     }
     if (rc == 0 && !o->no_reply)
         rc = take_engine(&p->reply, &p->lent_reply, o->reply, pack, p->table->reply, o, e);
+    if (rc == 0 && pack && p->table->reader)
+        rc = open_model(&p->reader, pack, p->table->reader, o, e);
     if (rc == 0 && !o->parts_only)
         rc = ask_create(&p->ask, p->table, NULL, p->encoder, p->act, p->reply, e);
+    if (rc == 0 && p->ask)
+        ask_use_reader(p->ask, p->reader);
     pack_close(pack);
     if (rc < 0)
         ask_pack_close(p);
@@ -86,6 +90,7 @@ void ask_pack_close(struct ask_pack *p)
         shoal_engine_close(p->reply);
     if (!p->lent_act)
         shoal_engine_close(p->act);
+    shoal_engine_close(p->reader);
     if (!p->lent_encoder)
         shoal_engine_close(p->encoder);
     home_table_close(p->table);

@@ -13,6 +13,7 @@ struct ask_pack {
     struct home_table *table;
     struct shoal_engine *encoder, *reply;    /* reply NULL: actions only */
     struct shoal_engine *act;                /* NULL: the table needs no such model */
+    struct shoal_engine *reader;             /* NULL: the table has none, or no pack was opened */
     bool lent_encoder, lent_act, lent_reply; /* the caller's: not closed here */
     struct ask *ask;                         /* NULL with parts_only */
 };

@@ -18,19 +18,23 @@
 #include "apps/home/home_memory.h"
 #include "apps/home/home_rules.h"
 #include "apps/home/home_speech.h"
+#include "apps/home/read/read_lines.h"
 #include "apps/home/site/home_things.h"
 #include "shoal/shoal.h"
 
 #define ASK_PER_CLAUSE 3u /* intent, router, entities */
 #define ASK_MAX_PARTS 64u /* parts of a text, by speech act */
 #define ASK_MAX_FLOWS 64u
+#define ASK_MAX_READINGS 4u
 #define ASK_MAX_WORDS 150u /* words of a text without a message to others: a minute of speech */
 
 struct ask {
     const struct home_table *table;
     struct shoal_engine *encoder, *act, *reply; /* encoder NULL: requests provide access to it */
+    struct shoal_engine *reader;                /* NULL: none, or requests provide it */
     struct home_memory *memory;
     struct home_things *things; /* NULL: no home */
+    bool reads;                 /* the encoder is a reader: it writes plans */
     float threshold;
     struct {
         char *label, *flow;
@@ -38,7 +42,13 @@ struct ask {
     uint32_t n_flows;
 };
 
-enum ask_stage { ASK_STAGE_ACT, ASK_STAGE_UNDERSTAND, ASK_STAGE_CARRY, ASK_STAGE_REPLY };
+enum ask_stage {
+    ASK_STAGE_READ,
+    ASK_STAGE_ACT,
+    ASK_STAGE_UNDERSTAND,
+    ASK_STAGE_CARRY,
+    ASK_STAGE_REPLY
+};
 
 struct ask_request {
     struct ask *ask;
@@ -55,10 +65,24 @@ struct ask_request {
     char message[320];
 
     struct arena arena;
-    const char *text, *conversation; /* in the arena; conversation "": none */
-    const char *owner;               /* in the arena; "": unknown */
-    struct home_words words;         /* of the text */
-    bool too_long;                   /* longer than anybody can follow */
+    const char *text, *conversation;    /* in the arena; conversation "": none */
+    const char *owner;                  /* in the arena; "": unknown */
+    const char *room;                   /* where the speaker is; NULL: not known */
+    const char *said;                   /* the text as it came */
+    bool reads;                         /* a reader reads the text too */
+    struct shoal_engine *reader_engine; /* NULL: it is reached through `away` */
+    struct home_focus read_focus;       /* for the memory, if the reader's plan was taken */
+    struct read_lines *lines;
+    struct read_lines_state read_state;
+    const char *read_kept; /* words that the last plan had; NULL: none */
+    struct {
+        char text[512]; /* not in the arena, which another thread may use at that time */
+        float p;
+    } readings[ASK_MAX_READINGS]; /* best first */
+    uint32_t n_readings;
+    bool is_read;               /* the reader's plan was taken */
+    struct home_words words;    /* of the text */
+    bool too_long;              /* longer than anybody can follow */
     const char *again, *except; /* taken out of the text; NULL: none (home_turn, home_reword) */
     struct home_part parts[ASK_MAX_PARTS];
     uint32_t n_parts;

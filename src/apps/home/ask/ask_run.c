@@ -24,7 +24,8 @@ struct asking {
     bool quiet;                             /* the sink only wants `closed` from now on */
     struct registry_model *encoder, *reply; /* held; reply NULL: actions only */
     struct registry_model *act;             /* held; NULL: the table needs none */
-    struct acquire for_encoder, for_act, for_reply;
+    struct registry_model *reader;          /* held; NULL: the server has none */
+    struct acquire for_encoder, for_act, for_reply, for_reader;
     struct ask_apart *apart; /* NULL: all models have engines in this process */
     struct ask *ask;         /* the encoder's */
     struct ask_request *asked;
@@ -66,6 +67,7 @@ static void asking_close(struct asking *a)
     ask_apart_put(a->apart);
     put_back(a->encoder);
     put_back(a->act);
+    put_back(a->reader);
     put_back(a->reply);
     token_queue_fini(&a->queue);
     flow_give_request(o, a->request);
@@ -99,6 +101,7 @@ static void on_cancel(struct flow_job *j)
     a->quiet = true;
     acquire_cancel(&a->for_encoder);
     acquire_cancel(&a->for_act);
+    acquire_cancel(&a->for_reader);
     acquire_cancel(&a->for_reply);
     if (a->encoder)
         counter_add(&a->encoder->stats.cancelled, 1);
@@ -286,6 +289,9 @@ static void submit(struct asking *a)
                                .owner = r->client.name,
                                .confirm = r->ask.confirm,
                                .act = a->act ? registry_engine(a->act) : NULL,
+                               .reader = a->reader ? registry_engine(a->reader) : NULL,
+                               .away_reads = a->reader != NULL,
+                               .room = r->ask.room,
                                .no_reply = !a->reply,
                                .reply = a->reply ? registry_engine(a->reply) : NULL,
                                .away = ask_apart_away(a->apart),
@@ -349,10 +355,10 @@ static void on_configured(void *ctx)
 /* Isolated models of an ask are reached by requests. */
 static void prepare(struct asking *a)
 {
-    const struct registry_model *all[] = {a->encoder, a->act, a->reply};
-    const char *names[3] = {NULL};
+    const struct registry_model *all[] = {a->encoder, a->act, a->reply, a->reader};
+    const char *names[4] = {NULL};
     bool apart = false;
-    for (int i = 0; i < 3; i++) { /* in the order of enum ask_model */
+    for (int i = 0; i < 4; i++) { /* in the order of enum ask_model */
         names[i] = all[i] ? all[i]->name : NULL;
         apart |= all[i] && !registry_engine(all[i]);
     }
@@ -408,6 +414,43 @@ static void on_reply(struct acquire *q, struct registry_model *m)
     begin(a);
 }
 
+static void find_reply(struct asking *a);
+
+static void on_reader_failed(struct acquire *q, const struct failure *f)
+{
+    send_failure(EXECUTOR_OF(q, struct asking, for_reader), f);
+}
+
+static void on_reader(struct acquire *q, struct registry_model *m)
+{
+    struct asking *a = EXECUTOR_OF(q, struct asking, for_reader);
+    if (!m) {
+        asking_close(a);
+        return;
+    }
+    a->reader = m;
+    count_begin(m);
+    find_reply(a);
+}
+
+/* A server without the table's reader understands by rules alone. */
+static void find_reader(struct asking *a)
+{
+    const char *name = a->app->table->reader;
+    enum registry_state state;
+    if (!name || !registry_state(a->owner->flow->registry, name, &state)) {
+        find_reply(a);
+        return;
+    }
+    a->for_reader.owner = a->owner;
+    a->for_reader.ready = on_reader;
+    a->for_reader.failed = on_reader_failed;
+    a->for_reader.epoch = a->request->epoch;
+    a->for_reader.any = true;
+    a->for_reader.key = request_key(a->request);
+    acquire_model(&a->for_reader, name, SHOAL_KIND_CLASSIFY);
+}
+
 static void find_reply(struct asking *a)
 {
     if (!a->request->ask.reply) {
@@ -437,7 +480,7 @@ static void on_act(struct acquire *q, struct registry_model *m)
     }
     a->act = m;
     count_begin(m);
-    find_reply(a);
+    find_reader(a);
 }
 
 static void on_encoder(struct acquire *q, struct registry_model *m)

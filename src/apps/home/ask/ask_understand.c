@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apps/home/ask/ask_read.h"
 #include "apps/home/table/home_words.h"
 #include "apps/home/turn/home_turn.h"
 
@@ -142,7 +143,11 @@ void ask_understand_acts(struct ask_request *r)
 {
     struct part *parts = arena_zalloc_n(&r->arena, 2, sizeof(*parts));
     r->stage = ASK_STAGE_ACT;
-    atomic_store_explicit(&r->pending, parts ? 3 : 1, memory_order_relaxed); /* as below */
+    /* as below */
+    atomic_store_explicit(&r->pending, (parts ? 3u : 1u) + (r->reads ? 1u : 0u),
+                          memory_order_relaxed);
+    if (r->reads)
+        ask_read_submit(r);
     for (uint32_t i = 0; parts && i < 2; i++) {
         parts[i] = (struct part){.r = r, .which = i ? PART_ACTS : PART_COMMAND};
         submit_part(r, &parts[i]);

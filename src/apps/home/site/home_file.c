@@ -129,6 +129,7 @@ static void put_thing(struct json_out *j, const struct home_thing *x)
     put_list(j, "aliases", &x->names, 1);
     put_str(j, "kind", x->kind);
     put_str(j, "room", x->room ? x->room->id : NULL);
+    put_str(j, "floor", x->floor);
     put_str(j, "unit", x->unit);
     put_list(j, "abilities", &x->abilities, 0);
     put_limits(j, x);

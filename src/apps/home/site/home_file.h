@@ -52,6 +52,7 @@ struct home_thing {
     struct home_list names;        /* name and aliases, lower case */
     const struct home_thing *room; /* NULL: none */
     const char *unit;              /* of a sensor; NULL: none */
+    const char *floor;             /* of a room, lower case; NULL: none */
     struct home_list abilities;
     const struct home_thing_limit *limits;
     uint32_t n_limits;

@@ -20,7 +20,7 @@
 #define SIZE_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 struct item { /* one entry of a list, while it is read */
-    char *id, *name, *kind, *room, *risk, *unit;
+    char *id, *name, *kind, *room, *floor, *risk, *unit;
     struct yaml_in_strs aliases, abilities;
     yaml_node_t *limits, *sets;
 };
@@ -264,7 +264,8 @@ static int make_risk(struct yaml_in *r, yaml_node_t *at, struct home_thing *thin
     {                                                                                              \
         "aliases", YAML_IN_STRS, AT(aliases), NULL                                                 \
     }
-static const struct yaml_in_key place_keys[] = {NAMES};
+static const struct yaml_in_key room_keys[] = {NAMES, {"floor", YAML_IN_STR, AT(floor), NULL}};
+static const struct yaml_in_key person_keys[] = {NAMES};
 static const struct yaml_in_key device_keys[] = {NAMES,
                                                  {"room", YAML_IN_STR, AT(room), NULL},
                                                  {"kind", YAML_IN_STR, AT(kind), NULL},
@@ -283,11 +284,11 @@ static const struct yaml_in_key scene_keys[] = {NAMES,
 static const struct {
     const struct yaml_in_key *keys;
     size_t n;
-} keys_of[] = {[HOME_THING_ROOM] = {place_keys, SIZE_OF(place_keys)},
+} keys_of[] = {[HOME_THING_ROOM] = {room_keys, SIZE_OF(room_keys)},
                [HOME_THING_DEVICE] = {device_keys, SIZE_OF(device_keys)},
                [HOME_THING_MACHINE] = {device_keys, SIZE_OF(device_keys)},
                [HOME_THING_SENSOR] = {sensor_keys, SIZE_OF(sensor_keys)},
-               [HOME_THING_PERSON] = {place_keys, SIZE_OF(place_keys)},
+               [HOME_THING_PERSON] = {person_keys, SIZE_OF(person_keys)},
                [HOME_THING_SCENE] = {scene_keys, SIZE_OF(scene_keys)}};
 
 static int make_thing(struct yaml_in *r, yaml_node_t *at, enum home_thing_type type)
@@ -308,6 +309,7 @@ static int make_thing(struct yaml_in *r, yaml_node_t *at, enum home_thing_type t
     *thing = (struct home_thing){.type = type, .id = copy(x, k->id)};
     thing->kind = k->kind ? copy(x, k->kind) : "";
     thing->unit = k->unit ? copy(x, k->unit) : NULL;
+    thing->floor = k->floor ? home_words_lower(&x->file->arena, k->floor) : NULL;
     int rc = make_names(r, at, thing);
     bool acts = type == HOME_THING_DEVICE || type == HOME_THING_MACHINE;
     if (rc == 0 && acts)

@@ -462,7 +462,7 @@ static void read_action(struct home_reader *r, const struct json_node *at, struc
         r->t->weekdays.n == 7 ? 0 : HOME_TABLE_VAR(WEEKDAY) | HOME_TABLE_VAR(MONTH);
     if (!json_strict_object(
             &r->d, at, "slots",
-            "needs can_wait accepts unit amounts compute answer reason reason_if do "
+            "needs can_wait read_only accepts unit amounts compute answer reason reason_if do "
             "relative do_change statement must state"))
         return;
     struct json_node v;
@@ -474,6 +474,8 @@ static void read_action(struct home_reader *r, const struct json_node *at, struc
     read_accepts(r, at, x);
     v = json_strict_get(at, "can_wait");
     x->can_wait = json_strict_bool(&r->d, &v, false);
+    v = json_strict_get(at, "read_only");
+    x->read_only = json_strict_bool(&r->d, &v, false);
     v = json_strict_get(at, "amounts");
     x->amounts = json_strict_bool(&r->d, &v, true);
     x->must = home_table_get_list(r, at, "must", HOME_TEXT_WORD);
@@ -639,7 +641,7 @@ static void read_head(struct home_reader *r, const struct json_node *root)
     if (strcmp(json_strict_text(&r->d, &format, HOME_TABLE_MAX_TEXT_BYTES), "shoal-home") != 0)
         json_strict_fail(&r->d, &format, "the format must be \"shoal-home\"");
     (void)json_strict_u32(&r->d, &v, 1, 1, 0);
-    if (!json_strict_object(&r->d, &models, "encoder reply", "act") ||
+    if (!json_strict_object(&r->d, &models, "encoder reply", "act reader") ||
         !json_strict_object(&r->d, &labels, "intent router entities out_of_scope", "act") ||
         !json_strict_object(&r->d, &flows, "chat", ""))
         return;
@@ -653,6 +655,7 @@ static void read_head(struct home_reader *r, const struct json_node *root)
     t->out_of_scope = home_table_get_text(r, &labels, "out_of_scope", HOME_TEXT_NAME);
     t->chat_flows = home_table_get_list(r, &flows, "chat", HOME_TEXT_TEXT);
     t->act = home_table_get_text(r, &models, "act", HOME_TEXT_NAME);
+    t->reader = home_table_get_text(r, &models, "reader", HOME_TEXT_NAME);
     t->act_labels = home_table_get_text(r, &labels, "act", HOME_TEXT_NAME);
     if (!t->act != !t->act_labels)
         json_strict_fail(&r->d, &labels, "models.act and labels.act belong together");
@@ -666,7 +669,7 @@ static void read_table(struct home_reader *r)
                             "clauses articles id when defaults opposites numbers units amounts "
                             "durations times dates arithmetic you speech stop risk limits says "
                             "unless pronouns change answers effects kinds "
-                            "state_questions state_words slips places later reword"))
+                            "state_questions state_words slips places later reword plans"))
         return;
     void (*const parts[])(struct home_reader *, const struct json_node *) = {read_head,
                                                                              read_words,
@@ -685,7 +688,8 @@ static void read_table(struct home_reader *r)
                                                                              home_table_read_safety,
                                                                              home_table_read_things,
                                                                              home_table_read_reword,
-                                                                             home_table_read_later};
+                                                                             home_table_read_later,
+                                                                             home_table_read_plans};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
         parts[i](r, &root);
     r->t->you = home_table_get_pairs(r, &root, "you", HOME_TEXT_WORD, 0, 0);

@@ -134,7 +134,8 @@ struct home_action {
     uint32_t n_accepts;
     const struct home_default **defaults; /* in order; NULL-terminated */
     bool can_wait;
-    bool amounts;                 /* "half" is a value here */
+    bool read_only; /* only a reader finds it: the other models have no label for it */
+    bool amounts;   /* "half" is a value here */
     const struct home_unit *unit; /* of a bare number; NULL: none */
     const struct home_slot *compute;
     struct home_template answer; /* n 0: none */
@@ -260,6 +261,35 @@ struct home_later_table { /* list NULL: the table lacks this part */
     struct home_pairs sun;   /* "sunset": enum sun_event */
 };
 
+struct home_class {               /* a class of things in plans: "light" */
+    const char *name;             /* a word of the plan language */
+    struct home_list kinds;       /* of the home file */
+    struct home_list words;       /* what people call one or several of them */
+    const char *many;             /* several of them, in a reply: "lights" */
+    struct home_list means;       /* kinds that are meant where no thing is called so */
+    const struct home_class *but; /* meant where a home has none of these; NULL: nothing is */
+};
+
+struct home_quantity {             /* what can be set and asked: "temperature" */
+    const char *name;              /* a word of the plan language */
+    struct home_list words, units; /* what people call it; units of sensors that measure it */
+    struct home_list implied;      /* classes whose things have it anyway */
+    const struct home_action *set; /* NULL: it cannot be set on a device */
+    const char *step;              /* "10 percent": one step up or down; NULL: none */
+    const char *leap;              /* the same for a large one */
+};
+
+struct home_plans { /* how plans of a reader become actions; n_classes 0: no reader */
+    float act_p;    /* smallest probability of a plan that is carried out */
+    float ask_p;    /* ... of one that only answers */
+    float sure_p;   /* ... although the rules found no command, or another one */
+    struct home_class *classes;
+    struct home_quantity *quantities;
+    uint32_t n_classes, n_quantities;
+    struct home_pairs verbs;  /* "on" is "turn_on" */
+    struct home_pairs states; /* "is_on" is "on" */
+};
+
 struct home_opposite { /* two actions that words separate better than the model */
     const struct home_action *action[2];
     struct home_list words[2];
@@ -296,6 +326,7 @@ struct home_table {
     const char *name, *language;
     const char *encoder, *reply; /* names of the models */
     const char *intent_labels, *router_labels, *entity_labels, *out_of_scope;
+    const char *reader;           /* model that reads texts into plans; NULL: none */
     const char *act, *act_labels; /* model and labels of the speech act; NULL: only rules */
     struct home_list chat_flows;
 
@@ -336,6 +367,7 @@ struct home_table {
     struct home_opposite *opposites;
     uint32_t n_opposites;
     struct home_later_table later;
+    struct home_plans plans;
     struct home_pairs slips, slips_last; /* phrases that are always a slip; the last: a last word */
     struct home_list spell_words;        /* possible corrections of a misspelt word */
     struct strmap spell;                 /* those, and words that only look misspelt */
@@ -386,6 +418,12 @@ const char *home_table_later_name(enum home_later_kind k);
 bool home_table_later_kind(const char *name, enum home_later_kind *out);
 /* NULL: not in the table. */
 const struct home_kind *home_table_kind(const struct home_table *t, const char *name);
+/* Of the plan language; NULL: the table does not have it. */
+const struct home_class *home_table_class(const struct home_table *t, const char *name);
+const struct home_quantity *home_table_quantity(const struct home_table *t, const char *name);
+/* The action of a verb of the plan language, what a state is called; NULL: none. */
+const struct home_action *home_table_verb(const struct home_table *t, const char *verb);
+const char *home_table_state(const struct home_table *t, const char *state);
 /* Is there an action that sets this ability? */
 bool home_table_ability(const struct home_table *t, const char *name);
 

@@ -71,6 +71,8 @@ void home_table_read_safety(struct home_reader *r, const struct json_node *root)
 void home_table_read_things(struct home_reader *r, const struct json_node *root);
 /* reword. */
 void home_table_read_reword(struct home_reader *r, const struct json_node *root);
+/* plans; after the actions. */
+void home_table_read_plans(struct home_reader *r, const struct json_node *root);
 /* later; after the actions. */
 void home_table_read_later(struct home_reader *r, const struct json_node *root);
 

@@ -9,7 +9,7 @@
 #include "wire/value_json.h"
 
 struct body {
-    const char *text, *confirm, *model;
+    const char *text, *confirm, *room, *model;
     const cJSON *input;
     bool stream, explain, reply;
     int64_t priority;
@@ -22,6 +22,7 @@ const struct field process_fields[] = {
     {"text", FIELD_STR, AT(text), 0, 0, "a command or a question", NULL},
     {"confirm", FIELD_STR, AT(confirm), 0, 0,
      "token of actions with the result confirm: they happen now", NULL},
+    {"room", FIELD_STR, AT(room), 0, 0, "the room that the speaker is in", NULL},
     {"model", FIELD_STR, AT(model), 0, 0,
      "a flow, or a route with one; default: process.flow of the configuration, or ask", NULL},
     {"input", FIELD_VALUE, AT(input), 0, 0, "inputs of the flow besides the text",
@@ -144,6 +145,8 @@ int process_read(struct request *r, bool *stream, const cJSON *json, bool lenien
     r->ask.text = request_copy(r, b.text, r->input_bytes);
     if (b.confirm)
         r->ask.confirm = request_copy(r, b.confirm, strlen(b.confirm));
+    if (b.room)
+        r->ask.room = request_copy(r, b.room, strlen(b.room));
     if (b.model)
         r->model = request_copy(r, b.model, strlen(b.model));
     if (b.input && read_input(r, b.input, e) < 0)

@@ -1,0 +1,278 @@
+/* test_read.c - the reader's way of a text: the plan language, the lines that it is given, and what
+ * becomes of plans in a home with floors, odd names and the speaker's room, with the real model. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "apps/home/ask/ask_pack.h"
+#include "apps/home/read/read_lines.h"
+#include "apps/home/read/read_plan.h"
+#include "apps/home/site/home_file_read.h"
+#include "apps/home/site/home_things.h"
+#include "engine/native/reader.h"
+
+static struct ask_pack pack;
+static struct home_things *things;
+static struct home_file *file;
+static struct ask *ask;
+static struct arena a;
+
+static const char house[] =
+    "rooms:\n"
+    "  - {id: kitchen, floor: ground floor}\n"
+    "  - {id: hall, floor: ground floor}\n"
+    "  - {id: bedroom, floor: upstairs}\n"
+    "  - {id: study, floor: upstairs}\n"
+    "devices:\n"
+    "  - {id: l.kitchen, name: ceiling light, kind: light, room: kitchen}\n"
+    "  - {id: l.hall, name: lamp, kind: light, room: hall}\n"
+    "  - {id: l.bed, name: bedside lamp, kind: light, room: bedroom}\n"
+    "  - {id: l.desk, name: Moby, kind: light, room: study}\n"
+    "  - {id: c.bed, name: curtain, kind: cover, room: bedroom}\n"
+    "  - {id: c.study, name: roller shutter, kind: cover, room: study}\n"
+    "  - {id: oven, kind: heater, room: kitchen}\n"
+    "  - {id: heat, name: heating, kind: climate}\n"
+    "  - {id: tv, kind: media, room: bedroom}\n"
+    "  - {id: coffee, name: coffee machine, kind: appliance, room: kitchen}\n"
+    "machines:\n"
+    "  - {id: fv1, name: fermenter one, aliases: [fv1], kind: machine, limits: {pressure: {min: 0, "
+    "max: 2, unit: bar}}}\n"
+    "sensors:\n"
+    "  - {id: t.bed, name: temperature, room: bedroom, unit: celsius}\n";
+
+static int setup(void **state)
+{
+    struct ask_pack_opts o = {.dir = SHOAL_TEST_DATA "/../../models", .no_reply = true};
+    struct err e = {0};
+    (void)state;
+    arena_init(&a, (size_t)16 << 20);
+    if (ask_pack_open(&pack, &o, &e) < 0 ||
+        home_file_read_text(&file, pack.table, house, strlen(house), "house", &e) < 0 ||
+        home_things_create(&things, file, NULL, &e) < 0 ||
+        ask_create(&ask, pack.table, things, pack.encoder, pack.act, NULL, &e) < 0) {
+        print_error("%s\n", e.msg);
+        return -1;
+    }
+    ask_use_reader(ask, pack.reader);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    ask_destroy(ask);
+    home_things_destroy(things);
+    home_file_unref(file);
+    ask_pack_close(&pack);
+    arena_fini(&a);
+    return 0;
+}
+
+/* ---- plans ---------------------------------------------------------------------------------- */
+
+static void test_plans_are_read(void **state)
+{
+    struct read_plan p;
+    (void)state;
+    assert_true(
+        read_plan_of(&p, "set t2 pressure to_value w3 w4 sep off all light a1 f2 except t1 t3"));
+    assert_int_equal(p.n, 2);
+    assert_string_equal(p.acts[0].verb, "set");
+    assert_int_equal(p.acts[0].things.n, 1);
+    assert_int_equal(p.acts[0].things.at[0], 1);
+    assert_string_equal(p.acts[0].quantity, "pressure");
+    assert_int_equal(p.acts[0].amount, READ_PLAN_TO);
+    assert_int_equal(p.acts[0].value.from, 3);
+    assert_int_equal(p.acts[0].value.to, 5);
+    assert_string_equal(p.acts[1].class, "light");
+    assert_true(p.acts[1].all);
+    assert_int_equal(p.acts[1].areas.at[0], 0);
+    assert_int_equal(p.acts[1].floors.at[0], 1);
+    assert_int_equal(p.acts[1].except.n, 2);
+    assert_int_equal(p.acts[1].things.n, 0);
+    assert_true(read_plan_of(&p, "lock lock everywhere")); /* a verb, and the class of that name */
+    assert_string_equal(p.acts[0].class, "lock");
+    assert_true(read_plan_of(&p, "ask any gas unknown w5 w6 is_detected"));
+    assert_string_equal(p.acts[0].which, "any");
+    assert_int_equal(p.acts[0].elsewhere.from, 5);
+    assert_int_equal(p.acts[0].unknown.to, 0);
+    assert_true(read_plan_of(&p, "add item w0 w0 item w2 w3 list w5 w5"));
+    assert_int_equal(p.acts[0].n_items, 2);
+    assert_true(read_plan_of(&p, "timer more name w7 w7 by_value w1 w2"));
+    assert_string_equal(p.acts[0].word, "more");
+    assert_int_equal(p.acts[0].amount, READ_PLAN_BY);
+    assert_true(read_plan_of(&p, "down t1 speed bit"));
+    assert_int_equal(p.acts[0].amount, READ_PLAN_BIT);
+}
+
+static void test_what_is_no_plan_is_refused(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "light on",
+                                      "on t0",
+                                      "on t17",
+                                      "on a9",
+                                      "on f5",
+                                      "on q7",
+                                      "on t1 sep",
+                                      "set t1 to_value",
+                                      "set t1 to_value w3",
+                                      "set t1 to_value w4 w3",
+                                      "set t1 to_value w3 w64",
+                                      "set t1 to_value w1 w1 to_value w2 w2",
+                                      "set t1 bit lot",
+                                      "off light fan",
+                                      "off t1 pressure speed",
+                                      "off t1 w1 w2",
+                                      "timer talk",
+                                      "none",
+                                      "on t1x",
+                                      "on at w1 w1 at w2 w2"};
+    struct read_plan p;
+    (void)state;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        if (strcmp(bad[i], "none") != 0 && read_plan_of(&p, bad[i]))
+            fail_msg("'%s' is read", bad[i]);
+    char many[512] = "off";
+    for (int i = 0; i < 17; i++)
+        strcat(many, " t1");
+    assert_false(read_plan_of(&p, many));
+    char acts[512] = "undo";
+    for (int i = 0; i < 8; i++)
+        strcat(acts, " sep undo");
+    assert_false(read_plan_of(&p, acts));
+}
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+static struct read_lines *lines_of(const char *text, const struct read_lines_state *s)
+{
+    struct read_lines *l = arena_zalloc(&a, sizeof(*l));
+    static const struct read_lines_state none;
+    assert_non_null(l);
+    assert_int_equal(read_lines_choose(l, &a, pack.table, file, s ? s : &none, text), 0);
+    return l;
+}
+
+static void test_what_is_meant_has_a_line(void **state)
+{
+    (void)state;
+    struct read_lines *l = lines_of("turn Moby off", NULL);
+    assert_string_equal(l->things[0].thing->id, "l.desk");
+    assert_true(l->things[0].said);
+    assert_non_null(strstr(l->input, "\x01t1 \x01light \x01"
+                                     "exact moby"));
+    assert_non_null(strstr(l->input, "\x01text \x01w0 turn \x01w1 Moby \x01w2 off"));
+    l = lines_of("set the pressure of fermentor one to 1.2 bar", NULL);
+    assert_string_equal(l->things[0].thing->id, "fv1");
+    assert_non_null(strstr(l->input, "fermenter one \x01or fv1 \x01pressure"));
+    l = lines_of("switch on the time machine", NULL);
+    for (uint32_t i = 0; i < l->n_things; i++) /* there, but not called so */
+        if (strcmp(l->things[i].thing->id, "coffee") == 0)
+            assert_false(l->things[i].said);
+    const struct read_lines_state s = {.here = home_file_thing(file, "study"),
+                                       .last = "set @heat temperature",
+                                       .pending = "ask_value"};
+    l = lines_of("21", &s);
+    assert_string_equal(l->things[0].thing->id, "heat");
+    assert_non_null(strstr(l->input, "\x01here_is \x01"
+                                     "a1 \x01last \x01set \x01t1 \x01temperature \x01pending \x01"
+                                     "ask_value"));
+    assert_non_null(strstr(l->input, "\x01"
+                                     "a1 study \x01"
+                                     "f"));
+}
+
+/* Whatever a user writes, it is words to the reader. */
+static void test_users_cannot_write_plans(void **state)
+{
+    (void)state;
+    struct read_lines *l = lines_of("\x01off \x01light <on> \x01\x01 \x7f", NULL);
+    const char *text = strstr(l->input, "\x01text");
+    assert_non_null(text);
+    assert_string_equal(text, "\x01text \x01w0 off \x01w1 light \x01w2 <on> \x01w3 _ \x01w4 _");
+}
+
+/* ---- texts ---------------------------------------------------------------------------------- */
+
+/* "turn_on l.bed: simulated; ..." */
+static const char *does_in(const char *text, const char *room)
+{
+    struct ask_request *q;
+    struct err e = {0};
+    struct ask_opts o = {.text = text,
+                         .text_bytes = strlen(text),
+                         .conversation = "test",
+                         .room = room,
+                         .no_reply = true};
+    const char *out = "";
+    if (ask_submit(ask, &o, &q, &e) < 0)
+        fail_msg("%s: %s", text, e.msg);
+    assert_int_equal(ask_wait(q), 0);
+    const struct ask_plan *p = ask_plan_of(q);
+    for (uint32_t i = 0; i < p->n_actions; i++) {
+        const struct ask_plan_action *x = p->actions[i];
+        const struct ask_plan_field *ids = ask_plan_field_of(x, "ids"),
+                                    *value = ask_plan_field_of(x, "value");
+        const char *id = ask_plan_text_of(x, "id");
+        out = arena_printf(&a, "%s%s%s", out, i ? "; " : "", x->name);
+        for (uint32_t k = 0; ids && k < ids->n_items; k++)
+            out = arena_printf(&a, "%s %s", out, ids->items[k]);
+        if (id)
+            out = arena_printf(&a, "%s %s", out, id);
+        if (value && !value->text)
+            out = arena_printf(&a, "%s %g", out, value->number);
+        out = arena_printf(&a, "%s: %s", out, ask_plan_text_of(x, "result"));
+    }
+    ask_free(q);
+    return out;
+}
+
+static void is(const char *text, const char *room, const char *want)
+{
+    const char *have = does_in(text, room);
+    if (strcmp(have, want) != 0)
+        fail_msg("%s\n  have %s\n  want %s", text, have, want);
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    is("turn off the lights upstairs", NULL, "turn_off l.bed l.desk: simulated");
+    is("lights on", "kitchen", "turn_on l.kitchen: simulated");
+    is("turn off all the lights in here", "hall", "turn_off l.hall: simulated");
+    is("close the blinds on the upper floor", NULL, "close c.bed c.study: simulated");
+}
+
+static void test_verbs_that_the_rules_do_not_have(void **state)
+{
+    (void)state;
+    is("go back to the previous song", NULL, "previous_track: simulated");
+    is("resume the music", NULL, "resume_media: simulated");
+}
+
+static void test_questions_do_nothing(void **state)
+{
+    (void)state;
+    const char *have = does_in("are any bedroom curtains open?", NULL);
+    assert_ptr_equal(strstr(have, "get_state"), have);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plans_are_read),
+        cmocka_unit_test(test_what_is_no_plan_is_refused),
+        cmocka_unit_test(test_what_is_meant_has_a_line),
+        cmocka_unit_test(test_users_cannot_write_plans),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_verbs_that_the_rules_do_not_have),
+        cmocka_unit_test(test_questions_do_nothing),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
