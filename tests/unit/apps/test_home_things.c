@@ -510,7 +510,7 @@ static void test_a_sink_carries_out(void **state)
         assert_string_equal(does(&r, "turn off the kitchen lights", "result"), "sent");
         assert_string_equal(r.fake.log, "light.ceiling.power=off light.counter.power=off ");
         assert_string_equal(does(&r, "activate the night scene", "result"), "sent");
-        assert_string_equal(r.fake.log, "light.desk.brightness=20 lock.front.lock=locked ");
+        assert_string_equal(r.fake.log, "light.desk.brightness=20percent lock.front.lock=locked ");
         assert_string_equal(does(&r, "unlock the front door", "result"), "confirm");
         assert_string_equal(r.fake.log, "");
         assert_string_equal(does(&r, "yes", "result"), "sent");

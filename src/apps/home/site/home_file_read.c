@@ -242,6 +242,18 @@ static int make_abilities(struct yaml_in *r, yaml_node_t *at, struct home_thing 
     return 0;
 }
 
+/* An "oven" of the kind "heater" is an oven, a thing without a kind is what its name says. A
+ * "garage door" of the kind "cover" is a cover, and as dangerous as a door. */
+static void find_kinds(const struct home_table *t, struct home_thing *thing)
+{
+    const struct home_kind *kind = home_table_kind(t, thing->kind), *found = NULL;
+    for (uint32_t i = 0; i < thing->names.n && !found; i++)
+        found = home_table_kind_named(t, thing->names.w[i]);
+    bool special = found && (!kind || home_table_kind_is(found, kind->name));
+    thing->is = special ? found : kind;
+    thing->also = special ? NULL : found;
+}
+
 static int make_risk(struct yaml_in *r, yaml_node_t *at, struct home_thing *thing)
 {
     const char *risk = reader_of(r)->item.risk;
@@ -310,6 +322,8 @@ static int make_thing(struct yaml_in *r, yaml_node_t *at, enum home_thing_type t
     thing->unit = k->unit ? copy(x, k->unit) : NULL;
     int rc = make_names(r, at, thing);
     bool acts = type == HOME_THING_DEVICE || type == HOME_THING_MACHINE;
+    if (rc == 0 && acts)
+        find_kinds(x->table, thing);
     if (rc == 0 && acts)
         rc = make_abilities(r, at, thing);
     if (rc == 0)
