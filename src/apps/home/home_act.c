@@ -618,6 +618,53 @@ static const char *asked_for(struct home_act *x, const struct home_fill *s,
     return text ? without_articles(x, home_words_lower(x->a, tidy(x->a, text))) : NULL;
 }
 
+/* The action that sets the settings of a thing by name; NULL: the table has none. */
+static const struct home_action *setting_action(const struct home_table *t)
+{
+    for (uint32_t i = 0; i < t->n_actions; i++)
+        if (t->action[i].effect && t->action[i].effect->named_by && t->action[i].n_needs > 0)
+            return &t->action[i];
+    return NULL;
+}
+
+/* Did somebody say that the value is of this quantity: by its unit, or by a word for it? */
+static bool says_quantity(const struct home_act *x, const struct home_quantity *q,
+                          const char *value)
+{
+    const char *unit = home_values_amount(x->a, x->t, value, false, NULL).unit;
+    struct home_words w = home_words_split(x->a, x->clause->text);
+    w = home_words_plain_all(x->a, &w);
+    if (!unit)
+        return home_fill_has_word(&w, &q->words);
+    for (uint32_t i = 0; i < q->n_units; i++)
+        if (gate_units_fit(x->t, unit, q->units[i]->name))
+            return true;
+    return false;
+}
+
+/* "Set FV1 to 40": for the model that is a temperature, but nobody said so. If the things have
+ * settings of their own, those decide. */
+static void leave_quantity_open(struct home_act *x, struct home_fill *s)
+{
+    const struct home_effect *e = x->x->effect;
+    const struct home_action *set = setting_action(x->t);
+    const struct home_quantity *q = e && !e->to ? home_table_quantity(x->t, e->ability) : NULL;
+    const char *value = e && e->slot ? home_fill_get(s, home_fill_own(e->slot)) : NULL;
+    if (!set || !q || !value || e->slot->type != HOME_SLOT_VALUE || says_quantity(x, q, value))
+        return;
+    for (uint32_t i = 0; i < x->n_things; i++)
+        if (!home_file_able(x->things[i], set->effect->ability))
+            return;
+    for (uint32_t i = 0; i < x->x->n_slots; i++) {
+        const char *thing =
+            types_of(x->x->slots[i]) ? home_fill_get(s, home_fill_own(x->x->slots[i])) : NULL;
+        if (thing)
+            home_fill_set(s, home_fill_own(set->needs[0]), thing);
+    }
+    x->x = set;
+    x->o->name = set->name;
+}
+
 /* Keeps the things that can do it; false: none can, and all are kept. */
 static bool keep_able(struct home_act *x)
 {
@@ -704,6 +751,7 @@ bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_li
     if (!slot && l.n == 1 && device && home_fill_has_slot(x->x, device) &&
         l.things[0]->type == HOME_THING_DEVICE) /* "unlock room 201" */
         home_fill_set(s, home_fill_own(device), l.things[0]->names.w[0]);
+    leave_quantity_open(x, s);
     bool able = keep_able(x);
     if (!able && !f->open) {
         x->reason =
@@ -897,41 +945,6 @@ static bool lacks_name(const struct home_act *x)
     return e && e->named_by && !ask_plan_text_of(x->o, e->named_by->name);
 }
 
-/* The action that sets the settings of a thing by name; NULL: the table has none. */
-static const struct home_action *setting_action(const struct home_table *t)
-{
-    for (uint32_t i = 0; i < t->n_actions; i++)
-        if (t->action[i].effect && t->action[i].effect->named_by && t->action[i].n_needs > 0)
-            return &t->action[i];
-    return NULL;
-}
-
-/* "Set FV1 to 40": for the model that is a temperature, but nobody said so. If the thing has
- * settings of its own, they decide. */
-static void leave_quantity_open(struct home_act *x, struct home_fill *s,
-                                const struct home_words *plain)
-{
-    const struct home_effect *e = x->x->effect;
-    const struct home_action *set = setting_action(x->t);
-    const struct home_quantity *q = e && !e->to ? home_table_quantity(x->t, e->ability) : NULL;
-    const char *value = e && e->slot ? home_fill_get(s, home_fill_own(e->slot)) : NULL;
-    if (!set || !q || !value || e->slot->type != HOME_SLOT_VALUE || x->n_things == 0 ||
-        home_values_amount(x->a, x->t, value, false, NULL).unit ||
-        home_fill_has_word(plain, &q->words))
-        return;
-    for (uint32_t i = 0; i < x->n_things; i++)
-        if (!home_file_able(x->things[i], set->effect->ability))
-            return;
-    for (uint32_t i = 0; i < x->x->n_slots; i++) {
-        const char *thing =
-            types_of(x->x->slots[i]) ? home_fill_get(s, home_fill_own(x->x->slots[i])) : NULL;
-        if (thing)
-            home_fill_set(s, home_fill_own(set->needs[0]), thing);
-    }
-    x->x = set;
-    x->o->name = set->name;
-}
-
 /* Turns one set of slots into an action and its line; text and say NULL: the clause is out of
  * scope. */
 struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
@@ -945,7 +958,6 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     home_fill_defaults(action, s, plain, x->names_more);
     if (!home_act_link(x, s, &why))
         return why;
-    leave_quantity_open(x, s, plain);
     action = x->x;
     home_act_put_slots(x, s);
     bool later = put_when(x, s) || (x->due.every && action->can_wait);

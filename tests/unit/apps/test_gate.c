@@ -404,10 +404,20 @@ static void test_risk(void **state)
         {"{\"action\":\"turn_on\",\"ids\":[\"lamp\",\"gone\"]}", true, "not in the home any more",
          NULL},
         {DO("fly", "lamp"), true, "not known any more", NULL},
+        {DO("activate_scene", "gone"), true, "not in the home any more", NULL},
+        {DO("call", "gone"), true, "not in the home any more", NULL},
     };
+    static const char *const several[] = {
+        "{\"action\":\"turn_on\",\"ids\":[\"lamp\",\"rack\",\"tv\"]}",
+        DO("activate_scene", "open_up"), DO("activate_scene", "drill")};
     const struct gate g = {table, file, NULL};
     (void)state;
     check_rows(&g, ROWS(rows));
+    for (size_t i = 0; i < sizeof(several) / sizeof(several[0]); i++)
+        for (int confirmed = 0; confirmed < 2; confirmed++) {
+            const struct ask_plan_action *o = home_later_action_read(&a, several[i]);
+            assert_int_equal(gate_plan_check(&a, &g, o, confirmed).risk, HOME_RISK_DANGEROUS);
+        }
 }
 
 /* In the demo home, and where no home is known, a name is all that says what a thing is. */

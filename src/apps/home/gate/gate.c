@@ -261,23 +261,16 @@ static struct range range_of(const struct question *x, const char *unit)
     return (struct range){.unit = unit};
 }
 
-/* The unit that the thing takes the number in; false: that of the deed does not fit. */
-static bool find_unit(const struct question *x, const char **unit)
+/* The unit that the thing takes the number in; NULL: none. */
+static const char *unit_of(const struct question *x)
 {
     const struct home_deed *d = &x->out.deed;
     uint32_t n;
-    const struct home_thing_limit *own = own_limit(x->thing, d->ability, &n);
     const struct home_quantity *q = quantity_of(x->t, d->ability);
-    *unit = gate_unit_of(x->t, x->thing, d->ability);
-    if (!d->unit)
-        return true;
-    if (!own && q) {
-        const struct home_unit *u = unit_in(x->t, q, d->unit);
-        *unit = u ? u->name : NULL;
-    } else if (!own) {
-        *unit = home_table_unit(x->t, d->unit) ? d->unit : NULL;
-    }
-    return *unit && gate_units_fit(x->t, d->unit, *unit);
+    if (!d->unit || own_limit(x->thing, d->ability, &n))
+        return gate_unit_of(x->t, x->thing, d->ability);
+    const struct home_unit *u = q ? unit_in(x->t, q, d->unit) : home_table_unit(x->t, d->unit);
+    return u ? u->name : NULL;
 }
 
 /* The present value in a unit; false: it is not known. */
@@ -321,7 +314,6 @@ static bool check_value(struct question *x, const struct range *r)
 static bool check_number(struct question *x, enum gate_why *weak)
 {
     struct home_deed *d = &x->out.deed;
-    const char *unit;
     double now = 0.0;
     uint32_t n;
     if (!isfinite(d->number))
@@ -334,8 +326,8 @@ static bool check_number(struct question *x, enum gate_why *weak)
         return decide(x, GATE_ASK_QUANTITY, GATE_WHY_UNCLEAR); /* none of the listed settings */
     if (own)
         d->ability = own->ability;
-    if (!find_unit(x, &unit) ||
-        (d->unit && !gate_units_convert(x->t, d->unit, unit, d->change, &d->number)))
+    const char *unit = unit_of(x);
+    if (d->unit && !gate_units_convert(x->t, d->unit, unit, d->change, &d->number))
         return decide(x, GATE_REFUSE, GATE_WHY_UNIT);
     d->unit = unit;
     struct range r = range_of(x, unit);

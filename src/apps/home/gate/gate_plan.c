@@ -99,14 +99,11 @@ static struct home_thing named_thing(struct arena *a, const struct gate *g,
     return out;
 }
 
+/* A scene or a person that the home has no more; each deed looks for its own thing. */
 static bool is_gone(const struct gate *g, const struct ask_plan_action *o)
 {
-    const struct ask_plan_field *id = ask_plan_field_of(o, "id"),
-                                *ids = ask_plan_field_of(o, "ids");
-    bool gone = false;
-    for (uint32_t i = 0; ids && i < ids->n_items; i++)
-        gone |= !home_file_thing(g->file, ids->items[i]);
-    return gone || (!ids && id && id->text && !home_file_thing(g->file, id->text));
+    const char *id = ask_plan_text_of(o, "id");
+    return g->file && !g->file->open && id && !home_file_thing(g->file, id);
 }
 
 struct gate_verdict gate_plan_check(struct arena *a, const struct gate *g,
@@ -118,7 +115,7 @@ struct gate_verdict gate_plan_check(struct arena *a, const struct gate *g,
     if (!x)
         return out;
     out.why = GATE_WHY_GONE;
-    if (g->file && !g->file->open && is_gone(g, o))
+    if (is_gone(g, o))
         return out;
     uint32_t n = gate_plan_deeds(a, g, o, &deeds);
     const struct home_thing *scene = scene_of(g, o);
