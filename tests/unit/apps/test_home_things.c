@@ -531,6 +531,61 @@ static void test_a_sink_carries_out(void **state)
     rig_close(&r);
 }
 
+/* A yes is about the plan that was asked for, and about the home as it is then. */
+static void test_a_yes_does_not_open_the_gate_for_more(void **state)
+{
+    static const char before[] = "devices:\n  - {id: oven, name: oven, kind: heater}\n"
+                                 "  - {id: lock.front, name: front door, kind: door}\n"
+                                 "machines:\n  - {id: pump.3, name: pump 3, kind: machine,\n"
+                                 "     limits: {pressure: {min: 1, max: 6, unit: bar}}}\n",
+                      after[] = "devices:\n  - {id: oven, name: oven, kind: heater,\n"
+                                "     limits: {temperature: {min: 30, max: 100, unit: celsius}}}\n"
+                                "machines:\n  - {id: pump.3, name: pump 3, kind: machine}\n";
+    struct rig r;
+    (void)state;
+    rig_open(&r, before);
+    home_things_set_sink(r.things, &r.fake.sink);
+    assert_string_equal(does(&r, "set the oven to 200 degrees", "result"), "confirm");
+    assert_string_equal(does(&r, "yes", "result"), "done");
+    assert_string_equal(r.fake.log, "oven.temperature=200celsius ");
+    assert_string_equal(does(&r, "yes", "result"), ""); /* once */
+    assert_string_equal(r.fake.log, "");
+    assert_string_equal(does(&r, "set the oven to 200 degrees", "result"), "confirm");
+    struct home_file *f = read_file(after);
+    home_things_set_file(r.things, f);
+    assert_string_equal(does(&r, "yes", "reason"), "the maximum is 100 degrees");
+    assert_string_equal(r.fake.log, "");
+    home_file_unref(f);
+    f = read_file(before);
+    home_things_set_file(r.things, f);
+    home_file_unref(f);
+    assert_string_equal(does(&r, "unlock the front door", "result"), "confirm");
+    f = read_file(after);
+    home_things_set_file(r.things, f);
+    home_file_unref(f);
+    assert_string_equal(does(&r, "yes", "reason"), "it is not in the home any more");
+    assert_string_equal(r.fake.log, "");
+    rig_close(&r);
+}
+
+/* What reaches the sink is in the thing's own unit, and a change is the value that it leads to. */
+static void test_a_sink_gets_what_passed(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open(&r, "machines:\n  - {id: pump.3, name: pump 3, kind: machine,\n"
+                 "     limits: {pressure: {min: 1, max: 6, unit: bar}}}\n");
+    home_things_set_sink(r.things, &r.fake.sink);
+    assert_string_equal(does(&r, "set the pressure of pump 3 to 200 kPa", "result"), "done");
+    assert_string_equal(r.fake.log, "pump.3.pressure=2bar ");
+    assert_string_equal(does(&r, "increase the pressure of pump 3 by 100 kPa", "result"), "done");
+    assert_string_equal(r.fake.log, "pump.3.pressure=3bar ");
+    assert_string_equal(does(&r, "increase the pressure of pump 3 by 4 bar", "reason"),
+                        "the maximum is 6 bar");
+    assert_string_equal(r.fake.log, "");
+    rig_close(&r);
+}
+
 /* ---- Home Assistant ---- */
 
 static void test_registries_become_a_home(void **state)
@@ -593,6 +648,8 @@ int main(void)
         cmocka_unit_test(test_states_are_kept),
         cmocka_unit_test(test_a_home_without_a_sink_is_simulated),
         cmocka_unit_test(test_a_sink_carries_out),
+        cmocka_unit_test(test_a_yes_does_not_open_the_gate_for_more),
+        cmocka_unit_test(test_a_sink_gets_what_passed),
         cmocka_unit_test(test_registries_become_a_home),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
