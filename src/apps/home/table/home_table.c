@@ -253,16 +253,6 @@ static void read_units(struct home_reader *r, const struct json_node *root)
     }
 }
 
-const struct home_unit *home_table_unit_named(struct home_reader *r, const struct json_node *at)
-{
-    const char *name = json_strict_text(&r->d, at, HOME_TABLE_MAX_WORD_BYTES);
-    for (uint32_t i = 0; i < r->t->n_units; i++)
-        if (strcmp(r->t->unit[i].name, name) == 0)
-            return &r->t->unit[i];
-    json_strict_fail(&r->d, at, "unknown unit \"%.64s\"", name);
-    return NULL;
-}
-
 static const struct home_unit *get_unit(struct home_reader *r, const struct json_node *at)
 {
     struct json_node v = json_strict_get(at, "unit");

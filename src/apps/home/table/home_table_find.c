@@ -37,7 +37,7 @@ const struct home_unit *home_table_unit(const struct home_table *t, const char *
     for (uint32_t i = 0; i < t->n_units; i++)
         if (strcmp(t->unit[i].name, name) == 0)
             return &t->unit[i];
-    for (; name[n] && n < sizeof(low); n++)
+    for (; n < sizeof(low) && name[n]; n++)
         low[n] = name[n] >= 'A' && name[n] <= 'Z' ? (char)(name[n] - 'A' + 'a') : name[n];
     return n < sizeof(low) && strmap_get(&t->units, low, n, &at) ? &t->unit[at] : NULL;
 }
