@@ -985,10 +985,10 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     }
     if (x->wrong)
         x->reason = arena_printf(x->a, "there is no \"%s\"", x->wrong);
-    else if (verdict.answer == GATE_REFUSE)
-        x->reason = home_denied(x->a, x->t, &verdict);
-    else if (verdict.answer == GATE_ASK_QUANTITY || verdict.answer == GATE_ASK_VALUE)
+    else if (verdict.answer > GATE_CONFIRM && verdict.answer < GATE_REFUSE && action->effect)
         return ask_what(x, &verdict);
+    else if (verdict.answer > GATE_CONFIRM) /* also a scene that is not clear: nobody can answer */
+        x->reason = home_denied(x->a, x->t, &verdict);
     if (x->reason) {
         home_act_put_result(x, "refused");
         home_act_put_text(x, "reason", x->reason);

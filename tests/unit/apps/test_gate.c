@@ -36,6 +36,8 @@ static const char brewery[] =
     "  - {id: us, name: heating, kind: climate,\n"
     "     limits: {temperature: {min: 50, max: 80, unit: fahrenheit}}}\n"
     "  - {id: tv, kind: media}\n"
+    "  - {id: amp, abilities: [volume]}\n"
+    "  - {id: vat, kind: switch, limits: {temperature: {min: 5, max: 50, unit: celsius}}}\n"
     "machines:\n"
     "  - {id: pump, name: pump 3, kind: machine, risk: dangerous}\n"
     "  - {id: fv1, name: FV1, kind: machine, limits: {pressure: {unit: bar, min: 0, max: 2},\n"
@@ -46,6 +48,7 @@ static const char brewery[] =
     "     head_pressure: {unit: kPa, min: 0, max: 50}, base_pressure: {unit: kPa, min: 0, max: "
     "9}}}\n"
     "  - {id: lathe, kind: machine}\n"
+    "  - {id: cnc, kind: machine, limits: {x: {unit: mm, min: 0, max: 300}}}\n"
     "  - {id: chiller, abilities: [power, run]}\n"
     "scenes:\n"
     "  - {id: open_up, sets: [{id: lamp, ability: power, to: \"on\"},\n"
@@ -168,6 +171,9 @@ static void check_rows(const struct gate *g, const struct row *rows, size_t n)
         const char *why = home_denied(&a, table, &v);
         if ((why != NULL) != (rows[i].why != NULL) || (why && !strstr(why, rows[i].why)))
             fail_msg("%s: %s", rows[i].action, why ? why : "passes");
+        if (v.answer == GATE_CONFIRM && !table->risk[v.risk].confirm)
+            fail_msg("%s: needs a yes, but is only %s", rows[i].action,
+                     home_table_risk_name(v.risk));
         if (!why && rows[i].sent && strcmp(words_of(&v.deed), rows[i].sent) != 0)
             fail_msg("%s: sends %s", rows[i].action, words_of(&v.deed));
     }
@@ -236,6 +242,8 @@ static void test_limits(void **state)
         {SET("lathe", "\"sensor\":\"feed\",\"value\":7"), false, "no limits are known", NULL},
         {SET("lathe", "\"sensor\":\"feed\",\"value\":7"), true, NULL, "lathe.feed=7 -"},
         {SET("lathe", "\"value\":3,\"unit\":\"l/min\""), false, "no limits are known", NULL},
+        {SET("lathe", "\"sensor\":\"load\",\"value\":2,\"unit\":\"kW\""), true, NULL,
+         "lathe.load=2000 W"},
         /* units that do not belong there */
         {SET("fv1", "\"sensor\":\"pressure\",\"value\":1,\"unit\":\"celsius\""), true,
          "cannot be set", NULL},
@@ -270,6 +278,14 @@ static void test_what_is_set_must_be_clear(void **state)
         {SET("still", "\"sensor\":\"head pressure\",\"value\":5"), GATE_PASS},
         {SET("fv2", "\"sensor\":\"carbonation\",\"value\":1"), GATE_ASK_QUANTITY},
         {SET("fv2", "\"sensor\":\"pressure\",\"value\":\"high\""), GATE_ASK_VALUE},
+        {SET("still", "\"sensor\":\"dead pressure\",\"value\":5"), GATE_ASK_QUANTITY},
+        {SET("fv2", "\"sensor\":\"overpressure\",\"value\":1"), GATE_ASK_QUANTITY},
+        {SET("cnc", "\"sensor\":\"x\",\"value\":30,\"unit\":\"cm\""), GATE_PASS},
+        {SET("cnc", "\"sensor\":\"x\",\"value\":31,\"unit\":\"cm\""), GATE_REFUSE},
+        {SET("cnc", "\"sensor\":\"max\",\"value\":30"), GATE_ASK_QUANTITY},
+        {SET("amp", "\"value\":50"), GATE_PASS},
+        {SET("vat", "\"value\":50"), GATE_PASS},
+        {SET("vat", "\"value\":51"), GATE_REFUSE},
         {SET("lamp", "\"value\":50"), GATE_PASS}, /* its brightness */
         {SET("tv", "\"value\":50"), GATE_PASS},
         {SET("door", "\"value\":50"), GATE_REFUSE}, /* it has no number */
@@ -290,6 +306,29 @@ static void test_what_is_set_must_be_clear(void **state)
         const struct home_deed d = {.id = "fv1", .ability = "pressure", .number = odd[i]};
         assert_int_equal(gate_check(&g, &d, true).answer, GATE_ASK_VALUE);
     }
+}
+
+/* An action without a value sets nothing. */
+static void test_no_value_is_no_deed(void **state)
+{
+    static const char *const actions[] = {
+        "{\"action\":\"set_brightness\",\"id\":\"lamp\"}",
+        "{\"action\":\"set_brightness\",\"id\":\"lamp\",\"value\":[\"1\",\"2\"]}",
+        "{\"action\":\"set_machine\",\"id\":\"fv1\",\"sensor\":\"pressure\"}",
+        "{\"action\":\"set_color\",\"id\":\"lamp\"}",
+        "{\"action\":\"turn_on\"}",
+        "{\"action\":\"call\",\"id\":\"lamp\"}",
+        "{\"action\":\"fly\",\"id\":\"lamp\"}"};
+    const struct gate g = {table, file, NULL};
+    struct home_deed *deeds;
+    (void)state;
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+        if (gate_plan_deeds(&a, &g, home_later_action_read(&a, actions[i]), &deeds) != 0)
+            fail_msg("%s: %s", actions[i], words_of(&deeds[0]));
+    /* a position that is no number is none: it opens */
+    const char *odd = "{\"action\":\"open\",\"id\":\"blinds\",\"value\":\"wide\"}";
+    assert_int_equal(gate_plan_deeds(&a, &g, home_later_action_read(&a, odd), &deeds), 1);
+    assert_string_equal(deeds[0].text, "open");
 }
 
 static void test_changes_are_judged_by_their_result(void **state)
@@ -459,6 +498,10 @@ static void test_things_known_by_name(void **state)
     (void)state;
     check_rows(&none, ROWS(rows));
     check_rows(&demo, ROWS(rows));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct ask_plan_action *o = home_later_action_read(&a, rows[i].action);
+        assert_null(gate_plan_check(&a, &demo, o, false).thing); /* it is not in the file */
+    }
     home_file_unref(open);
 }
 
@@ -528,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_units_are_converted),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_what_is_set_must_be_clear),
+        cmocka_unit_test(test_no_value_is_no_deed),
         cmocka_unit_test(test_changes_are_judged_by_their_result),
         cmocka_unit_test(test_risk),
         cmocka_unit_test(test_things_known_by_name),

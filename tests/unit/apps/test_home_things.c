@@ -573,9 +573,15 @@ static void test_a_sink_gets_what_passed(void **state)
 {
     struct rig r;
     (void)state;
-    rig_open(&r, "machines:\n  - {id: pump.3, name: pump 3, kind: machine,\n"
-                 "     limits: {pressure: {min: 1, max: 6, unit: bar}}}\n");
+    rig_open(&r,
+             "machines:\n  - {id: pump.3, name: pump 3, kind: machine,\n"
+             "     limits: {pressure: {min: 1, max: 6, unit: bar}}}\n"
+             "scenes:\n  - {id: odd, name: night, sets: [{id: pump.3, ability: power, to: off},\n"
+             "     {id: pump.3, ability: temperature, to: warm}]}\n");
     home_things_set_sink(r.things, &r.fake.sink);
+    assert_string_equal(does(&r, "activate the night scene", "reason"),
+                        "it is not clear what to set");
+    assert_string_equal(r.fake.log, ""); /* nor does the other half of it happen */
     assert_string_equal(does(&r, "set the pressure of pump 3 to 200 kPa", "result"), "done");
     assert_string_equal(r.fake.log, "pump.3.pressure=2bar ");
     assert_string_equal(does(&r, "increase the pressure of pump 3 by 100 kPa", "result"), "done");

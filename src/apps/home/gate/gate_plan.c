@@ -132,8 +132,8 @@ struct gate_verdict gate_plan_check(struct arena *a, const struct gate *g,
         risk = v.risk > risk ? v.risk : risk;
         out = v.answer > out.answer ? v : out;
     }
-    if (n == 0 || scene)
-        out.thing = out.thing == &named ? NULL : out.thing;
+    if (out.thing == &named)
+        out.thing = NULL;
     out.risk = risk;
     return out;
 }
