@@ -144,6 +144,8 @@ static void test_errors_say_where(void **state)
         {"devices: [{id: a, risk: high}]", "risk must be harmless, disturbing or dangerous"},
         {"devices: [{id: a, limits: {power: {min: 2, max: 1}}}]", "min is above max"},
         {"devices: [{id: a, limits: {power: {min: 2}}}]", "a limit needs min and max"},
+        {"devices: [{id: a, limits: {temperature: {min: 2, max: 3, unit: bar}}}]",
+         "temperature is not measured in 'bar'"},
         {"devices: [{id: a, name: 'x;y'}]", "without ';'"},
         {"scenes: [{id: s, sets: [{id: a, ability: power, to: x}]}]",
          "there is no thing with the id 'a'"},

@@ -117,6 +117,20 @@ static int check_ability(struct yaml_in *r, const yaml_node_t *at, const char *a
                 : yaml_in_fail(r, at, "unknown ability '%.40s'", ability);
 }
 
+/* "temperature: {unit: bar}" is a mistake, and would make every value one. A unit that the table
+ * does not know is the owner's. */
+static int check_unit(struct yaml_in *r, const yaml_node_t *at, const char *ability,
+                      const char *unit)
+{
+    const struct home_table *t = reader_of(r)->table;
+    const struct home_quantity *q = home_table_quantity(t, ability);
+    const struct home_unit *u = unit ? home_table_unit(t, unit) : NULL;
+    for (uint32_t i = 0; q && u && i < q->n_units; i++)
+        if (strcmp(u->of, q->units[i]->of) == 0)
+            return 0;
+    return q && u ? yaml_in_fail(r, at, "%s is not measured in '%.40s'", ability, unit) : 0;
+}
+
 /* "brightness: {min: 10, max: 100, unit: percent}" for each ability. */
 static int make_limits(struct yaml_in *r, yaml_node_t *map, struct home_thing *thing)
 {
@@ -149,6 +163,8 @@ static int make_limits(struct yaml_in *r, yaml_node_t *map, struct home_thing *t
             rc = yaml_in_fail(r, value, "a limit needs min and max");
         if (rc == 0 && k.limit.min > k.limit.max)
             rc = yaml_in_fail(r, value, "min is above max");
+        if (rc == 0)
+            rc = check_unit(r, value, ability, k.unit);
         k.limit.ability = copy(x, ability);
         k.limit.unit = k.unit ? copy(x, k.unit) : NULL;
         mem_free(k.unit);
