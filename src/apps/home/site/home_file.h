@@ -71,6 +71,7 @@ struct home_file {
     bool open;       /* unlisted things are accepted too: the demo home */
     struct home_thing *things;
     uint32_t n_things;
+    struct strmap ids;      /* of the things, to their indices */
     struct home_list words; /* of all names, each once, to correct typos */
     struct strmap word_set; /* the same, as a lookup table */
     struct arena arena;

@@ -348,6 +348,8 @@ static int make_thing(struct yaml_in *r, yaml_node_t *at, enum home_thing_type t
         rc = make_limits(r, k->limits, thing);
     if (rc < 0)
         return rc;
+    if (strmap_put(&x->file->ids, thing->id, strlen(thing->id), i) < 0)
+        return err_set(r->e, SHOAL_ENOMEM, "%s", r->name);
     x->later[i].thing = thing;
     x->later[i].room = at;
     x->later[i].room_id = k->room ? copy(x, k->room) : NULL;
@@ -548,7 +550,9 @@ int home_file_read_text(struct home_file **out, const struct home_table *table, 
     f->things = arena_zalloc_n(&f->arena, HOME_FILE_MAX_THINGS, sizeof(*f->things));
     x->file = f;
     x->table = table;
-    int rc = f->arena.rc == 0 ? yaml_in_document(text, n, name, read_top, x, e) : 0;
+    bool room = f->arena.rc == 0 && strmap_init(&f->ids, 64) == 0;
+    int rc = room ? yaml_in_document(text, n, name, read_top, x, e)
+                  : err_set(e, SHOAL_ENOMEM, "%s: out of memory", name);
     item_fini(&x->item);
     if (rc == 0 && (f->arena.rc < 0 || collect_words(f) < 0))
         rc = err_set(e, SHOAL_ENOMEM, "%s: out of memory", name);
