@@ -423,6 +423,8 @@ static void test_risk(void **state)
         /* machines start after a yes, and stop without one */
         {DO("start_machine", "lathe"), false, DANGER, NULL},
         {DO("turn_on", "lathe"), false, DANGER, NULL},
+        {DO("open", "lathe"), false, DANGER, NULL},
+        {DO("close", "lathe"), false, NULL, NULL},
         {DO("turn_on", "chiller"), false, DANGER, NULL}, /* listed as a machine, without a kind */
         {DO("start_machine", "pump"), true, NULL, NULL},
         {DO("stop_machine", "pump"), false, NULL, NULL},

@@ -314,7 +314,8 @@ static bool dangerous(const struct m_thing *x, const struct home_deed *d)
         return false;
     if (x->risk == 2 || strcmp(text, "unlocked") == 0 || strcmp(text, "disarmed") == 0)
         return true;
-    if (strcmp(d->ability, "open") == 0 && one_of(x->kind, " door window lock valve "))
+    if (strcmp(d->ability, "open") == 0 &&
+        (machine_like(x) || one_of(x->kind, " door window lock valve ")))
         return strcmp(text, "open") == 0 || (!d->text && d->number != 0.0);
     if (strcmp(d->ability, "mode") == 0 || strcmp(d->ability, "temperature") == 0)
         return hot;
