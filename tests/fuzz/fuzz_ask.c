@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t i = 0; i < n; i++)
         if (strlen(list[i]) > size * 2)
             __builtin_trap();
-    (void)home_values_amount(&a, table, text, home_table_action(table, "open"));
+    (void)home_values_amount(&a, table, text, true, home_table_unit(table, "percent"));
     (void)home_values_duration(&a, table, text);
     (void)home_values_clock(&a, table, text);
     (void)home_values_date(&a, table, text);

@@ -94,6 +94,22 @@ put src/base/queue.c 'static int list_push(int a)' '{' '}' 'static const struct 
     'int other(int a);' 'int queue_push(int a,' '               int b)' '{' '}' 'int shoal_push(void)' '{' '}' 'enum { LIST = 3 };'
 accepted check-names "names that begin with that of their file, private and public ones"
 
+put include/shoal/a.h
+put src/site/a.c '    sink->ops->carry(sink, &deed, done, ctx);'
+refused check-banned 'only src/apps/home/gate/gate.c may reach a sink' "a sink that is called around the gate"
+
+put include/shoal/a.h
+put src/site/a.c '    send = sink->ops->carry;'
+refused check-banned 'only src/apps/home/gate/gate.c may reach a sink' "a copy of the pointer to a sink"
+
+put include/shoal/a.h
+put src/apps/home/gate/gate.c '    sink->ops->carry(sink, &deed, done, ctx);' '    sink->ops->carry(sink, &deed, done, ctx);'
+refused check-banned 'exactly one place' "a gate with a second door"
+
+put include/shoal/a.h
+put src/apps/home/gate/gate.c '    sink->ops->carry(sink, &deed, done, ctx);'
+accepted check-banned "a gate with one door"
+
 put src/base/a.c
 put src/wire/b.c
 put tests/unit/base/test_a.c

@@ -179,6 +179,24 @@ async function converses(server) {
     }
 }
 
+// A token confirms in the session that it was given to, once.
+async function confirms(server) {
+    const send = async (body, session) => (await (await fetch(`${server.url}/v1/process`, { method: 'POST',
+        headers: session ? { 'x-session-id': session } : {}, body: JSON.stringify(body) })).json()).actions;
+    const did = (actions) => actions.map((a) => `${a.action} ${a.result}`).join();
+    for (const session of ['t1', '']) {
+        const token = (await send({ text: 'unlock the front door' }, session))[0].token;
+        t.same(did(await send({ confirm: token }, 'another')), '', 'a token of another session');
+        t.same(did(await send({ confirm: token }, session ? '' : 't2')), '', 'a token of another session');
+        t.same(did(await send({ confirm: token }, session)), 'unlock simulated', 'a token');
+        t.same(did(await send({ confirm: token }, session)), '', 'a token that was used');
+    }
+    const first = (await send({ text: 'unlock the front door' }, 't3'))[0].token;
+    const second = (await send({ text: 'unlock the back door' }, 't3'))[0].token;
+    t.same(did(await send({ confirm: first }, 't3')), '', 'a token of a plan that another one replaced');
+    t.same((await send({ confirm: second }, 't3'))[0].id, 'back_door', 'the token of the last plan');
+}
+
 async function described(server) {
     const api = await (await fetch(`${server.url}/openapi.json`)).json();
     const schema = api.paths['/v1/process'].post.requestBody.content['application/json'].schema;
@@ -262,7 +280,7 @@ async function tables() {
 
 (async () => {
     const server = await t.start(shoal, []);
-    for (const part of [answers, streams, socket, refusals, abandoned, converses, described, hostile])
+    for (const part of [answers, streams, socket, refusals, abandoned, converses, confirms, described, hostile])
         await part(server);
     const taken = spawnSync(shoal, ['serve', '--listen', new URL(server.url).host]);
     t.check(taken.status === 1 && /choose another address with --listen/.test(taken.stderr), `a port in use: ${taken.stderr}`);

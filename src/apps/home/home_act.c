@@ -5,9 +5,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "apps/home/site/home_link.h"
-#include "apps/home/home_allow.h"
+#include "apps/home/gate/gate_plan.h"
+#include "apps/home/gate/gate_units.h"
+#include "apps/home/home_denied.h"
 #include "apps/home/home_values.h"
+#include "apps/home/site/home_link.h"
 
 static struct ask_plan_field *field(struct home_act *x, const char *key)
 {
@@ -86,6 +88,17 @@ static const char *show_change(struct arena *a, double change, const char *value
     return arena_printf(a, "%s %s", change < 0.0 ? "minus" : "plus", value + (*value == '-'));
 }
 
+/* The unit of a bare number: that of the thing's own limits, or the usual one of the action. */
+static const struct home_unit *bare_unit(const struct home_act *x)
+{
+    const struct home_unit *usual = x->x->unit, *own = NULL;
+    if (usual && x->n_things > 0 && x->x->effect) {
+        const char *unit = gate_unit_of(x->t, x->things[0], x->x->effect->ability);
+        own = unit ? home_table_unit(x->t, unit) : NULL;
+    }
+    return own && gate_units_fit(x->t, own->name, usual->name) ? own : usual;
+}
+
 /* Puts a slot into the object under a key; returns how the line shows it. */
 static const char *put_slot(struct home_act *x, const struct home_slot *slot, const char *key,
                             const char *raw)
@@ -95,7 +108,7 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
     struct home_value v;
     switch (slot->type) {
     case HOME_SLOT_VALUE:
-        v = home_values_amount(a, x->t, text, x->x);
+        v = home_values_amount(a, x->t, text, x->x->amounts, bare_unit(x));
         x->wrong = v.wrong ? v.show : x->wrong;
         if (v.text)
             home_act_put_text(x, key, v.text);
@@ -464,16 +477,6 @@ static bool has_reason(const struct home_action *x, const struct home_fill *s)
     return x->answer.n == 0;
 }
 
-static struct home_allow to_allow(const struct home_act *x)
-{
-    return (struct home_allow){.a = x->a,
-                               .t = x->t,
-                               .action = x->x,
-                               .o = x->o,
-                               .things = x->things,
-                               .n_things = x->n_things};
-}
-
 static void drop_field(struct home_act *x, const char *key)
 {
     struct ask_plan_action *o = x->o;
@@ -556,22 +559,28 @@ static bool lists_any(const struct home_file *f, uint32_t types)
 }
 
 /* "desk lamp, floor lamp or night light" */
+static const char *either(struct arena *a, const char *const *list, uint32_t n)
+{
+    const char *text = n > 0 ? list[0] : "";
+    for (uint32_t i = 1; i < n; i++)
+        text = arena_printf(a, "%s%s %s", text, i + 1 < n ? "," : " or", list[i]);
+    return text;
+}
+
 static const char *choices_of(struct home_act *x, const struct home_link *l)
 {
     uint32_t n = l->n < ASK_PLAN_MAX_ITEMS ? l->n : ASK_PLAN_MAX_ITEMS;
-    const char **list = arena_zalloc_n(x->a, n, sizeof(*list)), *text = "";
+    const char **list = arena_zalloc_n(x->a, n, sizeof(*list));
     for (uint32_t i = 0; list && i < n; i++) {
         const struct home_thing *t = l->things[i];
         bool alone = !t->room || strstr(t->names.w[0], t->room->names.w[0]);
         list[i] =
             alone ? t->names.w[0] : arena_printf(x->a, "%s %s", t->room->names.w[0], t->names.w[0]);
-        text = i == 0 ? list[0]
-                      : arena_printf(x->a, "%s%s %s", text, i + 1 < n ? "," : " or", list[i]);
     }
     if (list)
         *field(x, "choices") =
             (struct ask_plan_field){.key = "choices", .items = list, .n_items = n};
-    return text;
+    return list ? either(x->a, list, n) : "";
 }
 
 static struct home_draft_line not_linked(struct home_act *x, const struct home_slot *slot,
@@ -609,20 +618,121 @@ static const char *asked_for(struct home_act *x, const struct home_fill *s,
     return text ? without_articles(x, home_words_lower(x->a, tidy(x->a, text))) : NULL;
 }
 
-/* Keeps the things that can do it; false: none can. */
-static bool keep_able(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
+/* The action that sets the settings of a thing by name; NULL: the table has none. */
+static const struct home_action *setting_action(const struct home_table *t)
 {
-    struct home_allow allow = to_allow(x);
-    bool able = home_allow_able(&allow);
-    x->n_things = allow.n_things;
-    if (able || x->here->file->open)
-        return true;
+    for (uint32_t i = 0; i < t->n_actions; i++)
+        if (t->action[i].effect && t->action[i].effect->named_by && t->action[i].n_needs > 0)
+            return &t->action[i];
+    return NULL;
+}
+
+/* Did somebody say that the value is of this quantity: by its unit, or by a word for it? */
+static bool says_quantity(const struct home_act *x, const struct home_quantity *q,
+                          const char *value)
+{
+    const char *unit = home_values_amount(x->a, x->t, value, false, NULL).unit;
+    struct home_words w = home_words_split(x->a, x->clause->text);
+    w = home_words_plain_all(x->a, &w);
+    if (!unit)
+        return home_fill_has_word(&w, &q->words);
+    for (uint32_t i = 0; i < q->n_units; i++)
+        if (gate_units_fit(x->t, unit, q->units[i]->name))
+            return true;
+    return false;
+}
+
+/* "Set FV1 to 40": for the model that is a temperature, but nobody said so. If the things have
+ * settings of their own, those decide. */
+static void leave_quantity_open(struct home_act *x, struct home_fill *s)
+{
+    const struct home_effect *e = x->x->effect;
+    const struct home_action *set = setting_action(x->t);
+    const struct home_quantity *q = e && !e->to ? home_table_quantity(x->t, e->ability) : NULL;
+    const char *value = e && e->slot ? home_fill_get(s, home_fill_own(e->slot)) : NULL;
+    if (!set || !q || !value || e->slot->type != HOME_SLOT_VALUE || says_quantity(x, q, value))
+        return;
+    for (uint32_t i = 0; i < x->n_things; i++)
+        if (!home_file_able(x->things[i], set->effect->ability))
+            return;
+    for (uint32_t i = 0; i < x->x->n_slots; i++) {
+        const char *thing =
+            types_of(x->x->slots[i]) ? home_fill_get(s, home_fill_own(x->x->slots[i])) : NULL;
+        if (thing)
+            home_fill_set(s, home_fill_own(set->needs[0]), thing);
+    }
+    x->x = set;
+    x->o->name = set->name;
+}
+
+/* Keeps the things that can do it; false: none can, and all are kept. */
+static bool keep_able(struct home_act *x)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->n_things; i++)
+        if (!x->x->effect || gate_able(x->t, x->things[i], x->x->effect->ability))
+            x->things[n++] = x->things[i];
+    if (n == 0)
+        return x->n_things == 0;
+    x->n_things = n;
+    return true;
+}
+
+static bool not_able(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
+{
     x->reason = arena_printf(x->a, "%s has no %s", x->things[0]->names.w[0], x->x->effect->ability);
     home_act_put_slots(x, s);
     home_act_put_result(x, "refused");
     home_act_put_text(x, "reason", x->reason);
     *why = home_act_plain_line(x, HOME_SAY_LIMIT);
     return false;
+}
+
+static bool needs_thing(const struct home_action *x)
+{
+    for (uint32_t i = 0; i < x->n_needs; i++)
+        if (types_of(x->needs[i]))
+            return true;
+    return false;
+}
+
+/* "Disarm the alarm", "volume to 60": no thing is named, but only one can do it. A reply must not
+ * claim what nothing in the home did. */
+static bool link_unnamed(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
+{
+    const struct home_file *f = x->here->file;
+    const struct home_slot *device = home_table_slot(x->t, home_file_type_name(HOME_THING_DEVICE));
+    struct home_link l = {.result = HOME_LINK_UNCLEAR};
+    l.things = arena_zalloc_n(x->a, (size_t)f->n_things + 1, sizeof(*l.things));
+    for (uint32_t i = 0; l.things && i < f->n_things; i++)
+        if (home_file_able(&f->things[i], x->x->effect->ability))
+            l.things[l.n++] = &f->things[i];
+    if (l.n == 1) {
+        x->things = l.things;
+        x->n_things = 1;
+        return true;
+    }
+    home_act_put_slots(x, s);
+    if (l.n > 1 && device) {
+        *why = not_linked(x, device, &l);
+        return false;
+    }
+    x->reason = arena_printf(x->a, "nothing here has a %s", x->x->effect->ability);
+    home_act_put_result(x, "refused");
+    home_act_put_text(x, "reason", x->reason);
+    *why = home_act_plain_line(x, HOME_SAY_LIMIT);
+    return false;
+}
+
+/* The things are given: can they do it? */
+static bool check_linked(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
+{
+    const struct home_file *f = x->here->file;
+    if (f->open)
+        return keep_able(x) || true;
+    if (x->n_things == 0 && x->x->effect)
+        return link_unnamed(x, s, why);
+    return keep_able(x) || not_able(x, s, why);
 }
 
 bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
@@ -637,6 +747,8 @@ bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_li
         .text = asked_for(x, s, slot),
         .room = room ? asked_for(x, s, room) : NULL,
         .ability = x->x->effect ? x->x->effect->ability : NULL};
+    if (f && !f->open && !slot && !q.room && x->x->effect && !needs_thing(x->x))
+        return link_unnamed(x, s, why);
     if (!f || (!slot && (!q.room || !x->x->effect)) || !lists_any(f, q.types))
         return true;
     struct home_link l = home_link_find(x->a, f, x->t, &q);
@@ -660,7 +772,8 @@ bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_li
     if (!slot && l.n == 1 && device && home_fill_has_slot(x->x, device) &&
         l.things[0]->type == HOME_THING_DEVICE) /* "unlock room 201" */
         home_fill_set(s, home_fill_own(device), l.things[0]->names.w[0]);
-    return keep_able(x, s, why);
+    leave_quantity_open(x, s);
+    return keep_able(x) || x->here->file->open || not_able(x, s, why);
 }
 
 /* "kitchen lights": the room comes first. */
@@ -805,6 +918,44 @@ static void put_again(struct home_act *x)
     }
 }
 
+/* ---- the gate ------------------------------------------------------------------------------- */
+
+static struct gate_verdict judge(struct home_act *x, bool later)
+{
+    const struct gate g = {x->t, x->here->file, later ? NULL : x->here->states};
+    return gate_plan_check(x->a, &g, x->o, false);
+}
+
+/* A number was said, but not what it is of: "set the press to 7". */
+static struct home_draft_line ask_what(struct home_act *x, const struct gate_verdict *v)
+{
+    const struct home_slot *slot =
+        v->answer == GATE_ASK_QUANTITY ? x->x->effect->named_by : x->x->effect->slot;
+    const struct home_thing *thing = v->thing;
+    uint32_t n = thing && v->answer == GATE_ASK_QUANTITY ? thing->n_limits : 0;
+    const char **list = arena_zalloc_n(x->a, (size_t)n + 1, sizeof(*list));
+    for (uint32_t i = 0; list && i < n; i++)
+        list[i] = thing->limits[i].ability;
+    x->ask = slot ? slot->name : "value";
+    home_act_put_result(x, "ask");
+    home_act_put_text(x, "ask", x->ask);
+    if (list && n > 0) {
+        *field(x, "choices") =
+            (struct ask_plan_field){.key = "choices", .items = list, .n_items = n};
+        x->text = either(x->a, list, n);
+    }
+    return home_act_plain_line(x, n > 0                            ? HOME_SAY_WHICH
+                                  : v->answer == GATE_ASK_QUANTITY ? HOME_SAY_QUANTITY
+                                                                   : HOME_SAY_MISSING);
+}
+
+/* Is a setting set whose name nobody said? */
+static bool lacks_name(const struct home_act *x)
+{
+    const struct home_effect *e = x->x->effect;
+    return e && e->named_by && !ask_plan_text_of(x->o, e->named_by->name);
+}
+
 /* Turns one set of slots into an action and its line; text and say NULL: the clause is out of
  * scope. */
 struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
@@ -816,15 +967,15 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     x->due.place = x->here->file && x->here->file->has_place ? x->here->file->place : NULL;
     read_again(x, s, plain);
     home_fill_defaults(action, s, plain, x->names_more);
-    if (x->linked ? x->n_things > 0 && !keep_able(x, s, &why) : !home_act_link(x, s, &why))
+    if (x->linked ? !check_linked(x, s, &why) : !home_act_link(x, s, &why))
         return why;
+    action = x->x;
     home_act_put_slots(x, s);
     bool later = put_when(x, s) || (x->due.every && action->can_wait);
     put_again(x);
     home_act_put_id(x);
-    const struct home_allow allow = to_allow(x);
-    const char *thing = home_allow_thing(&allow);
-    enum home_risk risk = home_allow_risk(&allow, thing);
+    const struct gate_verdict verdict = judge(x, later);
+    enum home_risk risk = verdict.risk;
     if (x->clause->intent_p < x->t->risk[risk].threshold) {
         home_act_put_result(x, "unsure");
         return home_act_plain_line(x, HOME_SAY_UNSURE);
@@ -843,8 +994,12 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
         home_act_put_result(x, "unknown");
         return home_act_line(x, &x->t->line_act, true, HOME_SAY_UNKNOWN);
     }
-    x->reason = x->wrong ? arena_printf(x->a, "there is no \"%s\"", x->wrong)
-                         : home_allow_limits(&allow, thing);
+    if (x->wrong)
+        x->reason = arena_printf(x->a, "there is no \"%s\"", x->wrong);
+    else if (verdict.answer > GATE_CONFIRM && verdict.answer < GATE_REFUSE && action->effect)
+        return ask_what(x, &verdict);
+    else if (verdict.answer > GATE_CONFIRM) /* also a scene that is not clear: nobody can answer */
+        x->reason = home_denied(x->a, x->t, &verdict);
     if (x->reason) {
         home_act_put_result(x, "refused");
         home_act_put_text(x, "reason", x->reason);
@@ -856,13 +1011,15 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     if (action->answer.n == 0 && !action->reason) {
         home_act_put_result(x, later ? "scheduled" : "done");
         enum home_say which = later ? HOME_SAY_SCHEDULED : HOME_SAY_DONE;
-        /* the reply model has no words for a change, nor for everything in a room */
-        struct home_draft_line done = x->sign != 0.0 || is_everything_in(x)
-                                          ? home_act_plain_line(x, which)
-                                          : home_act_line(x, &x->t->line_act, true, which);
+        /* the reply model has no words for a change, nor for everything in a room, and it makes up
+           a quantity that nobody named */
+        struct home_draft_line done =
+            x->sign != 0.0 || is_everything_in(x) || lacks_name(x) || action->read_only
+                ? home_act_plain_line(x, which)
+                : home_act_line(x, &x->t->line_act, true, which);
         if (rings) /* reported as done: it is set */
             home_act_put_result(x, "scheduled");
-        return x->t->risk[risk].confirm || x->doubtful ? hold(x, draft, risk, done) : done;
+        return verdict.answer == GATE_CONFIRM || x->doubtful ? hold(x, draft, risk, done) : done;
     }
     if (action->state.n > 0 && answer_state(x, plain, &why))
         return why;

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "apps/home/home_act.h"
-#include "apps/home/home_allow.h"
+#include "apps/home/gate/gate_plan.h"
+#include "apps/home/home_denied.h"
 #include "apps/home/later/home_later_action.h"
 
 static const char *text_of(const struct ask_plan_action *o, const char *key)
@@ -27,104 +28,59 @@ static bool happens_now(const struct home_table *t, const struct ask_plan_action
 
 /* ---- deeds ---------------------------------------------------------------------------------- */
 
-struct list {
-    struct arena *a;
-    const struct home_file *f;
-    struct home_carry *v;
-    uint32_t n, cap;
-};
-
-static void add(struct list *l, const struct home_carry *x)
+uint32_t home_carry_deeds(struct arena *a, const struct gate *g, const struct home_draft *d,
+                          struct home_carry **out)
 {
-    if (l->n == l->cap) {
-        uint32_t cap = l->cap ? l->cap * 2 : 8;
-        struct home_carry *v = arena_zalloc_n(l->a, cap, sizeof(*v));
-        if (!v)
-            return;
-        if (l->n > 0)
-            memcpy(v, l->v, l->n * sizeof(*v));
-        l->v = v;
-        l->cap = cap;
+    struct home_deed **deeds = arena_zalloc_n(a, (size_t)d->n_actions + 1, sizeof(*deeds));
+    uint32_t *counts = arena_zalloc_n(a, (size_t)d->n_actions + 1, sizeof(*counts)), all = 0, n = 0;
+    *out = NULL;
+    for (uint32_t i = 0; deeds && counts && i < d->n_actions; i++) {
+        if (happens_now(g->table, d->actions[i]))
+            counts[i] = gate_plan_deeds(a, g, d->actions[i], &deeds[i]);
+        all += counts[i];
     }
-    l->v[l->n++] = *x;
-}
-
-/* The ability and value that the action sets; false: none. */
-static bool value_of(const struct home_action *x, const struct ask_plan_action *o,
-                     struct home_deed *out)
-{
-    const struct home_effect *e = x->effect;
-    *out = (struct home_deed){.ability = e->ability, .text = e->to, .action = o->name};
-    if (e->named_by && *text_of(o, e->named_by->name))
-        out->ability = text_of(o, e->named_by->name);
-    if (e->to)
-        return true;
-    const struct ask_plan_field *v = ask_plan_field_of(o, e->slot->name),
-                                *by = ask_plan_field_of(o, "change"),
-                                *unit = ask_plan_field_of(o, "unit");
-    if (by && !by->text) {
-        out->change = true;
-        out->number = by->number;
-    } else if (v && v->n_items == 0) {
-        out->text = v->text;
-        out->number = v->number;
-    } else {
-        return false;
-    }
-    out->unit = unit && !out->text ? unit->text : NULL;
-    return true;
-}
-
-static void add_scene(struct list *l, const struct home_thing *scene, const char *action,
-                      uint32_t index)
-{
-    for (uint32_t i = 0; i < scene->n_sets; i++) {
-        const struct home_thing_set *s = &scene->sets[i];
-        add(l, &(struct home_carry){.deed = {.id = s->thing->id,
-                                             .ability = s->ability,
-                                             .text = s->text,
-                                             .number = s->number,
-                                             .action = action},
-                                    .action = index,
-                                    .listed = true});
-    }
-}
-
-static void add_deed(struct list *l, const struct home_deed *deed, const char *id, uint32_t index)
-{
-    const struct home_thing *thing = l->f ? home_file_thing(l->f, id) : NULL;
-    struct home_carry c = {.deed = *deed, .action = index, .listed = thing != NULL};
-    c.deed.id = id;
-    add(l, &c);
-}
-
-uint32_t home_carry_deeds(struct arena *a, const struct home_table *t, const struct home_file *f,
-                          const struct home_draft *d, struct home_carry **out)
-{
-    struct list l = {.a = a, .f = f};
-    for (uint32_t i = 0; i < d->n_actions; i++) {
-        const struct ask_plan_action *o = d->actions[i];
-        const struct home_action *x = home_table_action(t, o->name);
-        const struct ask_plan_field *id = ask_plan_field_of(o, "id"),
-                                    *ids = ask_plan_field_of(o, "ids");
-        struct home_deed deed;
-        if (!happens_now(t, o) || (!id && !ids))
-            continue;
-        const struct home_thing *thing = f && id ? home_file_thing(f, id->text) : NULL;
-        if (thing && thing->type == HOME_THING_SCENE) {
-            add_scene(&l, thing, o->name, i);
-            continue;
+    struct home_carry *v = arena_zalloc_n(a, (size_t)all + 1, sizeof(*v));
+    if (a->rc < 0)
+        return 0;
+    for (uint32_t i = 0; i < d->n_actions; i++)
+        for (uint32_t k = 0; k < counts[i]; k++, n++) {
+            v[n] = (struct home_carry){.deed = deeds[i][k], .action = i};
+            v[n].listed = g->file && home_file_thing(g->file, v[n].deed.id);
         }
-        if (!x->effect || !value_of(x, o, &deed))
+    *out = v;
+    return n;
+}
+
+void home_carry_check(struct arena *a, const struct gate *g, const struct home_draft *d,
+                      struct home_carry *v, uint32_t n, bool confirmed)
+{
+    for (uint32_t i = 0; i < d->n_actions; i++) {
+        if (!happens_now(g->table, d->actions[i]))
             continue;
-        if (ids)
-            for (uint32_t k = 0; k < ids->n_items; k++)
-                add_deed(&l, &deed, ids->items[k], i);
-        else
-            add_deed(&l, &deed, id->text, i);
+        struct gate_verdict x = gate_plan_check(a, g, d->actions[i], confirmed);
+        const char *why = home_denied(a, g->table, &x);
+        for (uint32_t k = 0; k < n && why; k++)
+            if (v[k].action == i) {
+                v[k].denied = true;
+                v[k].reason = why;
+            }
     }
-    *out = l.v;
-    return l.n;
+}
+
+/* Between the check of the whole action and this one the home may have changed. */
+#define CHANGED "the home has changed meanwhile"
+
+bool home_carry_send(const struct gate *g, struct home_sink *sink, struct home_carry *c,
+                     bool confirmed, home_sink_done_fn done, void *ctx)
+{
+    if (c->denied)
+        return false;
+    struct gate_verdict v = gate_carry(g, c->listed ? sink : NULL, &c->deed, confirmed, done, ctx);
+    c->deed = v.deed; /* the state will be what was sent */
+    c->denied = v.answer != GATE_PASS;
+    if (c->denied)
+        c->reason = CHANGED;
+    return !c->denied && sink && c->listed;
 }
 
 /* ---- later ---------------------------------------------------------------------------------- */
@@ -166,10 +122,11 @@ static void drop(struct ask_plan_action *o, const char *key)
     o->n_fields = n;
 }
 
-bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct home_file *f,
-                       const struct ask_plan_action *o, const struct home_carry_now *now,
-                       struct home_later_entry *out, const char **denied)
+bool home_carry_end_of(struct arena *a, const struct gate *g, const struct ask_plan_action *o,
+                       const struct home_carry_now *now, struct home_later_entry *out,
+                       const char **denied)
 {
+    const struct home_table *t = g->table;
     const struct ask_plan_field *d = ask_plan_field_of(o, "duration_s");
     const struct home_action *x = home_table_action(t, o->name), *ends = opposite_of(t, x);
     *denied = NULL;
@@ -184,7 +141,8 @@ bool home_carry_end_of(struct arena *a, const struct home_table *t, const struct
     drop(c, "duration_s");
     drop(c, "value"); /* "open the blinds half way for an hour" */
     drop(c, "unit");
-    *denied = home_allow_denied(a, t, f, c, false);
+    struct gate_verdict v = gate_plan_check(a, g, c, false);
+    *denied = home_denied(a, t, &v);
     *out = (struct home_later_entry){.kind = HOME_LATER_ACTION,
                                      .due_ms = now->ms + (int64_t)(d->number * 1000.0),
                                      .made_ms = now->ms,
@@ -228,10 +186,21 @@ static bool is_cancel(const struct home_table *t, const struct ask_plan_action *
     return false;
 }
 
-uint32_t home_carry_schedule(struct arena *a, const struct home_table *t, const struct home_file *f,
-                             const struct home_draft *d, const struct home_carry_now *now,
-                             struct home_carry_later **out)
+/* Why an entry may not be scheduled by the home as it is now; NULL: it may. */
+static const char *denied_later(struct arena *a, const struct gate *g,
+                                const struct home_later_entry *entry)
 {
+    if (entry->kind != HOME_LATER_ACTION || !entry->action)
+        return NULL;
+    const struct gate then = {g->table, g->file, NULL}; /* states will be others by then */
+    struct gate_verdict v = gate_plan_check(a, &then, entry->action, entry->confirmed);
+    return home_denied(a, g->table, &v);
+}
+
+uint32_t home_carry_schedule(struct arena *a, const struct gate *g, const struct home_draft *d,
+                             const struct home_carry_now *now, struct home_carry_later **out)
+{
+    const struct home_table *t = g->table;
     uint32_t n = 0, cap = 0;
     for (uint32_t i = 0; i < d->n_actions; i++) {
         const struct ask_plan_field *ids = ask_plan_field_of(d->actions[i], "scheduled_ids");
@@ -244,13 +213,15 @@ uint32_t home_carry_schedule(struct arena *a, const struct home_table *t, const 
         const struct ask_plan_field *ids = ask_plan_field_of(o, "scheduled_ids");
         struct home_carry_later x = {.action = i};
         if (entry_of(a, t, o, now, &x.entry)) {
+            x.reason = denied_later(a, g, &x.entry);
+            x.rc = x.reason ? SHOAL_EINVAL : 0;
             v[n++] = x;
         } else if (happens_now(t, o) && ids && is_cancel(t, o)) {
             for (uint32_t k = 0; k < ids->n_items; k++)
                 v[n++] = (struct home_carry_later){.action = i,
                                                    .kind = HOME_CARRY_CANCEL,
                                                    .id = strtoull(ids->items[k], NULL, 10)};
-        } else if (happens_now(t, o) && home_carry_end_of(a, t, f, o, now, &x.entry, &x.reason)) {
+        } else if (happens_now(t, o) && home_carry_end_of(a, g, o, now, &x.entry, &x.reason)) {
             x.kind = HOME_CARRY_UNDO;
             x.rc = x.reason ? SHOAL_EINVAL : 0;
             v[n++] = x;
@@ -408,7 +379,7 @@ static void settle_now(struct arena *a, const struct home_table *t, struct home_
         const struct home_carry *c = &done->deeds[k];
         if (c->action != i)
             continue;
-        bool failed = !done->simulated && c->listed && c->result >= HOME_SINK_FAILED;
+        bool failed = c->denied || (!done->simulated && c->listed && c->result >= HOME_SINK_FAILED);
         if (!failed)
             set_state(states, &c->deed);
         carried |= c->listed && !done->simulated;

@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "apps/home/home_allow.h"
+#include "apps/home/gate/gate_plan.h"
 #include "apps/home/home_carry.h"
+#include "apps/home/home_denied.h"
 #include "apps/home/site/home_things.h"
 
 #define ARENA_BYTES ((size_t)4 << 20)
@@ -16,8 +17,10 @@ struct running { /* one entry */
     struct home_later_run *r;
     uint64_t id;
     const char *said, *by;
+    bool confirmed; /* this very act was, when it was scheduled */
     struct arena arena;
     struct home_file *file;
+    struct gate gate;
     struct home_draft draft;
     struct home_carry *deeds;
     struct carrying *list;
@@ -63,8 +66,7 @@ static void schedule_end(struct running *x)
         .ms = home_later_now_ms(x->r->later), .said = x->said, .by = x->by};
     struct home_later_entry entry;
     const char *denied;
-    if (home_carry_end_of(&x->arena, x->r->table, x->file, x->draft.actions[0], &now, &entry,
-                          &denied) &&
+    if (home_carry_end_of(&x->arena, &x->gate, x->draft.actions[0], &now, &entry, &denied) &&
         !denied && entry.action)
         home_later_add(x->r->later, &entry, on_added, NULL);
 }
@@ -121,18 +123,17 @@ static void on_carried(void *ctx, enum home_sink_result result, const char *reas
 static void carry(struct running *x)
 {
     struct home_sink *sink = home_things_sink(x->r->things);
-    uint32_t n = 0;
-    x->n_deeds = home_carry_deeds(&x->arena, x->r->table, x->file, &x->draft, &x->deeds);
+    x->n_deeds = home_carry_deeds(&x->arena, &x->gate, &x->draft, &x->deeds);
     x->list = arena_zalloc_n(&x->arena, (size_t)x->n_deeds + 1, sizeof(*x->list));
     x->simulated = !sink;
-    for (uint32_t i = 0; x->list && sink && i < x->n_deeds; i++)
-        if (x->deeds[i].listed)
-            x->list[n++] = (struct carrying){x, &x->deeds[i]};
+    uint32_t n = x->list ? x->n_deeds : 0;
+    for (uint32_t i = 0; i < n; i++)
+        x->list[i] = (struct carrying){x, &x->deeds[i]};
+    /* the extra one keeps x alive until the last was handed over */
     atomic_store_explicit(&x->pending, n + 1, memory_order_relaxed);
-    struct carrying *list = x->list;
-    for (uint32_t i = 0; i < n;
-         i++) /* the extra one keeps x alive until the last was handed over */
-        sink->ops->carry(sink, &list[i].deed->deed, on_carried, &list[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (!home_carry_send(&x->gate, sink, &x->deeds[i], x->confirmed, on_carried, &x->list[i]))
+            part_done(x);
     part_done(x);
 }
 
@@ -161,7 +162,10 @@ void home_later_run_entry(void *ctx, const struct home_later_entry *entry)
         end(x, "failed", "the entry cannot be read");
         return;
     }
-    const char *why = home_allow_denied(&x->arena, r->table, x->file, o, entry->confirmed);
+    x->confirmed = entry->confirmed;
+    x->gate = (struct gate){r->table, x->file, home_things_states(r->things)};
+    struct gate_verdict v = gate_plan_check(&x->arena, &x->gate, o, entry->confirmed);
+    const char *why = home_denied(&x->arena, r->table, &v);
     if (why || x->arena.rc < 0) {
         end(x, "failed", why ? why : "out of memory");
         return;

@@ -15,6 +15,7 @@
 
 struct entry {
     char key[MAX_KEY]; /* "": known by its token alone */
+    char by[MAX_KEY];  /* the client that a yes must come from */
     uint64_t used_ns;  /* 0: free */
     struct arena focus_arena, wait_arena;
     struct home_focus focus;
@@ -181,10 +182,10 @@ static void forget_waiting(struct entry *x)
     x->token[0] = '\0';
 }
 
-bool home_memory_wait(struct home_memory *m, const char *key, uint64_t now_ns,
+bool home_memory_wait(struct home_memory *m, const char *key, const char *by, uint64_t now_ns,
                       const struct home_waiting *w, char token[HOME_MEMORY_TOKEN])
 {
-    if (strlen(key) >= MAX_KEY || !make_token(token))
+    if (strlen(key) >= MAX_KEY || strlen(by) >= MAX_KEY || !make_token(token))
         return false;
     pthread_mutex_lock(&m->lock);
     struct entry *x = make(m, key, now_ns);
@@ -193,6 +194,7 @@ bool home_memory_wait(struct home_memory *m, const char *key, uint64_t now_ns,
     bool ok = x->waiting.n == w->n;
     if (ok) {
         memcpy(x->token, token, HOME_MEMORY_TOKEN);
+        snprintf(x->by, sizeof(x->by), "%s", by);
         x->wait_ns = now_ns ? now_ns : 1;
         x->asked = true;
     } else {
@@ -213,8 +215,8 @@ static bool same_token(const char *a, const char *b)
     return differs == 0;
 }
 
-bool home_memory_take(struct home_memory *m, const char *key, const char *token, uint64_t now_ns,
-                      struct arena *a, struct home_waiting *out)
+bool home_memory_take(struct home_memory *m, const char *key, const char *by, const char *token,
+                      uint64_t now_ns, struct arena *a, struct home_waiting *out)
 {
     struct entry *x = NULL;
     *out = (struct home_waiting){0};
@@ -224,6 +226,8 @@ bool home_memory_take(struct home_memory *m, const char *key, const char *token,
             x = &m->entries[i];
     if (!token)
         x = find(m, key);
+    if (x && (strcmp(x->key, key) != 0 || strcmp(x->by, by) != 0))
+        x = NULL;
     if (x && fresh(x->wait_ns, now_ns, WAIT_NS))
         *out = copy_waiting(a, &x->waiting);
     if (x)

@@ -47,13 +47,14 @@ void home_memory_focus(struct home_memory *m, const char *key, uint64_t now_ns, 
                        struct home_focus *out);
 void home_memory_set_focus(struct home_memory *m, const char *key, uint64_t now_ns,
                            const struct home_focus *f);
-/* Keeps actions until they are confirmed, and writes a token; false: out of memory. */
-bool home_memory_wait(struct home_memory *m, const char *key, uint64_t now_ns,
+/* Keeps actions until they are confirmed, and writes a token; by: the client, "": unknown. false:
+ * out of memory. */
+bool home_memory_wait(struct home_memory *m, const char *key, const char *by, uint64_t now_ns,
                       const struct home_waiting *w, char token[HOME_MEMORY_TOKEN]);
 /* Takes the pending actions under a token, or with token NULL those of the conversation; false:
- * none. */
-bool home_memory_take(struct home_memory *m, const char *key, const char *token, uint64_t now_ns,
-                      struct arena *a, struct home_waiting *out);
+ * none. A token of another conversation or client takes nothing, and stays valid for its own. */
+bool home_memory_take(struct home_memory *m, const char *key, const char *by, const char *token,
+                      uint64_t now_ns, struct arena *a, struct home_waiting *out);
 /* Did the last turn of the conversation ask for a yes? */
 bool home_memory_waits(struct home_memory *m, const char *key, uint64_t now_ns);
 

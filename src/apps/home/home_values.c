@@ -230,7 +230,7 @@ static const struct home_pair *amount_of(const struct home_table *t, const char 
 }
 
 struct home_value home_values_amount(struct arena *a, const struct home_table *t, const char *text,
-                                     const struct home_action *action)
+                                     bool amounts, const struct home_unit *bare)
 {
     const char *low = home_values_digits(a, t, text);
     for (uint32_t i = 0; i < t->minus.n; i++) { /* "minus 5" */
@@ -238,7 +238,7 @@ struct home_value home_values_amount(struct arena *a, const struct home_table *t
         if (take(&p, t->minus.w[i]) && *p == ' ' && p[1] >= '0' && p[1] <= '9')
             low = arena_printf(a, "-%s", p + 1);
     }
-    const struct home_pair *amount = action->amounts ? amount_of(t, low) : NULL;
+    const struct home_pair *amount = amounts ? amount_of(t, low) : NULL;
     if (amount) {
         const char *number = arena_printf(a, "%.0f", amount->number);
         return (struct home_value){.show = show_unit(a, t->amount_unit, number),
@@ -251,10 +251,13 @@ struct home_value home_values_amount(struct arena *a, const struct home_table *t
         return (struct home_value){.show = low, .text = low};
     const char *num = arena_printf(a, "%.*s", (int)n, low), *u = low + n + strspn(low + n, " ");
     struct home_value v = {.number = strtod(num, NULL), .understood = true};
-    const struct home_unit *unit = *u ? NULL : action->unit;
+    const struct home_unit *unit = *u ? NULL : bare;
     uint32_t at;
     if (*u && strmap_get(&t->units, u, strlen(u), &at))
         unit = &t->unit[at];
+    if (*u && unit && bare && home_table_lists(&t->vague_units, u) &&
+        strcmp(unit->of, bare->of) == 0) /* "68 degrees" where things count in Fahrenheit */
+        unit = bare;
     if (unit) {
         v.unit = unit->name;
         v.show = show_unit(a, unit, num);

@@ -22,11 +22,12 @@ struct home_value {
     bool wrong;       /* it looks like one, but is impossible: 25:00, 30 February, -5 minutes */
 };
 
-/* "19 degrees", "forty percent", "half"; the action says what a bare number is. */
 /* Number words become digits: "twenty one degrees" is "21 degrees". */
 const char *home_values_digits(struct arena *a, const struct home_table *t, const char *text);
+/* "19 degrees", "forty percent", "half" if amounts; bare: the unit of a bare number, and of one in
+ * "degrees", if it has such; NULL: none. */
 struct home_value home_values_amount(struct arena *a, const struct home_table *t, const char *text,
-                                     const struct home_action *action);
+                                     bool amounts, const struct home_unit *bare);
 /* number: seconds */
 struct home_value home_values_duration(struct arena *a, const struct home_table *t,
                                        const char *text);

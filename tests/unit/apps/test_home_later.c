@@ -780,6 +780,58 @@ static void test_what_is_due_is_carried_out(void **state)
     world_close(&w);
 }
 
+/* Everything is checked with the home and its states as they are when it runs. */
+static void test_the_gate_when_it_runs(void **state)
+{
+    static const char cellar[] =
+        "devices:\n  - {id: lamp, kind: light}\n  - {id: door, kind: door}\n"
+        "machines:\n"
+        "  - {id: fv1, kind: machine, limits: {pressure: {unit: bar, min: 0, max: 2}}}\n"
+        "scenes:\n  - {id: night, sets: [{id: lamp, ability: power, to: \"off\"}]}\n";
+    static const char set[] = "{\"action\":\"set_machine\",\"machine\":\"fv1\",\"value\":100,"
+                              "\"unit\":\"kPa\",\"id\":\"fv1\"}",
+                      more[] = "{\"action\":\"set_machine\",\"machine\":\"fv1\","
+                               "\"sensor\":\"pressure\",\"change\":0.8,\"id\":\"fv1\"}",
+                      night[] =
+                          "{\"action\":\"activate_scene\",\"scene\":\"night\",\"id\":\"night\"}",
+                      on[] = "{\"action\":\"turn_on\",\"device\":\"lamp\",\"id\":\"lamp\"}",
+                      lock[] = "{\"action\":\"lock\",\"device\":\"door\",\"duration_s\":60,"
+                               "\"id\":\"door\"}";
+    struct world w;
+    (void)state;
+    world_open(&w, cellar);
+    plan(&w, HOME_LATER_ACTION, "more", more, false); /* from where?  Nobody said yes */
+    assert_string_equal(w.rig.told, "more=failed;");
+    plan(&w, HOME_LATER_ACTION, "set", set, false);
+    assert_string_equal(w.carried, "fv1=1;"); /* bar */
+    plan(&w, HOME_LATER_ACTION, "more", more, false);
+    assert_string_equal(w.carried, "fv1=1.8;");
+    plan(&w, HOME_LATER_ACTION, "more", more, true); /* no yes helps over a limit */
+    assert_string_equal(w.rig.told, "more=failed;");
+    assert_true(home_things_report(w.things, "fv1", "pressure", NULL, 10, "kPa"));
+    plan(&w, HOME_LATER_ACTION, "more", more, false);
+    assert_string_equal(w.carried, "fv1=0.9;");
+    plan(&w, HOME_LATER_ACTION, "night", night, false);
+    assert_string_equal(w.carried, "lamp=off;");
+    plan(&w, HOME_LATER_ACTION, "lock", lock, true); /* its end would unlock, unconfirmed */
+    pass(&w.rig, 2 * MINUTE_MS);
+    assert_string_equal(w.carried, "door=locked;");
+    /* what was harmless when it was set has become dangerous */
+    set_home(&w, "devices:\n  - {id: lamp, kind: heater}\n  - {id: door, kind: door}\n"
+                 "scenes:\n  - {id: night, sets: [{id: lamp, ability: power, to: \"off\"},\n"
+                 "     {id: door, ability: lock, to: unlocked}]}\n");
+    plan(&w, HOME_LATER_ACTION, "on", on, false);
+    assert_string_equal(w.rig.told, "on=failed;");
+    plan(&w, HOME_LATER_ACTION, "night", night, false);
+    assert_string_equal(w.rig.told, "night=failed;");
+    assert_string_equal(w.carried, "");
+    plan(&w, HOME_LATER_ACTION, "set", set, true);
+    assert_string_equal(w.rig.told, "set=failed;");
+    plan(&w, HOME_LATER_ACTION, "night", night, true);
+    assert_string_equal(w.carried, "lamp=off;door=unlocked;");
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -801,6 +853,7 @@ int main(void)
         cmocka_unit_test(test_out_of_reach_is_tried_again),
         cmocka_unit_test(test_actions_as_text),
         cmocka_unit_test(test_what_is_due_is_carried_out),
+        cmocka_unit_test(test_the_gate_when_it_runs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

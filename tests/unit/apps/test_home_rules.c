@@ -192,7 +192,8 @@ static void test_values(void **state)
         {"2 1/2 bar", "set_machine", "2.5 bar", 2.5, "bar"},
         {"½ bar", "set_machine", "0.5 bar", 0.5, "bar"},
         {"-5 °C", "set_temperature", "-5 degrees", -5, "celsius"},
-        {"4 Bar", "set_machine", "4 Bar", 4, "Bar"},
+        {"4 Bar", "set_machine", "4 bar", 4, "bar"},
+        {"4 pH", "set_machine", "4 pH", 4, "pH"}, /* an unknown one keeps its case */
         {"two point five kW", "set_machine", "2.5 kW", 2.5, "kW"},
         {"half", "set_brightness", "50%", 50, "percent"},
     };
@@ -218,8 +219,8 @@ static void test_values(void **state)
     struct arena a;
     arena_init(&a, 1 << 20);
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        struct home_value v = home_values_amount(&a, table, values[i].text,
-                                                 home_table_action(table, values[i].action));
+        const struct home_action *x = home_table_action(table, values[i].action);
+        struct home_value v = home_values_amount(&a, table, values[i].text, x->amounts, x->unit);
         assert_string_equal(v.show, values[i].show);
         assert_true(v.number == values[i].number);
         if (values[i].unit)

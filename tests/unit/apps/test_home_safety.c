@@ -9,7 +9,6 @@
 #include <cmocka.h>
 
 #include "apps/home/home_memory.h"
-#include "apps/home/home_risk.h"
 #include "apps/home/home_speech.h"
 #include "apps/home/home_truth.h"
 
@@ -153,25 +152,6 @@ static void test_stop_words(void **state)
     }
 }
 
-static void test_risk_and_limits(void **state)
-{
-    const struct home_action *open = home_table_action(table, "open"),
-                             *set = home_table_action(table, "set_temperature");
-    (void)state;
-    assert_int_equal(home_risk_of(&a, table, open, "front doors"), HOME_RISK_DANGEROUS);
-    assert_int_equal(home_risk_of(&a, table, open, "blinds"), HOME_RISK_HARMLESS);
-    assert_int_equal(home_risk_of(&a, table, home_table_action(table, "unlock"), "x"),
-                     HOME_RISK_DANGEROUS);
-    assert_int_equal(home_risk_of(&a, table, home_table_action(table, "stop_machine"), "saw"),
-                     HOME_RISK_HARMLESS);
-    const struct home_limit *l = home_risk_limit(&a, table, set, "oven", "celsius", 500);
-    assert_non_null(l);
-    assert_true(l->max == 280);
-    assert_null(home_risk_limit(&a, table, set, "oven", "celsius", 220));
-    assert_non_null(home_risk_limit(&a, table, set, "heating", "celsius", 90));
-    assert_non_null(home_risk_limit(&a, table, set, "freezer", "celsius", 5));
-}
-
 static void test_memory_keeps_and_forgets(void **state)
 {
     const uint64_t s = 1000000000;
@@ -188,27 +168,39 @@ static void test_memory_keeps_and_forgets(void **state)
     char token[HOME_MEMORY_TOKEN], other[HOME_MEMORY_TOKEN];
     (void)state;
     assert_int_equal(home_memory_create(&m, &e), 0);
-    assert_true(home_memory_wait(m, "anna/1", s, &w, token));
-    assert_true(home_memory_wait(m, "", s, &w, other));
+    assert_true(home_memory_wait(m, "anna/1", "anna", s, &w, token));
+    assert_true(home_memory_wait(m, "", "ben", s, &w, other));
     assert_string_not_equal(token, other);
     assert_true(home_memory_waits(m, "anna/1", 2 * s));
     assert_false(home_memory_waits(m, "ben/1", 2 * s));
     home_memory_move_on(m, "ben/1");
     assert_true(home_memory_waits(m, "anna/1", 2 * s));
-    assert_false(home_memory_take(m, "ben/1", NULL, 2 * s, &a, &got)); /* somebody else's */
-    assert_false(home_memory_take(m, "", "0123", 2 * s, &a, &got));
-    assert_true(home_memory_take(m, "anna/1", NULL, 2 * s, &a, &got));
+    assert_false(home_memory_take(m, "ben/1", "ben", NULL, 2 * s, &a, &got)); /* somebody else's */
+    assert_false(home_memory_take(m, "", "", "0123", 2 * s, &a, &got));
+    /* a token is worth nothing elsewhere, and stays valid at home */
+    assert_false(home_memory_take(m, "anna/2", "anna", token, 2 * s, &a, &got));
+    assert_false(home_memory_take(m, "", "anna", token, 2 * s, &a, &got));
+    assert_false(home_memory_take(m, "anna/1", "ben", token, 2 * s, &a, &got));
+    assert_false(home_memory_take(m, "anna/1", "anna", other, 2 * s, &a, &got));
+    assert_false(home_memory_take(m, "", "anna", other, 2 * s, &a, &got));
+    assert_true(home_memory_take(m, "anna/1", "anna", NULL, 2 * s, &a, &got));
     assert_string_equal(got.actions[0]->fields[0].text, "door");
     assert_string_equal(got.lines[0], "act: unlock");
     assert_string_equal(got.todos[0], "unlock the door");
-    assert_false(home_memory_take(m, "anna/1", token, 2 * s, &a, &got)); /* once only */
-    assert_true(home_memory_take(m, "ben/1", other, 2 * s, &a, &got));
-    assert_true(home_memory_wait(m, "anna/1", s, &w, token));
-    assert_false(home_memory_take(m, "anna/1", token, 300 * s, &a, &got)); /* too late */
-    assert_true(home_memory_wait(m, "anna/1", s, &w, token));
+    assert_false(home_memory_take(m, "anna/1", "anna", token, 2 * s, &a, &got)); /* once only */
+    assert_true(home_memory_take(m, "", "ben", other, 2 * s, &a, &got));
+    assert_false(home_memory_take(m, "", "ben", other, 2 * s, &a, &got));
+    assert_true(home_memory_wait(m, "anna/1", "anna", s, &w, token));
+    assert_false(home_memory_take(m, "anna/1", "anna", token, 300 * s, &a, &got)); /* too late */
+    /* another plan in the same conversation: the token of the first confirms neither */
+    assert_true(home_memory_wait(m, "anna/1", "anna", s, &w, token));
+    assert_true(home_memory_wait(m, "anna/1", "anna", s, &w, other));
+    assert_false(home_memory_take(m, "anna/1", "anna", token, 2 * s, &a, &got));
+    assert_true(home_memory_take(m, "anna/1", "anna", other, 2 * s, &a, &got));
+    assert_true(home_memory_wait(m, "anna/1", "anna", s, &w, token));
     home_memory_move_on(m, "anna/1"); /* a yes is no longer enough, but the token is */
     assert_false(home_memory_waits(m, "anna/1", 2 * s));
-    assert_true(home_memory_take(m, "anna/1", token, 2 * s, &a, &got));
+    assert_true(home_memory_take(m, "anna/1", "anna", token, 2 * s, &a, &got));
 
     home_memory_set_focus(
         m, "anna/1", s,
@@ -253,11 +245,8 @@ static void test_replies_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cues_prevent),
-        cmocka_unit_test(test_corrections_are_applied),
-        cmocka_unit_test(test_stop_words),
-        cmocka_unit_test(test_risk_and_limits),
-        cmocka_unit_test(test_memory_keeps_and_forgets),
+        cmocka_unit_test(test_cues_prevent),        cmocka_unit_test(test_corrections_are_applied),
+        cmocka_unit_test(test_stop_words),          cmocka_unit_test(test_memory_keeps_and_forgets),
         cmocka_unit_test(test_replies_are_checked),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

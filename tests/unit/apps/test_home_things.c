@@ -144,6 +144,8 @@ static void test_errors_say_where(void **state)
         {"devices: [{id: a, risk: high}]", "risk must be harmless, disturbing or dangerous"},
         {"devices: [{id: a, limits: {power: {min: 2, max: 1}}}]", "min is above max"},
         {"devices: [{id: a, limits: {power: {min: 2}}}]", "a limit needs min and max"},
+        {"devices: [{id: a, limits: {temperature: {min: 2, max: 3, unit: bar}}}]",
+         "temperature is not measured in 'bar'"},
         {"devices: [{id: a, name: 'x;y'}]", "without ';'"},
         {"scenes: [{id: s, sets: [{id: a, ability: power, to: x}]}]",
          "there is no thing with the id 'a'"},
@@ -510,7 +512,7 @@ static void test_a_sink_carries_out(void **state)
         assert_string_equal(does(&r, "turn off the kitchen lights", "result"), "sent");
         assert_string_equal(r.fake.log, "light.ceiling.power=off light.counter.power=off ");
         assert_string_equal(does(&r, "activate the night scene", "result"), "sent");
-        assert_string_equal(r.fake.log, "light.desk.brightness=20 lock.front.lock=locked ");
+        assert_string_equal(r.fake.log, "light.desk.brightness=20percent lock.front.lock=locked ");
         assert_string_equal(does(&r, "unlock the front door", "result"), "confirm");
         assert_string_equal(r.fake.log, "");
         assert_string_equal(does(&r, "yes", "result"), "sent");
@@ -528,6 +530,67 @@ static void test_a_sink_carries_out(void **state)
     assert_true(home_things_report(r.things, "lock.front", "lock", "locked", 0, NULL));
     assert_false(home_things_report(r.things, "lock.attic", "lock", "locked", 0, NULL));
     assert_string_equal(does(&r, "is the front door locked?", "state"), "locked");
+    rig_close(&r);
+}
+
+/* A yes is about the plan that was asked for, and about the home as it is then. */
+static void test_a_yes_does_not_open_the_gate_for_more(void **state)
+{
+    static const char before[] = "devices:\n  - {id: oven, name: oven, kind: heater}\n"
+                                 "  - {id: lock.front, name: front door, kind: door}\n"
+                                 "machines:\n  - {id: pump.3, name: pump 3, kind: machine,\n"
+                                 "     limits: {pressure: {min: 1, max: 6, unit: bar}}}\n",
+                      after[] = "devices:\n  - {id: oven, name: oven, kind: heater,\n"
+                                "     limits: {temperature: {min: 30, max: 100, unit: celsius}}}\n"
+                                "machines:\n  - {id: pump.3, name: pump 3, kind: machine}\n";
+    struct rig r;
+    (void)state;
+    rig_open(&r, before);
+    home_things_set_sink(r.things, &r.fake.sink);
+    assert_string_equal(does(&r, "set the oven to 200 degrees", "result"), "confirm");
+    assert_string_equal(does(&r, "yes", "result"), "done");
+    assert_string_equal(r.fake.log, "oven.temperature=200celsius ");
+    assert_string_equal(does(&r, "yes", "result"), ""); /* once */
+    assert_string_equal(r.fake.log, "");
+    assert_string_equal(does(&r, "set the oven to 200 degrees", "result"), "confirm");
+    struct home_file *f = read_file(after);
+    home_things_set_file(r.things, f);
+    assert_string_equal(does(&r, "yes", "reason"), "the maximum is 100 degrees");
+    assert_string_equal(r.fake.log, "");
+    home_file_unref(f);
+    f = read_file(before);
+    home_things_set_file(r.things, f);
+    home_file_unref(f);
+    assert_string_equal(does(&r, "unlock the front door", "result"), "confirm");
+    f = read_file(after);
+    home_things_set_file(r.things, f);
+    home_file_unref(f);
+    assert_string_equal(does(&r, "yes", "reason"), "it is not in the home any more");
+    assert_string_equal(r.fake.log, "");
+    rig_close(&r);
+}
+
+/* What reaches the sink is in the thing's own unit, and a change is the value that it leads to. */
+static void test_a_sink_gets_what_passed(void **state)
+{
+    struct rig r;
+    (void)state;
+    rig_open(&r,
+             "machines:\n  - {id: pump.3, name: pump 3, kind: machine,\n"
+             "     limits: {pressure: {min: 1, max: 6, unit: bar}}}\n"
+             "scenes:\n  - {id: odd, name: night, sets: [{id: pump.3, ability: power, to: off},\n"
+             "     {id: pump.3, ability: temperature, to: warm}]}\n");
+    home_things_set_sink(r.things, &r.fake.sink);
+    assert_string_equal(does(&r, "activate the night scene", "reason"),
+                        "it is not clear what to set");
+    assert_string_equal(r.fake.log, ""); /* nor does the other half of it happen */
+    assert_string_equal(does(&r, "set the pressure of pump 3 to 200 kPa", "result"), "done");
+    assert_string_equal(r.fake.log, "pump.3.pressure=2bar ");
+    assert_string_equal(does(&r, "increase the pressure of pump 3 by 100 kPa", "result"), "done");
+    assert_string_equal(r.fake.log, "pump.3.pressure=3bar ");
+    assert_string_equal(does(&r, "increase the pressure of pump 3 by 4 bar", "reason"),
+                        "the maximum is 6 bar");
+    assert_string_equal(r.fake.log, "");
     rig_close(&r);
 }
 
@@ -593,6 +656,8 @@ int main(void)
         cmocka_unit_test(test_states_are_kept),
         cmocka_unit_test(test_a_home_without_a_sink_is_simulated),
         cmocka_unit_test(test_a_sink_carries_out),
+        cmocka_unit_test(test_a_yes_does_not_open_the_gate_for_more),
+        cmocka_unit_test(test_a_sink_gets_what_passed),
         cmocka_unit_test(test_registries_become_a_home),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -72,7 +72,7 @@ static void keep_waiting(struct ask_request *r, struct home_draft *d)
         todos[i] = d->held[i].todo;
     }
     const struct home_waiting w = {actions, lines, says, todos, d->n_held};
-    if (!home_memory_wait(r->ask->memory, r->conversation, r->start_ns, &w, token)) {
+    if (!home_memory_wait(r->ask->memory, r->conversation, r->owner, r->start_ns, &w, token)) {
         ask_request_fail(r, SHOAL_ENOMEM, "cannot keep the actions that wait for a confirmation");
         return;
     }
@@ -222,7 +222,8 @@ static void confirm(struct ask_request *r, const char *token)
 {
     struct home_draft *d = &r->draft;
     struct home_waiting w;
-    if (!home_memory_take(r->ask->memory, r->conversation, token, r->start_ns, &r->arena, &w))
+    if (!home_memory_take(r->ask->memory, r->conversation, r->owner, token, r->start_ns, &r->arena,
+                          &w))
         put_say(r, HOME_SAY_EXPIRED);
     r->confirmed = w.n > 0;
     for (uint32_t i = 0; i < w.n && home_draft_reserve(&r->arena, d); i++) {
@@ -238,7 +239,8 @@ static void confirm(struct ask_request *r, const char *token)
 static void decline(struct ask_request *r)
 {
     struct home_waiting w;
-    (void)home_memory_take(r->ask->memory, r->conversation, NULL, r->start_ns, &r->arena, &w);
+    (void)home_memory_take(r->ask->memory, r->conversation, r->owner, NULL, r->start_ns, &r->arena,
+                           &w);
     put_say(r, HOME_SAY_DECLINED);
 }
 
@@ -367,13 +369,13 @@ static void on_scheduled(void *ctx, int rc, const char *reason, uint64_t id)
 }
 
 /* Sends the actions' schedule requests; returns how many to wait for. */
-static struct scheduling *find_wishes(struct ask_request *r, uint32_t *n)
+static struct scheduling *find_wishes(struct ask_request *r, const struct gate *g, uint32_t *n)
 {
     const struct home_carry_now now = {.ms = (int64_t)r->now_s * 1000,
                                        .said = r->confirmed ? "" : r->text,
                                        .by = r->owner,
                                        .confirmed = r->confirmed};
-    r->n_later = home_carry_schedule(&r->arena, r->ask->table, r->file, &r->draft, &now, &r->later);
+    r->n_later = home_carry_schedule(&r->arena, g, &r->draft, &now, &r->later);
     struct scheduling *list = arena_zalloc_n(&r->arena, (size_t)r->n_later + 1, sizeof(*list));
     *n = 0;
     for (uint32_t i = 0; list && i < r->n_later; i++)
@@ -399,21 +401,22 @@ void ask_decide_carry(struct ask_request *r)
     struct home_things *things = r->ask->things;
     struct home_sink *sink = things ? home_things_sink(things) : NULL;
     struct home_later *later = things ? home_things_later(things) : NULL;
-    r->n_deeds =
-        things ? home_carry_deeds(&r->arena, r->ask->table, r->file, &r->draft, &r->deeds) : 0;
+    const struct gate g = {r->ask->table, r->file, things ? home_things_states(things) : NULL};
+    r->n_deeds = things ? home_carry_deeds(&r->arena, &g, &r->draft, &r->deeds) : 0;
+    home_carry_check(&r->arena, &g, &r->draft, r->deeds, r->n_deeds, r->confirmed);
     struct carrying *list = arena_zalloc_n(&r->arena, (size_t)r->n_deeds + 1, sizeof(*list));
-    uint32_t n = 0, n_wishes = 0;
-    struct scheduling *wishes = later ? find_wishes(r, &n_wishes) : NULL;
+    uint32_t n = list ? r->n_deeds : 0, n_wishes = 0;
+    struct scheduling *wishes = later ? find_wishes(r, &g, &n_wishes) : NULL;
     r->simulated = !sink;
-    for (uint32_t i = 0; list && sink && i < r->n_deeds; i++)
-        if (r->deeds[i].listed) {
-            r->deeds[i].deed.deadline_ns = r->deadline_ns; /* 0: the sink's own timeouts apply */
-            list[n++] = (struct carrying){r, &r->deeds[i]};
-        }
+    for (uint32_t i = 0; i < n; i++) {
+        r->deeds[i].deed.deadline_ns = r->deadline_ns; /* 0: the sink's own timeouts apply */
+        list[i] = (struct carrying){r, &r->deeds[i]};
+    }
     r->stage = ASK_STAGE_CARRY;
     atomic_store_explicit(&r->pending, n + n_wishes + 1, memory_order_relaxed);
     for (uint32_t i = 0; i < n; i++)
-        sink->ops->carry(sink, &list[i].deed->deed, on_carried, &list[i]);
+        if (!home_carry_send(&g, sink, &r->deeds[i], r->confirmed, on_carried, &list[i]))
+            ask_request_part_done(r); /* never the last one: one more is counted until the end */
     for (uint32_t i = 0; i < n_wishes; i++)
         schedule(later, &wishes[i]);
     ask_request_part_done(r);

@@ -276,7 +276,7 @@ static const char *head_of(struct ask_request *r, const struct ask_plan_action *
     const struct home_table *t = r->ask->table;
     const char *id = ask_plan_text_of(o, "id"), *verb = verb_of(t, o->name);
     for (uint32_t i = 0; i < t->plans.n_quantities; i++) {
-        const struct home_quantity *q = &t->plans.quantities[i];
+        const struct home_plan_quantity *q = &t->plans.quantities[i];
         if (q->set && strcmp(q->set->name, o->name) == 0 && id)
             return arena_printf(&r->arena, "set @%s %s", id, q->name);
     }

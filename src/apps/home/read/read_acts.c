@@ -461,15 +461,15 @@ static bool is_number(const struct read_acts *r, const char *text)
 }
 
 /* What is set if the text does not say it; NULL: open. */
-static const struct home_quantity *usual_quantity(const struct read_acts *r,
-                                                  const struct read_target *x, const char *value)
+static const struct home_plan_quantity *
+usual_quantity(const struct read_acts *r, const struct read_target *x, const char *value)
 {
     const struct home_class *c = x->class   ? x->class
                                  : x->n > 0 ? read_lines_class(r->a, r->t, x->things[0])
                                             : NULL;
     const bool number = !value || is_number(r, value);
     for (uint32_t i = 0; c && i < r->t->plans.n_quantities; i++) {
-        const struct home_quantity *q = &r->t->plans.quantities[i];
+        const struct home_plan_quantity *q = &r->t->plans.quantities[i];
         const bool text = q->set && q->set->effect && q->set->effect->slot &&
                           q->set->effect->slot->type == HOME_SLOT_TEXT;
         if (home_table_lists(&q->implied, c->name) && q->set && text != number)
@@ -479,7 +479,7 @@ static const struct home_quantity *usual_quantity(const struct read_acts *r,
 }
 
 static const char *name_of_quantity(const struct read_acts *r, const struct read_plan_act *p,
-                                    const struct home_quantity *q)
+                                    const struct home_plan_quantity *q)
 {
     const struct read_lines_thing *l = p->things.n > 0 && p->things.at[0] < r->lines->n_things
                                            ? &r->lines->things[p->things.at[0]]
@@ -494,7 +494,8 @@ static void set_value(struct read_acts *r, const struct read_plan_act *p,
 {
     const bool up = is(p->verb, "up"), step = up || is(p->verb, "down");
     const char *value = said(r, p->value);
-    const struct home_quantity *q = p->quantity ? home_table_quantity(r->t, p->quantity) : NULL;
+    const struct home_plan_quantity *q =
+        p->quantity ? home_table_plan_quantity(r->t, p->quantity) : NULL;
     const bool machine = x->n > 0 && x->things[0]->type == HOME_THING_MACHINE;
     if (!q && !p->own && !machine)
         q = usual_quantity(r, x, value);
@@ -725,7 +726,8 @@ static void play(struct read_acts *r, const struct read_plan_act *p, const struc
 /* ---- questions ------------------------------------------------------------------------------ */
 
 /* Sensors that measure the quantity where the act says, else things that have it. */
-static void find_measured(struct read_acts *r, const struct home_quantity *q, struct read_target *x)
+static void find_measured(struct read_acts *r, const struct home_plan_quantity *q,
+                          struct read_target *x)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < x->n; i++) {
@@ -750,7 +752,8 @@ static const char *value_of(const struct read_acts *r, const struct home_thing *
 
 static void answer_value(struct read_acts *r, const struct read_plan_act *p, struct read_target *x)
 {
-    const struct home_quantity *q = p->quantity ? home_table_quantity(r->t, p->quantity) : NULL;
+    const struct home_plan_quantity *q =
+        p->quantity ? home_table_plan_quantity(r->t, p->quantity) : NULL;
     const char *ability = name_of_quantity(r, p, q);
     const struct home_action *action = home_table_verb(r->t, "sensor");
     struct doing d = {.p = p, .target = x};
@@ -825,7 +828,8 @@ static void keep_askable(struct read_acts *r, const struct read_plan_act *p, str
 
 static void ask(struct read_acts *r, const struct read_plan_act *p, struct read_target *x)
 {
-    const struct home_quantity *q = p->quantity ? home_table_quantity(r->t, p->quantity) : NULL;
+    const struct home_plan_quantity *q =
+        p->quantity ? home_table_plan_quantity(r->t, p->quantity) : NULL;
     struct doing d = {.p = p, .target = x};
     const struct home_action *action;
     if (is(p->word, "list")) {

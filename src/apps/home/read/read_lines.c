@@ -222,8 +222,8 @@ const struct home_class *read_lines_class(struct arena *a, const struct home_tab
     return first;
 }
 
-const struct home_quantity *read_lines_measures(struct arena *a, const struct home_table *t,
-                                                const struct home_thing *x)
+const struct home_plan_quantity *read_lines_measures(struct arena *a, const struct home_table *t,
+                                                     const struct home_thing *x)
 {
     for (uint32_t i = 0; i < t->plans.n_quantities; i++)
         if (strcmp(t->plans.quantities[i].name, x->kind) == 0 ||
@@ -430,7 +430,7 @@ static void put_room(struct choosing *c, const struct home_thing *room)
 /* An ability with its name, unless every thing of that class has it. */
 static void put_ability(struct choosing *c, struct read_lines_thing *l, const char *ability)
 {
-    const struct home_quantity *q = home_table_quantity(c->t, ability);
+    const struct home_plan_quantity *q = home_table_plan_quantity(c->t, ability);
     if (q && !(l->class && home_table_lists(&q->implied, l->class->name)))
         put_token(c, q->name);
     if (q || l->n_own == READ_PLAN_MAX_OWN)
@@ -457,7 +457,7 @@ static void put_thing(struct choosing *c, uint32_t at, enum mark mark)
     put_names(c, &x->names, mark);
     put_room(c, x->room);
     if (x->type == HOME_THING_SENSOR) {
-        const struct home_quantity *q = read_lines_measures(c->a, c->t, x);
+        const struct home_plan_quantity *q = read_lines_measures(c->a, c->t, x);
         if (q)
             put_token(c, q->name);
         return;

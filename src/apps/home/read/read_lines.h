@@ -47,7 +47,7 @@ const struct home_class *read_lines_class(struct arena *a, const struct home_tab
 /* Is one of the words in a name of the thing? */
 bool read_lines_called(struct arena *a, const struct home_thing *x, const struct home_list *words);
 /* The quantity that a sensor measures; NULL: not known. */
-const struct home_quantity *read_lines_measures(struct arena *a, const struct home_table *t,
-                                                const struct home_thing *x);
+const struct home_plan_quantity *read_lines_measures(struct arena *a, const struct home_table *t,
+                                                     const struct home_thing *x);
 
 #endif

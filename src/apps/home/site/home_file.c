@@ -26,6 +26,7 @@ void home_file_unref(struct home_file *f)
     if (!f || atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) != 1)
         return;
     strmap_fini(&f->word_set);
+    strmap_fini(&f->ids);
     arena_fini(&f->arena);
     mem_free(f);
 }
@@ -42,10 +43,8 @@ const char *home_file_list_name(enum home_thing_type type)
 
 const struct home_thing *home_file_thing(const struct home_file *f, const char *id)
 {
-    for (uint32_t i = 0; i < f->n_things; i++)
-        if (strcmp(f->things[i].id, id) == 0)
-            return &f->things[i];
-    return NULL;
+    uint32_t i;
+    return strmap_get(&f->ids, id, strlen(id), &i) ? &f->things[i] : NULL;
 }
 
 bool home_file_able(const struct home_thing *x, const char *ability)

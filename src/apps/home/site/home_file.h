@@ -47,9 +47,11 @@ struct home_thing_set { /* a scene sets one ability of one thing */
 
 struct home_thing {
     enum home_thing_type type;
-    const char *id, *kind;         /* kind "": none */
-    const char *name;              /* as the file writes it */
-    struct home_list names;        /* name and aliases, lower case */
+    const char *id, *kind;        /* kind "": none */
+    const struct home_kind *is;   /* the same, or the special case that its name says; NULL: none */
+    const struct home_kind *also; /* another one that its name says, for its risk; NULL: none */
+    const char *name;             /* as the file writes it */
+    struct home_list names;       /* name and aliases, lower case */
     const struct home_thing *room; /* NULL: none */
     const char *unit;              /* of a sensor; NULL: none */
     const char *floor;             /* of a room, lower case; NULL: none */
@@ -70,6 +72,7 @@ struct home_file {
     bool open;       /* unlisted things are accepted too: the demo home */
     struct home_thing *things;
     uint32_t n_things;
+    struct strmap ids;      /* of the things, to their indices */
     struct home_list words; /* of all names, each once, to correct typos */
     struct strmap word_set; /* the same, as a lookup table */
     struct arena arena;

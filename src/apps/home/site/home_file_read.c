@@ -117,6 +117,20 @@ static int check_ability(struct yaml_in *r, const yaml_node_t *at, const char *a
                 : yaml_in_fail(r, at, "unknown ability '%.40s'", ability);
 }
 
+/* "temperature: {unit: bar}" is a mistake, and would make every value one. A unit that the table
+ * does not know is the owner's. */
+static int check_unit(struct yaml_in *r, const yaml_node_t *at, const char *ability,
+                      const char *unit)
+{
+    const struct home_table *t = reader_of(r)->table;
+    const struct home_quantity *q = home_table_quantity(t, ability);
+    const struct home_unit *u = unit ? home_table_unit(t, unit) : NULL;
+    for (uint32_t i = 0; q && u && i < q->n_units; i++)
+        if (strcmp(u->of, q->units[i]->of) == 0)
+            return 0;
+    return q && u ? yaml_in_fail(r, at, "%s is not measured in '%.40s'", ability, unit) : 0;
+}
+
 /* "brightness: {min: 10, max: 100, unit: percent}" for each ability. */
 static int make_limits(struct yaml_in *r, yaml_node_t *map, struct home_thing *thing)
 {
@@ -149,6 +163,8 @@ static int make_limits(struct yaml_in *r, yaml_node_t *map, struct home_thing *t
             rc = yaml_in_fail(r, value, "a limit needs min and max");
         if (rc == 0 && k.limit.min > k.limit.max)
             rc = yaml_in_fail(r, value, "min is above max");
+        if (rc == 0)
+            rc = check_unit(r, value, ability, k.unit);
         k.limit.ability = copy(x, ability);
         k.limit.unit = k.unit ? copy(x, k.unit) : NULL;
         mem_free(k.unit);
@@ -242,6 +258,18 @@ static int make_abilities(struct yaml_in *r, yaml_node_t *at, struct home_thing 
     return 0;
 }
 
+/* An "oven" of the kind "heater" is an oven, a thing without a kind is what its name says. A
+ * "garage door" of the kind "cover" is a cover, and as dangerous as a door. */
+static void find_kinds(const struct home_table *t, struct home_thing *thing)
+{
+    const struct home_kind *kind = home_table_kind(t, thing->kind), *found = NULL;
+    for (uint32_t i = 0; i < thing->names.n && !found; i++)
+        found = home_table_kind_named(t, thing->names.w[i]);
+    bool special = found && (!kind || home_table_kind_is(found, kind->name));
+    thing->is = special ? found : kind;
+    thing->also = special ? NULL : found;
+}
+
 static int make_risk(struct yaml_in *r, yaml_node_t *at, struct home_thing *thing)
 {
     const char *risk = reader_of(r)->item.risk;
@@ -313,6 +341,8 @@ static int make_thing(struct yaml_in *r, yaml_node_t *at, enum home_thing_type t
     int rc = make_names(r, at, thing);
     bool acts = type == HOME_THING_DEVICE || type == HOME_THING_MACHINE;
     if (rc == 0 && acts)
+        find_kinds(x->table, thing);
+    if (rc == 0 && acts)
         rc = make_abilities(r, at, thing);
     if (rc == 0)
         rc = make_risk(r, at, thing);
@@ -320,6 +350,8 @@ static int make_thing(struct yaml_in *r, yaml_node_t *at, enum home_thing_type t
         rc = make_limits(r, k->limits, thing);
     if (rc < 0)
         return rc;
+    if (strmap_put(&x->file->ids, thing->id, strlen(thing->id), i) < 0)
+        return err_set(r->e, SHOAL_ENOMEM, "%s", r->name);
     x->later[i].thing = thing;
     x->later[i].room = at;
     x->later[i].room_id = k->room ? copy(x, k->room) : NULL;
@@ -520,7 +552,9 @@ int home_file_read_text(struct home_file **out, const struct home_table *table, 
     f->things = arena_zalloc_n(&f->arena, HOME_FILE_MAX_THINGS, sizeof(*f->things));
     x->file = f;
     x->table = table;
-    int rc = f->arena.rc == 0 ? yaml_in_document(text, n, name, read_top, x, e) : 0;
+    bool room = f->arena.rc == 0 && strmap_init(&f->ids, 64) == 0;
+    int rc = room ? yaml_in_document(text, n, name, read_top, x, e)
+                  : err_set(e, SHOAL_ENOMEM, "%s: out of memory", name);
     item_fini(&x->item);
     if (rc == 0 && (f->arena.rc < 0 || collect_words(f) < 0))
         rc = err_set(e, SHOAL_ENOMEM, "%s: out of memory", name);

@@ -1,9 +1,9 @@
 /* home_sink.h - carries actions out: the interface between the home flow, which decides what should
  * happen, and a transport (MQTT, HTTP, a command) that makes it happen.
  *
- * The home flow calls `carry` once for every thing that an action sets, and waits for `done` before
- * it says what happened.  Without a sink the home is simulated: states change in memory only, and
- * the result of an action is "simulated".
+ * The home flow calls `carry` once for every thing that an action sets, from one place behind all
+ * checks (gate.h), and waits for `done` before it says what happened.  Without a sink the home is
+ * simulated: states change in memory only, and the result of an action is "simulated".
  *
  * A transport that hears from things reports it through home_things.h, so that questions about
  * states are answered by what is true.
@@ -32,7 +32,7 @@ struct home_deed {       /* sets one value of one thing */
     const char *text;    /* the value: "on", "locked", "red"; NULL: it is a number */
     double number;
     const char *unit;     /* of the number: "percent", "celsius"; NULL: none */
-    bool change;          /* the number is added to the present one */
+    bool change;          /* by how much it changes: the present value is not known */
     const char *action;   /* the action behind it: "turn_on" */
     uint64_t deadline_ns; /* deadline on clock_ns(); 0: none, the sink has its own timeouts */
 };

@@ -211,6 +211,14 @@ static void read_when(struct home_reader *r, const struct json_node *root)
 
 /* ---- values --------------------------------------------------------------------------------- */
 
+static void put_unit_words(struct home_reader *r, const struct json_node *at,
+                           const struct home_list *words)
+{
+    for (uint32_t i = 0; i < words->n && r->d.rc == 0; i++)
+        if (!map_put(r, &r->t->units, words->w[i], r->t->n_units))
+            json_strict_fail(&r->d, at, "\"%.64s\" is a word of two units", words->w[i]);
+}
+
 static void read_units(struct home_reader *r, const struct json_node *root)
 {
     struct home_table *t = r->t;
@@ -221,17 +229,26 @@ static void read_units(struct home_reader *r, const struct json_node *root)
     if (!t->unit)
         json_strict_no_memory(&r->d);
     for (v = json_strict_first(&map); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
-        if (!json_strict_object(&r->d, &v, "words show", "show_one"))
+        if (!json_strict_object(&r->d, &v, "words show", "show_one vague of factor offset"))
             return;
         struct home_unit *u = &t->unit[t->n_units];
+        struct json_node factor = json_strict_get(&v, "factor"),
+                         offset = json_strict_get(&v, "offset");
         struct json_node show = json_strict_get(&v, "show"), one = json_strict_get(&v, "show_one");
         struct home_list words = home_table_get_list(r, &v, "words", HOME_TEXT_PHRASE);
         u->name = home_table_check_text(r, &v, json_strict_key(&v), HOME_TEXT_NAME);
         u->show = home_table_read_template(r, &show, HOME_TABLE_VAR(N), NULL);
         u->show_one = one.v ? home_table_read_template(r, &one, HOME_TABLE_VAR(N), NULL) : u->show;
-        for (uint32_t i = 0; i < words.n && r->d.rc == 0; i++)
-            if (!map_put(r, &t->units, words.w[i], t->n_units))
-                json_strict_fail(&r->d, &v, "\"%.64s\" is a word of two units", words.w[i]);
+        u->of = home_table_get_text(r, &v, "of", HOME_TEXT_NAME);
+        u->of = u->of ? u->of : u->name;
+        u->factor = json_strict_number(&r->d, &factor, 1e-12, 1e12, 1);
+        u->offset = json_strict_number(&r->d, &offset, -1e12, 1e12, 0);
+        struct home_list vague = home_table_get_list(r, &v, "vague", HOME_TEXT_PHRASE);
+        if (vague.n > 0 && t->vague_units.n > 0)
+            json_strict_fail(&r->d, &v, "two units have vague words");
+        t->vague_units = vague.n > 0 ? vague : t->vague_units;
+        put_unit_words(r, &v, &words);
+        put_unit_words(r, &v, &vague);
         t->n_units++;
     }
 }
@@ -239,14 +256,7 @@ static void read_units(struct home_reader *r, const struct json_node *root)
 static const struct home_unit *get_unit(struct home_reader *r, const struct json_node *at)
 {
     struct json_node v = json_strict_get(at, "unit");
-    if (!v.v)
-        return NULL;
-    const char *name = json_strict_text(&r->d, &v, HOME_TABLE_MAX_WORD_BYTES);
-    for (uint32_t i = 0; i < r->t->n_units; i++)
-        if (strcmp(r->t->unit[i].name, name) == 0)
-            return &r->t->unit[i];
-    json_strict_fail(&r->d, &v, "unknown unit \"%.64s\"", name);
-    return NULL;
+    return v.v ? home_table_unit_named(r, &v) : NULL;
 }
 
 static void read_numbers(struct home_reader *r, const struct json_node *root)
@@ -668,7 +678,7 @@ static void read_table(struct home_reader *r)
                             "format version name language models labels flows slots actions lines",
                             "clauses articles id when defaults opposites numbers units amounts "
                             "durations times dates arithmetic you speech stop risk limits says "
-                            "unless pronouns change answers effects kinds "
+                            "unless pronouns change answers effects kinds quantities "
                             "state_questions state_words slips places later reword plans"))
         return;
     void (*const parts[])(struct home_reader *, const struct json_node *) = {read_head,
@@ -687,6 +697,7 @@ static void read_table(struct home_reader *r)
                                                                              read_opposites,
                                                                              home_table_read_safety,
                                                                              home_table_read_things,
+                                                                             home_table_read_gate,
                                                                              home_table_read_reword,
                                                                              home_table_read_later,
                                                                              home_table_read_plans};

@@ -89,6 +89,8 @@ struct home_when { /* when or how long, for an action that has no slot for it */
 struct home_unit {
     const char *name;
     struct home_template show, show_one; /* show_one: for the number 1 */
+    const char *of;                      /* the quantity that it measures: "pressure" */
+    double factor, offset; /* n of it are n * factor + offset in the quantity's base unit */
 };
 
 struct home_default { /* the default of a missing slot */
@@ -111,7 +113,17 @@ struct home_effect {     /* the effect of an action on its thing */
 struct home_kind { /* of things: "light" */
     const char *name;
     struct home_list words;     /* words for things of this kind, singular: "lamp" */
+    struct home_list named;     /* more words in names of such things, used for no other purpose */
     struct home_list abilities; /* abilities of such a thing unless its file says otherwise */
+    const struct home_kind *is; /* the kind that this is a special case of; NULL: none */
+    bool as_named;              /* its words in a name say nothing: a plug is what hangs on it */
+};
+
+struct home_quantity {              /* an ability whose value is a number */
+    const char *ability;            /* "temperature" */
+    const struct home_unit **units; /* that it is measured in; the first: of a bare number */
+    uint32_t n_units;
+    struct home_list words; /* words that name it */
 };
 
 enum home_later_kind { /* kinds of schedule entries */
@@ -152,7 +164,7 @@ struct home_action {
     enum home_later_kind rings; /* what it sets: a timer, ...; HOME_LATER_ACTION: none of these */
 };
 
-/* ---- safety of actions (home_table_safety.c) ---- */
+/* ---- safety of actions (home_table_safety.c, home_table_gate.c) ---- */
 
 enum home_speech { /* the speech act of a clause */
                    HOME_SPEECH_COMMAND,
@@ -166,21 +178,25 @@ enum home_speech { /* the speech act of a clause */
 
 enum home_risk { HOME_RISK_HARMLESS, HOME_RISK_DISTURBING, HOME_RISK_DANGEROUS, HOME_RISK_COUNT };
 
-struct home_condition {                 /* some actions, if their thing has one of the words */
-    const struct home_action **actions; /* NULL-terminated */
-    struct home_list words;             /* none: always */
+struct home_rule {                   /* selects deeds; an empty list: any */
+    struct home_list actions, kinds; /* kinds: of the thing */
+    struct home_list abilities, to;  /* what is set, and to which state */
+};
+
+struct home_rules {
+    const struct home_rule *v;
+    uint32_t n;
 };
 
 struct home_risk_class {
     float threshold; /* smallest confidence of the intent */
     bool confirm;    /* in words, before it happens */
-    const struct home_condition *rules;
-    uint32_t n_rules;
+    struct home_rules rules;
 };
 
-struct home_limit { /* limits of a number; the first that matches */
-    struct home_condition when;
-    const char *unit; /* NULL: a number without unit */
+struct home_limit {        /* usual limits of a number; the first row that matches */
+    struct home_rule when; /* by kinds and abilities */
+    const struct home_unit *unit;
     double min, max;
 };
 
@@ -226,6 +242,7 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_CANCELLED, /* it will not happen */
                 HOME_SAY_KEPT,      /* what stays as it is */
                 HOME_SAY_NO_END,    /* "for 20 minutes", but without a schedule */
+                HOME_SAY_QUANTITY,  /* a number, but of what? */
                 HOME_SAY_LONG,      /* text that is too long for any sensible reply */
                 HOME_SAY_COUNT,
 };
@@ -270,7 +287,7 @@ struct home_class {               /* a class of things in plans: "light" */
     const struct home_class *but; /* meant where a home has none of these; NULL: nothing is */
 };
 
-struct home_quantity {             /* what can be set and asked: "temperature" */
+struct home_plan_quantity {        /* what can be set and asked: "temperature" */
     const char *name;              /* a word of the plan language */
     struct home_list words, units; /* what people call it; units of sensors that measure it */
     struct home_list implied;      /* classes whose things have it anyway */
@@ -284,7 +301,7 @@ struct home_plans { /* how plans of a reader become actions; n_classes 0: no rea
     float ask_p;    /* ... of one that only answers */
     float sure_p;   /* ... although the rules found no command, or another one */
     struct home_class *classes;
-    struct home_quantity *quantities;
+    struct home_plan_quantity *quantities;
     uint32_t n_classes, n_quantities;
     struct home_pairs verbs;  /* "on" is "turn_on" */
     struct home_pairs states; /* "is_on" is "on" */
@@ -336,9 +353,11 @@ struct home_table {
     struct home_list keep;                   /* phrases that disable a cue */
     struct home_stop stop;
     struct home_risk_class risk[HOME_RISK_COUNT];
+    struct home_rules rest; /* deeds that bring a thing to rest: never dangerous */
     struct home_limit *limits;
+    struct home_quantity *quantities;
     struct home_unless *unless;
-    uint32_t n_limits, n_unless;
+    uint32_t n_limits, n_quantities, n_unless;
     struct home_list wrap, tail; /* polite phrases around a command */
     struct home_list yes, no;    /* answers to "shall I" */
     struct home_list pronouns;   /* "it", "them" */
@@ -362,6 +381,7 @@ struct home_table {
     struct home_slot *slot;
     struct home_action *action;
     struct home_unit *unit;
+    struct home_list vague_units; /* words that leave the scale open: "degrees" */
     struct home_duration_unit *duration_unit;
     uint32_t n_slots, n_actions, n_units;
     struct home_opposite *opposites;
@@ -420,12 +440,22 @@ bool home_table_later_kind(const char *name, enum home_later_kind *out);
 const struct home_kind *home_table_kind(const struct home_table *t, const char *name);
 /* Of the plan language; NULL: the table does not have it. */
 const struct home_class *home_table_class(const struct home_table *t, const char *name);
-const struct home_quantity *home_table_quantity(const struct home_table *t, const char *name);
+const struct home_plan_quantity *home_table_plan_quantity(const struct home_table *t,
+                                                          const char *name);
 /* The action of a verb of the plan language, what a state is called; NULL: none. */
 const struct home_action *home_table_verb(const struct home_table *t, const char *verb);
 const char *home_table_state(const struct home_table *t, const char *state);
+/* The kind that the words of a name suggest, the last ones first: that of "oven light" is "light",
+ * that of "grill plug" is what hangs on the plug. NULL: none. */
+const struct home_kind *home_table_kind_named(const struct home_table *t, const char *name);
+/* Is a kind, which may be NULL, of this name, or a special case of one? */
+bool home_table_kind_is(const struct home_kind *k, const char *name);
 /* Is there an action that sets this ability? */
 bool home_table_ability(const struct home_table *t, const char *name);
+/* A unit by its name or one of its words, in any case of letters; NULL: not in the table. */
+const struct home_unit *home_table_unit(const struct home_table *t, const char *name);
+/* NULL: the ability is no number, or not in the table. */
+const struct home_quantity *home_table_quantity(const struct home_table *t, const char *ability);
 
 bool home_table_is_clock(const char *s); /* "07:30" */
 bool home_table_lists(const struct home_list *l, const char *word);

@@ -177,3 +177,13 @@ const struct home_action *home_table_action_named(struct home_reader *r, const s
         json_strict_fail(&r->d, at, "unknown action \"%.64s\"", name);
     return x;
 }
+
+const struct home_unit *home_table_unit_named(struct home_reader *r, const struct json_node *at)
+{
+    const char *name = json_strict_text(&r->d, at, HOME_TABLE_MAX_WORD_BYTES);
+    for (uint32_t i = 0; i < r->t->n_units; i++)
+        if (strcmp(r->t->unit[i].name, name) == 0)
+            return &r->t->unit[i];
+    json_strict_fail(&r->d, at, "unknown unit \"%.64s\"", name);
+    return NULL;
+}

@@ -1,7 +1,7 @@
 /* home_table_int.h - shared by the readers of a home table: home_table.c reads words, slots and
- * actions, home_table_get.c common values, home_table_safety.c the safety rules,
- * home_table_things.c the effects on things, home_table_later.c the schedule, home_table_reword.c
- * the rewording. Private to them.
+ * actions, home_table_get.c common values, home_table_safety.c the speech acts and stop words,
+ * home_table_things.c the effects on things, home_table_gate.c risks and limits,
+ * home_table_later.c the schedule, home_table_reword.c the rewording. Private to them.
  *
  * Thread:    one reader on its caller's thread.
  * Ownership: results live in the table's arena.
@@ -65,8 +65,12 @@ const struct home_action *home_table_action_named(struct home_reader *r,
 struct home_template home_table_read_template(struct home_reader *r, const struct json_node *at,
                                               uint32_t allowed, const struct home_action *action);
 
-/* speech, stop, risk, limits and says of the table. */
+/* speech, stop and says of the table. */
 void home_table_read_safety(struct home_reader *r, const struct json_node *root);
+/* quantities, risk and limits; after the kinds and effects, which they name. */
+void home_table_read_gate(struct home_reader *r, const struct json_node *root);
+/* A unit by its name in the text at a node; NULL after an error. */
+const struct home_unit *home_table_unit_named(struct home_reader *r, const struct json_node *at);
 /* effects and kinds. */
 void home_table_read_things(struct home_reader *r, const struct json_node *root);
 /* reword. */

@@ -40,7 +40,7 @@ static void read_quantities(struct home_reader *r, const struct json_node *at)
     if (!p->quantities)
         json_strict_no_memory(&r->d);
     for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
-        struct home_quantity *q = &p->quantities[p->n_quantities++];
+        struct home_plan_quantity *q = &p->quantities[p->n_quantities++];
         if (!json_strict_object(&r->d, &v, "words", "units of action step leap"))
             return;
         struct json_node action = json_strict_get(&v, "action");
@@ -89,7 +89,8 @@ const struct home_class *home_table_class(const struct home_table *t, const char
     return NULL;
 }
 
-const struct home_quantity *home_table_quantity(const struct home_table *t, const char *name)
+const struct home_plan_quantity *home_table_plan_quantity(const struct home_table *t,
+                                                          const char *name)
 {
     for (uint32_t i = 0; i < t->plans.n_quantities; i++)
         if (strcmp(t->plans.quantities[i].name, name) == 0)

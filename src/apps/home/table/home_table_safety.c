@@ -1,19 +1,14 @@
-/* home_table_safety.c - the safety parts of a home table: cues of speech acts, stop words, risk
- * classes, limits, and the program's own lines. */
+/* home_table_safety.c - the safety parts of a home table: cues of speech acts, stop words, and the
+ * program's own lines. */
 #include "apps/home/table/home_table_int.h"
 
 #include <string.h>
-
-#define MAX_RULES 64u
 
 static const char *const speeches[] = {
     [HOME_SPEECH_COMMAND] = "command", [HOME_SPEECH_ASK] = "ask",
     [HOME_SPEECH_NEGATE] = "negate",   [HOME_SPEECH_SUPPOSE] = "suppose",
     [HOME_SPEECH_REPORT] = "report",   [HOME_SPEECH_RETRACT] = "retract",
     [HOME_SPEECH_NONE] = "none"};
-static const char *const risks[] = {[HOME_RISK_HARMLESS] = "harmless",
-                                    [HOME_RISK_DISTURBING] = "disturbing",
-                                    [HOME_RISK_DANGEROUS] = "dangerous"};
 
 const char *home_table_speech_name(enum home_speech s)
 {
@@ -26,11 +21,6 @@ enum home_speech home_table_speech(const char *name)
     while (s < HOME_SPEECH_NONE && strcmp(speeches[s], name) != 0)
         s++;
     return s;
-}
-
-const char *home_table_risk_name(enum home_risk r)
-{
-    return risks[r];
 }
 
 static void read_speech(struct home_reader *r, const struct json_node *root)
@@ -64,74 +54,6 @@ static void read_stop(struct home_reader *r, const struct json_node *root)
     s->machine = machine.v ? home_table_action_named(r, &machine) : s->device;
     if (r->d.rc == 0 && (s->device->n_needs == 0 || s->machine->n_needs == 0))
         json_strict_fail(&r->d, &at, "an action that stops something must need a slot");
-}
-
-/* "actions" and "words" of the node. */
-static struct home_condition read_condition(struct home_reader *r, const struct json_node *at)
-{
-    struct home_condition c = {.words = home_table_get_list(r, at, "words", HOME_TEXT_PHRASE)};
-    struct json_node list = json_strict_get(at, "actions");
-    uint32_t n = json_strict_array(&r->d, &list, HOME_TABLE_MAX_ACTIONS), i = 0;
-    c.actions = arena_zalloc_n(&r->t->arena, (size_t)n + 1, sizeof(*c.actions));
-    if (!c.actions)
-        json_strict_no_memory(&r->d);
-    struct json_node v = json_strict_first(&list);
-    for (; r->d.rc == 0 && v.v; v = json_strict_next(&v))
-        c.actions[i++] = home_table_action_named(r, &v);
-    return c;
-}
-
-static void read_class(struct home_reader *r, const struct json_node *at, struct home_risk_class *c)
-{
-    if (!json_strict_object(&r->d, at, "rules", "threshold confirm"))
-        return;
-    struct json_node list = json_strict_get(at, "rules"), v = json_strict_get(at, "threshold");
-    c->threshold = (float)json_strict_number(&r->d, &v, 0, 1, 0);
-    v = json_strict_get(at, "confirm");
-    c->confirm = json_strict_bool(&r->d, &v, false);
-    uint32_t n = json_strict_array(&r->d, &list, MAX_RULES);
-    struct home_condition *rules = arena_zalloc_n(&r->t->arena, (size_t)n + 1, sizeof(*rules));
-    if (!rules)
-        json_strict_no_memory(&r->d);
-    v = json_strict_first(&list);
-    for (; r->d.rc == 0 && v.v && c->n_rules < n; v = json_strict_next(&v))
-        if (json_strict_object(&r->d, &v, "actions", "words"))
-            rules[c->n_rules++] = read_condition(r, &v);
-    c->rules = rules;
-}
-
-static void read_risk(struct home_reader *r, const struct json_node *root)
-{
-    struct json_node at = json_strict_get(root, "risk");
-    if (!at.v || !json_strict_object(&r->d, &at, "", "harmless disturbing dangerous"))
-        return;
-    for (enum home_risk k = HOME_RISK_HARMLESS; k < HOME_RISK_COUNT; k++) {
-        struct json_node v = json_strict_get(&at, risks[k]);
-        if (v.v)
-            read_class(r, &v, &r->t->risk[k]);
-    }
-}
-
-static void read_limits(struct home_reader *r, const struct json_node *root)
-{
-    struct home_table *t = r->t;
-    struct json_node list = json_strict_get(root, "limits"), v;
-    uint32_t n = json_strict_array(&r->d, &list, HOME_TABLE_MAX_LIST);
-    t->limits = arena_zalloc_n(&t->arena, (size_t)n + 1, sizeof(*t->limits));
-    if (!t->limits)
-        json_strict_no_memory(&r->d);
-    for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
-        if (!json_strict_object(&r->d, &v, "actions min max", "words unit"))
-            return;
-        struct home_limit *l = &t->limits[t->n_limits++];
-        struct json_node min = json_strict_get(&v, "min"), max = json_strict_get(&v, "max");
-        l->when = read_condition(r, &v);
-        l->unit = home_table_get_text(r, &v, "unit", HOME_TEXT_TEXT);
-        l->min = json_strict_number(&r->d, &min, -1e12, 1e12, 0);
-        l->max = json_strict_number(&r->d, &max, -1e12, 1e12, 0);
-        if (l->min > l->max)
-            json_strict_fail(&r->d, &v, "min is above max");
-    }
 }
 
 static void read_unless(struct home_reader *r, const struct json_node *root)
@@ -210,6 +132,7 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_CANCELLED] = {"cancelled", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_KEPT] = {"kept", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_NO_END] = {"no_end", HOME_TABLE_VAR(REASON)},
+        [HOME_SAY_QUANTITY] = {"quantity", 0},
         [HOME_SAY_LONG] = {"long", 0},
     };
     struct json_node at = json_strict_get(root, "says");
@@ -217,7 +140,7 @@ static void read_says(struct home_reader *r, const struct json_node *root)
                                      "ask negate suppose report retract unsure confirm declined "
                                      "expired limit done scheduled failed missing unknown rest "
                                      "pronoun not_here which state states no_states due "
-                                     "listed nothing cancelled kept no_end long"))
+                                     "listed nothing cancelled kept no_end quantity long"))
         return;
     for (size_t i = HOME_SAY_ASK; i < HOME_SAY_COUNT; i++) {
         struct json_node v = json_strict_get(&at, says[i].key);
@@ -229,13 +152,7 @@ static void read_says(struct home_reader *r, const struct json_node *root)
 void home_table_read_safety(struct home_reader *r, const struct json_node *root)
 {
     void (*const parts[])(struct home_reader *, const struct json_node *) = {
-        read_speech, read_stop, read_risk, read_limits, read_unless, read_references, read_says};
+        read_speech, read_stop, read_unless, read_references, read_says};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
         parts[i](r, root);
-    /* a dangerous action without a confirmation question would never happen */
-    if (r->d.rc == 0 && r->t->risk[HOME_RISK_DANGEROUS].confirm &&
-        r->t->say[HOME_SAY_CONFIRM].n == 0) {
-        struct json_node at = json_strict_get(root, "risk");
-        json_strict_fail(&r->d, &at, "confirm needs the line says.confirm");
-    }
 }

@@ -33,6 +33,23 @@ static void read_effects(struct home_reader *r, const struct json_node *root)
     }
 }
 
+/* The abilities of a kind: its own, or those of the kind that it is a special case of. */
+static void read_general(struct home_reader *r, const struct json_node *at, struct home_kind *k)
+{
+    struct json_node is = json_strict_get(at, "is"), abilities = json_strict_get(at, "abilities");
+    if (is.v) { /* kinds that come before it */
+        const char *name = json_strict_text(&r->d, &is, HOME_TABLE_MAX_WORD_BYTES);
+        k->is = r->d.rc == 0 ? home_table_kind(r->t, name) : NULL;
+        if (!k->is || k->is == k)
+            json_strict_fail(&r->d, &is, "unknown kind \"%.64s\"", name);
+    } else if (!abilities.v) {
+        json_strict_fail(&r->d, at, "\"abilities\" is missing");
+    }
+    if (r->d.rc == 0)
+        k->abilities =
+            abilities.v ? home_table_read_list(r, &abilities, HOME_TEXT_NAME) : k->is->abilities;
+}
+
 static void read_kinds(struct home_reader *r, const struct json_node *root)
 {
     struct home_table *t = r->t;
@@ -45,11 +62,14 @@ static void read_kinds(struct home_reader *r, const struct json_node *root)
         json_strict_no_memory(&r->d);
     for (v = json_strict_first(&at); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
         struct home_kind *k = &t->kinds[t->n_kinds++];
-        if (!json_strict_object(&r->d, &v, "abilities", "words"))
+        if (!json_strict_object(&r->d, &v, "", "words named abilities is as_named"))
             return;
+        struct json_node named = json_strict_get(&v, "as_named");
         k->name = home_table_copy_key(r, &v);
         k->words = home_table_get_list(r, &v, "words", HOME_TEXT_PHRASE);
-        k->abilities = home_table_get_list(r, &v, "abilities", HOME_TEXT_NAME);
+        k->named = home_table_get_list(r, &v, "named", HOME_TEXT_PHRASE);
+        k->as_named = json_strict_bool(&r->d, &named, false);
+        read_general(r, &v, k);
     }
 }
 
@@ -117,6 +137,13 @@ const struct home_kind *home_table_kind(const struct home_table *t, const char *
         if (strcmp(t->kinds[i].name, name) == 0)
             return &t->kinds[i];
     return NULL;
+}
+
+bool home_table_kind_is(const struct home_kind *k, const char *name)
+{
+    while (k && strcmp(k->name, name) != 0)
+        k = k->is;
+    return k != NULL;
 }
 
 bool home_table_ability(const struct home_table *t, const char *name)
