@@ -682,8 +682,8 @@ static void read_table(struct home_reader *r)
                                                                              read_actions,
                                                                              read_defaults,
                                                                              read_opposites,
-                                                                             home_table_read_safety,
                                                                              home_table_read_things,
+                                                                             home_table_read_safety,
                                                                              home_table_read_reword,
                                                                              home_table_read_later};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && r->d.rc == 0; i++)
