@@ -136,56 +136,153 @@ static void add_action(struct decision *d, struct home_act *x, struct home_draft
     d->draft->lines[d->draft->n_lines++] = line;
 }
 
-/* Stopping needs no confidence: one thing, or everything. */
+/* ---- stopping ------------------------------------------------------------------------------- */
+
+/* "saw, lathe and press 2" */
+static const char *names_of(const struct decision *d, const struct home_thing *const *things,
+                            uint32_t n)
+{
+    const char *out = "";
+    for (uint32_t i = 0; i < n; i++)
+        out = arena_printf(d->a, "%s%s%s", out,
+                           i == 0 ? ""
+                           : i + 1 < n || !d->t->list_and
+                               ? ", "
+                               : arena_printf(d->a, " %s ", d->t->list_and),
+                           things[i]->names.w[0]);
+    return out;
+}
+
+/* The action that brings a thing to rest, as the words ask for it and as it can. */
+static const struct home_action *way_of(const struct home_table *t, const struct home_thing *x,
+                                        enum home_stop_way way)
+{
+    const struct home_action *halt =
+        x->type == HOME_THING_MACHINE ? t->stop.machine : t->stop.device;
+    bool power = way == HOME_STOP_POWER || (way == HOME_STOP_OFF && halt != t->stop.machine);
+    if (power && home_file_able(x, t->stop.power->effect->ability))
+        return t->stop.power;
+    return home_file_able(x, halt->effect->ability) ? halt : t->stop.power;
+}
+
+/* One action on some things, which happens now. */
+static void add_stop(struct decision *d, const struct home_action *action, const char *thing,
+                     const char *room, const struct home_thing **things, uint32_t n)
+{
+    const struct home_slot *in = home_table_slot(d->t, "room");
+    struct home_act x = begin_act(d, action);
+    struct home_fill s = {0};
+    home_fill_set(&s, home_fill_own(action->needs[0]), thing);
+    if (room && in && home_fill_has_slot(action, in))
+        home_fill_set(&s, home_fill_own(in), room);
+    if (!x.o || !home_draft_reserve(d->a, d->draft))
+        return;
+    x.things = things;
+    x.n_things = n;
+    home_act_put_slots(&x, &s);
+    home_act_put_id(&x);
+    home_act_put_result(&x, "done");
+    add_action(d, &x, home_act_plain_line(&x, HOME_SAY_DONE));
+}
+
+/* Those of the things that one action stops; everything: devices and machines together. */
+static void stop_things(struct decision *d, const struct stop *what, const struct home_action *by)
+{
+    bool everything = what->what == STOP_EVERYTHING;
+    const struct home_thing **list =
+        arena_zalloc_n(d->a, (size_t)what->n_things + 1, sizeof(*list));
+    uint32_t n = 0;
+    for (uint32_t i = 0; list && i < what->n_things; i++) {
+        const struct home_action *way = way_of(d->t, what->things[i], what->way);
+        if (everything && way == d->t->stop.machine)
+            way = d->t->stop.device;
+        if (way == by)
+            list[n++] = what->things[i];
+    }
+    if (n == 0)
+        return;
+    if (what->several) {
+        for (uint32_t i = 0; list && i < n; i++)
+            add_stop(d, by, list[i]->names.w[0], NULL, &list[i], 1);
+        return;
+    }
+    bool named = what->name && n == what->n_things && !everything;
+    const char *thing = named ? what->name : names_of(d, list, n);
+    const char *room = what->room;
+    if (everything && by == d->t->stop.device) {
+        thing = d->t->stop.everything;
+        room = NULL;
+    }
+    add_stop(d, by, thing, room, list, n);
+}
+
+static void stop_all(struct decision *d, const struct stop *what)
+{
+    const struct home_table *t = d->t;
+    bool closed = d->here->file && !d->here->file->open;
+    if (what->what == STOP_EVERYTHING && what->n_things == 0 && !closed) {
+        add_stop(d, t->stop.device, t->stop.everything, NULL, NULL, 0);
+        return;
+    }
+    if (what->what == STOP_EVERYTHING && what->n_things == 0) {
+        const char *text = home_template_fill(d->a, &t->say[HOME_SAY_NO_STOP], home_act_text, NULL);
+        add_line(d->a, d->draft, (struct home_draft_line){.say = text});
+        return;
+    }
+    stop_things(d, what, t->stop.device);
+    if (what->what != STOP_EVERYTHING)
+        stop_things(d, what, t->stop.machine);
+    stop_things(d, what, t->stop.power);
+}
+
+void home_rules_stop(struct arena *a, const struct home_table *t, struct home_draft *draft,
+                     const struct stop *what, const struct home_clause *clause,
+                     const struct home_here *here, const struct tm *now)
+{
+    struct decision d = {.a = a, .t = t, .draft = draft, .c = clause, .now = now, .here = here};
+    stop_all(&d, what);
+}
+
+/* A clause that stops something: the words decide, whatever the models made of it, unless it names
+ * a thing that the home does not list. */
 static bool stop(struct decision *d, const struct home_action *sure, enum home_speech speech,
                  const struct home_focus *focus)
 {
-    struct home_stopped what;
-    if (d->c->taken_back || !home_speech_stops(d->t, &d->plain, &what))
+    const struct stop_query q = {
+        .t = d->t, .file = d->here->file, .focus = focus, .text = d->c->text, .clause = true};
+    struct stop what;
+    if (d->c->taken_back || !stop_read(d->a, &q, &what))
         return false;
-    const struct home_action *action = d->t->stop.device;
-    const char *it = NULL;
-    if (what.it && focus && (focus->device || focus->machine)) {
-        action = focus->device ? d->t->stop.device : d->t->stop.machine;
-        it = focus->device ? focus->device : focus->machine;
-    } else if (what.it) {
-        what.everything = true;
+    if (what.what != STOP_UNLISTED) {
+        stop_all(d, &what);
+        return true;
     }
-    if (!what.everything && speech != HOME_SPEECH_COMMAND && speech != HOME_SPEECH_NONE)
+    if (speech != HOME_SPEECH_COMMAND && speech != HOME_SPEECH_NONE)
         return false; /* "stop the pump, no, leave it" */
-    if (!what.everything && !it) {
-        bool named = speech == HOME_SPEECH_COMMAND;
-        for (uint32_t i = 0; i < d->c->n_entities; i++) {
-            const struct home_slot *s = home_table_slot(d->t, d->c->entities[i].type);
-            bool device = s && s == d->t->stop.device->needs[0];
-            named = named || device || (s && s == d->t->stop.machine->needs[0]);
-            action = device ? d->t->stop.device : d->t->stop.machine;
-        }
-        if (sure || !named)
-            return false;
-        if (d->c->n_entities == 0)
-            action = d->t->stop.machine;
+    const struct home_action *action = d->t->stop.machine;
+    bool named = speech == HOME_SPEECH_COMMAND || what.urgent;
+    for (uint32_t i = 0; i < d->c->n_entities; i++) {
+        const struct home_slot *s = home_table_slot(d->t, d->c->entities[i].type);
+        bool device = s && s == d->t->stop.device->needs[0];
+        named = named || device || (s && s == d->t->stop.machine->needs[0]);
+        action = device ? d->t->stop.device : d->t->stop.machine;
     }
-    const struct home_slot *slot = action->needs[0];
-    const char *thing =
-        what.everything
-            ? d->t->stop.everything
-            : home_words_trim_end(d->a, home_words_join(d->a, &d->w, what.from, what.to),
-                                  HOME_WORDS_CLOSING);
+    if (sure || !named)
+        return false;
     struct home_act x = begin_act(d, action);
     struct home_fill s = {0};
-    home_fill_set(&s, home_fill_own(slot), thing);
-    if (x.o && home_draft_reserve(d->a, d->draft)) {
-        struct home_draft_line why;
-        if (!home_act_link(&x, &s, &why)) {
-            add_action(d, &x, why);
-            return true;
-        }
-        home_act_put_slots(&x, &s);
-        home_act_put_id(&x);
-        home_act_put_result(&x, "done");
-        add_action(d, &x, home_act_line(&x, &d->t->line_act, true, HOME_SAY_DONE));
+    struct home_draft_line why;
+    home_fill_set(&s, home_fill_own(action->needs[0]), what.name);
+    if (!x.o || !home_draft_reserve(d->a, d->draft))
+        return true;
+    if (!home_act_link(&x, &s, &why)) {
+        add_action(d, &x, why);
+        return true;
     }
+    home_act_put_slots(&x, &s);
+    home_act_put_id(&x);
+    home_act_put_result(&x, "done");
+    add_action(d, &x, home_act_plain_line(&x, HOME_SAY_DONE));
     return true;
 }
 

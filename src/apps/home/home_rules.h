@@ -14,6 +14,7 @@
 #include "apps/home/home_act.h"
 #include "apps/home/home_draft.h"
 #include "apps/home/home_memory.h"
+#include "apps/home/stop/stop.h"
 #include "apps/home/table/home_table.h"
 
 /* Adds the clause's request to the draft. now: local time. focus: the meaning of "it"; NULL: none.
@@ -22,6 +23,12 @@ enum home_speech home_rules_decide(struct arena *a, const struct home_table *t,
                                    struct home_draft *draft, const struct home_clause *clause,
                                    const struct home_focus *focus, const struct home_here *here,
                                    const struct tm *now);
+
+/* Adds the actions that stop what a text says must stop: at once, whatever the risk. clause: the
+ * whole text. */
+void home_rules_stop(struct arena *a, const struct home_table *t, struct home_draft *draft,
+                     const struct stop *what, const struct home_clause *clause,
+                     const struct home_here *here, const struct tm *now);
 
 /* Removes the exceptions ("the kitchen") from the things of the draft's actions. If the actions
  * mean none of them, nothing happens, and the draft asks about it. */

@@ -5,7 +5,6 @@
 
 #include "apps/home/home_clauses.h"
 
-#define MAX_THING 4u  /* words of a thing to stop */
 #define MAX_TAIL 8u   /* words of "if you would be so kind" */
 #define MAX_CUE_AT 8u /* words in front of a question's first word */
 
@@ -53,74 +52,6 @@ uint32_t home_speech_takes_back(const struct home_table *t, const struct home_wo
             break;
     }
     return 0;
-}
-
-/* ---- stopping ------------------------------------------------------------------------------- */
-
-/* Skips words that say nothing about what to stop; stops: a repeated "stop" is one of them. */
-static uint32_t skip_more(const struct home_table *t, const struct home_words *w, uint32_t i,
-                          bool stops)
-{
-    for (uint32_t n; i < w->n; i += n) {
-        uint32_t stop = home_table_phrase(&t->stop.words, w, i);
-        n = home_table_phrase(&t->stop.more, w, i);
-        if (n == 0 && (home_table_word(t, w->w[i]) & (HOME_WORD_POLITE | HOME_WORD_DROP)))
-            n = 1;
-        if (stop > 0)
-            n = stops ? stop : 0;
-        if (n == 0)
-            break;
-    }
-    return i;
-}
-
-static bool is_thing(const struct home_table *t, const struct home_words *w, uint32_t from,
-                     uint32_t to)
-{
-    if (to - from > MAX_THING)
-        return false;
-    for (uint32_t i = from; i < to; i++) {
-        size_t n = strlen(w->w[i]);
-        if (n > 5 && strcmp(w->w[i] + n - 3, "ing") == 0) /* "stop talking" */
-            return false;
-        if (home_table_word(t, w->w[i]) & (HOME_WORD_VERB | HOME_WORD_JOIN))
-            return false;
-    }
-    return true;
-}
-
-bool home_speech_stops(const struct home_table *t, const struct home_words *plain,
-                       struct home_stopped *out)
-{
-    struct home_words w = *plain;
-    *out = (struct home_stopped){0};
-    if (!t->stop.device)
-        return false;
-    uint32_t i = skip_more(t, &w, 0, false);
-    uint32_t all = home_table_phrase(&t->stop.all, &w, i); /* "everything stop" */
-    uint32_t stop = home_table_phrase(&t->stop.words, &w, i + all);
-    if (stop == 0)
-        return false;
-    i += all + stop;
-    if (home_speech_cue(t, &w, NULL) != HOME_SPEECH_COMMAND)
-        return false;
-    uint32_t from = i;
-    while (from < w.n && (home_table_word(t, w.w[from]) & HOME_WORD_ARTICLE) &&
-           home_table_phrase(&t->stop.all, &w, from) == 0)
-        from++;
-    uint32_t every = home_table_phrase(&t->stop.all, &w, from);
-    if (skip_more(t, &w, from + every, true) == w.n) { /* nothing else, or "everything" */
-        out->everything = every > 0 || all > 0 || !home_speech_pronoun(t, &w, i);
-        out->it = !out->everything;
-        return true;
-    }
-    uint32_t end = from + 1; /* without "now", "at once" at the end */
-    while (end < w.n && skip_more(t, &w, end, true) < w.n)
-        end++;
-    w.n = end;
-    out->from = from;
-    out->to = end;
-    return all == 0 && is_thing(t, &w, from, end);
 }
 
 bool home_speech_pronoun(const struct home_table *t, const struct home_words *plain, uint32_t from)

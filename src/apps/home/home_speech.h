@@ -1,7 +1,6 @@
 /* home_speech.h - the speech act of the words of a text: command, question, denial, supposition,
  * report, retraction. The act model reads the whole text; the table's cues are a second line of
- * defence that can only keep a clause from acting. The exception is stopping, which words alone can
- * request.
+ * defence that can only keep a clause from acting. Stopping has a path of its own (stop/).
  *
  * Thread:    any.
  * Ownership: results live in the caller's arena, or in the table.
@@ -40,15 +39,6 @@ enum home_speech home_speech_cue(const struct home_table *t, const struct home_w
                                  const bool *covered);
 /* How many words at its beginning retract what came before. */
 uint32_t home_speech_takes_back(const struct home_table *t, const struct home_words *plain);
-
-struct home_stopped {
-    bool everything;
-    bool it;           /* the last thing mentioned, or everything */
-    uint32_t from, to; /* otherwise: the words of the thing */
-};
-/* Do the words say "stop", in any wording, and stop what? */
-bool home_speech_stops(const struct home_table *t, const struct home_words *plain,
-                       struct home_stopped *out);
 
 /* Words from *from to *to-1 without polite phrases at both ends: "kindly", "for me". */
 void home_speech_unwrap(const struct home_table *t, const struct home_words *plain, uint32_t *from,

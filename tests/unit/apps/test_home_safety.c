@@ -1,4 +1,4 @@
-/* test_home_safety.c - what keeps actions safe: cues, corrections, stop words, risk, limits,
+/* test_home_safety.c - what keeps actions safe: cues, corrections, risk, limits,
  * confirmations, and truthful replies. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,42 +116,6 @@ static void test_corrections_are_applied(void **state)
                         "command: lock the door | negate: but don't turn off the light");
 }
 
-static void test_stop_words(void **state)
-{
-    static const struct {
-        const char *text, *thing; /* NULL: not stopped; "*": everything; "it": the last thing */
-    } cases[] = {
-        {"STOP", "*"},
-        {"stop!", "*"},
-        {"please stop everything right now", "*"},
-        {"stop all of it", "*"},
-        {"everything stop", "*"},
-        {"emergency stop", "*"},
-        {"stop it now", "it"},
-        {"stop the saw", "saw"},
-        {"for god's sake stop the conveyor at once", "conveyor"},
-        {"halt pump 2", "pump 2"},
-        {"don't stop the pump", NULL},
-        {"did you stop the pump", NULL},
-        {"stop talking", NULL},
-        {"stop the pump if it rains", NULL},
-        {"the bus stop is over there", NULL},
-        {"turn off the lights", NULL},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct home_words w = plain(cases[i].text);
-        struct home_stopped s;
-        bool stops = home_speech_stops(table, &w, &s);
-        const char *thing = !stops         ? "-"
-                            : s.everything ? "*"
-                            : s.it         ? "it"
-                                           : home_words_join(&a, &w, s.from, s.to);
-        if (strcmp(thing, cases[i].thing ? cases[i].thing : "-") != 0)
-            fail_msg("%s: %s", cases[i].text, thing);
-    }
-}
-
 static void test_memory_keeps_and_forgets(void **state)
 {
     const uint64_t s = 1000000000;
@@ -245,8 +209,9 @@ static void test_replies_are_checked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cues_prevent),        cmocka_unit_test(test_corrections_are_applied),
-        cmocka_unit_test(test_stop_words),          cmocka_unit_test(test_memory_keeps_and_forgets),
+        cmocka_unit_test(test_cues_prevent),
+        cmocka_unit_test(test_corrections_are_applied),
+        cmocka_unit_test(test_memory_keeps_and_forgets),
         cmocka_unit_test(test_replies_are_checked),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

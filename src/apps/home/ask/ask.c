@@ -240,12 +240,13 @@ static bool is_too_long(struct ask_request *r)
         return true;
     for (uint32_t i = 0; i < plain.n; i++)
         if ((home_table_word(t, plain.w[i]) & HOME_WORD_FREE_TEXT) ||
-            home_table_phrase(&t->stop.words, &plain, i) > 0) /* never overheard */
+            home_table_phrase(&t->stop.alone, &plain, i) > 0) /* never overheard */
             return false;
     return true;
 }
 
-/* The text's words; without an act model, all of them form one command. */
+/* The text's words; without an act model, all of them form one command. A text that stops something
+ * is not read any further. */
 static int read_text(struct ask_request *r, const struct ask_opts *o, struct err *e)
 {
     struct ask *k = r->ask;
@@ -253,6 +254,11 @@ static int read_text(struct ask_request *r, const struct ask_opts *o, struct err
     r->said = arena_printf(&r->arena, "%.*s", (int)o->text_bytes, o->text ? o->text : "");
     r->room = o->room ? home_words_lower(&r->arena, o->room) : NULL;
     r->owner = arena_printf(&r->arena, "%s", o->owner ? o->owner : "");
+    r->text = arena_printf(&r->arena, "%.*s", (int)o->text_bytes, o->text ? o->text : "");
+    if (r->arena.rc == 0 && !o->confirm && ask_decide_stop(r)) {
+        r->stopped = true;
+        return 0;
+    }
     r->text = clean_text(&r->arena, k, r->file, o, k->encoder ? is_common : o->is_common,
                          k->encoder ? (void *)k->encoder : o->common_ctx, &r->words);
     r->too_long = is_too_long(r);
@@ -406,7 +412,7 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     r->now_s = now;
     localtime_r(&now, &r->now);
     int rc = read_text(r, o, e);
-    bool answered = rc == 0 && ask_decide_answered(r, o->confirm);
+    bool answered = rc == 0 && (r->stopped || ask_decide_answered(r, o->confirm));
     if (rc == 0 && !answered)
         rc = r->asks_acts ? check_clauses(r, e) : split(r, e);
     if (rc < 0) {

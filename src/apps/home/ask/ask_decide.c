@@ -166,13 +166,18 @@ static void focus_on(struct ask_request *r, const struct home_clause *c, struct 
         f->room = room;
 }
 
+static struct home_here here_of(const struct ask_request *r)
+{
+    struct home_things *things = r->ask->things;
+    return (struct home_here){r->file, things ? home_things_states(things) : NULL,
+                              things ? home_things_later(things) : NULL};
+}
+
 void ask_decide_text(struct ask_request *r)
 {
     const struct home_table *t = r->ask->table;
     struct home_draft *d = &r->draft;
-    struct home_things *things = r->ask->things;
-    const struct home_here here = {r->file, things ? home_things_states(things) : NULL,
-                                   things ? home_things_later(things) : NULL};
+    const struct home_here here = here_of(r);
     home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
     for (uint32_t i = 1; i < r->n_clauses; i++) {
         struct home_words w = home_words_split(&r->arena, r->clauses[i].text);
@@ -279,8 +284,8 @@ static bool recalls(struct ask_request *r, const struct home_words *plain, enum 
     return home_recall_find(&r->arena, t, later, &q).sure;
 }
 
-/* The plan of a text that needs no model. */
-static void decide_plainly(struct ask_request *r, enum home_speech speech)
+/* The whole text as one clause, without a model. */
+static void make_clause(struct ask_request *r, enum home_speech speech)
 {
     r->clauses[0] = (struct home_clause){.text = r->text,
                                          .intent = "",
@@ -289,7 +294,28 @@ static void decide_plainly(struct ask_request *r, enum home_speech speech)
                                          .speech = speech,
                                          .speech_p = 1.0f};
     r->n_clauses = 1;
+}
+
+static void decide_plainly(struct ask_request *r, enum home_speech speech)
+{
+    make_clause(r, speech);
     ask_decide_text(r);
+}
+
+bool ask_decide_stop(struct ask_request *r)
+{
+    const struct home_table *t = r->ask->table;
+    const struct home_here here = here_of(r);
+    home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
+    const struct stop_query q = {.t = t, .file = r->file, .focus = &r->focus, .text = r->text};
+    struct stop what;
+    if (!stop_read(&r->arena, &q, &what))
+        return false;
+    make_clause(r, HOME_SPEECH_COMMAND);
+    home_rules_stop(&r->arena, t, &r->draft, &what, &r->clauses[0], &here, &r->now);
+    home_memory_move_on(r->ask->memory, r->conversation); /* a later yes starts nothing */
+    plan_clauses(r);
+    return true;
 }
 
 bool ask_decide_answered(struct ask_request *r, const char *token)
@@ -299,13 +325,8 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
         confirm(r, token);
         return true;
     }
-    struct home_stopped stop;
     struct home_words all = home_words_plain_all(&r->arena, &r->words);
     bool asked = home_memory_waits(r->ask->memory, r->conversation, r->start_ns);
-    if (home_speech_stops(t, &all, &stop) && stop.everything) { /* no model runs */
-        decide_plainly(r, HOME_SPEECH_COMMAND);
-        return true;
-    }
     enum home_speech speech;
     if (recalls(r, &all, &speech)) {
         decide_plainly(r, speech);

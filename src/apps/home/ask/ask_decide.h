@@ -9,8 +9,11 @@
 
 /* Adds the requests of the clauses to the draft. */
 void ask_decide_text(struct ask_request *r);
-/* Can the request do without a model: a confirmation, an answer to "shall I", "stop everything", or
- * a text too long to be a command? Then builds the draft. */
+/* Does the text as it was said stop something? Then builds the draft, before anything else looks at
+ * the text. */
+bool ask_decide_stop(struct ask_request *r);
+/* Can the request do without a model: a confirmation, an answer to "shall I", or a text too long to
+ * be a command? Then builds the draft. */
 bool ask_decide_answered(struct ask_request *r, const char *token);
 /* Builds the draft for a text that is too long: the reply only says so. */
 void ask_decide_too_long(struct ask_request *r);

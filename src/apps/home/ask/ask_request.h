@@ -83,6 +83,7 @@ struct ask_request {
     bool is_read;               /* the reader's plan was taken */
     struct home_words words;    /* of the text */
     bool too_long;              /* longer than anybody can follow */
+    bool stopped;               /* the text stops something; no model reads it */
     const char *again, *except; /* taken out of the text; NULL: none (home_turn, home_reword) */
     struct home_part parts[ASK_MAX_PARTS];
     uint32_t n_parts;

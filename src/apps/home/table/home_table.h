@@ -207,10 +207,34 @@ struct home_unless {                            /* words that change or exclude 
     const struct home_slot *slot;
 };
 
-struct home_stop { /* words that always stop; device NULL: the table has none */
-    struct home_list words, all, more;
+enum home_stop_way {                 /* how the words bring a thing to rest */
+                     HOME_STOP_HALT, /* it stops running */
+                     HOME_STOP_OFF, /* "saw off": a machine stops running, a device is turned off */
+                     HOME_STOP_POWER, /* its power is cut */
+                     HOME_STOP_WAYS,
+};
+
+struct home_stop { /* words that always stop (apps/home/stop); device NULL: the table has none */
+    struct home_list words;                    /* each phrase that stops has one of these */
+    struct home_list patterns[HOME_STOP_WAYS]; /* phrases with {thing} */
+    struct home_list alone;                    /* phrases that stop everything, said alone */
+    struct home_list all, it;                  /* phrases for everything; for the last thing */
+    struct home_list before_name;              /* words in front of a name: "that damned" saw */
+    struct home_list number;                   /* pump "number" 3 */
+    struct home_list beside;                   /* phrases that add nothing: "right now" */
+    struct home_list reason;                   /* words that begin a reason: "someone" is inside */
+    struct home_list danger;                   /* phrases that tell of danger */
+    struct home_list asks;                     /* phrases in front of a command: "can you" */
+    struct home_list not_before, not_after;    /* words that make it none, right beside it */
+    struct home_list unless, unless_after;     /* the same, anywhere in the sentence */
+    struct home_list deny;                     /* phrases that deny what follows */
+    struct home_list back;                     /* phrases that take it back */
+    struct home_list keep;                     /* phrases that disable those of the lists above */
+    struct home_list not ;                     /* phrases that only look like it: "bus stop" */
+    struct home_pairs heard;                   /* words and the phrases that were said */
+    struct home_list kinds, all_kinds, named_kinds; /* of things that rest safely */
     const char *everything;
-    const struct home_action *device, *machine;
+    const struct home_action *device, *machine, *power;
 };
 
 enum home_say { /* texts that the program says itself */
@@ -244,6 +268,7 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_NO_END,    /* "for 20 minutes", but without a schedule */
                 HOME_SAY_QUANTITY,  /* a number, but of what? */
                 HOME_SAY_LONG,      /* text that is too long for any sensible reply */
+                HOME_SAY_NO_STOP,   /* the home has nothing that can be stopped */
                 HOME_SAY_COUNT,
 };
 

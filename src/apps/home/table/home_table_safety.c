@@ -38,22 +38,97 @@ static void read_speech(struct home_reader *r, const struct json_node *root)
     t->keep = home_table_get_list(r, &at, "keep", HOME_TEXT_PHRASE);
 }
 
+/* A text without any of the stop words is not read further, so every phrase must have one. */
+static struct home_list read_stopping(struct home_reader *r, const struct json_node *at,
+                                      const char *key)
+{
+    struct home_list l = home_table_get_list(r, at, key, HOME_TEXT_PHRASE);
+    struct json_node v = json_strict_get(at, key);
+    for (uint32_t i = 0; r->d.rc == 0 && i < l.n; i++) {
+        struct home_words w = home_words_split(&r->t->arena, l.w[i]);
+        bool has = false;
+        for (uint32_t k = 0; k < w.n; k++)
+            has |= home_table_lists(&r->t->stop.words, w.w[k]);
+        if (!has)
+            json_strict_fail(&r->d, &v, "\"%.64s\" has none of stop.words", l.w[i]);
+    }
+    return l;
+}
+
+/* A pattern names the thing exactly once. */
+static struct home_list read_patterns(struct home_reader *r, const struct json_node *at,
+                                      const char *key)
+{
+    static const char thing[] = "{thing}";
+    struct home_list l = read_stopping(r, at, key);
+    struct json_node v = json_strict_get(at, key);
+    for (uint32_t i = 0; r->d.rc == 0 && i < l.n; i++) {
+        const char *p = strstr(l.w[i], thing);
+        if (!p || strstr(p + 1, thing) || strcmp(l.w[i], thing) == 0)
+            json_strict_fail(&r->d, &v, "\"%.64s\" must have words and {thing} once", l.w[i]);
+    }
+    return l;
+}
+
+/* An action that brings a thing to rest, and sets an ability. */
+static const struct home_action *stopping(struct home_reader *r, const struct json_node *at,
+                                          const char *key)
+{
+    struct json_node v = json_strict_get(at, key);
+    const struct home_action *x = home_table_action_named(r, &v);
+    if (r->d.rc == 0 && (x->n_needs == 0 || !x->effect || !x->effect->to))
+        json_strict_fail(&r->d, &v,
+                         "an action that stops something must need a slot and have an "
+                         "effect with \"to\"");
+    return x;
+}
+
 static void read_stop(struct home_reader *r, const struct json_node *root)
 {
     struct home_stop *s = &r->t->stop;
+    const struct {
+        const char *key;
+        struct home_list *to;
+    } lists[] = {
+        {"all", &s->all},
+        {"it", &s->it},
+        {"before_name", &s->before_name},
+        {"number", &s->number},
+        {"beside", &s->beside},
+        {"reason", &s->reason},
+        {"danger", &s->danger},
+        {"asks", &s->asks},
+        {"not_before", &s->not_before},
+        {"not_after", &s->not_after},
+        {"unless", &s->unless},
+        {"unless_after", &s->unless_after},
+        {"deny", &s->deny},
+        {"back", &s->back},
+        {"keep", &s->keep},
+        {"not", &s->not },
+        {"kinds", &s->kinds},
+        {"all_kinds", &s->all_kinds},
+        {"named_kinds", &s->named_kinds},
+    };
     struct json_node at = json_strict_get(root, "stop");
-    if (!at.v || !json_strict_object(&r->d, &at, "words everything device", "all more machine"))
+    if (!at.v ||
+        !json_strict_object(&r->d, &at, "words alone everything device machine power",
+                            "halt off cut all it before_name number beside reason danger asks "
+                            "not_before not_after unless unless_after deny back keep not heard "
+                            "kinds all_kinds named_kinds"))
         return;
-    struct json_node device = json_strict_get(&at, "device"),
-                     machine = json_strict_get(&at, "machine");
-    s->words = home_table_get_list(r, &at, "words", HOME_TEXT_PHRASE);
-    s->all = home_table_get_list(r, &at, "all", HOME_TEXT_PHRASE);
-    s->more = home_table_get_list(r, &at, "more", HOME_TEXT_PHRASE);
+    s->words = home_table_get_list(r, &at, "words", HOME_TEXT_WORD);
+    s->alone = read_stopping(r, &at, "alone");
+    s->patterns[HOME_STOP_HALT] = read_patterns(r, &at, "halt");
+    s->patterns[HOME_STOP_OFF] = read_patterns(r, &at, "off");
+    s->patterns[HOME_STOP_POWER] = read_patterns(r, &at, "cut");
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        *lists[i].to = home_table_get_list(r, &at, lists[i].key, HOME_TEXT_PHRASE);
+    s->heard = home_table_get_texts(r, &at, "heard");
     s->everything = home_table_get_text(r, &at, "everything", HOME_TEXT_TEXT);
-    s->device = home_table_action_named(r, &device);
-    s->machine = machine.v ? home_table_action_named(r, &machine) : s->device;
-    if (r->d.rc == 0 && (s->device->n_needs == 0 || s->machine->n_needs == 0))
-        json_strict_fail(&r->d, &at, "an action that stops something must need a slot");
+    s->device = stopping(r, &at, "device");
+    s->machine = stopping(r, &at, "machine");
+    s->power = stopping(r, &at, "power");
 }
 
 static void read_unless(struct home_reader *r, const struct json_node *root)
@@ -134,13 +209,14 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_NO_END] = {"no_end", HOME_TABLE_VAR(REASON)},
         [HOME_SAY_QUANTITY] = {"quantity", 0},
         [HOME_SAY_LONG] = {"long", 0},
+        [HOME_SAY_NO_STOP] = {"no_stop", 0},
     };
     struct json_node at = json_strict_get(root, "says");
     if (!at.v || !json_strict_object(&r->d, &at, "",
                                      "ask negate suppose report retract unsure confirm declined "
                                      "expired limit done scheduled failed missing unknown rest "
                                      "pronoun not_here which state states no_states due "
-                                     "listed nothing cancelled kept no_end quantity long"))
+                                     "listed nothing cancelled kept no_end quantity long no_stop"))
         return;
     for (size_t i = HOME_SAY_ASK; i < HOME_SAY_COUNT; i++) {
         struct json_node v = json_strict_get(&at, says[i].key);
