@@ -33,7 +33,7 @@ async function hostile(server) {
     const fill = (words, end = '') => words.repeat(Math.floor((4096 - end.length - 1) / Buffer.byteLength(words))) + end;
     const texts = [fill('lamp ', 'off'), `which ${fill('lamp ').slice(0, 4000)}are on`, fill('every light in every room '),
         `turn off everything but ${fill('the lamp and ').slice(0, 4050)}`, fill('turn off the lamp and '), fill('xqzvv '), fill('tell '),
-        fill('stop the pump '), fill('\u2019'), `set the heating to ${'9'.repeat(4000)}`, fill('\u{1f4a1} '), fill('\u0645\u0635\u0628\u0627\u062d '),
+        fill('\u2019'), `set the heating to ${'9'.repeat(4000)}`, fill('\u{1f4a1} '), fill('\u0645\u0635\u0628\u0627\u062d '),
         fill('please '), `every light in every room ${'every light in every room '.repeat(20)}`];
     for (const text of texts) {
         const r = await post(server, { text });
@@ -46,6 +46,8 @@ async function hostile(server) {
     }
     let r = await json(server, { text: 'when dinner is ready, turn off the oven' });
     t.same(r.reply, 'Sorry, I can\'t help with that.', 'the same answer to three parts of a text is given once');
+    r = await json(server, { text: fill('stop the pump ') });
+    t.same(r.actions.map((a) => `${a.action} ${a.id} ${a.result}`).join(), 'stop_machine pump_3 simulated', 'stopping one thing is never too long');
     r = await json(server, { text: fill('stop ') });
     t.same(r.reply, 'Everything has stopped.', 'stopping is never too long');
 }
@@ -200,7 +202,7 @@ async function confirms(server) {
 async function described(server) {
     const api = await (await fetch(`${server.url}/openapi.json`)).json();
     const schema = api.paths['/v1/process'].post.requestBody.content['application/json'].schema;
-    t.same(Object.keys(schema.properties).join(), 'session_id,text,confirm,model,input,stream,explain,reply,priority,latency_budget_ms', 'openapi');
+    t.same(Object.keys(schema.properties).join(), 'session_id,text,confirm,room,model,input,stream,explain,reply,priority,latency_budget_ms', 'openapi');
     const r = await fetch(`${server.url}/v1/models/intent/card`);
     t.same(r.headers.get('content-type'), 'text/markdown; charset=utf-8', 'type of a card');
     t.same(await r.text(), fs.readFileSync('models/intent.md', 'utf8'), 'a card');

@@ -1,6 +1,7 @@
 /* read_plan.c - see read_plan.h. */
 #include "apps/home/read/read_plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,9 +82,8 @@ struct token_list {
 static bool split(struct token_list *r, const char *text)
 {
     char *save = NULL;
-    if (strlen(text) >= sizeof(r->text))
+    if ((size_t)snprintf(r->text, sizeof(r->text), "%s", text) >= sizeof(r->text))
         return false;
-    strcpy(r->text, text);
     for (char *p = strtok_r(r->text, " ", &save); p; p = strtok_r(NULL, " ", &save)) {
         if (r->n == MAX_TOKENS)
             return false;
