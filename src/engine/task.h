@@ -58,6 +58,9 @@ struct shoal_task {
     uint32_t slot;     /* while active: its slot in the model, else TASK_NO_SLOT */
     double charged;    /* charged to its client at the start, see fair.h */
     uint32_t n_served; /* tokens computed since then */
+    bool due;          /* its class has waited for its share: it goes first, see fair.h */
+    uint32_t reached;  /* tokens computed before it was last preempted */
+    double overtaken;  /* tokens of shorter tasks of its client that went before it */
     struct text_out text;
     struct constraint_run constraint;
     uint64_t started_ns, first_token_ns;
@@ -88,9 +91,16 @@ static inline bool task_answers(const struct shoal_task *t)
 {
     return t->n_tokens > t->n_prompt && t->n_computed >= t->n_prompt;
 }
-/* Order among tasks of one client: priority, then deadline, then partly delivered answers, then
- * order of submission. */
+/* Order among tasks of one client: what is due, then priority, then deadline, then partly delivered
+ * answers. Negative: a goes first; 0: neither. */
+int task_rank(const struct shoal_task *a, const struct shoal_task *b);
+/* The same, and among equals by order of submission. */
 bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b);
+/* Whether a may take the place of b, which runs, whatever clients they belong to. */
+static inline bool task_outranks(const struct shoal_task *a, const struct shoal_task *b)
+{
+    return a->due == b->due ? a->priority > b->priority : a->due;
+}
 /* 0, or the code to end the task with: cancelled, or its deadline has passed. */
 int task_gave_up(const struct shoal_task *t, uint64_t now);
 

@@ -160,6 +160,8 @@ static void sweep(struct shoal_engine *en)
         }
     }
     shed(en, now);
+    fair_end_due(&en->fair, en->active, en->n_active);
+    fair_age(&en->fair, en->active, en->n_active, (uint64_t)en->step_decoded + en->step_prefilled);
 }
 
 /* Preempts an active task: the worst one for a task of higher priority, or one of a client that
@@ -170,7 +172,7 @@ static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
     if (en->n_active == 0)
         return false;
     uint32_t i = en->n_active - 1;
-    if (en->active[i]->priority >= t->priority)
+    if (!task_outranks(t, en->active[i]))
         i = fair_victim(&en->fair, t, en->active, en->n_active, en->max_tasks, en->n_pages);
     if (i == en->n_active)
         return false;
@@ -204,8 +206,7 @@ static bool is_too_late(struct shoal_engine *en, const struct shoal_task *t)
 static bool would_delay(struct shoal_engine *en, const struct shoal_task *t)
 {
     const uint64_t now = clock_ns();
-    if (en->n_active == 0 || t->n_continued > 0 ||
-        t->priority > en->active[en->n_active - 1]->priority)
+    if (en->n_active == 0 || t->n_continued > 0 || task_outranks(t, en->active[en->n_active - 1]))
         return false;
     return n_in_time(en, t->client, cost_pace(&en->cost, en->n_active + 1, now), now) <
            n_in_time(en, t->client, cost_pace(&en->cost, en->n_active, now), now);
@@ -610,8 +611,12 @@ static bool next_step(void *engine, struct lm_pass *pass)
     sweep(en);
     admit(en);
     en->n_runs = plan_step(en);
-    if (en->lm.ops->urgency && en->n_active > 0) /* the best task is first */
-        en->lm.ops->urgency(en->lm.impl, en->active[0]->priority, en->active[0]->deadline_ns);
+    if (en->lm.ops->urgency && en->n_active > 0) { /* the best task is first, but for what is due */
+        uint32_t i = 0;
+        while (i + 1 < en->n_active && en->active[i]->due)
+            i++;
+        en->lm.ops->urgency(en->lm.impl, en->active[i]->priority, en->active[i]->deadline_ns);
+    }
     publish_load(en);
     *pass = (struct lm_pass){en->runs, en->run_slot, en->run_code, en->n_runs};
     return en->n_runs > 0;
