@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "flow/pool.h"
@@ -299,6 +300,8 @@ struct request *call_request(struct call *c)
         r->client.priority = c->client->priority;
         r->client.weight = c->client->weight;
     }
+    if (c->req->peer)
+        r->from = hash_bytes(c->req->peer, strlen(c->req->peer), 0) | 1u;
     r->received_ns = c->start_ns;
     r->deadline_ns = c->deadline_ns;
     tags_read(r, &c->gl->config->router, c->req, c->json);
