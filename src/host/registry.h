@@ -320,6 +320,9 @@ registry_attach(struct registry_model *m,
 void *registry_attached(struct registry_model *m);
 /* Whether the path holds a model that could be loaded, by its headers.  Reads no weights. */
 SHOAL_MUST_CHECK int registry_check_path(const char *path, struct err *e);
+/* Whether the path holds a decoder, by its headers: it writes text and has no labels.  False: it
+ * does not, or it is not known without loading it. */
+bool registry_generates(const char *path);
 /* How long a request to a held model would take now. */
 struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,
                                        const struct fair_who *who);

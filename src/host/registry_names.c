@@ -459,6 +459,11 @@ int registry_check_path(const char *path, struct err *e)
     return backends_check(path, e);
 }
 
+bool registry_generates(const char *path)
+{
+    return backends_generates(path);
+}
+
 struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,
                                        const struct fair_who *who)
 {
