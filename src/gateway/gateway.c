@@ -56,6 +56,7 @@
 #include "site/things/demo.h"
 #include "site/things/explainer.h"
 #include "site/things/later_site.h"
+#include "site/things/model_watch.h"
 #include "site/things/plant.h"
 #include "site/things/webhooks.h"
 #include "store/collections.h"
@@ -729,6 +730,7 @@ void gateway_destroy(struct gateway *g)
     config_unref(gw->deeds_config);
     explainer_destroy(gw->explainer);
     plant_destroy(gw->plant);
+    model_watch_destroy(gw->model_watch);
     later_site_close(gw->later);
     home_things_destroy(gw->home.things); /* flows are attached to models */
     home_table_close(gw->home.table);

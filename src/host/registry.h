@@ -179,6 +179,8 @@ struct registry_model { /* a name */
     bool gone;                       /* removed: freed when the last user leaves */
     uint32_t users;
     struct confidence_calibration calibration; /* of the name's label set */
+    uint64_t baseline_key;                     /* of baselines.h */
+    bool baseline_saved;                       /* under the registry's lock */
     struct model_stats stats;
 };
 
