@@ -148,6 +148,12 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
         engine_files_report(en, path);
         rc = engine_files_check(en, e); /* it may have changed while it was read */
     }
+    en->context_shift = o.context_shift != 0;
+    if (rc == 0 && en->context_shift && !(en->lm.ops && en->lm.info.pages_hold_kv))
+        rc = err_set(e, SHOAL_EUNSUPPORTED,
+                     "context_shift: %s is not computed by the native decoder, whose pages can be "
+                     "dropped",
+                     path);
     if (rc == 0)
         rc = specialist ? reserve_jobs(en, e) : reserve(en, e);
     if (rc == 0)

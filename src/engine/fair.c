@@ -159,7 +159,7 @@ static double expected_tokens(const struct shoal_task *t)
 {
     if (t->job)
         return t->job->cost > 0 ? t->job->cost : 1.0;
-    uint32_t generated = t->n_tokens - t->n_prompt;
+    uint32_t generated = task_generated(t);
     return (double)t->n_prompt + (t->expected > generated ? t->expected - generated : 1);
 }
 

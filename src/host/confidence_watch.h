@@ -11,8 +11,7 @@
 #include "ensemble/drift.h"
 #include "host/histogram.h"
 
-#define CONFIDENCE_WATCH_LIMIT DRIFT_ALARM /* an index above it is an alarm, whatever came before  \
-                                            */
+#define CONFIDENCE_WATCH_LIMIT DRIFT_ALARM /* above it is an alarm */
 
 struct confidence_watch {
     struct share_histogram shares;

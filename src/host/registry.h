@@ -89,6 +89,7 @@ struct registry_spec { /* from the configuration; strings are copied */
     uint32_t stream_ttl_ms, max_streams;
     bool int8;          /* as in shoal_engine_opts */
     bool kv_q8, pinned; /* pinned: loaded at start, never unloaded automatically */
+    bool context_shift; /* as in shoal_engine_opts; not in a process of its own */
     bool shares_cache;  /* clients share cached prefixes and answers */
     bool standby;       /* for failover: other nodes are used first */
     int32_t priority;   /* models of lower priority are unloaded first */
