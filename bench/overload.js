@@ -1,5 +1,5 @@
 // Goodput under overload: answers that are complete within their budget, at 1, 2, 4 and 8 times a server's capacity.
-// Ours beside llama.cpp's llama-server on the same file; see README.md.
+// Ours beside llama.cpp's llama-server on the same file; then ours alone beside other programs that compute. See README.md.
 "use strict";
 const fs = require("fs");
 const net = require("net");
@@ -8,16 +8,17 @@ const path = require("path");
 const { execFileSync, spawn } = require("child_process");
 const { ROOT, Server, modelFile, median, printTable, writeRows } = require("./lib.js");
 
-const LOADS = [1, 2, 4, 8], PLACES = 8;
+const LOADS = [1, 2, 4, 8], NEIGHBOURS = [1, 2, 4], PLACES = 8;
 const USAGE = `usage: bench/run overload [--shape NAME] [--seconds S] [--rounds N] [--out N] [--peer 0]
   --shape NAME  smol135m (default), s15m, ...: random weights of that shape, q8_0
   --seconds S   length of one run at one load (20)
   --rounds N    rounds; medians are reported (3)
   --out N       tokens of an answer (32)
-  --peer 0      ours alone`;
+  --peer 0      ours alone
+  --loads 0     only the rows with neighbours`;
 
 function readArgs(argv) {
-  const o = { shape: "smol135m", seconds: 20, rounds: 3, out: 32, peer: 1 };
+  const o = { shape: "smol135m", seconds: 20, rounds: 3, out: 32, peer: 1, loads: 1 };
   for (let i = 0; i < argv.length; i += 2) {
     const name = argv[i].replace(/^--/, ""), value = argv[i + 1];
     if (name === "help") { console.log(USAGE); process.exit(0); }
@@ -71,6 +72,19 @@ async function run(side, rate) {
   const seconds = Math.max(o.seconds, 5 * side.budgetMs / 1000);
   const { rate: goodput, ...x } = await load(side, { rate, seconds, budget: side.budgetMs });
   return { ...x, seconds, goodput };
+}
+
+// Beside n programs that compute without end: what the server can do there, then twice that with budgets.  Both are
+// measured in turn, since other users of the machine come and go.
+async function beside(side, n) {
+  const busy = Array.from({ length: n }, () => spawn("sh", ["-c", "while :; do :; done"], { stdio: "ignore" }));
+  try {
+    const can = await capacity(side, Math.max(5, o.seconds / 2));
+    const x = await run({ ...side, budgetMs: 2 * can.ms }, 2 * can.rate);
+    return { ...x, could: can.rate, budget_ms: 2 * can.ms };
+  } finally {
+    for (const p of busy) p.kill("SIGKILL");
+  }
 }
 
 async function idle(side) { // abandoned requests have ended
@@ -140,7 +154,7 @@ function withoutAmx(side, e) {
     side.budgetMs = 2 * side.ms;
     say(`${side.name}: ${side.rate.toFixed(1)} answers/s with ${PLACES} clients, ${side.ms.toFixed(0)} ms each; budget ${side.budgetMs.toFixed(0)} ms`);
   }
-  for (let r = 0; r < o.rounds; r++)
+  for (let r = 0; o.loads && r < o.rounds; r++)
     for (const load of LOADS)
       for (const side of r % 2 ? [...list].reverse() : list) {
         only(side);
@@ -149,21 +163,37 @@ function withoutAmx(side, e) {
         say(`round ${r + 1}, ${load} times, ${side.name}: ${x.goodput.toFixed(1)} in time/s; of ${x.sent}: ok ${x.ok}, late ${x.late}, refused ${x.refused}, failed ${x.failed}; the clients took ${(x.cpu_s / x.seconds).toFixed(2)} of a core`);
         await idle(side);
       }
+  only(list[0]);
+  const near = Object.fromEntries(NEIGHBOURS.map((n) => [n, []]));
+  for (let r = 0; r < o.rounds; r++)
+    for (const n of NEIGHBOURS) {
+      const x = await beside(list[0], n);
+      near[n].push(x);
+      say(`round ${r + 1}, ${n} neighbours: ${x.goodput.toFixed(1)} in time/s of ${x.could.toFixed(1)}, budget ${x.budget_ms.toFixed(0)} ms; of ${x.sent}: ok ${x.ok}, late ${x.late}, refused ${x.refused}, failed ${x.failed}`);
+      await idle(list[0]);
+    }
+  const loads = o.loads ? LOADS : [];
   for (const side of list) {
-    side.good = Object.fromEntries(LOADS.map((l) => [l, median(side.got[l].map((x) => x.goodput))]));
+    side.good = Object.fromEntries(loads.map((l) => [l, median(side.got[l].map((x) => x.goodput))]));
     side.best = Math.max(...Object.values(side.good));
     await side.server.stop();
   }
   const [ours, peer] = list;
-  const rows = LOADS.map((l) => ({ part: "overload", name: `${o.shape}, ${l} times capacity`, ours: ours.good[l], peer: peer ? peer.good[l] : null,
+  const rows = loads.map((l) => ({ part: "overload", name: `${o.shape}, ${l} times capacity`, ours: ours.good[l], peer: peer ? peer.good[l] : null,
     unit: "in time/s", ratio: peer && peer.good[l] > 0 ? ours.good[l] / peer.good[l] : null, roofline: null, target: ">= 90 % of best",
     met: ours.good[l] >= 0.9 * Math.min(ours.best, l * ours.rate), // no more than requested
     share: ours.good[l] / ours.best, peer_share: peer ? peer.good[l] / peer.best : null,
     budget_ms: ours.budgetMs, peer_budget_ms: peer ? peer.budgetMs : null, runs: ours.got[l], peer_runs: peer ? peer.got[l] : null }));
-  printTable(rows);
+  const beside_rows = NEIGHBOURS.map((n) => {
+    const good = median(near[n].map((x) => x.goodput)), share = median(near[n].map((x) => x.goodput / x.could));
+    return { part: "overload", name: `${o.shape}, 2 times, ${n} neighbours`, ours: good, peer: null, unit: "in time/s", ratio: null,
+      roofline: null, target: ">= 85 % of possible", met: share >= 0.85, share, runs: near[n] };
+  });
+  printTable([...rows, ...beside_rows]);
+  for (const r of beside_rows) console.log(`${r.name}: ${(100 * r.share).toFixed(0)} % of what could be served in time`);
   for (const r of rows)
     console.log(`${r.name}: ours ${(100 * r.share).toFixed(0)} % of its best${peer ? `, llama-server ${(100 * r.peer_share).toFixed(0)} % of its own` : ""}`);
-  writeRows("overload", rows, { seconds: o.seconds, rounds: o.rounds, out: o.out,
+  writeRows("overload", [...rows, ...beside_rows], { seconds: o.seconds, rounds: o.rounds, out: o.out,
     capacity: Object.fromEntries(list.map((s) => [s.name, s.rate])) });
   process.exit(0);
 })().catch((e) => { console.error(e.stack || e.message); process.exit(1); });

@@ -77,6 +77,11 @@ struct shoal_engine_opts { /* zero means default; strings are copied */
     uint32_t n_average;               /* paths; 0: the model alone */
     const char *const *average_paths; /* [n_average] */
     const double *average_weights;    /* [n_average + 1], none below 0, one above */
+    /* Not 0: an answer with max_tokens may be longer than the context. When the context is full,
+     * the start of the prompt (whole pages, up to a quarter) and the later half of the rest stay,
+     * and are computed again; what is dropped is no longer seen. Not with a constraint or the
+     * prompt's log-probabilities. SHOAL_EUNSUPPORTED: this engine cannot. */
+    uint64_t context_shift;
 };
 #define SHOAL_MAX_AVERAGE 8u
 

@@ -63,6 +63,7 @@ void config_unref(struct config *c)
     config_flows_fini(&c->flows);
     config_webhooks_fini(&c->webhooks);
     config_settings_fini(&c->set);
+    mem_free(c->file);
     config_read_free(c);
     mem_free(c);
 }
@@ -191,6 +192,30 @@ int config_add_pack(struct config *c, const char *folder, struct err *e)
     return rc;
 }
 
+/* HOST:PORT or HOST:PORT/DB. */
+static bool is_redis_place(const char *p)
+{
+    const char *colon = strrchr(p, ':');
+    const size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+    if (!colon || colon == p || digits == 0)
+        return false;
+    p = colon + 1 + digits;
+    return *p == '\0' || (*p == '/' && p[1] && p[1 + strspn(p + 1, "0123456789")] == '\0');
+}
+
+static int check_sessions(const struct config *c, const char *name, struct err *e)
+{
+    const char *p = c->sessions_store;
+    const struct config_setting *s = config_settings_find(&c->set, "sessions.store");
+    if (!p || !s || strcmp(p, "off") == 0 || (strncmp(p, "sqlite:", 7) == 0 && p[7]) ||
+        (strncmp(p, "redis://", 8) == 0 && is_redis_place(p + 8)))
+        return 0;
+    return err_set(e, SHOAL_EFORMAT,
+                   "%s:%u:%u: '%.100s' is not a session store: use sqlite:PATH, redis://HOST:PORT, "
+                   "redis://HOST:PORT/DB, or off",
+                   name, s->line, s->column, p);
+}
+
 int config_parse(struct config *c, const char *text, size_t n, const char *name, struct err *e)
 {
     int rc = config_read(c, &c->set, text, n, name, e);
@@ -202,6 +227,8 @@ int config_parse(struct config *c, const char *text, size_t n, const char *name,
         rc = config_flows_finish(&c->flows, &c->router, name, e);
     if (rc == 0)
         rc = config_webhooks_finish(&c->webhooks, name, e);
+    if (rc == 0)
+        rc = check_sessions(c, name, e);
     if (rc == 0 && !c->tls_cert != !c->tls_key) {
         const struct config_setting *s =
             config_settings_find(&c->set, c->tls_cert ? "tls.cert" : "tls.key");
@@ -216,6 +243,9 @@ int config_load(struct config *c, const char *path, struct err *e)
     struct buf text;
     buf_init(&text, MAX_FILE_BYTES);
     int rc = read_file(path, &text, e);
+    mem_free(c->file);
+    if (!(c->file = mem_strdup(path)) && rc == 0)
+        rc = err_set(e, SHOAL_ENOMEM, "configuration");
     if (rc == 0)
         rc = config_parse(c, buf_str(&text), text.len, path, e);
     buf_fini(&text);

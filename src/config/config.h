@@ -86,6 +86,7 @@ struct config_mqtt {
 
 struct config {
     _Atomic uint32_t refs;
+    char *file;                 /* its name, for messages; NULL: there is none */
     struct config_settings set; /* settings of the file, to compare and explain */
     struct yaml_in_strs listen;
     uint32_t threads; /* event loops; 0: by the cores */

@@ -57,6 +57,8 @@ static int take_model(struct yaml_in *r, yaml_node_t *at, void *item, void *pare
     k->spec.shares_cache = k->cache == 1;
     if (!k->spec.apart && (o->memory_bytes || k->nice || k->cpus))
         return yaml_in_fail(r, at, "isolation_memory, nice and cpus need isolation: process");
+    if (k->spec.apart && k->spec.context_shift)
+        return yaml_in_fail(r, at, "context_shift does not work with isolation: process");
     if (k->lazy && k->spec.standby)
         return yaml_in_fail(r, at, "a standby is loaded: it cannot be lazy");
     o->nice = (int32_t)k->nice;
@@ -222,6 +224,10 @@ const struct config_key config_keys[] = {
     ROW("models[].kv_bytes", BYTES, MODEL(spec.kv_bytes), NULL, 0, 0, START,
         "Memory of its KV cache. Default: room for `context` tokens of half of the `parallel` "
         "requests."),
+    ROW("models[].context_shift", BOOL, MODEL(spec.context_shift), "false", 0, 0, START,
+        "Whether an answer with `max_tokens` may be longer than `context`: when it is full, the "
+        "start of the prompt (up to a quarter) and the later half of the rest stay, and the rest "
+        "is forgotten. Not for structured answers, and not with `isolation: process`."),
     CHOICE("models[].kv", MODEL(kv), "f16|q8", "f16", START,
            "Numbers of its KV cache: 16 bits, or 8 bits with a scale for each block."),
     ROW("models[].streams", U32, MODEL(spec.max_streams), "4096", 1, 1048576, START,

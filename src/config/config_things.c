@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/plural.h"
 #include "mqtt/mqtt_topic.h"
 #include "mqtt/payload.h"
 #include "things/things.h"
@@ -106,12 +107,34 @@ int config_things_take_sensor(struct yaml_in *r, yaml_node_t *at, void *item,
     return 0;
 }
 
+static uint32_t count_wildcards(const char *filter)
+{
+    uint32_t n = 0;
+    for (const char *p = mqtt_topic_unshared(filter); *p; p++)
+        n += *p == '+' || *p == '#';
+    return n;
+}
+
+/* The largest N of the {N} in a pattern of mqtt_topic_fill; 0: it has none. */
+static uint32_t last_place(const char *pattern)
+{
+    uint32_t n = 0;
+    for (const char *p = pattern; (p = strchr(p, '{')); p++)
+        if (p[1] >= '1' && p[1] <= '9' && p[2] == '}' && (uint32_t)(p[1] - '0') > n)
+            n = (uint32_t)(p[1] - '0');
+    return n;
+}
+
 int config_things_take_subscription(struct yaml_in *r, yaml_node_t *at, void *item,
                                     struct config_things *c)
 {
     struct config_subscription *k = item;
     if (!mqtt_topic_is_filter(k->topic))
         return yaml_in_fail(r, at, "'%.100s' is not an MQTT topic filter", k->topic);
+    const uint32_t n_wild = count_wildcards(k->topic), used = last_place(k->sensor);
+    if (used > n_wild)
+        return yaml_in_fail(r, at, "the sensor '%.80s' uses {%u}, but '%.80s' has %u wildcard%s",
+                            k->sensor, used, k->topic, n_wild, plural(n_wild));
     bool path = k->payload == PAYLOAD_JSON;
     if (k->value && (!path || !payload_path_ok(k->value)))
         return yaml_in_fail(r, at,

@@ -354,6 +354,18 @@ int backends_open(struct shoal_engine *en, const char *path, const struct shoal_
     return open_decoder(en, path, o, e);
 }
 
+bool backends_generates(const char *path)
+{
+    struct model_file *file = NULL;
+    struct onnx_files files;
+    struct err e = {0};
+    if (scorer_specialist_knows(path) || extract_detect(path) || onnx_files_find(&files, path, &e))
+        return false;
+    const bool known = model_open(&file, path, &e) == 0 && !t5_knows(file) && !encoder_knows(file);
+    model_file_close(file);
+    return known;
+}
+
 int backends_check(const char *path, struct err *e)
 {
     const struct decoder_opts d = {.max_batch = 1, .max_logits = 1};

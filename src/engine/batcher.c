@@ -91,8 +91,10 @@ void *batcher_main(void *engine)
     struct shoal_engine *en = engine;
     while (queue_receive(en)) {
         uint32_t cost, n = gather(en, &cost);
-        if (n > 0)
+        if (n > 0) {
+            fair_age(&en->fair, en->active, n, cost); /* for the next batch */
             run_batch(en, n, cost);
+        }
     }
     for (struct shoal_task **at; (at = fair_best(&en->fair));) {
         struct shoal_task *t = *at;

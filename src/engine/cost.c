@@ -17,11 +17,21 @@
 #define MAX_ODD 3u            /* odd measurements in a row: from this one on they teach */
 #define HALVED_NS 250000000.0 /* what is told of an old value halves in this time */
 #define MAX_ERROR 4.0         /* a worse prediction is no worse */
+#define SHARE_NS 50000000u    /* between two shares of stolen time */
+#define MAX_STOLEN 0.95       /* however many others there are, the machine does not stand still */
 
-static double read_mean(struct cost_mean *m, uint64_t since_ns)
+struct view {          /* which figures count */
+    uint64_t since_ns; /* those measured from then on */
+    bool best;         /* the best recent ones */
+};
+static const struct view ever = {.since_ns = 0};
+
+static double read_mean(struct cost_mean *m, struct view v)
 {
     uint64_t at = atomic_load_explicit(&m->at_ns, memory_order_relaxed);
-    return at > 0 && at >= since_ns ? atomic_load_explicit(&m->value, memory_order_relaxed) : 0.0;
+    if (at == 0 || at < v.since_ns)
+        return 0.0;
+    return atomic_load_explicit(v.best ? &m->best : &m->value, memory_order_relaxed);
 }
 
 static bool is_stale(struct cost_mean *m, uint64_t now_ns)
@@ -34,7 +44,7 @@ static bool is_stale(struct cost_mean *m, uint64_t now_ns)
 static double told(struct cost_mean *m, uint64_t now_ns)
 {
     uint64_t at = atomic_load_explicit(&m->at_ns, memory_order_relaxed);
-    double value = read_mean(m, 0), best = atomic_load_explicit(&m->best, memory_order_relaxed);
+    double value = read_mean(m, ever), best = atomic_load_explicit(&m->best, memory_order_relaxed);
     if (!is_stale(m, now_ns) || value <= best)
         return value;
     value *= exp2(-(double)(now_ns - at - COST_FRESH_NS) / HALVED_NS);
@@ -74,7 +84,7 @@ static void add(struct cost_mean *m, uint64_t now_ns, double value)
 /* The same for the time of some work: much less than before shows that the old value is wrong. */
 static void add_time(struct cost_mean *m, uint64_t now_ns, double ns)
 {
-    if (read_mean(m, 0) > FAR * ns)
+    if (read_mean(m, ever) > FAR * ns)
         atomic_store_explicit(&m->n, 0, memory_order_relaxed);
     add(m, now_ns, ns);
 }
@@ -89,32 +99,91 @@ static uint32_t batch_of(uint32_t n)
 
 /* A batch larger than any measured is assumed to cost no more: the first to try it measures it.
  * Says nothing about smaller ones. */
-static double newer_than(struct cost_mean means[COST_BATCHES], uint32_t n, uint64_t since_ns)
+static double newer_than(struct cost_mean means[COST_BATCHES], uint32_t n, struct view v)
 {
     for (uint32_t i = batch_of(n) + 1; i-- > 0;) {
-        double ns = read_mean(&means[i], since_ns);
+        double ns = read_mean(&means[i], v);
         if (ns > 0.0)
             return ns;
     }
     return 0.0;
 }
 
-/* A batch size without recent measurements counts as unmeasured: after a slow moment, requests that
- * would need it would otherwise be refused forever. */
-static double by_batch(struct cost_mean means[COST_BATCHES], uint32_t n, uint64_t since_ns,
+/* How many times longer a batch of one class takes than one of a smaller class, by the best recent
+ * figures of both: what a batch costs more is a matter of the model and the machine, and stays true
+ * when both were measured long ago. At most as many times as it is larger; 1: it was never tried.
+ */
+static double batch_ratio(struct cost_mean means[COST_BATCHES], uint32_t larger, uint32_t smaller)
+{
+    const struct view best = {.best = true};
+    const double a = read_mean(&means[larger], best), b = read_mean(&means[smaller], best);
+    const double most = (double)(1u << (larger - smaller)),
+                 ratio = a > 0.0 && b > 0.0 ? a / b : 1.0;
+    return ratio < 1.0 ? 1.0 : ratio > most ? most : ratio;
+}
+
+/* A batch size without recent measurements is priced by those of a smaller one: after a slow
+ * moment, requests that would need it would otherwise be refused forever. */
+static double by_batch(struct cost_mean means[COST_BATCHES], uint32_t n, struct view v,
                        uint64_t now_ns)
 {
-    double fresh = now_ns > COST_FRESH_NS ? newer_than(means, n, now_ns - COST_FRESH_NS) : 0.0;
-    return fresh > 0.0 ? fresh : newer_than(means, n, since_ns);
+    const struct view young = {now_ns - COST_FRESH_NS, v.best};
+    const uint32_t own = batch_of(n);
+    for (uint32_t i = own + 1; now_ns > COST_FRESH_NS && i-- > 0;) {
+        const double fresh = read_mean(&means[i], young);
+        if (fresh > 0.0)
+            return fresh * batch_ratio(means, own, i);
+    }
+    return newer_than(means, n, v);
+}
+
+/* ---- stolen time ---- */
+
+/* The median of the recent shares. */
+static double stolen(struct cost *c, uint64_t now_ns)
+{
+    double shares[COST_SHARES];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < COST_SHARES; i++) {
+        const uint64_t at = atomic_load_explicit(&c->stolen[i].at_ns, memory_order_relaxed);
+        const double x = atomic_load_explicit(&c->stolen[i].value, memory_order_relaxed);
+        uint32_t k = n;
+        if (at == 0 || now_ns > at + COST_FRESH_NS)
+            continue;
+        for (; k > 0 && shares[k - 1] > x; k--)
+            shares[k] = shares[k - 1];
+        shares[k] = x;
+        n++;
+    }
+    return n == 0 ? 0.0 : (shares[(n - 1) / 2] + shares[n / 2]) / 2.0;
+}
+
+/* How many times longer work takes beside the other programs of the machine. */
+static double slowed(struct cost *c, uint64_t now_ns)
+{
+    return 1.0 / (1.0 - stolen(c, now_ns));
+}
+
+/* The part of the time that was the process's own work; the rest is remembered apart. */
+static double own_work(struct cost *c, uint64_t now_ns, struct cost_time took)
+{
+    const double share = took.stolen < MAX_STOLEN ? took.stolen : MAX_STOLEN;
+    const struct cost_share *last = &c->stolen[(c->n_stolen + COST_SHARES - 1) % COST_SHARES];
+    const uint64_t at = atomic_load_explicit(&last->at_ns, memory_order_relaxed);
+    if (at == 0 || now_ns >= at + SHARE_NS) {
+        struct cost_share *s = &c->stolen[c->n_stolen++ % COST_SHARES];
+        atomic_store_explicit(&s->value, share, memory_order_relaxed);
+        atomic_store_explicit(&s->at_ns, now_ns ? now_ns : 1, memory_order_relaxed);
+    }
+    return (double)took.ns * (1.0 - share);
 }
 
 /* ---- learning ---- */
 
 /* Whether the process stood still: it hardly ran, and took far longer than usual (0: unknown). */
-static bool is_odd(struct cost *c, struct cost_time took, double usual)
+static bool is_odd(struct cost *c, struct cost_time took, double own_ns, double usual)
 {
-    bool odd =
-        took.ns > COST_LONG_NS && took.ran_ns < took.ns / MIN_RAN && (double)took.ns > FAR * usual;
+    bool odd = took.ns > COST_LONG_NS && took.ran_ns < took.ns / MIN_RAN && own_ns > FAR * usual;
     c->n_odd = odd ? c->n_odd + 1 : 0;
     return odd && c->n_odd < MAX_ODD;
 }
@@ -123,10 +192,10 @@ static bool is_odd(struct cost *c, struct cost_time took, double usual)
  * as many times longer as it is larger. */
 static double usual_step(struct cost *c, uint32_t n_decoded, uint32_t n_prefilled)
 {
-    double decode = 0.0, prefill = read_mean(&c->prefill, 0) * n_prefilled;
+    double decode = 0.0, prefill = read_mean(&c->prefill, ever) * n_prefilled;
     const uint32_t own = batch_of(n_decoded);
     for (uint32_t i = own + 1; n_decoded > 0 && decode <= 0.0 && i-- > 0;)
-        decode = read_mean(&c->step[i], 0) * (double)(1u << (own - i));
+        decode = read_mean(&c->step[i], ever) * (double)(1u << (own - i));
     bool known = (n_decoded == 0 || decode > 0.0) && (n_prefilled == 0 || prefill > 0.0);
     return known ? decode + prefill : 0.0;
 }
@@ -136,8 +205,8 @@ static double usual_step(struct cost *c, uint32_t n_decoded, uint32_t n_prefille
 static void saw_mixed(struct cost *c, uint64_t now_ns, double ns, uint32_t n_decoded,
                       uint32_t n_prefilled)
 {
-    double decode = newer_than(c->step, n_decoded, 0),
-           prefill = read_mean(&c->prefill, 0) * n_prefilled;
+    double decode = newer_than(c->step, n_decoded, ever),
+           prefill = read_mean(&c->prefill, ever) * n_prefilled;
     double part = decode > 0.0 && prefill > 0.0 ? decode / (decode + prefill)
                   : decode > 0.0                ? decode / ns
                   : prefill > 0.0               ? 1.0 - prefill / ns
@@ -150,8 +219,8 @@ static void saw_mixed(struct cost *c, uint64_t now_ns, double ns, uint32_t n_dec
 void cost_saw_step(struct cost *c, uint64_t now_ns, struct cost_time took, uint32_t n_decoded,
                    uint32_t n_prefilled)
 {
-    const double ns = (double)took.ns;
-    if (is_odd(c, took, usual_step(c, n_decoded, n_prefilled)))
+    const double ns = own_work(c, now_ns, took);
+    if (is_odd(c, took, ns, usual_step(c, n_decoded, n_prefilled)))
         return;
     if (n_decoded > 0)
         add_to(&c->pace[batch_of(n_decoded)], now_ns, ns, LONG_MEMORY);
@@ -165,7 +234,7 @@ void cost_saw_step(struct cost *c, uint64_t now_ns, struct cost_time took, uint3
 
 void cost_saw_answer(struct cost *c, uint64_t now_ns, uint32_t n_tokens, bool ended)
 {
-    const double usual = read_mean(&c->length, 0), n = n_tokens > 0 ? n_tokens : 1.0;
+    const double usual = read_mean(&c->length, ever), n = n_tokens > 0 ? n_tokens : 1.0;
     if (!ended && n <= usual)
         return;
     if (usual > 0.0)
@@ -181,9 +250,9 @@ void cost_saw_prompt(struct cost *c, uint64_t now_ns, uint32_t n_tokens, uint32_
 
 void cost_saw_units(struct cost *c, uint64_t now_ns, struct cost_time took, uint64_t units)
 {
-    const double n = units ? (double)units : 1.0;
-    if (!is_odd(c, took, read_mean(&c->unit, 0) * n))
-        add_time(&c->unit, now_ns, (double)took.ns / n);
+    const double n = units ? (double)units : 1.0, ns = own_work(c, now_ns, took);
+    if (!is_odd(c, took, ns, read_mean(&c->unit, ever) * n))
+        add_time(&c->unit, now_ns, ns / n);
 }
 
 void cost_saw_total(struct cost *c, uint64_t now_ns, double predicted_ns, uint64_t actual_ns)
@@ -196,19 +265,20 @@ void cost_saw_total(struct cost *c, uint64_t now_ns, double predicted_ns, uint64
 
 /* ---- asking ---- */
 
-static double expected(struct cost *c, uint32_t max_tokens, bool ignore_end, uint64_t since_ns)
+static double expected(struct cost *c, uint32_t max_tokens, bool ignore_end, struct view v)
 {
-    const double learned = ignore_end ? 0.0 : read_mean(&c->length, since_ns);
+    const double learned =
+        ignore_end ? 0.0 : read_mean(&c->length, (struct view){v.since_ns, false});
     return work_time_tokens(&work_time_refuse, learned, max_tokens);
 }
 
 /* The same for an unusually long answer. */
-static double longest(struct cost *c, uint32_t max_tokens, bool ignore_end, uint64_t since_ns)
+static double longest(struct cost *c, uint32_t max_tokens, bool ignore_end, struct view v)
 {
-    double n = expected(c, max_tokens, ignore_end, since_ns), limit = max_tokens;
+    double n = expected(c, max_tokens, ignore_end, v), limit = max_tokens;
     if (ignore_end)
         return n;
-    n += SPREADS * read_mean(&c->spread, since_ns);
+    n += SPREADS * read_mean(&c->spread, (struct view){v.since_ns, false});
     return limit > 0.0 && limit < n ? limit : n;
 }
 
@@ -219,12 +289,12 @@ static uint32_t whole(double n)
 
 uint32_t cost_expected_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end)
 {
-    return whole(expected(c, max_tokens, ignore_end, 0));
+    return whole(expected(c, max_tokens, ignore_end, ever));
 }
 
 uint32_t cost_longest_tokens(struct cost *c, uint32_t max_tokens, bool ignore_end)
 {
-    return whole(longest(c, max_tokens, ignore_end, 0));
+    return whole(longest(c, max_tokens, ignore_end, ever));
 }
 
 /* An answer that exceeds its expected length does not end with the next token: about one deviation
@@ -232,7 +302,7 @@ uint32_t cost_longest_tokens(struct cost *c, uint32_t max_tokens, bool ignore_en
 uint32_t cost_remaining_tokens(struct cost *c, uint32_t generated, uint32_t usual, uint32_t most)
 {
     const uint32_t left = usual > generated ? usual - generated : 1;
-    const uint32_t spread = most > usual ? whole(read_mean(&c->spread, 0)) : 1;
+    const uint32_t spread = most > usual ? whole(read_mean(&c->spread, ever)) : 1;
     return left > spread ? left : spread;
 }
 
@@ -259,19 +329,19 @@ static void set_times(struct cost_estimate *x, const struct work_time_rates *r, 
 
 /* Time to the first token and to the end of the request, with the existing load. */
 static void predict(struct cost *c, const struct cost_load *l, const struct cost_request *r,
-                    uint64_t since_ns, uint64_t now_ns, struct cost_estimate *x)
+                    struct view v, uint64_t now_ns, struct cost_estimate *x)
 {
     const double choices = r->n_choices ? r->n_choices : 1;
-    const double length = expected(c, r->max_tokens, r->ignore_end, since_ns);
+    const double length = expected(c, r->max_tokens, r->ignore_end, v);
     const double ahead = (double)l->n_active + l->n_waiting, tasks = ahead + choices;
     const double most = l->max_active ? l->max_active : 1;
     const double batch = tasks < most ? tasks : most;
-    const double step = by_batch(c->step, (uint32_t)batch, since_ns, now_ns);
-    double prefill = read_mean(&c->prefill, since_ns), prompt = r->prompt_tokens;
+    const double step = by_batch(c->step, (uint32_t)batch, v, now_ns);
+    double prefill = read_mean(&c->prefill, v), prompt = r->prompt_tokens;
     if (r->cached_tokens > 0)
         prompt -= r->cached_tokens < r->prompt_tokens ? r->cached_tokens : r->prompt_tokens;
     else
-        prompt *= 1.0 - read_mean(&c->reused, since_ns);
+        prompt *= 1.0 - read_mean(&c->reused, (struct view){v.since_ns, false});
     if (l->n_active > 0 && l->shared_chunk > 0) /* each chunk waits for a step of the others */
         prefill += step / l->shared_chunk;
     struct work_time_rates rates = {.prefill_ns = prefill, .token_ns = step, .first_ns = step};
@@ -282,16 +352,16 @@ static void predict(struct cost *c, const struct cost_load *l, const struct cost
     }
     /* Tasks beyond the batch wait for others to end: on average one ends every answer time divided
      * by the number of running tasks. Interleaved prompts are part of the pace. */
-    double pace = by_batch(c->pace, (uint32_t)batch, since_ns, now_ns);
+    double pace = by_batch(c->pace, (uint32_t)batch, v, now_ns);
     double all = (double)l->waiting_decode + l->n_active * whole_active(l, length);
     rates.queue_ns = (tasks - most) * ((all + choices * length) / tasks) * pace / batch;
     rates.token_ns = pace;
-    set_times(x, &rates, prompt, length, longest(c, r->max_tokens, r->ignore_end, since_ns));
+    set_times(x, &rates, prompt, length, longest(c, r->max_tokens, r->ignore_end, v));
 }
 
 double cost_pace(struct cost *c, uint32_t n, uint64_t now_ns)
 {
-    return by_batch(c->pace, n, 0, now_ns);
+    return by_batch(c->pace, n, ever, now_ns) * slowed(c, now_ns);
 }
 
 struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
@@ -299,24 +369,31 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
 {
     const struct cost_load nothing = {.max_active = l->max_active, .batch_units = l->batch_units};
     struct cost_estimate x = {.n_ahead = l->n_active + l->n_waiting,
-                              .error = read_mean(&c->error, 0)};
-    uint64_t since = 0;
-    if (l->n_active == 0 && now_ns > COST_FRESH_NS)
-        since = now_ns - COST_FRESH_NS;
+                              .error = read_mean(&c->error, ever)};
+    struct view v = ever;
+    x.idle = x.n_ahead == 0 && l->units == 0;
+    if (x.idle && now_ns > COST_FRESH_NS)
+        v.since_ns = now_ns - COST_FRESH_NS;
     if (r->units > 0) {
         const struct work_time_policy *p = &work_time_refuse;
-        const struct work_time_rates rates = {.prefill_ns =
-                                                  read_mean(&c->unit, l->units > 0 ? 0 : since)};
+        const struct view best = {v.since_ns, true};
+        const struct work_time_rates rates = {.prefill_ns = read_mean(&c->unit, v)};
+        const struct work_time_rates quick = {.prefill_ns = read_mean(&c->unit, best)};
         /* tasks ahead may all have lower priority: they count beyond one batch */
         uint64_t all = r->units + (l->units > l->batch_units ? l->units : 0);
-        x.alone_ns = work_time_of_units(p, &rates, (double)r->units).total_ns;
+        x.alone_ns = work_time_of_units(p, &quick, (double)r->units).total_ns;
         x.first_ns = x.total_ns = x.long_ns = work_time_of_units(p, &rates, (double)all).total_ns;
     } else {
         struct cost_estimate alone = {.known = false};
-        predict(c, l, r, since, now_ns, &x);
-        predict(c, &nothing, r, since, now_ns, &alone);
+        predict(c, l, r, v, now_ns, &x);
+        v.best = true;
+        predict(c, &nothing, r, v, now_ns, &alone);
         x.alone_ns = alone.total_ns;
     }
+    const double times = slowed(c, now_ns);
+    x.first_ns *= times;
+    x.total_ns *= times;
+    x.long_ns *= times;
     x.known = x.total_ns > 0.0;
     return x;
 }
@@ -324,10 +401,12 @@ struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
 int cost_check(const struct cost_estimate *x, uint64_t deadline_ns, uint64_t now_ns, struct err *e)
 {
     double left = deadline_ns > now_ns ? (double)(deadline_ns - now_ns) : 0.0;
-    double need = x->total_ns;
-    if (x->n_ahead > 0)
-        need = work_time_sure(&work_time_refuse, need, x->error);
-    need = need > x->long_ns ? need : x->long_ns;
+    double need = x->alone_ns;
+    if (!x->idle) {
+        need =
+            x->n_ahead > 0 ? work_time_sure(&work_time_refuse, x->total_ns, x->error) : x->total_ns;
+        need = need > x->long_ns ? need : x->long_ns;
+    }
     if (deadline_ns == 0 || (left > 0.0 && need <= left))
         return 0;
     need /= 1e6;
@@ -339,13 +418,14 @@ int cost_check(const struct cost_estimate *x, uint64_t deadline_ns, uint64_t now
 void cost_speed(struct cost *c, uint64_t now_ns, double *prefill_ns, double *token_ns)
 {
     uint64_t newest = 0;
-    *prefill_ns = told(&c->prefill, now_ns);
+    const double times = slowed(c, now_ns);
+    *prefill_ns = told(&c->prefill, now_ns) * times;
     *token_ns = 0.0;
     for (uint32_t i = 0; i < COST_BATCHES; i++) {
         uint64_t at = atomic_load_explicit(&c->step[i].at_ns, memory_order_relaxed);
         if (at > newest) {
             newest = at;
-            *token_ns = told(&c->step[i], now_ns);
+            *token_ns = told(&c->step[i], now_ns) * times;
         }
     }
 }
@@ -365,16 +445,18 @@ struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l, uint6
 {
     const struct cost_request usual = {.prompt_tokens = 0}; /* an answer of the learned length */
     const uint32_t most = l->max_active ? l->max_active : 1, ahead = l->n_active + l->n_waiting;
-    const double step = told_step(c, ahead + 1 < most ? ahead + 1 : most, now_ns);
-    struct cost_telemetry t = {.prefill_ns = told(&c->prefill, now_ns),
+    const double times = slowed(c, now_ns);
+    const double step = times * told_step(c, ahead + 1 < most ? ahead + 1 : most, now_ns);
+    struct cost_telemetry t = {.prefill_ns = times * told(&c->prefill, now_ns),
                                .token_ns = step,
-                               .unit_ns = told(&c->unit, now_ns),
-                               .answer_tokens = read_mean(&c->length, 0),
+                               .unit_ns = times * told(&c->unit, now_ns),
+                               .answer_tokens = read_mean(&c->length, ever),
                                .error = told(&c->error, now_ns),
                                .in_flight = ahead,
                                .parallel = most};
     struct cost_estimate x = {.known = false};
-    predict(c, l, &usual, 0, 0, &x);
+    predict(c, l, &usual, ever, 0, &x);
+    x.first_ns *= times;
     t.queue_ns = ahead > 0 && x.first_ns - step > 0.0 ? x.first_ns - step : 0.0;
     if (l->n_active > 0 && l->shared_chunk > 0)
         t.prefill_ns += step / l->shared_chunk;

@@ -22,6 +22,14 @@
  * measurement is odd and teaches nothing, unless several follow one another: then it is how things
  * are.
  *
+ * Nor is the time in which threads of the process waited for a core that other programs had. It is
+ * taken off what is learned, so that a busy neighbour changes no figure of the model's own, and
+ * what is predicted is longer by the recent usual share of it (the median over two seconds). A
+ * neighbour that has gone is forgotten with its share, not with every figure measured beside it.
+ *
+ * An idle model always accepts a request that it could answer undisturbed, at its best recent
+ * speed: nobody else wants the time, and only work shows how things are.
+ *
  * Thread:    cost_saw_* from one thread at a time; the others from any.  Relaxed atomics: each
  *            value stands for itself, and a reader may see one before another.
  * Failure:   none. */
@@ -36,6 +44,7 @@
 
 #define COST_BATCHES 9u                    /* steps of up to 1, 2, 4, ... 256 tasks */
 #define COST_FRESH_NS UINT64_C(2000000000) /* older measurements count less, see above */
+#define COST_SHARES 32u                    /* of stolen time; one every 50 ms at most */
 
 struct cost_mean { /* moving average */
     _Atomic double value;
@@ -44,22 +53,30 @@ struct cost_mean { /* moving average */
     _Atomic uint32_t n;     /* number of samples, up to a limit */
 };
 
-struct cost {                            /* all zero: nothing is known */
-    struct cost_mean step[COST_BATCHES]; /* ns of a step without prompts */
-    struct cost_mean pace[COST_BATCHES]; /* ns of a step including interleaved prompts */
-    struct cost_mean prefill;            /* ns for each token of a prompt */
-    struct cost_mean length;             /* tokens of an answer that ended by itself */
-    struct cost_mean spread;             /* mean deviation from that length */
-    struct cost_mean reused;             /* cached share of a prompt, 0 to 1 */
-    struct cost_mean unit;               /* ns for each unit of a specialist's cost */
-    struct cost_mean error;              /* |actual - predicted| / predicted, of whole tasks */
-    uint32_t n_odd;                      /* odd measurements in a row */
+struct cost_share { /* of some time, 0 to 1 */
+    _Atomic double value;
+    _Atomic uint64_t at_ns; /* 0: none */
+};
+
+struct cost {                              /* all zero: nothing is known */
+    struct cost_mean step[COST_BATCHES];   /* ns of a step without prompts */
+    struct cost_mean pace[COST_BATCHES];   /* ns of a step including interleaved prompts */
+    struct cost_mean prefill;              /* ns for each token of a prompt */
+    struct cost_mean length;               /* tokens of an answer that ended by itself */
+    struct cost_mean spread;               /* mean deviation from that length */
+    struct cost_mean reused;               /* cached share of a prompt, 0 to 1 */
+    struct cost_mean unit;                 /* ns for each unit of a specialist's cost */
+    struct cost_mean error;                /* |actual - predicted| / predicted, of whole tasks */
+    uint32_t n_odd;                        /* odd measurements in a row */
+    struct cost_share stolen[COST_SHARES]; /* the newest, in a ring */
+    uint32_t n_stolen;
 };
 
 struct cost_time { /* of a step or a batch */
     uint64_t ns;   /* by the clock */
     /* CPU time of the whole process meanwhile, or more; COST_RAN: not known, it ran */
     uint64_t ran_ns;
+    double stolen; /* the share of it in which threads that could run had no core */
 };
 #define COST_RAN UINT64_MAX
 #define COST_LONG_NS 20000000u /* less is never odd: the machine may be busy */
@@ -86,11 +103,12 @@ struct cost_request {
 
 struct cost_estimate {
     bool known;       /* something was measured */
+    bool idle;        /* nothing waits or runs */
     uint32_t n_ahead; /* tasks that wait or run */
     double first_ns;  /* until the last choice's first token */
     double total_ns;  /* until the last choice is complete */
     double long_ns;   /* the same for an unusually long answer in a full model */
-    double alone_ns;  /* the same on an idle model */
+    double alone_ns;  /* as total_ns on an idle model, undisturbed, at its best recent speed */
     double error;     /* recent relative error of predictions; 0: unknown */
 };
 
@@ -128,9 +146,9 @@ double cost_pace(struct cost *c, uint32_t n, uint64_t now_ns);
 struct cost_estimate cost_predict(struct cost *c, const struct cost_load *l,
                                   const struct cost_request *r, uint64_t now_ns);
 /* SHOAL_EDEADLINE if the deadline (CLOCK_MONOTONIC; 0: none) comes before the estimated end: "needs
- * about 12 ms, 5 ms remain". If others are ahead, the typical error is added to the estimate, and
- * in a full model a long answer must fit too: an answer that is cut off just before its end has
- * wasted the others' time. */
+ * about 12 ms, 5 ms remain". An idle model is asked for alone_ns. If others are ahead, the typical
+ * error is added to the estimate, and in a full model a long answer must fit too: an answer that is
+ * cut off just before its end has wasted the others' time. */
 SHOAL_MUST_CHECK int cost_check(const struct cost_estimate *x, uint64_t deadline_ns,
                                 uint64_t now_ns, struct err *e);
 struct cost_telemetry cost_tell(struct cost *c, const struct cost_load *l, uint64_t now_ns);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/sized.h"
+#include "base/thread/run_queue.h"
 #include "base/thread/thread.h"
 #include "engine/backends.h"
 #include "engine/batcher.h"
@@ -79,8 +80,17 @@ static int reserve_jobs(struct shoal_engine *en, struct err *e)
     return 0;
 }
 
+static void *engine_main(void *engine)
+{
+    struct shoal_engine *en = engine;
+    const int place = run_queue_join();
+    void *result = en->specialist.ops ? batcher_main(en) : scheduler_main(en);
+    run_queue_leave(place);
+    return result;
+}
+
 /* The thread is named after the model: "engine-reply" for models/reply.gguf. */
-static int start_thread(struct shoal_engine *en, const char *path, thread_fn fn, struct err *e)
+static int start_thread(struct shoal_engine *en, const char *path, struct err *e)
 {
     size_t n = strlen(path);
     while (n > 0 && path[n - 1] == '/')
@@ -92,7 +102,7 @@ static int start_thread(struct shoal_engine *en, const char *path, thread_fn fn,
     const size_t end = dot && dot > path + from ? (size_t)(dot - path) : n;
     char name[THREAD_NAME_BYTES];
     snprintf(name, sizeof(name), "engine-%.*s", (int)(end - from), path + from);
-    return thread_create(&en->thread, name, fn, en, e);
+    return thread_create(&en->thread, name, engine_main, en, e);
 }
 
 int shoal_engine_open(struct shoal_engine **out, const char *path,
@@ -138,10 +148,16 @@ int shoal_engine_open(struct shoal_engine **out, const char *path,
         engine_files_report(en, path);
         rc = engine_files_check(en, e); /* it may have changed while it was read */
     }
+    en->context_shift = o.context_shift != 0;
+    if (rc == 0 && en->context_shift && !(en->lm.ops && en->lm.info.pages_hold_kv))
+        rc = err_set(e, SHOAL_EUNSUPPORTED,
+                     "context_shift: %s is not computed by the native decoder, whose pages can be "
+                     "dropped",
+                     path);
     if (rc == 0)
         rc = specialist ? reserve_jobs(en, e) : reserve(en, e);
     if (rc == 0)
-        rc = start_thread(en, path, specialist ? batcher_main : scheduler_main, e);
+        rc = start_thread(en, path, e);
     if (rc < 0) {
         shoal_engine_close(en);
         return rc;

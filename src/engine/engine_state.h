@@ -86,6 +86,7 @@ struct shoal_engine {
     int *run_code;
     uint32_t n_runs;                       /* runs of the current step */
     uint32_t step_decoded, step_prefilled; /* tasks, tokens */
+    bool context_shift;                    /* long answers drop the middle of their context */
     struct run_watch watch;                /* of the step or the batch */
     uint32_t shed_pause;                   /* steps until tasks may be ended early again */
     uint64_t files_next_ns;                /* next time that engine_files_check_at checks */

@@ -6,6 +6,9 @@
 #include "engine/task.h"
 
 #define PLACES_PER_FREE 7u /* so one client gets at most seven eighths of a queue */
+#define LOWER_SHARE 0.1    /* of the tokens, for classes below those that run */
+#define GRANT 256u         /* tokens at most that are due at a time */
+#define MUCH_SHORTER 4.0   /* times */
 
 void fair_init(struct fair *f)
 {
@@ -151,21 +154,52 @@ static void part(struct fair *f, struct fair_client *c)
     c->present = false;
 }
 
+/* Tokens still to be computed for t. */
+static double expected_tokens(const struct shoal_task *t)
+{
+    if (t->job)
+        return t->job->cost > 0 ? t->job->cost : 1.0;
+    uint32_t generated = task_generated(t);
+    return (double)t->n_prompt + (t->expected > generated ? t->expected - generated : 1);
+}
+
+/* Whether t, which came later and is shorter, may go before e: not if e has let enough pass. */
+static bool may_overtake(const struct shoal_task *t, const struct shoal_task *e)
+{
+    const double own = expected_tokens(t), all = expected_tokens(e);
+    return own < all && e->overtaken + own <= all;
+}
+
+/* Whether e, which waits, stays before t. */
+static bool stays_ahead(const struct shoal_task *e, const struct shoal_task *t)
+{
+    const int rank = task_rank(e, t);
+    if (rank != 0)
+        return rank < 0;
+    if (e->serial < t->serial)
+        return !may_overtake(t, e);
+    return MUCH_SHORTER * expected_tokens(e) <= expected_tokens(t); /* t was preempted for it */
+}
+
 void fair_add(struct fair *f, struct shoal_task *t)
 {
     struct shoal_task **at = &t->client->waiting;
     t->client->weight = t->weight;
     join(f, t->client);
-    while (*at && task_goes_before(*at, t))
-        at = &(*at)->next;
+    for (struct shoal_task **i = at; *i; i = &(*i)->next)
+        if (stays_ahead(*i, t))
+            at = &(*i)->next;
     t->next = *at;
     *at = t;
+    for (struct shoal_task *e = t->next; e && task_rank(e, t) == 0; e = e->next)
+        if (e->serial < t->serial)
+            e->overtaken += expected_tokens(t);
 }
 
 static bool client_goes_before(const struct fair_client *a, const struct fair_client *b)
 {
-    if (a->waiting->priority != b->waiting->priority)
-        return a->waiting->priority > b->waiting->priority;
+    if (task_outranks(a->waiting, b->waiting) || task_outranks(b->waiting, a->waiting))
+        return task_outranks(a->waiting, b->waiting);
     return a->clock < b->clock ||
            (a->clock <= b->clock && task_goes_before(a->waiting, b->waiting));
 }
@@ -181,20 +215,70 @@ struct shoal_task **fair_best(struct fair *f)
     return best ? &best->waiting : NULL;
 }
 
+/* The link to the task that waits longest of those below `floor`; NULL: none, or one is due. */
+static struct shoal_task **oldest_below(const struct fair *f, int32_t floor)
+{
+    struct shoal_task **oldest = NULL;
+    for (uint32_t i = 0; i < f->n_present; i++)
+        for (struct shoal_task **at = &f->present[i]->waiting; *at; at = &(*at)->next) {
+            if ((*at)->due)
+                return NULL;
+            if ((*at)->priority < floor && (!oldest || (*at)->serial < (*oldest)->serial))
+                oldest = at;
+        }
+    return oldest;
+}
+
+/* t is no longer due: what it took beyond the grant is missing from the next. */
+static void settle(struct fair *f, struct shoal_task *t)
+{
+    if (t->due && t->n_served > GRANT)
+        f->put_by -= t->n_served - GRANT;
+    t->due = false;
+}
+
+void fair_end_due(struct fair *f, struct shoal_task **active, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (active[i]->due && active[i]->n_computed >= active[i]->reached + GRANT)
+            settle(f, active[i]);
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t k = i; k > 0 && task_goes_before(active[k], active[k - 1]); k--) {
+            struct shoal_task *t = active[k];
+            active[k] = active[k - 1];
+            active[k - 1] = t;
+        }
+}
+
+void fair_age(struct fair *f, struct shoal_task *const *active, uint32_t n, uint64_t tokens)
+{
+    int32_t floor = n > 0 ? active[0]->priority : 0;
+    for (uint32_t i = 1; i < n; i++)
+        floor = active[i]->priority < floor ? active[i]->priority : floor;
+    if (n == 0)
+        return; /* between two tasks */
+    struct shoal_task **at = oldest_below(f, floor);
+    if (!at) {
+        f->put_by = f->put_by < 0.0 ? f->put_by : 0.0;
+        return;
+    }
+    struct shoal_task *t = *at;
+    double grant = expected_tokens(t);
+    grant = grant < GRANT ? grant : GRANT;
+    f->put_by += LOWER_SHARE * (double)tokens;
+    if (f->put_by < grant)
+        return;
+    f->put_by -= grant;
+    t->due = true;
+    *at = t->next;
+    fair_add(f, t);
+}
+
 void fair_remove(struct fair *f, struct shoal_task **at)
 {
     const struct shoal_task *t = *at;
     *at = t->next;
     part(f, t->client);
-}
-
-/* Tokens still to be computed for t. */
-static double expected_tokens(const struct shoal_task *t)
-{
-    if (t->job)
-        return t->job->cost > 0 ? t->job->cost : 1.0;
-    uint32_t generated = t->n_tokens - t->n_prompt;
-    return (double)t->n_prompt + (t->expected > generated ? t->expected - generated : 1);
 }
 
 void fair_begin(struct fair *f, struct shoal_task *t)
@@ -213,6 +297,9 @@ void fair_begin(struct fair *f, struct shoal_task *t)
 void fair_end(struct fair *f, struct shoal_task *t)
 {
     struct fair_client *c = t->client;
+    if (t->n_computed > t->reached)
+        t->reached = t->n_computed;
+    settle(f, t);
     if (!t->job)
         c->clock += ((double)t->n_served - t->charged) / c->weight;
     c->n_active--;
@@ -265,9 +352,25 @@ static double usage(uint32_t n_tasks, uint32_t pages, uint32_t max_tasks, uint32
     return tasks > memory ? tasks : memory;
 }
 
-uint32_t fair_victim(const struct fair *f, const struct shoal_task *t,
-                     struct shoal_task *const *active, uint32_t n, uint32_t max_tasks,
-                     uint32_t n_pages)
+/* The task of t's own client to preempt: t goes first and is much shorter. n: none. */
+static uint32_t longer_of_client(const struct shoal_task *t, struct shoal_task *const *active,
+                                 uint32_t n)
+{
+    uint32_t victim = n;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct shoal_task *v = active[i];
+        if (v->client == t->client && v->priority == t->priority && task_rank(t, v) <= 0 &&
+            may_overtake(t, v) && MUCH_SHORTER * expected_tokens(t) <= task_remaining(v) &&
+            (victim == n || task_remaining(v) >= task_remaining(active[victim])))
+            victim = i;
+    }
+    return victim;
+}
+
+/* The task of a client with more than its share, for one with less. n: none. */
+static uint32_t above_share(const struct fair *f, const struct shoal_task *t,
+                            struct shoal_task *const *active, uint32_t n, uint32_t max_tasks,
+                            uint32_t n_pages)
 {
     const struct fair_client *c = t->client;
     double weights = 0.0;
@@ -284,11 +387,22 @@ uint32_t fair_victim(const struct fair *f, const struct shoal_task *t,
         const struct fair_client *d = v->client;
         /* a client's last task stays, so that two clients do not preempt each other in turn
          */
-        if (d == c || v->priority > t->priority || d->n_active < 2 ||
+        if (d == c || v->priority > t->priority || v->due || d->n_active < 2 ||
             usage(d->n_active, d->pages, max_tasks, n_pages) <= d->weight / weights)
             continue;
         if (victim == n || task_remaining(v) >= task_remaining(active[victim]))
             victim = i;
     }
+    return victim;
+}
+
+uint32_t fair_victim(const struct fair *f, const struct shoal_task *t,
+                     struct shoal_task *const *active, uint32_t n, uint32_t max_tasks,
+                     uint32_t n_pages)
+{
+    uint32_t victim = above_share(f, t, active, n, max_tasks, n_pages);
+    if (victim < n || (victim = longer_of_client(t, active, n)) == n)
+        return victim;
+    active[victim]->overtaken += expected_tokens(t);
     return victim;
 }

@@ -9,6 +9,16 @@
  * Running tasks give way too: a client that runs less than its share of the tasks, or none, may
  * preempt a task of a client that runs more than its share.
  *
+ * No class of priority waits forever. While tasks wait whose priority is below that of everything
+ * that runs, a tenth of the computed tokens is put by for them; when enough is put by, the one that
+ * has waited longest is due: it goes first and keeps its place until it is that many tokens
+ * further. What has to be computed again after a pause counts against the share, but not as
+ * progress.
+ *
+ * Within a client a short task goes before longer ones that came earlier, also before one that runs
+ * if it is a quarter of what that has left. Each of them is overtaken by no more work than its own,
+ * so it has its turn.
+ *
  * Thread:    fields and functions marked "lock": any thread, under the engine's lock.  The others:
  *            the engine's thread.
  * Ownership: clients belong to the struct fair.  A client with tasks stays; one without may be
@@ -65,7 +75,8 @@ struct fair {
     /* the engine's thread */
     struct fair_client *present[FAIR_MAX_CLIENTS + 1];
     uint32_t n_present;
-    double now; /* clock of the client served last */
+    double now;    /* clock of the client served last */
+    double put_by; /* tokens for classes that do not run */
 };
 
 void fair_init(struct fair *f);
@@ -88,6 +99,12 @@ void fair_add(struct fair *f, struct shoal_task *t);
 struct shoal_task **fair_best(struct fair *f);
 /* Unlinks *at, a task in the list of its client. */
 void fair_remove(struct fair *f, struct shoal_task **at);
+/* The tasks in `active` have had this many tokens computed: lower classes get their share. May
+ * change the order of the waiting tasks. */
+void fair_age(struct fair *f, struct shoal_task *const *active, uint32_t n, uint64_t tokens);
+/* Running tasks that have had what was due are like the others again: sorts them by
+ * task_goes_before. */
+void fair_end_due(struct fair *f, struct shoal_task **active, uint32_t n);
 /* t, which is in no list, starts running. */
 void fair_begin(struct fair *f, struct shoal_task *t);
 /* t no longer runs: it has ended, or will wait again. */
@@ -95,7 +112,8 @@ void fair_end(struct fair *f, struct shoal_task *t);
 /* Divides a budget of prompt tokens between the clients of the running tasks: sets prompt_part. */
 void fair_divide_prompts(const struct fair *f, struct shoal_task *const *active, uint32_t n,
                          uint32_t budget);
-/* The running task to preempt for t, so that its client gets its share; n: none. */
+/* The running task to preempt for t, so that its client gets its share, or because t is much
+ * shorter than another of its client; n: none. */
 uint32_t fair_victim(const struct fair *f, const struct shoal_task *t,
                      struct shoal_task *const *active, uint32_t n, uint32_t max_tasks,
                      uint32_t n_pages);

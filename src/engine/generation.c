@@ -12,6 +12,8 @@
 #include "engine/queue.h"
 #include "engine/task.h"
 
+#define LEAST_SHIFTED (4u * KERN_PAGE) /* tokens of the context */
+
 /* Every array that has a count, and every text that has a length. */
 static int check_arrays(const struct shoal_task_opts *o, struct err *e)
 {
@@ -53,10 +55,20 @@ static int check(const struct shoal_engine *en, const struct shoal_task_opts *o,
     return sampler_check(&o->sampling, n_vocab, e);
 }
 
+/* Whether the answer may go beyond the context: it has a limit of its own, nothing has to see all
+ * of it, and half of the context is at least a page. */
+static bool may_shift(const struct shoal_engine *en, const struct shoal_task_opts *o)
+{
+    return en->context_shift && o->max_tokens > 0 && o->constraint == SHOAL_CONSTRAINT_NONE &&
+           !o->prompt_logprobs && en->lm.info.n_ctx >= LEAST_SHIFTED;
+}
+
 /* Requested number of tokens; 0: unlimited, until the model ends. */
 static uint32_t limit_of(const struct shoal_engine *en, const struct shoal_task_opts *o)
 {
     uint32_t room = en->lm.info.n_ctx - o->n_tokens;
+    if (may_shift(en, o))
+        return o->max_tokens;
     bool full = o->max_tokens > room || (o->max_tokens == 0 && o->ignore_end);
     return full ? room : o->max_tokens;
 }
@@ -96,8 +108,9 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     t->sampling = o->sampling;
     t->n_prompt = t->n_tokens = o->n_tokens;
     t->n_continued = o->n_continued;
-    t->max_tokens = o->max_tokens && o->max_tokens < room ? o->max_tokens : room;
-    t->capacity = t->n_prompt + t->max_tokens;
+    t->shifts = may_shift(en, o) && o->max_tokens > room;
+    t->max_tokens = t->shifts || (o->max_tokens && o->max_tokens < room) ? o->max_tokens : room;
+    t->capacity = t->shifts ? n_ctx : t->n_prompt + t->max_tokens;
     t->ignore_end = o->ignore_end;
     t->prompt_logprobs = o->prompt_logprobs && o->sampling.logprobs;
     t->prompt_only = t->prompt_logprobs && o->prompt_only;

@@ -24,17 +24,23 @@ void task_unref(struct shoal_task *t)
         task_destroy(t);
 }
 
-bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b)
+int task_rank(const struct shoal_task *a, const struct shoal_task *b)
 {
+    if (a->due != b->due)
+        return a->due ? -1 : 1;
     if (a->priority != b->priority)
-        return a->priority > b->priority;
+        return a->priority > b->priority ? -1 : 1;
     uint64_t da = a->deadline_ns ? a->deadline_ns : UINT64_MAX;
     uint64_t db = b->deadline_ns ? b->deadline_ns : UINT64_MAX;
     if (da != db)
-        return da < db;
-    if ((a->n_continued > 0) != (b->n_continued > 0))
-        return a->n_continued > 0;
-    return a->serial < b->serial;
+        return da < db ? -1 : 1;
+    return (b->n_continued > 0) - (a->n_continued > 0);
+}
+
+bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b)
+{
+    const int rank = task_rank(a, b);
+    return rank < 0 || (rank == 0 && a->serial < b->serial);
 }
 
 int task_gave_up(const struct shoal_task *t, uint64_t now)

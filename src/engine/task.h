@@ -51,13 +51,18 @@ struct shoal_task {
     /* the engine's thread only, from here on */
     int32_t *tokens; /* the prompt and the generated tokens */
     uint32_t n_tokens, n_computed, n_cached;
-    uint32_t n_scored; /* tokens of the prompt whose log-probabilities were sent */
-    bool reported;     /* progress: the first event was sent */
-    uint32_t *pages;   /* [n_pages] held */
+    bool shifts;        /* the context may be shifted, see shoal_engine_opts */
+    uint32_t n_shifted; /* tokens that were dropped for it */
+    uint32_t n_scored;  /* tokens of the prompt whose log-probabilities were sent */
+    bool reported;      /* progress: the first event was sent */
+    uint32_t *pages;    /* [n_pages] held */
     uint32_t n_pages, n_published, need_pages;
     uint32_t slot;     /* while active: its slot in the model, else TASK_NO_SLOT */
     double charged;    /* charged to its client at the start, see fair.h */
     uint32_t n_served; /* tokens computed since then */
+    bool due;          /* its class has waited for its share: it goes first, see fair.h */
+    uint32_t reached;  /* tokens computed before it was last preempted */
+    double overtaken;  /* tokens of shorter tasks of its client that went before it */
     struct text_out text;
     struct constraint_run constraint;
     uint64_t started_ns, first_token_ns;
@@ -77,20 +82,32 @@ static inline float task_weight(uint64_t client, float asked)
            : asked < 1.0F / TASK_MAX_WEIGHT ? 1.0F / TASK_MAX_WEIGHT
                                             : asked;
 }
+/* Tokens of the answer so far. */
+static inline uint32_t task_generated(const struct shoal_task *t)
+{
+    return t->n_tokens + t->n_shifted - t->n_prompt;
+}
 /* Expected remaining tokens of a generation. */
 static inline uint32_t task_remaining(const struct shoal_task *t)
 {
-    uint32_t generated = t->n_tokens - t->n_prompt;
+    uint32_t generated = task_generated(t);
     return t->expected > generated ? t->expected - generated : 0;
 }
 /* Whether the prompt is prefilled and the answer begun. */
 static inline bool task_answers(const struct shoal_task *t)
 {
-    return t->n_tokens > t->n_prompt && t->n_computed >= t->n_prompt;
+    return task_generated(t) > 0 && (t->n_shifted > 0 || t->n_computed >= t->n_prompt);
 }
-/* Order among tasks of one client: priority, then deadline, then partly delivered answers, then
- * order of submission. */
+/* Order among tasks of one client: what is due, then priority, then deadline, then partly delivered
+ * answers. Negative: a goes first; 0: neither. */
+int task_rank(const struct shoal_task *a, const struct shoal_task *b);
+/* The same, and among equals by order of submission. */
 bool task_goes_before(const struct shoal_task *a, const struct shoal_task *b);
+/* Whether a may take the place of b, which runs, whatever clients they belong to. */
+static inline bool task_outranks(const struct shoal_task *a, const struct shoal_task *b)
+{
+    return a->due == b->due ? a->priority > b->priority : a->due;
+}
 /* 0, or the code to end the task with: cancelled, or its deadline has passed. */
 int task_gave_up(const struct shoal_task *t, uint64_t now);
 

@@ -68,6 +68,15 @@ void request_set_budget(struct request *r, double ms)
         r->deadline_ns = at;
 }
 
+uint64_t request_stay_key(const struct request *r)
+{
+    if (r->session[0])
+        return hash_bytes(r->session, strlen(r->session), 1);
+    if (r->client.name[0])
+        return hash_bytes(r->client.name, strlen(r->client.name), 2);
+    return r->from;
+}
+
 struct fair_who request_who(const struct request *r)
 {
     size_t n = strnlen(r->client.name, sizeof(r->client.name));

@@ -165,6 +165,7 @@ struct request {
     char session[64]; /* its conversation or device, or "" */
     bool remembered;  /* session is a conversation that is kept: see knowledge/sessions.h */
     struct request_client client;
+    uint64_t from;          /* its client's address, as a hash; 0: not known */
     bool has_once_key;      /* once_key: the client's idempotency key and its name, as a hash */
     uint8_t once_key[32];   /* a repeated key gets the first answer */
     const char *model;      /* NULL: the default model */
@@ -237,6 +238,10 @@ static inline const char *request_key(const struct request *r)
 {
     return r->session[0] ? r->session : r->id;
 }
+
+/* Requests with equal keys stay at one replica (the policy `hash`): those of a session, else of a
+ * client, else of an address. */
+uint64_t request_stay_key(const struct request *r);
 
 /* The client as engines see it: clients with the same name are one. */
 struct fair_who request_who(const struct request *r);

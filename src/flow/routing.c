@@ -12,7 +12,6 @@
 #include "host/registry.h"
 
 #define BYTES_PER_TOKEN 4u       /* estimate for a text that was not tokenized */
-#define MAX_KEY_BYTES 1024u      /* prefix of a text whose hash keeps requests together */
 #define MAX_CLASSIFY_BYTES 2048u /* of a text that the router model reads */
 #define LOADING_NS 2000000000.0  /* a model that must be loaded first */
 #define MAX_LABEL_BYTES 64u
@@ -72,18 +71,6 @@ static const char *text_of(const struct request *r, size_t *n)
     return text ? text : "";
 }
 
-/* Requests of a session stay together; otherwise those of a client; otherwise equal texts. */
-static uint64_t key_of(const struct request *r)
-{
-    size_t n;
-    const char *text = text_of(r, &n);
-    if (r->session[0])
-        return hash_bytes(r->session, strlen(r->session), 1);
-    if (r->client.name[0])
-        return hash_bytes(r->client.name, strlen(r->client.name), 2);
-    return hash_bytes(text, n < MAX_KEY_BYTES ? n : MAX_KEY_BYTES, 3);
-}
-
 /* The turn of a route. With one counter for all, two routes that are called in turn would always
  * choose the same of two models. */
 static uint64_t next_turn(struct flow_turns *t, const char *route)
@@ -103,7 +90,8 @@ static uint64_t next_turn(struct flow_turns *t, const char *route)
 static struct router_request features_of(struct flow_owner *o, const struct router_route *route,
                                          const struct request *r, uint64_t now)
 {
-    struct router_request q = {.key = key_of(r), .turn = next_turn(&o->turns, route->name)};
+    struct router_request q = {.key = request_stay_key(r),
+                               .turn = next_turn(&o->turns, route->name)};
     q.facts.text = text_of(r, &q.facts.text_bytes);
     q.facts.path = r->path ? r->path : "";
     q.facts.client = r->client.name;

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "flow/pool.h"
@@ -299,6 +300,8 @@ struct request *call_request(struct call *c)
         r->client.priority = c->client->priority;
         r->client.weight = c->client->weight;
     }
+    if (c->req->peer)
+        r->from = hash_bytes(c->req->peer, strlen(c->req->peer), 0) | 1u;
     r->received_ns = c->start_ns;
     r->deadline_ns = c->deadline_ns;
     tags_read(r, &c->gl->config->router, c->req, c->json);
@@ -591,6 +594,12 @@ void call_put_failure(struct call *c, const struct failure *f)
     put_error(c, &e, status_of(f));
 }
 
+uint32_t call_retry_after(int status, uint32_t stated_s)
+{
+    const bool not_now = status == 429 || status == 503 || status == 504;
+    return stated_s == 0 && not_now ? 1 : stated_s;
+}
+
 void call_send_error(struct call *c, const struct call_error *e)
 {
     struct head head = {.n = 0};
@@ -599,8 +608,9 @@ void call_send_error(struct call *c, const struct call_error *e)
     put_error(c, e, e->status);
     buf_putc(&c->out, '\n');
     add(&head, "content-type", "application/json");
-    snprintf(retry, sizeof(retry), "%u", e->retry_after_s);
-    if (e->retry_after_s)
+    const uint32_t retry_s = call_retry_after(e->status, e->retry_after_s);
+    snprintf(retry, sizeof(retry), "%u", retry_s);
+    if (retry_s)
         add(&head, "retry-after", retry);
     if (e->allow)
         add(&head, "allow", e->allow);

@@ -124,6 +124,9 @@ void call_fail_fields(struct call *c, const struct fields_error *e);
 void call_fail_with(struct call *c, const struct failure *f);
 /* An error of the library with its matching status. */
 void call_fail_code(struct call *c, int code, const char *msg);
+/* The value of Retry-After; 0: no such header. Every answer that says "not now" (429, 503, 504)
+ * has one, so that clients do not have to guess; stated: 0, or what the refusal knows. */
+uint32_t call_retry_after(int status, uint32_t stated_s);
 /* retry_after_s: 0: not stated. */
 void call_refuse(struct call *c, enum gw_refusal why, int status, uint32_t retry_after_s,
                  const char *fmt, ...) SHOAL_PRINTF(5, 6);

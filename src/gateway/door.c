@@ -322,6 +322,7 @@ void door_refuse(struct http_req *r, const struct http_refusal *why)
                                                                          : "server_error",
                                  .code = why->code,
                                  .message = why->why};
+    const uint32_t retry_s = call_retry_after(why->status, why->retry_s);
     char retry[16];
     struct buf body;
     if (grpc_call_refuse(r, why))
@@ -329,9 +330,9 @@ void door_refuse(struct http_req *r, const struct http_refusal *why)
     buf_init(&body, 1024);
     call_put_error(&body, &e, false);
     buf_putc(&body, '\n');
-    snprintf(retry, sizeof(retry), "%u", why->retry_s);
+    snprintf(retry, sizeof(retry), "%u", retry_s);
     headers[1].value = retry;
-    http_begin(r, why->status, headers, why->retry_s ? 2 : 1, (int64_t)body.len);
+    http_begin(r, why->status, headers, retry_s ? 2 : 1, (int64_t)body.len);
     http_write(r, buf_str(&body), body.len);
     http_end(r);
     buf_fini(&body);

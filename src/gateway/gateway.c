@@ -33,6 +33,7 @@
 #include "gateway/deferred_door.h"
 #include "gateway/door.h"
 #include "gateway/grpc/health.h"
+#include "gateway/gw_names.h"
 #include "gateway/gw_parts.h"
 #include "gateway/mqtt/mqtt_door.h"
 #include "gateway/node/node_door.h"
@@ -55,6 +56,7 @@
 #include "site/things/demo.h"
 #include "site/things/explainer.h"
 #include "site/things/later_site.h"
+#include "site/things/model_watch.h"
 #include "site/things/plant.h"
 #include "site/things/webhooks.h"
 #include "store/collections.h"
@@ -513,6 +515,17 @@ static int check_listen(const char *address, struct err *e)
     return rc == SHOAL_EBUSY ? 0 : rc;
 }
 
+/* A file that the start reads; path NULL: there is none. */
+static int check_readable(const struct config *c, const char *key, const char *path, struct err *e)
+{
+    const struct config_setting *s = config_settings_find(&c->set, key);
+    if (!path || access(path, R_OK) == 0)
+        return 0;
+    return err_set(e, SHOAL_EIO, "%s:%u:%u: %s: cannot open %s: %s",
+                   c->file ? c->file : "configuration", s ? s->line : 1, s ? s->column : 1, key,
+                   path, strerror(errno));
+}
+
 int gateway_check(const struct config *c, struct err *e)
 {
     struct tls_server *tls = NULL;
@@ -528,7 +541,9 @@ int gateway_check(const struct config *c, struct err *e)
                          c->models[i].name, strerror(errno));
         else if ((rc = registry_check_path(c->models[i].path, e)) < 0)
             rc = err_wrap(e, "the model '%s'", c->models[i].name);
-    return rc;
+    if (rc == 0)
+        rc = check_readable(c, "home", c->home, e);
+    return rc < 0 ? rc : gw_names_check(c, e);
 }
 
 static uint32_t default_loops(void)
@@ -715,6 +730,7 @@ void gateway_destroy(struct gateway *g)
     config_unref(gw->deeds_config);
     explainer_destroy(gw->explainer);
     plant_destroy(gw->plant);
+    model_watch_destroy(gw->model_watch);
     later_site_close(gw->later);
     home_things_destroy(gw->home.things); /* flows are attached to models */
     home_table_close(gw->home.table);

@@ -45,6 +45,7 @@ struct node_models;
 struct node_measure;
 struct node_store;
 struct peers;
+struct model_watch;
 struct plant;
 struct pool;
 struct prompt_cache;
@@ -146,12 +147,13 @@ struct gw {
     struct deployed *deployed;             /* models of the desired state; NULL: no NATS */
     struct node_measure *measure;          /* measures this machine; NULL: this is not a node */
     struct node_store *store;              /* models on disk; NULL: this is not a node */
-    struct plant *plant;                   /* sensors and machines; NULL: none */
-    struct webhooks *webhooks;             /* receivers of alarms; NULL: none */
-    struct explainer *explainer;           /* finds passages for alarms; NULL: none */
-    struct demo *demo;                     /* a simulated plant; NULL: none */
-    struct deeds *deeds;                   /* carries out actions; NULL: the home is simulated */
-    struct deed_calls *calls;              /* external calls of flows */
+    struct model_watch *model_watch;
+    struct plant *plant;         /* sensors and machines; NULL: none */
+    struct webhooks *webhooks;   /* receivers of alarms; NULL: none */
+    struct explainer *explainer; /* finds passages for alarms; NULL: none */
+    struct demo *demo;           /* a simulated plant; NULL: none */
+    struct deeds *deeds;         /* carries out actions; NULL: the home is simulated */
+    struct deed_calls *calls;    /* external calls of flows */
     /* things announced through Home Assistant discovery; NULL: none */
     struct discovery *discovery;
     struct later_site *later;    /* schedules of the home; NULL: none */

@@ -35,6 +35,7 @@
 #include "site/mqtt/mqtt_site.h"
 #include "site/things/explainer.h"
 #include "site/things/later_site.h"
+#include "site/things/model_watch.h"
 #include "site/things/plant.h"
 #include "site/things/webhooks.h"
 #include "store/collections.h"
@@ -307,7 +308,7 @@ static bool find_alarms_file(char out[PATH_MAX], const struct gw *gw)
     char queue[PATH_MAX], name[NAME_MAX + 1];
     const char *cache = registry_memo_dir(gw->registry);
     const struct config *c = gw->config;
-    if (c->things.n_sensors == 0)
+    if (!plant_is_needed(c))
         return false; /* nothing is stored: no folder is created */
     for (uint32_t i = 0; i < c->webhooks.n; i++)
         if (webhooks_queue_file(name, sizeof(name), ALARMS_FILE, c->webhooks.v[i].url))
@@ -322,6 +323,8 @@ static int open_plant(struct gw *gw, struct err *e)
     if (!given && find_alarms_file(file, gw))
         given = file;
     int rc = plant_create(&gw->plant, gw->config, given, e);
+    if (rc == 0)
+        rc = model_watch_create(&gw->model_watch, gw->registry, gw->plant, e);
     if (rc == 0)
         rc = webhooks_create(&gw->webhooks, &gw->config->webhooks, given, gw->plant, e);
     if (rc == 0)

@@ -1,6 +1,8 @@
 /* confidence_watch.c - see confidence_watch.h. */
 #include "host/confidence_watch.h"
 
+#include <string.h>
+
 #include "base/log.h"
 #include "host/counter.h"
 
@@ -10,12 +12,28 @@ void confidence_watch_init(struct confidence_watch *w,
     drift_init(&w->drift, reference);
 }
 
+void confidence_watch_restore(struct confidence_watch *w, const double shares[CONFIDENCE_BINS])
+{
+    drift_restore(&w->drift, shares);
+}
+
+bool confidence_watch_learned(struct confidence_watch *w, double shares[CONFIDENCE_BINS])
+{
+    if (!atomic_load_explicit(&w->learned, memory_order_acquire))
+        return false;
+    memcpy(shares, w->drift.reference, sizeof(w->drift.reference));
+    return true;
+}
+
 static void look(struct confidence_watch *w, const char *name)
 {
     uint64_t counts[CONFIDENCE_BINS];
     for (uint32_t i = 0; i < CONFIDENCE_BINS; i++)
         counts[i] = counter_read(&w->shares.bucket[i]);
+    const bool known = w->drift.known;
     enum drift_event event = drift_look(&w->drift, counts);
+    if (!known && w->drift.known) /* release: whoever sees it sees the reference */
+        atomic_store_explicit(&w->learned, 1, memory_order_release);
     atomic_store_explicit(&w->n_windows, w->drift.n_windows, memory_order_relaxed);
     atomic_store_explicit(&w->index_ppm, (uint64_t)(w->drift.index * 1e6), memory_order_relaxed);
     atomic_store_explicit(&w->alarm, w->drift.alarm, memory_order_relaxed);

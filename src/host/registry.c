@@ -23,8 +23,8 @@ int registry_create(struct registry **out, const struct registry_opts *o, struct
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&r->work, &attr);
+    pthread_cond_init(&r->hash_work, &attr);
     pthread_condattr_destroy(&attr);
-    pthread_cond_init(&r->hash_work, NULL);
     const char *memo_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir));
     if ((o->cache_dir && !(r->cache_dir = mem_strdup(o->cache_dir))) ||
         (memo_dir && !(r->memo_dir = mem_strdup(memo_dir)))) {

@@ -89,6 +89,7 @@ struct registry_spec { /* from the configuration; strings are copied */
     uint32_t stream_ttl_ms, max_streams;
     bool int8;          /* as in shoal_engine_opts */
     bool kv_q8, pinned; /* pinned: loaded at start, never unloaded automatically */
+    bool context_shift; /* as in shoal_engine_opts; not in a process of its own */
     bool shares_cache;  /* clients share cached prefixes and answers */
     bool standby;       /* for failover: other nodes are used first */
     int32_t priority;   /* models of lower priority are unloaded first */
@@ -179,6 +180,8 @@ struct registry_model { /* a name */
     bool gone;                       /* removed: freed when the last user leaves */
     uint32_t users;
     struct confidence_calibration calibration; /* of the name's label set */
+    uint64_t baseline_key;                     /* of baselines.h */
+    bool baseline_saved;                       /* under the registry's lock */
     struct model_stats stats;
 };
 
@@ -320,6 +323,9 @@ registry_attach(struct registry_model *m,
 void *registry_attached(struct registry_model *m);
 /* Whether the path holds a model that could be loaded, by its headers.  Reads no weights. */
 SHOAL_MUST_CHECK int registry_check_path(const char *path, struct err *e);
+/* Whether the path holds a decoder, by its headers: it writes text and has no labels.  False: it
+ * does not, or it is not known without loading it. */
+bool registry_generates(const char *path);
 /* How long a request to a held model would take now. */
 struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,
                                        const struct fair_who *who);

@@ -4,10 +4,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "host/baselines.h"
 #include "host/pack.h"
 #include "host/registry_int.h"
+
+#define SAVE_NS 2000000000u /* how long after it was learned a baseline is written, at most */
 
 static bool same(const struct identity *a, const struct identity *b)
 {
@@ -280,6 +284,39 @@ static void hash_one(struct registry *r, struct registry_slot *s)
     registry_parts_fini(&paths);
 }
 
+/* ---- baselines of confidences: this thread may wait for a disk ---- */
+
+static struct registry_model *next_to_save(struct registry *r, double shares[CONFIDENCE_BINS])
+{
+    for (struct registry_model *m = r->list; m && r->memo_dir; m = m->next)
+        if (!m->baseline_saved && confidence_watch_learned(&m->stats.confidence, shares))
+            return m;
+    return NULL;
+}
+
+/* The lock is held, and released while files are written. */
+static void save_baselines(struct registry *r)
+{
+    double shares[CONFIDENCE_BINS];
+    for (struct registry_model *m; (m = next_to_save(r, shares));) {
+        const uint64_t key = m->baseline_key;
+        struct err e = {0};
+        m->baseline_saved = true;
+        pthread_mutex_unlock(&r->lock);
+        if (baselines_save(r->memo_dir, key, shares, &e) < 0)
+            log_warn("drift", "cannot keep what is usual for a restart: %s", e.msg);
+        pthread_mutex_lock(&r->lock);
+    }
+}
+
+static void wait_for_work(struct registry *r)
+{
+    const uint64_t until = clock_ns() + SAVE_NS;
+    const struct timespec ts = {.tv_sec = (time_t)(until / 1000000000u),
+                                .tv_nsec = (long)(until % 1000000000u)};
+    pthread_cond_timedwait(&r->hash_work, &r->lock, &ts);
+}
+
 void *registry_hash_main(void *arg)
 {
     struct registry *r = arg;
@@ -291,8 +328,10 @@ void *registry_hash_main(void *arg)
         if (s)
             hash_one(r, s);
         else
-            pthread_cond_wait(&r->hash_work, &r->lock);
+            wait_for_work(r);
+        save_baselines(r);
     }
+    save_baselines(r);
     pthread_mutex_unlock(&r->lock);
     return NULL;
 }

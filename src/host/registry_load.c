@@ -162,6 +162,7 @@ static int open_model(struct registry *r, struct registry_slot *s, size_t memory
         .n_threads = s->spec.n_threads,
         .kv_bytes = s->spec.kv_bytes,
         .kv_q8 = s->spec.kv_q8,
+        .context_shift = s->spec.context_shift,
         .stream_save_ms = s->spec.stream_save_ms ? s->spec.stream_save_ms : REGISTRY_STREAM_SAVE_MS,
         .stream_ttl_ms = s->spec.stream_ttl_ms,
         .max_streams = s->spec.max_streams,

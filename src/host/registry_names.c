@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "engine/backends.h"
 #include "engine/estimate.h"
+#include "host/baselines.h"
 #include "host/registry_int.h"
 
 const char *registry_state_name(enum registry_state s)
@@ -235,6 +236,9 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
         m->card = spec->card ? mem_strdup(spec->card) : NULL;
         m->calibration = spec->calibration;
         confidence_watch_init(&m->stats.confidence, &m->calibration);
+        m->baseline_key = baselines_key(spec->name, spec->path);
+        if (m->calibration.rows == 0 && r->memo_dir)
+            (void)baselines_restore(&m->stats.confidence, r->memo_dir, m->baseline_key);
         m->versioned = spec->sum != NULL;
         m->service.duty = spec->staged ? REGISTRY_STAGE : REGISTRY_SERVE;
         if (spec->sum)
@@ -457,6 +461,11 @@ int registry_attach(struct registry_model *m,
 int registry_check_path(const char *path, struct err *e)
 {
     return backends_check(path, e);
+}
+
+bool registry_generates(const char *path)
+{
+    return backends_generates(path);
 }
 
 struct cost_estimate registry_estimate(const struct registry_model *m, const struct cost_request *r,

@@ -12,11 +12,13 @@
 #include "pipeline/pipeline_input.h"
 #include "pipeline/pipeline_live.h"
 #include "pipeline/pipeline_report.h"
+#include "pipeline/pipeline_reserve.h"
 #include "pipeline/pipeline_value.h"
 #include "pipeline/pipeline_work.h"
 
 #define LEAST_MARGIN_NS 500000u  /* part of the deadline reserved for the answer: */
 #define MOST_MARGIN_NS 20000000u /* a twentieth of the time, within these */
+#define LEAST_PART 4u            /* of the time that is left, for a step that others wait for */
 
 static void advance(struct pipeline_live *x);
 
@@ -202,10 +204,19 @@ static bool on_work_full(struct pipeline_work *w)
     return sink_is_full(x->sink);
 }
 
-/* Until when a step may work; 0: for ever. */
-static uint64_t limit_of(const struct pipeline_live *x, const struct graph_step *g)
+/* The end of the flow less what later steps need; a step always has a part of what is left. */
+static uint64_t end_for(const struct pipeline_live *x, uint32_t step, uint64_t now)
 {
-    uint64_t now = clock_ns(), until = x->end_ns, at;
+    const uint64_t left = x->end_ns > now ? x->end_ns - now : 0;
+    const uint64_t later = left > 0 ? pipeline_reserve_ns(x, step) : 0;
+    const uint64_t most = left - left / LEAST_PART;
+    return x->end_ns - (later < most ? later : most);
+}
+
+/* Until when a step may work (for the items of a map: that of the map); 0: for ever. */
+static uint64_t limit_of(const struct pipeline_live *x, const struct graph_step *g, uint32_t step)
+{
+    uint64_t now = clock_ns(), until = x->end_ns ? end_for(x, step, now) : 0, at;
     if (g->spec.timeout_ms) {
         at = now + g->spec.timeout_ms * 1000000ull;
         until = until == 0 || at < until ? at : until;
@@ -272,7 +283,7 @@ static void start_task(struct pipeline_live *x, uint32_t step, int32_t map, uint
         task_failed(t, &f, true);
         return;
     }
-    uint64_t until = limit_of(x, g);
+    uint64_t until = limit_of(x, g, map >= 0 ? (uint32_t)map : step);
     bool read = x->request->streams && g->spec.kind == GRAPH_GENERATE && map < 0;
     t->work = (struct pipeline_work){.owner = x->owner,
                                      .collections = x->site->collections,

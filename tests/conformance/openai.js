@@ -299,7 +299,7 @@ keys: [{name: four, sha256: ${key('k-four')}, in_flight: 4}, {name: any, sha256:
     let late; // on a busy machine even that deadline may pass before the request is looked at
     await t.until(async () => (late = await t.fails(any.completions.create({ ...base, prompt: Array(7).fill('b'.repeat(3000)),
         latency_budget_ms: 5 }), 'late')).code !== 'deadline', 'a refusal before the time is over');
-    t.same(`${late.status} ${late.code} ${late.headers.get('retry-after')}`, '504 deadline_unreachable null', 'it can never be in time');
+    t.same(`${late.status} ${late.code} ${late.headers.get('retry-after')}`, '504 deadline_unreachable 1', 'it cannot be in time now');
     t.same((await server.stop()).code, 0, 'exit');
 }
 

@@ -36,6 +36,50 @@ run 1 config check missing.yaml; has err "cannot open /nowhere.gguf"
 run 1 config check nowhere.yaml; has err "nowhere.yaml"
 run 2 config check
 
+# names: every one is resolved, and the nearest right one is named
+wrong() { # wrong MESSAGE <<EOF: the file
+    cat >names.yaml
+    run 1 config check names.yaml; has err "$1"
+    run 1 serve --check --config names.yaml; has err "$1"
+}
+export SHOAL_COLLECTIONS=$PWD/collections
+mkdir collections
+wrong "names.yaml:1:30: routes[r].models[repli].name: there is no model 'repli' (did you mean 'reply'?)" <<EOF
+routes: [{name: r, models: [ repli ]}]
+EOF
+wrong "names.yaml:1:19: 'redis:/x' is not a session store" <<EOF
+sessions: {store: "redis:/x"}
+EOF
+wrong "there is no collection 'manuals'" <<EOF
+alarms: {manuals: manuals}
+EOF
+wrong "models[m].labels: there is no label set 'snipz' (did you mean 'snips'?)" <<EOF
+models: [{name: m, path: "$root/models/encoder", task: classify, labels: snipz}]
+EOF
+wrong "names.yaml:2:30: sensors[a].machine: there is no machine 'motor4' (did you mean 'motor3'?)" <<EOF
+machines: [{name: motor3}]
+sensors: [{name: a, machine: motor4}]
+EOF
+wrong "a subscription needs 'mqtt.broker'" <<EOF
+mqtt: {subscribe: [{topic: a, sensor: b}]}
+EOF
+wrong "names.yaml:1:7: home: cannot open /nowhere.yaml" <<EOF
+home: /nowhere.yaml
+EOF
+wrong "'reply' writes text and has no labels to vote for" <<EOF
+routes: [{name: v, vote: {models: [intent, reply]}}]
+EOF
+wrong "routes[reply].name: 'reply' is the name of a model" <<EOF
+routes: [{name: reply, models: [intent]}]
+EOF
+wrong "the sensor 's{2}' uses {2}, but 'a/+/b' has 1 wildcard" <<EOF
+mqtt: {broker: "mqtt://127.0.0.1", subscribe: [{topic: a/+/b, sensor: "s{2}"}]}
+EOF
+wrong "routes[r].callers: there is no key 'ap'" <<EOF
+routes: [{name: r, models: [reply], callers: [ap]}]
+EOF
+unset SHOAL_COLLECTIONS
+
 # init writes a valid file
 mkdir models
 cp "$root/models/reply-draft.gguf" "models/it's one.gguf"

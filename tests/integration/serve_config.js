@@ -52,6 +52,23 @@ function replace(text) {
     replace(`models:\n${model('one')}${model('three')}`);
     server.child.kill('SIGHUP');
     await t.until(async () => await names() === 'auto,one,three', 'SIGHUP reads it without watch, too');
+
+    // names that nothing stands for: the server runs, but is not ready until the file is right
+    const ready = async () => {
+        const r = await fetch(`${server.url}/readyz`);
+        return `${r.status} ${r.status === 200 ? '' : (await r.json()).error.message.replace(/.*yaml:/, '')}`.trim();
+    };
+    t.same(await ready(), '200', 'ready');
+    replace(`models:\n${model('one')}routes:\n  - {name: r, models: [onne], callers: [nobody]}\n`);
+    server.child.kill('SIGHUP');
+    await t.until(async () => await ready() === "503 4:24: routes[r].models[onne].name: there is no model 'onne' (did you mean 'one'?)",
+        'an unknown model');
+    replace(`models:\n${model('one')}routes:\n  - {name: r, models: [one], callers: [nobody]}\n`);
+    server.child.kill('SIGHUP');
+    await t.until(async () => await ready() === "503 4:39: routes[r].callers: there is no key 'nobody'", 'an unknown key');
+    replace(`models:\n${model('one')}routes:\n  - {name: r, models: [one]}\n`);
+    server.child.kill('SIGHUP');
+    await t.until(async () => await ready() === '200', 'ready again');
     t.same((await server.stop()).code, 0, 'exit');
     t.finish();
 })().catch(t.abandon);

@@ -203,6 +203,13 @@ routes:
         }
         t.same(nodes.size, 1, `session ${session}`);
     }
+    // without a session a client stays too, whatever it says
+    const stays = new Set();
+    for (let i = 0; i < 8; i++) {
+        r = await post(`${url}/v1/chat/completions`, { model: 'mine', explain: true, max_tokens: 1, messages: [{ role: 'user', content: `text ${i}` }] });
+        stays.add(r.json.shoal.node);
+    }
+    t.same(stays.size, 1, 'a client without a session');
     // a node dies: the other one answers
     await site.nodes[0].end('SIGKILL');
     for (let i = 0; i < 4; i++)

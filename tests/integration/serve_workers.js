@@ -139,6 +139,19 @@ async function crashes(server) {
     t.same(await t.metric(server, 'shoal_worker_lost_total'), 0, 'lost');
 }
 
+// What a worker has: nothing of the server's environment but what it needs, and no capability, also as root.
+function least_privilege(server) {
+    t.check(fs.readFileSync(`/proc/${server.child.pid}/environ`, 'utf8').includes('secret-4417'), 'the server has its password');
+    for (const pid of workers(server)) {
+        const names = fs.readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').filter(Boolean).map((v) => v.split('=')[0]);
+        const known = /^(HOME|XDG_DATA_HOME|SHOAL_ONNXRUNTIME|LD_LIBRARY_PATH|[ALTU]B?SAN_OPTIONS)$/;
+        t.same(names.filter((v) => !known.test(v)).join(), '', 'environment of a worker');
+        const status = fs.readFileSync(`/proc/${pid}/status`, 'utf8');
+        for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapAmb'])
+            t.check(new RegExp(`${set}:\\s*0+\\n`).test(status), `${set} of a worker: ${status}`);
+    }
+}
+
 // Operations that the sandbox must block, tried inside it.
 function probe() {
     const cache = path.join(t.tmp, 'probe-cache');
@@ -151,8 +164,12 @@ function probe() {
     t.same(said['read model'], 'ok', 'read the model');
     t.same(said['write cache'], 'ok', 'write to the cache');
     // missing kernel features are listed, and then not expected
-    const calls = ['socket', 'unix socket', 'ptrace', 'kill', 'fork', 'exec'];
-    const files = ['write model', 'open /etc/passwd', 'open /proc/self/mem', 'write /tmp'];
+    for (const what of ['stat model', 'stat cache', 'access model', 'fstat'])
+        t.same(said[what], 'ok', what);
+    const calls = ['socket', 'unix socket', 'ptrace', 'kill', 'fork', 'exec', 'statx /etc/passwd', 'name /etc/passwd',
+        'readlink /proc/self/exe', 'all cpus', 'priority -20', 'priority 0', 'chroot', 'chown'];
+    const files = ['write model', 'open /etc/passwd', 'open /proc/self/mem', 'write /tmp', 'stat /etc/passwd', 'lstat /etc/passwd',
+        'access /etc/passwd'];
     for (const what of [...(/seccomp/.test(said.missing) ? [] : calls), ...(/Landlock/.test(said.missing) ? [] : files)])
         t.check(/not permitted|denied/.test(said[what]), `${what}: ${said[what]}`);
     t.same(said.exec === undefined, false, 'the probe came to its end');
@@ -321,8 +338,9 @@ models:
   - {name: intent, path: "${model('encoder')}", task: classify, isolation: process}
   - {name: narrow, path: "${model('encoder')}", labels: snips, isolation: process}
   - {name: draft, path: "${model('reply-draft.gguf')}"}
-`), { admin: true });
+`), { admin: true, env: { DATABASE_PASSWORD: 'secret-4417' } });
     t.same(workers(server).length, 2, 'two workers');
+    least_privilege(server);
     await same_answers(plain, server);
     await crashes(server);
     t.same((await server.stop()).code, 0, 'the server ends');

@@ -31,6 +31,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread/run_queue.h"
 #include "base/thread/thread.h"
 
 /* How long a member spins before it sleeps. Inside a program: a few times the duration of its last
@@ -671,8 +672,10 @@ static void *helper_main(void *arg)
     struct helper *h = arg;
     enum wait_end end = WAIT_NEXT;
     struct crew_lane *l;
+    const int place = run_queue_join();
     while ((l = wait_for_work(h, end == WAIT_TIRED ? 0 : SPIN_IDLE_NS)))
         end = serve(h, l);
+    run_queue_leave(place);
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <linux/landlock.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -18,7 +19,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "cluster/worker/sandbox_stat.h"
+
 #define MAX_FILES 512u /* open at once */
+#define LOWEST_PRIORITY 19
 
 /* ---- Landlock ---- */
 
@@ -125,17 +129,15 @@ static const int allowed[] = {
     CALL(mmap), CALL(munmap), CALL(mremap), CALL(mprotect), CALL(madvise), CALL(brk), CALL(mlock),
     CALL(munlock), CALL(mincore), CALL(msync), CALL(get_mempolicy), CALL(mbind),
     /* threads and time */
-    CALL(futex), CALL(sched_yield), CALL(sched_getaffinity), CALL(sched_setaffinity),
-    CALL(set_robust_list), CALL(rseq), CALL(set_tid_address), CALL(gettid), CALL(getpid),
-    CALL(getppid), CALL(nanosleep), CALL(clock_nanosleep), CALL(clock_gettime), CALL(clock_getres),
-    CALL(gettimeofday), CALL(time), CALL(getcpu), CALL(membarrier), CALL(exit), CALL(exit_group),
-    CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(sigaltstack),
-    CALL(restart_syscall), CALL(getpriority), CALL(setpriority), CALL(arch_prctl),
+    CALL(futex), CALL(sched_yield), CALL(sched_getaffinity), CALL(set_robust_list), CALL(rseq),
+    CALL(set_tid_address), CALL(gettid), CALL(getpid), CALL(getppid), CALL(nanosleep),
+    CALL(clock_nanosleep), CALL(clock_gettime), CALL(clock_getres), CALL(gettimeofday), CALL(time),
+    CALL(getcpu), CALL(membarrier), CALL(exit), CALL(exit_group), CALL(rt_sigaction),
+    CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(sigaltstack), CALL(restart_syscall),
+    CALL(getpriority), CALL(arch_prctl),
     /* files, which Landlock limits */
-    CALL(open), CALL(openat), CALL(close), CALL(read), CALL(pread64), CALL(readv), CALL(preadv),
-    CALL(write), CALL(pwrite64), CALL(writev), CALL(lseek), CALL(stat), CALL(fstat), CALL(lstat),
-    CALL(newfstatat), CALL(statx), CALL(statfs), CALL(fstatfs), CALL(access), CALL(faccessat),
-    CALL(faccessat2), CALL(readlink), CALL(readlinkat), CALL(getdents64), CALL(getcwd),
+    CALL(close), CALL(read), CALL(pread64), CALL(readv), CALL(preadv), CALL(write), CALL(pwrite64),
+    CALL(writev), CALL(lseek), CALL(fstat), CALL(fstatfs), CALL(getdents64), CALL(getcwd),
     CALL(ftruncate), CALL(fallocate), CALL(fsync), CALL(fdatasync), CALL(rename), CALL(renameat),
     CALL(renameat2), CALL(unlink), CALL(unlinkat), CALL(mkdir), CALL(mkdirat), CALL(fadvise64),
     CALL(flock), CALL(umask), CALL(dup),
@@ -150,6 +152,36 @@ static int add(scmp_filter_ctx f, int call)
 {
     int rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, call, 0);
     return rc == -EDOM ? 0 : rc; /* this architecture does not have it */
+}
+
+/* Questions about paths; where they cannot be trapped, they are allowed, as Landlock does. */
+static int add_stat(scmp_filter_ctx f)
+{
+    const uint32_t action = sandbox_stat_handle() == 0 ? SCMP_ACT_TRAP : SCMP_ACT_ALLOW;
+    int rc = 0;
+    for (size_t i = 0; sandbox_stat_calls[i] >= 0 && rc == 0; i++)
+        rc = seccomp_rule_add(f, action, sandbox_stat_calls[i], 0);
+    /* a descriptor that only names a file needs no right to it, and can be asked */
+    if (rc == 0)
+        rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(openat), 1,
+                              SCMP_A2(SCMP_CMP_MASKED_EQ, O_PATH, 0));
+    if (rc == 0)
+        rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(open), 1,
+                              SCMP_A1(SCMP_CMP_MASKED_EQ, O_PATH, 0));
+    return rc == -EDOM ? 0 : rc;
+}
+
+/* A thread may lower its own priority to the lowest, and choose among the CPUs only where none were
+ * configured: a filter cannot read the set. */
+static int add_scheduling(scmp_filter_ctx f, bool any_cpu)
+{
+    int rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(setpriority), 3,
+                              SCMP_A0(SCMP_CMP_EQ, PRIO_PROCESS, 0), SCMP_A1(SCMP_CMP_EQ, 0, 0),
+                              SCMP_A2(SCMP_CMP_EQ, LOWEST_PRIORITY, 0));
+    if (rc == 0 && any_cpu)
+        rc = seccomp_rule_add(f, SCMP_ACT_ALLOW, SCMP_SYS(sched_setaffinity), 1,
+                              SCMP_A0(SCMP_CMP_EQ, 0, 0));
+    return rc;
 }
 
 static int add_conditional(scmp_filter_ctx f)
@@ -178,12 +210,24 @@ static int add_conditional(scmp_filter_ctx f)
     return rc;
 }
 
-static int confine_calls(void)
+static bool has_cpus(const struct registry_apart_opts *l)
+{
+    for (size_t i = 0; i < sizeof(l->cpus) / sizeof(l->cpus[0]); i++)
+        if (l->cpus[i])
+            return true;
+    return false;
+}
+
+static int confine_calls(const struct registry_apart_opts *l)
 {
     scmp_filter_ctx f = seccomp_init(SCMP_ACT_ERRNO(EPERM));
     int rc = f ? 0 : -ENOMEM;
     for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]) && rc == 0; i++)
         rc = add(f, allowed[i]);
+    if (rc == 0)
+        rc = add_stat(f);
+    if (rc == 0)
+        rc = add_scheduling(f, !has_cpus(l));
     if (rc == 0)
         rc = add_conditional(f);
     if (rc == 0)
@@ -228,6 +272,19 @@ static int limit(const struct registry_apart_opts *l, struct err *e)
     return 0;
 }
 
+/* ---- capabilities ---- */
+
+/* As root: without them it is a user that happens to own root's files. */
+static int drop_capabilities(void)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    for (unsigned long i = 0; prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
+        (void)prctl(PR_CAPBSET_DROP, i, 0, 0, 0); /* needs a capability, without which it is moot */
+    (void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    return syscall(SYS_capset, &head, none) == 0 ? 0 : SHOAL_EUNSUPPORTED;
+}
+
 /* ---- all ---- */
 
 SHOAL_PRINTF(3, 4)
@@ -249,13 +306,15 @@ int sandbox_enter(const struct sandbox_opts *o, char *missing, size_t cap, struc
     int rc = limit(&o->limits, e);
     if (rc < 0)
         return rc;
+    if (drop_capabilities() < 0)
+        lack(missing, cap, "capset (capabilities are not dropped)");
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         lack(missing, cap, "no_new_privs");
     if (abi == 0 || confine_files(o, abi) < 0)
         lack(missing, cap, "Landlock (files are not confined)");
     else if (abi < 3)
         lack(missing, cap, "Landlock version 3 (it has %d: files can be truncated)", abi);
-    if (confine_calls() < 0)
+    if (confine_calls(&o->limits) < 0)
         lack(missing, cap, "seccomp (system calls are not confined)");
     return 0;
 }

@@ -1,9 +1,10 @@
 /* sandbox.h - confines this process before it reads a model, to contain exploits in model files.
  *
- * No new privileges; files: the model to read, the cache folder to read and write, nothing else
- * (Landlock); system calls: those that computing needs (seccomp), so no sockets, no programs, no
- * other processes; limits of address space, open files and core dumps; CPUs and priority as
- * configured.  Descriptors that are open stay usable.
+ * No capabilities, also not as root, and no new privileges; files: the model to read, the cache
+ * folder to read and write, nothing else (Landlock), and of others not even their size
+ * (sandbox_stat.h); system calls: those that computing needs (seccomp), so no sockets, no programs,
+ * no other processes; limits of address space, open files and core dumps; CPUs and priority as
+ * configured, and not to be changed.  Descriptors that are open stay usable.
  *
  * Thread:    before the process has other threads.
  * Failure:   missing kernel features are listed, not an error; settings that cannot be applied fail

@@ -29,6 +29,7 @@
 #define TAIL_BYTES 512u
 #define LINE_BYTES 1024u
 #define CONTROL_FD 3 /* in the worker */
+#define MAX_VARIABLES 8u
 
 extern char **environ;
 
@@ -168,12 +169,31 @@ static int make_link(struct workers *w, struct worker *k, uint32_t i, struct err
     return rc;
 }
 
+/* What a worker needs of the environment: where ONNX Runtime is, and how sanitizers report. The
+ * rest, such as keys and passwords, is the server's. */
+static void put_environment(char *out[MAX_VARIABLES + 1])
+{
+    static const char *const kept[MAX_VARIABLES] = {
+        "HOME",         "XDG_DATA_HOME", "SHOAL_ONNXRUNTIME", "LD_LIBRARY_PATH",
+        "ASAN_OPTIONS", "LSAN_OPTIONS",  "TSAN_OPTIONS",      "UBSAN_OPTIONS"};
+    uint32_t n = 0;
+    for (char **v = environ; *v; v++)
+        for (size_t i = 0; i < MAX_VARIABLES; i++) {
+            const size_t k = strlen(kept[i]);
+            if (strncmp(*v, kept[i], k) == 0 && (*v)[k] == '=' && n < MAX_VARIABLES)
+                out[n++] = *v;
+        }
+    out[n] = NULL;
+}
+
 static int spawn(struct workers *w, struct worker *k, int control, int err_fd, struct err *e)
 {
+    char *environment[MAX_VARIABLES + 1];
     char *const argv[] = {(char *)(uintptr_t) "shoal", (char *)(uintptr_t) "worker", NULL};
     posix_spawn_file_actions_t fa;
     posix_spawnattr_t attr;
     sigset_t none, all;
+    put_environment(environment);
     sigemptyset(&none);
     sigfillset(&all);
     posix_spawn_file_actions_init(&fa);
@@ -191,7 +211,7 @@ static int spawn(struct workers *w, struct worker *k, int control, int err_fd, s
         rc = posix_spawn_file_actions_adddup2(&fa, control, CONTROL_FD);
     if (rc == 0)
         rc = posix_spawn(&k->pid, w->opts.program ? w->opts.program : "/proc/self/exe", &fa, &attr,
-                         argv, environ);
+                         argv, environment);
     posix_spawn_file_actions_destroy(&fa);
     posix_spawnattr_destroy(&attr);
     return rc == 0 ? 0 : err_set(e, SHOAL_EIO, "cannot start a worker: %s", strerror(rc));

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "base/plural.h"
 #include "config/config_diff.h"
+#include "config/config_names.h"
 #include "gateway/gateway.h"
 
 #define SETTLE_MS 100 /* after a change of the file: an editor may write several files */
@@ -69,7 +70,7 @@ int serving_models(struct config *c, const struct opts *o, struct err *e)
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = config_add_model_arg(c, list[i], e);
-    if (rc == 0 && c->n_models == 0) {
+    if (rc == 0 && config_names_use_pack(c)) {
         rc = config_add_pack(c, NULL, e);
         if (rc == SHOAL_ENOTFOUND)
             rc = err_set(e, rc,

@@ -15,7 +15,8 @@
 #include "engine/engine_files.h"
 #include "engine/queue.h"
 
-#define SHED_PAUSE 8u /* steps, until the pace of fewer tasks is known */
+#define SHIFT_KEEPS 4u /* a part of the context at most, of the start of a prompt */
+#define SHED_PAUSE 8u  /* steps, until the pace of fewer tasks is known */
 
 /* Releases all computed state: the pages and the slot in the model. */
 static void release_pages(struct shoal_engine *en, struct shoal_task *t)
@@ -46,7 +47,7 @@ static void finish(struct shoal_engine *en, struct shoal_task *t, enum shoal_fin
                              .text = "",
                              .prompt_tokens = t->n_prompt,
                              .cached_tokens = t->n_cached,
-                             .generated_tokens = t->n_tokens - t->n_prompt,
+                             .generated_tokens = task_generated(t),
                              .queue_ns = (t->started_ns ? t->started_ns : now) - t->submitted_ns,
                              .first_token_ns =
                                  t->first_token_ns ? t->first_token_ns - t->submitted_ns : 0,
@@ -160,6 +161,8 @@ static void sweep(struct shoal_engine *en)
         }
     }
     shed(en, now);
+    fair_end_due(&en->fair, en->active, en->n_active);
+    fair_age(&en->fair, en->active, en->n_active, (uint64_t)en->step_decoded + en->step_prefilled);
 }
 
 /* Preempts an active task: the worst one for a task of higher priority, or one of a client that
@@ -170,7 +173,7 @@ static bool make_room(struct shoal_engine *en, const struct shoal_task *t)
     if (en->n_active == 0)
         return false;
     uint32_t i = en->n_active - 1;
-    if (en->active[i]->priority >= t->priority)
+    if (!task_outranks(t, en->active[i]))
         i = fair_victim(&en->fair, t, en->active, en->n_active, en->max_tasks, en->n_pages);
     if (i == en->n_active)
         return false;
@@ -204,8 +207,7 @@ static bool is_too_late(struct shoal_engine *en, const struct shoal_task *t)
 static bool would_delay(struct shoal_engine *en, const struct shoal_task *t)
 {
     const uint64_t now = clock_ns();
-    if (en->n_active == 0 || t->n_continued > 0 ||
-        t->priority > en->active[en->n_active - 1]->priority)
+    if (en->n_active == 0 || t->n_continued > 0 || task_outranks(t, en->active[en->n_active - 1]))
         return false;
     return n_in_time(en, t->client, cost_pace(&en->cost, en->n_active + 1, now), now) <
            n_in_time(en, t->client, cost_pace(&en->cost, en->n_active, now), now);
@@ -265,7 +267,7 @@ static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
         t->pages[t->n_pages++] = page;
         t->n_published = t->n_pages;
         t->n_computed += KERN_PAGE;
-        if (t->n_computed <= t->n_prompt)
+        if (t->n_computed <= t->n_prompt && t->n_shifted == 0)
             t->n_cached += KERN_PAGE;
     }
 }
@@ -291,7 +293,7 @@ static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
 /* Tells how far the prompt is. */
 static void report_progress(struct shoal_task *t)
 {
-    if (!t->progress || !t->event || t->n_tokens > t->n_prompt || t->n_computed > t->n_prompt)
+    if (!t->progress || !t->event || task_generated(t) > 0 || t->n_computed > t->n_prompt)
         return;
     const struct shoal_event ev = {.size = sizeof(ev),
                                    .kind = SHOAL_EVENT_PROGRESS,
@@ -417,6 +419,23 @@ static bool constrain(struct shoal_engine *en, struct shoal_task *t, struct cons
     return true;
 }
 
+/* The context is full: the start of the prompt and the later half of the rest stay. Their pages are
+ * of other positions now, so they are computed again, as those of any prompt with these tokens. */
+static void shift(struct shoal_engine *en, struct shoal_task *t)
+{
+    const uint32_t part = t->capacity / SHIFT_KEEPS;
+    const uint32_t keep = (t->n_prompt < part ? t->n_prompt : part) / KERN_PAGE * KERN_PAGE;
+    const uint32_t drop = (t->n_tokens - keep) / 2 / KERN_PAGE * KERN_PAGE;
+    memmove(t->tokens + keep, t->tokens + keep + drop,
+            (t->n_tokens - keep - drop) * sizeof(*t->tokens));
+    t->n_tokens -= drop;
+    t->n_shifted += drop;
+    while (t->n_pages > keep / KERN_PAGE)
+        kv_pages_release(en->pages, t->pages[--t->n_pages]);
+    t->n_published = t->n_published < t->n_pages ? t->n_published : t->n_pages;
+    t->n_computed = t->n_computed < keep ? t->n_computed : keep;
+}
+
 /* Adds a token to the answer, sends it, and ends the task if it was the last.  true: the task is
  * over. */
 static bool add_token(struct shoal_engine *en, struct shoal_task *t,
@@ -431,7 +450,8 @@ static bool add_token(struct shoal_engine *en, struct shoal_task *t,
         return true;
     }
     t->tokens[t->n_tokens++] = pick->token;
-    const bool full = t->n_tokens - t->n_prompt == t->max_tokens || t->n_tokens == t->capacity;
+    const bool full =
+        task_generated(t) == t->max_tokens || (t->n_tokens == t->capacity && !t->shifts);
     size_t show;
     bool stopped = text_out_push(&t->text, pick->token, &show);
     if ((full || over) && !stopped)
@@ -453,6 +473,8 @@ static bool add_token(struct shoal_engine *en, struct shoal_task *t,
         finish(en, t, stopped || over ? SHOAL_FINISH_STOP : SHOAL_FINISH_LENGTH, 0);
         return true;
     }
+    if (t->n_tokens == t->capacity)
+        shift(en, t);
     return false;
 }
 
@@ -484,7 +506,7 @@ static bool pick_token(struct shoal_engine *en, const struct shoal_task *t, cons
                        const struct constraint_set *set, struct sampler_pick *pick)
 {
     if (set->only < 0) {
-        const uint32_t n_generated = t->n_tokens - t->n_prompt + t->n_continued;
+        const uint32_t n_generated = task_generated(t) + t->n_continued;
         const bool picked = sampler_run(en->sampler, pick, logits, &t->sampling, set->bits,
                                         t->tokens, t->n_tokens, n_generated);
         if (picked && t->drawn_logprobs && t->sampling.logprobs)
@@ -565,8 +587,7 @@ static void take_run(struct shoal_engine *en, uint32_t i, const float *logits)
         t->n_served += en->runs[i].n;
         publish_pages(en, t);
         report_progress(t);
-        over =
-            logits && t->prompt_logprobs && t->n_tokens == t->n_prompt && take_score(en, t, logits);
+        over = logits && t->prompt_logprobs && task_generated(t) == 0 && take_score(en, t, logits);
         over = over || (logits && t->n_computed == t->n_tokens && take_token(en, t, logits));
     }
     if (over)
@@ -580,8 +601,8 @@ static void publish_load(struct shoal_engine *en)
     uint64_t prompt = 0, decode = 0;
     for (uint32_t i = 0; i < en->n_active; i++) {
         const struct shoal_task *t = en->active[i];
-        uint32_t generated = t->n_tokens - t->n_prompt;
-        prompt += t->n_prompt > t->n_computed ? t->n_prompt - t->n_computed : 0;
+        uint32_t generated = task_generated(t);
+        prompt += !task_answers(t) && t->n_prompt > t->n_computed ? t->n_prompt - t->n_computed : 0;
         decode += cost_remaining_tokens(&en->cost, generated, t->expected, t->longest);
     }
     atomic_store_explicit(&l->n_active, en->n_active, memory_order_relaxed);
@@ -610,8 +631,12 @@ static bool next_step(void *engine, struct lm_pass *pass)
     sweep(en);
     admit(en);
     en->n_runs = plan_step(en);
-    if (en->lm.ops->urgency && en->n_active > 0) /* the best task is first */
-        en->lm.ops->urgency(en->lm.impl, en->active[0]->priority, en->active[0]->deadline_ns);
+    if (en->lm.ops->urgency && en->n_active > 0) { /* the best task is first, but for what is due */
+        uint32_t i = 0;
+        while (i + 1 < en->n_active && en->active[i]->due)
+            i++;
+        en->lm.ops->urgency(en->lm.impl, en->active[i]->priority, en->active[i]->deadline_ns);
+    }
     publish_load(en);
     *pass = (struct lm_pass){en->runs, en->run_slot, en->run_code, en->n_runs};
     return en->n_runs > 0;

@@ -11,6 +11,7 @@
 #include "flow/flow_run.h"
 #include "gateway/api/api.h"
 #include "gateway/call.h"
+#include "gateway/gw_names.h"
 #include "gateway/mqtt/mqtt_door.h"
 #include "host/prometheus.h"
 #include "host/quota.h"
@@ -33,12 +34,15 @@ void api_healthz(struct call *c)
 void api_readyz(struct call *c)
 {
     struct gw *gw = c->gl->gw;
+    struct err e = {0};
     if (atomic_load(&gw->leaving) || atomic_load(&gw->draining))
         call_refuse(c, GW_REFUSED_DRAINING, 503, 1, "the server is stopping");
     else if (!registry_ready(gw->registry))
         call_refuse(c, GW_REFUSED_NOT_LOADED, 503, 1, "models are being loaded");
     else if (gw->config->n_models == 0 && c->gl->members && !members_ready(c->gl->members))
         call_refuse(c, GW_REFUSED_NOT_LOADED, 503, 1, "no node can be reached");
+    else if (gw_names_check_now(gw, c->gl->config, &e) < 0)
+        call_fail(c, 503, "server_error", NULL, "wrong_configuration", "%s", e.msg);
     else
         call_text(c, 200, "text/plain; charset=utf-8", "ready\n", 6);
 }

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/thread/thread.h"
 #include "config/config.h"
+#include "host/confidence_watch.h"
 #include "host/prometheus.h"
 #include "things/machine_file.h"
 #include "wire/json_in.h"
@@ -64,6 +65,8 @@ struct plant {
     bool behind;             /* the file is */
     char *file;
     _Atomic uint32_t n_open;
+    void (*poll)(void *ctx, struct plant *p); /* or NULL */
+    void *poll_ctx;
 };
 
 /* Our clock, which must not go back; under lock. */
@@ -378,7 +381,8 @@ static void *run(void *arg)
             continue;
         }
         uint64_t before = p->n_events;
-        if (clock_ns() >= next_ns) {
+        const bool tick = clock_ns() >= next_ns;
+        if (tick) {
             things_tick(p->things, now_ms(p));
             next_ns = clock_ns() + TICK_MS * 1000000ull;
         }
@@ -386,6 +390,8 @@ static void *run(void *arg)
         pthread_mutex_unlock(&p->lock);
         if (any)
             tell_all(p);
+        if (tick && p->poll)
+            p->poll(p->poll_ctx, p);
         run_jobs(p);
         pthread_mutex_lock(&p->lock);
     }
@@ -463,6 +469,53 @@ static int add_machine(struct plant *p, const struct config_things *c, uint32_t 
     return rc < 0 ? rc : things_add_machine(p->things, &o, e);
 }
 
+/* ---- models ---- */
+
+/* Models that classify: only they have confidences. */
+static bool is_watched(const struct registry_spec *m)
+{
+    return m->calibration.rows > 0 || (m->task && strcmp(m->task, "classify") == 0);
+}
+
+static uint32_t count_watched(const struct config *c)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < c->n_models; i++)
+        n += is_watched(&c->models[i]);
+    return n;
+}
+
+bool plant_is_needed(const struct config *c)
+{
+    return c->things.n_sensors > 0 ||
+           ((c->webhooks.n > 0 || c->mqtt.broker) && count_watched(c) > 0);
+}
+
+/* The index of ensemble/drift.h as a sensor with a limit: model_watch.h says when it is beyond. */
+static int add_model(struct plant *p, const char *model, struct err *e)
+{
+    struct things_sensor_opts o = things_sensor_defaults();
+    char name[256], title[256];
+    snprintf(name, sizeof(name), PLANT_CONFIDENCE "%s", model);
+    snprintf(title, sizeof(title), "drift of the confidences of %s", model);
+    o.name = name;
+    o.title = title;
+    o.limit_high = CONFIDENCE_WATCH_LIMIT;
+    o.lost_ms = UINT32_MAX;
+    o.policy.no_statistics = true;
+    o.policy.clear_ms = 1;
+    return things_add_sensor(p->things, &o, e);
+}
+
+static int add_models(struct plant *p, const struct config *c, struct err *e)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < c->n_models && rc == 0; i++)
+        if (is_watched(&c->models[i]))
+            rc = add_model(p, c->models[i].name, e);
+    return rc;
+}
+
 static int add_all(struct plant *p, const struct config *config, struct err *e)
 {
     const struct config_things *c = &config->things;
@@ -484,11 +537,12 @@ static int add_all(struct plant *p, const struct config *config, struct err *e)
 
 int plant_create(struct plant **out, const struct config *config, const char *file, struct err *e)
 {
-    struct plant *p = config->things.n_sensors ? mem_zalloc(sizeof(*p)) : NULL;
+    const bool needed = plant_is_needed(config);
+    struct plant *p = needed ? mem_zalloc(sizeof(*p)) : NULL;
     pthread_condattr_t attr;
     *out = NULL;
     if (!p)
-        return config->things.n_sensors ? err_set(e, SHOAL_ENOMEM, "sensors") : 0;
+        return needed ? err_set(e, SHOAL_ENOMEM, "sensors") : 0;
     pthread_mutex_init(&p->lock, NULL);
     pthread_mutex_init(&p->telling, NULL);
     p->last = &p->first;
@@ -502,11 +556,13 @@ int plant_create(struct plant **out, const struct config *config, const char *fi
     const struct things_opts o = {.alarm = on_alarm, .ctx = p, .first_id = (uint64_t)now_ms(p)};
     int rc = things_create(&p->things, &o, e);
     p->file = file ? mem_strdup(file) : NULL;
-    p->open = mem_zalloc_n(config->things.n_sensors, sizeof(*p->open));
+    p->open = mem_zalloc_n(config->things.n_sensors + count_watched(config), sizeof(*p->open));
     if (rc == 0 && (!p->open || (file && !p->file)))
         rc = err_set(e, SHOAL_ENOMEM, "sensors");
     if (rc == 0)
         rc = add_all(p, config, e);
+    if (rc == 0)
+        rc = add_models(p, config, e);
     if (rc < 0) {
         plant_destroy(p);
         return rc;
@@ -525,6 +581,12 @@ int plant_listen(struct plant *p, plant_alarm_fn fn, plant_alarm_fn restored, vo
     p->listeners[p->n_listeners].restored = restored;
     p->listeners[p->n_listeners++].ctx = ctx;
     return 0;
+}
+
+void plant_poll(struct plant *p, void (*fn)(void *ctx, struct plant *p), void *ctx)
+{
+    p->poll = fn;
+    p->poll_ctx = ctx;
 }
 
 int plant_start(struct plant *p, struct err *e)

@@ -30,7 +30,13 @@ struct plant;
 
 typedef void (*plant_alarm_fn)(void *ctx, const struct alarm_event *e);
 
-/* *out is NULL if there are no sensors.  file: that keeps open alarms; NULL: none. */
+/* Whether there is something to alarm about: sensors, or classifying models, whose confidences may
+ * drift, and somebody to tell (a broker, webhooks). */
+bool plant_is_needed(const struct config *config);
+/* The sensor of a model's confidences (model_watch.h): "confidence/NAME". */
+#define PLANT_CONFIDENCE "confidence/"
+
+/* *out is NULL if it is not needed.  file: that keeps open alarms; NULL: none. */
 SHOAL_MUST_CHECK int plant_create(struct plant **out, const struct config *config, const char *file,
                                   struct err *e);
 void plant_destroy(struct plant *p);
@@ -42,6 +48,8 @@ SHOAL_MUST_CHECK int plant_listen(struct plant *p, plant_alarm_fn fn, plant_alar
  * the file of open alarms is written, so after a crash in between the file is older than the
  * events. */
 void plant_recall(struct plant *p, const char *json, size_t n);
+/* Before start: called by the plant's thread twice a second, without its lock. */
+void plant_poll(struct plant *p, void (*fn)(void *ctx, struct plant *p), void *ctx);
 SHOAL_MUST_CHECK int plant_start(struct plant *p, struct err *e);
 /* Ends the thread. Readings are still evaluated and may raise alarms. NULL is fine. */
 void plant_stop(struct plant *p);

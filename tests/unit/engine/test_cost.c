@@ -24,12 +24,12 @@ static const struct cost_load idle = {.max_active = 4};
 static void saw_step(struct cost *c, uint64_t now, uint64_t ns, uint32_t decoded,
                      uint32_t prefilled)
 {
-    cost_saw_step(c, now, (struct cost_time){ns, COST_RAN}, decoded, prefilled);
+    cost_saw_step(c, now, (struct cost_time){ns, COST_RAN, 0.0}, decoded, prefilled);
 }
 
 static void saw_units(struct cost *c, uint64_t now, uint64_t ns, uint64_t units)
 {
-    cost_saw_units(c, now, (struct cost_time){ns, COST_RAN}, units);
+    cost_saw_units(c, now, (struct cost_time){ns, COST_RAN, 0.0}, units);
 }
 
 /* Steps of one task take 2 ms, a token of a prompt 0.1 ms, answers have 11 tokens. */
@@ -228,15 +228,39 @@ static void test_a_slow_moment_does_not_keep_batches_small(void **state)
     assert_true(cost_predict(&c, &three, &r, now).total_ns > 3e9);
     for (; now < NOW + COST_FRESH_NS + 10 * MS; now += 3 * MS)
         saw_step(&c, now, 3 * MS, 2, 0);
-    assert_true(cost_predict(&c, &three, &r, now).total_ns < 5e7);
+    /* at most twice the time of two tasks, however slow four once were */
+    assert_true(near(cost_predict(&c, &three, &r, now).total_ns, 10 * 6e6));
+}
+
+/* What a larger batch costs more is remembered when its time is not: after a pause a model beside
+ * busy programs would otherwise admit as many as it has places at the price of one. */
+static void test_the_price_of_batches_is_relative(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.prompt_tokens = 0, .max_tokens = 10, .ignore_end = true};
+    const struct cost_load three = {.max_active = 4, .n_active = 3, .decode_tokens = 15};
+    const struct cost_load begun = {.max_active = 4, .n_waiting = 1};
+    uint64_t now = NOW;
+    (void)state;
+    teach(&c, now);
+    for (int i = 0; i < 8; i++)
+        saw_step(&c, now, 5 * MS, 4, 0);
+    now += 10 * COST_FRESH_NS;
+    /* the first one waits for its first step: others pay what was known last */
+    assert_true(near(cost_predict(&c, &begun, &r, now).total_ns, 10 * 2e6));
+    saw_step(&c, now, 8 * MS, 1, 0); /* everything is four times as slow now */
+    const double four = cost_predict(&c, &three, &r, now).total_ns;
+    assert_true(four > 10 * 8e6 * 2.3 && four < 10 * 8e6 * 2.51); /* 2.5 times as long as one */
 }
 
 /* With others ahead the usual error is allowed for; alone it is not, so that no request starves.
  */
 static void test_the_usual_error_is_allowed_for(void **state)
 {
-    const struct cost_estimate alone = {.known = true, .total_ns = 1e8, .error = 0.1};
+    const struct cost_estimate alone = {
+        .known = true, .idle = true, .total_ns = 1e8, .alone_ns = 1e8, .error = 0.1};
     struct cost_estimate behind = alone;
+    behind.idle = false;
     struct err e = {0};
     (void)state;
     behind.n_ahead = 2;
@@ -352,15 +376,15 @@ static void test_a_pause_teaches_nothing(void **state)
         struct cost_time took;
         bool teaches;
     } cases[] = {
-        {"a pause of 5 s", 2 * MS, {5000 * MS, 2 * MS}, false},
-        {"a pause of 100 ms", 2 * MS, {100 * MS, 2 * MS}, false},
-        {"a pause in the first step", 0, {5000 * MS, 30 * MS}, false},
-        {"a slow step: the process ran", 2 * MS, {5000 * MS, 5000 * MS}, true},
-        {"one of two threads got the CPU", 2 * MS, {100 * MS, 50 * MS}, true},
-        {"a seventh of the time on a busy machine", 2 * MS, {700 * MS, 100 * MS}, true},
-        {"it slept for the GPU, as always", 400 * MS, {410 * MS, 4 * MS}, true},
-        {"short", 2 * MS, {19 * MS, 0}, true},
-        {"CPU time is not known", 2 * MS, {5000 * MS, COST_RAN}, true},
+        {"a pause of 5 s", 2 * MS, {5000 * MS, 2 * MS, 0.0}, false},
+        {"a pause of 100 ms", 2 * MS, {100 * MS, 2 * MS, 0.0}, false},
+        {"a pause in the first step", 0, {5000 * MS, 30 * MS, 0.0}, false},
+        {"a slow step: the process ran", 2 * MS, {5000 * MS, 5000 * MS, 0.0}, true},
+        {"one of two threads got the CPU", 2 * MS, {100 * MS, 50 * MS, 0.0}, true},
+        {"a seventh of the time on a busy machine", 2 * MS, {700 * MS, 100 * MS, 0.0}, true},
+        {"it slept for the GPU, as always", 400 * MS, {410 * MS, 4 * MS, 0.0}, true},
+        {"short", 2 * MS, {19 * MS, 0, 0.0}, true},
+        {"CPU time is not known", 2 * MS, {5000 * MS, COST_RAN, 0.0}, true},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -381,7 +405,7 @@ static void test_a_pause_teaches_nothing(void **state)
 /* The same of prompts, mixed steps, batches of other sizes and specialists. */
 static void test_a_pause_in_other_work(void **state)
 {
-    const struct cost_time paused = {5000 * MS, MS};
+    const struct cost_time paused = {5000 * MS, MS, 0.0};
     struct cost c = {0};
     (void)state;
     teach(&c, NOW);
@@ -407,9 +431,80 @@ static void test_odd_steps_in_a_row_are_how_it_is(void **state)
     (void)state;
     saw_step(&c, NOW, 2 * MS, 1, 0);
     for (int i = 0; i < 40; i++)
-        cost_saw_step(&c, NOW, (struct cost_time){900 * MS, MS}, 1, 0);
+        cost_saw_step(&c, NOW, (struct cost_time){900 * MS, MS, 0.0}, 1, 0);
     cost_speed(&c, NOW, &prefill, &token);
     assert_true(token > 850e6);
+}
+
+/* Steps of 2 ms beside programs that leave a third of the cores: 6 ms by the clock. */
+static uint64_t beside_neighbours(struct cost *c, uint64_t now)
+{
+    for (int i = 0; i < 200; i++)
+        cost_saw_step(c, now += 6 * MS, (struct cost_time){6 * MS, COST_RAN, 2.0 / 3.0}, 1, 0);
+    return now;
+}
+
+/* What others take of the machine is no cost of the model: it is predicted while it lasts. */
+static void test_stolen_time_is_apart(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.prompt_tokens = 0, .max_tokens = 100, .ignore_end = true};
+    const struct cost_load one = {.max_active = 4, .n_active = 1, .decode_tokens = 50};
+    double prefill, token;
+    (void)state;
+    teach(&c, NOW);
+    uint64_t now = beside_neighbours(&c, NOW);
+    cost_speed(&c, now, &prefill, &token);
+    assert_true(near(token, 6e6));
+    assert_true(near(cost_pace(&c, 1, now), 6e6));
+    assert_true(near(cost_predict(&c, &one, &r, now).total_ns, 100 * 6e6));
+    const struct cost_telemetry told = cost_tell(&c, &one, now);
+    assert_true(near(told.token_ns, 6e6));
+    assert_true(near(told.prefill_ns, 3e5)); /* was measured before they came */
+    assert_true(near(told.queue_ns, 0.0));
+    /* a few odd shares are not the usual ones */
+    for (int i = 0; i < 8; i++)
+        cost_saw_step(&c, now += 60 * MS, (struct cost_time){40 * MS, COST_RAN, 0.95}, 1, 0);
+    assert_true(near(cost_predict(&c, &one, &r, now).total_ns, 100 * 6e6));
+    /* they have gone: with the next steps, no figure has to be learned again */
+    for (int i = 0; i < 40; i++)
+        saw_step(&c, now += 50 * MS, 2 * MS, 1, 0);
+    assert_true(near(cost_predict(&c, &one, &r, now).total_ns, 100 * 2e6));
+}
+
+/* However slow the neighbours make it: an idle model takes a request that it could answer. */
+static void test_an_idle_model_lets_one_in(void **state)
+{
+    struct cost c = {0};
+    const struct cost_request r = {.prompt_tokens = 0, .max_tokens = 100, .ignore_end = true};
+    const struct cost_load one = {.max_active = 4, .n_active = 1, .decode_tokens = 50};
+    struct err e = {0};
+    (void)state;
+    teach(&c, NOW);
+    uint64_t now = beside_neighbours(&c, NOW);
+    struct cost_estimate x = cost_predict(&c, &idle, &r, now);
+    assert_true(x.idle && near(x.alone_ns, 200e6) && near(x.total_ns, 600e6));
+    assert_int_equal(cost_check(&x, now + 300 * MS, now, &e), 0);
+    assert_int_equal(cost_check(&x, now + 199 * MS, now, &e), SHOAL_EDEADLINE); /* never */
+    x = cost_predict(&c, &one, &r, now); /* others want the time */
+    assert_false(x.idle);
+    assert_int_equal(cost_check(&x, now + 300 * MS, now, &e), SHOAL_EDEADLINE);
+    /* slow for a reason that nobody measures: the best recent figures count */
+    c = (struct cost){0};
+    teach(&c, NOW);
+    now = NOW;
+    for (int i = 0; i < 40; i++)
+        saw_step(&c, now += 10 * MS, 10 * MS, 1, 0);
+    x = cost_predict(&c, &idle, &r, now);
+    assert_true(x.total_ns > 900e6);
+    assert_int_equal(cost_check(&x, now + 400 * MS, now, &e), 0);
+    /* a specialist that has work waiting is not idle */
+    saw_units(&c, now, 5 * MS, 50);
+    const struct cost_load queue = {.batch_units = 100, .units = 1000};
+    const struct cost_request job = {.units = 10};
+    x = cost_predict(&c, &queue, &job, now);
+    assert_false(x.idle);
+    assert_int_equal(cost_check(&x, now + 50 * MS, now, &e), SHOAL_EDEADLINE);
 }
 
 static uint64_t next_rand(uint64_t *x)
@@ -430,7 +525,7 @@ static void test_any_past_is_forgotten(void **state)
         for (uint64_t n = next_rand(&x) % 200; n > 0; n--) {
             const uint64_t ns = 1 + next_rand(&x) % (next_rand(&x) % 3 ? 10 * MS : 60000 * MS);
             const uint64_t ran = next_rand(&x) % 2 ? ns : next_rand(&x) % ns;
-            cost_saw_step(&c, now += ns, (struct cost_time){ns, ran}, next_rand(&x) % 2,
+            cost_saw_step(&c, now += ns, (struct cost_time){ns, ran, 0.0}, next_rand(&x) % 2,
                           (uint32_t)(next_rand(&x) % 600));
         }
         for (int i = 0; i < 40; i++) {
@@ -516,6 +611,9 @@ int main(void)
         cmocka_unit_test(test_the_error_is_tracked),
         cmocka_unit_test(test_a_pause_teaches_nothing),
         cmocka_unit_test(test_a_pause_in_other_work),
+        cmocka_unit_test(test_stolen_time_is_apart),
+        cmocka_unit_test(test_an_idle_model_lets_one_in),
+        cmocka_unit_test(test_the_price_of_batches_is_relative),
         cmocka_unit_test(test_odd_steps_in_a_row_are_how_it_is),
         cmocka_unit_test(test_any_past_is_forgotten),
         cmocka_unit_test(test_what_is_told_returns_to_the_best),

@@ -664,6 +664,90 @@ static void test_failed_allocations_leave_nothing(void **state)
     assert_true(failures > 20);
 }
 
+/* ---- a context that is shifted ---- */
+
+#define SHIFT_CTX 64u
+
+struct long_answer {
+    int32_t tokens[512];
+    _Atomic uint32_t n;
+    struct shoal_event done;
+};
+
+static void on_long(void *ctx, const struct shoal_event *ev)
+{
+    struct long_answer *a = ctx;
+    if (ev->kind == SHOAL_EVENT_TOKEN && ev->token >= 0 && a->n < 512)
+        a->tokens[a->n++] = ev->token;
+    if (ev->kind == SHOAL_EVENT_DONE)
+        a->done = *ev;
+}
+
+static void answer(struct shoal_engine *en, const int32_t *first, uint32_t n, uint32_t max,
+                   enum shoal_constraint constraint, struct long_answer *out)
+{
+    const struct shoal_task_opts o = {.size = sizeof(o),
+                                      .tokens = first,
+                                      .n_tokens = n,
+                                      .max_tokens = max,
+                                      .ignore_end = true,
+                                      .constraint = constraint,
+                                      .event = on_long,
+                                      .event_ctx = out};
+    struct shoal_task *t;
+    struct err e = {0};
+    memset(out, 0, sizeof(*out));
+    if (shoal_task_submit(en, &o, &t, &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(shoal_task_wait(t), 0);
+    shoal_task_free(t);
+}
+
+/* An answer of three contexts: after each shift it goes on as a new prompt of what stayed would. */
+static void test_answers_longer_than_the_context(void **state)
+{
+    static struct long_answer got, fresh;
+    int32_t first[20], seen[SHIFT_CTX];
+    uint32_t n = 20, at = 0;
+    struct shoal_engine_opts o = {
+        .size = sizeof(o), .n_ctx = SHIFT_CTX, .n_threads = 1, .cache_dir = "", .context_shift = 1};
+    struct shoal_engine *en, *plain;
+    struct err e = {0};
+    (void)state;
+    for (int32_t i = 0; i < 20; i++)
+        first[i] = seen[i] = 1 + 7 * i % 250;
+    if (shoal_engine_open(&en, MODEL, &o, &e) < 0)
+        fail_msg("%s", e.msg);
+    o.context_shift = 0;
+    if (shoal_engine_open(&plain, MODEL, &o, &e) < 0)
+        fail_msg("%s", e.msg);
+    answer(en, first, 20, 200, SHOAL_CONSTRAINT_NONE, &got);
+    assert_int_equal(got.n, 200);
+    assert_int_equal(got.done.finish, SHOAL_FINISH_LENGTH);
+    assert_int_equal(got.done.generated_tokens, 200);
+    assert_int_equal(got.done.prompt_tokens, 20);
+    while (at < 200) { /* one context after the other */
+        answer(plain, seen, n, 512, SHOAL_CONSTRAINT_NONE, &fresh);
+        assert_int_equal(n + fresh.n, SHIFT_CTX);
+        for (uint32_t i = 0; i < fresh.n && at < 200; i++) {
+            assert_int_equal(got.tokens[at++], fresh.tokens[i]);
+            seen[n + i] = fresh.tokens[i];
+        }
+        /* the first page stays, of the other 48 tokens the later half, in whole pages */
+        memmove(seen + 16, seen + 32, 32 * sizeof(*seen));
+        n = 48;
+    }
+    /* without a limit, or with a constraint, it ends at the context */
+    answer(en, first, 20, 0, SHOAL_CONSTRAINT_NONE, &fresh);
+    assert_int_equal(fresh.n, SHIFT_CTX - 20);
+    answer(en, first, 20, 200, SHOAL_CONSTRAINT_JSON, &fresh);
+    assert_true(fresh.n <= SHIFT_CTX - 20);
+    answer(plain, first, 20, 200, SHOAL_CONSTRAINT_NONE, &fresh);
+    assert_int_equal(fresh.n, SHIFT_CTX - 20);
+    shoal_engine_close(en);
+    shoal_engine_close(plain);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -674,6 +758,7 @@ int main(void)
         cmocka_unit_test(test_live_tasks_share_a_prefix),
         cmocka_unit_test(test_stop_strings_span_tokens),
         cmocka_unit_test(test_bias_forbids_and_forces),
+        cmocka_unit_test(test_answers_longer_than_the_context),
         cmocka_unit_test(test_cancel_and_deadline_end_a_task),
         cmocka_unit_test(test_what_comes_too_late_is_refused),
         cmocka_unit_test(test_higher_priority_preempts),

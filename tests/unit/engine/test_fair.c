@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "engine/fair.h"
+#include "engine/task.h"
 #include "shoal/shoal.h"
 #include "support/watchdog.h"
 
@@ -26,6 +27,7 @@ struct one { /* a task */
 
 static struct one ones[MAX_TASKS];
 static _Atomic uint32_t n_firsts, n_ends;
+static int32_t priority;  /* of the tasks that are submitted */
 static _Atomic bool hold; /* the engine's thread waits in the next event */
 
 static void on_event(void *ctx, const struct shoal_event *ev)
@@ -77,7 +79,8 @@ static int submit(struct shoal_engine *en, uint32_t i, uint64_t client, float we
                                       .event = on_event,
                                       .event_ctx = &ones[i],
                                       .client = client,
-                                      .weight = weight};
+                                      .weight = weight,
+                                      .priority = priority};
     return shoal_task_submit(en, &o, &ones[i].task, NULL);
 }
 
@@ -132,6 +135,97 @@ static void test_a_flood_does_not_starve_another_client(void **state)
     uint32_t before = ended_before(0, 60, last_end(60, 64));
     assert_in_range(before, 0, 12);
     shoal_engine_close(en);
+}
+
+/* Sixty tasks of a high class wait already: the one of a lower class gets a tenth of the tokens. */
+static void test_the_lowest_class_has_a_share(void **state)
+{
+    (void)state;
+    struct shoal_engine *en =
+        open_engine((struct shoal_engine_opts){.max_tasks = 1, .n_ctx = 128, .max_queue = 256});
+    priority = 5;
+    for (uint32_t i = 0; i < 60; i++)
+        begin(en, i, 11, 0, 20, 20);
+    priority = -3;
+    begin(en, 60, 12, 0, 20, 20); /* due after 400 tokens of the others: ten of them */
+    begin(en, 61, 11, 0, 20, 20); /* of the same client as the others, behind all of them */
+    priority = 0;
+    begin(en, 62, 13, 0, 20, 20); /* it would always go before the other two */
+    shoal_engine_wake(en);
+    wait_all(63);
+    assert_in_range(ended_before(0, 60, ones[60].end), 8, 12);
+    assert_in_range(ended_before(0, 60, ones[61].end), 18, 24);
+    assert_in_range(ended_before(0, 60, ones[62].end), 28, 36);
+    shoal_engine_close(en);
+}
+
+/* A long answer of a lower class keeps its place no longer than its share: the others go on. */
+static void test_a_due_task_gives_its_place_back(void **state)
+{
+    (void)state;
+    struct shoal_engine *en =
+        open_engine((struct shoal_engine_opts){.max_tasks = 1, .n_ctx = 1024, .max_queue = 256});
+    priority = 1;
+    for (uint32_t i = 0; i < 90; i++)
+        begin(en, i, 11, 0, 40, 40);
+    priority = 0;
+    begin(en, 90, 12, 0, 20, 300);
+    shoal_engine_wake(en);
+    wait_all(91);
+    uint32_t between = 0;
+    for (uint32_t i = 0; i < 90; i++)
+        between += ones[i].first > ones[90].first && ones[i].end < ones[90].end;
+    assert_in_range(between, 5, 20);                            /* for the last 64 tokens */
+    assert_in_range(ended_before(0, 90, ones[90].end), 36, 55); /* 32 for the first 256 */
+    shoal_engine_close(en);
+}
+
+/* A short request does not wait for the long ones of its own key, also not for those that run. */
+static void test_short_tasks_go_first_within_a_client(void **state)
+{
+    (void)state;
+    struct shoal_engine *en =
+        open_engine((struct shoal_engine_opts){.max_tasks = 2, .n_ctx = 512, .max_queue = 256});
+    for (uint32_t i = 0; i < 6; i++)
+        begin(en, i, 11, 0, 30, 400);
+    atomic_store(&hold, true);
+    shoal_engine_wake(en);
+    WAIT_UNTIL(atomic_load(&ones[0].n) >= 5);
+    begin(en, 6, 11, 0, 10, 10);
+    atomic_store(&hold, false);
+    wait_all(7);
+    assert_int_equal(ones[6].end, 1);
+    shoal_engine_close(en);
+}
+
+/* ... and a long one is overtaken by no more work than its own, however many short ones come. */
+static void test_long_tasks_get_their_turn(void **state)
+{
+    static struct fair f;
+    static struct shoal_task tasks[64];
+    uint32_t n_before = 0;
+    (void)state;
+    fair_init(&f);
+    for (uint32_t i = 0; i < 64; i++)
+        tasks[i] = (struct shoal_task){.n_prompt = i ? 10 : 30,
+                                       .n_tokens = i ? 10 : 30,
+                                       .expected = i ? 10 : 370,
+                                       .serial = i,
+                                       .weight = 1.0F,
+                                       .client = fair_enter(&f, 11, 1.0F, 0)};
+    fair_add(&f, &tasks[0]);
+    for (uint32_t i = 1; i < 64; i++) {
+        fair_add(&f, &tasks[i]);
+        struct shoal_task **at = fair_best(&f), *t = *at;
+        if (t == &tasks[0])
+            break;
+        fair_remove(&f, at);
+        fair_begin(&f, t);
+        fair_end(&f, t);
+        n_before++;
+    }
+    assert_int_equal(n_before, 20); /* 400 tokens */
+    fair_fini(&f);
 }
 
 static void test_long_answers_give_way_and_go_on_unchanged(void **state)
@@ -291,6 +385,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_flood_does_not_starve_another_client),
+        cmocka_unit_test(test_the_lowest_class_has_a_share),
+        cmocka_unit_test(test_a_due_task_gives_its_place_back),
+        cmocka_unit_test(test_short_tasks_go_first_within_a_client),
+        cmocka_unit_test(test_long_tasks_get_their_turn),
         cmocka_unit_test(test_long_answers_give_way_and_go_on_unchanged),
         cmocka_unit_test(test_weights_divide_the_tokens),
         cmocka_unit_test(test_an_idle_client_saves_nothing_up),

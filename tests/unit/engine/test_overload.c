@@ -46,6 +46,7 @@ struct machine {
     double hiccup; /* one step in a hundred takes this many times as long */
     double shared; /* a shared machine: the speed changes every 300 ms, by at most this factor */
     double slow;   /* a sixth of the time everything takes this many times as long */
+    double neighbours; /* other programs that compute on every core, in slices of their own */
 };
 
 struct traffic {
@@ -171,12 +172,27 @@ static uint64_t step_ns(struct sim *s, const struct lm_pass *p)
     return (uint64_t)ns;
 }
 
+/* How long the neighbours hold the cores during a step of our own; the kernel tells it. After about
+ * every 4 ms of ours each of them has its slices, in turns of unequal length. They come and go. */
+static uint64_t stolen_ns(struct sim *s, uint64_t own)
+{
+    double taken = 0.0;
+    if (s->m.neighbours <= 0.0 || now_ns / 700000000u % 2 == 0)
+        return 0;
+    for (double left = (double)own; left > 0.0; left -= 4 * MS)
+        if (left >= 4 * MS || uniform(s) < left / (4 * MS))
+            taken += s->m.neighbours * 8 * MS * uniform(s);
+    s->en.watch.ran += (double)own;
+    s->en.watch.waited += taken;
+    return (uint64_t)taken;
+}
+
 static void passes(void *impl, lm_next_fn next, void *ctx)
 {
     struct sim *s = impl;
     struct lm_pass p;
     while (next(ctx, &p)) {
-        const uint64_t end = now_ns + step_ns(s, &p);
+        const uint64_t own = step_ns(s, &p), end = now_ns + own + stolen_ns(s, own);
         for (uint32_t i = 0, row = 0; i < p.n_runs; i++)
             if (p.runs[i].n_logits_last)
                 s->rows[row++] = s->run_task[i]->event_ctx;
@@ -335,23 +351,40 @@ static void test_goodput_stays_under_overload(void **state)
         struct machine m;
         struct traffic t;
     } cases[] = {
-        {"even", {4 * MS, 1 * MS, 0.3 * MS, 0, 0, 0, 0}, {20, 32, 32, false, false, 2}},
-        {"noise", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0}, {20, 32, 32, false, false, 2}},
-        {"bursts", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0}, {20, 32, 32, false, true, 2}},
-        {"hiccups", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 8, 0, 0}, {20, 32, 32, false, true, 2}},
-        {"shared", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 4, 3, 0}, {20, 32, 32, false, false, 2}},
+        {"even", {4 * MS, 1 * MS, 0.3 * MS, 0, 0, 0, 0, 0}, {20, 32, 32, false, false, 2}},
+        {"noise", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0, 0}, {20, 32, 32, false, false, 2}},
+        {"bursts", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0, 0}, {20, 32, 32, false, true, 2}},
+        {"hiccups", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 8, 0, 0, 0}, {20, 32, 32, false, true, 2}},
+        {"shared", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 4, 3, 0, 0}, {20, 32, 32, false, false, 2}},
         {"slow for a while",
-         {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 2},
+         {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 2, 0},
          {20, 32, 32, false, true, 2}},
-        {"a batch costs", {1 * MS, 3 * MS, 1 * MS, 0.2, 0, 0, 0}, {20, 32, 32, false, true, 2}},
-        {"a batch is free", {10 * MS, 0.1 * MS, 50e3, 0.2, 0, 0, 0}, {20, 32, 32, false, true, 2}},
-        {"long prompts", {4 * MS, 1 * MS, 0.5 * MS, 0.2, 0, 0, 0}, {200, 32, 32, false, true, 2}},
-        {"short answers", {4 * MS, 4 * MS, 1 * MS, 0.2, 0, 0, 0}, {20, 4, 4, false, true, 2}},
-        {"lengths differ", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0}, {20, 8, 56, false, true, 2}},
-        {"lengths unknown", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0}, {20, 8, 56, true, true, 2}},
-        {"wide, unknown", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0}, {20, 8, 128, true, true, 5}},
-        {"tight budget", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0}, {20, 32, 32, false, true, 1.3}},
-        {"wide budget", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0}, {20, 32, 32, false, true, 5}},
+        {"a batch costs", {1 * MS, 3 * MS, 1 * MS, 0.2, 0, 0, 0, 0}, {20, 32, 32, false, true, 2}},
+        {"a batch is free",
+         {10 * MS, 0.1 * MS, 50e3, 0.2, 0, 0, 0, 0},
+         {20, 32, 32, false, true, 2}},
+        {"long prompts",
+         {4 * MS, 1 * MS, 0.5 * MS, 0.2, 0, 0, 0, 0},
+         {200, 32, 32, false, true, 2}},
+        {"short answers", {4 * MS, 4 * MS, 1 * MS, 0.2, 0, 0, 0, 0}, {20, 4, 4, false, true, 2}},
+        {"lengths differ",
+         {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0, 0},
+         {20, 8, 56, false, true, 2}},
+        {"lengths unknown",
+         {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0, 0},
+         {20, 8, 56, true, true, 2}},
+        {"wide, unknown", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0, 0}, {20, 8, 128, true, true, 5}},
+        {"tight budget",
+         {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0, 0},
+         {20, 32, 32, false, true, 1.3}},
+        {"a neighbour", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0, 1}, {20, 32, 32, false, false, 2}},
+        {"two neighbours",
+         {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0, 2},
+         {20, 32, 32, false, false, 2}},
+        {"four neighbours",
+         {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0, 4},
+         {20, 32, 32, false, false, 2}},
+        {"wide budget", {4 * MS, 1 * MS, 0.3 * MS, 0.2, 0, 0, 0, 0}, {20, 32, 32, false, true, 5}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -361,8 +394,9 @@ static void test_goodput_stays_under_overload(void **state)
             double good = overload(&cases[i].m, &cases[i].t, times * full, budget_ns);
             best = good > best ? good : best;
             /* at 1 times its capacity the model cannot answer a burst, and idles in the pauses */
-            const double least = times > 1.0 || !cases[i].t.bursts ? 0.9 * best : 0.8 * full;
-            if (good < least || (times > 1.0 && good < 0.9 * full))
+            const double part = cases[i].m.neighbours > 0.0 ? 0.85 : 0.9;
+            const double least = times > 1.0 || !cases[i].t.bursts ? part * best : 0.8 * full;
+            if (good < least || (times > 1.0 && good < part * full))
                 fail_msg("%s, %g times: %.1f good answers a second, %.1f at best, capacity %.1f",
                          cases[i].why, times, good, best, full);
         }

@@ -74,9 +74,73 @@ static void test_learns(void **state)
     assert_int_equal(drift_look(&d, counts), DRIFT_BEGAN);
 }
 
+/* Texts of the calibration, but for one in `part` of a kind whose confidences are spread. */
+static void add_mixture(uint64_t *counts, const struct confidence_calibration *c, uint64_t *x,
+                        double part)
+{
+    for (uint32_t i = 0; i < DRIFT_WINDOW; i++) {
+        *x = *x * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        double u = (double)(*x >> 40) / 16777216.0, at = 0;
+        uint32_t bin = 0;
+        if (u < part) { /* somewhere in the lower ten bins */
+            counts[(uint32_t)(u / part * 10)]++;
+            continue;
+        }
+        u = part < 1 ? (u - part) / (1 - part) : 0;
+        while (bin + 1 < CONFIDENCE_BINS && (at += c->shares[bin]) < u)
+            bin++;
+        counts[bin]++;
+    }
+}
+
+/* A fifth of new texts is noticed within a few windows; without them there is no alarm in 2,000. */
+static void test_a_fifth_is_noticed(void **state)
+{
+    (void)state;
+    struct confidence_calibration c = {.temperature = 1, .rows = 500};
+    uint64_t counts[CONFIDENCE_BINS] = {0}, x = 1;
+    struct drift d;
+    for (uint32_t i = 0; i < 9; i++)
+        c.shares[i] = 0.02;
+    c.shares[9] = 0.05;
+    c.shares[10] = 0.17;
+    c.shares[11] = 0.60;
+    drift_init(&d, &c);
+    for (uint32_t i = 0; i < 2000; i++) {
+        add_mixture(counts, &c, &x, 0);
+        assert_int_equal(drift_look(&d, counts), DRIFT_NOTHING);
+    }
+    uint32_t n = 0;
+    do
+        add_mixture(counts, &c, &x, 0.2);
+    while (++n < 10 && drift_look(&d, counts) == DRIFT_NOTHING);
+    assert_true(d.alarm);
+    assert_in_range(n, 1, 2);
+    assert_true(d.index < DRIFT_ALARM); /* no single window shows it */
+    for (n = 0; d.alarm && n < 10; n++) {
+        add_mixture(counts, &c, &x, 0);
+        (void)drift_look(&d, counts);
+    }
+    assert_false(d.alarm);
+}
+
+static void test_restored(void **state)
+{
+    (void)state;
+    const double usual[CONFIDENCE_BINS] = {[11] = 1};
+    uint64_t counts[CONFIDENCE_BINS] = {0};
+    struct drift d;
+    drift_init(&d, NULL);
+    drift_restore(&d, usual);
+    add(counts, 2, DRIFT_WINDOW); /* the first window is compared, not learned */
+    assert_int_equal(drift_look(&d, counts), DRIFT_BEGAN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_fifth_is_noticed),
+        cmocka_unit_test(test_restored),
         cmocka_unit_test(test_index),
         cmocka_unit_test(test_alarm),
         cmocka_unit_test(test_learns),

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -119,11 +120,34 @@ static void test_errors_become_failures(void **state)
     assert_int_equal(f.retry_after_s, 1);
 }
 
+/* Whatever they say: what belongs to one client stays together. */
+static void test_requests_of_a_client_stay_together(void **state)
+{
+    static struct request a, b;
+    (void)state;
+    a = b = (struct request){.from = 7};
+    a.kind = b.kind = REQUEST_ASK;
+    a.ask.text = "one";
+    b.ask.text = "two";
+    assert_int_equal(request_stay_key(&a), request_stay_key(&b));
+    b.from = 9; /* another address */
+    assert_int_not_equal(request_stay_key(&a), request_stay_key(&b));
+    snprintf(a.client.name, sizeof(a.client.name), "app"); /* one key, from anywhere */
+    snprintf(b.client.name, sizeof(b.client.name), "app");
+    assert_int_equal(request_stay_key(&a), request_stay_key(&b));
+    snprintf(b.client.name, sizeof(b.client.name), "other");
+    assert_int_not_equal(request_stay_key(&a), request_stay_key(&b));
+    snprintf(a.session, sizeof(a.session), "s");
+    snprintf(b.session, sizeof(b.session), "s");
+    assert_int_equal(request_stay_key(&a), request_stay_key(&b));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_copied_and_repaired),
                                        cmocka_unit_test(test_a_request_is_used_again),
                                        cmocka_unit_test(test_the_earlier_deadline_counts),
+                                       cmocka_unit_test(test_requests_of_a_client_stay_together),
                                        cmocka_unit_test(test_errors_become_failures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -275,6 +275,11 @@ static void test_refusals_say_when(void **state)
     open_site(&gw);
     assert_int_equal(admission_reload(gw.admission, &o, NULL), 0);
     check(&gw, rows, N(rows));
+    assert_int_equal(call_retry_after(429, 0), 1); /* a client never has to guess */
+    assert_int_equal(call_retry_after(503, 0), 1);
+    assert_int_equal(call_retry_after(504, 0), 1);
+    assert_int_equal(call_retry_after(504, 7), 7);
+    assert_int_equal(call_retry_after(400, 0), 0);
     assert_int_equal(counter_read(&gw.refused[GW_REFUSED_RATE]), 2);
     assert_int_equal(counter_read(&gw.refused[GW_REFUSED_AUTH]), 0);
     assert_int_equal(admission_in_flight(gw.admission), 0);

@@ -114,6 +114,7 @@ struct world {
     uint32_t n_calls;
     uint64_t epoch; /* of the next request; 0: none */
     uint64_t seen[MAX_HELD];
+    uint64_t ends[MAX_HELD]; /* deadlines of the requests */
 };
 
 static void end_held(struct held *h)
@@ -235,6 +236,7 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
     (void)o;
     assert_true(w->n_held < MAX_HELD);
     w->seen[w->n_held] = r->epoch;
+    w->ends[w->n_held] = r->deadline_ns;
     struct held *h = &w->held[w->n_held++];
     *h = (struct held){.job = {&ops}, .turn = {.fn = on_turn}, .world = w, .request = r, .sink = s};
     w->n_open++;
@@ -535,15 +537,60 @@ static void test_one_deadline_for_all(void **state)
     step(w, "intent", GRAPH_CLASSIFY, "ok", "${input.text}");
     s = step(w, "first", GRAPH_GENERATE, "slow", "${intent.label}");
     s->spec.fallback_step = "second";
-    step(w, "second", GRAPH_GENERATE, "ok", "no time for this");
-    s = step(w, "third", GRAPH_GENERATE, "ok", "${first.text}");
+    s = step(w, "second", GRAPH_CALL, NULL, NULL); /* no time is kept for calls */
+    s->spec.call.via = GRAPH_HTTP;
+    arg(w, s, GRAPH_ROLE_PATH, "http://x/");
+    s = step(w, "third", GRAPH_CALL, NULL, NULL);
+    s->spec.call.via = GRAPH_HTTP;
+    arg(w, s, GRAPH_ROLE_PATH, "http://x/${first.text}");
     arg(w, s, GRAPH_ROLE_FALLBACK, "only ${intent.label}");
     run(w, "${third.text}", &a, 60000);
+    assert_int_equal(w->n_calls, 0);
     assert_true(a.done); /* an answer, not an error */
     assert_string_equal(a.text, "only weather");
     assert_true(a.degraded);
     assert_string_equal(a.states, "intent:done first:failed!~ second:failed~ third:done!~");
     assert_string_equal(w->log, "ok slow"); /* nothing starts after the deadline */
+}
+
+/* A slow step ends in time for those that wait for it, and for the one in its place. */
+static void test_later_steps_keep_their_time(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    struct graph_step *s = step(w, "first", GRAPH_GENERATE, "slow", "${input.text}");
+    s->spec.fallback_step = "second";
+    step(w, "second", GRAPH_GENERATE, "slow", "instead");
+    arg(w, &w->graph->steps[1], GRAPH_ROLE_ON_TIMEOUT, "nothing");
+    s = step(w, "say", GRAPH_GENERATE, "ok", "${first.text}");
+    s->spec.max_tokens = 100; /* 200 ms for a model that was not measured */
+    struct request *r = ready(w, "${say.text}", &a, 60000);
+    const uint64_t end = r->deadline_ns;
+    assert_true(w->owner.flows->ops->run(w->owner.flows, &w->owner, r, &a.sink));
+    const uint64_t first = w->ends[0];
+    assert_true(first + 300000000u < end && first + 1000000000u > end);
+    finish(w, &a);
+    assert_string_equal(a.text, "<nothing>");
+    assert_string_equal(w->log, "slow slow ok");
+    assert_true(w->ends[1] > first && w->ends[1] + 200000000u < end);
+    assert_string_equal(a.states, "first:done!~ second:done!~ say:done");
+}
+
+/* If there is too little for all, the first step still has a part of it. */
+static void test_a_step_always_has_some_time(void **state)
+{
+    struct world *w = *state;
+    struct answer a;
+    struct graph_step *s;
+    step(w, "first", GRAPH_CLASSIFY, "ok", "${input.text}");
+    s = step(w, "say", GRAPH_GENERATE, "ok", "${first.label}");
+    s->spec.max_tokens = 1000000;
+    struct request *r = ready(w, "${say.text}", &a, 60000);
+    const uint64_t now = clock_ns();
+    assert_true(w->owner.flows->ops->run(w->owner.flows, &w->owner, r, &a.sink));
+    assert_true(w->ends[0] > now + 14000000000u);
+    finish(w, &a);
+    assert_true(a.done);
 }
 
 static void test_no_answer(void **state)
@@ -899,6 +946,8 @@ int main(void)
         TEST(test_condition_skips),
         TEST(test_timeout_and_fallbacks),
         TEST(test_share_of_the_deadline),
+        TEST(test_later_steps_keep_their_time),
+        TEST(test_a_step_always_has_some_time),
         TEST(test_one_deadline_for_all),
         TEST(test_no_answer),
         TEST(test_fallback_of_the_flow),

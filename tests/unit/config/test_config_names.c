@@ -1,0 +1,151 @@
+/* test_config_names.c - names that a configuration uses: found, or reported with their position and
+ * the nearest right one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "config/config.h"
+#include "config/config_names.h"
+
+static const char *const pack[] = {"reply", "intent", "embed", NULL};
+static const char *const manuals[] = {"manuals", "notes", NULL};
+
+static bool generates(void *ctx, const char *model)
+{
+    (void)ctx;
+    return strcmp(model, "reply") == 0;
+}
+
+static const char *const *label_sets(void *ctx, const char *model)
+{
+    static const char *const sets[] = {"snips", "massive", NULL};
+    (void)ctx;
+    return strcmp(model, "intent") == 0 || strcmp(model, "mine") == 0 ? sets : NULL;
+}
+
+static const struct config_names_world here = {
+    .models = pack, .collections = manuals, .generates = generates, .label_sets = label_sets};
+
+/* The message, "" if all names are right. */
+static void check(const char *text, const struct config_names_world *w,
+                  char out[sizeof(((struct err *)NULL)->msg)])
+{
+    struct config *c = NULL;
+    struct err e = {0};
+    assert_int_equal(config_create(&c, &e), 0);
+    if (config_parse(c, text, strlen(text), "f", &e) == 0 && config_names_check(c, w, "f", &e) == 0)
+        e.msg[0] = '\0';
+    memcpy(out, e.msg, sizeof(e.msg));
+    config_unref(c);
+}
+
+#define KEY                                                                                        \
+    "keys: [{name: app, sha256: "                                                                  \
+    "0000000000000000000000000000000000000000000000000000000000000000}]\n"
+
+static void test_wrong_names(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"routes:\n- {name: r, models: [repli]}\n",
+         "f:2:22: routes[r].models[repli].name: there is no model 'repli' (did you mean 'reply'?)"},
+        {"routes:\n- {name: r, cascade: {models: [intent, intend]}}\n",
+         "f:2:31: routes[r].cascade.models: there is no model 'intend' (did you mean 'intent'?)"},
+        {"routes:\n- {name: r, refine: {model: reply, better: replay}}\n",
+         "f:2:44: routes[r].refine.better: there is no model 'replay' (did you mean 'reply'?)"},
+        {"routes:\n- {name: r, vote: {models: [intent, reply]}}\n",
+         "f:2:28: routes[r].vote.models: 'reply' writes text and has no labels to vote for: name "
+         "classifiers, or use consensus"},
+        {"routes:\n- {name: reply, models: [intent]}\n",
+         "f:2:10: routes[reply].name: 'reply' is the name of a model: give the route another one"},
+        {"routes:\n- {name: r, models: [reply], classifier: {model: intent, labels: snip}}\n",
+         "f:2:66: routes[r].classifier.labels: there is no label set 'snip' (did you mean "
+         "'snips'?)"},
+        {"models: [{name: mine, path: x, labels: masive}]\n",
+         "f:1:40: models[mine].labels: there is no label set 'masive' (did you mean 'massive'?)"},
+        {KEY "routes:\n- {name: r, models: [reply], callers: [ap]}\n",
+         "f:3:39: routes[r].callers: there is no key 'ap' (did you mean 'app'?)"},
+        {"machines: [{name: motor3}]\nsensors: [{name: a, machine: motor4}]\n",
+         "f:2:30: sensors[a].machine: there is no machine 'motor4' (did you mean 'motor3'?)"},
+        {"sensors: [{name: a, machine: m}]\n",
+         "f:1:30: sensors[a].machine: there is no machine 'm'"},
+        {"alarms: {manuals: manual}\n",
+         "f:1:19: alarms.manuals: there is no collection 'manual' (did you mean 'manuals'?)"},
+        {"privacy: {model: entitys}\n", "f:1:18: privacy.model: there is no model 'entitys'"},
+        {"mqtt: {subscribe: [{topic: a, sensor: b}]}\n",
+         "f:1:28: mqtt.subscribe[1].topic: a subscription needs 'mqtt.broker'"},
+        {"mqtt: {broker: 'mqtt://h', subscribe: [{topic: a/+/b, sensor: 's{2}'}]}\n",
+         "f:1:40: the sensor 's{2}' uses {2}, but 'a/+/b' has 1 wildcard"},
+        {"mqtt: {broker: 'mqtt://h', subscribe: [{topic: a, sensor: 's{1}'}]}\n",
+         "f:1:40: the sensor 's{1}' uses {1}, but 'a' has 0 wildcards"},
+        {"sessions: {store: 'redis:/x'}\n",
+         "f:1:19: 'redis:/x' is not a session store: use sqlite:PATH, redis://HOST:PORT, "
+         "redis://HOST:PORT/DB, or off"},
+        {"sessions: {store: 'redis://x'}\n",
+         "f:1:19: 'redis://x' is not a session store: use sqlite:PATH, redis://HOST:PORT, "
+         "redis://HOST:PORT/DB, or off"},
+    };
+    char got[sizeof(((struct err *)NULL)->msg)];
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        check(cases[i].text, &here, got);
+        assert_string_equal(got, cases[i].want);
+    }
+}
+
+static void test_right_names(void **state)
+{
+    static const char *const cases[] = {
+        "routes:\n- {name: r, models: [reply, intent]}\n- {name: s, models: [r]}\n",
+        "routes:\n- {name: r, vote: {models: [intent, embed]}}\n",
+        "models: [{name: mine, path: x, labels: snips}]\nroutes: [{name: reply, models: [mine]}]\n",
+        KEY "routes:\n- {name: r, models: [reply], callers: [app]}\n",
+        "machines: [{name: m}]\nsensors: [{name: a, machine: m}, {name: b}]\n",
+        "alarms: {manuals: notes}\n",
+        "flows:\n- name: f\n  output: ${a.text}\n  steps:\n  - {name: a, do: generate, model: "
+        "reply, "
+        "text: x}\n- name: g\n  output: ${a.text}\n  steps:\n  - {name: a, do: generate, model: f, "
+        "text: x}\n",
+        "mqtt: {broker: 'mqtt://h', subscribe: [{topic: $share/g/a/+/#, sensor: 's{2}{1}'}]}\n",
+        "sessions: {store: 'redis://h:6379/2'}\n",
+        "sessions: {store: 'redis://h:6379'}\n",
+        "sessions: {store: 'sqlite:/x'}\n",
+        "sessions: {store: off}\n",
+    };
+    char got[sizeof(((struct err *)NULL)->msg)];
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        check(cases[i], &here, got);
+        assert_string_equal(got, "");
+    }
+}
+
+/* In a shoal a model, or the key of a caller, may be known to another node. */
+static void test_what_cannot_be_known_is_no_error(void **state)
+{
+    const struct config_names_world shoal = {.elsewhere = true};
+    char got[sizeof(((struct err *)NULL)->msg)];
+    (void)state;
+    check("routes: [{name: r, models: [far], callers: [someone]}]\n", &shoal, got);
+    assert_string_equal(got, "");
+    check("alarms: {manuals: x}\nmodels: [{name: a, path: x, labels: y}]\n", &shoal, got);
+    assert_string_equal(got, "");
+    check("sensors: [{name: a, machine: m}]\n", &shoal, got); /* machines are of the file alone */
+    assert_string_not_equal(got, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wrong_names),
+        cmocka_unit_test(test_right_names),
+        cmocka_unit_test(test_what_cannot_be_known_is_no_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
