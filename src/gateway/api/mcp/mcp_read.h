@@ -20,8 +20,7 @@
 #define MCP_READ_NO_METHOD (-32601)
 #define MCP_READ_INVALID_PARAMS (-32602)
 #define MCP_READ_INTERNAL_ERROR (-32603)
-#define MCP_READ_VERSION (-32022) /* the message is of a version of the protocol we do not speak   \
-                                   */
+#define MCP_READ_VERSION (-32022) /* of a version of the protocol that we do not speak */
 
 enum mcp_method {
     MCP_INITIALIZE, /* up to 2025-11-25 */
