@@ -722,6 +722,8 @@ const struct config_key config_keys[] = {
     MAP("responses", "Responses that `/v1/responses` stores by id."),
     ROW("responses.bytes", BYTES, AT(responses_bytes), "16MiB", 0, 0, START,
         "Memory for stored responses. 0: none are stored."),
+    ROW("responses.file", STR, AT(responses_file), NULL, 0, 0, START,
+        "File that keeps them over a restart. Without one they are in memory alone."),
     ROW("responses.ttl", MS, AT(responses_ttl_ms), "1h", 0, 0, START,
         "How long a response can be read again or continued from."),
     ROW("leave", MS, AT(leave_ms), "0s", 0, 0, LIVE,
