@@ -84,6 +84,8 @@ struct config_mqtt {
     char *alarm_topic, *discovery;
 };
 
+enum config_admin { CONFIG_ADMIN_OFF, CONFIG_ADMIN_LOOPBACK };
+
 struct config {
     _Atomic uint32_t refs;
     struct config_settings set; /* settings of the file, to compare and explain */
@@ -99,6 +101,7 @@ struct config {
     size_t memory_bytes;
     uint32_t idle_unload_ms, load_wait_ms;
     bool any_model; /* unknown names mean the default model */
+    uint32_t admin; /* enum config_admin: who administers without keys, besides a unix socket */
     bool lenient;   /* unknown fields are ignored */
     struct admission_key keys[CONFIG_MAX_KEYS];
     uint32_t n_keys;

@@ -289,6 +289,12 @@ const struct config_key config_keys[] = {
         "Answer a request for an unknown model with the first suitable model, as llama.cpp's "
         "server does. For programs with a fixed model name, such as gpt-4o. Otherwise such a "
         "request gets 404."),
+    CHOICE("admin", AT(admin), "off|loopback", "off", LIVE,
+           "`loopback`: without keys, programs of this machine may change models over a loopback "
+           "address, "
+           "as Ollama's command line does; never pages of other origins, other names in Host, or "
+           "proxies. "
+           "`off`: only over the unix socket, or with an admin key."),
     ROW("lenient", BOOL, AT(lenient), "false", 0, 0, LIVE,
         "Ignore unknown and unsupported fields of requests, for all clients, as the "
         "header `x-shoal-lenient: 1` does for one request. Otherwise they are refused by name."),

@@ -4,6 +4,7 @@
 'use strict';
 const crypto = require('crypto');
 const fs = require('fs');
+const http = require('http');
 const path = require('path');
 const t = require('./serve.js');
 
@@ -134,8 +135,68 @@ keys: [{name: anna, sha256: ${sha('a')}}, {name: ben, sha256: ${sha('b')}}]
     await server.stop();
 }
 
+// `admin: loopback`: programs of this machine may change models of a server without keys; nobody else.
+async function loopback() {
+    const change = async (server, headers = {}) => {
+        const { port } = server;
+        return new Promise((done, give) => {
+            const r = http.request({ port, host: '127.0.0.1', method: 'POST', path: '/api/copy', headers: { host: `127.0.0.1:${port}`, ...headers } },
+                (a) => { a.resume(); a.on('end', () => done(a.statusCode)); });
+            r.on('error', give);
+            r.end(JSON.stringify({ source: 'long', destination: `copy-${Math.random().toString(36).slice(2, 8)}` }));
+        });
+    };
+    const dir = path.join(t.tmp, 'ollama');
+    const off = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nollama: {dir: ${dir}}\n`)]);
+    t.same(await change(off), 403, 'off without the option');
+    await off.stop();
+    const server = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nadmin: loopback\nollama: {dir: ${dir}}\n`)]);
+    const { port } = server;
+    t.same(await change(server), 200, 'a program of this machine');
+    t.same(await change(server, { host: `localhost:${port}` }), 200, 'by another name of it');
+    t.same(await change(server, { origin: `http://127.0.0.1:${port}` }), 200, 'the page of this server');
+    t.same(await change(server, { origin: 'http://evil.example' }), 403, 'a foreign page');
+    t.same(await change(server, { origin: 'null' }), 403, 'a page without an origin');
+    t.same(await change(server, { host: 'evil.example' }), 421, 'a foreign name');
+    for (const header of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip'])
+        t.same(await change(server, { [header]: '10.0.0.1' }), 403, `behind a proxy (${header})`);
+    await server.stop();
+    const wide = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nadmin: loopback\nollama: {dir: ${dir}}\n`)],
+        { listen: '0.0.0.0:0' });
+    t.same(await change(wide), 403, 'not over an address of the network');
+    await wide.stop();
+    const keyed = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nadmin: loopback\nollama: {dir: ${dir}}\n` +
+        `keys: [{name: anna, sha256: ${sha('a')}}, {name: root, admin: true, sha256: ${sha('r')}}]\n`)]);
+    t.same(await change(keyed), 401, 'with keys a key is needed');
+    t.same(await change(keyed, { authorization: 'Bearer a' }), 403, 'and one of an administrator');
+    t.same(await change(keyed, { authorization: 'Bearer r' }), 200, 'as OLLAMA_API_KEY is sent');
+    await keyed.stop();
+}
+
+// Habits of Ollama's clients.
+async function ollama() {
+    const server = await t.start(shoal, []);
+    const ask = client(server);
+    const base = { model: 'reply', prompt: 'Say hello.', stream: false };
+    t.same((await ask('POST', '/api/generate', { ...base, num_predict: 2 })).json.eval_count, 2, 'num_predict at the top');
+    t.same((await ask('POST', '/api/generate', { ...base, num_predict: 9, options: { num_predict: 1 } })).json.eval_count, 1, 'options win');
+    const go = '{{ if .System }}<|im_start|>system\n{{ .System }}<|im_end|>\n{{ end }}<|im_start|>user\n{{ .Prompt }}<|im_end|>\n<|im_start|>assistant\n{{ .Response }}';
+    t.same((await ask('POST', '/api/generate', { ...base, template: go, options: { num_predict: 2 } })).status, 200, 'a template of Go');
+    const bad = await ask('POST', '/api/generate', { ...base, template: '{{ range .Messages }}{{ .Content }}{{ end }}' });
+    t.check(bad.status === 400 && bad.text.includes('{{ range .Messages }}'), `refused by name: ${bad.text}`);
+    const image = await ask('POST', '/api/generate', { ...base, images: ['aGk='] });
+    t.check(image.status === 400 && image.text.includes('images'), 'images are refused by name');
+    const inChat = await ask('POST', '/api/chat', { model: 'reply', stream: false, messages: [{ role: 'user', content: 'x', images: ['aGk='] }] });
+    t.check(inChat.status === 400 && inChat.text.includes('images'), 'in a chat, too');
+    const embed = async (body) => (await ask('POST', '/api/embed', { model: 'embed', ...body })).json.embeddings;
+    t.same(JSON.stringify(await embed({ prompt: 'hello' })), JSON.stringify(await embed({ input: 'hello' })), 'prompt of /api/embed');
+    await server.stop();
+}
+
 (async () => {
     await names();
+    await loopback();
+    await ollama();
     await places();
     await stored();
     await background();
