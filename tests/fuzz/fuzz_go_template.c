@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "text/chat_template.h"
-#include "text/go_template.h"
+#include "gateway/api/ollama/go_template.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

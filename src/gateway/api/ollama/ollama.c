@@ -14,10 +14,10 @@
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/model_profiles.h"
+#include "gateway/api/ollama/go_template.h"
 #include "gateway/api/prompt_read.h"
 #include "gateway/api/tools_read.h"
 #include "gateway/guard.h"
-#include "text/go_template.h"
 #include "wire/json_out.h"
 
 #define MAX_TEMPLATE_BYTES ((size_t)4 << 20)

@@ -19,9 +19,9 @@
 #include "flow/pool.h"
 #include "flow/request.h"
 #include "gateway/api/model_profiles.h"
+#include "gateway/api/ollama/go_template.h"
 #include "gateway/api/ollama/oci_client.h"
 #include "gateway/call.h"
-#include "text/go_template.h"
 #include "wire/json_out.h"
 
 #define MAX_TEMPLATE_BYTES ((size_t)4 << 20)

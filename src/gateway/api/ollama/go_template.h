@@ -6,8 +6,8 @@
  * Thread:    pure.
  * Failure:   SHOAL_EUNSUPPORTED names the action that is not understood; SHOAL_EINVAL: it is no
  *            template. */
-#ifndef SHOAL_TEXT_GO_TEMPLATE_H
-#define SHOAL_TEXT_GO_TEMPLATE_H
+#ifndef SHOAL_GATEWAY_API_GO_TEMPLATE_H
+#define SHOAL_GATEWAY_API_GO_TEMPLATE_H
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* go_template.c - see go_template.h. */
-#include "text/go_template.h"
+#include "gateway/api/ollama/go_template.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "text/chat_template.h"
-#include "text/go_template.h"
+#include "gateway/api/ollama/go_template.h"
 
 #define SYSTEM "{\"role\":\"system\",\"content\":\"Be kind.\"},"
 #define HI "{\"role\":\"user\",\"content\":\"Hi\"}"
