@@ -37,7 +37,29 @@ static const struct {
      "{\"type\":\"object\",\"properties\":{\"id\":{\"type\":\"integer\"},\"index\":{\"type\":"
      "\"integer\"}},\"additionalProperties\":{\"type\":\"number\"}}"},
     {"regex", SHOAL_CONSTRAINT_REGEX, "([A-Z][a-z]+ ){1,20}[0-9]{4}-[0-9]{2}-[0-9]{2}"},
+    {"1,000 names", SHOAL_CONSTRAINT_CHOICE, NULL},
+    {"100,000 names", SHOAL_CONSTRAINT_CHOICE, NULL},
+    {"100,000 names", SHOAL_CONSTRAINT_REGEX, NULL},
 };
+
+/* A list of random names of 4 to 15 letters. */
+static char *names(enum shoal_constraint kind, uint32_t n)
+{
+    const bool regex = kind == SHOAL_CONSTRAINT_REGEX;
+    char *text = malloc((size_t)n * 20 + 4), *p = text;
+    if (!text)
+        exit(1);
+    p += sprintf(p, "%s", regex ? "" : "[");
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t h = hash_mix(i + 1);
+        p += sprintf(p, "%s%s", i == 0 ? "" : regex ? "|" : ",", regex ? "" : "\"");
+        for (uint64_t k = 4 + h % 12; k > 0; k--, h = hash_mix(h))
+            *p++ = (char)('a' + h % 26);
+        p += sprintf(p, "%s", regex ? "" : "\"");
+    }
+    sprintf(p, "%s", regex ? "" : "]");
+    return text;
+}
 
 struct run {
     uint64_t first_ns, later_ns;
@@ -100,8 +122,11 @@ int main(int argc, char **argv)
         struct grammar_net *net;
         struct grammar_mask *m;
         struct run r = {0};
+        char *made =
+            shapes[i].text ? NULL : names(shapes[i].kind, shapes[i].name[1] == ',' ? 1000 : 100000);
+        const char *text = made ? made : shapes[i].text;
         begin = clock_ns();
-        if (grammar_compile(&net, shapes[i].kind, shapes[i].text, strlen(shapes[i].text), &e) < 0 ||
+        if (grammar_compile(&net, shapes[i].kind, text, strlen(text), &e) < 0 ||
             grammar_mask_create(&m, net, v, &e) < 0)
             die(shapes[i].name, &e);
         double compile = (double)(clock_ns() - begin) / 1e3;
@@ -115,6 +140,7 @@ int main(int argc, char **argv)
                grammar_mask_bytes(m));
         grammar_mask_destroy(m);
         grammar_net_destroy(net);
+        free(made);
     }
     vocab_trie_destroy(v);
     tokenizer_destroy(t);

@@ -84,6 +84,8 @@ struct config_mqtt {
     char *alarm_topic, *discovery;
 };
 
+enum config_admin { CONFIG_ADMIN_OFF, CONFIG_ADMIN_LOOPBACK };
+
 struct config {
     _Atomic uint32_t refs;
     char *file;                 /* its name, for messages; NULL: there is none */
@@ -100,6 +102,7 @@ struct config {
     size_t memory_bytes;
     uint32_t idle_unload_ms, load_wait_ms;
     bool any_model; /* unknown names mean the default model */
+    uint32_t admin; /* enum config_admin: who administers without keys, besides a unix socket */
     bool lenient;   /* unknown fields are ignored */
     struct admission_key keys[CONFIG_MAX_KEYS];
     uint32_t n_keys;
@@ -122,6 +125,7 @@ struct config {
     char *ollama_dir, *ollama_registry; /* or NULL */
     size_t ollama_max_model;
     size_t responses_bytes; /* memory for stored responses */
+    char *responses_file;   /* keeps them over a restart; NULL: none */
     uint32_t responses_ttl_ms;
     bool log_requests;
     char *cache_dir;

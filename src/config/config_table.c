@@ -295,6 +295,12 @@ const struct config_key config_keys[] = {
         "Answer a request for an unknown model with the first suitable model, as llama.cpp's "
         "server does. For programs with a fixed model name, such as gpt-4o. Otherwise such a "
         "request gets 404."),
+    CHOICE("admin", AT(admin), "off|loopback", "off", LIVE,
+           "`loopback`: without keys, programs of this machine may change models over a loopback "
+           "address, "
+           "as Ollama's command line does; never pages of other origins, other names in Host, or "
+           "proxies. "
+           "`off`: only over the unix socket, or with an admin key."),
     ROW("lenient", BOOL, AT(lenient), "false", 0, 0, LIVE,
         "Ignore unknown and unsupported fields of requests, for all clients, as the "
         "header `x-shoal-lenient: 1` does for one request. Otherwise they are refused by name."),
@@ -728,6 +734,8 @@ const struct config_key config_keys[] = {
     MAP("responses", "Responses that `/v1/responses` stores by id."),
     ROW("responses.bytes", BYTES, AT(responses_bytes), "16MiB", 0, 0, START,
         "Memory for stored responses. 0: none are stored."),
+    ROW("responses.file", STR, AT(responses_file), NULL, 0, 0, START,
+        "File that keeps them over a restart. Without one they are in memory alone."),
     ROW("responses.ttl", MS, AT(responses_ttl_ms), "1h", 0, 0, START,
         "How long a response can be read again or continued from."),
     ROW("leave", MS, AT(leave_ms), "0s", 0, 0, LIVE,

@@ -298,6 +298,12 @@ const char *shoal_engine_metadata(const struct shoal_engine *en, const char *key
 int shoal_tokenize(const struct shoal_engine *en, const char *text, size_t n, unsigned flags,
                    int32_t **tokens, size_t *n_tokens, struct err *e)
 {
+    return engine_tokenize(en, text, n, flags, MAX_TEXT_TOKENS, tokens, n_tokens, e);
+}
+
+int engine_tokenize(const struct shoal_engine *en, const char *text, size_t n, unsigned flags,
+                    size_t max_tokens, int32_t **tokens, size_t *n_tokens, struct err *e)
+{
     struct tok_ids ids;
     struct err own;
     unsigned f = (flags & SHOAL_TEXT_ADD_SPECIAL ? TOKENIZER_ADD_SPECIAL : 0u) |
@@ -315,7 +321,7 @@ int shoal_tokenize(const struct shoal_engine *en, const char *text, size_t n, un
         rc = arg_check_n(text, n, "text", e);
     if (rc < 0)
         return rc;
-    tok_ids_init(&ids, MAX_TEXT_TOKENS);
+    tok_ids_init(&ids, max_tokens);
     if (!en->tokenizer)
         return err_set(e, SHOAL_EUNSUPPORTED, "this model does not read text");
     rc = tokenizer_encode(en->tokenizer, &ids, text, n, f, e);

@@ -93,4 +93,9 @@ struct shoal_engine {
     bool files_checked; /* since the last step or batch; see engine_files_check_end */
 };
 
+/* As shoal_tokenize; SHOAL_ELIMIT: there are more than max_tokens. */
+SHOAL_MUST_CHECK int engine_tokenize(const struct shoal_engine *en, const char *text, size_t n,
+                                     unsigned flags, size_t max_tokens, int32_t **tokens,
+                                     size_t *n_tokens, struct err *e);
+
 #endif

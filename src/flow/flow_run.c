@@ -82,13 +82,20 @@ void flow_resolve_name(const struct flow_owner *o, struct request *r)
         r->model = request_copy(r, r->model, n);
 }
 
+/* Names that clients send to servers of one model, whatever it is: that of Text Generation
+ * Inference, and the one of whoever has no better. */
+static bool is_any_name(const char *name)
+{
+    return strcmp(name, "tgi") == 0 || strcmp(name, "default") == 0;
+}
+
 /* Only for clients of this server: other nodes request models by exact name.
  */
 static void take_any_model(const struct flow_owner *o, struct request *r)
 {
     enum registry_state state;
-    if (o->any_model && !o->dispatch && r->model && !r->version && r->kind != REQUEST_ASK &&
-        !registry_state(o->flow->registry, r->model, &state))
+    if (r->model && (o->any_model || is_any_name(r->model)) && !o->dispatch && !r->version &&
+        r->kind != REQUEST_ASK && !registry_state(o->flow->registry, r->model, &state))
         r->model = NULL;
 }
 

@@ -26,7 +26,7 @@ struct router_tag;
 
 #define REQUEST_MAX_CHOICES 128u
 #define REQUEST_MAX_PROMPTS 64u
-#define REQUEST_MAX_STOPS 16u
+#define REQUEST_MAX_STOPS 256u
 #define REQUEST_MAX_BIAS 1024u
 #define REQUEST_MAX_PIECES 1024u /* of a prompt */
 #define REQUEST_MAX_INPUTS 2048u

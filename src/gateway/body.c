@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "flow/pool.h"
+#include "net/coding.h"
 #include "net/peers.h"
 #include "wire/json_scan.h"
 
@@ -163,6 +164,121 @@ static void read_large(struct call *c, void (*next)(struct call *c))
     } else if (pool_submit(c->gl->gw->pool, &j->pool_task) < 0) {
         call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too many large bodies are waiting");
         job_free(j);
+    }
+}
+
+/* ---- compressed bodies ---- */
+
+struct unpack_job {
+    struct pool_task pool_task;
+    struct executor_task finished;
+    struct call *call;
+    void (*next)(struct call *c);
+    char *text;
+    size_t n, max;
+    enum coding coding;
+    struct buf plain;
+    int rc;
+};
+
+static char *take_plain(struct http_req *r)
+{
+    struct call *c = r->user;
+    size_t n;
+    return buf_take(&c->plain, &n);
+}
+
+static void use_plain(struct call *c, struct unpack_job *j)
+{
+    if (!c->req)
+        return; /* the client is gone */
+    if (j->rc == 0 && !call_count_input(c, j->plain.len)) {
+        refuse_full(c);
+    } else if (j->rc == 0) {
+        c->plain = j->plain;
+        j->plain = (struct buf){.rc = 0};
+        c->req->body = buf_str(&c->plain);
+        c->req->body_bytes = c->plain.len;
+        c->req->take_body = take_plain;
+        j->next(c);
+    } else if (j->rc == SHOAL_ELIMIT) {
+        call_fail(c, 413, NULL, NULL, "body_too_large",
+                  "the body unpacks to more than the %zu bytes that this server accepts: send less "
+                  "at a time, or raise 'limits.body' in the configuration",
+                  j->max);
+    } else if (j->rc == SHOAL_EFORMAT) {
+        call_fail(c, 400, NULL, "content-encoding", "invalid_value",
+                  "the body is not what Content-Encoding says: it is damaged, cut off or followed "
+                  "by something else");
+    } else {
+        call_fail_code(c, j->rc, "out of memory for the body");
+    }
+}
+
+static void unpack_free(struct unpack_job *j)
+{
+    struct call *c = j->call;
+    buf_fini(&j->plain);
+    mem_free(j->text);
+    c->gl->flow.n_jobs--;
+    mem_free(j);
+    call_release(c);
+}
+
+static void on_unpacked(struct executor_task *t)
+{
+    struct unpack_job *j = LOOP_OF(t, struct unpack_job, finished);
+    use_plain(j->call, j);
+    unpack_free(j);
+}
+
+static void on_unpack(struct pool_task *t)
+{
+    struct unpack_job *j = LOOP_OF(t, struct unpack_job, pool_task);
+    j->rc = coding_decode(&j->plain, j->coding, j->text, j->n, j->max);
+    mem_free(j->text);
+    j->text = NULL;
+    executor_post(j->call->gl->flow.executor, &j->finished);
+}
+
+void body_unpack(struct call *c, void (*next)(struct call *c))
+{
+    const enum coding coding = coding_of(http_header(c->req, "content-encoding"));
+    if (coding == CODING_NONE || c->req->more || c->req->body_bytes == 0) {
+        next(c);
+        return;
+    }
+    if (coding == CODING_UNKNOWN) {
+        call_fail(c, 415, NULL, "content-encoding", "unsupported_encoding",
+                  "unknown Content-Encoding: send one of " CODING_NAMES
+                  ", or the body as it is, without that header");
+        return;
+    }
+    const size_t n = c->req->body_bytes;
+    struct unpack_job *j = mem_zalloc(sizeof(*j));
+    char *text = j ? http_take_body(c->req) : NULL;
+    if (!text) {
+        mem_free(j);
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    *j = (struct unpack_job){.pool_task.fn = on_unpack,
+                             .finished.fn = on_unpacked,
+                             .call = c,
+                             .next = next,
+                             .text = text,
+                             .n = n,
+                             .max = c->gl->config->limits.max_body_bytes,
+                             .coding = coding};
+    buf_init(&j->plain, SIZE_MAX / 2);
+    call_hold(c);
+    c->gl->flow.n_jobs++;
+    if (!call_count_input(c, n)) {
+        refuse_full(c);
+        unpack_free(j);
+    } else if (pool_submit(c->gl->gw->pool, &j->pool_task) < 0) {
+        call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too many large bodies are waiting");
+        unpack_free(j);
     }
 }
 

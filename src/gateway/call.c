@@ -83,6 +83,7 @@ static void call_free(struct call *c)
     if (c->account)
         peers_give(c->account, c->input_bytes);
     peers_leave(c->account);
+    buf_fini(&c->plain);
     if (!c->gl->spare.data && c->out.cap <= SPARE_BYTES) {
         buf_clear(&c->out);
         c->gl->spare = c->out;

@@ -30,6 +30,7 @@ struct call {
     size_t json_values;              /* number of JSON values in a large body; 0: few */
     struct peer *account;            /* held; a large body is charged to it; or NULL */
     size_t json_bytes, input_bytes;  /* charged until the JSON is dropped, until the call ends */
+    struct buf plain;                /* the body without its Content-Encoding */
     char id[64];
     char trace[64];                         /* traceparent, or "" */
     bool lenient, ollama, anthropic, began; /* ollama, anthropic: format of errors */

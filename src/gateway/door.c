@@ -249,12 +249,10 @@ static void run(struct call *c)
         call_drop_json(c);
 }
 
-/* json: the body, taken; NULL: the request's own is read. */
-static void pass(struct call *c, cJSON *json)
+/* The body is plain: reads it and hands the call on. */
+static void read_on(struct call *c)
 {
-    c->json = json; /* freed with the call */
-    if (!enter(c) || !read_deadline(c))
-        return;
+    const cJSON *json = c->json;
     bool later = (c->route->flags & ROUTE_WORK) && api_deferred_asked(c);
     if (later && (json || !(c->route->flags & ROUTE_JSON)))
         call_fail(c, 400, NULL, "x-shoal-defer", "invalid_value",
@@ -265,6 +263,18 @@ static void pass(struct call *c, cJSON *json)
         run(c);
     else if (!c->route->recall || http_header(c->req, "x-shoal-version") || !c->route->recall(c))
         body_read(c, run);
+}
+
+/* json: the body, taken; NULL: the request's own is read. */
+static void pass(struct call *c, cJSON *json)
+{
+    c->json = json; /* freed with the call */
+    if (!enter(c) || !read_deadline(c))
+        return;
+    if (json)
+        read_on(c);
+    else
+        body_unpack(c, read_on);
 }
 
 void door_enter(struct call *c, cJSON *json)

@@ -113,11 +113,30 @@ static bool is_local(const char *peer)
            (inet_pton(AF_INET, peer, &four) == 1 && ntohl(four.s_addr) >> 24 == 127);
 }
 
+/* Whether a program of this machine asks for itself: over a loopback listener, by its name, without
+ * a page, and without a proxy, behind which anybody may be. */
+static bool is_here(const struct call *c)
+{
+    static const char *const proxies[] = {"forwarded", "via", "x-forwarded-for", "x-real-ip",
+                                          "x-forwarded-host"};
+    const char *host = http_header(c->req, "host"), *origin = http_header(c->req, "origin");
+    char name[256] = "";
+    size_t n = host ? name_length(host) : 0;
+    if (n < sizeof(name))
+        memcpy(name, host ? host : "", n);
+    for (size_t i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++)
+        if (http_header(c->req, proxies[i]))
+            return false;
+    return c->req->via == HTTP_VIA_LOOPBACK && is_local(c->req->peer) && is_loopback(name) &&
+           (!origin || knows_origin(c, origin));
+}
+
 bool guard_may_change(const struct call *c)
 {
     if (admission_needed(c->gl->gw->admission))
         return c->client && c->client->admin;
-    return strcmp(c->req->peer, "unix") == 0;
+    return strcmp(c->req->peer, "unix") == 0 ||
+           (c->gl->config->admin == CONFIG_ADMIN_LOOPBACK && is_here(c));
 }
 
 bool guard_admin(struct call *c)
@@ -131,9 +150,11 @@ bool guard_admin(struct call *c)
         return false;
     }
     if (!read && !guard_may_change(c)) {
-        call_fail(c, 403, NULL, NULL, "admin_key_needed",
-                  "without keys in the configuration, nothing can be changed over TCP: configure "
-                  "an admin key or use the unix socket");
+        call_fail(
+            c, 403, NULL, NULL, "admin_key_needed",
+            "without keys in the configuration, nothing can be changed over TCP: configure "
+            "an admin key, use the unix socket, or set 'admin: loopback' for programs of this "
+            "machine");
         return false;
     }
     return (read && origin && call_is_local_page(origin)) || guard_origin(c);

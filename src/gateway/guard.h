@@ -13,10 +13,10 @@
 bool guard_host(struct call *c);
 /* For requests that browsers do not restrict themselves, such as WebSocket handshakes. */
 bool guard_origin(struct call *c);
-/* Without keys in the configuration: changes need a unix socket; the list of models may be read
- * by programs and pages of this machine. */
+/* Without keys in the configuration: changes need a unix socket or, with `admin: loopback`, a
+ * program of this machine; the list of models may be read by programs and pages of this machine. */
 bool guard_admin(struct call *c);
-/* Whether this client may change models: an admin key, or a unix socket of a keyless server. */
+/* Whether this client may change models: an admin key, or one of those of a keyless server. */
 bool guard_may_change(const struct call *c);
 
 #endif

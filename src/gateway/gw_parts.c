@@ -7,6 +7,7 @@
 #include "apps/home/ask/ask_pack.h"
 #include "apps/home/site/home_open.h"
 #include "apps/home/site/home_things.h"
+#include "base/clock.h"
 #include "base/file/file_read.h"
 #include "base/file/state_file.h"
 #include "base/log.h"
@@ -92,6 +93,8 @@ int gw_parts_limits(struct gw *gw, struct err *e)
         rc = open_once(gw, c, e);
     if (rc == 0 && c->responses_bytes > 0)
         rc = response_store_create(&gw->response_store, c->responses_bytes, c->responses_ttl_ms, e);
+    if (rc == 0 && gw->response_store && c->responses_file)
+        rc = response_store_use_file(gw->response_store, c->responses_file, clock_ns(), e);
     return rc;
 }
 

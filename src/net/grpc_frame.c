@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include "base/mem.h"
+#include "net/coding.h"
 
 #define GZIP_WINDOW (15 + 16) /* zlib's largest window, and 16 for the gzip format */
 #define LEAST_BYTES 1024u     /* a smaller message fits into a packet anyway */
@@ -42,30 +43,11 @@ int grpc_frame_next(struct grpc_frame *f, const uint8_t *p, size_t n, size_t max
 
 int grpc_frame_unpack(struct grpc_frame *f, struct buf *plain, size_t max)
 {
-    uint8_t block[16384];
-    z_stream z = {.next_in = (Bytef *)(uintptr_t)f->p,
-                  .avail_in = (uInt)f->n,
-                  .zalloc = z_alloc,
-                  .zfree = z_free};
     if (!f->packed)
         return 0;
-    if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
-        return SHOAL_ENOMEM;
-    int rc;
-    do {
-        z.next_out = block;
-        z.avail_out = sizeof(block);
-        rc = inflate(&z, Z_NO_FLUSH);
-        buf_put(plain, block, sizeof(block) - z.avail_out);
-    } while (rc == Z_OK && plain->len <= max && plain->rc == 0);
-    size_t left = z.avail_in;
-    inflateEnd(&z);
-    if (rc == Z_MEM_ERROR || plain->rc == SHOAL_ENOMEM)
-        return SHOAL_ENOMEM;
-    if (plain->rc < 0 || plain->len > max)
-        return SHOAL_ELIMIT;
-    if (rc != Z_STREAM_END || left > 0)
-        return SHOAL_EFORMAT;
+    int rc = coding_decode(plain, CODING_GZIP, f->p, f->n, max);
+    if (rc < 0)
+        return rc;
     f->p = (const uint8_t *)buf_str(plain);
     f->n = plain->len;
     f->packed = false;

@@ -37,6 +37,9 @@ struct h1 {
     struct http_req req;
     struct http_refusal refuse; /* why a callback stopped the parser; status 0: none did */
     uint32_t n_now;             /* requests begun in this turn */
+    const char *gap; /* in the bytes being parsed: where the last piece of a header ended */
+    bool gap_line;   /* a line ended between that piece and the bytes being parsed */
+    bool value_done; /* the next value needs a name of its own */
     bool in_value, head_done, complete, chunked, keep, in_handler, ended, upgraded;
     bool expects;  /* the client waits for 100 Continue */
     bool admitted; /* the handler knows of the request and waits for its body */
@@ -67,7 +70,7 @@ static int on_begin(llhttp_t *p)
     struct h1 *h = of_parser(p);
     h->phase = H1_READING;
     h->n_headers = 0;
-    h->in_value = h->head_done = h->complete = h->admitted = false;
+    h->in_value = h->head_done = h->complete = h->admitted = h->value_done = false;
     h->n_now++;
     buf_clear(&h->head);
     buf_clear(&h->body);
@@ -80,6 +83,8 @@ static int put_head(struct h1 *h, const char *p, size_t n)
     if (h->head.len + n > h->conn->server->limits.max_header_bytes)
         return refuse(h, 431, "the headers are larger than this server accepts");
     buf_put(&h->head, p, n);
+    h->gap = p + n;
+    h->gap_line = false;
     return h->head.rc < 0 ? refuse(h, 503, "out of memory") : 0;
 }
 
@@ -101,11 +106,24 @@ static int on_field(llhttp_t *p, const char *at, size_t n)
         if (h->n_headers >= (most < MAX_HEADERS ? most : MAX_HEADERS))
             return refuse(h, 431, "more headers than this server accepts");
         buf_putc(&h->head, '\0'); /* terminates the URL or the previous value */
-        h->in_value = false;
+        h->in_value = h->value_done = false;
         h->at[h->n_headers].name = (uint32_t)h->head.len;
         h->at[h->n_headers++].value = 0;
     }
     return put_head(h, at, n);
+}
+
+static int begin_value(struct h1 *h)
+{
+    if (h->n_headers == 0 || h->value_done ||
+        (!h->in_value && h->head.len == h->at[h->n_headers - 1].name))
+        return refuse(h, 400, "a header has no name");
+    if (!h->in_value) {
+        buf_putc(&h->head, '\0');
+        h->in_value = true;
+        h->at[h->n_headers - 1].value = (uint32_t)h->head.len;
+    }
+    return 0;
 }
 
 static int on_value(llhttp_t *p, const char *at, size_t n)
@@ -113,12 +131,12 @@ static int on_value(llhttp_t *p, const char *at, size_t n)
     struct h1 *h = of_parser(p);
     if (h->head_done)
         return 0;
-    if (!h->in_value) {
-        buf_putc(&h->head, '\0');
-        h->in_value = true;
-        h->at[h->n_headers - 1].value = (uint32_t)h->head.len;
-    }
-    return put_head(h, at, n);
+    /* A value that goes on in the next line is read in one way by some servers and in another by
+     * others (RFC 9112, 5.2): a request could hide in the difference. */
+    if (n > 0 && (h->gap_line || memchr(h->gap, '\n', (size_t)(at - h->gap))))
+        return refuse(h, 400, "a header continues in the next line, which is obsolete");
+    int rc = begin_value(h);
+    return rc ? rc : put_head(h, at, n);
 }
 
 /* on_value is not called for an empty value.  Trailing white space is not part of a value.
@@ -126,12 +144,14 @@ static int on_value(llhttp_t *p, const char *at, size_t n)
 static int on_value_complete(llhttp_t *p)
 {
     struct h1 *h = of_parser(p);
-    int rc = on_value(p, "", 0);
-    if (rc == 0 && !h->head_done)
-        while (h->head.len > h->at[h->n_headers - 1].value &&
-               strchr(" \t", h->head.data[h->head.len - 1]))
-            h->head.len--;
-    return rc;
+    int rc = h->head_done ? 0 : begin_value(h);
+    if (rc != 0 || h->head_done)
+        return rc;
+    while (h->head.len > h->at[h->n_headers - 1].value &&
+           strchr(" \t", h->head.data[h->head.len - 1]))
+        h->head.len--;
+    h->value_done = true;
+    return h->head.rc < 0 ? refuse(h, 503, "out of memory") : 0;
 }
 
 static const char *find_header(const struct h1 *h, const char *name)
@@ -169,6 +189,8 @@ static int on_headers(llhttp_t *p)
         return refuse(h, 400, "the Host header is missing");
     if (count_header(h, "host") > 1)
         return refuse(h, 400, "there is more than one Host header");
+    if (count_header(h, "transfer-encoding") > 0 && p->http_minor == 0)
+        return refuse(h, 400, "HTTP/1.0 has no Transfer-Encoding: send Content-Length");
     if ((p->flags & F_CONTENT_LENGTH) && p->content_length > lim->max_body_bytes)
         return refuse(h, 413, "the body is larger than this server accepts");
     const char *expect = find_header(h, "expect");
@@ -479,7 +501,10 @@ static size_t h1_data(struct http_conn *c, const char *p, size_t n)
     size_t used = 0;
     h->n_now = 0;
     while (used < n && (h->phase == H1_IDLE || h->phase == H1_READING) && !holds_back(h)) {
+        h->gap = p + used;
         llhttp_errno_t rc = llhttp_execute(&h->parser, p + used, n - used);
+        if (rc == HPE_OK && !h->head_done && memchr(h->gap, '\n', (size_t)(p + n - h->gap)))
+            h->gap_line = true;
         if (rc == HPE_PAUSED && h->complete) {
             used = (size_t)(llhttp_get_error_pos(&h->parser) - p);
             llhttp_resume(&h->parser);
@@ -513,9 +538,13 @@ static size_t h1_data(struct http_conn *c, const char *p, size_t n)
 static void h1_eof(struct http_conn *c)
 {
     struct h1 *h = state(c);
-    if (h->phase == H1_BUSY) /* the client does not wait for the response */
-        sock_break(&c->sock);
-    else if (h->phase == H1_IDLE && c->sock.in.len > 0)
+    if (h->phase == H1_BUSY) {
+        /* It has closed its sending side only, or has gone. To write is the way to find out: the
+         * kernel of one that has gone answers with a reset. 1.0 knows no interim answers. */
+        h->eof = true;
+        if (h->req.status == 0 && h->parser.http_minor == 1)
+            sock_write(&c->sock, "HTTP/1.1 102 Processing\r\n\r\n", 27);
+    } else if (h->phase == H1_IDLE && c->sock.in.len > 0)
         h->eof = true;
     else
         sock_finish(&c->sock, false);

@@ -54,6 +54,7 @@ struct h2_stream {
     struct http_header headers[MAX_HEADERS + 1];
     uint32_t method, path, authority; /* offsets in head; 0: missing */
     uint64_t began_ns, heard_ns;      /* heard: early, time of the last bytes of the body */
+    uint64_t moved_ns;                /* when output was last framed, or began to wait */
     enum refusal refuse;              /* refusal to send instead of calling the handler */
     bool handled, ended, was_full;
     bool admitted;           /* the handler knows of the request and waits for its body */
@@ -74,6 +75,7 @@ struct h2 {
     size_t held_bytes;             /* of all streams */
     struct h2_stream *ready, **ready_end;
     struct executor_task flush, more;
+    uint64_t checked_ns; /* when the streams' times were last compared */
     bool closing;
     bool knows; /* draining: the client has been notified and opens no more streams */
 };
@@ -212,8 +214,10 @@ static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *p, size_t
     (void)user;
     if (s->out.rc < 0)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-    if (k > 0)
+    if (k > 0) {
         memcpy(p, s->out.data + s->out_at, k);
+        s->moved_ns = loop_now(s->h->conn->server->loop);
+    }
     s->out_at += k;
     if (s->out_at == s->out.len) {
         if (s->out.cap > KEEP_OUT_BYTES)
@@ -262,6 +266,8 @@ static void h2_write(struct http_req *r, const void *p, size_t n)
     struct h2_stream *s = of_req(r);
     if (r->head)
         return;
+    if (s->out.len == s->out_at)
+        s->moved_ns = loop_now(s->h->conn->server->loop);
     put(s, &s->out, p, n);
     s->h->out_now += n;
     if (http_conn_count(s->h->conn) != PEERS_OK)
@@ -743,6 +749,43 @@ static void on_flush(struct executor_task *t)
         sock_finish(&c->sock, false);
 }
 
+/* The client has left no window for a stream that has something to send, for too long. */
+static bool is_stalled(const struct h2_stream *s, uint64_t now)
+{
+    const struct h2 *h = s->h;
+    const uint64_t most = (uint64_t)h->conn->server->limits.write_ms * 1000000u;
+    return s->out.len > s->out_at && now - s->moved_ns >= most &&
+           (nghttp2_session_get_remote_window_size(h->session) <= 0 ||
+            nghttp2_session_get_stream_remote_window_size(h->session, s->id) <= 0);
+}
+
+/* Ends what has waited too long for the client. False: the connection is closed. */
+static bool check_streams(struct h2 *h)
+{
+    const struct http_limits *lim = &h->conn->server->limits;
+    const uint64_t now = loop_now(h->conn->server->loop);
+    uint32_t n_stalled = 0;
+    h->checked_ns = now;
+    for (struct h2_stream *s = h->streams; s; s = s->next)
+        if (is_stalled(s, now)) {
+            n_stalled++;
+            nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
+            schedule(h);
+        } else if (!s->handled && now - s->began_ns >= (uint64_t)lim->request_ms * 1000000u) {
+            s->refuse = REFUSE_LATE;
+            refuse(s);
+        } else if (s->handled && s->req.more &&
+                   now - s->heard_ns >= (uint64_t)lim->idle_ms * 1000000u) {
+            nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
+            schedule(h);
+        }
+    if (n_stalled > 0 && n_stalled == h->n_streams) {
+        sock_break(&h->conn->sock); /* the client reads nothing at all */
+        return false;
+    }
+    return true;
+}
+
 static size_t h2_data(struct http_conn *c, const char *p, size_t n)
 {
     struct h2 *h = state(c);
@@ -752,6 +795,10 @@ static size_t h2_data(struct http_conn *c, const char *p, size_t n)
     if (k < 0) /* not HTTP/2: first send nghttp2's error */
         sock_finish(&c->sock, false);
     schedule(h);
+    /* Every frame restarts the timer: a client that sends pings must not outlive its time. */
+    const uint64_t apart = (uint64_t)c->server->limits.write_ms * 1000000u / 4;
+    if (loop_now(c->server->loop) - h->checked_ns >= apart && !check_streams(h))
+        return n;
     watch_time(h);
     return n;
 }
@@ -795,7 +842,6 @@ static void h2_timeout(struct http_conn *c)
 {
     struct h2 *h = state(c);
     const struct http_limits *lim = &c->server->limits;
-    uint64_t now = loop_now(c->server->loop);
     if (c->draining && !h->knows) { /* the client does not answer pings */
         h->knows = true;
         schedule(h);
@@ -810,16 +856,8 @@ static void h2_timeout(struct http_conn *c)
         http_conn_timer(c, lim->request_ms);
         return;
     }
-    for (struct h2_stream *s = h->streams; s; s = s->next)
-        if (!s->handled && now - s->began_ns >= (uint64_t)lim->request_ms * 1000000u) {
-            s->refuse = REFUSE_LATE;
-            refuse(s);
-        } else if (s->handled && s->req.more &&
-                   now - s->heard_ns >= (uint64_t)lim->idle_ms * 1000000u) {
-            nghttp2_submit_rst_stream(h->session, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_CANCEL);
-            schedule(h);
-        }
-    watch_time(h);
+    if (check_streams(h))
+        watch_time(h);
 }
 
 static void h2_destroy(struct http_conn *c)
@@ -887,6 +925,7 @@ bool http2_start(struct http_conn *c)
     h->flush.fn = on_flush;
     h->more.fn = on_more;
     h->ready_end = &h->ready;
+    h->checked_ns = loop_now(c->server->loop);
     if (open_session(h) < 0) {
         if (h->session)
             nghttp2_session_del(h->session);

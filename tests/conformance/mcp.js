@@ -53,6 +53,37 @@ async function tools(transport, what) {
     await client.close();
 }
 
+// Which versions of the protocol are spoken: a handshake up to 2025-11-25, none from 2026-07-28 on.
+async function versions(post) {
+    const all = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'];
+    const rpc = async (method, params, header) => {
+        const r = await post(JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }), header ? { 'mcp-protocol-version': header } : {});
+        return { status: r.status, ...(await r.json()) };
+    };
+    const meta = (v) => ({ _meta: { 'io.modelcontextprotocol/protocolVersion': v, 'io.modelcontextprotocol/clientCapabilities': {} } });
+    for (const v of all.slice(1))
+        t.same((await rpc('initialize', { protocolVersion: v, capabilities: {}, clientInfo: { name: 'x', version: '1' } })).result.protocolVersion, v, v);
+    t.same((await rpc('initialize', { protocolVersion: '1999-01-01', capabilities: {}, clientInfo: {} })).result.protocolVersion, all[1],
+        'the newest one with a handshake is offered');
+    const hello = (await rpc('server/discover', meta(all[0]), all[0])).result;
+    t.same(hello.supportedVersions.join(), all.join(), 'discovered');
+    t.check(hello.resultType === 'complete' && hello.capabilities.tools && hello.serverInfo.name === 'shoal', 'the server says what it is');
+    const list = (await rpc('tools/list', meta(all[0]))).result;
+    t.check(list.resultType === 'complete' && list.tools.length === 4 && list.ttlMs > 0 && list.cacheScope === 'public', 'tools without a handshake');
+    const called = (await rpc('tools/call', { name: 'classify', arguments: { text: 'turn off the lights' }, ...meta(all[0]) })).result;
+    t.check(called.resultType === 'complete' && !called.isError, 'a call without a handshake');
+    t.same((await rpc('tools/list', {})).result.resultType, undefined, 'older clients get what they know');
+    for (const bad of ['2000-01-01', '2099-01-01', 'nonsense']) {
+        for (const r of [await rpc('tools/list', {}, bad), await rpc('tools/list', meta(bad))]) {
+            t.same(r.status, 400, `${bad} is refused`);
+            t.same(r.error.code, -32022, `${bad}: by its code`);
+            t.same(r.error.data.requested, bad, `${bad}: by name`);
+            t.same(r.error.data.supported.join(), all.join(), `${bad}: with what is spoken`);
+        }
+    }
+    t.same((await rpc('tools/list', meta(all[0]), all[1])).error.code, -32600, 'header and message must agree');
+}
+
 async function overHttp() {
     const config = path.join(t.tmp, 'keys.yaml');
     fs.writeFileSync(config, `keys:\n  - {name: anna, sha256: ${crypto.createHash('sha256').update('secret').digest('hex')}}\n`);
@@ -66,6 +97,7 @@ async function overHttp() {
     t.same((await (await post('{"id":1}')).json()).error.code, -32600, 'no JSON-RPC');
     t.same((await post('{"jsonrpc":"2.0","method":"notifications/initialized"}')).status, 202, 'a notification');
     t.same((await fetch(url, { headers: { authorization: 'Bearer secret' } })).status, 405, 'no stream from the server');
+    await versions(post);
     t.same((await server.stop()).code, 0, 'ends well');
 }
 

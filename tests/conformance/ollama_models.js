@@ -69,6 +69,13 @@ async function models(server, o) {
     t.same(rendered.prompt_eval_count, by_hand.prompt_eval_count, 'its template');
     const once = await o.generate({ model: 'reply', prompt: 'hi', template, options: { ...options, num_predict: 1 } });
     t.same(once.prompt_eval_count, by_hand.prompt_eval_count, 'a template for one request');
+    const go = '{{ if .System }}[system] {{ .System }}\n{{ end }}{{ if .Prompt }}[user] {{ .Prompt }}\n{{ end }}[assistant]{{ .Response }}';
+    const gone = await o.generate({ model: 'reply', prompt: 'hi', template: go, options: { ...options, num_predict: 1 } });
+    t.same(gone.prompt_eval_count, by_hand.prompt_eval_count, 'one of Go');
+    await o.create({ model: 'goer', from: 'reply', template: go, stream: false });
+    t.same((await o.generate({ model: 'goer', prompt: 'hi', options: { ...options, num_predict: 1 } })).prompt_eval_count, by_hand.prompt_eval_count,
+        'a model with one of Go');
+    await o.delete({ model: 'goer' });
     await o.copy({ source: 'butler', destination: 'team/butler:2' });
     t.same((await o.generate({ model: 'team/butler:2', prompt: ask })).eval_count, 3, 'copy');
     t.same(await names(o), 'butler,enc,plain,reply,team/butler:2', 'list');
@@ -82,7 +89,7 @@ async function models(server, o) {
     for (const [act, want, what] of [[() => o.create({ model: 'x', from: 'nobody' }), 404, 'from nobody'],
         [() => o.create({ model: 'reply', from: 'enc' }), 400, 'a name of the configuration'], [() => o.create({ model: '../x', from: 'reply' }), 400, 'a path as name'],
         [() => o.create({ model: 'x' }), 400, 'from nothing'],
-        [() => o.create({ model: 'x', from: 'reply', template: '{{ if .System }}{{ .System }}{{ end }}' }), 400, 'a Go template'],
+        [() => o.create({ model: 'x', from: 'reply', template: '{{ range .Messages }}{{ .Content }}{{ end }}' }), 400, 'a Go template of messages'],
         [() => o.copy({ source: 'nobody', destination: 'x' }), 404, 'copy of nobody'], [() => o.delete({ model: 'nobody' }), 404, 'delete nobody'],
         [() => o.copy({ source: 'reply', destination: 'enc' }), 400, 'copy over the configuration']])
         t.same(await status(act(), what), want, what);

@@ -41,10 +41,16 @@ async function whole(ai, url) {
     t.same(`${list.length} ${list[0].top_logprobs.length}`, `${likely.usage.output_tokens} 2`, 'logprobs');
     for (const [bad, param] of [[{ input: undefined }, 'input'], [{ input: [] }, 'input'], [{ input: 5 }, 'input'],
         [{ input: [{ type: 'image' }] }, 'input[0]'], [{ input: [{ role: 'user', content: [{ type: 'input_image' }] }] }, 'input[0].content'],
-        [{ background: true }, 'background'], [{ frob: 1 }, 'frob'], [{ metadata: 5 }, 'metadata']]) {
+        [{ background: true, store: false }, 'background'], [{ frob: 1 }, 'frob'], [{ metadata: 5 }, 'metadata']]) {
         const e = await t.fails(ai.responses.create({ ...base, ...bad }), JSON.stringify(bad));
         t.same(`${e.status} ${e.param}`, `400 ${param}`, JSON.stringify(bad));
     }
+    let later = await ai.responses.create({ ...base, background: true });
+    t.same(later.status, 'in_progress', 'in the background');
+    await t.until(async () => (later = await ai.responses.retrieve(later.id)).status !== 'in_progress', 'it completes');
+    t.same(later.output[0].content[0].text, r.output[0].content[0].text, 'the same answer');
+    const e = await t.fails(ai.responses.cancel(later.id), 'cancel');
+    t.same(e.status, 400, 'a complete one cannot be cancelled');
     const api = await (await fetch(`${url}/openapi.json`)).json();
     t.check(api.paths['/v1/responses'].post.requestBody, 'described');
     return want;

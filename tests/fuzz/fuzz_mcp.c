@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct mcp_message m;
     cJSON *json = cJSON_ParseWithLength((const char *)data, size);
-    mcp_read(&m, json);
+    mcp_read(&m, json, NULL);
     if (m.error ? !m.text[0] : m.method != MCP_NOTIFICATION && !m.id)
         abort();
     if (!json && m.error != MCP_READ_PARSE_ERROR)

@@ -82,7 +82,7 @@ async function keyless() {
     const body = { model: 'm', action: 'unload' };
     let r = await fetch(`${server.url}/admin/models`, { method: 'POST', body: JSON.stringify(body) });
     t.same(r.status, 403, 'no key, over TCP');
-    t.check((await r.text()).includes('configure an admin key or use the unix socket'), 'says what to do');
+    t.check((await r.text()).includes("configure an admin key, use the unix socket, or set 'admin: loopback'"), 'says what to do');
     r = await message(server, { id: '1', path: '/admin/models', body });
     t.same(r.status, 403, 'no key, over a WebSocket');
     r = await (await fetch(`${server.url}/admin/models`)).json();

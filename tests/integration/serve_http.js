@@ -8,6 +8,7 @@ const fs = require('fs');
 const http = require('http');
 const net = require('net');
 const path = require('path');
+const zlib = require('zlib');
 const t = require('./serve.js');
 
 const WebSocket = require(t.npm('ws@8.18.0'));
@@ -123,6 +124,103 @@ limits: {body: 20KiB, headers: 4KiB}
     t.same(back.text.trim(), 'hello world', 'tokens and back');
     t.same((await hasty.stop()).code, 0, 'exit of the hasty one');
     t.same((await server.stop('SIGINT')).code, 0, 'exit');
+}
+
+// A frame of zstd with one plain block, or with n blocks that repeat a byte.
+function zstd(bytes, n = 0) {
+    const head = Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0xa0, 0, 0, 0, 0]);
+    const block = (last, type, size) => Buffer.from([last | type << 1 | (size & 31) << 3, size >> 5 & 255, size >> 13]);
+    head.writeUInt32LE(n ? n << 17 : bytes.length, 5);
+    if (!n)
+        return Buffer.concat([head, block(1, 0, bytes.length), bytes]);
+    return Buffer.concat([head, ...Array.from({ length: n }, (_, i) => Buffer.concat([block(i === n - 1, 1, 1 << 17), bytes]))]);
+}
+
+// Compressed bodies: what is in them is bounded, and a key is asked for before they are read.
+async function compressed() {
+    const server = await t.start(shoal, ['--config', config(`
+models: [{name: long, path: ${long}}]
+limits: {body: 1MiB}
+keys: [{name: anna, sha256: ${sha('secret')}}]
+`)]);
+    const send = async (body, coding, key = 'secret') => {
+        const r = await fetch(`${server.url}/tokenize`, { method: 'POST', body,
+            headers: { authorization: `Bearer ${key}`, ...(coding ? { 'content-encoding': coding } : {}) } });
+        return { status: r.status, ...(await r.json()) };
+    };
+    const plain = Buffer.from(JSON.stringify({ text: 'hello world '.repeat(2000), model: 'long' }));
+    const want = (await send(plain)).count;
+    t.check(want > 1000, 'plain');
+    const packed = { gzip: zlib.gzipSync(plain), br: zlib.brotliCompressSync(plain), zstd: zstd(plain) };
+    for (const [coding, bytes] of Object.entries(packed)) {
+        t.same((await send(bytes, coding)).count, want, coding);
+        t.same((await send(bytes, coding, 'wrong')).status, 401, `${coding}: the key comes first`);
+        t.same((await send(bytes.subarray(0, bytes.length - 3), coding)).status, 400, `${coding}: cut off`);
+        t.same((await send(plain, coding)).status, 400, `${coding}: it is not`);
+    }
+    const bombs = { gzip: zlib.gzipSync(Buffer.alloc(64 << 20)), br: zlib.brotliCompressSync(Buffer.alloc(64 << 20)),
+        zstd: zstd(Buffer.from(' '), 60) };
+    const before = t.memory(server).peak;
+    for (const [coding, bytes] of Object.entries(bombs)) {
+        t.check(bytes.length < 100000, `${coding}: ${bytes.length} bytes`);
+        const r = await send(bytes, coding);
+        t.same(`${r.status} ${r.error.code}`, '413 body_too_large', `${coding}: a bomb`);
+        t.check(r.error.message.includes("'limits.body'"), 'says what to do');
+    }
+    t.check(t.memory(server).peak - before < 32 << 10, 'bombs take no memory');
+    for (const coding of ['deflate', 'gzip, gzip', 'rot13']) {
+        const r = await send(plain, coding);
+        t.same(r.status, 415, coding);
+        t.check(r.error.message.includes('gzip, br, zstd'), `${coding}: says what is known`);
+    }
+    const cut = await raw(server.port, [`POST /tokenize HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\nContent-Encoding: gzip\r\n` +
+        `Content-Length: ${packed.gzip.length}\r\n\r\n`, packed.gzip], (s) => s.includes('"count"'));
+    t.check(cut.includes('200 OK'), 'in pieces');
+    await server.stop();
+}
+
+// A client that closes its sending side after a request gets the answer; one that is gone does not keep the model busy.
+async function half_closed() {
+    const server = await t.start(shoal, ['-m', `long=${long}`]);
+    const ask = (n) => {
+        const body = JSON.stringify({ model: 'long', prompt: 'x', max_tokens: n, ignore_eos: true });
+        return `POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    };
+    const got = await new Promise((done, give) => {
+        const s = net.connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
+        let all = '';
+        s.on('data', (d) => { all += d; });
+        s.on('end', () => done(all));
+        s.on('error', give);
+        s.end(ask(40));
+    });
+    t.check(/HTTP\/1.1 200 OK[^]*"finish_reason":"length"/.test(got), `half closed: ${got.slice(0, 200)}`);
+    const gone = net.connect(server.port, '127.0.0.1');
+    gone.on('error', () => 0);
+    gone.write(ask(100000));
+    await t.until(async () => (await t.metric(server, 'shoal_calls_in_flight ')) > 0, 'it runs');
+    gone.destroy();
+    await t.until(async () => (await t.metric(server, 'shoal_calls_in_flight ')) === 0, 'a client that is gone is noticed');
+    await server.stop();
+}
+
+// What cannot fit into the context is refused before it is tokenized.
+async function long_prompts() {
+    const server = await t.start(shoal, ['-m', `long=${long}`]);
+    const send = async (path_, body) => {
+        const r = await fetch(server.url + path_, { method: 'POST', body: JSON.stringify({ model: 'long', ...body }) });
+        return { status: r.status, ...(await r.json()) };
+    };
+    const huge = 'hello world '.repeat((15 << 20) / 12);
+    for (const [path_, body] of [['/v1/completions', { prompt: huge }], ['/v1/chat/completions', { messages: [{ role: 'user', content: huge }] }],
+        ['/completion', { prompt: huge }]]) {
+        const r = await send(path_, body);
+        t.same(r.status, 400, path_);
+        t.check(/has \d{8} bytes, more than the context of \d+ tokens can hold/.test(r.error.message), `${path_}: ${r.error.message}`);
+    }
+    const r = await send('/v1/completions', { prompt: 'hello world '.repeat(3000) });
+    t.check(/has \d+ tokens, but the context holds only/.test(r.error?.message), `a little too long is counted: ${JSON.stringify(r).slice(0, 200)}`);
+    await server.stop();
 }
 
 async function keys() {
@@ -547,6 +645,9 @@ limits: {values: 1000}
     await configurations();
     await texts();
     await protocol();
+    await compressed();
+    await half_closed();
+    await long_prompts();
     await keys();
     await drain();
     await leave();

@@ -21,10 +21,10 @@
 #include "engine/chat/chat_tools.h"
 #include "engine/engine_state.h"
 #include "engine/kinds.h"
+#include "engine/prompt_limit.h"
 #include "text/chat_template.h"
 
 #define MAX_TEXT_BYTES ((size_t)64 << 20)
-#define MAX_PROMPT_TOKENS ((size_t)1 << 26)
 #define MAX_DEPTH 64
 #define MAX_CONTEXT_BYTES ((size_t)256 << 20)
 #define MAX_PROMPT_BYTES ((size_t)64 << 20)
@@ -400,8 +400,10 @@ static int take_tokens(const struct shoal_engine *en, int rendered, struct buf *
                        int32_t **tokens, size_t *n_tokens, struct err *e)
 {
     struct tok_ids ids;
-    tok_ids_init(&ids, MAX_PROMPT_TOKENS);
-    int rc = rendered < 0 ? rendered : encode(en, &ids, text->data, text->len, e);
+    tok_ids_init(&ids, prompt_limit_tokens(en));
+    int rc = rendered < 0 ? rendered : prompt_limit_check(en, text->len, e);
+    if (rc == 0)
+        rc = prompt_limit_passed(en, encode(en, &ids, text->data, text->len, e), e);
     *tokens = rc == 0 ? ids.ids : NULL;
     *n_tokens = rc == 0 ? ids.n : 0;
     if (rc == 0)

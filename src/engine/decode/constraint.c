@@ -46,8 +46,7 @@ static void count_bytes(struct constraint *c, size_t now)
 
 static size_t bytes_of(const struct constraint *c)
 {
-    return sizeof(*c) + c->n + c->net->n_states * sizeof(*c->net->states) +
-           c->net->n_edges * sizeof(*c->net->edges) + grammar_mask_bytes(c->mask);
+    return sizeof(*c) + c->n + grammar_net_bytes(c->net) + grammar_mask_bytes(c->mask);
 }
 
 void constraint_unref(struct constraint *c)
@@ -188,6 +187,12 @@ static int replay(struct constraint_run *r, const int32_t *tokens, uint32_t n)
     return rc;
 }
 
+/* The sets of one step do not fit: that says nothing about the vocabulary. */
+static int no_room(int rc)
+{
+    return rc == SHOAL_ELIMIT ? SHOAL_ENOMEM : rc;
+}
+
 int constraint_run_allowed(struct constraint_run *r, const int32_t *tokens, uint32_t n, bool lead,
                            struct constraint_set *out)
 {
@@ -210,12 +215,12 @@ int constraint_run_allowed(struct constraint_run *r, const int32_t *tokens, uint
             rc = grammar_mask_only(c->mask, r->place, &out->only);
     }
     count_bytes(c, bytes_of(c));
-    return rc == SHOAL_ELIMIT ? SHOAL_ENOTOKEN : rc;
+    return no_room(rc);
 }
 
 int constraint_run_take(struct constraint_run *r, int32_t token, bool lead, bool *over)
 {
     int rc = grammar_mask_take(r->c->mask, &r->place, token, hidden(r, token, lead));
     *over = rc == 0 && grammar_mask_over(r->c->mask, r->place);
-    return rc == SHOAL_ELIMIT ? SHOAL_ENOTOKEN : rc;
+    return no_room(rc);
 }

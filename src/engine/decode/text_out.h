@@ -12,14 +12,18 @@
 #include "base/buf.h"
 #include "text/tokenizer/tokenizer.h"
 
-#define TEXT_OUT_MAX_STOPS 16u
+#define TEXT_OUT_MAX_STOPS 256u
 #define TEXT_OUT_MAX_STOP_BYTES 256u
+
+struct text_out_stop {
+    char *text;
+    size_t bytes;
+};
 
 struct text_out {
     struct tok_stream stream;
     struct buf pending;
-    char *stops[TEXT_OUT_MAX_STOPS];
-    size_t stop_bytes[TEXT_OUT_MAX_STOPS];
+    struct text_out_stop *stops;
     uint32_t n_stops;
     uint32_t stopped_by; /* which stop string was reached */
 };

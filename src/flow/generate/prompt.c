@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "engine/chat/infill_tokens.h"
 #include "engine/chat/chat_tokens.h"
+#include "engine/prompt_limit.h"
 
 #define MAX_TOKEN_BYTES ((size_t)256 << 20)
 
@@ -29,7 +30,7 @@ static int text_tokens(const struct shoal_engine *en, const char *text, size_t b
 {
     unsigned flags =
         (first ? SHOAL_TEXT_ADD_SPECIAL : 0) | (parse_special ? SHOAL_TEXT_PARSE_SPECIAL : 0);
-    int rc = shoal_tokenize(en, text, bytes, flags, tokens, n, e);
+    int rc = prompt_limit_tokenize(en, text, bytes, flags, tokens, n, e);
     if (rc == 0 && first && parse_special)
         rc = drop_second_begin(en, *tokens, n, e);
     return rc;

@@ -13,7 +13,7 @@
 #include "text/grammar/grammar_parts.h"
 #include "wire/json_scan.h"
 
-#define MAX_CHOICES 10000u
+#define MAX_CHOICES 250000u
 
 static uint32_t read_choices(struct grammar_tree *t, const char *text, size_t n)
 {

@@ -14,7 +14,7 @@
 
 struct grammar_net;
 
-#define GRAMMAR_MAX_TEXT ((size_t)256 << 10)
+#define GRAMMAR_MAX_TEXT ((size_t)8 << 20)
 
 /* kind and text as shoal_task.h describes them. */
 SHOAL_MUST_CHECK int grammar_compile(struct grammar_net **out, enum shoal_constraint kind,

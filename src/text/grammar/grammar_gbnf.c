@@ -119,12 +119,19 @@ static uint32_t read_literal(struct gbnf *g)
 {
     const char *at = g->p++;
     struct grammar_tree_list l = {0};
+    char bytes[256];
+    size_t n = 0;
     while (ok(g) && g->p < g->end && *g->p != '"') {
         uint32_t cp = read_char(g);
-        char bytes[4];
         if (ok(g))
-            grammar_tree_push(g->t, &l, grammar_tree_literal(g->t, bytes, utf8_encode(bytes, cp)));
+            n += utf8_encode(bytes + n, cp);
+        if (n + 4 > sizeof(bytes)) {
+            grammar_tree_push(g->t, &l, grammar_tree_literal(g->t, bytes, n));
+            n = 0;
+        }
     }
+    if (n > 0)
+        grammar_tree_push(g->t, &l, grammar_tree_literal(g->t, bytes, n));
     if (!ok(g))
         return GRAMMAR_TREE_NONE;
     if (g->p == g->end)

@@ -19,16 +19,17 @@
 #define UNKNOWN UINT32_MAX
 #define NONE UINT32_MAX
 #define UNSEEN (UINT32_MAX - 1)
+#define TOO_MANY 1 /* the stacks of a place do not fit */
 
 /* What is below a stack: the end of the text, or the unknown caller of a part. */
 enum { BOTTOM, CUT, FIRST_NODE };
 
 struct node { /* the top of a stack: the position in a rule, and below it where its caller continues
                */
-    uint32_t state, count, parent;
-    uint32_t mark; /* the closure that visited it last */
-    uint32_t part; /* index, or NONE */
-    uint32_t back; /* the place when this frame is returned to, or NONE */
+    uint32_t state, count, parent; /* count: repetitions so far, or bytes of a text edge read */
+    uint32_t mark;                 /* the closure that visited it last */
+    uint32_t part;                 /* index, or NONE */
+    uint32_t back;                 /* the place when this frame is returned to, or NONE */
 };
 
 struct place {
@@ -160,7 +161,7 @@ static int visit(struct grammar_mask *m, uint32_t id)
     if (m->nodes[id].mark == m->stamp)
         return 0;
     if (m->n_todo == MAX_TODO)
-        return SHOAL_ELIMIT;
+        return TOO_MANY;
     m->nodes[id].mark = m->stamp;
     m->todo[m->n_todo++] = id;
     return 0;
@@ -213,7 +214,7 @@ static int close_stacks(struct grammar_mask *m)
         const struct grammar_net_state *s = &m->net->states[n.state];
         if (s->reads) {
             if (m->n_rest == MAX_STACKS)
-                return SHOAL_ELIMIT;
+                return TOO_MANY;
             m->rest[m->n_rest++] = id;
         }
         if (s->final && n.parent < FIRST_NODE)
@@ -285,6 +286,22 @@ static void new_stamp(struct grammar_mask *m)
     m->n_todo = 0;
 }
 
+/* The edge of a place that can only read the rest of one text; NULL: it has more to read. */
+static const struct grammar_net_edge *text_edge(const struct grammar_mask *m, uint32_t place)
+{
+    const struct place *p = &m->places[place];
+    if (p->n != 1)
+        return NULL;
+    const struct grammar_net_state *s = &m->net->states[m->nodes[p->nodes[0]].state];
+    return s->text ? &m->net->edges[s->edges] : NULL;
+}
+
+static uint8_t text_byte(const struct grammar_mask *m, const struct grammar_net_edge *e,
+                         uint32_t id)
+{
+    return m->net->texts[e->min + m->nodes[id].count];
+}
+
 /* Marks the bytes that some stack reads; all others lead nowhere. */
 static int open_table(struct grammar_mask *m, uint32_t place)
 {
@@ -298,10 +315,34 @@ static int open_table(struct grammar_mask *m, uint32_t place)
             const struct grammar_net_edge *e = &m->net->edges[s->edges + k];
             for (uint32_t b = e->lo; e->kind == GRAMMAR_NET_BYTES && b <= e->hi; b++)
                 next[b] = UNKNOWN;
+            if (e->kind == GRAMMAR_NET_TEXT)
+                next[text_byte(m, e, p->nodes[i])] = UNKNOWN;
         }
     }
     m->places[place].next = next;
     return 0;
+}
+
+/* The stack of a node after a byte that one of its edges reads. */
+static int follow_byte(struct grammar_mask *m, uint32_t id, const struct grammar_net_edge *e)
+{
+    const struct node n = m->nodes[id];
+    if (e->kind == GRAMMAR_NET_TEXT && n.count + 1 < e->max)
+        return visit_state(m, n.state, n.count + 1, n.parent);
+    return visit_state(m, e->to, 0, n.parent);
+}
+
+/* The place of the stacks that wait, closed. Where there are too many of them, the grammar is so
+ * ambiguous that they cannot be told apart in bounded time: that text is not generated. */
+static int closed_place(struct grammar_mask *m, int rc, uint32_t *out)
+{
+    if (rc == 0)
+        rc = close_stacks(m);
+    if (rc == 0)
+        return place_get(m, out);
+    *out = GRAMMAR_MASK_DEAD;
+    m->n_todo = 0;
+    return rc == TOO_MANY ? 0 : rc;
 }
 
 static int compute_step(struct grammar_mask *m, uint32_t place, uint8_t byte, uint32_t *out)
@@ -310,37 +351,50 @@ static int compute_step(struct grammar_mask *m, uint32_t place, uint8_t byte, ui
     int rc = 0;
     new_stamp(m);
     for (uint32_t i = 0; i < m->places[place].n && rc == 0; i++) {
-        const uint32_t id = m->places[place].nodes[i], parent = m->nodes[id].parent;
+        const uint32_t id = m->places[place].nodes[i];
         const struct grammar_net_state *s = &m->net->states[m->nodes[id].state];
         for (uint32_t k = 0; k < s->n_edges && rc == 0; k++) {
             const struct grammar_net_edge *e = &m->net->edges[s->edges + k];
-            if (e->kind != GRAMMAR_NET_BYTES)
+            const bool text = e->kind == GRAMMAR_NET_TEXT;
+            if (e->kind != GRAMMAR_NET_BYTES && !text)
                 continue;
-            if (byte < e->lo) {
-                to = e->lo <= to ? e->lo - 1u : to;
-            } else if (byte > e->hi) {
-                from = e->hi >= from ? e->hi + 1u : from;
+            const uint8_t lo = text ? text_byte(m, e, id) : e->lo, hi = text ? lo : e->hi;
+            if (byte < lo) {
+                to = lo <= to ? lo - 1u : to;
+            } else if (byte > hi) {
+                from = hi >= from ? hi + 1u : from;
             } else {
-                from = e->lo > from ? e->lo : from;
-                to = e->hi < to ? e->hi : to;
-                rc = visit_state(m, e->to, 0, parent);
+                from = lo > from ? lo : from;
+                to = hi < to ? hi : to;
+                rc = follow_byte(m, id, e);
             }
         }
     }
-    if (rc == 0)
-        rc = close_stacks(m);
-    if (rc == 0)
-        rc = place_get(m, out);
+    rc = closed_place(m, rc, out);
     for (uint32_t b = from; rc == 0 && b <= to; b++)
         m->places[place].next[b] = *out;
     return rc;
 }
 
+/* In the middle of a text there is one way on. A table of all bytes for each of its places would
+ * be most of the memory of a long list of texts. */
+static int step_text(struct grammar_mask *m, uint32_t place, const struct grammar_net_edge *e,
+                     uint8_t byte, uint32_t *out)
+{
+    const uint32_t id = m->places[place].nodes[0];
+    *out = GRAMMAR_MASK_DEAD;
+    if (byte != text_byte(m, e, id))
+        return 0;
+    new_stamp(m);
+    return closed_place(m, follow_byte(m, id, e), out);
+}
+
 static inline int step(struct grammar_mask *m, uint32_t place, uint8_t byte, uint32_t *out)
 {
     if (!m->places[place].next) {
-        int rc = open_table(m, place);
-        if (rc < 0)
+        const struct grammar_net_edge *text = text_edge(m, place);
+        int rc = text ? step_text(m, place, text, byte, out) : open_table(m, place);
+        if (text || rc < 0)
             return rc;
     }
     *out = m->places[place].next[byte];
@@ -365,8 +419,8 @@ static void set_tokens(const struct grammar_mask *m, uint64_t *bits, uint32_t to
 static int find_common(struct grammar_mask *m, uint32_t place)
 {
     uint64_t others = 1; /* class 0 holds parts of characters */
-    uint32_t common = UNKNOWN, to = UNKNOWN;
-    int rc = m->places[place].next ? 0 : open_table(m, place);
+    uint32_t common = text_edge(m, place) ? GRAMMAR_MASK_DEAD : UNKNOWN, to = UNKNOWN;
+    int rc = m->places[place].next || common == GRAMMAR_MASK_DEAD ? 0 : open_table(m, place);
     for (uint32_t b = 'a'; b <= 'z' && rc == 0 && common != GRAMMAR_MASK_DEAD; b++) {
         if (m->places[place].next[b] != GRAMMAR_MASK_DEAD)
             rc = step(m, place, (uint8_t)b, &to);
@@ -484,7 +538,7 @@ static int cut_stack(struct grammar_mask *m, uint32_t id, uint32_t *local, uint3
         rc = node_get(m, f.state, clamp_count(m, f.state, f.count), base, &base);
     }
     if (rc == 0)
-        rc = node_get(m, m->nodes[id].state, 0, base, local);
+        rc = node_get(m, m->nodes[id].state, m->nodes[id].count, base, local);
     return rc;
 }
 
@@ -531,11 +585,7 @@ static int add_stack(struct grammar_mask *m, uint32_t id, uint64_t *bits)
     if (m->nodes[outer].back == NONE) {
         uint32_t back = NONE;
         new_stamp(m);
-        rc = visit(m, outer);
-        if (rc == 0)
-            rc = close_stacks(m);
-        if (rc == 0)
-            rc = place_get(m, &back);
+        rc = closed_place(m, visit(m, outer), &back);
         if (rc < 0)
             return rc;
         m->nodes[outer].back = back;
@@ -644,6 +694,18 @@ static void forget(struct grammar_mask *m)
     m->node_table = m->place_table = (struct slot_table){0};
 }
 
+int grammar_mask_start(struct grammar_mask *m, uint32_t *place)
+{
+    *place = GRAMMAR_MASK_DEAD;
+    if (m->n_nodes == 0) { /* memory ran out in trim */
+        int rc = begin(m);
+        if (rc < 0)
+            return rc;
+    }
+    new_stamp(m);
+    return closed_place(m, visit_state(m, m->net->starts[m->net->root], 0, BOTTOM), place);
+}
+
 int grammar_mask_create(struct grammar_mask **out, const struct grammar_net *net,
                         const struct vocab_trie *vocab, struct err *e)
 {
@@ -656,12 +718,21 @@ int grammar_mask_create(struct grammar_mask **out, const struct grammar_net *net
     m->todo = mem_zalloc_n(MAX_TODO, sizeof(*m->todo));
     m->rest = mem_zalloc_n(MAX_STACKS, sizeof(*m->rest));
     m->path = mem_zalloc_n(vocab->max_depth + 1, sizeof(*m->path));
-    if (begin(m) < 0 || !m->todo || !m->rest || !m->path) {
+    uint32_t start = GRAMMAR_MASK_DEAD;
+    int rc = m->todo && m->rest && m->path ? begin(m) : SHOAL_ENOMEM;
+    if (rc == 0)
+        rc = grammar_mask_start(m, &start);
+    if (rc == 0 && start == GRAMMAR_MASK_DEAD)
+        rc = err_set(e, SHOAL_ELIMIT,
+                     "the grammar is too ambiguous: its texts can begin in more than %u ways",
+                     MAX_STACKS);
+    else if (rc < 0)
+        rc = err_set(e, rc, "out of memory for a grammar");
+    if (rc < 0)
         grammar_mask_destroy(m);
-        return err_set(e, SHOAL_ENOMEM, "out of memory for a grammar");
-    }
-    *out = m;
-    return 0;
+    else
+        *out = m;
+    return rc;
 }
 
 void grammar_mask_destroy(struct grammar_mask *m)
@@ -674,21 +745,6 @@ void grammar_mask_destroy(struct grammar_mask *m)
     mem_free(m->path);
     mem_free(m->exits);
     mem_free(m);
-}
-
-int grammar_mask_start(struct grammar_mask *m, uint32_t *place)
-{
-    *place = GRAMMAR_MASK_DEAD;
-    if (m->n_nodes == 0) { /* memory ran out in trim */
-        int rc = begin(m);
-        if (rc < 0)
-            return rc;
-    }
-    new_stamp(m);
-    int rc = visit_state(m, m->net->starts[m->net->root], 0, BOTTOM);
-    if (rc == 0)
-        rc = close_stacks(m);
-    return rc < 0 ? rc : place_get(m, place);
 }
 
 int grammar_mask_step(struct grammar_mask *m, uint32_t *place, const void *bytes, size_t n)
@@ -724,10 +780,11 @@ size_t grammar_mask_forced(struct grammar_mask *m, uint32_t place, char *out, si
 {
     size_t len = 0;
     while (len < n && !m->places[place].ended && m->places[place].n > 0) {
-        uint32_t only = 256;
-        if (!m->places[place].next && open_table(m, place) < 0)
+        const struct grammar_net_edge *text = text_edge(m, place);
+        uint32_t only = text ? text_byte(m, text, m->places[place].nodes[0]) : 256;
+        if (!text && !m->places[place].next && open_table(m, place) < 0)
             break;
-        for (uint32_t b = 0; b < 256; b++)
+        for (uint32_t b = 0; !text && b < 256; b++)
             if (m->places[place].next[b] != GRAMMAR_MASK_DEAD) {
                 if (only < 256)
                     return len;

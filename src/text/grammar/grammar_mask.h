@@ -11,7 +11,8 @@
  * Thread:    belongs to one thread at a time; the network and the trie are shared.
  * Ownership: borrows network and trie, which must outlive it.  Sets are borrowed until the next
  *            grammar_mask_trim.
- * Failure:   SHOAL_ENOMEM; SHOAL_ELIMIT: the grammar is so ambiguous that its stacks do not fit. */
+ * Failure:   SHOAL_ENOMEM; SHOAL_ELIMIT from create: the grammar is so ambiguous that the stacks
+ *            of its beginning do not fit.  Texts that need too many later are not allowed. */
 #ifndef SHOAL_TEXT_GRAMMAR_GRAMMAR_MASK_H
 #define SHOAL_TEXT_GRAMMAR_GRAMMAR_MASK_H
 

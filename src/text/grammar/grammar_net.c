@@ -4,11 +4,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "text/grammar/grammar_branches.h"
 #include "text/grammar/grammar_tree.h"
 
 #define MAX_DEPTH 1024u /* depth of the tree */
 #define UNROLL 4u       /* longer repetitions are counted while they run */
 #define MAX_EDGES (4u * GRAMMAR_NET_MAX_STATES)
+#define MAX_TEXTS ((uint32_t)32 << 20) /* bytes */
 #define NO_EDGE UINT32_MAX
 
 struct build_edge {
@@ -29,6 +31,11 @@ struct build {
     uint32_t n_states, cap_states, n_edges, cap_edges;
     uint32_t *starts, *ends; /* of rules; those after the tree's rules are bodies of repetitions */
     uint32_t n_rules, cap_rules;
+    uint8_t *texts;
+    uint32_t n_text_bytes, cap_texts;
+    uint32_t *filled;   /* [rules of the tree]: the rule of its texts that are not empty, or 0 */
+    uint32_t *unfilled; /* rules of the tree whose filled ones are not built yet */
+    uint32_t n_unfilled;
     bool *nullable; /* of nodes of the tree */
     bool *lives;    /* states from which the end of the rule can be reached */
     uint32_t depth;
@@ -101,6 +108,30 @@ static void new_bytes(struct build *b, uint32_t from, uint32_t to, uint32_t lo, 
     new_edge(b, from,
              (struct grammar_net_edge){
                  .kind = GRAMMAR_NET_BYTES, .lo = (uint8_t)lo, .hi = (uint8_t)hi, .to = to});
+}
+
+/* A path that reads n > 0 bytes. However long it is, it takes one state. */
+static void new_text(struct build *b, uint32_t from, uint32_t to, const uint8_t *p, uint32_t n)
+{
+    const uint32_t at = n > 1 ? new_state(b) : to;
+    new_bytes(b, from, at, p[0], p[0]);
+    if (n == 2)
+        new_bytes(b, at, to, p[1], p[1]);
+    if (n <= 2)
+        return;
+    const uint32_t rest = n - 1, offset = b->n_text_bytes;
+    if (b->rc == 0 && rest > MAX_TEXTS - offset)
+        fail(b, SHOAL_ELIMIT, "the grammar is too large: use fewer or shorter texts");
+    while (b->rc == 0 && offset + rest > b->cap_texts)
+        if (!grow((void **)&b->texts, &b->cap_texts, b->cap_texts, 1))
+            fail(b, SHOAL_ENOMEM, "out of memory for a grammar");
+    if (b->rc < 0)
+        return;
+    memcpy(b->texts + offset, p + 1, rest);
+    b->n_text_bytes += rest;
+    new_edge(
+        b, at,
+        (struct grammar_net_edge){.kind = GRAMMAR_NET_TEXT, .to = to, .min = offset, .max = rest});
 }
 
 static uint32_t new_rule(struct build *b)
@@ -178,8 +209,10 @@ static void add_range(struct build *b, uint32_t from, uint32_t to, uint32_t lo, 
 /* ---- nodes ---- */
 
 static void build_node(struct build *b, uint32_t node, uint32_t from, uint32_t to);
+static void build_filled(struct build *b, uint32_t node, uint32_t from, uint32_t to);
 
-static void build_counted(struct build *b, const struct grammar_tree_node *n, uint32_t from,
+/* min to max texts of a node that are not empty. */
+static void build_counted(struct build *b, uint32_t node, uint32_t min, uint32_t max, uint32_t from,
                           uint32_t to)
 {
     uint32_t rule = new_rule(b), state = new_state(b);
@@ -188,21 +221,23 @@ static void build_counted(struct build *b, const struct grammar_tree_node *n, ui
     new_empty(b, from, state);
     new_edge(b, state,
              (struct grammar_net_edge){
-                 .kind = GRAMMAR_NET_COUNT, .to = to, .rule = rule, .min = n->min, .max = n->max});
-    build_node(b, n->children[0], b->starts[rule], b->ends[rule]);
+                 .kind = GRAMMAR_NET_COUNT, .to = to, .rule = rule, .min = min, .max = max});
+    build_filled(b, node, b->starts[rule], b->ends[rule]);
 }
 
 static void build_repeat(struct build *b, const struct grammar_tree_node *n, uint32_t from,
                          uint32_t to)
 {
-    const bool open = n->max == GRAMMAR_TREE_UNBOUNDED, nullable = b->nullable[n->children[0]];
-    if (!nullable && (open ? n->min : n->max) > UNROLL) {
-        build_counted(b, n, from, to);
+    const bool open = n->max == GRAMMAR_TREE_UNBOUNDED;
+    /* Where a text may be empty, fewer than the smallest count do as well. */
+    const uint32_t min = b->nullable[n->children[0]] ? 0 : n->min;
+    if ((open ? min : n->max) > UNROLL) {
+        build_counted(b, n->children[0], min, n->max, from, to);
         return;
     }
     uint32_t at = new_state(b);
     new_empty(b, from, at);
-    for (uint32_t i = 0; i < n->min && b->rc == 0; i++) {
+    for (uint32_t i = 0; i < min && b->rc == 0; i++) {
         uint32_t next = new_state(b);
         build_node(b, n->children[0], at, next);
         at = next;
@@ -214,7 +249,7 @@ static void build_repeat(struct build *b, const struct grammar_tree_node *n, uin
         new_empty(b, end, loop);
         at = loop;
     }
-    for (uint32_t i = n->min; !open && i < n->max && b->rc == 0; i++) {
+    for (uint32_t i = min; !open && i < n->max && b->rc == 0; i++) {
         uint32_t next = new_state(b);
         new_empty(b, at, to);
         build_node(b, n->children[0], at, next);
@@ -223,36 +258,78 @@ static void build_repeat(struct build *b, const struct grammar_tree_node *n, uin
     new_empty(b, at, to);
 }
 
+/* One node after the other. */
+static void build_nodes(struct build *b, const uint32_t *nodes, uint32_t n, uint32_t from,
+                        uint32_t to)
+{
+    for (uint32_t i = 0; i < n && b->rc == 0; i++) {
+        const uint32_t next = i + 1 == n ? to : new_state(b);
+        build_node(b, nodes[i], from, next);
+        from = next;
+    }
+    if (n == 0)
+        new_empty(b, from, to);
+}
+
+/* Branches in order, which have their first `at` bytes in common, as a tree of what they have in
+ * common: at any place only a few of them are left, however many there are. */
+static void build_branches(struct build *b, const struct grammar_branch *list, uint32_t n,
+                           uint32_t at, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0, last; i < n && b->rc == 0; i = last) {
+        const struct grammar_branch *one = &list[i];
+        last = i + 1;
+        if (one->n == at) {
+            build_nodes(b, one->rest, one->n_rest, from, to);
+            continue;
+        }
+        while (last < n && list[last].text[at] == one->text[at])
+            last++;
+        const struct grammar_branch *far =
+            &list[last - 1]; /* they are sorted: the most different */
+        uint32_t common = at + 1;
+        while (common < one->n && one->text[common] == far->text[common])
+            common++;
+        const bool whole = one->n == common && far->n == common && one->n_rest + far->n_rest == 0;
+        const uint32_t next = whole ? to : new_state(b);
+        new_text(b, from, next, one->text + at, common - at);
+        if (!whole)
+            build_branches(b, one, last - i, common, next, to);
+    }
+}
+
+static void build_either(struct build *b, const struct grammar_tree_node *n, uint32_t from,
+                         uint32_t to)
+{
+    struct grammar_branches all;
+    const int rc = grammar_branches_init(&all, b->t, n);
+    if (rc < 0)
+        fail(b, rc,
+             rc == SHOAL_ENOMEM ? "out of memory for a grammar" : "the grammar is too large");
+    else
+        build_branches(b, all.list, all.n, 0, from, to);
+    grammar_branches_fini(&all);
+}
+
 static void build_kind(struct build *b, const struct grammar_tree_node *n, uint32_t from,
                        uint32_t to)
 {
-    uint32_t at = from;
     switch (n->kind) {
     case GRAMMAR_TREE_LITERAL:
-        for (uint32_t i = 0; i < n->n && b->rc == 0; i++) {
-            uint32_t next = i + 1 == n->n ? to : new_state(b);
-            new_bytes(b, at, next, (uint8_t)n->bytes[i], (uint8_t)n->bytes[i]);
-            at = next;
-        }
         if (n->n == 0)
             new_empty(b, from, to);
+        else
+            new_text(b, from, to, (const uint8_t *)n->bytes, n->n);
         break;
     case GRAMMAR_TREE_CLASS:
         for (uint32_t i = 0; i < n->n && b->rc == 0; i++)
             add_range(b, from, to, n->ranges[i].lo, n->ranges[i].hi);
         break;
     case GRAMMAR_TREE_SEQUENCE:
-        for (uint32_t i = 0; i < n->n && b->rc == 0; i++) {
-            uint32_t next = i + 1 == n->n ? to : new_state(b);
-            build_node(b, n->children[i], at, next);
-            at = next;
-        }
-        if (n->n == 0)
-            new_empty(b, from, to);
+        build_nodes(b, n->children, n->n, from, to);
         break;
     case GRAMMAR_TREE_EITHER:
-        for (uint32_t i = 0; i < n->n && b->rc == 0; i++)
-            build_node(b, n->children[i], from, to);
+        build_either(b, n, from, to);
         break;
     case GRAMMAR_TREE_REPEAT:
         build_repeat(b, n, from, to);
@@ -274,6 +351,83 @@ static void build_node(struct build *b, uint32_t node, uint32_t from, uint32_t t
         fail(b, SHOAL_ELIMIT, "the grammar is nested too deeply");
     else
         build_kind(b, &b->t->nodes[node], from, to);
+    b->depth--;
+}
+
+/* ---- texts that are not empty ---- */
+
+/* Every child may be empty: after those that were, one is not, and the others follow. */
+static void fill_sequence(struct build *b, const struct grammar_tree_node *n, uint32_t from,
+                          uint32_t to)
+{
+    uint32_t full = new_state(b); /* where something was read */
+    for (uint32_t i = 0; i < n->n && b->rc == 0; i++) {
+        const uint32_t next = i + 1 == n->n ? to : new_state(b);
+        build_filled(b, n->children[i], from, next);
+        if (i > 0)
+            build_node(b, n->children[i], full, next);
+        if (i + 1 == n->n)
+            break;
+        const uint32_t empty = new_state(b);
+        new_empty(b, from, empty);
+        from = empty;
+        full = next;
+    }
+}
+
+/* The rule of a rule's texts that are not empty; it is built later, so that rules may be recursive.
+ */
+static uint32_t filled_rule(struct build *b, uint32_t rule)
+{
+    if (b->filled[rule] == 0) {
+        const uint32_t own = new_rule(b);
+        if (b->rc < 0)
+            return 0;
+        b->filled[rule] = own;
+        b->unfilled[b->n_unfilled++] = rule;
+    }
+    return b->filled[rule];
+}
+
+static void fill_kind(struct build *b, const struct grammar_tree_node *n, uint32_t from,
+                      uint32_t to)
+{
+    switch (n->kind) {
+    case GRAMMAR_TREE_LITERAL: /* it is empty */
+    case GRAMMAR_TREE_CLASS:
+        break;
+    case GRAMMAR_TREE_SEQUENCE:
+        fill_sequence(b, n, from, to);
+        break;
+    case GRAMMAR_TREE_EITHER:
+        for (uint32_t i = 0; i < n->n && b->rc == 0; i++)
+            build_filled(b, n->children[i], from, to);
+        break;
+    case GRAMMAR_TREE_REPEAT:
+        if (n->max > 0)
+            build_counted(b, n->children[0], 1, n->max, from, to);
+        break;
+    case GRAMMAR_TREE_RULE:
+        new_edge(b, from,
+                 (struct grammar_net_edge){
+                     .kind = GRAMMAR_NET_CALL, .to = to, .rule = filled_rule(b, n->rule)});
+        break;
+    }
+}
+
+/* As build_node, but without the empty text. */
+static void build_filled(struct build *b, uint32_t node, uint32_t from, uint32_t to)
+{
+    if (b->rc < 0)
+        return;
+    if (!b->nullable[node]) {
+        build_node(b, node, from, to);
+        return;
+    }
+    if (++b->depth > MAX_DEPTH)
+        fail(b, SHOAL_ELIMIT, "the grammar is nested too deeply");
+    else
+        fill_kind(b, &b->t->nodes[node], from, to);
     b->depth--;
 }
 
@@ -360,6 +514,9 @@ static void find_lives(struct build *b)
 
 static const char *rule_name(const struct build *b, uint32_t rule)
 {
+    for (uint32_t i = 0; rule >= b->t->n_rules && i < b->t->n_rules; i++)
+        if (b->filled[i] == rule)
+            rule = i;
     return rule < b->t->n_rules && b->t->rules[rule].name ? b->t->rules[rule].name : NULL;
 }
 
@@ -376,7 +533,7 @@ struct left {
 
 static bool rule_nullable(const struct build *b, uint32_t rule)
 {
-    /* bodies of counted repetitions are never empty */
+    /* bodies of counted repetitions and filled rules are never empty */
     return rule < b->t->n_rules && b->nullable[b->t->rules[rule].node];
 }
 
@@ -474,7 +631,8 @@ static void pack_state(const struct build *b, struct grammar_net *net, uint32_t 
         if (e.kind == GRAMMAR_NET_COUNT && !b->lives[b->starts[e.rule]])
             e.kind = GRAMMAR_NET_EMPTY; /* none is allowed, and there cannot be more */
         out->counts = e.kind == GRAMMAR_NET_COUNT;
-        out->reads |= e.kind == GRAMMAR_NET_BYTES;
+        out->text = e.kind == GRAMMAR_NET_TEXT;
+        out->reads |= e.kind == GRAMMAR_NET_BYTES || e.kind == GRAMMAR_NET_TEXT;
         net->edges[net->n_edges++] = e;
     }
     out->n_edges = net->n_edges - out->edges;
@@ -488,7 +646,10 @@ static struct grammar_net *pack(struct build *b, uint32_t root)
     net->states = mem_zalloc_n(b->n_states + 1, sizeof(*net->states));
     net->edges = mem_zalloc_n(b->n_edges + 1, sizeof(*net->edges));
     net->starts = b->starts;
+    net->texts = b->texts;
+    net->n_text_bytes = b->n_text_bytes;
     b->starts = NULL;
+    b->texts = NULL;
     net->n_states = b->n_states;
     net->n_rules = b->n_rules;
     net->root = root;
@@ -514,8 +675,16 @@ int grammar_net_compile(struct grammar_net **out, const struct grammar_tree *t, 
     for (uint32_t r = 0; r < t->n_rules; r++)
         new_rule(&b);
     find_nullable(&b);
+    b.filled = mem_zalloc_n(t->n_rules + 1, sizeof(*b.filled));
+    b.unfilled = mem_zalloc_n(t->n_rules + 1, sizeof(*b.unfilled));
+    if (!b.filled || !b.unfilled)
+        fail(&b, SHOAL_ENOMEM, "out of memory for a grammar");
     for (uint32_t r = 0; r < t->n_rules && b.rc == 0; r++)
         build_node(&b, t->rules[r].node, b.starts[r], b.ends[r]);
+    for (uint32_t i = 0; i < b.n_unfilled && b.rc == 0; i++) { /* the list grows */
+        const uint32_t r = b.unfilled[i];
+        build_filled(&b, t->rules[r].node, b.starts[b.filled[r]], b.ends[b.filled[r]]);
+    }
     check_left(&b);
     if (b.rc == 0)
         find_lives(&b);
@@ -530,6 +699,9 @@ int grammar_net_compile(struct grammar_net **out, const struct grammar_tree *t, 
     mem_free(b.edges);
     mem_free(b.starts);
     mem_free(b.ends);
+    mem_free(b.texts);
+    mem_free(b.filled);
+    mem_free(b.unfilled);
     mem_free(b.nullable);
     mem_free(b.lives);
     return b.rc;
@@ -542,5 +714,13 @@ void grammar_net_destroy(struct grammar_net *net)
     mem_free(net->states);
     mem_free(net->edges);
     mem_free(net->starts);
+    mem_free(net->texts);
     mem_free(net);
+}
+
+size_t grammar_net_bytes(const struct grammar_net *net)
+{
+    return sizeof(*net) + net->n_states * sizeof(*net->states) +
+           net->n_edges * sizeof(*net->edges) + net->n_rules * sizeof(*net->starts) +
+           net->n_text_bytes;
 }

@@ -11,7 +11,7 @@
 #include "wire/json_scan.h"
 
 #define NONE GRAMMAR_TREE_NONE
-#define MAX_VALUES 200000u
+#define MAX_VALUES 250000u
 #define MAX_PARTS 512
 #define MAX_TRIGGER 64u
 

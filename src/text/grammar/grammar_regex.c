@@ -349,7 +349,7 @@ static uint32_t read_atom(struct regex *x, bool left, bool right)
     return class_of(x, &r, false);
 }
 
-static bool read_number(struct regex *x, const char **p, uint32_t *out)
+static bool read_number(const struct regex *x, const char **p, uint32_t *out)
 {
     const char *from = *p;
     *out = 0;
@@ -397,6 +397,52 @@ static bool read_repeat(struct regex *x, uint32_t *min, uint32_t *max)
     return true;
 }
 
+static bool repeats(struct regex *x)
+{
+    const char *at = x->p;
+    uint32_t min, max;
+    const char c = peek(x);
+    const bool yes = c == '*' || c == '+' || c == '?' || (c == '{' && read_braces(x, &min, &max));
+    x->p = at;
+    return yes;
+}
+
+/* Whether the next character is one that stands for itself, alone. */
+static bool is_plain(const struct regex *x)
+{
+    if (x->p == x->end || strchr("()[].*+?{|^$", *x->p))
+        return false;
+    return *x->p != '\\' || (x->p + 1 < x->end && !strchr("dDwWsSbB", x->p[1]));
+}
+
+/* Characters that stand for themselves, as one literal; NONE without an error: there are fewer than
+ * two of them. Lists of names are made of these, and one node for each character would be
+ * twenty times their size. */
+static uint32_t read_run(struct regex *x)
+{
+    char run[256];
+    uint32_t n = 0, n_chars = 0;
+    const char *begin = x->p;
+    while (ok(x) && is_plain(x) && n + 4 <= sizeof(run)) {
+        const char *at = x->p;
+        const uint32_t cp = read_char(x);
+        const bool escaped =
+            x->flags & GRAMMAR_REGEX_JSON && (cp < 0x20 || cp == '"' || cp == '\\');
+        if (!ok(x))
+            return GRAMMAR_TREE_NONE;
+        if (escaped || repeats(x)) {
+            x->p = at;
+            break;
+        }
+        n += utf8_encode(run + n, cp);
+        n_chars++;
+    }
+    if (n_chars > 1)
+        return grammar_tree_literal(x->t, run, n);
+    x->p = begin;
+    return GRAMMAR_TREE_NONE;
+}
+
 /* Any text, for the sides without an anchor. */
 static uint32_t anything(struct regex *x)
 {
@@ -432,8 +478,10 @@ static uint32_t read_branch(struct regex *x, bool left, bool right)
         if (!closed_left && !own_left)
             grammar_tree_push(x->t, &l, anything(x));
         closed_left = true;
-        uint32_t node = read_atom(x, own_left || (alone && first && left && !search),
-                                  own_right || (alone && right && is_branch_end(x, behind)));
+        uint32_t node = read_run(x);
+        if (node == GRAMMAR_TREE_NONE && ok(x))
+            node = read_atom(x, own_left || (alone && first && left && !search),
+                             own_right || (alone && right && is_branch_end(x, behind)));
         closed_right |= own_right;
         first = false;
         if (ok(x) && read_repeat(x, &min, &max)) {

@@ -15,7 +15,7 @@
 
 #define NONE GRAMMAR_TREE_NONE
 #define MAX_DEPTH 100u
-#define MAX_VALUES 100000u /* in the text of a schema */
+#define MAX_VALUES 250000u /* in the text of a schema */
 #define MAX_MULTIPLES 1000u
 #define MAX_JOINS 200000u /* per schema: nested branches multiply */
 

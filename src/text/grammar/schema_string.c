@@ -15,13 +15,24 @@ struct lengths { /* in characters */
 
 #define ENDLESS UINT64_MAX
 
-/* Of a regular expression inside of a JSON string: a literal is one character with its escape. */
+/* Characters of a literal inside of a JSON string: an escape is a literal of its own. */
+static uint64_t literal_length(const struct grammar_tree_node *n)
+{
+    uint64_t len = 0;
+    for (uint32_t i = 0; i < n->n; i++)
+        len += ((uint8_t)n->bytes[i] & 0xc0) != 0x80;
+    return n->n > 0 && n->bytes[0] == '\\' ? 1 : len;
+}
+
+/* Of a regular expression inside of a JSON string. */
 static struct lengths lengths_of(const struct grammar_tree *t, uint32_t node)
 {
     const struct grammar_tree_node *n = &t->nodes[node];
     struct lengths l = {1, 1}, c;
     switch (n->kind) {
     case GRAMMAR_TREE_LITERAL:
+        l.min = l.max = literal_length(n);
+        return l;
     case GRAMMAR_TREE_CLASS:
     case GRAMMAR_TREE_RULE: /* there are none */
         return l;

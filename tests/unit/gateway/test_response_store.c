@@ -4,10 +4,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "gateway/api/openai/response_store.h"
 
@@ -132,6 +135,62 @@ static void test_without_memory_nothing_is_kept(void **state)
     response_store_destroy(s);
 }
 
+static void test_a_file_keeps_them(void **state)
+{
+    char path[] = "/tmp/shoal-responses-XXXXXX";
+    struct response_store *s = make(1 << 20);
+    struct response_entry one = entry("resp_1", "app", "{\"a\":\"\xc3\xa9\\n\"}"),
+                          two = entry("resp_2", "app", "{}"), three = entry("resp_3", "app", "{}");
+    struct err e = {0};
+    int fd = mkstemp(path);
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "no JSON\n{}\n", 11), 11); /* damaged lines are left out */
+    close(fd);
+    const uint64_t now = clock_ns();
+    assert_int_equal(response_store_use_file(s, path, now, &e), 0);
+    two.running = true;
+    assert_true(response_store_put(s, &one, now));
+    assert_true(response_store_put(s, &two, now));
+    assert_true(response_store_put(s, &three, now));
+    assert_true(response_store_delete(s, "resp_3", "app", now));
+    response_store_destroy(s); /* writes what is not written yet */
+    s = make(1 << 20);
+    assert_int_equal(response_store_use_file(s, path, now, &e), 0);
+    const struct response_entry *got = response_store_get(s, "resp_1", "app", now);
+    assert_non_null(got);
+    assert_string_equal(got->json, one.json);
+    assert_int_equal(got->n_messages, 2);
+    assert_int_equal(got->n_input, 1);
+    assert_string_equal(got->messages[0].role, "tool");
+    assert_string_equal(got->messages[0].call_id, "call_0");
+    assert_string_equal(got->messages[1].calls[0].arguments, "{\"a\":1}");
+    response_store_unref(s, got);
+    assert_null(response_store_get(s, "resp_2", "app", now)); /* its work ended with the server */
+    assert_null(response_store_get(s, "resp_3", "app", now));
+    assert_null(response_store_get(s, "resp_1", "app", now + 3600 * S)); /* it expires as before */
+    response_store_destroy(s);
+    unlink(path);
+}
+
+static void test_a_second_one_replaces_the_first(void **state)
+{
+    struct response_store *s = make(1 << 20);
+    struct response_entry first = entry("resp_1", "app", "{}"),
+                          second = entry("resp_1", "app", "{\"b\":1}");
+    uint32_t n;
+    size_t bytes;
+    (void)state;
+    assert_true(response_store_put(s, &first, 0));
+    assert_true(response_store_put(s, &second, 0));
+    response_store_count(s, &n, &bytes);
+    assert_int_equal(n, 1);
+    const struct response_entry *got = response_store_get(s, "resp_1", "app", 1);
+    assert_string_equal(got->json, "{\"b\":1}");
+    response_store_unref(s, got);
+    response_store_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -139,6 +198,8 @@ int main(void)
         cmocka_unit_test(test_entries_are_forgotten_after_a_time),
         cmocka_unit_test(test_the_oldest_make_room),
         cmocka_unit_test(test_without_memory_nothing_is_kept),
+        cmocka_unit_test(test_a_file_keeps_them),
+        cmocka_unit_test(test_a_second_one_replaces_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

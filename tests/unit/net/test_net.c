@@ -297,6 +297,72 @@ static void test_requests_reach_the_handler(void **state)
     }
 }
 
+/* Requests that one server reads in one way and another in a different one. Each is sent in one
+ * piece, and byte by byte. */
+static void test_ambiguous_requests_are_refused(void **state)
+{
+    static const struct {
+        const char *why, *request;
+    } cases[] = {
+        {"a folded Transfer-Encoding", "POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\r\n "
+                                       "chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"},
+        {"one that is folded in its value",
+         "POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chun\r\n\tked\r\n\r\n"},
+        {"a folded value", "GET /a HTTP/1.1\r\nHost: x\r\nX-Test: a\r\n b\r\n\r\n"},
+        {"chunks of 1.0",
+         "POST /b HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n"},
+        {"a header without a name", "GET /a HTTP/1.1\r\nHost: x\r\n: v\r\n\r\n"},
+        {"the first one", "GET /a HTTP/1.1\r\n: v\r\nHost: x\r\n\r\n"},
+        {"nor a value", "GET /a HTTP/1.1\r\nHost: x\r\n:\r\n\r\n"},
+        {"two lengths",
+         "POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"},
+        {"a length and chunks",
+         "POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+         "1\r\na\r\n0\r\n\r\n"},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        const char *request = cases[i / 2].request;
+        struct site s;
+        assert_int_equal(open_site(&s), 0);
+        for (size_t k = 0; i % 2 == 1 && k < strlen(request); k++)
+            say(&s, (const char[]){request[k], '\0'});
+        if (i % 2 == 0)
+            say(&s, request);
+        if (strncmp(buf_str(&s.got), "HTTP/1.1 400", 12) != 0)
+            fail_msg("%s: %s", cases[i / 2].why, buf_str(&s.got));
+        close_site(&s);
+    }
+}
+
+/* A client that only sends no more is answered. */
+static void test_a_half_closed_client_is_answered(void **state)
+{
+    static const char *const requests[] = {
+        "POST /hold HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nab",
+        "POST /hold HTTP/1.0\r\nContent-Length: 2\r\n\r\nab"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct http_stats st;
+        struct site s;
+        assert_int_equal(open_site(&s), 0);
+        say(&s, requests[i]);
+        shutdown(s.client, SHUT_WR);
+        pump(&s);
+        assert_non_null(s.held);
+        assert_int_equal(s.cancelled, 0);
+        assert_string_equal(buf_str(&s.got), i == 0 ? "HTTP/1.1 102 Processing\r\n\r\n" : "");
+        http_begin(s.held, 200, NULL, 0, 4);
+        http_write(s.held, "done", 4);
+        http_end(s.held);
+        pump(&s);
+        assert_non_null(strstr(buf_str(&s.got), "\r\n\r\ndone"));
+        http_server_stats(s.http, &st);
+        assert_int_equal(st.conns, 0);
+        close_site(&s);
+    }
+}
+
 static void test_a_client_that_leaves_cancels(void **state)
 {
     struct site s;
@@ -548,6 +614,43 @@ static void test_a_late_answer_is_not_a_slow_reader(void **state)
     close_site(&s);
 }
 
+/* ---- HTTP/2 by hand: settings with a window of 0, and a request ---- */
+
+static const char h2_preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+                                 "\0\0\6\4\0\0\0\0\0" /* SETTINGS, one entry: */
+                                 "\0\4\0\0\0\0";      /* INITIAL_WINDOW_SIZE 0 */
+/* HEADERS of stream 1 that ends: GET, http, /large, x (literals of static names) */
+static const char h2_request[] = "\0\0\x0d\1\5\0\0\0\1"
+                                 "\x82\x86\x44\6/large\x41\1x";
+static const char h2_ping[] = "\0\0\x08\6\0\0\0\0\0abcdefgh";
+
+/* Whoever opens no window is not waited for longer than a client that does not read, whatever else
+ * it sends. */
+static void test_http2_without_a_window_ends(void **state)
+{
+    struct http_limits lim = http_default_limits;
+    (void)state;
+    lim.write_ms = 40;
+    for (int pings = 0; pings < 2; pings++) {
+        struct http_stats st;
+        struct site s;
+        assert_int_equal(open_site_with(&s, &lim), 0);
+        assert_true(send(s.client, h2_preface, sizeof(h2_preface) - 1, MSG_NOSIGNAL) > 0);
+        assert_true(send(s.client, h2_request, sizeof(h2_request) - 1, MSG_NOSIGNAL) > 0);
+        pump(&s);
+        assert_int_equal(s.n_large, 1);
+        st.conns = 1;
+        for (int i = 0; i < 60000 && st.conns > 0; i++) {
+            if (pings)
+                (void)send(s.client, h2_ping, sizeof(h2_ping) - 1, MSG_NOSIGNAL);
+            loop_turn(s.loop, 1);
+            http_server_stats(s.http, &st);
+        }
+        assert_int_equal(st.conns, 0);
+        close_site(&s);
+    }
+}
+
 /* Whatever allocation fails: an answer, or a closed connection; nothing leaks, nothing crashes. */
 static void test_every_allocation_may_fail(void **state)
 {
@@ -606,6 +709,9 @@ int main(void)
         cmocka_unit_test(test_posts_from_another_thread_all_arrive),
         cmocka_unit_test(test_later_runs_once_in_order_and_can_be_taken_back),
         cmocka_unit_test(test_requests_reach_the_handler),
+        cmocka_unit_test(test_ambiguous_requests_are_refused),
+        cmocka_unit_test(test_a_half_closed_client_is_answered),
+        cmocka_unit_test(test_http2_without_a_window_ends),
         cmocka_unit_test(test_a_client_that_leaves_cancels),
         cmocka_unit_test(test_pipelined_requests_wait_for_the_answer_before),
         cmocka_unit_test(test_pipelined_requests_wait_for_the_reader),

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,7 +113,6 @@ static void test_gbnf(void **state)
         {GBNF, "start ::= \"a\"", SHOAL_EINVAL, "no rule named root"},
         {GBNF, "root ::= \"a\" root", SHOAL_EINVAL, "no text matches rule root"},
         {GBNF, "root ::= \"a\"{99999999}", SHOAL_EINVAL, "count is too large"},
-        {GBNF, "root ::= (\"a\"?){900000}", SHOAL_ELIMIT, "too large"},
         {GBNF, "root ::= \"a\"\nroot ::= \"b\"", SHOAL_EINVAL, "defined twice"},
         {GBNF, "", SHOAL_EINVAL, "no rule named root"},
     };
@@ -224,7 +224,13 @@ static void test_schema_values(void **state)
           {'n', "\"2023-02-29"},
           {'y', "\"2024-02-29\""},
           {'n', "\"2023-13"},
-          {'n', "\"2023-04-31"}}},
+          {'n', "\"2023-04-31"},
+          {'n', "\"0000-08-05"},
+          {'y', "\"0001-01-01\""},
+          {'n', "\"2023-02-30"}}},
+        {SCHEMA,
+         "{\"type\":\"string\",\"format\":\"date-time\"}",
+         {{'y', "\"2024-02-29T23:59:59Z\""}, {'n', "\"0000-12"}, {'n', "\"2100-02-29"}}},
         {SCHEMA,
          "{\"enum\":[1,\"a\\n\",null,{\"x\":[true]}]}",
          {{'y', "1"}, {'y', "\"a\\n\""}, {'y', "{\"x\":[true]}"}, {'n', "2"}}},
@@ -864,23 +870,159 @@ static void test_control_tokens(void **state)
     drop_vocabulary(&x);
 }
 
+/* ---- long lists ---- */
+
+#define N_NAMES 100000u
+
+/* Names with common beginnings; one in ten is the beginning of another. */
+static uint32_t name_at(char out[48], uint32_t i)
+{
+    const uint64_t h = hash_mix(i / 10 + 1);
+    uint32_t n = (uint32_t)sprintf(out, "item-%u-%llx", i / 1000, (unsigned long long)h);
+    if (i % 10 > 0)
+        n += (uint32_t)sprintf(out + n, "-%u", i % 10);
+    return n;
+}
+
+/* The names between `before` and `after`, with `between` between two. */
+static char *name_list(const char *before, const char *between, const char *after, size_t *n)
+{
+    char *text = malloc((size_t)N_NAMES * 56 + 64), *p = text;
+    assert_non_null(text);
+    p += sprintf(p, "%s", before);
+    for (uint32_t i = 0; i < N_NAMES; i++) {
+        p += i > 0 ? sprintf(p, "%s", between) : 0;
+        p += name_at(p, i);
+    }
+    p += sprintf(p, "%s", after);
+    *n = (size_t)(p - text);
+    return text;
+}
+
+static void test_lists_of_a_hundred_thousand_names(void **state)
+{
+    static const struct {
+        enum shoal_constraint kind;
+        const char *before, *between, *after, *quote;
+    } list[] = {
+        {CHOICE, "[\"", "\",\"", "\"]", ""},
+        {SCHEMA, "{\"enum\":[\"", "\",\"", "\"]}", "\""},
+        {SCHEMA, "{\"type\":\"string\",\"pattern\":\"^(", "|", ")$\"}", "\""},
+        {REGEX, "", "|", "", ""},
+        {REGEX, "(?:", "|", ")", ""},
+        {GBNF, "root ::= \"", "\" | \"", "\"", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(list) / sizeof(list[0]); i++) {
+        struct grammar_walk w;
+        struct err e = {0};
+        char name[48], text[64];
+        size_t n;
+        char *grammar = name_list(list[i].before, list[i].between, list[i].after, &n);
+        if (grammar_walk_open(&w, list[i].kind, grammar, n, &e) < 0)
+            fail_msg("list %zu: %s", i, e.msg);
+        for (uint32_t k = 0; k < N_NAMES; k += 37) {
+            name_at(name, k);
+            sprintf(text, "%s%s%s", list[i].quote, name, list[i].quote);
+            if (verdict(&w, text) != 'y')
+                fail_msg("list %zu: %s is missing", i, text);
+            sprintf(text, "%s%s~", list[i].quote, name);
+            assert_int_equal(verdict(&w, text), 'n');
+        }
+        grammar_walk_close(&w);
+        free(grammar);
+    }
+}
+
+/* Rules that stand for one text, and branches that go on differently. */
+static void test_branches_that_begin_alike(void **state)
+{
+    static const struct match list[] = {
+        {GBNF,
+         "root ::= \"ab\" [0-9] | \"abc\" | \"ab\" | x \"d\" | \"\" | \"abcdef\"\nx ::= \"abc\"",
+         {{'y', ""},
+          {'y', "ab"},
+          {'y', "ab7"},
+          {'y', "abc"},
+          {'y', "abcd"},
+          {'p', "abcde"},
+          {'y', "abcdef"},
+          {'n', "ab77"},
+          {'n', "abd"}}},
+        {REGEX,
+         "abc+|abd|ab(x|y)z",
+         {{'y', "abccc"}, {'n', "abcabc"}, {'y', "abd"}, {'y', "abyz"}}},
+        {REGEX,
+         "a\\.b\\-c|a\\.b\\d",
+         {{'y', "a.b-c"}, {'y', "a.b4"}, {'n', "axb-c"}, {'p', "a.b"}}},
+        {SCHEMA,
+         "{\"type\":\"string\",\"pattern\":\"^(abc|\xc3\xa9\xc3\xa9|x\\\"yz)$\",\"maxLength\":3}",
+         {{'y', "\"abc\""}, {'y', "\"\xc3\xa9\xc3\xa9\""}, {'n', "\"x\\\"yz\""}}},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+}
+
 /* ---- limits and failures ---- */
 
+/* A repetition of texts that may be empty needs no more than one of texts that may not. */
+static void test_repeated_empty_texts(void **state)
+{
+    static const struct match list[] = {
+        {GBNF, "root ::= (\"\" | \"a\"){5000} \"b\"", {{'y', "b"}, {'y', "aaab"}, {'n', "ba"}}},
+        {GBNF, "root ::= (\"a\"?){900000}", {{'y', ""}, {'y', "aaaa"}, {'n', "b"}}},
+        {REGEX, "(a?b?){2,6}", {{'y', ""}, {'y', "abbbab"}, {'y', "bbbbbb"}, {'n', "bbbbbbb"}}},
+        {GBNF,
+         "root ::= x{9,9}\nx ::= \"a\" y | \"\"\ny ::= (\"c\" x)? | \"d\"*",
+         {{'y', ""},
+          {'y', "acaca"},
+          {'y', "addd"},
+          {'n', "c"},
+          {'y', "aaaaaaaaa"},
+          {'n', "aaaaaaaaaa"}}},
+        {GBNF,
+         "root ::= ((\"a\"?){50}){50}",
+         {{'y', ""}, {'y', "aaaaaaaaaaaaaaaaaaaa"}, {'n', "b"}}},
+    };
+    static const struct refusal bad[] = {
+        {GBNF, "root ::= x{9}\nx ::= (x | ){9} \"a\" | ", SHOAL_EINVAL,
+         "rule x can begin with itself"},
+    };
+    (void)state;
+    check_matches(list, sizeof(list) / sizeof(list[0]));
+    check_refusals(bad, sizeof(bad) / sizeof(bad[0]));
+}
+
+/* Every a doubles the stacks: at some depth no further one is allowed, but all before are, and
+ * their texts can be completed. */
 static void test_ambiguity_is_bounded(void **state)
 {
-    static const char text[] = "root ::= \"a\" root \"b\" | \"a\" root \"c\" | \"x\"";
+    static const char text[] = "root ::= \"\" | \"a\" root \"b\" | \"a\" root \"c\"";
     struct grammar_walk w;
     struct err e;
-    uint32_t place;
-    int rc;
+    uint32_t place, last = 0, n = 0;
     (void)state;
     assert_int_equal(grammar_walk_open(&w, GBNF, text, strlen(text), &e), 0);
     assert_int_equal(grammar_mask_start(w.mask, &place), 0);
-    do { /* every a doubles the stacks */
-        rc = grammar_mask_step(w.mask, &place, "a", 1);
-    } while (rc == 0);
-    assert_int_equal(rc, SHOAL_ELIMIT);
+    for (; place != GRAMMAR_MASK_DEAD && n < 64; n++) {
+        last = place;
+        assert_int_equal(grammar_mask_step(w.mask, &place, "a", 1), 0);
+    }
+    assert_in_range(n, 10, 20);
+    for (uint32_t i = 1; i < n; i++)
+        assert_int_equal(grammar_mask_step(w.mask, &last, i % 2 ? "b" : "c", 1), 0);
+    assert_true(grammar_mask_complete(w.mask, last));
     grammar_walk_close(&w);
+}
+
+static void test_ambiguous_beginnings_are_refused_by_name(void **state)
+{
+    static char text[32768] = "root ::= ";
+    const struct refusal bad[] = {{GBNF, text, SHOAL_ELIMIT, "too ambiguous"}};
+    (void)state;
+    for (uint32_t i = 0; i < 5000; i++)
+        strcat(text, "[a]? ");
+    check_refusals(bad, 1);
 }
 
 static void test_trim_forgets(void **state)
@@ -951,7 +1093,11 @@ int main(void)
         cmocka_unit_test(test_sets_equal_the_slow_ones),
         cmocka_unit_test(test_the_only_token),
         cmocka_unit_test(test_control_tokens),
+        cmocka_unit_test(test_lists_of_a_hundred_thousand_names),
+        cmocka_unit_test(test_branches_that_begin_alike),
+        cmocka_unit_test(test_repeated_empty_texts),
         cmocka_unit_test(test_ambiguity_is_bounded),
+        cmocka_unit_test(test_ambiguous_beginnings_are_refused_by_name),
         cmocka_unit_test(test_trim_forgets),
         cmocka_unit_test(test_out_of_memory),
     };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gateway/api/anthropic/anthropic.h"
+#include "gateway/api/constraint_read.h"
 #include "gateway/api/prompt_read.h"
 #include "gateway/api/tools_read.h"
 
@@ -11,7 +12,7 @@
 
 struct body {
     const char *model;
-    const cJSON *messages, *system, *stop, *tools, *tool_choice, *thinking;
+    const cJSON *messages, *system, *stop, *tools, *tool_choice, *thinking, *output;
     bool stream;
     int64_t max_tokens, top_k;
     double temperature, top_p;
@@ -66,6 +67,10 @@ const struct field anthropic_fields[] = {
     {"top_p", FIELD_NUM, AT(top_p), 0, 1, "nucleus sampling: probability mass to keep", NULL},
     {"top_k", FIELD_INT, AT(top_k), 0, INT_MAX, "number of most likely tokens to keep; 0: all",
      NULL},
+    {"output_config", FIELD_VALUE, AT(output), 0, 0,
+     "format: {\"type\": \"json_schema\", \"schema\": ...}; effort: a variable of the model's chat "
+     "template",
+     "{\"type\":\"object\"}"},
     {"metadata", FIELD_IGNORED, 0, 0, 0, "for the rules of routes", NULL},
     {"service_tier", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},
 };
@@ -338,6 +343,27 @@ static int read_choice(struct request *r, const cJSON *choice, struct fields_err
                        "'name' is expected");
 }
 
+/* What the answer must be, and how much is to be thought about it. */
+static int read_output(struct request *r, const cJSON *output, bool lenient, struct fields_error *e)
+{
+    const cJSON *format = cJSON_GetObjectItemCaseSensitive(output, "format");
+    const char *type = text_of(format, "type");
+    if (output && !cJSON_IsObject(output) && !cJSON_IsNull(output))
+        return fields_fail(e, "output_config", "invalid_type",
+                           "output_config: an object is expected");
+    prompt_read_effort(r, text_of(output, "effort"));
+    if (!format || cJSON_IsNull(format))
+        return 0;
+    if (!type || strcmp(type, "json_schema") != 0 ||
+        !cJSON_GetObjectItemCaseSensitive(format, "schema"))
+        return fields_fail(
+            e, "output_config.format", "invalid_value",
+            "output_config.format: {\"type\": \"json_schema\", \"schema\": {...}} is "
+            "expected");
+    const struct constraint_fields f = {.response_format = format};
+    return constraint_read(r, &f, lenient, e);
+}
+
 int anthropic_read(struct request *r, bool *stream, const cJSON *body, bool count, bool lenient,
                    struct fields_error *e)
 {
@@ -373,6 +399,8 @@ int anthropic_read(struct request *r, bool *stream, const cJSON *body, bool coun
         rc = read_tools(r, b.tools, e);
     if (rc == 0)
         rc = read_choice(r, b.tool_choice, e);
+    if (rc == 0)
+        rc = read_output(r, b.output, lenient, e);
     if (rc == 0 && request_rc(r) == 0)
         prompt_prefill(r);
     return rc == 0 && request_rc(r) < 0 ? fields_fail(e, "messages", NULL, "out of memory") : rc;

@@ -1,6 +1,7 @@
 /* api_tokens.c - /tokenize and /detokenize: from the call to the flow. */
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "flow/flow_run.h"
 #include "gateway/answer.h"
@@ -9,8 +10,8 @@
 
 struct body {
     const char *model, *text, *content, *prompt;
-    const cJSON *tokens;
-    bool add_special, parse_special, special, with_pieces;
+    const cJSON *tokens, *inputs;
+    bool add_special, parse_special, special, with_pieces, add_special_tokens;
 };
 
 #define AT(member) offsetof(struct body, member)
@@ -24,7 +25,12 @@ const struct field api_tokenize_fields[] = {
      "add the tokens that the model expects around a text", NULL},
     {"parse_special", FIELD_BOOL, AT(parse_special), 0, 0, "parse special tokens in the text",
      NULL},
-    {"with_pieces", FIELD_BOOL, AT(with_pieces), 0, 0, "return objects with id and piece", NULL}};
+    {"with_pieces", FIELD_BOOL, AT(with_pieces), 0, 0, "return objects with id and piece", NULL},
+    {"inputs", FIELD_VALUE, AT(inputs), 0, 0,
+     "same as text, answered as Text Embeddings Inference does: a text, or a list of one", "{}"},
+    {"add_special_tokens", FIELD_BOOL, AT(add_special_tokens), 0, 0,
+     "with inputs, same as add_special", NULL},
+    {"prompt_name", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
 const size_t api_n_tokenize_fields = sizeof(api_tokenize_fields) / sizeof(api_tokenize_fields[0]);
 const struct field api_detokenize_fields[] = {
     {"model", FIELD_STR, AT(model), 0, 0, "name of a model of /v1/models", NULL},
@@ -38,17 +44,84 @@ const size_t api_n_detokenize_fields =
 struct tokens_answer {
     struct answer_sink answer; /* first */
     bool with_pieces;
+    const char *text; /* of inputs: the request's; otherwise NULL */
 };
+
+/* Of Text Embeddings Inference: where a token's text is in the input, in characters. Normalized
+ * texts are found as long as only case and spaces differ. */
+struct place {
+    const char *p, *from, *to;
+    uint32_t n_chars, start, stop;
+    bool found;
+};
+
+static uint32_t count_chars(const char *p, const char *end)
+{
+    uint32_t n = 0;
+    for (; p < end; p++)
+        n += ((uint8_t)*p & 0xc0) != 0x80;
+    return n;
+}
+
+static void find_piece(struct place *at, const char *piece, size_t n)
+{
+    const char *p = at->p;
+    p += strspn(p, " \t\r\n");
+    at->found = n > 0 && strnlen(p, n) == n && strncasecmp(p, piece, n) == 0;
+    if (!at->found)
+        return;
+    at->start = at->n_chars + count_chars(at->p, p);
+    at->stop = at->start + count_chars(p, p + n);
+    at->from = p;
+    at->p = at->to = p + n;
+    at->n_chars = at->stop;
+}
+
+/* A list of lists: of the inputs, of their tokens. */
+static void put_places(struct answer_sink *a, const char *text)
+{
+    struct json_out j = json_out_make(&a->call->out);
+    struct answer_cursor cursor = {0};
+    struct place at = {.p = text};
+    struct sink_token t;
+    json_out_array(&j);
+    json_out_array(&j);
+    while (answer_next_token(&a->choices[0], &cursor, &t)) {
+        for (; t.text_bytes > 0 && t.text[0] == ' '; t.text_bytes--)
+            t.text++;
+        find_piece(&at, t.text, t.text_bytes);
+        const bool named = t.text_bytes > 2 && strchr("[<", t.text[0]);
+        json_out_object(&j);
+        json_out_key(&j, "id");
+        json_out_int(&j, t.token);
+        json_out_key(&j, "text");
+        at.found ? json_out_strn(&j, at.from, (size_t)(at.to - at.from))
+                 : json_out_strn(&j, t.text, t.text_bytes);
+        json_out_key(&j, "special");
+        json_out_bool(&j, !at.found && named);
+        json_out_key(&j, "start");
+        at.found ? json_out_uint(&j, at.start) : json_out_null(&j);
+        json_out_key(&j, "stop");
+        at.found ? json_out_uint(&j, at.stop) : json_out_null(&j);
+        json_out_object_end(&j);
+    }
+    json_out_array_end(&j);
+    json_out_array_end(&j);
+}
 
 static void put_ids(struct answer_sink *a, const struct sink_done *d)
 {
-    const bool with_pieces =
-        ((struct tokens_answer *)(void *)a)->with_pieces; /* its first member */
+    const struct tokens_answer *own = (struct tokens_answer *)(void *)a; /* its first member */
+    const bool with_pieces = own->with_pieces;
     struct json_out j = json_out_make(&a->call->out);
     struct answer_cursor at = {0};
     struct sink_token t;
     size_t n = 0;
     (void)d;
+    if (own->text) {
+        put_places(a, own->text);
+        return;
+    }
     json_out_object(&j);
     json_out_key(&j, "tokens");
     json_out_array(&j);
@@ -100,6 +173,7 @@ static void run(struct call *c, struct request *r, const struct body *b)
     if (!a)
         return;
     a->with_pieces = b->with_pieces;
+    a->text = b->inputs ? r->tokens.text : NULL;
     a->answer.keeps |= ANSWER_KEEPS_TOKENS;
     flow_run(&c->gl->flow, r, &a->answer.sink);
 }
@@ -111,7 +185,8 @@ static void start_encode(struct call *c, const struct body *b)
         return;
     size_t n = strlen(b->text);
     r->kind = REQUEST_TOKENS;
-    r->tokens = (struct request_tokens){.flags = (b->add_special ? SHOAL_TEXT_ADD_SPECIAL : 0) |
+    r->tokens = (struct request_tokens){.kind = b->inputs ? SHOAL_KIND_EMBED : 0,
+                                        .flags = (b->add_special ? SHOAL_TEXT_ADD_SPECIAL : 0) |
                                                  (b->parse_special ? SHOAL_TEXT_PARSE_SPECIAL : 0),
                                         .text = request_copy(r, b->text, n),
                                         .text_bytes = n};
@@ -155,13 +230,22 @@ static void start_decode(struct call *c, const struct body *b)
 
 void api_tokenize(struct call *c)
 {
-    struct body b = {.add_special = true};
+    struct body b = {.add_special = true, .add_special_tokens = true};
     struct fields_error e = {{0}, {0}, NULL};
     if (cJSON_HasObjectItem(c->json, "content")) { /* llama.cpp's form has other defaults */
         b.add_special = false;
         b.parse_special = true;
     }
     int rc = fields_read(api_tokenize_fields, api_n_tokenize_fields, c->json, &b, c->lenient, &e);
+    if (rc == 0 && b.inputs) {
+        const bool list = cJSON_IsArray(b.inputs) && cJSON_GetArraySize(b.inputs) == 1;
+        b.text = cJSON_GetStringValue(list ? b.inputs->child : b.inputs);
+        b.add_special = b.add_special_tokens;
+        if (!b.text)
+            rc = fields_fail(&e, "inputs", "invalid_type",
+                             "'inputs' must be a text, or a list of one: send several texts in "
+                             "several requests");
+    }
     b.text = b.text ? b.text : b.content ? b.content : b.prompt;
     if (rc == 0 && !b.text)
         rc = fields_fail(&e, "text", "missing_required_parameter", "'text' is missing");

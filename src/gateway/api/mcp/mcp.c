@@ -15,6 +15,7 @@
 
 #define MAX_ANSWER_BYTES ((size_t)64 << 20)
 #define MAX_HEADERS 4u
+#define CACHED_MS 3600000u
 
 /* ---- answers ---- */
 
@@ -37,24 +38,58 @@ static void end(struct call *c, struct json_out *j)
     call_json(c, 200);
 }
 
-static void send_error(struct call *c, const char *id, int code, const char *text)
+/* Opens the result. */
+static struct json_out begin_result(struct buf *b, const char *id, bool stateless)
+{
+    struct json_out j = begin(b, id);
+    json_out_key(&j, "result");
+    json_out_object(&j);
+    if (stateless)
+        json_out_member_str(&j, "resultType", "complete");
+    return j;
+}
+
+/* What clients may keep for a while: it depends on the program, not on who asks. */
+static void put_cached(struct json_out *j)
+{
+    json_out_member_uint(j, "ttlMs", CACHED_MS);
+    json_out_member_str(j, "cacheScope", "public");
+}
+
+static void send_error(struct call *c, const char *id, const struct mcp_message *m)
 {
     struct json_out j = begin(&c->out, id);
     json_out_key(&j, "error");
     json_out_object(&j);
     json_out_key(&j, "code");
-    json_out_int(&j, code);
-    json_out_member_str(&j, "message", text);
+    json_out_int(&j, m->error);
+    json_out_member_str(&j, "message", m->text);
+    if (m->error == MCP_READ_VERSION) {
+        json_out_key(&j, "data");
+        json_out_object(&j);
+        json_out_key(&j, "supported");
+        mcp_put_versions(&c->out);
+        j.comma = true;
+        json_out_member_str(&j, "requested", m->asked);
+        json_out_object_end(&j);
+    }
     json_out_object_end(&j);
-    end(c, &j);
+    json_out_object_end(&j);
+    call_json(c, m->error == MCP_READ_VERSION ? 400 : 200);
 }
 
+/* The answer to initialize, or (version NULL) to server/discover. */
 static void send_hello(struct call *c, const char *id, const char *version)
 {
-    struct json_out j = begin(&c->out, id);
-    json_out_key(&j, "result");
-    json_out_object(&j);
-    json_out_member_str(&j, "protocolVersion", version);
+    struct json_out j = begin_result(&c->out, id, !version);
+    if (version) {
+        json_out_member_str(&j, "protocolVersion", version);
+    } else {
+        json_out_key(&j, "supportedVersions");
+        mcp_put_versions(&c->out);
+        j.comma = true;
+        put_cached(&j);
+    }
     json_out_key(&j, "capabilities");
     json_out_object(&j);
     json_out_key(&j, "tools");
@@ -70,15 +105,18 @@ static void send_hello(struct call *c, const char *id, const char *version)
     end(c, &j);
 }
 
-static void send_plain(struct call *c, const char *id, bool tools)
+/* The answer to tools/list, or to ping. */
+static void send_plain(struct call *c, const char *id, const struct mcp_message *m)
 {
-    struct json_out j = begin(&c->out, id);
-    json_out_key(&j, "result");
-    if (tools)
+    struct json_out j = begin_result(&c->out, id, m->stateless);
+    if (m->method == MCP_LIST) {
+        json_out_key(&j, "tools");
         mcp_put_tools(&c->out);
-    else
-        buf_puts(&c->out, "{}");
-    j.comma = true;
+        j.comma = true;
+        if (m->stateless)
+            put_cached(&j);
+    }
+    json_out_object_end(&j);
     end(c, &j);
 }
 
@@ -94,6 +132,7 @@ struct inner {
     struct buf text; /* the answer */
     cJSON *texts;    /* a search: the texts to sort; otherwise NULL */
     uint32_t top;
+    bool stateless; /* see mcp_read.h */
 };
 
 struct hit {
@@ -197,9 +236,7 @@ static void on_end(struct http_req *r, const struct http_header *trailers, size_
     bool failed = r->status >= 400;
     if (!failed && x->texts && x->text.rc == 0)
         sort_texts(x);
-    struct json_out j = begin(&c->out, x->id);
-    json_out_key(&j, "result");
-    json_out_object(&j);
+    struct json_out j = begin_result(&c->out, x->id, x->stateless);
     json_out_key(&j, "content");
     json_out_array(&j);
     json_out_object(&j);
@@ -273,6 +310,7 @@ static void run_tool(struct call *c, struct mcp_message *m, const char *id)
                                .ops = &ops};
     x->outer = c;
     x->top = m->top;
+    x->stateless = m->stateless;
     x->texts = m->texts ? cJSON_Duplicate(m->texts, true) : NULL;
     c->job = x;
     c->abandon = on_abandoned;
@@ -294,7 +332,7 @@ void mcp_post(struct call *c)
     struct mcp_message m;
     if (!guard_origin(c)) /* as the protocol demands it, also with a key */
         return;
-    mcp_read(&m, c->json);
+    mcp_read(&m, c->json, http_header(c->req, "mcp-protocol-version"));
     char id[80] = "null";
     if (m.id && !cJSON_PrintPreallocated((cJSON *)(uintptr_t)m.id, id, sizeof(id), false)) {
         snprintf(id, sizeof(id), "null");
@@ -306,15 +344,17 @@ void mcp_post(struct call *c)
         m.body = NULL;
     }
     if (m.error)
-        send_error(c, id, m.error, m.text);
+        send_error(c, id, &m);
     else if (m.method == MCP_NOTIFICATION)
         call_text(c, 202, "text/plain", "", 0);
     else if (m.method == MCP_INITIALIZE)
         send_hello(c, id, m.version);
+    else if (m.method == MCP_DISCOVER)
+        send_hello(c, id, NULL);
     else if (m.method == MCP_CALL)
         run_tool(c, &m, id);
     else
-        send_plain(c, id, m.method == MCP_LIST);
+        send_plain(c, id, &m);
 }
 
 void mcp_get(struct call *c)

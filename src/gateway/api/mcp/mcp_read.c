@@ -6,9 +6,13 @@
 
 #include "base/err.h"
 
-/* Versions of the protocol; the newest first. */
-static const char *const versions[] = {"2025-06-18", "2025-03-26", "2024-11-05"};
+/* Versions of the protocol; the newest first. The first one has no handshake: every message names
+ * its version. The others begin with initialize. */
+static const char *const versions[] = {"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26",
+                                       "2024-11-05"};
 #define N_VERSIONS (sizeof(versions) / sizeof(versions[0]))
+#define HANDSHAKE 1u                                          /* the first version with one */
+#define VERSION_KEY "io.modelcontextprotocol/protocolVersion" /* in _meta of a message */
 
 /* A tool: its arguments become the body of a request to a path of this server. */
 struct tool {
@@ -65,13 +69,20 @@ static const struct tool tools[] = {
 
 void mcp_put_tools(struct buf *out)
 {
-    buf_puts(out, "{\"tools\":[");
+    buf_puts(out, "[");
     for (size_t i = 0; i < N_TOOLS; i++)
         buf_printf(out,
                    "%s{\"name\":\"%s\",\"description\":\"%s\",\"inputSchema\":%s,"
                    "\"annotations\":{\"readOnlyHint\":true}}",
                    i ? "," : "", tools[i].name, tools[i].description, tools[i].schema);
-    buf_puts(out, "]}");
+    buf_puts(out, "]");
+}
+
+void mcp_put_versions(struct buf *out)
+{
+    for (size_t i = 0; i < N_VERSIONS; i++)
+        buf_printf(out, "%s\"%s\"", i ? "," : "[", versions[i]);
+    buf_puts(out, "]");
 }
 
 static void fail(struct mcp_message *m, int error, const char *text, const char *what)
@@ -165,20 +176,33 @@ static void read_call(struct mcp_message *m, const cJSON *params)
 static void read_version(struct mcp_message *m, const cJSON *params)
 {
     const char *asked = text_of(params, "protocolVersion");
-    m->version = versions[0];
-    for (size_t i = 0; asked && i < N_VERSIONS; i++)
+    m->version = versions[HANDSHAKE]; /* of an unknown one the client decides whether it goes on */
+    for (size_t i = HANDSHAKE; asked && i < N_VERSIONS; i++)
         if (strcmp(versions[i], asked) == 0)
             m->version = versions[i];
     if (!asked)
         fail(m, MCP_READ_INVALID_PARAMS, "'%s' is missing", "protocolVersion");
 }
 
-void mcp_read(struct mcp_message *m, const cJSON *json)
+/* Refuses a message of a version that we do not speak. */
+static void check_version(struct mcp_message *m, const char *asked)
+{
+    for (size_t i = 0; asked && i < N_VERSIONS; i++)
+        if (strcmp(versions[i], asked) == 0)
+            return;
+    if (!asked)
+        return;
+    m->asked = asked;
+    fail(m, MCP_READ_VERSION, "the protocol version '%.32s' is not supported", asked);
+}
+
+void mcp_read(struct mcp_message *m, const cJSON *json, const char *header)
 {
     static const struct {
         const char *name;
         enum mcp_method method;
     } methods[] = {{"initialize", MCP_INITIALIZE},
+                   {"server/discover", MCP_DISCOVER},
                    {"ping", MCP_PING},
                    {"tools/list", MCP_LIST},
                    {"tools/call", MCP_CALL}};
@@ -201,7 +225,14 @@ void mcp_read(struct mcp_message *m, const cJSON *json)
     }
     if (!m->id || answer) /* we send no requests, so responses are ignored */
         return;
-    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+    const char *own = text_of(cJSON_GetObjectItemCaseSensitive(params, "_meta"), VERSION_KEY);
+    m->stateless = own != NULL;
+    if (own && header && strcmp(own, header) != 0)
+        fail(m, MCP_READ_INVALID_REQUEST, "MCP-Protocol-Version says '%.32s', the message another",
+             header);
+    else
+        check_version(m, own ? own : header);
+    for (size_t i = 0; m->error == 0 && i < sizeof(methods) / sizeof(methods[0]); i++)
         if (strcmp(methods[i].name, method) == 0) {
             m->method = methods[i].method;
             if (m->method == MCP_CALL)
@@ -210,5 +241,6 @@ void mcp_read(struct mcp_message *m, const cJSON *json)
                 read_version(m, params);
             return;
         }
-    fail(m, MCP_READ_NO_METHOD, "there is no method '%.64s'", method);
+    if (m->error == 0)
+        fail(m, MCP_READ_NO_METHOD, "there is no method '%.64s'", method);
 }

@@ -14,15 +14,19 @@
 #include "gateway/api/constraint_read.h"
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/model_profiles.h"
+#include "gateway/api/ollama/go_template.h"
 #include "gateway/api/prompt_read.h"
 #include "gateway/api/tools_read.h"
 #include "gateway/guard.h"
 #include "wire/json_out.h"
 
+#define MAX_TEMPLATE_BYTES ((size_t)4 << 20)
+
 struct body {
     const char *model, *prompt, *system, *suffix, *template;
     const cJSON *messages, *options, *think, *tools, *format, *context, *keep_alive;
     int64_t top_logprobs;
+    double num_predict;
     bool stream, raw, logprobs, truncate;
 };
 
@@ -65,6 +69,9 @@ struct options {
          "leave out the oldest turns of a chat that is too long; default: true",                    \
          NULL},                                                                                     \
         {"shift", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                           \
+        {"num_predict", FIELD_NUM, AT(num_predict),                                                 \
+         -1e300,        1e300,     "as in options, where it takes precedence",                      \
+         NULL},                                                                                     \
         {"temperature", FIELD_IGNORED, 0, 0, 0, "Ollama reads it in options only", NULL},           \
         {"top_p", FIELD_IGNORED, 0, 0, 0, "Ollama reads it in options only", NULL},                 \
         {"top_k", FIELD_IGNORED, 0, 0, 0, "Ollama reads it in options only", NULL},                 \
@@ -145,7 +152,7 @@ static double within(double v, double min, double max)
 }
 
 static int read_options(struct request *r, const cJSON *defaults, const cJSON *o,
-                        struct fields_error *e)
+                        double num_predict, struct fields_error *e)
 {
     /* Ollama's own defaults */
     struct options v = {.seed = NAN,
@@ -161,6 +168,8 @@ static int read_options(struct request *r, const cJSON *defaults, const cJSON *o
         return fields_fail(e, "options", "invalid_type", "'options' must be an object");
     if (defaults)
         rc = fields_read(option_fields, N_OPTIONS, defaults, &v, true, e);
+    if (num_predict != 0)
+        v.num_predict = num_predict;
     if (rc == 0 && o)
         rc = fields_read(option_fields, N_OPTIONS, o, &v, true, e);
     if (rc == 0 && o)
@@ -408,6 +417,22 @@ static void use_nothing(struct request *r)
     r->generate.prompt_only = true;
 }
 
+/* One of Go's, as Ollama has them, becomes Jinja. */
+static int use_template(struct request *r, const char *text, struct fields_error *e)
+{
+    struct err why = {0};
+    struct buf jinja;
+    int rc = 0;
+    buf_init(&jinja, MAX_TEMPLATE_BYTES);
+    if (!go_template_is(text))
+        r->generate.chat.template = request_copy_utf8(r, text, strlen(text), NULL);
+    else if ((rc = go_template_translate(&jinja, text, &why)) == 0)
+        r->generate.chat.template = request_copy_utf8(r, buf_str(&jinja), jinja.len, NULL);
+    buf_fini(&jinja);
+    return rc < 0 ? fields_fail(e, "template", "unsupported_parameter", "'template': %s", why.msg)
+                  : 0;
+}
+
 int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body,
                 const cJSON *defaults, bool chat, bool lenient, struct fields_error *e)
 {
@@ -419,7 +444,7 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
     r->kind = REQUEST_GENERATE;
     g->n = g->n_prompts = 1;
     if (rc == 0)
-        rc = read_options(r, defaults, b.options, e);
+        rc = read_options(r, defaults, b.options, b.num_predict, e);
     if (rc == 0)
         rc = read_shape(shape, &b, chat, e);
     r->streams = b.stream;
@@ -443,7 +468,9 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
     if (chat && !shape->empty)
         prompt_prefill(r);
     if (b.template && b.template[0] && g->chat.n_messages > 0)
-        g->chat.template = request_copy_utf8(r, b.template, strlen(b.template), NULL);
+        rc = use_template(r, b.template, e);
+    if (rc < 0)
+        return rc;
     if (b.model)
         r->model = request_copy(r, b.model, strlen(b.model));
     return request_rc(r) < 0 ? fields_fail(e, chat ? "messages" : "prompt", NULL, "out of memory")

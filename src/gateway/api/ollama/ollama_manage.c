@@ -19,10 +19,12 @@
 #include "flow/pool.h"
 #include "flow/request.h"
 #include "gateway/api/model_profiles.h"
+#include "gateway/api/ollama/go_template.h"
 #include "gateway/api/ollama/oci_client.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
+#define MAX_TEMPLATE_BYTES ((size_t)4 << 20)
 #define MAX_JOB_BYTES ((size_t)8 << 20)
 #define BLOB_PATH "/api/blobs/"
 #define NO_REGISTRY                                                                                \
@@ -622,15 +624,23 @@ static bool find_file(struct manage_job *j, const struct body *b)
     return true;
 }
 
-/* A template of Ollama's own is one of Go's, which we do not run. */
-static bool is_go_template(const char *text)
+/* The template of a new model; one of Go's becomes Jinja.  False: the call is answered. */
+static bool use_template(struct manage_job *j, const char *text)
 {
-    for (const char *p = text; (p = strstr(p, "{{")); p += 2) {
-        const char *q = p + 2 + strspn(p + 2, "- ");
-        if (*q == '.' || *q == '$' || strncmp(q, "if ", 3) == 0 || strncmp(q, "range ", 6) == 0)
-            return true;
+    struct err e = {0};
+    struct buf jinja;
+    if (!go_template_is(text)) {
+        j->profile.template = keep(j, text);
+        return true;
     }
-    return false;
+    buf_init(&jinja, MAX_TEMPLATE_BYTES);
+    const int rc = go_template_translate(&jinja, text, &e);
+    if (rc == 0)
+        j->profile.template = keep(j, buf_str(&jinja));
+    else
+        fail(j, 400, "template", "unsupported_parameter", e.msg);
+    buf_fini(&jinja);
+    return rc == 0;
 }
 
 void ollama_create(struct call *c)
@@ -641,12 +651,6 @@ void ollama_create(struct call *c)
     struct manage_job *j = job_create(c, ACTION_CREATE);
     if (!j || !check_new_name(j, b.model, "model"))
         return;
-    if (b.template && is_go_template(b.template)) {
-        fail(
-            j, 400, "template", "unsupported_parameter",
-            "'template' is a Go template: Shoal uses Jinja templates, as in tokenizer_config.json");
-        return;
-    }
     if ((b.parameters && !cJSON_IsObject(b.parameters)) || (b.files && !cJSON_IsObject(b.files))) {
         fail(j, 400, b.parameters ? "parameters" : "files", "invalid_type",
              "'parameters' and 'files' must be objects");
@@ -658,8 +662,8 @@ void ollama_create(struct call *c)
     j->profile.name = name_of(j, b.model);
     if (b.system)
         j->profile.system = keep(j, b.system);
-    if (b.template && b.template[0])
-        j->profile.template = keep(j, b.template);
+    if (b.template && b.template[0] && !use_template(j, b.template))
+        return;
     if (cJSON_IsString(b.license))
         j->profile.license = keep(j, b.license->valuestring);
     char *parameters = b.parameters ? cJSON_PrintUnformatted(b.parameters) : NULL;

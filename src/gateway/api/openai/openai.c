@@ -74,3 +74,12 @@ bool openai_recall(struct call *c)
     a.answer.sink.ops->closed(&a.answer.sink);
     return false;
 }
+
+/* The models that ship with Shoal know intents, names and personal data, not what is harmful: "not
+ * flagged" would be an answer that nobody has checked. */
+void openai_moderations(struct call *c)
+{
+    call_fail(c, 404, NULL, NULL, "unsupported_endpoint",
+              "moderation is not supported: no included model judges whether a text is harmful; "
+              "serve a classifier of your own and ask /v1/classify");
+}

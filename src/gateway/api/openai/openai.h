@@ -38,6 +38,7 @@ SHOAL_MUST_CHECK int openai_answer_open(struct openai_answer *a, struct call *c,
 /* The chat of a call, with its model name resolved; NULL: the call is answered with an error. */
 struct request *openai_chat_request(struct call *c, struct openai_shape *shape);
 void openai_chat(struct call *c);
+void openai_moderations(struct call *c);
 void openai_completions(struct call *c);
 /* Answers a repeated body from the prompt cache.  False: the body must be parsed. */
 bool openai_recall(struct call *c);

@@ -5,11 +5,23 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file/file_read.h"
+#include "base/file/file_replace.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/thread/thread.h"
+#include "gateway/api/openai/response_file.h"
 
 #define N_BUCKETS 1024u /* a power of 2 */
+#define MAX_FILE_BYTES ((size_t)4 << 30)
+#define APART_S 1 /* between two versions of the file */
 
 struct kept {
     struct response_entry entry;       /* first */
@@ -27,16 +39,26 @@ struct response_store {
     uint32_t n;
     struct kept *newest, *oldest;
     struct kept *buckets[N_BUCKETS];
+    struct response_run *runs;
+    char *path; /* NULL: no file */
+    pthread_t thread;
+    pthread_cond_t changed;
+    bool has_thread, dirty, stop;
 };
 
 int response_store_create(struct response_store **out, size_t max_bytes, uint32_t ttl_ms,
                           struct err *e)
 {
     struct response_store *s = mem_zalloc(sizeof(*s));
+    pthread_condattr_t attr;
     *out = s;
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "out of memory for the store of responses");
     pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->changed, &attr);
+    pthread_condattr_destroy(&attr);
     s->max_bytes = max_bytes;
     s->ttl_ns = (uint64_t)ttl_ms * 1000000u;
     return 0;
@@ -64,6 +86,7 @@ static void forget(struct response_store *s, struct kept *k)
     *(k->older ? &k->older->newer : &s->oldest) = k->newer;
     s->bytes -= k->bytes;
     s->n--;
+    s->dirty = true;
     unref(k);
 }
 
@@ -77,8 +100,17 @@ void response_store_destroy(struct response_store *s)
 {
     if (!s)
         return;
+    if (s->has_thread) {
+        pthread_mutex_lock(&s->lock);
+        s->stop = true;
+        pthread_cond_signal(&s->changed);
+        pthread_mutex_unlock(&s->lock);
+        pthread_join(s->thread, NULL);
+    }
     while (s->oldest)
         forget(s, s->oldest);
+    mem_free(s->path);
+    pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->lock);
     mem_free(s);
 }
@@ -155,26 +187,6 @@ static struct kept *copy_entry(const struct response_entry *e, size_t max_bytes)
     return k;
 }
 
-bool response_store_put(struct response_store *s, const struct response_entry *e, uint64_t now_ns)
-{
-    struct kept *k = copy_entry(e, s->max_bytes);
-    if (!k)
-        return false;
-    k->until_ns = now_ns + s->ttl_ns;
-    pthread_mutex_lock(&s->lock);
-    struct kept **at = bucket_of(s, e->id);
-    k->next = *at;
-    *at = k;
-    k->older = s->newest;
-    *(s->newest ? &s->newest->newer : &s->oldest) = k;
-    s->newest = k;
-    s->bytes += k->bytes;
-    s->n++;
-    forget_old(s, now_ns);
-    pthread_mutex_unlock(&s->lock);
-    return true;
-}
-
 /* With the lock. */
 static struct kept *find(struct response_store *s, const char *id, const char *owner,
                          uint64_t now_ns)
@@ -184,6 +196,36 @@ static struct kept *find(struct response_store *s, const char *id, const char *o
     while (k && (strcmp(k->entry.id, id) != 0 || strcmp(k->entry.owner, owner) != 0))
         k = k->next;
     return k;
+}
+
+static bool put_until(struct response_store *s, const struct response_entry *e, uint64_t now_ns,
+                      uint64_t until_ns)
+{
+    struct kept *k = copy_entry(e, s->max_bytes), *old;
+    if (!k)
+        return false;
+    k->until_ns = until_ns;
+    pthread_mutex_lock(&s->lock);
+    if ((old = find(s, e->id, e->owner, now_ns)))
+        forget(s, old);
+    struct kept **at = bucket_of(s, e->id);
+    k->next = *at;
+    *at = k;
+    k->older = s->newest;
+    *(s->newest ? &s->newest->newer : &s->oldest) = k;
+    s->newest = k;
+    s->bytes += k->bytes;
+    s->n++;
+    s->dirty = true;
+    forget_old(s, now_ns);
+    pthread_cond_signal(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+    return true;
+}
+
+bool response_store_put(struct response_store *s, const struct response_entry *e, uint64_t now_ns)
+{
+    return put_until(s, e, now_ns, now_ns + s->ttl_ns);
 }
 
 const struct response_entry *response_store_get(struct response_store *s, const char *id,
@@ -211,8 +253,134 @@ bool response_store_delete(struct response_store *s, const char *id, const char 
     struct kept *k = find(s, id, owner, now_ns);
     if (k)
         forget(s, k);
+    pthread_cond_signal(&s->changed);
     pthread_mutex_unlock(&s->lock);
     return k != NULL;
+}
+
+/* ---- runs ---- */
+
+void response_store_add_run(struct response_store *s, struct response_run *r)
+{
+    pthread_mutex_lock(&s->lock);
+    r->next = s->runs;
+    s->runs = r;
+    pthread_mutex_unlock(&s->lock);
+}
+
+bool response_store_remove_run(struct response_store *s, struct response_run *r)
+{
+    pthread_mutex_lock(&s->lock);
+    struct response_run **at = &s->runs;
+    while (*at && *at != r)
+        at = &(*at)->next;
+    if (*at)
+        *at = r->next;
+    const bool posted = r->posted;
+    pthread_mutex_unlock(&s->lock);
+    return posted;
+}
+
+bool response_store_cancel(struct response_store *s, const char *id, const char *owner)
+{
+    pthread_mutex_lock(&s->lock);
+    struct response_run *r = s->runs;
+    while (r && (strcmp(r->id, id) != 0 || strcmp(r->owner, owner) != 0))
+        r = r->next;
+    if (r && !r->posted) {
+        r->posted = true;
+        executor_post(r->executor, &r->cancel);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return r != NULL;
+}
+
+/* ---- the file ---- */
+
+/* With the lock: all lines, the oldest first. */
+static void write_lines(struct response_store *s, struct buf *out)
+{
+    const uint64_t now_ns = clock_ns();
+    forget_old(s, now_ns);
+    for (const struct kept *k = s->oldest; k; k = k->newer)
+        if (!k->entry.running)
+            response_file_put(out, &k->entry,
+                              (int64_t)time(NULL) +
+                                  (int64_t)((k->until_ns - now_ns) / 1000000000u));
+    s->dirty = false;
+}
+
+static void *write_file(void *arg)
+{
+    struct response_store *s = arg;
+    struct timespec until;
+    bool stop = false;
+    while (!stop) {
+        struct err e = {0};
+        struct buf lines;
+        buf_init(&lines, MAX_FILE_BYTES);
+        pthread_mutex_lock(&s->lock);
+        while (!s->dirty && !s->stop)
+            pthread_cond_wait(&s->changed, &s->lock);
+        stop = s->stop;
+        const bool dirty = s->dirty;
+        if (dirty)
+            write_lines(s, &lines);
+        pthread_mutex_unlock(&s->lock);
+        if (dirty && (lines.rc < 0 || file_replace(s->path, buf_str(&lines), lines.len, &e) < 0))
+            log_warn("responses", "cannot write %s: %s", s->path,
+                     lines.rc < 0 ? err_text(lines.rc) : e.msg);
+        buf_fini(&lines);
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += APART_S;
+        pthread_mutex_lock(&s->lock);
+        while (!s->stop && pthread_cond_timedwait(&s->changed, &s->lock, &until) == 0)
+            ; /* later changes are written in the next round */
+        pthread_mutex_unlock(&s->lock);
+    }
+    return NULL;
+}
+
+static void read_lines(struct response_store *s, const struct buf *all, uint64_t now_ns)
+{
+    const int64_t now_s = (int64_t)time(NULL);
+    uint32_t n_bad = 0;
+    for (size_t at = 0, end; at < all->len; at = end + 1) {
+        const char *line = all->data + at, *nl = memchr(line, '\n', all->len - at);
+        struct response_entry entry;
+        struct arena arena;
+        int64_t until_s;
+        end = nl ? (size_t)(nl - all->data) : all->len;
+        arena_init(&arena, s->max_bytes);
+        if (!response_file_read(&entry, &until_s, line, end - at, &arena))
+            n_bad++;
+        else if (until_s > now_s)
+            (void)put_until(s, &entry, now_ns, now_ns + (uint64_t)(until_s - now_s) * 1000000000u);
+        arena_fini(&arena);
+    }
+    if (n_bad > 0)
+        log_warn("responses", "%u lines of %s are damaged and left out", n_bad, s->path);
+}
+
+int response_store_use_file(struct response_store *s, const char *path, uint64_t now_ns,
+                            struct err *e)
+{
+    struct buf all;
+    int rc = 0;
+    s->path = mem_strdup(path);
+    if (!s->path)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for the store of responses");
+    buf_init(&all, MAX_FILE_BYTES);
+    if (access(path, F_OK) == 0)
+        rc = file_read(path, &all, e);
+    if (rc == 0)
+        read_lines(s, &all, now_ns);
+    buf_fini(&all);
+    s->dirty = false;
+    if (rc == 0)
+        rc = thread_create(&s->thread, "responses", write_file, s, e);
+    s->has_thread = rc == 0;
+    return rc;
 }
 
 void response_store_count(struct response_store *s, uint32_t *n, size_t *bytes)

@@ -10,6 +10,7 @@
 #include "flow/stages.h"
 #include "gateway/answer.h"
 #include "gateway/api/logprob_json.h"
+#include "gateway/api/openai/response_background.h"
 #include "gateway/api/openai/response_store.h"
 #include "wire/json_out.h"
 
@@ -129,7 +130,7 @@ static void put_items(struct answer_sink *a, struct json_out *j, enum status sta
         if (p.is_call || p.text_bytes > 0 || !has_tools(a))
             put_item(a, j, i++, &p, p.is_call || !ends ? STATUS_COMPLETED : last);
     }
-    if (i == 0 && (!a->stream || a->n_parts > 0))
+    if (i == 0 && (a->stream ? a->n_parts > 0 : status != STATUS_IN_PROGRESS))
         put_item(a, j, 0, &empty, last);
     json_out_array_end(j);
 }
@@ -181,8 +182,8 @@ static void put_asked(const struct responses_shape *s, struct json_out *j)
     json_out_bool(j, s->parallel_calls);
     buf_printf(j->b, ",\"text\":{\"format\":%s},\"tool_choice\":%s,\"tools\":%s", s->format,
                s->tool_choice, s->tools);
-    /* constant members */
-    buf_puts(j->b, ",\"background\":false,\"service_tier\":\"default\"");
+    buf_printf(j->b, ",\"background\":%s,\"service_tier\":\"default\"",
+               s->background ? "true" : "false");
     json_out_member_str(j, "truncation", s->truncates ? "auto" : "disabled");
 }
 
@@ -343,7 +344,7 @@ static void stream_failure(struct answer_sink *a, const struct failure *f)
 /* ---- the end ---- */
 
 /* Keeps the response under its id, if that is wanted. */
-static void keep(struct answer_sink *a, const struct buf *json)
+static void keep(struct answer_sink *a, const struct buf *json, bool running)
 {
     const struct responses_shape *shape = &responses_of(a)->shape;
     struct response_store *store = a->call->gl->gw->response_store;
@@ -353,7 +354,8 @@ static void keep(struct answer_sink *a, const struct buf *json)
     struct response_entry e = {.json = buf_str(json),
                                .json_bytes = json->len,
                                .n_messages = n + 1,
-                               .n_input = shape->n_input};
+                               .n_input = shape->n_input,
+                               .running = running};
     if (!store || !shape->store || json->rc < 0)
         return;
     struct chat_message *messages = arena_zalloc_n(&a->request->arena, n + 1u, sizeof(*messages));
@@ -386,7 +388,7 @@ static void put_whole(struct answer_sink *a, const struct sink_done *d)
     struct json_out j = json_out_make(&a->call->out);
     put_response(a, &j, d->finish == SHOAL_FINISH_LENGTH ? STATUS_INCOMPLETE : STATUS_COMPLETED,
                  &d->usage, NULL);
-    keep(a, j.b);
+    keep(a, j.b, false);
 }
 
 static void stream_end(struct answer_sink *a, const struct sink_done *d)
@@ -399,7 +401,7 @@ static void stream_end(struct answer_sink *a, const struct sink_done *d)
     buf_init(&whole, MAX_WHOLE_BYTES);
     struct json_out all = json_out_make(&whole);
     put_response(a, &all, length ? STATUS_INCOMPLETE : STATUS_COMPLETED, &d->usage, NULL);
-    keep(a, &whole);
+    keep(a, &whole, false);
     struct json_out j = event_begin(a, length ? "response.incomplete" : "response.completed");
     json_out_key(&j, "response");
     json_out_raw(&j, buf_str(&whole), whole.len);
@@ -416,7 +418,9 @@ static void start(struct answer_sink *a, const struct sink_start *e)
 
 /* ---- handlers ---- */
 
-static void run(struct call *c, struct request *r, const struct responses_shape *shape)
+/* NULL: the call is answered. */
+static struct responses_answer *make_answer(struct call *c, struct request *r,
+                                            const struct responses_shape *shape)
 {
     static const struct answer_dialect dialect = {.frame = &answer_events,
                                                   .start = start,
@@ -430,7 +434,7 @@ static void run(struct call *c, struct request *r, const struct responses_shape 
                                                   .whole = put_whole};
     struct responses_answer *a = answer_create(c, r, sizeof(*a), &dialect, shape->stream);
     if (!a)
-        return;
+        return NULL;
     a->shape = *shape;
     a->answer.keeps |=
         ANSWER_KEEPS_TEXT | ANSWER_KEEPS_CALLS; /* a stream repeats them at its end */
@@ -438,7 +442,43 @@ static void run(struct call *c, struct request *r, const struct responses_shape 
         a->answer.keeps |= ANSWER_KEEPS_TOKENS;
     uint64_t h = answer_make_id(&a->answer, "resp_");
     hash_hex(a->answer.id + 21, hash_mix(h ^ c->gl->gw->id_salt)); /* ids must not be guessable */
-    stages_run(&c->gl->flow, r, c->sink);
+    return a;
+}
+
+static void run(struct call *c, struct request *r, const struct responses_shape *shape)
+{
+    if (make_answer(c, r, shape))
+        stages_run(&c->gl->flow, r, c->sink);
+}
+
+/* Answers with a response in progress, whose work is a call of its own. */
+static void run_background(struct call *c, struct request *r, const struct responses_shape *shape)
+{
+    struct call *inner = c->gl->gw->response_store ? response_background_open(c) : NULL;
+    if (!inner) {
+        flow_give_request(&c->gl->flow, r);
+        if (c->gl->gw->response_store)
+            call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        else
+            call_fail(c, 400, NULL, "background", "unsupported_parameter",
+                      "'background' needs stored responses: set 'responses.bytes' in the "
+                      "configuration");
+        return;
+    }
+    call_hold(inner);
+    struct responses_answer *a = make_answer(inner, r, shape);
+    if (!a) {
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+    } else {
+        struct json_out j = json_out_make(&c->out);
+        a->answer.model = r->model ? r->model : "";
+        put_response(&a->answer, &j, STATUS_IN_PROGRESS, NULL, NULL);
+        keep(&a->answer, &c->out, true);
+        response_background_begin(inner, a->answer.id);
+        stages_run(&c->gl->flow, r, inner->sink);
+        call_json(c, 200);
+    }
+    call_release(inner);
 }
 
 static void fail_unknown(struct call *c, const char *param, const char *id)
@@ -458,6 +498,12 @@ struct request *responses_request(struct call *c, struct responses_shape *shape)
         fail_unknown(c, "previous_response_id", id);
         return NULL;
     }
+    if (previous && previous->running) {
+        response_store_unref(store, previous);
+        call_fail(c, 400, NULL, "previous_response_id", "invalid_value",
+                  "the response '%.64s' is still in progress", id);
+        return NULL;
+    }
     struct request *r = call_request(c);
     int rc = r ? responses_read(r, shape, c->json, previous, c->lenient, &e) : 0;
     if (previous)
@@ -473,7 +519,9 @@ void responses_create(struct call *c)
 {
     struct responses_shape shape;
     struct request *r = responses_request(c, &shape);
-    if (r)
+    if (r && shape.background)
+        run_background(c, r, &shape);
+    else if (r)
         run(c, r, &shape);
 }
 
@@ -554,23 +602,54 @@ static void put_input_items(struct call *c, const struct response_entry *e)
     json_out_object_end(&j);
 }
 
-void responses_get(struct call *c)
+/* The entry that the path names, with what follows its id, "" or "/...".  NULL: the call is
+ * answered. */
+static const struct response_entry *named(struct call *c, const char *const known[2],
+                                          const char **rest)
 {
-    static const char items[] = "/input_items";
     struct response_store *store = c->gl->gw->response_store;
-    const char *path = c->req->path + strlen(PATH), *rest = strchr(path, '/');
-    size_t n = rest ? (size_t)(rest - path) : strlen(path);
+    const char *path = c->req->path + strlen(PATH);
+    const size_t n = strcspn(path, "/");
     char id[RESPONSE_STORE_ID_BYTES] = "";
     if (n < sizeof(id))
         memcpy(id, path, n);
-    bool known = !rest || strcmp(rest, items) == 0;
+    *rest = path + n;
+    const bool good = strcmp(*rest, known[0]) == 0 || strcmp(*rest, known[1]) == 0;
     const struct response_entry *e =
-        store && known ? response_store_get(store, id, owner_of(c), clock_ns()) : NULL;
-    if (!e) {
+        store && good ? response_store_get(store, id, owner_of(c), clock_ns()) : NULL;
+    if (!e)
         fail_unknown(c, NULL, path);
+    return e;
+}
+
+void responses_cancel(struct call *c)
+{
+    static const char *const known[2] = {"/cancel", "/cancel"};
+    struct response_store *store = c->gl->gw->response_store;
+    const char *rest;
+    const struct response_entry *e = named(c, known, &rest);
+    if (!e)
         return;
-    }
-    if (rest)
+    if (e->running && response_store_cancel(store, e->id, e->owner) &&
+        response_background_settle(store, e->id, e->owner, "cancelled", NULL, NULL, &c->out))
+        call_json(c, 200);
+    else
+        call_fail(c, 400, NULL, NULL, "invalid_value",
+                  "the response '%.64s' is not in progress: only a background response that is "
+                  "can be cancelled",
+                  e->id);
+    response_store_unref(store, e);
+}
+
+void responses_get(struct call *c)
+{
+    static const char *const known[2] = {"", "/input_items"};
+    struct response_store *store = c->gl->gw->response_store;
+    const char *rest;
+    const struct response_entry *e = named(c, known, &rest);
+    if (!e)
+        return;
+    if (rest[0])
         put_input_items(c, e);
     else
         buf_put(&c->out, e->json, e->json_bytes);

@@ -16,7 +16,7 @@ extern const size_t responses_n_fields;
 
 struct responses_shape { /* fields of the request that the answer repeats; texts are the request's
                           */
-    bool stream, store, logprobs, parallel_calls, truncates;
+    bool stream, store, logprobs, parallel_calls, truncates, background;
     const char *instructions, *previous_id, *user, *effort;
     const char *metadata, *tools, *tool_choice, *format; /* as JSON */
     double temperature, top_p;
@@ -40,5 +40,6 @@ struct request *responses_request(struct call *c, struct responses_shape *shape)
 void responses_create(struct call *c);
 void responses_get(struct call *c);
 void responses_delete(struct call *c);
+void responses_cancel(struct call *c);
 
 #endif

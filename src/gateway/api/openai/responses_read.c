@@ -13,7 +13,7 @@ struct body {
     const char *model, *instructions, *previous_id, *user, *truncation;
     const cJSON *input, *metadata, *text, *reasoning, *include, *template_vars, *tools,
         *tool_choice;
-    bool stream, store, parallel_calls;
+    bool stream, store, parallel_calls, background;
     int64_t max_output_tokens, top_logprobs, priority;
     double temperature, top_p, latency_budget_ms;
 };
@@ -67,7 +67,8 @@ const struct field responses_fields[] = {
      "{\"oneOf\":[{\"enum\":[\"none\",\"auto\",\"required\"]},{\"type\":\"object\"}]}"},
     {"parallel_tool_calls", FIELD_BOOL, AT(parallel_calls), 0, 0,
      "false: at most one call in an answer", NULL},
-    {"background", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"background", FIELD_BOOL, AT(background), 0, 0,
+     "answer at once with the id, and store the response when it is complete", NULL},
     {"conversation", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"prompt", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     IGNORED("max_tool_calls"),
@@ -102,7 +103,7 @@ static int read_text_input(struct request *r, const char *text)
     return 0;
 }
 
-enum item { ITEM_MESSAGE, ITEM_CALL, ITEM_RESULT, ITEM_OTHER };
+enum item { ITEM_MESSAGE, ITEM_CALL, ITEM_RESULT, ITEM_REASONING, ITEM_OTHER };
 
 static enum item item_of(const cJSON *v, const char **type)
 {
@@ -110,6 +111,7 @@ static enum item item_of(const cJSON *v, const char **type)
     return !*type || strcmp(*type, "message") == 0      ? ITEM_MESSAGE
            : strcmp(*type, "function_call") == 0        ? ITEM_CALL
            : strcmp(*type, "function_call_output") == 0 ? ITEM_RESULT
+           : strcmp(*type, "reasoning") == 0            ? ITEM_REASONING
                                                         : ITEM_OTHER;
 }
 
@@ -198,9 +200,11 @@ static int read_item(struct request *r, struct items *x, const cJSON *v, int i, 
     snprintf(param, sizeof(param), "input[%d]", i);
     if (item == ITEM_OTHER)
         return fields_fail(e, param, "unsupported_parameter",
-                           "'%s' is of the type '%.32s': only message, function_call and "
-                           "function_call_output are supported",
+                           "'%s' is of the type '%.32s': only message, function_call, "
+                           "function_call_output and reasoning are supported",
                            param, type);
+    if (item == ITEM_REASONING)
+        return 0; /* thoughts of an earlier answer: chat templates leave them out as well */
     if (item == ITEM_CALL)
         return read_call(r, x, v, param, e);
     struct chat_message *m = &x->list[x->n++];
@@ -232,6 +236,8 @@ static int read_input(struct request *r, const cJSON *input, bool lenient, struc
             return rc;
         }
     }
+    if (x.n == 0)
+        return fields_fail(e, "input", "invalid_value", "'input' holds no message");
     r->generate.chat.messages = x.list;
     r->generate.chat.n_messages = x.n;
     return 0;
@@ -369,6 +375,7 @@ static int use_body(struct request *r, struct responses_shape *shape, const stru
     *shape = (struct responses_shape){.stream = b->stream,
                                       .truncates = r->truncates,
                                       .store = b->store,
+                                      .background = b->background,
                                       .logprobs = b->top_logprobs > 0,
                                       .instructions = copy(r, b->instructions),
                                       .previous_id = copy(r, b->previous_id),
@@ -378,6 +385,9 @@ static int use_body(struct request *r, struct responses_shape *shape, const stru
                                       .top_p = b->top_p,
                                       .max_output_tokens = b->max_output_tokens,
                                       .top_logprobs = b->top_logprobs};
+    if (b->background && (b->stream || !b->store))
+        return fields_fail(e, "background", "invalid_value",
+                           "'background' needs 'store', and cannot be streamed: poll the response");
     int rc = read_include(shape, b->include, e);
     if (rc == 0)
         rc = read_metadata(r, shape, b->metadata, e);

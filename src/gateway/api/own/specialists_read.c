@@ -12,7 +12,7 @@
 struct body {
     const char *model, *labels, *query, *encoding_format, *prompt_name, *stream;
     const char *truncation_direction;
-    const cJSON *input, *documents, *texts, *series, *truncate, *parameters;
+    const cJSON *input, *prompt, *documents, *texts, *series, *truncate, *parameters;
     int64_t top, top_n, dimensions, max_sentences, max_tokens, beams, priority;
     bool raw, return_documents, normalize;
     double latency_budget_ms;
@@ -113,6 +113,7 @@ const struct field specialists_score_fields[] = {
     COMMON};
 const struct field specialists_ollama_embed_fields[] = {
     INPUT,
+    {"prompt", FIELD_VALUE, AT(prompt), 0, 0, "same as input", "{}"},
     COMMON,
     TRUNCATE,
     DIMENSIONS,
@@ -462,6 +463,8 @@ static int take_inputs(struct request *r, enum specialist_body body, const struc
         return take_similarity(r, b->input, e);
     case SPECIALIST_TEI_PREDICT:
         return take_texts(r, b->input, "inputs", e);
+    case SPECIALIST_OLLAMA_EMBED:
+        return take_texts(r, b->input ? b->input : b->prompt, "input", e);
     case SPECIALIST_OLLAMA_EMBEDDINGS:
         return take_texts(r, b->input, "prompt", e);
     default:

@@ -1,0 +1,204 @@
+#!/usr/bin/env node
+// What clients of several interfaces are used to: names of models, stop texts, stored and background responses, refusals by name.
+// Usage: serve_doors.js SHOAL
+'use strict';
+const crypto = require('crypto');
+const fs = require('fs');
+const http = require('http');
+const path = require('path');
+const t = require('./serve.js');
+
+const shoal = path.resolve(process.argv[2]);
+const long = path.join(t.root, 'tests/data/refs/qwen3.gguf');
+const sha = (s) => crypto.createHash('sha256').update(s).digest('hex');
+
+function config(text) {
+    const file = path.join(t.tmp, `doors-${Math.random().toString(36).slice(2)}.yaml`);
+    fs.writeFileSync(file, text);
+    return file;
+}
+
+function client(server, key) {
+    return async (method, url, body) => {
+        const r = await fetch(server.url + url, { method, body: body && JSON.stringify(body),
+            headers: key ? { authorization: `Bearer ${key}` } : {} });
+        const text = await r.text();
+        let json = {};
+        try {
+            json = JSON.parse(text);
+        } catch {}
+        return { status: r.status, text, json };
+    };
+}
+
+async function names() {
+    const server = await t.start(shoal, ['-m', `long=${long}`]);
+    const ask = client(server);
+    const messages = [{ role: 'user', content: 'hi' }];
+    for (const model of ['tgi', 'default']) {
+        const r = await ask('POST', '/v1/chat/completions', { model, messages, max_tokens: 1 });
+        t.same(`${r.status} ${r.json.model}`, '200 long', `the model ${model}`);
+    }
+    t.same((await ask('POST', '/v1/chat/completions', { model: 'gpt-4o', messages })).status, 404, 'another name');
+    const stop = Array.from({ length: 100 }, (_, i) => `never ${i}`);
+    t.same((await ask('POST', '/v1/completions', { prompt: 'x', max_tokens: 2, stop })).status, 200, '100 stop texts');
+    t.same((await ask('POST', '/v1/completions', { prompt: 'x', max_tokens: 2, stop: [...stop, ...stop, ...stop] })).status, 400, '300 of them');
+    const m = await ask('POST', '/v1/moderations', { input: 'hello' });
+    t.same(`${m.status} ${m.json.error.code}`, '404 unsupported_endpoint', 'moderations');
+    t.check(m.json.error.message.includes('/v1/classify'), 'says what to do');
+    const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'], additionalProperties: false };
+    const a = await ask('POST', '/v1/messages', { model: 'long', max_tokens: 64, messages, output_config: { format: { type: 'json_schema', schema } } });
+    t.same(typeof JSON.parse(a.json.content[0].text).ok, 'boolean', 'a schema of Anthropic');
+    await server.stop();
+}
+
+// Text Embeddings Inference's /tokenize.
+async function places() {
+    const server = await t.start(shoal, []);
+    const ask = client(server);
+    const text = 'Turn off the Kitchen lights';
+    const r = await ask('POST', '/tokenize', { inputs: text });
+    t.same(r.status, 200, `tokenize: ${r.text.slice(0, 200)}`);
+    const [tokens] = r.json;
+    t.check(tokens[0].special && tokens[0].start === null, 'a special one');
+    const plain = tokens.filter((x) => !x.special);
+    t.same(plain.map((x) => x.text).join(''), text.replace(/ /g, ''), 'texts');
+    t.check(plain.every((x) => text.slice(x.start, x.stop) === x.text), 'places');
+    const bare = (await ask('POST', '/tokenize', { inputs: [text], add_special_tokens: false })).json[0];
+    t.same(bare.map((x) => x.id).join(), plain.map((x) => x.id).join(), 'without special tokens');
+    t.check((await ask('POST', '/tokenize', { text })).json.count > 3, 'the other form stays');
+    await server.stop();
+}
+
+async function stored() {
+    const file = path.join(t.tmp, 'responses.jsonl');
+    const args = ['--config', config(`
+models: [{name: long, path: ${long}}]
+responses: {file: ${file}}
+keys: [{name: anna, sha256: ${sha('a')}}, {name: ben, sha256: ${sha('b')}}]
+`)];
+    let server = await t.start(shoal, args);
+    let ask = client(server, 'a');
+    const first = (await ask('POST', '/v1/responses', { input: 'one', max_output_tokens: 3 })).json;
+    const second = (await ask('POST', '/v1/responses', { input: 'two', max_output_tokens: 3, previous_response_id: first.id })).json;
+    const gone = (await ask('POST', '/v1/responses', { input: 'three', max_output_tokens: 3 })).json;
+    t.same((await ask('DELETE', `/v1/responses/${gone.id}`)).status, 200, 'deleted');
+    t.same((await server.stop()).code, 0, 'ends well');
+    fs.appendFileSync(file, 'damaged\n');
+    server = await t.start(shoal, args);
+    ask = client(server, 'a');
+    t.same(JSON.stringify((await ask('GET', `/v1/responses/${second.id}`)).json), JSON.stringify(second), 'it is still there after a restart');
+    t.same((await ask('GET', `/v1/responses/${gone.id}`)).status, 404, 'a deleted one is not');
+    t.same((await client(server, 'b')('GET', `/v1/responses/${second.id}`)).status, 404, 'nor for another key');
+    const items = (await ask('GET', `/v1/responses/${second.id}/input_items`)).json.data;
+    t.same(items.map((x) => x.content[0].text).join(), 'two', 'its input');
+    const third = await ask('POST', '/v1/responses', { input: 'four', max_output_tokens: 3, previous_response_id: second.id });
+    t.same(third.status, 200, 'the conversation goes on');
+    t.check(third.json.usage.input_tokens > second.usage.input_tokens, 'with what was said before');
+    await server.stop();
+}
+
+async function background() {
+    const server = await t.start(shoal, ['--config', config(`
+models: [{name: long, path: ${long}}]
+keys: [{name: anna, sha256: ${sha('a')}}, {name: ben, sha256: ${sha('b')}}]
+`)]);
+    const ask = client(server, 'a'), other = client(server, 'b');
+    const short = (await ask('POST', '/v1/responses', { input: 'hi', max_output_tokens: 5, background: true })).json;
+    t.same(`${short.status} ${short.background} ${short.output.length}`, 'in_progress true 0', 'begins');
+    let now;
+    await t.until(async () => {
+        now = (await ask('GET', `/v1/responses/${short.id}`)).json;
+        return now.status !== 'in_progress';
+    }, 'it completes');
+    t.check(['completed', 'incomplete'].includes(now.status) && now.output[0].content[0].text.length > 0, `complete: ${now.status}`);
+    t.same(now.model, 'long', 'with its model');
+    t.same((await ask('POST', `/v1/responses/${short.id}/cancel`)).status, 400, 'a complete one cannot be cancelled');
+    const endless = { input: 'hi', background: true, max_output_tokens: 100000, text: { format: { type: 'json_schema', name: 'x', schema: {
+        type: 'array', items: { type: 'string', minLength: 100000, maxLength: 1000000 }, minItems: 1000 } } } };
+    const run = (await ask('POST', '/v1/responses', endless)).json;
+    t.same(run.status, 'in_progress', 'a long one');
+    t.same((await other('POST', `/v1/responses/${run.id}/cancel`)).status, 404, 'of another key');
+    t.same((await ask('POST', '/v1/responses', { input: 'x', previous_response_id: run.id })).status, 400, 'it cannot be continued yet');
+    t.same(await t.metric(server, 'shoal_calls_in_flight '), 1, 'it counts to the limits');
+    const cancelled = await ask('POST', `/v1/responses/${run.id}/cancel`);
+    t.same(`${cancelled.status} ${cancelled.json.status}`, '200 cancelled', 'cancelled');
+    await t.until(async () => (await t.metric(server, 'shoal_calls_in_flight ')) === 0, 'its work ends');
+    t.same((await ask('GET', `/v1/responses/${run.id}`)).json.status, 'cancelled', 'and it stays so');
+    t.same((await ask('POST', '/v1/responses/resp_none/cancel')).status, 404, 'an unknown one');
+    const bad = (await ask('POST', '/v1/responses', { input: 'hi', model: 'nope', background: true })).json;
+    await t.until(async () => {
+        now = (await ask('GET', `/v1/responses/${bad.id}`)).json;
+        return now.status === 'failed';
+    }, 'a failure is stored');
+    t.check(now.error.code === 'model_not_found' && now.error.message.includes('nope'), 'with its reason');
+    await server.stop();
+}
+
+// `admin: loopback`: programs of this machine may change models of a server without keys; nobody else.
+async function loopback() {
+    const change = async (server, headers = {}) => {
+        const { port } = server;
+        return new Promise((done, give) => {
+            const r = http.request({ port, host: '127.0.0.1', method: 'POST', path: '/api/copy', headers: { host: `127.0.0.1:${port}`, ...headers } },
+                (a) => { a.resume(); a.on('end', () => done(a.statusCode)); });
+            r.on('error', give);
+            r.end(JSON.stringify({ source: 'long', destination: `copy-${Math.random().toString(36).slice(2, 8)}` }));
+        });
+    };
+    const dir = path.join(t.tmp, 'ollama');
+    const off = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nollama: {dir: ${dir}}\n`)]);
+    t.same(await change(off), 403, 'off without the option');
+    await off.stop();
+    const server = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nadmin: loopback\nollama: {dir: ${dir}}\n`)]);
+    const { port } = server;
+    t.same(await change(server), 200, 'a program of this machine');
+    t.same(await change(server, { host: `localhost:${port}` }), 200, 'by another name of it');
+    t.same(await change(server, { origin: `http://127.0.0.1:${port}` }), 200, 'the page of this server');
+    t.same(await change(server, { origin: 'http://evil.example' }), 403, 'a foreign page');
+    t.same(await change(server, { origin: 'null' }), 403, 'a page without an origin');
+    t.same(await change(server, { host: 'evil.example' }), 421, 'a foreign name');
+    for (const header of ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip'])
+        t.same(await change(server, { [header]: '10.0.0.1' }), 403, `behind a proxy (${header})`);
+    await server.stop();
+    const wide = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nadmin: loopback\nollama: {dir: ${dir}}\n`)],
+        { listen: '0.0.0.0:0' });
+    t.same(await change(wide), 403, 'not over an address of the network');
+    await wide.stop();
+    const keyed = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nadmin: loopback\nollama: {dir: ${dir}}\n` +
+        `keys: [{name: anna, sha256: ${sha('a')}}, {name: root, admin: true, sha256: ${sha('r')}}]\n`)]);
+    t.same(await change(keyed), 401, 'with keys a key is needed');
+    t.same(await change(keyed, { authorization: 'Bearer a' }), 403, 'and one of an administrator');
+    t.same(await change(keyed, { authorization: 'Bearer r' }), 200, 'as OLLAMA_API_KEY is sent');
+    await keyed.stop();
+}
+
+// Habits of Ollama's clients.
+async function ollama() {
+    const server = await t.start(shoal, []);
+    const ask = client(server);
+    const base = { model: 'reply', prompt: 'Say hello.', stream: false };
+    t.same((await ask('POST', '/api/generate', { ...base, num_predict: 2 })).json.eval_count, 2, 'num_predict at the top');
+    t.same((await ask('POST', '/api/generate', { ...base, num_predict: 9, options: { num_predict: 1 } })).json.eval_count, 1, 'options win');
+    const go = '{{ if .System }}<|im_start|>system\n{{ .System }}<|im_end|>\n{{ end }}<|im_start|>user\n{{ .Prompt }}<|im_end|>\n<|im_start|>assistant\n{{ .Response }}';
+    t.same((await ask('POST', '/api/generate', { ...base, template: go, options: { num_predict: 2 } })).status, 200, 'a template of Go');
+    const bad = await ask('POST', '/api/generate', { ...base, template: '{{ range .Messages }}{{ .Content }}{{ end }}' });
+    t.check(bad.status === 400 && bad.text.includes('{{ range .Messages }}'), `refused by name: ${bad.text}`);
+    const image = await ask('POST', '/api/generate', { ...base, images: ['aGk='] });
+    t.check(image.status === 400 && image.text.includes('images'), 'images are refused by name');
+    const inChat = await ask('POST', '/api/chat', { model: 'reply', stream: false, messages: [{ role: 'user', content: 'x', images: ['aGk='] }] });
+    t.check(inChat.status === 400 && inChat.text.includes('images'), 'in a chat, too');
+    const embed = async (body) => (await ask('POST', '/api/embed', { model: 'embed', ...body })).json.embeddings;
+    t.same(JSON.stringify(await embed({ prompt: 'hello' })), JSON.stringify(await embed({ input: 'hello' })), 'prompt of /api/embed');
+    await server.stop();
+}
+
+(async () => {
+    await names();
+    await loopback();
+    await ollama();
+    await places();
+    await stored();
+    await background();
+    t.finish();
+})().catch(t.abandon);
