@@ -11,7 +11,7 @@
 #include "cluster/trust/roles.h"
 #include "cluster/store/byte_rate.h"
 #include "cluster/store/fetch_pb.h"
-#include "cluster/store/model_manifest.h"
+#include "depot/model_manifest.h"
 #include "net/grpc_frame.h"
 #include "net/http_client.h"
 #include "net/loop.h"

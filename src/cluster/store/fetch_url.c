@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cluster/store/byte_rate.h"
-#include "cluster/store/model_manifest.h"
+#include "depot/model_manifest.h"
 #include "net/libcurl.h"
 
 #define MS_NS 1000000u

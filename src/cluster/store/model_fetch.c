@@ -21,10 +21,10 @@
 #include "cluster/store/byte_rate.h"
 #include "cluster/store/fetch_peer.h"
 #include "cluster/store/fetch_url.h"
-#include "cluster/store/model_intake.h"
-#include "cluster/store/model_manifest.h"
-#include "cluster/store/model_put.h"
-#include "cluster/store/model_store.h"
+#include "depot/model_intake.h"
+#include "depot/model_manifest.h"
+#include "depot/model_put.h"
+#include "depot/model_store.h"
 
 #define MS_NS 1000000u
 #define N_THREADS 2u

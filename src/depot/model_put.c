@@ -1,5 +1,5 @@
 /* model_put.c - see model_put.h. */
-#include "cluster/store/model_put.h"
+#include "depot/model_put.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 #include "base/file/file_open.h"
 #include "base/mem.h"
-#include "cluster/store/model_intake.h"
-#include "cluster/store/model_manifest.h"
+#include "depot/model_intake.h"
+#include "depot/model_manifest.h"
 
 #define BLOCK_BYTES ((size_t)1 << 18)
 

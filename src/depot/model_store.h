@@ -17,8 +17,8 @@
  * Failure:   SHOAL_ENOTFOUND (no such model), SHOAL_ELIMIT (no room; says how much is missing),
  *            SHOAL_EFORMAT (bytes do not fit their hash), SHOAL_EBUSY (in use), SHOAL_EIO,
  *            SHOAL_ENOMEM, SHOAL_ECANCELLED. */
-#ifndef SHOAL_CLUSTER_STORE_MODEL_STORE_H
-#define SHOAL_CLUSTER_STORE_MODEL_STORE_H
+#ifndef SHOAL_DEPOT_MODEL_STORE_H
+#define SHOAL_DEPOT_MODEL_STORE_H
 
 #include <limits.h>
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
  *   incoming/HEX/progress         how much of the part is on disk for certain, and who sent it
  *   incoming/HEX/files/...        complete and verified
  */
-#include "cluster/store/model_intake.h"
+#include "depot/model_intake.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 #include "base/buf.h"
 #include "base/file/file_read.h"
 #include "base/mem.h"
-#include "cluster/store/model_manifest.h"
-#include "cluster/store/model_store.h"
+#include "depot/model_manifest.h"
+#include "depot/model_store.h"
 #include "host/hash_memo.h"
 
 #define BLOCK_BYTES ((size_t)1 << 18)

@@ -1,5 +1,5 @@
 /* model_manifest.c - see model_manifest.h. */
-#include "cluster/store/model_manifest.h"
+#include "depot/model_manifest.h"
 
 #include <stdio.h>
 #include <string.h>

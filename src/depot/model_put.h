@@ -2,10 +2,10 @@
  *
  * Thread:    any; reads and writes the disk.
  * Failure:   as model_intake.h, and SHOAL_EFORMAT when the model is not the one that is wanted. */
-#ifndef SHOAL_CLUSTER_STORE_MODEL_PUT_H
-#define SHOAL_CLUSTER_STORE_MODEL_PUT_H
+#ifndef SHOAL_DEPOT_MODEL_PUT_H
+#define SHOAL_DEPOT_MODEL_PUT_H
 
-#include "cluster/store/model_store.h"
+#include "depot/model_store.h"
 
 /* Returns its hash. want: refuse a model with another one; NULL: any. A model that is already in
  * the store is not copied again. stop: gives up when it becomes true. */

@@ -11,8 +11,8 @@
  * Failure:   SHOAL_EBUSY (another process fetches the same model), SHOAL_ELIMIT (no room: what
  *            arrived of this file was removed, so that the disk is not left full), SHOAL_EFORMAT
  *            (wrong bytes), SHOAL_EIO, SHOAL_ENOMEM, SHOAL_ECANCELLED. */
-#ifndef SHOAL_CLUSTER_STORE_MODEL_INTAKE_H
-#define SHOAL_CLUSTER_STORE_MODEL_INTAKE_H
+#ifndef SHOAL_DEPOT_MODEL_INTAKE_H
+#define SHOAL_DEPOT_MODEL_INTAKE_H
 
 #include <limits.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* model_store.c - see model_store.h. */
-#include "cluster/store/model_store.h"
+#include "depot/model_store.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "base/file/file_read.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "cluster/store/model_manifest.h"
+#include "depot/model_manifest.h"
 
 #define HEX_BYTES (2u * SHA256_BYTES + 1u)
 #define MAX_ENTRIES 65536u

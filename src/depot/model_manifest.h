@@ -9,8 +9,8 @@
  * Ownership: init/fini over the caller's storage; strings are in the manifest's arena.
  * Failure:   SHOAL_EFORMAT (names the entry that is wrong), SHOAL_ELIMIT, SHOAL_ENOMEM, SHOAL_EIO.
  */
-#ifndef SHOAL_CLUSTER_STORE_MODEL_MANIFEST_H
-#define SHOAL_CLUSTER_STORE_MODEL_MANIFEST_H
+#ifndef SHOAL_DEPOT_MODEL_MANIFEST_H
+#define SHOAL_DEPOT_MODEL_MANIFEST_H
 
 #include "base/arena.h"
 #include "base/buf.h"
