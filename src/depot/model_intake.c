@@ -542,6 +542,13 @@ int model_intake_finish(struct model_intake *k, struct err *e)
     return 0;
 }
 
+int model_intake_file(const struct model_intake *k, uint32_t i, char path[PATH_MAX], struct err *e)
+{
+    if (i >= k->n_complete)
+        return err_set(e, SHOAL_EINVAL, "file %u is not complete", i);
+    return file_path(k, path, i) ? 0 : err_set(e, SHOAL_ELIMIT, "a path is too long");
+}
+
 /* ---- the whole ---- */
 
 /* The opened path must list exactly the files of the manifest: then its identity is the requested

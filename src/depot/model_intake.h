@@ -58,6 +58,10 @@ bool model_intake_mixed(const struct model_intake *k);
 /* Bytes of the whole model received so far. */
 uint64_t model_intake_bytes(const struct model_intake *k);
 
+/* Path of a complete file, while the intake is open. */
+SHOAL_MUST_CHECK int model_intake_file(const struct model_intake *k, uint32_t i,
+                                       char path[PATH_MAX], struct err *e);
+
 /* All files are complete: moves the model into the store, at path. */
 SHOAL_MUST_CHECK int model_intake_commit(struct model_intake *k, char path[PATH_MAX],
                                          struct err *e);

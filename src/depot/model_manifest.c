@@ -2,6 +2,7 @@
 #include "depot/model_manifest.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -196,6 +197,23 @@ int model_manifest_single(struct model_manifest *m, const char *name, uint64_t b
 {
     int rc = model_manifest_add(m, name, bytes, sum, e);
     return rc < 0 ? rc : model_manifest_finish(m, false, "", sum, e);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct identity_file *x = a, *y = b;
+    return strcmp(x->name, y->name);
+}
+
+int model_manifest_seal(struct model_manifest *m, uint8_t sum[SHA256_BYTES], struct err *e)
+{
+    if (m->n_files > 1)
+        qsort(m->files, m->n_files, sizeof(*m->files), by_name);
+    struct identity id = identity_of_folder(m->files, m->n_files);
+    if (id.kind != IDENTITY_CONTENT)
+        return err_set(e, SHOAL_ENOMEM, "cannot compute SHA-256");
+    memcpy(sum, id.sum, SHA256_BYTES);
+    return model_manifest_finish(m, true, "", sum, e);
 }
 
 static const char *base_name(const char *path)

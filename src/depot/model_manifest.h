@@ -46,6 +46,10 @@ SHOAL_MUST_CHECK int model_manifest_add(struct model_manifest *m, const char *na
 SHOAL_MUST_CHECK int model_manifest_finish(struct model_manifest *m, bool folder, const char *open,
                                            const uint8_t model[SHA256_BYTES], struct err *e);
 
+/* Sorts the files that were added and finishes it as a folder; sum: its identity. */
+SHOAL_MUST_CHECK int model_manifest_seal(struct model_manifest *m, uint8_t sum[SHA256_BYTES],
+                                         struct err *e);
+
 /* JSON, as in manifest.json of the store. */
 SHOAL_MUST_CHECK int model_manifest_read(struct model_manifest *m, const void *json, size_t n,
                                          const uint8_t model[SHA256_BYTES], struct err *e);

@@ -21,6 +21,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "depot/model_manifest.h"
+#include "depot/model_refs.h"
+#include "depot/store_lock.h"
 
 #define HEX_BYTES (2u * SHA256_BYTES + 1u)
 #define MAX_ENTRIES 65536u
@@ -40,8 +42,9 @@ struct model_store_pin {
 
 /* ---- paths ---- */
 
-/* $SHOAL_STORE, else $STATE_DIRECTORY/store (systemd), $XDG_STATE_HOME/shoal/store or
- * ~/.local/state/shoal/store; NULL if none of them is set. */
+/* $SHOAL_STORE, else $STATE_DIRECTORY/store (systemd: /var/lib/shoal), $XDG_DATA_HOME/shoal/store
+ * or
+ * ~/.local/share/shoal/store; NULL if none of them is set. */
 static const char *default_folder(char *out, size_t cap)
 {
     const char *base;
@@ -49,10 +52,10 @@ static const char *default_folder(char *out, size_t cap)
         snprintf(out, cap, "%s", base);
     else if ((base = getenv("STATE_DIRECTORY")) && base[0] && !strchr(base, ':'))
         snprintf(out, cap, "%s/store", base);
-    else if ((base = getenv("XDG_STATE_HOME")) && base[0])
+    else if ((base = getenv("XDG_DATA_HOME")) && base[0])
         snprintf(out, cap, "%s/shoal/store", base);
     else if ((base = getenv("HOME")) && base[0])
-        snprintf(out, cap, "%s/.local/state/shoal/store", base);
+        snprintf(out, cap, "%s/.local/share/shoal/store", base);
     else
         return NULL;
     return out;
@@ -76,24 +79,6 @@ int model_store_place(const struct model_store *s, char path[PATH_MAX],
     sha256_hex(hex, sha256);
     int n = snprintf(path, PATH_MAX, "%s/%s/%s", s->dir, incoming ? "incoming" : "models", hex);
     return n > 0 && n < PATH_MAX ? 0 : too_long(s->dir, e);
-}
-
-static int make_folders(const char *path, struct err *e)
-{
-    char at[PATH_MAX];
-    size_t n = strlen(path);
-    if (n >= sizeof(at))
-        return too_long(path, e);
-    memcpy(at, path, n + 1);
-    for (size_t i = 1; i <= n; i++) {
-        if (i < n && at[i] != '/')
-            continue;
-        at[i] = '\0';
-        if (mkdir(at, 0755) < 0 && errno != EEXIST)
-            return err_set(e, SHOAL_EIO, "cannot create the folder %s: %s", at, strerror(errno));
-        at[i] = i < n ? '/' : '\0';
-    }
-    return 0;
 }
 
 int model_store_open(struct model_store **out, const struct model_store_opts *o, struct err *e)
@@ -122,12 +107,7 @@ int model_store_open(struct model_store **out, const struct model_store_opts *o,
 
 int model_store_make(struct model_store *s, struct err *e)
 {
-    char path[PATH_MAX];
-    int rc = 0;
-    for (int i = 0; rc == 0 && i < 2; i++)
-        rc = join(path, s->dir, i ? "incoming" : "models") ? make_folders(path, e)
-                                                           : too_long(s->dir, e);
-    return rc;
+    return store_lock_folders(s->dir, e);
 }
 
 void model_store_close(struct model_store *s)
@@ -324,22 +304,6 @@ void model_store_unpin(struct model_store_pin *p)
 
 /* ---- moving in and out ---- */
 
-static int lock_store(struct model_store *s, struct err *e)
-{
-    char path[PATH_MAX];
-    int rc = model_store_make(s, e);
-    if (rc < 0 || !join(path, s->dir, "lock"))
-        return rc < 0 ? rc : too_long(s->dir, e);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-    if (fd < 0 || flock(fd, LOCK_EX) < 0) {
-        rc = err_set(e, SHOAL_EIO, "cannot lock %s: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
-        return rc;
-    }
-    return fd;
-}
-
 /* Below the folder fd, which it closes. */
 static void delete_below(int fd, unsigned depth)
 {
@@ -385,7 +349,7 @@ int model_store_admit(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
     if (rc == 0)
         rc = model_store_place(s, to, sha256, false, e);
     if (rc == 0)
-        rc = lock = lock_store(s, e);
+        rc = lock = store_lock(s->dir, e);
     if (rc < 0)
         return rc;
     rc = 0;
@@ -447,7 +411,7 @@ static int remove_entry(struct model_store *s, const uint8_t sha256[SHA256_BYTES
 int model_store_discard(struct model_store *s, const uint8_t sha256[SHA256_BYTES], struct err *e)
 {
     char path[PATH_MAX];
-    int lock = lock_store(s, e), rc = lock;
+    int lock = store_lock(s->dir, e), rc = lock;
     if (lock < 0)
         return rc;
     rc = model_store_place(s, path, sha256, false, e);
@@ -460,7 +424,7 @@ int model_store_discard(struct model_store *s, const uint8_t sha256[SHA256_BYTES
 int model_store_remove(struct model_store *s, const uint8_t sha256[SHA256_BYTES], struct err *e)
 {
     struct err why = {0};
-    int lock = lock_store(s, e);
+    int lock = store_lock(s->dir, e);
     if (lock < 0)
         return lock;
     int rc = remove_entry(s, sha256, false, e);
@@ -509,7 +473,14 @@ static bool is_locked(const char *folder, const char *name, uint64_t *time_s)
     return locked;
 }
 
-static void describe(struct model_store_entry *x, const char *folder)
+static void count_name(void *ctx, const struct model_ref *ref)
+{
+    struct model_store_entry *x = ctx;
+    x->n_names += ref->stored && memcmp(ref->sha256, x->sha256, SHA256_BYTES) == 0;
+}
+
+static void describe(struct model_store_entry *x, const char *folder,
+                     const struct model_refs *names)
 {
     struct model_manifest m;
     model_manifest_init(&m);
@@ -523,6 +494,8 @@ static void describe(struct model_store_entry *x, const char *folder)
     if (!known || x->incoming)
         x->bytes = tree_bytes(folder, 0);
     x->damaged = !known && !x->incoming;
+    if (!x->incoming)
+        model_refs_each(names, count_name, x);
     model_manifest_fini(&m);
 }
 
@@ -536,8 +509,8 @@ static int latest_first(const void *a, const void *b)
     return memcmp(x->sha256, y->sha256, SHA256_BYTES);
 }
 
-static int list_folder(struct model_store *s, bool incoming, struct model_store_entry **list,
-                       size_t *n, size_t *cap, struct err *e)
+static int list_folder(struct model_store *s, bool incoming, const struct model_refs *names,
+                       struct model_store_entry **list, size_t *n, size_t *cap, struct err *e)
 {
     char path[PATH_MAX], at[PATH_MAX];
     int rc = 0;
@@ -563,7 +536,7 @@ static int list_folder(struct model_store *s, bool incoming, struct model_store_
             *list = bigger;
             *cap = more;
         }
-        describe(&entry, at);
+        describe(&entry, at, names);
         (*list)[(*n)++] = entry;
     }
     closedir(d);
@@ -573,12 +546,16 @@ static int list_folder(struct model_store *s, bool incoming, struct model_store_
 int model_store_list(struct model_store *s, struct model_store_entry **list, size_t *n,
                      struct err *e)
 {
+    struct model_refs *names = NULL;
     size_t cap = 0;
     *list = NULL;
     *n = 0;
-    int rc = list_folder(s, false, list, n, &cap, e);
+    int rc = model_refs_open(&names, s->dir, e);
     if (rc == 0)
-        rc = list_folder(s, true, list, n, &cap, e);
+        rc = list_folder(s, false, names, list, n, &cap, e);
+    if (rc == 0)
+        rc = list_folder(s, true, names, list, n, &cap, e);
+    model_refs_close(names);
     if (rc < 0) {
         mem_free(*list);
         *list = NULL;
@@ -651,7 +628,7 @@ static struct room measure(struct model_store *s, const uint8_t *self,
         /* others' incoming models count in full: their room is reserved */
         r.used += x->incoming && x->pinned && !own && x->total_bytes > x->bytes ? x->total_bytes
                                                                                 : x->bytes;
-        r.loose += x->incoming || x->pinned ? 0 : x->bytes;
+        r.loose += x->incoming || x->pinned || x->n_names ? 0 : x->bytes;
     }
     return r;
 }
@@ -686,7 +663,7 @@ static int sweep(struct model_store *s, const uint8_t *self, uint64_t bytes,
         uint64_t before = out->bytes;
         if ((!s->max_bytes || r.used + bytes <= s->max_bytes) && bytes <= r.disk)
             break;
-        if (x->incoming || x->pinned)
+        if (x->incoming || x->pinned || x->n_names)
             continue;
         drop(s, x, out);
         r.used -= out->bytes - before;
@@ -700,13 +677,32 @@ int model_store_sweep(struct model_store *s, const uint8_t *self, uint64_t bytes
 {
     struct model_store_entry *list = NULL;
     size_t n = 0;
-    int lock = lock_store(s, e);
+    int lock = store_lock(s->dir, e);
     *out = (struct model_store_swept){0};
     if (lock < 0)
         return lock;
     int rc = model_store_list(s, &list, &n, e);
     if (rc == 0)
         rc = sweep(s, self, bytes, list, n, out, e);
+    mem_free(list);
+    close(lock);
+    return rc;
+}
+
+int model_store_gc(struct model_store *s, uint32_t spare_s, struct model_store_swept *out,
+                   struct err *e)
+{
+    const uint64_t now = (uint64_t)time(NULL);
+    struct model_store_entry *list = NULL;
+    size_t n = 0;
+    int lock = store_lock(s->dir, e);
+    *out = (struct model_store_swept){0};
+    if (lock < 0)
+        return lock;
+    int rc = model_store_list(s, &list, &n, e);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        if (!list[i].pinned && list[i].n_names == 0 && list[i].used_s + spare_s <= now)
+            drop(s, &list[i], out);
     mem_free(list);
     close(lock);
     return rc;

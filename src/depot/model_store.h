@@ -4,11 +4,12 @@
  *   DIR/models/HEX/files/...       the files, read-only
  *   DIR/models/HEX/used            its time: when the model was last used; locked while it is
  *   DIR/incoming/HEX/...           a model that is on its way (model_intake.h)
+ *   DIR/names/NAME.json            a name for one of the models (model_refs.h)
  *   DIR/lock                       held while something is moved in or out
  *
  * Everything in models/ was verified on arrival. The store has a size limit: the least recently
- * used models are evicted to make room for a new one. Pinned models (assigned to a node) stay. A
- * web server that serves DIR/models is a source for other stores.
+ * used models are evicted to make room for a new one. Pinned models (assigned to a node) and those
+ * with a name stay. A web server that serves DIR/models is a source for other stores.
  *
  * Thread:    any; several processes may use one store.  All of it reads the disk: not for an event
  *            loop, except find and pin, which read one small file.
@@ -82,6 +83,7 @@ struct model_store_entry {
     uint64_t total_bytes; /* when complete; 0: not known yet */
     uint64_t used_s;      /* Unix time of its last use */
     uint32_t n_files;     /* 0: incoming, and not known yet */
+    uint32_t n_names;     /* that refer to it */
     bool pinned;
     bool incoming;  /* incoming, or left over from an interrupted fetch */
     bool damaged;   /* its manifest cannot be read: it can only be removed */
@@ -101,6 +103,11 @@ struct model_store_swept {
  * all unpinned models would not be enough; then nothing was removed for it. */
 SHOAL_MUST_CHECK int model_store_sweep(struct model_store *s, const uint8_t *self, uint64_t bytes,
                                        struct model_store_swept *out, struct err *e);
+
+/* Removes every model without a name that nobody uses, and every interrupted fetch, if it was last
+ * used at least spare_s seconds ago: a model that has just arrived gets its name a moment later. */
+SHOAL_MUST_CHECK int model_store_gc(struct model_store *s, uint32_t spare_s,
+                                    struct model_store_swept *out, struct err *e);
 
 /* ---- for model_intake.h ---- */
 
