@@ -83,9 +83,21 @@ static int fill_file(struct filling *f, struct model_source *s, uint32_t i, uint
     if (f->o->progress)
         f->o->progress(f->o->ctx, &f->progress);
     int rc = offset < m->files[i].bytes ? s->ops->file(s, m, i, offset, &to, e) : 0;
-    if (rc == 0)
-        rc = model_intake_finish(f->intake, e);
-    return rc == SHOAL_ECHANGED ? err_set(e, SHOAL_EIO, "%s was cut off", m->files[i].name) : rc;
+    if (rc < 0)
+        return rc;
+    rc = model_intake_finish(f->intake, e);
+    return rc == SHOAL_ECHANGED
+               ? err_set(e, SHOAL_EIO, "the transfer of %s was cut off", m->files[i].name)
+               : rc;
+}
+
+int intake_fill_again(const struct model_source_opts *o, uint32_t attempt, struct err *e)
+{
+    if (attempt >= MAX_ATTEMPTS)
+        return e->code;
+    if (o->note)
+        o->note(o->ctx, e->msg);
+    return wait_ms(o, (o->retry_ms ? o->retry_ms : RETRY_MS) << (attempt - 1), e);
 }
 
 int intake_fill(struct model_intake *k, struct model_source *s, struct model_manifest *m,
@@ -110,12 +122,9 @@ int intake_fill(struct model_intake *k, struct model_source *s, struct model_man
         bool again = rc == SHOAL_EIO || rc == SHOAL_EBUSY || (rc == SHOAL_EFORMAT && !damaged);
         attempt = f.progress.done > offset && rc != SHOAL_EFORMAT ? 1 : attempt + 1;
         damaged |= rc == SHOAL_EFORMAT;
-        if (!again || attempt >= MAX_ATTEMPTS)
+        if (!again)
             break;
-        if (o->note)
-            o->note(o->ctx, e->msg);
-        uint32_t ms = o->retry_ms ? o->retry_ms : RETRY_MS;
-        rc = wait_ms(o, ms << (attempt - 1), e);
+        rc = intake_fill_again(o, attempt, e);
         rc = rc < 0 ? rc : 1;
     }
     return rc;

@@ -4,17 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/bytes_text.h"
 #include "depot/intake_fill.h"
 #include "depot/model_intake.h"
+#include "depot/model_place.h"
 #include "depot/model_put.h"
 #include "depot/model_refs.h"
 #include "depot/model_store.h"
 #include "depot/recipe.h"
+#include "depot/source_hub.h"
+#include "depot/source_oci.h"
 #include "depot/source_package.h"
 #include "depot/source_url.h"
 #include "depot/web.h"
@@ -24,6 +25,7 @@
 struct pulling {
     const struct model_source_opts *o;
     const char *what, *as;
+    struct model_place place;
     struct recipes *recipes;
     struct model_source *source; /* NULL: the model is on this machine, at `what` */
     struct model_described d;
@@ -31,26 +33,6 @@ struct pulling {
 };
 
 /* ---- names ---- */
-
-/* "model" of "https://host/model.gguf?x#y"; other sources say it themselves. */
-static void name_from_path(char out[MODEL_SOURCE_NAME_BYTES], const char *path)
-{
-    size_t end = web_is_url(path) ? strcspn(path, "?#") : strlen(path);
-    while (end > 1 && path[end - 1] == '/')
-        end--;
-    size_t at = end, k = 0;
-    while (at > 0 && path[at - 1] != '/')
-        at--;
-    if (end - at > 5 && strncasecmp(path + end - 5, ".gguf", 5) == 0)
-        end -= 5;
-    for (; at < end && k + 1 < MODEL_SOURCE_NAME_BYTES; at++) {
-        char c = path[at];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     strchr("._-", c);
-        out[k++] = plain ? c : '-';
-    }
-    out[k] = '\0';
-}
 
 static int check_name(const char *name, struct err *e)
 {
@@ -88,45 +70,60 @@ static int unknown(const struct pulling *p, struct err *e)
     return rc;
 }
 
-static bool is_path(const char *what)
-{
-    return what[0] == '/' || what[0] == '~' || strncmp(what, "./", 2) == 0 ||
-           strncmp(what, "../", 3) == 0 || access(what, F_OK) == 0;
-}
-
 static int open_url(struct pulling *p, struct err *e)
 {
     static const char mark[] = "#sha256=";
     uint8_t sum[SHA256_BYTES];
-    const char *hash = strstr(p->what, mark);
+    const char *hash = strstr(p->place.name, mark);
     char url[WEB_MAX_URL];
     struct source_url_opts u = {.url = url};
-    if (strlen(p->what) >= sizeof(url))
+    if (strlen(p->place.name) >= sizeof(url))
         return err_set(e, SHOAL_EINVAL, "the URL is too long");
-    snprintf(url, sizeof(url), "%s", p->what);
-    url[strcspn(url, "#")] = '\0';
+    snprintf(url, sizeof(url), "%.*s", (int)strcspn(p->place.name, "#"), p->place.name);
     if (hash && (strlen(hash) != sizeof(mark) - 1 + 2 * SHA256_BYTES ||
                  !sha256_read_hex(sum, hash + sizeof(mark) - 1)))
         return err_set(e, SHOAL_EINVAL, "%.100s: #sha256= needs 64 hex digits", p->what);
     u.sha256 = hash ? sum : NULL;
-    name_from_path(p->d.name, p->what);
     return source_url_open(&p->source, &u, p->o, e);
 }
 
-static int open_source(struct pulling *p, struct err *e)
+static int open_recipe(struct pulling *p, struct err *e)
 {
-    const struct recipe *r;
-    if (web_is_url(p->what))
-        return open_url(p, e);
-    if (is_path(p->what)) {
-        name_from_path(p->d.name, p->what);
-        return 0;
-    }
     int rc = recipes_open(&p->recipes, p->o->recipes, e);
     if (rc < 0)
         return rc;
-    r = recipes_find(p->recipes, p->what);
+    const struct recipe *r = recipes_find(p->recipes, p->place.name);
     return r ? source_package_open(&p->source, r, p->o, e) : unknown(p, e);
+}
+
+/* From the place, or by the registry that all names mean. */
+static int open_source(struct pulling *p, struct err *e)
+{
+    if (p->o->registry) {
+        snprintf(p->place.stored, sizeof(p->place.stored), "%s", p->what);
+        return source_oci_open(&p->source, p->o->registry, p->what, p->o, e);
+    }
+    int rc = model_place_read(&p->place, p->what, p->o->plain_http, e);
+    if (rc < 0)
+        return rc;
+    if (p->o->allow && !(p->o->allow >> p->place.kind & 1))
+        return err_set(e, SHOAL_EINVAL,
+                       "this server does not pull from there: add '%s' to store.sources",
+                       place_kind_name(p->place.kind));
+    switch (p->place.kind) {
+    case PLACE_KIND_HUB:
+        return source_hub_open(&p->source, p->place.name, p->o, e);
+    case PLACE_KIND_OCI:
+        return source_oci_open(&p->source, p->place.base, p->place.name, p->o, e);
+    case PLACE_KIND_URL:
+        return open_url(p, e);
+    case PLACE_KIND_PATH:
+        return 0;
+    case PLACE_KIND_RECIPE:
+    case PLACE_KIND_N:
+        break;
+    }
+    return open_recipe(p, e);
 }
 
 /* ---- the model ---- */
@@ -163,7 +160,7 @@ static int fetch(struct pulling *p, struct model_pulled *out, struct err *e)
 static int copy_in(struct pulling *p, struct model_pulled *out, struct err *e)
 {
     struct model_manifest m;
-    int rc = model_put(p->o->store, p->what, NULL, out->sha256, p->o->stop, e);
+    int rc = model_put(p->o->store, p->place.name, NULL, out->sha256, p->o->stop, e);
     model_manifest_init(&m);
     if (rc == 0)
         rc = model_store_manifest(p->o->store, out->sha256, &m, e);
@@ -208,7 +205,10 @@ int model_pull(struct model_pulled *out, const char *what, const char *as,
     if (rc == 0)
         rc = p.source ? fetch(&p, out, e) : copy_in(&p, out, e);
     if (rc == 0) {
-        snprintf(out->name, sizeof(out->name), "%s", as ? as : p.d.name);
+        snprintf(out->name, sizeof(out->name), "%s",
+                 as            ? as
+                 : p.d.name[0] ? p.d.name
+                               : p.place.stored);
         rc = as ? 0 : check_name(out->name, e);
     }
     if (rc == 0)

@@ -4,5 +4,6 @@
 bool model_source_stopped(void *opts)
 {
     const struct model_source_opts *o = opts;
-    return o->stop && atomic_load_explicit(o->stop, memory_order_relaxed);
+    return atomic_load_explicit(o->stop, memory_order_relaxed) ||
+           (o->stopped && o->stopped(o->ctx));
 }

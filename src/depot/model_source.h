@@ -55,10 +55,14 @@ struct model_progress {
 struct model_source_opts {
     struct model_store *store;    /* for what must be kept on the way */
     const _Atomic bool *stop;     /* give up when it becomes true */
+    bool (*stopped)(void *ctx);   /* or this does; or NULL */
     const char *ca;               /* PEM file with the CAs to trust; NULL: the system's */
     const char *hub, *pypi, *npm; /* URLs in place of the usual ones; or NULL */
     const char *token;            /* of the hub or registry; or NULL */
     const char *recipes;          /* file with more recipes; or NULL */
+    const char *registry;         /* URL: all names are of this registry; or NULL */
+    unsigned allow;               /* bits of enum place_kind; 0: all */
+    bool plain_http;              /* registries speak HTTP */
     bool private_ok;              /* servers may send us to private addresses */
     uint32_t silent_ms, retry_ms; /* 0: the usual ones */
     uint64_t max_bytes;           /* of a model; 0: limited by the disk */

@@ -184,6 +184,15 @@ int model_store_file(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
     return file_path(s, sha256, place, path, e);
 }
 
+bool model_store_owns(const struct model_store *s, const char *path, uint8_t sha256[SHA256_BYTES])
+{
+    static const char models[] = "/models/";
+    size_t n = strlen(s->dir), k = sizeof(models) - 1;
+    return strncmp(path, s->dir, n) == 0 && strncmp(path + n, models, k) == 0 &&
+           strlen(path + n + k) > HEX_BYTES && path[n + k + HEX_BYTES - 1] == '/' &&
+           sha256_read_hex(sha256, path + n + k);
+}
+
 /* Every file is there with its size. */
 static int check_sizes(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
                        const struct model_manifest *m, struct err *e)

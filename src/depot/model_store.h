@@ -60,6 +60,9 @@ SHOAL_MUST_CHECK int model_store_file(struct model_store *s, const uint8_t sha25
                                       const struct model_manifest *m, uint32_t i,
                                       char path[PATH_MAX], struct err *e);
 
+/* Whether a path is that of a model of the store; then sha256 is the model's. */
+bool model_store_owns(const struct model_store *s, const char *path, uint8_t sha256[SHA256_BYTES]);
+
 /* Keeps the model until unpin, and marks it as used. A process crash unpins. */
 SHOAL_MUST_CHECK int model_store_pin(struct model_store *s, const uint8_t sha256[SHA256_BYTES],
                                      struct model_store_pin **out, struct err *e);

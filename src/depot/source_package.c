@@ -85,7 +85,8 @@ static int find_url(const struct source_package *p, const struct recipe_archive 
     int rc = page.rc < 0 ? err_set(e, page.rc, "the URL of the package is too long")
                          : web_open(&w, &wo, e);
     if (rc == 0)
-        rc = web_text(w, buf_str(&page), a->npm ? "application/json" : "text/html", what, &text, e);
+        rc = web_text(w, buf_str(&page), a->npm ? "application/json" : "text/html", what, NULL,
+                      &text, e);
     if (rc == 0)
         rc = a->npm ? package_index_npm(url, buf_str(&text), text.len, e)
                     : package_index_pypi(url, buf_str(&text), text.len, buf_str(&page), a->file, e);

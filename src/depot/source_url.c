@@ -15,6 +15,7 @@
 #include "base/file/file_replace.h"
 #include "base/mem.h"
 #include "depot/byte_sink.h"
+#include "depot/intake_fill.h"
 #include "depot/model_store.h"
 #include "depot/web.h"
 
@@ -36,27 +37,10 @@ struct source_url {
     char path[PATH_MAX - 16];
 };
 
-/* Bytes of a GET, from an offset on. */
-struct receiving {
-    uint64_t skip; /* the server sends the whole file: ours are dropped */
-    uint64_t offset;
-    const struct byte_sink *to;
-};
-
-static int on_body(void *ctx, const char *p, size_t n, bool begins, uint64_t from, struct err *e)
-{
-    struct receiving *r = ctx;
-    if (begins)
-        r->skip = r->offset - from;
-    size_t drop = r->skip < n ? (size_t)r->skip : n;
-    r->skip -= drop;
-    return drop < n ? r->to->write(r->to->ctx, p + drop, n - drop, e) : 0;
-}
-
 static int get(struct source_url *u, uint64_t offset, const struct byte_sink *to, struct err *e)
 {
-    struct receiving r = {.offset = offset, .to = to};
-    const struct web_request a = {.offset = offset, .write = on_body, .ctx = &r};
+    struct web_rest r = {.offset = offset, .to = to};
+    const struct web_request a = {.offset = offset, .write = web_rest_write, .ctx = &r};
     struct web_reply reply;
     int rc = web_told(u->web, web_ask(u->web, u->url, &a, &reply, e), e);
     return rc == 0 && reply.status != 200 && reply.status != 206
@@ -195,12 +179,16 @@ static int fetch_unknown(struct source_url *u, struct err *e)
     if (rc == 0)
         rc = hash_part(&w, have, e);
     const struct byte_sink to = {&w, write_part};
-    if (rc == 0 && w.at < u->bytes)
+    for (uint32_t attempt = 0; rc == 0 && w.at < u->bytes;) {
+        const uint64_t before = w.at;
         rc = get(u, w.at, &to, e);
-    if (rc == 0 && w.at < u->bytes)
-        rc = err_set(e, SHOAL_EIO,
-                     "%s disconnected after %" PRIu64 " of %" PRIu64 " bytes: pull again to resume",
-                     web_host(u->web), w.at, u->bytes);
+        if (rc == 0 && w.at < u->bytes)
+            rc = err_set(e, SHOAL_EIO, "%s disconnected after %" PRIu64 " of %" PRIu64 " bytes",
+                         web_host(u->web), w.at, u->bytes);
+        attempt = w.at > before ? 1 : attempt + 1;
+        if (rc == SHOAL_EIO || rc == SHOAL_EBUSY)
+            rc = intake_fill_again(u->o, attempt, e);
+    }
     bool hashed = sha256_end(&w.hash, u->sha256);
     return rc == 0 && !hashed ? err_set(e, SHOAL_ENOMEM, "cannot compute SHA-256") : rc;
 }

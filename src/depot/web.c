@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "depot/byte_sink.h"
 #include "net/libcurl.h"
 
 #define MS_NS 1000000u
@@ -407,6 +408,17 @@ int web_told(const struct web *w, int rc, struct err *e)
     return rc;
 }
 
+int web_rest_write(void *web_rest, const char *p, size_t n, bool begins, uint64_t from,
+                   struct err *e)
+{
+    struct web_rest *r = web_rest;
+    if (begins)
+        r->skip = r->offset - from;
+    size_t drop = r->skip < n ? (size_t)r->skip : n;
+    r->skip -= drop;
+    return drop < n ? r->to->write(r->to->ctx, p + drop, n - drop, e) : 0;
+}
+
 static int keep_text(void *ctx, const char *p, size_t n, bool begins, uint64_t from, struct err *e)
 {
     struct buf *b = ctx;
@@ -415,13 +427,13 @@ static int keep_text(void *ctx, const char *p, size_t n, bool begins, uint64_t f
     return b->rc < 0 ? err_set(e, SHOAL_ELIMIT, "it sends more than is allowed") : 0;
 }
 
-int web_text(struct web *w, const char *url, const char *accept, const char *what, struct buf *out,
-             struct err *e)
+int web_text(struct web *w, const char *url, const char *accept, const char *what, const char *hint,
+             struct buf *out, struct err *e)
 {
     const struct web_request a = {.accept = accept, .write = keep_text, .ctx = out};
     struct web_reply reply;
     int rc = web_told(w, web_ask(w, url, &a, &reply, e), e);
-    return rc == 0 && reply.status != 200 ? web_refused(w, reply.status, what, NULL, e) : rc;
+    return rc == 0 && reply.status != 200 ? web_refused(w, reply.status, what, hint, e) : rc;
 }
 
 const char *web_host(const struct web *w)

@@ -61,11 +61,22 @@ void web_close(struct web *w);
 /* Sends a request; redirects of GET and HEAD are followed. */
 SHOAL_MUST_CHECK int web_ask(struct web *w, const char *url, const struct web_request *r,
                              struct web_reply *reply, struct err *e);
-/* The body of a GET with status 200, appended to out, at most the buffer's limit. what: for the
- * message, "a manifest". */
+/* The bytes of a resource from an offset on, for web_request.write: a server that does not know
+ * ranges sends the whole. */
+struct byte_sink;
+struct web_rest {
+    uint64_t offset; /* as in the request */
+    const struct byte_sink *to;
+    uint64_t skip; /* private */
+};
+int web_rest_write(void *web_rest, const char *p, size_t n, bool begins, uint64_t from,
+                   struct err *e);
+
+/* The body of a GET with status 200, appended to out, at most the buffer's limit. what, hint: for
+ * web_refused. */
 struct buf;
 SHOAL_MUST_CHECK int web_text(struct web *w, const char *url, const char *accept, const char *what,
-                              struct buf *out, struct err *e);
+                              const char *hint, struct buf *out, struct err *e);
 /* The error for a status that is not a success. hint: what to do about 401 and 403, or NULL. */
 int web_refused(const struct web *w, long status, const char *what, const char *hint,
                 struct err *e);

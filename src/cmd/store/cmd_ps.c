@@ -36,9 +36,7 @@ static int print(const struct server_ask *r)
             const char *until = server_ask_text(m, "expires_at");
             buf_printf(&b, "%-32s %-12.12s %10s %8.0f  %.16s\n", server_ask_text(m, "name"),
                        server_ask_text(m, "digest"),
-                       bytes_text(size, server_ask_number(m, "size_vram") > 0
-                                            ? server_ask_number(m, "size_vram")
-                                            : server_ask_number(m, "size")),
+                       bytes_text(size, server_ask_number(m, "size_memory")),
                        server_ask_number(m, "context_length"),
                        strncmp(until, "2300", 4) == 0 ? "needed" : until);
         }

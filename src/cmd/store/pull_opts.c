@@ -25,6 +25,8 @@ static const struct opts_def defs[] = {
      "file with more recipes; default: $SHOAL_RECIPES"},
     {"ca", 0, OPTS_TEXT, "FILE", NULL, 0, 0,
      "PEM file with the CAs to trust for https://; default: those of the system"},
+    {"plain-http", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "registries speak HTTP; those of this machine do in any case"},
     {"allow-private", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "follow redirects to addresses of this machine and of private networks"},
 };
@@ -82,7 +84,7 @@ static void put_model(struct json_out *j, const void *arg)
     json_out_bool(j, m->had);
 }
 
-static void end_bar(struct pull_report *r)
+void pull_report_rest(struct pull_report *r)
 {
     if (r->bar_open)
         term_progress_end(&r->bar);
@@ -95,7 +97,7 @@ static void on_progress(void *ctx, const struct model_progress *p)
     uint64_t now = clock_ns();
     bool begins = strncmp(r->what, p->what, sizeof(r->what) - 1) != 0;
     if (begins) {
-        end_bar(r);
+        pull_report_rest(r);
         snprintf(r->what, sizeof(r->what), "%s", p->what);
         r->begin_ns = now;
         r->begin_bytes = p->done;
@@ -123,7 +125,7 @@ static void on_progress(void *ctx, const struct model_progress *p)
 static void on_note(void *ctx, const char *text)
 {
     struct pull_report *r = ctx;
-    end_bar(r);
+    pull_report_rest(r);
     r->what[0] = '\0';
     if (r->json)
         event(r, put_note, "note", text);
@@ -148,6 +150,7 @@ void pull_report_init(struct pull_report *r, const struct opts *o, struct model_
                                            .hub = text_or_env(o, "hub", "HF_ENDPOINT"),
                                            .token = text_or_env(o, "token", "SHOAL_TOKEN"),
                                            .recipes = text_or_env(o, "recipes", "SHOAL_RECIPES"),
+                                           .plain_http = opts_flag(o, "plain-http"),
                                            .private_ok = opts_flag(o, "allow-private"),
                                            .progress = on_progress,
                                            .note = on_note,
@@ -158,7 +161,7 @@ int pull_report_end(struct pull_report *r, int rc, const struct model_pulled *m,
                     const struct err *e)
 {
     char size[32], hex[2 * SHA256_BYTES + 1];
-    end_bar(r);
+    pull_report_rest(r);
     if (rc < 0) {
         if (r->json)
             event(r, put_error, "error", e);

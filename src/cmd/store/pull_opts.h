@@ -24,6 +24,8 @@ struct pull_report {
 };
 
 void pull_report_init(struct pull_report *r, const struct opts *o, struct model_store *s);
+/* Removes the bar: something else is printed. */
+void pull_report_rest(struct pull_report *r);
 /* The end of a transfer; rc and e: of the call. done: "pulled", "pushed". The exit code. */
 int pull_report_end(struct pull_report *r, int rc, const struct model_pulled *m, const char *done,
                     const struct err *e);
