@@ -120,6 +120,7 @@ struct config {
     bool once_shared;                   /* shared with the other gateways, through NATS */
     char *store_dir, *store_hub;        /* or NULL */
     struct yaml_in_strs store_sources;  /* what clients may pull from; none: the usual ones */
+    bool store_share;                   /* others may pull from it */
     bool store_offer;                   /* models of the store are served */
     bool pack;                          /* and those that come with Shoal */
     bool once;                          /* models added at run time are not kept; only by a flag */

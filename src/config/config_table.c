@@ -718,6 +718,9 @@ const struct config_key config_keys[] = {
         "Folder of the store. Default: store in $STATE_DIRECTORY, or ~/.local/share/shoal/store."),
     ROW("store.offer", BOOL, AT(store_offer), "true", 0, 0, START,
         "Serve its models. They are loaded when they are first needed."),
+    ROW("store.share", BOOL, AT(store_share), "false", 0, 0, LIVE,
+        "Let other programs pull its models from this server, by the protocol of OCI registries: "
+        "`shoal pull shoal://HOST:PORT/NAME`."),
     ROW("store.hub", STR, AT(store_hub), NULL, 0, 0, LIVE,
         "URL of the hub for models named ORG/REPO. Default: $HF_ENDPOINT, or huggingface.co."),
     ROW("store.sources", STRS, AT(store_sources), NULL, 0, 5, LIVE,

@@ -100,19 +100,10 @@ static int send_blob(struct pushing *p, const struct oci_blob *blob, const char 
 static int send_text(struct pushing *p, enum oci_part part, const char *text, struct err *e)
 {
     struct oci_blob *blob = &p->manifest->parts[part];
-    uint8_t sum[SHA256_BYTES];
-    char hex[2 * SHA256_BYTES + 1];
-    struct sha256 h;
     if (!text || !text[0])
         return 0;
-    blob->bytes = strlen(text);
-    sha256_begin(&h);
-    sha256_add(&h, text, blob->bytes);
-    if (!sha256_end(&h, sum))
-        return err_set(e, SHOAL_ENOMEM, "cannot compute SHA-256");
-    sha256_hex(hex, sum);
-    snprintf(blob->digest, sizeof(blob->digest), "sha256:%s", hex);
-    return send_blob(p, blob, text, 0, e);
+    int rc = oci_manifest_text(blob, text, e);
+    return rc < 0 ? rc : send_blob(p, blob, text, 0, e);
 }
 
 static int send_file(struct pushing *p, const struct identity_file *f, bool folder, struct err *e)
@@ -184,7 +175,7 @@ int model_push(struct model_pushed *out, const struct model_push_opts *a,
                const struct model_source_opts *o, struct err *e)
 {
     struct pushing p = {.o = o, .manifest = mem_zalloc(sizeof(*p.manifest))};
-    char config[256];
+    char config[OCI_MANIFEST_CONFIG_BYTES];
     *out = (struct model_pushed){.bytes = 0};
     int rc = p.manifest ? oci_registry_open(&p.registry, a->base, a->name, true, o, e)
                         : err_set(e, SHOAL_ENOMEM, "manifest");
@@ -197,10 +188,7 @@ int model_push(struct model_pushed *out, const struct model_push_opts *a,
     if (rc == 0)
         rc = send_text(&p, OCI_PART_LICENSE, a->license, e);
     if (rc == 0) {
-        snprintf(config, sizeof(config),
-                 "{\"model_format\":\"%s\",\"architecture\":\"amd64\",\"os\":\"linux\",\"rootfs\":{"
-                 "\"type\":\"layers\",\"diff_ids\":[\"%s\"]}}",
-                 p.manifest->folder ? "safetensors" : "gguf", p.manifest->files[0].blob.digest);
+        oci_manifest_config(p.manifest, config);
         rc = send_text(&p, OCI_PART_CONFIG, config, e);
     }
     if (rc == 0)

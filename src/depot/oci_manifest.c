@@ -184,6 +184,29 @@ static void put_blob(struct json_out *j, const struct oci_blob *b, const char *t
     json_out_object_end(j);
 }
 
+int oci_manifest_text(struct oci_blob *out, const char *text, struct err *e)
+{
+    uint8_t sum[SHA256_BYTES];
+    char hex[2 * SHA256_BYTES + 1];
+    struct sha256 h;
+    out->bytes = strlen(text);
+    sha256_begin(&h);
+    sha256_add(&h, text, out->bytes);
+    if (!sha256_end(&h, sum))
+        return err_set(e, SHOAL_ENOMEM, "cannot compute SHA-256");
+    sha256_hex(hex, sum);
+    snprintf(out->digest, sizeof(out->digest), "sha256:%s", hex);
+    return 0;
+}
+
+void oci_manifest_config(const struct oci_manifest *m, char out[OCI_MANIFEST_CONFIG_BYTES])
+{
+    snprintf(out, OCI_MANIFEST_CONFIG_BYTES,
+             "{\"model_format\":\"%s\",\"architecture\":\"amd64\",\"os\":\"linux\",\"rootfs\":{"
+             "\"type\":\"layers\",\"diff_ids\":[\"%s\"]}}",
+             m->folder ? "safetensors" : "gguf", m->files[0].blob.digest);
+}
+
 const char *oci_manifest_type(const struct oci_manifest *m)
 {
     return m->folder ? OCI_MANIFEST_OCI_TYPE : OCI_MANIFEST_TYPE;

@@ -27,6 +27,7 @@ struct buf;
 #define OCI_MANIFEST_DIGEST_BYTES 72u /* "sha256:", 64 hex digits, NUL */
 #define OCI_MANIFEST_MAX_FILES 64u
 #define OCI_MANIFEST_NAME_BYTES 256u
+#define OCI_MANIFEST_CONFIG_BYTES 256u
 
 enum oci_part {
     OCI_PART_SYSTEM,
@@ -58,6 +59,10 @@ struct oci_manifest {
 SHOAL_MUST_CHECK int oci_manifest_read(struct oci_manifest *out, const char *p, size_t n,
                                        uint64_t max_model, struct err *e);
 void oci_manifest_write(const struct oci_manifest *m, struct buf *out);
+/* Fills the blob of a text. */
+SHOAL_MUST_CHECK int oci_manifest_text(struct oci_blob *out, const char *text, struct err *e);
+/* The text of the config blob; all files must be known. */
+void oci_manifest_config(const struct oci_manifest *m, char out[OCI_MANIFEST_CONFIG_BYTES]);
 /* The media type of what oci_manifest_write writes. */
 const char *oci_manifest_type(const struct oci_manifest *m);
 

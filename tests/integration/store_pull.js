@@ -318,9 +318,64 @@ async function served() {
     t.same((await server.stop()).code, 0, 'exit');
 }
 
+// One server is the registry of another, and of every program that speaks to registries.
+async function shared() {
+    const s = store(), got = store(), config = path.join(t.tmp, 'share.yaml');
+    await s.run(['pull', path.join(data, 'refs/llama-gqa.gguf'), '--name', 'tiny:1b']);
+    await s.run(['pull', folder, '--name', 'team/bert']);
+    for (const share of [true, false]) {
+        fs.writeFileSync(config, `pack: false\nstore: {dir: ${s.dir}, share: ${share}}\nmodels: [{name: own, path: ${data}/refs/qwen3.gguf}]\n`);
+        const server = await t.start(shoal, ['--config', config], { all: true });
+        const from = `shoal://${new URL(server.url).host}`;
+        let r = await got.run(['pull', `${from}/tiny:1b`, '--name', `tiny-${share}`]);
+        if (!share) {
+            t.check(r.code === 1 && /has no model/.test(r.err), `only if it is allowed: ${r.err}`);
+            t.same((await server.stop()).code, 0, 'exit');
+            continue;
+        }
+        t.check(r.code === 0 && got.list('models').includes(sha256(gguf)), `from another server: ${r.err}`);
+        r = await got.run(['pull', `${from}/team/bert`]);
+        t.same(r.code, 0, `a folder: ${r.err}`);
+        t.same(JSON.parse((await got.run(['show', 'team/bert', '--json'])).out).sha256, JSON.parse((await s.run(['show', 'team/bert', '--json'])).out).sha256, 'the same');
+        for (const name of ['own', 'nothing', '../tiny'])
+            t.check(/has no model|not the name/.test((await got.run(['pull', `${from}/${name}`])).err), `not shared: ${name}`);
+        const blob = `${server.url}/v2/library/tiny/blobs/sha256:${sha256(gguf)}`;
+        const part = await fetch(blob, { headers: { range: 'bytes=1000-' } });
+        t.same(`${part.status} ${part.headers.get('content-range')}`, `206 bytes 1000-${gguf.length - 1}/${gguf.length}`, 'a range');
+        t.check(Buffer.from(await part.arrayBuffer()).equals(gguf.subarray(1000)), 'its bytes');
+        const head = await fetch(blob, { method: 'HEAD' });
+        t.same(`${head.status} ${head.headers.get('content-length')}`, `200 ${gguf.length}`, 'HEAD');
+        t.same((await fetch(`${server.url}/v2/`)).status, 200, 'it is a registry');
+        t.same((await fetch(blob, { headers: { range: `bytes=${gguf.length + 1}-` } })).status, 416, 'a range behind the end');
+        t.same((await server.stop()).code, 0, 'exit');
+    }
+}
+
+// What is added at run time stays after a restart, unless the server was started with --once.
+async function kept() {
+    const s = store(), own = ['-m', `own=${path.join(data, 'refs/qwen3.gguf')}`];
+    const change = (server, body) => JSON.parse(execFileSync('curl', ['-s', '--unix-socket', server.sock, 'http://x/admin/models', '-H', 'content-type: application/json', '-d', JSON.stringify(body)]));
+    const names = async (server) => (await (await fetch(`${server.url}/api/tags`)).json()).models.map((m) => m.name).join();
+    const begin = (...more) => t.start(shoal, [...own, ...more], { env: { SHOAL_STORE: s.dir, SHOAL_MODELS: path.join(t.tmp, 'no-pack') }, all: true, admin: true });
+    let server = await begin('--once');
+    change(server, { action: 'add', model: 'extra', path: path.join(data, 'refs/llama-gqa.gguf') });
+    t.same(await names(server), 'own,extra', 'added');
+    t.same((await server.stop()).code, 0, 'exit');
+    server = await begin();
+    t.same(await names(server), 'own', '--once: gone after a restart');
+    change(server, { action: 'add', model: 'extra', path: path.join(data, 'refs/llama-gqa.gguf') });
+    await t.until(() => s.list('names').length === 1, 'it is written');
+    t.same((await server.stop()).code, 0, 'exit');
+    server = await begin();
+    t.same(await names(server), 'own,extra', 'it is there after a restart');
+    change(server, { action: 'remove', model: 'extra' });
+    await t.until(() => s.list('names').length === 0, 'it is removed');
+    t.same((await server.stop()).code, 0, 'exit');
+}
+
 (async () => {
     hub = await start();
-    for (const part of [fromHub, interrupted, fromPackages, registries, names, imports, served])
+    for (const part of [fromHub, interrupted, fromPackages, registries, names, imports, served, shared, kept])
         await part();
     hub.stop();
     t.finish();

@@ -325,7 +325,8 @@ static void remove_unnamed(struct model_profiles *s, const char *path)
         (void)!model_store_remove(s->store, sum, NULL);
 }
 
-int model_profiles_remove(struct model_profiles *s, const char *name, struct err *e)
+/* with_model: that has no other name. */
+static int take_out(struct model_profiles *s, const char *name, bool with_model, struct err *e)
 {
     pthread_mutex_lock(&s->lock);
     struct kept **at = find(s, name), *k = *at;
@@ -337,10 +338,20 @@ int model_profiles_remove(struct model_profiles *s, const char *name, struct err
     int rc = model_refs_remove(model_store_dir(s->store), name, e);
     if (rc == SHOAL_ENOTFOUND)
         rc = 0;
-    if (rc == 0)
+    if (rc == 0 && with_model)
         remove_unnamed(s, k->profile.path);
     model_profiles_unref(s, &k->profile);
     return rc;
+}
+
+int model_profiles_forget(struct model_profiles *s, const char *name, struct err *e)
+{
+    return take_out(s, name, false, e);
+}
+
+int model_profiles_remove(struct model_profiles *s, const char *name, struct err *e)
+{
+    return take_out(s, name, true, e);
 }
 
 /* ---- blobs ---- */

@@ -70,6 +70,9 @@ SHOAL_MUST_CHECK int model_profiles_put(struct model_profiles *s, const struct m
 /* Takes over a name that was just written to the store. */
 SHOAL_MUST_CHECK int model_profiles_adopt(struct model_profiles *s, const char *name,
                                           struct err *e);
+/* Removes the name alone. */
+SHOAL_MUST_CHECK int model_profiles_forget(struct model_profiles *s, const char *name,
+                                           struct err *e);
 /* Removes the name, and its model if the store has it under no other name. */
 SHOAL_MUST_CHECK int model_profiles_remove(struct model_profiles *s, const char *name,
                                            struct err *e);
