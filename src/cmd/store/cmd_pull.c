@@ -113,7 +113,7 @@ int cmd_run(int argc, const char *const *argv)
     char name[MODEL_SOURCE_NAME_BYTES];
     struct opts o;
     int rc;
-    if (argc == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+    if (argc <= 1 && (argc == 0 || argv[0][0] == '-')) { /* its help, its page of the manual */
         if (cmd_begin(&o, &run_page, argc, argv, &rc))
             opts_fini(&o);
         return rc;
