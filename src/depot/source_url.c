@@ -142,9 +142,9 @@ static int hash_part(struct part_write *w, uint64_t bytes, struct err *e)
 /* Size and version of the file. */
 static int probe(struct source_url *u, struct web_reply *reply, struct err *e)
 {
-    const struct web_request a = {.method = "HEAD"};
+    const struct web_request a = {.probe = true};
     int rc = web_told(u->web, web_ask(u->web, u->url, &a, reply, e), e);
-    if (rc == 0 && reply->status != 200)
+    if (rc == 0 && reply->status != 200 && reply->status != 206)
         rc = web_refused(u->web, reply->status, u->name, HINT, e);
     if (rc == 0 && !reply->has_total)
         rc = err_set(e, SHOAL_EFORMAT, "%s does not say how large the file is", web_host(u->web));

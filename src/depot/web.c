@@ -187,7 +187,7 @@ static size_t on_body(char *p, size_t size, size_t n, void *ctx)
     long status = 0;
     n *= size;
     r->heard_ns = clock_ns();
-    if (check_stop(r))
+    if (check_stop(r) || r->a->probe)
         return 0;
     (void)r->w->api->easy_getinfo(r->w->curl, CURLINFO_RESPONSE_CODE, &status);
     if ((status != 200 && status != 206) || !r->a->write) {
@@ -295,8 +295,8 @@ static bool prepare(struct run *r, const char *url, struct curl_slist *headers)
         SET(CURLOPT_READDATA, (void *)r);
         SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)a->body_bytes);
     }
-    if (a->offset > 0) {
-        snprintf(range, sizeof(range), "%" PRIu64 "-", a->offset);
+    if (a->offset > 0 || a->probe) {
+        snprintf(range, sizeof(range), "%" PRIu64 "-%s", a->offset, a->probe ? "0" : "");
         SET(CURLOPT_RANGE, range);
     }
 #undef SET
@@ -355,7 +355,8 @@ static int perform(struct web *w, const char *url, const struct web_request *a,
         strlen(target) < WEB_MAX_URL) /* made absolute; only of redirects */
         snprintf(reply->location, sizeof(reply->location), "%s", target);
     w->api->slist_free_all(headers);
-    bool refused = r.n_error > MAX_ERROR_BYTES; /* the status says enough */
+    bool refused = r.n_error > MAX_ERROR_BYTES || /* the status says enough */
+                   (a->probe && reply->status > 0);
     if (code != CURLE_OK && r.rc == 0 && !refused)
         r.rc =
             err_set(e, SHOAL_EIO, "%.200s", w->reason[0] ? w->reason : w->api->easy_strerror(code));

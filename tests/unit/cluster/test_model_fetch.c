@@ -416,7 +416,7 @@ static void test_redirects(void **state)
     assert_good(&s);
     close_site(&s);
     open_site(&s, 0);
-    assert_int_equal(run(&s, content_sum, url("/loop"), NULL), SHOAL_EIO);
+    assert_int_equal(run(&s, content_sum, url("/loop"), NULL), SHOAL_EFORMAT);
     assert_non_null(strstr(s.e.msg, "redirects"));
     assert_true(web.n_requests <= 3 * 6);
     close_site(&s);

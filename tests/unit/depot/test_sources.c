@@ -82,6 +82,15 @@ static void test_places(void **state)
     "{\"type\":\"file\",\"path\":\"" path                                                          \
     "\",\"size\":5,\"oid\":\"0123456789abcdef0123456789abcdef01234567\"}"
 
+#define FOLDER                                                                                     \
+    SMALL("config.json")                                                                           \
+    "," LFS("model.safetensors") "," SMALL("README.md") "," SMALL("vocab.txt") "," LFS(            \
+        "pytorch_"                                                                                 \
+        "model."                                                                                   \
+        "bin") "," SMALL(".gitattributes") "," SMALL("1_Pooling/config.json") "," LFS("onnx/"      \
+                                                                                      "model."     \
+                                                                                      "onnx")
+
 static void test_files_of_a_repository(void **state)
 {
     static const struct {
@@ -98,11 +107,8 @@ static void test_files_of_a_repository(void **state)
         {"not a projector", LFS("mmproj-m.gguf") "," LFS("m.gguf"), NULL, "m.gguf", 0},
         {"no such tag", LFS("m-Q8_0.gguf"), "Q2_K", NULL, SHOAL_ENOTFOUND},
         {"in several files", LFS("m-Q4_K_M-00001-of-00002.gguf"), NULL, NULL, SHOAL_EUNSUPPORTED},
-        {"a folder",
-         SMALL("config.json") "," LFS("model.safetensors") "," SMALL("README.md") "," SMALL("vocab."
-                                                                                            "txt") "," LFS(
-             "pytorch_model.bin") "," SMALL(".gitattributes") "," SMALL("1_Pooling/config.json") "," LFS("onnx/model.onnx"),
-         NULL, "config.json model.safetensors vocab.txt 1_Pooling/config.json", 0},
+        {"a folder", FOLDER, NULL, "config.json model.safetensors vocab.txt 1_Pooling/config.json",
+         0},
         {"a folder without settings", LFS("model.safetensors"), NULL, NULL, SHOAL_EUNSUPPORTED},
         {"a path above is no file", LFS("../m.gguf"), NULL, NULL, SHOAL_EUNSUPPORTED},
         {"a file without hash", "{\"type\":\"file\",\"path\":\"m.gguf\",\"size\":5}", NULL, NULL,

@@ -334,11 +334,7 @@ static void on_step(struct executor_task *t)
     struct call *c = j->call;
     char status[32];
     atomic_store(&j->posted, false);
-    if (!c->req) { /* the client is gone; the partial file stays for the next time */
-        atomic_store(&j->stop, true);
-        return;
-    }
-    if (!j->stream)
+    if (!c->req || !j->stream)
         return;
     if (!c->began) {
         call_begin(c, "application/x-ndjson");
@@ -440,6 +436,8 @@ static void on_finished(struct executor_task *t)
     c->gl->flow.n_jobs--;
     if (j->transfer) {
         pthread_join(j->thread, NULL); /* it is about to end */
+        c->job = NULL;
+        c->abandon = NULL;
         atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
     }
     if (j->rc == 0 && (j->action == ACTION_CREATE || j->action == ACTION_COPY ||
@@ -477,6 +475,13 @@ static void start(struct manage_job *j)
     fail(j, 503, NULL, "overloaded", "too much work is waiting: try again later");
 }
 
+/* The client is gone: the transfer ends, also one that waits for another; what arrived stays. */
+static void on_gone_client(struct call *c)
+{
+    struct manage_job *j = c->job;
+    atomic_store(&j->stop, true);
+}
+
 /* Pulls, and pushes over the network, have a thread of their own. */
 static void start_move(struct manage_job *j)
 {
@@ -495,9 +500,13 @@ static void start_move(struct manage_job *j)
     j->transfer = true;
     j->finished.fn = on_finished;
     j->step.fn = on_step;
+    c->job = j;
+    c->abandon = on_gone_client;
     c->gl->flow.n_jobs++;
     if (thread_create(&j->thread, "registry-io", run_transfer, j, &e) == 0)
         return;
+    c->job = NULL;
+    c->abandon = NULL;
     c->gl->flow.n_jobs--;
     atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
     fail(j, 503, NULL, NULL, e.msg);
