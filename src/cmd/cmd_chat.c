@@ -44,11 +44,12 @@ static const struct opts_def defs[] = {
 
 static const struct opts_page page = {
     .command = "chat",
-    .arguments = "",
+    .arguments = "[MESSAGE]",
+    .max_args = 1,
     .summary = "Chats with a model, using its own chat template; answers are streamed.",
     .details = "Ctrl-C stops an answer, Ctrl-D ends the chat.  A line that ends with \\ continues "
                "on the\nnext line.  If stdin is a pipe, every line is a turn.  /help lists the "
-               "commands of a chat.",
+               "commands of a chat.  With a MESSAGE, answers it and exits.",
     .groups = {OPTS_GROUP("Chat", defs)},
     .examples = "  shoal chat\n"
                 "  shoal chat -m model.gguf --system \"You answer in one sentence.\"\n"
@@ -508,6 +509,8 @@ static int start(struct dialog *c)
         fprintf(stderr, "%s, context of %u tokens; /help lists the commands%s\n",
                 info.name[0] ? info.name : info.arch, info.n_ctx,
                 info.chat_template ? "" : "\nthe model has no chat template: using ChatML");
+    if (rc == CMD_OK && c->o->n_args > 0)
+        return turn(c, c->o->args[0], strlen(c->o->args[0]));
     return rc == CMD_OK ? loop(c) : rc;
 }
 
@@ -528,7 +531,7 @@ int cmd_chat(int argc, const char *const *argv)
                                         .broke_off = on_broke_off};
     struct dialog c = {
         .sink = {.ops = &ops}, .o = &o, .json = opts_flag(&o, "json"), .interrupt_fd = -1};
-    c.tty = isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+    c.tty = o.n_args == 0 && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
     buf_init(&c.text, MAX_TEXT_BYTES);
     arena_init(&c.vars, MAX_TEXT_BYTES);
     rc = model_opts_sampling_read(&o, &c.sampling);

@@ -14,18 +14,19 @@ cmd_fn cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_bench, cmd_ca_init, cmd_ca
     cmd_cluster_deploy, cmd_cluster_desired, cmd_cluster_drain, cmd_cluster_events,
     cmd_cluster_init, cmd_cluster_join, cmd_cluster_models, cmd_cluster_nodes, cmd_cluster_plan,
     cmd_cluster_remove, cmd_cluster_status, cmd_cluster_top, cmd_cluster_undrain, cmd_config_check,
-    cmd_config_explain, cmd_config_reference, cmd_config_schema, cmd_detokenize, cmd_doctor,
+    cmd_config_explain, cmd_config_reference, cmd_config_schema, cmd_cp, cmd_detokenize, cmd_doctor,
     cmd_embed, cmd_eval_ask, cmd_eval_cascade, cmd_eval_classify, cmd_eval_embed,
     cmd_eval_perplexity, cmd_eval_pii, cmd_eval_rerank, cmd_eval_score, cmd_eval_summarize,
-    cmd_eval_tag, cmd_flow_check, cmd_flow_draw, cmd_flow_run, cmd_flow_trace, cmd_gateway,
+    cmd_eval_tag, cmd_flow_check, cmd_flow_draw, cmd_flow_run, cmd_flow_trace, cmd_gateway, cmd_gc,
     cmd_generate, cmd_health, cmd_home_check, cmd_home_import, cmd_home_list, cmd_index_add,
-    cmd_index_ask, cmd_index_query, cmd_index_remove, cmd_index_stats, cmd_init, cmd_logits,
-    cmd_mcp, cmd_model_convert, cmd_model_list, cmd_model_load, cmd_model_quantize, cmd_model_show,
-    cmd_model_unload, cmd_node, cmd_perplexity, cmd_pii, cmd_rerank, cmd_rollout_history,
-    cmd_rollout_pause, cmd_rollout_promote, cmd_rollout_start, cmd_rollout_status, cmd_rollout_undo,
-    cmd_route, cmd_router_fit, cmd_score, cmd_serve, cmd_sim, cmd_store_add, cmd_store_fetch,
-    cmd_store_gc, cmd_store_list, cmd_store_remove, cmd_store_verify, cmd_summarize, cmd_tag,
-    cmd_tokenize;
+    cmd_index_ask, cmd_index_query, cmd_index_remove, cmd_index_stats, cmd_import_hf,
+    cmd_import_ollama, cmd_init, cmd_list, cmd_logits, cmd_mcp, cmd_model_convert, cmd_model_list,
+    cmd_model_load, cmd_model_quantize, cmd_model_show, cmd_model_unload, cmd_node, cmd_perplexity,
+    cmd_pii, cmd_ps, cmd_pull, cmd_push, cmd_rerank, cmd_rm, cmd_rollout_history, cmd_rollout_pause,
+    cmd_rollout_promote, cmd_rollout_start, cmd_rollout_status, cmd_rollout_undo, cmd_route,
+    cmd_router_fit, cmd_run, cmd_score, cmd_serve, cmd_show, cmd_sim, cmd_store_add,
+    cmd_store_fetch, cmd_store_gc, cmd_store_list, cmd_store_remove, cmd_store_tag,
+    cmd_store_verify, cmd_summarize, cmd_tag, cmd_tokenize;
 
 #define MAX_NAMES 64u
 
@@ -95,7 +96,14 @@ static const struct command store_verbs[] = {
     {"fetch", cmd_store_fetch, "fetch a model from a node or a URL", NULL},
     {"verify", cmd_store_verify, "compare models with their SHA-256", NULL},
     {"remove", cmd_store_remove, "remove models", NULL},
+    {"tag", cmd_store_tag, "give a model of the store another tag", NULL},
     {"gc", cmd_store_gc, "remove leftovers and unused models", NULL},
+    {0},
+};
+
+static const struct command import_verbs[] = {
+    {"ollama", cmd_import_ollama, "copy the models of Ollama into the store", NULL},
+    {"hf-cache", cmd_import_hf, "copy models from the cache of Hugging Face's tools", NULL},
     {0},
 };
 
@@ -170,6 +178,16 @@ const struct command commands_all[] = {
     {"mcp", cmd_mcp, "serve classify, tag, search and ask as MCP tools, over stdin", NULL},
     {"health", cmd_health, "check whether a server accepts requests", NULL},
     {"index", NULL, "find passages in documents, by meaning and by words", NULL},
+    {"run", cmd_run, "chat with a model, which is pulled first if need be", "Models by name"},
+    {"pull", cmd_pull, "bring a model into the store: packages, hubs, registries, URLs", NULL},
+    {"push", cmd_push, "send a model of the store to a registry", NULL},
+    {"import", NULL, "take over the models of Ollama, or of Hugging Face's cache", NULL},
+    {"list", cmd_list, "list the models that were pulled or come with Shoal", NULL},
+    {"show", cmd_show, "show what the store knows about a model", NULL},
+    {"ps", cmd_ps, "list the models that a running server has in memory", NULL},
+    {"cp", cmd_cp, "give a model a second name", NULL},
+    {"rm", cmd_rm, "remove models", NULL},
+    {"gc", cmd_gc, "remove models without a name and interrupted pulls", NULL},
     {"generate", cmd_generate, "continue a text", "One model at a time"},
     {"chat", cmd_chat, "chat with a model", NULL},
     {"classify", cmd_classify, "label a text: intent, topic, sentiment", NULL},
@@ -212,6 +230,7 @@ static const struct with_verbs {
     {"rollout", rollout_verbs, "Updates the models of a shoal."},
     {"ca", ca_verbs, "Creates and manages the certificates of a shoal's members."},
     {"store", store_verbs, "Manages the models on this machine's disk, by SHA-256."},
+    {"import", import_verbs, "Takes over models that other programs have on this machine."},
     {"eval", eval_verbs,
      "Measures quality and speed of models on data sets: one JSON object per line, - means stdin.\n"
      "Latency is measured from submitting a row to its result; for score, per row of a stream."},

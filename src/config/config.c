@@ -14,6 +14,7 @@
 #include "base/file/file_open.h"
 #include "base/mem.h"
 #include "config/config_routes.h"
+#include "depot/place_kind.h"
 #include "host/pack.h"
 
 #define MAX_FILE_BYTES ((size_t)4 << 20)
@@ -162,7 +163,7 @@ static int read_file(const char *path, struct buf *out, struct err *e)
 }
 
 static int add_pack_model(struct config *c, const struct pack *p, const struct pack_model *m,
-                          struct err *e)
+                          bool pinned, struct err *e)
 {
     struct buf card;
     struct err none = {0};
@@ -176,18 +177,27 @@ static int add_pack_model(struct config *c, const struct pack *p, const struct p
                                  .pack = p->dir,
                                  .int8 = m->int8,
                                  /* draft models are loaded on first use */
-                                 .pinned = strstr(m->name, "-draft") == NULL};
+                                 .pinned = pinned && strstr(m->name, "-draft") == NULL};
     int rc = config_add_model(c, &spec, e);
     buf_fini(&card);
     return rc;
 }
 
-int config_add_pack(struct config *c, const char *folder, struct err *e)
+static bool has_model(const struct config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n_models; i++)
+        if (strcmp(c->models[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+int config_add_pack(struct config *c, const char *folder, bool pinned, struct err *e)
 {
     struct pack *p = NULL;
     int rc = pack_open(&p, folder, e);
     for (uint32_t i = 0; rc == 0 && i < p->n_models; i++)
-        rc = add_pack_model(c, p, &p->models[i], e);
+        if (!has_model(c, p->models[i].name))
+            rc = add_pack_model(c, p, &p->models[i], pinned, e);
     pack_close(p);
     return rc;
 }
@@ -229,6 +239,15 @@ int config_parse(struct config *c, const char *text, size_t n, const char *name,
         rc = config_webhooks_finish(&c->webhooks, name, e);
     if (rc == 0)
         rc = check_sessions(c, name, e);
+    for (uint32_t i = 0; rc == 0 && i < c->store_sources.n; i++)
+        if (place_kind_find(c->store_sources.v[i]) < 0 &&
+            strcmp(c->store_sources.v[i], "none") != 0) {
+            const struct config_setting *s = config_settings_find(&c->set, "store.sources");
+            rc = err_set(e, SHOAL_EFORMAT,
+                         "%s:%u:%u: store.sources has '%.40s': use recipes, hub, oci, url, path or "
+                         "none",
+                         name, s ? s->line : 1, s ? s->column : 1, c->store_sources.v[i]);
+        }
     if (rc == 0 && !c->tls_cert != !c->tls_key) {
         const struct config_setting *s =
             config_settings_find(&c->set, c->tls_cert ? "tls.cert" : "tls.key");
@@ -236,6 +255,16 @@ int config_parse(struct config *c, const char *text, size_t n, const char *name,
                      s ? s->column : 1);
     }
     return rc;
+}
+
+unsigned config_store_sources(const struct config *c)
+{
+    unsigned bits = 0;
+    for (uint32_t i = 0; i < c->store_sources.n; i++) {
+        int kind = place_kind_find(c->store_sources.v[i]);
+        bits |= 1u << (kind < 0 ? PLACE_KIND_N : kind); /* none: a bit that no place has */
+    }
+    return bits ? bits : 1u << PLACE_KIND_RECIPE | 1u << PLACE_KIND_HUB;
 }
 
 int config_load(struct config *c, const char *path, struct err *e)

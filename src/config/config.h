@@ -122,6 +122,12 @@ struct config {
     size_t once_bytes; /* memory for answers kept by idempotency key */
     uint32_t once_ttl_ms;
     bool once_shared;                   /* shared with the other gateways, through NATS */
+    char *store_dir, *store_hub;        /* or NULL */
+    struct yaml_in_strs store_sources;  /* what clients may pull from; none: the usual ones */
+    bool store_share;                   /* others may pull from it */
+    bool store_offer;                   /* models of the store are served */
+    bool pack;                          /* and those that come with Shoal */
+    bool once;                          /* models added at run time are not kept; only by a flag */
     char *ollama_dir, *ollama_registry; /* or NULL */
     size_t ollama_max_model;
     size_t responses_bytes; /* memory for stored responses */
@@ -185,7 +191,10 @@ SHOAL_MUST_CHECK int config_add_model_dir(struct config *c, const char *folder, 
 /* "NAME=PATH", or a path whose file name is the name. */
 SHOAL_MUST_CHECK int config_add_model_arg(struct config *c, const char *arg, struct err *e);
 /* The models of a folder with a models.json; NULL: where pack_open looks. */
-SHOAL_MUST_CHECK int config_add_pack(struct config *c, const char *folder, struct err *e);
+SHOAL_MUST_CHECK int config_add_pack(struct config *c, const char *folder, bool pinned,
+                                     struct err *e);
+/* What clients may pull from: bits of enum place_kind, never 0. */
+unsigned config_store_sources(const struct config *c);
 /* Whether other members of the shoal may talk to this one as configured; takes its name from its
  * certificate. role: the role its certificate must have (cluster/trust/roles.h). */
 SHOAL_MUST_CHECK int config_check_cluster(struct config *c, unsigned role, struct err *e);

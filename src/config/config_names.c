@@ -64,7 +64,7 @@ struct checking {
 
 bool config_names_use_pack(const struct config *c)
 {
-    return c->n_models == 0;
+    return c->pack;
 }
 
 /* ---- what there is ---- */

@@ -722,13 +722,29 @@ const struct config_key config_keys[] = {
         "The longest time that a request may wait for its answer."),
     ROW("deferred.keep", MS, AT(deferred_keep_ms), "24h", 1000, 4294967295.0, START,
         "How long an answer waits to be fetched."),
+    ROW("pack", BOOL, AT(pack), "true", 0, 0, LIVE,
+        "Serve the models that come with Shoal, too. They are loaded at the start only if there "
+        "are no others in `models`."),
+    MAP("store", "The models that were pulled by name (docs/STORE.md)."),
+    ROW("store.dir", STR, AT(store_dir), NULL, 0, 0, START,
+        "Folder of the store. Default: store in $STATE_DIRECTORY, or ~/.local/share/shoal/store."),
+    ROW("store.offer", BOOL, AT(store_offer), "true", 0, 0, START,
+        "Serve its models. They are loaded when they are first needed."),
+    ROW("store.share", BOOL, AT(store_share), "false", 0, 0, LIVE,
+        "Let other programs pull its models from this server, by the protocol of OCI registries: "
+        "`shoal pull shoal://HOST:PORT/NAME`."),
+    ROW("store.hub", STR, AT(store_hub), NULL, 0, 0, LIVE,
+        "URL of the hub for models named ORG/REPO. Default: $HF_ENDPOINT, or huggingface.co."),
+    ROW("store.sources", STRS, AT(store_sources), NULL, 0, 5, LIVE,
+        "What clients may pull from without `ollama.registry`: `recipes`, `hub`, `oci`, `url`, "
+        "`path`, or `none`. Default: recipes and hub."),
     MAP("ollama", "Models that clients create and pull with Ollama's interface."),
     ROW("ollama.dir", STR, AT(ollama_dir), NULL, 0, 0, START,
-        "Folder for their files. Default: ollama in cache.weights_dir."),
+        "Folder of a store of their own. Default: `store.dir`."),
     ROW("ollama.registry", STR, AT(ollama_registry), NULL, 0, 0, LIVE,
         "Where `/api/pull` takes models from and `/api/push` writes them to: a folder, with files "
-        "NAME.gguf, or the URL of an OCI registry, `https://HOST:PORT`. Default: none, and both "
-        "answer 503."),
+        "NAME.gguf, or the URL of an OCI registry, `https://HOST:PORT`. Default: none; then a pull "
+        "uses `store.sources`, and a push answers 503."),
     ROW("ollama.max_model", BYTES, AT(ollama_max_model), "64GiB", 0, 0, LIVE,
         "Larger models are not fetched from a registry."),
     MAP("responses", "Responses that `/v1/responses` stores by id."),

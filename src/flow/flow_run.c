@@ -77,9 +77,15 @@ size_t flow_name_bytes(const struct flow *f, const char *name)
 
 void flow_resolve_name(const struct flow_owner *o, struct request *r)
 {
+    enum registry_state state;
+    char tagged[256];
     size_t n = r->model ? flow_name_bytes(o->flow, r->model) : 0;
     if (n > 0 && r->model[n])
         r->model = request_copy(r, r->model, n);
+    else if (n > 0 && !strchr(r->model, ':') &&
+             !registry_state(o->flow->registry, r->model, &state) &&
+             registry_find_tagged(o->flow->registry, r->model, tagged, sizeof(tagged)))
+        r->model = request_copy(r, tagged, strlen(tagged));
 }
 
 /* Names that clients send to servers of one model, whatever it is: that of Text Generation

@@ -749,6 +749,20 @@ void call_begin_with(struct call *c, const char *type, const struct http_header 
     http_begin(c->req, 200, head.h, head.n, -1);
 }
 
+void call_begin_sized(struct call *c, int status, const char *type, const struct http_header *extra,
+                      size_t n_extra, uint64_t bytes)
+{
+    struct head head = {.n = 0};
+    if (!c->req)
+        return;
+    add(&head, "content-type", type);
+    for (size_t i = 0; i < n_extra; i++)
+        add(&head, extra[i].name, extra[i].value);
+    common_headers(c, &head);
+    c->began = true;
+    http_begin(c->req, status, head.h, head.n, (int64_t)bytes);
+}
+
 void call_write(struct call *c, const char *p, size_t n)
 {
     if (c->req)

@@ -144,6 +144,9 @@ const char *call_type_of(int status);
 void call_begin(struct call *c, const char *type);
 void call_begin_with(struct call *c, const char *type, const struct http_header *extra,
                      size_t n_extra);
+/* The same with any status and a known length: exactly so many bytes must follow. */
+void call_begin_sized(struct call *c, int status, const char *type, const struct http_header *extra,
+                      size_t n_extra, uint64_t bytes);
 void call_write(struct call *c, const char *p, size_t n);
 /* Writes c->out to a stream that has begun. */
 void call_flush(struct call *c);

@@ -2,6 +2,7 @@
 #include "gateway/gateway.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -24,9 +25,11 @@
 #include "cluster/trust/cert.h"
 #include "cluster/worker/worker_links.h"
 #include "cluster/worker/workers.h"
+#include "depot/model_store.h"
 #include "flow/pool.h"
 #include "flow/privacy/pseudonyms.h"
 #include "gateway/api/model_profiles.h"
+#include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/api/recall.h"
 #include "gateway/averages.h"
@@ -72,6 +75,7 @@ struct gateway {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     uint32_t n_running, n_reloading;
+    char names[PATH_MAX]; /* of stored models */
 };
 
 static void *loop_main(void *arg)
@@ -231,6 +235,7 @@ static int open_tls(struct tls_server **out, const struct config *c, struct err 
 
 struct listed {
     const struct config *config;
+    struct model_profiles *profiles;
     char gone[CONFIG_MAX_MODELS][128];
     size_t n_gone;
 };
@@ -246,6 +251,10 @@ static void find_gone(void *ctx, const struct registry_model *m)
             return;
     if (averages_has(l->config, m->name, m->slot->path))
         return;
+    const struct model_profile *p = l->profiles ? model_profiles_get(l->profiles, m->name) : NULL;
+    model_profiles_unref(l->profiles, p);
+    if (p) /* the store's */
+        return;
     if (l->n_gone < CONFIG_MAX_MODELS)
         snprintf(l->gone[l->n_gone++], sizeof(l->gone[0]), "%s", m->name);
 }
@@ -257,6 +266,7 @@ static void update_models(struct gateway *g, const struct config *config)
     if (!l)
         return;
     l->config = config;
+    l->profiles = g->gw.profiles;
     registry_each_version(g->gw.registry, find_gone, l);
     for (size_t i = 0; i < l->n_gone; i++)
         if (registry_remove(g->gw.registry, l->gone[i], &e) < 0)
@@ -316,7 +326,27 @@ int gateway_reload(struct gateway *g, struct config *config, struct err *e)
     pthread_mutex_unlock(&g->lock);
     config_unref(old);
     update_models(g, config);
+    ollama_manage_refresh(gw, config);
     return 0;
+}
+
+const char *gateway_names_folder(struct gateway *g)
+{
+    struct err e = {0};
+    struct model_store *s = g->gw.profiles ? model_profiles_store(g->gw.profiles) : NULL;
+    if (!s || !g->gw.config->store_offer)
+        return NULL;
+    if (model_store_make(s, &e) < 0) {
+        log_warn("gateway", "models that are pulled meanwhile are not offered: %s", e.msg);
+        return NULL;
+    }
+    snprintf(g->names, sizeof(g->names), "%.*s/names", PATH_MAX - 8, model_store_dir(s));
+    return g->names;
+}
+
+void gateway_refresh(struct gateway *g)
+{
+    ollama_manage_refresh(&g->gw, g->gw.config);
 }
 
 /* ---- start and end ---- */

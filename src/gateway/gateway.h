@@ -30,6 +30,10 @@ void gateway_drain(struct gateway *g);
 /* Applies the keys, limits, certificates and models of a new configuration; running requests
  * continue. */
 SHOAL_MUST_CHECK int gateway_reload(struct gateway *g, struct config *config, struct err *e);
+/* The folder with the names of stored models; NULL: there is none. Created if need be. */
+const char *gateway_names_folder(struct gateway *g);
+/* Another process may have changed it: offers what is new, and no longer what is gone. */
+void gateway_refresh(struct gateway *g);
 void gateway_destroy(struct gateway *g); /* NULL is fine */
 
 #endif

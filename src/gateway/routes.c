@@ -9,6 +9,7 @@
 #include "gateway/api/llama/llamacpp.h"
 #include "gateway/api/mcp/mcp.h"
 #include "gateway/api/ollama/ollama.h"
+#include "gateway/api/oci/oci_serve.h"
 #include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/openai/input_tokens.h"
 #include "gateway/api/openai/openai.h"
@@ -163,6 +164,8 @@ static const struct route routes[] = {
     {"POST", "/api/show", ROUTE_JSON, ollama_show, "one model", NULL, NULL, "Ollama", NULL, NULL},
     {"GET", "/api/version", ROUTE_OPEN, ollama_version, "version of the server", NULL, NULL,
      "Ollama", NULL, NULL},
+    {"GET", "/v2/*", 0, oci_serve, "models for other programs, as an OCI registry", NULL, NULL,
+     "Registry", NULL, NULL},
     {"POST", "/completion", WORK, llamacpp_completion, "continue a text",
      llamacpp_completion_fields, &llamacpp_n_completion_fields, "llama.cpp", NULL, NULL},
     {"POST", "/completions", WORK, llamacpp_completion, "the same", llamacpp_completion_fields,

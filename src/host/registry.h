@@ -145,8 +145,9 @@ struct registry_slot {
     unsigned kinds; /* enum shoal_kind; 0 until it was loaded once */
     uint32_t n_ctx; /* of the engine; 0 until it was loaded once */
     struct identity local, content;
-    bool hash_failed;   /* the content could not be read: not retried until the next load */
-    uint64_t created_s; /* modification time of the file */
+    bool hash_failed;    /* the content could not be read: not retried until the next load */
+    uint64_t created_s;  /* modification time of the file */
+    uint64_t file_bytes; /* of its files when it was added; 0: unknown */
     /* Points to local or content.  Release and acquire: a reader that sees the pointer also sees
      * what it points to, which does not change while the slot is in use. */
     _Atomic(const struct identity *) identity;
@@ -354,6 +355,9 @@ void registry_each_version(struct registry *r,
 bool registry_state(struct registry *r, const char *name, enum registry_state *out);
 /* Where the hashes of files are remembered (hash_memo.h); NULL: nowhere. */
 const char *registry_memo_dir(const struct registry *r);
+/* The name that "NAME" stands for, which no model has: "NAME:TAG", if there is only one tag or one
+ * of them is "latest". false: none. */
+bool registry_find_tagged(struct registry *r, const char *name, char *out, size_t cap);
 /* All pinned models are loaded or have failed. */
 bool registry_ready(struct registry *r);
 const char *registry_state_name(enum registry_state s);

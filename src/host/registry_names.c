@@ -222,11 +222,28 @@ static void set_lent(struct registry_slot *s, struct shoal_engine *engine)
     registry_set_state(s, REGISTRY_READY);
 }
 
+/* Size of the files of a path; 0: unknown. */
+static uint64_t bytes_of(const char *path)
+{
+    struct identity_list *l = NULL;
+    struct identity_file f;
+    uint64_t sum = 0;
+    if (identity_list(&l, path, NULL) < 0)
+        return 0;
+    for (uint32_t i = 0; i < identity_list_n(l); i++) {
+        identity_list_file(l, i, &f);
+        sum += f.bytes;
+    }
+    identity_list_free(l);
+    return sum;
+}
+
 /* lent: the engine that the caller has opened, or NULL. */
 static int add(struct registry *r, const struct registry_spec *spec, struct shoal_engine *lent,
                struct err *e)
 {
     struct registry_model *m = mem_zalloc(sizeof(*m));
+    const uint64_t file_bytes = lent || spec->n_parts ? 0 : bytes_of(spec->path);
     struct stat st;
     int rc = 0;
     if (m) {
@@ -279,6 +296,7 @@ static int add(struct registry *r, const struct registry_spec *spec, struct shoa
             set_lent(m->slot, lent);
         else if (m->slot->created_s == 0 && stat(m->slot->path, &st) == 0)
             m->slot->created_s = (uint64_t)st.st_mtim.tv_sec;
+        m->slot->file_bytes = file_bytes;
         note_change(r);
         pthread_cond_signal(&r->work);
     }
@@ -298,6 +316,28 @@ int registry_lend(struct registry *r, const char *name, const char *labels,
 {
     const struct registry_spec spec = {.name = name, .path = name, .labels = labels};
     return add(r, &spec, engine, e);
+}
+
+bool registry_find_tagged(struct registry *r, const char *name, char *out, size_t cap)
+{
+    const size_t n = strlen(name);
+    const struct registry_model *found = NULL;
+    bool several = false;
+    pthread_mutex_lock(&r->lock);
+    for (const struct registry_model *m = r->list; m; m = m->next) {
+        if (m->gone || strncmp(m->name, name, n) != 0 || m->name[n] != ':')
+            continue;
+        bool latest = strcmp(m->name + n, ":latest") == 0;
+        several = !latest && found && strcmp(found->name, m->name) != 0;
+        found = m;
+        if (latest)
+            break;
+    }
+    bool ok = found && !several && strlen(found->name) < cap;
+    if (ok)
+        memcpy(out, found->name, strlen(found->name) + 1);
+    pthread_mutex_unlock(&r->lock);
+    return ok;
 }
 
 int registry_check(const struct registry_model *m, enum shoal_kind kind, struct err *e)

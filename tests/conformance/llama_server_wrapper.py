@@ -102,7 +102,7 @@ def main():
     config = tmp / "shoal.yaml"
     config.write_text("\n".join(lines) + "\n")
     os.environ.setdefault("SHOAL_CACHE_DIR", str(tmp / "cache"))
-    os.execv(os.environ["SHOAL"], ["shoal", "serve", "--config", str(config)])
+    os.execv(os.environ["SHOAL"], ["shoal", "serve", "--only", "--config", str(config)])
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ async function start(name, url) {
         seen.push(part);
     t.same(seen.at(-1).status, 'success', `pull: ${JSON.stringify(seen.at(-1))}`);
     t.same(`${seen[0].status} ${seen.find((x) => x.completed === bytes.length)?.total}`, `pulling manifest ${bytes.length}`, 'progress of the pull');
-    t.check(fs.readFileSync(`${t.tmp}/two/blobs/sha256-${sha(bytes)}`).equals(bytes), 'the same bytes');
+    t.check(fs.readFileSync(`${t.tmp}/two/models/${sha(bytes)}/files/model.gguf`).equals(bytes), 'the same bytes');
     const show = await two.o.show({ model: 'me/polite:1b' });
     t.same(`${show.system} ${show.license}`, 'Be polite. MIT', 'with its texts');
     const ask = { messages: [{ role: 'user', content: 'act: turn_off; device: lights; room: kitchen; result: done' }], options: { temperature: 0 } };

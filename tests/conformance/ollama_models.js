@@ -18,7 +18,8 @@ const gguf = path.join(t.root, 'models/reply-draft.gguf');
 const registry = path.join(t.tmp, 'registry'), config = path.join(t.tmp, 'ollama.yaml'), dir = path.join(t.tmp, 'made');
 
 function write_config(more = '') {
-    fs.writeFileSync(config, `models:
+    fs.writeFileSync(config, `pack: false
+models:
   - {name: reply, path: ${gguf}}
   - {name: enc, path: ${t.root}/models/encoder}
 ollama: {dir: ${dir}${more}}
@@ -175,17 +176,19 @@ async function context(o) {
 
 (async () => {
     write_config();
-    let server = await t.start(shoal, ['--config', config]);
+    let server = await t.start(shoal, ['--config', config], { all: true });
     const boss = client(server, 'boss'), app = client(server, 'app');
-    const offline = await t.fails(boss.pull({ model: 'tiny:1b' }), 'offline');
-    t.check(offline.status_code === 503 && /offline.*ollama\.registry/.test(offline.message), `offline: ${offline.message}`);
+    const unknown = await t.fails(boss.pull({ model: 'tiny:1b' }), 'no registry, no recipe');
+    t.check(unknown.status_code === 404 && /no recipe for tiny:1b.*smollm2/.test(unknown.message), `no recipe: ${unknown.message}`);
+    const inside = await t.fails(boss.pull({ model: 'localhost:5000/tiny:1b' }), 'a registry that is not configured');
+    t.check(inside.status_code === 400 && /store\.sources/.test(inside.message), `not allowed: ${inside.message}`);
     await models(server, boss);
     await blobs(server, boss);
     await context(app);
     t.same((await server.stop()).code, 0, 'exit');
     // created models survive a restart
     write_config(`, registry: ${registry}`);
-    server = await t.start(shoal, ['--config', config]);
+    server = await t.start(shoal, ['--config', config], { all: true });
     const again = client(server, 'boss');
     t.same(await names(again), 'enc,file,plain,reply,team/butler:2,terse', 'after a restart');
     t.same((await again.generate({ model: 'team/butler:2', prompt: ask })).eval_count, 3, 'with its parameters');

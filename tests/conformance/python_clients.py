@@ -45,7 +45,7 @@ keys: [{{name: boss, sha256: {sha}, admin: true}}]
 """)
         env = {**os.environ, "SHOAL_CACHE_DIR": str(tmp / "cache")}
         self.log = open(tmp / "log", "w")
-        self.child = subprocess.Popen([shoal, "serve", "--config", config], stdout=subprocess.PIPE, stderr=self.log, env=env, text=True)
+        self.child = subprocess.Popen([shoal, "serve", "--only", "--config", config], stdout=subprocess.PIPE, stderr=self.log, env=env, text=True)
         self.url = None
         for line in self.child.stdout:
             found = re.search(r"listening on (http://\S+)", line)

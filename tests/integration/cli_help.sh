@@ -6,7 +6,7 @@ mkdir -p "$here/golden"
 run 0; golden help; empty err
 run 0 help; golden help
 run 0 --help; golden help
-for c in init config route router ask home eval calibrate generate chat classify tag pii embed rerank score anomaly summarize serve mcp node gateway tokenize detokenize logits perplexity bench doctor health model cluster rollout ca store index sim completion manual; do
+for c in init config route router ask home eval calibrate run pull push import list show ps cp rm gc generate chat classify tag pii embed rerank score anomaly summarize serve mcp node gateway tokenize detokenize logits perplexity bench doctor health model cluster rollout ca store index sim completion manual; do
     run 0 $c --help; golden "help-$c"; empty err
     run 0 help $c; golden "help-$c"
 done
@@ -25,8 +25,11 @@ done
 for v in start status pause promote undo history; do
     run 0 rollout $v --help; golden "help-rollout-$v"; empty err
 done
-for v in list add fetch verify remove gc; do
+for v in list add fetch verify remove tag gc; do
     run 0 store $v --help; golden "help-store-$v"; empty err
+done
+for v in ollama hf-cache; do
+    run 0 import $v --help; golden "help-import-$v"; empty err
 done
 for v in add query ask stats remove; do
     run 0 index $v --help; golden "help-index-$v"; empty err

@@ -54,7 +54,7 @@ for c in $commands; do
     "$shoal" "$c" --help | grep -q '^Verbs:$' && with_verbs="$with_verbs $c"
 done
 differ "commands with verbs" "$with_verbs" ""
-verbs_of() { "$shoal" "$1" --help | sed -n '/^Verbs/,$s/^  \([a-z]*\) .*/\1/p' | sort; }
+verbs_of() { "$shoal" "$1" --help | sed -n '/^Verbs/,$s/^  \([a-z-]*\) .*/\1/p' | sort; }
 differ "commands" "$commands" ""
 same "commands" "$(offered shoal "" | grep -vE '^(help|version)$')" "$commands"
 for c in $with_verbs; do

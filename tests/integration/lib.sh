@@ -8,7 +8,8 @@ tmp=$(mktemp -d)
 trap '[ "$BASHPID" != $$ ] || rm -rf "$tmp"' EXIT
 export SHOAL_CACHE_DIR=$tmp/cache
 unset STATE_DIRECTORY
-export XDG_STATE_HOME=$tmp/state
+export XDG_STATE_HOME=$tmp/state XDG_DATA_HOME=$tmp/data
+unset SHOAL_STORE
 cd "$tmp" || exit 2
 failed=0 checked=0
 

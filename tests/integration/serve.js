@@ -11,6 +11,8 @@ const root = path.resolve(__dirname, '../..');
 const tmp = fs.mkdtempSync(path.join(os.tmpdir(), 'shoal-serve-'));
 delete process.env.STATE_DIRECTORY;
 process.env.XDG_STATE_HOME = path.join(tmp, 'state'); // each test has its own sessions, collections and schedules
+delete process.env.SHOAL_STORE;
+process.env.XDG_DATA_HOME = path.join(tmp, 'data'); // and its own store of models
 process.on('exit', () => fs.rmSync(tmp, { recursive: true, force: true }));
 let failed = 0, checked = 0;
 const complaints = []; // the first failures
@@ -108,7 +110,11 @@ async function start(shoal, args, options = {}) {
     const sock = path.join(tmp, `admin-${running.size}-${Date.now()}.sock`);
     if (options.admin)
         listen.push('--listen', `unix:${sock}`);
-    const child = spawn(shoal, ['serve', ...listen, '--log-level', 'info', ...args], {
+    // Tests name the models that they need: those that come with Shoal are not added to them, unless options.all.
+    const config = args[args.indexOf('--config') + 1];
+    const own = args.includes('-m') || (args.includes('--config') && fs.existsSync(config) && /^models:/m.test(fs.readFileSync(config, 'utf8')));
+    const only = own && !options.all && !args.includes('--only') ? ['--only'] : [];
+    const child = spawn(shoal, ['serve', ...listen, ...only, '--log-level', 'info', ...args], {
         stdio: ['ignore', 'pipe', 'pipe'],
         env: { ...process.env, SHOAL_CACHE_DIR: path.join(tmp, 'cache'), ...options.env },
     });

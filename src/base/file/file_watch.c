@@ -36,8 +36,8 @@ int file_watch_open(struct file_watch **out, const char *path, struct err *e)
              slash ? path : ".");
     w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     /* Not IN_MODIFY: a file that is still being written would be read. */
-    if (w->fd < 0 ||
-        inotify_add_watch(w->fd, folder, IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE) < 0) {
+    if (w->fd < 0 || inotify_add_watch(w->fd, folder,
+                                       IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE) < 0) {
         int rc = err_set(e, SHOAL_EIO, "cannot watch %s: %s", folder, strerror(errno));
         file_watch_close(w);
         return rc;

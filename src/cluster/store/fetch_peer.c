@@ -11,7 +11,8 @@
 #include "cluster/trust/roles.h"
 #include "cluster/store/byte_rate.h"
 #include "cluster/store/fetch_pb.h"
-#include "cluster/store/model_manifest.h"
+#include "depot/byte_sink.h"
+#include "depot/model_manifest.h"
 #include "net/grpc_frame.h"
 #include "net/http_client.h"
 #include "net/loop.h"
@@ -33,7 +34,7 @@ struct fetch_peer {
     struct buf in;
     /* of the call that runs */
     struct model_manifest *manifest; /* filled in; NULL: fetching a file */
-    const struct fetch_sink *to;
+    const struct byte_sink *to;
     struct err *e;
     int rc;
     bool over, got_manifest;
@@ -245,7 +246,7 @@ static int get_manifest(struct fetch_transfer *t, struct model_manifest *m, stru
 }
 
 static int get_file(struct fetch_transfer *t, const struct model_manifest *m, uint32_t i,
-                    uint64_t offset, const struct fetch_sink *to, struct err *e)
+                    uint64_t offset, const struct byte_sink *to, struct err *e)
 {
     struct fetch_peer *p = (struct fetch_peer *)(void *)t;
     struct fetch_request r = {.file = i, .offset = offset};

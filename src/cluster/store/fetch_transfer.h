@@ -16,21 +16,16 @@
 #include "base/err.h"
 
 struct byte_rate;
+struct byte_sink;
 struct fetch_transfer;
 struct model_manifest;
-
-/* Where the bytes of a file go. */
-struct fetch_sink {
-    void *ctx;
-    int (*write)(void *ctx, const void *p, size_t n, struct err *e);
-};
 
 struct fetch_transfer_ops {
     /* The manifest of the model; *m is initialised. */
     int (*manifest)(struct fetch_transfer *t, struct model_manifest *m, struct err *e);
     /* File i from offset to its end. */
     int (*file)(struct fetch_transfer *t, const struct model_manifest *m, uint32_t i,
-                uint64_t offset, const struct fetch_sink *to, struct err *e);
+                uint64_t offset, const struct byte_sink *to, struct err *e);
     void (*close)(struct fetch_transfer *t);
 };
 

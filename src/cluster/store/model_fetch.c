@@ -21,10 +21,11 @@
 #include "cluster/store/byte_rate.h"
 #include "cluster/store/fetch_peer.h"
 #include "cluster/store/fetch_url.h"
-#include "cluster/store/model_intake.h"
-#include "cluster/store/model_manifest.h"
-#include "cluster/store/model_put.h"
-#include "cluster/store/model_store.h"
+#include "depot/byte_sink.h"
+#include "depot/model_intake.h"
+#include "depot/model_manifest.h"
+#include "depot/model_put.h"
+#include "depot/model_store.h"
 
 #define MS_NS 1000000u
 #define N_THREADS 2u
@@ -177,7 +178,7 @@ static int get_manifest(struct fetch_transfer *t, struct model_intake *k, struct
 /* Everything that is missing. */
 static int get_files(struct fetch_transfer *t, struct receiver *r, bool *liar, struct err *e)
 {
-    const struct fetch_sink to = {r, receive};
+    const struct byte_sink to = {r, receive};
     uint64_t offset;
     uint32_t i;
     int rc;

@@ -520,9 +520,17 @@ static void man_end(const struct command *all, describe_verbs verbs_of)
         {"XDG_CACHE_HOME", "Without SHOAL_CACHE_DIR: the cache is in its folder shoal."},
         {"SHOAL_COLLECTIONS",
          "Folder of collections of documents.  Default: collections in the state folder."},
-        {"SHOAL_STORE",
-         "Folder of the models that shoal store manages and a node fetches.  Default: "
-         "store in the state folder."},
+        {"SHOAL_STORE", "The store of models: what is pulled, and what a node fetches.  Default: "
+                        "store in STATE_DIRECTORY, or shoal/store in XDG_DATA_HOME."},
+        {"SHOAL_TOKEN", "Access token for shoal pull and push."},
+        {"SHOAL_RECIPES", "File with more recipes for shoal pull."},
+        {"HF_TOKEN", "Access token of a Hugging Face hub."},
+        {"HF_ENDPOINT", "URL of the hub that ORG/REPO is pulled from."},
+        {"HF_HOME", "Folder of the hub's own tools: its token is used, and shoal import hf-cache "
+                    "reads its cache."},
+        {"HF_HUB_CACHE, OLLAMA_MODELS", "Where shoal import finds models."},
+        {"PIP_INDEX_URL, npm_config_registry", "Indexes for recipes, in place of pypi.org and "
+                                               "registry.npmjs.org."},
         {"STATE_DIRECTORY", "The state folder: sessions, schedules, open alarms, messages waiting "
                             "for a broker, and without SHOAL_STORE the store.  systemd sets it."},
         {"XDG_STATE_HOME", "Without STATE_DIRECTORY: the state folder is its folder shoal."},
@@ -533,7 +541,9 @@ static void man_end(const struct command *all, describe_verbs verbs_of)
         {"SHOAL_CERTS", "Folder with this member's certificate, for the verbs of shoal cluster."},
         {"SHOAL_ONNXRUNTIME",
          "The ONNX Runtime library, as a file or a folder.  Only ONNX models need it."},
-        {"XDG_DATA_HOME", "Without SHOAL_ONNXRUNTIME: its folder shoal/lib is searched too."},
+        {"XDG_DATA_HOME",
+         "The store of models is its folder shoal/store; without SHOAL_ONNXRUNTIME "
+         "its folder shoal/lib is searched too."},
         {"HOME", "Used for ~/.cache, ~/.local/share and ~/.local/state where the variables above "
                  "are not set."},
     };

@@ -1,6 +1,5 @@
 /* cmd_store.c - shoal store: the models on this machine's disk, by SHA-256. */
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,10 +11,9 @@
 #include "base/plural.h"
 #include "cluster/trust/cert.h"
 #include "cluster/store/model_fetch.h"
-#include "cluster/store/model_put.h"
-#include "cluster/store/model_store.h"
-#include "cmd/cmd.h"
-#include "engine/cache_dir.h"
+#include "depot/model_put.h"
+#include "depot/model_store.h"
+#include "cmd/local/stored.h"
 #include "net/tls.h"
 #include "wire/json_out.h"
 
@@ -27,8 +25,7 @@ cmd_fn cmd_store_list, cmd_store_add, cmd_store_fetch, cmd_store_verify, cmd_sto
 #define MIN_PREFIX 6u
 
 static const struct opts_def store_defs[] = {
-    {"store", 0, OPTS_TEXT, "DIR", NULL, 0, 0,
-     "folder of the store; default: $SHOAL_STORE, or shoal/store in the state folder"},
+    STORED_DIR_DEF,
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print JSON"},
 };
 
@@ -104,36 +101,7 @@ static const struct opts_page gc_page = {
     .examples = "  shoal store gc\n  shoal store gc --limit 20480\n",
 };
 
-static _Atomic bool stop;
-
-static void on_signal(int sig)
-{
-    (void)sig;
-    stop = true;
-}
-
 /* ---- shared ---- */
-
-static struct model_store *open_store(const struct opts *o, uint64_t max_bytes)
-{
-    char dir[512];
-    const struct model_store_opts so = {.dir = opts_text(o, "store"),
-                                        .max_bytes = max_bytes,
-                                        .memo_dir = cache_dir_default(dir, sizeof(dir))};
-    struct model_store *s = NULL;
-    struct err e = {0};
-    signal(SIGINT, on_signal);
-    signal(SIGTERM, on_signal);
-    if (model_store_open(&s, &so, &e) < 0)
-        (void)cmd_fail(o->page, "%s", e.msg);
-    return s;
-}
-
-static int fail(const struct opts *o, const struct err *e)
-{
-    (void)cmd_fail(o->page, "%s", e->msg);
-    return e->code == SHOAL_ECANCELLED ? CMD_INTERRUPTED : CMD_FAILED;
-}
 
 static int print_buf(const struct opts *o, struct buf *b)
 {
@@ -232,7 +200,7 @@ static int list(const struct opts *o, struct model_store *s)
     struct buf b;
     size_t n = 0;
     if (model_store_list(s, &entries, &n, &e) < 0)
-        return fail(o, &e);
+        return stored_fail(o, &e);
     buf_init(&b, MAX_OUTPUT_BYTES);
     if (opts_flag(o, "json")) {
         struct json_out j = json_out_make(&b);
@@ -284,10 +252,10 @@ static int add(const struct opts *o, struct model_store *s)
     uint8_t sum[SHA256_BYTES];
     char path[PATH_MAX];
     struct err e = {0};
-    int rc = model_put(s, o->args[0], NULL, sum, &stop, &e);
+    int rc = model_put(s, o->args[0], NULL, sum, &stored_stop, &e);
     if (rc == 0)
         rc = model_store_find(s, sum, path, &e);
-    return rc < 0 ? fail(o, &e) : print_model(o, sum, path, false);
+    return rc < 0 ? stored_fail(o, &e) : print_model(o, sum, path, false);
 }
 
 struct fetched {
@@ -335,7 +303,7 @@ static int wait_fetch(struct executor_queue *q, struct model_fetcher *f, const s
     int rc = model_fetch_start(&job, f, name, sum, sources, n, &w, e);
     while (rc == 0 && !out->over) {
         (void)executor_queue_turn(q, 100);
-        if (stop)
+        if (stored_stop)
             model_fetch_cancel(job);
     }
     if (rc == 0 && out->rc < 0)
@@ -365,7 +333,7 @@ static int fetch(const struct opts *o, struct model_store *s)
         rc = executor_queue_init(&q, &e);
     if (rc < 0) {
         tls_client_close(tls);
-        return fail(o, &e);
+        return stored_fail(o, &e);
     }
     fo.executor = &q.executor;
     fo.tls = tls;
@@ -376,7 +344,7 @@ static int fetch(const struct opts *o, struct model_store *s)
     (void)executor_queue_run(&q);
     executor_queue_fini(&q);
     tls_client_close(tls);
-    return rc < 0 ? fail(o, &e) : print_model(o, sum, out.path, true);
+    return rc < 0 ? stored_fail(o, &e) : print_model(o, sum, out.path, true);
 }
 
 /* ---- verify, remove, gc ---- */
@@ -454,12 +422,12 @@ static int each(const struct opts *o, struct model_store *s, bool remove)
         struct outcome *x = &list[i];
         struct err why = {0};
         x->rc = remove ? model_store_remove(s, x->sum, &why)
-                       : model_store_verify(s, x->sum, &stop, &why);
+                       : model_store_verify(s, x->sum, &stored_stop, &why);
         snprintf(x->error, sizeof(x->error), "%s", x->rc < 0 ? why.msg : "");
         if (x->rc == SHOAL_ECANCELLED)
             rc = err_set(&e, x->rc, "interrupted");
     }
-    int code = rc < 0 ? fail(o, &e)
+    int code = rc < 0 ? stored_fail(o, &e)
                       : print_outcomes(o, list, n, remove ? "removed" : "good",
                                        remove ? "not removed" : "damaged");
     mem_free(list);
@@ -483,7 +451,7 @@ static int gc(const struct opts *o, struct model_store *s)
     struct buf b;
     char size[32];
     if (model_store_sweep(s, NULL, 0, &swept, &e) < 0)
-        return fail(o, &e);
+        return stored_fail(o, &e);
     buf_init(&b, MAX_OUTPUT_BYTES);
     if (opts_flag(o, "json"))
         buf_printf(&b, "{\"models\":%u,\"incomplete\":%u,\"bytes\":%" PRIu64 "}\n", swept.n_models,
@@ -503,7 +471,7 @@ static int run(const struct opts_page *page, int argc, const char *const *argv,
     int rc;
     if (!cmd_begin(&o, page, argc, argv, &rc))
         return rc;
-    struct model_store *s = open_store(&o, page == &gc_page ? opts_uint(&o, "limit") << 20 : 0);
+    struct model_store *s = stored_open(&o, page == &gc_page ? opts_uint(&o, "limit") << 20 : 0);
     rc = s ? verb(&o, s) : CMD_FAILED;
     model_store_close(s);
     opts_fini(&o);

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
+#include "cmd/local/stored.h"
 
 /* Two tables of options, each with and without a default for -m. */
 /* clang-format off */
@@ -37,13 +39,13 @@
     {"no-cache", 0, OPTS_FLAG, NULL, NULL, 0, 0, "do not cache tiled weights on disk"},
 /* clang-format on */
 
-#define MODEL_HELP "GGUF file, Hugging Face folder, or name of a model in models/"
+#define MODEL_HELP "GGUF file, Hugging Face folder, or name of an included or pulled model"
 static const struct opts_def model_defs[] = {MODEL_DEFS(NULL, MODEL_HELP " (required)")};
 static const struct opts_def reply_defs[] = {MODEL_DEFS("reply", MODEL_HELP)};
 const struct opts_group model_opts_group = OPTS_GROUP("Model", model_defs);
 const struct opts_group model_opts_group_reply = OPTS_GROUP("Model", reply_defs);
 
-#define SPECIALIST_HELP "model file, Hugging Face folder, or name of a model in models/"
+#define SPECIALIST_HELP "model file, Hugging Face folder, or name of an included or pulled model"
 static const struct opts_def specialist_defs[] = {
     SPECIALIST_DEFS(NULL, SPECIALIST_HELP " (required)")};
 const struct opts_group model_opts_specialist_group = OPTS_GROUP("Model", specialist_defs);
@@ -144,12 +146,27 @@ static int open_engine(const struct opts *o, struct shoal_engine_opts *eo,
 static int find_model(const struct opts *o, const char *model, bool included,
                       struct model_name *name)
 {
-    struct err e = {0};
+    struct err e = {0}, none = {0};
+    char path[PATH_MAX];
     *name = (struct model_name){0};
     if (!model)
         return opts_usage(o->page, "no model given: use -m MODEL");
     int rc =
         included ? model_name_included(name, model, &e) : model_name_find(name, NULL, model, &e);
+    /* neither a file nor included: perhaps it was pulled */
+    if (!included && (rc == SHOAL_ENOTFOUND || (rc == 0 && access(name->path, F_OK) < 0))) {
+        int found = stored_path(model, path, &none);
+        if (found == 0) {
+            model_name_fini(name);
+            name->path = mem_strdup(path);
+            rc = name->path ? 0 : err_set(&e, SHOAL_ENOMEM, "out of memory");
+        } else if (found == SHOAL_EINVAL) {
+            rc = err_set(&e, found, "%s", none.msg);
+        }
+    }
+    if (rc == SHOAL_ENOTFOUND)
+        return cmd_fail(o->page, "%s; the store has none of that name either: shoal pull %.64s",
+                        e.msg, model);
     return rc < 0 ? cmd_fail(o->page, "%s", e.msg) : CMD_OK;
 }
 

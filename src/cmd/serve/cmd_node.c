@@ -65,6 +65,9 @@ static int configure(struct config **out, const struct opts *o, struct err *e)
         rc = config_add_model_dir(c, list[i], e);
     if (rc == 0 && !opts_flag(o, "no-models"))
         rc = serving_models(c, o, e);
+    if (rc == 0 && !opts_flag(o, "no-models"))
+        rc = serving_pack(c, false, e);
+    c->store_offer = false; /* the controller assigns what its store has */
     if (rc == 0)
         rc = serving_member(c, o, e);
     if (rc == 0 && opts_flag(o, "no-models") && c->cluster.nats.n == 0)

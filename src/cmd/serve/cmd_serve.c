@@ -9,7 +9,11 @@ static const struct opts_def defs[] = {
     {"listen", 0, OPTS_LIST, "ADDRESS", NULL, 0, 0,
      "HOST:PORT or unix:PATH, default 127.0.0.1:8080; may be repeated"},
     {"model", 'm', OPTS_LIST, "NAME=PATH", NULL, 0, 0,
-     "model to serve; may be repeated; default: the models included with Shoal"},
+     "model to serve, beside those of the store and those that come with Shoal; may be repeated"},
+    {"only", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "serve only the models of -m and of the configuration"},
+    {"once", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "do not keep models that clients add: they are gone after a restart"},
     {"threads", 0, OPTS_UINT, "N", NULL, 1, 64,
      "number of event loops; default: depends on the cores"},
     {"memory", 0, OPTS_UINT, "MIB", NULL, 1, 1e9, "memory limit for all models together, in MiB"},
@@ -36,6 +40,11 @@ static int configure(struct config **out, const struct opts *o, struct err *e)
         rc = serving_listen(*out, o, "127.0.0.1:8080", e);
     if (rc == 0)
         rc = serving_models(*out, o, e);
+    if (rc == 0 && opts_flag(o, "only"))
+        (*out)->pack = (*out)->store_offer = false;
+    if (rc == 0)
+        rc = serving_pack(*out, true, e);
+    (*out)->once = rc == 0 && opts_flag(o, "once");
     if (rc == 0 && opts_given(o, "threads"))
         (*out)->threads = opts_u32(o, "threads");
     if (rc == 0 && opts_given(o, "memory"))

@@ -2,6 +2,7 @@
 #include "cmd/serve/serving.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +15,6 @@
 #include "base/mem.h"
 #include "base/plural.h"
 #include "config/config_diff.h"
-#include "config/config_names.h"
 #include "gateway/gateway.h"
 
 #define SETTLE_MS 100 /* after a change of the file: an editor may write several files */
@@ -70,14 +70,21 @@ int serving_models(struct config *c, const struct opts *o, struct err *e)
     int rc = 0;
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = config_add_model_arg(c, list[i], e);
-    if (rc == 0 && config_names_use_pack(c)) {
-        rc = config_add_pack(c, NULL, e);
-        if (rc == SHOAL_ENOTFOUND)
-            rc = err_set(e, rc,
+    return rc;
+}
+
+int serving_pack(struct config *c, bool beside, struct err *e)
+{
+    const bool own = c->n_models > 0;
+    if (!c->pack || (own && !beside))
+        return 0;
+    int rc = config_add_pack(c, NULL, !own, e);
+    if (rc != SHOAL_ENOTFOUND)
+        return rc;
+    return own ? 0 /* installed without models */
+               : err_set(e, rc,
                          "no models: use -m NAME=PATH, or set SHOAL_MODELS to a folder "
                          "with a models.json");
-    }
-    return rc;
 }
 
 static int set_text(char **to, const char *text, struct err *e)
@@ -196,18 +203,27 @@ static void reload(const struct serving *s, struct gateway *g, struct config **c
 static void wait_for_end(const struct serving *s, struct gateway *g, struct config **c,
                          const struct opts *o, int signals)
 {
-    const char *path = opts_text(o, "config");
-    struct file_watch *watch = NULL;
+    const char *path = opts_text(o, "config"), *names = gateway_names_folder(g);
+    struct file_watch *watch = NULL, *names_watch = NULL;
+    char any[PATH_MAX];
     struct err e = {0};
     struct signalfd_siginfo info;
     if (path && file_watch_open(&watch, path, &e) < 0)
         log_warn("serve", "configuration changes need a SIGHUP: %s", e.msg);
+    snprintf(any, sizeof(any), "%.4000s/any", names ? names : "");
+    if (names && file_watch_open(&names_watch, any, &e) < 0)
+        log_warn("serve", "models pulled by other programs need a SIGHUP: %s", e.msg);
     for (;;) {
-        struct pollfd p[2] = {
+        struct pollfd p[3] = {
             {.fd = signals, .events = POLLIN},
-            {.fd = watch && (*c)->watch ? file_watch_fd(watch) : -1, .events = POLLIN}};
-        if (poll(p, 2, -1) < 0 && errno != EINTR)
+            {.fd = watch && (*c)->watch ? file_watch_fd(watch) : -1, .events = POLLIN},
+            {.fd = names_watch ? file_watch_fd(names_watch) : -1, .events = POLLIN}};
+        if (poll(p, 3, -1) < 0 && errno != EINTR)
             break;
+        if (p[2].revents != 0) {
+            (void)file_watch_changed(names_watch); /* reads the events */
+            gateway_refresh(g);
+        }
         if (p[0].revents == 0 && p[1].revents != 0)
             (void)poll(p, 1, SETTLE_MS);
         if (p[0].revents != 0) {
@@ -222,6 +238,7 @@ static void wait_for_end(const struct serving *s, struct gateway *g, struct conf
             reload(s, g, c, o);
         }
     }
+    file_watch_close(names_watch);
     file_watch_close(watch);
 }
 

@@ -26,8 +26,11 @@ SHOAL_MUST_CHECK int serving_begin(struct config **out, const struct opts *o, st
 /* The addresses of --listen; if there are none at all, fallback. */
 SHOAL_MUST_CHECK int serving_listen(struct config *c, const struct opts *o, const char *fallback,
                                     struct err *e);
-/* The models of --model; if there are none at all, those included with Shoal. */
+/* The models of --model. */
 SHOAL_MUST_CHECK int serving_models(struct config *c, const struct opts *o, struct err *e);
+/* Adds the models that come with Shoal, unless the configuration leaves them out, or there are
+ * others and `beside` is false. Beside others they are loaded when they are first needed. */
+SHOAL_MUST_CHECK int serving_pack(struct config *c, bool beside, struct err *e);
 /* The options of serving_member_defs. */
 SHOAL_MUST_CHECK int serving_member(struct config *c, const struct opts *o, struct err *e);
 

@@ -1,7 +1,6 @@
 /* model_profiles.c - see model_profiles.h. */
 #include "gateway/api/model_profiles.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,22 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
-
-#include "base/buf.h"
 #include "base/file/file_open.h"
-#include "base/file/file_read.h"
-#include "base/file/file_replace.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "depot/model_intake.h"
+#include "depot/model_manifest.h"
+#include "depot/model_refs.h"
+#include "depot/model_store.h"
 #include "flow/request.h"
-#include "host/sha256.h"
-#include "wire/json_out.h"
 
-#define MAX_MANIFEST_BYTES ((size_t)4 << 20)
-#define MAX_NAME_BYTES 128u
 #define COPY_BYTES ((size_t)1 << 20)
-#define N_TEXTS 7u
+#define BLOB_FILE "model.gguf"
 
 struct kept {
     struct model_profile profile; /* first; its texts are in the block */
@@ -36,48 +30,44 @@ struct kept {
 
 struct model_profiles {
     pthread_mutex_t lock;
-    char *dir;
+    struct model_store *store;
     struct kept *all;
 };
 
-/* The texts of a profile, in the order of their names. */
-static const char *const text_names[N_TEXTS] = {"name",     "path",       "from",   "system",
-                                                "template", "parameters", "license"};
+static const size_t texts[] = {
+    offsetof(struct model_profile, name),     offsetof(struct model_profile, path),
+    offsetof(struct model_profile, from),     offsetof(struct model_profile, system),
+    offsetof(struct model_profile, template), offsetof(struct model_profile, parameters),
+    offsetof(struct model_profile, license),  offsetof(struct model_profile, source),
+    offsetof(struct model_profile, task),     offsetof(struct model_profile, labels)};
+#define N_TEXTS (sizeof(texts) / sizeof(texts[0]))
 
-static void texts_of(const struct model_profile *p, const char *out[N_TEXTS])
+static const char **text_at(struct model_profile *p, size_t i)
 {
-    const char *texts[N_TEXTS] = {p->name,     p->path,       p->from,   p->system,
-                                  p->template, p->parameters, p->license};
-    memcpy(out, texts, sizeof(texts));
-}
-
-static struct model_profile profile_of(const char *const texts[N_TEXTS])
-{
-    return (struct model_profile){texts[0], texts[1], texts[2], texts[3],
-                                  texts[4], texts[5], texts[6]};
+    return (const char **)(void *)((char *)p + texts[i]);
 }
 
 /* A copy in one block; NULL: out of memory. */
 static struct kept *copy_profile(const struct model_profile *p)
 {
-    const char *texts[N_TEXTS], *copies[N_TEXTS];
+    struct model_profile from = *p;
     size_t n = sizeof(struct kept);
-    texts_of(p, texts);
     for (size_t i = 0; i < N_TEXTS; i++)
-        n += texts[i] ? strlen(texts[i]) + 1 : 0;
+        n += *text_at(&from, i) ? strlen(*text_at(&from, i)) + 1 : 0;
     struct kept *k = mem_zalloc(n);
     if (!k)
         return NULL;
+    k->profile = *p;
     char *at = (char *)(k + 1);
     for (size_t i = 0; i < N_TEXTS; i++) {
-        copies[i] = texts[i] ? at : NULL;
-        if (!texts[i])
+        const char *text = *text_at(&from, i);
+        if (!text)
             continue;
-        size_t bytes = strlen(texts[i]) + 1;
-        memcpy(at, texts[i], bytes);
+        size_t bytes = strlen(text) + 1;
+        memcpy(at, text, bytes);
+        *text_at(&k->profile, i) = at;
         at += bytes;
     }
-    k->profile = profile_of(copies);
     k->refs = 1;
     return k;
 }
@@ -88,105 +78,101 @@ static void unref(struct kept *k)
         mem_free(k);
 }
 
-/* ---- names and folders ---- */
-
 bool model_profiles_is_name(const char *name)
 {
-    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/-");
-    return n > 0 && n <= MAX_NAME_BYTES && name[n] == '\0' && name[0] != '.' && name[0] != '/' &&
-           name[n - 1] != '/' && !strstr(name, "..") && !strstr(name, "//");
+    return model_refs_is_name(name);
 }
 
-/* DIR/models/NAME.json, with '/' and ':' as '%2f' and '%3a'. */
-static bool manifest_path(const struct model_profiles *s, const char *name, char path[PATH_MAX])
+struct model_store *model_profiles_store(struct model_profiles *s)
 {
-    char file[3 * MAX_NAME_BYTES + 1];
-    size_t n = 0;
-    for (const char *p = name; *p && n + 4 < sizeof(file); p++) {
-        if (*p == '/' || *p == ':')
-            n += (size_t)snprintf(file + n, 4, *p == '/' ? "%%2f" : "%%3a");
-        else
-            file[n++] = *p;
-    }
-    file[n] = '\0';
-    int k = snprintf(path, PATH_MAX, "%s/models/%s.json", s->dir, file);
-    return k > 0 && k < PATH_MAX;
+    return s->store;
 }
 
-/* Makes DIR and a folder in it. */
-static int make_folder(const struct model_profiles *s, const char *name, struct err *e)
-{
-    char path[PATH_MAX];
-    int n = snprintf(path, sizeof(path), "%s/%s", s->dir, name);
-    if (n < 0 || n >= PATH_MAX)
-        return err_set(e, SHOAL_EINVAL, "the path of %s is too long", s->dir);
-    for (char *p = path + 1; *p; p++)
-        if (*p == '/') {
-            *p = '\0';
-            if (mkdir(path, 0755) < 0 && errno != EEXIST)
-                return err_set(e, SHOAL_EIO, "cannot create the folder %s: %s", path,
-                               strerror(errno));
-            *p = '/';
-        }
-    if (mkdir(path, 0755) < 0 && errno != EEXIST)
-        return err_set(e, SHOAL_EIO, "cannot create the folder %s: %s", path, strerror(errno));
-    return 0;
-}
+/* ---- names of the store ---- */
 
-/* ---- profiles ---- */
-
-static int read_manifest(struct model_profiles *s, const char *path, struct err *e)
+static int profile_of(struct model_profiles *s, const struct model_ref *ref, char path[PATH_MAX],
+                      struct model_profile *out, struct err *e)
 {
-    const char *texts[N_TEXTS];
-    struct buf text;
-    buf_init(&text, MAX_MANIFEST_BYTES);
-    int rc = file_read(path, &text, e);
-    cJSON *json = rc == 0 ? cJSON_ParseWithLength(buf_str(&text), text.len) : NULL;
-    for (size_t i = 0; i < N_TEXTS; i++)
-        texts[i] = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(json, text_names[i]));
-    const struct model_profile p = profile_of(texts);
-    struct kept *k = NULL;
-    if (rc == 0 && (!p.name || !p.path || !model_profiles_is_name(p.name)))
-        rc = err_set(e, SHOAL_EFORMAT, "%s describes no model", path);
-    if (rc == 0 && !(k = copy_profile(&p)))
-        rc = err_set(e, SHOAL_ENOMEM, "out of memory");
-    if (k) {
-        k->next = s->all;
-        s->all = k;
-    }
-    cJSON_Delete(json);
-    buf_fini(&text);
+    int rc = ref->stored ? model_store_find(s->store, ref->sha256, path, e) : 0;
+    *out = (struct model_profile){.name = ref->name,
+                                  .path = ref->stored ? path : ref->path,
+                                  .from = ref->from,
+                                  .system = ref->system,
+                                  .template = ref->template,
+                                  .parameters = ref->parameters,
+                                  .license = ref->license,
+                                  .source = ref->source,
+                                  .task = ref->task,
+                                  .labels = ref->labels,
+                                  .context = ref->context,
+                                  .parallel = ref->parallel,
+                                  .pinned = ref->pinned};
     return rc;
 }
 
-int model_profiles_open(struct model_profiles **out, const char *dir, struct err *e)
+/* With the lock: the place of a profile, or of the end. */
+static struct kept **find(struct model_profiles *s, const char *name)
 {
-    struct model_profiles *s = mem_zalloc(sizeof(*s));
+    struct kept **at = &s->all;
+    while (*at && strcmp((*at)->profile.name, name) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+/* In place of an older one of that name. */
+static void keep(struct model_profiles *s, struct kept *k)
+{
+    pthread_mutex_lock(&s->lock);
+    struct kept **at = find(s, k->profile.name), *old = *at;
+    k->next = old ? old->next : NULL;
+    *at = k;
+    if (old)
+        unref(old);
+    pthread_mutex_unlock(&s->lock);
+}
+
+static int keep_ref(struct model_profiles *s, const struct model_ref *ref, struct err *e)
+{
     char path[PATH_MAX];
+    struct model_profile p;
+    struct kept *k = NULL;
+    int rc = profile_of(s, ref, path, &p, e);
+    if (rc == 0 && !(k = copy_profile(&p)))
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory");
+    if (rc == 0)
+        keep(s, k);
+    return rc;
+}
+
+static void read_ref(void *ctx, const struct model_ref *ref)
+{
+    struct model_profiles *s = ctx;
+    struct err why = {0};
+    if (keep_ref(s, ref, &why) < 0)
+        log_warn("store", "the model %s cannot be offered: %s", ref->name, why.msg);
+}
+
+int model_profiles_open(struct model_profiles **out, const char *dir, const char *memo_dir,
+                        struct err *e)
+{
+    const struct model_store_opts so = {.dir = dir, .memo_dir = memo_dir};
+    struct model_profiles *s = mem_zalloc(sizeof(*s));
+    struct model_refs *refs = NULL;
     *out = NULL;
-    if (s)
-        s->dir = mem_strdup(dir);
-    if (!s || !s->dir) {
-        mem_free(s);
+    if (!s)
         return err_set(e, SHOAL_ENOMEM, "out of memory");
-    }
     pthread_mutex_init(&s->lock, NULL);
-    snprintf(path, sizeof(path), "%s/models", dir);
-    DIR *d = opendir(path);
-    for (struct dirent *x; d && (x = readdir(d));) {
-        size_t n = strlen(x->d_name);
-        char file[PATH_MAX];
-        struct err why = {0};
-        if (n < 6 || strcmp(x->d_name + n - 5, ".json") != 0 ||
-            snprintf(file, sizeof(file), "%s/models/%s", dir, x->d_name) >= PATH_MAX)
-            continue;
-        if (read_manifest(s, file, &why) < 0)
-            log_warn("ollama", "cannot read a model, it is skipped: %s", why.msg);
-    }
-    if (d)
-        closedir(d);
-    *out = s;
-    return 0;
+    int rc = model_store_open(&s->store, &so, e);
+    if (rc == 0)
+        rc = model_refs_open(&refs, model_store_dir(s->store), e);
+    if (rc == 0)
+        model_refs_each(refs, read_ref, s);
+    model_refs_close(refs);
+    if (rc < 0)
+        model_profiles_close(s);
+    else
+        *out = s;
+    return rc;
 }
 
 void model_profiles_close(struct model_profiles *s)
@@ -198,26 +184,59 @@ void model_profiles_close(struct model_profiles *s)
         unref(k);
     }
     pthread_mutex_destroy(&s->lock);
-    mem_free(s->dir);
+    model_store_close(s->store);
     mem_free(s);
+}
+
+int model_profiles_refresh(struct model_profiles *s, void (*gone)(void *ctx, const char *name),
+                           void *ctx, struct err *e)
+{
+    struct model_refs *refs = NULL;
+    int rc = model_refs_open(&refs, model_store_dir(s->store), e);
+    if (rc < 0)
+        return rc;
+    struct kept *lost = NULL;
+    pthread_mutex_lock(&s->lock);
+    for (struct kept **at = &s->all; *at;) {
+        struct kept *k = *at;
+        if (model_refs_find(refs, k->profile.name, true)) {
+            at = &k->next;
+            continue;
+        }
+        *at = k->next;
+        k->next = lost;
+        lost = k;
+    }
+    pthread_mutex_unlock(&s->lock);
+    for (struct kept *k = lost, *next; k; k = next) {
+        next = k->next;
+        gone(ctx, k->profile.name);
+        model_profiles_unref(s, &k->profile);
+    }
+    model_refs_each(refs, read_ref, s);
+    model_refs_close(refs);
+    return 0;
 }
 
 void model_profiles_each(struct model_profiles *s,
                          void (*fn)(void *ctx, const struct model_profile *p), void *ctx)
 {
+    size_t n = 0;
     pthread_mutex_lock(&s->lock);
     for (struct kept *k = s->all; k; k = k->next)
-        fn(ctx, &k->profile);
+        n++;
+    struct kept **list = mem_zalloc_n(n, sizeof(struct kept *));
+    n = 0;
+    for (struct kept *k = s->all; list && k; k = k->next) {
+        k->refs++;
+        list[n++] = k;
+    }
     pthread_mutex_unlock(&s->lock);
-}
-
-/* With the lock: the place of a profile, or of the end. */
-static struct kept **find(struct model_profiles *s, const char *name)
-{
-    struct kept **at = &s->all;
-    while (*at && strcmp((*at)->profile.name, name) != 0)
-        at = &(*at)->next;
-    return at;
+    for (size_t i = 0; i < n; i++) { /* without the lock: fn may take others */
+        fn(ctx, &list[i]->profile);
+        model_profiles_unref(s, &list[i]->profile);
+    }
+    mem_free(list);
 }
 
 const struct model_profile *model_profiles_get(struct model_profiles *s, const char *name)
@@ -239,163 +258,186 @@ void model_profiles_unref(struct model_profiles *s, const struct model_profile *
     pthread_mutex_unlock(&s->lock);
 }
 
-static int write_manifest(const struct model_profiles *s, const struct model_profile *p,
-                          struct err *e)
-{
-    const char *texts[N_TEXTS];
-    char path[PATH_MAX];
-    struct buf b;
-    texts_of(p, texts);
-    if (!manifest_path(s, p->name, path))
-        return err_set(e, SHOAL_EINVAL, "the path of %s is too long", s->dir);
-    buf_init(&b, MAX_MANIFEST_BYTES);
-    struct json_out j = json_out_make(&b);
-    json_out_object(&j);
-    for (size_t i = 0; i < N_TEXTS; i++)
-        if (texts[i])
-            json_out_member_str(&j, text_names[i], texts[i]);
-    json_out_object_end(&j);
-    buf_putc(&b, '\n');
-    int rc = b.rc < 0 ? err_set(e, b.rc, "the model's description is too large") : 0;
-    if (rc == 0)
-        rc = file_replace(path, buf_str(&b), b.len, e);
-    buf_fini(&b);
-    return rc;
-}
-
 int model_profiles_put(struct model_profiles *s, const struct model_profile *p, struct err *e)
 {
+    struct model_ref ref = {.name = p->name,
+                            .from = p->from,
+                            .system = p->system,
+                            .template = p->template,
+                            .parameters = p->parameters,
+                            .license = p->license,
+                            .source = p->source,
+                            .task = p->task,
+                            .labels = p->labels,
+                            .context = p->context,
+                            .parallel = p->parallel,
+                            .pinned = p->pinned};
+    ref.stored = model_store_owns(s->store, p->path, ref.sha256);
+    ref.path = ref.stored ? NULL : p->path;
     if (!model_profiles_is_name(p->name))
         return err_set(e, SHOAL_EINVAL, "'%.64s' cannot be the name of a model", p->name);
     struct kept *k = copy_profile(p);
-    int rc = k ? make_folder(s, "models", e) : err_set(e, SHOAL_ENOMEM, "out of memory");
-    if (rc == 0)
-        rc = write_manifest(s, p, e);
-    if (rc < 0) {
+    int rc = k ? model_refs_put(model_store_dir(s->store), &ref, e)
+               : err_set(e, SHOAL_ENOMEM, "out of memory");
+    if (rc < 0)
         mem_free(k);
-        return rc;
-    }
-    pthread_mutex_lock(&s->lock);
-    struct kept **at = find(s, p->name), *old = *at;
-    k->next = old ? old->next : NULL;
-    *at = k;
-    if (old)
-        unref(old);
-    pthread_mutex_unlock(&s->lock);
-    return 0;
+    else
+        keep(s, k);
+    return rc;
 }
 
-int model_profiles_remove(struct model_profiles *s, const char *name, struct err *e)
+int model_profiles_adopt(struct model_profiles *s, const char *name, struct err *e)
 {
-    char path[PATH_MAX], blobs[PATH_MAX];
+    const struct model_ref *ref;
+    struct model_refs *refs = NULL;
+    int rc = model_refs_open(&refs, model_store_dir(s->store), e);
+    if (rc == 0)
+        rc = model_refs_get(refs, name, &ref, e);
+    if (rc == 0)
+        rc = keep_ref(s, ref, e);
+    model_refs_close(refs);
+    return rc;
+}
+
+struct sharing {
+    const uint8_t *sum;
+    bool shared;
+};
+
+static void find_sharing(void *ctx, const struct model_ref *ref)
+{
+    struct sharing *x = ctx;
+    x->shared |= ref->stored && memcmp(ref->sha256, x->sum, SHA256_BYTES) == 0;
+}
+
+/* Removes a model of the store that has no name any more. */
+static void remove_unnamed(struct model_profiles *s, const char *path)
+{
+    uint8_t sum[SHA256_BYTES];
+    struct sharing x = {sum, false};
+    struct model_refs *refs = NULL;
+    if (!model_store_owns(s->store, path, sum) ||
+        model_refs_open(&refs, model_store_dir(s->store), NULL) < 0)
+        return;
+    model_refs_each(refs, find_sharing, &x);
+    model_refs_close(refs);
+    if (!x.shared) /* engines that have it open are unaffected; a pinned one stays */
+        (void)!model_store_remove(s->store, sum, NULL);
+}
+
+/* with_model: that has no other name. */
+static int take_out(struct model_profiles *s, const char *name, bool with_model, struct err *e)
+{
     pthread_mutex_lock(&s->lock);
     struct kept **at = find(s, name), *k = *at;
     if (k)
         *at = k->next;
-    bool shared = false;
-    for (struct kept *o = s->all; k && o; o = o->next)
-        shared |= strcmp(o->profile.path, k->profile.path) == 0;
     pthread_mutex_unlock(&s->lock);
     if (!k)
         return err_set(e, SHOAL_ENOTFOUND, "model '%.64s' not found", name);
-    int rc = 0;
-    if (manifest_path(s, name, path) && unlink(path) < 0 && errno != ENOENT)
-        rc = err_set(e, SHOAL_EIO, "cannot remove %s: %s", path, strerror(errno));
-    int n = snprintf(blobs, sizeof(blobs), "%s/blobs/", s->dir);
-    if (!shared && n > 0 && n < PATH_MAX && strncmp(k->profile.path, blobs, (size_t)n) == 0)
-        unlink(k->profile.path); /* engines that have it open are unaffected */
+    int rc = model_refs_remove(model_store_dir(s->store), name, e);
+    if (rc == SHOAL_ENOTFOUND)
+        rc = 0;
+    if (rc == 0 && with_model)
+        remove_unnamed(s, k->profile.path);
     model_profiles_unref(s, &k->profile);
     return rc;
+}
+
+int model_profiles_forget(struct model_profiles *s, const char *name, struct err *e)
+{
+    return take_out(s, name, false, e);
+}
+
+int model_profiles_remove(struct model_profiles *s, const char *name, struct err *e)
+{
+    return take_out(s, name, true, e);
 }
 
 /* ---- blobs ---- */
 
 /* "sha256:HEX" or "sha256-HEX" */
-static int blob_path(const struct model_profiles *s, const char *digest, uint8_t sum[SHA256_BYTES],
-                     char path[PATH_MAX], struct err *e)
+static int read_digest(const char *digest, uint8_t sum[SHA256_BYTES], struct err *e)
 {
-    char hex[2 * SHA256_BYTES + 1];
-    if (strlen(digest) != 7 + 2 * SHA256_BYTES || strncmp(digest, "sha256", 6) != 0 ||
-        (digest[6] != ':' && digest[6] != '-') || !sha256_read_hex(sum, digest + 7))
-        return err_set(e, SHOAL_EINVAL, "the digest must be sha256: and 64 hex digits");
-    sha256_hex(hex, sum);
-    int n = snprintf(path, PATH_MAX, "%s/blobs/sha256-%s", s->dir, hex);
-    return n > 0 && n < PATH_MAX ? 0 : err_set(e, SHOAL_EINVAL, "the path is too long");
+    return strlen(digest) == 7 + 2 * SHA256_BYTES && strncmp(digest, "sha256", 6) == 0 &&
+                   (digest[6] == ':' || digest[6] == '-') && sha256_read_hex(sum, digest + 7)
+               ? 0
+               : err_set(e, SHOAL_EINVAL, "the digest must be sha256: and 64 hex digits");
 }
 
 int model_profiles_find_blob(struct model_profiles *s, const char *digest, char path[PATH_MAX],
                              struct err *e)
 {
     uint8_t sum[SHA256_BYTES];
-    struct stat st;
-    int rc = blob_path(s, digest, sum, path, e);
+    int rc = read_digest(digest, sum, e);
     if (rc < 0)
         return rc;
-    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-        return err_set(e, SHOAL_ENOTFOUND, "there is no blob %.80s: send it to /api/blobs first",
-                       digest);
-    return 0;
-}
-
-int model_profiles_place_blob(struct model_profiles *s, const char *digest, char path[PATH_MAX],
-                              struct err *e)
-{
-    uint8_t sum[SHA256_BYTES];
-    int rc = blob_path(s, digest, sum, path, e);
-    return rc < 0 ? rc : make_folder(s, "blobs", e);
+    return model_store_find(s->store, sum, path, NULL) == 0
+               ? 0
+               : err_set(e, SHOAL_ENOTFOUND, "there is no blob %.80s: send it to /api/blobs first",
+                         digest);
 }
 
 int model_profiles_put_blob(struct model_profiles *s, const char *digest, const void *data,
                             size_t n, struct err *e)
 {
-    uint8_t want[SHA256_BYTES], got[SHA256_BYTES];
+    static const _Atomic bool never = false;
+    struct model_intake *k = NULL;
+    struct model_manifest m;
+    uint8_t want[SHA256_BYTES];
     char path[PATH_MAX];
-    struct sha256 h;
-    int rc = blob_path(s, digest, want, path, e);
-    if (rc < 0)
+    uint64_t offset;
+    uint32_t i;
+    int rc = read_digest(digest, want, e);
+    if (rc < 0 || model_store_find(s->store, want, path, NULL) == 0)
         return rc;
-    sha256_begin(&h);
-    sha256_add(&h, data, n);
-    if (!sha256_end(&h, got))
-        return err_set(e, SHOAL_ENOMEM, "out of memory");
-    if (memcmp(want, got, sizeof(got)) != 0)
-        return err_set(e, SHOAL_EFORMAT, "the bytes do not have the digest %.80s", digest);
-    rc = make_folder(s, "blobs", e);
-    return rc < 0 ? rc : file_replace(path, data, n, e);
+    model_manifest_init(&m);
+    rc = model_manifest_single(&m, BLOB_FILE, n, want, e);
+    if (rc == 0)
+        rc = model_intake_open(&k, s->store, want, &never, e);
+    if (rc == 0) /* what an earlier call left does not count */
+        rc = model_intake_set_manifest(k, &m, e);
+    if (rc == 0)
+        rc = model_intake_next(k, &i, &offset, e);
+    if (rc > 0)
+        rc = model_intake_write(k, "client", data, n, e);
+    if (rc == 0)
+        rc = model_intake_finish(k, e);
+    if (rc == SHOAL_EFORMAT)
+        rc = err_set(e, rc, "the bytes do not have the digest %.80s", digest);
+    if (rc == 0)
+        rc = model_intake_commit(k, path, e);
+    if (rc < 0)
+        model_intake_discard(k);
+    else
+        model_intake_close(k);
+    model_manifest_fini(&m);
+    return rc;
 }
 
-/* Copies the rest of a file and hashes it. */
-static int copy_bytes(int from, int to, uint8_t sum[SHA256_BYTES], uint64_t *bytes, struct err *e)
+static int copy_bytes(int from, int to, struct err *e)
 {
     char *block = mem_alloc(COPY_BYTES);
-    struct sha256 h;
     int rc = block ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory");
-    *bytes = 0;
-    sha256_begin(&h);
     while (rc == 0) {
         ssize_t n = read(from, block, COPY_BYTES);
         if (n < 0)
             rc = err_set(e, SHOAL_EIO, "cannot read the model: %s", strerror(errno));
         if (n <= 0)
             break;
-        sha256_add(&h, block, (size_t)n);
         for (ssize_t at = 0; at < n && rc == 0;) {
             ssize_t k = write(to, block + at, (size_t)(n - at));
             if (k <= 0)
                 rc = err_set(e, SHOAL_EIO, "cannot write the copy: %s", strerror(errno));
             at += k > 0 ? k : 0;
         }
-        *bytes += (uint64_t)n;
     }
-    if (!sha256_end(&h, sum) && rc == 0)
-        rc = err_set(e, SHOAL_ENOMEM, "out of memory");
     mem_free(block);
     return rc;
 }
 
 /* Copies to a temporary file beside the destination; temp is its path. */
-static int copy_file(const char *from, const char *to, char temp[PATH_MAX],
-                     uint8_t sum[SHA256_BYTES], uint64_t *bytes, struct err *e)
+static int copy_file(const char *from, const char *to, char temp[PATH_MAX], struct err *e)
 {
     int n = snprintf(temp, PATH_MAX, "%s.XXXXXX", to);
     int in = file_open_regular(from, NULL), out = -1, rc = 0;
@@ -404,7 +446,7 @@ static int copy_file(const char *from, const char *to, char temp[PATH_MAX],
     else if (n < 0 || n >= PATH_MAX || (out = mkostemp(temp, O_CLOEXEC)) < 0)
         rc = err_set(e, SHOAL_EIO, "cannot write beside %s: %s", to, strerror(errno));
     if (rc == 0)
-        rc = copy_bytes(in, out, sum, bytes, e);
+        rc = copy_bytes(in, out, e);
     if (rc == 0 && (fchmod(out, 0644) < 0 || fsync(out) < 0))
         rc = err_set(e, SHOAL_EIO, "cannot write %s: %s", temp, strerror(errno));
     if (in >= 0)
@@ -425,30 +467,10 @@ static int rename_file(const char *temp, const char *to, struct err *e)
     return rc;
 }
 
-int model_profiles_take_file(struct model_profiles *s, const char *from,
-                             char digest[MODEL_PROFILES_DIGEST_BYTES], uint64_t *bytes,
-                             char path[PATH_MAX], struct err *e)
-{
-    uint8_t sum[SHA256_BYTES];
-    char temp[PATH_MAX], hex[2 * SHA256_BYTES + 1];
-    int rc = make_folder(s, "blobs", e);
-    snprintf(path, PATH_MAX, "%.4000s/blobs/incoming", s->dir);
-    if (rc == 0)
-        rc = copy_file(from, path, temp, sum, bytes, e);
-    if (rc < 0)
-        return rc;
-    sha256_hex(hex, sum);
-    snprintf(digest, MODEL_PROFILES_DIGEST_BYTES, "sha256:%s", hex);
-    rc = blob_path(s, digest, sum, path, e);
-    return rc < 0 ? rc : rename_file(temp, path, e);
-}
-
 int model_profiles_copy_out(const char *from, const char *to, struct err *e)
 {
-    uint8_t sum[SHA256_BYTES];
     char temp[PATH_MAX];
-    uint64_t bytes;
-    int rc = copy_file(from, to, temp, sum, &bytes, e);
+    int rc = copy_file(from, to, temp, e);
     return rc < 0 ? rc : rename_file(temp, to, e);
 }
 

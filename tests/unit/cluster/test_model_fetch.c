@@ -23,10 +23,10 @@
 #include "cluster/store/byte_rate.h"
 #include "cluster/store/fetch_url.h"
 #include "cluster/store/model_fetch.h"
-#include "cluster/store/model_intake.h"
-#include "cluster/store/model_manifest.h"
-#include "cluster/store/model_put.h"
-#include "cluster/store/model_store.h"
+#include "depot/model_intake.h"
+#include "depot/model_manifest.h"
+#include "depot/model_put.h"
+#include "depot/model_store.h"
 
 #define BIG 300000u
 
@@ -416,7 +416,7 @@ static void test_redirects(void **state)
     assert_good(&s);
     close_site(&s);
     open_site(&s, 0);
-    assert_int_equal(run(&s, content_sum, url("/loop"), NULL), SHOAL_EIO);
+    assert_int_equal(run(&s, content_sum, url("/loop"), NULL), SHOAL_EFORMAT);
     assert_non_null(strstr(s.e.msg, "redirects"));
     assert_true(web.n_requests <= 3 * 6);
     close_site(&s);

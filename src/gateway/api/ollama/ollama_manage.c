@@ -15,12 +15,16 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread/thread.h"
+#include "depot/model_place.h"
+#include "depot/model_pull.h"
+#include "depot/model_push.h"
+#include "depot/model_store.h"
+#include "depot/web.h"
 #include "flow/flow_run.h"
 #include "flow/pool.h"
 #include "flow/request.h"
 #include "gateway/api/model_profiles.h"
 #include "gateway/api/ollama/go_template.h"
-#include "gateway/api/ollama/oci_client.h"
 #include "gateway/call.h"
 #include "wire/json_out.h"
 
@@ -28,8 +32,8 @@
 #define MAX_JOB_BYTES ((size_t)8 << 20)
 #define BLOB_PATH "/api/blobs/"
 #define NO_REGISTRY                                                                                \
-    "this server is offline: no registry is configured.  Set 'ollama.registry' to a folder with "  \
-    "models or to the URL of a registry, or add a model with /api/create or /admin/models"
+    "no registry is configured to push to: set 'ollama.registry' to a folder or to the URL of a "  \
+    "registry"
 #define MAX_TRANSFERS 2u
 #define PROGRESS_NS 100000000u
 
@@ -89,7 +93,9 @@ struct manage_job {
     bool stream;
     struct model_profiles *store;
     struct model_profile profile; /* texts in the arena; path NULL: not known yet */
-    const char *registry;         /* the folder or the URL of pull and push */
+    const char *registry;         /* the folder or the URL of pull and push; or NULL */
+    const char *hub;
+    unsigned sources; /* that a pull may use without a registry */
     uint64_t max_model;
     const char *digest;
     char *body; /* of a blob; mem_free */
@@ -162,21 +168,6 @@ static void registry_path(const struct manage_job *j, char path[PATH_MAX])
             *p = '-';
 }
 
-static int pull(struct manage_job *j)
-{
-    char from[PATH_MAX];
-    struct stat st;
-    registry_path(j, from);
-    if (stat(from, &st) < 0)
-        return err_set(&j->error, SHOAL_ENOTFOUND, "the registry has no model '%.64s' (%.200s)",
-                       j->profile.name, from);
-    int rc = model_profiles_take_file(j->store, from, j->sum, &j->bytes, j->path, &j->error);
-    j->profile.path = j->path;
-    if (rc == 0)
-        rc = registry_check_path(j->path, &j->error);
-    return rc < 0 ? rc : model_profiles_put(j->store, &j->profile, &j->error);
-}
-
 static int push(struct manage_job *j)
 {
     char to[PATH_MAX];
@@ -205,15 +196,15 @@ static bool on_stopped(void *ctx)
 }
 
 /* Reports progress to the loop at most every PROGRESS_NS, and the end of a blob. */
-static void on_bytes(void *ctx, const char *digest, uint64_t total, uint64_t completed)
+static void on_bytes(void *ctx, const struct model_progress *p)
 {
     struct manage_job *j = ctx;
     uint64_t now = clock_ns();
     pthread_mutex_lock(&j->lock);
-    bool due = completed == total || now - j->told_ns >= PROGRESS_NS;
-    snprintf(j->at_digest, sizeof(j->at_digest), "%s", digest);
-    j->at_total = total;
-    j->at_completed = completed;
+    bool due = p->done == p->total || now - j->told_ns >= PROGRESS_NS;
+    snprintf(j->at_digest, sizeof(j->at_digest), "%s", p->digest[0] ? p->digest : "sha256:");
+    j->at_total = p->total;
+    j->at_completed = p->done;
     if (due)
         j->told_ns = now;
     pthread_mutex_unlock(&j->lock);
@@ -221,36 +212,60 @@ static void on_bytes(void *ctx, const char *digest, uint64_t total, uint64_t com
         executor_post(j->call->gl->flow.executor, &j->step);
 }
 
-static int pull_remote(struct manage_job *j, const struct oci_client_opts *o)
+static void set_sum(struct manage_job *j, const uint8_t sum[SHA256_BYTES])
 {
-    struct oci_client_model m = {.bytes = 0};
-    int rc = oci_client_pull(&m, o, j->store, &j->error);
+    char hex[2 * SHA256_BYTES + 1];
+    sha256_hex(hex, sum);
+    snprintf(j->sum, sizeof(j->sum), "sha256:%s", hex);
+}
+
+/* From the registry of the configuration: a URL, or a folder with files NAME.gguf. Without one,
+ * from where the name says. */
+static int pull(struct manage_job *j, struct model_source_opts *o)
+{
+    char from[PATH_MAX];
+    struct model_pulled m;
+    struct stat st;
+    const char *what = j->profile.name;
+    if (j->registry && web_is_url(j->registry)) {
+        o->registry = j->registry;
+    } else if (j->registry) {
+        registry_path(j, from);
+        if (stat(from, &st) < 0)
+            return err_set(&j->error, SHOAL_ENOTFOUND, "the registry has no model '%.64s' (%.200s)",
+                           j->profile.name, from);
+        what = from;
+    } else {
+        o->allow = j->sources;
+    }
+    int rc = model_pull(&m, what, j->profile.name, o, &j->error);
+    if (rc < 0)
+        return rc;
     memcpy(j->path, m.path, sizeof(j->path));
-    memcpy(j->sum, m.digest, sizeof(j->sum));
+    set_sum(j, m.sha256);
     j->bytes = m.bytes;
     j->profile.path = j->path;
-    j->profile.system = m.system;
-    j->profile.parameters = m.parameters;
-    j->profile.license = m.license;
+    rc = registry_check_path(j->path, &j->error);
     if (rc == 0)
-        rc = registry_check_path(j->path, &j->error);
-    if (rc == 0)
-        rc = model_profiles_put(j->store, &j->profile, &j->error);
-    j->profile.system = j->profile.parameters = j->profile.license =
-        NULL; /* the store has copies */
-    oci_client_fini(&m);
+        rc = model_profiles_adopt(j->store, j->profile.name, &j->error);
+    if (rc < 0) { /* nothing that cannot be loaded stays */
+        (void)!model_profiles_adopt(j->store, j->profile.name, NULL);
+        (void)!model_profiles_remove(j->store, j->profile.name, NULL);
+    }
     return rc;
 }
 
-static int push_remote(struct manage_job *j, const struct oci_client_opts *o)
+static int push_remote(struct manage_job *j, const struct model_source_opts *o)
 {
-    struct oci_client_model m = {.bytes = 0};
-    snprintf(m.path, sizeof(m.path), "%s", j->profile.path);
-    m.system = (char *)(uintptr_t)j->profile.system; /* only read */
-    m.parameters = (char *)(uintptr_t)j->profile.parameters;
-    m.license = (char *)(uintptr_t)j->profile.license;
-    int rc = oci_client_push(&m, o, &j->error);
-    memcpy(j->sum, m.digest, sizeof(j->sum));
+    const struct model_push_opts p = {.base = j->registry,
+                                      .name = j->profile.name,
+                                      .path = j->profile.path,
+                                      .system = j->profile.system,
+                                      .parameters = j->profile.parameters,
+                                      .license = j->profile.license};
+    struct model_pushed m;
+    int rc = model_push(&m, &p, o, &j->error);
+    set_sum(j, m.sha256);
     j->bytes = m.bytes;
     return rc;
 }
@@ -258,13 +273,14 @@ static int push_remote(struct manage_job *j, const struct oci_client_opts *o)
 static void *run_transfer(void *arg)
 {
     struct manage_job *j = arg;
-    const struct oci_client_opts o = {.url = j->registry,
-                                      .name = j->profile.name,
-                                      .max_model = j->max_model,
-                                      .stopped = on_stopped,
-                                      .progress = on_bytes,
-                                      .ctx = j};
-    j->rc = j->action == ACTION_PULL ? pull_remote(j, &o) : push_remote(j, &o);
+    struct model_source_opts o = {.store = model_profiles_store(j->store),
+                                  .stop = &j->stop,
+                                  .stopped = on_stopped,
+                                  .hub = j->hub,
+                                  .max_bytes = j->max_model,
+                                  .progress = on_bytes,
+                                  .ctx = j};
+    j->rc = j->action == ACTION_PULL ? pull(j, &o) : push_remote(j, &o);
     executor_post(j->call->gl->flow.executor, &j->finished);
     return NULL;
 }
@@ -286,9 +302,7 @@ static void on_pool(struct pool_task *t)
         if (j->rc == SHOAL_ENOTFOUND) /* a configured model: only the registry knows it */
             j->rc = 0;
         break;
-    case ACTION_PULL:
-        j->rc = pull(j);
-        break;
+    case ACTION_PULL: /* has a thread of its own */
     case ACTION_PUSH:
         j->rc = push(j);
         break;
@@ -322,11 +336,7 @@ static void on_step(struct executor_task *t)
     struct call *c = j->call;
     char status[32];
     atomic_store(&j->posted, false);
-    if (!c->req) { /* the client is gone; the partial file stays for the next time */
-        atomic_store(&j->stop, true);
-        return;
-    }
-    if (!j->stream)
+    if (!c->req || !j->stream)
         return;
     if (!c->began) {
         call_begin(c, "application/x-ndjson");
@@ -428,6 +438,8 @@ static void on_finished(struct executor_task *t)
     c->gl->flow.n_jobs--;
     if (j->transfer) {
         pthread_join(j->thread, NULL); /* it is about to end */
+        c->job = NULL;
+        c->abandon = NULL;
         atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
     }
     if (j->rc == 0 && (j->action == ACTION_CREATE || j->action == ACTION_COPY ||
@@ -453,7 +465,7 @@ static void start(struct manage_job *j)
         return;
     }
     if (!j->store) {
-        fail(j, 503, NULL, NULL, "no folder for models can be used: set 'ollama.dir'");
+        fail(j, 503, NULL, NULL, "no folder for models can be used: set 'store.dir'");
         return;
     }
     j->task.fn = on_pool;
@@ -465,12 +477,19 @@ static void start(struct manage_job *j)
     fail(j, 503, NULL, "overloaded", "too much work is waiting: try again later");
 }
 
-/* Pull and push: by the folder, or over the network. */
+/* The client is gone: the transfer ends, also one that waits for another; what arrived stays. */
+static void on_gone_client(struct call *c)
+{
+    struct manage_job *j = c->job;
+    atomic_store(&j->stop, true);
+}
+
+/* Pulls, and pushes over the network, have a thread of their own. */
 static void start_move(struct manage_job *j)
 {
     struct call *c = j->call;
     struct err e = {0};
-    if (!oci_client_is_url(j->registry) || j->arena.rc < 0 || !j->store) {
+    if ((j->action == ACTION_PUSH && !web_is_url(j->registry)) || j->arena.rc < 0 || !j->store) {
         start(j);
         return;
     }
@@ -483,9 +502,13 @@ static void start_move(struct manage_job *j)
     j->transfer = true;
     j->finished.fn = on_finished;
     j->step.fn = on_step;
+    c->job = j;
+    c->abandon = on_gone_client;
     c->gl->flow.n_jobs++;
     if (thread_create(&j->thread, "registry-io", run_transfer, j, &e) == 0)
         return;
+    c->job = NULL;
+    c->abandon = NULL;
     c->gl->flow.n_jobs--;
     atomic_fetch_sub(&c->gl->gw->ollama_transfers, 1);
     fail(j, 503, NULL, NULL, e.msg);
@@ -617,7 +640,7 @@ static bool find_file(struct manage_job *j, const struct body *b)
     }
     if (!j->store || model_profiles_find_blob(j->store, file->valuestring, j->path, &e) < 0) {
         fail(j, e.code == SHOAL_ENOTFOUND ? 404 : 400, "files", NULL,
-             j->store ? e.msg : "no folder for models can be used: set 'ollama.dir'");
+             j->store ? e.msg : "no folder for models can be used: set 'store.dir'");
         return false;
     }
     j->profile.path = j->path;
@@ -712,6 +735,8 @@ static struct manage_job *read_name(struct call *c, enum action action)
     j->profile.name = name_of(j, b.model);
     j->profile.path = path_of(j, b.model);
     j->registry = keep(j, c->gl->config->ollama_registry);
+    j->hub = keep(j, c->gl->config->store_hub);
+    j->sources = config_store_sources(c->gl->config);
     return j;
 }
 
@@ -739,8 +764,6 @@ void ollama_pull(struct call *c)
     if (j->profile.path) { /* the model is already here */
         answer(j);
         job_free(j);
-    } else if (!j->registry) {
-        fail(j, 503, NULL, "offline", NO_REGISTRY);
     } else {
         start_move(j);
     }
@@ -788,41 +811,76 @@ void ollama_blob_put(struct call *c)
         start(j);
 }
 
-/* ---- the start of the server ---- */
+/* ---- names of the store ---- */
 
 struct restoring {
     struct gw *gw;
     const struct config *config;
-    const char *dir;
 };
 
-static void restore(void *ctx, const struct model_profile *p)
+/* Offers a model of the store. One that is already there under this name stays: that of the
+ * configuration. */
+static void offer(void *ctx, const struct model_profile *p)
 {
     const struct restoring *x = ctx;
-    const struct registry_spec spec = {.name = p->name, .path = p->path};
+    const struct registry_spec spec = {.name = p->name,
+                                       .path = p->path,
+                                       .task = p->task,
+                                       .labels = p->labels,
+                                       .n_ctx = p->context,
+                                       .max_tasks = p->parallel,
+                                       .pinned = p->pinned};
+    enum registry_state state;
+    uint8_t sum[SHA256_BYTES];
     struct err e = {0};
     char *real = NULL;
-    size_t n = strlen(x->dir);
-    bool ours = strncmp(p->path, x->dir, n) == 0 && p->path[n] == '/';
+    if (registry_state(x->gw->registry, p->name, &state))
+        return;
+    bool ours = model_store_owns(model_profiles_store(x->gw->profiles), p->path, sum);
     int rc = ours ? 0 : config_confine(x->config, p->path, &real, &e);
     if (rc == 0)
         rc = registry_add(x->gw->registry, &spec, &e);
     if (rc < 0)
-        log_warn("ollama", "skipping a model created earlier: name=%s %s", p->name, e.msg);
+        log_warn("store", "a model is not offered: name=%s %s", p->name, e.msg);
     mem_free(real);
 }
 
 int ollama_manage_open(struct gw *gw, const struct config *config, struct err *e)
 {
-    const char *base = registry_memo_dir(gw->registry);
-    char dir[PATH_MAX];
-    if (!config->ollama_dir && !base)
+    const char *dir = config->ollama_dir ? config->ollama_dir : config->store_dir;
+    struct restoring x = {gw, config};
+    struct err why = {0};
+    int rc = model_profiles_open(&gw->profiles, dir, registry_memo_dir(gw->registry), &why);
+    if (rc == SHOAL_EINVAL && !dir)
         return 0; /* no folder: calls that need one report it */
-    snprintf(dir, sizeof(dir), "%.4000s%s", config->ollama_dir ? config->ollama_dir : base,
-             config->ollama_dir ? "" : "/ollama");
-    int rc = model_profiles_open(&gw->profiles, dir, e);
-    struct restoring x = {gw, config, dir};
-    if (rc == 0)
-        model_profiles_each(gw->profiles, restore, &x);
-    return rc;
+    if (rc < 0) {
+        *e = why;
+        return rc;
+    }
+    if (config->store_offer)
+        model_profiles_each(gw->profiles, offer, &x);
+    return 0;
+}
+
+static void on_gone(void *ctx, const char *name)
+{
+    const struct restoring *x = ctx;
+    struct err e = {0};
+    for (uint32_t i = 0; i < x->config->n_models; i++)
+        if (strcmp(x->config->models[i].name, name) == 0)
+            return;
+    if (registry_remove(x->gw->registry, name, &e) == 0)
+        log_info("store", "a model was removed: name=%s", name);
+}
+
+void ollama_manage_refresh(struct gw *gw, const struct config *config)
+{
+    struct restoring x = {gw, config};
+    struct err e = {0};
+    if (!gw->profiles || !config->store_offer)
+        return;
+    if (model_profiles_refresh(gw->profiles, on_gone, &x, &e) < 0)
+        log_warn("store", "cannot read the names of models: %s", e.msg);
+    else
+        model_profiles_each(gw->profiles, offer, &x);
 }

@@ -14,9 +14,11 @@ struct config;
 extern const struct field ollama_create_fields[], ollama_copy_fields[], ollama_name_fields[];
 extern const size_t ollama_n_create_fields, ollama_n_copy_fields, ollama_n_name_fields;
 
-/* Opens the store and adds the models created earlier. A model that cannot be added, or that is
- * outside the configured folders, is logged and skipped. */
+/* Opens the store and offers its models. A model that cannot be added, or that is outside the
+ * configured folders, is logged and skipped. */
 SHOAL_MUST_CHECK int ollama_manage_open(struct gw *gw, const struct config *config, struct err *e);
+/* The same after a change of the store by another process. Reads the disk. */
+void ollama_manage_refresh(struct gw *gw, const struct config *config);
 
 /* Handlers. */
 void ollama_create(struct call *c);

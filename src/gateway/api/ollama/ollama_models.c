@@ -87,10 +87,11 @@ static void put_tag(void *ctx, const struct registry_model *m)
     struct listing *l = ctx;
     if (l->loaded_only && m->slot->state != REGISTRY_READY)
         return;
-    put_head(&l->j, m->name, m->slot->created_s, m->slot->bytes, registry_sum(m));
+    put_head(&l->j, m->name, m->slot->created_s, m->slot->file_bytes, registry_sum(m));
     put_details(&l->j, m);
     if (l->loaded_only) {
         put_expiry(&l->j, m);
+        json_out_member_uint(&l->j, "size_memory", m->slot->bytes);
         json_out_member_uint(&l->j, "size_vram", 0);
         json_out_member_uint(&l->j, "context_length", m->slot->n_ctx);
     }

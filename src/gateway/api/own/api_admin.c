@@ -2,8 +2,11 @@
  * time. */
 #include <string.h>
 
+#include "base/log.h"
 #include "base/mem.h"
+#include "flow/pool.h"
 #include "gateway/api/api.h"
+#include "gateway/api/model_profiles.h"
 #include "gateway/call.h"
 #include "gateway/guard.h"
 #include "wire/json_out.h"
@@ -130,6 +133,69 @@ void api_admin_models(struct call *c)
     call_json(c, 200);
 }
 
+/* ---- what stays after a restart ---- */
+
+/* Writes a name to the store, or removes it: on the pool, for the disk. */
+struct keeping {
+    struct pool_task task;
+    struct model_profiles *profiles;
+    struct model_profile profile; /* texts are in the block; path NULL: remove the name */
+};
+
+static void on_keep(struct pool_task *t)
+{
+    struct keeping *k = EXECUTOR_OF(t, struct keeping, task);
+    struct err e = {0};
+    int rc = k->profile.path ? model_profiles_put(k->profiles, &k->profile, &e)
+                             : model_profiles_forget(k->profiles, k->profile.name, &e);
+    if (rc < 0 && rc != SHOAL_ENOTFOUND)
+        log_warn("admin", "the change of %s is lost with the next start: %s", k->profile.name,
+                 e.msg);
+    mem_free(k);
+}
+
+static const char *copy_text(char **at, const char *text)
+{
+    if (!text)
+        return NULL;
+    size_t n = strlen(text) + 1;
+    char *to = *at;
+    memcpy(to, text, n);
+    *at += n;
+    return to;
+}
+
+/* A model that was added stays after a restart, one that was removed does not come back: unless
+ * the server was started with --once. */
+static void keep_change(struct call *c, const struct body *b)
+{
+    const bool adds = strcmp(b->action, "add") == 0;
+    struct gw *gw = c->gl->gw;
+    if (!gw->profiles || c->gl->config->once || !model_profiles_is_name(b->model) ||
+        (!adds && strcmp(b->action, "remove") != 0))
+        return;
+    const char *const texts[] = {b->model, adds ? b->path : NULL, b->task, b->labels};
+    size_t n = sizeof(struct keeping);
+    for (size_t i = 0; i < 4; i++)
+        n += texts[i] ? strlen(texts[i]) + 1 : 0;
+    struct keeping *k = mem_zalloc(n);
+    if (!k)
+        return;
+    char *at = (char *)(k + 1);
+    k->task.fn = on_keep;
+    k->profiles = gw->profiles;
+    k->profile = (struct model_profile){
+        .context = (uint32_t)b->context, .parallel = (uint32_t)b->parallel, .pinned = b->pinned};
+    k->profile.name = copy_text(&at, texts[0]);
+    k->profile.path = copy_text(&at, texts[1]);
+    k->profile.task = copy_text(&at, texts[2]);
+    k->profile.labels = copy_text(&at, texts[3]);
+    if (pool_submit(gw->pool, &k->task) < 0) {
+        log_warn("admin", "the change of %s is lost with the next start: too much work", b->model);
+        mem_free(k);
+    }
+}
+
 static int act(struct registry *ms, const struct body *b, struct err *e)
 {
     if (strcmp(b->action, "load") == 0)
@@ -176,6 +242,8 @@ void api_admin_change(struct call *c)
     }
     if (rc == 0)
         rc = act(c->gl->gw->registry, &b, &e);
+    if (rc == 0)
+        keep_change(c, &b);
     mem_free(path);
     if (rc < 0)
         call_fail_code(c, rc, e.msg);

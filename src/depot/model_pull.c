@@ -1,0 +1,222 @@
+/* model_pull.c - see model_pull.h. */
+#include "depot/model_pull.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/bytes_text.h"
+#include "depot/intake_fill.h"
+#include "depot/model_intake.h"
+#include "depot/model_place.h"
+#include "depot/model_put.h"
+#include "depot/model_refs.h"
+#include "depot/model_store.h"
+#include "depot/recipe.h"
+#include "depot/source_hub.h"
+#include "depot/source_oci.h"
+#include "depot/source_package.h"
+#include "depot/source_url.h"
+#include "depot/web.h"
+#include "host/pack.h"
+
+/* What a pull works with. */
+struct pulling {
+    const struct model_source_opts *o;
+    const char *what, *as;
+    struct model_place place;
+    struct recipes *recipes;
+    struct model_source *source; /* NULL: the model is on this machine, at `what` */
+    struct model_described d;
+    struct model_intake *intake;
+};
+
+/* ---- names ---- */
+
+static int check_name(const char *name, struct err *e)
+{
+    struct pack *p = NULL;
+    if (!model_refs_is_name(name))
+        return err_set(e, SHOAL_EINVAL,
+                       "'%.64s' cannot be the name of a model; give it one with --name", name);
+    bool taken = pack_open(&p, NULL, NULL) == 0 && pack_find(p, name);
+    pack_close(p);
+    return taken ? err_set(e, SHOAL_EINVAL,
+                           "%.64s is a model that comes with Shoal; give the new one another name "
+                           "with --name",
+                           name)
+                 : 0;
+}
+
+/* ---- sources ---- */
+
+static void put_recipes(struct buf *b, const struct recipes *r)
+{
+    for (uint32_t i = 0; i < r->n && b->len < 300; i++)
+        buf_printf(b, "%s%s", i ? ", " : "", r->v[i].name);
+}
+
+static int unknown(const struct pulling *p, struct err *e)
+{
+    struct buf b;
+    buf_init(&b, 1024);
+    put_recipes(&b, p->recipes);
+    int rc = err_set(e, SHOAL_ENOTFOUND,
+                     "no recipe for %.64s (there are: %.300s); or say where it is: "
+                     "hf.co/ORG/REPO, ollama://%.64s, HOST/PATH:TAG, https://... or a path",
+                     p->what, buf_str(&b), p->what);
+    buf_fini(&b);
+    return rc;
+}
+
+static int open_url(struct pulling *p, struct err *e)
+{
+    static const char mark[] = "#sha256=";
+    uint8_t sum[SHA256_BYTES];
+    const char *hash = strstr(p->place.name, mark);
+    char url[WEB_MAX_URL];
+    struct source_url_opts u = {.url = url};
+    if (strlen(p->place.name) >= sizeof(url))
+        return err_set(e, SHOAL_EINVAL, "the URL is too long");
+    snprintf(url, sizeof(url), "%.*s", (int)strcspn(p->place.name, "#"), p->place.name);
+    if (hash && (strlen(hash) != sizeof(mark) - 1 + 2 * SHA256_BYTES ||
+                 !sha256_read_hex(sum, hash + sizeof(mark) - 1)))
+        return err_set(e, SHOAL_EINVAL, "%.100s: #sha256= needs 64 hex digits", p->what);
+    u.sha256 = hash ? sum : NULL;
+    return source_url_open(&p->source, &u, p->o, e);
+}
+
+static int open_recipe(struct pulling *p, struct err *e)
+{
+    int rc = recipes_open(&p->recipes, p->o->recipes, e);
+    if (rc < 0)
+        return rc;
+    const struct recipe *r = recipes_find(p->recipes, p->place.name);
+    return r ? source_package_open(&p->source, r, p->o, e) : unknown(p, e);
+}
+
+/* From the place, or by the registry that all names mean. */
+static int open_source(struct pulling *p, struct err *e)
+{
+    if (p->o->registry) {
+        snprintf(p->place.stored, sizeof(p->place.stored), "%s", p->what);
+        return source_oci_open(&p->source, p->o->registry, p->what, p->o, e);
+    }
+    int rc = model_place_read(&p->place, p->what, p->o->plain_http, e);
+    if (rc < 0)
+        return rc;
+    if (p->o->allow && !(p->o->allow >> p->place.kind & 1))
+        return err_set(e, SHOAL_EINVAL,
+                       "this server does not pull from there: add '%s' to store.sources",
+                       place_kind_name(p->place.kind));
+    switch (p->place.kind) {
+    case PLACE_KIND_HUB:
+        return source_hub_open(&p->source, p->place.name, p->o, e);
+    case PLACE_KIND_OCI:
+        return source_oci_open(&p->source, p->place.base, p->place.name, p->o, e);
+    case PLACE_KIND_URL:
+        return open_url(p, e);
+    case PLACE_KIND_PATH:
+        return 0;
+    case PLACE_KIND_RECIPE:
+    case PLACE_KIND_N:
+        break;
+    }
+    return open_recipe(p, e);
+}
+
+/* ---- the model ---- */
+
+static int check_size(const struct pulling *p, struct err *e)
+{
+    uint64_t bytes = model_manifest_bytes(&p->d.manifest);
+    char has[32], most[32];
+    if (p->o->max_bytes == 0 || bytes <= p->o->max_bytes)
+        return 0;
+    bytes_text(has, (double)bytes);
+    bytes_text(most, (double)p->o->max_bytes);
+    return err_set(e, SHOAL_ELIMIT, "%.100s has %s, more than the limit of %s", p->what, has, most);
+}
+
+static int fetch(struct pulling *p, struct model_pulled *out, struct err *e)
+{
+    int rc = p->source->ops->describe(p->source, &p->d, e);
+    if (rc == 0)
+        rc = check_size(p, e);
+    if (rc < 0)
+        return rc;
+    out->bytes = model_manifest_bytes(&p->d.manifest);
+    memcpy(out->sha256, p->d.sha256, SHA256_BYTES);
+    rc = intake_fill_open(&p->intake, p->o, p->d.sha256, e);
+    out->had = rc > 0;
+    if (rc == 0)
+        rc = intake_fill(p->intake, p->source, &p->d.manifest, p->o, e);
+    if (rc == 0)
+        rc = model_intake_commit(p->intake, out->path, e);
+    return rc < 0 ? rc : 0;
+}
+
+static int copy_in(struct pulling *p, struct model_pulled *out, struct err *e)
+{
+    struct model_manifest m;
+    int rc = model_put(p->o->store, p->place.name, NULL, out->sha256, p->o->stop, e);
+    model_manifest_init(&m);
+    if (rc == 0)
+        rc = model_store_manifest(p->o->store, out->sha256, &m, e);
+    out->bytes = rc == 0 ? model_manifest_bytes(&m) : 0;
+    model_manifest_fini(&m);
+    return rc;
+}
+
+/* Paths of this machine are written in full. */
+static const char *source_text(const struct pulling *p, char full[PATH_MAX])
+{
+    if (p->d.source)
+        return p->d.source;
+    return p->source || !realpath(p->what, full) ? p->what : full;
+}
+
+static int name_it(struct pulling *p, struct model_pulled *out, struct err *e)
+{
+    char full[PATH_MAX];
+    struct model_ref ref = {.name = out->name,
+                            .stored = true,
+                            .source = source_text(p, full),
+                            .system = p->d.system,
+                            .template = p->d.template,
+                            .parameters = p->d.parameters,
+                            .license = p->d.license,
+                            .task = p->d.task};
+    memcpy(ref.sha256, out->sha256, SHA256_BYTES);
+    int rc = model_refs_put(model_store_dir(p->o->store), &ref, e);
+    return rc < 0 ? rc : model_store_find(p->o->store, out->sha256, out->path, e);
+}
+
+int model_pull(struct model_pulled *out, const char *what, const char *as,
+               const struct model_source_opts *o, struct err *e)
+{
+    struct pulling p = {.o = o, .what = what, .as = as};
+    *out = (struct model_pulled){.bytes = 0};
+    model_manifest_init(&p.d.manifest);
+    int rc = as ? check_name(as, e) : 0;
+    if (rc == 0)
+        rc = open_source(&p, e);
+    if (rc == 0)
+        rc = p.source ? fetch(&p, out, e) : copy_in(&p, out, e);
+    if (rc == 0) {
+        snprintf(out->name, sizeof(out->name), "%s",
+                 as            ? as
+                 : p.d.name[0] ? p.d.name
+                               : p.place.stored);
+        rc = as ? 0 : check_name(out->name, e);
+    }
+    if (rc == 0)
+        rc = name_it(&p, out, e);
+    if (p.source)
+        p.source->ops->close(p.source);
+    model_intake_close(p.intake); /* what arrived stays */
+    model_manifest_fini(&p.d.manifest);
+    recipes_close(p.recipes);
+    return rc;
+}
