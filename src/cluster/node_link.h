@@ -43,6 +43,8 @@ const struct node_state *node_link_state(const struct node_link *k);
 bool node_link_ready(const struct node_link *k, uint64_t now);
 /* Whether the circuit breaker of a model there lets a request pass; model NULL: the default one. */
 bool node_link_passes(const struct node_link *k, const char *model, uint64_t now);
+/* Whether it has read a prompt with this beginning lately; see prefix_chain.h. */
+bool node_link_has_prefix(const struct node_link *k, uint64_t hash);
 /* How many times slower than reported the node was recently; 0: unknown. Above NODE_LINK_INCREDIBLE
  * its own figures are not trusted. */
 #define NODE_LINK_INCREDIBLE 50.0

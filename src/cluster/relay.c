@@ -611,6 +611,7 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
                                     .avoid = y->tried,
                                     .n_avoid = y->n_tried,
                                     .usual = y->usual,
+                                    .prefix = y->opts.prefix,
                                     .chosen = &chosen,
                                     .expect_ns = expect_ns};
     *expect_ns = 0;
@@ -628,7 +629,8 @@ static enum replica_found find_rival(struct relay *y, struct replica **out)
     const struct replica_query q = {.request = y->request,
                                     .version = y->has_sum ? y->sum : y->request->version,
                                     .avoid = &y->lead->at,
-                                    .n_avoid = 1};
+                                    .n_avoid = 1,
+                                    .prefix = y->opts.prefix};
     y->request->version = q.version;
     return y->opts.source->ops->find(y->opts.source, &q, out);
 }
