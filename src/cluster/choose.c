@@ -12,6 +12,7 @@
 #define UNKNOWN_ANSWER 64.0        /* tokens of an answer, likewise */
 #define DOUBTFUL 4.0     /* times the best price: an idle replica of that price is probed */
 #define HOT_SPOT 4.0     /* times as busy or slow as another one may be that has the whole prompt */
+#define MUCH_BYTES 512.0 /* of a prompt: less is soon computed again */
 #define MORE_BYTES 128.0 /* of a prompt: smaller differences of what nodes have do not count */
 
 unsigned choose_kind(const struct request *r)
@@ -48,7 +49,8 @@ static bool is_avoided(const struct replica_query *q, const struct replica *p)
 
 static uint32_t busy(const struct node_model *m, const struct choose_view *v)
 {
-    return m->in_flight > v->calls ? m->in_flight : v->calls; /* its figure may not show ours yet */
+    /* what it told is as old as its last state: of our own requests we know better */
+    return v->calls + (m->in_flight > v->told_calls ? m->in_flight - v->told_calls : 0);
 }
 
 /* Rough time that a request would take there: its cost times the requests that share the machine.
@@ -123,9 +125,11 @@ static bool holds_more(const struct choose_one *x, const struct choose_one *than
 }
 
 /* Whether the prompt goes to the node that has read most of it, although another one is cheaper. */
-static bool stays(const struct choose_one *holder, const struct choose_one *best)
+static bool stays(const struct choose_one *holder, const struct choose_one *best,
+                  const struct request *r)
 {
-    const double times = 1 + (HOT_SPOT - 1) * holder->held;
+    const double saved = holder->held * (double)r->input_bytes / MUCH_BYTES;
+    const double times = 1 + (HOT_SPOT - 1) * holder->held * (saved < 1 ? saved : 1);
     const bool even = holder->load <= best->load * times;
     if (!holder->replica || best->total_ns <= 0 || holder->total_ns <= 0)
         return holder->replica && even;
@@ -182,7 +186,7 @@ struct replica *choose_end(struct choose *c, const struct replica_query *q)
     if (!c->best[side].replica)
         side = !side;
     const struct choose_one *best = &c->best[side], *idle = &c->idle[side], *x = best;
-    if (stays(&c->holder[side], best))
+    if (stays(&c->holder[side], best, q->request))
         best = x = &c->holder[side];
     /* not with a prompt that only another node has read */
     if (best->replica && !best->standby && idle->replica && idle->price > DOUBTFUL * best->price &&

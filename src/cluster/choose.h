@@ -10,8 +10,8 @@
  * the nodes' figures the answer may take up to four times as long there as at the node that would
  * be chosen otherwise, with what need not be computed again already taken off; and the node may be
  * four times as busy, or as busy as it can be without a queue.  The less of the prompt it has, the
- * closer are the limits.  They are wide because figures are noisy, the load of a moment passes, and
- * a conversation that has moved has to be read again.
+ * closer are the limits; a short prompt goes anywhere.  They are wide because figures are noisy,
+ * the load of a moment passes, and a conversation that has moved has to be read again.
  *
  * Thread: plain data; the owner's.  Time is what the caller says. */
 #ifndef SHOAL_CLUSTER_CHOOSE_H
@@ -31,6 +31,7 @@ struct choose_view {
     const char *name; /* "": this process */
     bool ready;
     uint32_t calls;      /* our requests that it is working on */
+    uint32_t told_calls; /* the same when it told its state */
     double slowness;     /* times its own figures */
     double held;         /* share of the prompt that it has read before, 0 to 1; see affinity/ */
     struct probe *probe; /* NULL: it is never probed */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster/affinity/prefix_chain.h"
@@ -16,9 +17,9 @@
 #include "flow/request.h"
 
 #define MS_NS 1000000u
-/* What a session counts as whose node has read nothing of the present prompt: its cache is there if
- * anywhere, for example after the oldest turns were left out. */
-#define SESSION_HELD 0.25
+/* What a session counts as, and up to twice that, whose node has read nothing of the present
+ * prompt: its cache is there if anywhere, for example after the oldest turns were left out. */
+#define SESSION_HELD 0.3
 
 struct members {
     struct dispatch dispatch; /* first */
@@ -66,6 +67,15 @@ static bool has_read(void *ctx, uint64_t hash)
            prefix_sent_has(k->members->sent, node_link_name(k->link), hash, k->now_ns);
 }
 
+/* Of several nodes that have had the session, one is always preferred: it does not go to and fro.
+ */
+static double session_held(const struct reader *who, const struct prefix_chain *c)
+{
+    const char *name = who->link ? node_link_name(who->link) : "";
+    const double turn = (double)(hash_bytes(name, strlen(name), c->session) >> 11) / (1ull << 53);
+    return SESSION_HELD * (1 + turn);
+}
+
 double members_held(const struct members *m, const struct prefix_chain *c,
                     const struct node_link *k, uint64_t now_ns)
 {
@@ -73,9 +83,9 @@ double members_held(const struct members *m, const struct prefix_chain *c,
     if (!c || !m->sent)
         return 0;
     double held = prefix_chain_held(c, has_read, &who);
-    if (held < SESSION_HELD && c->session && has_read(&who, prefix_chain_key(c, c->session)))
-        held = SESSION_HELD;
-    return held;
+    double least =
+        c->session && has_read(&who, prefix_chain_key(c, c->session)) ? session_held(&who, c) : 0;
+    return held > least ? held : least;
 }
 
 /* One that a client may find is salted by the client.  If the nodes disagree whether clients share
@@ -149,6 +159,7 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
                                                    node_state_knows(state, q->request->epoch) &&
                                                    node_link_passes(k, q->request->model, now),
                                           .calls = node_link_calls(k),
+                                          .told_calls = node_link_told_calls(k),
                                           .slowness = slow > NODE_LINK_INCREDIBLE ? slow : 1,
                                           .held = members_held(m, q->prefix, k, now),
                                           .probe = node_link_probe(k)};

@@ -62,9 +62,9 @@ struct node_link {
     uint32_t heartbeat_ms;
     uint64_t silent_ns;
     struct remote *calls;
-    uint32_t n_calls;
-    uint64_t ended_ns; /* turn in which its connection last ended */
-    uint32_t n_ended;  /* requests it had at that time */
+    uint32_t n_calls, told_calls; /* told: at the time of its last state */
+    uint64_t ended_ns;            /* turn in which its connection last ended */
+    uint32_t n_ended;             /* requests it had at that time */
     /* watching */
     struct http_call watch;
     struct buf watch_in;
@@ -478,6 +478,7 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     k->current ^= 1;
     k->state = s;
     k->heard_ns = clock_ns();
+    k->told_calls = k->n_calls;
     keep_prefixes(k, &s);
     if (s.name[0])
         snprintf(k->name, sizeof(k->name), "%s", s.name);
@@ -746,6 +747,11 @@ bool node_link_settled(const struct node_link *k)
 uint32_t node_link_calls(const struct node_link *k)
 {
     return k->n_calls;
+}
+
+uint32_t node_link_told_calls(const struct node_link *k)
+{
+    return k->told_calls;
 }
 
 const char *node_link_error(const struct node_link *k)

@@ -59,6 +59,8 @@ bool node_link_heard(const struct node_link *k);
 bool node_link_settled(const struct node_link *k);
 /* Number of this loop's requests that it works on. */
 uint32_t node_link_calls(const struct node_link *k);
+/* The same when its last state came. */
+uint32_t node_link_told_calls(const struct node_link *k);
 /* Why it cannot be used; "" while it can. */
 const char *node_link_error(const struct node_link *k);
 uint64_t node_link_rtt_ns(const struct node_link *k); /* 0: not known */

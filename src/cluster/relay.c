@@ -234,7 +234,8 @@ static void on_start(struct sink *s, const struct sink_start *e)
                               .version = request_copy(r, e->version, strlen(e->version)),
                               .sum = y->has_sum || (y->trial && e->sum) ? y->sum : NULL,
                               .cache = e->cache == SINK_CACHE_HIT ? e->cache : SINK_CACHE_OFF,
-                              .tools = e->tools};
+                              .tools = e->tools,
+                              .isolated = e->isolated};
     if (!r->model)
         r->model = mine.model; /* another replica may have another default */
     if (g->at != y->opts.source->here)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "cluster/affinity/prefix_chain.h"
 #include "cluster/affinity/prefix_table.h"
+#include "cluster/join.h"
 #include "cluster/messages/event_pb.h"
 #include "cluster/messages/request_pb.h"
 #include "flow/flow_run.h"
@@ -65,7 +66,10 @@ static void finish(struct answer *a)
 
 static void on_start(struct sink *s, const struct sink_start *e)
 {
-    event_pb_put_start(&answer_of(s)->events, e);
+    struct answer *a = answer_of(s);
+    struct sink_start mine = *e;
+    mine.isolated = join_is_isolated(a->call->gl->gw->join);
+    event_pb_put_start(&a->events, &mine);
 }
 
 static void on_plan(struct sink *s, const struct sink_plan *e)

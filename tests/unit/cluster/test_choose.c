@@ -22,7 +22,7 @@ static struct {
     struct replica replicas[N];
     struct probe probes[N];
     bool ready[N];
-    uint32_t calls[N];
+    uint32_t calls[N], told[N];
     double held[N];
     struct request request;
     struct deployed *deployed; /* or NULL */
@@ -61,6 +61,7 @@ static struct replica *choose(uint64_t now, const struct replica_query *more, ui
                                       .name = site.states[i].name,
                                       .ready = site.ready[i],
                                       .calls = site.calls[i],
+                                      .told_calls = site.told[i],
                                       .slowness = 1,
                                       .held = site.held[i],
                                       .probe = &site.probes[i]};
@@ -92,6 +93,23 @@ static void test_the_cheapest(void **state)
     assert_int_equal(chosen(NOW), 2);
     site.ready[2] = false;
     assert_int_equal(chosen(NOW), N);
+}
+
+/* A node told that it works on a request of ours, which has ended since. */
+static void test_what_a_node_told_is_old(void **state)
+{
+    (void)state;
+    reset();
+    site.models[0].in_flight = site.models[1].in_flight = 2;
+    site.models[2].in_flight = 1;
+    assert_int_equal(chosen(NOW), 2);
+    site.told[1] = 2; /* both were ours, and none is left */
+    assert_int_equal(chosen(NOW), 1);
+    site.calls[1] = 2;
+    assert_int_equal(chosen(NOW), 2);
+    site.calls[2] = 1; /* another one of ours, which it has not told yet */
+    site.told[0] = 1;
+    assert_int_equal(chosen(NOW), 0);
 }
 
 /* One that looks slow gets a request at once, then ever more rarely. */
@@ -231,6 +249,18 @@ static void test_who_has_read_the_prompt(void **state)
     assert_int_equal(chosen(NOW), 0);
 }
 
+/* What is soon computed again is no reason to wait. */
+static void test_a_short_prompt_goes_anywhere(void **state)
+{
+    (void)state;
+    reset();
+    site.request.input_bytes = 40;
+    site.held[1] = 1;
+    assert_int_equal(chosen(NOW), 1);
+    site.calls[1] = 1;
+    assert_int_equal(chosen(NOW), 0);
+}
+
 /* Requests that were sent since the last heartbeat count: a prompt that all clients send does not
  * make one node hot. */
 static void test_a_shared_prompt_makes_no_hot_spot(void **state)
@@ -292,11 +322,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_cheapest),
+        cmocka_unit_test(test_what_a_node_told_is_old),
         cmocka_unit_test(test_probes_are_rare),
         cmocka_unit_test(test_a_probe_has_the_patience_of_the_best),
         cmocka_unit_test(test_no_probe),
         cmocka_unit_test(test_who_is_behind_comes_last),
         cmocka_unit_test(test_who_has_read_the_prompt),
+        cmocka_unit_test(test_a_short_prompt_goes_anywhere),
         cmocka_unit_test(test_a_shared_prompt_makes_no_hot_spot),
         cmocka_unit_test(test_the_longest_prefix),
         cmocka_unit_test(test_no_probe_with_a_conversation),
