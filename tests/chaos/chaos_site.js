@@ -244,4 +244,4 @@ async function close(site) {
     return bad;
 }
 
-module.exports = { open, figure, keepFigures, outside, restart, restartGateway, wipe, cluster, workerOf, close };
+module.exports = { natsServers, open, figure, keepFigures, outside, restart, restartGateway, wipe, cluster, workerOf, close };
