@@ -136,8 +136,7 @@ static void hear(struct join *j, const struct node_state *s)
         return;
     if (s->fence)
         note_controller(j, s->name, s->fence);
-    control_heard(j->control, s->desired,
-                  s->fence > s->desired_fence ? s->fence : s->desired_fence);
+    control_heard(j->control, s->desired, s->desired_fence, s->fence);
     if (!j->found || !s->address[0] || strlen(s->address) >= MAX_ADDRESS ||
         strcmp(s->name, j->name) == 0)
         return;

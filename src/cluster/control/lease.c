@@ -64,7 +64,7 @@ struct lease {
      * wrote since */
     uint64_t mine_ns;
     bool claimed;
-    bool doubted; /* the last renewal failed */
+    bool doubted; /* the last renewal or claim failed */
     bool bucket_there;
 
     pthread_mutex_t lock; /* all below */
@@ -371,6 +371,7 @@ static void claim(struct lease *l)
     if (rc < 0) {
         note(l, rc, &e, NULL);
         log_warn("control", "the lease is not in force yet: %s", e.msg);
+        l->doubted = true;
         if (rc == SHOAL_ECHANGED) /* taken again, with a higher fence */
             l->my_fence = 0;
         else if (rc == SHOAL_ENOTFOUND)
