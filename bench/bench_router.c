@@ -194,10 +194,12 @@ static void learn(struct replica *p, double now)
             p->in_flight[n++] = *t;
             continue;
         }
+        cost_saw_step(
+            &p->cost, at,
+            (struct cost_time){.ns = (uint64_t)(t->prompt * t->prefill_ns), .ran_ns = COST_RAN}, 0,
+            t->prompt);
         cost_saw_step(&p->cost, at,
-                      (struct cost_time){(uint64_t)(t->prompt * t->prefill_ns), COST_RAN}, 0,
-                      t->prompt);
-        cost_saw_step(&p->cost, at, (struct cost_time){(uint64_t)t->token_ns, COST_RAN}, t->batch,
+                      (struct cost_time){.ns = (uint64_t)t->token_ns, .ran_ns = COST_RAN}, t->batch,
                       0);
         cost_saw_answer(&p->cost, at, t->tokens, t->tokens < t->max_tokens);
         cost_saw_total(&p->cost, at, t->predicted, (uint64_t)(t->end - t->begin));

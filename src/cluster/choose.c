@@ -9,7 +9,11 @@
 #define MAX_EXPECTED_NS 6e10       /* a node may report anything */
 #define PREFERRED 1e-6             /* price factor for the node that a route has chosen */
 #define UNKNOWN_TOKEN_NS 2000000.0 /* default for a model without measurements */
-#define DOUBTFUL 4.0 /* times the best price: an idle replica of that price is probed */
+#define UNKNOWN_ANSWER 64.0        /* tokens of an answer, likewise */
+#define DOUBTFUL 4.0     /* times the best price: an idle replica of that price is probed */
+#define HOT_SPOT 4.0     /* times as busy or slow as another one may be that has the whole prompt */
+#define MUCH_BYTES 512.0 /* of a prompt: less is soon computed again */
+#define MORE_BYTES 128.0 /* of a prompt: smaller differences of what nodes have do not count */
 
 unsigned choose_kind(const struct request *r)
 {
@@ -45,7 +49,8 @@ static bool is_avoided(const struct replica_query *q, const struct replica *p)
 
 static uint32_t busy(const struct node_model *m, const struct choose_view *v)
 {
-    return m->in_flight > v->calls ? m->in_flight : v->calls; /* its figure may not show ours yet */
+    /* what it told is as old as its last state: of our own requests we know better */
+    return v->calls + (m->in_flight > v->told_calls ? m->in_flight - v->told_calls : 0);
 }
 
 /* Rough time that a request would take there: its cost times the requests that share the machine.
@@ -55,6 +60,22 @@ static double price(const struct node_model *m, const struct choose_view *v)
     double token = m->token_ns > 0 ? m->token_ns : UNKNOWN_TOKEN_NS;
     double loading = m->state == REGISTRY_READY ? 1 : 8; /* it has to be loaded first */
     return token * (1 + busy(m, v)) * loading * v->slowness;
+}
+
+/* Expected time of a generation: queue, the part of the prompt that the node has not read before,
+ * answer.  Its figures show its load, but not yet the requests that were sent since. 0: unknown. */
+static double total(const struct node_model *m, const struct request *r,
+                    const struct choose_view *v)
+{
+    const struct request_generate *g = &r->generate;
+    double tokens = m->answer_tokens > 0 ? m->answer_tokens : UNKNOWN_ANSWER;
+    double prompt = (double)r->input_bytes / REQUEST_TOKEN_BYTES * (1 - v->held);
+    if (r->kind != REQUEST_GENERATE || m->token_ns <= 0 || m->prefill_ns <= 0)
+        return 0;
+    if (g->max_tokens > 0 && g->max_tokens < tokens)
+        tokens = g->max_tokens;
+    return (m->queue_ns + m->prefill_ns * prompt + m->token_ns * tokens) * v->slowness *
+           (1 + busy(m, v)) / (1 + m->in_flight);
 }
 
 /* Upper bound of the expected time to the next piece of the answer; 0: unknown. */
@@ -96,6 +117,25 @@ static bool is_better(const struct choose_one *x, const struct choose_one *than)
     return x->standby == than->standby ? x->price < than->price : than->standby;
 }
 
+static bool holds_more(const struct choose_one *x, const struct choose_one *than,
+                       const struct request *r)
+{
+    const double more = (x->held - than->held) * (double)r->input_bytes;
+    return !than->replica || more >= MORE_BYTES || (more > -MORE_BYTES && x->price < than->price);
+}
+
+/* Whether the prompt goes to the node that has read most of it, although another one is cheaper. */
+static bool stays(const struct choose_one *holder, const struct choose_one *best,
+                  const struct request *r)
+{
+    const double saved = holder->held * (double)r->input_bytes / MUCH_BYTES;
+    const double times = 1 + (HOT_SPOT - 1) * holder->held * (saved < 1 ? saved : 1);
+    const bool even = holder->load <= best->load * times;
+    if (!holder->replica || best->total_ns <= 0 || holder->total_ns <= 0)
+        return holder->replica && even;
+    return holder->total_ns <= best->total_ns * times && (even || holder->load <= holder->parallel);
+}
+
 /* Only a request that may take its time, is new, and has no reason to go elsewhere. */
 static bool may_probe(const struct choose *c, const struct replica_query *q,
                       const struct node_model *m, const struct choose_view *v)
@@ -117,6 +157,10 @@ void choose_look(struct choose *c, const struct replica_query *q, const struct c
             continue;
         struct choose_one x = {.replica = v->replica,
                                .price = price(m, v),
+                               .held = v->held,
+                               .load = 1 + busy(m, v),
+                               .parallel = m->parallel,
+                               .total_ns = total(m, q->request, v),
                                .standby = is_last(c, q, m, v),
                                .expect_ns = expected(m, q->request, v),
                                .sum = m->sum,
@@ -125,6 +169,10 @@ void choose_look(struct choose *c, const struct replica_query *q, const struct c
             c->share = m->share;
         if (may_probe(c, q, m, v) && !x.standby && x.price > c->idle[side].price)
             c->idle[side] = x;
+        /* the node that a route has chosen was chosen with what it holds in mind */
+        if (v->held > 0 && !x.standby && !q->request->node && m->state == REGISTRY_READY &&
+            holds_more(&x, &c->holder[side], q->request))
+            c->holder[side] = x;
         if (q->request->node && strcmp(q->request->node, v->name) == 0)
             x.price *= PREFERRED;
         if (is_better(&x, &c->best[side]))
@@ -138,7 +186,11 @@ struct replica *choose_end(struct choose *c, const struct replica_query *q)
     if (!c->best[side].replica)
         side = !side;
     const struct choose_one *best = &c->best[side], *idle = &c->idle[side], *x = best;
-    if (best->replica && !best->standby && idle->replica && idle->price > DOUBTFUL * best->price) {
+    if (stays(&c->holder[side], best, q->request))
+        best = x = &c->holder[side];
+    /* not with a prompt that only another node has read */
+    if (best->replica && !best->standby && idle->replica && idle->price > DOUBTFUL * best->price &&
+        idle->held * 2 >= best->held) {
         probe_sent(idle->probe, c->now_ns);
         x = idle;
     } else if (best->probe) {

@@ -6,6 +6,13 @@
  * then (probe.h): one without a deadline, with the patience that the best replica would need, so
  * that the relay starts a second one soon if the node is as slow as it looks.
  *
+ * A prompt goes to the node that has read most of it before, unless that would make a hot spot: by
+ * the nodes' figures the answer may take up to four times as long there as at the node that would
+ * be chosen otherwise, with what need not be computed again already taken off; and the node may be
+ * four times as busy, or as busy as it can be without a queue.  The less of the prompt it has, the
+ * closer are the limits; a short prompt goes anywhere.  They are wide because figures are noisy,
+ * the load of a moment passes, and a conversation that has moved has to be read again.
+ *
  * Thread: plain data; the owner's.  Time is what the caller says. */
 #ifndef SHOAL_CLUSTER_CHOOSE_H
 #define SHOAL_CLUSTER_CHOOSE_H
@@ -24,14 +31,19 @@ struct choose_view {
     const char *name; /* "": this process */
     bool ready;
     uint32_t calls;      /* our requests that it is working on */
+    uint32_t told_calls; /* the same when it told its state */
     double slowness;     /* times its own figures */
+    double held;         /* share of the prompt that it has read before, 0 to 1; see affinity/ */
     struct probe *probe; /* NULL: it is never probed */
 };
 
 struct choose_one {
     struct replica *replica; /* NULL: none */
     double price;
-    bool standby; /* or behind: used only when no other can answer */
+    double held;           /* as in choose_view */
+    double load, total_ns; /* requests that share the machine; expected time of the answer */
+    double parallel;       /* requests that it runs at the same time; 0: not known */
+    bool standby;          /* or behind: used only when no other can answer */
     uint64_t expect_ns;
     const uint8_t *sum;
     struct probe *probe;
@@ -40,11 +52,12 @@ struct choose_one {
 /* The best replicas so far, and whether others may appear. */
 struct choose {
     uint64_t now_ns;
-    struct deployed *deployed; /* what should be served; NULL: not known */
-    struct choose_one best[2]; /* with the stable version, and with the canary */
-    struct choose_one idle[2]; /* the most expensive one whose probe is due */
-    uint32_t share;            /* share of the canary; 0: none */
-    bool known;                /* somebody has the model */
+    struct deployed *deployed;   /* what should be served; NULL: not known */
+    struct choose_one best[2];   /* with the stable version, and with the canary */
+    struct choose_one holder[2]; /* the one that has read most of the prompt */
+    struct choose_one idle[2];   /* the most expensive one whose probe is due */
+    uint32_t share;              /* share of the canary; 0: none */
+    bool known;                  /* somebody has the model */
 };
 
 /* Bits of enum shoal_kind that the request needs; 0: any. */

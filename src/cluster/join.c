@@ -61,7 +61,10 @@ struct join {
     bool may_change;
     uint64_t ticked_ns; /* the last turn of the timer */
     struct executor_timer gate;
-    uint64_t gate_ns; /* since when the agent waits for the present state; 0: it does not */
+    /* Any thread reads it; relaxed: it stands for itself. */
+    _Atomic bool isolated;
+    uint64_t isolated_ns; /* since when */
+    uint64_t gate_ns;     /* since when the agent waits for the present state; 0: it does not */
     _Atomic bool up;
     uint64_t up_ns; /* since when */
     _Atomic uint64_t n_heard;
@@ -133,8 +136,7 @@ static void hear(struct join *j, const struct node_state *s)
         return;
     if (s->fence)
         note_controller(j, s->name, s->fence);
-    control_heard(j->control, s->desired,
-                  s->fence > s->desired_fence ? s->fence : s->desired_fence);
+    control_heard(j->control, s->desired, s->desired_fence, s->fence);
     if (!j->found || !s->address[0] || strlen(s->address) >= MAX_ADDRESS ||
         strcmp(s->name, j->name) == 0)
         return;
@@ -232,8 +234,21 @@ static void on_gate(struct executor_timer *t)
                  "isolated: NATS cannot be asked, so this node serves version %llu of the desired "
                  "state, which may be outdated",
                  (unsigned long long)version);
+    if (!heard && version > 0)
+        j->isolated_ns = j->gate_ns;
+    atomic_store_explicit(&j->isolated, !heard && version > 0, memory_order_relaxed);
     j->gate_ns = 0;
     agent_wait(j->agent, false);
+}
+
+/* NATS has confirmed the version that this node serves, or sent a newer one. */
+static void end_isolation(struct join *j)
+{
+    if (!join_is_isolated(j) ||
+        !control_confirmed(j->control, j->desired ? j->desired->version : 0, j->isolated_ns))
+        return;
+    atomic_store_explicit(&j->isolated, false, memory_order_relaxed);
+    log_info("cluster", "no longer isolated: the desired state is the one in NATS");
 }
 
 /* Time that counts while the machine sleeps. */
@@ -263,6 +278,7 @@ static void on_timer(struct executor_timer *t)
         peer_book_read(j->book, remember, j);
     }
     send_heartbeat(j);
+    end_isolation(j);
     if (j->found)
         forget(j, now);
     if (j->deployed && j->up && now - j->up_ns >= SETTLE_BEATS * j->heartbeat_ns)
@@ -417,6 +433,11 @@ void join_damaged(struct join *j, const uint8_t sha256[SHA256_BYTES])
 {
     if (j->agent)
         agent_damaged(j->agent, sha256);
+}
+
+bool join_is_isolated(const struct join *j)
+{
+    return j && atomic_load_explicit(&j->isolated, memory_order_relaxed);
 }
 
 bool join_up(const struct join *j)

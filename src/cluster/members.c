@@ -5,8 +5,11 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/affinity/prefix_chain.h"
+#include "cluster/affinity/prefix_sent.h"
 #include "cluster/choose.h"
 #include "cluster/deployed.h"
 #include "cluster/relay.h"
@@ -14,6 +17,9 @@
 #include "flow/request.h"
 
 #define MS_NS 1000000u
+/* What a session counts as, and up to twice that, whose node has read nothing of the present
+ * prompt: its cache is there if anywhere, for example after the oldest turns were left out. */
+#define SESSION_HELD 0.3
 
 struct members {
     struct dispatch dispatch; /* first */
@@ -34,11 +40,81 @@ struct members {
     struct arena arena;
     struct node_state local;
     const char *ask_model;
+    struct prefix_table *prefixes;
+    struct prefix_sent *sent;
 };
 
 static struct members *members_of(const struct replica_source *s)
 {
     return EXECUTOR_OF(s, struct members, source);
+}
+
+/* ---- what nodes have read before ---- */
+
+/* Whose memory is asked. */
+struct reader {
+    const struct members *members;
+    const struct node_link *link; /* NULL: this process */
+    uint64_t now_ns;
+};
+
+static bool has_read(void *ctx, uint64_t hash)
+{
+    const struct reader *k = ctx;
+    if (!k->link)
+        return prefix_table_has(k->members->prefixes, hash);
+    return node_link_has_prefix(k->link, hash) ||
+           prefix_sent_has(k->members->sent, node_link_name(k->link), hash, k->now_ns);
+}
+
+/* Of several nodes that have had the session, one is always preferred: it does not go to and fro.
+ */
+static double session_held(const struct reader *who, const struct prefix_chain *c)
+{
+    const char *name = who->link ? node_link_name(who->link) : "";
+    const double turn = (double)(hash_bytes(name, strlen(name), c->session) >> 11) / (1ull << 53);
+    return SESSION_HELD * (1 + turn);
+}
+
+double members_held(const struct members *m, const struct prefix_chain *c,
+                    const struct node_link *k, uint64_t now_ns)
+{
+    struct reader who = {m, k, now_ns};
+    if (!c || !m->sent)
+        return 0;
+    double held = prefix_chain_held(c, has_read, &who);
+    double least =
+        c->session && has_read(&who, prefix_chain_key(c, c->session)) ? session_held(&who, c) : 0;
+    return held > least ? held : least;
+}
+
+/* One that a client may find is salted by the client.  If the nodes disagree whether clients share
+ * the cache of the model, some prefixes are not found; none is found that should not be. */
+static bool is_shared(const struct members *m, const struct request *r)
+{
+    const struct node_model *k = choose_model(&m->local, r, NULL);
+    bool shared = r->shares_cache || (k && k->shares_cache);
+    for (uint32_t i = 0; i < m->n_links && !shared; i++) {
+        const struct node_state *s = node_link_state(m->links[i]);
+        k = s ? choose_model(s, r, NULL) : NULL;
+        shared = k && k->shares_cache;
+    }
+    return shared;
+}
+
+static const struct prefix_chain *prefix_of(const struct members *m, struct request *r)
+{
+    return m->sent ? prefix_chain_make(&r->arena, r, is_shared(m, r)) : NULL;
+}
+
+/* The replica was chosen: it will have read this prompt. */
+static void note_sent(struct members *m, const struct replica *p, const struct prefix_chain *c,
+                      uint64_t now_ns)
+{
+    if (c && p == &m->here)
+        prefix_table_note(m->prefixes, c);
+    else if (c)
+        prefix_sent_note(m->sent, p->name, c, now_ns);
 }
 
 /* ---- choosing ---- */
@@ -60,8 +136,12 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
     uint64_t now = clock_ns();
     bool unsettled = false, unheard = false;
     struct choose c = {.now_ns = now, .deployed = m->deployed};
-    const struct choose_view here = {
-        .state = &m->local, .replica = &m->here, .name = "", .ready = true, .slowness = 1};
+    const struct choose_view here = {.state = &m->local,
+                                     .replica = &m->here,
+                                     .name = "",
+                                     .ready = true,
+                                     .slowness = 1,
+                                     .held = members_held(m, q->prefix, NULL, now)};
     choose_look(&c, q, &here);
     m->turn++; /* equal nodes take turns */
     for (uint32_t i = 0; i < m->n_links; i++) {
@@ -79,13 +159,17 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
                                                    node_state_knows(state, q->request->epoch) &&
                                                    node_link_passes(k, q->request->model, now),
                                           .calls = node_link_calls(k),
+                                          .told_calls = node_link_told_calls(k),
                                           .slowness = slow > NODE_LINK_INCREDIBLE ? slow : 1,
+                                          .held = members_held(m, q->prefix, k, now),
                                           .probe = node_link_probe(k)};
         choose_look(&c, q, &there);
     }
     *out = choose_end(&c, q);
-    if (*out)
+    if (*out) {
+        note_sent(m, *out, q->prefix, now);
         return REPLICA_FOUND;
+    }
     c.known |= may_come(m, q->request);
     if (c.known || unsettled)
         return REPLICA_LATER;
@@ -149,12 +233,13 @@ static bool is_hedged(const struct members *m, const struct request *r)
 static bool run(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
 {
     struct members *m = (struct members *)(void *)d;
+    if (!elsewhere(m, r))
+        return false;
     const struct relay_opts opts = {.source = &m->source,
+                                    .prefix = prefix_of(m, r),
                                     .wait_ms = m->wait_ms,
                                     .total_ms = m->total_ms,
                                     .hedge_ms = is_hedged(m, r) ? m->hedge_ms : 0};
-    if (!elsewhere(m, r))
-        return false;
     if (m->source.epoch == 0)
         update_epoch(m);
     relay_run(&opts, o, r, s);
@@ -254,6 +339,8 @@ int members_create(struct members **out, struct loop *l, const struct members_op
     m->n_hedge_models = o->n_hedge_models;
     m->tls = o->tls;
     m->ask_model = o->ask_model;
+    m->prefixes = o->prefixes;
+    m->sent = o->sent;
     m->refresh_ns = (uint64_t)o->heartbeat_ms * MS_NS;
     m->refresh.fn = on_refresh;
     arena_init(&m->arena, NODE_STATE_MAX_BYTES * 8);

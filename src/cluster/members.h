@@ -13,6 +13,9 @@
 
 struct deployed;
 struct members;
+struct prefix_chain;
+struct prefix_sent;
+struct prefix_table;
 struct registry;
 
 struct members_opts {
@@ -28,6 +31,10 @@ struct members_opts {
     uint32_t hedge_ms;                /* as in relay.h */
     const char *const *hedge_models;  /* names of models that are hedged; borrowed; none: all */
     uint32_t n_hedge_models;
+    /* borrowed, shared by loops: prompts that this process has read, and that it has sent; sent
+     * NULL: requests are not sent where their beginning was read */
+    struct prefix_table *prefixes;
+    struct prefix_sent *sent;
 };
 
 SHOAL_MUST_CHECK int members_create(struct members **out, struct loop *l,
@@ -43,6 +50,9 @@ struct dispatch *members_dispatch(struct members *m);
 bool members_settled(const struct members *m);
 /* At least one node accepts requests. */
 bool members_ready(const struct members *m);
+/* The share of a request's prompt, 0 to 1, that a node has read before; k NULL: this process. */
+double members_held(const struct members *m, const struct prefix_chain *c,
+                    const struct node_link *k, uint64_t now_ns);
 void members_each(const struct members *m, void (*fn)(void *ctx, const struct node_link *k),
                   void *ctx);
 /* Every model of other nodes, and every deployed one that no node holds at the moment, since a

@@ -62,9 +62,9 @@ struct node_link {
     uint32_t heartbeat_ms;
     uint64_t silent_ns;
     struct remote *calls;
-    uint32_t n_calls;
-    uint64_t ended_ns; /* turn in which its connection last ended */
-    uint32_t n_ended;  /* requests it had at that time */
+    uint32_t n_calls, told_calls; /* told: at the time of its last state */
+    uint64_t ended_ns;            /* turn in which its connection last ended */
+    uint32_t n_ended;             /* requests it had at that time */
     /* watching */
     struct http_call watch;
     struct buf watch_in;
@@ -75,6 +75,7 @@ struct node_link {
     struct arena arenas[2]; /* for the current state and the next one */
     unsigned current;
     struct node_state state;
+    uint64_t *prefixes; /* [PREFIX_TABLE_SLOTS], from its states; NULL: none yet */
     bool has_state;
     struct replica_counts *counts;
     struct breaker breakers[N_BREAKERS]; /* by the hash of the model's name; two may share one */
@@ -455,6 +456,15 @@ static void watch_over(struct node_link *k, const char *why)
     k->retry_ns = loop_now(k->loop) + wait;
 }
 
+/* Only what changed is sent. */
+static void keep_prefixes(struct node_link *k, const struct node_state *s)
+{
+    if (s->n_prefixes > 0 && !k->prefixes)
+        k->prefixes = mem_zalloc(PREFIX_TABLE_SLOTS * sizeof(k->prefixes[0]));
+    for (uint32_t i = 0; k->prefixes && i < s->n_prefixes; i++)
+        k->prefixes[s->prefixes[i].at] = s->prefixes[i].hash;
+}
+
 static void hear(struct node_link *k, const uint8_t *p, size_t n)
 {
     struct arena *a = &k->arenas[k->current ^ 1];
@@ -468,6 +478,8 @@ static void hear(struct node_link *k, const uint8_t *p, size_t n)
     k->current ^= 1;
     k->state = s;
     k->heard_ns = clock_ns();
+    k->told_calls = k->n_calls;
+    keep_prefixes(k, &s);
     if (s.name[0])
         snprintf(k->name, sizeof(k->name), "%s", s.name);
     if (k->lost) { /* it may be another process */
@@ -552,6 +564,8 @@ static void start_watch(struct node_link *k)
     buf_init(&b, 4096);
     buf_put(&b, room, sizeof(room));
     buf_clear(&k->watch_in);
+    if (k->prefixes) /* a new watch begins with all of them, perhaps of another process */
+        memset(k->prefixes, 0, PREFIX_TABLE_SLOTS * sizeof(k->prefixes[0]));
     int rc = pb_put(&b, &m.base);
     if (rc == 0 && !put_frame(&b, 0))
         rc = b.rc;
@@ -657,6 +671,7 @@ void node_link_destroy(struct node_link *k)
     buf_fini(&k->watch_in);
     for (int i = 0; i < 2; i++)
         arena_fini(&k->arenas[i]);
+    mem_free(k->prefixes);
     mem_free(k->address);
     mem_free(k);
 }
@@ -697,6 +712,11 @@ bool node_link_passes(const struct node_link *k, const char *model, uint64_t now
     return breaker_passes(&k->breakers[breaker_index(model)], now);
 }
 
+bool node_link_has_prefix(const struct node_link *k, uint64_t hash)
+{
+    return k->prefixes && prefix_copy_has(k->prefixes, hash);
+}
+
 double node_link_slowness(const struct node_link *k)
 {
     return k->slowness;
@@ -727,6 +747,11 @@ bool node_link_settled(const struct node_link *k)
 uint32_t node_link_calls(const struct node_link *k)
 {
     return k->n_calls;
+}
+
+uint32_t node_link_told_calls(const struct node_link *k)
+{
+    return k->told_calls;
 }
 
 const char *node_link_error(const struct node_link *k)

@@ -43,6 +43,8 @@ const struct node_state *node_link_state(const struct node_link *k);
 bool node_link_ready(const struct node_link *k, uint64_t now);
 /* Whether the circuit breaker of a model there lets a request pass; model NULL: the default one. */
 bool node_link_passes(const struct node_link *k, const char *model, uint64_t now);
+/* Whether it has read a prompt with this beginning lately; see prefix_chain.h. */
+bool node_link_has_prefix(const struct node_link *k, uint64_t hash);
 /* How many times slower than reported the node was recently; 0: unknown. Above NODE_LINK_INCREDIBLE
  * its own figures are not trusted. */
 #define NODE_LINK_INCREDIBLE 50.0
@@ -57,6 +59,8 @@ bool node_link_heard(const struct node_link *k);
 bool node_link_settled(const struct node_link *k);
 /* Number of this loop's requests that it works on. */
 uint32_t node_link_calls(const struct node_link *k);
+/* The same when its last state came. */
+uint32_t node_link_told_calls(const struct node_link *k);
 /* Why it cannot be used; "" while it can. */
 const char *node_link_error(const struct node_link *k);
 uint64_t node_link_rtt_ns(const struct node_link *k); /* 0: not known */

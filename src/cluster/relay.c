@@ -234,7 +234,8 @@ static void on_start(struct sink *s, const struct sink_start *e)
                               .version = request_copy(r, e->version, strlen(e->version)),
                               .sum = y->has_sum || (y->trial && e->sum) ? y->sum : NULL,
                               .cache = e->cache == SINK_CACHE_HIT ? e->cache : SINK_CACHE_OFF,
-                              .tools = e->tools};
+                              .tools = e->tools,
+                              .isolated = e->isolated};
     if (!r->model)
         r->model = mine.model; /* another replica may have another default */
     if (g->at != y->opts.source->here)
@@ -611,6 +612,7 @@ static enum replica_found find_next(struct relay *y, struct replica **out, uint6
                                     .avoid = y->tried,
                                     .n_avoid = y->n_tried,
                                     .usual = y->usual,
+                                    .prefix = y->opts.prefix,
                                     .chosen = &chosen,
                                     .expect_ns = expect_ns};
     *expect_ns = 0;
@@ -628,7 +630,8 @@ static enum replica_found find_rival(struct relay *y, struct replica **out)
     const struct replica_query q = {.request = y->request,
                                     .version = y->has_sum ? y->sum : y->request->version,
                                     .avoid = &y->lead->at,
-                                    .n_avoid = 1};
+                                    .n_avoid = 1,
+                                    .prefix = y->opts.prefix};
     y->request->version = q.version;
     return y->opts.source->ops->find(y->opts.source, &q, out);
 }

@@ -25,8 +25,9 @@
 
 struct relay_opts {
     struct replica_source *source;
-    uint32_t wait_ms;  /* how long to wait for a replica to come back, and */
-    uint32_t total_ms; /* how long without a piece of the answer: see patience.h */
+    const struct prefix_chain *prefix; /* of the request, as long as that lives; NULL: none */
+    uint32_t wait_ms;                  /* how long to wait for a replica to come back, and */
+    uint32_t total_ms;                 /* how long without a piece of the answer: see patience.h */
     uint32_t hedge_ms; /* silence before a second replica is tried as well; 0: never */
     uint32_t stall_ms; /* shortest silence that counts as a stall; 0: 500 */
 };

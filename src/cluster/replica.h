@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct flow_owner;
+struct prefix_chain;
 struct replica;
 struct request;
 struct sink;
@@ -51,7 +52,8 @@ struct replica_query {
     const uint8_t *version;       /* SHA-256 of the model that must answer; NULL: any */
     struct replica *const *avoid; /* [n_avoid]: tried already */
     size_t n_avoid;
-    bool usual; /* no canary, if there is a choice */
+    bool usual;                        /* no canary, if there is a choice */
+    const struct prefix_chain *prefix; /* beginnings of its prompt; NULL: none */
     /* Set by find if it chose one of several versions: [SHA256_BYTES], valid until the next event
      * of the loop. */
     const uint8_t **chosen;

@@ -3,11 +3,16 @@
 
 #include "base/clock.h"
 #include "base/thread/executor.h"
+#include "cluster/affinity/prefix_chain.h"
 #include "cluster/members.h"
+#include "flow/request.h"
 
 #define LOADING_NS 2000000000.0 /* a model that must be loaded first */
 
 struct giving {
+    const struct members *members;
+    struct request *request;
+    struct prefix_chain *prefix[2]; /* of its client, and shared; NULL: not made yet */
     unsigned kind;
     uint64_t now;
     void (*fn)(void *ctx, const char *model, const struct router_candidate *c);
@@ -22,7 +27,20 @@ static enum router_state state_of(const struct node_model *m, const struct node_
     return m->state == REGISTRY_READY && !m->standby ? ROUTER_READY : ROUTER_LOADING;
 }
 
-static struct router_speed speed_of(const struct node_link *k, const struct node_model *m)
+/* How much of the prompt the node has read with this model. */
+static double held(struct giving *g, const struct node_link *k, const struct node_model *m)
+{
+    struct request *r = g->request;
+    const bool shared = r->shares_cache || m->shares_cache;
+    if (!g->prefix[shared] && r->kind == REQUEST_GENERATE)
+        g->prefix[shared] = prefix_chain_make(&r->arena, r, shared);
+    if (g->prefix[shared])
+        prefix_chain_for(g->prefix[shared], m->name);
+    return members_held(g->members, g->prefix[shared], k, g->now);
+}
+
+static struct router_speed speed_of(struct giving *g, const struct node_link *k,
+                                    const struct node_model *m)
 {
     const double slow = node_link_slowness(k);
     const double times = slow > NODE_LINK_INCREDIBLE ? slow : 1;
@@ -33,6 +51,7 @@ static struct router_speed speed_of(const struct node_link *k, const struct node
                              .rtt_ns = (double)node_link_rtt_ns(k),
                              .answer_tokens = m->answer_tokens,
                              .error = m->prediction_error,
+                             .held = held(g, k, m),
                              .in_flight = m->in_flight,
                              .parallel = m->parallel};
     router_speed_unseen(&s, node_link_calls(k));
@@ -43,7 +62,7 @@ static struct router_speed speed_of(const struct node_link *k, const struct node
 
 static void give(void *ctx, const struct node_link *k)
 {
-    const struct giving *g = ctx;
+    struct giving *g = ctx;
     const struct node_state *s = node_link_state(k);
     if (!s || !node_link_ready(k, g->now))
         return;
@@ -54,19 +73,20 @@ static void give(void *ctx, const struct node_link *k)
         const struct router_candidate c = {.node = node_link_name(k),
                                            .state = state_of(m, s),
                                            .context = m->n_ctx,
-                                           .speed = speed_of(k, m),
+                                           .speed = speed_of(g, k, m),
                                            .on_battery = s->on_battery,
                                            .battery = s->battery_percent};
         g->fn(g->ctx, m->name, &c);
     }
 }
 
-static void each(struct routing_source *s, unsigned kind,
+static void each(struct routing_source *s, struct request *r, unsigned kind,
                  void (*fn)(void *ctx, const char *model, const struct router_candidate *c),
                  void *ctx)
 {
     const struct routing_links *l = EXECUTOR_OF(s, struct routing_links, source);
-    struct giving g = {kind, clock_ns(), fn, ctx};
+    struct giving g = {
+        .members = l->members, .request = r, .kind = kind, .now = clock_ns(), .fn = fn, .ctx = ctx};
     members_each(l->members, give, &g);
 }
 

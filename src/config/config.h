@@ -59,6 +59,7 @@ struct config_cluster {
     char *fetch_ca;                /* PEM file to trust for https:// sources; NULL: the system's */
     uint32_t hedge_ms; /* requests with a deadline: delay until a second node is tried; 0: never */
     struct yaml_in_strs hedge_models; /* models it applies to; none: all */
+    bool affinity;                    /* conversations stay on their node */
     uint32_t controller;              /* enum config_controller: whether it may become controller */
     uint32_t lease_ms;                /* lease of the controller; 0: the default of lease.h */
     uint32_t scrub_ms;                /* how often the store is read again; 0: never */

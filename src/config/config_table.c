@@ -1010,6 +1010,9 @@ const struct config_key config_keys[] = {
         "0: never."),
     ROW("cluster.hedge_models", STRS, AT(cluster.hedge_models), NULL, 0, YAML_IN_MAX_STRS, START,
         "The models that `hedge` applies to. Default: all."),
+    ROW("cluster.affinity", BOOL, AT(cluster.affinity), "true", 0, 0, START,
+        "Whether a conversation, and whatever else begins alike, is sent to the node that has read "
+        "its beginning."),
     CHOICE("cluster.controller", AT(cluster.controller), "auto|never", "auto", START,
            "Whether it may become controller. `auto`: if its certificate has the role."),
     ROW("cluster.lease", MS, AT(cluster.lease_ms), NULL, 0, 300000, START,

@@ -33,6 +33,7 @@ struct router_tag;
 #define REQUEST_MAX_TOOLS 512u
 #define REQUEST_MAX_CALLS 512u                /* of a message */
 #define REQUEST_MAX_BYTES ((size_t)256 << 20) /* of its arena */
+#define REQUEST_TOKEN_BYTES 4u /* of input_bytes: estimate for a text that was not tokenized */
 
 enum request_kind { REQUEST_GENERATE, REQUEST_INFER, REQUEST_ASK, REQUEST_TOKENS };
 

@@ -11,7 +11,6 @@
 #include "flow/flow_run.h"
 #include "host/registry.h"
 
-#define BYTES_PER_TOKEN 4u       /* estimate for a text that was not tokenized */
 #define MAX_CLASSIFY_BYTES 2048u /* of a text that the router model reads */
 #define LOADING_NS 2000000000.0  /* a model that must be loaded first */
 #define MAX_LABEL_BYTES 64u
@@ -99,7 +98,7 @@ static struct router_request features_of(struct flow_owner *o, const struct rout
     q.facts.kind = shoal_kind_name((enum shoal_kind)kind_of(r));
     q.facts.tags = r->tags;
     q.facts.n_tags = r->n_tags;
-    q.work.prompt_tokens = (uint32_t)(r->input_bytes / BYTES_PER_TOKEN) + 1;
+    q.work.prompt_tokens = (uint32_t)(r->input_bytes / REQUEST_TOKEN_BYTES) + 1;
     q.work.specialist = r->kind == REQUEST_INFER;
     if (r->kind == REQUEST_GENERATE) {
         q.work.max_tokens = r->generate.max_tokens;
@@ -343,7 +342,7 @@ static void decide(struct flow_owner *o, const struct router_route *route, struc
     q.domain_p = p;
     registry_each(o->flow->registry, add_here, &g);
     if (o->replicas)
-        o->replicas->each(o->replicas, g.kind, add, &g);
+        o->replicas->each(o->replicas, r, g.kind, add, &g);
     router_decide(&d, route, &q, g.list, g.n);
     const bool settled = d.n > 0 || is_settled(o);
     if (!settled && wait_for_nodes(o, r, s, domain, p, until_ns))

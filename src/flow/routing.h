@@ -16,7 +16,7 @@
 struct routing_source {
     /* Calls fn for each replica of this `kind`; the candidate's model is left out, and its pointers
      * are valid for the call. */
-    void (*each)(struct routing_source *s, unsigned kind,
+    void (*each)(struct routing_source *s, struct request *r, unsigned kind,
                  void (*fn)(void *ctx, const char *model, const struct router_candidate *c),
                  void *ctx);
     /* False: more replicas may be discovered soon, since this process has just started. */

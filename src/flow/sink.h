@@ -52,6 +52,7 @@ struct sink_start {
     const uint8_t *sum;  /* SHA-256 of the model; NULL: not known yet */
     const char *node;    /* node that answers; NULL: this process */
     enum sink_cache cache;
+    bool isolated; /* the node may serve an old version: it cannot ask which is the present one */
     bool session_away;  /* the session store is unavailable: the conversation may lack turns */
     uint32_t n_dropped; /* messages of the client that the model does not see: too many for it */
     bool private;       /* the answer repeats personal data of the client: it must not be stored */

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/join.h"
 #include "flow/pool.h"
 #include "flow/routing.h"
 #include "flow/stages.h"
@@ -347,6 +348,7 @@ void call_set_model(struct call *c, const struct sink_start *e)
     c->model_name = e->model;
     c->node_name = e->node;
     c->routed = c->sink ? c->sink->routed : NULL;
+    c->isolated = e->isolated || (!e->node && join_is_isolated(c->gl->gw->join));
     c->session_away = e->session_away;
     c->n_dropped = e->n_dropped;
     if (e->cache != SINK_CACHE_OFF)
@@ -418,6 +420,8 @@ static void common_headers(const struct call *c, struct head *head)
         add(head, "x-shoal-model", c->model_name);
     if (c->node_name)
         add(head, "x-shoal-node", c->node_name);
+    if (c->isolated)
+        add(head, "x-shoal-isolated", "1");
     if (c->session_away)
         add(head, "x-shoal-session", "degraded");
     if (c->n_dropped > 0) {
@@ -440,7 +444,7 @@ static void common_headers(const struct call *c, struct head *head)
         add(head, "access-control-allow-origin", origin);
         add(head, "access-control-expose-headers",
             "server-timing, x-request-id, x-shoal-cache, x-shoal-degraded, "
-            "x-shoal-dropped-messages, x-shoal-ensemble, "
+            "x-shoal-dropped-messages, x-shoal-ensemble, x-shoal-isolated, "
             "x-shoal-model, "
             "x-shoal-node, "
             "x-shoal-route, x-shoal-session");

@@ -35,6 +35,7 @@ struct call {
     char trace[64];                         /* traceparent, or "" */
     bool lenient, ollama, anthropic, began; /* ollama, anthropic: format of errors */
     uint32_t n_dropped;                     /* messages that did not fit into the context */
+    bool isolated;     /* the answer may be that of an old version: NATS cannot be asked */
     bool session_away; /* the session store is unavailable: the conversation may lack turns */
     uint32_t places;   /* slots taken in the limits of requests in flight */
     uint64_t start_ns, deadline_ns;

@@ -442,7 +442,9 @@ static int open_members(struct gw_loop *gl, struct err *e)
                                    .silent_ms = k->silent_ms,
                                    .hedge_ms = k->hedge_ms,
                                    .hedge_models = (const char *const *)k->hedge_models.v,
-                                   .n_hedge_models = k->hedge_models.n};
+                                   .n_hedge_models = k->hedge_models.n,
+                                   .prefixes = gl->gw->prefixes,
+                                   .sent = k->affinity ? &gl->gw->sent_prefixes : NULL};
     if (k->nodes.n == 0 && (k->nats.n == 0 || k->no_relay))
         return 0;
     int rc = members_create(&gl->members, gl->loop, &o, e);
@@ -791,6 +793,7 @@ void gateway_destroy(struct gateway *g)
     deferred_close(gw->deferred);
     similar_destroy(gw->similar);
     pseudonyms_destroy(gw->pseudonyms);
+    prefix_table_destroy(gw->prefixes);
     peers_destroy(gw->peers);
     admission_destroy(gw->admission);
     quota_destroy(gw->quota);

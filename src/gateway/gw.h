@@ -11,6 +11,7 @@
 
 #include "apps/home/ask/ask_run.h"
 #include "base/buf.h"
+#include "cluster/affinity/prefix_sent.h"
 #include "cluster/replica.h"
 #include "cluster/routing_links.h"
 #include "config/config.h"
@@ -146,6 +147,8 @@ struct gw {
     struct join *join;                     /* membership through NATS; NULL: none */
     struct node_models *models;            /* bytes of assigned models; NULL: this is not a node */
     struct deployed *deployed;             /* models of the desired state; NULL: no NATS */
+    struct prefix_table *prefixes;         /* beginnings of prompts that were read here lately */
+    struct prefix_sent sent_prefixes;      /* and of those that were sent to other nodes */
     struct node_measure *measure;          /* measures this machine; NULL: this is not a node */
     struct node_store *store;              /* models on disk; NULL: this is not a node */
     struct model_watch *model_watch;

@@ -9,6 +9,8 @@
 #include "config/config.h"
 #include "config/config_names.h"
 #include "gateway/gw.h"
+#include "depot/model_refs.h"
+#include "depot/model_store.h"
 #include "host/pack.h"
 #include "shoal/shoal.h"
 #include "store/collections.h"
@@ -156,6 +158,30 @@ static int check(struct names *n, struct collections *cs, struct err *e)
                               e);
 }
 
+/* A name of the store, and the same without its tag. */
+static void add_stored(void *ctx, const struct model_ref *ref)
+{
+    struct names *n = ctx;
+    const char *tag = strchr(ref->name, ':');
+    add_model(n, ref->name);
+    if (tag)
+        add_model(n, arena_printf(&n->arena, "%.*s", (int)(tag - ref->name), ref->name));
+}
+
+static void add_store(struct names *n)
+{
+    const struct config *c = n->config;
+    const struct model_store_opts o = {.dir = c->ollama_dir ? c->ollama_dir : c->store_dir};
+    struct model_store *s = NULL;
+    struct model_refs *refs = NULL;
+    struct err ignored = {0};
+    if (c->store_offer && model_store_open(&s, &o, &ignored) == 0 &&
+        model_refs_open(&refs, model_store_dir(s), &ignored) == 0)
+        model_refs_each(refs, add_stored, n);
+    model_refs_close(refs);
+    model_store_close(s);
+}
+
 int gw_names_check(const struct config *c, struct err *e)
 {
     struct names n = {.config = c};
@@ -169,6 +195,7 @@ int gw_names_check(const struct config *c, struct err *e)
     if (config_names_use_pack(c) && pack_open(&n.pack, NULL, &ignored) == 0)
         for (uint32_t i = 0; i < n.pack->n_models; i++)
             add_model(&n, n.pack->models[i].name);
+    add_store(&n);
     if (dir && collections_open(&cs, dir, c->collections_exact_passages, &ignored) < 0)
         cs = NULL;
     const int rc = check(&n, cs, e);

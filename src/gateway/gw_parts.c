@@ -11,6 +11,7 @@
 #include "base/file/file_read.h"
 #include "base/file/state_file.h"
 #include "base/log.h"
+#include "cluster/affinity/prefix_table.h"
 #include "cluster/once/once.h"
 #include "cluster/once/once_bucket.h"
 #include "cluster/quota_bucket.h"
@@ -81,6 +82,8 @@ int gw_parts_limits(struct gw *gw, struct err *e)
                                          .max_bytes = c->cache_bytes,
                                          .ttl_ns = cache_ttl_ns};
     int rc = open_admission(gw, c, e);
+    if (rc == 0)
+        rc = prefix_table_create(&gw->prefixes, e);
     if (rc == 0)
         rc = peers_create(&gw->peers, &pl, e);
     if (rc == 0)

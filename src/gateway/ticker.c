@@ -14,6 +14,7 @@ struct ticker {
     const struct ticker_ops *ops;
     uint64_t interval_ns;
     bool waiting; /* the last state was not read yet */
+    uint64_t seen;
     struct executor_timer timer;
 };
 
@@ -86,6 +87,11 @@ bool ticker_start(struct call *c, uint32_t interval_ms, const struct ticker_ops 
     loop_timer_set(gl->loop, &k->timer, clock_ns() + k->interval_ns);
     tell(k);
     return true;
+}
+
+uint64_t *ticker_seen(struct call *c)
+{
+    return &((struct ticker *)c->job)->seen;
 }
 
 void ticker_tell(struct gw_loop *gl)

@@ -20,6 +20,8 @@ struct ticker_ops {
 
 /* Takes the call. False: too many of them, or out of memory; the caller answers. */
 bool ticker_start(struct call *c, uint32_t interval_ms, const struct ticker_ops *ops);
+/* How much of a state that is sent in parts its client has: the sender's own number, 0 at first. */
+uint64_t *ticker_seen(struct call *c);
 /* The state changed: send it to clients at once. */
 void ticker_tell(struct gw_loop *gl);
 /* Everything else has ended: these calls end too. */

@@ -300,6 +300,8 @@ void registry_release_epoch(struct registry *r, uint64_t epoch);
 uint64_t registry_oldest_epoch(struct registry *r);
 /* Whether the model that registry_get_any would find is isolated. */
 bool registry_is_apart(struct registry *r, const char *name, enum shoal_kind kind);
+/* The same: whether its clients share cached prefixes. */
+bool registry_shares_cache(struct registry *r, const char *name, enum shoal_kind kind);
 /* The process of a model has ended or was killed: the model is restarted, with exponential backoff
  * for consecutive crashes. */
 void registry_apart_lost(struct registry *r, uint64_t serial, const char *why);

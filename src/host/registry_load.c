@@ -12,6 +12,7 @@
 /* delay before a process is restarted, which doubles with every further crash in a row */
 #define MIN_RESTART_NS 100000000u
 #define MAX_RESTART_NS 30000000000u
+#define MAX_WANTED_RESTART_NS 1000000000u /* while requests wait for it */
 #define MIN_CALM_NS 1000000000u
 #define CALM_FACTOR 8u      /* a process that ran this many times its last backoff resets it */
 #define MAX_LOAD_CRASHES 4u /* while loading, one after the other: then it has failed */
@@ -196,9 +197,15 @@ static uint64_t restart_wait(uint32_t n_crashes)
     return wait < MAX_RESTART_NS ? wait : MAX_RESTART_NS;
 }
 
+/* A request that was interrupted waits for the next process, and only for so long: it must not fail
+ * because of a pause of our own.  One that ends process after process is given up by the relay
+ * (cluster/patience.h). */
 static void back_off(struct registry_slot *s)
 {
-    s->not_before_ns = clock_ns() + restart_wait(s->n_crashes);
+    uint64_t wait = restart_wait(s->n_crashes);
+    if (s->users > 0 && wait > MAX_WANTED_RESTART_NS)
+        wait = MAX_WANTED_RESTART_NS;
+    s->not_before_ns = clock_ns() + wait;
     s->n_crashes++;
 }
 

@@ -454,6 +454,15 @@ bool registry_is_apart(struct registry *r, const char *name, enum shoal_kind kin
     return apart;
 }
 
+bool registry_shares_cache(struct registry *r, const char *name, enum shoal_kind kind)
+{
+    pthread_mutex_lock(&r->lock);
+    const struct registry_model *m = name ? find(r, name) : find_for(r, kind);
+    bool shares = m && m->slot->spec.shares_cache;
+    pthread_mutex_unlock(&r->lock);
+    return shares;
+}
+
 void registry_hold(struct registry_model *m)
 {
     pthread_mutex_lock(&m->slot->all->lock);

@@ -31,7 +31,7 @@ struct router_estimate router_estimate(const struct router_speed *s, const struc
         r.token_ns = s->token_ns;
         x.known = s->token_ns > 0;
         x.tokens = w->prompt_tokens + (w->n_answers ? w->n_answers : 1) * tokens;
-        t = work_time_of(p, &r, w->prompt_tokens, tokens);
+        t = work_time_of(p, &r, w->prompt_tokens * (1 - s->held), tokens);
     }
     x.prefill_ns = t.prefill_ns;
     x.decode_ns = t.decode_ns;

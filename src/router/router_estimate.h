@@ -27,6 +27,7 @@ struct router_speed {
     double rtt_ns;        /* round trip to its node */
     double answer_tokens; /* learned length of an answer */
     double error;         /* recent relative error of its predictions */
+    double held;          /* share of the prompt that it has read before, 0 to 1 */
     uint32_t in_flight, parallel;
 };
 

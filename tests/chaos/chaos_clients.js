@@ -28,6 +28,8 @@ const shorts = () => [
     ...commands.map((text) => ({ path: '/v1/process', body: { text } })),
 ];
 
+const leastTokens = 64; // a stream that is over at once cannot be interrupted
+
 // How many tokens a single stream needs to last half a second on this machine, within limits. With all streams running,
 // each lasts several seconds.
 async function fitting(url) {
@@ -35,7 +37,7 @@ async function fitting(url) {
     await ask(url, probe); // loads the model
     const from = performance.now();
     await ask(url, probe);
-    return 2 * Math.round(Math.min(100, Math.max(10, 20 * 500 / (performance.now() - from) / 2)));
+    return 2 * Math.round(Math.min(200, Math.max(leastTokens, 20 * 500 / (performance.now() - from))) / 2);
 }
 
 // One request: { status, text, gaps (ms between events), error }.
@@ -53,6 +55,7 @@ function ask(url, request) {
             headers: { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) } }, (res) => {
             got.status = res.statusCode;
             got.id = res.headers['x-request-id'];
+            got.node = res.headers['x-shoal-node'];
             res.setEncoding('utf8');
             res.on('data', (d) => {
                 const now = performance.now();
@@ -92,7 +95,7 @@ function readStream(text) {
                 answer.logprobs.push(p);
         }
     }
-    return answer.ends ? answer : { error: `the stream broke off after ${text.length} bytes` };
+    return answer.ends ? answer : { error: `the stream broke off after ${text.length} bytes`, texts: answer.texts };
 }
 
 // The parts of an answer that must be equal in every run: all but times and ids.
@@ -101,6 +104,16 @@ function readWhole(text) {
     return j.choices ? { texts: j.choices.map((x) => x.text), finish: j.choices.map((x) => x.finish_reason),
         usage: [j.usage.prompt_tokens, j.usage.completion_tokens] } :
         { data: j.data, actions: j.actions, reply: j.reply, clauses: j.clauses };
+}
+
+// What a client has of a stream that broke off; the last event may be incomplete.
+function readPart(text) {
+    return readStream(text.slice(0, text.lastIndexOf('\n\n') + 2)).texts ?? [];
+}
+
+// Whether what came of a stream before its gateway was lost is the beginning of the answer.
+function begins(want, got) {
+    return readPart(got.text).every((text, i) => (want.texts?.[i] ?? '').startsWith(text));
 }
 
 function read(request, got) {
@@ -125,4 +138,4 @@ function judge(want, answer) {
     return longer || answer.ends > 1 || answer.usage?.[1] > want.usage?.[1] ? 'repeated' : 'different';
 }
 
-module.exports = { streams, shorts, fitting, ask, read, judge };
+module.exports = { streams, shorts, fitting, ask, read, begins, judge };

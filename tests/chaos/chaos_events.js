@@ -1,7 +1,7 @@
-// chaos_events.js - seeded random faults of the chaos test: nodes, their workers, the links to them, and NATS.
+// chaos_events.js - seeded random faults of the chaos test: nodes, their workers, the links to them, gateways, and NATS.
 'use strict';
 const t = require('../integration/serve.js');
-const { restart, workerOf } = require('./chaos_site.js');
+const { keepFigures, restart, restartGateway, wipe, workerOf } = require('./chaos_site.js');
 
 // Random choices from a small generator (mulberry32).
 function random(from) {
@@ -102,7 +102,48 @@ const natsEvents = {
         await t.sleep(r.between(100, 6000));
         site.net.push(server.name);
     },
+    async natsWiped(site, server, r) { // all of them: what NATS knew is gone
+        await wipe(site, r.between(0, 2000));
+    },
 };
+const allServers = ['natsWiped'];
+
+// Disturbs a gateway; resolves when it is back and knows all nodes.  Its clients go to another one (`losses` tells them
+// that their connection may break), and what it had of its streams is lost with it.
+const gatewayEvents = {
+    async gatewayKilled(site, gateway, r) {
+        await keepFigures(gateway);
+        gateway.losses++;
+        gateway.signal('SIGKILL');
+        await t.sleep(r.between(0, 2000));
+        await restartGateway(site, gateway);
+    },
+    async gatewayDrained(site, gateway) { // finishes what it has
+        await keepFigures(gateway);
+        gateway.losses++;
+        gateway.signal('SIGTERM');
+        await restartGateway(site, gateway);
+    },
+    async gatewayStopped(site, gateway, r) {
+        gateway.signal('SIGSTOP');
+        await t.sleep(r.between(100, 3000));
+        gateway.signal('SIGCONT');
+    },
+};
+
+// One gateway at a time, so that clients find another one.
+async function disturbGateways(site, r, end, count) {
+    while (performance.now() < end) {
+        await t.sleep(r.between(1000, 6000));
+        const gateway = r.of(site.gateways), event = r.of(Object.keys(gatewayEvents));
+        if (performance.now() >= end)
+            break;
+        count(event, gateway.name);
+        gateway.away = true;
+        await gatewayEvents[event](site, gateway, r);
+        gateway.away = false;
+    }
+}
 
 // The events that are possible in this network.
 const possible = (site, list) => Object.keys(list).filter((e) => site.net || !onlyNet.includes(e));
@@ -113,46 +154,52 @@ async function disturbNats(site, r, end, count) {
     while (performance.now() < end) {
         await t.sleep(r.between(200, 2000));
         const server = r.of(site.nats), event = r.of(possible(site, natsEvents));
-        if (busy.has(server))
+        const hit = allServers.includes(event) ? site.nats : [server];
+        if (hit.some((s) => busy.has(s)) || (allServers.includes(event) && r.between(0, 2) > 0)) // rarer than the others
             continue;
-        count(event, server.name);
-        busy.set(server, natsEvents[event](site, server, r).then(() => busy.delete(server)));
+        count(event, hit.map((s) => s.name).join('+'));
+        const over = natsEvents[event](site, server, r).then(() => hit.forEach((s) => busy.delete(s)));
+        hit.forEach((s) => busy.set(s, over));
     }
     await Promise.all(busy.values());
 }
 
-async function ready(gateway) {
-    return t.metric(gateway, 'shoal_nodes{state="ready"}');
+// The fewest nodes that a gateway sees, of those that are there.
+async function ready(site) {
+    const seen = await Promise.all(site.gateways.map((g) => (g.away ? Infinity :
+        t.metric(g, 'shoal_nodes{state="ready"}').catch(() => Infinity)))); // it was lost meanwhile
+    return Math.min(...seen);
 }
 
 // Disturbs nodes for this many milliseconds. At least one node is always left alone, and the next event waits until
-// every gateway sees all other nodes. Returns counts: { event: { node: n } }.
-async function disturb(site, seed, ms) {
+// every gateway sees all other nodes. Returns counts: { event: { node: n } }. on_healed(node): the gateways see it again.
+async function disturb(site, seed, ms, on_healed = () => {}) {
     const r = random(seed), done = {}, busy = new Map();
     const end = performance.now() + ms;
     const count = (event, who) => {
         done[event] ??= {};
         done[event][who] = (done[event][who] ?? 0) + 1;
     };
-    const nats = disturbNats(site, random(seed + 1), end, count);
+    const others = [disturbNats(site, random(seed + 1), end, count), disturbGateways(site, random(seed + 2), end, count)];
     const healed = async (node, run) => {
         await run;
-        while ((await Promise.all(site.gateways.map(ready))).some((n) => n < site.nodes.length - busy.size + 1))
+        while (await ready(site) < site.nodes.length - busy.size + 1)
             await t.sleep(20);
         busy.delete(node);
+        on_healed(node);
     };
     while (performance.now() < end) {
         await t.sleep(r.between(50, 500));
         const free = site.nodes.filter((n) => !busy.has(n));
         const node = r.of(site.nodes), event = r.of(possible(site, events).filter((e) => node.apart || !onlyApart.includes(e)));
         if (!free.includes(node) || free.length < 2 ||
-            (await Promise.all(site.gateways.map(ready))).some((n) => n < free.length))
+            await ready(site) < free.length)
             continue;
         count(event, node.name);
         busy.set(node, null); // counted as away from now on
         busy.set(node, healed(node, events[event](site, node, r)));
     }
-    await Promise.all([nats, ...busy.values()]);
+    await Promise.all([...others, ...busy.values()]);
     return done;
 }
 

@@ -1,8 +1,8 @@
 // chaos_site.js - a whole shoal for the chaos test: certificates, NATS servers, nodes, gateways, and a bad network between
-// them.  Every gateway reaches every node over a link of its own through chaos_proxy (proxy.c): the first gateway has a list
+// them; and a single process outside of it, whose answers are the right ones.  Every gateway reaches every node over a link of its own through chaos_proxy (proxy.c): the first gateway has a list
 // of nodes, the others find them through NATS.
 'use strict';
-const { execFileSync, spawn } = require('child_process');
+const { execFile, execFileSync, spawn } = require('child_process');
 const fs = require('fs');
 const net = require('net');
 const path = require('path');
@@ -113,14 +113,15 @@ async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, servers = 3,
     const ca = path.join(t.tmp, 'ca'), nats = await natsServers(shoal, ca, servers, place);
     site.nats = nats.list;
     fs.copyFileSync(path.join(t.root, 'models/reply.gguf'), path.join(t.tmp, 'story.gguf'));
-    const tls = certificates(shoal, ca, [...names('node', nodes).map((n) => [n, 'node']),
+    Object.assign(site, { ca, shoal, urls: natsUrls(nats.list) });
+    const tls = certificates(shoal, ca, [...names('node', nodes).map((n) => [n, 'node,controller']),
         ...names('gateway', gateways).map((n) => [n, 'gateway'])], [hub]);
     for (const name of names('node', nodes)) {
         const config = path.join(t.tmp, `${name}.yaml`), links = names('gateway', Math.min(gateways, 2)).map((g) => `${g}-${name}`);
         const ports = [], { prefix, address } = await place(name);
         for (const link of links) // the node's address is known later
             ports.push((await site.proxy.say(`link ${link} 127.0.0.1:1`)).split(' ')[1]);
-        fs.writeFileSync(config, `${models(name === 'node2')}cluster: {name: ${name}, advertise: "${hub}:${ports.at(-1)}"}\n`);
+        fs.writeFileSync(config, `${models(name === 'node2')}cluster: {name: ${name}, advertise: "${hub}:${ports.at(-1)}", lease: 3s}\n`);
         const node = new c.Member(program(name), 'node', name, ['--config', config, '--listen', `${address}:0`, '--threads', '1',
             ...nats.join, ...tls(name)]);
         Object.assign(node, { links, ports, prefix, apart: name === 'node2' });
@@ -132,8 +133,9 @@ async function open(shoal, proxyProgram, { nodes = 3, gateways = 2, servers = 3,
         const way = i === 0 ? site.nodes.flatMap((n) => ['--node', `${hub}:${n.ports[0]}`]) : nats.join;
         const { prefix, address } = await place(name);
         const gateway = new c.Member(shoal, 'gateway', name, ['--listen', `${address}:0`, '--threads', '1', ...way, ...tls(name)]);
-        gateway.prefix = prefix;
+        Object.assign(gateway, { prefix, losses: 0, away: false });
         site.gateways.push(await gateway.start());
+        gateway.args[gateway.args.indexOf(`${address}:0`)] = new URL(gateway.url).host; // where its clients look for it again
     }
     for (const g of site.gateways)
         await c.all_ready(site, nodes, g);
@@ -153,6 +155,62 @@ async function restart(site, node) {
     await node.ended;
     await node.start();
     await retarget(site, node);
+}
+
+// Counters of a gateway in all its lives so far.
+const counted = ['shoal_moved_total', 'shoal_retried_total', 'shoal_lost_total'];
+const figure = async (gateway, name) => (gateway.figures?.[name] ?? 0) + await t.metric(gateway, name);
+
+// Before it is ended: what it counts until then is not seen.
+async function keepFigures(gateway) {
+    const values = await Promise.all(counted.map((name) => figure(gateway, name)));
+    gateway.figures = Object.fromEntries(counted.map((name, i) => [name, values[i]]));
+}
+
+// Starts a gateway again where it was, and waits until it sees every node that another gateway sees.
+async function restartGateway(site, gateway) {
+    await gateway.ended;
+    await gateway.start();
+    const seen = (g) => t.metric(g, 'shoal_nodes{state="ready"}');
+    const other = site.gateways.find((g) => g !== gateway);
+    while (await seen(gateway) < await seen(other))
+        await t.sleep(20);
+}
+
+// NATS loses everything: all servers are killed and start again with empty folders.
+async function wipe(site, ms) {
+    for (const server of site.nats)
+        server.signal('SIGKILL');
+    await Promise.all(site.nats.map((server) => server.ended));
+    for (const server of site.nats) {
+        const conf = fs.readFileSync(path.join(server.dir, 'nats.conf'), 'utf8');
+        fs.rmSync(path.resolve(server.dir, conf.match(/store_dir: *"?([^"\s]+)/)[1]), { recursive: true });
+    }
+    await t.sleep(ms);
+    for (const server of site.nats)
+        server.start();
+}
+
+// shoal cluster ARGS as an administrator; null: it failed.
+function cluster(site, ...args) {
+    return new Promise((done) => {
+        execFile(site.shoal, ['cluster', ...args, '--json', '--cluster', 'chaos', '--certs', path.join(site.ca, 'members', 'admin'),
+            ...site.urls.flatMap((url) => ['--nats', url]), '--timeout', '60'], { maxBuffer: 1 << 26 }, (error, out, err) => {
+            try {
+                done(JSON.parse(out.trim().split('\n').pop()));
+            } catch (e) {
+                site.refused = err || error?.message;
+                done(null);
+            }
+        });
+    });
+}
+
+// One process that serves the same models and knows nothing of a cluster.
+async function outside(shoal) {
+    const config = path.join(t.tmp, 'outside.yaml');
+    fs.writeFileSync(config, models(false));
+    return new c.Member(shoal, 'serve', 'outside', ['--config', config, '--listen', '127.0.0.1:0']).start();
 }
 
 // The worker process of a node's isolated model; undefined while it is being started.
@@ -186,4 +244,4 @@ async function close(site) {
     return bad;
 }
 
-module.exports = { open, restart, workerOf, close };
+module.exports = { natsServers, open, figure, keepFigures, outside, restart, restartGateway, wipe, cluster, workerOf, close };

@@ -33,13 +33,17 @@ async function ask(gw) { // another prompt each time: nodes keep answers
     const res = await t.within(fetch(`${gw.url}/v1/completions`, { method: 'POST',
         body: JSON.stringify({ model: 'm', prompt: `request ${++n_asked}`, max_tokens: 4, temperature: 0 }) }), 'a completion');
     const got = await res.json();
-    return { status: res.status, version: got.system_fingerprint?.slice(-12), node: res.headers.get('x-shoal-node'), error: got.error };
+    return { status: res.status, version: got.system_fingerprint?.slice(-12), node: res.headers.get('x-shoal-node'),
+        isolated: res.headers.get('x-shoal-isolated'), error: got.error };
 }
 
 (async () => {
     const port = await t.free_port();
     url = `nats://127.0.0.1:${port}`;
-    nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'nats')], { stdio: 'ignore' });
+    const start_nats = () => {
+        nats = spawn('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', path.join(dir, 'nats')], { stdio: 'ignore' });
+    };
+    start_nats();
     const nodes = await Promise.all(['node1', 'node2', 'node3'].map((name) => node(name).start()));
     const joined = await new c.Member(shoal, 'gateway', 'gw1', ['--insecure', '--join', url, '--listen', '127.0.0.1:0']).start();
     const still = await new c.Member(shoal, 'gateway', 'gw2', ['--insecure', '--listen', '127.0.0.1:0',
@@ -90,8 +94,15 @@ async function ask(gw) { // another prompt each time: nodes keep answers
     await nodes[0].end('SIGKILL');
     await nodes[0].start();
     await t.until(() => /isolated/.test(nodes[0].log), 'it says that it is alone');
-    const seen = new Set();
-    await t.until(async () => seen.add((await ask(still)).node).has('node1'), 'and answers');
+    const answer_of = async (name, what) => {
+        let a;
+        await t.until(async () => (a = await ask(still)).node === name, what);
+        return a;
+    };
+    t.same((await answer_of('node1', 'and answers')).isolated, '1', 'its answers tell that they may be outdated');
+    t.same((await answer_of('node2', 'another node answers')).isolated, null, 'a node that was there knows the state');
+    start_nats();
+    await t.until(async () => (await answer_of('node1', 'it still answers')).isolated === null, 'it is no longer isolated');
     await c.close();
     t.finish();
 })().catch(t.abandon);

@@ -410,7 +410,7 @@ static void test_lost_data(void **state)
     /* an administrator who heard of it, and one who did not hear, but is a member */
     open_bus(&so.bus, NULL, NULL, NULL);
     assert_int_equal(desired_store_open(&admin, &so, NULL, NULL, NULL, &e), 0);
-    desired_store_heard(admin, 1, 0);
+    desired_store_heard(admin, 1, 0, 0);
     assert_int_equal(desired_store_update(admin, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
     assert_non_null(strstr(e.msg, "NATS has lost the desired state"));
     assert_int_equal(desired_store_update(m.store, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
@@ -420,8 +420,11 @@ static void test_lost_data(void **state)
     assert_int_equal(desired_store_load(admin, &d, &e), SHOAL_ENOTFOUND);
 
     /* a member whose copy is not the newest writes it back above all that is known */
-    desired_store_heard(m.store, version + 5, 5000);
-    desired_store_heard(m.store, UINT64_MAX, UINT64_MAX); /* nonsense */
+    desired_store_heard(m.store, version, 4999, 0); /* another copy of it, of a later writer */
+    desired_store_known(m.store, &known);
+    assert_true(known.behind);
+    desired_store_heard(m.store, version + 5, 5000, 0);
+    desired_store_heard(m.store, UINT64_MAX, UINT64_MAX, UINT64_MAX); /* nonsense */
     desired_store_known(m.store, &known);
     assert_int_equal(known.fence, 5000);
     assert_true(known.behind);
@@ -437,6 +440,58 @@ static void test_lost_data(void **state)
     UNTIL(&m, m.version == version + 7);
     desired_store_close(admin);
     bus_close(so.bus);
+    member_close(&m);
+}
+
+static uint64_t status_revision(const struct member *m)
+{
+    struct desired_store_status s;
+    desired_store_get_status(m->store, &s);
+    return s.revision;
+}
+
+/* Two controllers have written one version, since NATS lost its data in between: every member
+ * follows the later one. */
+static void test_the_later_of_two_copies(void **state)
+{
+    struct member m = {0};
+    struct desired *d = NULL;
+    struct bucket *k;
+    struct bus *b;
+    struct buf bytes;
+    struct err e = {0};
+    uint64_t revision = 0;
+    char file[100];
+    (void)state;
+    snprintf(file, sizeof(file), "%s/fork", site.dir);
+    member_open(&m, file);
+    UNTIL(&m, m.version > 0 && m.link.link == BUS_UP);
+    open_bus(&b, NULL, NULL, NULL);
+    assert_int_equal(bucket_open(&k, b, "desired", 5000, &e), 0);
+    for (int i = 0; i < 2; i++) {
+        const bool later = i == 1;
+        buf_init(&bytes, 1 << 20);
+        assert_int_equal(bucket_get(k, "state", &bytes, &revision, &e), 0);
+        assert_int_equal(desired_code_get(&d, bytes.data, bytes.len, &e), 0);
+        const unsigned changes = m.n_changes;
+        const uint64_t version = d->version;
+        d->fence = later ? d->fence + 10 : d->fence;
+        d->policy.placement.max_moves += 1000;
+        buf_clear(&bytes);
+        assert_int_equal(desired_code_put(&bytes, d, &e), 0);
+        assert_int_equal(
+            bucket_put(k, "state", bytes.data, bytes.len, revision, NULL, &revision, &e), 0);
+        if (later)
+            UNTIL(&m, m.n_changes > changes);
+        else
+            UNTIL(&m, status_revision(&m) == revision); /* looked at, and not taken */
+        assert_int_equal(m.n_changes, changes + later);
+        assert_int_equal(m.version, version);
+        desired_destroy(d);
+        buf_fini(&bytes);
+    }
+    bucket_close(k);
+    bus_close(b);
     member_close(&m);
 }
 
@@ -807,6 +862,7 @@ int main(void)
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_server_away),
         cmocka_unit_test(test_lost_data),
+        cmocka_unit_test(test_the_later_of_two_copies),
         cmocka_unit_test(test_fences_go_on),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_a_whole_member),

@@ -292,6 +292,28 @@ async function reload() {
     t.check(!/worker process is gone/.test(site.log), 'no worker is reported as lost');
 }
 
+// A stream whose worker is killed again and again: each new one continues it.  The pause before a restart, which doubles,
+// does not use up the time for which a request waits.
+async function many_kills(want) {
+    const site = await t.start(shoal, config('kills.yaml',
+        `threads: 1\nmodels:\n  - {name: reply, path: "${model('reply.gguf')}", isolation: process, nice: 5}\n`), { admin: true });
+    await ready(site, 'reply');
+    let kills = 0, last = 0, killed;
+    const got = await c.stream(site.url, long(0), (g) => {
+        const pid = worker_of(site, 'reply.gguf');
+        if (kills < 9 && g.n > last + 1 && pid && pid !== killed) {
+            last = g.n;
+            killed = pid;
+            kills++;
+            process.kill(pid, 'SIGKILL');
+        }
+    });
+    t.same(got.error, null, `no error after ${kills} kills: ${site.log.slice(-1500)}`);
+    t.same(got.text, want.text, `the same text after ${kills} kills`);
+    t.check(kills > 7, `the worker of a stream was killed ${kills} times`);
+    t.same((await site.stop()).code, 0, 'the server ends');
+}
+
 // A worker under a node under a gateway: the gateway continues on the other node.
 async function in_a_shoal(want) {
     const site = { nodes: [], shoal };
@@ -348,7 +370,9 @@ models:
     bad_configs();
     await bad_models(plain);
     await reload();
-    await in_a_shoal(await c.stream(plain.url, long(0)));
+    const undisturbed = await c.stream(plain.url, long(0));
+    await many_kills(undisturbed);
+    await in_a_shoal(undisturbed);
     t.same((await plain.stop()).code, 0, 'the plain server ends');
     t.finish();
 })().catch(t.abandon);

@@ -211,9 +211,9 @@ bool control_confirmed(struct control *c, uint64_t version, uint64_t since_ns)
     return desired_store_confirmed(c->store, version, since_ns);
 }
 
-void control_heard(struct control *c, uint64_t version, uint64_t fence)
+void control_heard(struct control *c, uint64_t version, uint64_t writer, uint64_t fence)
 {
-    desired_store_heard(c->store, version, fence);
+    desired_store_heard(c->store, version, writer, fence);
 }
 
 void control_event(struct control *c, const struct event_log_entry *entry)

@@ -69,8 +69,8 @@ struct bus *control_bus(struct control *c);
 void control_look(struct control *c);
 /* As desired_store_confirmed. */
 bool control_confirmed(struct control *c, uint64_t version, uint64_t since_ns);
-/* Another member knows this version of the desired state, and this fence. */
-void control_heard(struct control *c, uint64_t version, uint64_t fence);
+/* As desired_store_heard. */
+void control_heard(struct control *c, uint64_t version, uint64_t writer, uint64_t fence);
 void control_event(struct control *c, const struct event_log_entry *entry);
 /* The state in force, or NULL. */
 const struct desired *control_desired(const struct control *c);

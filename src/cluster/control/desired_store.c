@@ -50,7 +50,7 @@ struct desired_store {
     /* the thread's */
     uint8_t id[DESIRED_ID_BYTES];
     bool known; /* a state with this id is in force */
-    uint64_t version, last_revision;
+    uint64_t version, fence, last_revision;
     uint64_t n_connects; /* of the bus, when it was looked at */
     struct err refusal;  /* error of the value at last_revision; code 0: it was accepted */
 
@@ -60,6 +60,7 @@ struct desired_store {
     struct desired_store_status status;
     uint64_t seen_ns;                    /* NATS last confirmed the state */
     uint64_t heard_version, heard_fence; /* the highest that others know, or NATS had */
+    uint64_t heard_writer;               /* the highest fence that has written heard_version */
     struct executor_task task;
     bool posted, notice, stop;
 };
@@ -138,11 +139,15 @@ static void raise_to(uint64_t *to, uint64_t value)
         *to = value;
 }
 
-void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t fence)
+void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t writer, uint64_t fence)
 {
     pthread_mutex_lock(&s->lock);
+    if (version > s->heard_version && version <= MAX_HEARD)
+        s->heard_writer = 0;
     raise_to(&s->heard_version, version);
-    raise_to(&s->heard_fence, fence);
+    if (version == s->heard_version)
+        raise_to(&s->heard_writer, writer);
+    raise_to(&s->heard_fence, fence > writer ? fence : writer);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -151,7 +156,8 @@ void desired_store_known(void *store, struct lease_known *out)
     struct desired_store *s = store;
     pthread_mutex_lock(&s->lock);
     out->fence = s->heard_fence > s->status.fence ? s->heard_fence : s->status.fence;
-    out->behind = s->heard_version > s->status.version;
+    out->behind = s->heard_version > s->status.version ||
+                  (s->heard_version == s->status.version && s->heard_writer > s->status.fence);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -211,7 +217,7 @@ static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn
         rc = begin(s, fence, &d, e);
     if (rc < 0)
         return rc;
-    desired_store_heard(s, 0, d->fence);
+    desired_store_heard(s, 0, 0, d->fence);
     if (fence && d->fence > fence)
         rc = err_set(e, SHOAL_ECHANGED,
                      "a newer controller (fence %llu) has written the desired state; this one "
@@ -278,6 +284,7 @@ static void hand_over(struct desired_store *s, struct desired *d, enum desired_o
     memcpy(s->id, d->id, sizeof(s->id));
     s->known = true;
     s->version = d->version;
+    s->fence = d->fence;
     pthread_mutex_lock(&s->lock);
     s->status.origin = origin;
     s->status.revision = d->revision;
@@ -294,7 +301,9 @@ static void hand_over(struct desired_store *s, struct desired *d, enum desired_o
     desired_destroy(old);
 }
 
-/* Takes the value in NATS, unless it is not newer than the state in force. */
+/* Takes the value in NATS, unless it is not newer than the state in force.  Of one version there
+ * may be two when NATS lost its data, a controller restored them, and NATS lost them again: that of
+ * the later controller counts. */
 static int take(struct desired_store *s, struct err *e)
 {
     struct desired *d = NULL;
@@ -312,7 +321,7 @@ static int take(struct desired_store *s, struct err *e)
                      "NATS has version %llu of the desired state, this member has %llu: it keeps "
                      "the newer one",
                      (unsigned long long)d->version, (unsigned long long)s->version);
-    } else if (s->known && d->version == s->version) {
+    } else if (s->known && d->version == s->version && d->fence <= s->fence) {
         pthread_mutex_lock(&s->lock);
         s->status.origin = DESIRED_FROM_NATS;
         s->status.revision = revision;

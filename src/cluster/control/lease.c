@@ -49,16 +49,22 @@ struct lease {
     bool threaded;
 
     /* the thread's */
-    uint64_t revision;  /* newest seen */
-    uint64_t seen_ns;   /* since when it is unchanged; 0: not seen yet */
+    uint64_t revision;     /* newest seen */
+    uint64_t seen_ns;      /* since when it is unchanged; 0: not seen yet */
+    uint64_t seen_renewal; /* and by whom it was written */
+    uint8_t seen_run[16];
     uint64_t expiry_ns; /* how long it must stay unchanged until it may be taken */
     uint64_t renewal;
     uint64_t base;       /* of my_fence */
     uint64_t my_fence;   /* 0: the lease is not ours */
     uint64_t last_fence; /* of this member, ever */
     uint64_t shy_ns;     /* left to others until then */
-    bool was_mine;       /* the last lease seen was ours */
+    uint64_t gone_fence; /* the highest known when seen_ns was set for a lease that is not there */
+    /* When the last renewal of a lease in force was sent, which the others have heard of; 0: others
+     * wrote since */
+    uint64_t mine_ns;
     bool claimed;
+    bool doubted; /* the last renewal or claim failed */
     bool bucket_there;
 
     pthread_mutex_t lock; /* all below */
@@ -202,8 +208,12 @@ static int observe(struct lease *l, struct lease_value *v, bool *there, struct e
     buf_fini(&b);
     if (rc < 0)
         return rc;
-    if (!l->seen_ns || revision != l->revision) {
+    /* A server that has lost its data counts revisions from 1 again: the value tells more. */
+    if (!l->seen_ns || revision != l->revision || v->renewal != l->seen_renewal ||
+        memcmp(v->run, l->seen_run, sizeof(v->run)) != 0) {
         l->revision = revision;
+        l->seen_renewal = v->renewal;
+        memcpy(l->seen_run, v->run, sizeof(l->seen_run));
         l->seen_ns = now_ns();
         l->expiry_ns = lease_expiry_ns(l->ttl_ms, v->ttl_ms);
     }
@@ -218,8 +228,8 @@ static bool is_free(const struct lease *l, const struct lease_value *v, bool the
     const uint64_t seen = now_ns() - l->seen_ns, lasts = l->expiry_ns;
     if (there)
         return !v->holder[0] || memcmp(v->run, l->run, sizeof(v->run)) == 0 || seen >= lasts;
-    if (!l->known || l->was_mine)
-        return true;
+    if (!l->known || (l->mine_ns && now_ns() - l->mine_ns < ttl_ns(l)))
+        return true; /* nobody else could have taken it since */
     return seen >= (k->fence == 0 ? LISTEN_NS : k->behind ? 2 * lasts : lasts);
 }
 
@@ -236,13 +246,12 @@ static void contend(struct lease *l)
     struct lease_value v;
     struct lease_known k = {.fence = 0};
     struct err e = {0};
-    uint64_t revision = 0, sent;
+    uint64_t revision = 0, sent, asked;
     bool there;
     int rc = 0;
-    if (l->known)
-        l->known(l->claim_ctx, &k);
     if (!l->bucket_there && (rc = bucket_create(l->bucket, l->replicas, HISTORY, &e)) == 0)
         l->bucket_there = true;
+    asked = now_ns();
     if (rc == 0)
         rc = observe(l, &v, &there, &e);
     if (rc < 0) {
@@ -251,11 +260,21 @@ static void contend(struct lease *l)
         return;
     }
     note(l, 0, &e, v.holder);
-    if (there)
-        l->was_mine = memcmp(v.run, l->run, sizeof(v.run)) == 0;
-    if (!is_free(l, &v, there, &k) || now_ns() < l->shy_ns)
-        return;
+    if (l->known)
+        l->known(l->claim_ctx, &k);
+    /* It is not there, but somebody has held one that this member never saw, and may count on it.
+     */
+    if (!there && k.fence > l->gone_fence)
+        l->seen_ns = now_ns();
+    l->gone_fence = k.fence;
+    if (there && memcmp(v.run, l->run, sizeof(v.run)) != 0)
+        l->mine_ns = 0;
     sent = now_ns();
+    /* This process stood still: what it has read is old, and its revision may have come again. */
+    if (sent - asked > ttl_ns(l) / 2)
+        return;
+    if (!is_free(l, &v, there, &k) || sent < l->shy_ns)
+        return;
     l->base = base_for(l, v.base, k.fence > l->last_fence ? k.fence : l->last_fence);
     rc = put(l, l->name, l->revision, &revision, &e);
     if (rc != 0) { /* 1: another one was faster */
@@ -265,9 +284,10 @@ static void contend(struct lease *l)
     }
     l->revision = revision;
     l->my_fence = l->last_fence = l->base + revision;
-    l->was_mine = true;
     l->seen_ns = sent;
+    l->doubted = false;
     l->claimed = l->claim == NULL;
+    l->mine_ns = l->claimed ? sent : 0;
     note(l, 0, &e, l->name);
     if (l->claimed)
         set_held(l, sent + ttl_ns(l) * 9 / 10);
@@ -275,17 +295,16 @@ static void contend(struct lease *l)
              (unsigned long long)l->my_fence, l->name);
 }
 
-/* The lease was written since our last known renewal. True if it was this member: a renewal whose
- * answer did not arrive in time. Its time does not count. */
-static bool was_ours(struct lease *l)
+/* Whether the lease in NATS is ours: 1; 0: it is not; negative: it could not be read.  It may have
+ * been written by a renewal whose answer did not arrive in time, which does not count. */
+static int is_ours(struct lease *l, struct err *e)
 {
     struct lease_value v;
-    struct err e;
     bool there;
     uint64_t sent = l->seen_ns;
-    int rc = observe(l, &v, &there, &e);
+    int rc = observe(l, &v, &there, e);
     l->seen_ns = sent;
-    return rc == 0 && there && memcmp(v.run, l->run, sizeof(v.run)) == 0;
+    return rc < 0 ? rc : there && memcmp(v.run, l->run, sizeof(v.run)) == 0;
 }
 
 static void renew(struct lease *l)
@@ -298,8 +317,15 @@ static void renew(struct lease *l)
         l->seen_ns = 0;
         return;
     }
-    int rc = put(l, l->name, l->revision, &revision, &e);
-    if (rc == 1 && was_ours(l)) {
+    /* After a standstill or a failure NATS may have lost its data, and another member's lease may
+     * have reached the revision that ours had. */
+    int rc = l->doubted || sent - l->seen_ns > ttl_ns(l) / 2 ? is_ours(l, &e) : 1;
+    if (rc < 0) {
+        note(l, rc, &e, NULL); /* tried again soon */
+        return;
+    }
+    rc = rc == 0 ? 1 : put(l, l->name, l->revision, &revision, &e);
+    if (rc == 1 && is_ours(l, &e) == 1) {
         sent = now_ns();
         rc = put(l, l->name, l->revision, &revision, &e);
     }
@@ -309,6 +335,7 @@ static void renew(struct lease *l)
         return;
     }
     note(l, rc, &e, NULL);
+    l->doubted = rc < 0;
     if (rc < 0 && bucket_last(l->bucket, &revision, &e) == SHOAL_ENOTFOUND) {
         set_lost(l, "NATS has lost it"); /* nobody else could take it since: it is ours again */
         l->bucket_there = false;
@@ -319,6 +346,7 @@ static void renew(struct lease *l)
         return; /* tried again soon */
     l->revision = revision;
     l->seen_ns = sent;
+    l->mine_ns = l->claimed ? sent : 0;
     pthread_mutex_lock(&l->lock);
     l->status.n_renewed++;
     l->status.revision = revision;
@@ -343,6 +371,7 @@ static void claim(struct lease *l)
     if (rc < 0) {
         note(l, rc, &e, NULL);
         log_warn("control", "the lease is not in force yet: %s", e.msg);
+        l->doubted = true;
         if (rc == SHOAL_ECHANGED) /* taken again, with a higher fence */
             l->my_fence = 0;
         else if (rc == SHOAL_ENOTFOUND)

@@ -53,6 +53,7 @@ void event_pb_put_start(struct buf *out, const struct sink_start *e)
     start.version = pb_text(e->version);
     start.cache = e->cache;
     start.tools = e->tools;
+    start.isolated = e->isolated;
     if (e->sum)
         start.sum = pb_bytes(e->sum, SHA256_BYTES);
     m.kind_case = SHOAL__NODE__V1__RUN_EVENT__KIND_START;
@@ -261,7 +262,8 @@ static int get_start(struct event_pb *out, const Shoal__Node__V1__Start *m)
                                      .version = m->version,
                                      .sum = m->sum.len ? m->sum.data : NULL,
                                      .cache = (enum sink_cache)m->cache,
-                                     .tools = (enum tool_format)m->tools};
+                                     .tools = (enum tool_format)m->tools,
+                                     .isolated = m->isolated};
     return 0;
 }
 

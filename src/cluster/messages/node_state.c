@@ -17,6 +17,7 @@
 typedef Shoal__Node__V1__NodeState pb_state;
 typedef Shoal__Node__V1__ModelState pb_model;
 typedef Shoal__Node__V1__NodeState__LabelsEntry pb_label;
+typedef Shoal__Node__V1__PrefixSlot pb_prefix;
 
 /* ---- writing ---- */
 
@@ -49,6 +50,7 @@ static void put_model(pb_model *m, const struct node_model *from)
     m->answer_tokens = from->answer_tokens;
     m->prediction_error = from->prediction_error;
     m->parallel = from->parallel;
+    m->shares_cache = from->shares_cache;
 }
 
 static void put_labels(pb_state *m, struct arena *a, const struct node_state *s)
@@ -63,6 +65,17 @@ static void put_labels(pb_state *m, struct arena *a, const struct node_state *s)
         list[i].value = pb_text(eq ? eq + 1 : "");
         m->labels[m->n_labels++] = &list[i];
     }
+}
+
+static void put_prefixes(pb_state *m, struct arena *a, const struct node_state *s)
+{
+    pb_prefix *list = pb_list(a, s->n_prefixes, sizeof(*list), (void ***)(void *)&m->prefixes);
+    for (uint32_t i = 0; list && i < s->n_prefixes; i++) {
+        shoal__node__v1__prefix_slot__init(&list[i]);
+        list[i].at = s->prefixes[i].at;
+        list[i].hash = s->prefixes[i].hash;
+    }
+    m->n_prefixes = list ? s->n_prefixes : 0;
 }
 
 int node_state_put(struct buf *out, const struct node_state *s)
@@ -105,6 +118,7 @@ int node_state_put(struct buf *out, const struct node_state *s)
     for (uint32_t i = 0; m.wanted && i < s->n_wanted; i++)
         m.wanted[m.n_wanted++] = pb_text(s->wanted[i]);
     put_labels(&m, &a, s);
+    put_prefixes(&m, &a, s);
     int rc = a.rc < 0 ? a.rc : pb_put(out, &m.base);
     arena_fini(&a);
     return rc;
@@ -162,7 +176,8 @@ static int read_model(struct node_model *out, struct arena *a, const pb_model *m
                                .queue_ns = figure(m->queue_ns),
                                .answer_tokens = figure(m->answer_tokens),
                                .prediction_error = figure(m->prediction_error),
-                               .parallel = m->parallel};
+                               .parallel = m->parallel,
+                               .shares_cache = m->shares_cache};
     return 0;
 }
 
@@ -183,6 +198,21 @@ static void read_words(struct node_state *out, struct arena *a, const pb_state *
     }
     out->labels = labels;
     out->n_labels = labels ? n : 0;
+}
+
+static int read_prefixes(struct node_state *out, struct arena *a, const pb_state *m, struct err *e)
+{
+    if (m->n_prefixes > PREFIX_TABLE_SLOTS)
+        return err_set(e, SHOAL_ELIMIT, "the state of a node has too many prefixes");
+    struct prefix_slot *list = arena_zalloc_n(a, m->n_prefixes, sizeof(*list));
+    for (size_t i = 0; list && i < m->n_prefixes; i++) {
+        if (m->prefixes[i]->at >= PREFIX_TABLE_SLOTS)
+            return err_set(e, SHOAL_EFORMAT, "the prefixes of a node are damaged");
+        list[i] = (struct prefix_slot){m->prefixes[i]->at, m->prefixes[i]->hash};
+    }
+    out->prefixes = list;
+    out->n_prefixes = list ? (uint32_t)m->n_prefixes : 0;
+    return 0;
 }
 
 int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, size_t n,
@@ -230,6 +260,8 @@ int node_state_read(struct node_state *out, struct arena *a, const uint8_t *p, s
                                .epoch_end = m->epoch_end,
                                .oldest_epoch = m->oldest_epoch};
     read_words(out, a, m);
+    if (rc == 0)
+        rc = read_prefixes(out, a, m, e);
     if (rc == 0 && a->rc < 0)
         rc = err_set(e, a->rc, "out of memory for the state of a node");
     return rc;
@@ -318,7 +350,8 @@ static void add_model(void *ctx, const struct registry_model *m)
         .epoch = m->service.epoch,
         .until = m->service.until,
         .share = m->service.share,
-        .standby = m->slot->spec.standby};
+        .standby = m->slot->spec.standby,
+        .shares_cache = m->slot->spec.shares_cache};
     if (m->slot->state == REGISTRY_FAILED)
         to->error = arena_printf(c->arena, "%s", m->slot->error);
     registry_speed(m, &to->prefill_ns, &to->token_ns);

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "cluster/affinity/prefix_table.h"
 #include "host/registry.h"
 #include "host/sha256.h"
 
@@ -36,6 +37,7 @@ struct node_model {
     /* from its cost model, as in cost_telemetry; 0: not known yet */
     double unit_ns, queue_ns, answer_tokens, prediction_error;
     uint32_t parallel;
+    bool shares_cache; /* clients share cached prefixes */
 };
 
 struct node_state {
@@ -67,6 +69,9 @@ struct node_state {
     uint32_t n_wanted;
     const char *const *labels; /* "gpu", "site=hall-3" */
     uint32_t n_labels;
+    /* beginnings of prompts it has read: what changed since the state before; see prefix_table.h */
+    const struct prefix_slot *prefixes;
+    uint32_t n_prefixes;
 };
 
 /* Appends the encoded message. */

@@ -83,7 +83,7 @@ static bool listens(void *ctx)
 static int put_state(void *ctx, struct buf *out)
 {
     struct gw *gw = ctx;
-    return node_self_put(out, &gw->loops[0]);
+    return node_self_put(out, &gw->loops[0], NULL);
 }
 
 /* Before the loops' members: they query it for models that no node has. */

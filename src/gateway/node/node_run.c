@@ -4,11 +4,15 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cluster/affinity/prefix_chain.h"
+#include "cluster/affinity/prefix_table.h"
+#include "cluster/join.h"
 #include "cluster/messages/event_pb.h"
 #include "cluster/messages/request_pb.h"
 #include "flow/flow_run.h"
 #include "gateway/call.h"
 #include "gateway/grpc/grpc_call.h"
+#include "gateway/gw.h"
 #include "net/grpc_frame.h"
 
 #define MAX_MESSAGE_BYTES ((size_t)64 << 20)
@@ -62,7 +66,10 @@ static void finish(struct answer *a)
 
 static void on_start(struct sink *s, const struct sink_start *e)
 {
-    event_pb_put_start(&answer_of(s)->events, e);
+    struct answer *a = answer_of(s);
+    struct sink_start mine = *e;
+    mine.isolated = join_is_isolated(a->call->gl->gw->join);
+    event_pb_put_start(&a->events, &mine);
 }
 
 static void on_plan(struct sink *s, const struct sink_plan *e)
@@ -128,6 +135,18 @@ static void fail_read(struct call *c, int rc, const char *msg)
                          "INVALID_MESSAGE", msg);
 }
 
+/* Gateways learn that this node has read such a prompt. */
+static void note_prefix(struct gw *gw, struct request *r)
+{
+    if (r->kind != REQUEST_GENERATE)
+        return;
+    bool shared =
+        r->shares_cache || registry_shares_cache(gw->registry, r->model, SHOAL_KIND_GENERATE);
+    const struct prefix_chain *p = prefix_chain_make(&r->arena, r, shared);
+    if (p)
+        prefix_table_note(gw->prefixes, p);
+}
+
 void node_run(struct call *c)
 {
     static const struct sink_ops ops = {.start = on_start,
@@ -169,5 +188,6 @@ void node_run(struct call *c)
     buf_init(&a->events, MAX_MESSAGE_BYTES);
     memcpy(c->id, r->id, sizeof(c->id));
     call_set_sink(c, &a->sink);
+    note_prefix(c->gl->gw, r);
     flow_run_here(o, r, &a->sink);
 }

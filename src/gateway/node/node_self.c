@@ -35,13 +35,15 @@ void node_self_fill(struct node_state *s, struct arena *a, struct gw_loop *gl)
         join_fill(gw->join, s, a);
 }
 
-int node_self_put(struct buf *out, struct gw_loop *gl)
+int node_self_put(struct buf *out, struct gw_loop *gl, uint64_t *prefixes_seen)
 {
     struct node_state s;
     struct arena a;
     arena_init(&a, NODE_STATE_MAX_BYTES);
     node_self_fill(&s, &a, gl);
     s.serial = ++gl->n_states;
+    if (prefixes_seen)
+        s.n_prefixes = prefix_table_since(gl->gw->prefixes, prefixes_seen, &a, &s.prefixes);
     int rc = a.rc < 0 ? a.rc : node_state_put(out, &s);
     arena_fini(&a);
     return rc;

@@ -13,7 +13,8 @@ struct node_state;
 
 /* The state of this process for others. It lives in the arena, and as long as the configuration. */
 void node_self_fill(struct node_state *s, struct arena *a, struct gw_loop *gl);
-/* Appends an encoded node_state. */
-SHOAL_MUST_CHECK int node_self_put(struct buf *out, struct gw_loop *gl);
+/* Appends an encoded node_state. prefixes_seen: with the prefixes that are new since then
+ * (prefix_table.h); NULL: without them, for whoever sends no requests. */
+SHOAL_MUST_CHECK int node_self_put(struct buf *out, struct gw_loop *gl, uint64_t *prefixes_seen);
 
 #endif

@@ -17,7 +17,7 @@ static void send_state(struct call *c)
 {
     struct buf b;
     buf_init(&b, NODE_STATE_MAX_BYTES);
-    if (node_self_put(&b, c->gl) < 0)
+    if (node_self_put(&b, c->gl, ticker_seen(c)) < 0)
         grpc_call_fail_frame(c, SHOAL_ENOMEM);
     else
         grpc_call_send(c, &b);

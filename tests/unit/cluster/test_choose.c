@@ -22,7 +22,8 @@ static struct {
     struct replica replicas[N];
     struct probe probes[N];
     bool ready[N];
-    uint32_t calls[N];
+    uint32_t calls[N], told[N];
+    double held[N];
     struct request request;
     struct deployed *deployed; /* or NULL */
 } site;
@@ -60,7 +61,9 @@ static struct replica *choose(uint64_t now, const struct replica_query *more, ui
                                       .name = site.states[i].name,
                                       .ready = site.ready[i],
                                       .calls = site.calls[i],
+                                      .told_calls = site.told[i],
                                       .slowness = 1,
+                                      .held = site.held[i],
                                       .probe = &site.probes[i]};
         choose_look(&c, &q, &v);
     }
@@ -90,6 +93,23 @@ static void test_the_cheapest(void **state)
     assert_int_equal(chosen(NOW), 2);
     site.ready[2] = false;
     assert_int_equal(chosen(NOW), N);
+}
+
+/* A node told that it works on a request of ours, which has ended since. */
+static void test_what_a_node_told_is_old(void **state)
+{
+    (void)state;
+    reset();
+    site.models[0].in_flight = site.models[1].in_flight = 2;
+    site.models[2].in_flight = 1;
+    assert_int_equal(chosen(NOW), 2);
+    site.told[1] = 2; /* both were ours, and none is left */
+    assert_int_equal(chosen(NOW), 1);
+    site.calls[1] = 2;
+    assert_int_equal(chosen(NOW), 2);
+    site.calls[2] = 1; /* another one of ours, which it has not told yet */
+    site.told[0] = 1;
+    assert_int_equal(chosen(NOW), 0);
 }
 
 /* One that looks slow gets a request at once, then ever more rarely. */
@@ -206,14 +226,112 @@ static void test_who_is_behind_comes_last(void **state)
     deployed_destroy(site.deployed);
 }
 
+/* The node that has read the prompt answers although it is busier, but only up to a limit. */
+static void test_who_has_read_the_prompt(void **state)
+{
+    (void)state;
+    reset();
+    site.request.input_bytes = 4000; /* 1,000 tokens: 100 ms, and 64 tokens of an answer: 64 ms */
+    site.held[1] = 0.9;
+    assert_int_equal(chosen(NOW), 1);
+    site.models[1].in_flight = 3; /* 4 to 1; for nine tenths of the prompt 3.7 are allowed */
+    site.models[1].token_ns = 2e6;
+    assert_int_equal(chosen(NOW), 0);
+    site.models[1].in_flight = 2;
+    assert_int_equal(chosen(NOW), 1);
+    site.models[1].in_flight = 20; /* it still has room: its figures decide */
+    site.models[1].parallel = 32;
+    assert_int_equal(chosen(NOW), 1);
+    site.models[1].token_ns = 10e6; /* 640 ms and a little; elsewhere 164 ms */
+    assert_int_equal(chosen(NOW), 0);
+    site.models[1].token_ns = 2e6;
+    site.models[1].queue_ns = 1e9; /* the wait would be longer than reading it again */
+    assert_int_equal(chosen(NOW), 0);
+}
+
+/* What is soon computed again is no reason to wait. */
+static void test_a_short_prompt_goes_anywhere(void **state)
+{
+    (void)state;
+    reset();
+    site.request.input_bytes = 40;
+    site.held[1] = 1;
+    assert_int_equal(chosen(NOW), 1);
+    site.calls[1] = 1;
+    assert_int_equal(chosen(NOW), 0);
+}
+
+/* Requests that were sent since the last heartbeat count: a prompt that all clients send does not
+ * make one node hot. */
+static void test_a_shared_prompt_makes_no_hot_spot(void **state)
+{
+    (void)state;
+    reset();
+    site.request.input_bytes = 4000;
+    site.held[1] = 0.9;
+    for (uint32_t i = 0; i < N; i++)
+        site.models[i].parallel = 64;
+    for (uint32_t i = 0; i < 60; i++) {
+        uint32_t to = chosen(NOW);
+        assert_true(to < N);
+        site.calls[to]++;
+        site.held[to] = 0.9; /* it has been read there now */
+    }
+    for (uint32_t i = 0; i < N; i++)
+        assert_in_range(site.calls[i], 12, 32);
+}
+
+/* The longest prefix wins; of equals the cheapest; none goes where it must not. */
+static void test_the_longest_prefix(void **state)
+{
+    (void)state;
+    reset();
+    site.request.input_bytes = 4000;
+    site.held[0] = 0.3;
+    site.held[1] = 0.6;
+    site.held[2] = 0.62;
+    site.calls[2] = 1;
+    assert_int_equal(chosen(NOW), 1);
+    site.calls[1] = 1, site.calls[2] = 0;
+    assert_int_equal(chosen(NOW), 2);
+    site.models[2].standby = true;
+    assert_int_equal(chosen(NOW), 1);
+    site.ready[1] = false;
+    assert_int_equal(chosen(NOW), 0);
+    site.ready[1] = true;
+    site.models[1].state = REGISTRY_LOADING; /* whatever it had is gone */
+    assert_int_equal(chosen(NOW), 0);
+    site.models[1].state = REGISTRY_READY;
+    site.request.node = "a"; /* the route has chosen, with this in mind */
+    assert_int_equal(chosen(NOW), 0);
+}
+
+/* A conversation is not used to find out whether another node is as slow as it looks. */
+static void test_no_probe_with_a_conversation(void **state)
+{
+    (void)state;
+    reset();
+    site.models[1].token_ns = 5e9;
+    site.held[0] = 0.8;
+    assert_int_equal(chosen(NOW), 0);
+    site.held[1] = 0.8; /* both have it */
+    assert_int_equal(chosen(NOW), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_cheapest),
+        cmocka_unit_test(test_what_a_node_told_is_old),
         cmocka_unit_test(test_probes_are_rare),
         cmocka_unit_test(test_a_probe_has_the_patience_of_the_best),
         cmocka_unit_test(test_no_probe),
         cmocka_unit_test(test_who_is_behind_comes_last),
+        cmocka_unit_test(test_who_has_read_the_prompt),
+        cmocka_unit_test(test_a_short_prompt_goes_anywhere),
+        cmocka_unit_test(test_a_shared_prompt_makes_no_hot_spot),
+        cmocka_unit_test(test_the_longest_prefix),
+        cmocka_unit_test(test_no_probe_with_a_conversation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -471,6 +471,8 @@ static void test_a_plan(void **state)
 static void test_the_state_of_a_node(void **state)
 {
     uint8_t sum[SHA256_BYTES] = {9};
+    const struct prefix_slot prefixes[] = {{0, 1}, {PREFIX_TABLE_SLOTS - 1, UINT64_MAX}};
+    const struct prefix_slot outside = {PREFIX_TABLE_SLOTS, 1};
     const struct node_model models[] = {
         {.name = "reply",
          .sum = sum,
@@ -506,7 +508,9 @@ static void test_the_state_of_a_node(void **state)
                                  .n_gpus = 2,
                                  .gpu_bytes = 24,
                                  .epoch = 8,
-                                 .epoch_end = 10};
+                                 .epoch_end = 10,
+                                 .prefixes = prefixes,
+                                 .n_prefixes = 2};
     struct node_state to;
     struct arena a;
     struct buf b;
@@ -533,12 +537,21 @@ static void test_the_state_of_a_node(void **state)
     assert_true(node_model_usable(&to.models[1], 3)); /* its own: it serves whatever comes */
     assert_true(to.epoch == 8 && node_state_knows(&to, 9));
     assert_false(node_state_knows(&to, 10));
+    assert_int_equal(to.n_prefixes, 2);
+    for (uint32_t i = 0; i < 2; i++)
+        assert_true(to.prefixes[i].at == prefixes[i].at && to.prefixes[i].hash == prefixes[i].hash);
     assert_string_equal(to.models[1].name, "enc?[31m"); /* safe for a terminal */
     assert_ptr_equal(node_state_model(&to, "reply", 0), &to.models[0]);
     assert_ptr_equal(node_state_model(&to, NULL, SHOAL_KIND_TAG), &to.models[1]);
     assert_null(node_state_model(&to, "nope", 0));
     assert_int_equal(node_state_read(&to, &a, (const uint8_t *)"\x32\x02\x08", 3, &e),
                      SHOAL_EFORMAT);
+    struct node_state bad = s;
+    bad.prefixes = &outside;
+    bad.n_prefixes = 1;
+    buf_clear(&b);
+    assert_int_equal(node_state_put(&b, &bad), 0);
+    assert_int_equal(node_state_read(&to, &a, (const uint8_t *)b.data, b.len, &e), SHOAL_EFORMAT);
     buf_fini(&b);
     arena_fini(&a);
 }
