@@ -10,9 +10,7 @@
  * Numbers that differ from run to run are written as T.  SHOAL_GOLDEN=1 writes the outputs of the
  * program into the scripts of the source tree. */
 #include <fcntl.h>
-#include <glob.h>
 #include <pthread.h>
-#include <regex.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -31,48 +29,13 @@
 #include "base/log.h"
 #include "cmd/cmd.h"
 #include "cmd/commands.h"
+#include "support/script.h"
 
 #define MAX_WORDS 48
-#define SCRIPTS SHOAL_TEST_DATA "/commands/*.txt"
 
-static char dir[64], home[512];
+static char dir[64];
 
 /* ---- scripts ---- */
-
-struct block {
-    char head[1024]; /* without "== " */
-    const char *body;
-    size_t n;
-};
-
-/* The block at *at, which moves behind it.  False: there is none. */
-static bool next_block(const char **at, struct block *b)
-{
-    const char *p = *at;
-    if (strncmp(p, "== ", 3) != 0)
-        return false;
-    size_t n = strcspn(p, "\n");
-    assert_true(n > 3 && n - 3 < sizeof(b->head));
-    snprintf(b->head, sizeof(b->head), "%.*s", (int)(n - 3), p + 3);
-    p += n + (p[n] == '\n');
-    const char *end = p;
-    if (strncmp(p, "== ", 3) != 0) {
-        end = strstr(p, "\n== ");
-        end = end ? end + 1 : p + strlen(p);
-    }
-    b->body = p;
-    b->n = (size_t)(end - p);
-    *at = end;
-    return true;
-}
-
-static void write_file(const char *name, const char *p, size_t n)
-{
-    FILE *f = fopen(name, "w");
-    assert_non_null(f);
-    assert_int_equal(fwrite(p, 1, n, f), n);
-    fclose(f);
-}
 
 /* The words of a command; returns how many. */
 static int split(const char *line, char *room, size_t cap, const char **words)
@@ -185,9 +148,7 @@ static void stop_server(void)
 /* ---- outputs ---- */
 
 /* What differs from run to run and from machine to machine. */
-static const struct {
-    const char *before, *what, *after;
-} differs[] = {
+static const struct script_differs differs[] = {
     {"_ms\":|_s\":|\"ms\":|seconds\":|_mib\":|scratch_bytes\":|threads\":|compute\":|seed\":",
      "[0-9.e+-]+", ""},
     {"\"p50\":|\"p95\":|\"p99\":|p50 |p95 |p99 ", "[0-9.e+-]+", ""},
@@ -200,47 +161,6 @@ static const struct {
     {"%", " +[0-9.]+", " %\n"},
     {"ms, ", "[a-z0-9-]+ kernels, [0-9]+ threads?, seed [0-9]+", ""},
 };
-
-/* Replaces every such part by a T. */
-static void hide(struct buf *b)
-{
-    for (size_t i = 0; i < sizeof(differs) / sizeof(differs[0]); i++) {
-        char pattern[512];
-        struct buf out;
-        regex_t re;
-        regmatch_t m[3];
-        const char *p = buf_str(b);
-        buf_init(&out, 1 << 24);
-        snprintf(pattern, sizeof(pattern), "(%s)%s(%s)", differs[i].before, differs[i].what,
-                 differs[i].after);
-        assert_int_equal(regcomp(&re, pattern, REG_EXTENDED), 0);
-        while (regexec(&re, p, 3, m, 0) == 0) {
-            buf_put(&out, p, (size_t)m[1].rm_eo);
-            buf_putc(&out, 'T');
-            p += m[2].rm_so; /* what is behind one may be in front of the next */
-        }
-        buf_puts(&out, p);
-        regfree(&re);
-        buf_fini(b);
-        *b = out;
-    }
-}
-
-static void replace(struct buf *b, const char *from, const char *to)
-{
-    struct buf out;
-    buf_init(&out, 1 << 24);
-    for (const char *p = buf_str(b), *at; *p; p = at) {
-        at = strstr(p, from);
-        buf_put(&out, p, at ? (size_t)(at - p) : strlen(p));
-        if (!at)
-            break;
-        buf_puts(&out, to);
-        at += strlen(from);
-    }
-    buf_fini(b);
-    *b = out;
-}
 
 /* Runs a command; returns its exit code. */
 static int run(const char *line, const char *in, size_t n_in, struct buf *out)
@@ -274,9 +194,9 @@ static int run(const char *line, const char *in, size_t n_in, struct buf *out)
         buf_put(&raw, piece, k);
     fclose(to);
     fclose(from);
-    replace(&raw, SHOAL_TEST_DATA, "$");
-    replace(&raw, dir, "~");
-    hide(&raw);
+    script_replace(&raw, SHOAL_TEST_DATA, "$");
+    script_replace(&raw, dir, "~");
+    script_hide(&raw, differs, sizeof(differs) / sizeof(differs[0]));
     if (raw.len > 0 && raw.data[raw.len - 1] != '\n')
         buf_puts(&raw, "\\\n"); /* the line has no end */
     *out = raw;
@@ -288,15 +208,15 @@ static int run(const char *line, const char *in, size_t n_in, struct buf *out)
 static size_t run_script(const char *name, const char *text, struct buf *golden)
 {
     size_t n_wrong = 0;
-    struct block b, next;
+    struct script_block b, next;
     const char *p = text;
-    while (next_block(&p, &b)) {
+    while (script_next(&p, &b)) {
         struct buf out;
         int code;
         if (golden && strncmp(b.head, "out", 3) != 0)
             buf_printf(golden, "== %s\n%.*s", b.head, (int)b.n, b.body);
         if (strncmp(b.head, "file ", 5) == 0)
-            write_file(b.head + 5, b.body, b.n);
+            script_write(b.head + 5, b.body, b.n);
         if (strncmp(b.head, "reply ", 6) == 0) {
             assert_true(server.n_replies < 16);
             snprintf(server.replies[server.n_replies].status, 16, "%s", b.head + 6);
@@ -311,7 +231,7 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
         const char *in = "";
         size_t n_in = 0;
         const char *look = p;
-        if (next_block(&look, &next) && strcmp(next.head, "in") == 0) {
+        if (script_next(&look, &next) && strcmp(next.head, "in") == 0) {
             in = next.body;
             n_in = next.n;
             if (golden)
@@ -331,7 +251,7 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
             buf_fini(&out);
             continue;
         }
-        const bool has_out = next_block(&p, &next) && strcmp(next.head, "out") == 0;
+        const bool has_out = script_next(&p, &next) && strcmp(next.head, "out") == 0;
         if (rc != code || !has_out || next.n != out.len ||
             memcmp(buf_str(&out), next.body, next.n) != 0) {
             fprintf(stderr, "%s: shoal %s: exit code %d, and it wrote\n%s\n", name, line + 1, rc,
@@ -344,54 +264,19 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
     return n_wrong;
 }
 
-static void enter_folder(void)
+static size_t run_with_server(const char *name, const char *text, struct buf *golden)
 {
-    snprintf(dir, sizeof(dir), "/tmp/shoal-scripts-XXXXXX");
-    assert_non_null(mkdtemp(dir));
-    assert_int_equal(chdir(dir), 0);
     setenv("SHOAL_COLLECTIONS", dir, 1);
     start_server();
-}
-
-static void leave_folder(void)
-{
-    char command[96];
+    const size_t n_wrong = run_script(name, text, golden);
     stop_server();
-    assert_int_equal(chdir(home), 0);
-    snprintf(command, sizeof(command), "rm -rf %s", dir);
-    assert_int_equal(system(command), 0);
+    return n_wrong;
 }
 
 static void test_scripts(void **state)
 {
-    glob_t found;
-    size_t n_wrong = 0;
-    const bool write = getenv("SHOAL_GOLDEN") != NULL;
     (void)state;
-    assert_non_null(getcwd(home, sizeof(home)));
-    assert_int_equal(glob(SCRIPTS, 0, NULL, &found), 0);
-    assert_true(found.gl_pathc > 0);
-    for (size_t i = 0; i < found.gl_pathc; i++) {
-        struct buf text, golden;
-        char piece[4096];
-        buf_init(&text, 1 << 24);
-        buf_init(&golden, 1 << 24);
-        FILE *f = fopen(found.gl_pathv[i], "r");
-        assert_non_null(f);
-        for (size_t n; (n = fread(piece, 1, sizeof(piece), f)) > 0;)
-            buf_put(&text, piece, n);
-        fclose(f);
-        enter_folder();
-        n_wrong +=
-            run_script(strrchr(found.gl_pathv[i], '/') + 1, buf_str(&text), write ? &golden : NULL);
-        leave_folder();
-        if (write)
-            write_file(found.gl_pathv[i], buf_str(&golden), golden.len);
-        buf_fini(&text);
-        buf_fini(&golden);
-    }
-    globfree(&found);
-    assert_int_equal(n_wrong, 0);
+    script_run_all(SHOAL_TEST_DATA "/commands/*.txt", dir, run_with_server);
 }
 
 int main(void)
