@@ -4,6 +4,8 @@
  *                               ~ the current one
  *     == start NAME             starts the server with this configuration, once all models have
  *                               loaded or failed; at unix:sock
+ *     == node NAME              another member of the shoal, without an address for clients
+ *     == end                    ends the member that was started last
  *     == METHOD PATH [HEADERS]  a request with its body; headers are joined by "; "
  *     == until METHOD PATH TEXT the request is sent until the answer contains the text
  *     == out                    the status of the answer and its body
@@ -27,6 +29,8 @@
 #include "support/script.h"
 #include "support/watchdog.h"
 
+#define MAX_NODES 4u
+
 static char dir[64];
 
 static const struct script_differs differs[] = {
@@ -40,6 +44,8 @@ static const struct script_differs differs[] = {
     {"version\":\"|digest\":\"", "[a-z0-9_:]{12,}", "\""},
     {"kernels\":\"|isa\":\"", "[a-z0-9-]+", "\""},
 
+    {"\"cached_tokens\":|\"cache_n\":|\"prompt_n\":", "[0-9]+", ""}, /* by whoever answers */
+    {"system_fingerprint\":", "[a-z0-9_\"]+", ""}, /* the file is hashed meanwhile */
     {"\"pid\":|\"cores\":|\"threads\":|\"seed\":", "[0-9]+", ""},
     {"memory_[a-z]+\":|bytes\":", "[0-9]+", ""},
 };
@@ -72,16 +78,22 @@ static int ask(const char *head, const char *body, size_t n, struct buf *out)
     return status;
 }
 
-static struct gateway *start(const char *file)
+static struct gateway *start_member(const char *file, bool has_clients)
 {
     struct config *c;
     struct gateway *g = NULL;
     struct err e = {0};
     assert_int_equal(config_create(&c, &e), 0);
-    if (config_load(c, file, &e) < 0 || config_add_listen(c, "unix:sock", &e) < 0 ||
-        gateway_start(&g, c, &e) < 0)
+    if (config_load(c, file, &e) < 0 ||
+        (has_clients && config_add_listen(c, "unix:sock", &e) < 0) || gateway_start(&g, c, &e) < 0)
         fail_msg("%s: %s", file, e.msg);
     config_unref(c);
+    return g;
+}
+
+static struct gateway *start(const char *file)
+{
+    struct gateway *g = start_member(file, true);
     for (int status = 0; status != 200;) { /* until all models have loaded */
         struct buf out;
         status = ask("GET /readyz", "", 0, &out);
@@ -133,7 +145,8 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
 {
     size_t n_wrong = 0;
     struct script_block b, next;
-    struct gateway *g = NULL;
+    struct gateway *g = NULL, *nodes[MAX_NODES];
+    uint32_t n_nodes = 0;
     const char *p = text;
     while (script_next(&p, &b)) {
         struct buf out;
@@ -157,6 +170,17 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
             g = start(b.head + 6);
             continue;
         }
+        if (strncmp(b.head, "node ", 5) == 0) {
+            assert_true(n_nodes < MAX_NODES);
+            nodes[n_nodes++] = start_member(b.head + 5, false);
+            continue;
+        }
+        if (strcmp(b.head, "end") == 0) {
+            assert_true(n_nodes > 0);
+            gateway_drain(nodes[--n_nodes]);
+            gateway_destroy(nodes[n_nodes]);
+            continue;
+        }
         answer(b.head, &b, &out);
         if (golden) {
             buf_printf(golden, "== out\n%s", buf_str(&out));
@@ -173,6 +197,8 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
     assert_string_equal(p, ""); /* all of it was read */
     if (g)
         stop(g);
+    while (n_nodes > 0)
+        gateway_destroy(nodes[--n_nodes]);
     return n_wrong;
 }
 
