@@ -290,7 +290,7 @@ int main(int argc, char **argv)
         TEST(test_not_a_model),
     };
     if (argc == 2 && strcmp(argv[1], "worker") == 0)
-        return worker_main(CONTROL_FD);
+        _exit(worker_main(CONTROL_FD)); /* as the program does: its threads still run */
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
