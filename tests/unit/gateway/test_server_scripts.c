@@ -2,8 +2,8 @@
  * requests in, answers out.  A script is text of blocks that begin with "== ":
  *     == file NAME              a file of the current folder; $/ is the folder of test data,
  *                               ~ the current one
- *     == start NAME             starts the server with this configuration, once all models have
- *                               loaded or failed; at unix:sock
+ *     == start NAME             starts the server with this configuration, and waits for its
+ *                               models, which are the included ones by default; at unix:sock
  *     == node NAME              another member of the shoal, without an address for clients
  *     == end                    ends the member that was started last
  *     == METHOD PATH [HEADERS]  a request with its body; headers are joined by "; "
@@ -34,13 +34,14 @@
 static char dir[64];
 
 static const struct script_differs differs[] = {
-    {"\"created\":|\"expires\":|\"size\":|_at\":|_s\":|_ms\":|_us\":|_ns\":|duration\":|_per_"
-     "second\":|_time\":|uptime\":",
-     "[0-9.e+-]+", ""},
+    {"\"created\":|\"expires\":|\"since\":|\"size\":|duration\":|_per_second\":", "[0-9.e+-]+", ""},
+    {"_at\":|_s\":|_ms\":|_us\":|_ns\":|_time\":", "[0-9.e+-]+", ""},
+    {"\"node\":\"", "n[12]", "\""}, /* either has the model */
     {"\"id\":|\"alarm\":", "[0-9]{9,}", ""},
+    {"\"token\":\"", "[0-9a-f]{16,}", "\""},
     {"\"merged\":|\"indexed\":", "[0-9]+", ""}, /* readings of one millisecond; how far it is */
     {"\"id\":\"", "[a-z]+[-_][A-Za-z0-9_-]{16,}", "\""},
-    {"_at\":\"|time\":\"|created\":\"|updated\":\"", "20[0-9TZ:.+-]+", "\""},
+    {"_at\":\"|time\":\"|\"due\":\"|created\":\"|updated\":\"", "20[0-9TZ:.+-]+", "\""},
     {"version\":\"|digest\":\"", "[a-z0-9_:]{12,}", "\""},
     {"kernels\":\"|isa\":\"", "[a-z0-9-]+", "\""},
 
@@ -85,6 +86,7 @@ static struct gateway *start_member(const char *file, bool has_clients)
     struct err e = {0};
     assert_int_equal(config_create(&c, &e), 0);
     if (config_load(c, file, &e) < 0 ||
+        (c->n_models == 0 && c->cluster.nodes.n == 0 && config_add_pack(c, NULL, &e) < 0) ||
         (has_clients && config_add_listen(c, "unix:sock", &e) < 0) || gateway_start(&g, c, &e) < 0)
         fail_msg("%s: %s", file, e.msg);
     config_unref(c);
