@@ -4,6 +4,7 @@
  *                               ~ the current one
  *     == start NAME             starts the server with this configuration, and waits for its
  *                               models, which are the included ones by default; at unix:sock
+ *     == reload NAME            gives the running server another configuration
  *     == node NAME              another member of the shoal, without an address for clients
  *     == end                    ends the member that was started last
  *     == METHOD PATH [HEADERS]  a request with its body; headers are joined by "; "
@@ -39,12 +40,12 @@ static const struct script_differs differs[] = {
     {"\"node\":\"", "n[12]", "\""}, /* either has the model */
     {"\"id\":|\"alarm\":", "[0-9]{9,}", ""},
     {"\"token\":\"", "[0-9a-f]{16,}", "\""},
+    {"\"known\":", "[a-z]+", ""},               /* whether its speed was measured yet */
     {"\"merged\":|\"indexed\":", "[0-9]+", ""}, /* readings of one millisecond; how far it is */
     {"\"id\":\"", "[a-z]+[-_][A-Za-z0-9_-]{16,}", "\""},
     {"_at\":\"|time\":\"|\"due\":\"|created\":\"|updated\":\"", "20[0-9TZ:.+-]+", "\""},
     {"version\":\"|digest\":\"", "[a-z0-9_:]{12,}", "\""},
     {"kernels\":\"|isa\":\"", "[a-z0-9-]+", "\""},
-
     {"\"cached_tokens\":|\"cache_n\":|\"prompt_n\":", "[0-9]+", ""}, /* by whoever answers */
     {"system_fingerprint\":", "[a-z0-9_\"]+", ""}, /* the file is hashed meanwhile */
     {"\"pid\":|\"cores\":|\"threads\":|\"seed\":", "[0-9]+", ""},
@@ -79,30 +80,38 @@ static int ask(const char *head, const char *body, size_t n, struct buf *out)
     return status;
 }
 
-static struct gateway *start_member(const char *file, bool has_clients)
+static struct config *read_config(const char *file, bool has_clients)
 {
     struct config *c;
-    struct gateway *g = NULL;
     struct err e = {0};
     assert_int_equal(config_create(&c, &e), 0);
     if (config_load(c, file, &e) < 0 ||
         (c->n_models == 0 && c->cluster.nodes.n == 0 && config_add_pack(c, NULL, &e) < 0) ||
-        (has_clients && config_add_listen(c, "unix:sock", &e) < 0) || gateway_start(&g, c, &e) < 0)
+        (has_clients && config_add_listen(c, "unix:sock", &e) < 0))
+        fail_msg("%s: %s", file, e.msg);
+    return c;
+}
+
+static struct gateway *start_member(const char *file, bool has_clients)
+{
+    struct config *c = read_config(file, has_clients);
+    struct gateway *g = NULL;
+    struct err e = {0};
+    if (gateway_start(&g, c, &e) < 0)
         fail_msg("%s: %s", file, e.msg);
     config_unref(c);
     return g;
 }
 
-static struct gateway *start(const char *file)
+/* Until all models have loaded. */
+static void wait_ready(void)
 {
-    struct gateway *g = start_member(file, true);
-    for (int status = 0; status != 200;) { /* until all models have loaded */
+    for (int status = 0; status != 200;) {
         struct buf out;
         status = ask("GET /readyz", "", 0, &out);
         buf_fini(&out);
         usleep(1000);
     }
-    return g;
 }
 
 static void stop(struct gateway *g)
@@ -169,7 +178,17 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
         if (strncmp(b.head, "start ", 6) == 0) {
             if (g)
                 stop(g);
-            g = start(b.head + 6);
+            g = start_member(b.head + 6, true);
+            wait_ready();
+            continue;
+        }
+        if (strncmp(b.head, "reload ", 7) == 0) {
+            struct config *c = read_config(b.head + 7, true);
+            struct err e = {0};
+            if (gateway_check(c, &e) < 0 || gateway_reload(g, c, &e) < 0)
+                fail_msg("%s: %s", b.head, e.msg);
+            config_unref(c);
+            wait_ready();
             continue;
         }
         if (strncmp(b.head, "node ", 5) == 0) {
