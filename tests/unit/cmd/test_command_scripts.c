@@ -152,6 +152,7 @@ static const struct script_differs differs[] = {
     {"_ms\":|_s\":|\"ms\":|seconds\":|_mib\":|scratch_bytes\":|threads\":|compute\":|seed\":",
      "[0-9.e+-]+", ""},
     {"\"p50\":|\"p95\":|\"p99\":|p50 |p95 |p99 ", "[0-9.e+-]+", ""},
+    {"step_ms_min\":|step_ms_p50\":|step_ms_max\":|load_ms\":", "[0-9.e+-]+", ""},
     {"kernels\":\"|engine\":\"", "[a-z0-9-]+", "\""},
     {"\n  peak_rss_mib +|\n  seconds +|\n  small_compute +", "[0-9.]+", "\n"},
     {"peak memory |scratch |tokens\\) = | MiB = ", "[0-9.]+ [KM]iB", ""},
