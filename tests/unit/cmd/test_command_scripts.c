@@ -152,6 +152,11 @@ static const struct script_differs differs[] = {
     {"_ms\":|_s\":|\"ms\":|seconds\":|_mib\":|scratch_bytes\":|threads\":|compute\":|seed\":",
      "[0-9.e+-]+", ""},
     {"\"p50\":|\"p95\":|\"p99\":|p50 |p95 |p99 ", "[0-9.e+-]+", ""},
+    {"Shoal CA |serial +|sha-256 +|serial\":\"|sha256\":\"|\n|  ", "[0-9A-F]{11,}",
+     ""}, /* of a CA */
+    {"Shoal CA ", "[0-9a-f]{6,16}", ""},
+    {"", "20[0-9][0-9]-[0-9-]+ [0-9:]+ UTC", ""},
+    {"not_before_s\":|not_after_s\":|days_left\":", "[0-9]+", ""},
     {"step_ms_min\":|step_ms_p50\":|step_ms_max\":|load_ms\":", "[0-9.e+-]+", ""},
     {"kernels\":\"|engine\":\"", "[a-z0-9-]+", "\""},
     {"\n  peak_rss_mib +|\n  seconds +|\n  small_compute +", "[0-9.]+", "\n"},
