@@ -794,6 +794,45 @@ static void test_rerank(void **state)
     check_over();
 }
 
+/* A conversation: the judge reads the answer as its last message. */
+static void test_rerank_of_a_conversation(void **state)
+{
+    struct router_route route = make_route(ENSEMBLE_RERANK, 2);
+    static const struct chat_message said = {.role = "user", .content = "hi", .content_bytes = 2};
+    static const struct value_member thinks = {.key = "thinks"};
+    static const char *const stops[] = {"x"};
+    (void)state;
+    struct request *r = prompt();
+    r->input_bytes = 2;
+    r->generate.chat =
+        (struct chat){.messages = &said, .n_messages = 1, .vars = &thinks, .n_vars = 1};
+    r->generate.prompts = NULL;
+    r->generate.max_tokens = 50;
+    r->generate.stop = stops;
+    r->generate.n_stop = 1;
+    ask(&route, r);
+    write_three("red", "red", "red");
+    assert_int_equal(site.n_calls, 2);
+    const struct request *q = site.calls[1].request;
+    const struct chat *c = &q->generate.chat;
+    assert_int_equal(c->n_messages, 2);
+    assert_string_equal(c->messages[0].content, "hi");
+    assert_string_equal(c->messages[1].role, "assistant");
+    assert_string_equal(c->messages[1].content, "red");
+    assert_int_equal(c->messages[1].content_bytes, 3);
+    assert_int_equal(c->n_vars, 2);
+    assert_string_equal(c->vars[0].key, "thinks");
+    assert_string_equal(c->vars[1].key, CHAT_CONTINUE_VAR);
+    assert_int_equal(q->generate.max_tokens, 1);
+    assert_int_equal(q->generate.n_stop, 0);
+    assert_null(q->generate.stop);
+    assert_int_equal(q->input_bytes, 5);
+    assert_int_equal(q->generate.constraint.kind, SHOAL_CONSTRAINT_NONE);
+    judge(1, "red", 0.5);
+    assert_string_equal(rec.text[0], "red");
+    check_over();
+}
+
 /* ---- what suits an ensemble ---- */
 
 static char dry_steps[64];
@@ -889,6 +928,7 @@ int main(void)
         cmocka_unit_test(test_vote),
         cmocka_unit_test(test_consensus),
         cmocka_unit_test(test_rerank),
+        cmocka_unit_test(test_rerank_of_a_conversation),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, open_site, close_site);

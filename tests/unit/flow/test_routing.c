@@ -379,6 +379,16 @@ static void test_what_a_route_changes(void **state)
 }
 
 static uint32_t n_dry;
+static int32_t rule_seen;
+
+static void on_rule(struct sink *s, const struct sink_done *e)
+{
+    (void)e;
+    n_dry++;
+    rule_seen = s->routed->rule;
+    assert_string_equal(s->routed->model, "small");
+    assert_int_equal(s->routed->candidates[1].verdict, ROUTER_BY_RULE);
+}
 
 static void on_dry(struct sink *s, const struct sink_done *e)
 {
@@ -412,10 +422,36 @@ static void test_dry(void **state)
     ops.done = on_dry;
     rec.sink.ops = &ops;
     site.passed[0] = '\0';
+    n_dry = 0;
     assert_true(routing_take(&site.owner, r, &rec.sink));
     assert_int_equal(n_dry, 1);
     assert_int_equal(rec.n_closed, 1);
     assert_string_equal(site.passed, "");
+}
+
+/* The explanation names the rule that matched: here the second one, by the client's path. */
+static void test_a_rule(void **state)
+{
+    static char *paths[][1] = {{TEXT("/other")}, {TEXT("/v1/x")}}, *use[] = {TEXT("small")};
+    struct router_rule rules[] = {
+        {.field = ROUTER_FIELD_PATH, .is = paths[0], .n_is = 1, .use = use, .n_use = 1},
+        {.field = ROUTER_FIELD_PATH, .is = paths[1], .n_is = 1, .use = use, .n_use = 1},
+    };
+    (void)state;
+    site.routes[0].rules = rules;
+    site.routes[0].n_rules = 2;
+    struct request *r = make("r");
+    r->path = "/v1/x";
+    r->dry = true;
+    r->way.pass_on = on_pass;
+    recorder_init(&rec);
+    struct sink_ops ops = *rec.sink.ops;
+    ops.done = on_rule;
+    rec.sink.ops = &ops;
+    n_dry = 0;
+    assert_true(routing_take(&site.owner, r, &rec.sink));
+    assert_int_equal(n_dry, 1);
+    assert_int_equal(rule_seen, 1);
 }
 
 static void test_nobody_can(void **state)
@@ -640,6 +676,7 @@ int main(void)
         TEST(test_what_stays_together),
         TEST(test_what_a_route_changes),
         TEST(test_dry),
+        TEST(test_a_rule),
         TEST(test_nobody_can),
         TEST(test_a_flow),
         TEST(test_an_average),

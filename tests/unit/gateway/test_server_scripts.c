@@ -47,7 +47,7 @@ static const struct script_differs differs[] = {
     {"version\":\"|digest\":\"", "[a-z0-9_:]{12,}", "\""},
     {"kernels\":\"|isa\":\"", "[a-z0-9-]+", "\""},
     {"\"cached_tokens\":|\"cache_n\":|\"prompt_n\":", "[0-9]+", ""}, /* by whoever answers */
-    {"system_fingerprint\":", "[a-z0-9_\"]+", ""}, /* the file is hashed meanwhile */
+    {"system_fingerprint\":|model_sha\":", "[a-z0-9_\"]+", ""}, /* the file is hashed meanwhile */
     {"\"pid\":|\"cores\":|\"threads\":|\"seed\":", "[0-9]+", ""},
     {"memory_[a-z]+\":|bytes\":", "[0-9]+", ""},
 };
