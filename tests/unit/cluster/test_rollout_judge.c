@@ -148,6 +148,14 @@ static void test_figures(void **state)
     assert_int_equal(from.errors, 4);
     assert_int_equal(from.p95_us, 2500);
     assert_int_equal(to.requests + to.errors + to.p95_us, 0);
+    const struct node_model once = {.requests = 1, .p95_us = 5};
+    places[2].to.held = &once; /* exactly */
+    rollout_judge_count(&from, &to, &v);
+    assert_int_equal(to.p95_us, 5);
+    places[1].from.held = places[2].from.held = NULL;
+    places[0].from.held = &once;
+    rollout_judge_count(&from, &to, &v);
+    assert_int_equal(from.p95_us, 5);
     places[2].to.held = &a;
     rollout_judge_count(&from, &to, &v);
     assert_int_equal(to.requests, 100);

@@ -523,6 +523,82 @@ static void test_pages_of_the_tree(void **state)
     globfree(&found);
 }
 
+/* Calls fn for each long option that a page of help lists. */
+static uint32_t each_option(const char *page, void (*fn)(const char *option, void *ctx), void *ctx)
+{
+    uint32_t n = 0;
+    for (const char *p = page; (p = strstr(p, "\n  ")); p++) {
+        const char *at = p + 3 + strspn(p + 3, " ");
+        at += at[0] == '-' && at[1] != '-' ? 4 : 0; /* behind "-x, " */
+        if (strncmp(at, "--", 2) != 0 || at - p > 8)
+            continue;
+        char name[64];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(at + 2, " =\n"), at + 2);
+        fn(name, ctx);
+        n++;
+    }
+    return n;
+}
+
+struct listing {
+    const char *command, *shell, *text;
+};
+
+static void check_listed(const char *option, void *ctx)
+{
+    const struct listing *l = ctx;
+    if (!strstr(l->text, option))
+        fail_msg("%s of shoal %s is not in the completion of %s", option, l->command, l->shell);
+}
+
+/* Every command, every verb and every option is completed, in lines of the shell's own form. */
+static void test_completions(void **state)
+{
+    static const struct {
+        const char *shell, *part;
+    } shells[] = {
+        {"bash", "complete -F "}, {"zsh", "#compdef shoal"}, {"fish", "complete -c shoal "}};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct buf text, page;
+        char line[64];
+        uint32_t n_options = 0;
+        snprintf(line, sizeof(line), "completion %s", shells[i].shell);
+        assert_int_equal(run(line, &text), CMD_OK);
+        if (!strstr(buf_str(&text), shells[i].part))
+            fail_msg("%s: %.200s", shells[i].shell, buf_str(&text));
+        for (const struct command *c = commands_all; c->name; c++) {
+            struct listing l = {c->name, shells[i].shell, buf_str(&text)};
+            check_listed(c->name, &l);
+            if (!c->run || strcmp(c->name, "completion") == 0 || strcmp(c->name, "manual") == 0)
+                continue;
+            snprintf(line, sizeof(line), "%s --help", c->name);
+            assert_int_equal(run(line, &page), CMD_OK);
+            n_options += each_option(buf_str(&page), check_listed, &l);
+            buf_fini(&page);
+        }
+        assert_true(n_options > 200);
+        buf_fini(&text);
+    }
+    struct buf out;
+    assert_int_equal(run("completion csh", &out), CMD_USAGE);
+    buf_fini(&out);
+}
+
+/* The manual has a section for each command, with its usage. */
+static void test_manual(void **state)
+{
+    struct buf text;
+    (void)state;
+    assert_int_equal(run("manual", &text), CMD_OK);
+    for (const struct command *c = commands_all; c->name; c++)
+        if (!strstr(buf_str(&text), c->name))
+            fail_msg("the manual has no %s", c->name);
+    assert_non_null(strstr(buf_str(&text), ".TH "));
+    assert_non_null(strstr(buf_str(&text), ".SH NAME"));
+    buf_fini(&text);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -539,6 +615,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_every_page, make_dir, remove_dir),
         cmocka_unit_test(test_pages_of_the_tree),
+        cmocka_unit_test(test_completions),
+        cmocka_unit_test(test_manual),
         cmocka_unit_test(test_names),
         cmocka_unit_test_setup_teardown(test_lines, make_dir, remove_dir),
     };
