@@ -32,10 +32,9 @@ static void setup_log(const struct opts *o)
 bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,
                int *exit_code)
 {
-    if (describe_page(page, argc, argv)) {
-        *exit_code = CMD_OK;
+    *exit_code = CMD_OK;
+    if (describe_page(page, argc, argv))
         return false;
-    }
     enum opts_outcome outcome = opts_parse(o, page, argc, argv);
     if (outcome != OPTS_RUN) {
         *exit_code = outcome == OPTS_USAGE ? CMD_USAGE : CMD_OK;

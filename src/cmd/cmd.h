@@ -20,7 +20,7 @@
  * command changes no header that all others include. */
 typedef int cmd_fn(int argc, const char *const *argv);
 
-/* Parses options and sets up logging.  false: exit with *exit_code. */
+/* Parses options and sets up logging.  false: exit with *exit_code; true: it is CMD_OK. */
 bool cmd_begin(struct opts *o, const struct opts_page *page, int argc, const char *const *argv,
                int *exit_code);
 /* Prints "shoal <command>: <message>" to stderr; returns CMD_FAILED. */

@@ -329,16 +329,16 @@ static bool read_control(struct workers *w, struct worker *k, struct worker_stat
     return true;
 }
 
-/* Forwards the worker's stderr to ours, and keeps its end. */
-static void read_stderr(struct worker *k)
+/* Forwards the worker's stderr to ours, and keeps its end. False: there is no more for now. */
+static bool read_stderr(struct worker *k)
 {
     char line[LINE_BYTES];
     ssize_t n = k->err_fd >= 0 ? read(k->err_fd, line, sizeof(line)) : 0;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return false;
     if (n <= 0) {
         close_fd(&k->err_fd);
-        return;
+        return false;
     }
     for (ssize_t i = 0; i < n; i++) /* nothing that could disturb a terminal */
         if ((unsigned char)line[i] < 0x20 && line[i] != '\n' && line[i] != '\t')
@@ -350,6 +350,7 @@ static void read_stderr(struct worker *k)
     size_t fresh = TAIL_BYTES - keep < (size_t)n ? TAIL_BYTES - keep : (size_t)n;
     memcpy(k->tail + keep, line + (size_t)n - fresh, fresh);
     k->n_tail = keep + fresh;
+    return true;
 }
 
 /* How it ended, with its last words. */
@@ -386,7 +387,8 @@ static void bury(struct workers *w, struct worker *k)
     kill(k->pid, SIGKILL); /* one that has already ended keeps its status */
     while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
         ;
-    read_stderr(k);
+    while (read_stderr(k)) /* to its last words */
+        ;
     say_why(k, status);
     pthread_mutex_lock(&w->lock);
     bool tell = k->state == REGISTRY_READY && !k->closing && !atomic_load(&w->leaving);

@@ -1,8 +1,11 @@
 /* test_kv_pages.c - a page is found by its own tokens and by all tokens before it. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
 #include <cmocka.h>
 
 #include "engine/decode/kv_pages.h"
@@ -115,6 +118,136 @@ static void test_the_page_that_is_free_longest_is_taken_first(void **state)
     kv_pages_destroy(kv);
 }
 
+/* ---- against a model ---- */
+
+enum { N_PAGES = 7, N_STEPS = 20000 };
+
+/* What is known of each page, in plain lists. */
+static struct {
+    uint32_t refs[N_PAGES], parent[N_PAGES];
+    uint64_t scope[N_PAGES];
+    uint32_t born[N_PAGES], parent_born[N_PAGES]; /* a page that was taken again is another one */
+    bool findable[N_PAGES];
+    int32_t tokens[N_PAGES][PAGE];
+    uint32_t order[N_PAGES], n_free; /* free pages, the oldest first */
+} model;
+
+static uint32_t draw(uint32_t *seed, uint32_t n)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (*seed >> 16) % n;
+}
+
+static void model_use(uint32_t page)
+{
+    for (uint32_t i = 0; i < model.n_free; i++)
+        if (model.order[i] == page) {
+            memmove(&model.order[i], &model.order[i + 1],
+                    (model.n_free - i - 1) * sizeof(model.order[0]));
+            model.n_free--;
+            return;
+        }
+}
+
+static void model_drop(uint32_t page)
+{
+    if (--model.refs[page] == 0)
+        model.order[model.n_free++] = page;
+}
+
+static uint32_t model_find(uint64_t scope, uint32_t parent, const int32_t *tokens)
+{
+    for (uint32_t i = 0; i < N_PAGES; i++)
+        if (model.findable[i] && model.parent[i] == parent &&
+            memcmp(model.tokens[i], tokens, sizeof(model.tokens[i])) == 0 &&
+            (parent == KV_NO_PAGE ? model.scope[i] == scope
+                                  : model.parent_born[i] == model.born[parent]))
+            return i;
+    return KV_NO_PAGE;
+}
+
+/* Any referenced page, or none. */
+static uint32_t some(uint32_t *seed)
+{
+    for (int tries = 0; tries < 8; tries++) {
+        const uint32_t page = draw(seed, N_PAGES);
+        if (model.refs[page] > 0)
+            return page;
+    }
+    return KV_NO_PAGE;
+}
+
+/* 20,000 random steps: what is found, what is taken, and how many are free is as in the model. */
+static void test_like_the_model(void **state)
+{
+    uint32_t seed = 7, n_found = 0, n_joined = 0, n_evicted = 0, n_full = 0;
+    struct kv_pages *kv = open_pages(N_PAGES);
+    (void)state;
+    memset(&model, 0, sizeof(model));
+    for (uint32_t i = 0; i < N_PAGES; i++)
+        model.order[model.n_free++] = i;
+    for (uint32_t step = 1; step <= N_STEPS; step++) {
+        const uint64_t scope = draw(&seed, 2);
+        const int32_t tokens[PAGE] = {(int32_t)draw(&seed, 2), (int32_t)draw(&seed, 2)};
+        const uint32_t parent = draw(&seed, 3) == 0 ? KV_NO_PAGE : some(&seed);
+        const uint32_t what = draw(&seed, 8);
+        if (what < 2) { /* a new page, published at once or not at all */
+            const uint32_t page = kv_pages_take(kv);
+            assert_int_equal(page, model.n_free ? model.order[0] : KV_NO_PAGE);
+            n_full += page == KV_NO_PAGE;
+            if (page == KV_NO_PAGE)
+                continue;
+            model_use(page);
+            n_evicted += model.findable[page];
+            model.findable[page] = false;
+            model.refs[page] = 1;
+            model.born[page] = step;
+            if (what == 0)
+                continue;
+            const uint32_t same = model_find(scope, parent, tokens);
+            const uint32_t got = kv_pages_publish(kv, scope, page, parent, tokens);
+            if (same != KV_NO_PAGE) { /* the caller's reference moves */
+                assert_int_equal(got, same);
+                n_joined++;
+                model_use(same);
+                model.refs[same]++;
+                model_drop(page);
+                continue;
+            }
+            assert_int_equal(got, page);
+            model.findable[page] = true;
+            model.scope[page] = scope;
+            model.parent[page] = parent;
+            model.parent_born[page] = parent == KV_NO_PAGE ? 0 : model.born[parent];
+            memcpy(model.tokens[page], tokens, sizeof(tokens));
+            /* once more changes nothing */
+            assert_int_equal(kv_pages_publish(kv, scope, page, parent, tokens), page);
+        } else if (what < 5) {
+            const uint32_t want = model_find(scope, parent, tokens);
+            assert_int_equal(kv_pages_find(kv, scope, parent, tokens), want);
+            if (want == KV_NO_PAGE)
+                continue;
+            n_found++;
+            model_use(want);
+            model.refs[want]++;
+        } else {
+            const uint32_t page = some(&seed);
+            if (page == KV_NO_PAGE)
+                continue;
+            if (what == 5 && model.refs[page] < 3) {
+                kv_pages_hold(kv, page);
+                model.refs[page]++;
+            } else {
+                kv_pages_release(kv, page);
+                model_drop(page);
+            }
+        }
+        assert_int_equal(kv_pages_free(kv), model.n_free);
+    }
+    assert_true(n_found > 500 && n_joined > 100 && n_evicted > 500 && n_full > 10);
+    kv_pages_destroy(kv);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +256,7 @@ int main(void)
         cmocka_unit_test(test_scopes_never_meet),
         cmocka_unit_test(test_equal_pages_become_one),
         cmocka_unit_test(test_the_page_that_is_free_longest_is_taken_first),
+        cmocka_unit_test(test_like_the_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,6 +240,130 @@ static void test_a_change_is_not_added_here(void **state)
     unlink(file);
 }
 
+/* Which entry carries a deed out, and with which words: a program makes a file of that name. */
+static void test_words_of_a_deed(void **state)
+{
+    static const char house[] = "devices:\n"
+                                "  - {id: light.a, name: lamp, kind: light}\n"
+                                "  - {id: light.b, name: other lamp, kind: light}\n"
+                                "  - {id: fan, kind: fan}\n";
+    static const struct {
+        struct home_deed deed;
+        enum home_sink_result result;
+        const char *made, *reason;
+    } rows[] = {
+        /* the first entry that fits: by thing and ability */
+        {{.id = "light.a", .ability = "power", .text = "on", .action = "turn_on"},
+         HOME_SINK_SENT,
+         "first-light.a-power-ON--turn_on",
+         ""},
+        {{.id = "light.a", .ability = "power", .text = "off", .action = "turn_off"},
+         HOME_SINK_SENT,
+         "first-light.a-power-0--turn_off",
+         ""},
+        {{.id = "light.a", .ability = "power", .text = "o", .action = "x"}, /* no word of it */
+         HOME_SINK_SENT,
+         "first-light.a-power-o--x",
+         ""},
+        {{.id = "light.a", .ability = "color", .text = "on", .action = "set"},
+         HOME_SINK_SENT,
+         "second-light.a-color-on--set",
+         ""},
+        {{.id = "light.b", .ability = "power", .text = "on"},
+         HOME_SINK_SENT,
+         "second-light.b-power-on--",
+         ""},
+        {{.id = "light.b", .ability = "brightness", .number = 12.5, .unit = "percent"},
+         HOME_SINK_SENT,
+         "second-light.b-brightness-12.5-percent-",
+         ""},
+        {{.id = "light.a", .ability = "power", .number = 7}, /* numbers have words, too */
+         HOME_SINK_SENT,
+         "first-light.a-power-seven--",
+         ""},
+        {{.id = "fan", .ability = "power", .text = "on"},
+         HOME_SINK_NOT_CONNECTED,
+         NULL,
+         "nothing is configured for it"},
+        {{.id = "light", .ability = "power", .text = "on"},
+         HOME_SINK_NOT_CONNECTED,
+         NULL,
+         "nothing is configured for it"},
+    };
+    char dir[] = "/tmp/shoal-words-XXXXXX", text[1024];
+    struct home_table *table;
+    struct home_file *f;
+    struct home_things *home;
+    struct deeds *d;
+    struct deeds_counts n;
+    struct config *c;
+    struct err e = {0};
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(
+        text, sizeof(text),
+        "deeds:\n"
+        "  - {things: [light.a, garage], ability: power, values: ['on=ON', 'off=0', '7=seven'],\n"
+        "     via: command, timeout: 60s, command: [/bin/cp, /dev/null, "
+        "'%s/first-{id}-{ability}-{value}-{unit}-{action}']}\n"
+        "  - {things: 'light.*', via: command, timeout: 60s, command: [/bin/cp, /dev/null, "
+        "'%s/second-{id}-{ability}-{value}-{unit}-{action}']}\n"
+        "deeds_allow: {commands: [/bin/cp]}\n",
+        dir, dir);
+    assert_int_equal(home_table_open(&table, SHOAL_TEST_DATA "/../../models/home.json", &e), 0);
+    assert_int_equal(config_create(&c, &e), 0);
+    if (config_parse(c, text, strlen(text), "f", &e) < 0 ||
+        home_file_read_text(&f, table, house, strlen(house), "h", &e) < 0)
+        fail_msg("%s", e.msg);
+    assert_int_equal(home_things_create(&home, f, NULL, &e), 0);
+    home_file_unref(f);
+    assert_int_equal(deeds_create(&d, &c->deeds, NULL, home, &e), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct outcome o;
+        char made[256];
+        carry(d, &rows[i].deed, &o);
+        if (o.result != rows[i].result || strcmp(o.reason, rows[i].reason) != 0)
+            fail_msg("row %zu: %d %s", i, (int)o.result, o.reason);
+        snprintf(made, sizeof(made), "%s/%s", dir, rows[i].made ? rows[i].made : "none");
+        if (unlink(made) != (rows[i].made ? 0 : -1))
+            fail_msg("row %zu did not make %s", i, made);
+    }
+    deeds_count(d, &n);
+    assert_int_equal(n.n_sent, 7);
+    assert_int_equal(n.n_not_connected, 2);
+    assert_int_equal(n.n_done + n.n_failed + n.n_reports, 0);
+    assert_int_equal(rmdir(dir), 0); /* nothing else was made */
+    struct outcome o;
+    deeds_stop(d);
+    carry(d, &rows[0].deed, &o); /* too late */
+    assert_int_equal(o.result, HOME_SINK_FAILED);
+    deeds_count(d, &n);
+    assert_int_equal(n.n_failed, 1);
+    deeds_destroy(d);
+    home_things_destroy(home);
+    config_unref(c);
+    home_table_close(table);
+}
+
+/* Entries that need a broker are refused without one. */
+static void test_no_broker(void **state)
+{
+    static const char text[] = "deeds:\n"
+                               "  - {things: a, via: command, command: [/bin/true]}\n"
+                               "  - {things: b, topic: x}\n"
+                               "deeds_allow: {commands: [/bin/true]}\n";
+    struct config *c;
+    struct deeds *d;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(config_create(&c, &e), 0);
+    assert_int_equal(config_parse(c, text, strlen(text), "f", &e), 0);
+    assert_int_equal(deeds_create(&d, &c->deeds, NULL, NULL, &e), SHOAL_EINVAL);
+    assert_string_equal(e.msg, "deeds: entry 2 needs mqtt.broker");
+    assert_null(d);
+    config_unref(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +372,8 @@ int main(void)
         cmocka_unit_test(test_commands_get_their_arguments_as_they_are),
         cmocka_unit_test(test_the_configuration_of_deeds),
         cmocka_unit_test(test_a_change_is_not_added_here),
+        cmocka_unit_test(test_words_of_a_deed),
+        cmocka_unit_test(test_no_broker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

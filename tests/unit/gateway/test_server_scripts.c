@@ -1,0 +1,240 @@
+/* test_server_scripts.c - a whole server in this process, by the scripts of tests/data/server:
+ * requests in, answers out.  A script is text of blocks that begin with "== ":
+ *     == file NAME              a file of the current folder; $/ is the folder of test data,
+ *                               ~ the current one
+ *     == start NAME             starts the server with this configuration, and waits for its
+ *                               models, which are the included ones by default; at unix:sock
+ *     == reload NAME            gives the running server another configuration
+ *     == node NAME              another member of the shoal, without an address for clients
+ *     == end                    ends the member that was started last
+ *     == METHOD PATH [HEADERS]  a request with its body; headers are joined by "; "
+ *     == until METHOD PATH TEXT the request is sent until the answer contains the text
+ *     == out                    the status of the answer and its body
+ * What differs from run to run is written as T.  SHOAL_GOLDEN=1 writes the answers into the scripts
+ * of the source tree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/log.h"
+#include "config/config.h"
+#include "gateway/gateway.h"
+#include "net/http_ask.h"
+#include "support/script.h"
+#include "support/watchdog.h"
+
+#define MAX_NODES 4u
+
+static char dir[64];
+
+static const struct script_differs differs[] = {
+    {"\"created\":|\"expires\":|\"since\":|\"size\":|duration\":|_per_second\":", "[0-9.e+-]+", ""},
+    {"_at\":|_s\":|_ms\":|_us\":|_ns\":|_time\":", "[0-9.e+-]+", ""},
+    {"\"node\":\"", "n[12]", "\""}, /* either has the model */
+    {"\"id\":|\"alarm\":", "[0-9]{9,}", ""},
+    {"\"token\":\"", "[0-9a-f]{16,}", "\""},
+    {"\"known\":", "[a-z]+", ""},               /* whether its speed was measured yet */
+    {"\"merged\":|\"indexed\":", "[0-9]+", ""}, /* readings of one millisecond; how far it is */
+    {"\"id\":\"", "[a-z]+[-_][A-Za-z0-9_-]{16,}", "\""},
+    {"_at\":\"|time\":\"|\"due\":\"|created\":\"|updated\":\"", "20[0-9TZ:.+-]+", "\""},
+    {"version\":\"|digest\":\"", "[a-z0-9_:]{12,}", "\""},
+    {"kernels\":\"|isa\":\"", "[a-z0-9-]+", "\""},
+    {"\"cached_tokens\":|\"cache_n\":|\"prompt_n\":", "[0-9]+", ""}, /* by whoever answers */
+    {"system_fingerprint\":|model_sha\":", "[a-z0-9_\"]+", ""}, /* the file is hashed meanwhile */
+    {"\"pid\":|\"cores\":|\"threads\":|\"seed\":", "[0-9]+", ""},
+    {"memory_[a-z]+\":|bytes\":", "[0-9]+", ""},
+};
+
+/* One request; returns the status, with the body in *out. */
+static int ask(const char *head, const char *body, size_t n, struct buf *out)
+{
+    char method[16], path[256], headers[512] = "";
+    struct err e = {0};
+    int status = 0;
+    assert_true(sscanf(head, "%15s %255s %511[^\n]", method, path, headers) >= 2);
+    struct buf more;
+    buf_init(&more, 4096);
+    buf_puts(&more, headers);
+    script_replace(&more, "; ", "\r\n");
+    while (n > 0 && body[n - 1] == '\n')
+        n--;
+    const struct http_ask a = {.server = "unix:sock",
+                               .method = method,
+                               .path = path,
+                               .header = more.len > 0 ? buf_str(&more) : NULL,
+                               .content_type = "application/json",
+                               .content = body,
+                               .content_bytes = n,
+                               .timeout_ms = 60000};
+    buf_init(out, 1 << 24);
+    if (http_ask(&a, &status, out, &e) < 0)
+        fail_msg("%s: %s", head, e.msg);
+    buf_fini(&more);
+    return status;
+}
+
+static struct config *read_config(const char *file, bool has_clients)
+{
+    struct config *c;
+    struct err e = {0};
+    assert_int_equal(config_create(&c, &e), 0);
+    if (config_load(c, file, &e) < 0 ||
+        (c->n_models == 0 && c->cluster.nodes.n == 0 && config_add_pack(c, NULL, &e) < 0) ||
+        (has_clients && config_add_listen(c, "unix:sock", &e) < 0))
+        fail_msg("%s: %s", file, e.msg);
+    return c;
+}
+
+static struct gateway *start_member(const char *file, bool has_clients)
+{
+    struct config *c = read_config(file, has_clients);
+    struct gateway *g = NULL;
+    struct err e = {0};
+    if (gateway_start(&g, c, &e) < 0)
+        fail_msg("%s: %s", file, e.msg);
+    config_unref(c);
+    return g;
+}
+
+/* Until all models have loaded. */
+static void wait_ready(void)
+{
+    for (int status = 0; status != 200;) {
+        struct buf out;
+        status = ask("GET /readyz", "", 0, &out);
+        buf_fini(&out);
+        usleep(1000);
+    }
+}
+
+static void stop(struct gateway *g)
+{
+    gateway_drain(g);
+    gateway_destroy(g);
+    unlink("sock");
+}
+
+/* The answer as scripts show it. */
+static void answer(const char *head, const struct script_block *b, struct buf *out)
+{
+    struct buf body;
+    char want[256] = "", until[512];
+    const bool waits = strncmp(head, "until ", 6) == 0;
+    snprintf(until, sizeof(until), "%s", waits ? head + 6 : head);
+    if (waits) { /* the text is behind method and path */
+        char *at = strchr(strchr(until, ' ') + 1, ' ');
+        assert_non_null(at);
+        snprintf(want, sizeof(want), "%s", at + 1);
+        *at = '\0';
+    }
+    int status = ask(until, b->body, b->n, &body);
+    for (int i = 0; waits && !strstr(buf_str(&body), want); i++) {
+        if (i == 60000)
+            fail_msg("%s: after a minute still %s", head, buf_str(&body));
+        usleep(1000);
+        buf_fini(&body);
+        status = ask(until, b->body, b->n, &body);
+    }
+    buf_init(out, 1 << 24);
+    buf_printf(out, "%d\n%s", status, buf_str(&body));
+    if (out->data[out->len - 1] != '\n')
+        buf_putc(out, '\n');
+    buf_fini(&body);
+    script_replace(out, SHOAL_TEST_DATA, "$");
+    script_replace(out, dir, "~");
+    script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
+}
+
+static size_t run_script(const char *name, const char *text, struct buf *golden)
+{
+    size_t n_wrong = 0;
+    struct script_block b, next;
+    struct gateway *g = NULL, *nodes[MAX_NODES];
+    uint32_t n_nodes = 0;
+    const char *p = text;
+    while (script_next(&p, &b)) {
+        struct buf out;
+        if (strcmp(b.head, "out") == 0)
+            continue;
+        if (golden)
+            buf_printf(golden, "== %s\n%.*s", b.head, (int)b.n, b.body);
+        if (strncmp(b.head, "file ", 5) == 0) {
+            struct buf file;
+            buf_init(&file, 1 << 20);
+            buf_put(&file, b.body, b.n);
+            script_replace(&file, "$/", SHOAL_TEST_DATA "/");
+            script_replace(&file, "~", dir);
+            script_write(b.head + 5, buf_str(&file), file.len);
+            buf_fini(&file);
+            continue;
+        }
+        if (strncmp(b.head, "start ", 6) == 0) {
+            if (g)
+                stop(g);
+            g = start_member(b.head + 6, true);
+            wait_ready();
+            continue;
+        }
+        if (strncmp(b.head, "reload ", 7) == 0) {
+            struct config *c = read_config(b.head + 7, true);
+            struct err e = {0};
+            if (gateway_check(c, &e) < 0 || gateway_reload(g, c, &e) < 0)
+                fail_msg("%s: %s", b.head, e.msg);
+            config_unref(c);
+            wait_ready();
+            continue;
+        }
+        if (strncmp(b.head, "node ", 5) == 0) {
+            assert_true(n_nodes < MAX_NODES);
+            nodes[n_nodes++] = start_member(b.head + 5, false);
+            continue;
+        }
+        if (strcmp(b.head, "end") == 0) {
+            assert_true(n_nodes > 0);
+            gateway_drain(nodes[--n_nodes]);
+            gateway_destroy(nodes[n_nodes]);
+            continue;
+        }
+        answer(b.head, &b, &out);
+        if (golden) {
+            buf_printf(golden, "== out\n%s", buf_str(&out));
+            buf_fini(&out);
+            continue;
+        }
+        const bool has_out = script_next(&p, &next) && strcmp(next.head, "out") == 0;
+        if (!has_out || next.n != out.len || memcmp(buf_str(&out), next.body, next.n) != 0) {
+            fprintf(stderr, "%s: %s is answered with\n%s\n", name, b.head, buf_str(&out));
+            n_wrong++;
+        }
+        buf_fini(&out);
+    }
+    assert_string_equal(p, ""); /* all of it was read */
+    if (g)
+        stop(g);
+    while (n_nodes > 0)
+        gateway_destroy(nodes[--n_nodes]);
+    return n_wrong;
+}
+
+static void test_scripts(void **state)
+{
+    (void)state;
+    script_run_all(SHOAL_TEST_DATA "/server/*.txt", dir, run_script);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scripts)};
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
+    if (setenv("SHOAL_MODELS", SHOAL_TEST_DATA "/../../models", 1) != 0 ||
+        setenv("SHOAL_CACHE_DIR", "", 1) != 0 || setenv("XDG_STATE_HOME", "state", 1) != 0)
+        return 2;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
