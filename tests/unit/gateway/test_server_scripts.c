@@ -86,7 +86,7 @@ static struct config *read_config(const char *file, bool has_clients)
     struct err e = {0};
     assert_int_equal(config_create(&c, &e), 0);
     if (config_load(c, file, &e) < 0 ||
-        (c->n_models == 0 && c->cluster.nodes.n == 0 && config_add_pack(c, NULL, &e) < 0) ||
+        (c->n_models == 0 && c->cluster.nodes.n == 0 && config_add_pack(c, NULL, true, &e) < 0) ||
         (has_clients && config_add_listen(c, "unix:sock", &e) < 0))
         fail_msg("%s: %s", file, e.msg);
     return c;
