@@ -83,6 +83,9 @@ int config_things_take_sensor(struct yaml_in *r, yaml_node_t *at, void *item,
 {
     struct config_things_sensor *k = item;
     struct things_sensor_opts o = things_sensor_defaults();
+    if (strncmp(k->name, CONFIG_THINGS_CONFIDENCE, strlen(CONFIG_THINGS_CONFIDENCE)) == 0)
+        return yaml_in_fail(r, at, "sensors named '%s...' are those of models",
+                            CONFIG_THINGS_CONFIDENCE);
     if (k->normal && !config_things_range(k->normal, &o.normal_low, &o.normal_high))
         return yaml_in_fail(r, at, "normal must be a range such as 2.5..7, ..7 or 2.5..");
     if (k->limits && !config_things_range(k->limits, &o.limit_low, &o.limit_high))

@@ -26,6 +26,9 @@ struct config_subscription {
     uint32_t qos, payload; /* enum payload_kind */
 };
 
+/* Sensors with such names are made for models (site/things/model_watch.h). */
+#define CONFIG_THINGS_CONFIDENCE "confidence/"
+
 struct config_things {
     struct things_machine_opts *machines; /* strings belong to the configuration */
     char **learned; /* [n_machines] files of `shoal anomaly fit`; NULL: none */

@@ -39,6 +39,7 @@ const strange = ['qwx zzv blorp', 'the derivative of a sheaf', 'ISO 4014 M8x40 z
     const [e] = got;
     t.same(`${e.change} ${e.kind} ${e.channels[0].sensor}`, 'raised limit confidence/intent', JSON.stringify(e));
     t.same((await alarms()).length, 1, '/v1/alarms has it');
+    t.same((await (await fetch(`${server.url}/v1/sensors`)).json()).total, 0, 'a model is no sensor');
     t.same(await t.metric(server, 'shoal_confidence_drift_alarm{model="intent"}'), 1, 'the metric');
     await window(usual);
     await t.until(() => got.some((x) => x.change === 'cleared' && x.id === e.id), 'it clears');

@@ -26,7 +26,9 @@ struct model_watch {
     uint32_t n_readings;
 };
 
-double model_watch_value(double index, bool alarm)
+/* The value of the sensor for an index, with the drift's own decision: the sensor's limit is fixed,
+ * the decision has a hysteresis and looks at more than one window. */
+static double value_of(double index, bool alarm)
 {
     const double beyond = BEYOND * CONFIDENCE_WATCH_LIMIT, within = WITHIN * CONFIDENCE_WATCH_LIMIT;
     return alarm ? (index > beyond ? index : beyond) : index < within ? index : within;
@@ -63,7 +65,7 @@ static void look(void *ctx, const struct registry_model *m)
         return;
     const bool alarm = atomic_load_explicit(&c->alarm, memory_order_relaxed) != 0;
     w->readings[w->n_readings++] =
-        (struct reading){.sensor = sensor, .value = model_watch_value(index, alarm)};
+        (struct reading){.sensor = sensor, .value = value_of(index, alarm)};
 }
 
 static void poll(void *ctx, struct plant *p)

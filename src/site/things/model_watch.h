@@ -8,8 +8,6 @@
 #ifndef SHOAL_SITE_THINGS_MODEL_WATCH_H
 #define SHOAL_SITE_THINGS_MODEL_WATCH_H
 
-#include <stdbool.h>
-
 #include "base/err.h"
 
 struct model_watch;
@@ -20,9 +18,5 @@ struct registry;
 SHOAL_MUST_CHECK int model_watch_create(struct model_watch **out, struct registry *r,
                                         struct plant *p, struct err *e);
 void model_watch_destroy(struct model_watch *w); /* NULL is fine */
-
-/* The value of the sensor for an index, with the drift's own decision: its limit is fixed, the
- * decision has a hysteresis and looks at more than one window. */
-double model_watch_value(double index, bool alarm);
 
 #endif

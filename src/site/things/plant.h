@@ -19,6 +19,7 @@
 #define SHOAL_SITE_THINGS_PLANT_H
 
 #include "base/err.h"
+#include "config/config_things.h"
 #include "things/things.h"
 
 #define PLANT_MAX_LISTENERS 8u
@@ -34,7 +35,7 @@ typedef void (*plant_alarm_fn)(void *ctx, const struct alarm_event *e);
  * drift, and somebody to tell (a broker, webhooks). */
 bool plant_is_needed(const struct config *config);
 /* The sensor of a model's confidences (model_watch.h): "confidence/NAME". */
-#define PLANT_CONFIDENCE "confidence/"
+#define PLANT_CONFIDENCE CONFIG_THINGS_CONFIDENCE
 
 /* *out is NULL if it is not needed.  file: that keeps open alarms; NULL: none. */
 SHOAL_MUST_CHECK int plant_create(struct plant **out, const struct config *config, const char *file,

@@ -94,6 +94,8 @@ static uint32_t each(const struct look *l, struct things *t, struct json_out *j,
         things_view(t, i, &v);
         if (l->machine[0] && strcmp(v.machine, l->machine) != 0)
             continue;
+        if (strncmp(v.name, PLANT_CONFIDENCE, strlen(PLANT_CONFIDENCE)) == 0)
+            continue; /* of a model: its alarms are listed, its figures are in /metrics */
         if (!l->stream || n < MAX_STREAMED)
             fn(l, j, t, i, &v);
         n++;
