@@ -1,7 +1,7 @@
 # A front end for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all conformance-llama-server conformance-manual conformance-python conformance-tools help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster schedulers fmt clean
+.PHONY: all conformance-llama-server conformance-manual conformance-ollama conformance-python conformance-tools help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster schedulers fmt clean
 all: build
 
 help: ## show this list
@@ -60,6 +60,10 @@ conformance-llama-server: configure ## run llama.cpp's own server tests against 
 conformance-manual: configure ## answer 30 questions about a manual with a real 135 M model from PyPI; MANUAL=FILE QUESTIONS=FILE: use your own
 	@cmake --build build --target shoal
 	@tests/conformance/manual_real build/shoal $(MANUAL) $(QUESTIONS)
+
+conformance-ollama: configure ## build Ollama's own command line from its Go module, run it against the server, and count what works
+	@cmake --build build --target shoal
+	@tests/conformance/ollama_cli build/shoal
 
 conformance-python: configure ## run Python clients from PyPI against the server and count results by client
 	@cmake --build build --target shoal

@@ -132,6 +132,7 @@ struct config {
     char *ollama_dir, *ollama_registry; /* or NULL */
     size_t ollama_max_model;
     size_t responses_bytes; /* memory for stored responses */
+    char *slots_dir;        /* saved slots; NULL: none */
     char *responses_file;   /* keeps them over a restart; NULL: none */
     uint32_t responses_ttl_ms;
     bool log_requests;

@@ -28,6 +28,7 @@
 #include "depot/model_store.h"
 #include "flow/pool.h"
 #include "flow/privacy/pseudonyms.h"
+#include "gateway/api/llama/slot_store.h"
 #include "gateway/api/model_profiles.h"
 #include "gateway/api/ollama/ollama_manage.h"
 #include "gateway/api/openai/response_store.h"
@@ -786,6 +787,7 @@ void gateway_destroy(struct gateway *g)
     once_destroy(gw->once);
     once_bucket_destroy(gw->shared_once);
     response_store_destroy(gw->response_store);
+    slot_store_destroy(gw->slots);
     collections_close(gw->collections);
     model_profiles_close(gw->profiles);
     sessions_close(gw->sessions);

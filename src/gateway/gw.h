@@ -58,6 +58,7 @@ struct sessions;
 struct pseudonyms;
 struct similar;
 struct response_store;
+struct slot_store;
 struct ticker;
 struct watcher;
 struct webhooks;
@@ -139,6 +140,7 @@ struct gw {
     struct model_profiles *profiles;       /* models made through an interface; NULL: no folder */
     _Atomic uint32_t ollama_transfers;     /* models that are pulled or pushed */
     _Atomic uint32_t oci_served;           /* blobs that are sent to other programs */
+    struct slot_store *slots;              /* of llama.cpp's clients */
     struct response_store *response_store; /* for /v1/responses; NULL: none */
     struct ask_app home;                   /* answers /v1/process */
     struct flow flow;                      /* the parts of the above that requests need */

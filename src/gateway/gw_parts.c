@@ -20,6 +20,7 @@
 #include "flow/pool.h"
 #include "flow/privacy/pseudonyms.h"
 #include "gateway/api/ollama/ollama_manage.h"
+#include "gateway/api/llama/slot_store.h"
 #include "gateway/api/openai/response_store.h"
 #include "gateway/averages.h"
 #include "gateway/grpc/health.h"
@@ -94,6 +95,8 @@ int gw_parts_limits(struct gw *gw, struct err *e)
         rc = similar_create(&gw->similar, &similar, e);
     if (rc == 0 && c->once_bytes > 0)
         rc = open_once(gw, c, e);
+    if (rc == 0)
+        rc = slot_store_create(&gw->slots, e);
     if (rc == 0 && c->responses_bytes > 0)
         rc = response_store_create(&gw->response_store, c->responses_bytes, c->responses_ttl_ms, e);
     if (rc == 0 && gw->response_store && c->responses_file)

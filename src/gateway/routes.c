@@ -7,6 +7,7 @@
 #include "gateway/api/hf/tei.h"
 #include "gateway/api/hf/tgi.h"
 #include "gateway/api/llama/llamacpp.h"
+#include "gateway/api/llama/slot_actions.h"
 #include "gateway/api/mcp/mcp.h"
 #include "gateway/api/ollama/ollama.h"
 #include "gateway/api/oci/oci_serve.h"
@@ -187,6 +188,9 @@ static const struct route routes[] = {
      "llama.cpp", NULL, NULL},
     {"GET", "/slots", 0, llamacpp_slots, "what the default model is working on", NULL, NULL,
      "llama.cpp", NULL, NULL},
+    {"POST", "/slots/*", ROUTE_WORK, slot_actions_post,
+     "ID?action=save, restore or erase: keep what a slot holds in a file", NULL, NULL, "llama.cpp",
+     NULL, NULL},
     {"GET", "/lora-adapters", 0, llamacpp_lora, "there are none", NULL, NULL, "llama.cpp", NULL,
      NULL},
     {"GET", "/health", ROUTE_OPEN, llamacpp_health, "the models are loaded", NULL, NULL,

@@ -193,8 +193,50 @@ async function ollama() {
     await server.stop();
 }
 
+// Slots of llama.cpp's server: a text that was evaluated, saved, restored after a restart, erased.
+async function slots() {
+    const dir = path.join(t.tmp, 'slots');
+    fs.mkdirSync(dir);
+    const text = `models: [{name: long, path: ${long}}]\nkeys: [{name: anna, sha256: ${sha('a')}}, {name: ben, sha256: ${sha('b')}}]\n`;
+    const args = ['--config', config(`${text}slots: {dir: ${dir}}\n`)];
+    const prompt = 'The quick brown fox jumps over the lazy dog. '.repeat(8);
+    let server = await t.start(shoal, args);
+    let ask = client(server, 'a');
+    const act = (id, action, filename) => ask('POST', `/slots/${id}?action=${action}`, filename === undefined ? undefined : { filename });
+    t.same((await act(3, 'save', 'fox.bin')).status, 400, 'an empty slot');
+    const first = (await ask('POST', '/completion', { prompt, n_predict: 4, id_slot: 3, cache_prompt: true, temperature: 0 })).json;
+    t.same(first.id_slot, 3, 'the slot of an answer');
+    const saved = (await act(3, 'save', 'fox.bin')).json;
+    t.check(saved.id_slot === 3 && saved.filename === 'fox.bin' && saved.n_saved === first.tokens_cached && saved.n_written > prompt.length &&
+        saved.timings.save_ms >= 0, `saved: ${JSON.stringify(saved)}`);
+    for (const bad of ['../x', 'a/b', '', '.hidden', 'x'.repeat(200), 5])
+        t.same((await act(3, 'save', bad)).status, 400, `the name ${JSON.stringify(bad)}`);
+    t.same((await act(999, 'save', 'x')).status, 400, 'no such slot');
+    t.same((await act(3, 'dance', 'x')).status, 400, 'no such action');
+    await server.stop();
+    server = await t.start(shoal, args);
+    ask = client(server, 'a');
+    t.same((await act(0, 'restore', 'nothing.bin')).status, 404, 'a file that is not there');
+    const back = (await act(5, 'restore', 'fox.bin')).json;
+    t.check(back.id_slot === 5 && Math.abs(back.n_restored - saved.n_saved) <= 2 && back.n_read === saved.n_written, `restored: ${JSON.stringify(back)}`);
+    const again = (await ask('POST', '/completion', { prompt, n_predict: 4, id_slot: 5, temperature: 0 })).json;
+    t.same(again.content, first.content, 'the same answer');
+    t.check(again.timings.cache_n > 16, `what was restored is not computed again: ${again.timings.cache_n}`);
+    t.check((await act(5, 'erase')).json.n_erased > 50, 'erased');
+    t.same((await act(5, 'erase')).json.n_erased, 0, 'nothing is left');
+    ask = client(server, 'b');
+    t.same((await act(0, 'restore', 'fox.bin')).status, 404, 'the files of another key');
+    await server.stop();
+    server = await t.start(shoal, ['--config', config(text)]);
+    ask = client(server, 'a');
+    const off = await act(0, 'save', 'x');
+    t.check(off.status === 501 && off.text.includes('slots.dir'), 'without a folder');
+    await server.stop();
+}
+
 (async () => {
     await names();
+    await slots();
     await loopback();
     await ollama();
     await places();

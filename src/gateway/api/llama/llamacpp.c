@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "flow/stages.h"
+#include "gateway/api/llama/slot_store.h"
 #include "gateway/answer.h"
 #include "gateway/api/timings_json.h"
 #include "gateway/door.h"
@@ -128,18 +129,38 @@ static void put_all_probs(struct json_out *j, struct answer_choice *ch, bool dra
     json_out_array_end(j);
 }
 
+static uint64_t slot_of(const struct llamacpp_answer *a, uint32_t choice)
+{
+    return a->shape.id_slot >= 0 ? (uint64_t)a->shape.id_slot : choice;
+}
+
+/* The slot that the client named holds what was evaluated: a prompt that is a text, and the answer.
+ */
+static void keep_slot(const struct llamacpp_answer *a, const struct answer_choice *ch, uint32_t i)
+{
+    const struct call *c = a->answer.call;
+    const struct request_prompt *p = a->asked.prompts;
+    if (!c->gl->gw->slots || a->shape.id_slot < 0 || i > 0 || !p || !p->text || p->suffix ||
+        p->n_pieces > 0)
+        return;
+    slot_store_put(c->gl->gw->slots, c->client ? c->client->name : "", (uint32_t)a->shape.id_slot,
+                   p->text, p->text_bytes, buf_str(&ch->text), ch->text.len,
+                   ch->done.prompt_tokens + ch->done.generated_tokens);
+}
+
 /* The end of an answer: all of it, or the last event of a stream. */
 static void put_end(struct llamacpp_answer *a, struct json_out *j, uint32_t i)
 {
     struct answer_choice *ch = &a->answer.choices[i];
     const struct sink_done *d = &ch->done;
     bool length = d->finish == SHOAL_FINISH_LENGTH;
+    keep_slot(a, ch, i);
     json_out_object(j);
     json_out_member_uint(j, "index", i);
     json_out_key(j, "content");
-    json_out_strn(j, buf_str(&ch->text), ch->text.len);
+    json_out_strn(j, buf_str(&ch->text), a->shape.stream ? 0 : ch->text.len);
     put_tokens(j, ch, a->shape.return_tokens);
-    json_out_member_uint(j, "id_slot", i);
+    json_out_member_uint(j, "id_slot", slot_of(a, i));
     json_out_key(j, "stop");
     json_out_bool(j, true);
     json_out_member_str(j, "model", a->answer.model);
@@ -275,7 +296,7 @@ static void stream_token(struct answer_sink *sink, const struct sink_token *t)
     json_out_array_end(&j);
     json_out_key(&j, "stop");
     json_out_bool(&j, false);
-    json_out_member_uint(&j, "id_slot", t->choice);
+    json_out_member_uint(&j, "id_slot", slot_of(a, t->choice));
     json_out_member_uint(&j, "tokens_predicted", sink->choices[t->choice].n_tokens);
     if (t->logprobs) {
         json_out_key(&j, "completion_probabilities");
@@ -314,6 +335,8 @@ static void run(struct call *c, struct request *r, const struct llamacpp_shape *
         return;
     a->shape = *shape;
     a->asked = r->generate;
+    if (shape->id_slot >= 0)
+        a->answer.keeps |= ANSWER_KEEPS_TEXT;
     if (!shape->stream && (shape->return_tokens || r->generate.sampling.logprobs))
         a->answer.keeps |= ANSWER_KEEPS_TOKENS;
     stages_run(&c->gl->flow, r, c->sink);

@@ -20,6 +20,7 @@ struct llamacpp_shape { /* the format of the answer */
     bool several; /* a list of answers */
     bool drawn;   /* probabilities after sampling */
     uint32_t n_prompts;
+    int64_t id_slot;           /* below 0: none */
     const char *const *fields; /* [n_fields] of the answer, as PATH/PATH; n_fields 0: all */
     uint32_t n_fields;
 };

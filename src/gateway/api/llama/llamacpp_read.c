@@ -14,7 +14,7 @@ struct body {
         *response_fields, *extra;
     struct constraint_fields constraint;
     bool stream, ignore_eos, return_tokens, echo, progress, post_sampling;
-    int64_t n_predict, seed, top_k, repeat_last_n, n_probs, priority;
+    int64_t n_predict, seed, top_k, repeat_last_n, n_probs, priority, id_slot;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty,
         latency_budget_ms;
 };
@@ -76,7 +76,10 @@ struct body {
         OFF("lora", NULL), OFF("n_cmpl", "1"), IGNORED("mirostat_tau"), IGNORED("mirostat_eta"),     \
         IGNORED("dynatemp_exponent"), IGNORED("xtc_threshold"), IGNORED("dry_base"),                 \
         IGNORED("dry_allowed_length"), IGNORED("dry_penalty_last_n"),                                \
-        IGNORED("dry_sequence_breakers"), IGNORED("cache_prompt"), IGNORED("id_slot"),               \
+        IGNORED("dry_sequence_breakers"), IGNORED("cache_prompt"),                                   \
+        {"id_slot", FIELD_INT, AT(id_slot),                                                          \
+         -1,        255,       "the slot that holds the text afterwards, for /slots",                \
+         NULL},                                                                                      \
         IGNORED("n_keep"), IGNORED("n_discard"), IGNORED("min_keep"), IGNORED("samplers"),           \
         IGNORED("timings_per_token"), IGNORED("t_max_predict_ms"), IGNORED("n_indent"),              \
         IGNORED("backend_sampling"), {"return_progress",                                             \
@@ -254,8 +257,10 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
     g->drawn_logprobs = b->post_sampling && b->n_probs > 0;
     r->no_cache |= g->drawn_logprobs; /* cached answers have the model's own probabilities */
     r->streams = b->stream;
-    *shape = (struct llamacpp_shape){
-        .stream = b->stream, .return_tokens = b->return_tokens, .drawn = g->drawn_logprobs};
+    *shape = (struct llamacpp_shape){.stream = b->stream,
+                                     .return_tokens = b->return_tokens,
+                                     .drawn = g->drawn_logprobs,
+                                     .id_slot = b->id_slot};
     int rc = read_response_fields(r, shape, b->response_fields, e);
     if (rc == 0)
         rc = prompt_read_stop(r, b->stop, e);
@@ -327,6 +332,7 @@ int llamacpp_read(struct request *r, struct llamacpp_shape *shape, const cJSON *
 {
     /* the server's own defaults */
     struct body b = {.n_predict = -1,
+                     .id_slot = -1,
                      .seed = -1,
                      .temperature = 0.8,
                      .top_k = 40,
@@ -363,7 +369,7 @@ int llamacpp_read_template(struct request *r, struct llamacpp_shape *shape, cons
         r->model = request_copy(r, b.model, strlen(b.model));
     g->n = g->n_prompts = 1;
     g->echo = g->special = g->prompt_only = true;
-    *shape = (struct llamacpp_shape){.n_prompts = 1};
+    *shape = (struct llamacpp_shape){.n_prompts = 1, .id_slot = -1};
     rc = prompt_read_messages(r, b.messages, lenient, e);
     if (rc == 0)
         rc = prompt_read_vars(r, b.template_vars, e);
