@@ -273,11 +273,3 @@ const struct recipe *recipes_find(const struct recipes *r, const char *name)
     }
     return NULL;
 }
-
-uint64_t recipe_bytes(const struct recipe *r)
-{
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < r->n_files; i++)
-        sum += r->files[i].bytes;
-    return sum;
-}

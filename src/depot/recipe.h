@@ -66,6 +66,5 @@ SHOAL_MUST_CHECK int recipes_parse(struct recipes **out, const char *json, size_
 void recipes_close(struct recipes *r);
 /* By its name or one of the others; NULL: none. */
 const struct recipe *recipes_find(const struct recipes *r, const char *name);
-uint64_t recipe_bytes(const struct recipe *r);
 
 #endif

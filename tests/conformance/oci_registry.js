@@ -1,8 +1,9 @@
 #!/usr/bin/env node
-// /api/push and /api/pull with the official Ollama client and a real OCI registry, Debian's docker-registry.
+// /api/push and /api/pull with the official Ollama client, shoal push and pull, and a real OCI registry: Debian's docker-registry,
+// or the program in $REGISTRY.
 // Usage: oci_registry.js SHOAL
 'use strict';
-const { spawn } = require('child_process');
+const { execFileSync, spawn } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const path = require('path');
@@ -19,7 +20,7 @@ const sha = (b) => crypto.createHash('sha256').update(b).digest('hex');
 async function startRegistry() {
     const config = path.join(t.tmp, 'registry.yml');
     fs.writeFileSync(config, `version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: ${t.tmp}/registry}}\nhttp: {addr: "127.0.0.1:0"}\n`);
-    const child = spawn('docker-registry', ['serve', config], { stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(process.env.REGISTRY ?? 'docker-registry', ['serve', config], { stdio: ['ignore', 'pipe', 'pipe'] });
     let log = '';
     for (const out of [child.stdout, child.stderr])
         out.on('data', (x) => { log += x; });
@@ -64,6 +65,18 @@ async function start(name, url) {
         'it answers as where it came from');
     const unknown = await t.fails(two.o.pull({ model: 'me/polite:2b' }), 'a tag that is not there');
     t.check(unknown.status_code === 404 && /has no model/.test(unknown.message), `unknown: ${unknown}`);
+    // the command line: what the client of Ollama pushed, and a folder as a ModelPack
+    const where = registry.url.slice(7), env = { ...process.env, SHOAL_CACHE_DIR: `${t.tmp}/cache` };
+    const run = (store, ...args) => execFileSync(shoal, args, { env: { ...env, SHOAL_STORE: `${t.tmp}/${store}` }, encoding: 'utf8' });
+    run('cli', 'pull', `${where}/me/polite:1b`, '--name', 'polite');
+    const shown = JSON.parse(run('cli', 'show', 'polite', '--json'));
+    t.same(`${shown.sha256} ${shown.system} ${shown.license}`, `${sha(bytes)} Be polite. MIT`, 'shoal pull of it');
+    run('cli', 'pull', path.join(t.root, 'tests/data/encoders/bert'), '--name', 'bert');
+    run('cli', 'push', 'bert', `${where}/team/bert:1`);
+    run('other', 'pull', `${where}/team/bert:1`, '--name', 'bert');
+    t.same(JSON.parse(run('other', 'show', 'bert', '--json')).sha256, JSON.parse(run('cli', 'show', 'bert', '--json')).sha256, 'a folder');
+    run('cli', 'push', 'polite', `${where}/team/polite:2`);
+    t.same((await two.o.pull({ model: 'team/polite:2' })).status, 'success', 'what shoal pushes, /api/pull takes');
     registry.child.kill('SIGTERM');
     await t.until(() => registry.child.exitCode !== null || registry.child.signalCode !== null, 'the registry ends');
     const off = await t.fails(two.o.pull({ model: 'me/other' }), 'no registry');

@@ -38,7 +38,7 @@ case $shell in
         offered() {
             case "$*" in
                 "shoal ") sed -n "/shoal_commands=(/,/^    )/s/^ *'\([a-z]*\):.*/\1/p" script ;;
-                "shoal "*" ") sed -n "/^        $2)/,/^    )/s/^ *'\([a-z]*\):.*/\1/p" script ;;
+                "shoal "*" ") sed -n "/^        $2)/,/^    )/s/^ *'\([a-z-]*\):.*/\1/p" script ;;
                 *-) # every option of the page's function
                     local name="${*:1:$#-1}"
                     name=${name// /_}

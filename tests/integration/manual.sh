@@ -31,7 +31,7 @@ section() { # the section of each command has everything that its help says
     done
 }
 for c in $commands; do
-    verbs=$("$shoal" "$c" --help | sed -n '/^Verbs:$/,$s/^  \([a-z]*\) .*/\1/p')
+    verbs=$("$shoal" "$c" --help | sed -n '/^Verbs:$/,$s/^  \([a-z-]*\) .*/\1/p')
     [ -n "$verbs" ] || section "$c"
     for v in $verbs; do
         section "$c" "$v"

@@ -247,7 +247,7 @@ static void test_the_included_recipes(void **state)
     assert_non_null(x);
     assert_string_equal(x->name, "smollm2:135m-instruct");
     assert_ptr_equal(recipes_find(r, "smollm2:135m-instruct"), x);
-    assert_int_equal(recipe_bytes(x), 98362432);
+    assert_int_equal(x->files[0].bytes, 98362432);
     assert_null(recipes_find(r, "smollm"));
     for (uint32_t i = 0; i < r->n; i++) /* every name is that of one recipe */
         assert_ptr_equal(recipes_find(r, r->v[i].name), &r->v[i]);
