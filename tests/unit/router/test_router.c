@@ -285,12 +285,12 @@ static void test_what_was_read_before_costs_nothing(void **state)
     const struct router_work chat = {.prompt_tokens = 1000, .max_tokens = 10};
     struct router_speed s = {.prefill_ns = 0.1 * MS, .token_ns = 1 * MS, .answer_tokens = 10};
     (void)state;
-    const double all = router_estimate(&s, &chat).prefill_ns;
+    const double whole = router_estimate(&s, &chat).prefill_ns;
     s.held = 0.75;
     const struct router_estimate x = router_estimate(&s, &chat);
-    assert_true(all == 100 * MS && x.prefill_ns == 25 * MS);
+    assert_true(whole == 100 * MS && x.prefill_ns == 25 * MS);
     s.queue_ns = 80 * MS; /* but it would have to wait */
-    assert_true(router_estimate(&s, &chat).total_ns > all + x.decode_ns);
+    assert_true(router_estimate(&s, &chat).total_ns > whole + x.decode_ns);
 }
 
 static void test_policies_are_checked(void **state)
