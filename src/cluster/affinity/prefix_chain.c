@@ -139,14 +139,15 @@ struct prefix_chain *prefix_chain_make(struct arena *a, const struct request *r,
     prefix_chain_for(o, r->model);
     sha256_begin(&s);
     add_text(&s, shared ? "shared" : "of a client");
-    add_text(&s, shared ? "" : r->client.name);
+    sha256_add(&s, r->client.name, shared ? 0 : strnlen(r->client.name, sizeof(r->client.name)));
+    add_text(&s, NULL);
     add_text(&s, g->chat.n_messages > 0 ? g->chat.template : NULL);
     c.bad = !sha256_end(&s, c.sum);
     if (r->session[0]) {
         struct cutter t = c;
         struct prefix_chain unused = {0};
         t.out = &unused;
-        extend(&t, "session", r->session, strlen(r->session));
+        extend(&t, "session", r->session, strnlen(r->session, sizeof(r->session)));
         o->session = hash_of(t.sum) | 1u;
     }
     if (g->chat.n_messages > 0)

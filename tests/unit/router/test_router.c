@@ -279,6 +279,20 @@ static void test_requests_on_their_way_count(void **state)
     assert_true(x.known && x.decode_ns == 0 && x.total_ns == 2 * MS);
 }
 
+/* A node that has read most of the prompt before needs less time for it. */
+static void test_what_was_read_before_costs_nothing(void **state)
+{
+    const struct router_work chat = {.prompt_tokens = 1000, .max_tokens = 10};
+    struct router_speed s = {.prefill_ns = 0.1 * MS, .token_ns = 1 * MS, .answer_tokens = 10};
+    (void)state;
+    const double whole = router_estimate(&s, &chat).prefill_ns;
+    s.held = 0.75;
+    const struct router_estimate x = router_estimate(&s, &chat);
+    assert_true(whole == 100 * MS && x.prefill_ns == 25 * MS);
+    s.queue_ns = 80 * MS; /* but it would have to wait */
+    assert_true(router_estimate(&s, &chat).total_ns > whole + x.decode_ns);
+}
+
 static void test_policies_are_checked(void **state)
 {
     struct router_policy p = {.n = 0};
@@ -313,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_turns_hashes_and_load),
         cmocka_unit_test(test_requests_on_their_way_count),
+        cmocka_unit_test(test_what_was_read_before_costs_nothing),
         cmocka_unit_test(test_policies_are_checked),
         cmocka_unit_test(test_callers),
     };
