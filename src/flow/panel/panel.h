@@ -43,6 +43,7 @@ struct panel_member {
     uint32_t n_results;
 };
 
+/* A kind has those of its requests. */
 struct panel_ops {
     /* A generation: one token, or one choice that is complete; member->done: it was the last. */
     void (*token)(struct panel_member *m, const struct sink_token *e);

@@ -85,11 +85,6 @@ static void give(struct panel *p, uint32_t i)
     panel_finish(p, &done);
 }
 
-static void never_results(struct panel_member *m)
-{
-    (void)m;
-}
-
 static struct panel *create(struct flow_owner *o, const struct router_route *route,
                             struct request *r, struct sink *s, const struct panel_ops *ops,
                             uint32_t n_members)
@@ -151,10 +146,8 @@ static void on_sampler_failed(struct panel_member *m)
 void panel_choose_consensus(struct flow_owner *o, const struct router_route *route,
                             struct request *r, struct sink *s)
 {
-    static const struct panel_ops ops = {.token = on_writer_token,
-                                         .answer = on_sample,
-                                         .results = never_results,
-                                         .failed = on_sampler_failed};
+    static const struct panel_ops ops = {
+        .token = on_writer_token, .answer = on_sample, .failed = on_sampler_failed};
     (void)create(o, route, r, s, &ops, 1);
 }
 
@@ -338,9 +331,7 @@ static void on_rerank_failed(struct panel_member *m)
 void panel_choose_rerank(struct flow_owner *o, const struct router_route *route, struct request *r,
                          struct sink *s)
 {
-    static const struct panel_ops ops = {.token = on_rerank_token,
-                                         .answer = on_rerank_answer,
-                                         .results = never_results,
-                                         .failed = on_rerank_failed};
+    static const struct panel_ops ops = {
+        .token = on_rerank_token, .answer = on_rerank_answer, .failed = on_rerank_failed};
     (void)create(o, route, r, s, &ops, 1 + route->ensemble.samples);
 }

@@ -20,18 +20,6 @@ static struct results *results_of(struct panel *p)
 
 /* ---- both ---- */
 
-static void never_token(struct panel_member *m, const struct sink_token *e)
-{
-    (void)m;
-    (void)e;
-}
-
-static void never_answer(struct panel_member *m, const struct sink_done *e)
-{
-    (void)m;
-    (void)e;
-}
-
 static struct panel *create(struct flow_owner *o, const struct router_route *route,
                             struct request *r, struct sink *s, const struct panel_ops *ops)
 {
@@ -157,9 +145,7 @@ static void on_cascade_failed(struct panel_member *m)
 void panel_classify_cascade(struct flow_owner *o, const struct router_route *route,
                             struct request *r, struct sink *s)
 {
-    static const struct panel_ops ops = {.token = never_token,
-                                         .answer = never_answer,
-                                         .results = on_cascade_results,
+    static const struct panel_ops ops = {.results = on_cascade_results,
                                          .failed = on_cascade_failed};
     struct panel *p = create(o, route, r, s, &ops);
     if (!p)
@@ -262,8 +248,7 @@ static void on_vote(struct panel_member *m)
 void panel_classify_vote(struct flow_owner *o, const struct router_route *route, struct request *r,
                          struct sink *s)
 {
-    static const struct panel_ops ops = {
-        .token = never_token, .answer = never_answer, .results = on_vote, .failed = on_vote};
+    static const struct panel_ops ops = {.results = on_vote, .failed = on_vote};
     struct panel *p = create(o, route, r, s, &ops);
     if (!p)
         return;

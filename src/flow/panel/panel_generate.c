@@ -73,11 +73,6 @@ static struct panel *create(struct flow_owner *o, const struct router_route *rou
     return p;
 }
 
-static void never_results(struct panel_member *m)
-{
-    (void)m;
-}
-
 /* ---- cascade ---- */
 
 /* Switches to the next model. False: the client has tokens that cannot be taken back. */
@@ -176,10 +171,8 @@ static void on_cascade_failed(struct panel_member *m)
 void panel_generate_cascade(struct flow_owner *o, const struct router_route *route,
                             struct request *r, struct sink *s)
 {
-    static const struct panel_ops ops = {.token = on_cascade_token,
-                                         .answer = on_cascade_answer,
-                                         .results = never_results,
-                                         .failed = on_cascade_failed};
+    static const struct panel_ops ops = {
+        .token = on_cascade_token, .answer = on_cascade_answer, .failed = on_cascade_failed};
     struct panel *p = create(o, route, r, s, &ops);
     if (!p)
         return;
@@ -251,10 +244,8 @@ static void on_refine_failed(struct panel_member *m)
 void panel_generate_refine(struct flow_owner *o, const struct router_route *route,
                            struct request *r, struct sink *s)
 {
-    static const struct panel_ops ops = {.token = on_refine_token,
-                                         .answer = on_refine_answer,
-                                         .results = never_results,
-                                         .failed = on_refine_failed};
+    static const struct panel_ops ops = {
+        .token = on_refine_token, .answer = on_refine_answer, .failed = on_refine_failed};
     struct panel *p = create(o, route, r, s, &ops);
     if (!p)
         return;

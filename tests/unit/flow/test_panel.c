@@ -833,6 +833,32 @@ static void test_rerank_of_a_conversation(void **state)
     check_over();
 }
 
+/* Another node may send what does not fit the request: it is ignored. */
+static void test_events_of_another_kind(void **state)
+{
+    struct router_route route = make_route(ENSEMBLE_CASCADE, 2);
+    (void)state;
+    ask(&route, prompt());
+    classify(0, 0, "cat", 0.9f, "dog", true);
+    say_in(0, 1, "no such choice", 0.9, false);
+    finish_in(0, 1, 1, true);
+    assert_int_equal(rec.n_starts + rec.n_last, 0);
+    say(0, "a", 0.9);
+    finish(0, 1);
+    assert_string_equal(rec.text[0], "a");
+    check_over();
+    ask(&route, texts(1));
+    begin(0);
+    say(0, "a", 0.9);
+    finish_in(0, 0, 1, true);
+    classify(0, 1, "no such input", 0.9f, "dog", true);
+    assert_int_equal(rec.n_starts + rec.n_last, 0);
+    classify(0, 0, "cat", 0.9f, "dog", true);
+    close_call(0);
+    assert_string_equal(rec.labels[0], "cat");
+    check_over();
+}
+
 /* ---- what suits an ensemble ---- */
 
 static char dry_steps[64];
@@ -929,6 +955,7 @@ int main(void)
         cmocka_unit_test(test_consensus),
         cmocka_unit_test(test_rerank),
         cmocka_unit_test(test_rerank_of_a_conversation),
+        cmocka_unit_test(test_events_of_another_kind),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, open_site, close_site);

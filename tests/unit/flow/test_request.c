@@ -142,12 +142,39 @@ static void test_requests_of_a_client_stay_together(void **state)
     assert_int_equal(request_stay_key(&a), request_stay_key(&b));
 }
 
+/* Clients as engines see them: the same name is the same client, and priorities add up. */
+static void test_who_asks(void **state)
+{
+    static const struct {
+        int32_t client, own, want;
+    } rows[] = {
+        {5, -2, 3}, {0, 0, 0}, {-5, -7, -12}, {INT32_MAX, 1, INT32_MAX}, {INT32_MIN, -1, INT32_MIN},
+    };
+    struct request r = {.client = {.weight = 2.5f}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        r.client.priority = rows[i].client;
+        r.priority = rows[i].own;
+        assert_int_equal(request_who(&r).priority, rows[i].want);
+    }
+    assert_int_equal(request_who(&r).client, 0); /* no particular one */
+    assert_true(request_who(&r).weight == 2.5f);
+    snprintf(r.client.name, sizeof(r.client.name), "anna");
+    const uint64_t anna = request_who(&r).client;
+    assert_true(anna != 0 && anna == request_who(&r).client);
+    snprintf(r.client.name, sizeof(r.client.name), "ben");
+    assert_true(request_who(&r).client != anna && request_who(&r).client != 0);
+    memset(r.client.name, 'x', sizeof(r.client.name)); /* without an end */
+    assert_true(request_who(&r).client != 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_copied_and_repaired),
                                        cmocka_unit_test(test_a_request_is_used_again),
                                        cmocka_unit_test(test_the_earlier_deadline_counts),
                                        cmocka_unit_test(test_requests_of_a_client_stay_together),
-                                       cmocka_unit_test(test_errors_become_failures)};
+                                       cmocka_unit_test(test_errors_become_failures),
+                                       cmocka_unit_test(test_who_asks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -292,7 +292,7 @@ static void test_words_of_a_deed(void **state)
     };
     char dir[] = "/tmp/shoal-words-XXXXXX", text[1024];
     struct home_table *table;
-    struct home_file *f;
+    struct home_file *f = NULL;
     struct home_things *home;
     struct deeds *d;
     struct deeds_counts n;
