@@ -61,6 +61,7 @@ struct desired_store {
     uint64_t seen_ns;                    /* NATS last confirmed the state */
     uint64_t heard_version, heard_fence; /* the highest that others know, or NATS had */
     uint64_t heard_writer;               /* the highest fence that has written heard_version */
+    uint64_t controller_ns;              /* when a controller was last heard; 0: never */
     struct executor_task task;
     bool posted, notice, stop;
 };
@@ -148,6 +149,8 @@ void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t wri
     if (version == s->heard_version)
         raise_to(&s->heard_writer, writer);
     raise_to(&s->heard_fence, fence > writer ? fence : writer);
+    if (fence)
+        s->controller_ns = clock_ns();
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -156,6 +159,7 @@ void desired_store_known(void *store, struct lease_known *out)
     struct desired_store *s = store;
     pthread_mutex_lock(&s->lock);
     out->fence = s->heard_fence > s->status.fence ? s->heard_fence : s->status.fence;
+    out->heard_ago_ns = s->controller_ns ? clock_ns() - s->controller_ns + 1 : 0;
     out->behind = s->heard_version > s->status.version ||
                   (s->heard_version == s->status.version && s->heard_writer > s->status.fence);
     pthread_mutex_unlock(&s->lock);
@@ -217,7 +221,7 @@ static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn
         rc = begin(s, fence, &d, e);
     if (rc < 0)
         return rc;
-    desired_store_heard(s, 0, 0, d->fence);
+    desired_store_heard(s, 0, d->fence, 0);
     if (fence && d->fence > fence)
         rc = err_set(e, SHOAL_ECHANGED,
                      "a newer controller (fence %llu) has written the desired state; this one "

@@ -86,8 +86,8 @@ SHOAL_MUST_CHECK int desired_store_update(struct desired_store *s, uint64_t fenc
 void desired_store_look(struct desired_store *s);
 /* The version in force was compared with NATS at or after this time, and it was the newest. */
 bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t since_ns);
-/* Another member knows this version of the state, written with the fence `writer`, and this fence.
- * Any thread. */
+/* Another member knows this version of the state, written with the fence `writer`. fence: it is the
+ * controller, with this one; 0: it is not. Any thread. */
 void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t writer,
                          uint64_t fence);
 /* What this member and those it heard know.  For lease.h; any thread. */

@@ -59,7 +59,6 @@ struct lease {
     uint64_t my_fence;   /* 0: the lease is not ours */
     uint64_t last_fence; /* of this member, ever */
     uint64_t shy_ns;     /* left to others until then */
-    uint64_t gone_fence; /* the highest known when seen_ns was set for a lease that is not there */
     /* When the last renewal of a lease in force was sent, which the others have heard of; 0: others
      * wrote since */
     uint64_t mine_ns;
@@ -264,9 +263,8 @@ static void contend(struct lease *l)
         l->known(l->claim_ctx, &k);
     /* It is not there, but somebody has held one that this member never saw, and may count on it.
      */
-    if (!there && k.fence > l->gone_fence)
-        l->seen_ns = now_ns();
-    l->gone_fence = k.fence;
+    if (!there && k.heard_ago_ns && k.heard_ago_ns < now_ns() - l->seen_ns)
+        l->seen_ns = now_ns() - k.heard_ago_ns;
     if (there && memcmp(v.run, l->run, sizeof(v.run)) != 0)
         l->mine_ns = 0;
     sent = now_ns();

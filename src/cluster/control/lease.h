@@ -39,8 +39,9 @@ struct lease;
 /* If NATS has no lease: was there one?  Then its holder may still count on it for a while, so the
  * others wait for as long as an unrenewed lease lasts, twice as long if they are behind. */
 struct lease_known {
-    uint64_t fence; /* the highest fence ever heard of; 0: none */
-    bool behind;    /* others know a newer desired state, and may restore it */
+    uint64_t fence;        /* the highest fence ever heard of; 0: none */
+    uint64_t heard_ago_ns; /* since a controller was last heard; 0: never */
+    bool behind;           /* others know a newer desired state, and may restore it */
 };
 
 struct lease_opts {

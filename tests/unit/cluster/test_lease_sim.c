@@ -76,6 +76,7 @@ struct member {
     bool ended;                  /* the thread function has returned */
     double rate;                 /* of its clock */
     uint64_t heard_fence;        /* in heartbeats; kept on disk */
+    uint64_t heard_ns;           /* when a controller was last heard; 0: never */
 };
 
 static struct {
@@ -266,6 +267,7 @@ static void tell_known(void *ctx, struct lease_known *out)
 {
     (void)ctx;
     out->fence = me()->heard_fence;
+    out->heard_ago_ns = me()->heard_ns ? local_ns() - me()->heard_ns + 1 : 0;
 }
 
 /* ---- the server ---- */
@@ -394,6 +396,12 @@ static void check(void)
     if (n > 1)
         fail_msg("seed %llu: %u members hold the lease at %.3f s", (unsigned long long)w.seed, n,
                  (double)w.now_ns / 1e9);
+    for (uint32_t i = 0; n > 0 && i < w.n;
+         i++) { /* heartbeats, and the state that it has claimed */
+        struct member *m = &w.members[w.current = i];
+        m->heard_ns = local_ns();
+        m->heard_fence = fence > m->heard_fence ? fence : m->heard_fence;
+    }
     if (n == 0 || fence == w.fence)
         return;
     if (fence < w.fence)
@@ -401,9 +409,6 @@ static void check(void)
                  (unsigned long long)fence, (unsigned long long)w.fence, (double)w.now_ns / 1e9);
     w.fence = fence;
     w.n_terms++;
-    for (uint32_t i = 0; i < w.n;
-         i++) /* the controller's heartbeat, and the state it has claimed */
-        w.members[i].heard_fence = fence;
 }
 
 /* ---- a schedule ---- */
