@@ -82,7 +82,7 @@ void flow_resolve_name(const struct flow_owner *o, struct request *r)
     size_t n = r->model ? flow_name_bytes(o->flow, r->model) : 0;
     if (n > 0 && r->model[n])
         r->model = request_copy(r, r->model, n);
-    else if (n > 0 && !strchr(r->model, ':') &&
+    else if (n > 0 && o->flow->registry && !strchr(r->model, ':') &&
              !registry_state(o->flow->registry, r->model, &state) &&
              registry_find_tagged(o->flow->registry, r->model, tagged, sizeof(tagged)))
         r->model = request_copy(r, tagged, strlen(tagged));

@@ -318,19 +318,15 @@ static void test_what_stays_together(void **state)
         n_small += strcmp(first, "small") == 0;
     }
     assert_in_range(n_small, 4, 28);
-    char of_text[32];
+    char of_address[32];
     assert_true(run(make("r")));
-    snprintf(of_text, sizeof(of_text), "%s", site.passed);
+    snprintf(of_address, sizeof(of_address), "%s", site.passed);
     uint32_t n_other = 0;
     for (int i = 0; i < 32; i++) {
         struct request *r = make("r");
-        char *text = arena_bytes(&r->arena, 16);
-        struct chat_message *m = arena_zalloc(&r->arena, sizeof(*m));
-        snprintf(text, 16, "text %d", i);
-        *m = (struct chat_message){.role = "user", .content = text, .content_bytes = strlen(text)};
-        r->generate.chat.messages = m;
+        r->from = (uint64_t)i + 1; /* another address */
         assert_true(run(r));
-        n_other += strcmp(site.passed, of_text) != 0;
+        n_other += strcmp(site.passed, of_address) != 0;
     }
     assert_in_range(n_other, 4, 28);
 }
