@@ -24,6 +24,7 @@ MODELS = [
 TABLES = [
     dict(name="home", format="shoal-home", file="home.json", licence="MIT"),
     dict(name="demo-home", format="shoal-home-file", file="demo-home.yaml", licence="MIT", card="home.md"),
+    dict(name="recipes", format="shoal-recipes", file="recipes.json", licence="MIT"),
 ]
 
 

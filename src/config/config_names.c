@@ -244,7 +244,9 @@ static int check_route_name(struct checking *x, const struct config_setting *s)
     bool taken = false;
     for (uint32_t i = 0; i < c->n_models; i++)
         taken |= strcmp(c->models[i].name, s->value) == 0;
-    for (const char *const *m = x->world->models; m && *m && config_names_use_pack(c); m++)
+    /* with models of its own, a file may use the name of an included one for a route */
+    for (const char *const *m = x->world->models; m && *m && c->n_models == 0 && !x->world->runs;
+         m++)
         taken |= strcmp(*m, s->value) == 0;
     return taken ? wrong(x, s, "%.100s: '%.80s' is the name of a model: give the route another one",
                          s->path, s->value)

@@ -22,6 +22,7 @@ struct config;
 struct config_names_world {
     const char *const *models;      /* of the pack, or added at run time; NULL: none */
     const char *const *collections; /* NULL: not known */
+    bool runs;                      /* `models` has those of before a change of the file, too */
     bool elsewhere;                 /* other nodes may have more models, and their own keys */
     void *ctx;
     /* Whether the model writes text; NULL: not known. */

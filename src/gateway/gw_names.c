@@ -149,6 +149,7 @@ static int check(struct names *n, struct collections *cs, struct err *e)
 {
     const struct config_cluster *k = &n->config->cluster;
     const struct config_names_world w = {.models = n->models,
+                                         .runs = n->registry != NULL,
                                          .collections = list_collections(n, cs),
                                          .elsewhere = k->nats.n + k->nodes.n + k->listen.n > 0,
                                          .ctx = n,

@@ -79,7 +79,7 @@ static void write_facts(void)
     char path[256], in[64] = "", out[64] = "";
     struct stat st;
     sigset_t blocked;
-    snprintf(path, sizeof(path), "%s/%s", getenv("SHOAL_TEST_DIR"), started.name);
+    snprintf(path, sizeof(path), "%s/%s", getenv("HOME"), started.name);
     FILE *f = fopen(path, "a");
     if (!f || readlink("/proc/self/fd/0", in, sizeof(in) - 1) < 0 ||
         readlink("/proc/self/fd/1", out, sizeof(out) - 1) < 0 || fstat(2, &st) < 0 ||
@@ -98,7 +98,7 @@ static bool is_first(void)
 {
     char path[256], line[1024];
     int n = 0;
-    snprintf(path, sizeof(path), "%s/%s", getenv("SHOAL_TEST_DIR"), started.name);
+    snprintf(path, sizeof(path), "%s/%s", getenv("HOME"), started.name);
     FILE *f = fopen(path, "r");
     while (f && fgets(line, sizeof(line), f))
         n++;
@@ -241,7 +241,7 @@ static int play_worker(void)
         for (;;)
             pause();
     if (strcmp(role, "loads") == 0)
-        for (char path[256]; snprintf(path, sizeof(path), "%s/go", getenv("SHOAL_TEST_DIR")) > 0 &&
+        for (char path[256]; snprintf(path, sizeof(path), "%s/go", getenv("HOME")) > 0 &&
                              access(path, F_OK) < 0;) {
             struct pollfd p = {.fd = CONTROL_FD, .events = POLLIN};
             tell(&loading);
@@ -259,7 +259,7 @@ static int make_dir(void **state)
 {
     (void)state;
     snprintf(dir, sizeof(dir), "/tmp/shoal-workers-XXXXXX");
-    return mkdtemp(dir) ? setenv("SHOAL_TEST_DIR", dir, 1) : -1;
+    return mkdtemp(dir) ? setenv("HOME", dir, 1) : -1;
 }
 
 static int remove_dir(void **state)

@@ -51,16 +51,6 @@ static const char *listed(const char *const *list, const char *word)
     return NULL;
 }
 
-const char *read_plan_class(const char *word)
-{
-    return listed(classes, word);
-}
-
-const char *read_plan_quantity(const char *word)
-{
-    return listed(quantities, word);
-}
-
 bool read_plan_acts(const struct read_plan_act *x)
 {
     const bool talks = strcmp(x->verb, "ask") == 0 || strcmp(x->verb, "none") == 0 ||

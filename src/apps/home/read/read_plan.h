@@ -74,10 +74,6 @@ struct read_plan {
 
 /* Reads "set t2 pressure to_value w3 w4 sep off light"; false: it is no plan. */
 bool read_plan_of(struct read_plan *out, const char *text);
-/* Is it a word of one of the language's lists? The result is the list's own text; NULL: it is not.
- */
-const char *read_plan_class(const char *word);
-const char *read_plan_quantity(const char *word);
 /* Does the act want to change something outside of the conversation? */
 bool read_plan_acts(const struct read_plan_act *x);
 
