@@ -48,7 +48,7 @@ static const struct opts_page page = {
     .max_args = 1,
     .summary = "Chats with a model, using its own chat template; answers are streamed.",
     .details = "Ctrl-C stops an answer, Ctrl-D ends the chat.  A line that ends with \\ continues "
-               "on the\nnext line.  If stdin is a pipe, every line is a turn.  /help lists the "
+               "on the\nnext line.  If stdin is a pipe, every line is a turn.  /help lists the\n"
                "commands of a chat.  With a MESSAGE, answers it and exits.",
     .groups = {OPTS_GROUP("Chat", defs)},
     .examples = "  shoal chat\n"
