@@ -12,10 +12,10 @@ cmake_minimum_required(VERSION 3.25)
 project(x C)
 enable_testing()
 add_library(base STATIC src/base/a.c)
-add_executable(test_a tests/unit/base/test_a.c)
-target_link_libraries(test_a base)
-add_test(NAME test_a COMMAND test_a)
-set_tests_properties(test_a PROPERTIES LABELS unit)
+add_executable(test_b tests/unit/base/test_b.c)
+target_link_libraries(test_b base)
+add_test(NAME test_b COMMAND test_b)
+set_tests_properties(test_b PROPERTIES LABELS unit)
 END
 cat >src/base/a.c <<'END'
 int limit(int n);
@@ -43,7 +43,7 @@ int endless(int n)
     return n;
 }
 END
-cat >tests/unit/base/test_a.c <<'END'
+cat >tests/unit/base/test_b.c <<'END'
 int limit(int n);
 int more(int n);
 int endless(int n);
