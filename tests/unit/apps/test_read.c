@@ -256,6 +256,21 @@ static void test_verbs_that_the_rules_do_not_have(void **state)
     is("resume the music", NULL, "resume_media: simulated");
 }
 
+static void test_what_the_rules_ask_about(void **state)
+{
+    (void)state;
+    is("set FV1 to 100 kPa", NULL, "set_machine fv1 100: simulated");
+    is("set FV1 to 500 kPa", NULL, "set_machine fv1 500: refused");
+    is("make it brighter in the hall", NULL, "set_brightness l.hall: simulated");
+}
+
+/* The rules turn it on, the reader off: neither happens without a yes. */
+static void test_opposites_are_offered(void **state)
+{
+    (void)state;
+    is("swich of the lamp in the hall", NULL, "turn_off l.hall: confirm");
+}
+
 static void test_questions_do_nothing(void **state)
 {
     (void)state;
@@ -272,6 +287,8 @@ int main(void)
         cmocka_unit_test(test_users_cannot_write_plans),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_verbs_that_the_rules_do_not_have),
+        cmocka_unit_test(test_what_the_rules_ask_about),
+        cmocka_unit_test(test_opposites_are_offered),
         cmocka_unit_test(test_questions_do_nothing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -170,14 +170,52 @@ static bool is_beyond(const struct home_table *t, const struct home_draft *d)
     return false;
 }
 
-/* Do the rules ask about words that the same action of the reader leaves out as well? */
-static bool leaves_rest(const struct home_draft *rules, const struct home_draft *reader)
+/* Are the words that the rules asked about a name of what the reader's action is about, or a word
+ * that the reader has resolved? */
+static bool explains(const struct ask_request *r, const struct ask_plan_action *o, const char *rest)
 {
-    for (uint32_t i = 0; i < rules->n_actions; i++)
-        for (uint32_t k = 0; ask_plan_text_of(rules->actions[i], "rest") && k < reader->n_actions;
-             k++)
-            if (strcmp(rules->actions[i]->name, reader->actions[k]->name) == 0)
+    const struct home_table *t = r->ask->table;
+    const struct ask_plan_field *ids = ask_plan_field_of(o, "ids");
+    const char *id = ask_plan_text_of(o, "id");
+    if (home_table_lists(&t->pronouns, rest) || home_table_lists(&t->places, rest))
+        return true;
+    for (uint32_t i = 0; i < (ids ? ids->n_items : id ? 1 : 0); i++) {
+        const struct home_thing *x = home_file_thing(r->file, ids ? ids->items[i] : id);
+        if (x && home_table_lists(&x->names, rest))
+            return true;
+    }
+    return false;
+}
+
+/* Do the rules ask about words that the same action of the reader leaves out as well? */
+static bool leaves_rest(struct ask_request *r, const struct home_draft *reader)
+{
+    const struct home_draft *rules = &r->draft;
+    for (uint32_t i = 0; i < rules->n_actions; i++) {
+        const char *rest = ask_plan_text_of(rules->actions[i], "rest");
+        rest = rest ? home_words_lower(&r->arena, rest) : NULL;
+        for (uint32_t k = 0; rest && k < reader->n_actions; k++)
+            if (strcmp(rules->actions[i]->name, reader->actions[k]->name) == 0 &&
+                !explains(r, reader->actions[k], rest))
                 return true;
+    }
+    return false;
+}
+
+/* Does one turn on what the other turns off? */
+static bool are_opposite(const struct home_table *t, const struct home_draft *a,
+                         const struct home_draft *b)
+{
+    for (uint32_t i = 0; i < a->n_actions; i++)
+        for (uint32_t k = 0; k < t->n_opposites; k++) {
+            const struct home_opposite *o = &t->opposites[k];
+            const bool first = strcmp(a->actions[i]->name, o->action[0]->name) == 0;
+            if (!first && strcmp(a->actions[i]->name, o->action[1]->name) != 0)
+                continue;
+            for (uint32_t n = 0; n < b->n_actions; n++)
+                if (strcmp(b->actions[n]->name, o->action[first]->name) == 0)
+                    return true;
+        }
     return false;
 }
 
@@ -192,8 +230,7 @@ static bool changes_something(const struct home_table *t, const struct home_draf
 }
 
 /* Is the reader's draft to be taken instead of the rules'? */
-static bool is_better(const struct ask_request *r, const struct home_draft *mine, bool acts,
-                      float p)
+static bool is_better(struct ask_request *r, const struct home_draft *mine, bool acts, float p)
 {
     const struct home_table *t = r->ask->table;
     const enum success rules = success_of(&r->draft), reader = success_of(mine);
@@ -205,7 +242,7 @@ static bool is_better(const struct ask_request *r, const struct home_draft *mine
     /* the rules do not know where the speaker is */
     const bool here = r->read_state.here && p >= t->plans.sure_p;
     if (rules == SUCCESS_STUCK)
-        return here || !acts || !leaves_rest(&r->draft, mine);
+        return here || !acts || !leaves_rest(r, mine);
     if (here && !agree(t, &r->draft, mine))
         return true;
     return p >= t->plans.sure_p && (acts ? is_beyond(t, mine) : changes_something(t, &r->draft));
@@ -250,13 +287,19 @@ void ask_read_decide(struct ask_request *r, const struct home_here *here)
         asks = asks || strcmp(plan.acts[i].verb, "ask") == 0;
     }
     read_acts(&x, &plan);
-    if (!is_better(r, &mine, acts, x.p))
-        return;
+    if (!is_better(r, &mine, acts, x.p)) {
+        if (x.p < r->ask->table->plans.ask_p || is_denied(r) ||
+            !are_opposite(r->ask->table, &r->draft, &mine))
+            return;
+        mine = (struct home_draft){0}; /* one of two is wrong, and it matters which: offer it */
+        x.p = 0.0f;
+        read_acts(&x, &plan);
+    }
     r->draft = mine;
     r->read_focus =
         (struct home_focus){.last = x.last_out, .pending = x.pending_out, .kept = x.kept_out};
     r->is_read = true;
-    explain(r, r->readings[best].text, x.p, acts, asks);
+    explain(r, r->readings[best].text, r->readings[best].p, acts, asks);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
