@@ -52,6 +52,25 @@ static const struct script_differs differs[] = {
     {"memory_[a-z]+\":|bytes\":", "[0-9]+", ""},
 };
 
+/* The version of a collection's model is there once its file is hashed, at any time. */
+static void drop_versions(struct buf *b)
+{
+    static const char before[] = "\"model\":\"embed\"", head[] = ",\"version\":\"";
+    struct buf out;
+    buf_init(&out, (size_t)1 << 24);
+    const char *p = buf_str(b);
+    for (const char *at; (at = strstr(p, before)); p = at) {
+        at += strlen(before);
+        buf_put(&out, p, (size_t)(at - p));
+        if (strncmp(at, head, strlen(head)) == 0)
+            at = strchr(at + strlen(head), '"') + 1;
+    }
+    buf_puts(&out, p);
+    buf_clear(b);
+    buf_put(b, buf_str(&out), out.len);
+    buf_fini(&out);
+}
+
 /* One request; returns the status, with the body in *out. */
 static int ask(const char *head, const char *body, size_t n, struct buf *out)
 {
@@ -76,6 +95,7 @@ static int ask(const char *head, const char *body, size_t n, struct buf *out)
     buf_init(out, 1 << 24);
     if (http_ask(&a, &status, out, &e) < 0)
         fail_msg("%s: %s", head, e.msg);
+    drop_versions(out);
     buf_fini(&more);
     return status;
 }

@@ -402,10 +402,16 @@ static int publish(struct manage_job *j)
     struct registry *all = j->call->gl->gw->registry;
     const struct registry_spec spec = {.name = j->profile.name, .path = j->profile.path};
     enum registry_state state;
-    struct err e = {0};
-    if (registry_state(all, spec.name, &state) && registry_remove(all, spec.name, &e) < 0)
-        return err_set(&j->error, e.code, "%s", e.msg);
-    return registry_add(all, &spec, &j->error);
+    int rc;
+    do { /* whoever watches the store may have offered it meanwhile */
+        struct err e = {0};
+        if (registry_state(all, spec.name, &state) && registry_remove(all, spec.name, &e) < 0 &&
+            e.code != SHOAL_ENOTFOUND)
+            return err_set(&j->error, e.code, "%s", e.msg);
+        j->error = (struct err){0};
+        rc = registry_add(all, &spec, &j->error);
+    } while (rc == SHOAL_EINVAL && registry_state(all, spec.name, &state));
+    return rc;
 }
 
 /* A registry that sends nonsense is not the client's mistake. */
@@ -840,7 +846,7 @@ static void offer(void *ctx, const struct model_profile *p)
     int rc = ours ? 0 : config_confine(x->config, p->path, &real, &e);
     if (rc == 0)
         rc = registry_add(x->gw->registry, &spec, &e);
-    if (rc < 0)
+    if (rc < 0 && !registry_state(x->gw->registry, p->name, &state)) /* not added meanwhile */
         log_warn("store", "a model is not offered: name=%s %s", p->name, e.msg);
     mem_free(real);
 }
