@@ -29,7 +29,7 @@ static void *compute(void *joined)
             CPU_SET(i, &first);
     sched_setaffinity(0, sizeof(first), &first);
     const int place = run_queue_join();
-    *(int *)joined = place;
+    atomic_store((atomic_int *)joined, place);
     while (!atomic_load(&stop))
         ;
     run_queue_leave(place);
@@ -39,7 +39,7 @@ static void *compute(void *joined)
 static void test_two_threads_on_one_core_wait_for_each_other(void **state)
 {
     pthread_t threads[2];
-    int places[2] = {-1, -1};
+    static atomic_int places[2];
     const struct run_queue_time before = run_queue_read();
     struct run_queue_time t = before, last;
     (void)state;
@@ -47,14 +47,17 @@ static void test_two_threads_on_one_core_wait_for_each_other(void **state)
         skip(); /* this kernel does not count */
     atomic_store(&stop, false);
     for (int i = 0; i < 2; i++)
+        atomic_store(&places[i], -1);
+    for (int i = 0; i < 2; i++)
         assert_int_equal(thread_create(&threads[i], "compute", compute, &places[i], NULL), 0);
     WAIT_UNTIL((last = t, t = run_queue_read(), t.ran_ns >= last.ran_ns) &&
                t.waited_ns >= last.waited_ns && t.ran_ns > before.ran_ns &&
                t.waited_ns > before.waited_ns);
+    WAIT_UNTIL(atomic_load(&places[0]) >= 0 && atomic_load(&places[1]) >= 0);
     atomic_store(&stop, true);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
-    assert_true(places[0] >= 0 && places[1] >= 0 && places[0] != places[1]);
+    assert_int_not_equal(places[0], places[1]);
     last = run_queue_read(); /* what they did stays counted */
     assert_true(last.ran_ns >= t.ran_ns && last.waited_ns >= t.waited_ns);
     const struct run_queue_time again = run_queue_read();
