@@ -33,7 +33,7 @@ async function hostile(server) {
     const fill = (words, end = '') => words.repeat(Math.floor((4096 - end.length - 1) / Buffer.byteLength(words))) + end;
     const texts = [fill('lamp ', 'off'), `which ${fill('lamp ').slice(0, 4000)}are on`, fill('every light in every room '),
         `turn off everything but ${fill('the lamp and ').slice(0, 4050)}`, fill('turn off the lamp and '), fill('xqzvv '), fill('tell '),
-        fill('stop the pump '), fill('\u2019'), `set the heating to ${'9'.repeat(4000)}`, fill('\u{1f4a1} '), fill('\u0645\u0635\u0628\u0627\u062d '),
+        fill('\u2019'), `set the heating to ${'9'.repeat(4000)}`, fill('\u{1f4a1} '), fill('\u0645\u0635\u0628\u0627\u062d '),
         fill('please '), `every light in every room ${'every light in every room '.repeat(20)}`];
     for (const text of texts) {
         const r = await post(server, { text });
@@ -44,10 +44,12 @@ async function hostile(server) {
         t.same(new Set(said).size, said.length, `each sentence once in the answer to ${name}: ${reply}`);
         t.check(actions.every((a) => !['done', 'simulated', 'scheduled'].includes(a.result)), `nothing happens for ${name}: ${JSON.stringify(actions).slice(0, 300)}`);
     }
+    const stop = await json(server, { text: fill('stop the pump ') });
+    t.same(stop.actions.map((a) => `${a.action} ${a.machine}`).join(), 'stop_machine pump', 'but a stop is obeyed, however often it is said');
     let r = await json(server, { text: 'when dinner is ready, turn off the oven' });
     t.same(r.reply, 'Sorry, I can\'t help with that.', 'the same answer to three parts of a text is given once');
     r = await json(server, { text: fill('stop ') });
-    t.same(r.reply, 'Everything has stopped.', 'stopping is never too long');
+    t.same(r.reply, 'Simulated: stop everything.', 'stopping is never too long');
 }
 
 // A custom home: shown, replaced by those who may, refused with the position of the error.

@@ -609,8 +609,36 @@ static const char *asked_for(struct home_act *x, const struct home_fill *s,
     return text ? without_articles(x, home_words_lower(x->a, tidy(x->a, text))) : NULL;
 }
 
+/* "Arm the alarm": the action names its thing by what it does. */
+static bool needs_no_name(const struct home_act *x)
+{
+    for (uint32_t i = 0; i < x->x->n_slots; i++)
+        if (types_of(x->x->slots[i]))
+            return false;
+    return x->x->effect != NULL;
+}
+
+static bool link_all(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
+{
+    const struct home_file *f = x->here->file;
+    x->things = arena_zalloc_n(x->a, (size_t)f->n_things + 1, sizeof(*x->things));
+    for (uint32_t i = 0; x->things && i < f->n_things; i++)
+        if (home_file_able(&f->things[i], x->x->effect->ability))
+            x->things[x->n_things++] = &f->things[i];
+    if (x->n_things > 0 || f->open)
+        return true;
+    home_act_put_slots(x, s);
+    x->text = x->x->effect->ability;
+    home_act_put_result(x, "unknown");
+    home_act_put_text(x, "unknown", x->text);
+    *why = home_act_plain_line(x, HOME_SAY_NOT_HERE);
+    return false;
+}
+
 bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
 {
+    if (x->here->file && needs_no_name(x))
+        return link_all(x, s, why);
     const struct home_file *f = x->here->file;
     const struct home_slot *room = home_table_slot(x->t, "room"), *slot = NULL;
     for (uint32_t i = 0; i < x->x->n_slots && !slot; i++)
@@ -801,6 +829,23 @@ static void put_again(struct home_act *x)
     }
 }
 
+/* Keeps the things that can be partly open, if a value is said; false: none can. */
+static bool keep_partly(struct home_act *x, const struct home_fill *s)
+{
+    const struct home_effect *e = x->x->effect;
+    if (!e || !e->partly || x->n_things == 0 || !home_fill_get(s, home_fill_own(e->slot)))
+        return true;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->n_things; i++)
+        if (home_file_able(x->things[i], e->partly))
+            x->things[n++] = x->things[i];
+    if (n == 0)
+        x->reason = arena_printf(x->a, "%s has no %s", x->things[0]->names.w[0], e->partly);
+    else
+        x->n_things = n;
+    return n > 0;
+}
+
 /* Turns one set of slots into an action and its line; text and say NULL: the clause is out of
  * scope. */
 struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
@@ -814,7 +859,13 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     home_fill_defaults(action, s, plain, x->names_more);
     if (!home_act_link(x, s, &why))
         return why;
+    bool partly = keep_partly(x, s);
     home_act_put_slots(x, s);
+    if (!partly) {
+        home_act_put_result(x, "refused");
+        home_act_put_text(x, "reason", x->reason);
+        return home_act_plain_line(x, HOME_SAY_LIMIT);
+    }
     bool later = put_when(x, s) || (x->due.every && action->can_wait);
     put_again(x);
     home_act_put_id(x);
@@ -867,7 +918,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     home_act_put_result(x, "failed");
     home_act_put_text(x, "reason", action->reason);
     x->reason = action->reason;
-    return home_act_line(x, &x->t->line_failed, true, HOME_SAY_FAILED);
+    return home_act_plain_line(x, HOME_SAY_FAILED); /* the model would word the reason anew */
 }
 
 /* ---- decided actions ------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "apps/home/ask/ask_understand.h"
+#include "apps/home/home_lists.h"
 #include "apps/home/home_recall.h"
 #include "apps/home/table/home_words.h"
 
@@ -308,6 +309,7 @@ bool ask_decide_stop(struct ask_request *r)
     make_clause(r, HOME_SPEECH_COMMAND);
     home_rules_stop(&r->arena, t, &r->draft, &what, &r->clauses[0], &here, &r->now);
     home_memory_move_on(r->ask->memory, r->conversation); /* a later yes starts nothing */
+    r->deadline_ns = 0;                                   /* better late than never */
     plan_clauses(r);
     return true;
 }
@@ -324,6 +326,14 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
     enum home_speech speech;
     if (recalls(r, &all, &speech)) {
         decide_plainly(r, speech);
+        return true;
+    }
+    if (r->ask->things && !r->again && !r->except &&
+        home_lists_read(&r->arena, t, &r->words, &r->draft)) {
+        make_clause(r, HOME_SPEECH_COMMAND);
+        home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
+        home_memory_move_on(r->ask->memory, r->conversation);
+        plan_clauses(r);
         return true;
     }
     if (r->too_long) {
@@ -445,6 +455,8 @@ void ask_decide_carried(struct ask_request *r)
                                          .n_later = r->n_later,
                                          .simulated = r->simulated,
                                          .schedules = things && home_things_later(things)};
+    if (things)
+        home_lists_settle(&r->arena, r->ask->table, &r->draft, home_things_lists(things), r->owner);
     if (things)
         home_carry_settle(&r->arena, r->ask->table, &r->draft, &done, home_things_states(things));
     else

@@ -2,6 +2,8 @@
 #include "apps/home/site/home_things.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "apps/home/later/home_later.h"
@@ -12,8 +14,18 @@ struct home_things {
     struct home_sink *sink;
     struct home_later *later;
     uint64_t n_changes; /* of file and sink */
-    struct home_states *states;
+    struct home_states *states, *lists;
 };
+
+/* "FILE.lists"; NULL: out of memory. */
+static char *lists_path(const char *state_path)
+{
+    size_t n = strlen(state_path), size = n + sizeof(".lists");
+    char *path = mem_alloc(size);
+    if (path)
+        snprintf(path, size, "%s.lists", state_path);
+    return path;
+}
 
 int home_things_create(struct home_things **out, struct home_file *file, const char *state_path,
                        struct err *e)
@@ -24,7 +36,12 @@ int home_things_create(struct home_things **out, struct home_file *file, const c
         return err_set(e, SHOAL_ENOMEM, "home");
     pthread_mutex_init(&h->lock, NULL);
     h->file = home_file_ref(file);
-    int rc = home_states_create(&h->states, state_path, e);
+    char *path = state_path ? lists_path(state_path) : NULL;
+    int rc = state_path && !path ? err_set(e, SHOAL_ENOMEM, "home")
+                                 : home_states_create(&h->states, state_path, e);
+    if (rc == 0)
+        rc = home_states_create(&h->lists, path, e);
+    mem_free(path);
     if (rc < 0) {
         home_things_destroy(h);
         return rc;
@@ -38,6 +55,7 @@ void home_things_destroy(struct home_things *h)
     if (!h)
         return;
     home_states_destroy(h->states);
+    home_states_destroy(h->lists);
     home_file_unref(h->file);
     pthread_mutex_destroy(&h->lock);
     mem_free(h);
@@ -64,6 +82,11 @@ void home_things_set_file(struct home_things *h, struct home_file *file)
 struct home_states *home_things_states(struct home_things *h)
 {
     return h->states;
+}
+
+struct home_states *home_things_lists(struct home_things *h)
+{
+    return h->lists;
 }
 
 struct home_sink *home_things_sink(struct home_things *h)

@@ -24,6 +24,8 @@ void home_things_destroy(struct home_things *h); /* NULL is fine */
 struct home_file *home_things_file(struct home_things *h);
 void home_things_set_file(struct home_things *h, struct home_file *file);
 struct home_states *home_things_states(struct home_things *h);
+/* The users' lists, each item a state: home_lists.h. Kept beside the states, in "FILE.lists". */
+struct home_states *home_things_lists(struct home_things *h);
 /* NULL: actions are simulated. */
 struct home_sink *home_things_sink(struct home_things *h);
 void home_things_set_sink(struct home_things *h, struct home_sink *sink);

@@ -666,7 +666,7 @@ static void read_table(struct home_reader *r)
                             "clauses articles id when defaults opposites numbers units amounts "
                             "durations times dates arithmetic you speech stop risk limits says "
                             "unless pronouns change answers effects kinds "
-                            "state_questions state_words slips places later reword"))
+                            "state_questions state_words slips places later lists reword"))
         return;
     void (*const parts[])(struct home_reader *, const struct json_node *) = {read_head,
                                                                              read_words,

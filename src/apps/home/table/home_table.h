@@ -105,6 +105,8 @@ struct home_effect {     /* the effect of an action on its thing */
     const char *ability; /* "power" */
     const char *to;      /* the state that it sets: "on"; NULL: the value of `slot` */
     const struct home_slot *slot;
+    const char
+        *partly; /* the ability that a value of `slot` sets instead: "position"; NULL: none */
     const struct home_slot *named_by; /* the slot that names the ability; NULL: `ability` */
 };
 
@@ -250,6 +252,14 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_KEPT,      /* what stays as it is */
                 HOME_SAY_NO_END,    /* "for 20 minutes", but without a schedule */
                 HOME_SAY_LONG,
+                HOME_SAY_PRETEND,   /* an action of the simulated home */
+                HOME_SAY_SIMULATED, /* nothing is connected that does it */
+                HOME_SAY_LIST_ADDED,
+                HOME_SAY_LIST_REMOVED,
+                HOME_SAY_LIST_MISSING,
+                HOME_SAY_LIST_EMPTY,
+                HOME_SAY_LIST_ITEMS,
+                HOME_SAY_LIST_FULL,
                 HOME_SAY_NO_STOP,
                 /* the home has nothing that can be stopped */ /* text that is too long for any
                                                                   sensible reply */
@@ -285,6 +295,16 @@ struct home_later_table { /* list NULL: the table lacks this part */
     struct home_pairs parts; /* "evening" is 19:00 */
     struct home_pairs every; /* "every weekday": bits from Monday on; 0: impossible */
     struct home_pairs sun;   /* "sunset": enum sun_event */
+};
+
+struct home_lists_table { /* add NULL: the table lacks this part */
+    const struct home_action *add, *remove, *clear, *ask;
+    struct home_list add_words, remove_words, clear_words; /* phrases that begin a text */
+    struct home_list ask_words, has_words; /* "what is" on the list; "is" milk on the list */
+    struct home_list places;               /* words in front of the list: "to", "from" */
+    struct home_list words;                /* "list" */
+    struct home_list all;                  /* "everything" */
+    const char *usual;                     /* the list without a name: "shopping" */
 };
 
 struct home_opposite { /* two actions that words separate better than the model */
@@ -363,6 +383,7 @@ struct home_table {
     struct home_opposite *opposites;
     uint32_t n_opposites;
     struct home_later_table later;
+    struct home_lists_table lists;
     struct home_pairs slips, slips_last; /* phrases that are always a slip; the last: a last word */
     struct home_list spell_words;        /* possible corrections of a misspelt word */
     struct strmap spell;                 /* those, and words that only look misspelt */
