@@ -101,6 +101,11 @@ const rows = [
     fs.writeFileSync(file, `home: ${house}
 home_state: ${t.tmp}/states.json
 mqtt: {broker: "${broker.url}", client_id: house, queue: {file: "${t.tmp}/deeds.queue"}}
+machines: [{name: motor3, title: motor 3}, {name: motor4, title: motor 4}]
+sensors:
+  - {name: vib, title: Vibration, unit: mm/s, machine: motor3, limits: "..7"}
+  - {name: vib4, title: Vibration, unit: mm/s, machine: motor4, limits: "..7"}
+  - {name: cellar_temp, title: cellar temperature, unit: celsius}
 deeds_allow: {commands: ["${script}"], hosts: ["${host}"]}
 deeds:
   - {things: web_lamp, via: http, url: "http://${host}/lamp", payload: '{"{ability}": "{value}"}', timeout: 60s}
@@ -156,6 +161,27 @@ deeds:
     r = await ask('how warm is it in the hall');
     t.check(/17\.5/.test(r.reply), `what was measured: ${r.reply}`);
 
+    // sensors and alarms of the server itself
+    const put = async (sensor, value) => (await fetch(`${server.url}/v1/readings`, { method: 'POST',
+        headers: { 'content-type': 'application/json' }, body: JSON.stringify({ readings: [{ sensor, value }] }) })).status;
+    r = await ask('how warm is it in the cellar');
+    t.check(!/\d/.test(r.reply), `no reading yet: ${r.reply}`);
+    t.same(await put('cellar_temp', 11.5), 202, 'a reading');
+    r = await ask('how warm is it in the cellar');
+    t.same(r.reply, 'cellar temperature: 11.5 degrees.', 'the reading');
+    await put('vib', 2.5);
+    r = await ask('what happened with motor 3');
+    t.same(r.reply, 'There is no alarm of motor 3.', 'nothing yet');
+    await put('vib', 8.5);
+    r = await ask('what happened with motor 3');
+    t.check(/motor 3 rose from 2.5 to 8.5 mm\/s.*limit of 7/.test(r.reply), `its alarm: ${r.reply}`);
+    r = await ask('what happened with motor 4');
+    t.same(r.reply, 'There is no alarm of motor 4.', 'another machine');
+
+    // it knows what is there, and promises no more
+    r = await ask('what can you do?');
+    t.check(/light.*fan.*machine/.test(r.reply) && /sensors/.test(r.reply) && !/simulate|document/.test(r.reply), `what is there: ${r.reply}`);
+
     // lists are kept
     r = await ask('add apples, oranges and pears to the shopping list');
     t.same(r.actions[0].items?.join(), 'apples,oranges,pears', `all of them: ${r.reply}`);
@@ -178,6 +204,8 @@ deeds:
     server = await t.start(shoal, []);
     r = await ask('turn on the kitchen lights');
     t.check(r.actions[0].result === 'simulated' && /simulated/i.test(r.reply), `simulated, and said: ${r.reply}`);
+    r = await ask('what can you do');
+    t.check(/only simulate/.test(r.reply) && !/sensor/.test(r.reply), `what it can do: ${r.reply}`);
     r = await ask('STOP');
     t.check(/simulated/i.test(r.reply), `also of a stop: ${r.reply}`);
     t.same((await server.stop()).code, 0, 'a clean end');

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "apps/home/site/home_link.h"
+#include "apps/home/site/home_live.h"
 #include "apps/home/home_allow.h"
 #include "apps/home/home_values.h"
 
@@ -829,6 +830,44 @@ static void put_again(struct home_act *x)
     }
 }
 
+/* A text slot in lower case; "": missing. */
+static const char *slot_text(struct home_act *x, const struct home_fill *s, const char *name)
+{
+    const struct home_slot *slot = home_table_slot(x->t, name);
+    const char *text = slot && home_fill_has_slot(x->x, slot) ? asked_for(x, s, slot) : NULL;
+    return text ? text : "";
+}
+
+/* Answers from sensors and alarms; false: they know nothing about it. */
+static bool answer_live(struct home_act *x, const struct home_fill *s, struct home_draft_line *out)
+{
+    struct home_live *live = x->here->live;
+    struct home_live_reading r;
+    struct home_live_alarm alarm;
+    enum home_say which = HOME_SAY_READING;
+    if (!live || x->x->live == HOME_LIVE_NONE)
+        return false;
+    if (x->x->live == HOME_LIVE_READING) {
+        const char *what = slot_text(x, s, "sensor"), *where = slot_text(x, s, "room");
+        if (!*what || !live->ops->reading(live, x->a, what, where, &r))
+            return false;
+        x->text = r.title;
+        x->state = home_answer_number(x->a, x->t, r.value, *r.unit ? r.unit : NULL);
+    } else {
+        if (!live->ops->alarm(live, x->a, slot_text(x, s, "machine"), &alarm))
+            return false;
+        x->text = alarm.title;
+        x->state = alarm.text;
+        which = !alarm.text ? HOME_SAY_NO_ALARM : alarm.over ? HOME_SAY_ALARM_OVER : HOME_SAY_ALARM;
+    }
+    home_act_put_slots(x, s);
+    if (x->state)
+        home_act_put_text(x, "state", x->state);
+    home_act_put_result(x, "done");
+    *out = home_act_plain_line(x, which);
+    return true;
+}
+
 /* Keeps the things that can be partly open, if a value is said; false: none can. */
 static bool keep_partly(struct home_act *x, const struct home_fill *s)
 {
@@ -857,7 +896,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     x->due.place = x->here->file && x->here->file->has_place ? x->here->file->place : NULL;
     read_again(x, s, plain);
     home_fill_defaults(action, s, plain, x->names_more);
-    if (!home_act_link(x, s, &why))
+    if (answer_live(x, s, &why) || !home_act_link(x, s, &why))
         return why;
     bool partly = keep_partly(x, s);
     home_act_put_slots(x, s);

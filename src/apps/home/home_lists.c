@@ -11,7 +11,7 @@
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-struct reading {
+struct list_text {
     struct arena *a;
     const struct home_table *t;
     const struct home_words *w; /* as said */
@@ -19,20 +19,20 @@ struct reading {
     uint32_t from, to; /* the words between politeness at both ends */
 };
 
-static uint32_t phrase(const struct reading *r, const struct home_list *l, uint32_t i)
+static uint32_t phrase(const struct list_text *r, const struct home_list *l, uint32_t i)
 {
     uint32_t n = i < r->to ? home_table_phrase(l, &r->plain, i) : 0;
     return i + n <= r->to ? n : 0;
 }
 
-static bool is_article(const struct reading *r, uint32_t i)
+static bool is_article(const struct list_text *r, uint32_t i)
 {
     return (home_table_word(r->t, r->plain.w[i]) & HOME_WORD_ARTICLE) != 0;
 }
 
 /* "to my shopping list" up to the end: where it begins; r->to: it does not. An article behind "to"
  * is the surer sign: "to my to do list". */
-static uint32_t find_place(const struct reading *r, uint32_t from, const char **list)
+static uint32_t find_place(const struct list_text *r, uint32_t from, const char **list)
 {
     const struct home_lists_table *l = &r->t->lists;
     *list = l->usual;
@@ -55,7 +55,7 @@ static uint32_t find_place(const struct reading *r, uint32_t from, const char **
 }
 
 /* The items of words from..to-1: split at commas and joining words. */
-static uint32_t split_items(const struct reading *r, uint32_t from, uint32_t to, const char **out)
+static uint32_t split_items(const struct list_text *r, uint32_t from, uint32_t to, const char **out)
 {
     uint32_t n = 0, start = from;
     for (uint32_t i = from; i <= to && n < ASK_PLAN_MAX_ITEMS; i++) {
@@ -74,7 +74,7 @@ static uint32_t split_items(const struct reading *r, uint32_t from, uint32_t to,
     return n;
 }
 
-static void add_action(const struct reading *r, struct home_draft *d, const struct home_action *x,
+static void add_action(const struct list_text *r, struct home_draft *d, const struct home_action *x,
                        const char *list, const char **items, uint32_t n)
 {
     struct ask_plan_action *o = arena_zalloc(r->a, sizeof(*o));
@@ -96,7 +96,7 @@ bool home_lists_read(struct arena *a, const struct home_table *t, const struct h
                      struct home_draft *draft)
 {
     const struct home_lists_table *l = &t->lists;
-    struct reading r = {.a = a, .t = t, .w = words};
+    struct list_text r = {.a = a, .t = t, .w = words};
     const char **items = arena_zalloc_n(a, ASK_PLAN_MAX_ITEMS, sizeof(*items)), *list;
     r.plain = home_words_plain_all(a, words);
     r.to = r.plain.n;

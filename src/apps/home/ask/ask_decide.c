@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "apps/home/ask/ask_understand.h"
+#include "apps/home/home_help.h"
 #include "apps/home/home_lists.h"
 #include "apps/home/home_recall.h"
 #include "apps/home/table/home_words.h"
@@ -169,7 +170,8 @@ static struct home_here here_of(const struct ask_request *r)
 {
     struct home_things *things = r->ask->things;
     return (struct home_here){r->file, things ? home_things_states(things) : NULL,
-                              things ? home_things_later(things) : NULL};
+                              things ? home_things_later(things) : NULL,
+                              things ? home_things_live(things) : NULL};
 }
 
 void ask_decide_text(struct ask_request *r)
@@ -326,6 +328,15 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
     enum home_speech speech;
     if (recalls(r, &all, &speech)) {
         decide_plainly(r, speech);
+        return true;
+    }
+    if (r->ask->things && says_only(r, &all, &t->help.phrases)) {
+        const struct home_here here = here_of(r);
+        make_clause(r, HOME_SPEECH_ASK);
+        if (home_draft_reserve(&r->arena, &r->draft))
+            r->draft.lines[r->draft.n_lines++] = (struct home_draft_line){
+                .say = home_help_text(&r->arena, t, &here, !home_things_sink(r->ask->things))};
+        plan_clauses(r);
         return true;
     }
     if (r->ask->things && !r->again && !r->except &&

@@ -9,10 +9,11 @@
 #include "apps/home/later/home_later.h"
 
 struct home_things {
-    pthread_mutex_t lock; /* guards file, sink and later */
+    pthread_mutex_t lock; /* guards file, sink, later and live */
     struct home_file *file;
     struct home_sink *sink;
     struct home_later *later;
+    struct home_live *live;
     uint64_t n_changes; /* of file and sink */
     struct home_states *states, *lists;
 };
@@ -118,6 +119,21 @@ void home_things_set_later(struct home_things *h, struct home_later *later)
     pthread_mutex_lock(&h->lock);
     h->later = later;
     h->n_changes++;
+    pthread_mutex_unlock(&h->lock);
+}
+
+struct home_live *home_things_live(struct home_things *h)
+{
+    pthread_mutex_lock(&h->lock);
+    struct home_live *l = h->live;
+    pthread_mutex_unlock(&h->lock);
+    return l;
+}
+
+void home_things_set_live(struct home_things *h, struct home_live *live)
+{
+    pthread_mutex_lock(&h->lock);
+    h->live = live;
     pthread_mutex_unlock(&h->lock);
 }
 

@@ -101,6 +101,8 @@ struct home_default { /* the default of a missing slot */
     const char *value;
 };
 
+enum home_live_kind { HOME_LIVE_NONE, HOME_LIVE_READING, HOME_LIVE_ALARM };
+
 struct home_effect {     /* the effect of an action on its thing */
     const char *ability; /* "power" */
     const char *to;      /* the state that it sets: "on"; NULL: the value of `slot` */
@@ -149,6 +151,7 @@ struct home_action {
     struct home_template change; /* the words for that; n 0: those of say */
     struct home_template say;    /* what it does, in words: "unlock the {device}"; n 0: its name */
     const struct home_effect *effect; /* NULL: it changes nothing */
+    enum home_live_kind live;         /* a question that sensors and alarms can answer */
     struct home_template state;       /* line of a question about a known state; n 0: none */
     enum home_later_kind rings; /* what it sets: a timer, ...; HOME_LATER_ACTION: none of these */
 };
@@ -260,6 +263,10 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_LIST_EMPTY,
                 HOME_SAY_LIST_ITEMS,
                 HOME_SAY_LIST_FULL,
+                HOME_SAY_READING,
+                HOME_SAY_ALARM,
+                HOME_SAY_ALARM_OVER,
+                HOME_SAY_NO_ALARM,
                 HOME_SAY_NO_STOP,
                 /* the home has nothing that can be stopped */ /* text that is too long for any
                                                                   sensible reply */
@@ -305,6 +312,11 @@ struct home_lists_table { /* add NULL: the table lacks this part */
     struct home_list words;                /* "list" */
     struct home_list all;                  /* "everything" */
     const char *usual;                     /* the list without a name: "shopping" */
+};
+
+struct home_help_table { /* the answer to "what can you do", in parts; each only if it is true */
+    struct home_list phrases;
+    struct home_template things, simulated, later, lists, live, always; /* n 0: none */
 };
 
 struct home_opposite { /* two actions that words separate better than the model */
@@ -384,6 +396,7 @@ struct home_table {
     uint32_t n_opposites;
     struct home_later_table later;
     struct home_lists_table lists;
+    struct home_help_table help;
     struct home_pairs slips, slips_last; /* phrases that are always a slip; the last: a last word */
     struct home_list spell_words;        /* possible corrections of a misspelt word */
     struct strmap spell;                 /* those, and words that only look misspelt */

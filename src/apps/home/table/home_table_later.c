@@ -76,11 +76,32 @@ static void read_lists(struct home_reader *r, const struct json_node *root)
     }
 }
 
+static void read_help(struct home_reader *r, const struct json_node *root)
+{
+    struct home_help_table *h = &r->t->help;
+    struct json_node at = json_strict_get(root, "help");
+    const struct {
+        const char *key;
+        struct home_template *to;
+    } parts[] = {{"things", &h->things}, {"simulated", &h->simulated}, {"later", &h->later},
+                 {"lists", &h->lists},   {"live", &h->live},           {"always", &h->always}};
+    if (!at.v ||
+        !json_strict_object(&r->d, &at, "phrases", "things simulated later lists live always"))
+        return;
+    h->phrases = home_table_get_list(r, &at, "phrases", HOME_TEXT_PHRASE);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        struct json_node v = json_strict_get(&at, parts[i].key);
+        if (v.v)
+            *parts[i].to = home_table_read_template(r, &v, HOME_TABLE_VAR(TEXT), NULL);
+    }
+}
+
 void home_table_read_later(struct home_reader *r, const struct json_node *root)
 {
     struct home_later_table *l = &r->t->later;
     struct json_node at = json_strict_get(root, "later");
     read_lists(r, root);
+    read_help(r, root);
     if (!at.v || !json_strict_object(&r->d, &at, "set cancel list words cancel_words list_words",
                                      "all skip own days parts every sun"))
         return;
