@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             (stops && s.what == STOP_UNLISTED && (!clause || !s.name)))
             __builtin_trap();
         for (uint32_t i = 0; stops && i < s.n_things; i++) {
-            if (!stop_rests(table, s.things[i], s.what == STOP_EVERYTHING))
+            if (strcmp(s.things[i]->kind, "light") == 0)
                 __builtin_trap();
             for (uint32_t k = 0; k < i; k++)
                 if (s.things[k] == s.things[i])

@@ -402,8 +402,9 @@ static const char *get_var(void *ctx, uint32_t var)
     }
 }
 
-struct home_draft_line home_act_line(struct home_act *x, const struct home_template *t, bool joins,
-                                     enum home_say which)
+/* joins: it may share a context with others.  which: the same in plain words. */
+static struct home_draft_line act_line(struct home_act *x, const struct home_template *t,
+                                       bool joins, enum home_say which)
 {
     return (struct home_draft_line){.text = home_template_fill(x->a, t, get_var, x),
                                     .say = say(x, which),
@@ -416,7 +417,7 @@ struct home_draft_line home_act_plain_line(struct home_act *x, enum home_say whi
 {
     if (x->t->say[which].n > 0)
         return (struct home_draft_line){.say = say(x, which), .todo = in_words(x)};
-    return home_act_line(x, &x->t->line_failed, true, which);
+    return act_line(x, &x->t->line_failed, true, which);
 }
 
 void home_act_put_result(struct home_act *x, const char *result)
@@ -745,7 +746,7 @@ static bool answer_state(struct home_act *x, const struct home_words *plain,
     x->text = thing_said(x);
     home_act_put_text(x, "state", x->state);
     home_act_put_result(x, "done");
-    *out = home_act_line(x, &x->x->state, false, HOME_SAY_STATE);
+    *out = act_line(x, &x->x->state, false, HOME_SAY_STATE);
     return true;
 }
 
@@ -923,11 +924,11 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     if (x->ask) {
         home_act_put_result(x, "ask");
         home_act_put_text(x, "ask", x->ask);
-        return home_act_line(x, &x->t->line_ask, false, HOME_SAY_MISSING);
+        return act_line(x, &x->t->line_ask, false, HOME_SAY_MISSING);
     }
     if (x->n_things == 0 && !all_known(x)) {
         home_act_put_result(x, "unknown");
-        return home_act_line(x, &x->t->line_act, true, HOME_SAY_UNKNOWN);
+        return act_line(x, &x->t->line_act, true, HOME_SAY_UNKNOWN);
     }
     x->reason = x->wrong ? arena_printf(x->a, "there is no \"%s\"", x->wrong)
                          : home_allow_limits(&allow, thing);
@@ -945,7 +946,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
         /* the reply model has no words for a change, nor for everything in a room */
         struct home_draft_line done = x->sign != 0.0 || is_everything_in(x)
                                           ? home_act_plain_line(x, which)
-                                          : home_act_line(x, &x->t->line_act, true, which);
+                                          : act_line(x, &x->t->line_act, true, which);
         if (rings) /* reported as done: it is set */
             home_act_put_result(x, "scheduled");
         return x->t->risk[risk].confirm ? hold(x, draft, risk, done) : done;

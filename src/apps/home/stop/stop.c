@@ -524,11 +524,6 @@ static bool has_word(const struct reader *r)
     return false;
 }
 
-bool stop_rests(const struct home_table *t, const struct home_thing *x, bool everything)
-{
-    return t->stop.device && stop_things_rest(t, x, everything);
-}
-
 bool stop_read(struct arena *a, const struct stop_query *q, struct stop *out)
 {
     struct reader r = {.q = q, .out = out};

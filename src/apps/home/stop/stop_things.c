@@ -9,7 +9,8 @@
 #define MAX_NEAR 3u       /* words that may be one misheard name */
 #define MIN_PART_BYTES 3u /* of a word that stands for a whole name */
 
-bool stop_things_rest(const struct home_table *t, const struct home_thing *x, bool everything)
+/* Does it come to rest safely, with everything or else by its name? */
+static bool rests(const struct home_table *t, const struct home_thing *x, bool everything)
 {
     const struct home_stop *s = &t->stop;
     if (x->type != HOME_THING_DEVICE && x->type != HOME_THING_MACHINE)
@@ -31,8 +32,7 @@ uint32_t stop_things_all(const struct stop_search *s, const struct home_thing *r
     uint32_t n = 0, most = s->f ? s->f->n_things : 0;
     *out = arena_zalloc_n(s->a, (size_t)most + 1, sizeof(**out));
     for (uint32_t i = 0; *out && i < most; i++)
-        if (stop_things_rest(s->t, &s->f->things[i], true) &&
-            (!room || s->f->things[i].room == room))
+        if (rests(s->t, &s->f->things[i], true) && (!room || s->f->things[i].room == room))
             (*out)[n++] = &s->f->things[i];
     return n;
 }
@@ -239,7 +239,7 @@ static bool fit_things(const struct stop_search *s, uint32_t i, uint32_t to, str
             others = false;
         }
         best = fit;
-        if (stop_things_rest(s->t, x, false))
+        if (rests(s->t, x, false))
             o->things[o->n_things++] = x;
         else
             others = true;
@@ -288,10 +288,10 @@ static bool find_near(const struct stop_search *s, uint32_t i, uint32_t to, stru
     }
     if (!found || second == best)
         return false;
-    bool rests = stop_things_rest(s->t, found, false);
-    o->kind = rests ? STOP_OBJECT_THINGS : STOP_OBJECT_OTHER;
+    bool safe = rests(s->t, found, false);
+    o->kind = safe ? STOP_OBJECT_THINGS : STOP_OBJECT_OTHER;
     o->n_things = 0;
-    if (rests)
+    if (safe)
         o->things[o->n_things++] = found;
     o->name_from = i;
     o->name_to = o->to = to;

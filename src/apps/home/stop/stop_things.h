@@ -53,7 +53,6 @@ bool stop_things_begin(struct stop_search *s, struct arena *a, const struct home
 struct stop_object stop_things_at(const struct stop_search *s, uint32_t i, bool near);
 /* The same for a name by itself, without words in front of it. */
 struct stop_object stop_things_named(const struct stop_search *s, uint32_t i, bool near);
-bool stop_things_rest(const struct home_table *t, const struct home_thing *x, bool everything);
 /* The words from..to-1 with numerals: "pump three" is "pump 3". */
 const char *stop_things_said(const struct stop_search *s, uint32_t from, uint32_t to);
 /* All things of a room (NULL: of the home) that rest safely. */
