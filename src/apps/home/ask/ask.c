@@ -14,6 +14,7 @@
 #include "apps/home/ask/ask_understand.h"
 #include "apps/home/home_clauses.h"
 #include "apps/home/home_spell.h"
+#include "apps/home/stop/stop.h"
 #include "apps/home/turn/home_reword.h"
 #include "apps/home/turn/home_turn.h"
 #include "apps/home/table/home_words.h"
@@ -359,7 +360,13 @@ int ask_doubtful_words(const struct ask *a, const struct ask_opts *o,
     struct arena arena;
     struct home_file *file = a->things ? home_things_file(a->things) : NULL;
     arena_init(&arena, ARENA_BYTES);
-    if (o->text_bytes <= ASK_MAX_TEXT) /* ask_submit rejects others */
+    const struct stop_query q = {
+        .t = a->table,
+        .file = file,
+        .text = arena_printf(&arena, "%.*s", (int)o->text_bytes, o->text ? o->text : "")};
+    struct stop what;
+    /* ask_submit rejects longer texts, and does not read one that stops something */
+    if (o->text_bytes <= ASK_MAX_TEXT && !stop_read(&arena, &q, &what))
         (void)clean_text(&arena, a, file, o, note_doubt, &d, &words);
     int rc = arena.rc < 0 ? err_set(e, arena.rc, "text of %zu bytes", o->text_bytes) : 0;
     home_file_unref(file);

@@ -102,6 +102,7 @@ struct ask_request {
     struct ask_plan plan; /* complete once carried out */
     struct home_draft_context *contexts;
     uint32_t n_contexts, at_context;
+    bool wordless; /* the reply model was too late for the current context */
     bool referred; /* "it" was replaced by what it means */
     struct buf reply;
     size_t reply_from; /* where the reply to the current context begins */

@@ -50,7 +50,5 @@ struct stop_query {
 
 /* false: it stops nothing. */
 bool stop_read(struct arena *a, const struct stop_query *q, struct stop *out);
-/* Does this thing come to rest safely, and may "everything" (or else only its name) stop it? */
-bool stop_rests(const struct home_table *t, const struct home_thing *x, bool everything);
 
 #endif
