@@ -93,10 +93,10 @@ static void add_action(const struct list_text *r, struct home_draft *d, const st
 }
 
 bool home_lists_read(struct arena *a, const struct home_table *t, const struct home_words *words,
-                     struct home_draft *draft)
+                     const struct home_words *said, struct home_draft *draft)
 {
     const struct home_lists_table *l = &t->lists;
-    struct list_text r = {.a = a, .t = t, .w = words};
+    struct list_text r = {.a = a, .t = t, .w = said->n == words->n ? said : words};
     const char **items = arena_zalloc_n(a, ASK_PLAN_MAX_ITEMS, sizeof(*items)), *list;
     r.plain = home_words_plain_all(a, words);
     r.to = r.plain.n;

@@ -15,9 +15,10 @@
 #include "apps/home/table/home_table.h"
 
 /* Adds to the draft the action that a whole text asks for: "put milk and eggs on the shopping
- * list". The models would split the items. false: the text is about no list. */
+ * list". The models would split the items. false: the text is about no list. `said` are the same
+ * words as the user wrote them, for the items: hops are no misspelt mops. */
 bool home_lists_read(struct arena *a, const struct home_table *t, const struct home_words *words,
-                     struct home_draft *draft);
+                     const struct home_words *said, struct home_draft *draft);
 /* Carries out the draft's actions on lists, and answers questions: their results and lines. */
 void home_lists_settle(struct arena *a, const struct home_table *t, struct home_draft *draft,
                        struct home_states *lists, const char *owner);

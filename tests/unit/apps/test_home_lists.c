@@ -41,7 +41,7 @@ static const char *say(struct home_states *lists, const char *owner, const char 
 {
     struct home_draft d = {0};
     struct home_words w = home_words_split(&a, text);
-    if (!home_lists_read(&a, table, &w, &d))
+    if (!home_lists_read(&a, table, &w, &w, &d))
         return "-";
     home_lists_settle(&a, table, &d, lists, owner);
     assert_int_equal(d.n_actions, 1);
@@ -92,6 +92,27 @@ static void test_what_is_said_is_kept(void **state)
     assert_int_equal(a.rc, 0);
 }
 
+static void test_items_stay_as_they_were_said(void **state)
+{
+    static const char *const spelt = "add mops and halt to the shopping list";
+    static const struct {
+        const char *said, *first, *second;
+    } rows[] = {{"add Hops and malt to the shoping list", "Hops", "malt"},
+                {"please add hops and malt to the shopping list", "mops", "halt"}}; /* not alike */
+    struct home_words w = home_words_split(&a, spelt);
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct home_draft d = {0};
+        struct home_words said = home_words_split(&a, rows[i].said);
+        assert_true(home_lists_read(&a, table, &w, &said, &d));
+        const struct ask_plan_field *item = ask_plan_field_of(d.actions[0], "item");
+        assert_int_equal(item->n_items, 2);
+        assert_string_equal(item->items[0], rows[i].first);
+        assert_string_equal(item->items[1], rows[i].second);
+        assert_string_equal(ask_plan_text_of(d.actions[0], "list"), "shopping");
+    }
+}
+
 static void test_lists_outlive_the_process(void **state)
 {
     char path[] = "/tmp/shoal_lists_XXXXXX", file[64];
@@ -119,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_said_is_kept),
+        cmocka_unit_test(test_items_stay_as_they_were_said),
         cmocka_unit_test(test_lists_outlive_the_process),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -346,7 +346,7 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
         return true;
     }
     if (r->ask->things && !r->again && !r->except &&
-        home_lists_read(&r->arena, t, &r->words, &r->draft)) {
+        home_lists_read(&r->arena, t, &r->words, &r->unspelt, &r->draft)) {
         make_clause(r, HOME_SPEECH_COMMAND);
         home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
         home_memory_move_on(r->ask->memory, r->conversation);
