@@ -22,6 +22,7 @@
 #include "net/http.h"
 #include "net/loop.h"
 #include "pipeline/pipeline_run.h"
+#include "site/things/live.h"
 
 struct call;
 struct call_error;
@@ -155,6 +156,7 @@ struct gw {
     struct node_store *store;              /* models on disk; NULL: this is not a node */
     struct model_watch *model_watch;
     struct plant *plant;         /* sensors and machines; NULL: none */
+    struct live_answers live;    /* answers from it, if there is one */
     struct webhooks *webhooks;   /* receivers of alarms; NULL: none */
     struct explainer *explainer; /* finds passages for alarms; NULL: none */
     struct demo *demo;           /* a simulated plant; NULL: none */

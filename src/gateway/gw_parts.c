@@ -38,6 +38,7 @@
 #include "site/mqtt/mqtt_site.h"
 #include "site/things/explainer.h"
 #include "site/things/later_site.h"
+#include "site/things/live.h"
 #include "site/things/model_watch.h"
 #include "site/things/plant.h"
 #include "site/things/webhooks.h"
@@ -338,6 +339,10 @@ static int open_plant(struct gw *gw, struct err *e)
         rc = webhooks_create(&gw->webhooks, &gw->config->webhooks, given, gw->plant, e);
     if (rc == 0)
         rc = explainer_create(&gw->explainer, gw->config->manuals, gw->collections, gw->plant, e);
+    if (rc == 0 && gw->plant && gw->home.things) { /* "how warm is it in the hall?" */
+        live_init(&gw->live, gw->plant);
+        home_things_set_live(gw->home.things, &gw->live.home);
+    }
     return rc;
 }
 

@@ -44,9 +44,9 @@ says "set the lathe to 250" ask
 replies "Which setting do you mean?"
 says "set FV2 to 15" refused "the maximum is 2 bar"
 says "set fermenter 1 to 1 bar" simulated
-replies "Done: set fermenter 1 to 1 bar."
+replies "Simulated: set fermenter 1 to 1 bar."
 says "set the mixer to 1200 rpm" simulated
-replies "Done: set mixer to 1200 rpm."
+replies "Simulated: set mixer to 1200 rpm."
 
 # changes: by their result, or bounded if it is not known
 says "increase the pressure of FV1 by 5 bar" refused "whole range is only 2 bar"
@@ -70,7 +70,10 @@ same "nothing is set to 7" "$(field 'actions[0].action') $(field 'actions[0].tim
 says "turn on the lathe" confirm
 says "turn off the alarm" confirm
 says "turn off the cold room" confirm
-says "open the front door half way" confirm
+says "open the front door half way" refused "has no position"
+says "open the front door" confirm
+says "open the drain valve half way" confirm
+says "open the blinds half way" simulated
 says "remind me to unlock the front door at 9" ask
 run 0 ask --home "$home" --yes --no-reply "unlock the front door"
 has out '"id":"door","result":"simulated"'

@@ -44,12 +44,14 @@ async function hostile(server) {
         t.same(new Set(said).size, said.length, `each sentence once in the answer to ${name}: ${reply}`);
         t.check(actions.every((a) => !['done', 'simulated', 'scheduled'].includes(a.result)), `nothing happens for ${name}: ${JSON.stringify(actions).slice(0, 300)}`);
     }
+    const stop = await json(server, { text: fill('stop the pump ') });
+    t.same(stop.actions.map((a) => `${a.action} ${a.machine}`).join(), 'stop_machine pump', 'but a stop is obeyed, however often it is said');
     let r = await json(server, { text: 'when dinner is ready, turn off the oven' });
     t.same(r.reply, 'Sorry, I can\'t help with that.', 'the same answer to three parts of a text is given once');
     r = await json(server, { text: fill('stop the pump ') });
     t.same(r.actions.map((a) => `${a.action} ${a.id} ${a.result}`).join(), 'stop_machine pump_3 simulated', 'stopping one thing is never too long');
     r = await json(server, { text: fill('stop ') });
-    t.same(r.reply, 'Everything has stopped.', 'stopping is never too long');
+    t.same(r.reply, 'Simulated: stop everything.', 'stopping is never too long');
 }
 
 // A custom home: shown, replaced by those who may, refused with the position of the error.
@@ -158,10 +160,12 @@ async function refusals(server) {
 
 async function abandoned(server) {
     const before = await t.metric(server, 'shoal_cancelled_total{model="command"}');
+    // a reply in several parts: it must not be over before the client is gone
+    const rooms = ['kitchen', 'bedroom', 'hall', 'office', 'bathroom', 'living room', 'garage', 'garden', 'attic', 'cellar', 'dining room', 'study'];
     const give = new AbortController();
     const r = await fetch(`${server.url}/v1/process`, {
         method: 'POST', signal: give.signal,
-        body: JSON.stringify({ stream: true, text: Array(12).fill('tell me hello there.').join(' ') }),
+        body: JSON.stringify({ stream: true, text: rooms.map((room) => `Turn off the ${room} lights.`).join(' ') }),
     });
     await r.body.getReader().read();
     give.abort();

@@ -10,6 +10,7 @@
 #include "apps/home/home_denied.h"
 #include "apps/home/home_values.h"
 #include "apps/home/site/home_link.h"
+#include "apps/home/site/home_live.h"
 
 static struct ask_plan_field *field(struct home_act *x, const char *key)
 {
@@ -414,8 +415,9 @@ static const char *get_var(void *ctx, uint32_t var)
     }
 }
 
-struct home_draft_line home_act_line(struct home_act *x, const struct home_template *t, bool joins,
-                                     enum home_say which)
+/* joins: it may share a context with others.  which: the same in plain words. */
+static struct home_draft_line act_line(struct home_act *x, const struct home_template *t,
+                                       bool joins, enum home_say which)
 {
     return (struct home_draft_line){.text = home_template_fill(x->a, t, get_var, x),
                                     .say = say(x, which),
@@ -428,7 +430,7 @@ struct home_draft_line home_act_plain_line(struct home_act *x, enum home_say whi
 {
     if (x->t->say[which].n > 0)
         return (struct home_draft_line){.say = say(x, which), .todo = in_words(x)};
-    return home_act_line(x, &x->t->line_failed, true, which);
+    return act_line(x, &x->t->line_failed, true, which);
 }
 
 void home_act_put_result(struct home_act *x, const char *result)
@@ -696,17 +698,47 @@ static bool needs_thing(const struct home_action *x)
     return false;
 }
 
-/* "Disarm the alarm", "volume to 60": no thing is named, but only one can do it. A reply must not
- * claim what nothing in the home did. */
-static bool link_unnamed(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
+/* All things that can do it, wherever they are. */
+static const struct home_thing **able_things(struct home_act *x, uint32_t *n)
 {
     const struct home_file *f = x->here->file;
+    const struct home_thing **v = arena_zalloc_n(x->a, (size_t)f->n_things + 1, sizeof(*v));
+    *n = 0;
+    for (uint32_t i = 0; v && i < f->n_things; i++)
+        if (home_file_able(&f->things[i], x->x->effect->ability))
+            v[(*n)++] = &f->things[i];
+    return v;
+}
+
+/* "Arm the alarm": the action names its thing by what it does. */
+static bool needs_no_name(const struct home_act *x)
+{
+    for (uint32_t i = 0; i < x->x->n_slots; i++)
+        if (types_of(x->x->slots[i]))
+            return false;
+    return x->x->effect != NULL;
+}
+
+static bool link_all(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
+{
+    x->things = able_things(x, &x->n_things);
+    if (x->n_things > 0 || x->here->file->open)
+        return true;
+    home_act_put_slots(x, s);
+    x->text = x->x->effect->ability;
+    home_act_put_result(x, "unknown");
+    home_act_put_text(x, "unknown", x->text);
+    *why = home_act_plain_line(x, HOME_SAY_NOT_HERE);
+    return false;
+}
+
+/* "Volume to 60": no thing is named, but only one can do it. A reply must not claim what nothing in
+ * the home did. */
+static bool link_unnamed(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
+{
     const struct home_slot *device = home_table_slot(x->t, home_file_type_name(HOME_THING_DEVICE));
     struct home_link l = {.result = HOME_LINK_UNCLEAR};
-    l.things = arena_zalloc_n(x->a, (size_t)f->n_things + 1, sizeof(*l.things));
-    for (uint32_t i = 0; l.things && i < f->n_things; i++)
-        if (home_file_able(&f->things[i], x->x->effect->ability))
-            l.things[l.n++] = &f->things[i];
+    l.things = able_things(x, &l.n);
     if (l.n == 1) {
         x->things = l.things;
         x->n_things = 1;
@@ -731,12 +763,14 @@ static bool check_linked(struct home_act *x, struct home_fill *s, struct home_dr
     if (f->open)
         return keep_able(x) || true;
     if (x->n_things == 0 && x->x->effect)
-        return link_unnamed(x, s, why);
+        return needs_no_name(x) ? link_all(x, s, why) : link_unnamed(x, s, why);
     return keep_able(x) || not_able(x, s, why);
 }
 
 bool home_act_link(struct home_act *x, struct home_fill *s, struct home_draft_line *why)
 {
+    if (x->here->file && needs_no_name(x))
+        return link_all(x, s, why);
     const struct home_file *f = x->here->file;
     const struct home_slot *room = home_table_slot(x->t, "room"), *slot = NULL;
     for (uint32_t i = 0; i < x->x->n_slots && !slot; i++)
@@ -833,7 +867,7 @@ static bool answer_state(struct home_act *x, const struct home_words *plain,
     x->text = thing_said(x);
     home_act_put_text(x, "state", x->state);
     home_act_put_result(x, "done");
-    *out = home_act_line(x, &x->x->state, false, HOME_SAY_STATE);
+    *out = act_line(x, &x->x->state, false, HOME_SAY_STATE);
     return true;
 }
 
@@ -956,6 +990,61 @@ static bool lacks_name(const struct home_act *x)
     return e && e->named_by && !ask_plan_text_of(x->o, e->named_by->name);
 }
 
+/* A text slot in lower case; "": missing. */
+static const char *slot_text(struct home_act *x, const struct home_fill *s, const char *name)
+{
+    const struct home_slot *slot = home_table_slot(x->t, name);
+    const char *text = slot && home_fill_has_slot(x->x, slot) ? asked_for(x, s, slot) : NULL;
+    return text ? text : "";
+}
+
+/* Answers from sensors and alarms; false: they know nothing about it. */
+static bool answer_live(struct home_act *x, const struct home_fill *s, struct home_draft_line *out)
+{
+    struct home_live *live = x->here->live;
+    struct home_live_reading r;
+    struct home_live_alarm alarm;
+    enum home_say which = HOME_SAY_READING;
+    if (!live || x->x->live == HOME_LIVE_NONE)
+        return false;
+    if (x->x->live == HOME_LIVE_READING) {
+        const char *what = slot_text(x, s, "sensor"), *where = slot_text(x, s, "room");
+        if (!*what || !live->ops->reading(live, x->a, what, where, &r))
+            return false;
+        x->text = r.title;
+        x->state = home_answer_number(x->a, x->t, r.value, *r.unit ? r.unit : NULL);
+    } else {
+        if (!live->ops->alarm(live, x->a, slot_text(x, s, "machine"), &alarm))
+            return false;
+        x->text = alarm.title;
+        x->state = alarm.text;
+        which = !alarm.text ? HOME_SAY_NO_ALARM : alarm.over ? HOME_SAY_ALARM_OVER : HOME_SAY_ALARM;
+    }
+    home_act_put_slots(x, s);
+    if (x->state)
+        home_act_put_text(x, "state", x->state);
+    home_act_put_result(x, "done");
+    *out = home_act_plain_line(x, which);
+    return true;
+}
+
+/* Keeps the things that can be partly open, if a value is said; false: none can. */
+static bool keep_partly(struct home_act *x, const struct home_fill *s)
+{
+    const struct home_effect *e = x->x->effect;
+    if (!e || !e->partly || x->n_things == 0 || !home_fill_get(s, home_fill_own(e->slot)))
+        return true;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < x->n_things; i++)
+        if (home_file_able(x->things[i], e->partly))
+            x->things[n++] = x->things[i];
+    if (n == 0)
+        x->reason = arena_printf(x->a, "%s has no %s", x->things[0]->names.w[0], e->partly);
+    else
+        x->n_things = n;
+    return n > 0;
+}
+
 /* Turns one set of slots into an action and its line; text and say NULL: the clause is out of
  * scope. */
 struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
@@ -967,10 +1056,18 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     x->due.place = x->here->file && x->here->file->has_place ? x->here->file->place : NULL;
     read_again(x, s, plain);
     home_fill_defaults(action, s, plain, x->names_more);
+    if (answer_live(x, s, &why))
+        return why;
     if (x->linked ? !check_linked(x, s, &why) : !home_act_link(x, s, &why))
         return why;
     action = x->x;
+    bool partly = keep_partly(x, s);
     home_act_put_slots(x, s);
+    if (!partly) {
+        home_act_put_result(x, "refused");
+        home_act_put_text(x, "reason", x->reason);
+        return home_act_plain_line(x, HOME_SAY_LIMIT);
+    }
     bool later = put_when(x, s) || (x->due.every && action->can_wait);
     put_again(x);
     home_act_put_id(x);
@@ -988,11 +1085,11 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     if (x->ask) {
         home_act_put_result(x, "ask");
         home_act_put_text(x, "ask", x->ask);
-        return home_act_line(x, &x->t->line_ask, false, HOME_SAY_MISSING);
+        return act_line(x, &x->t->line_ask, false, HOME_SAY_MISSING);
     }
     if (x->n_things == 0 && !all_known(x)) {
         home_act_put_result(x, "unknown");
-        return home_act_line(x, &x->t->line_act, true, HOME_SAY_UNKNOWN);
+        return act_line(x, &x->t->line_act, true, HOME_SAY_UNKNOWN);
     }
     if (x->wrong)
         x->reason = arena_printf(x->a, "there is no \"%s\"", x->wrong);
@@ -1016,7 +1113,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
         struct home_draft_line done =
             x->sign != 0.0 || is_everything_in(x) || lacks_name(x) || action->read_only
                 ? home_act_plain_line(x, which)
-                : home_act_line(x, &x->t->line_act, true, which);
+                : act_line(x, &x->t->line_act, true, which);
         if (rings) /* reported as done: it is set */
             home_act_put_result(x, "scheduled");
         return verdict.answer == GATE_CONFIRM || x->doubtful ? hold(x, draft, risk, done) : done;
@@ -1028,7 +1125,7 @@ struct home_draft_line home_act_make(struct home_act *x, struct home_fill *s,
     home_act_put_result(x, "failed");
     home_act_put_text(x, "reason", action->reason);
     x->reason = action->reason;
-    return home_act_line(x, &x->t->line_failed, true, HOME_SAY_FAILED);
+    return home_act_plain_line(x, HOME_SAY_FAILED); /* the model would word the reason anew */
 }
 
 /* ---- decided actions ------------------------------------------------------------------------ */

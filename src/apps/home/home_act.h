@@ -49,9 +49,6 @@ void home_act_put_id(struct home_act *x);
 const char *home_act_words(struct arena *a, const struct home_table *t,
                            const struct ask_plan_action *o);
 
-/* joins: it may share a context with others.  which: the same in plain words. */
-struct home_draft_line home_act_line(struct home_act *x, const struct home_template *t, bool joins,
-                                     enum home_say which);
 /* Said by the program itself; without such a line in the table, by the model. */
 struct home_draft_line home_act_plain_line(struct home_act *x, enum home_say which);
 /* The user's own words, for a clause that is chat or out of scope. */

@@ -11,11 +11,13 @@
 #include "apps/home/table/home_words.h"
 
 struct home_later;
+struct home_live;
 
 struct home_here {                /* the home that a text is about */
     const struct home_file *file; /* NULL: no home; things are known only by their words */
     struct home_states *states;   /* NULL: none is known */
     struct home_later *later;     /* NULL: no schedule */
+    struct home_live *live;       /* sensors and alarms; NULL: none */
 };
 
 /* The state that a clause names: "on" of "is the light on"; NULL: none. */

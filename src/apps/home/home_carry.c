@@ -274,8 +274,27 @@ static void say_failed(struct arena *a, const struct home_table *t, struct home_
     }
 }
 
-static void set_state(struct home_states *states, const struct home_deed *deed)
+/* A thing that is partly open is open. */
+static void set_whole(struct home_states *states, const struct home_table *t,
+                      const struct home_deed *deed)
 {
+    const struct home_action *x = home_table_action(t, deed->action);
+    const struct home_effect *e = x ? x->effect : NULL;
+    bool part = e && e->partly && !deed->text && !deed->change;
+    for (uint32_t i = 0; part && i < t->n_opposites; i++)
+        for (uint32_t k = 0; k < 2; k++) {
+            const struct home_action *y = t->opposites[i].action[k];
+            bool pair = t->opposites[i].action[0] == x || t->opposites[i].action[1] == x;
+            if (pair && y->effect && y->effect->to && (deed->number > 0.0) == (k == 0))
+                home_states_set(states, deed->id,
+                                &(struct home_state){.ability = e->ability, .text = y->effect->to});
+        }
+}
+
+static void set_state(struct home_states *states, const struct home_table *t,
+                      const struct home_deed *deed)
+{
+    set_whole(states, t, deed);
     const struct home_state v = {
         .ability = deed->ability, .text = deed->text, .number = deed->number, .unit = deed->unit};
     if (deed->change)
@@ -369,20 +388,52 @@ static void settle_never(struct arena *a, const struct home_table *t, struct hom
     }
 }
 
+#define NOT_CONNECTED "nothing is connected for that"
+
+/* Lists are kept by the program itself (home_lists.h). */
+static bool is_list(const struct home_table *t, const struct ask_plan_action *o)
+{
+    const struct home_action *x = home_table_action(t, o->name);
+    return x && t->lists.add &&
+           (x == t->lists.add || x == t->lists.remove || x == t->lists.clear || x == t->lists.ask);
+}
+
+/* Nothing carried the action out. Where only the home's states changed, the reply says so once; a
+ * call that nobody makes is not reported as made. */
+static void settle_simulated(struct arena *a, const struct home_table *t, struct home_draft *d,
+                             uint32_t i, bool acts)
+{
+    if (acts) {
+        set_result(a, d, i, "simulated", NULL, NULL);
+        for (uint32_t k = 0; k < d->n_lines; k++)
+            if (d->lines[k].action == i + 1 && !d->lines[k].text &&
+                t->say[HOME_SAY_PRETEND].n > 0) {
+                struct words w = {d->lines[k].todo ? d->lines[k].todo : d->actions[i]->name, NULL};
+                d->lines[k].say = home_template_fill(a, &t->say[HOME_SAY_PRETEND], get_word, &w);
+            }
+        return;
+    }
+    set_result(a, d, i, "simulated", "reason", NOT_CONNECTED);
+    say_failed(a, t, d, i, NOT_CONNECTED);
+}
+
 /* Combines the results of the deeds of one action. */
 static void settle_now(struct arena *a, const struct home_table *t, struct home_draft *d,
                        uint32_t i, const struct home_carry_done *done, struct home_states *states)
 {
-    bool carried = false, sent = false;
+    bool carried = false, sent = false, acts = false;
     const char *reason = NULL;
     for (uint32_t k = 0; k < done->n_deeds; k++) {
         const struct home_carry *c = &done->deeds[k];
         if (c->action != i)
             continue;
         bool failed = c->denied || (!done->simulated && c->listed && c->result >= HOME_SINK_FAILED);
-        if (!failed)
-            set_state(states, &c->deed);
+        /* a change that was confirmed is in the state that the thing reported */
+        bool reported = !done->simulated && c->listed && c->result == HOME_SINK_DONE;
+        if (!failed && !(reported && c->deed.change))
+            set_state(states, t, &c->deed);
         carried |= c->listed && !done->simulated;
+        acts = true;
         sent |= c->result == HOME_SINK_SENT;
         if (failed && !reason)
             reason = c->reason                              ? c->reason
@@ -394,8 +445,24 @@ static void settle_now(struct arena *a, const struct home_table *t, struct home_
         say_failed(a, t, d, i, reason);
     } else if (!ask_plan_field_of(d->actions[i],
                                   "scheduled_ids")) { /* entries that were really cancelled */
-        set_result(a, d, i, !carried ? "simulated" : sent ? "sent" : "done", NULL, NULL);
+        if (carried)
+            set_result(a, d, i, sent ? "sent" : "done", NULL, NULL);
+        else
+            settle_simulated(a, t, d, i,
+                             acts || (home_table_action(t, d->actions[i]->name)->effect != NULL));
     }
+}
+
+/* Will the reply model speak of an action that changed nothing but the simulated home? */
+static bool is_simulated(const struct home_draft *d)
+{
+    for (uint32_t i = 0; i < d->n_lines; i++) {
+        const struct home_draft_line *l = &d->lines[i];
+        if (l->text && l->action > 0 &&
+            strcmp(text_of(d->actions[l->action - 1], "result"), "simulated") == 0)
+            return true;
+    }
+    return false;
 }
 
 void home_carry_leave(struct arena *a, const struct home_table *t, struct home_draft *d)
@@ -415,9 +482,11 @@ void home_carry_settle(struct arena *a, const struct home_table *t, struct home_
     for (uint32_t i = 0; i < d->n_actions; i++) {
         if (!done->schedules)
             settle_never(a, t, d, i);
-        if (happens_now(t, d->actions[i]))
+        if (happens_now(t, d->actions[i]) && !is_list(t, d->actions[i]))
             settle_now(a, t, d, i, done, states);
     }
     for (uint32_t i = 0; i < done->n_later; i++)
         settle_later(a, t, d, &done->later[i], done->simulated);
+    if (is_simulated(d))
+        add_say(a, t, d, HOME_SAY_SIMULATED, "");
 }

@@ -117,8 +117,8 @@ static bool same_action(const cJSON *want, const cJSON *have)
 {
     static const char *const thing[] = {"device", "room", NULL};
     static const char *const other[] = {
-        "id",     "ids",  "result",  "unit",    "risk",  "token",  "ask",       "reason",
-        "answer", "rest", "unknown", "choices", "state", "things", "simulated", NULL};
+        "id",   "ids",     "result",  "unit",  "risk",   "token",     "ask",   "reason", "answer",
+        "rest", "unknown", "choices", "state", "things", "simulated", "items", NULL};
     const cJSON *v;
     if (!same_thing(want, have))
         return false;

@@ -118,6 +118,24 @@ static void read_brightness(struct reader *r, struct discovery_entity *out, bool
     w->state_value = json ? "brightness" : path_of(r, "brightness_value_template", "bri_val_tpl");
 }
 
+/* A cover that can be half open, in percent, as Home Assistant counts: 100 is open. */
+static void read_position(struct reader *r, struct discovery_entity *out)
+{
+    const char *topic = topic_of(r, "set_position_topic", "set_pos_t");
+    const cJSON *open = cJSON_GetObjectItemCaseSensitive(r->json, "position_open"),
+                *closed = cJSON_GetObjectItemCaseSensitive(r->json, "position_closed");
+    bool usual = (!open || open->valuedouble == 100) && (!closed || closed->valuedouble == 0);
+    if (!topic || !usual)
+        return;
+    struct discovery_way *w = &out->ways[out->n_ways++];
+    w->ability = "position";
+    w->unit = "percent";
+    w->topic = topic;
+    w->payload = "{value}";
+    w->state = topic_of(r, "position_topic", "pos_t");
+    w->state_value = path_of(r, "position_template", "pos_tpl");
+}
+
 /* Level i of a topic; n 0: none. */
 static struct str level(const char *topic, int i)
 {
@@ -157,6 +175,8 @@ static int read_entity(struct discovery_entity *out, struct reader *r, struct st
         read_power(r, w, json);
     if (str_is(kind, "light"))
         read_brightness(r, out, json);
+    if (str_is(kind, "cover"))
+        read_position(r, out);
     return r->a->rc < 0 ? err_set(e, r->a->rc, "out of memory") : 0;
 }
 

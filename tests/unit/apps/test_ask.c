@@ -321,6 +321,43 @@ static void test_deadline_and_cancel(void **state)
     ask_free(r);
 }
 
+/* The plan waits until the deadline has passed; everything before it takes no time. */
+static void hold_plan(void *ctx, const struct ask_request *r, const struct ask_event *ev)
+{
+    if (ev->kind == ASK_EVENT_PLAN)
+        hold(ctx, r, ev);
+}
+
+/* What was done is not reported as an error because the reply model was too late. */
+static void test_a_late_reply_is_plain(void **state)
+{
+    (void)state;
+    struct ask_request *r = NULL;
+    struct err e = {0};
+    struct ask_opts o = {.text = "mute the tv", .text_bytes = 11};
+    size_t n;
+    o.event = hold_plan;
+    o.event_ctx = &o.deadline_ns;
+    for (uint64_t ms = 50; ms < 60000; ms *= 2) { /* until the models read it in time */
+        ask_free(r);
+        o.deadline_ns = clock_ns() + ms * 1000000;
+        assert_int_equal(ask_submit(pack.ask, &o, &r, &e), 0);
+        (void)ask_wait(r);
+        if (ask_plan_of(r)->n_actions > 0)
+            break;
+    }
+    assert_int_equal(ask_wait(r), 0);
+    assert_int_equal(ask_plan_of(r)->n_actions, 1);
+    assert_string_equal(ask_reply_of(r, &n), "Done: mute the tv.");
+    ask_free(r);
+    /* a stop has no deadline */
+    o = (struct ask_opts){.text = "stop", .text_bytes = 4, .deadline_ns = 1};
+    assert_int_equal(ask_submit(pack.ask, &o, &r, &e), 0);
+    assert_int_equal(ask_wait(r), 0);
+    assert_int_equal(ask_plan_of(r)->n_actions, 1);
+    ask_free(r);
+}
+
 static void test_failed_allocations_leave_nothing(void **state)
 {
     (void)state;
@@ -347,6 +384,7 @@ int main(void)
         cmocka_unit_test(test_bad_texts_are_refused),
         cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_deadline_and_cancel),
+        cmocka_unit_test(test_a_late_reply_is_plain),
         cmocka_unit_test(test_failed_allocations_leave_nothing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -29,6 +29,7 @@ static const char brewery[] =
     "  - {id: blinds, name: blinds, kind: cover}\n"
     "  - {id: roller, name: garage door, kind: cover}\n"
     "  - {id: shade, name: window blind, kind: cover}\n"
+    "  - {id: skylight, kind: window}\n"
     "  - {id: spa, name: sauna, kind: climate}\n"
     "  - {id: gas, name: gas valve, kind: valve}\n"
     "  - {id: fridge, name: fridge, kind: cooler}\n"
@@ -235,7 +236,10 @@ static void test_limits(void **state)
         {"{\"action\":\"set_volume\",\"id\":\"tv\",\"value\":101}", true, "the maximum is 100%",
          NULL},
         {"{\"action\":\"open\",\"id\":\"blinds\",\"value\":30,\"unit\":\"percent\"}", false, NULL,
-         "blinds.open=30 percent"},
+         "blinds.position=30 percent"},
+        {"{\"action\":\"close\",\"id\":\"blinds\",\"value\":40}", false, NULL,
+         "blinds.position=40 percent"},
+        {"{\"action\":\"open\",\"id\":\"door\",\"value\":30}", true, "has no position", NULL},
         {"{\"action\":\"open\",\"id\":\"blinds\",\"value\":130,\"unit\":\"percent\"}", true,
          "the maximum is 100%", NULL},
         /* nothing says what is safe: only after a yes */
@@ -400,7 +404,10 @@ static void test_risk(void **state)
         {DO("unlock", "door"), false, DANGER, NULL},
         {DO("lock", "door"), false, NULL, NULL},
         {DO("open", "door"), false, DANGER, NULL},
-        {"{\"action\":\"open\",\"id\":\"door\",\"value\":30}", false, DANGER, NULL},
+        {"{\"action\":\"open\",\"id\":\"skylight\",\"value\":30}", false, DANGER, NULL},
+        {"{\"action\":\"open\",\"id\":\"gas\",\"value\":1}", false, DANGER, NULL},
+        {"{\"action\":\"open\",\"id\":\"roller\",\"value\":30}", false, DANGER, NULL},
+        {"{\"action\":\"close\",\"id\":\"gas\",\"value\":0}", false, NULL, NULL},
         {DO("close", "door"), false, NULL, NULL},
         {DO("open", "blinds"), false, NULL, NULL},
         {DO("open", "shade"), false, NULL, NULL},

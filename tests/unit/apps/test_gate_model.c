@@ -123,9 +123,9 @@ static const struct {
 } kinds[] = {
     {"light", " power brightness color "},
     {"switch", " power "},
-    {"cover", " open run "},
+    {"cover", " open position run "},
     {"door", " open lock "},
-    {"window", " open lock "},
+    {"window", " open position lock "},
     {"lock", " lock "},
     {"climate", " power temperature mode "},
     {"heater", " power temperature mode run "},
@@ -135,7 +135,7 @@ static const struct {
     {"appliance", " power run mode open "},
     {"alarm", " alarm power "},
     {"camera", " power "},
-    {"valve", " open power run "},
+    {"valve", " open position power run "},
     {"machine", " run power setting temperature mode open "},
     {"oven", " power temperature mode run "},
     {"boiler", " power temperature mode run "},
@@ -234,7 +234,8 @@ static void make_set(struct m_home *h)
         {"power", "on"},      {"power", "off"},      {"lock", "unlocked"}, {"lock", "locked"},
         {"lock", "ajar"},     {"open", "open"},      {"open", "closed"},   {"run", "running"},
         {"run", "stopped"},   {"alarm", "disarmed"}, {"mode", "eco"},      {"temperature", NULL},
-        {"brightness", NULL}, {"volume", NULL},      {"open", NULL},       {"lock", NULL}};
+        {"brightness", NULL}, {"volume", NULL},      {"position", NULL},   {"open", NULL},
+        {"lock", NULL}};
     uint32_t t = below(h->n), k = below(COUNT(sets));
     if (!able(&h->things[t], sets[k][0]))
         return; /* the file would be refused */
@@ -314,7 +315,7 @@ static bool dangerous(const struct m_thing *x, const struct home_deed *d)
         return false;
     if (x->risk == 2 || strcmp(text, "unlocked") == 0 || strcmp(text, "disarmed") == 0)
         return true;
-    if (strcmp(d->ability, "open") == 0 &&
+    if (one_of(d->ability, " open position ") &&
         (machine_like(x) || one_of(x->kind, " door window lock valve ")))
         return strcmp(text, "open") == 0 || (!d->text && d->number != 0.0);
     if (strcmp(d->ability, "mode") == 0 || strcmp(d->ability, "temperature") == 0)
@@ -358,7 +359,7 @@ static bool usual_range(const struct m_thing *x, const char *ability, char class
            : class == 's' ? 100
                           : 30000;
     return (class == 't' && (temperature || machine_like(x))) ||
-           (class == 's' && (machine_like(x) || one_of(ability, " brightness open volume "))) ||
+           (class == 's' && (machine_like(x) || one_of(ability, " brightness position volume "))) ||
            (class == 'p' && (machine_like(x) || strcmp(x->kind, "boiler") == 0)) ||
            (class == 'r' && machine_like(x));
 }
@@ -605,6 +606,8 @@ static void check_sent(const struct m_home *h, const struct plan *p, const struc
         !one_of(d->text, " on off locked unlocked open closed running stopped muted armed "
                          "disarmed eco red "))
         fail_msg("no state: %s", shown(p, d));
+    if (!d->text && one_of(d->ability, " open lock power run alarm sound "))
+        fail_msg("a number, but it has only states: %s", shown(p, d));
     if (!d->text)
         check_number(h, p, x, d);
 }
@@ -641,6 +644,13 @@ static enum clear verdict_of(const struct plan *p)
         const struct home_deed d = {.ability = effects[i].ability, .text = effects[i].text};
         if (strcmp(effects[i].action, p->o.name) == 0 && !v)
             return able(x, d.ability) && (p->confirmed || !dangerous(x, &d)) ? MUST : MUST_NOT;
+    }
+    if (strcmp(p->o.name, "open") == 0 && !v->text && (!unit || strcmp(unit, "percent") == 0)) {
+        const struct home_deed d = {.ability = "position", .number = v->number};
+        return able(x, d.ability) && v->number >= 0 && v->number <= 100 &&
+                       (p->confirmed || !dangerous(x, &d))
+                   ? MUST
+                   : MUST_NOT;
     }
     const struct m_limit *l = name ? limit_of(x, name) : NULL;
     if (strcmp(p->o.name, "set_machine") != 0 || !l || !l->unit || !v || v->text ||

@@ -271,6 +271,25 @@ static void test_opposites_are_offered(void **state)
     is("swich of the lamp in the hall", NULL, "turn_off l.hall: confirm");
 }
 
+static void count_item(void *ctx, const char *id, const struct home_state *v)
+{
+    (void)id;
+    *(uint32_t *)ctx += strcmp(v->ability, "yeast") == 0;
+}
+
+/* What the reader does to a list is done to the list that the rules answer from. */
+static void test_lists(void **state)
+{
+    uint32_t n = 0;
+    (void)state;
+    is("jot down yeast for the shopping list", NULL, "add_to_list: done");
+    home_states_each(home_things_lists(things), count_item, &n);
+    assert_int_equal(n, 1);
+    is("get rid of everything that's on my shopping list", NULL, "clear_list: done");
+    home_states_each(home_things_lists(things), count_item, &n);
+    assert_int_equal(n, 1); /* none more */
+}
+
 static void test_questions_do_nothing(void **state)
 {
     (void)state;
@@ -289,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_verbs_that_the_rules_do_not_have),
         cmocka_unit_test(test_what_the_rules_ask_about),
         cmocka_unit_test(test_opposites_are_offered),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_questions_do_nothing),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -241,8 +241,8 @@ static int play_worker(void)
         for (;;)
             pause();
     if (strcmp(role, "loads") == 0)
-        for (char path[256]; snprintf(path, sizeof(path), "%s/go", getenv("HOME")) > 0 &&
-                             access(path, F_OK) < 0;) {
+        for (char path[256];
+             snprintf(path, sizeof(path), "%s/go", getenv("HOME")) > 0 && access(path, F_OK) < 0;) {
             struct pollfd p = {.fd = CONTROL_FD, .events = POLLIN};
             tell(&loading);
             if (poll(&p, 1, 20) > 0)

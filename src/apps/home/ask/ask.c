@@ -14,6 +14,7 @@
 #include "apps/home/ask/ask_understand.h"
 #include "apps/home/home_clauses.h"
 #include "apps/home/home_spell.h"
+#include "apps/home/stop/stop.h"
 #include "apps/home/turn/home_reword.h"
 #include "apps/home/turn/home_turn.h"
 #include "apps/home/table/home_words.h"
@@ -200,10 +201,11 @@ static void whole_turn(struct ask_request *r)
     }
 }
 
-/* The text as the user meant it: without a frame around it, and without typos. */
+/* The text as the user meant it: without a frame around it, and without typos. *unspelt: its words
+ * before those were corrected. */
 static const char *clean_text(struct arena *a, const struct ask *k, const struct home_file *file,
                               const struct ask_opts *o, home_spell_fn common, void *ctx,
-                              struct home_words *words)
+                              struct home_words *words, struct home_words *unspelt)
 {
     const char *text = arena_printf(a, "%.*s", (int)o->text_bytes, o->text ? o->text : "");
     *words = home_words_split(a, text);
@@ -220,6 +222,7 @@ static const char *clean_text(struct arena *a, const struct ask *k, const struct
         text = home_words_join(a, words, from, to);
         *words = home_words_split(a, text);
     }
+    *unspelt = home_words_split(a, text);
     bool spelt = words->n <= ASK_MAX_WORDS && home_spell_fix(a, k->table, file, words, common, ctx);
     if (home_reword_things(a, k->table, file, words) || spelt) {
         text = home_words_join(a, words, 0, words->n);
@@ -260,7 +263,7 @@ static int read_text(struct ask_request *r, const struct ask_opts *o, struct err
         return 0;
     }
     r->text = clean_text(&r->arena, k, r->file, o, k->encoder ? is_common : o->is_common,
-                         k->encoder ? (void *)k->encoder : o->common_ctx, &r->words);
+                         k->encoder ? (void *)k->encoder : o->common_ctx, &r->words, &r->unspelt);
     r->too_long = is_too_long(r);
     if (!r->too_long)
         whole_turn(r);
@@ -355,12 +358,18 @@ int ask_doubtful_words(const struct ask *a, const struct ask_opts *o,
                        void (*fn)(void *ctx, const char *word), void *ctx, struct err *e)
 {
     struct doubts d = {fn, ctx};
-    struct home_words words;
+    struct home_words words, unspelt;
     struct arena arena;
     struct home_file *file = a->things ? home_things_file(a->things) : NULL;
     arena_init(&arena, ARENA_BYTES);
-    if (o->text_bytes <= ASK_MAX_TEXT) /* ask_submit rejects others */
-        (void)clean_text(&arena, a, file, o, note_doubt, &d, &words);
+    const struct stop_query q = {
+        .t = a->table,
+        .file = file,
+        .text = arena_printf(&arena, "%.*s", (int)o->text_bytes, o->text ? o->text : "")};
+    struct stop what;
+    /* ask_submit rejects longer texts, and does not read one that stops something */
+    if (o->text_bytes <= ASK_MAX_TEXT && !stop_read(&arena, &q, &what))
+        (void)clean_text(&arena, a, file, o, note_doubt, &d, &words, &unspelt);
     int rc = arena.rc < 0 ? err_set(e, arena.rc, "text of %zu bytes", o->text_bytes) : 0;
     home_file_unref(file);
     arena_fini(&arena);

@@ -5,6 +5,8 @@
 
 #include "apps/home/ask/ask_read.h"
 #include "apps/home/ask/ask_understand.h"
+#include "apps/home/home_help.h"
+#include "apps/home/home_lists.h"
 #include "apps/home/home_recall.h"
 #include "apps/home/table/home_words.h"
 
@@ -170,7 +172,8 @@ static struct home_here here_of(const struct ask_request *r)
 {
     struct home_things *things = r->ask->things;
     return (struct home_here){r->file, things ? home_things_states(things) : NULL,
-                              things ? home_things_later(things) : NULL};
+                              things ? home_things_later(things) : NULL,
+                              things ? home_things_live(things) : NULL};
 }
 
 void ask_decide_text(struct ask_request *r)
@@ -314,6 +317,7 @@ bool ask_decide_stop(struct ask_request *r)
     make_clause(r, HOME_SPEECH_COMMAND);
     home_rules_stop(&r->arena, t, &r->draft, &what, &r->clauses[0], &here, &r->now);
     home_memory_move_on(r->ask->memory, r->conversation); /* a later yes starts nothing */
+    r->deadline_ns = 0;                                   /* better late than never */
     plan_clauses(r);
     return true;
 }
@@ -330,6 +334,23 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
     enum home_speech speech;
     if (recalls(r, &all, &speech)) {
         decide_plainly(r, speech);
+        return true;
+    }
+    if (r->ask->things && says_only(r, &all, &t->help.phrases)) {
+        const struct home_here here = here_of(r);
+        make_clause(r, HOME_SPEECH_ASK);
+        if (home_draft_reserve(&r->arena, &r->draft))
+            r->draft.lines[r->draft.n_lines++] = (struct home_draft_line){
+                .say = home_help_text(&r->arena, t, &here, !home_things_sink(r->ask->things))};
+        plan_clauses(r);
+        return true;
+    }
+    if (r->ask->things && !r->again && !r->except &&
+        home_lists_read(&r->arena, t, &r->words, &r->unspelt, &r->draft)) {
+        make_clause(r, HOME_SPEECH_COMMAND);
+        home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
+        home_memory_move_on(r->ask->memory, r->conversation);
+        plan_clauses(r);
         return true;
     }
     if (r->too_long) {
@@ -452,6 +473,8 @@ void ask_decide_carried(struct ask_request *r)
                                          .n_later = r->n_later,
                                          .simulated = r->simulated,
                                          .schedules = things && home_things_later(things)};
+    if (things)
+        home_lists_settle(&r->arena, r->ask->table, &r->draft, home_things_lists(things), r->owner);
     if (things)
         home_carry_settle(&r->arena, r->ask->table, &r->draft, &done, home_things_states(things));
     else

@@ -82,6 +82,7 @@ struct ask_request {
     uint32_t n_readings;
     bool is_read;               /* the reader's plan was taken */
     struct home_words words;    /* of the text */
+    struct home_words unspelt;  /* before typos were corrected */
     bool too_long;              /* longer than anybody can follow */
     bool stopped;               /* the text stops something; no model reads it */
     const char *again, *except; /* taken out of the text; NULL: none (home_turn, home_reword) */
@@ -102,6 +103,7 @@ struct ask_request {
     struct ask_plan plan; /* complete once carried out */
     struct home_draft_context *contexts;
     uint32_t n_contexts, at_context;
+    bool wordless; /* the reply model was too late for the current context */
     bool referred; /* "it" was replaced by what it means */
     struct buf reply;
     size_t reply_from; /* where the reply to the current context begins */

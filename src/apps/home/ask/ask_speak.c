@@ -9,6 +9,16 @@
 
 #define REPLY_TOKENS 120u
 
+/* The model cannot word the reply. If the deadline passed after something was done, the plain words
+ * of it are the reply: an error beside a deed would say that nothing happened. */
+static void lose_words(struct ask_request *r, int code, const char *message)
+{
+    if (code == SHOAL_EDEADLINE && r->plan.n_actions > 0)
+        r->wordless = true;
+    else
+        ask_request_fail(r, code, message);
+}
+
 static void reply_event(void *ctx, const struct shoal_event *ev)
 {
     struct ask_request *r = ctx;
@@ -19,7 +29,7 @@ static void reply_event(void *ctx, const struct shoal_event *ev)
         return;
     }
     if (ev->finish == SHOAL_FINISH_ERROR)
-        ask_request_fail(r, ev->code, err_text(ev->code));
+        lose_words(r, ev->code, err_text(ev->code));
     r->step_tokens = ev->generated_tokens;
     ask_request_part_done(r);
 }
@@ -68,7 +78,7 @@ void ask_speak_start(struct ask_request *r)
         rc = shoal_task_submit(r->reply_engine, &o, &t, &e);
     shoal_free(tokens);
     if (rc < 0) {
-        ask_request_fail(r, e.code, e.msg);
+        lose_words(r, e.code, e.msg);
         ask_request_part_done(r);
     } else {
         ask_request_keep_task(r, t);
@@ -107,8 +117,12 @@ void ask_speak_check(struct ask_request *r)
 {
     const struct home_draft_context *c = &r->contexts[r->at_context];
     size_t gap = r->at_context > 0 ? 1 : 0;
-    if (r->reply.rc == 0 && c->say && *c->say &&
-        !home_truth_holds(&r->arena, c->text, buf_str(&r->reply) + r->reply_from + gap)) {
+    if (r->reply.rc == 0 && r->wordless) {
+        r->reply.len = r->reply_from + gap;
+        buf_puts(&r->reply, c->say ? c->say : "");
+        r->wordless = false;
+    } else if (r->reply.rc == 0 && c->say && *c->say &&
+               !home_truth_holds(&r->arena, c->text, buf_str(&r->reply) + r->reply_from + gap)) {
         r->reply.len = r->reply_from + gap;
         buf_puts(&r->reply, c->say);
     }

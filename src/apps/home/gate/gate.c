@@ -38,12 +38,14 @@ static struct form form_of(const struct home_table *t, const char *ability)
     bool known = false;
     for (uint32_t i = 0; i < t->n_actions; i++) {
         const struct home_effect *e = t->action[i].effect;
+        if (e && e->partly && strcmp(e->partly, ability) == 0)
+            known = f.number = true;
         if (!e || strcmp(e->ability, ability) != 0)
             continue;
         known = true;
         f.states |= e->to != NULL;
         f.texts |= e->slot && e->slot->type == HOME_SLOT_TEXT;
-        f.number |= e->slot && e->slot->type == HOME_SLOT_VALUE;
+        f.number |= e->slot && !e->partly && e->slot->type == HOME_SLOT_VALUE;
         f.any |= e->named_by != NULL;
     }
     f.number |= !known; /* the name of a setting */

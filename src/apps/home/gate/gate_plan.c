@@ -11,18 +11,9 @@ static const struct ask_plan_field *number_field(const struct ask_plan_action *o
     return f && !f->text && f->n_items == 0 ? f : NULL;
 }
 
-/* The slot of the action whose value is a number; NULL: none. */
-static const struct home_slot *value_slot(const struct home_action *x)
-{
-    for (uint32_t i = 0; i < x->n_slots; i++)
-        if (x->slots[i]->type == HOME_SLOT_VALUE)
-            return x->slots[i];
-    return NULL;
-}
-
 /* The ability and value that the action sets; false: none. */
-static bool value_of(const struct home_table *t, const struct home_action *x,
-                     const struct ask_plan_action *o, struct home_deed *out)
+static bool value_of(const struct home_action *x, const struct ask_plan_action *o,
+                     struct home_deed *out)
 {
     const struct home_effect *e = x->effect;
     if (!e)
@@ -31,15 +22,18 @@ static bool value_of(const struct home_table *t, const struct home_action *x,
     const char *named = e->named_by ? ask_plan_text_of(o, e->named_by->name) : NULL;
     if (named && *named)
         out->ability = named;
-    const struct home_slot *slot = e->slot ? e->slot : value_slot(x);
-    const struct ask_plan_field *v = slot ? ask_plan_field_of(o, slot->name) : NULL,
+    const struct ask_plan_field *v = e->slot ? ask_plan_field_of(o, e->slot->name) : NULL,
                                 *by = number_field(o, "change");
-    if (e->to && !(home_table_quantity(t, e->ability) && slot && number_field(o, slot->name)))
+    if (e->to && !(e->partly && number_field(o, e->slot->name)))
         return true;
+    if (e->to) { /* "open the blinds to 30 percent" */
+        out->ability = e->partly;
+        out->text = NULL;
+    }
     if (by) {
         out->change = true;
         out->number = by->number;
-    } else if (v && v->n_items == 0) { /* also "open it to 30 percent" */
+    } else if (v && v->n_items == 0) {
         out->text = v->text;
         out->number = v->number;
     } else {
@@ -65,7 +59,7 @@ uint32_t gate_plan_deeds(struct arena *a, const struct gate *g, const struct ask
     const struct home_thing *scene = scene_of(g, o);
     struct home_deed deed;
     *out = NULL;
-    if (!x || (!id && !ids) || (!scene && !value_of(g->table, x, o, &deed)))
+    if (!x || (!id && !ids) || (!scene && !value_of(x, o, &deed)))
         return 0;
     uint32_t n = scene ? scene->n_sets : ids ? ids->n_items : 1;
     struct home_deed *v = arena_zalloc_n(a, (size_t)n + 1, sizeof(*v));
@@ -120,7 +114,7 @@ struct gate_verdict gate_plan_check(struct arena *a, const struct gate *g,
     uint32_t n = gate_plan_deeds(a, g, o, &deeds);
     const struct home_thing *scene = scene_of(g, o);
     struct home_thing named = scene ? *scene : named_thing(a, g, x, o);
-    if (scene || !value_of(g->table, x, o, &none))
+    if (scene || !value_of(x, o, &none))
         none = (struct home_deed){.action = o->name};
     if (n == 0 || scene)
         out = gate_check_thing(g, &named, &none, confirmed);

@@ -798,7 +798,7 @@ static void answer_value(struct read_acts *r, const struct read_plan_act *p, str
         a.reason = action->reason;
         home_act_put_result(&a, "failed");
         home_act_put_text(&a, "reason", action->reason ? action->reason : "");
-        add(r, &a, home_act_line(&a, &r->t->line_failed, true, HOME_SAY_FAILED));
+        add(r, &a, home_act_plain_line(&a, HOME_SAY_FAILED));
     }
     remember(r, &d, NULL);
 }

@@ -44,7 +44,7 @@ static struct home_file_reader *reader_of(struct yaml_in *r)
 
 static void item_fini(struct item *x)
 {
-    char *const texts[] = {x->id, x->name, x->kind, x->room, x->risk, x->unit};
+    char *const texts[] = {x->id, x->name, x->kind, x->room, x->floor, x->risk, x->unit};
     for (size_t i = 0; i < SIZE_OF(texts); i++)
         mem_free(texts[i]);
     yaml_in_strs_fini(&x->aliases);

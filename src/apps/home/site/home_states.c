@@ -127,6 +127,22 @@ bool home_states_add(struct home_states *s, const char *id, const struct home_st
     return ok;
 }
 
+bool home_states_forget(struct home_states *s, const char *id, const char *ability)
+{
+    pthread_mutex_lock(&s->lock);
+    struct entry *e = find(s, id, ability);
+    if (e) {
+        entry_fini(e);
+        memmove(e, e + 1, (size_t)(s->entries + --s->n - e) * sizeof(*e));
+        s->turns++;
+        s->dirty = true;
+        if (s->threaded)
+            pthread_cond_signal(&s->wake);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return e != NULL;
+}
+
 uint64_t home_states_turns(struct home_states *s)
 {
     pthread_mutex_lock(&s->lock);

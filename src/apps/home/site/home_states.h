@@ -38,6 +38,8 @@ void home_states_destroy(struct home_states *s); /* NULL is fine */
 void home_states_set(struct home_states *s, const char *id, const struct home_state *v);
 /* Adds to a number; false: no value yet, and nothing changed. */
 bool home_states_add(struct home_states *s, const char *id, const struct home_state *v);
+/* false: it was not known. */
+bool home_states_forget(struct home_states *s, const char *id, const char *ability);
 /* ability NULL: the one set last. False: not known. */
 bool home_states_get(struct home_states *s, struct arena *a, const char *id, const char *ability,
                      struct home_state *out);

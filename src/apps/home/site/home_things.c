@@ -2,18 +2,31 @@
 #include "apps/home/site/home_things.h"
 
 #include <pthread.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "apps/home/later/home_later.h"
 
 struct home_things {
-    pthread_mutex_t lock; /* guards file, sink and later */
+    pthread_mutex_t lock; /* guards file, sink, later and live */
     struct home_file *file;
     struct home_sink *sink;
     struct home_later *later;
+    struct home_live *live;
     uint64_t n_changes; /* of file and sink */
-    struct home_states *states;
+    struct home_states *states, *lists;
 };
+
+/* "FILE.lists"; NULL: out of memory. */
+static char *lists_path(const char *state_path)
+{
+    size_t n = strlen(state_path), size = n + sizeof(".lists");
+    char *path = mem_alloc(size);
+    if (path)
+        snprintf(path, size, "%s.lists", state_path);
+    return path;
+}
 
 int home_things_create(struct home_things **out, struct home_file *file, const char *state_path,
                        struct err *e)
@@ -24,7 +37,12 @@ int home_things_create(struct home_things **out, struct home_file *file, const c
         return err_set(e, SHOAL_ENOMEM, "home");
     pthread_mutex_init(&h->lock, NULL);
     h->file = home_file_ref(file);
-    int rc = home_states_create(&h->states, state_path, e);
+    char *path = state_path ? lists_path(state_path) : NULL;
+    int rc = state_path && !path ? err_set(e, SHOAL_ENOMEM, "home")
+                                 : home_states_create(&h->states, state_path, e);
+    if (rc == 0)
+        rc = home_states_create(&h->lists, path, e);
+    mem_free(path);
     if (rc < 0) {
         home_things_destroy(h);
         return rc;
@@ -38,6 +56,7 @@ void home_things_destroy(struct home_things *h)
     if (!h)
         return;
     home_states_destroy(h->states);
+    home_states_destroy(h->lists);
     home_file_unref(h->file);
     pthread_mutex_destroy(&h->lock);
     mem_free(h);
@@ -64,6 +83,11 @@ void home_things_set_file(struct home_things *h, struct home_file *file)
 struct home_states *home_things_states(struct home_things *h)
 {
     return h->states;
+}
+
+struct home_states *home_things_lists(struct home_things *h)
+{
+    return h->lists;
 }
 
 struct home_sink *home_things_sink(struct home_things *h)
@@ -95,6 +119,21 @@ void home_things_set_later(struct home_things *h, struct home_later *later)
     pthread_mutex_lock(&h->lock);
     h->later = later;
     h->n_changes++;
+    pthread_mutex_unlock(&h->lock);
+}
+
+struct home_live *home_things_live(struct home_things *h)
+{
+    pthread_mutex_lock(&h->lock);
+    struct home_live *l = h->live;
+    pthread_mutex_unlock(&h->lock);
+    return l;
+}
+
+void home_things_set_live(struct home_things *h, struct home_live *live)
+{
+    pthread_mutex_lock(&h->lock);
+    h->live = live;
     pthread_mutex_unlock(&h->lock);
 }
 

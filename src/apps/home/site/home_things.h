@@ -14,6 +14,7 @@
 #include "apps/home/site/home_states.h"
 
 struct home_later;
+struct home_live;
 struct home_things;
 
 /* state_path: file that keeps the states; NULL: they are lost at exit. */
@@ -24,6 +25,8 @@ void home_things_destroy(struct home_things *h); /* NULL is fine */
 struct home_file *home_things_file(struct home_things *h);
 void home_things_set_file(struct home_things *h, struct home_file *file);
 struct home_states *home_things_states(struct home_things *h);
+/* The users' lists, each item a state: home_lists.h. Kept beside the states, in "FILE.lists". */
+struct home_states *home_things_lists(struct home_things *h);
 /* NULL: actions are simulated. */
 struct home_sink *home_things_sink(struct home_things *h);
 void home_things_set_sink(struct home_things *h, struct home_sink *sink);
@@ -31,6 +34,10 @@ void home_things_set_sink(struct home_things *h, struct home_sink *sink);
 /* The schedule; owned by the caller that set it, like the sink. NULL: none. */
 struct home_later *home_things_later(struct home_things *h);
 void home_things_set_later(struct home_things *h, struct home_later *later);
+
+/* Who answers about sensors and alarms; owned by the caller that set it. NULL: nobody. */
+struct home_live *home_things_live(struct home_things *h);
+void home_things_set_live(struct home_things *h, struct home_live *live);
 
 /* Records a state reported by a thing, for transports that receive it. text NULL: number is the
  * value. False: the home has no thing with this id. */

@@ -7,9 +7,11 @@
 #include "apps/home/stop/stop_words.h"
 
 #define THING "{thing}"
-#define MAX_BACK 10u    /* words of a thing in front of its stop word */
-#define MAX_DENIED 5u   /* words between "don't" and "stop" */
-#define MAX_UNLISTED 4u /* words of a thing that the home does not list */
+#define MAX_BACK 10u     /* words of a thing in front of its stop word */
+#define MAX_DENIED 5u    /* words between "don't" and "stop" */
+#define MAX_AROUND 24u   /* words in front of a command and behind it that may change its meaning */
+#define MAX_NEAR_BACK 3u /* words of a misheard name */
+#define MAX_UNLISTED 4u  /* words of a thing that the home does not list */
 
 struct reader {
     const struct stop_query *q;
@@ -46,16 +48,19 @@ static uint32_t skip_beside(const struct reader *r, uint32_t i)
     return i;
 }
 
+/* Where the sentence begins. Heard speech has no full stops, so that it is bounded. */
 static uint32_t sentence_from(const struct reader *r, uint32_t i)
 {
-    while (i > 0 && r->x.end[i - 1] != STOP_END_SENTENCE)
+    uint32_t least = i > MAX_AROUND ? i - MAX_AROUND : 0;
+    while (i > least && r->x.end[i - 1] != STOP_END_SENTENCE)
         i--;
     return i;
 }
 
 static uint32_t sentence_to(const struct reader *r, uint32_t i)
 {
-    while (i < r->n && (i == 0 || r->x.end[i - 1] != STOP_END_SENTENCE))
+    uint32_t most = r->n - i > MAX_AROUND ? i + MAX_AROUND : r->n;
+    while (i < most && (i == 0 || r->x.end[i - 1] != STOP_END_SENTENCE))
         i++;
     return i;
 }
@@ -133,7 +138,7 @@ static bool is_denied_after(const struct reader *r, const struct match *m)
         return true;
     if (end != STOP_END_SENTENCE && says(r, &s->unless_after, m->to, to))
         return true;
-    if (says(r, &s->back, m->to, r->n))
+    if (says(r, &s->back, m->to, r->n - m->to > MAX_AROUND ? m->to + MAX_AROUND : r->n))
         return true;
     bool strict = m->first || m->object.kind == STOP_OBJECT_ALL || m->object.kind == STOP_OBJECT_IT;
     return !follows_well(r, m, strict) && !r->danger && !r->repeated;
@@ -214,24 +219,32 @@ static bool rest_matches(const struct reader *r, const char *p, uint32_t i, stru
     return true;
 }
 
-/* A thing that ends right in front of word i, after words that add nothing. */
-static bool thing_before(const struct reader *r, uint32_t i, struct match *m)
+/* A thing from word `from` on that ends right in front of word i, after words that add nothing. */
+static bool ends_before(const struct reader *r, uint32_t from, uint32_t i, bool near,
+                        struct match *m)
 {
-    uint32_t from = i > MAX_BACK ? i - MAX_BACK : 0;
-    for (uint32_t k = i; k > from; k--) /* not from another sentence */
-        if (r->x.end[k - 1] == STOP_END_SENTENCE && k < i)
-            from = k;
     for (uint32_t k = from; k < i; k++) {
-        struct stop_object o = stop_things_at(&r->s, k, k + 1 < i || k == from);
-        if ((o.kind == STOP_OBJECT_THINGS || o.kind == STOP_OBJECT_OTHER ||
-             o.kind == STOP_OBJECT_ALL || o.kind == STOP_OBJECT_IT) &&
-            o.to <= i && skip_beside(r, o.to) >= i) {
+        struct stop_object o = stop_things_at(&r->s, k, near);
+        bool found = o.kind == STOP_OBJECT_THINGS || o.kind == STOP_OBJECT_OTHER ||
+                     o.kind == STOP_OBJECT_ALL || o.kind == STOP_OBJECT_IT;
+        if (found && o.to <= i && skip_beside(r, o.to) >= i) {
             m->object = o;
             m->from = k;
             return true;
         }
     }
     return false;
+}
+
+/* By its name, or else by one that is misheard. */
+static bool thing_before(const struct reader *r, uint32_t i, struct match *m)
+{
+    uint32_t from = i > MAX_BACK ? i - MAX_BACK : 0;
+    for (uint32_t k = i; k > from; k--) /* not from another sentence */
+        if (r->x.end[k - 1] == STOP_END_SENTENCE && k < i)
+            from = k;
+    uint32_t near = i > from + MAX_NEAR_BACK ? i - MAX_NEAR_BACK : from;
+    return ends_before(r, from, i, false, m) || ends_before(r, near, i, true, m);
 }
 
 /* Is the pattern said at word i? For one that begins with the thing, i is the word behind that. */
@@ -270,7 +283,9 @@ static bool is_explained(const struct reader *r)
         uint32_t n = phrase(r, &words_of(r)->beside, i), k = phrase(r, &words_of(r)->alone, i);
         uint32_t d = phrase(r, &words_of(r)->danger, i);
         n = k > n ? k : n;
+        uint32_t it = phrase(r, &words_of(r)->it, i); /* "stop it, stop it" */
         n = d > n ? d : n;
+        n = it > n ? it : n;
         if (n == 0 && !r->used[i])
             return false;
         i += n > 0 ? n : 1;
@@ -307,7 +322,9 @@ static struct stop_object of_focus(const struct reader *r)
     *x = stop_words_of(r->s.a, r->q->t,
                        f->device && f->room ? arena_printf(r->s.a, "%s in %s", text, f->room)
                                             : text);
-    const struct stop_search s = {r->s.a, r->q->t, r->q->file, x};
+    struct stop_search s;
+    if (!stop_things_begin(&s, r->s.a, r->q->t, r->q->file, x))
+        return (struct stop_object){0};
     return stop_things_at(&s, 0, true);
 }
 
@@ -317,6 +334,9 @@ static void add_things(struct reader *r, const struct stop_object *o)
     uint32_t most = r->q->file ? r->q->file->n_things : 0;
     if (!out->things)
         out->things = arena_zalloc_n(r->s.a, (size_t)most + 1, sizeof(*out->things));
+    if (out->things && out->n_things == o->n_things && /* said again */
+        memcmp(out->things, o->things, o->n_things * sizeof(*o->things)) == 0)
+        return;
     for (uint32_t i = 0; out->things && i < o->n_things; i++) {
         bool has = false;
         for (uint32_t k = 0; k < out->n_things; k++)
@@ -512,9 +532,8 @@ bool stop_read(struct arena *a, const struct stop_query *q, struct stop *out)
         return false;
     r.x = stop_words_of(a, q->t, q->text);
     r.n = r.x.w.n;
-    r.s = (struct stop_search){a, q->t, q->file, &r.x};
     r.used = arena_zalloc_n(a, (size_t)r.n + 1, sizeof(*r.used));
-    if (!r.used || !has_word(&r))
+    if (!r.used || !has_word(&r) || !stop_things_begin(&r.s, a, q->t, q->file, &r.x))
         return false;
     r.danger = says(&r, &words_of(&r)->danger, 0, r.n);
     r.repeated = count_stops(&r) > 1;

@@ -9,6 +9,7 @@
 #define MAX_NEAR 3u       /* words that may be one misheard name */
 #define MIN_PART_BYTES 3u /* of a word that stands for a whole name */
 
+/* Does it come to rest safely, with everything or else by its name? */
 static bool rests(const struct home_table *t, const struct home_thing *x, bool everything)
 {
     const struct home_stop *s = &t->stop;
@@ -239,7 +240,7 @@ static bool fit_things(const struct stop_search *s, uint32_t i, uint32_t to, str
         }
         best = fit;
         if (rests(s->t, x, false))
-            add_thing(o, x);
+            o->things[o->n_things++] = x;
         else
             others = true;
     }
@@ -260,6 +261,9 @@ static bool find_near(const struct stop_search *s, uint32_t i, uint32_t to, stru
     for (uint32_t k = i; k < to; k++) /* a word that only looks like it: "power", "mower" */
         if (strmap_get(&s->t->spell, s->x->w.w[k], strlen(s->x->w.w[k]), &known) &&
             !home_file_has_word(s->f, s->x->w.w[k]))
+            return false;
+        else if (home_table_lists(&s->t->stop.words, s->x->w.w[k]) ||
+                 home_table_lists(&s->t->stop.before_name, s->x->w.w[k]))
             return false;
     const char *apart = home_words_join(s->a, &s->x->w, i, to), *joined = "";
     for (uint32_t k = i; k < to; k++)
@@ -284,10 +288,10 @@ static bool find_near(const struct stop_search *s, uint32_t i, uint32_t to, stru
     }
     if (!found || second == best)
         return false;
-    const bool at_rest = rests(s->t, found, false);
-    o->kind = at_rest ? STOP_OBJECT_THINGS : STOP_OBJECT_OTHER;
+    bool safe = rests(s->t, found, false);
+    o->kind = safe ? STOP_OBJECT_THINGS : STOP_OBJECT_OTHER;
     o->n_things = 0;
-    if (at_rest)
+    if (safe)
         o->things[o->n_things++] = found;
     o->name_from = i;
     o->name_to = o->to = to;
@@ -303,18 +307,21 @@ static bool is_together(const struct stop_search *s, uint32_t i, uint32_t to)
     return true;
 }
 
-struct stop_object stop_things_named(const struct stop_search *s, uint32_t i, bool near)
+bool stop_things_begin(struct stop_search *s, struct arena *a, const struct home_table *t,
+                       const struct home_file *f, const struct stop_words *x)
 {
-    struct stop_object o = {0};
-    if (!s->f || i >= s->x->w.n)
-        return o;
+    *s = (struct stop_search){.a = a, .t = t, .f = f, .x = x};
+    s->scratch = arena_zalloc_n(a, (size_t)(f ? f->n_things : 0) + 1, sizeof(*s->scratch));
+    s->found = arena_zalloc_n(a, (size_t)x->w.n + 1, sizeof(*s->found));
+    return s->scratch && s->found;
+}
+
+static struct stop_object find_named(const struct stop_search *s, uint32_t i, bool near)
+{
+    struct stop_object o = {.things = s->scratch};
     bool begins = may_begin(s, i);
-    if (begins || near)
-        o.things = arena_zalloc_n(s->a, (size_t)s->f->n_things + 1, sizeof(*o.things));
     uint32_t most = s->x->w.n - i < MAX_NAME ? s->x->w.n - i : MAX_NAME;
     bool found = false;
-    if (!o.things)
-        return o;
     if (begins)
         for (uint32_t n = most; n > 0 && !found; n--)
             found = is_together(s, i, i + n) && fit_things(s, i, i + n, &o);
@@ -322,7 +329,22 @@ struct stop_object stop_things_named(const struct stop_search *s, uint32_t i, bo
         found = is_together(s, i, i + n) && *s->x->w.w[i] && find_near(s, i, i + n, &o);
     if (found)
         keep_room(s, &o);
-    return o;
+    const struct home_thing **own = arena_zalloc_n(s->a, (size_t)o.n_things + 1, sizeof(*own));
+    for (uint32_t k = 0; own && k < o.n_things; k++)
+        own[k] = o.things[k];
+    o.things = own;
+    return own ? o : (struct stop_object){0};
+}
+
+struct stop_object stop_things_named(const struct stop_search *s, uint32_t i, bool near)
+{
+    if (!s->f || i >= s->x->w.n)
+        return (struct stop_object){0};
+    if (!s->found[i].known[near]) {
+        s->found[i].object[near] = find_named(s, i, near);
+        s->found[i].known[near] = true;
+    }
+    return s->found[i].object[near];
 }
 
 /* ---- objects -------------------------------------------------------------------------------- */
@@ -343,6 +365,12 @@ static void add_others(const struct stop_search *s, struct stop_object *o)
         if (next.kind == STOP_OBJECT_NONE)
             return;
         o->more |= next.kind == STOP_OBJECT_OTHER || next.more;
+        const struct home_thing **both =
+            arena_zalloc_n(s->a, (size_t)o->n_things + next.n_things + 1, sizeof(*both));
+        if (!both)
+            return;
+        memcpy(both, o->things, o->n_things * sizeof(*both));
+        o->things = both;
         for (uint32_t k = 0; k < next.n_things; k++)
             add_thing(o, next.things[k]);
         if (next.kind != STOP_OBJECT_THINGS)

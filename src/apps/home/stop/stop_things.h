@@ -33,12 +33,21 @@ struct stop_object {
     bool more;                   /* other things are named with them, which do not rest safely */
 };
 
-struct stop_search {
+struct stop_search { /* of one text; what was found at a word is kept */
     struct arena *a;
     const struct home_table *t;
     const struct home_file *f; /* NULL: no home */
     const struct stop_words *x;
+    const struct home_thing **scratch; /* room for all things */
+    struct { /* of each word: the name that begins there, as it is and misheard */
+        struct stop_object object[2];
+        bool known[2];
+    } * found;
 };
+
+/* false: out of memory. */
+bool stop_things_begin(struct stop_search *s, struct arena *a, const struct home_table *t,
+                       const struct home_file *f, const struct stop_words *x);
 
 /* What the words from the i-th on mean. near: a name may be misspelt. */
 struct stop_object stop_things_at(const struct stop_search *s, uint32_t i, bool near);

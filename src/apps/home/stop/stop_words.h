@@ -13,7 +13,7 @@
 #include "apps/home/table/home_table.h"
 #include "apps/home/table/home_words.h"
 
-#define STOP_MAX_WORDS 256u /* of a text; the rest is not read */
+#define STOP_MAX_WORDS 160u /* of a text, more than a minute of speech; the rest is not read */
 
 enum stop_end { STOP_END_NONE, STOP_END_COMMA, STOP_END_SENTENCE };
 

@@ -473,7 +473,7 @@ static void read_action(struct home_reader *r, const struct json_node *at, struc
     if (!json_strict_object(
             &r->d, at, "slots",
             "needs can_wait read_only accepts unit amounts compute answer reason reason_if do "
-            "relative do_change statement must state"))
+            "relative do_change statement must state live"))
         return;
     struct json_node v;
     x->n_slots = get_slots(r, at, "slots", x->slots, HOME_MAX_SLOTS);
@@ -489,6 +489,12 @@ static void read_action(struct home_reader *r, const struct json_node *at, struc
     v = json_strict_get(at, "amounts");
     x->amounts = json_strict_bool(&r->d, &v, true);
     x->must = home_table_get_list(r, at, "must", HOME_TEXT_WORD);
+    const char *live = home_table_get_text(r, at, "live", HOME_TEXT_NAME);
+    x->live = !live                          ? HOME_LIVE_NONE
+              : strcmp(live, "reading") == 0 ? HOME_LIVE_READING
+                                             : HOME_LIVE_ALARM;
+    if (live && x->live == HOME_LIVE_ALARM && strcmp(live, "alarm") != 0)
+        json_strict_fail(&r->d, at, "live is \"reading\" or \"alarm\"");
     v = json_strict_get(at, "statement");
     x->statement = json_strict_bool(&r->d, &v, false);
     v = json_strict_get(at, "relative");
@@ -679,7 +685,8 @@ static void read_table(struct home_reader *r)
                             "clauses articles id when defaults opposites numbers units amounts "
                             "durations times dates arithmetic you speech stop risk limits says "
                             "unless pronouns change answers effects kinds quantities "
-                            "state_questions state_words slips places later reword plans"))
+                            "state_questions state_words slips places later lists help reword "
+                            "plans"))
         return;
     void (*const parts[])(struct home_reader *, const struct json_node *) = {read_head,
                                                                              read_words,

@@ -103,10 +103,14 @@ struct home_default { /* the default of a missing slot */
     const char *value;
 };
 
+enum home_live_kind { HOME_LIVE_NONE, HOME_LIVE_READING, HOME_LIVE_ALARM };
+
 struct home_effect {     /* the effect of an action on its thing */
     const char *ability; /* "power" */
     const char *to;      /* the state that it sets: "on"; NULL: the value of `slot` */
     const struct home_slot *slot;
+    const char
+        *partly; /* the ability that a value of `slot` sets instead: "position"; NULL: none */
     const struct home_slot *named_by; /* the slot that names the ability; NULL: `ability` */
 };
 
@@ -160,6 +164,7 @@ struct home_action {
     struct home_template change; /* the words for that; n 0: those of say */
     struct home_template say;    /* what it does, in words: "unlock the {device}"; n 0: its name */
     const struct home_effect *effect; /* NULL: it changes nothing */
+    enum home_live_kind live;         /* a question that sensors and alarms can answer */
     struct home_template state;       /* line of a question about a known state; n 0: none */
     enum home_later_kind rings; /* what it sets: a timer, ...; HOME_LATER_ACTION: none of these */
 };
@@ -268,7 +273,19 @@ enum home_say { /* texts that the program says itself */
                 HOME_SAY_NO_END,    /* "for 20 minutes", but without a schedule */
                 HOME_SAY_QUANTITY,  /* a number, but of what? */
                 HOME_SAY_LONG,      /* text that is too long for any sensible reply */
-                HOME_SAY_NO_STOP,   /* the home has nothing that can be stopped */
+                HOME_SAY_PRETEND,   /* an action of the simulated home */
+                HOME_SAY_SIMULATED, /* nothing is connected that does it */
+                HOME_SAY_LIST_ADDED,
+                HOME_SAY_LIST_REMOVED,
+                HOME_SAY_LIST_MISSING,
+                HOME_SAY_LIST_EMPTY,
+                HOME_SAY_LIST_ITEMS,
+                HOME_SAY_LIST_FULL,
+                HOME_SAY_READING,
+                HOME_SAY_ALARM,
+                HOME_SAY_ALARM_OVER,
+                HOME_SAY_NO_ALARM,
+                HOME_SAY_NO_STOP, /* the home has nothing that can be stopped */
                 HOME_SAY_COUNT,
 };
 
@@ -330,6 +347,21 @@ struct home_plans { /* how plans of a reader become actions; n_classes 0: no rea
     uint32_t n_classes, n_quantities;
     struct home_pairs verbs;  /* "on" is "turn_on" */
     struct home_pairs states; /* "is_on" is "on" */
+};
+
+struct home_lists_table { /* add NULL: the table lacks this part */
+    const struct home_action *add, *remove, *clear, *ask;
+    struct home_list add_words, remove_words, clear_words; /* phrases that begin a text */
+    struct home_list ask_words, has_words; /* "what is" on the list; "is" milk on the list */
+    struct home_list places;               /* words in front of the list: "to", "from" */
+    struct home_list words;                /* "list" */
+    struct home_list all;                  /* "everything" */
+    const char *usual;                     /* the list without a name: "shopping" */
+};
+
+struct home_help_table { /* the answer to "what can you do", in parts; each only if it is true */
+    struct home_list phrases;
+    struct home_template things, simulated, later, lists, live, always; /* n 0: none */
 };
 
 struct home_opposite { /* two actions that words separate better than the model */
@@ -413,6 +445,8 @@ struct home_table {
     uint32_t n_opposites;
     struct home_later_table later;
     struct home_plans plans;
+    struct home_lists_table lists;
+    struct home_help_table help;
     struct home_pairs slips, slips_last; /* phrases that are always a slip; the last: a last word */
     struct home_list spell_words;        /* possible corrections of a misspelt word */
     struct strmap spell;                 /* those, and words that only look misspelt */

@@ -43,10 +43,65 @@ static void read_clocks(struct home_reader *r, const struct json_node *at)
                              r->t->later.parts.p[i].to);
 }
 
+/* The lists of a user, which are actions, too. */
+static void read_lists(struct home_reader *r, const struct json_node *root)
+{
+    struct home_lists_table *l = &r->t->lists;
+    struct json_node at = json_strict_get(root, "lists");
+    if (!at.v || !json_strict_object(&r->d, &at, "add remove clear ask usual words places",
+                                     "add_words remove_words clear_words ask_words has_words all"))
+        return;
+    const struct {
+        const char *key;
+        const struct home_action **to;
+    } actions[] = {
+        {"add", &l->add}, {"remove", &l->remove}, {"clear", &l->clear}, {"ask", &l->ask}};
+    const struct {
+        const char *key;
+        struct home_list *to;
+    } lists[] = {{"add_words", &l->add_words},
+                 {"remove_words", &l->remove_words},
+                 {"clear_words", &l->clear_words},
+                 {"ask_words", &l->ask_words},
+                 {"has_words", &l->has_words},
+                 {"places", &l->places},
+                 {"words", &l->words},
+                 {"all", &l->all}};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        *lists[i].to = home_table_get_list(r, &at, lists[i].key, HOME_TEXT_PHRASE);
+    l->usual = home_table_get_text(r, &at, "usual", HOME_TEXT_TEXT);
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+        struct json_node v = json_strict_get(&at, actions[i].key);
+        *actions[i].to = home_table_action_named(r, &v);
+    }
+}
+
+static void read_help(struct home_reader *r, const struct json_node *root)
+{
+    struct home_help_table *h = &r->t->help;
+    struct json_node at = json_strict_get(root, "help");
+    const struct {
+        const char *key;
+        struct home_template *to;
+    } parts[] = {{"things", &h->things}, {"simulated", &h->simulated}, {"later", &h->later},
+                 {"lists", &h->lists},   {"live", &h->live},           {"always", &h->always}};
+    if (!at.v ||
+        !json_strict_object(&r->d, &at, "phrases", "things simulated later lists live always"))
+        return;
+    h->phrases = home_table_get_list(r, &at, "phrases", HOME_TEXT_PHRASE);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        struct json_node v = json_strict_get(&at, parts[i].key);
+        if (v.v)
+            *parts[i].to = home_table_read_template(r, &v, HOME_TABLE_VAR(TEXT), NULL);
+    }
+}
+
 void home_table_read_later(struct home_reader *r, const struct json_node *root)
 {
     struct home_later_table *l = &r->t->later;
     struct json_node at = json_strict_get(root, "later");
+    read_lists(r, root);
+    read_help(r, root);
     if (!at.v || !json_strict_object(&r->d, &at, "set cancel list words cancel_words list_words",
                                      "all skip own days parts every sun"))
         return;

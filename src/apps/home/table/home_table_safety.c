@@ -209,14 +209,29 @@ static void read_says(struct home_reader *r, const struct json_node *root)
         [HOME_SAY_NO_END] = {"no_end", HOME_TABLE_VAR(REASON)},
         [HOME_SAY_QUANTITY] = {"quantity", 0},
         [HOME_SAY_LONG] = {"long", 0},
+        [HOME_SAY_PRETEND] = {"pretend", HOME_TABLE_VAR(DO)},
+        [HOME_SAY_SIMULATED] = {"simulated", 0},
+        [HOME_SAY_LIST_ADDED] = {"list_added", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_LIST_REMOVED] = {"list_removed", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_LIST_MISSING] = {"list_missing", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_LIST_EMPTY] = {"list_empty", HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_LIST_ITEMS] = {"list_items", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_LIST_FULL] = {"list_full", HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_READING] = {"reading", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_ALARM] = {"alarm", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_ALARM_OVER] = {"alarm_over", HOME_TABLE_VAR(TEXT) | HOME_TABLE_VAR(STATE)},
+        [HOME_SAY_NO_ALARM] = {"no_alarm", HOME_TABLE_VAR(TEXT)},
         [HOME_SAY_NO_STOP] = {"no_stop", 0},
     };
     struct json_node at = json_strict_get(root, "says");
-    if (!at.v || !json_strict_object(&r->d, &at, "",
-                                     "ask negate suppose report retract unsure confirm declined "
-                                     "expired limit done scheduled failed missing unknown rest "
-                                     "pronoun not_here which state states no_states due "
-                                     "listed nothing cancelled kept no_end quantity long no_stop"))
+    if (!at.v ||
+        !json_strict_object(&r->d, &at, "",
+                            "ask negate suppose report retract unsure confirm declined "
+                            "expired limit done scheduled failed missing unknown rest "
+                            "pronoun not_here which state states no_states due "
+                            "listed nothing cancelled kept no_end quantity long no_stop "
+                            "pretend simulated list_added list_removed list_missing list_empty "
+                            "list_items list_full reading alarm alarm_over no_alarm"))
         return;
     for (size_t i = HOME_SAY_ASK; i < HOME_SAY_COUNT; i++) {
         struct json_node v = json_strict_get(&at, says[i].key);

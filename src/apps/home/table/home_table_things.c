@@ -12,7 +12,7 @@ static void read_effects(struct home_reader *r, const struct json_node *root)
     struct json_node list = json_strict_get(root, "effects"), v;
     (void)json_strict_array(&r->d, &list, HOME_TABLE_MAX_ACTIONS);
     for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
-        if (!json_strict_object(&r->d, &v, "action ability", "to slot named_by"))
+        if (!json_strict_object(&r->d, &v, "action ability", "to slot partly named_by"))
             return;
         struct json_node name = json_strict_get(&v, "action");
         const struct home_action *x = home_table_action_named(r, &name);
@@ -25,7 +25,10 @@ static void read_effects(struct home_reader *r, const struct json_node *root)
         f->to = home_table_get_text(r, &v, "to", HOME_TEXT_TEXT);
         f->slot = home_table_get_slot(r, &v, "slot");
         f->named_by = home_table_get_slot(r, &v, "named_by");
-        if (r->d.rc == 0 && !f->to == !f->slot)
+        f->partly = home_table_get_text(r, &v, "partly", HOME_TEXT_NAME);
+        if (r->d.rc == 0 && f->partly && (!f->to || !f->slot))
+            json_strict_fail(&r->d, &v, "\"partly\" needs \"to\" and \"slot\"");
+        if (r->d.rc == 0 && !f->partly && !f->to == !f->slot)
             json_strict_fail(&r->d, &v, "an effect has either \"to\" or \"slot\"");
         if (r->d.rc == 0 && x->effect)
             json_strict_fail(&r->d, &name, "this action has an effect already");
@@ -149,7 +152,9 @@ bool home_table_kind_is(const struct home_kind *k, const char *name)
 bool home_table_ability(const struct home_table *t, const char *name)
 {
     for (uint32_t i = 0; i < t->n_actions; i++)
-        if (t->action[i].effect && strcmp(t->action[i].effect->ability, name) == 0)
+        if (t->action[i].effect &&
+            (strcmp(t->action[i].effect->ability, name) == 0 ||
+             (t->action[i].effect->partly && strcmp(t->action[i].effect->partly, name) == 0)))
             return true;
     return false;
 }
