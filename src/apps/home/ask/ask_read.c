@@ -177,8 +177,8 @@ static bool explains(const struct ask_request *r, const struct ask_plan_action *
     const struct home_table *t = r->ask->table;
     const struct ask_plan_field *ids = ask_plan_field_of(o, "ids");
     const char *id = ask_plan_text_of(o, "id");
-    if (home_table_lists(&t->pronouns, rest) || home_table_lists(&t->places, rest))
-        return true;
+    if (home_table_lists(&t->pronouns, rest)) /* "make it brighter in the hall" */
+        return ask_plan_text_of(o, "room") != NULL;
     for (uint32_t i = 0; i < (ids ? ids->n_items : id ? 1 : 0); i++) {
         const struct home_thing *x = home_file_thing(r->file, ids ? ids->items[i] : id);
         if (x && home_table_lists(&x->names, rest))
@@ -288,8 +288,8 @@ void ask_read_decide(struct ask_request *r, const struct home_here *here)
     }
     read_acts(&x, &plan);
     if (!is_better(r, &mine, acts, x.p)) {
-        if (x.p < r->ask->table->plans.ask_p || is_denied(r) ||
-            !are_opposite(r->ask->table, &r->draft, &mine))
+        if (x.p < r->ask->table->plans.ask_p || is_denied(r) || r->draft.n_actions != 1 ||
+            mine.n_actions != 1 || !are_opposite(r->ask->table, &r->draft, &mine))
             return;
         mine = (struct home_draft){0}; /* one of two is wrong, and it matters which: offer it */
         x.p = 0.0f;
