@@ -2,13 +2,13 @@
 #include "depot/model_place.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "depot/web.h"
 
-#define OLLAMA "https://registry.ollama.ai"
 #define SHOAL_PORT ":8080"
 
 static bool cut_prefix(const char **text, const char *prefix)
@@ -112,8 +112,12 @@ int model_place_read(struct model_place *out, const char *text, bool plain_http,
     if (cut_prefix(&p, "hf://") || cut_prefix(&p, "hf.co/") || cut_prefix(&p, "huggingface.co/"))
         return read_hub(out, p);
     if (cut_prefix(&p, "ollama://")) {
+        const char *registry = getenv("OLLAMA_REGISTRY");
+        if (!registry || !registry[0])
+            return err_set(e, SHOAL_EINVAL,
+                           "set OLLAMA_REGISTRY to the URL of Ollama's registry, and pull again");
         out->kind = PLACE_KIND_OCI;
-        snprintf(out->base, sizeof(out->base), "%s", OLLAMA);
+        snprintf(out->base, sizeof(out->base), "%s", registry);
         snprintf(out->name, sizeof(out->name), "%s", p);
         snprintf(out->stored, sizeof(out->stored), "%s", p);
         return 0;

