@@ -6,12 +6,14 @@ import random
 
 import families
 import followups
+import frames
 import ha
 import noise
 import people
 import sites
 import talk
 import template
+import tongues
 import words as W
 from candidates import Missing, choose, lines, symbols, text_tokens
 from plans import MAX_WORDS, Span
@@ -26,8 +28,8 @@ JOIN = [" and ", " and ", " and ", ", ", " then ", " and then ", ", and ", ". ",
 NOT_JOINED = {"none", "other", "chat", "answer", "cancel", "undo", "repeat"}
 LATER = {"on", "off", "open", "close", "lock", "unlock", "set", "start", "stop", "scene", "announce", "play", "up", "down", "mute", "pause", "dock", "toggle"}
 OPPOSITE = {"on": "off", "off": "on", "open": "close", "close": "open", "lock": "unlock", "unlock": "lock", "start": "stop"}
-IT = {"on": ["turn it on", "switch it on", "leave it on"], "off": ["turn it off", "switch it off", "leave it off"], "open": ["open it"], "close": ["close it", "shut it"], "lock": ["lock it"], "unlock": ["unlock it"], "stop": ["stop it"]}
-REGRET = [", no wait, ", " no wait ", ", no, ", " - no, ", " uh no ", ", sorry, ", " sorry i mean ", ", i mean ", ", actually ", " or rather ", ", hold on, ", " oops ", " no no "]
+IT = {"on": ["turn it on", "switch it on", "put it on"], "off": ["turn it off", "switch it off", "shut it off"], "open": ["open it"], "close": ["close it", "shut it"], "lock": ["lock it"], "unlock": ["unlock it"], "stop": ["stop it"]}
+REGRET = [", no wait, ", " no wait ", ", no, ", " - no, ", " uh no ", ", sorry, ", " sorry i mean ", ", i mean ", ", actually ", " or rather ", ", hold on, ", " oops ", " no no ", ", correction, ", ", correction: ", ", hang on, ", ", wait wait, ", " - i meant ", ", i meant ", ", oh sorry, ", ", actually no, ", ", no hold on, ", ", forget that, ", ", scratch that, "]
 
 
 class Example:
@@ -109,7 +111,10 @@ def corrected(g, c):
 
 def polite(g, c):
     r = g.r
-    if r.random() < 0.4 and c.plan[0] not in ("none", "chat", "answer"):
+    x = r.random()
+    if x < 0.22:
+        return frames.dress(g, c)
+    if x < 0.55 and c.plan[0] not in ("none", "chat", "answer"):
         c.parts = talk.wrap(c.parts, r.choice(talk.POLITE if c.imperative else talk.POLITE_ANY))
     return c
 
@@ -142,6 +147,13 @@ def command(g, kind):
     r = g.r
     if kind == "several":
         return several(g)
+    if kind == "extra":
+        for _ in range(30):
+            try:
+                return polite(g, frames.extra(g, lambda: draw(g)))
+            except NoFit:
+                pass
+        raise NoFit
     if kind == "followup":
         c = draw_from(g, _U, _UW)
         if r.random() < 0.15:
@@ -167,7 +179,7 @@ def generated(r, mode="train", site_kinds=None, n=4):
     for _ in range(n):
         here = r.choice(site.areas) if site.areas and r.random() < 0.5 else None
         g = Gen(r, site, mode, here)
-        kind = r.choices(("single", "several", "later", "corrected", "followup", "none"), (30, 10, 6, 3, 12, 22))[0]
+        kind = r.choices(("single", "several", "later", "corrected", "extra", "followup", "none"), (30, 9, 6, 4, 8, 12, 26))[0]
         try:
             if kind == "none":
                 parts, plan = talk.not_a_command(g, lambda: draw(g))
@@ -196,8 +208,14 @@ class Sources:
     def __init__(self, path, split="train"):
         d = json.load((gzip.open if str(path).endswith(".gz") else open)(path, "rt"))
         self.split, self.ha = split, d["ha"]
+        self.tongues = d.get("tongues", {})
+        for t in self.tongues.values():
+            t["intents"] = {}
+            for e in t["ha"]["entries"]:
+                t["intents"].setdefault(e["intent"], []).append(e)
         self.people, self.other, self.play, self.talk = (d[k][split] for k in ("people", "other", "play", "talk"))
         self.overheard = d["overheard"] if split == "valid" else []
+        W.TALK[:] = [t.lower().strip(".!?") for t in self.talk if 3 <= len(t.split()) <= 10 and t.isascii() and not set(t) & set("\"();:")][:8000]
         self.intents = {}
         for e in self.ha["entries"]:
             self.intents.setdefault(e["intent"] + (" one" if e["domains"] else ""), []).append(e)
@@ -216,6 +234,27 @@ class Sources:
             if r.random() < 0.25 and c.plan[0] not in ("cancel",):
                 c.parts = talk.wrap(c.parts, r.choice(talk.POLITE if c.imperative and c.plan[0] not in ("ask", "other") else talk.POLITE_ANY))
             return Example(site, template.words(c.parts), c.plan, {}, "ha", c.plan[0])
+        raise NoFit
+
+    def tongue_example(self, r, lang, mode):
+        t, tongue = self.tongues[lang], tongues.TONGUES[lang]
+        for _ in range(30):
+            site = tongues.make(r, tongue, lang)
+            here = r.choice(site.areas) if r.random() < 0.5 else None
+            g = Gen(r, site, mode, here)
+            try:
+                state = {}
+                if r.random() < 0.5:
+                    c, state = tongues.clause(g, lang, t["texts"])
+                else:
+                    c = ha.clause(g, t["ha"], r.choice(t["intents"][r.choice(list(t["intents"]))]), tongue)
+                    if r.random() < 0.25:
+                        c.parts = talk.wrap(c.parts, r.choice(tongue["polite"].split("|")))
+            except (NoFit, KeyError):
+                continue
+            if here is not None:
+                state["here"] = here
+            return Example(site, template.words(c.parts), c.plan, state, "tongue " + lang, c.plan[0])
         raise NoFit
 
     def people_example(self, r, raw=None):
@@ -262,11 +301,13 @@ def with_state(r, e):
     return e
 
 
-def batch(r, sources, mode="train"):
+def batch(r, sources, mode="all"):
     """A few examples of all kinds, as they are mixed in training."""
     x = r.random()
     try:
-        if x < 0.56:
+        if x < 0.12:
+            return [sources.tongue_example(r, r.choice(("de", "fr", "es")), mode) for _ in range(4)]
+        if x < 0.59:
             return generated(r, mode)
         if x < 0.67:
             site = sites.make(r)

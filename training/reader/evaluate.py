@@ -4,7 +4,8 @@
     training/reader/evaluate.py WEIGHTS.pt [--out predictions.jsonl] [--rows 2000]
 
 Sets: `sites` (whole kinds of sites held out), `templates` (whole templates), `home assistant` (its templates held out),
-`people` (a tenth of the real sentences), `other`, `play`, `talk` (public valid splits), `overheard` (DialogSum).
+`people` (a tenth of the real sentences), `other`, `play`, `talk` (public valid splits), `overheard` (DialogSum),
+`de`, `fr`, `es` (drawn anew, from the templates of the training).
 A plan is right when every token is. A wrong act is a plan that acts and is not the right one; `acted` counts those where
 nothing should have happened.
 """
@@ -53,6 +54,10 @@ def draw(path, rows):
             put("home assistant", r, s.ha_example(r, sites.make(r), "held"), 0)
         except NoFit:
             pass
+    r = random.Random(106)
+    for lang in sorted(s.tongues):
+        for _ in range(rows // 4):
+            put(lang, r, s.tongue_example(r, lang, "all"), 0)
     r = random.Random(104)
     for row in s.people:
         try:

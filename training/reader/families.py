@@ -3,7 +3,7 @@
 import words as W
 from plans import Span
 from sentences import STATES, Gen, NoFit
-from sites import BARE, CLASS_WORDS, COVERS, IMPLIED, LOCKS, NUMBER, OPENS, OWN, POWER, QUANTITY_WORDS, RUNS, UNITS, Area, fill as fill_name
+from sites import BARE, FIRST, CLASS_WORDS, COVERS, IMPLIED, LOCKS, NUMBER, OPENS, OWN, POWER, QUANTITY_WORDS, RUNS, UNITS, Area, fill as fill_name
 
 FAMILIES = []
 
@@ -275,6 +275,50 @@ def step_thing(g):
     return g.clause(d + ("_q" if said else ""), slots, plan)
 
 
+MORE_LESS = {"brightness": (["brighter", "lighter"], ["darker", "dimmer"]), "temperature": (["warmer", "hotter", "higher"], ["cooler", "colder", "lower"]), "volume": (["louder", "higher"], ["quieter", "lower"]), "speed": (["faster"], ["slower"])}
+T["by_than"] = ["make {x} {v} {w}", "{x} {v} {w}", "set {x} {v} {w}", "i want {x} {v} {w}", "{v} {w} for {x}", "turn {x} {v} {w}", "i'd like {x} {v} {w}", "could you make {x} {v} {w}", "{x} {up} {v}", "turn {x} {up} {v}", "bump {x} {up} {v}", "take {x} {up} {v}", "nudge {x} {up} {v}", "{x} {up} by {v}"]
+T["by_than_here"] = ["{v} {w}", "{v} {w} please", "make it {v} {w}", "{v} {w} {in}", "make it {v} {w} {in}", "{place} {v} {w}", "make {place} {v} {w}", "i'd like it {v} {w} {in}", "it should be {v} {w} {in}"]
+
+
+@family(3.5, "step")
+def step_by(g):
+    """ "two degrees cooler", "the lamp 15 percent brighter", "the oven up 20 degrees" """
+    r = g.r
+    q = r.choice(list(MORE_LESS))
+    d = r.choice((0, 1))
+    k = g.key("v")
+    unit = {"temperature": r.choice((" degrees", " degrees", "°", " degrees celsius")), "speed": " percent"}.get(q, r.choice((" percent", " percent", "%")))
+    n = r.choice((1, 2, 3, 5, 10, 15, 20, 25, 30)) if q != "temperature" else r.choice((1, 2, 2, 3, 4, 5, 20))
+    v = W.number(r, n, 0, 0.4) + unit
+    if n == 1:
+        v = "a degree" if q == "temperature" else "one percent"
+    if r.random() < 0.08 and q == "temperature":
+        v = r.choice(("half a degree", "one and a half degrees", "a degree and a half", "a couple of degrees"))
+    slots = {"v": lambda: [(v, k)], "w": T_(r.choice(MORE_LESS[q][d])), "up": T_("down" if d else "up")}
+    verb = ("up", "down")[d]
+    if r.random() < 0.45:
+        cls = {"brightness": "light", "temperature": "climate", "volume": "media", "speed": "fan"}[q]
+        sym, in_, pl = g.place(none=0)
+        c = g.clause("by_than_here", {**slots, "in": lambda: in_, "place": lambda: pl}, lambda used: [verb, cls] + (sym if used & {"in", "place"} else []) + [q, "by_value", Span(k)])
+        if verb == "down" and q == "temperature" and any(w == "lower" for w in "".join(p for p, _ in c.parts).split()) and q != "temperature":
+            raise NoFit
+        return c
+    t = g.thing(None, lambda t: t.kind != "sensor" and q in t.settable())
+    return g.clause("by_than", {**slots, **g.x(t)}, [verb, t, q, "by_value", Span(k)])
+
+
+T["must_be"] = ["it must be {v} {in}", "i like to have {v} {in}", "it has to be {v} {in}", "we need {v} {in}", "i prefer {v} {in}", "let it be {v} {in}", "please have {v} {in}", "{place} needs to be {v}", "{place} should be {v}", "get {place} to {v}"]
+
+
+@family(1, "set")
+def must_be(g):
+    k = g.key("v")
+    v = W.number(g.r, g.r.randint(15, 26), 0) + g.r.choice((" degrees", " degrees", "°", " degree"))
+    v = v.replace("°", " degrees") if not v[:1].isdigit() else v
+    sym, in_, pl = g.place(none=0)
+    return g.clause("must_be", {"v": lambda: [(v, k)], "in": lambda: in_, "place": lambda: pl}, ["set", "climate"] + sym + ["temperature", "to_value", Span(k)])
+
+
 @family(4, "step")
 def step_group(g):
     r = g.r
@@ -495,9 +539,9 @@ def person(g):
 
 def person_or_unknown(g):
     r = g.r
-    if r.random() < 0.12:
+    if r.random() < 0.2 or not g.site.people:
         names = {w for p in g.site.people for ws in p.words for w in ws}
-        name = r.choice(("gerald", "the dentist", "aunt polly", "ophelia", "mr popov", "the pizzeria", "lieselotte", "zbigniew", "the bank", "the school", "pat"))
+        name = r.choice(FIRST) if r.random() < 0.6 else r.choice(("gerald", "the dentist", "aunt polly", "ophelia", "mr popov", "the pizzeria", "lieselotte", "zbigniew", "the bank", "the school", "pat"))
         if set(name.split()) & names:
             raise NoFit
         k = g.key("who")
@@ -516,14 +560,17 @@ def call(g):
 def message(g):
     sym, parts = person_or_unknown(g)
     k = g.key("what")
-    what = g.r.choice(W.MESSAGES)
+    what = W.message(g.r)
+    if g.r.random() < 0.25:
+        task = W.task(g.r)
+        return g.clause("message_to", {"x": lambda: parts, "what": lambda: [(task, k)]}, ["message"] + sym + ["what", Span(k)])
     return g.clause("message", {"x": lambda: parts, "what": lambda: [(what, k)], "that": T_("that")}, ["message"] + sym + ["what", Span(k)])
 
 
 @family(2, "people")
 def announce(g):
     k = g.key("what")
-    what = g.r.choice(W.MESSAGES)
+    what = W.message(g.r)
     sym, in_, _ = g.place(unknown=0, none=0)
     if sym == ["here"]:
         raise NoFit
@@ -732,7 +779,7 @@ def remind(g):
     keep, g.template = g.template, lambda _: t
     try:
         kw, ke = g.key("what"), g.key("every")
-        what = r.choice(W.TASKS)
+        what = W.task(r)
         sym, parts = bare_at(g) if "for {t}" in t else at_slot(g)
         isym, iparts = in_slot(g)
         ep = [(W.every(r), ke)]

@@ -26,10 +26,11 @@ MODES = {"any": "any", "all": "all", "which": "which", "how_many": "count"}
 LOCKABLE = [("lock", "lock"), ("door", "door"), ("window", "window"), ("gate", "gate"), ("garage door", "garage"), ("shutter", "shutter")]
 # Rules that become slots, since the plan needs to know what was said in them.
 TAKEN = ("everywhere", "here", "in_here", "all", "timer_duration", "timer_start", "brightness", "temperature", "position", "volume", "lockable", "name", "area", "floor", "area_floor", "in_area_floor")
+FOREIGN = ("timer_duration", "timer_start", "brightness", "temperature", "position", "volume")
 
 
 def load(folder):
-    """Entries {intent, domain, slots, response, sentences, rules} of the English sentences."""
+    """Entries {intent, domain, slots, response, sentences, rules} of one language's sentences."""
     import pathlib
 
     import yaml
@@ -87,14 +88,16 @@ def draw_name(g, e):
     return g.r.choice(pool)
 
 
-def clause(g, ha, e):
-    """A clause, or NoFit."""
+def clause(g, ha, e, tongue=None):
+    """A clause, or NoFit. tongue: an entry of tongues.py; None: English."""
     r = g.r
     pool = [s for s in e["sentences"] if held_out(s) == (g.mode == "held")] if g.mode != "all" else e["sentences"]
     if not pool:
         raise NoFit
     u = Use()
     rules = {**ha["rules"], **e["rules"]}
+    if tongue:  # the values have their units
+        rules.update(dict.fromkeys(("pourcent", "porciento", "degres", "degre"), ""))
     text = r.choice(pool)
     same = lambda t: [x for x in g.site.everything() if x is not t and set(x.words) & set(t.words)]
 
@@ -105,7 +108,7 @@ def clause(g, ha, e):
                 raise NoFit
             if same(u.thing):
                 raise NoFit
-        return [(r.choice(("", "", "the ", "my ")) if u.thing.kind != "person" else "", None), (" ".join(r.choice(u.thing.words)), None)]
+        return [(r.choice(("", "", "the ", "my ")) if u.thing.kind != "person" and not tongue else "", None), (" ".join(r.choice(u.thing.words)), None)]
 
     def area():
         if u.area is None:
@@ -115,13 +118,13 @@ def clause(g, ha, e):
                 u.area = r.choice(g.site.areas)
             if u.area is None:
                 raise NoFit
-        return [(r.choice(("", "the ", "the ", "my ")), None), (" ".join(r.choice(u.area.words)), None)]
+        return [(r.choice(("", "the ", "the ", "my ")) if not tongue else "", None), (" ".join(r.choice(u.area.words)), None)]
 
     def floor():
         if not g.site.floors or u.thing is not None:
             raise NoFit
         u.floor = u.floor or r.choice(g.site.floors)
-        return [(r.choice(("", "the ")), None), (" ".join(r.choice(u.floor.words)), None)]
+        return [(r.choice(("", "the ")) if not tongue else "", None), (" ".join(r.choice(u.floor.words)), None)]
 
     def span(key, words):
         k = u.spans.get(key)
@@ -139,8 +142,24 @@ def clause(g, ha, e):
             unit = ""
         return span(key, n + unit)
 
+    def foreign(s):
+        """What a slot says in another language; None: as in English."""
+        if s in ("timer_duration", "timer_start"):
+            return span("dur" if s == "timer_duration" else "start", tongue["duration"](r))
+        if s in ("brightness", "position", "volume", "temperature", "volume_level"):
+            q = "volume" if s == "volume_level" else s
+            lo, hi = (12, 30) if s == "temperature" else (0, 100)
+            return span("value", str(r.randint(lo, hi)) + r.choice(tongue["unit"][q].split("|")))
+        table = {"color": ("color", "colors"), "timer_name": ("timer", "timers"), "shopping_list_item": ("item", "items"), "todo_list_item": ("item", "items"), "message": ("message", "messages"), "search_query": ("query", "music")}.get(s)
+        return span(table[0], r.choice(tongue[table[1]].split("|"))) if table else None
+
     def fill(s):
         s, _, role = s.partition(":")
+        other = foreign(s.lstrip("@")) if tongue else None
+        if other:
+            return other
+        if tongue and s in ("zone", "media_class", "brightness_level"):
+            raise NoFit
         if s.startswith("@"):
             s = s[1:]
             if s in ("everywhere", "all"):
@@ -211,13 +230,16 @@ def clause(g, ha, e):
 
     class Rules(dict):
         def __getitem__(self, k):
-            return "{@%s}" % k if k in TAKEN else dict.__getitem__(self, k)
+            return "{@%s}" % k if k in (FOREIGN if tongue else TAKEN) else dict.__getitem__(self, k)
     rules = Rules(rules)
     try:
         parts = expand(text, r, fill, rules)
     except KeyError:
         raise NoFit from None
-    return Clause(parts, plan(g, e, u, "".join(p[0] for p in parts)), True)
+    text = "".join(p[0] for p in parts)
+    if tongue and u.place() == [] and re.search(tongue["all_house"], text, re.I):
+        u.everywhere = True
+    return Clause(parts, plan(g, e, u, text, tongue), not tongue)
 
 
 def state_token(e, u):
@@ -234,12 +256,14 @@ def state_token(e, u):
     return s
 
 
-def plan(g, e, u, text):
+def plan(g, e, u, text, tongue=None):
     i, doms, place = e["intent"], e["domains"], u.place()
     dom = e["slots"].get("domain") or e["inferred"] or (doms[0] if doms else "")
     cls = u.values.get("device_class") or e["slots"].get("device_class")
+    if cls and cls.startswith("["):  # several: all that shades a window
+        cls = "cover"
     sp = lambda k: Span(u.spans[k])
-    allm = ["all"] if u.all or re.search(r"\b(all|every|each)\b", text) else []
+    allm = ["all"] if u.all or re.search(tongue["all"] if tongue else r"\b(all|every|each)\b", text, re.I) else []
     if not place and re.search(r"\b(everywhere|(?:whole|entire) (?:house|home))\b", text):
         place = ["everywhere"]
     if i in ("HassTurnOn", "HassTurnOff"):
@@ -299,7 +323,7 @@ def plan(g, e, u, text):
     if i in ("HassGetCurrentTime", "HassGetCurrentDate"):
         return ["other", "time" if i.endswith("Time") else "date"]
     if i == "HassBroadcast":
-        return ["announce"] + (["everywhere"] if "everywhere" in text.split(u.spans["message"])[0] and " everywhere " in f" {text} " else []) + ["what", sp("message")]
+        return ["announce"] + (["everywhere"] if not tongue and "everywhere" in text.split(u.spans["message"])[0] and " everywhere " in f" {text} " else []) + ["what", sp("message")]
     if i == "HassNevermind":
         return ["cancel"]
     if i == "HassGetState":
@@ -308,6 +332,8 @@ def plan(g, e, u, text):
             zone = u.values.get("zone") or ["place"]
             if u.thing is not None:
                 return ["ask", u.thing] + zone
+            if tongue:
+                raise NoFit
             mode = "any" if "anyone" in text else "all" if "everyone" in text else "count" if "how many" in text else "which"
             return ["ask", mode, "person"] + zone
         if "sensor" in doms and e["class"]:
@@ -317,6 +343,8 @@ def plan(g, e, u, text):
                 return ["ask", u.thing, state_token(e, u)]
             return ["ask", u.thing, u.thing.quantities[0] if u.thing.kind == "sensor" else "state"]
         if mode is None:
+            if tongue:
+                raise NoFit
             if "how many" in text:
                 mode = "count"
             elif " all " in f" {text} ":
@@ -328,7 +356,7 @@ def plan(g, e, u, text):
             else:
                 raise NoFit
         c = u.values.get("device_class") or u.values.get("domain") or (BINARY[e["class"]][0] if e["class"] in BINARY else None) or u.values.get("lockable")
-        if c is None or c == "garage" and not text.count("garage doors"):
+        if c is None or c == "garage" and not tongue and not text.count("garage doors"):
             raise NoFit
         return ["ask", mode, c] + place + [state_token(e, u)]
     raise NoFit

