@@ -98,6 +98,32 @@ def pronoun_value(g):
     return c
 
 
+def no_referent(g):
+    """A pronoun, a place or a value that nothing before explains: it stays open."""
+    r = g.r
+    x = r.random()
+    if x < 0.4:
+        q = r.choice(("brightness", "temperature", "volume", "position", "speed"))
+        k, unit, v = g.v(q)
+        if not unit or q not in ("temperature",) and r.random() < 0.5:
+            return g.clause("it_set", {"v": lambda: v}, ["set", "it", "to_value", Span(k)])
+        return g.clause("it_set", {"v": lambda: v}, ["set", "it"] + ([q] if q == "temperature" else []) + ["to_value", Span(k)])
+    sym, parts, cls = g.group(["light", "light", "blind", "heating", "fan", "media"])
+    if len(sym) > 1 or sym[0] in ("all", "everything"):
+        raise NoFit
+    v = r.choice(("open", "close") if cls in COVERS else ("on", "off"))
+    c = g.clause({"on": "on", "off": "off", "open": "open_plain", "close": "close_plain"}[v], {"x": lambda: parts, "x0": lambda: parts}, [v, cls, "it"])
+    c.parts = c.parts + [(r.choice((" there", " over there", " in there", " in that room")), None)]
+    areas = g.site.areas
+    if areas and r.random() < 0.6:
+        a = r.choice(areas)
+        c.plan = [v, cls, a]
+        c.last = r.choice(([r.choice(("on", "off")), "light", a], ["ask", a, "temperature"], ["set", "light", a, "brightness"]))
+    else:
+        c.plan = ["none", "unclear"]
+    return c
+
+
 def color_again(g):
     r = g.r
     sym, _, t = g.target(["light"], ["light"], 0.5)
@@ -280,4 +306,4 @@ def answer_text(g):
     return c
 
 
-FOLLOWUPS = [(pronoun, 4), (pronoun_group, 2), (pronoun_value, 5), (color_again, 1), (ask_again, 1), (same_elsewhere, 4), (same_thing, 3), (timer_again, 4), (alarm_again, 2), (call_them, 1.5), (yes_no, 4), (answer_value, 3), (answer_which, 4), (answer_time, 1.5), (answer_text, 1.5)]
+FOLLOWUPS = [(pronoun, 4), (pronoun_group, 2), (pronoun_value, 5), (color_again, 1), (no_referent, 2), (ask_again, 1), (same_elsewhere, 4), (same_thing, 3), (timer_again, 4), (alarm_again, 2), (call_them, 1.5), (yes_no, 4), (answer_value, 3), (answer_which, 4), (answer_time, 1.5), (answer_text, 1.5)]

@@ -66,12 +66,13 @@ CANNOT = {"HassPauseTimer", "HassUnpauseTimer", "HassRespond"}
 def targets(fix, slots, context):
     areas = {a["name"].lower(): a for a in fix["areas"]}
     floors = {f["name"].lower(): f["id"] for f in fix["floors"]}
+    slots = {k: v for k, v in slots.items() if k != "name" or v != "all"}
     domain, cls = slots.get("domain"), slots.get("device_class")
     area = slots.get("area") or ((context or {}).get("area") if not slots.get("name") and not slots.get("floor") else None)
     out = set()
     for e in fix["entities"]:
         names = [e["name"]] if isinstance(e["name"], str) else list(e["name"])
-        if "name" in slots and slots["name"].lower() not in [n.lower() for n in names] and slots["name"] != "all":
+        if "name" in slots and slots["name"].lower() not in [n.lower() for n in names]:
             continue
         d = e["id"].split(".")[0]
         if domain and d not in (domain if isinstance(domain, list) else [domain]):

@@ -7,8 +7,11 @@
 #include <string.h>
 
 #include "apps/home/table/home_words.h"
+#include "base/nearest.h"
 
 #define DIGITS "0123456789"
+
+#define MIN_NEAR 4u /* letters of a unit that may be misspelt */
 
 static bool all_digits(const char *s)
 {
@@ -229,6 +232,23 @@ static const struct home_pair *amount_of(const struct home_table *t, const char 
     return NULL;
 }
 
+/* The unit that a misspelt word means: "degress". A unit is all that can stand behind a number, so
+ * a near one is meant; false: none is near. */
+static bool near_unit(struct arena *a, const struct strmap *units, const char *word, size_t n,
+                      uint32_t *at)
+{
+    const char **words = arena_zalloc_n(a, units->n_used + 1, sizeof(*words));
+    uint32_t n_words = 0;
+    if (!words || n < MIN_NEAR)
+        return false;
+    for (size_t i = 0; i < units->n_slots; i++)
+        if (units->slots[i].key && units->slots[i].len >= MIN_NEAR)
+            words[n_words++] =
+                arena_printf(a, "%.*s", (int)units->slots[i].len, units->slots[i].key);
+    const char *found = nearest_word(arena_printf(a, "%.*s", (int)n, word), words);
+    return found && strmap_get(units, found, strlen(found), at);
+}
+
 struct home_value home_values_amount(struct arena *a, const struct home_table *t, const char *text,
                                      bool amounts, const struct home_unit *bare)
 {
@@ -253,7 +273,8 @@ struct home_value home_values_amount(struct arena *a, const struct home_table *t
     struct home_value v = {.number = strtod(num, NULL), .understood = true};
     const struct home_unit *unit = *u ? NULL : bare;
     uint32_t at;
-    if (*u && strmap_get(&t->units, u, strlen(u), &at))
+    if (*u && (strmap_get(&t->units, u, strlen(u), &at) ||
+               (!strpbrk(u, " 0123456789") && near_unit(a, &t->units, u, strlen(u), &at))))
         unit = &t->unit[at];
     if (*u && unit && bare && home_table_lists(&t->vague_units, u) &&
         strcmp(unit->of, bare->of) == 0) /* "68 degrees" where things count in Fahrenheit */
@@ -279,17 +300,19 @@ struct home_value home_values_amount(struct arena *a, const struct home_table *t
 /* ---- durations ------------------------------------------------------------------------------ */
 
 /* The unit of a word, ignoring plural endings; NULL: none. */
-static const struct home_duration_unit *find_unit(const struct home_table *t, const char *word,
-                                                  size_t n)
+static const struct home_duration_unit *find_unit(struct arena *a, const struct home_table *t,
+                                                  const char *word, size_t n)
 {
-    size_t plural = strlen(t->duration_plural);
+    const size_t plural = strlen(t->duration_plural), whole = n;
     for (;;) {
         uint32_t i;
         if (strmap_get(&t->duration_units, word, n, &i))
             return &t->duration_unit[i];
         if (plural == 0 || n <= plural ||
             memcmp(word + n - plural, t->duration_plural, plural) != 0)
-            return NULL;
+            return near_unit(a, &t->duration_units, word, n < whole ? n : whole, &i)
+                       ? &t->duration_unit[i]
+                       : NULL;
         n -= plural;
     }
 }
@@ -340,7 +363,7 @@ struct home_value home_values_duration(struct arena *a, const struct home_table 
             p += n;
             continue;
         }
-        const struct home_duration_unit *unit = find_unit(t, u, nu);
+        const struct home_duration_unit *unit = find_unit(a, t, u, nu);
         if (!unit)
             return (struct home_value){.show = home_words_lower(a, text),
                                        .text = home_words_lower(a, text)};

@@ -140,7 +140,14 @@ static void advance(struct ask_request *r)
             ask_request_finish(r);
         return;
     }
-    if (r->stage == ASK_STAGE_UNDERSTAND) {
+    if (r->stage == ASK_STAGE_READ) {
+        ask_request_step(r, "read", "reader");
+        if (r->code == 0) {
+            ask_decide_read(r);
+            ask_decide_carry(r);
+            return;
+        }
+    } else if (r->stage == ASK_STAGE_UNDERSTAND) {
         ask_request_step(r, "understand", "encoder");
         if (r->code == 0 && ask_understand_refer(r))
             return;
@@ -262,11 +269,17 @@ static int read_text(struct ask_request *r, const struct ask_opts *o, struct err
         r->stopped = true;
         return 0;
     }
-    r->text = clean_text(&r->arena, k, r->file, o, k->encoder ? is_common : o->is_common,
-                         k->encoder ? (void *)k->encoder : o->common_ctx, &r->words, &r->unspelt);
-    r->too_long = is_too_long(r);
-    if (!r->too_long)
-        whole_turn(r);
+    if (r->reads) {
+        r->words = r->unspelt = home_words_split(&r->arena, r->text);
+        r->too_long = r->words.n > READ_PLAN_MAX_WORDS && k->table->say[HOME_SAY_LONG].n > 0;
+    } else {
+        r->text =
+            clean_text(&r->arena, k, r->file, o, k->encoder ? is_common : o->is_common,
+                       k->encoder ? (void *)k->encoder : o->common_ctx, &r->words, &r->unspelt);
+        r->too_long = is_too_long(r);
+        if (!r->too_long)
+            whole_turn(r);
+    }
     if (r->arena.rc < 0)
         return err_set(e, r->arena.rc, "text of %zu bytes", o->text_bytes);
     if (r->words.n == 0 && !o->confirm)
@@ -422,7 +435,7 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     localtime_r(&now, &r->now);
     int rc = read_text(r, o, e);
     bool answered = rc == 0 && (r->stopped || ask_decide_answered(r, o->confirm));
-    if (rc == 0 && !answered)
+    if (rc == 0 && !answered && !r->reads)
         rc = r->asks_acts ? check_clauses(r, e) : split(r, e);
     if (rc < 0) {
         atomic_store_explicit(&r->refs, 1, memory_order_relaxed);
@@ -432,7 +445,9 @@ int ask_submit(struct ask *a, const struct ask_opts *o, struct ask_request **out
     *out = r;
     if (answered)
         ask_decide_carry(r);
-    else if (r->asks_acts) {
+    else if (r->reads) {
+        ask_read_start(r);
+    } else if (r->asks_acts) {
         ask_understand_acts(r);
     } else {
         ask_request_step(r, "split", NULL);

@@ -201,9 +201,17 @@ void ask_decide_text(struct ask_request *r)
         home_memory_move_on(r->ask->memory, r->conversation);
     if (r->except)
         home_rules_except(&r->arena, t, d, &here, r->except);
-    if (r->reads)
-        ask_read_decide(r, &here);
     keep_waiting(r, d);
+    plan_clauses(r);
+}
+
+void ask_decide_read(struct ask_request *r)
+{
+    const struct home_here here = here_of(r);
+    home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
+    if (ask_read_decide(r, &here)) /* a question in between changes nothing */
+        home_memory_move_on(r->ask->memory, r->conversation);
+    keep_waiting(r, &r->draft);
     plan_clauses(r);
 }
 
@@ -332,11 +340,11 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
     struct home_words all = home_words_plain_all(&r->arena, &r->words);
     bool asked = home_memory_waits(r->ask->memory, r->conversation, r->start_ns);
     enum home_speech speech;
-    if (recalls(r, &all, &speech)) {
+    if (!r->reads && recalls(r, &all, &speech)) {
         decide_plainly(r, speech);
         return true;
     }
-    if (r->ask->things && says_only(r, &all, &t->help.phrases)) {
+    if (!r->reads && r->ask->things && says_only(r, &all, &t->help.phrases)) {
         const struct home_here here = here_of(r);
         make_clause(r, HOME_SPEECH_ASK);
         if (home_draft_reserve(&r->arena, &r->draft))
@@ -345,7 +353,7 @@ bool ask_decide_answered(struct ask_request *r, const char *token)
         plan_clauses(r);
         return true;
     }
-    if (r->ask->things && !r->again && !r->except &&
+    if (!r->reads && r->ask->things && !r->again && !r->except &&
         home_lists_read(&r->arena, t, &r->words, &r->unspelt, &r->draft)) {
         make_clause(r, HOME_SPEECH_COMMAND);
         home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);

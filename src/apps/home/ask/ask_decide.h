@@ -7,6 +7,8 @@
 
 #include "apps/home/ask/ask_request.h"
 
+/* Builds the draft from what a reader read. */
+void ask_decide_read(struct ask_request *r);
 /* Adds the requests of the clauses to the draft. */
 void ask_decide_text(struct ask_request *r);
 /* Does the text as it was said stop something? Then builds the draft, before anything else looks at

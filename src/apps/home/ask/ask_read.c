@@ -6,8 +6,6 @@
 
 #include "apps/home/read/read_acts.h"
 
-#define MIN_COMMAND 0.2f /* of the act model, for a command that the rules do not see at all */
-
 static void on_read(void *ctx, const struct shoal_result *res)
 {
     struct ask_request *r = ctx;
@@ -32,7 +30,7 @@ static const struct home_thing *room_named(const struct home_file *f, const char
     return NULL;
 }
 
-void ask_read_submit(struct ask_request *r)
+static void submit(struct ask_request *r)
 {
     struct err e = {0};
     struct shoal_task *t;
@@ -57,7 +55,7 @@ void ask_read_submit(struct ask_request *r)
                                        .weight = r->weight,
                                        .done = on_read,
                                        .done_ctx = r};
-    if (rc == SHOAL_ELIMIT) { /* too long for a command: the rules say so */
+    if (rc == SHOAL_ELIMIT) { /* too long for a command */
         ask_request_part_done(r);
     } else if (rc < 0) {
         ask_request_fail(r, rc, err_text(rc));
@@ -73,180 +71,65 @@ void ask_read_submit(struct ask_request *r)
     }
 }
 
-/* ---- whose understanding --------------------------------------------------------------------- */
-
-/* How far a draft got with the text. */
-enum success {
-    SUCCESS_NONE,   /* it has no actions */
-    SUCCESS_STUCK,  /* it asks back, knows no such thing, or is not sure */
-    SUCCESS_ANSWER, /* it answers a question, or refuses what is not allowed */
-    SUCCESS_ACTS,   /* something happens, now, later or after a yes */
-};
-
-static enum success success_of(const struct home_draft *d)
+void ask_read_start(struct ask_request *r)
 {
-    enum success out = SUCCESS_NONE;
-    for (uint32_t i = 0; i < d->n_actions; i++) {
-        const struct ask_plan_action *o = d->actions[i];
-        const char *result = ask_plan_text_of(o, "result");
-        const bool stuck = !result || strcmp(result, "ask") == 0 ||
-                           strcmp(result, "unknown") == 0 || strcmp(result, "unsure") == 0;
-        const bool weak =
-            result && (strcmp(result, "failed") == 0 || strcmp(result, "refused") == 0);
-        const enum success s = stuck ? SUCCESS_STUCK : weak ? SUCCESS_ANSWER : SUCCESS_ACTS;
-        out = i == 0 || s < out ? s : out;
-    }
-    return out;
+    r->stage = ASK_STAGE_READ;
+    atomic_store_explicit(&r->pending, 1, memory_order_relaxed);
+    submit(r);
 }
 
-/* Did the rules find that the text commands nothing? */
-static bool is_denied(const struct ask_request *r)
+/* ---- words that the plan leaves out ---------------------------------------------------------- */
+
+static bool covers(struct read_plan_span s, uint32_t i)
 {
-    for (uint32_t i = 0; i < r->n_clauses; i++) {
-        const enum home_speech s = r->clauses[i].speech;
-        if (s == HOME_SPEECH_ASK || s == HOME_SPEECH_NEGATE || s == HOME_SPEECH_SUPPOSE ||
-            s == HOME_SPEECH_REPORT || s == HOME_SPEECH_RETRACT)
+    return i >= s.from && i < s.to;
+}
+
+static bool explains_word(const struct read_plan_act *x, uint32_t i)
+{
+    const struct read_plan_span spans[] = {x->value, x->at,       x->in,      x->lasts,
+                                           x->until, x->every,    x->what,    x->list,
+                                           x->name,  x->duration, x->unknown, x->elsewhere};
+    for (uint32_t k = 0; k < sizeof(spans) / sizeof(spans[0]); k++)
+        if (covers(spans[k], i))
             return true;
-    }
+    for (uint32_t k = 0; k < x->n_items; k++)
+        if (covers(x->items[k], i))
+            return true;
     return false;
 }
 
-/* Does one of the draft's actions have this effect on the thing? id NULL: on nothing. */
-static bool does(const struct home_table *t, const struct home_draft *d, const char *name,
-                 const char *id)
+static bool is_in_names(struct arena *a, const struct home_thing *x, const char *word)
 {
-    const struct home_action *x = home_table_action(t, name);
-    for (uint32_t i = 0; i < d->n_actions; i++) {
-        const struct ask_plan_action *o = d->actions[i];
-        const struct home_action *y = home_table_action(t, o->name);
-        const struct ask_plan_field *ids = ask_plan_field_of(o, "ids");
-        const char *one = ask_plan_text_of(o, "id");
-        /* starting a thing and turning it on are one and the same to people */
-        const bool alike = x && y && x->effect && y->effect && x->effect->to && y->effect->to &&
-                           strcmp(x->effect->to, y->effect->to) == 0;
-        if (strcmp(o->name, name) != 0 && !alike)
-            continue;
-        if (!id && !ids && !one)
-            return true;
-        for (uint32_t k = 0; id && ids && k < ids->n_items; k++)
-            if (strcmp(ids->items[k], id) == 0)
-                return true;
-        if (id && one && strcmp(one, id) == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool includes(const struct home_table *t, const struct home_draft *a,
-                     const struct home_draft *b)
-{
-    for (uint32_t i = 0; i < b->n_actions; i++) {
-        const struct ask_plan_action *o = b->actions[i];
-        const struct ask_plan_field *ids = ask_plan_field_of(o, "ids");
-        for (uint32_t k = 0; ids && k < ids->n_items; k++)
-            if (!does(t, a, o->name, ids->items[k]))
-                return false;
-        if (!ids && !does(t, a, o->name, ask_plan_text_of(o, "id")))
-            return false;
-    }
-    return true;
-}
-
-/* Do both do the same to the same things? */
-static bool agree(const struct home_table *t, const struct home_draft *a,
-                  const struct home_draft *b)
-{
-    return includes(t, a, b) && includes(t, b, a);
-}
-
-/* Does it do what the rules have no words for? They then took the text for something else. */
-static bool is_beyond(const struct home_table *t, const struct home_draft *d)
-{
-    for (uint32_t i = 0; i < d->n_actions; i++) {
-        const struct home_action *x = home_table_action(t, d->actions[i]->name);
-        if (x && x->read_only)
-            return true;
-    }
-    return false;
-}
-
-/* Are the words that the rules asked about a name of what the reader's action is about, or a word
- * that the reader has resolved? */
-static bool explains(const struct ask_request *r, const struct ask_plan_action *o, const char *rest)
-{
-    const struct home_table *t = r->ask->table;
-    const struct ask_plan_field *ids = ask_plan_field_of(o, "ids");
-    const char *id = ask_plan_text_of(o, "id");
-    if (home_table_lists(&t->pronouns, rest)) /* "make it brighter in the hall" */
-        return ask_plan_text_of(o, "room") != NULL;
-    for (uint32_t i = 0; i < (ids ? ids->n_items : id ? 1 : 0); i++) {
-        const struct home_thing *x = home_file_thing(r->file, ids ? ids->items[i] : id);
-        if (x && home_table_lists(&x->names, rest))
-            return true;
-    }
-    return false;
-}
-
-/* Do the rules ask about words that the same action of the reader leaves out as well? */
-static bool leaves_rest(struct ask_request *r, const struct home_draft *reader)
-{
-    const struct home_draft *rules = &r->draft;
-    for (uint32_t i = 0; i < rules->n_actions; i++) {
-        const char *rest = ask_plan_text_of(rules->actions[i], "rest");
-        rest = rest ? home_words_lower(&r->arena, rest) : NULL;
-        for (uint32_t k = 0; rest && k < reader->n_actions; k++)
-            if (strcmp(rules->actions[i]->name, reader->actions[k]->name) == 0 &&
-                !explains(r, reader->actions[k], rest))
+    for (uint32_t i = 0; i < x->names.n; i++) {
+        struct home_words w = home_words_split(a, x->names.w[i]);
+        for (uint32_t k = 0; k < w.n; k++)
+            if (strcmp(w.w[k], word) == 0)
                 return true;
     }
     return false;
 }
 
-/* Does one turn on what the other turns off? */
-static bool are_opposite(const struct home_table *t, const struct home_draft *a,
-                         const struct home_draft *b)
+/* Is there a number that is no part of the plan? "Oven 180 degrees for 20 minutes" must not lose
+ * its minutes: whoever hears less than what was said asks. */
+static bool leaves_number(struct ask_request *r, const struct read_plan *plan)
 {
-    for (uint32_t i = 0; i < a->n_actions; i++)
-        for (uint32_t k = 0; k < t->n_opposites; k++) {
-            const struct home_opposite *o = &t->opposites[k];
-            const bool first = strcmp(a->actions[i]->name, o->action[0]->name) == 0;
-            if (!first && strcmp(a->actions[i]->name, o->action[1]->name) != 0)
-                continue;
-            for (uint32_t n = 0; n < b->n_actions; n++)
-                if (strcmp(b->actions[n]->name, o->action[first]->name) == 0)
-                    return true;
-        }
-    return false;
-}
-
-static bool changes_something(const struct home_table *t, const struct home_draft *d)
-{
-    for (uint32_t i = 0; i < d->n_actions; i++) {
-        const struct home_action *x = home_table_action(t, d->actions[i]->name);
-        if (x && x->answer.n == 0 && !x->reason)
+    struct home_words plain = home_words_plain_all(&r->arena, &r->lines->words);
+    for (uint32_t i = 0; i < plain.n; i++) {
+        bool known = plain.w[i][0] < '0' || plain.w[i][0] > '9';
+        for (uint32_t k = 0; !known && k < plan->n; k++)
+            known = explains_word(&plan->acts[k], i);
+        for (uint32_t k = 0; !known && k < r->lines->n_things; k++)
+            known = is_in_names(&r->arena, r->lines->things[k].thing, plain.w[i]);
+        for (uint32_t k = 0; !known && k < r->lines->n_areas; k++)
+            known = is_in_names(&r->arena, r->lines->areas[k], plain.w[i]);
+        if (!known)
             return true;
     }
     return false;
 }
 
-/* Is the reader's draft to be taken instead of the rules'? */
-static bool is_better(struct ask_request *r, const struct home_draft *mine, bool acts, float p)
-{
-    const struct home_table *t = r->ask->table;
-    const enum success rules = success_of(&r->draft), reader = success_of(mine);
-    if (p < (acts ? t->plans.act_p : t->plans.ask_p) || reader <= SUCCESS_STUCK ||
-        (acts && is_denied(r)))
-        return false;
-    if (rules == SUCCESS_NONE)
-        return !acts || (p >= t->plans.sure_p && r->command_p >= MIN_COMMAND);
-    /* the rules do not know where the speaker is */
-    const bool here = r->read_state.here && p >= t->plans.sure_p;
-    if (rules == SUCCESS_STUCK)
-        return here || !acts || !leaves_rest(r, mine);
-    if (here && !agree(t, &r->draft, mine))
-        return true;
-    return p >= t->plans.sure_p && (acts ? is_beyond(t, mine) : changes_something(t, &r->draft));
-}
+/* ---- deciding -------------------------------------------------------------------------------- */
 
 static void explain(struct ask_request *r, const char *plan, float p, bool acts, bool asks)
 {
@@ -262,15 +145,33 @@ static void explain(struct ask_request *r, const char *plan, float p, bool acts,
     r->n_clauses = 1;
 }
 
-void ask_read_decide(struct ask_request *r, const struct home_here *here)
+static void say_unsure(struct ask_request *r)
 {
-    struct home_draft mine = {0};
+    const struct home_template *t = &r->ask->table->say[HOME_SAY_UNSURE];
+    if (home_draft_reserve(&r->arena, &r->draft) && t->n > 0)
+        r->draft.lines[r->draft.n_lines++] =
+            (struct home_draft_line){.say = t->parts[0].text ? t->parts[0].text : ""};
+}
+
+bool ask_read_decide(struct ask_request *r, const struct home_here *here)
+{
     struct read_plan plan = {.n = 0};
     uint32_t best = 0;
     while (best < r->n_readings && !read_plan_of(&plan, r->readings[best].text))
         best++;
-    if (best == r->n_readings || !r->lines)
-        return;
+    const bool readable = best < r->n_readings && r->lines;
+    const float p = readable ? r->readings[best].p : 0.0f;
+    bool acts = false, asks = false;
+    for (uint32_t i = 0; i < plan.n; i++) {
+        acts = acts || read_plan_acts(&plan.acts[i]);
+        asks = asks || strcmp(plan.acts[i].verb, "ask") == 0;
+    }
+    explain(r, readable ? r->readings[best].text : "", p, acts, asks);
+    if (!readable || (acts && p < r->ask->table->plans.ask_p)) {
+        say_unsure(r); /* not sure enough even to offer it */
+        return false;
+    }
+    const bool sure = !acts || !leaves_number(r, &plan);
     struct read_acts x = {.a = &r->arena,
                           .t = r->ask->table,
                           .here = here,
@@ -279,66 +180,23 @@ void ask_read_decide(struct ask_request *r, const struct home_here *here)
                           .state = &r->read_state,
                           .kept = r->read_kept,
                           .text = r->said,
-                          .p = r->readings[best].p,
-                          .draft = &mine};
-    bool acts = false, asks = false;
-    for (uint32_t i = 0; i < plan.n; i++) {
-        acts = acts || read_plan_acts(&plan.acts[i]);
-        asks = asks || strcmp(plan.acts[i].verb, "ask") == 0;
-    }
+                          .p = sure ? p : 0.0f,
+                          .simulated = !home_things_sink(r->ask->things),
+                          .draft = &r->draft};
     read_acts(&x, &plan);
-    if (!is_better(r, &mine, acts, x.p)) {
-        if (x.p < r->ask->table->plans.ask_p || is_denied(r) || r->draft.n_actions != 1 ||
-            mine.n_actions != 1 || !are_opposite(r->ask->table, &r->draft, &mine))
-            return;
-        mine = (struct home_draft){0}; /* one of two is wrong, and it matters which: offer it */
-        x.p = 0.0f;
-        read_acts(&x, &plan);
-    }
-    r->draft = mine;
     r->read_focus =
         (struct home_focus){.last = x.last_out, .pending = x.pending_out, .kept = x.kept_out};
     r->is_read = true;
-    explain(r, r->readings[best].text, r->readings[best].p, acts, asks);
+    return acts;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The verb of the plan language for an action; NULL: none. */
-static const char *verb_of(const struct home_table *t, const char *action)
-{
-    for (uint32_t i = 0; i < t->plans.verbs.n; i++)
-        if (strcmp(t->plans.verbs.p[i].to, action) == 0 && !strchr(t->plans.verbs.p[i].from, '_'))
-            return t->plans.verbs.p[i].from;
-    return NULL;
-}
-
-/* "set @fv1 pressure" of an action that the rules made; NULL: it has no such form. */
-static const char *head_of(struct ask_request *r, const struct ask_plan_action *o)
-{
-    const struct home_table *t = r->ask->table;
-    const char *id = ask_plan_text_of(o, "id"), *verb = verb_of(t, o->name);
-    for (uint32_t i = 0; i < t->plans.n_quantities; i++) {
-        const struct home_plan_quantity *q = &t->plans.quantities[i];
-        if (q->set && strcmp(q->set->name, o->name) == 0 && id)
-            return arena_printf(&r->arena, "set @%s %s", id, q->name);
-    }
-    return verb && id ? arena_printf(&r->arena, "%s @%s", verb, id) : NULL;
-}
-
 void ask_read_remember(struct ask_request *r, struct home_focus *f)
 {
-    if (!r->reads)
+    if (!r->is_read)
         return;
-    if (r->is_read) {
-        f->last = r->read_focus.last;
-        f->pending = r->read_focus.pending;
-        f->kept = r->read_focus.kept;
-        return;
-    }
-    f->pending = f->kept = NULL;
-    for (uint32_t i = 0; i < r->plan.n_actions; i++) {
-        const char *head = head_of(r, r->plan.actions[i]);
-        f->last = head ? head : f->last;
-    }
+    f->last = r->read_focus.last;
+    f->pending = r->read_focus.pending;
+    f->kept = r->read_focus.kept;
 }

@@ -1,6 +1,5 @@
-/* ask_read.h - the reader's part of an ask: it reads the text beside the other models, and its plan
- * is taken where the rules do not understand the text, or understand something else and the reader
- * is sure (docs/ASK.md).
+/* ask_read.h - understanding by a reader: one model reads the text with the lines of the home that
+ * it may mean, and writes a plan; the plan becomes the draft (docs/ASK.md).
  *
  * Thread:    as of ask_request.h. */
 #ifndef SHOAL_APPS_HOME_ASK_ASK_READ_H
@@ -8,10 +7,10 @@
 
 #include "apps/home/ask/ask_request.h"
 
-/* Submits the reading, as one part of the stage that the caller has begun. */
-void ask_read_submit(struct ask_request *r);
-/* The draft of the rules is complete: replaces it by the reader's where that is better. */
-void ask_read_decide(struct ask_request *r, const struct home_here *here);
+/* Begins the stage that reads the text. */
+void ask_read_start(struct ask_request *r);
+/* The text was read: makes the draft. Returns whether something is to be done. */
+bool ask_read_decide(struct ask_request *r, const struct home_here *here);
 /* What the conversation was about, for the next reading. */
 void ask_read_remember(struct ask_request *r, struct home_focus *f);
 

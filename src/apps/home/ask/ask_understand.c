@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "apps/home/ask/ask_read.h"
 #include "apps/home/table/home_words.h"
 #include "apps/home/turn/home_turn.h"
 
@@ -144,10 +143,7 @@ void ask_understand_acts(struct ask_request *r)
     struct part *parts = arena_zalloc_n(&r->arena, 2, sizeof(*parts));
     r->stage = ASK_STAGE_ACT;
     /* as below */
-    atomic_store_explicit(&r->pending, (parts ? 3u : 1u) + (r->reads ? 1u : 0u),
-                          memory_order_relaxed);
-    if (r->reads)
-        ask_read_submit(r);
+    atomic_store_explicit(&r->pending, parts ? 3u : 1u, memory_order_relaxed);
     for (uint32_t i = 0; parts && i < 2; i++) {
         parts[i] = (struct part){.r = r, .which = i ? PART_ACTS : PART_COMMAND};
         submit_part(r, &parts[i]);

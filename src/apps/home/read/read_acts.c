@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "apps/home/home_act.h"
+#include "apps/home/home_help.h"
 #include "apps/home/home_recall.h"
 #include "apps/home/home_values.h"
 #include "apps/home/read/read_target.h"
@@ -131,6 +132,11 @@ static bool fill_at(const struct read_acts *r, const struct home_action *action,
     for (uint32_t i = 0; i < low.n && n == 0; i++)
         if ((n = home_due_clock_at(r->a, r->t, &low, i)) > 0)
             at = i;
+    if (n > 0) { /* "half past seven in the evening" */
+        const uint32_t am = home_table_phrase(&r->t->time_am, &low, at + n),
+                       pm = home_table_phrase(&r->t->time_pm, &low, at + n);
+        n += am > pm ? am : pm;
+    }
     const char *date = "";
     for (uint32_t i = 0; i < low.n; i++) {
         const bool clock = i >= at && i < at + n;
@@ -803,6 +809,29 @@ static void answer_value(struct read_acts *r, const struct read_plan_act *p, str
     remember(r, &d, NULL);
 }
 
+/* Does the sensor know the state that is asked for? */
+static bool senses(const struct read_acts *r, const struct home_thing *x, const char *state)
+{
+    const struct home_list *kinds = home_table_senses(r->t, state);
+    return !kinds || !*x->kind || home_table_lists(kinds, x->kind);
+}
+
+/* One name may stand for several sensors, of the battery and of the plug of a phone: the state that
+ * is asked for says which. */
+static void choose_sensor(struct read_acts *r, const char *state, struct read_target *x)
+{
+    const struct home_thing *was = x->n == 1 ? x->things[0] : NULL;
+    const struct home_file *f = r->here->file;
+    if (!was || was->type != HOME_THING_SENSOR || senses(r, was, state))
+        return;
+    for (uint32_t i = 0; i < f->n_things; i++)
+        if (f->things[i].type == HOME_THING_SENSOR && *f->things[i].kind &&
+            is(f->things[i].names.w[0], was->names.w[0]) && senses(r, &f->things[i], state)) {
+            x->things[0] = &f->things[i];
+            return;
+        }
+}
+
 /* "Are the doors locked?" is about what can be locked there. */
 static void keep_askable(struct read_acts *r, const struct read_plan_act *p, struct read_target *x)
 {
@@ -812,8 +841,9 @@ static void keep_askable(struct read_acts *r, const struct read_plan_act *p, str
     uint32_t n = 0;
     for (int widened = 0; asked && n == 0 && widened < 2; widened++) {
         for (uint32_t i = 0; i < x->n; i++)
-            if (x->things[i]->type == HOME_THING_SENSOR ||
-                home_file_able(x->things[i], asked->ability))
+            if (x->things[i]->type == HOME_THING_SENSOR
+                    ? senses(r, x->things[i], p->state)
+                    : home_file_able(x->things[i], asked->ability))
                 x->things[n++] = x->things[i];
         if (n > 0)
             x->n = n;
@@ -861,6 +891,8 @@ static void ask(struct read_acts *r, const struct read_plan_act *p, struct read_
     }
     if (p->state && x->class)
         keep_askable(r, p, x);
+    else if (p->state)
+        choose_sensor(r, p->state, x);
     action = home_table_verb(r->t, machine ? "machine" : "state");
     if (action)
         aim(r, action, &d);
@@ -906,6 +938,12 @@ static void other(struct read_acts *r, const struct read_plan_act *p)
 {
     const struct home_action *action = p->word ? home_table_verb(r->t, p->word) : NULL;
     struct doing d = {.p = p};
+    const char *help = is(p->word, "help") ? home_help_text(r->a, r->t, r->here, r->simulated) : "";
+    if (*help) {
+        if (home_draft_reserve(r->a, r->draft))
+            r->draft->lines[r->draft->n_lines++] = (struct home_draft_line){.say = help};
+        return;
+    }
     const char *sum = action && action->compute ? sum_in(r) : NULL;
     if (!action || (action->compute && !sum)) {
         talk_back(r, p);

@@ -22,7 +22,8 @@ struct read_acts {
     const struct read_lines_state *state;
     const char *kept; /* words that the last plan had: "role text" lines; NULL: none */
     const char *text;
-    float p; /* probability of the plan */
+    float p;        /* probability of the plan */
+    bool simulated; /* nothing is connected */
     struct home_draft *draft;
     /* the state of the conversation afterwards; NULL: as before */
     const char *last_out, *pending_out, *kept_out;

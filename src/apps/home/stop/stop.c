@@ -191,6 +191,9 @@ static void take_unlisted(const struct reader *r, struct stop_object *o)
     }
     if (i == from)
         return;
+    for (uint32_t k = 0; k < HOME_LATER_COUNT; k++) /* "stop the timer" is no emergency */
+        if (home_table_lists(&r->q->t->later.words[k], r->x.w.w[i - 1]))
+            return;
     o->kind = STOP_OBJECT_UNLISTED;
     o->name_to = o->to = i;
 }

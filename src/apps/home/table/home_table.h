@@ -340,13 +340,17 @@ struct home_plan_quantity {        /* what can be set and asked: "temperature" *
 
 struct home_plans { /* how plans of a reader become actions; n_classes 0: no reader */
     float act_p;    /* smallest probability of a plan that is carried out */
-    float ask_p;    /* ... of one that only answers */
-    float sure_p;   /* ... although the rules found no command, or another one */
+    float ask_p;    /* ... of one that is offered */
     struct home_class *classes;
     struct home_plan_quantity *quantities;
     uint32_t n_classes, n_quantities;
     struct home_pairs verbs;  /* "on" is "turn_on" */
     struct home_pairs states; /* "is_on" is "on" */
+    struct home_sense {
+        const char *state;
+        struct home_list kinds; /* of sensors that know it: "is_low" a "battery" */
+    } * senses;
+    uint32_t n_senses;
 };
 
 struct home_lists_table { /* add NULL: the table lacks this part */
@@ -503,6 +507,8 @@ const struct home_plan_quantity *home_table_plan_quantity(const struct home_tabl
                                                           const char *name);
 /* The action of a verb of the plan language, what a state is called; NULL: none. */
 const struct home_action *home_table_verb(const struct home_table *t, const char *verb);
+/* Kinds of sensors that know a state: "is_low"; NULL: the table does not say. */
+const struct home_list *home_table_senses(const struct home_table *t, const char *state);
 const char *home_table_state(const struct home_table *t, const char *state);
 /* The kind that the words of a name suggest, the last ones first: that of "oven light" is "light",
  * that of "grill plug" is what hangs on the plug. NULL: none. */

@@ -54,6 +54,23 @@ static void read_quantities(struct home_reader *r, const struct json_node *at)
     }
 }
 
+static void read_senses(struct home_reader *r, const struct json_node *at)
+{
+    struct home_plans *p = &r->t->plans;
+    struct json_node list = json_strict_get(at, "senses"), v;
+    if (!list.v)
+        return;
+    uint32_t n = json_strict_map(&r->d, &list, HOME_TABLE_MAX_LIST);
+    p->senses = arena_zalloc_n(&r->t->arena, (size_t)n + 1, sizeof(*p->senses));
+    if (!p->senses)
+        json_strict_no_memory(&r->d);
+    for (v = json_strict_first(&list); r->d.rc == 0 && v.v; v = json_strict_next(&v)) {
+        struct home_sense *x = &p->senses[p->n_senses++];
+        x->state = home_table_copy_key(r, &v);
+        x->kinds = home_table_get_list(r, &list, x->state, HOME_TEXT_NAME);
+    }
+}
+
 /* Each verb must have its action. */
 static void check_verbs(struct home_reader *r, const struct json_node *at)
 {
@@ -66,19 +83,20 @@ void home_table_read_plans(struct home_reader *r, const struct json_node *root)
 {
     struct home_plans *p = &r->t->plans;
     struct json_node at = json_strict_get(root, "plans");
-    if (!at.v || !json_strict_object(&r->d, &at, "classes quantities verbs states", "act ask sure"))
+    if (!at.v ||
+        !json_strict_object(&r->d, &at, "classes quantities verbs states", "act ask senses"))
         return;
-    struct json_node act = json_strict_get(&at, "act"), ask = json_strict_get(&at, "ask"),
-                     sure = json_strict_get(&at, "sure");
+    struct json_node act = json_strict_get(&at, "act"), ask = json_strict_get(&at, "ask");
     p->act_p = (float)json_strict_number(&r->d, &act, 0, 1, 0.95);
-    p->ask_p = (float)json_strict_number(&r->d, &ask, 0, 1, 0.8);
-    p->sure_p = (float)json_strict_number(&r->d, &sure, 0, 1, 0.99);
+    p->ask_p = (float)json_strict_number(&r->d, &ask, 0, 1, 0.35);
     read_classes(r, &at);
     if (r->d.rc == 0)
         read_quantities(r, &at);
     p->verbs = home_table_get_pairs(r, &at, "verbs", HOME_TEXT_WORD, 0, 0);
     p->states = home_table_get_pairs(r, &at, "states", HOME_TEXT_WORD, 0, 0);
     check_verbs(r, &at);
+    if (r->d.rc == 0)
+        read_senses(r, &at);
 }
 
 const struct home_class *home_table_class(const struct home_table *t, const char *name)
@@ -115,4 +133,12 @@ const struct home_action *home_table_verb(const struct home_table *t, const char
 const char *home_table_state(const struct home_table *t, const char *state)
 {
     return paired(&t->plans.states, state);
+}
+
+const struct home_list *home_table_senses(const struct home_table *t, const char *state)
+{
+    for (uint32_t i = 0; state && i < t->plans.n_senses; i++)
+        if (strcmp(t->plans.senses[i].state, state) == 0)
+            return &t->plans.senses[i].kinds;
+    return NULL;
 }
