@@ -175,6 +175,16 @@ def command(g, kind):
 def generated(r, mode="train", site_kinds=None, n=4):
     """A few examples over one site."""
     site = sites.make(r, site_kinds)
+    if r.random() < 0.2:  # a home may have one lamp
+        site.things = r.sample(site.things, min(len(site.things), r.randint(1, 5)))
+        kept = {id(t.area) for t in site.things}
+        site.areas = [a for a in site.areas if id(a) in kept][: r.randint(0, 3)]
+        for t in site.everything():
+            if t.area is not None and t.area not in site.areas:
+                t.area = None
+        for a in site.areas:
+            a.floor = None
+        site.floors = []
     out = []
     for _ in range(n):
         here = r.choice(site.areas) if site.areas and r.random() < 0.5 else None
