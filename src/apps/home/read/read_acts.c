@@ -352,9 +352,21 @@ static void not_here(struct read_acts *r, const struct home_action *action, stru
         return;
     x.text = d->target->what;
     home_act_put_slots(&x, &d->s);
+    if (d->p->here) { /* nobody said where the speaker is */
+        home_act_put_result(&x, "ask");
+        home_act_put_text(&x, "ask", "room");
+        add(r, &x, home_act_plain_line(&x, HOME_SAY_PRONOUN));
+        return;
+    }
     home_act_put_result(&x, "unknown");
     home_act_put_text(&x, "unknown", x.text ? x.text : "");
     add(r, &x, home_act_plain_line(&x, HOME_SAY_NOT_HERE));
+}
+
+/* May the server's own sensors and alarms know what the home does not list? */
+static bool is_live(const struct read_acts *r, const struct home_action *action)
+{
+    return r->here->live && action->live != HOME_LIVE_NONE;
 }
 
 /* Carries an action out on the target, whatever that is. */
@@ -363,7 +375,7 @@ static void aim(struct read_acts *r, const struct home_action *action, struct do
     const struct read_target *x = d->target;
     (void)fill(r, action, &d->s, "device machine person scene item", x->device);
     (void)fill(r, action, &d->s, "room place", x->room);
-    if (x->result == READ_TARGET_UNKNOWN)
+    if (x->result == READ_TARGET_UNKNOWN && !is_live(r, action))
         not_here(r, action, d);
     else if (x->result == READ_TARGET_ONE_OF)
         ask_which(r, action, d);
@@ -495,6 +507,29 @@ static const char *name_of_quantity(const struct read_acts *r, const struct read
     return q && q->words.n > 0 ? q->words.w[0] : NULL;
 }
 
+/* Does the text say the quantity, by a word or by the unit of the value? */
+static bool says_quantity(const struct read_acts *r, const struct home_plan_quantity *q,
+                          const char *value)
+{
+    struct home_words plain = home_words_plain_all(r->a, &r->lines->words);
+    struct home_value v = {0};
+    for (uint32_t i = 0; i < plain.n; i++)
+        if (home_table_phrase(&q->words, &plain, i) > 0)
+            return true;
+    if (value)
+        v = home_values_amount(r->a, r->t, value, true, NULL);
+    return v.unit != NULL;
+}
+
+/* A machine has settings of its own; which one a bare number means must be said. */
+static bool is_guessed(const struct read_acts *r, const struct read_plan_act *p,
+                       const struct read_target *x, const struct home_plan_quantity *q,
+                       const char *value)
+{
+    return q && !p->own && x->n == 1 && x->things[0]->type == HOME_THING_MACHINE && value &&
+           x->things[0]->n_limits != 1 && !says_quantity(r, q, value);
+}
+
 static void set_value(struct read_acts *r, const struct read_plan_act *p,
                       const struct read_target *x)
 {
@@ -503,6 +538,8 @@ static void set_value(struct read_acts *r, const struct read_plan_act *p,
     const struct home_plan_quantity *q =
         p->quantity ? home_table_plan_quantity(r->t, p->quantity) : NULL;
     const bool machine = x->n > 0 && x->things[0]->type == HOME_THING_MACHINE;
+    if (is_guessed(r, p, x, q, value))
+        q = NULL;
     if (!q && !p->own && !machine)
         q = usual_quantity(r, x, value);
     const bool named = machine || p->own || (q && !q->set);
@@ -767,6 +804,10 @@ static void answer_value(struct read_acts *r, const struct read_plan_act *p, str
         return;
     (void)fill(r, action, &d.s, "sensor", ability ? ability : x->device);
     (void)fill(r, action, &d.s, "room", x->room);
+    if (x->result == READ_TARGET_UNKNOWN && is_live(r, action)) {
+        make(r, action, &d);
+        return;
+    }
     if (x->result == READ_TARGET_UNKNOWN) {
         not_here(r, action, &d);
         return;

@@ -72,7 +72,8 @@ static const char *place_name(const struct finding *f)
 
 /* Several classes share a kind: the first of them means all of that kind, another one only the
  * things that are called so. */
-static bool is_of(const struct finding *f, const struct home_class *c, const struct home_thing *x)
+static bool is_of(const struct finding *f, const struct home_class *c, const struct home_thing *x,
+                  bool of_its_kind)
 {
     const struct home_plans *p = &f->t->plans;
     const bool acts = x->type == HOME_THING_DEVICE || x->type == HOME_THING_MACHINE,
@@ -81,7 +82,8 @@ static bool is_of(const struct finding *f, const struct home_class *c, const str
         return strcmp(c->name, "everything") == 0 ? acts || tells
                                                   : read_lines_class(f->a, f->t, x) == c;
     if (c->means.n > 0) /* "the heating" is what is called so, not all that gets hot */
-        return acts && read_lines_called(f->a, x, &c->words);
+        return acts && read_lines_called(f->a, x, &c->words) &&
+               (!of_its_kind || home_table_lists(&c->means, x->kind));
     if (!acts && !tells)
         return false;
     if (!home_table_lists(&c->kinds, x->kind))
@@ -104,17 +106,20 @@ static bool is_excepted(const struct finding *f, const struct home_thing *x)
 
 static void call_things(const struct finding *f);
 
-/* room NULL: wherever the act says. */
+/* room NULL: wherever the act says. A plug that is called "heater" is heating only where nothing
+ * else is. */
 static void collect(const struct finding *f, const struct home_class *c,
                     const struct home_thing *room)
 {
     struct read_target *o = f->out;
     o->n = 0;
-    for (uint32_t i = 0; i < f->file->n_things; i++) {
-        const struct home_thing *x = &f->file->things[i];
-        if (is_of(f, c, x) && is_there(f, x) && !is_excepted(f, x) && (!room || x->room == room))
-            o->things[o->n++] = x;
-    }
+    for (int loosely = c->means.n == 0; o->n == 0 && loosely < 2; loosely++)
+        for (uint32_t i = 0; i < f->file->n_things; i++) {
+            const struct home_thing *x = &f->file->things[i];
+            if (is_of(f, c, x, !loosely) && is_there(f, x) && !is_excepted(f, x) &&
+                (!room || x->room == room))
+                o->things[o->n++] = x;
+        }
 }
 
 static void find_class(const struct finding *f)
