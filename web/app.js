@@ -1,5 +1,5 @@
 // app.js - the frame: switches views, colours, and shows whether the server is reachable.
-import { $, getJson, h, icon, kept, onGone } from './lib.js';
+import { $, getJson, h, icon, kept, onGone, several } from './lib.js';
 import * as ask from './ask.js';
 import * as chat from './chat.js';
 import * as home from './home.js';
@@ -99,7 +99,7 @@ async function status() {
         const ready = data.filter((m) => m.state === 'ready').length;
         const busy = data.some((m) => m.state === 'loading');
         s.className = busy ? 'status wait' : 'status on';
-        s.textContent = busy ? 'Loading models' : `${ready} models ready`;
+        s.textContent = busy ? 'Loading models' : `${several(ready, 'model')} ready`;
         if (busy)
             setTimeout(status, 1000);
     } catch (e) {

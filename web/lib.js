@@ -79,6 +79,56 @@ export function kept(name, otherwise) {
     }
 }
 
+// ---- settings that stay in this browser
+
+export function store(name, value) {
+    try {
+        localStorage.setItem(`shoal-${name}`, JSON.stringify(value));
+    } catch { /* storage full or not allowed: nothing is saved */ }
+}
+
+export function stored(name, otherwise) {
+    try {
+        return JSON.parse(localStorage.getItem(`shoal-${name}`)) ?? otherwise;
+    } catch {
+        return otherwise;
+    }
+}
+
+// ---- copying
+
+// The clipboard of the browser needs https or this machine; elsewhere the text is selected and copied as a person would.
+async function copy(text) {
+    if (navigator.clipboard && window.isSecureContext) {
+        await navigator.clipboard.writeText(text);
+        return;
+    }
+    const field = h('textarea', { class: 'sr' });
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand('copy');
+    field.remove();
+    if (!done)
+        throw new Error('not allowed');
+}
+
+// A button that copies what text() returns, and says so for a moment.
+export function copyButton(text, label) {
+    const button = h('button', {
+        type: 'button', class: 'tool copy', onclick: async () => {
+            try {
+                await copy(text());
+                button.textContent = 'Copied';
+            } catch {
+                button.textContent = 'Copying is not allowed';
+            }
+            setTimeout(() => { button.textContent = label; }, 2000);
+        },
+    }, label);
+    return button;
+}
+
 // ---- numbers
 
 export function ms(v) {
@@ -88,6 +138,9 @@ export function ms(v) {
 export function bytes(n) {
     return n >= 1e9 ? `${(n / 1e9).toFixed(2)} GB` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} MB` : `${(n / 1e3).toFixed(0)} kB`;
 }
+
+// "1 model", "2 models".
+export const several = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
 
 export function count(n) {
     return n >= 1e9 ? `${(n / 1e9).toFixed(2)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : String(n);

@@ -1,6 +1,6 @@
 // models.js - the Models view: state, memory and speed of each model; load, unload, cards.
 import { $, bytes, count, errorBox, getJson, h, ms, redraw, request } from './lib.js';
-import { markdown } from './markdown.js';
+import { markdown, outside } from './markdown.js';
 
 const tasks = {
     generate: 'generates text', classify: 'classifies texts', tag: 'finds entities', embed: 'computes embeddings',
@@ -159,9 +159,7 @@ function link(text, target) {
     const card = /^([\w-]+)\.md$/.exec(target);
     if (card)
         return h('button', { type: 'button', class: 'link', onclick: () => openCard(card[1]) }, text);
-    if (/^https?:\/\//.test(target))
-        return h('a', { href: target, target: '_blank', rel: 'noopener noreferrer' }, text);
-    return h('span', { title: target }, text);
+    return outside(text, target);
 }
 
 async function openCard(name) {
@@ -174,7 +172,7 @@ async function openCard(name) {
     }
     try {
         const text = await fetchCard(name);
-        body.replaceChildren(...markdown(text.replace(/^# .*\n/, ''), link));
+        body.replaceChildren(...markdown(text.replace(/^# .*\n/, ''), { link }));
     } catch (e) {
         body.replaceChildren(errorBox(e, ['Try again', () => openCard(name)]));
     }
