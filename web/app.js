@@ -4,10 +4,12 @@ import * as ask from './ask.js';
 import * as chat from './chat.js';
 import * as home from './home.js';
 import * as models from './models.js';
+import * as ring from './ring.js';
 import * as sensors from './sensors.js';
 import * as shoal from './shoal.js';
+import * as tryout from './try.js';
 
-const views = { ask, chat, models, sensors, home, shoal };
+const views = { ask, chat, try: tryout, models, sensors, home, shoal };
 let current = null;
 
 // ---- views
@@ -132,6 +134,7 @@ $('theme').addEventListener('click', nextTheme);
 setTheme(document.documentElement.dataset.choice);
 for (const v of Object.values(views))
     v.start();
+ring.start();
 show();
 if (kept('draft-ask', '') === '' && matchMedia('(hover: hover)').matches)
     views[current].focus?.();

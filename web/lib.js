@@ -151,6 +151,13 @@ export const percent = (p) => `${Math.round(p * 100)} %`;
 // "turn_off" as words.
 export const words = (name) => name.replaceAll('_', ' ');
 
+// A moment in the reader's own time: "18:00" of today, "Mon, 23 Nov, 06:00" of another day.
+export function moment(at, seconds) {
+    const d = new Date(at), today = d.toDateString() === new Date().toDateString();
+    return d.toLocaleString('en-GB', { ...today ? {} : { weekday: 'short', day: 'numeric', month: 'short' },
+        hour: '2-digit', minute: '2-digit', ...seconds ? { second: '2-digit' } : {} });
+}
+
 // ---- requests
 
 export class Refused extends Error {
@@ -162,6 +169,9 @@ export class Refused extends Error {
         this.id = headers.get('x-request-id') ?? '';
     }
 }
+
+// What was entered cannot be sent.
+export class Wrong extends Error {}
 
 // The server cannot be reached, or the connection was lost.
 export class Gone extends Error {}
@@ -198,6 +208,8 @@ export async function request(path, { body, signal, method, session } = {}) {
     let error;
     try {
         error = JSON.parse(text).error;
+        if (typeof error === 'string') // as Ollama's interface says it
+            error = { message: error };
     } catch {
         error = { message: text.slice(0, 300) };
     }
@@ -210,8 +222,8 @@ export const getJson = async (path, options) => (await request(path, options)).j
 let first = null;
 export const member = () => (first ??= getJson('/v1/cluster'));
 
-// Server-sent events of a response: {event, data} with data as text.
-export async function* events(response) {
+// The parts of a response between separators, as texts.
+async function* parts(response, separator) {
     const reader = response.body.getReader(), decoder = new TextDecoder();
     let rest = '';
     for (;;) {
@@ -224,17 +236,29 @@ export async function* events(response) {
         if (part.done)
             return;
         rest += decoder.decode(part.value, { stream: true });
-        const whole = rest.split('\n\n');
+        const whole = rest.split(separator);
         rest = whole.pop();
-        for (const block of whole) {
-            const out = { event: 'message', data: '' };
-            for (const line of block.split('\n')) {
-                const at = line.indexOf(': ');
-                if (at > 0)
-                    out[line.slice(0, at)] = line.slice(at + 2);
-            }
-            yield out;
+        yield* whole;
+    }
+}
+
+// The objects of a response with one per line.
+export async function* objects(response) {
+    for await (const line of parts(response, '\n'))
+        if (line.trim())
+            yield JSON.parse(line);
+}
+
+// Server-sent events of a response: {event, data} with data as text.
+export async function* events(response) {
+    for await (const block of parts(response, '\n\n')) {
+        const out = { event: 'message', data: '' };
+        for (const line of block.split('\n')) {
+            const at = line.indexOf(': ');
+            if (at > 0)
+                out[line.slice(0, at)] = line.slice(at + 2);
         }
+        yield out;
     }
 }
 
@@ -259,6 +283,8 @@ const sentence = (s) => s && (s[0].toUpperCase() + s.slice(1) + (/[.!?]$/.test(s
 export function explain(e) {
     if (e instanceof Gone)
         return ['The server does not respond.', 'Your text is kept. This page retries automatically; if this takes long, check that “shoal serve” is still running.'];
+    if (e instanceof Wrong)
+        return ['This cannot be sent.', e.message];
     if (!(e instanceof Refused))
         return ['Something went wrong in this page.', `${e.message}. Reload it; your text is kept.`];
     const said = sentence(e.message);
@@ -299,6 +325,18 @@ export function askKey() {
         location.reload();
     };
     dialog.showModal();
+}
+
+// Asks for a yes; resolves with whether it was given.
+export function confirmed(question, detail, yes = 'Yes, do it') {
+    const dialog = $('confirm');
+    $('confirm-title').textContent = question;
+    $('confirm-detail').textContent = detail ?? '';
+    $('confirm-yes').textContent = yes;
+    dialog.returnValue = '';
+    dialog.showModal();
+    $('confirm-no').focus();
+    return new Promise((done) => dialog.addEventListener('close', () => done(dialog.returnValue === 'yes'), { once: true }));
 }
 
 // ---- text fields: grow with their text, Enter sends, drafts are kept
