@@ -5,9 +5,11 @@ import { tokenOf } from './chat_tokens.js';
 function figures(answer, time) {
     /* rate over the whole time, including prefill: the gaps between tokens that arrive together mean nothing */
     const n = time.tokens ?? time.n, took = time.last - time.begin, parts = [`${n} ${n === 1 ? 'token' : 'tokens'}`];
-    if (time.last && took > 0)
+    if (time.cached)
+        parts.push('kept from an earlier request');
+    else if (time.last && took > 0)
         parts.push(`${count(Math.round((n * 1000) / took))} tokens/s`);
-    if (time.first)
+    if (time.first && !time.cached)
         parts.push(`first after ${ms(time.first - time.begin)}`);
     if (answer.finish === 'length')
         parts.push('cut at the maximum length');
@@ -42,6 +44,7 @@ export async function fetchAnswer(body, answer, view, signal) {
         answer.tokens = [];
     try {
         const response = await whenLoaded(() => request('/v1/chat/completions', { body, signal }), (why) => view.wait(why), signal);
+        time.cached = response.headers.has('x-shoal-cache');
         for await (const { data } of events(response)) {
             if (data === '[DONE]')
                 break;

@@ -16,7 +16,8 @@ const config = 'machines:\n  - {name: motor3, title: motor 3}\n  - {name: pump1,
     '  - {name: vib, title: vibration, unit: mm/s, machine: motor3, limits: "..7", learn: 64, interval: 400ms, lost: 1h, clear: 1s, hold_off: 1ms}\n' +
     '  - {name: temp, title: bearing temperature, unit: °C, machine: motor3, learn: 64, interval: 400ms, lost: 1h}\n' +
     '  - {name: flow, title: flow, unit: l/min, machine: pump1, normal: "10..14", learn: 64, interval: 400ms, lost: 1h}\n' +
-    '  - {name: hall, title: hall <b>temperature</b>, unit: °C, learn: 64, interval: 400ms, lost: 1h}\n';
+    '  - {name: hall, title: hall <b>temperature</b>, unit: °C, learn: 64, interval: 400ms, lost: 1h}\n' +
+    '  - {name: fresh, title: fresh, unit: V, learn: 64, interval: 400ms, lost: 1h}\n';
 
 (async () => {
     const file = path.join(t.tmp, 'things.yaml');
@@ -35,13 +36,14 @@ const config = 'machines:\n  - {name: motor3, title: motor 3}\n  - {name: pump1,
     const past = [];
     for (let i = 0; i < 80; i++)
         past.push(...row(i, 2.5, 61));
-    await put(...past);
+    await put(...past, ...Array.from({ length: 5 }, (_, i) => ({ sensor: 'fresh', time_ms: began + i * 400, value: 5 + 0.1 * noise(i) })));
     await page.click('#nav-sensors');
     await page.waitForSelector('[data-sensor="vib"] .chart-line[d*="L"]', { state: 'attached' });
     await until(() => /Normal is 2\.\d+ to 2\.\d+ mm\/s\.$/.test(document.querySelector('[data-sensor="vib"] .hint').textContent));
     t.same((await page.$$eval('.machine-title', (all) => all.map((e) => e.textContent))).join(), 'motor 3,pump 1,Other sensors', 'machines');
     t.same(await page.textContent('[data-sensor="hall"] h3'), 'hall <b>temperature</b>', 'a title is text');
-    t.same(await page.textContent('#sensors-sum'), '4 sensors, no open alarm.', 'the sum');
+    t.same(await page.textContent('#sensors-sum'), '5 sensors, no open alarm. 1 still learns what is normal.', 'the sum');
+    t.same(await page.textContent('[data-sensor="fresh"] .pill'), 'still learning', 'a sensor that is new says so');
     const points = await page.$eval('[data-sensor="vib"] .chart-line', (e) => e.getAttribute('d').split('L').length);
     t.check(points > 20, `a chart with what was before: ${points} points`);
     await web.accessible(page, 'axe: sensors');

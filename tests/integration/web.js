@@ -70,7 +70,7 @@ async function commands(browser, server) {
 
 // Waits until the answer in the Chat view is complete, with its figures.
 async function answered(page) {
-    await page.waitForFunction(() => /tokens\/s · first after/.test(document.querySelector('.message:last-child .meta')?.textContent) &&
+    await page.waitForFunction(() => /^\d+ tokens · /.test(document.querySelector('.message:last-child .meta')?.textContent) &&
         document.querySelector('#chat-form .send')?.getAttribute('aria-label') === 'Send');
 }
 
@@ -125,6 +125,12 @@ async function answers(browser, server) {
     await page.reload();
     t.same(await page.$$eval('.turn', (all) => all.length), 0, 'a history that is cleared');
     await page.context().close();
+}
+
+// The page is small, and has everything in it: this is all that a browser fetches to show any view.
+function size() {
+    const files = fs.readdirSync('web').filter((f) => f !== 'README.md'), bytes = files.reduce((sum, f) => sum + fs.statSync(`web/${f}`).size, 0);
+    t.check(bytes < 200000, `the page has ${bytes} bytes in ${files.length} files`);
 }
 
 async function conversation(browser, server) {
@@ -284,8 +290,8 @@ async function keyboard(browser, server) {
 }
 
 async function screens(browser, server) {
-    for (const [colorScheme, width] of [['light', 1180], ['dark', 1180], ['dark', 375], ['light', 320]]) {
-        const page = await open(browser, server, { viewport: { width, height: 760 }, colorScheme });
+    for (const [colorScheme, width] of [['light', 1180], ['dark', 590], ['dark', 375], ['light', 320]]) {
+        const page = await open(browser, server, { viewport: { width, height: width === 590 ? 430 : 760 }, colorScheme }); // 590: 1180 at 200 %
         page.allowed = /status of 404/;
         const look = async (view) => {
             await web.noScroll(page, `${view} at ${width}`);
@@ -354,6 +360,7 @@ async function pictures(browser, server) {
 (async () => {
     let server = await t.start(shoal, []);
     const browser = await web.launch();
+    size();
     for (const part of refresh ? [pictures] : [answers, commands, conversation, modelsView, keyboard, keys, screens, pictures])
         await part(browser, server);
     if (!refresh)
