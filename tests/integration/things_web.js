@@ -77,7 +77,9 @@ const config = 'machines:\n  - {name: motor3, title: motor 3}\n  - {name: pump1,
     await page.click('#nav-home');
     await until(() => /No device is connected/.test(document.getElementById('home-sum').textContent));
     const is = (id, value) => page.waitForSelector(`[data-thing="${id}"] [data-value="${value}"][aria-pressed="true"]`, { state: 'attached' });
-    t.same(await page.$$eval('[data-thing="kitchen_lights"] [aria-pressed="true"]', (all) => all.length), 0, 'nobody has said yet');
+    await is('kitchen_lights', 'off'); // from the start
+    t.same(await page.$$eval('.segment:not(:has([aria-pressed="true"]))', (all) => all.filter((e) => !e.closest('.thing-more')).length), 0, 'every thing has its state');
+    t.same(await page.textContent('[data-thing="bedroom_temperature"] .thing-states'), 'not known yet', 'but what nobody measured');
     await page.fill('#home-text', 'turn on the kitchen lights and set the heating to 19 degrees');
     await page.keyboard.press('Enter');
     await is('kitchen_lights', 'on');
@@ -94,7 +96,7 @@ const config = 'machines:\n  - {name: motor3, title: motor 3}\n  - {name: pump1,
     // things can be clicked: through the gate, which asks for what is dangerous
     await page.click('[data-thing="office_lights"] [data-value="on"]');
     await is('office_lights', 'on');
-    t.same(await page.$$eval('[data-thing="hall_light"] [aria-pressed="true"]', (all) => all.length), 0, 'and nothing else');
+    await is('hall_light', 'off'); // and nothing else
     await page.click('[data-thing="office_lights"] .thing-name');
     await page.$eval('[data-thing="office_lights"] input[type="range"]', (e) => { e.value = 40; e.dispatchEvent(new Event('change')); });
     await until(() => /40 %/.test(document.querySelector('[data-thing="office_lights"] .thing-states').textContent));
@@ -104,7 +106,7 @@ const config = 'machines:\n  - {name: motor3, title: motor 3}\n  - {name: pump1,
     await web.accessible(page, 'axe: a confirmation');
     await page.keyboard.press('Escape');
     await until(() => document.getElementById('home-reply').textContent === 'Nothing was done.');
-    t.same(await page.$$eval('[data-thing="oven"] [aria-pressed="true"]', (all) => all.length), 0, 'not without a yes');
+    await is('oven', 'off'); // not without a yes
     await page.click('[data-thing="oven"] [data-value="on"]');
     await page.click('#confirm-yes');
     await is('oven', 'on');
