@@ -39,7 +39,7 @@ export function userTurn(message, actions) {
 // One answer; its view follows the answer as it comes.
 export function answerView(model, actions) {
     const bubble = h('div', { class: 'bubble prose' }), meta = h('p', { class: 'meta' }), tools = h('div', { class: 'tools' });
-    const element = h('section', { class: 'answer', 'aria-label': `Answer of ${model}` }, h('span', { class: 'who' }, model), bubble, meta, tools);
+    const element = h('div', { class: 'answer', role: 'group', 'aria-label': `Answer of ${model}` }, h('span', { class: 'who' }, model), bubble, meta, tools);
     let planned = 0, text = '', tokens = [], shown = false, over = false;
     const paint = () => {
         cancelAnimationFrame(planned);

@@ -86,7 +86,7 @@ function row(m) {
     const cell = (label, ...content) => h('td', { 'data-label': label }, ...content);
     const progress = m.state === 'loading' && h('progress', { max: '1', value: String(m.progress ?? 0), 'aria-label': `Loading ${m.model}` });
     return h('tr', { class: 'model-row', 'data-model': m.model },
-        h('th', { scope: 'row' }, h('button', { type: 'button', class: 'link', id: `open-card-${m.model}`, onclick: () => card.open(m.model, facts) }, m.model)),
+        h('th', { scope: 'row' }, h('button', { type: 'button', class: 'link', id: `open-card-${m.model}`, onclick: () => card.open(m.model, facts, m.card) }, m.model)),
         cell('Does', tasks[m.task] ?? m.task ?? '–'),
         cell('State', h('span', { class: `pill ${states[m.state] ?? ''}` }, m.state), progress),
         cell('Memory', memoryOf(m)), cell('File', m.file_bytes ? bytes(m.file_bytes) : '–'),

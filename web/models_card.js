@@ -47,7 +47,8 @@ export function update(facts) {
         $(held)?.focus();
 }
 
-export async function open(name, facts) {
+// has: false: it has no card.
+export async function open(name, facts, has = true) {
     const dialog = $('card'), text = $('card-text');
     shown = name;
     $('card-title').textContent = name;
@@ -59,7 +60,7 @@ export async function open(name, facts) {
     update(facts);
     $('card-body').scrollTop = 0;
     try {
-        const card = await fetchCard(name);
+        const card = has ? await fetchCard(name) : '';
         text.replaceChildren(...card ? markdown(card.replace(/^# .*\n/, ''), { link: linkOf(facts) }) : [h('p', { class: 'hint' }, 'This model has no card.')]);
     } catch (e) {
         text.replaceChildren(errorBox(e, ['Try again', () => open(name, facts)]));
