@@ -1,5 +1,5 @@
 // ask.js - the Ask view: sends a text to /v1/process and shows all details of the answer.
-import { $, Gone, Refused, composer, errorBox, events, getJson, h, keep, kept, member, moment, ms, percent, request, whenLoaded, words } from './lib.js';
+import { $, Gone, Refused, composer, days, errorBox, events, getJson, h, keep, kept, member, moment, ms, percent, request, whenLoaded, words } from './lib.js';
 import { look } from './ring.js';
 
 const examples = [
@@ -220,7 +220,7 @@ function actionsBlock(actions) {
                 h('div', { class: 'action-head' }, h('span', { class: 'action-name' }, words(a.action)),
                     h('span', { class: `pill ${kind}` }, label)),
                 outcome(a) && h('p', { class: 'hint' }, outcome(a)),
-                a.due && h('p', { class: 'hint' }, `${a.action === 'set_timer' ? 'Rings' : 'Happens'} at ${moment(a.due, true)}${a.date?.startsWith('every') ? `, ${a.date}` : ''}`),
+                a.due && h('p', { class: 'hint' }, `${a.action === 'set_timer' ? 'Rings' : 'Happens'} at ${moment(a.due, true)}${a.date?.startsWith('every') ? `, ${days(a.date)}` : ''}`),
                 a.ends && h('p', { class: 'hint' }, `Ends at ${moment(a.ends, true)}`),
                 a.rest && h('p', { class: 'hint' }, `Not understood: ${a.rest}`),
                 a.unknown && h('p', { class: 'hint' }, `Not in this home: ${a.unknown}`),

@@ -44,7 +44,7 @@ export async function fetchAnswer(body, answer, view, signal) {
         answer.tokens = [];
     try {
         const response = await whenLoaded(() => request('/v1/chat/completions', { body, signal }), (why) => view.wait(why), signal);
-        time.cached = response.headers.has('x-shoal-cache');
+        time.cached = ['hit', 'similar'].includes(response.headers.get('x-shoal-cache'));
         for await (const { data } of events(response)) {
             if (data === '[DONE]')
                 break;

@@ -1,5 +1,5 @@
 // home.js - the Home view: rooms, their things with live states and controls, and a field for commands.
-import { $, Gone, Refused, composer, confirmed, errorBox, events, getJson, h, keep, kept, member, moment, redraw, request, several, whenLoaded,
+import { $, Gone, Refused, composer, confirmed, days, errorBox, events, getJson, h, keep, kept, member, moment, redraw, request, several, whenLoaded,
     words } from './lib.js';
 import { controls, reflect, spoken } from './home_controls.js';
 import { about, kindOf, look } from './ring.js';
@@ -154,9 +154,6 @@ function drawLater(home) {
         h('span', { class: 'thing-states' }, h('span', { class: `pill ${bad.has(x.result) ? 'bad' : 'good'}`, title: x.reason ?? '' },
             `${words(x.result)}, ${moment(x.ended_ms)}`))))]);
 }
-
-// "every monday" as it is written.
-const days = (text) => text.replaceAll(/(mon|tues|wednes|thurs|fri|satur|sun)day/g, (d) => d[0].toUpperCase() + d.slice(1));
 
 const bad = new Set(['failed', 'missed', 'interrupted']);
 

@@ -158,6 +158,9 @@ export function moment(at, seconds) {
         hour: '2-digit', minute: '2-digit', ...seconds ? { second: '2-digit' } : {} });
 }
 
+// "every monday" as it is written.
+export const days = (text) => text.replaceAll(/\b(mon|tues|wednes|thurs|fri|satur|sun)day/g, (d) => d[0].toUpperCase() + d.slice(1));
+
 // ---- requests
 
 export class Refused extends Error {
@@ -220,7 +223,10 @@ export const getJson = async (path, options) => (await request(path, options)).j
 
 // What the server is and offers, fetched once.
 let first = null;
-export const member = () => (first ??= getJson('/v1/cluster'));
+export const member = () => (first ??= getJson('/v1/cluster').catch((e) => {
+    first = null; // it may be there later
+    throw e;
+}));
 
 // The parts of a response between separators, as texts.
 async function* parts(response, separator) {

@@ -59,6 +59,8 @@ async function commands(browser, server) {
     t.check(/unlocked/.test(await text(page, '.turn:first-child .reply')), `its state: ${await text(page, '.turn:first-child .reply')}`);
     await ask(page, 'turn off the flux capacitor');
     t.same((await action()).result, 'unknown', 'what is not known does not act');
+    await ask(page, 'turn on the fan every monday at 9');
+    t.check(/, every Monday/.test(await text(page, '.turn:first-child .action')), 'how it repeats');
     await ask(page, 'turn off the fan in 20 minutes');
     t.same(await text(page, '.turn:first-child .pill'), 'scheduled', 'for later');
     t.check(/Happens at .*\d\d:\d\d:\d\d/.test(await text(page, '.turn:first-child .action')), 'and when');
@@ -100,8 +102,11 @@ async function answers(browser, server) {
     t.check(bars.length === rows.length && bars.every((y, i) => Math.abs(y - rows[i]) < 1), // not rounded: 1078.49 lies beside 1078.51
         `bars stand beside their names: ${bars} and ${rows}`);
     t.check(/of the budget of 100 ms|over the budget of 100 ms/.test(await text(page, '.time-sum')), 'budget');
+    await page.fill('#ask-budget', '1');
     await ask(page, 'what is 7 times 8');
     t.check(/56/.test(await text(page, '.reply')), 'second reply');
+    t.check(/over the budget of 1\.0 ms, which is not enforced$/.test(await text(page, '.time-sum')), `what was done in spite of the budget: ${await text(page, '.time-sum')}`);
+    await page.fill('#ask-budget', '100');
     t.same(await page.$$eval('.turn', (all) => all.length), 2, 'history');
     await ask(page, 'hello');
     t.same(await page.$$eval('.turn:first-child .action', (all) => all.length), 0, 'no action');

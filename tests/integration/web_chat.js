@@ -157,6 +157,7 @@ async function sideBySide(page) {
     page.on('request', (r) => r.url().endsWith('/chat/completions') && asked.push(r.postDataJSON()));
     await send(page, 'both');
     t.same((await page.$$eval('.pair .who', (all) => all.map((e) => e.textContent))).join(), 'mark,long', 'two answers');
+    t.check((await page.$$eval('.pair .meta', (all) => all.map((e) => e.textContent))).every((m) => /tokens\/s · first after/.test(m)), 'with their speed');
     await send(page, 'and now?');
     t.same(asked.map((b) => b.messages.length).join(), '2,2,4,4', 'system prompt and history');
     t.check(asked[2].messages[2].content.startsWith('# Fish') && asked[3].messages[2].content.startsWith('0. row'), 'each has its own past');
@@ -184,6 +185,9 @@ async function conversations(page) {
     t.same(await titles(), '', 'all are deleted');
     await page.reload();
     t.check(await page.isVisible('#chat-empty h2'), 'the empty view');
+    await page.setViewportSize({ width: 1180, height: 560 });
+    t.same(await page.evaluate(() => document.documentElement.scrollHeight), 560, 'which fills the window, not more');
+    await page.setViewportSize({ width: 1180, height: 860 });
 }
 
 // A message that the model cannot take: the error says why, and the message can be changed.
