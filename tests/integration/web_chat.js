@@ -123,19 +123,24 @@ async function following(page, server) {
     await page.fill('#chat-max', '2000');
     const line = await page.context().newCDPSession(page);
     await line.send('Network.enable');
-    await line.send('Network.emulateNetworkConditions', { offline: false, latency: 0, downloadThroughput: 60000, uploadThroughput: 60000 });
+    await line.send('Network.emulateNetworkConditions', { offline: false, latency: 0, downloadThroughput: 30000, uploadThroughput: 30000 });
     await page.fill('#chat-text', 'count');
     await page.keyboard.press('Enter');
     const rows = (n) => page.waitForFunction((k) => document.querySelectorAll('.assistant li').length > k, n);
-    await rows(40);
+    await rows(30);
     const place = () => page.evaluate(() => [scrollY, document.documentElement.scrollHeight - innerHeight - scrollY]);
     await t.until(async () => (await place())[0] > 200 && (await place())[1] < 60, 'the page follows the answer');
     await page.mouse.move(300, 300);
     await page.mouse.wheel(0, -400);
     await page.waitForSelector('#chat-latest', { state: 'visible' });
-    await page.waitForTimeout(100); // until the wheel's own movement is over
-    const [at] = await place();
-    await rows(await page.$$eval('.assistant li', (all) => all.length) + 20);
+    let at = -1;
+    await t.until(async () => { // the wheel's own movement is over
+        const was = at;
+        await t.sleep(200);
+        [at] = await place();
+        return at === was;
+    }, 'the wheel stops');
+    await rows(await page.$$eval('.assistant li', (all) => all.length) + 10);
     t.same((await place())[0], at, 'a reader who has scrolled up stays there');
     await page.click('#chat-latest');
     await t.until(async () => (await place())[1] < 60, 'and goes along again');
