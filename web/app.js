@@ -1,13 +1,15 @@
 // app.js - the frame: switches views, colours, and shows whether the server is reachable.
-import { $, getJson, h, icon, kept, onGone } from './lib.js';
+import { $, getJson, h, icon, kept, onGone, several } from './lib.js';
 import * as ask from './ask.js';
 import * as chat from './chat.js';
 import * as home from './home.js';
 import * as models from './models.js';
+import * as ring from './ring.js';
 import * as sensors from './sensors.js';
 import * as shoal from './shoal.js';
+import * as tryout from './try.js';
 
-const views = { ask, chat, models, sensors, home, shoal };
+const views = { ask, chat, try: tryout, models, sensors, home, shoal };
 let current = null;
 
 // ---- views
@@ -99,7 +101,7 @@ async function status() {
         const ready = data.filter((m) => m.state === 'ready').length;
         const busy = data.some((m) => m.state === 'loading');
         s.className = busy ? 'status wait' : 'status on';
-        s.textContent = busy ? 'Loading models' : `${ready} models ready`;
+        s.textContent = busy ? 'Loading models' : `${several(ready, 'model')} ready`;
         if (busy)
             setTimeout(status, 1000);
     } catch (e) {
@@ -132,6 +134,7 @@ $('theme').addEventListener('click', nextTheme);
 setTheme(document.documentElement.dataset.choice);
 for (const v of Object.values(views))
     v.start();
+ring.start();
 show();
 if (kept('draft-ask', '') === '' && matchMedia('(hover: hover)').matches)
     views[current].focus?.();

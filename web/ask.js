@@ -1,5 +1,6 @@
 // ask.js - the Ask view: sends a text to /v1/process and shows all details of the answer.
-import { $, Gone, Refused, composer, errorBox, events, h, keep, kept, ms, percent, request, whenLoaded, words } from './lib.js';
+import { $, Gone, Refused, composer, days, errorBox, events, getJson, h, keep, kept, member, moment, ms, percent, request, whenLoaded, words } from './lib.js';
+import { look } from './ring.js';
 
 const examples = [
     'turn off the kitchen lights and set the heating to 19 degrees',
@@ -31,8 +32,8 @@ export function start() {
     if (!session)
         newSession();
     history = kept('asks', []);
-    for (const { text, answer, page, limit } of history)
-        newTurn(text).done(answer, page, limit);
+    for (const { text, answer, page, limit, enforced } of history)
+        newTurn(text).done(answer, page, limit, enforced);
     for (const old of $('ask-turns').querySelectorAll('details.more'))
         old.open = false;
     $('ask-live').textContent = '';
@@ -50,8 +51,18 @@ export function start() {
     $('ask-enforce').addEventListener('change', (e) => keep('enforce', e.target.checked));
 }
 
-export function enter() {
+// Commands need a home, and a model that understands them.
+async function understands() {
+    const [{ offers }, { data }] = await Promise.all([member(), getJson('/v1/models')]);
+    return offers.includes('home') && data.some((m) => m.task === 'classify');
+}
+
+export async function enter() {
     field.grow();
+    const able = await understands().catch(() => true); // what is wrong is reported when asking
+    $('ask-examples').hidden = !able;
+    $('ask-note').replaceChildren(...able ? [] : [h('div', { class: 'empty' }, h('h2', {}, 'This server takes no commands'),
+        h('p', {}, 'They need the models that come with Shoal. You can still use ', h('a', { href: '#chat' }, 'Chat'), ' and ', h('a', { href: '#try' }, 'Try'), '.'))]);
 }
 
 export function focus() {
@@ -75,8 +86,9 @@ function send() {
 async function ask(text, confirm) {
     const turn = newTurn(text), began = performance.now();
     const body = confirm ? { confirm, stream: true, explain: true } : { text, stream: true, explain: true };
-    if ($('ask-enforce').checked)
-        body.latency_budget_ms = budget();
+    const limit = budget(), enforced = $('ask-enforce').checked;
+    if (enforced)
+        body.latency_budget_ms = limit;
     try {
         const response = await whenLoaded(() => request('/v1/process', { body, session }), (why) => turn.wait(why));
         turn.wait('');
@@ -88,11 +100,13 @@ async function ask(text, confirm) {
             } else if (event === 'text') {
                 turn.say(v.text);
             } else if (event === 'done') {
-                const one = { text, answer: v, page: performance.now() - began, limit: budget() };
-                turn.done(v, one.page, one.limit);
+                const one = { text, answer: v, page: performance.now() - began, limit, enforced };
+                turn.done(v, one.page, limit, enforced);
                 history = [...history, one].slice(-MAX_TURNS);
                 keep('asks', history);
                 complete = true;
+                if (v.actions.some((a) => a.scheduled_id))
+                    look();
             } else if (event === 'error') {
                 throw Object.assign(new Error(v.error.message), { stream: v.error });
             }
@@ -128,12 +142,13 @@ function newTurn(text) {
     $('ask-clear').hidden = false;
     while (list.children.length > MAX_TURNS)
         list.lastChild.remove();
-    let said = '';
+    let said = '', happened = false;
     return {
         wait(why) {
             meta.textContent = why && `Waiting: ${why}`;
         },
         plan(v) {
+            happened = v.actions.some((a) => did.has(a.result));
             inside.replaceChildren(actionsBlock(v.actions), clausesBlock(v.clauses));
             more.hidden = false;
         },
@@ -141,10 +156,10 @@ function newTurn(text) {
             said += piece;
             reply.textContent = said;
         },
-        done(v, page, limit) {
+        done(v, page, limit, enforced) {
             reply.classList.remove('streaming');
             reply.textContent = v.reply;
-            inside.replaceChildren(actionsBlock(v.actions), clausesBlock(v.clauses), timeBlock(v, limit));
+            inside.replaceChildren(actionsBlock(v.actions), clausesBlock(v.clauses), timeBlock(v, limit, enforced));
             more.hidden = false;
             meta.replaceChildren(h('strong', {}, ms(v.total_ms)), ' in the models, ',
                 h('strong', {}, ms(page)), ' to this page');
@@ -160,6 +175,8 @@ function newTurn(text) {
                 ask(text);
             }]);
             reply.after(box);
+            if (happened) // an error never says that nothing came of it
+                box.before(h('p', { class: 'hint' }, 'The action below was carried out: only the answer is missing.'));
             if (!said)
                 reply.remove();
         },
@@ -181,8 +198,18 @@ function json(value) {
 const results = {
     done: ['good', 'done'], scheduled: ['wait', 'scheduled'], ask: ['wait', 'asks for details'],
     unknown: ['bad', 'unknown device'], failed: ['bad', 'failed'], confirm: ['wait', 'asks for a yes'],
-    refused: ['bad', 'refused'], unsure: ['wait', 'not sure'], simulated: ['good', 'simulated'], sent: ['good', 'sent'],
+    refused: ['bad', 'refused'], unsure: ['wait', 'not sure'], simulated: ['wait', 'simulated'], sent: ['good', 'sent'],
 };
+const did = new Set(['done', 'sent', 'simulated', 'scheduled']);
+
+// What came of an action, in words.
+function outcome(a) {
+    const why = a.reason ? `: ${a.reason}` : '';
+    return a.result === 'simulated' ? (a.reason ? `Nothing happened${why}.` : 'Only simulated: no device is connected.') :
+        a.result === 'scheduled' && a.simulated ? 'It will only be simulated: no device is connected.' :
+            a.result === 'sent' ? 'Sent. The device does not confirm what it does.' :
+                a.reason ? `It was not done${why}.` : '';
+}
 
 function actionsBlock(actions) {
     return h('section', { class: 'block' }, h('h3', {}, actions.length === 1 ? 'Action' : 'Actions'),
@@ -192,8 +219,9 @@ function actionsBlock(actions) {
             return h('div', { class: 'action' },
                 h('div', { class: 'action-head' }, h('span', { class: 'action-name' }, words(a.action)),
                     h('span', { class: `pill ${kind}` }, label)),
-                a.due && h('p', { class: 'hint' }, `Happens at ${a.due.replace('T', ' ')}`),
-                a.ends && h('p', { class: 'hint' }, `Ends at ${a.ends.replace('T', ' ')}`),
+                outcome(a) && h('p', { class: 'hint' }, outcome(a)),
+                a.due && h('p', { class: 'hint' }, `${a.action === 'set_timer' ? 'Rings' : 'Happens'} at ${moment(a.due, true)}${a.date?.startsWith('every') ? `, ${days(a.date)}` : ''}`),
+                a.ends && h('p', { class: 'hint' }, `Ends at ${moment(a.ends, true)}`),
                 a.rest && h('p', { class: 'hint' }, `Not understood: ${a.rest}`),
                 a.unknown && h('p', { class: 'hint' }, `Not in this home: ${a.unknown}`),
                 a.choices && h('p', { class: 'hint' }, `One of: ${a.choices.join(', ')}`),
@@ -235,10 +263,18 @@ function bar(name, label, p) {
         h('span', { class: 'track', 'aria-hidden': 'true' }, fill), h('span', { class: 'num' }, percent(p)));
 }
 
+// Whether it is a command or a question; where the words alone decided, there is no probability.
+function act(c) {
+    if (c.act === 'none')
+        return null;
+    return c.act_confidence >= 0.5 ? bar('act', c.act, c.act_confidence) : h('div', { class: 'conf' },
+        h('span', { class: 'conf-name' }, 'act'), h('span', { class: 'conf-label' }, words(c.act)), h('span', { class: 'hint' }, 'by its words'));
+}
+
 function clausesBlock(clauses) {
     return h('section', { class: 'block' }, h('h3', {}, 'Understood'),
-        clauses.map((c) => h('div', { class: 'clause' }, marked(c), bar('act', c.act, c.act_confidence), bar('intent', c.intent, c.confidence),
-            bar('router', c.router, c.router_confidence))));
+        clauses.map((c) => h('div', { class: 'clause' }, marked(c), act(c),
+            c.intent && bar('intent', c.intent, c.confidence), c.router && bar('router', c.router, c.router_confidence))));
 }
 
 // ---- the waterfall
@@ -250,7 +286,7 @@ function nice(v) {
     return unit * ([1, 1.2, 1.6, 2, 2.4, 3.2, 4, 6, 8, 10].find((k) => k * unit >= v) ?? 10);
 }
 
-function timeBlock(v, limit) {
+function timeBlock(v, limit, enforced) {
     const total = v.total_ms, seen = limit <= total * 20;
     const scale = nice((seen ? Math.max(limit, total) : total) * 1.02);
     const at = (t) => `${(t / scale) * 100}%`;
@@ -284,9 +320,10 @@ function timeBlock(v, limit) {
     const used = total / limit;
     return h('section', { class: 'block wide' }, h('h3', {}, 'Time'),
         h('p', { class: 'time-sum' },
-            said && h('span', { class: 'key k-ready' }, 'action known after ', h('strong', {}, ms(said.start_ms))),
+            said && h('span', { class: 'key k-ready' }, v.actions.length > 0 ? 'action known after ' : 'decided after ', h('strong', {}, ms(said.start_ms))),
             h('span', { class: used > 1 ? 'key k-over' : 'key k-budget' },
-                used > 1 ? h('strong', {}, `${ms(total - limit)} over the budget of ${ms(limit)}`)
+                used > 1 ? [h('strong', {}, `${ms(total - limit)} over the budget of ${ms(limit)}`),
+                    said?.start_ms <= limit && v.actions.some((a) => did.has(a.result)) ? ': only the answer, not the action' : enforced ? '' : ', which is not enforced']
                     : [h('strong', {}, percent(used)), ` of the budget of ${ms(limit)}`])),
         h('div', { class: 'wf' }, rows, lines),
         h('div', { class: 'wf-axis', 'aria-hidden': 'true' }, [0, 0.25, 0.5, 0.75, 1].map((k) => {

@@ -1,35 +1,41 @@
-// chat.js - the Chat view: a conversation with any decoder of the server.
-import { $, composer, count, errorBox, events, getJson, h, icon, keep, kept, ms, request, whenLoaded } from './lib.js';
+// chat.js - the Chat view: conversations with any decoder of the server, or with two side by side.
+import { $, composer, getJson, errorBox, h, icon, store, stored } from './lib.js';
+import { asMarkdown, create, download, load, save, title } from './chat_store.js';
+import { answerView, assistantTurn, unanswered, userTurn } from './chat_turn.js';
+import { fetchAnswer } from './chat_answer.js';
 
-const examples = ['timer: pasta; left: 4 minutes', 'sensor: temperature; room: bedroom; value: 21.5 °C; trend: rising',
+const phrasing = ['timer: pasta; left: 4 minutes', 'sensor: temperature; room: bedroom; value: 21.5 °C; trend: rising',
     'chat: hello', 'anomaly: vibration; machine: pump 3; value: 7.4 mm/s; side: high; normal: 2.1 to 3.0 mm/s'];
-let field, messages = [], running = null;
+const general = ['Why is the sky blue?', 'Write a short poem about the sea', 'Explain recursion with an example', 'List three uses for baking soda'];
+// The fields of the sampling settings: id, name in the request, value that is not sent.
+const sampling = [['chat-temp', 'temperature'], ['chat-max', 'max_tokens'], ['chat-top-p', 'top_p', 1], ['chat-top-k', 'top_k', 0],
+    ['chat-min-p', 'min_p', 0], ['chat-repeat', 'repeat_penalty', 1], ['chat-seed', 'seed', '']];
+const NEAR = 48; // pixels from the end that still count as the end
+let field, all = [], now, models = [], running = null, following = true;
 
 export function start() {
     field = composer($('chat-form'), $('chat-text'), 'chat', submit);
-    const settings = kept('chat-settings', { system: '', temp: 0, max: 128 });
-    $('chat-system').value = settings.system;
-    $('chat-temp').value = settings.temp;
-    $('chat-max').value = settings.max;
-    showTemp();
-    for (const id of ['chat-system', 'chat-temp', 'chat-max', 'chat-model'])
+    restore(stored('chat-settings', {}));
+    for (const id of [...sampling.map(([id]) => id), 'chat-system', 'chat-stop', 'chat-probs', 'chat-model', 'chat-second'])
         $(id).addEventListener('input', saveSettings);
-    $('chat-model').addEventListener('change', about);
-    $('chat-clear').addEventListener('click', clear);
-    $('chat-examples').append(...examples.map((text) => h('li', {}, h('button', {
-        type: 'button', class: 'chip', onclick: () => {
-            field.set(text);
-            submit();
-        },
-    }, text))));
-    messages = kept('chat', []);
-    messages.forEach((m) => show(m));
-    $('chat-side').open = matchMedia('(min-width: 60rem)').matches;
-    empty();
+    for (const id of ['chat-model', 'chat-second'])
+        $(id).addEventListener('change', about);
+    $('chat-new').addEventListener('click', () => open(create(), true));
+    $('chat-export').addEventListener('click', () => download(`${fileName()}.md`, 'text/markdown', asMarkdown(now, $('chat-system').value.trim())));
+    $('chat-export-all').addEventListener('click', () => download('shoal-conversations.json', 'application/json',
+        `${JSON.stringify(all.filter((c) => c.messages.length > 0), null, 1)}\n`));
+    $('chat-delete-all').addEventListener('click', deleteAll);
+    $('chat-latest').addEventListener('click', () => follow(true));
+    addEventListener('scroll', watchScroll, { passive: true });
+    const wide = matchMedia('(min-width: 60rem)').matches;
+    $('chat-side').open = wide;
+    all = load();
+    open(all.find((c) => c.id === stored('chat-now', '')) ?? all[0] ?? create());
 }
 
 export async function enter() {
     field.grow();
+    follow(true);
     try {
         const { data } = await getJson('/v1/models');
         fill(data.filter((m) => m.kinds.includes('generate') || (m.kinds.length === 0 && m.task === 'generate')));
@@ -43,76 +49,203 @@ export function focus() {
     $('chat-text').focus();
 }
 
-function fill(models) {
-    const select = $('chat-model'), was = select.value || kept('chat-settings', {}).model;
-    select.replaceChildren(...models.map((m) => h('option', { value: m.id },
-        m.state === 'ready' ? m.id : `${m.id} (${m.state === 'failed' ? 'failed' : 'loads on first use'})`)));
-    if (models.some((m) => m.id === was))
-        select.value = was;
-    select.disabled = models.length === 0;
-    if (models.length === 0)
-        $('chat-about').textContent = 'This server has no model that generates text.';
-    else
-        about();
+const fileName = () => title(now).toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-|-$/g, '').slice(0, 40) || 'conversation';
+
+// ---- models and settings
+
+function fill(list) {
+    models = list;
+    const settings = stored('chat-settings', {});
+    const option = (m) => h('option', { value: m.id },
+        m.state === 'ready' ? m.id : `${m.id} (${m.state === 'failed' ? 'failed' : 'loads on first use'})`);
+    for (const [id, was, none] of [['chat-model', settings.model], ['chat-second', settings.second, 'None']]) {
+        const select = $(id), value = select.value || was || '';
+        select.replaceChildren(...none ? [h('option', { value: '' }, none)] : [], ...list.map(option));
+        select.value = list.some((m) => m.id === value) ? value : none ? '' : list[0]?.id ?? '';
+        select.disabled = list.length === 0;
+    }
+    about();
 }
 
 function about() {
-    $('chat-about').textContent = /^reply/.test($('chat-model').value)
+    const words = $('chat-model').value.startsWith('reply');
+    $('chat-about').textContent = models.length === 0 ? '' : words
         ? 'This model only phrases decisions of other models: enter a line like the examples, not a conversation.' : '';
+    $('chat-examples').replaceChildren(...(words ? phrasing : general).map((text) => h('li', {}, h('button', {
+        type: 'button', class: 'chip', onclick: () => {
+            field.set(text);
+            submit();
+        },
+    }, text))));
+    empty();
+}
+
+function restore(s) {
+    $('chat-system').value = s.system ?? '';
+    $('chat-stop').value = s.stop ?? '';
+    $('chat-probs').checked = s.probs ?? true;
+    const before = { temperature: 0, max_tokens: 256, top_p: 1, top_k: 0, min_p: 0, repeat_penalty: 1, seed: '' };
+    for (const [id, name] of sampling)
+        $(id).value = s[name] ?? before[name];
+    showTemp();
 }
 
 const showTemp = () => { $('chat-temp-out').textContent = Number($('chat-temp').value).toFixed(1); };
 
 function saveSettings() {
     showTemp();
-    keep('chat-settings', {
-        system: $('chat-system').value, temp: Number($('chat-temp').value),
-        max: Number($('chat-max').value) || 128, model: $('chat-model').value,
+    store('chat-settings', {
+        system: $('chat-system').value, stop: $('chat-stop').value, probs: $('chat-probs').checked,
+        model: $('chat-model').value, second: $('chat-second').value,
+        ...Object.fromEntries(sampling.map(([id, name]) => [name, $(id).value])),
     });
 }
 
-function clear() {
-    running?.abort();
-    messages = [];
-    keep('chat', messages);
-    $('chat-log').replaceChildren();
-    empty();
-    focus();
+// The messages that the model of a column has seen: its own answers, or those of the first.
+function requestBody(model, column, messages) {
+    const system = $('chat-system').value.trim(), stop = $('chat-stop').value.split('\n').filter(Boolean);
+    const body = {
+        model, stream: true, stream_options: { include_usage: true },
+        messages: [...(system ? [{ role: 'system', content: system }] : []), ...messages.map((m) => (m.role === 'user' ? { role: 'user', content: m.content }
+            : { role: 'assistant', content: (m.answers[column] ?? m.answers.find(Boolean))?.content ?? '' }))],
+    };
+    for (const [id, name, off] of sampling) {
+        const text = $(id).value.trim(), value = Number(text);
+        if (text !== '' && Number.isFinite(value) && value !== off)
+            body[name] = value;
+    }
+    if (stop.length > 0)
+        body.stop = stop;
+    if ($('chat-probs').checked && !['route', 'flow'].includes(models.find((m) => m.id === model)?.task))
+        Object.assign(body, { logprobs: true, top_logprobs: 5 });
+    return body;
 }
+
+// ---- conversations
+
+function keepAll() {
+    now.at = Date.now();
+    all = [now, ...all.filter((c) => c !== now)];
+    store('chat-now', now.id);
+    $('chat-full').hidden = save(all);
+    drawList();
+}
+
+function drawList() {
+    $('chat-list').replaceChildren(...all.filter((c) => c.messages.length > 0).map((c) => h('li', {},
+        h('button', { type: 'button', class: 'conversation', 'aria-current': c === now ? 'true' : null, onclick: () => open(c, true) }, title(c)),
+        h('button', { type: 'button', class: 'tool', 'aria-label': `Delete ${title(c)}`, onclick: () => remove(c) }, 'Delete'))));
+    const none = $('chat-list').children.length === 0;
+    $('chat-none').hidden = !none;
+    for (const id of ['chat-export-all', 'chat-delete-all'])
+        $(id).hidden = none;
+    $('chat-export').hidden = now.messages.length === 0;
+}
+
+function remove(c) {
+    all = all.filter((x) => x !== c);
+    save(all);
+    if (c === now)
+        open(all[0] ?? create(), true);
+    else
+        drawList();
+    $('chat-new').focus();
+}
+
+function deleteAll(e) {
+    if (e.target.dataset.sure) {
+        all = [];
+        save(all);
+        open(create(), true);
+        $('chat-new').focus();
+    }
+    const sure = !e.target.dataset.sure;
+    e.target.dataset.sure = sure ? 'yes' : '';
+    e.target.textContent = sure ? 'Really delete all?' : 'Delete all';
+}
+
+function open(c, byHand) {
+    running?.stop.abort(); // what has come so far stays in its conversation
+    running = null;
+    button(false);
+    now = c;
+    store('chat-now', c.id);
+    draw();
+    drawList();
+    follow(true);
+    if (byHand)
+        focus();
+}
+
+// ---- the log
 
 function empty() {
-    $('chat-examples').hidden = messages.length > 0;
+    const none = now.messages.length === 0;
+    $('chat-examples').hidden = !none || models.length === 0;
+    $('chat-empty').hidden = !none;
+    $('chat-empty').replaceChildren(h('h2', {}, models.length === 0 ? 'No model here can chat' : 'What shall we talk about?'),
+        h('p', {}, models.length === 0 ? ['This server has no model that generates text. ', h('a', { href: '#models' }, 'Add one'), '.']
+            : 'Answers come from this machine. Conversations stay in this browser.'));
 }
 
-// ---- messages
-
-function show(m) {
-    const text = h('div', { class: 'bubble' }, m.content);
-    const meta = h('p', { class: 'meta' }, m.meta ?? '');
-    $('chat-log').append(h('li', { class: `message ${m.role}` }, h('span', { class: 'who' }, m.role === 'user' ? 'You' : m.model ?? 'Model'),
-        text, meta));
-    $('chat-log').lastChild.scrollIntoView({ block: 'nearest' });
-    return { text, meta };
-}
-
-function submit() {
-    if (running) {
-        running.abort();
-        return;
-    }
-    const text = $('chat-text').value.trim();
-    if (!text || !$('chat-model').value) {
-        focus();
-        return;
-    }
-    field.set('');
-    const m = { role: 'user', content: text };
-    messages.push(m);
-    keep('chat', messages);
+function draw() {
+    const log = $('chat-log');
+    log.replaceChildren(...now.messages.map((m, i) => (m.role === 'user' ? userTurn(m, { edit: (text) => rewrite(i, text) }) : drawnAnswers(m, i))));
+    if (now.messages.at(-1)?.role === 'user' && !running)
+        log.append(unanswered(again));
     empty();
-    show(m);
-    answer();
+    follow();
 }
+
+function drawnAnswers(m, i) {
+    const last = i === now.messages.length - 1;
+    return assistantTurn(m.answers.map((a, column) => [a, column]).filter(([a]) => a).map(([a, column]) => {
+        const view = answerView(a.model, actionsOf(m, column));
+        view.end(a, last);
+        return view;
+    }));
+}
+
+function actionsOf(message, column) {
+    return {
+        grown: () => follow(),
+        again,
+        proceed: () => answer(message, column),
+        edit: (text) => {
+            Object.assign(message.answers[column], { content: text, tokens: undefined, meta: 'edited' });
+            keepAll();
+            draw();
+        },
+    };
+}
+
+// ---- following the answer, unless the reader has scrolled up
+
+const atEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - NEAR;
+let lastY = 0;
+
+function watchScroll() {
+    if ($('view-chat').hidden)
+        return;
+    if (scrollY < lastY - 2 && !atEnd())
+        following = false;
+    else if (atEnd())
+        following = true;
+    lastY = scrollY;
+    $('chat-latest').hidden = following;
+}
+
+function follow(always) {
+    if ($('view-chat').hidden)
+        return;
+    following ||= Boolean(always);
+    if (following)
+        scrollTo({ top: document.documentElement.scrollHeight, behavior: 'instant' });
+    lastY = scrollY;
+    $('chat-latest').hidden = following;
+}
+
+// ---- asking
 
 function button(stops) {
     const b = $('chat-form').querySelector('.send');
@@ -121,95 +254,96 @@ function button(stops) {
     b.replaceChildren(icon(stops ? 'i-stop' : 'i-send'));
 }
 
-function requestBody(model) {
-    const system = $('chat-system').value.trim();
-    return {
-        model, stream: true, stream_options: { include_usage: true },
-        temperature: Number($('chat-temp').value), max_tokens: Number($('chat-max').value) || 128,
-        messages: [...(system ? [{ role: 'system', content: system }] : []),
-            ...messages.filter((m) => !m.failed).map(({ role, content }) => ({ role, content }))],
-    };
-}
-
-async function answer() {
-    const model = $('chat-model').value, m = { role: 'assistant', content: '', model };
-    const body = requestBody(model), view = show(m), time = { begin: performance.now(), first: 0, last: 0, n: 0 };
-    running = new AbortController();
-    const { signal } = running;
-    button(true);
-    view.text.classList.add('streaming');
-    try {
-        const response = await whenLoaded(() => request('/v1/chat/completions', { body, signal }),
-            (why) => { view.meta.textContent = why; }, signal);
-        for await (const { data } of events(response)) {
-            if (data === '[DONE]')
-                break;
-            take(JSON.parse(data), m, view, time);
-        }
-    } catch (e) {
-        if (e.name === 'AbortError')
-            m.finish = 'stopped';
-        else
-            fail(e, view);
-    }
-    view.text.classList.remove('streaming');
-    running = null;
-    button(false);
-    if (m.content || m.finish) {
-        m.meta = figures(m, time);
-        view.meta.textContent = m.meta;
-        messages.push(m);
-        keep('chat', messages);
-        $('chat-live').textContent = m.content;
-    }
-}
-
-function take(chunk, m, view, time) {
-    if (chunk.error)
-        throw new Error(chunk.error.message);
-    const choice = chunk.choices[0], piece = choice?.delta?.content;
-    if (chunk.usage)
-        time.tokens = chunk.usage.completion_tokens;
-    if (choice?.finish_reason)
-        m.finish = choice.finish_reason;
-    if (!piece)
+function submit() {
+    if (running) {
+        running.stop.abort();
         return;
-    time.last = performance.now();
-    time.first ||= time.last;
-    time.n++;
-    m.content += piece;
-    view.text.textContent = m.content;
-    view.meta.textContent = figures(m, time);
+    }
+    const text = $('chat-text').value.trim();
+    if (!text || !$('chat-model').value) {
+        focus();
+        return;
+    }
+    field.set('');
+    if (now.messages.at(-1)?.role === 'user') // it was never answered: this one takes its place
+        now.messages.pop();
+    now.messages.push({ role: 'user', content: text });
+    answer();
 }
 
-function figures(m, time) {
-    /* rate over the whole time, including prefill: the gaps between tokens that arrive together mean nothing */
-    const n = time.tokens ?? time.n, took = time.last - time.begin;
-    const parts = [`${n} tokens`];
-    if (time.last && took > 0)
-        parts.push(`${count(Math.round((n * 1000) / took))} tokens/s`);
-    if (time.first)
-        parts.push(`first after ${ms(time.first - time.begin)}`);
-    if (m.finish === 'length')
-        parts.push('cut at the maximum length');
-    if (m.finish === 'stopped')
-        parts.push('stopped');
-    return parts.join(' · ');
+// What is being written is not wanted any more.
+function drop() {
+    if (!running)
+        return;
+    running.dropped = true;
+    running.stop.abort();
 }
 
-// Puts the message back into the field, so that it can be sent again.
-function fail(e, view) {
-    const last = messages.pop();
-    keep('chat', messages);
-    view.meta.replaceChildren(errorBox(e, ['Send again', () => {
-        for (const gone of [...$('chat-log').children].slice(-2))
-            gone.remove();
-        if ($('chat-text').value.trim() === '')
-            field.set(last.content);
-        submit();
-    }]));
-    if (!view.text.textContent)
-        view.text.remove();
-    if ($('chat-text').value === '')
-        field.set(last.content);
+// The conversation goes on from another text.
+function rewrite(i, text) {
+    drop();
+    now.messages = [...now.messages.slice(0, i), { role: 'user', content: text }];
+    answer();
+}
+
+function again() {
+    drop();
+    if (now.messages.at(-1)?.role === 'assistant')
+        now.messages.pop();
+    answer();
+}
+
+// Asks for new answers; with a message, which is the last one, a column of it is continued.
+async function answer(message, column) {
+    const mine = running = { stop: new AbortController(), dropped: false }, conversation = now;
+    const names = [$('chat-model').value, $('chat-second').value].filter(Boolean);
+    const m = message ?? { role: 'assistant', answers: names.map((model) => ({ model, content: '' })) };
+    keepAll();
+    draw();
+    const views = m.answers.map((a, i) => answerView(a?.model ?? '', actionsOf(m, i)));
+    const turn = assistantTurn(views.filter((_, i) => m.answers[i]));
+    if (message)
+        $('chat-log').lastChild.remove();
+    $('chat-log').append(turn);
+    follow(true);
+    button(true);
+    const failed = await Promise.all(m.answers.map((a, i) => {
+        if (a && (!message || i === column))
+            return one(a, views[i], requestBody(a.model, i, now.messages), mine.stop.signal);
+        views[i].end(a ?? { content: '' }, false);
+        return false;
+    }));
+    if (running === mine) {
+        running = null;
+        button(false);
+    }
+    if (mine.dropped)
+        return;
+    if (!message) {
+        m.answers = m.answers.map((a, i) => (a.content || !(failed[i] || a.finish === 'stopped') ? a : null));
+        if (m.answers.some(Boolean))
+            conversation.messages.push(m);
+    }
+    if (conversation !== now) {
+        save(all);
+        return;
+    }
+    keepAll();
+    if (!m.answers.some(Boolean) && !failed.some(Boolean))
+        draw();
+    m.answers.forEach((a, i) => a && !failed[i] && views[i].end(a, true));
+    $('chat-live').textContent = m.answers.map((a) => a?.content ?? '').join('\n');
+}
+
+// Returns whether it failed.
+async function one(a, view, body, signal) {
+    view.begin();
+    view.say(a.content, '');
+    try {
+        await fetchAnswer(body, a, view, signal);
+        return false;
+    } catch (e) {
+        view.fail(e);
+        return true;
+    }
 }

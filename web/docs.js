@@ -1,5 +1,6 @@
 // docs.js - the page /docs: lists every route of /openapi.json and lets you try it.
-'use strict';
+import { $, errorBox, getJson, h, keep, kept } from './lib.js';
+
 const examples = {
     '/v1/chat/completions': { messages: [{ role: 'user', content: 'Hello' }], max_tokens: 64, stream: true },
     '/v1/completions': { prompt: 'Once upon a time', max_tokens: 32 },
@@ -16,65 +17,86 @@ const examples = {
     '/api/chat': { messages: [{ role: 'user', content: 'Hello' }], stream: false },
     '/api/embed': { input: 'hello' },
 };
-function make(tag, text, parent) {
-    const e = document.createElement(tag);
-    if (text) e.textContent = text;
-    if (parent) parent.append(e);
-    return e;
-}
+
+// Shows the answer as it comes.
 async function send(method, path, body, out) {
-    const key = document.getElementById('key').value;
-    const headers = { 'content-type': 'application/json' };
-    if (key) headers.authorization = `Bearer ${key}`;
+    const headers = { 'content-type': 'application/json' }, key = $('docs-key').value;
+    if (key)
+        headers.authorization = `Bearer ${key}`;
+    out.hidden = false;
     out.textContent = '';
-    const started = performance.now();
+    const began = performance.now();
     const r = await fetch(path, { method, headers, body: method === 'GET' ? undefined : body });
-    const reader = r.body.getReader(), text = new TextDecoder();
+    const reader = r.body.getReader(), decoder = new TextDecoder();
+    let text = '';
     for (;;) {
         const { done, value } = await reader.read();
-        if (done) break;
-        out.textContent += text.decode(value, { stream: true });
+        if (done)
+            break;
+        text += decoder.decode(value, { stream: true });
+        out.textContent = text;
     }
     try {
-        out.textContent = JSON.stringify(JSON.parse(out.textContent), null, 2);
+        text = JSON.stringify(JSON.parse(text), null, 2);
     } catch { /* a stream, or text */ }
-    out.textContent = `${r.status} in ${(performance.now() - started).toFixed(1)} ms\n\n${out.textContent}`;
+    out.textContent = `${r.status} in ${(performance.now() - began).toFixed(1)} ms\n\n${text}`;
 }
-function show(method, path, op, parent) {
-    const box = make('details', '', parent), head = make('summary', '', box);
-    make('code', `${method.toUpperCase()} ${path}`, head);
-    make('span', op.summary, head).className = 'what';
-    const inside = make('div', '', box);
-    inside.className = 'inside';
-    const schema = op.requestBody?.content['application/json'].schema;
-    if (schema?.properties) {
-        const table = make('table', '', inside);
-        for (const [name, f] of Object.entries(schema.properties)) {
-            const row = make('tr', '', table);
-            make('code', name, make('td', '', row));
-            make('td', f.type ?? '', row);
-            make('td', f.description ?? '', row);
-        }
-    }
-    let body;
-    if (schema) {
-        body = make('textarea', JSON.stringify(examples[path] ?? {}, null, 2), inside);
-        body.rows = 6;
-    }
-    const button = make('button', 'Send', inside), out = make('pre', '', inside);
-    button.onclick = () => send(method.toUpperCase(), path, body?.value, out)
-        .catch((e) => { out.textContent = String(e); });
+
+function fieldsOf(schema) {
+    return h('div', { class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Fields' }, h('table', {},
+        h('thead', {}, h('tr', {}, ['Field', 'Type', 'Meaning'].map((x) => h('th', { scope: 'col' }, x)))),
+        h('tbody', {}, Object.entries(schema.properties).map(([name, f]) =>
+            h('tr', {}, h('th', { scope: 'row' }, h('code', {}, name)), h('td', {}, f.type ?? ''), h('td', {}, f.description ?? ''))))));
 }
-fetch('/openapi.json').then((r) => r.json()).then((api) => {
-    const all = document.getElementById('all'), groups = new Map();
-    all.textContent = '';
+
+function route(method, path, op) {
+    const schema = op.requestBody?.content['application/json'].schema, verb = method.toUpperCase();
+    const body = schema && h('textarea', { rows: '6', spellcheck: 'false' }, JSON.stringify(examples[path] ?? {}, null, 2));
+    const out = h('pre', { class: 'json', tabindex: '0', 'aria-label': 'Answer', hidden: true });
+    const what = path.includes('*') && h('input', { type: 'text', value: path, spellcheck: 'false' });
+    return h('details', { class: 'route', 'data-route': `${verb} ${path} ${op.summary ?? ''}`.toLowerCase() },
+        h('summary', {}, h('span', { class: `verb ${method}` }, verb), h('code', {}, path), h('span', { class: 'hint' }, op.summary ?? '')),
+        h('div', { class: 'side-body' }, schema?.properties && fieldsOf(schema),
+            what && h('label', { class: 'field' }, h('span', {}, 'Path'), what), body && h('label', { class: 'field mono' }, h('span', {}, 'Body'), body),
+            h('div', { class: 'row' }, h('button', { type: 'button', class: 'button primary', onclick: () => send(verb, what ? what.value : path, body?.value, out).catch((e) => {
+                out.textContent = String(e);
+            }) }, 'Send')), out));
+}
+
+function draw(api) {
+    const groups = new Map();
     for (const [path, ops] of Object.entries(api.paths))
         for (const [method, op] of Object.entries(ops)) {
             const tag = op.tags?.[0] ?? 'Other';
-            if (!groups.has(tag)) {
-                make('h2', tag, all);
-                groups.set(tag, make('section', '', all));
-            }
-            show(method, path, op, groups.get(tag));
+            groups.set(tag, [...groups.get(tag) ?? [], route(method, path, op)]);
         }
-});
+    $('docs-all').replaceChildren(...[...groups].map(([tag, list]) => h('section', { class: 'docs-group' }, h('h2', {}, tag), list)));
+}
+
+function search() {
+    const words = $('docs-search').value.toLowerCase().split(/\s+/).filter(Boolean);
+    let found = 0;
+    for (const group of document.querySelectorAll('.docs-group')) {
+        let some = 0;
+        for (const r of group.querySelectorAll('.route')) {
+            r.hidden = !words.every((w) => r.dataset.route.includes(w));
+            some += !r.hidden;
+        }
+        group.hidden = some === 0;
+        found += some;
+    }
+    $('docs-none').hidden = found > 0;
+}
+
+async function start() {
+    try {
+        draw(await getJson('/openapi.json'));
+    } catch (e) {
+        $('docs-all').replaceChildren(errorBox(e, ['Try again', start]));
+    }
+}
+
+$('docs-key').value = kept('key', '');
+$('docs-key').addEventListener('change', (e) => keep('key', e.target.value.trim()));
+$('docs-search').addEventListener('input', search);
+start();

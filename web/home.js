@@ -1,5 +1,8 @@
-// home.js - the Home view: rooms, their things with live states, and a field for commands.
-import { $, Gone, Refused, composer, errorBox, events, getJson, h, keep, kept, member, request, whenLoaded, words } from './lib.js';
+// home.js - the Home view: rooms, their things with live states and controls, and a field for commands.
+import { $, Gone, Refused, composer, confirmed, days, errorBox, events, getJson, h, keep, kept, member, moment, redraw, request, several, whenLoaded,
+    words } from './lib.js';
+import { controls, reflect, spoken } from './home_controls.js';
+import { about, kindOf, look } from './ring.js';
 
 const states = new Map(); // "id ability" -> the shown value
 let stop = null, drawn = '', field, session;
@@ -47,19 +50,35 @@ async function send() {
     if (!text)
         return;
     field.set('');
+    if (!await say(text) && $('home-text').value === '') // keep the typed text
+        field.set(text);
+    focus();
+}
+
+const unsaid = / ?Please say yes to confirm\.$/;
+
+// Does what the words say; true: the server took them. What needs a yes asks for it in a dialog.
+async function say(text, confirm) {
+    const body = confirm ? { confirm } : { text };
     $('home-reply').textContent = '…';
     try {
-        const answer = await whenLoaded(() => getJson('/v1/process', { body: { text }, session }),
-            (why) => { $('home-reply').textContent = `Waiting: ${why}`; });
-        $('home-reply').textContent = answer.reply;
+        const answer = await whenLoaded(() => getJson('/v1/process', { body, session }), (why) => { $('home-reply').textContent = `Waiting: ${why}`; });
+        const token = answer.actions.find((a) => a.token)?.token, risk = answer.actions.find((a) => a.token)?.risk;
+        $('home-reply').textContent = token ? '' : answer.reply;
         $('home-note').replaceChildren();
+        if (answer.actions.some((a) => a.scheduled_id))
+            look();
+        if (!token)
+            return true;
+        if (await confirmed(answer.reply.replace(unsaid, ''), risk === 'dangerous' ? 'This can be dangerous: look first.' : ''))
+            return await say(text, token);
+        $('home-reply').textContent = 'Nothing was done.';
     } catch (e) {
         $('home-reply').textContent = '';
         $('home-note').replaceChildren(errorBox(e));
-        if ($('home-text').value === '') // keep the typed text
-            field.set(text);
+        return false;
     }
-    focus();
+    return true;
 }
 
 // ---- rooms
@@ -89,11 +108,12 @@ function draw(home) {
     if (shape !== drawn) { // the set of things changed: redraw everything
         drawn = shape;
         states.clear();
+        const names = new Map(home.rooms.map((r) => [r.id, r.name]));
         $('home-rooms').replaceChildren(...groups.map(([name, list]) => h('article', { class: 'model room', 'aria-label': name },
-            h('h2', {}, name), h('ul', {}, list.map((x) => h('li', { 'data-thing': x.id },
-                h('span', { class: 'thing-name' }, x.name), h('span', { class: 'thing-states' })))))));
+            h('h2', {}, name), h('ul', {}, list.map((x) => row(x, names.get(x.room)))))));
+        drawScenes(home.scenes ?? []);
     }
-    $('home-sum').textContent = `${home.name ? `${home.name}: ` : ''}${things.length} things in ${home.rooms.length} rooms. ` +
+    $('home-sum').textContent = `${home.name ? `${home.name}: ` : ''}${several(things.length, 'thing')} in ${several(home.rooms.length, 'room')}. ` +
         (home.simulated ? 'No device is connected: commands change what is shown here alone.' : 'Commands are carried out by the devices.');
     drawLater(home);
     const of = new Map();
@@ -103,26 +123,39 @@ function draw(home) {
         drawStates(li, of.get(li.dataset.thing) ?? []);
 }
 
+function row(x, room) {
+    const { first, rest } = controls(x, room, (text) => say(text));
+    const more = rest.length > 0 && h('div', { class: 'thing-more', id: `more-${x.id}`, hidden: true }, rest);
+    const name = more ? h('button', {
+        type: 'button', class: 'thing-name', 'aria-expanded': 'false', 'aria-controls': `more-${x.id}`, onclick: (e) => {
+            more.hidden = !more.hidden;
+            e.currentTarget.setAttribute('aria-expanded', String(!more.hidden));
+        },
+    }, x.name) : h('span', { class: 'thing-name' }, x.name);
+    return h('li', { 'data-thing': x.id }, name, h('span', { class: 'thing-states' }), first, more);
+}
+
+function drawScenes(list) {
+    $('home-scenes').hidden = list.length === 0;
+    $('home-scenes').replaceChildren(h('span', { class: 'hint' }, list.length === 1 ? 'Scene' : 'Scenes'), ...list.map((x) =>
+        h('button', { type: 'button', class: 'button small', onclick: () => say(`activate ${spoken(x).replace(/^the /, '')}`) }, x.name)));
+}
+
 // ---- what happens later
 
 function drawLater(home) {
     const list = home.scheduled ?? [], over = (home.recent ?? []).slice(0, 5);
     $('home-later').hidden = list.length === 0 && over.length === 0;
-    $('home-scheduled').replaceChildren(...list.map((x) => h('li', { 'data-scheduled': x.id },
-        h('span', { class: 'thing-name' }, x.what), h('span', { class: 'thing-states' },
-            h('span', { class: 'pill' }, moment(x.due_ms)),
-            h('button', { type: 'button', class: 'button small', 'aria-label': `Cancel ${x.what}`, onclick: () => cancel(x) }, 'Cancel')))),
-    ...over.map((x) => h('li', { 'data-over': x.id }, h('span', { class: 'thing-name' }, x.what),
+    redraw($('home-scheduled'), () => [...list.map((x) => h('li', { 'data-scheduled': x.id },
+        h('span', { class: 'thing-name' }, [kindOf(x), about(x)].filter(Boolean).join(': ')), h('span', { class: 'thing-states' },
+            h('span', { class: 'pill' }, moment(x.due_ms, x.kind === 'timer')), x.repeats && h('span', { class: 'pill' }, days(x.repeats)),
+            h('button', { type: 'button', class: 'button small', id: `cancel-${x.id}`, 'aria-label': `Cancel ${about(x) || kindOf(x)}`, onclick: () => cancel(x) }, 'Cancel')))),
+    ...over.map((x) => h('li', { 'data-over': x.id }, h('span', { class: 'thing-name' }, [kindOf(x), about(x)].filter(Boolean).join(': ')),
         h('span', { class: 'thing-states' }, h('span', { class: `pill ${bad.has(x.result) ? 'bad' : 'good'}`, title: x.reason ?? '' },
-            `${words(x.result)}, ${moment(x.ended_ms)}`)))));
+            `${words(x.result)}, ${moment(x.ended_ms)}`))))]);
 }
 
 const bad = new Set(['failed', 'missed', 'interrupted']);
-
-function moment(ms) {
-    const at = new Date(ms), day = at.toDateString() === new Date().toDateString() ? {} : { weekday: 'short', day: 'numeric', month: 'short' };
-    return at.toLocaleString('en-GB', { ...day, hour: '2-digit', minute: '2-digit', second: '2-digit' });
-}
 
 async function cancel(x) {
     try {
@@ -139,9 +172,11 @@ function drawStates(li, list) {
     if (was === text)
         return;
     states.set(id, text);
-    li.lastChild.replaceChildren(...list.length === 0 ? [h('span', { class: 'hint' }, 'unknown')] : list.map((s) =>
-        h('span', { class: `pill ${active.has(s.value) ? 'good' : ''}` },
-            plain.has(s.ability) ? valueText(s) : `${words(s.ability)} ${valueText(s)}`)));
+    for (const b of li.querySelectorAll('[aria-pressed]'))
+        b.setAttribute('aria-pressed', 'false');
+    const rest = list.filter((s) => !reflect(li, s)), pills = rest.map((s) => h('span', { class: `pill ${active.has(s.value) ? 'good' : ''}` },
+        plain.has(s.ability) ? valueText(s) : `${words(s.ability)} ${valueText(s)}`));
+    li.querySelector('.thing-states').replaceChildren(...list.length === 0 && !li.querySelector('.segment') ? [h('span', { class: 'hint' }, 'not known yet')] : pills);
     li.classList.remove('changed');
     if (was !== undefined) {
         void li.offsetWidth; // restarts the animation

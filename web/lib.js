@@ -79,6 +79,56 @@ export function kept(name, otherwise) {
     }
 }
 
+// ---- settings that stay in this browser
+
+export function store(name, value) {
+    try {
+        localStorage.setItem(`shoal-${name}`, JSON.stringify(value));
+    } catch { /* storage full or not allowed: nothing is saved */ }
+}
+
+export function stored(name, otherwise) {
+    try {
+        return JSON.parse(localStorage.getItem(`shoal-${name}`)) ?? otherwise;
+    } catch {
+        return otherwise;
+    }
+}
+
+// ---- copying
+
+// The clipboard of the browser needs https or this machine; elsewhere the text is selected and copied as a person would.
+async function copy(text) {
+    if (navigator.clipboard && window.isSecureContext) {
+        await navigator.clipboard.writeText(text);
+        return;
+    }
+    const field = h('textarea', { class: 'sr' });
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand('copy');
+    field.remove();
+    if (!done)
+        throw new Error('not allowed');
+}
+
+// A button that copies what text() returns, and says so for a moment.
+export function copyButton(text, label) {
+    const button = h('button', {
+        type: 'button', class: 'tool copy', onclick: async () => {
+            try {
+                await copy(text());
+                button.textContent = 'Copied';
+            } catch {
+                button.textContent = 'Copying is not allowed';
+            }
+            setTimeout(() => { button.textContent = label; }, 2000);
+        },
+    }, label);
+    return button;
+}
+
 // ---- numbers
 
 export function ms(v) {
@@ -89,6 +139,9 @@ export function bytes(n) {
     return n >= 1e9 ? `${(n / 1e9).toFixed(2)} GB` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} MB` : `${(n / 1e3).toFixed(0)} kB`;
 }
 
+// "1 model", "2 models".
+export const several = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
+
 export function count(n) {
     return n >= 1e9 ? `${(n / 1e9).toFixed(2)} B` : n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : String(n);
 }
@@ -97,6 +150,16 @@ export const percent = (p) => `${Math.round(p * 100)} %`;
 
 // "turn_off" as words.
 export const words = (name) => name.replaceAll('_', ' ');
+
+// A moment in the reader's own time: "18:00" of today, "Mon, 23 Nov, 06:00" of another day.
+export function moment(at, seconds) {
+    const d = new Date(at), today = d.toDateString() === new Date().toDateString();
+    return d.toLocaleString('en-GB', { ...today ? {} : { weekday: 'short', day: 'numeric', month: 'short' },
+        hour: '2-digit', minute: '2-digit', ...seconds ? { second: '2-digit' } : {} });
+}
+
+// "every monday" as it is written.
+export const days = (text) => text.replaceAll(/\b(mon|tues|wednes|thurs|fri|satur|sun)day/g, (d) => d[0].toUpperCase() + d.slice(1));
 
 // ---- requests
 
@@ -109,6 +172,9 @@ export class Refused extends Error {
         this.id = headers.get('x-request-id') ?? '';
     }
 }
+
+// What was entered cannot be sent.
+export class Wrong extends Error {}
 
 // The server cannot be reached, or the connection was lost.
 export class Gone extends Error {}
@@ -145,6 +211,8 @@ export async function request(path, { body, signal, method, session } = {}) {
     let error;
     try {
         error = JSON.parse(text).error;
+        if (typeof error === 'string') // as Ollama's interface says it
+            error = { message: error };
     } catch {
         error = { message: text.slice(0, 300) };
     }
@@ -155,10 +223,13 @@ export const getJson = async (path, options) => (await request(path, options)).j
 
 // What the server is and offers, fetched once.
 let first = null;
-export const member = () => (first ??= getJson('/v1/cluster'));
+export const member = () => (first ??= getJson('/v1/cluster').catch((e) => {
+    first = null; // it may be there later
+    throw e;
+}));
 
-// Server-sent events of a response: {event, data} with data as text.
-export async function* events(response) {
+// The parts of a response between separators, as texts.
+async function* parts(response, separator) {
     const reader = response.body.getReader(), decoder = new TextDecoder();
     let rest = '';
     for (;;) {
@@ -171,17 +242,29 @@ export async function* events(response) {
         if (part.done)
             return;
         rest += decoder.decode(part.value, { stream: true });
-        const whole = rest.split('\n\n');
+        const whole = rest.split(separator);
         rest = whole.pop();
-        for (const block of whole) {
-            const out = { event: 'message', data: '' };
-            for (const line of block.split('\n')) {
-                const at = line.indexOf(': ');
-                if (at > 0)
-                    out[line.slice(0, at)] = line.slice(at + 2);
-            }
-            yield out;
+        yield* whole;
+    }
+}
+
+// The objects of a response with one per line.
+export async function* objects(response) {
+    for await (const line of parts(response, '\n'))
+        if (line.trim())
+            yield JSON.parse(line);
+}
+
+// Server-sent events of a response: {event, data} with data as text.
+export async function* events(response) {
+    for await (const block of parts(response, '\n\n')) {
+        const out = { event: 'message', data: '' };
+        for (const line of block.split('\n')) {
+            const at = line.indexOf(': ');
+            if (at > 0)
+                out[line.slice(0, at)] = line.slice(at + 2);
         }
+        yield out;
     }
 }
 
@@ -206,6 +289,8 @@ const sentence = (s) => s && (s[0].toUpperCase() + s.slice(1) + (/[.!?]$/.test(s
 export function explain(e) {
     if (e instanceof Gone)
         return ['The server does not respond.', 'Your text is kept. This page retries automatically; if this takes long, check that “shoal serve” is still running.'];
+    if (e instanceof Wrong)
+        return ['This cannot be sent.', e.message];
     if (!(e instanceof Refused))
         return ['Something went wrong in this page.', `${e.message}. Reload it; your text is kept.`];
     const said = sentence(e.message);
@@ -246,6 +331,18 @@ export function askKey() {
         location.reload();
     };
     dialog.showModal();
+}
+
+// Asks for a yes; resolves with whether it was given.
+export function confirmed(question, detail, yes = 'Yes, do it') {
+    const dialog = $('confirm');
+    $('confirm-title').textContent = question;
+    $('confirm-detail').textContent = detail ?? '';
+    $('confirm-yes').textContent = yes;
+    dialog.returnValue = '';
+    dialog.showModal();
+    $('confirm-no').focus();
+    return new Promise((done) => dialog.addEventListener('close', () => done(dialog.returnValue === 'yes'), { once: true }));
 }
 
 // ---- text fields: grow with their text, Enter sends, drafts are kept

@@ -1,22 +1,18 @@
-// models.js - the Models view: state, memory and speed of each model; load, unload, cards.
-import { $, bytes, count, errorBox, getJson, h, ms, redraw, request } from './lib.js';
-import { markdown } from './markdown.js';
+// models.js - the Models view: a table of all models, with state, memory and speed; loads and unloads them.
+import { $, bytes, confirmed, count, errorBox, getJson, h, ms, redraw, request, several } from './lib.js';
+import * as add from './models_add.js';
+import * as card from './models_card.js';
 
-const tasks = {
+export const tasks = {
     generate: 'generates text', classify: 'classifies texts', tag: 'finds entities', embed: 'computes embeddings',
     rerank: 'ranks documents', summarize: 'summarizes texts', score: 'scores numbers',
 };
 const states = { ready: 'good', loading: 'wait', unloading: 'wait', unloaded: '', failed: 'bad' };
-const cards = new Map(), asked = new Map(); // name -> text, name -> promise of it
-let opener = '', timer = 0, busy = new Set(), last = '';
+let timer = 0, busy = new Set(), last = '', models = [], admin = false;
 
 export function start() {
-    $('card-close').addEventListener('click', () => $('card').close());
-    $('card').addEventListener('close', () => $(opener)?.focus()); // its opener may have been redrawn
-    $('card').addEventListener('click', (e) => {
-        if (e.target === $('card'))
-            $('card').close();
-    });
+    card.start();
+    add.start(enter);
 }
 
 export async function enter() {
@@ -27,99 +23,82 @@ export async function enter() {
 
 export function leave() {
     clearTimeout(timer);
+    add.leave();
+}
+
+// What everybody may know: the public list, with the figures of the other one.
+async function publicList() {
+    const [{ data }, tags] = await Promise.all([getJson('/v1/models'), getJson('/api/tags')]);
+    const of = new Map(tags.models.map((m) => [m.name, m]));
+    return data.filter((m) => m.task !== 'route').map((m) => ({
+        ...m, model: m.id, card: true, architecture: of.get(m.id)?.details.family, file_bytes: of.get(m.id)?.size,
+    }));
 }
 
 async function refresh() {
-    let list, admin = true;
+    let list;
     try {
-        const answer = await getJson('/admin/models');
-        list = answer.models;
+        const answer = await getJson('/admin/models').catch((e) => {
+            if (e.status === 401 || e.status === 403)
+                return { models: [], may_change: false };
+            throw e;
+        });
         admin = answer.may_change;
-        if (list.length === 0) { // a gateway: the models are on other nodes
-            admin = false;
-            list = (await getJson('/v1/models')).data.filter((m) => m.task !== 'route').map((m) => ({ ...m, model: m.id }));
-        }
+        list = answer.models.length > 0 ? answer.models : await publicList(); // none: no rights, or a gateway whose models are on other nodes
     } catch (e) {
-        if (e.status !== 401 && e.status !== 403) {
-            if (e.status)
-                $('models-note').replaceChildren(errorBox(e, ['Try again', enter]));
-            return;
-        }
-        admin = false;
-        try { // without administration rights: the public list
-            list = (await getJson('/v1/models')).data.filter((m) => m.task !== 'route').map((m) => ({ ...m, model: m.id, card: true }));
-        } catch (again) {
-            $('models-note').replaceChildren(errorBox(again));
-            return;
-        }
+        if (e.status)
+            $('models-note').replaceChildren(errorBox(e, ['Try again', enter]));
+        return;
     }
-    const text = JSON.stringify(list) + [...busy].join() + [...cards.keys()].join();
+    models = list;
+    await add.show(admin);
+    const text = JSON.stringify([list, admin, [...busy]]);
     if (text === last)
         return;
     last = text;
     $('models-note').replaceChildren();
-    draw(list, admin);
+    draw();
 }
 
-function draw(list, admin) {
-    const files = new Map();
-    for (const m of list)
-        files.set(m.path ?? m.model, m.bytes ?? 0);
-    const memory = [...files.values()].reduce((a, b) => a + b, 0);
-    const ready = list.filter((m) => m.state === 'ready').length;
-    $('models-sum').textContent = `${ready} of ${list.length} ready${memory ? `, ${bytes(memory)} of memory in total` : ''}.`;
-    redraw($('models-list'), () => list.map((m) => model(m, list, admin)));
-    for (const m of list)
-        if (m.card && !asked.has(m.model))
-            fetchCard(m.model).then(refresh, () => {});
+function draw() {
+    const files = new Map(models.map((m) => [m.path ?? m.model, m.bytes ?? 0]));
+    const memory = [...files.values()].reduce((a, b) => a + b, 0), ready = models.filter((m) => m.state === 'ready').length;
+    $('models-sum').textContent = models.length === 0 ? 'No model is here yet.' :
+        `${ready} of ${several(models.length, 'model')} ready${memory ? `, ${bytes(memory)} of memory in total` : ''}.`;
+    $('models-table').hidden = models.length === 0;
+    redraw($('models-list'), () => models.map(row));
+    card.update(facts);
 }
 
 // Models that share a file run together, so their measurements are shared too.
-function speed(m, list) {
+function speed(m) {
     if (!m.tokens_per_s && !m.median_ms)
-        m = list.find((o) => o.path === m.path && (o.tokens_per_s || o.median_ms)) ?? m;
+        m = models.find((o) => o.path && o.path === m.path && (o.tokens_per_s || o.median_ms)) ?? m;
     if (m.tokens_per_s)
         return `${count(Math.round(m.tokens_per_s))} tokens/s`;
     return m.median_ms ? `${ms(m.median_ms)} per request` : 'not measured yet';
 }
 
-function model(m, list, admin) {
-    const shared = list.filter((o) => o.path && o.path === m.path && o.model !== m.model).map((o) => o.model);
-    const facts = [
-        ['Memory', m.bytes ? `${bytes(m.bytes)}${shared.length ? ', shared' : ''}` : m.state === 'unloaded' ? 'none' : undefined],
-        ['File', m.file_bytes ? bytes(m.file_bytes) : undefined],
-        ['Parameters', m.parameters ? count(m.parameters) : undefined],
-        ['Kind', m.architecture],
-        ['Speed', m.requests === undefined ? undefined : speed(m, list)],
-        ['Loaded in', m.load_ms && m.state === 'ready' ? ms(m.load_ms) : undefined],
-        ['Requests', m.requests],
-        ['Kernels', m.kernels && `${m.kernels}, ${m.threads} ${m.threads === 1 ? 'thread' : 'threads'}`],
-    ].filter(([, v]) => v !== undefined && v !== '');
-    const progress = h('progress', { max: '1', value: String(m.progress ?? 0), 'aria-label': `Loading ${m.model}` });
-    return h('article', { class: 'model', 'aria-labelledby': `model-${m.model}` },
-        h('div', { class: 'model-head' }, h('h2', { id: `model-${m.model}` }, m.model),
-            h('span', { class: `pill ${states[m.state] ?? ''}` }, m.state)),
-        h('p', { class: 'model-task' }, tasks[m.task] ?? m.task ?? ''),
-        h('p', { class: 'model-about' }, about(m.model)),
-        m.state === 'loading' && progress,
-        m.error && h('p', { class: 'model-error' }, `Loading failed: ${m.error}`),
-        h('dl', {}, facts.map(([k, v]) => h('div', {}, h('dt', {}, k), h('dd', {}, String(v))))),
-        shared.length > 0 && h('p', { class: 'hint' }, `Shares its file and memory with ${shared.join(', ')}.`),
-        h('div', { class: 'row' }, buttons(m, admin)));
+const sharing = (m) => models.filter((o) => o.path && o.path === m.path && o.model !== m.model).map((o) => o.model);
+const memoryOf = (m) => (m.bytes ? `${bytes(m.bytes)}${sharing(m).length ? ', shared' : ''}` : m.state === 'unloaded' ? 'none' : '–');
+
+function row(m) {
+    const cell = (label, ...content) => h('td', { 'data-label': label }, ...content);
+    const progress = m.state === 'loading' && h('progress', { max: '1', value: String(m.progress ?? 0), 'aria-label': `Loading ${m.model}` });
+    return h('tr', { class: 'model-row', 'data-model': m.model },
+        h('th', { scope: 'row' }, h('button', { type: 'button', class: 'link', id: `open-card-${m.model}`, onclick: () => card.open(m.model, facts, m.card) }, m.model)),
+        cell('Does', tasks[m.task] ?? m.task ?? '–'),
+        cell('State', h('span', { class: `pill ${states[m.state] ?? ''}` }, m.state), progress),
+        cell('Memory', memoryOf(m)), cell('File', m.file_bytes ? bytes(m.file_bytes) : '–'),
+        cell('Speed', m.requests === undefined ? '–' : speed(m)),
+        h('td', { class: 'row-end' }, admin && loadButton(m, `load-${m.model}`)));
 }
 
-function buttons(m, admin) {
+function loadButton(m, id) {
     const loads = m.state === 'unloaded' || m.state === 'failed';
     const waits = busy.has(m.model) || m.state === 'loading' || m.state === 'unloading';
-    return [
-        m.card && h('button', {
-            type: 'button', class: 'button', id: `open-card-${m.model}`, onclick: () => openCard(m.model),
-        }, 'Card', h('span', { class: 'sr' }, ` of ${m.model}`)),
-        admin && h('button', {
-            type: 'button', class: 'button', disabled: waits, id: `load-${m.model}`,
-            onclick: () => change(m.model, loads ? 'load' : 'unload'),
-        }, loads ? 'Load' : 'Unload', h('span', { class: 'sr' }, ` ${m.model}`)),
-    ];
+    return h('button', { type: 'button', class: 'button small', disabled: waits, id, onclick: () => change(m.model, loads ? 'load' : 'unload') },
+        loads ? 'Load' : 'Unload', h('span', { class: 'sr' }, ` ${m.model}`));
 }
 
 async function change(name, action) {
@@ -133,50 +112,36 @@ async function change(name, action) {
     await enter();
 }
 
-// ---- cards
+// ---- the detail of one model
 
-async function fetchCard(name) {
-    if (!asked.has(name))
-        asked.set(name, request(`/v1/models/${encodeURIComponent(name)}/card`).then((r) => r.text()));
+// What the dialog shows above the card: [rows of a list, buttons].
+function facts(name) {
+    const m = models.find((x) => x.model === name);
+    if (!m)
+        return [[], []];
+    const rows = [
+        ['Does', tasks[m.task] ?? m.task], ['State', m.state], ['Memory', memoryOf(m)],
+        ['File', m.file_bytes ? bytes(m.file_bytes) : undefined], ['Parameters', m.parameters ? count(m.parameters) : undefined],
+        ['Kind', m.architecture], ['Context', m.context ? several(m.context, 'token') : undefined],
+        ['Speed', m.requests === undefined ? undefined : speed(m)],
+        ['Prompts', m.prompt_tokens_per_s ? `${count(Math.round(m.prompt_tokens_per_s))} tokens/s` : undefined],
+        ['Requests', m.requests], ['Loaded in', m.load_ms && m.state === 'ready' ? ms(m.load_ms) : undefined],
+        ['Kernels', m.kernels && `${m.kernels}, ${several(m.threads, 'thread')}`],
+        ['Shares its file with', sharing(m).join(', ')], ['Version', m.version], ['Path', m.path], ['Error', m.error],
+    ].filter(([, v]) => v !== undefined && v !== '' && v !== null);
+    const removable = admin && /\/models\/[0-9a-f]{64}\//.test(m.path ?? '');
+    return [rows, [admin && loadButton(m, `detail-load-${m.model}`), removable &&
+        h('button', { type: 'button', class: 'button small', onclick: () => remove(m) }, 'Remove')].filter(Boolean)];
+}
+
+async function remove(m) {
+    card.close();
+    if (!await confirmed(`Remove ${m.model} from this machine?`, 'It can be pulled again.', 'Remove'))
+        return;
     try {
-        cards.set(name, await asked.get(name));
+        await request('/api/delete', { method: 'DELETE', body: { model: m.model } });
     } catch (e) {
-        asked.delete(name); // allows a retry
-        throw e;
+        $('models-note').replaceChildren(errorBox(e));
     }
-    return cards.get(name);
-}
-
-// The first paragraph of the card.
-function about(name) {
-    const text = (cards.get(name) ?? '').split('\n\n').find((p) => p && !/^[#|]/.test(p)) ?? '';
-    const first = /^.*?[.:](?=\s|$)/.exec(text.replaceAll('\n', ' '))?.[0] ?? text;
-    return first.replace(/\[([^\]]+)\]\([^)]*\)/g, '$1').replaceAll('`', '').replace(/:$/, '.');
-}
-
-// Links to other cards open them; external links open in a new tab; repository paths are shown as text.
-function link(text, target) {
-    const card = /^([\w-]+)\.md$/.exec(target);
-    if (card)
-        return h('button', { type: 'button', class: 'link', onclick: () => openCard(card[1]) }, text);
-    if (/^https?:\/\//.test(target))
-        return h('a', { href: target, target: '_blank', rel: 'noopener noreferrer' }, text);
-    return h('span', { title: target }, text);
-}
-
-async function openCard(name) {
-    const dialog = $('card'), body = $('card-body');
-    $('card-title').textContent = name;
-    body.replaceChildren(h('p', { class: 'hint' }, 'Loading…'));
-    if (!dialog.open) {
-        opener = `open-card-${name}`;
-        dialog.showModal();
-    }
-    try {
-        const text = await fetchCard(name);
-        body.replaceChildren(...markdown(text.replace(/^# .*\n/, ''), link));
-    } catch (e) {
-        body.replaceChildren(errorBox(e, ['Try again', () => openCard(name)]));
-    }
-    body.scrollTop = 0;
+    await enter();
 }

@@ -1,6 +1,6 @@
 // sensors.js - the Sensors view: every sensor with its chart, its normal range and score, and the alarms with
 // their explanations; live over one event stream.
-import { $, Gone, Refused, errorBox, events, getJson, h, member, redraw, request } from './lib.js';
+import { $, Gone, Refused, errorBox, events, getJson, h, member, redraw, request, several } from './lib.js';
 import { Chart } from './chart.js';
 
 const MAX_ALARMS = 20;
@@ -118,15 +118,17 @@ function draw(card) {
     const s = card.sensor, alarm = alarms.get(s.alarm);
     const unit = s.unit ? ` ${s.unit}` : '', known = s.normal_low !== null && s.normal_high !== null;
     card.value.textContent = `${figure(s.value)}${unit}`;
-    card.normal.textContent = s.value === null ? 'No reading yet.' : known ?
-        `Normal is ${figure(s.normal_low)} to ${figure(s.normal_high)}${unit}${s.learning ? ', learning the rest' : ''}.` :
-        'Learning what is normal.';
+    card.normal.textContent = s.value === null ? 'No reading yet.' : (known ?
+        `Normal is ${figure(s.normal_low)} to ${figure(s.normal_high)}${unit}${s.learning ? ' so far' : ''}.` : 'Learning what is normal.') +
+        (s.learning && s.learn ? ` Learned from ${s.learned} of ${several(s.learn, 'reading')}.` : '') +
+        (s.doubtful ? ` ${several(s.doubtful, 'reading')} in doubt.` : '');
     card.fill.style.width = `${Math.round(100 * s.score)}%`;
     card.score.textContent = s.score.toFixed(2);
     card.element.classList.toggle('alarmed', s.alarm !== 0);
-    card.pill.hidden = s.alarm === 0;
-    card.pill.className = `pill ${severities[alarm?.severity] ?? 'wait'}`;
-    card.pill.textContent = alarm?.kind ?? 'alarm';
+    const learning = s.alarm === 0 && s.learning && s.value !== null;
+    card.pill.hidden = s.alarm === 0 && !learning;
+    card.pill.className = learning ? 'pill' : `pill ${severities[alarm?.severity] ?? 'wait'}`;
+    card.pill.textContent = learning ? 'still learning' : alarm?.kind ?? 'alarm';
     card.chart.draw(now, s.normal_low, s.normal_high);
     card.chart.svg.setAttribute('aria-label', `${s.title}: ${card.value.textContent}. ${card.normal.textContent}`);
 }
@@ -146,7 +148,7 @@ function plan() {
 function sum() {
     const all = [...cards.values()].map((c) => c.sensor), open = [...alarms.values()].filter((a) => a.cleared_ms === null).length;
     const learning = all.filter((s) => s.learning && s.time_ms).length;
-    const text = `${all.length} ${all.length === 1 ? 'sensor' : 'sensors'}, ` +
+    const text = `${several(all.length, 'sensor')}, ` +
         `${open === 0 ? 'no open alarm' : open === 1 ? '1 open alarm' : `${open} open alarms`}.` +
         `${learning ? ` ${learning} still ${learning === 1 ? 'learns' : 'learn'} what is normal.` : ''}`;
     if ($('sensors-sum').textContent !== text)

@@ -19,9 +19,7 @@ fs.mkdirSync(shots, { recursive: true });
 // the browser still fetches for the old address, such as its icon.
 async function open(context) {
     const page = await context.newPage();
-    page.on('console', (m) => t.check(!['error', 'warning'].includes(m.type()), `console: ${m.text()}`));
-    page.on('pageerror', (e) => t.check(false, `the page failed: ${e.stack}`));
-    page.setDefaultTimeout(60000);
+    web.watch(page);
     return page;
 }
 

@@ -5,6 +5,7 @@
 const fs = require('fs');
 const path = require('path');
 const t = require('./serve.js');
+const { reranker } = require('./reranker.js');
 
 const shoal = path.resolve(process.argv[2]);
 const long = path.join(t.root, 'tests/data/refs/qwen3.gguf');
@@ -63,32 +64,6 @@ function rename_tokens(from, to, names) {
     const head = Buffer.concat([b.subarray(0, begin), ...lengths, b.subarray(tail, at)]);
     const pad = (n) => (32 - n % 32) % 32;
     fs.writeFileSync(to, Buffer.concat([head, Buffer.alloc(pad(head.length)), b.subarray(at + pad(at))]));
-    return to;
-}
-
-// A folder with a reranker: a classifier with only one of its labels.
-function make_reranker(from, to) {
-    fs.cpSync(from, to, { recursive: true });
-    const config = JSON.parse(fs.readFileSync(`${to}/config.json`)), file = `${to}/model.safetensors`, b = fs.readFileSync(file);
-    fs.writeFileSync(`${to}/config.json`, JSON.stringify({ ...config, id2label: { 0: 'LABEL_0' }, label2id: { LABEL_0: 0 } }));
-    const n = Number(b.readBigUInt64LE(0)), head = JSON.parse(b.toString('utf8', 8, 8 + n)), parts = [];
-    let at = 0;
-    for (const [name, x] of Object.entries(head)) {
-        if (name === '__metadata__')
-            continue;
-        let part = b.subarray(8 + n + x.data_offsets[0], 8 + n + x.data_offsets[1]);
-        if (/^classifier/.test(name)) {
-            part = part.subarray(0, part.length / x.shape[0]);
-            x.shape[0] = 1;
-        }
-        parts.push(part);
-        x.data_offsets = [at, at += part.length];
-    }
-    let text = JSON.stringify(head);
-    text += ' '.repeat((8 - text.length % 8) % 8);
-    const size = Buffer.alloc(8);
-    size.writeBigUInt64LE(BigInt(text.length));
-    fs.writeFileSync(file, Buffer.concat([size, Buffer.from(text), ...parts]));
     return to;
 }
 
@@ -410,7 +385,7 @@ async function forgiving() {
 (async () => {
     const fill = rename_tokens(long, path.join(t.tmp, 'fill.gguf'), ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>']);
     const server = await t.start(shoal, ['-m', `long=${long}`, '-m', `reply=${t.root}/models/reply-draft.gguf`, '-m', `fill=${fill}`,
-        '-m', `enc=${t.root}/models/encoder`, '-m', `rank=${make_reranker(`${t.root}/tests/data/encoders/bert-cls`, `${t.tmp}/rank`)}`]);
+        '-m', `enc=${t.root}/models/encoder`, '-m', `rank=${reranker(`${t.root}/tests/data/encoders/bert-cls`, `${t.tmp}/rank`)}`]);
     url = server.url;
     await completion();
     await extras();

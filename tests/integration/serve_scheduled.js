@@ -175,6 +175,16 @@ deeds: [{things: "*", via: command, command: ["${script}", "{id}", "{value}"], t
     t.check(/schedules are lost when the server stops/.test(server.log), 'the log says so');
     await server.stop();
 
+    // an hour that may be in the morning or in the evening is said as it was understood: here it is between 15 and 16 o'clock
+    server = await t.start(shoal, [], { env: { TZ: `TST${new Date().getUTCHours() - 15}` } });
+    for (const [text, said] of [['turn on the lights at 6', /at 18:00\.$/], ['remind me at 6 to call Anna', /call Anna at 18:00\.$/],
+        ['turn off the fan at 4:30', /at 16:30\.$/], ['open the garage door at 8', /^Shall I open the garage door at 20:00\?/],
+        ['turn on the lights at 6 pm', /at 6 pm\.$/], ['wake me at 6', /6:00\. That is tomorrow, 06:00\.$/]]) {
+        const { reply } = await ask(text);
+        t.check(said.test(reply), `${text}: ${reply}`);
+    }
+    await server.stop();
+
     // without a server the reply does not promise anything
     for (const text of ['turn off the heating in 20 minutes', 'set a timer for 10 minutes', 'remind me in ten minutes to check the oven']) {
         const said = spawnSync(shoal, ['ask', text], { encoding: 'utf8' }).stdout;

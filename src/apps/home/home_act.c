@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "apps/home/gate/gate_plan.h"
@@ -141,6 +142,7 @@ static const char *put_slot(struct home_act *x, const struct home_slot *slot, co
         home_act_put_text(x, key, v.text);
         x->due.time = v.text;
         x->due.either = v.either;
+        x->clock = v.show;
         x->wrong = v.wrong ? v.show : x->wrong;
         return v.show;
     case HOME_SLOT_DATE:
@@ -489,6 +491,31 @@ static void drop_field(struct home_act *x, const char *key)
         }
 }
 
+/* The text with `now` for `was`, where that is a whole value: white space or ";" ends it. */
+static const char *reworded(struct arena *a, const char *text, const char *was, const char *now)
+{
+    size_t n = strlen(was);
+    const char *p = text;
+    while (p && (p = strstr(p, was)) &&
+           ((p > text && p[-1] != ' ') || (p[n] && !strchr(" ;", p[n]))))
+        p++;
+    return p ? arena_printf(a, "%.*s%s%s", (int)(p - text), text, now, p + n) : text;
+}
+
+/* "At 6" was found to mean the evening: every line says 18:00. False: it means what it says. */
+static bool show_hour(struct home_act *x, const struct tm *at)
+{
+    if (!x->due.either || !x->clock || strtol(x->clock, NULL, 10) == at->tm_hour)
+        return false;
+    const char *now = arena_printf(x->a, "%d:%02d", at->tm_hour, at->tm_min);
+    x->pairs = reworded(x->a, x->pairs, x->clock, now);
+    x->when = reworded(x->a, x->when, x->clock, now);
+    for (uint32_t i = 0; i < x->x->n_slots; i++)
+        if (x->shows[i] == x->clock)
+            x->shows[i] = now;
+    return true;
+}
+
 /* When the action happens; false: there is no such time, *out is the line. */
 static bool put_due(struct home_act *x, struct home_draft_line *out)
 {
@@ -502,7 +529,8 @@ static bool put_due(struct home_act *x, struct home_draft_line *out)
     struct tm day = tm;
     time_t at = (time_t)due.at_s;
     localtime_r(&at, &day);
-    x->o->due_told = !due.counted && (x->due.either || due.again.words ||
+    bool shown = due.at_s > 0 && show_hour(x, &day);
+    x->o->due_told = !due.counted && ((x->due.either && !shown) || due.again.words ||
                                       (!x->due.date && day.tm_yday != x->now->tm_yday));
     if (due.missing_time) {
         const struct home_slot *time = NULL;
@@ -906,6 +934,7 @@ static void read_clock(struct home_act *x, struct home_fill *s, const struct hom
         }
         x->due.time = v.text;
         x->due.either = v.either;
+        x->clock = v.show;
         x->again_time = v.show;
         return;
     }

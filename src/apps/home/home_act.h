@@ -28,6 +28,7 @@ struct home_act { /* one action being made */
     const char *wrong;        /* an impossible value */
     bool names_more;          /* the clause has unexplained words */
     struct home_due_said due; /* when it should happen */
+    const char *clock;        /* its time, as shown; NULL: none */
     const char *again_time;   /* for a repeated action without a slot for a time, as shown */
     bool linked;              /* things says what is meant: nothing is looked up by words */
     bool doubtful;            /* it may not be what was meant: it waits for a yes */

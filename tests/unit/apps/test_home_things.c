@@ -104,10 +104,15 @@ static void test_a_file_is_read(void **state)
     home_file_unref(f);
 }
 
+#define STARTS                                                                                     \
+    "starts:\n"                                                                                    \
+    "  - {id: light.desk, ability: power, to: \"off\"}\n"                                          \
+    "  - {id: light.desk, ability: brightness, to: 40}\n"
+
 /* A home's own output is a valid home file. */
 static void test_json_is_a_home_file(void **state)
 {
-    struct home_file *f = read_file(house), *g;
+    struct home_file *f = read_file(arena_printf(&a, "%s%s", house, STARTS)), *g;
     struct buf b, c;
     (void)state;
     buf_init(&b, 1 << 20);
@@ -122,8 +127,44 @@ static void test_json_is_a_home_file(void **state)
     home_file_json(&j, g);
     json_out_object_end(&j);
     assert_string_equal(buf_str(&b), buf_str(&c));
+    assert_non_null(
+        strstr(buf_str(&c), "{\"id\":\"light.desk\",\"ability\":\"brightness\",\"to\":40}"));
     buf_fini(&b);
     buf_fini(&c);
+    home_file_unref(f);
+    home_file_unref(g);
+}
+
+/* Whether the state of the desk lamp is this text, or this number. */
+static void assert_desk(struct home_things *h, const char *ability, const char *text, double number)
+{
+    struct home_state v = {0};
+    assert_true(home_states_get(home_things_states(h), &a, "light.desk", ability, &v));
+    if (text)
+        assert_string_equal(v.text, text);
+    else
+        assert_true(!v.text && v.number == number);
+}
+
+/* A home begins with the states of its file; what is known already stays. */
+static void test_states_from_the_start(void **state)
+{
+    struct home_file *f = read_file(house), *g = read_file(arena_printf(&a, "%s%s", house, STARTS));
+    struct home_things *h;
+    struct home_state v;
+    struct err e = {0};
+    (void)state;
+    assert_int_equal(home_things_create(&h, g, NULL, &e), 0);
+    assert_desk(h, "power", "off", 0);
+    assert_desk(h, "brightness", NULL, 40);
+    home_things_destroy(h);
+    assert_int_equal(home_things_create(&h, f, NULL, &e), 0);
+    assert_false(home_states_get(home_things_states(h), &a, "light.desk", "power", &v));
+    assert_true(home_things_report(h, "light.desk", "power", "on", 0, NULL));
+    home_things_set_file(h, g);
+    assert_desk(h, "power", "on", 0);
+    assert_desk(h, "brightness", NULL, 40);
+    home_things_destroy(h);
     home_file_unref(f);
     home_file_unref(g);
 }
@@ -149,6 +190,10 @@ static void test_errors_say_where(void **state)
         {"devices: [{id: a, name: 'x;y'}]", "without ';'"},
         {"scenes: [{id: s, sets: [{id: a, ability: power, to: x}]}]",
          "there is no thing with the id 'a'"},
+        {"devices: [{id: a, kind: light}]\nstarts: [{id: a, ability: lock, to: locked}]",
+         "t.yaml:2:10: 'a' has no ability 'lock'"},
+        {"starts: {id: a}", "starts must be a list of {id, ability, to}"},
+        {"starts: [{id: a}]", "an entry of starts needs id, ability and to"},
         {"people: [{id: p, kind: light}]", "unknown key 'kind'"},
         {"home: x", "unknown key 'home'"},
         {"devices: [", "t.yaml:"},
@@ -647,6 +692,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_file_is_read),
         cmocka_unit_test(test_json_is_a_home_file),
+        cmocka_unit_test(test_states_from_the_start),
         cmocka_unit_test(test_errors_say_where),
         cmocka_unit_test(test_names_mean_things),
         cmocka_unit_test(test_plurals),

@@ -99,14 +99,15 @@ static void put_limits(struct json_out *j, const struct home_thing *x)
     json_out_object_end(j);
 }
 
-static void put_sets(struct json_out *j, const struct home_thing *x)
+static void put_sets(struct json_out *j, const char *key, const struct home_thing_set *sets,
+                     uint32_t n)
 {
-    if (x->n_sets == 0)
+    if (n == 0)
         return;
-    json_out_key(j, "sets");
+    json_out_key(j, key);
     json_out_array(j);
-    for (uint32_t i = 0; i < x->n_sets; i++) {
-        const struct home_thing_set *s = &x->sets[i];
+    for (uint32_t i = 0; i < n; i++) {
+        const struct home_thing_set *s = &sets[i];
         json_out_object(j);
         put_str(j, "id", s->thing->id);
         put_str(j, "ability", s->ability);
@@ -133,7 +134,7 @@ static void put_thing(struct json_out *j, const struct home_thing *x)
     put_list(j, "abilities", &x->abilities, 0);
     put_limits(j, x);
     put_str(j, "risk", x->has_risk ? home_table_risk_name(x->risk) : NULL);
-    put_sets(j, x);
+    put_sets(j, "sets", x->sets, x->n_sets);
     json_out_object_end(j);
 }
 
@@ -159,4 +160,5 @@ void home_file_json(struct json_out *j, const struct home_file *f)
                 put_thing(j, &f->things[i]);
         json_out_array_end(j);
     }
+    put_sets(j, "starts", f->starts, f->n_starts);
 }

@@ -39,7 +39,7 @@ struct home_thing_limit {
 };
 
 struct home_thing;
-struct home_thing_set { /* a scene sets one ability of one thing */
+struct home_thing_set { /* one ability of one thing, as a scene or the start sets it */
     const struct home_thing *thing;
     const char *ability, *text; /* text NULL: a number */
     double number;
@@ -72,6 +72,8 @@ struct home_file {
     bool open;       /* unlisted things are accepted too: the demo home */
     struct home_thing *things;
     uint32_t n_things;
+    const struct home_thing_set *starts; /* states that are known before anything is reported */
+    uint32_t n_starts;
     struct strmap ids;      /* of the things, to their indices */
     struct home_list words; /* of all names, each once, to correct typos */
     struct strmap word_set; /* the same, as a lookup table */

@@ -30,7 +30,8 @@ struct home_file_reader {
     const struct home_table *table;
     struct item item;
     enum home_thing_type type; /* of the list that is read */
-    struct {                   /* references to other things are resolved when all are known */
+    yaml_node_t *starts;
+    struct { /* references to other things are resolved when all are known */
         struct home_thing *thing;
         yaml_node_t *room, *sets;
         const char *room_id;
@@ -388,7 +389,7 @@ struct set_keys {
     char *id, *ability, *to;
 };
 
-static int make_set(struct yaml_in *r, yaml_node_t *v, struct home_thing_set *out)
+static int make_set(struct yaml_in *r, yaml_node_t *v, const char *name, struct home_thing_set *out)
 {
     static const struct yaml_in_key table[] = {
         {"id", YAML_IN_STR, offsetof(struct set_keys, id), NULL},
@@ -396,9 +397,9 @@ static int make_set(struct yaml_in *r, yaml_node_t *v, struct home_thing_set *ou
         {"to", YAML_IN_STR, offsetof(struct set_keys, to), NULL}};
     struct home_file_reader *x = reader_of(r);
     struct set_keys k = {0};
-    int rc = yaml_in_map(r, v, table, SIZE_OF(table), &k, "sets");
+    int rc = yaml_in_map(r, v, table, SIZE_OF(table), &k, name);
     if (rc == 0 && (!k.id || !k.ability || !k.to))
-        rc = yaml_in_fail(r, v, "an entry of sets needs id, ability and to");
+        rc = yaml_in_fail(r, v, "an entry of %s needs id, ability and to", name);
     out->thing = rc == 0 ? home_file_thing(x->file, k.id) : NULL;
     if (rc == 0 && !out->thing)
         rc = yaml_in_fail(r, v, "there is no thing with the id '%.60s'", k.id);
@@ -416,23 +417,25 @@ static int make_set(struct yaml_in *r, yaml_node_t *v, struct home_thing_set *ou
     return rc;
 }
 
-static int make_sets(struct yaml_in *r, yaml_node_t *list, struct home_thing *scene)
+/* A list of at most `most` such entries; name: what the file calls it. */
+static int make_sets(struct yaml_in *r, yaml_node_t *list, const char *name, uint32_t most,
+                     const struct home_thing_set **out, uint32_t *n_out)
 {
     struct home_file_reader *x = reader_of(r);
     if (list->type != YAML_SEQUENCE_NODE)
-        return yaml_in_fail(r, list, "sets must be a list of {id, ability, to}");
+        return yaml_in_fail(r, list, "%s must be a list of {id, ability, to}", name);
     size_t n = (size_t)(list->data.sequence.items.top - list->data.sequence.items.start);
-    if (n > HOME_FILE_MAX_SETS)
-        return yaml_in_fail(r, list, "a scene sets more than %u things", HOME_FILE_MAX_SETS);
+    if (n > most)
+        return yaml_in_fail(r, list, "%s has more than %u entries", name, most);
     struct home_thing_set *sets = arena_zalloc_n(&x->file->arena, n + 1, sizeof(*sets));
     for (size_t i = 0; sets && i < n; i++) {
         yaml_node_t *v = yaml_document_get_node(r->doc, list->data.sequence.items.start[i]);
-        int rc = make_set(r, v, &sets[i]);
+        int rc = make_set(r, v, name, &sets[i]);
         if (rc < 0)
             return rc;
     }
-    scene->sets = sets;
-    scene->n_sets = (uint32_t)n;
+    *out = sets;
+    *n_out = sets ? (uint32_t)n : 0;
     return 0;
 }
 
@@ -449,8 +452,12 @@ static int link_things(struct yaml_in *r)
                                 x->later[i].thing->id, id);
         x->later[i].thing->room = room;
         if (x->later[i].sets)
-            rc = make_sets(r, x->later[i].sets, x->later[i].thing);
+            rc = make_sets(r, x->later[i].sets, "sets", HOME_FILE_MAX_SETS,
+                           &x->later[i].thing->sets, &x->later[i].thing->n_sets);
     }
+    if (rc == 0 && x->starts)
+        rc = make_sets(r, x->starts, "starts", HOME_FILE_MAX_THINGS, &x->file->starts,
+                       &x->file->n_starts);
     return rc;
 }
 
@@ -471,6 +478,13 @@ static int collect_words(struct home_file *f)
         }
     f->words = (struct home_list){w, n};
     return rc < 0 ? rc : 0;
+}
+
+static int read_starts(struct yaml_in *r, yaml_node_t *v, const char *name)
+{
+    (void)name;
+    reader_of(r)->starts = v;
+    return 0;
 }
 
 struct place {
@@ -520,7 +534,8 @@ static int read_top(struct yaml_in *r, yaml_node_t *v, const char *name)
         {"machines", YAML_IN_CUSTOM, 0, read_list},
         {"sensors", YAML_IN_CUSTOM, 0, read_list},
         {"people", YAML_IN_CUSTOM, 0, read_list},
-        {"scenes", YAML_IN_CUSTOM, 0, read_list}};
+        {"scenes", YAML_IN_CUSTOM, 0, read_list},
+        {"starts", YAML_IN_CUSTOM, 0, read_starts}};
     struct home_file_reader *x = reader_of(r);
     struct top top = {0};
     int rc = yaml_in_map(r, v, table, SIZE_OF(table), &top, name);

@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "apps/home/later/home_later.h"
 
+#define MAX_KNOWN_BYTES ((size_t)4 << 20)
+
 struct home_things {
     pthread_mutex_t lock; /* guards file, sink, later and live */
     struct home_file *file;
@@ -26,6 +28,21 @@ static char *lists_path(const char *state_path)
     if (path)
         snprintf(path, size, "%s.lists", state_path);
     return path;
+}
+
+/* What the file says about the start, as far as nothing newer is known. */
+static void set_starts(struct home_things *h, const struct home_file *f)
+{
+    struct arena a;
+    struct home_state known;
+    arena_init(&a, MAX_KNOWN_BYTES);
+    for (uint32_t i = 0; f && i < f->n_starts; i++) {
+        const struct home_thing_set *s = &f->starts[i];
+        const struct home_state v = {.ability = s->ability, .text = s->text, .number = s->number};
+        if (!home_states_get(h->states, &a, s->thing->id, s->ability, &known))
+            home_states_set(h->states, s->thing->id, &v);
+    }
+    arena_fini(&a);
 }
 
 int home_things_create(struct home_things **out, struct home_file *file, const char *state_path,
@@ -47,6 +64,7 @@ int home_things_create(struct home_things **out, struct home_file *file, const c
         home_things_destroy(h);
         return rc;
     }
+    set_starts(h, file);
     *out = h;
     return 0;
 }
@@ -78,6 +96,7 @@ void home_things_set_file(struct home_things *h, struct home_file *file)
     h->n_changes++;
     pthread_mutex_unlock(&h->lock);
     home_file_unref(old);
+    set_starts(h, file);
 }
 
 struct home_states *home_things_states(struct home_things *h)
