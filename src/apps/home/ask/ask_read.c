@@ -145,6 +145,64 @@ static void explain(struct ask_request *r, const char *plan, float p, bool acts,
     r->n_clauses = 1;
 }
 
+/* Fields that say what is done, not how sure it is or how a reply calls it. */
+static bool matters(const char *key)
+{
+    static const char *const words[] = {"device", "room", "machine", "result", "risk", "simulated"};
+    for (uint32_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(words[i], key) == 0)
+            return false;
+    return true;
+}
+
+static bool same_field(const struct ask_plan_field *a, const struct ask_plan_field *b)
+{
+    if (!b || a->n_items != b->n_items || !a->text != !b->text || a->number != b->number)
+        return false;
+    for (uint32_t i = 0; i < a->n_items; i++)
+        if (strcmp(a->items[i], b->items[i]) != 0)
+            return false;
+    return !a->text || strcmp(a->text, b->text) == 0;
+}
+
+/* Would both drafts do the same to the same things? */
+static bool agree(const struct home_draft *a, const struct home_draft *b)
+{
+    if (a->n_actions != b->n_actions)
+        return false;
+    for (uint32_t i = 0; i < a->n_actions; i++) {
+        const struct ask_plan_action *x = a->actions[i], *y = b->actions[i];
+        if (strcmp(x->name, y->name) != 0)
+            return false;
+        for (uint32_t k = 0; k < x->n_fields; k++)
+            if (matters(x->fields[k].key) &&
+                !same_field(&x->fields[k], ask_plan_field_of(y, x->fields[k].key)))
+                return false;
+    }
+    return a->n_actions > 0;
+}
+
+/* The other readings that come to the same: "the radio" may be the one radio, or all of them where
+ * there is one. */
+static float agreeing(struct ask_request *r, const struct read_acts *best, uint32_t from)
+{
+    float p = 0.0f;
+    for (uint32_t i = from; i < r->n_readings; i++) {
+        struct read_plan plan;
+        struct home_draft draft = {0};
+        struct read_acts other = *best;
+        struct read_lines lines = *r->lines;
+        if (!read_plan_of(&plan, r->readings[i].text))
+            continue;
+        other.draft = &draft;
+        other.lines = &lines;
+        read_acts(&other, &plan);
+        if (agree(best->draft, &draft))
+            p += r->readings[i].p;
+    }
+    return p;
+}
+
 static void say_unsure(struct ask_request *r)
 {
     const struct home_template *t = &r->ask->table->say[HOME_SAY_UNSURE];
@@ -156,22 +214,22 @@ static void say_unsure(struct ask_request *r)
 bool ask_read_decide(struct ask_request *r, const struct home_here *here)
 {
     struct read_plan plan = {.n = 0};
+    struct home_draft trial = {0};
     uint32_t best = 0;
     while (best < r->n_readings && !read_plan_of(&plan, r->readings[best].text))
         best++;
     const bool readable = best < r->n_readings && r->lines;
-    const float p = readable ? r->readings[best].p : 0.0f;
+    float p = readable ? r->readings[best].p : 0.0f;
     bool acts = false, asks = false;
     for (uint32_t i = 0; i < plan.n; i++) {
         acts = acts || read_plan_acts(&plan.acts[i]);
         asks = asks || strcmp(plan.acts[i].verb, "ask") == 0;
     }
-    explain(r, readable ? r->readings[best].text : "", p, acts, asks);
-    if (!readable || (acts && p < r->ask->table->plans.ask_p)) {
-        say_unsure(r); /* not sure enough even to offer it */
+    if (!readable) {
+        explain(r, "", p, acts, asks);
+        say_unsure(r);
         return false;
     }
-    const bool sure = !acts || !leaves_number(r, &plan);
     struct read_acts x = {.a = &r->arena,
                           .t = r->ask->table,
                           .here = here,
@@ -180,9 +238,24 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here)
                           .state = &r->read_state,
                           .kept = r->read_kept,
                           .text = r->said,
-                          .p = sure ? p : 0.0f,
+                          .p = 1.0f,
                           .simulated = !home_things_sink(r->ask->things),
-                          .draft = &r->draft};
+                          .draft = &trial};
+    if (acts) {
+        struct read_lines lines = *r->lines;
+        x.lines = &lines;
+        read_acts(&x, &plan);
+        p += agreeing(r, &x, best + 1);
+        x.last_out = x.pending_out = x.kept_out = NULL;
+        x.lines = r->lines;
+    }
+    explain(r, r->readings[best].text, p, acts, asks);
+    if (acts && p < r->ask->table->plans.ask_p) {
+        say_unsure(r); /* not sure enough even to offer it */
+        return false;
+    }
+    x.p = acts && leaves_number(r, &plan) ? 0.0f : p;
+    x.draft = &r->draft;
     read_acts(&x, &plan);
     r->read_focus =
         (struct home_focus){.last = x.last_out, .pending = x.pending_out, .kept = x.kept_out};

@@ -10,6 +10,9 @@
 #include "apps/home/home_recall.h"
 #include "apps/home/home_values.h"
 #include "apps/home/read/read_target.h"
+#include "apps/home/site/home_live.h"
+
+#define MAX_LIVE_WORDS 4u /* of the name of a machine or sensor of the server */
 
 static bool is(const char *a, const char *b)
 {
@@ -897,12 +900,50 @@ static void keep_askable(struct read_acts *r, const struct read_plan_act *p, str
     }
 }
 
+/* The words of the text that name one of the server's own machines or sensors; NULL: none do. what:
+ * a quantity to be read; NULL: alarms are asked for. */
+static const char *live_words(const struct read_acts *r, const char *what)
+{
+    struct home_live *l = r->here->live;
+    struct home_live_reading reading;
+    struct home_live_alarm alarm;
+    for (uint32_t n = MAX_LIVE_WORDS; l && n > 0; n--)
+        for (uint32_t i = 0; i + n <= r->lines->words.n; i++) {
+            const char *text = said(r, (struct read_plan_span){i, i + n});
+            if (what ? l->ops->reading(l, r->a, what, text, &reading)
+                     : l->ops->alarm(l, r->a, text, &alarm))
+                return text;
+        }
+    return NULL;
+}
+
+/* Answers about what the home does not list but the server knows; false: it does not. */
+static bool ask_live(struct read_acts *r, const struct read_plan_act *p,
+                     const struct home_plan_quantity *q)
+{
+    const bool history = is(p->quantity, "history");
+    const struct home_action *action = home_table_verb(r->t, history ? "history" : "sensor");
+    const char *what = history ? NULL : name_of_quantity(r, p, q);
+    if (!r->here->live || !action || (p->things.n > 0 && is_named(r, p)) || (!history && !what))
+        return false;
+    const char *where = live_words(r, what);
+    if (!where)
+        return false;
+    struct doing d = {.p = p};
+    (void)fill(r, action, &d.s, "sensor", what);
+    (void)fill(r, action, &d.s, "machine room", where);
+    make(r, action, &d);
+    return true;
+}
+
 static void ask(struct read_acts *r, const struct read_plan_act *p, struct read_target *x)
 {
     const struct home_plan_quantity *q =
         p->quantity ? home_table_plan_quantity(r->t, p->quantity) : NULL;
     struct doing d = {.p = p, .target = x};
     const struct home_action *action;
+    if (ask_live(r, p, q))
+        return;
     if (is(p->word, "list")) {
         struct read_plan_act list = *p;
         list.verb = "list";
