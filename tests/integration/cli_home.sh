@@ -26,7 +26,7 @@ run 2 home frob; run 2 home check
 
 # ask with this home: ids, unknown things, stored states
 run 0 ask --no-reply --home home.yaml --state states.json "turn on the kitchen light"
-same "action" "$(cat out)" '{"action":"turn_on","device":"light","room":"kitchen","id":"light.kitchen","result":"simulated"}'
+same "action" "$(cat out)" '{"action":"turn_on","device":"ceiling light","room":"kitchen","id":"light.kitchen","result":"simulated"}'
 run 0 ask --home home.yaml --state states.json --json "is the kitchen light on?"
 same "state" "$(field 'actions[0].state')" on
 run 0 ask --home home.yaml --json "turn on the saw"
@@ -34,7 +34,7 @@ same "unknown" "$(field 'actions[0].unknown')" saw
 same "says so" "$(field reply)" "I know no saw here."
 run 1 ask --home bad.yaml "turn on the light"; has err "bad.yaml:2:1"
 echo '{' >states.json; run 1 ask --home home.yaml --state states.json "turn on the light"; has err states.json
-echo '{"text": "turn on the ceiling lihgt", "actions": [{"action": "turn_on", "device": "ceiling light", "id": "light.kitchen"}]}' >rows.jsonl
+echo '{"text": "turn on the ceiling lihgt", "actions": [{"action": "turn_on", "device": "ceiling light", "room": "kitchen", "id": "light.kitchen"}]}' >rows.jsonl
 run 0 eval ask --home home.yaml --json rows.jsonl; same "right" "$(field all.right)" 1
 
 # import

@@ -23,7 +23,7 @@ replies() {
 
 # limits, in the unit of the thing
 says "set the pressure of FV2 to 9" refused "the maximum is 2 bar"
-replies "I can't set the pressure of FV2 to 9: the maximum is 2 bar."
+replies "I can't set the pressure of fv2 to 9: the maximum is 2 bar."
 says "set FV1 to 40 psi" refused "the maximum is 2 bar"
 says "set the pressure of FV1 to 500 kPa" refused "the maximum is 2 bar"
 says "set the temperature of fermenter one to 300 kelvin" simulated
@@ -44,9 +44,9 @@ says "set the lathe to 250" ask
 replies "Which setting do you mean?"
 says "set FV2 to 15" refused "the maximum is 2 bar"
 says "set fermenter 1 to 1 bar" simulated
-replies "Simulated: set fermenter 1 to 1 bar."
+replies "The pressure of fv1 is now set to 1 bar. That was only simulated: nothing is connected."
 says "set the mixer to 1200 rpm" simulated
-replies "Simulated: set mixer to 1200 rpm."
+replies "The speed of mixer is now set to 1200 rpm. That was only simulated: nothing is connected."
 
 # changes: by their result, or bounded if it is not known
 says "increase the pressure of FV1 by 5 bar" refused "whole range is only 2 bar"
@@ -74,7 +74,8 @@ says "open the front door half way" refused "has no position"
 says "open the front door" confirm
 says "open the drain valve half way" confirm
 says "open the blinds half way" simulated
-says "remind me to unlock the front door at 9" ask
+says "remind me to unlock the front door at 9" scheduled
+same "what is done at 9" "$(field 'actions[0].action')" set_reminder
 run 0 ask --home "$home" --yes --no-reply "unlock the front door"
 has out '"id":"door","result":"simulated"'
 

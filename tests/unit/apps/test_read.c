@@ -266,10 +266,10 @@ static void test_what_the_rules_ask_about(void **state)
 }
 
 /* The rules turn it on, the reader off: neither happens without a yes. */
-static void test_opposites_are_offered(void **state)
+static void test_a_slip_is_not_the_opposite(void **state)
 {
     (void)state;
-    is("swich of the lamp in the hall", NULL, "turn_off l.hall: confirm");
+    is("swich of the lamp in the hall", NULL, "turn_off l.hall: simulated");
 }
 
 static void count_item(void *ctx, const char *id, const struct home_state *v)
@@ -286,7 +286,7 @@ static void test_lists(void **state)
     is("jot down yeast for the shopping list", NULL, "add_to_list: done");
     home_states_each(home_things_lists(things), count_item, &n);
     assert_int_equal(n, 1);
-    is("get rid of everything that's on my shopping list", NULL, "clear_list: done");
+    is("clear my shopping list", NULL, "clear_list: done");
     home_states_each(home_things_lists(things), count_item, &n);
     assert_int_equal(n, 1); /* none more */
 }
@@ -308,7 +308,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_verbs_that_the_rules_do_not_have),
         cmocka_unit_test(test_what_the_rules_ask_about),
-        cmocka_unit_test(test_opposites_are_offered),
+        cmocka_unit_test(test_a_slip_is_not_the_opposite),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_questions_do_nothing),
     };

@@ -209,7 +209,7 @@ void ask_decide_read(struct ask_request *r)
 {
     const struct home_here here = here_of(r);
     home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
-    if (ask_read_decide(r, &here)) /* a question in between changes nothing */
+    if (!ask_read_decide(r, &here)) /* a question in between changes nothing */
         home_memory_move_on(r->ask->memory, r->conversation);
     keep_waiting(r, &r->draft);
     plan_clauses(r);

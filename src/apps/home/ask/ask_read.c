@@ -129,6 +129,48 @@ static bool leaves_number(struct ask_request *r, const struct read_plan *plan)
     return false;
 }
 
+static bool is_said(const struct home_words *plain, const struct home_thing *x)
+{
+    for (uint32_t i = 0; i < plain->n; i++)
+        if (home_table_phrase(&x->names, plain, i) > 0)
+            return true;
+    return false;
+}
+
+static bool has_line(const struct read_plan_lines *l, uint32_t at)
+{
+    for (uint32_t i = 0; i < l->n; i++)
+        if (l->at[i] == at)
+            return true;
+    return false;
+}
+
+/* Does a whole class of things get something although the text also names a room that the plan does
+ * not? "All the lights off, but leave the kitchen on." */
+static bool leaves_room(struct ask_request *r, const struct read_plan *plan)
+{
+    struct home_words plain = home_words_plain_all(&r->arena, &r->lines->words);
+    for (uint32_t i = 0; i < r->lines->n_areas; i++) {
+        bool known = !is_said(&plain, r->lines->areas[i]), wide = false;
+        for (uint32_t k = 0; k < plan->n; k++) {
+            const struct read_plan_act *x = &plan->acts[k];
+            wide = wide || (x->class && x->areas.n == 0 && read_plan_acts(x));
+            known = known || has_line(&x->areas, i);
+            for (uint32_t n = 0; !known && n < x->things.n + x->except.n; n++) {
+                const uint32_t at =
+                    n < x->things.n ? x->things.at[n] : x->except.at[n - x->things.n];
+                known = at < r->lines->n_things &&
+                        (r->lines->things[at].thing->room == r->lines->areas[i] ||
+                         is_in_names(&r->arena, r->lines->things[at].thing,
+                                     r->lines->areas[i]->names.w[0]));
+            }
+        }
+        if (!known && wide)
+            return true;
+    }
+    return false;
+}
+
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 static void explain(struct ask_request *r, const char *plan, float p, bool acts, bool asks)
@@ -254,13 +296,13 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here)
         say_unsure(r); /* not sure enough even to offer it */
         return false;
     }
-    x.p = acts && leaves_number(r, &plan) ? 0.0f : p;
+    x.p = acts && (leaves_number(r, &plan) || leaves_room(r, &plan)) ? 0.0f : p;
     x.draft = &r->draft;
     read_acts(&x, &plan);
     r->read_focus =
         (struct home_focus){.last = x.last_out, .pending = x.pending_out, .kept = x.kept_out};
     r->is_read = true;
-    return acts;
+    return asks && !acts;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 
 /* Begins the stage that reads the text. */
 void ask_read_start(struct ask_request *r);
-/* The text was read: makes the draft. Returns whether something is to be done. */
+/* The text was read: makes the draft. Returns whether it only asks something. */
 bool ask_read_decide(struct ask_request *r, const struct home_here *here);
 /* What the conversation was about, for the next reading. */
 void ask_read_remember(struct ask_request *r, struct home_focus *f);
