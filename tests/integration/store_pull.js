@@ -305,6 +305,17 @@ async function served() {
     await s.run(['rm', 'later']);
     await t.until(async () => !(await tags()).some((m) => m.name === 'later'), 'a name that is gone');
     t.check(/^tiny:1b /m.test((await s.run(['ps', '--server', server.url])).out), 'shoal ps');
+    const machine = async () => (await fetch(`${server.url}/v1/machine`)).json();
+    const small = (m) => m.suggested.find((x) => x.name === 'smollm2:135m-instruct');
+    let m = await machine();
+    t.check(m.cpus > 0 && m.memory_bytes > m.memory_free_bytes && m.models_bytes > 0 && m.disk_free_bytes > 0, `the machine: ${JSON.stringify(m)}`);
+    t.check(small(m).bytes === 98362432 && small(m).fits === true && small(m).present === null, `a suggestion: ${JSON.stringify(small(m))}`);
+    await t.until(async () => small(await machine()).tokens_per_s > 0, 'its expected speed, once the bandwidth is measured');
+    m = await machine();
+    t.check(!small(m).measured && Math.abs(small(m).tokens_per_s * 98362432 / m.memory_bytes_per_s - 0.8) < 1e-6, JSON.stringify(small(m)));
+    await s.run(['cp', 'tiny', 'smollm2']);
+    await t.until(async () => small(await machine()).present === 'smollm2', 'a model that is there');
+    await s.run(['rm', 'smollm2']);
     t.same((await server.stop()).code, 0, 'exit');
     server = await t.start(shoal, ['--only', '-m', `own=${path.join(data, 'refs/qwen3.gguf')}`], { env: { SHOAL_STORE: s.dir } });
     list = await tags();
