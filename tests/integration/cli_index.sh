@@ -33,10 +33,12 @@ same "by words" "$(field ref)" E42; has out '"rank_by_words":1'
 run 0 index query shop -n 2 "how long is the warranty"; has out "faq.html: Warranty"; has out "24 months"
 run 0 index query shop --by meaning -n 1 --json "it makes a grinding sound"; same "noise" "$(field heading)" Noise
 
-# an answer with a verdict, whatever the small model generates
-run 0 index ask shop -n 2 --max-tokens 16 --json "how long is the warranty"; has out '"supported":'; has out '"citations":['
-run 0 index ask shop -n 2 --max-tokens 16 "how long is the warranty"; has out 'supported: '
-run 1 index ask shop -m intent "x"; has err "generate"
+# the sentence that answers, where it is from and its score; a question without an answer; a model's words are checked
+run 0 index ask shop "when does the warranty end"; has out "The warranty ends after 24 months."; has out "faq.html: Warranty (score 0."
+run 0 index ask shop --json "when does the warranty end"; has out '"found":true'; has out '"by":"quote"'; has out '"document":"faq.html"'
+run 3 index ask shop "who founded the city of Madrid"; same "not found" "$(head -1 out)" "not found"; has out "nearest (score 0."
+run 0 index ask shop -m reply -n 2 --max-tokens 16 --json "when does the warranty end"; has out '"generated":{'; has out '"supported":true'
+run 1 index ask shop -m intent "when does the warranty end"; has err "generate"
 
 # a changed file replaces the old one; a document from stdin
 echo "The pump was replaced by a compressor." >pump.md
