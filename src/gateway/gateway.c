@@ -36,6 +36,7 @@
 #include "gateway/averages.h"
 #include "gateway/deferred_door.h"
 #include "gateway/door.h"
+#include "gateway/folder_watch.h"
 #include "gateway/grpc/health.h"
 #include "gateway/gw_names.h"
 #include "gateway/gw_parts.h"
@@ -618,6 +619,8 @@ static int start_all(struct gateway *g, struct err *e)
     if (rc == 0)
         rc = deferred_door_create(gw, e);
     if (rc == 0)
+        rc = folder_watch_create(gw, e);
+    if (rc == 0)
         rc = webhooks_start(gw->webhooks, e);
     if (rc == 0)
         rc = explainer_start(gw->explainer, e);
@@ -693,6 +696,7 @@ static void end_calls(struct gw_loop *gl)
     gl->node_http = NULL;
     mqtt_door_end(gl->gw->mqtt_door, gl);
     deferred_door_end(gl);
+    folder_watch_end(gl);
     once_leave(gl->gw->once, &gl->flow);
     gl->flow.dispatch = NULL;
     members_destroy(gl->members); /* requests at other nodes end */
@@ -770,6 +774,7 @@ void gateway_destroy(struct gateway *g)
     once_bucket_destroy(gw->shared_once);
     response_store_destroy(gw->response_store);
     slot_store_destroy(gw->slots);
+    folder_watch_destroy(gw);
     collections_close(gw->collections);
     model_profiles_close(gw->profiles);
     sessions_close(gw->sessions);

@@ -37,6 +37,7 @@ struct deployed;
 struct discovery;
 struct explainer;
 struct field;
+struct folder_watches;
 struct gw;
 struct join;
 struct members;
@@ -131,6 +132,7 @@ struct gw {
     struct prompt_cache *cache;
     /* Collections of documents; NULL: there is no folder for them. */
     struct collections *collections;
+    struct folder_watches *folders; /* that collections follow; NULL: none */
     /* Conversations that continue by an id; NULL: none are kept. */
     struct sessions *sessions;
     struct pseudonyms *pseudonyms;

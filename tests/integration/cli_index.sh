@@ -51,6 +51,29 @@ run 0 index remove shop hum
 run 1 index remove shop hum; has err "no document 'hum'"
 run 0 index stats; has out "3 documents"
 
+# a folder with all below it: changed files are replaced, those that are gone leave, and one that cannot be read is named
+mkdir -p docs/deep docs/.hidden; echo "The gate opens at noon." >docs/gate.md; echo "The lamp is green." >docs/deep/lamp.txt
+echo x >docs/deep/prog.c; echo "hidden" >docs/.hidden/h.md; echo '{"no": 1}' >docs/bad.jsonl
+run 3 index add tree docs; same "folder" "$(cat out)" "2 added (2 passages), 0 unchanged, 1 left out"; has err "docs/bad.jsonl is left out"
+run 0 index stats --json tree; has out '"names":["docs/deep/lamp.txt","docs/gate.md"]'
+rm docs/bad.jsonl docs/gate.md; echo "The lamp is red." >docs/deep/lamp.txt; echo "other" >other.txt
+run 0 index add tree other.txt docs/; same "synced" "$(cat out)" "2 added (2 passages), 0 unchanged, 1 removed"
+run 0 index query tree --by words green; empty out
+run 2 index add tree docs --title x; has err "--title is for a file"
+run 1 index add tree docs nosuch; has err "nosuch"
+run 2 index add tree other.txt --watch; has err "--watch needs"
+"$shoal" index add tree docs --watch >watch 2>&1 &
+watcher=$!
+wait_for() { for _ in $(seq 600); do "$shoal" index stats --json tree 2>/dev/null | grep -q "$1" && return; sleep 0.1; done; fail "the watch did not see: $1"; }
+for _ in $(seq 600); do grep -q watching watch && break; sleep 0.1; done
+mkdir docs/new; echo "The owl sleeps." >docs/new/owl.md; wait_for "docs/new/owl.md"
+rm docs/deep/lamp.txt; wait_for '"names":\["docs/new/owl.md","other.txt"\]'
+kill $watcher; wait $watcher
+run 0 index remove tree --all
+mkdir many; for i in $(seq 25); do echo "Text $i." >many/$i.txt; done; run 0 index add many many
+run 0 index stats many; has out "and 5 more: --all names them"; same "lines" "$(wc -l <out)" 22
+run 0 index stats many --all; same "all lines" "$(wc -l <out)" 26; run 0 index remove many --all
+
 # errors say what to do
 run 1 index add shop nosuch.txt; has err "nosuch.txt"
 echo '{"nothing": 1}' >bad.jsonl

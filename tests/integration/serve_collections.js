@@ -118,6 +118,27 @@ async function answers() {
         t.same((await post('/manuals/remove', { document: d.name })).status, 200, 'removed');
 }
 
+// A folder of the configuration: its documents come and go with their files.
+async function followed() {
+    const folder = path.join(t.tmp, 'followed'), config = path.join(t.tmp, 'followed.yaml');
+    fs.mkdirSync(folder);
+    fs.writeFileSync(path.join(folder, 'one.md'), 'The gate opens at noon.');
+    fs.writeFileSync(config, `pack: false\nmodels: [{name: embed, path: ${t.root}/models/encoder}]\ncollections: {dir: ${t.tmp}/followed-db, watch: ["site=${folder}/"]}\n`);
+    const other = await t.start(shoal, ['--config', config]);
+    const names = async () => (((await (await fetch(`${other.url}/v1/collections/site`)).json()).names) || []).map((x) => path.basename(x)).join();
+    await t.until(async () => await names() === 'one.md', 'what is there at the start');
+    fs.mkdirSync(path.join(folder, 'below'));
+    fs.writeFileSync(path.join(folder, 'below/two.txt'), 'The lamp is green.');
+    await t.until(async () => await names() === 'two.txt,one.md', 'a file in a new folder');
+    fs.rmSync(path.join(folder, 'one.md'));
+    await t.until(async () => await names() === 'two.txt', 'one that is gone');
+    t.same((await other.stop()).code, 0, 'exit');
+    fs.writeFileSync(config, `collections: {dir: ${t.tmp}/followed-db, watch: [nothing]}\n`);
+    let why = '';
+    await t.start(shoal, ['--config', config]).catch((e) => { why = e.message; });
+    t.check(/use NAME=FOLDER/.test(why), `a wrong entry: ${why}`);
+}
+
 // Queries keep working while documents are added and removed, and while another process adds some.
 async function live() {
     let over = false, wrongs = 0, asked = 0;
@@ -201,6 +222,7 @@ async function restarted(server) {
     await documents();
     await wrong();
     await answers();
+    await followed();
     await live();
     await indexed();
     server = await restarted(server);
