@@ -151,7 +151,7 @@ struct config {
     char *collections_dir;
     uint32_t collections_max_passages, collections_exact_passages;
     struct yaml_in_strs collections_watch; /* NAME=FOLDER */
-    char *similar_model; /* embeds prompts for the semantic cache; NULL: embed */
+    char *similar_model;                   /* embeds prompts for the semantic cache; NULL: embed */
     /* Store of conversations, NULL: the default file; "off": none. */
     char *sessions_store, *sessions_key_file;
     uint32_t sessions_ttl_ms, sessions_tokens;
