@@ -222,7 +222,8 @@ static int make_prompt(struct dialog *c, int32_t **tokens, size_t *n, struct err
         n_dropped++;
     }
     if (n_dropped)
-        fprintf(stderr, "[the context is full: dropped the %u oldest turns]\n", n_dropped);
+        fprintf(stderr, "[the context is full: dropped the %u oldest turn%s]\n", n_dropped,
+                plural(n_dropped));
     return 0;
 }
 
@@ -388,7 +389,7 @@ static void save(const struct dialog *c, const char *path)
     bool ok = f && fwrite(buf_str(&b), 1, b.len, f) == b.len;
     ok = f && fclose(f) == 0 && ok;
     if (ok)
-        fprintf(stderr, "%zu messages saved to %s\n", c->conv.n, path);
+        fprintf(stderr, "%zu message%s saved to %s\n", c->conv.n, plural(c->conv.n), path);
     else
         fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
     buf_fini(&b);
