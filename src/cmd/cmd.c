@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "cmd/cli/describe.h"
+#include "cmd/cli/term.h"
 
 #define MAX_INPUT_BYTES ((size_t)1 << 30)
 
@@ -49,7 +50,8 @@ int cmd_fail(const struct opts_page *page, const char *fmt, ...)
 {
     va_list ap;
     fflush(stdout);
-    fprintf(stderr, "shoal %s: ", page->command);
+    fprintf(stderr, "%sshoal %s:%s ", term_style(STDERR_FILENO, TERM_RED), page->command,
+            term_style(STDERR_FILENO, TERM_PLAIN));
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);

@@ -13,12 +13,14 @@
 #include "base/mem.h"
 #include "base/plural.h"
 #include "base/utf8.h"
+#include "cmd/cli/line_edit.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
 #include "cmd/local/conversation.h"
 #include "cmd/local/local.h"
 #include "cmd/local/model_opts.h"
 #include "cmd/local/stream.h"
+#include "cmd/remote.h"
 #include "flow/stages.h"
 #include "wire/json_out.h"
 #include "wire/json_scan.h"
@@ -42,17 +44,22 @@ static const struct opts_def defs[] = {
      "print speed and token counts of each answer to stderr"},
 };
 
+static const struct opts_def server_defs[] = {REMOTE_DEFS};
+
 static const struct opts_page page = {
     .command = "chat",
     .arguments = "[MESSAGE]",
     .max_args = 1,
     .summary = "Chats with a model, using its own chat template; answers are streamed.",
     .details = "Ctrl-C stops an answer, Ctrl-D ends the chat.  A line that ends with \\ continues "
-               "on the\nnext line.  If stdin is a pipe, every line is a turn.  /help lists the\n"
+               "on the\nnext line.  At a terminal lines can be edited, and earlier ones come back "
+               "with the "
+               "arrow keys.\nIf stdin is a pipe, every line is a turn.  /help lists the\n"
                "commands of a chat.  With a MESSAGE, answers it and exits.",
     .groups = {OPTS_GROUP("Chat", defs)},
     .examples = "  shoal chat\n"
                 "  shoal chat -m model.gguf --system \"You answer in one sentence.\"\n"
+                "  shoal chat --server http://edge:8080 -m smollm2\n"
                 "  printf 'Hi\\nAnd in French?\\n' | shoal chat -m model.gguf --temp 0 --json\n",
 };
 
@@ -68,6 +75,9 @@ struct dialog {
     uint32_t n_stops, n_ctx;
     int interrupt_fd;
     bool tty, json;
+    struct line_edit *edit; /* NULL: lines as they come */
+    bool away;              /* a server answers: remote */
+    struct remote_model remote;
     /* one answer */
     struct stream stream;
     struct buf text;
@@ -212,7 +222,8 @@ static int make_prompt(struct dialog *c, int32_t **tokens, size_t *n, struct err
         n_dropped++;
     }
     if (n_dropped)
-        fprintf(stderr, "[the context is full: dropped the %u oldest turns]\n", n_dropped);
+        fprintf(stderr, "[the context is full: dropped the %u oldest turn%s]\n", n_dropped,
+                plural(n_dropped));
     return 0;
 }
 
@@ -256,6 +267,78 @@ static int run_request(struct dialog *c, const int32_t *tokens, size_t n, struct
     return rc < 0 || c->ended ? rc : err_set(e, c->failure.code, "%s", c->failure.message);
 }
 
+/* ---- a server's answers ---- */
+
+static void on_remote_text(void *ctx, const char *p, size_t n)
+{
+    struct dialog *c = ctx;
+    buf_put(&c->text, p, n);
+    c->stream.last = n > 0 ? p[n - 1] : c->stream.last;
+    if (c->json)
+        return;
+    fwrite(p, 1, n, stdout);
+    fflush(stdout);
+}
+
+/* The conversation is sent with each question: the server keeps none. */
+static int run_remote(struct dialog *c, struct err *e)
+{
+    struct remote_model *r = &c->remote;
+    struct buf body;
+    buf_init(&body, MAX_TEXT_BYTES);
+    struct json_out j = json_out_make(&body);
+    json_out_object(&j);
+    json_out_key(&j, "messages");
+    json_out_array(&j);
+    for (size_t i = 0; i < c->conv.n; i++) {
+        json_out_object(&j);
+        json_out_member_str(&j, "role", c->conv.messages[i].role);
+        json_out_member_str(&j, "content", c->conv.messages[i].text);
+        json_out_object_end(&j);
+    }
+    json_out_array_end(&j);
+    remote_put_options(&j, c->o);
+    json_out_object_end(&j);
+    int rc = body.rc < 0 ? err_set(e, body.rc, "the conversation is too long: /reset begins anew")
+                         : remote_run(r, "/v1/chat/completions", &body, e);
+    buf_fini(&body);
+    if (rc < 0)
+        return rc;
+    c->code = r->cancelled ? SHOAL_ECANCELLED : 0;
+    c->done = (struct sink_done){.finish = strcmp(r->finish, "stop") == 0     ? SHOAL_FINISH_STOP
+                                           : strcmp(r->finish, "length") == 0 ? SHOAL_FINISH_LENGTH
+                                                                              : SHOAL_FINISH_ERROR,
+                                 .prompt_tokens = r->prompt_tokens,
+                                 .cached_tokens = r->cached_tokens,
+                                 .generated_tokens = r->generated_tokens,
+                                 .first_token_ns = r->first_token_ns,
+                                 .total_ns = r->total_ns};
+    return ferror(stdout) ? err_set(e, SHOAL_EIO, "cannot write: %m") : 0;
+}
+
+static int turn_away(struct dialog *c, const char *line, size_t n)
+{
+    struct err e = {0};
+    bool dead = false;
+    stream_init(&c->stream);
+    buf_clear(&c->text);
+    int rc = conversation_add(&c->conv, "user", line, n, &e);
+    if (rc == 0) {
+        rc = run_remote(c, &e);
+        dead = rc == SHOAL_EIO && ferror(stdout);
+        if (rc < 0)
+            conversation_pop(&c->conv);
+    }
+    if (rc == 0) {
+        dead = put_answer(c) != CMD_OK;
+        rc = conversation_add(&c->conv, "assistant", buf_str(&c->text), c->text.len, &e);
+    }
+    stream_fini(&c->stream);
+    if (rc < 0)
+        cmd_fail(c->o->page, "%s", e.msg);
+    return dead ? CMD_FAILED : rc < 0 && !c->tty ? CMD_FAILED : CMD_OK;
+}
+
 /* One question and its answer.  Errors are printed and the chat continues, unless stdout is
  * closed. */
 static int turn(struct dialog *c, const char *line, size_t n_line)
@@ -264,6 +347,8 @@ static int turn(struct dialog *c, const char *line, size_t n_line)
     int32_t *prompt = NULL;
     size_t n = 0;
     bool dead = false;
+    if (c->away)
+        return turn_away(c, line, n_line);
     stream_init(&c->stream);
     buf_clear(&c->text);
     c->n_tokens = 0;
@@ -304,7 +389,7 @@ static void save(const struct dialog *c, const char *path)
     bool ok = f && fwrite(buf_str(&b), 1, b.len, f) == b.len;
     ok = f && fclose(f) == 0 && ok;
     if (ok)
-        fprintf(stderr, "%zu messages saved to %s\n", c->conv.n, path);
+        fprintf(stderr, "%zu message%s saved to %s\n", c->conv.n, plural(c->conv.n), path);
     else
         fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
     buf_fini(&b);
@@ -349,23 +434,30 @@ static bool command(struct dialog *c, const char *line)
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-static void ask(const struct dialog *c, bool more)
+/* The next line, edited if it is typed.  Returns like lines_next. */
+static int next_line(struct dialog *c, struct lines *in, bool more, const char **line, size_t *n,
+                     struct err *e)
 {
+    char *text = NULL;
+    if (c->edit)
+        return line_edit_next(c->edit, more ? ". " : "> ", line, n);
     if (c->tty) {
         fputs(more ? ". " : "> ", stderr);
         fflush(stderr);
     }
+    int got = lines_next(in, c->interrupt_fd, &text, n, e);
+    *line = text;
+    return got;
 }
 
 /* Reads the next message: a line, or several joined by backslashes.  Returns like lines_next. */
 static int read_message(struct dialog *c, struct lines *in, struct buf *message, struct err *e)
 {
-    char *line;
+    const char *line;
     size_t n;
     buf_clear(message);
     for (;;) {
-        ask(c, message->len > 0);
-        int got = lines_next(in, c->interrupt_fd, &line, &n, e);
+        int got = next_line(c, in, message->len > 0, &line, &n, e);
         if (got == LINES_INTERRUPT) {
             (void)term_interrupted(c->interrupt_fd);
             if (!c->tty)
@@ -391,6 +483,7 @@ static int loop(struct dialog *c)
     struct err e = {0};
     int rc = CMD_OK, got = LINES_LINE;
     lines_init(&in, STDIN_FILENO);
+    c->edit = c->tty ? line_edit_open("chat-history", c->interrupt_fd) : NULL;
     buf_init(&message, MAX_TEXT_BYTES);
     while (rc == CMD_OK) {
         got = read_message(c, &in, &message, &e);
@@ -412,6 +505,7 @@ static int loop(struct dialog *c)
         rc = CMD_INTERRUPTED;
     else if (got == LINES_END && c->tty)
         fputc('\n', stderr);
+    line_edit_close(c->edit);
     lines_fini(&in);
     buf_fini(&message);
     return rc;
@@ -482,6 +576,26 @@ static int try_template(struct dialog *c)
     return rc < 0 ? cmd_fail(c->o->page, "%s", e.msg) : CMD_OK;
 }
 
+static int start_away(struct dialog *c)
+{
+    struct err e = {0};
+    int rc = remote_init(&c->remote, c->o, c->interrupt_fd);
+    if (rc == CMD_OK && opts_given(c->o, "var"))
+        rc = opts_usage(c->o->page, "--var works with a model of this process: leave it out, or "
+                                    "leave out the server");
+    if (rc != CMD_OK)
+        return rc;
+    c->remote.text = on_remote_text;
+    c->remote.ctx = c;
+    conversation_init(&c->conv, NULL);
+    if (conversation_system(&c->conv, opts_text(c->o, "system"), &e) < 0)
+        return cmd_fail(c->o->page, "%s", e.msg);
+    if (c->tty)
+        fprintf(stderr, "%s%s; /help lists the commands%s\n", term_style(STDERR_FILENO, TERM_DIM),
+                c->remote.server, term_style(STDERR_FILENO, TERM_PLAIN));
+    return c->o->n_args > 0 ? turn(c, c->o->args[0], strlen(c->o->args[0])) : loop(c);
+}
+
 static int start(struct dialog *c)
 {
     struct shoal_engine_info info = {.size = sizeof(info)};
@@ -506,9 +620,11 @@ static int start(struct dialog *c)
     if (rc == CMD_OK)
         rc = try_template(c);
     if (rc == CMD_OK && c->tty)
-        fprintf(stderr, "%s, context of %u tokens; /help lists the commands%s\n",
-                info.name[0] ? info.name : info.arch, info.n_ctx,
-                info.chat_template ? "" : "\nthe model has no chat template: using ChatML");
+        fprintf(stderr, "%s%s, context of %u tokens; /help lists the commands%s%s\n",
+                term_style(STDERR_FILENO, TERM_DIM), info.name[0] ? info.name : info.arch,
+                info.n_ctx,
+                info.chat_template ? "" : "\nthe model has no chat template: using ChatML",
+                term_style(STDERR_FILENO, TERM_PLAIN));
     if (rc == CMD_OK && c->o->n_args > 0)
         return turn(c, c->o->args[0], strlen(c->o->args[0]));
     return rc == CMD_OK ? loop(c) : rc;
@@ -521,6 +637,7 @@ int cmd_chat(int argc, const char *const *argv)
     int rc;
     p.groups[1] = model_opts_sampling_group;
     p.groups[2] = model_opts_group_reply;
+    p.groups[3] = (struct opts_group)OPTS_GROUP("Server", server_defs);
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     static const struct sink_ops ops = {.start = on_start,
@@ -537,8 +654,11 @@ int cmd_chat(int argc, const char *const *argv)
     rc = model_opts_sampling_read(&o, &c.sampling);
     if (rc == CMD_OK) {
         c.interrupt_fd = term_catch_interrupt();
-        rc = start(&c);
+        c.away = remote_server(&o) != NULL;
+        rc = c.away ? start_away(&c) : start(&c);
     }
+    if (c.away)
+        remote_fini(&c.remote);
     conversation_fini(&c.conv);
     local_close(&c.local);
     shoal_engine_close(c.engine);

@@ -12,6 +12,8 @@
 #include "cmd/local/local.h"
 #include "cmd/local/model_opts.h"
 #include "cmd/local/stream.h"
+#include "cmd/remote.h"
+#include "cmd/remote_generate.h"
 #include "flow/stages.h"
 #include "wire/json_out.h"
 
@@ -50,6 +52,8 @@ static const struct opts_def output_defs[] = {
     {"stats", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print speed and token counts to stderr"},
 };
 
+static const struct opts_def server_defs[] = {REMOTE_DEFS};
+
 static const struct opts_page page = {
     .command = "generate",
     .arguments = "[PROMPT]",
@@ -66,7 +70,8 @@ static const struct opts_page page = {
         "  shoal generate -m model.gguf -f prompt.txt -n 100 --temp 0 --stats\n"
         "  echo \"The capital of France is\" | shoal generate -m model.gguf --stop . --json\n"
         "  shoal generate -m model.gguf --json-schema person.json \"A person: \"\n"
-        "  shoal generate -m model.gguf --choice yes,no \"Is water wet? \"\n",
+        "  shoal generate -m model.gguf --choice yes,no \"Is water wet? \"\n"
+        "  shoal generate --server http://edge:8080 \"Once upon a time\"\n",
 };
 
 /* The page plus the option groups of other files, which are not constant expressions. */
@@ -75,6 +80,7 @@ static struct opts_page full_page(void)
     struct opts_page p = page;
     p.groups[3] = model_opts_sampling_group;
     p.groups[4] = model_opts_group_reply;
+    p.groups[5] = (struct opts_group)OPTS_GROUP("Server", server_defs);
     return p;
 }
 
@@ -568,7 +574,8 @@ int cmd_generate(int argc, const char *const *argv)
         rc = model_opts_sampling_read(&o, &so);
     if (rc == CMD_OK) {
         interrupt_fd = term_catch_interrupt();
-        rc = run(&o, &g, &so, &prompt, interrupt_fd);
+        rc = remote_server(&o) ? remote_generate(&o, &prompt.text, interrupt_fd)
+                               : run(&o, &g, &so, &prompt, interrupt_fd);
     }
     term_release_interrupt(interrupt_fd);
     model_opts_sampling_fini(&so);

@@ -19,6 +19,8 @@ static const char *text_or_env(const struct opts *o, const char *option, const c
 const char *server_ask_address(const struct opts *o)
 {
     const char *server = text_or_env(o, "server", "SHOAL_SERVER");
+    if (!server)
+        server = text_or_env(o, "server", "SHOAL_HOST");
     return server ? server : "http://127.0.0.1:8080";
 }
 

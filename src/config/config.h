@@ -150,7 +150,8 @@ struct config {
      * exact. */
     char *collections_dir;
     uint32_t collections_max_passages, collections_exact_passages;
-    char *similar_model; /* embeds prompts for the semantic cache; NULL: embed */
+    struct yaml_in_strs collections_watch; /* NAME=FOLDER */
+    char *similar_model;                   /* embeds prompts for the semantic cache; NULL: embed */
     /* Store of conversations, NULL: the default file; "off": none. */
     char *sessions_store, *sessions_key_file;
     uint32_t sessions_ttl_ms, sessions_tokens;

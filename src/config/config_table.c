@@ -640,6 +640,10 @@ const struct config_key config_keys[] = {
         "Up to this many passages, a search by meaning reads all of them and is exact. Larger "
         "collections get an index in memory (HNSW), which finds nearly all of the nearest. "
         "0: always exact."),
+    ROW("collections.watch", STRS, AT(collections_watch), NULL, 0, 64, START,
+        "Folders that collections follow, as NAME=FOLDER: documents in a folder and below it are "
+        "added, replaced and removed with their files. A missing collection is made. Default: "
+        "none."),
     MAP("sessions", "Conversations that continue by an id (docs/SESSIONS.md)."),
     ROW("sessions.store", STR, AT(sessions_store), NULL, 0, 0, START,
         "Where they are kept: sqlite:PATH, redis://HOST:PORT or redis://HOST:PORT/DB, or off. "

@@ -592,7 +592,7 @@ static int no_room(const struct model_store *s, uint64_t need, uint64_t have, bo
                           s->dir, a, b);
 }
 
-static uint64_t disk_free(const struct model_store *s)
+uint64_t model_store_disk_free(const struct model_store *s)
 {
     struct statvfs v;
     if (statvfs(s->dir, &v) < 0)
@@ -630,7 +630,7 @@ struct room {
 static struct room measure(struct model_store *s, const uint8_t *self,
                            const struct model_store_entry *list, size_t n)
 {
-    struct room r = {.disk = disk_free(s)};
+    struct room r = {.disk = model_store_disk_free(s)};
     for (size_t i = 0; i < n; i++) {
         const struct model_store_entry *x = &list[i];
         bool own = x->incoming && self && memcmp(x->sha256, self, SHA256_BYTES) == 0;
@@ -676,7 +676,7 @@ static int sweep(struct model_store *s, const uint8_t *self, uint64_t bytes,
             continue;
         drop(s, x, out);
         r.used -= out->bytes - before;
-        r.disk = disk_free(s);
+        r.disk = model_store_disk_free(s);
     }
     return rc;
 }

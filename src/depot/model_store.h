@@ -47,6 +47,8 @@ void model_store_close(struct model_store *s);
 /* Creates its folders now; otherwise the first model does. */
 SHOAL_MUST_CHECK int model_store_make(struct model_store *s, struct err *e);
 const char *model_store_dir(const struct model_store *s);
+/* Bytes that a model may take on its disk; UINT64_MAX: not known, the folder is not there yet. */
+uint64_t model_store_disk_free(const struct model_store *s);
 const char *model_store_memo_dir(const struct model_store *s); /* or NULL */
 
 /* The file or folder to load. SHOAL_ENOTFOUND: the model is not in the store, or incomplete. */

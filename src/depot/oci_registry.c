@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "depot/oci_manifest.h"
+#include "depot/web_parallel.h"
 #include "wire/json_in.h"
 
 #define MAX_TOKEN_BYTES ((size_t)64 << 10)
@@ -143,6 +144,18 @@ int oci_registry_ask(struct oci_registry *r, const char *url, const struct web_r
     rc = get_token(r, reply->authenticate, e);
     if (rc == 0 && r->token)
         rc = web_told(r->web, web_ask(r->web, url, a, reply, e), e);
+    return rc;
+}
+
+int oci_registry_fetch(struct oci_registry *r, const char *url, uint64_t offset, uint64_t total,
+                       const struct byte_sink *to, struct web_reply *reply, struct err *e)
+{
+    int rc = web_parallel(r->web, &r->web_opts, url, offset, total, to, reply, e);
+    if (rc < 0 || reply->status != 401 || r->token || !reply->authenticate[0])
+        return rc;
+    rc = get_token(r, reply->authenticate, e); /* nothing was sent without it */
+    if (rc == 0 && r->token)
+        rc = web_parallel(r->web, &r->web_opts, url, offset, total, to, reply, e);
     return rc;
 }
 

@@ -27,6 +27,10 @@ void oci_registry_url(const struct oci_registry *r, char out[WEB_MAX_URL], const
 SHOAL_MUST_CHECK int oci_registry_ask(struct oci_registry *r, const char *url,
                                       const struct web_request *a, struct web_reply *reply,
                                       struct err *e);
+/* The rest of a blob (web_parallel.h), with a token in the same way. */
+SHOAL_MUST_CHECK int oci_registry_fetch(struct oci_registry *r, const char *url, uint64_t offset,
+                                        uint64_t total, const struct byte_sink *to,
+                                        struct web_reply *reply, struct err *e);
 /* The error for a status that is not a success. */
 int oci_registry_refused(const struct oci_registry *r, long status, const char *what,
                          struct err *e);

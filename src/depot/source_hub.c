@@ -11,6 +11,7 @@
 #include "depot/byte_sink.h"
 #include "depot/hub_files.h"
 #include "depot/web.h"
+#include "depot/web_parallel.h"
 #include "wire/json_in.h"
 
 #define HUB "https://huggingface.co"
@@ -169,14 +170,13 @@ static int file(struct model_source *s, const struct model_manifest *m, uint32_t
     const struct hub_file *f = &h->files.v[k];
     if (h->small[k])
         return to->write(to->ctx, h->small[k] + offset, (size_t)(f->bytes - offset), e);
-    struct web_rest r = {.offset = offset, .to = to};
-    const struct web_request a = {.offset = offset, .write = web_rest_write, .ctx = &r};
     struct web_reply reply;
     struct buf url;
     buf_init(&url, WEB_MAX_URL);
     file_url(h, &url, f->path);
     int rc = url.rc < 0 ? err_set(e, url.rc, "the URL of a file is too long")
-                        : web_told(h->web, web_ask(h->web, buf_str(&url), &a, &reply, e), e);
+                        : web_parallel(h->web, &h->web_opts, buf_str(&url), offset, f->bytes, to,
+                                       &reply, e);
     buf_fini(&url);
     return rc == 0 && reply.status != 200 && reply.status != 206
                ? web_refused(h->web, reply.status, f->path, HINT, e)

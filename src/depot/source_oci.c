@@ -99,13 +99,11 @@ static int file(struct model_source *source, const struct model_manifest *m, uin
                 uint64_t offset, const struct byte_sink *to, struct err *e)
 {
     struct source_oci *s = (struct source_oci *)(void *)source;
-    struct web_rest r = {.offset = offset, .to = to};
-    const struct web_request a = {.offset = offset, .write = web_rest_write, .ctx = &r};
     char digest[OCI_MANIFEST_DIGEST_BYTES] = "sha256:", url[WEB_MAX_URL];
     struct web_reply reply;
     sha256_hex(digest + 7, m->files[i].sum);
     oci_registry_url(s->registry, url, "blobs", digest);
-    int rc = oci_registry_ask(s->registry, url, &a, &reply, e);
+    int rc = oci_registry_fetch(s->registry, url, offset, m->files[i].bytes, to, &reply, e);
     return rc == 0 && reply.status != 200 && reply.status != 206
                ? oci_registry_refused(s->registry, reply.status, digest, e)
                : rc;

@@ -18,6 +18,7 @@
 #include "depot/intake_fill.h"
 #include "depot/model_store.h"
 #include "depot/web.h"
+#include "depot/web_parallel.h"
 
 #define BLOCK_BYTES ((size_t)1 << 18)
 #define HINT "set a token: --token, $SHOAL_TOKEN"
@@ -39,10 +40,8 @@ struct source_url {
 
 static int get(struct source_url *u, uint64_t offset, const struct byte_sink *to, struct err *e)
 {
-    struct web_rest r = {.offset = offset, .to = to};
-    const struct web_request a = {.offset = offset, .write = web_rest_write, .ctx = &r};
     struct web_reply reply;
-    int rc = web_told(u->web, web_ask(u->web, u->url, &a, &reply, e), e);
+    int rc = web_parallel(u->web, &u->web_opts, u->url, offset, u->bytes, to, &reply, e);
     return rc == 0 && reply.status != 200 && reply.status != 206
                ? web_refused(u->web, reply.status, u->name, HINT, e)
                : rc;

@@ -260,7 +260,7 @@ static bool prepare(struct run *r, const char *url, struct curl_slist *headers)
     CURL *c = r->w->curl;
     const struct web_request *a = r->a;
     const char *method = a->method ? a->method : "GET";
-    char range[32];
+    char range[48];
     bool ok = true;
     r->w->api->easy_reset(c);
     r->w->reason[0] = '\0';
@@ -295,7 +295,10 @@ static bool prepare(struct run *r, const char *url, struct curl_slist *headers)
         SET(CURLOPT_READDATA, (void *)r);
         SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)a->body_bytes);
     }
-    if (a->offset > 0 || a->probe) {
+    if (a->end > 0) {
+        snprintf(range, sizeof(range), "%" PRIu64 "-%" PRIu64, a->offset, a->end - 1);
+        SET(CURLOPT_RANGE, range);
+    } else if (a->offset > 0 || a->probe) {
         snprintf(range, sizeof(range), "%" PRIu64 "-%s", a->offset, a->probe ? "0" : "");
         SET(CURLOPT_RANGE, range);
     }

@@ -41,6 +41,7 @@ struct web_request {
     int fd; /* > 0: body_bytes of this file instead */
     uint64_t body_bytes;
     uint64_t offset; /* where the answer begins */
+    uint64_t end;    /* and before which byte it ends; 0: with the resource */
     bool probe;      /* GET for the headers alone: HEAD is not allowed everywhere */
     /* Of an answer with status 200 or 206; begins: it is the first piece, from this byte on. */
     int (*write)(void *ctx, const char *p, size_t n, bool begins, uint64_t from, struct err *e);

@@ -1,5 +1,6 @@
 /* eval_cascade.c - accuracy and cost of a cascade of two classifiers on labelled rows. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -76,8 +77,11 @@ static void put_point(struct json_out *j, struct buf *text, const struct cascade
     json_out_member_num(j, "gain", p->gain);
     json_out_member_num(j, "compute", p->cost);
     json_out_object_end(j);
-    buf_printf(text, "  %9.4f  %6.1f %%  %8.4f  %6.1f %%  %6.1f %%\n", p->threshold, 100 * p->asked,
-               p->accuracy, 100 * p->gain, 100 * p->cost);
+    char gain[16] = "-"; /* the large model gains nothing */
+    if (!isnan(p->gain))
+        snprintf(gain, sizeof(gain), "%.1f %%", 100 * p->gain);
+    buf_printf(text, "  %9.4f  %6.1f %%  %8.4f  %8s  %6.1f %%\n", p->threshold, 100 * p->asked,
+               p->accuracy, gain, 100 * p->cost);
 }
 
 static void put_curve(struct json_out *j, struct buf *text, struct cascade_curve_row *rows,

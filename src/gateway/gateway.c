@@ -36,9 +36,11 @@
 #include "gateway/averages.h"
 #include "gateway/deferred_door.h"
 #include "gateway/door.h"
+#include "gateway/folder_watch.h"
 #include "gateway/grpc/health.h"
 #include "gateway/gw_names.h"
 #include "gateway/gw_parts.h"
+#include "gateway/measured.h"
 #include "gateway/mqtt/mqtt_door.h"
 #include "gateway/node/node_door.h"
 #include "gateway/node/node_join.h"
@@ -407,25 +409,6 @@ static int open_cluster_tls(struct gw *gw, struct err *e)
     return rc;
 }
 
-static void add_in_flight(void *ctx, const struct registry_model *m)
-{
-    *(uint32_t *)ctx += atomic_load_explicit(&m->stats.in_flight, memory_order_relaxed);
-}
-
-static bool is_busy(void *ctx)
-{
-    uint32_t n = 0;
-    registry_each_version(((struct gw *)ctx)->registry, add_in_flight, &n);
-    return n > 0;
-}
-
-static int open_measure(struct gw *gw, struct err *e)
-{
-    const struct node_measure_opts o = {
-        .cache_dir = registry_memo_dir(gw->registry), .busy = is_busy, .ctx = gw};
-    return gw->config->cluster.listen.n > 0 ? node_measure_open(&gw->measure, &o, e) : 0;
-}
-
 static int open_members(struct gw_loop *gl, struct err *e)
 {
     const struct config_cluster *k = &gl->gw->config->cluster;
@@ -625,7 +608,7 @@ static int open_cluster(struct gateway *g, struct err *e)
     if (rc == 0)
         rc = node_store_open(gw, e);
     if (rc == 0)
-        rc = open_measure(gw, e);
+        rc = gw->config->cluster.listen.n > 0 ? measured_open(gw, 0, e) : 0;
     return rc < 0 ? rc : node_join_open(gw, e);
 }
 
@@ -635,6 +618,8 @@ static int start_all(struct gateway *g, struct err *e)
     int rc = gw->plant ? plant_start(gw->plant, e) : 0;
     if (rc == 0)
         rc = deferred_door_create(gw, e);
+    if (rc == 0)
+        rc = folder_watch_create(gw, e);
     if (rc == 0)
         rc = webhooks_start(gw->webhooks, e);
     if (rc == 0)
@@ -711,6 +696,7 @@ static void end_calls(struct gw_loop *gl)
     gl->node_http = NULL;
     mqtt_door_end(gl->gw->mqtt_door, gl);
     deferred_door_end(gl);
+    folder_watch_end(gl);
     once_leave(gl->gw->once, &gl->flow);
     gl->flow.dispatch = NULL;
     members_destroy(gl->members); /* requests at other nodes end */
@@ -788,6 +774,7 @@ void gateway_destroy(struct gateway *g)
     once_bucket_destroy(gw->shared_once);
     response_store_destroy(gw->response_store);
     slot_store_destroy(gw->slots);
+    folder_watch_destroy(gw);
     collections_close(gw->collections);
     model_profiles_close(gw->profiles);
     sessions_close(gw->sessions);

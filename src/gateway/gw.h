@@ -37,6 +37,7 @@ struct deployed;
 struct discovery;
 struct explainer;
 struct field;
+struct folder_watches;
 struct gw;
 struct join;
 struct members;
@@ -131,29 +132,30 @@ struct gw {
     struct prompt_cache *cache;
     /* Collections of documents; NULL: there is no folder for them. */
     struct collections *collections;
+    struct folder_watches *folders; /* that collections follow; NULL: none */
     /* Conversations that continue by an id; NULL: none are kept. */
     struct sessions *sessions;
     struct pseudonyms *pseudonyms;
-    struct similar *similar;               /* semantic cache; NULL: none */
-    struct once *once;                     /* answers by idempotency key; NULL: none */
-    struct deferred *deferred;             /* deferred requests; NULL: none */
-    struct gw_deferred *deferred_door;     /* runs them; NULL: none */
-    struct model_profiles *profiles;       /* models made through an interface; NULL: no folder */
-    _Atomic uint32_t ollama_transfers;     /* models that are pulled or pushed */
-    _Atomic uint32_t oci_served;           /* blobs that are sent to other programs */
-    struct slot_store *slots;              /* of llama.cpp's clients */
-    struct response_store *response_store; /* for /v1/responses; NULL: none */
-    struct ask_app home;                   /* answers /v1/process */
-    struct flow flow;                      /* the parts of the above that requests need */
-    struct tls_server *node_tls;           /* for node_http; NULL: plain */
-    struct tls_client *link_tls;           /* for connections to other nodes; NULL: plain */
-    struct join *join;                     /* membership through NATS; NULL: none */
-    struct node_models *models;            /* bytes of assigned models; NULL: this is not a node */
-    struct deployed *deployed;             /* models of the desired state; NULL: no NATS */
-    struct prefix_table *prefixes;         /* beginnings of prompts that were read here lately */
-    struct prefix_sent sent_prefixes;      /* and of those that were sent to other nodes */
-    struct node_measure *measure;          /* measures this machine; NULL: this is not a node */
-    struct node_store *store;              /* models on disk; NULL: this is not a node */
+    struct similar *similar;                /* semantic cache; NULL: none */
+    struct once *once;                      /* answers by idempotency key; NULL: none */
+    struct deferred *deferred;              /* deferred requests; NULL: none */
+    struct gw_deferred *deferred_door;      /* runs them; NULL: none */
+    struct model_profiles *profiles;        /* models made through an interface; NULL: no folder */
+    _Atomic uint32_t ollama_transfers;      /* models that are pulled or pushed */
+    _Atomic uint32_t oci_served;            /* blobs that are sent to other programs */
+    struct slot_store *slots;               /* of llama.cpp's clients */
+    struct response_store *response_store;  /* for /v1/responses; NULL: none */
+    struct ask_app home;                    /* answers /v1/process */
+    struct flow flow;                       /* the parts of the above that requests need */
+    struct tls_server *node_tls;            /* for node_http; NULL: plain */
+    struct tls_client *link_tls;            /* for connections to other nodes; NULL: plain */
+    struct join *join;                      /* membership through NATS; NULL: none */
+    struct node_models *models;             /* bytes of assigned models; NULL: this is not a node */
+    struct deployed *deployed;              /* models of the desired state; NULL: no NATS */
+    struct prefix_table *prefixes;          /* beginnings of prompts that were read here lately */
+    struct prefix_sent sent_prefixes;       /* and of those that were sent to other nodes */
+    _Atomic(struct node_measure *) measure; /* measures this machine; see measured.h */
+    struct node_store *store;               /* models on disk; NULL: this is not a node */
     struct model_watch *model_watch;
     struct plant *plant;         /* sensors and machines; NULL: none */
     struct live_answers live;    /* answers from it, if there is one */

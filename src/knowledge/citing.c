@@ -2,6 +2,7 @@
 #include "knowledge/citing.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #define MAX_ANSWER_BYTES ((size_t)1 << 20)
 #define PASSAGE_BYTES 6000u
+#define N_GIVEN 5u
 #define SYSTEM                                                                                     \
     "Answer the question from the passages below and from nothing else. After each sentence, "     \
     "cite the passage it is from by its number in brackets, such as [12]. If the passages do not " \
@@ -39,7 +41,7 @@ static void fail(struct citing *x, int rc, const char *msg)
 static bool was_given(const struct citing *x, int64_t id)
 {
     for (uint32_t i = 0; i < x->n_passages; i++)
-        if (x->retrieval.hits[i].id == id)
+        if (x->quoting.retrieval.hits[i].id == id)
             return true;
     return false;
 }
@@ -77,7 +79,7 @@ static const char *headed(struct citing *x, const struct collection_hit *h)
 {
     const char *head = h->heading[0] ? h->heading : h->title;
     const char *text =
-        head[0] ? arena_printf(&x->retrieval.arena, "%s.\n%s", head, h->text) : h->text;
+        head[0] ? arena_printf(&x->quoting.retrieval.arena, "%s.\n%s", head, h->text) : h->text;
     return text[0] ? text : h->text;
 }
 
@@ -88,19 +90,22 @@ static void judge(struct citing *x)
     const float *v = x->embedding.vectors;
     float *near = v ? mem_zalloc_n((size_t)x->support.n * n + 1, sizeof(float)) : NULL;
     for (uint32_t k = 0; k < n; k++)
-        passages[k] = headed(x, &x->retrieval.hits[k]);
+        passages[k] = headed(x, &x->quoting.retrieval.hits[k]);
     for (uint32_t i = 0; near && i < x->support.n; i++)
         for (uint32_t k = 0; k < n; k++)
             for (uint32_t d = 0; d < dims; d++)
                 near[i * n + k] +=
                     v[(size_t)i * dims + d] * v[(size_t)(x->support.n + k) * dims + d];
     support_judge(&x->support, buf_str(&x->answer), passages, n, near);
+    support_answers(&x->support, buf_str(&x->answer), x->quoting.retrieval.query,
+                    strlen(x->quoting.retrieval.query), passages);
+    x->written = x->support.verdict == SUPPORT_TRUE && !x->cut;
     mem_free(near);
     read_marks(x);
     /* a sentence without a mark is credited to the passage that supports it */
     for (uint32_t i = 0; i < x->support.n; i++)
         if (x->support.sentences[i].passage >= 0)
-            cite(x, x->retrieval.hits[x->support.sentences[i].passage].id);
+            cite(x, x->quoting.retrieval.hits[x->support.sentences[i].passage].id);
     finish(x, NULL);
 }
 
@@ -124,10 +129,11 @@ static void check(struct citing *x)
         x->texts[n++] = (struct str){buf_str(&x->answer) + x->support.sentences[i].at,
                                      x->support.sentences[i].n};
     for (uint32_t i = 0; i < x->n_passages; i++)
-        x->texts[n++] = (struct str){x->retrieval.hits[i].text, strlen(x->retrieval.hits[i].text)};
-    x->embedding = (struct embedding){.owner = x->retrieval.owner,
-                                      .who = x->retrieval.who,
-                                      .model = x->retrieval.info.model,
+        x->texts[n++] = (struct str){x->quoting.retrieval.hits[i].text,
+                                     strlen(x->quoting.retrieval.hits[i].text)};
+    x->embedding = (struct embedding){.owner = x->quoting.retrieval.owner,
+                                      .who = x->quoting.retrieval.who,
+                                      .model = x->quoting.retrieval.info.model,
                                       .texts = x->texts,
                                       .n = n,
                                       .done = on_embedded};
@@ -163,10 +169,26 @@ static void on_fail(struct sink *s, const struct failure *f)
     x->why = *f;
 }
 
+static void generate(struct citing *x);
+
+/* The model may have a small context: half of the passages may fit. */
+static bool gives_less(struct citing *x)
+{
+    if (!x->failed || x->why.code != SHOAL_ELIMIT || x->n_passages < 2 || x->cancelled)
+        return false;
+    x->most_given = x->n_passages / 2;
+    x->n_passages = 0;
+    x->failed = false;
+    buf_clear(&x->answer);
+    return true;
+}
+
 static void on_closed(struct sink *s)
 {
     struct citing *x = EXECUTOR_OF(s, struct citing, sink);
-    if (x->failed)
+    if (gives_less(x))
+        generate(x);
+    else if (x->failed)
         finish(x, &x->why);
     else if (x->cancelled)
         fail(x, SHOAL_ECANCELLED, "cancelled");
@@ -181,8 +203,8 @@ static void put_prompt(struct citing *x, struct buf *b)
 {
     size_t most = x->max_passage_bytes ? x->max_passage_bytes : PASSAGE_BYTES;
     buf_puts(b, "Passages:\n\n");
-    for (uint32_t i = 0; i < x->retrieval.n_hits && i < CITING_MAX_PASSAGES; i++) {
-        const struct collection_hit *h = &x->retrieval.hits[i];
+    for (uint32_t i = 0; i < x->quoting.retrieval.n_hits && i < x->most_given; i++) {
+        const struct collection_hit *h = &x->quoting.retrieval.hits[i];
         if (i > 0 && b->len + strlen(h->text) > most)
             break;
         buf_printf(b, "[%" PRId64 "]", h->id);
@@ -191,7 +213,7 @@ static void put_prompt(struct citing *x, struct buf *b)
         buf_printf(b, "\n%s\n\n", h->text);
         x->n_passages++;
     }
-    buf_printf(b, "Question: %s", x->retrieval.query);
+    buf_printf(b, "Question: %s", x->quoting.retrieval.query);
 }
 
 static void generate(struct citing *x)
@@ -201,8 +223,8 @@ static void generate(struct citing *x)
                                         .done = on_done,
                                         .fail = on_fail,
                                         .closed = on_closed};
-    struct flow_owner *o = x->retrieval.owner;
-    struct request *r = embedding_request(o, &x->retrieval.who, REQUEST_GENERATE, x->model);
+    struct flow_owner *o = x->quoting.retrieval.owner;
+    struct request *r = embedding_request(o, &x->quoting.retrieval.who, REQUEST_GENERATE, x->model);
     struct chat_message *list = r ? arena_zalloc_n(&r->arena, 2, sizeof(*list)) : NULL;
     struct buf b;
     buf_init(&b, (size_t)4 << 20);
@@ -234,34 +256,33 @@ static void generate(struct citing *x)
     stages_run(o, r, &x->sink);
 }
 
-static void on_found(struct retrieval *q, const struct failure *f)
+static void on_quoted(struct quoting *q, const struct failure *f)
 {
-    struct citing *x = EXECUTOR_OF(q, struct citing, retrieval);
-    struct failure none;
-    if (!f && q->n_hits == 0) {
-        failure_set(&none, FAILURE_NOT_FOUND, SHOAL_ENOTFOUND, NULL, "nothing_found",
-                    "the collection '%s' has no passage for this question", q->collection);
-        f = &none;
-    }
+    struct citing *x = EXECUTOR_OF(q, struct citing, quoting);
     if (f)
         finish(x, f);
     else if (x->cancelled)
         fail(x, SHOAL_ECANCELLED, "cancelled");
-    else
+    else if (x->write && q->found)
         generate(x);
+    else
+        finish(x, NULL);
 }
 
 void citing_run(struct citing *x)
 {
     buf_init(&x->answer, MAX_ANSWER_BYTES);
-    x->retrieval.done = on_found;
-    retrieval_run(&x->retrieval);
+    x->most_given = x->n_given ? x->n_given : N_GIVEN;
+    if (x->most_given > CITING_MAX_PASSAGES)
+        x->most_given = CITING_MAX_PASSAGES;
+    x->quoting.done = on_quoted;
+    quoting_run(&x->quoting);
 }
 
 void citing_cancel(struct citing *x)
 {
     x->cancelled = true;
-    retrieval_cancel(&x->retrieval);
+    quoting_cancel(&x->quoting);
     if (x->sink.job)
         flow_cancel(&x->sink);
     if (x->embedding.sink.job)
@@ -270,14 +291,64 @@ void citing_cancel(struct citing *x)
 
 void citing_fini(struct citing *x)
 {
-    retrieval_fini(&x->retrieval);
+    quoting_fini(&x->quoting);
     buf_fini(&x->answer);
 }
 
 /* ---- as JSON ---- */
 
+/* More digits mean nothing. */
+static double rounded(double score)
+{
+    return round(score * 1e4) / 1e4;
+}
+
+static void put_hit(struct json_out *j, const struct collection_hit *h)
+{
+    json_out_member_str(j, "document", h->doc);
+    if (h->page)
+        json_out_member_uint(j, "page", h->page);
+    if (h->heading[0])
+        json_out_member_str(j, "heading", h->heading);
+    json_out_member_uint(j, "passage", (uint64_t)h->id);
+}
+
+static void put_quote(struct json_out *j, const struct citing *x, const struct quoting_sentence *s)
+{
+    json_out_object(j);
+    json_out_member_str(j, "text", s->text);
+    json_out_key(j, "score");
+    json_out_num(j, rounded(s->score));
+    put_hit(j, &x->quoting.retrieval.hits[s->hit]);
+    if (x->explain) {
+        json_out_key(j, "features");
+        json_out_object(j);
+        for (int i = 0; i < QUOTE_N_FEATURES; i++) {
+            json_out_key(j, quote_rank_name((enum quote_feature)i));
+            json_out_num(j, s->features[i]);
+        }
+        json_out_object_end(j);
+    }
+    json_out_object_end(j);
+}
+
+/* The sentences of the answer, or, with explain, all of them; or those nearest to one. */
+static void put_quotes(struct json_out *j, const struct citing *x)
+{
+    const struct quoting *q = &x->quoting;
+    const uint32_t most = x->explain ? q->n_sentences : q->found ? 1 : CITING_N_CLOSEST;
+    json_out_key(j, q->found ? "quotes" : "closest");
+    json_out_array(j);
+    for (uint32_t i = 0; i < q->n_sentences && i < most; i++)
+        put_quote(j, x, &q->sentences[i]);
+    if (q->second > 0 && q->second >= most)
+        put_quote(j, x, &q->sentences[q->second]);
+    json_out_array_end(j);
+}
+
 static void put_sentences(struct json_out *j, const struct citing *x)
 {
+    json_out_key(j, "sentences");
     json_out_array(j);
     for (uint32_t i = 0; i < x->support.n; i++) {
         const struct support_sentence *s = &x->support.sentences[i];
@@ -288,7 +359,7 @@ static void put_sentences(struct json_out *j, const struct citing *x)
         json_out_bool(j, s->supported);
         if (s->passage >= 0) {
             json_out_key(j, "passage");
-            json_out_uint(j, (uint64_t)x->retrieval.hits[s->passage].id);
+            json_out_uint(j, (uint64_t)x->quoting.retrieval.hits[s->passage].id);
         }
         if (!s->supported) {
             json_out_key(j, "reason");
@@ -299,39 +370,66 @@ static void put_sentences(struct json_out *j, const struct citing *x)
     json_out_array_end(j);
 }
 
-void citing_json(struct json_out *j, const struct citing *x)
+/* What the model wrote, and what the check says about it. */
+static void put_written(struct json_out *j, const struct citing *x)
 {
-    json_out_key(j, "answer");
+    json_out_key(j, "generated");
+    json_out_object(j);
+    json_out_key(j, "text");
     json_out_strn(j, buf_str(&x->answer), x->answer.len);
     json_out_key(j, "supported");
     if (x->support.verdict == SUPPORT_PARTLY)
         json_out_str(j, "partly");
     else
         json_out_bool(j, x->support.verdict == SUPPORT_TRUE);
-    json_out_key(j, "sentences");
     put_sentences(j, x);
+    if (x->n_wrong > 0)
+        json_out_member_uint(j, "unknown_citations", x->n_wrong);
+    json_out_member_str(j, "model", x->model_name);
+    json_out_member_str(j, "finish_reason", x->cut ? "length" : "stop");
+    json_out_object_end(j);
+}
+
+static bool is_cited(const struct citing *x, uint32_t hit)
+{
+    const struct quoting *q = &x->quoting;
+    if (!x->written)
+        return q->found && q->sentences[0].hit == hit;
+    for (uint32_t k = 0; k < x->n_cited; k++)
+        if (x->cited[k] == q->retrieval.hits[hit].id)
+            return true;
+    return false;
+}
+
+const char *citing_answer(struct citing *x)
+{
+    return x->written ? buf_str(&x->answer) : quoting_text(&x->quoting);
+}
+
+void citing_json(struct json_out *j, struct citing *x)
+{
+    const struct retrieval *r = &x->quoting.retrieval;
+    json_out_member_str(j, "answer", citing_answer(x));
+    json_out_key(j, "found");
+    json_out_bool(j, x->quoting.found);
+    json_out_key(j, "supported");
+    json_out_bool(j, x->quoting.found);
+    json_out_key(j, "score");
+    json_out_num(j, x->quoting.n_sentences > 0 ? rounded(x->quoting.sentences[0].score) : 0);
+    json_out_member_str(j, "by", x->written ? "model" : "quote");
+    put_quotes(j, x);
     json_out_key(j, "citations");
     json_out_array(j);
-    for (uint32_t i = 0; i < x->n_passages; i++)
-        for (uint32_t k = 0; k < x->n_cited; k++)
-            if (x->cited[k] == x->retrieval.hits[i].id)
-                hit_json_put(j, &x->retrieval.hits[i], true);
+    for (uint32_t i = 0; i < r->n_hits; i++)
+        if (is_cited(x, i))
+            hit_json_put(j, &r->hits[i], true);
     json_out_array_end(j);
-    if (x->n_wrong > 0) {
-        json_out_key(j, "unknown_citations");
-        json_out_uint(j, x->n_wrong);
-    }
-    json_out_key(j, "model");
-    json_out_str(j, x->model_name);
-    json_out_key(j, "finish_reason");
-    json_out_str(j, x->cut ? "length" : "stop");
+    if (x->model_name[0])
+        put_written(j, x);
     json_out_key(j, "usage");
     json_out_object(j);
-    json_out_key(j, "prompt_tokens");
-    json_out_uint(j, x->prompt_tokens);
-    json_out_key(j, "completion_tokens");
-    json_out_uint(j, x->generated_tokens);
-    json_out_key(j, "embedding_tokens");
-    json_out_uint(j, x->retrieval.n_tokens + x->embedding.n_tokens);
+    json_out_member_uint(j, "prompt_tokens", x->prompt_tokens);
+    json_out_member_uint(j, "completion_tokens", x->generated_tokens);
+    json_out_member_uint(j, "embedding_tokens", x->quoting.n_tokens + x->embedding.n_tokens);
     json_out_object_end(j);
 }

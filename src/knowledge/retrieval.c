@@ -133,6 +133,8 @@ static void search_it(void *ctx)
                                        .text = x->mode == RETRIEVAL_MEANING ? NULL : x->query,
                                        .n_results = n};
     x->rc = collection_search(x->held, &q, &x->arena, &x->hits, &x->n_hits, &x->error);
+    if (x->rc == 0 && x->also)
+        x->rc = x->also(x, x->held, &x->error);
 }
 
 static void on_found(void *ctx)

@@ -25,6 +25,8 @@ struct retrieval {
     uint32_t n_results;
     enum retrieval_mode mode;
     const char *reranker; /* a model; NULL: none */
+    /* Runs after the search, on its thread, with the collection still held; or NULL. */
+    int (*also)(struct retrieval *x, struct collection *c, struct err *e);
     void (*done)(struct retrieval *x, const struct failure *f);
     /* results */
     struct arena arena;

@@ -6,6 +6,7 @@
 
 #include "base/ascii.h"
 #include "base/str.h"
+#include "knowledge/quote_split.h"
 #include "knowledge/wording.h"
 
 #define ENOUGH 0.6 /* share of words, without vectors */
@@ -15,6 +16,7 @@
 #define SAID 0.75       /* required share of what an answer adds in a passage's sentence */
 #define ASKED 0.65      /* share of the question's words that it must be about */
 #define MAX_BYTES 4096u /* limit of a sentence */
+#define PASSAGE_BYTES 16384u
 
 const char *support_verdict_name(enum support_verdict v)
 {
@@ -246,10 +248,31 @@ static enum support_reason judge_by(const struct wording *a, const struct wordin
     return nearest_says(a, text);
 }
 
+/* A passage without lines of a table of contents: their titles say nothing. out is used if there
+ * are any; what is beyond it is left out. */
+static const char *without_contents(char out[PASSAGE_BYTES], const char *passage)
+{
+    size_t n = strlen(passage), k = 0;
+    if (!quote_is_contents(passage, n))
+        return passage;
+    for (size_t at = 0; at < n;) {
+        const char *end = memchr(passage + at, '\n', n - at);
+        size_t line = end ? (size_t)(end - passage) + 1 - at : n - at;
+        if (!quote_is_contents(passage + at, line) && k + line < PASSAGE_BYTES) {
+            memcpy(out + k, passage + at, line);
+            k += line;
+        }
+        at += line;
+    }
+    out[k] = '\0';
+    return out;
+}
+
 void support_judge(struct support *s, const char *answer, const char *const *passages,
                    uint32_t n_passages, const float *similarity)
 {
     struct wording a, b;
+    char text[PASSAGE_BYTES];
     uint32_t good = 0;
     for (uint32_t i = 0; i < s->n; i++) {
         struct support_sentence *x = &s->sentences[i];
@@ -259,9 +282,10 @@ void support_judge(struct support *s, const char *answer, const char *const *pas
         x->supported = false;
         for (uint32_t k = 0; k < n_passages && k < SUPPORT_MAX_PASSAGES; k++) {
             double overlap;
-            wording_read(&b, passages[k], strlen(passages[k]));
+            const char *passage = without_contents(text, passages[k]);
+            wording_read(&b, passage, strlen(passage));
             enum support_reason why =
-                judge_by(&a, &b, passages[k], (struct str){answer + x->at, x->n},
+                judge_by(&a, &b, passage, (struct str){answer + x->at, x->n},
                          similarity ? &similarity[i * n_passages + k] : NULL, &overlap);
             bool fine = why == SUPPORT_FINE;
             if ((fine && !x->supported) || (fine == x->supported && overlap > best)) {
@@ -272,7 +296,11 @@ void support_judge(struct support *s, const char *answer, const char *const *pas
                 x->passage = fine ? (int32_t)k : -1;
             }
         }
-        if (x->supported && (repeats_itself(&a) || is_repeated(s, answer, i))) {
+        if (x->supported && quote_is_contents(answer + x->at, x->n)) {
+            x->supported = false;
+            x->reason = SUPPORT_UNRELATED;
+            x->passage = -1;
+        } else if (x->supported && (repeats_itself(&a) || is_repeated(s, answer, i))) {
             x->supported = false;
             x->reason = SUPPORT_REPEATED;
             x->passage = -1;

@@ -81,10 +81,13 @@ static int await(struct talk *t, short events, struct err *e)
 {
     for (;;) {
         uint64_t now = clock_ns();
-        struct pollfd p = {.fd = t->fd, .events = events};
+        struct pollfd p[2] = {{.fd = t->fd, .events = events},
+                              {.fd = t->ask->stop_fd ? *t->ask->stop_fd : -1, .events = POLLIN}};
         if (now >= t->until_ns)
             return late(t, e);
-        int n = poll(&p, 1, (int)((t->until_ns - now) / 1000000u) + 1);
+        int n = poll(p, 2, (int)((t->until_ns - now) / 1000000u) + 1);
+        if (n > 0 && p[1].revents)
+            return err_set(e, SHOAL_ECANCELLED, "cancelled");
         if (n > 0)
             return 0;
         if (n < 0 && errno != EINTR)
@@ -188,10 +191,18 @@ static ssize_t send_some(struct talk *t, const char *p, size_t n, struct err *e)
     }
 }
 
+static bool is_stopped(const struct talk *t)
+{
+    struct pollfd p = {.fd = t->ask->stop_fd ? *t->ask->stop_fd : -1, .events = POLLIN};
+    return poll(&p, 1, 0) > 0;
+}
+
 static ssize_t receive_some(struct talk *t, char *p, size_t n, struct err *e)
 {
-    for (;;) {
-        if (clock_ns() >= t->until_ns) /* applies even if the server never stops sending */
+    for (;;) { /* both apply even if the server never stops sending */
+        if (is_stopped(t))
+            return err_set(e, SHOAL_ECANCELLED, "cancelled");
+        if (clock_ns() >= t->until_ns)
             return late(t, e);
         ssize_t got = t->tls ? tls_conn_read(t->tls, p, n) : recv(t->fd, p, n, 0);
         if (got >= 0)
@@ -264,6 +275,10 @@ static int receive(struct talk *t, int *status, struct err *e)
         int rc = http_answer_feed(&answer, in, (size_t)n);
         if (rc < 0)
             return read_fault(t, rc, e);
+        if (t->ask->piece) {
+            t->until_ns = clock_ns() + (uint64_t)t->ask->timeout_ms * 1000000u;
+            t->ask->piece(t->ask->ctx, answer.status, t->body);
+        }
     }
     *status = answer.status;
     return 0;

@@ -5,8 +5,8 @@
  * Ownership: body is the caller's buf; its limit bounds the response.
  * Failure:   SHOAL_EINVAL: bad address; SHOAL_ENOTFOUND: cannot connect; SHOAL_EDEADLINE;
  *            SHOAL_EIO: the connection broke, or the certificate was refused (the text says so);
- *            SHOAL_ELIMIT; SHOAL_EFORMAT: the response is not HTTP; SHOAL_ENOMEM.  A status of 400
- *            and above is not a failure. */
+ *            SHOAL_ELIMIT; SHOAL_EFORMAT: the response is not HTTP; SHOAL_ENOMEM; SHOAL_ECANCELLED:
+ *            stop_fd.  A status of 400 and above is not a failure. */
 #ifndef SHOAL_NET_HTTP_ASK_H
 #define SHOAL_NET_HTTP_ASK_H
 
@@ -28,6 +28,11 @@ struct http_ask {
     const char *content;
     size_t content_bytes; /* 0: no body */
     uint32_t timeout_ms;
+    /* A response that arrives in pieces: called after each one, with all of the body so far. The
+     * time limit is then for each piece. NULL: only the whole matters. */
+    void (*piece)(void *ctx, int status, const struct buf *body);
+    void *ctx;
+    const int *stop_fd; /* ends the call when it becomes readable; NULL: none */
 };
 
 SHOAL_MUST_CHECK int http_ask(const struct http_ask *a, int *status, struct buf *body,

@@ -546,6 +546,34 @@ static int search_words(struct collection *c, const char *text, int64_t *ids, ui
     return rc < 0 ? rc : 0;
 }
 
+int collection_count(struct collection *c, const char *word, uint64_t *out, struct err *e)
+{
+    struct buf match;
+    *out = 0;
+    buf_init(&match, 16 * COLLECTION_MAX_QUERY_BYTES);
+    collection_rank_match(&match, word);
+    if (match.rc < 0 || match.len == 0) {
+        int rc = match.rc;
+        buf_fini(&match);
+        return rc < 0 ? err_set(e, rc, "out of memory for a search") : 0;
+    }
+    db_lock(&c->read);
+    sqlite3_stmt *s = db_prepare(
+        &c->read, "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)", e);
+    int rc = s ? 1 : db_run(&c->read, s, e);
+    if (s) {
+        sqlite3_bind_text(s, 1, buf_str(&match), (int)match.len, SQLITE_STATIC);
+        sqlite3_bind_int64(s, 2, COLLECTION_MAX_COUNT);
+        rc = db_step(&c->read, s, e);
+        if (rc == 1)
+            *out = (uint64_t)sqlite3_column_int64(s, 0);
+        sqlite3_finalize(s);
+    }
+    db_unlock(&c->read);
+    buf_fini(&match);
+    return rc < 0 ? rc : 0;
+}
+
 static const char *column(struct arena *a, sqlite3_stmt *s, int i)
 {
     const char *p = (const char *)sqlite3_column_text(s, i);

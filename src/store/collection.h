@@ -90,6 +90,10 @@ SHOAL_MUST_CHECK int collection_remove(struct collection *c, const char *doc, st
 SHOAL_MUST_CHECK int collection_search(struct collection *c, const struct collection_query *q,
                                        struct arena *a, struct collection_hit **hits, uint32_t *n,
                                        struct err *e);
+/* How many passages have a word, up to COLLECTION_MAX_COUNT. */
+#define COLLECTION_MAX_COUNT 10000u
+SHOAL_MUST_CHECK int collection_count(struct collection *c, const char *word, uint64_t *out,
+                                      struct err *e);
 /* Names of documents in order, starting after `after`; at most max. */
 SHOAL_MUST_CHECK int collection_docs(struct collection *c, const char *after, uint32_t max,
                                      struct arena *a, const char ***names, uint32_t *n,

@@ -95,4 +95,72 @@ S
 checked=$((checked + 1))
 "$tool" pty script "$shoal" chat "${says_gu[@]}" --ctx 131072 -n 0 --stats || fail "terminal"
 same "long message" "$("$tool" json 'messages[4].content' <talk2.json | tr '\n' '|')" "one |two|"
+# lines can be edited, and come back from the history, also in the next chat
+if ldconfig -p 2>/dev/null | grep -q libedit.so.2; then
+    cat >script <<'S'
+expect > 
+send uno
+key A
+send first 
+key E
+send  dos\n
+expect gu gu
+expect > 
+key P
+send  tres\n
+expect gu gu
+expect > 
+send /save talk3.json\n
+expect messages saved
+key D
+exit 0
+S
+    checked=$((checked + 1))
+    TERM=xterm "$tool" pty script "$shoal" chat "${says_gu[@]}" -n 4 || fail "edited lines"
+    same "edited" "$("$tool" json 'messages[0].content' <talk3.json)" "first uno dos"
+    same "from the history" "$("$tool" json 'messages[2].content' <talk3.json)" "first uno dos tres"
+    printf 'expect > \nkey P\nkey P\nsend \\n\nexpect gu gu\nexpect > \nsend /save talk4.json\\n\nexpect messages saved\nkey D\nexit 0\n' >script
+    checked=$((checked + 1))
+    TERM=xterm "$tool" pty script "$shoal" chat "${says_gu[@]}" -n 4 || fail "history"
+    same "of the chat before" "$("$tool" json 'messages[0].content' <talk4.json)" "first uno dos tres"
+    same "for the owner alone" "$(stat -c %a "$XDG_STATE_HOME/shoal/chat-history")" 600
+fi
+# errors are red at a terminal, unless NO_COLOR says otherwise
+printf 'expect \033[31mshoal chat:\nexit 1\n' | sed 's/\\033/\x1b/' >script
+checked=$((checked + 2))
+TERM=xterm "$tool" pty script "$shoal" chat -m nosuch.gguf hi || fail "a red error"
+printf 'expect shoal chat: \nexit 1\n' >script
+TERM=xterm NO_COLOR=1 "$tool" pty script "$shoal" chat -m nosuch.gguf hi || fail "NO_COLOR"
+
+# a running server answers: the same texts, streamed; Ctrl-C ends an answer, not the chat
+printf 'pack: false\nmodels: [{name: draft, path: "%s"}, {name: long, path: "%s", context: 131072}]\n' "$reply" "$model" >server.yaml
+"$shoal" serve --config server.yaml --listen "unix:$tmp/s.sock" >server 2>&1 &
+server=$!
+for _ in $(seq 600); do [ -S s.sock ] && break; sleep 0.1; done
+at=(--server "unix:$tmp/s.sock")
+run 0 generate -m "$reply" --temp 0 -n 9 "was it"; cp out want
+run 0 generate "${at[@]}" --temp 0 -n 9 "was it"; cmp -s out want || fail "generate: $(cat out) instead of $(cat want)"
+SHOAL_HOST=unix:$tmp/s.sock run 0 generate -m draft --temp 0 -n 9 --json "was it"; same "by SHOAL_HOST" "$(field text)" "$(cat want)"; same "tokens" "$(field generated_tokens)" 9
+printf 'Hi\nAnd again\n' >in
+run 0 chat -m "$reply" --temp 0 -n 9 --system Short <in; cp out want
+run 0 chat "${at[@]}" --temp 0 -n 9 --system Short <in; cmp -s out want || fail "chat: $(cat out) instead of $(cat want)"
+cat >script <<'S'
+expect > 
+send Hello\n
+wait 300
+key C
+expect cancelled]
+expect > 
+send /help\n
+expect /reset
+key D
+exit 0
+S
+checked=$((checked + 1))
+"$tool" pty script "$shoal" chat "${at[@]}" -m long --temp 0 -n 0 --stats || fail "terminal with a server"
+run 1 chat "${at[@]}" -m nosuch hi; has err "does not exist"; has err "shoal ps --server"
+run 2 chat "${at[@]}" --ctx 64 hi; has err "configure the server"
+run 2 generate "${at[@]}" --regex x hi; has err "works with a model of this process"
+kill $server; wait $server
+run 1 generate "${at[@]}" hi; has err "start it with 'shoal serve'"
 finish

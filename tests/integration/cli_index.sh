@@ -33,10 +33,12 @@ same "by words" "$(field ref)" E42; has out '"rank_by_words":1'
 run 0 index query shop -n 2 "how long is the warranty"; has out "faq.html: Warranty"; has out "24 months"
 run 0 index query shop --by meaning -n 1 --json "it makes a grinding sound"; same "noise" "$(field heading)" Noise
 
-# an answer with a verdict, whatever the small model generates
-run 0 index ask shop -n 2 --max-tokens 16 --json "how long is the warranty"; has out '"supported":'; has out '"citations":['
-run 0 index ask shop -n 2 --max-tokens 16 "how long is the warranty"; has out 'supported: '
-run 1 index ask shop -m intent "x"; has err "generate"
+# the sentence that answers, where it is from and its score; a question without an answer; a model's words are checked
+run 0 index ask shop "when does the warranty end"; has out "The warranty ends after 24 months."; has out "faq.html: Warranty (score 0."
+run 0 index ask shop --json "when does the warranty end"; has out '"found":true'; has out '"by":"quote"'; has out '"document":"faq.html"'
+run 3 index ask shop "who founded the city of Madrid"; same "not found" "$(head -1 out)" "not found"; has out "nearest (score 0."
+run 0 index ask shop -m reply -n 2 --max-tokens 16 --json "when does the warranty end"; has out '"generated":{'; has out '"supported":true'
+run 1 index ask shop -m intent "when does the warranty end"; has err "generate"
 
 # a changed file replaces the old one; a document from stdin
 echo "The pump was replaced by a compressor." >pump.md
@@ -48,6 +50,29 @@ run 0 index stats --json shop; same "passages" "$(field passages)" 6; has out '"
 run 0 index remove shop hum
 run 1 index remove shop hum; has err "no document 'hum'"
 run 0 index stats; has out "3 documents"
+
+# a folder with all below it: changed files are replaced, those that are gone leave, and one that cannot be read is named
+mkdir -p docs/deep docs/.hidden; echo "The gate opens at noon." >docs/gate.md; echo "The lamp is green." >docs/deep/lamp.txt
+echo x >docs/deep/prog.c; echo "hidden" >docs/.hidden/h.md; echo '{"no": 1}' >docs/bad.jsonl
+run 3 index add tree docs; same "folder" "$(cat out)" "2 added (2 passages), 0 unchanged, 1 left out"; has err "docs/bad.jsonl is left out"
+run 0 index stats --json tree; has out '"names":["docs/deep/lamp.txt","docs/gate.md"]'
+rm docs/bad.jsonl docs/gate.md; echo "The lamp is red." >docs/deep/lamp.txt; echo "other" >other.txt
+run 0 index add tree other.txt docs/; same "synced" "$(cat out)" "2 added (2 passages), 0 unchanged, 1 removed"
+run 0 index query tree --by words green; empty out
+run 2 index add tree docs --title x; has err "--title is for a file"
+run 1 index add tree docs nosuch; has err "nosuch"
+run 2 index add tree other.txt --watch; has err "--watch needs"
+"$shoal" index add tree docs --watch >watch 2>&1 &
+watcher=$!
+wait_for() { for _ in $(seq 600); do "$shoal" index stats --json tree 2>/dev/null | grep -q "$1" && return; sleep 0.1; done; fail "the watch did not see: $1"; }
+for _ in $(seq 600); do grep -q watching watch && break; sleep 0.1; done
+mkdir docs/new; echo "The owl sleeps." >docs/new/owl.md; wait_for "docs/new/owl.md"
+rm docs/deep/lamp.txt; wait_for '"names":\["docs/new/owl.md","other.txt"\]'
+kill $watcher; wait $watcher
+run 0 index remove tree --all
+mkdir many; for i in $(seq 25); do echo "Text $i." >many/$i.txt; done; run 0 index add many many
+run 0 index stats many; has out "and 5 more: --all names them"; same "lines" "$(wc -l <out)" 22
+run 0 index stats many --all; same "all lines" "$(wc -l <out)" 26; run 0 index remove many --all
 
 # errors say what to do
 run 1 index add shop nosuch.txt; has err "nosuch.txt"

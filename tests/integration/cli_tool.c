@@ -6,7 +6,7 @@
  *   cli_tool pty SCRIPT CMD...  runs CMD on a terminal of its own and follows the script:
  *       expect TEXT   wait until TEXT is in the output behind the last match (10 s)
  *       send TEXT     type it, \n for Enter
- *       key C|D       type Ctrl-C or Ctrl-D
+ *       key LETTER    type Ctrl and this letter
  *       wait MS
  *       exit N        the program ends with this code (10 s) */
 #include <cjson/cJSON.h>
@@ -200,7 +200,7 @@ static int step(struct term *t, char *line)
     if (strcmp(line, "send") == 0)
         return type_text(t, arg);
     if (strcmp(line, "key") == 0)
-        return type_text(t, *arg == 'C' ? "\003" : "\004");
+        return type_text(t, (const char[]){(char)(*arg & 31), '\0'});
     if (strcmp(line, "exit") == 0)
         return await_exit(t, arg);
     if (strcmp(line, "wait") == 0) {

@@ -15,18 +15,22 @@ const listen = (s) => new Promise((done) => s.listen(0, '127.0.0.1', () => done(
 // sent as a whole whatever the range, that never end.
 async function start() {
     const hub = { repos: {}, private: new Set(), token: 'hf_secret', seen: [], packages: {}, tarballs: {}, registry: {}, blobs: {}, cut: 0,
-        wrong: new Set(), noRange: new Set(), silent: new Set(), cdnHeaders: [], login: false, location: null };
+        wrong: new Set(), noRange: new Set(), silent: new Set(), cdnHeaders: [], login: false, location: null,
+        busy: 0, most: 0 }; // busy: answers on their way; most of them at once
     const files = {}; // of the CDN, by hash
 
     function send(req, res, bytes, key) {
-        const range = hub.noRange.has(key) ? null : /^bytes=(\d+)-/.exec(req.headers.range ?? '');
-        const from = range ? Number(range[1]) : 0;
+        const range = hub.noRange.has(key) ? null : /^bytes=(\d+)-(\d*)/.exec(req.headers.range ?? '');
+        const from = range ? Number(range[1]) : 0, end = range?.[2] ? Math.min(Number(range[2]) + 1, bytes.length) : bytes.length;
         let body = hub.wrong.has(key) ? Buffer.alloc(bytes.length, 'x') : bytes;
-        res.writeHead(range ? 206 : 200, { 'content-length': bytes.length - from, etag: `"${sha256(bytes).slice(0, 16)}"`,
-            ...range && { 'content-range': `bytes ${from}-${bytes.length - 1}/${bytes.length}` } });
+        res.writeHead(range ? 206 : 200, { 'content-length': end - from, etag: `"${sha256(bytes).slice(0, 16)}"`,
+            ...range && { 'content-range': `bytes ${from}-${end - 1}/${bytes.length}` } });
         if (req.method === 'HEAD')
             return res.end();
-        body = body.subarray(from);
+        body = body.subarray(from, end);
+        hub.busy++;
+        hub.most = Math.max(hub.most, hub.busy);
+        res.on('close', () => hub.busy--);
         if (hub.silent.has(key))
             return res.write(body.subarray(0, 1000));
         if (hub.cut > 0 && body.length > 2000) {

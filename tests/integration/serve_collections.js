@@ -89,7 +89,7 @@ async function wrong() {
         ['/manuals/documents', { documents: [{ name: 'x.jsonl', text: '{"a":1}' }] }, 400, 'line 1'],
         ['/manuals/documents', { documents: [{ name: 'big', text: 'word. '.repeat(20000) }] }, 400, 'passages'],
         ['/manuals/answer', { question: 'x', rerank: 'nosuch' }, 404, 'nosuch'],
-        ['/manuals/answer', { question: 'x', model: 'nosuch' }, 404, 'nosuch']]) {
+        ['/manuals/answer', { question: 'when does the pump run hot', model: 'nosuch' }, 404, 'nosuch']]) {
         const r = await post(at, body);
         t.check(r.status === status && r.text.includes(words), `${at} ${JSON.stringify(body).slice(0, 60)}: ${r.status} ${r.text}`);
     }
@@ -97,13 +97,46 @@ async function wrong() {
 }
 
 async function answers() {
-    const r = await post('/manuals/answer', { question: 'when does the pump run hot', n: 2, max_tokens: 24 }, 'reader-key');
+    let r = await post('/manuals/answer', { question: 'when does the pump run hot' }, 'reader-key');
     t.same(r.status, 200, r.text);
-    t.check([true, false, 'partly'].includes(r.json.supported), `a verdict: ${r.json.supported}`);
-    t.same(r.json.model, 'reply', 'the model');
-    t.check(r.json.usage.prompt_tokens > 50 && r.json.usage.embedding_tokens > 0, 'usage');
-    t.check(r.json.sentences.every((s) => s.supported || s.reason), 'what is not supported says why');
-    t.check(r.json.citations.every((h) => h.id > 0 && h.text), 'citations are passages');
+    t.check(r.json.found && r.json.by === 'quote' && /pump runs hot/.test(r.json.answer) && r.json.score > 0.35, `a quote: ${r.text}`);
+    t.check(r.json.quotes[0].document && r.json.citations.length === 1 && r.json.citations[0].text.includes(r.json.quotes[0].text), 'and where it is from');
+    t.check(r.json.usage.embedding_tokens > 0 && r.json.usage.completion_tokens === 0, 'no model wrote it');
+    r = await post('/manuals/answer', { question: 'who founded the city of Madrid' }, 'reader-key');
+    t.check(r.status === 200 && !r.json.found && r.json.answer === '' && r.json.closest.length > 0, `not found: ${r.text}`);
+    r = await post('/manuals/answer', { question: 'when does the pump run hot', model: 'reply', n: 2, max_tokens: 24 }, 'reader-key');
+    t.same(r.status, 200, r.text);
+    t.check(r.json.generated.model === 'reply' && r.json.usage.prompt_tokens > 50, 'a model was asked');
+    t.check(r.json.by === (r.json.generated.supported === true ? 'model' : 'quote'), 'its answer counts only if it is supported');
+    t.check(r.json.generated.sentences.every((s) => s.supported || s.reason), 'what is not supported says why');
+    // a prompt that is longer than the context of the model: fewer passages are given
+    const long = Array.from({ length: 12 }, (_, i) => ({ name: `long${i}`, text: `The boiler number ${i} heats. `.repeat(40) + `Boiler ${i} has a tank of ${i}0 litres.` }));
+    t.same((await post('/manuals/documents', { documents: long })).status, 200, 'long texts');
+    r = await post('/manuals/answer', { question: 'how many litres has the tank of boiler 7?', model: 'reply', n: 12, max_tokens: 24 }, 'reader-key');
+    t.check(r.status === 200 && r.json.found, `a small context: ${r.text}`);
+    for (const d of long)
+        t.same((await post('/manuals/remove', { document: d.name })).status, 200, 'removed');
+}
+
+// A folder of the configuration: its documents come and go with their files.
+async function followed() {
+    const folder = path.join(t.tmp, 'followed'), config = path.join(t.tmp, 'followed.yaml');
+    fs.mkdirSync(folder);
+    fs.writeFileSync(path.join(folder, 'one.md'), 'The gate opens at noon.');
+    fs.writeFileSync(config, `pack: false\nmodels: [{name: embed, path: ${t.root}/models/encoder}]\ncollections: {dir: ${t.tmp}/followed-db, watch: ["site=${folder}/"]}\n`);
+    const other = await t.start(shoal, ['--config', config]);
+    const names = async () => (((await (await fetch(`${other.url}/v1/collections/site`)).json()).names) || []).map((x) => path.basename(x)).join();
+    await t.until(async () => await names() === 'one.md', 'what is there at the start');
+    fs.mkdirSync(path.join(folder, 'below'));
+    fs.writeFileSync(path.join(folder, 'below/two.txt'), 'The lamp is green.');
+    await t.until(async () => await names() === 'two.txt,one.md', 'a file in a new folder');
+    fs.rmSync(path.join(folder, 'one.md'));
+    await t.until(async () => await names() === 'two.txt', 'one that is gone');
+    t.same((await other.stop()).code, 0, 'exit');
+    fs.writeFileSync(config, `collections: {dir: ${t.tmp}/followed-db, watch: [nothing]}\n`);
+    let why = '';
+    await t.start(shoal, ['--config', config]).catch((e) => { why = e.message; });
+    t.check(/use NAME=FOLDER/.test(why), `a wrong entry: ${why}`);
 }
 
 // Queries keep working while documents are added and removed, and while another process adds some.
@@ -189,6 +222,7 @@ async function restarted(server) {
     await documents();
     await wrong();
     await answers();
+    await followed();
     await live();
     await indexed();
     server = await restarted(server);

@@ -72,6 +72,41 @@ async function fromHub() {
     hub.wrong.clear();
 }
 
+// A large file comes over several connections, in segments; also after a break, and as a whole from a server without ranges.
+async function parallel() {
+    const big = Buffer.alloc(25 << 20), segment = 8 << 20;
+    gguf.copy(big);
+    for (let i = gguf.length; i < big.length; i += 4)
+        big.writeUInt32LE((i * 2654435761) >>> 0, i);
+    const url = hub.raw('big.bin', big), known = `${url}#sha256=${sha256(big)}`;
+    const ranges = () => hub.seen.filter((x) => x.includes('/raw/big.bin')).map((x) => x.split(' ')[2]).sort().join();
+    const want = [`bytes=0-${segment - 1}`, `bytes=${segment}-${2 * segment - 1}`, `bytes=${2 * segment}-${3 * segment - 1}`, `bytes=${3 * segment}-${big.length - 1}`].sort().join();
+    let s = store();
+    hub.seen.length = hub.most = 0;
+    let r = await s.run(['pull', known, '--name', 'm', '--json']);
+    t.check(r.code === 0 && s.whole(sha256(big), 'big.bin', big), `a large file: ${r.err}`);
+    t.same(ranges(), `bytes=0-0,${want}`, 'in segments, after a look at its size');
+    t.check(hub.most > 1, `at the same time: ${hub.most}`);
+    const done = r.events().filter((x) => x.event === 'progress').map((x) => x.completed);
+    t.check(done.every((x, i) => i === 0 || x >= done[i - 1]) && done.at(-1) === big.length, 'progress only grows');
+    s = store();
+    hub.cut = 2;
+    r = await s.run(['pull', known, '--name', 'm']);
+    t.check(r.code === 0 && s.whole(sha256(big), 'big.bin', big), `segments that break off: ${r.err}`);
+    hub.cut = 0;
+    s = store();
+    hub.noRange.add('big.bin');
+    r = await s.run(['pull', known, '--name', 'm']);
+    t.check(r.code === 0 && s.whole(sha256(big), 'big.bin', big), `without ranges: ${r.err}`);
+    hub.noRange.clear();
+    s = store();
+    hub.repos['org/big'] = { 'big-Q8_0.gguf': big };
+    hub.most = 0;
+    r = await s.run(['pull', 'org/big', '--allow-private', '--name', 'm']);
+    t.check(r.code === 0 && s.whole(sha256(big), 'big-Q8_0.gguf', big) && hub.most > 1, `from the hub: ${hub.most} ${r.err}`);
+    delete hub.repos['org/big'];
+}
+
 async function interrupted() {
     const url = hub.raw('broken', gguf), known = `${url}#sha256=${sha256(gguf)}`;
     let s = store();
@@ -305,6 +340,17 @@ async function served() {
     await s.run(['rm', 'later']);
     await t.until(async () => !(await tags()).some((m) => m.name === 'later'), 'a name that is gone');
     t.check(/^tiny:1b /m.test((await s.run(['ps', '--server', server.url])).out), 'shoal ps');
+    const machine = async () => (await fetch(`${server.url}/v1/machine`)).json();
+    const small = (m) => m.suggested.find((x) => x.name === 'smollm2:135m-instruct');
+    let m = await machine();
+    t.check(m.cpus > 0 && m.memory_bytes > m.memory_free_bytes && m.models_bytes > 0 && m.disk_free_bytes > 0, `the machine: ${JSON.stringify(m)}`);
+    t.check(small(m).bytes === 98362432 && small(m).fits === true && small(m).present === null, `a suggestion: ${JSON.stringify(small(m))}`);
+    await t.until(async () => small(await machine()).tokens_per_s > 0, 'its expected speed, once the bandwidth is measured');
+    m = await machine();
+    t.check(!small(m).measured && Math.abs(small(m).tokens_per_s * 98362432 / m.memory_bytes_per_s - 0.8) < 1e-6, JSON.stringify(small(m)));
+    await s.run(['cp', 'tiny', 'smollm2']);
+    await t.until(async () => small(await machine()).present === 'smollm2', 'a model that is there');
+    await s.run(['rm', 'smollm2']);
     t.same((await server.stop()).code, 0, 'exit');
     server = await t.start(shoal, ['--only', '-m', `own=${path.join(data, 'refs/qwen3.gguf')}`], { env: { SHOAL_STORE: s.dir } });
     list = await tags();
@@ -375,7 +421,7 @@ async function kept() {
 
 (async () => {
     hub = await start();
-    for (const part of [fromHub, interrupted, fromPackages, registries, names, imports, served, shared, kept])
+    for (const part of [fromHub, parallel, interrupted, fromPackages, registries, names, imports, served, shared, kept])
         await part();
     hub.stop();
     t.finish();

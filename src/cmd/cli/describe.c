@@ -535,6 +535,9 @@ static void man_end(const struct command *all, describe_verbs verbs_of)
                             "for a broker, and without SHOAL_STORE the store.  systemd sets it."},
         {"XDG_STATE_HOME", "Without STATE_DIRECTORY: the state folder is its folder shoal."},
         {"SHOAL_SERVER", "Address of a running server, for commands that query one."},
+        {"SHOAL_HOST", "Address of a running server: chat and generate ask it instead of loading a "
+                       "model, and commands that query one use it without SHOAL_SERVER."},
+        {"NO_COLOR", "If it is not empty, nothing is coloured."},
         {"SHOAL_API_KEY", "Key that these commands send."},
         {"SHOAL_NATS", "Address of a NATS server for the verbs of shoal cluster."},
         {"SHOAL_CLUSTER", "Name of the shoal for the verbs of shoal cluster."},

@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "cmd/cli/exit_code.h"
+#include "cmd/cli/term.h"
 
 #define HELP_COLUMN 30
 #define HELP_WIDTH 96
@@ -32,7 +34,8 @@ int opts_usage(const struct opts_page *page, const char *fmt, ...)
 {
     va_list ap;
     fflush(stdout);
-    fprintf(stderr, "shoal %s: ", page->command);
+    fprintf(stderr, "%sshoal %s:%s ", term_style(STDERR_FILENO, TERM_RED), page->command,
+            term_style(STDERR_FILENO, TERM_PLAIN));
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);

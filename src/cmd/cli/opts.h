@@ -46,7 +46,7 @@ struct opts_group {
 /* Options that every command has. */
 extern const struct opts_group opts_common;
 
-#define OPTS_MAX_GROUPS 6u
+#define OPTS_MAX_GROUPS 8u
 #define OPTS_MAX_DEFS 64u
 #define OPTS_MAX_LIST 64u
 

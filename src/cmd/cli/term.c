@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -48,6 +49,14 @@ bool term_interrupted(int fd)
     while (fd >= 0 && read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
         hit = true;
     return hit;
+}
+
+const char *term_style(int fd, enum term_style s)
+{
+    static const char *const codes[] = {"\033[0m", "\033[1m", "\033[2m", "\033[31m"};
+    const char *off = getenv("NO_COLOR"), *term = getenv("TERM");
+    bool on = isatty(fd) && !(off && off[0]) && term && term[0] && strcmp(term, "dumb") != 0;
+    return on ? codes[s] : "";
 }
 
 void term_progress_init(struct term_progress *p, const char *what)

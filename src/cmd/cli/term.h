@@ -17,6 +17,12 @@ void term_release_interrupt(int fd);
 /* True if Ctrl-C was pressed since the last call; false for -1. */
 bool term_interrupted(int fd);
 
+enum term_style { TERM_PLAIN, TERM_BOLD, TERM_DIM, TERM_RED };
+
+/* What switches a descriptor's output to a style: "" if it is no terminal, a dumb one, or NO_COLOR
+ * is set (no-color.org). */
+const char *term_style(int fd, enum term_style s);
+
 /* A bar that appears if something takes longer than half a second.  If stderr is not a terminal,
  * prints a line every ten seconds instead. */
 struct term_progress {

@@ -1,15 +1,19 @@
 /* cmd_index.c - shoal index: collections of documents, found by meaning and by words. */
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bytes_text.h"
 #include "base/file/file_read.h"
+#include "base/file/tree_watch.h"
 #include "base/mem.h"
 #include "base/plural.h"
 #include "cmd/cli/term.h"
 #include "cmd/index/index_site.h"
+#include "knowledge/folder_sync.h"
 #include "knowledge/hit_json.h"
 #include "knowledge/ingest.h"
 #include "knowledge/retrieval.h"
@@ -18,6 +22,9 @@ cmd_fn cmd_index_add, cmd_index_query, cmd_index_stats, cmd_index_remove;
 
 #define MAX_OUTPUT_BYTES ((size_t)256 << 20)
 #define MAX_FILES 100000u
+#define MAX_WATCHED 64u
+#define QUIET_MS 300
+#define SHOWN_DOCS 20u /* names that stats prints without --all */
 
 static const struct opts_def add_defs[] = {
     {"model", 'm', OPTS_TEXT, "MODEL", "embed", 0, 0,
@@ -31,6 +38,8 @@ static const struct opts_def add_defs[] = {
     {"name", 0, OPTS_TEXT, "NAME", NULL, 0, 0,
      "name of the document in the collection; default: the path.  Only for one file"},
     {"title", 0, OPTS_TEXT, "TEXT", NULL, 0, 0, "title; default: the document's own"},
+    {"watch", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "folders: go on adding, replacing and removing documents with their files, until Ctrl-C"},
 };
 static const struct opts_def query_defs[] = {
     {"top", 'n', OPTS_UINT, "N", "5", 1, COLLECTION_MAX_HITS, "how many passages"},
@@ -38,21 +47,28 @@ static const struct opts_def query_defs[] = {
     {"rerank", 0, OPTS_TEXT, "MODEL", NULL, 0, 0,
      "a cross-encoder that reads query and passage together and re-sorts them"},
 };
+static const struct opts_def stats_defs[] = {
+    {"all", 0, OPTS_FLAG, NULL, NULL, 0, 0, "name all documents, not only the first 20"},
+};
 static const struct opts_def remove_defs[] = {
     {"all", 0, OPTS_FLAG, NULL, NULL, 0, 0, "remove the whole collection and its file"},
 };
 
 static const struct opts_page add_page = {
     .command = "index add",
-    .arguments = "COLLECTION FILE...",
+    .arguments = "COLLECTION FILE|FOLDER...",
     .min_args = 2,
     .max_args = MAX_FILES,
     .summary = "Adds documents to a collection, or replaces them.",
     .details = "A missing collection is created.  A file that is already there with the same bytes "
-               "is skipped.\nJSON lines have \"text\", and may have \"id\", \"title\" and "
+               "is skipped.\nA folder stands for the documents in it and below it (text, Markdown, "
+               "HTML, JSON lines, PDF): files\nthat are gone leave the collection, and one that "
+               "cannot be read is reported (exit code 3).\nJSON lines have \"text\", and may have "
+               "\"id\", \"title\" and "
                "\"page\".  PDF needs pdftotext (poppler-utils).",
     .groups = {{NULL, NULL, 0}},
     .examples = "  shoal index add manuals pump.pdf notes.md\n"
+                "  shoal index add manuals ~/manuals --watch\n"
                 "  shoal index add faq --format jsonl questions.txt\n"
                 "  cat report.txt | shoal index add reports --name today -\n",
 };
@@ -73,7 +89,8 @@ static const struct opts_page stats_page = {
     .max_args = 1,
     .summary = "Shows the collections, or one of them with its documents.",
     .groups = {{NULL, NULL, 0}},
-    .examples = "  shoal index stats\n  shoal index stats manuals --json\n",
+    .examples = "  shoal index stats\n  shoal index stats manuals --all\n"
+                "  shoal index stats manuals --json\n",
 };
 static const struct opts_page remove_page = {
     .command = "index remove",
@@ -94,23 +111,14 @@ struct adding {
     bool over;
     int exit_code;
     struct buf out;
-    uint32_t n_added, n_unchanged;
+    uint32_t n_added, n_unchanged, n_removed, n_failed;
     uint64_t n_chunks;
+    struct index_folder *folders;
+    uint32_t n_folders;
 };
 
-static void on_added(struct ingest *x, const struct failure *f)
+static void put_added(struct adding *a, const struct ingest *x)
 {
-    struct adding *a = EXECUTOR_OF(x, struct adding, ingest);
-    a->over = true;
-    term_progress_end(&a->bar);
-    if (f) {
-        a->exit_code =
-            a->site->interrupted ? CMD_INTERRUPTED : cmd_fail(a->site->o->page, "%s", f->message);
-        return;
-    }
-    a->n_added += !x->unchanged;
-    a->n_unchanged += x->unchanged;
-    a->n_chunks += x->n_chunks;
     if (!opts_flag(a->site->o, "json"))
         return;
     struct json_out j = json_out_make(&a->out);
@@ -125,6 +133,22 @@ static void on_added(struct ingest *x, const struct failure *f)
     json_out_bool(&j, x->unchanged);
     json_out_object_end(&j);
     buf_putc(&a->out, '\n');
+}
+
+static void on_added(struct ingest *x, const struct failure *f)
+{
+    struct adding *a = EXECUTOR_OF(x, struct adding, ingest);
+    a->over = true;
+    term_progress_end(&a->bar);
+    if (f) {
+        a->exit_code =
+            a->site->interrupted ? CMD_INTERRUPTED : cmd_fail(a->site->o->page, "%s", f->message);
+        return;
+    }
+    a->n_added += !x->unchanged;
+    a->n_unchanged += x->unchanged;
+    a->n_chunks += x->n_chunks;
+    put_added(a, x);
 }
 
 static void on_progress(struct ingest *x, uint32_t n, uint32_t all)
@@ -169,6 +193,199 @@ static int add_file(struct adding *a, const char *collection, const char *path)
     index_site_run(a->site, &a->over, cancel_adding, a);
     buf_fini(&bytes);
     return a->exit_code;
+}
+
+/* ---- folders ---- */
+
+struct index_folder {
+    struct folder_sync sync;
+    struct adding *adding;
+    struct tree_watch *watch; /* with --watch */
+    char *path;
+};
+
+static void on_file(struct folder_sync *x, const struct ingest *i, const struct failure *f)
+{
+    struct adding *a = EXECUTOR_OF(x, struct index_folder, sync)->adding;
+    if (!f) {
+        put_added(a, i);
+        return;
+    }
+    term_progress_end(&a->bar);
+    fprintf(stderr, "shoal index add: %s is left out: %s\n", i->name, f->message);
+}
+
+static void on_removed(struct folder_sync *x, const char *name)
+{
+    struct adding *a = EXECUTOR_OF(x, struct index_folder, sync)->adding;
+    if (!opts_flag(a->site->o, "json"))
+        return;
+    struct json_out j = json_out_make(&a->out);
+    json_out_object(&j);
+    json_out_member_str(&j, "document", name);
+    json_out_key(&j, "removed");
+    json_out_bool(&j, true);
+    json_out_object_end(&j);
+    buf_putc(&a->out, '\n');
+}
+
+static void on_folder_progress(struct folder_sync *x, uint32_t at, uint32_t n, double part,
+                               const char *name)
+{
+    struct adding *a = EXECUTOR_OF(x, struct index_folder, sync)->adding;
+    char note[256];
+    snprintf(note, sizeof(note), "%u of %u files: %s", at + 1, n, name);
+    term_progress_show(&a->bar, (at + part) / n, note);
+}
+
+static void on_folder(struct folder_sync *x, const struct failure *f)
+{
+    struct adding *a = EXECUTOR_OF(x, struct index_folder, sync)->adding;
+    a->over = true;
+    term_progress_end(&a->bar);
+    a->n_added += x->n_added;
+    a->n_unchanged += x->n_unchanged;
+    a->n_removed += x->n_removed;
+    a->n_failed += x->n_failed;
+    a->n_chunks += x->n_chunks;
+    if (f)
+        a->exit_code =
+            a->site->interrupted ? CMD_INTERRUPTED : cmd_fail(a->site->o->page, "%s", f->message);
+}
+
+static void cancel_folder(void *ctx)
+{
+    folder_sync_cancel(&((struct index_folder *)ctx)->sync);
+}
+
+static int sync_folder(struct adding *a, struct index_folder *f)
+{
+    a->over = false;
+    term_progress_init(&a->bar, "adding");
+    folder_sync_run(&f->sync);
+    index_site_run(a->site, &a->over, cancel_folder, f);
+    return a->exit_code;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int add_folder(struct adding *a, const char *collection, const char *path)
+{
+    const struct opts *o = a->site->o;
+    struct err e = {0};
+    static const char *const of_files[] = {"name", "title", "format"};
+    for (size_t i = 0; i < sizeof(of_files) / sizeof(of_files[0]); i++)
+        if (opts_text(o, of_files[i]))
+            return opts_usage(o->page, "--%s is for a file, and %s is a folder", of_files[i], path);
+    struct index_folder *f = &a->folders[a->n_folders++];
+    f->adding = a;
+    f->path = mem_strdup(path);
+    if (!f->path)
+        return cmd_fail(o->page, "out of memory");
+    for (size_t n = strlen(f->path); n > 1 && f->path[n - 1] == '/'; n--)
+        f->path[n - 1] = '\0';
+    f->sync = (struct folder_sync){.owner = &a->site->local.owner,
+                                   .collections = a->site->collections,
+                                   .collection = collection,
+                                   .folder = f->path,
+                                   .file = on_file,
+                                   .progress = on_folder_progress,
+                                   .removed = on_removed,
+                                   .done = on_folder};
+    /* before it is read, so that no change is missed */
+    if (opts_flag(o, "watch") && tree_watch_open(&f->watch, f->path, &e) < 0)
+        return cmd_fail(o->page, "%s", e.msg);
+    return sync_folder(a, f);
+}
+
+static int put_summary(struct adding *a)
+{
+    if (!opts_flag(a->site->o, "json")) {
+        buf_printf(&a->out, "%u added (%" PRIu64 " passage%s), %u unchanged", a->n_added,
+                   a->n_chunks, plural(a->n_chunks), a->n_unchanged);
+        if (a->n_removed > 0)
+            buf_printf(&a->out, ", %u removed", a->n_removed);
+        if (a->n_failed > 0)
+            buf_printf(&a->out, ", %u left out", a->n_failed);
+        buf_putc(&a->out, '\n');
+    }
+    int rc = cmd_print(a->site->o->page, &a->out);
+    buf_clear(&a->out);
+    fflush(stdout);
+    return rc;
+}
+
+/* Waits for changes; false: Ctrl-C. */
+static bool wait_for_change(struct adding *a)
+{
+    struct pollfd fds[MAX_WATCHED + 1] = {{.fd = a->site->interrupt_fd, .events = POLLIN}};
+    for (uint32_t i = 0; i < a->n_folders; i++)
+        fds[i + 1] = (struct pollfd){.fd = tree_watch_fd(a->folders[i].watch), .events = POLLIN};
+    bool changed = false;
+    for (;;) { /* until nothing happens for a moment: copies of many files are one change */
+        int n = poll(fds, a->n_folders + 1, changed ? QUIET_MS : -1);
+        if (n < 0 || fds[0].revents)
+            return false;
+        if (n == 0)
+            return true;
+        for (uint32_t i = 0; i < a->n_folders; i++)
+            changed |= fds[i + 1].revents && tree_watch_changed(a->folders[i].watch);
+    }
+}
+
+/* Until Ctrl-C, which is how it ends. */
+static int follow(struct adding *a)
+{
+    int rc = CMD_OK;
+    fprintf(stderr, "watching: Ctrl-C ends it\n");
+    while (rc == CMD_OK && wait_for_change(a)) {
+        a->n_added = a->n_unchanged = a->n_removed = a->n_failed = 0;
+        a->n_chunks = 0;
+        for (uint32_t i = 0; i < a->n_folders && rc == CMD_OK; i++)
+            rc = sync_folder(a, &a->folders[i]);
+        if (rc == CMD_OK && a->n_added + a->n_removed + a->n_failed > 0)
+            rc = put_summary(a);
+    }
+    return rc == CMD_INTERRUPTED ? CMD_OK : rc;
+}
+
+static int add_all(struct adding *a, const struct opts *o)
+{
+    uint32_t n = 0;
+    int rc = CMD_OK;
+    for (size_t i = 1; i < o->n_args; i++)
+        n += is_folder(o->args[i]);
+    if (opts_flag(o, "watch") && (n == 0 || n > MAX_WATCHED))
+        return opts_usage(o->page, "--watch needs 1 to %u folders", MAX_WATCHED);
+    a->folders = mem_zalloc_n(n + 1, sizeof(*a->folders));
+    if (!a->folders)
+        return cmd_fail(o->page, "out of memory");
+    for (size_t i = 1; i < o->n_args && rc == CMD_OK; i++)
+        rc = is_folder(o->args[i]) ? add_folder(a, o->args[0], o->args[i])
+                                   : add_file(a, o->args[0], o->args[i]);
+    if (rc != CMD_OK) {
+        (void)!cmd_print(o->page, &a->out); /* what was added before */
+        return rc;
+    }
+    rc = put_summary(a);
+    if (rc == CMD_OK && opts_flag(o, "watch"))
+        return follow(a);
+    return rc == CMD_OK && a->n_failed > 0 ? CMD_NOT_WELL : rc;
+}
+
+static void adding_fini(struct adding *a)
+{
+    for (uint32_t i = 0; i < a->n_folders; i++) {
+        folder_sync_fini(&a->folders[i].sync);
+        tree_watch_close(a->folders[i].watch);
+        mem_free(a->folders[i].path);
+    }
+    mem_free(a->folders);
+    buf_fini(&a->out);
 }
 
 /* Creates a missing collection. */
@@ -225,16 +442,12 @@ int cmd_index_add(int argc, const char *const *argv)
         rc = index_site_lend(&s, info.model);
     struct adding a = {.site = &s};
     buf_init(&a.out, MAX_OUTPUT_BYTES);
-    for (size_t i = 1; i < o.n_args && rc == CMD_OK; i++)
-        rc = add_file(&a, o.args[0], o.args[i]);
-    if (rc == CMD_OK && !opts_flag(&o, "json"))
-        buf_printf(&a.out, "%u added (%" PRIu64 " passage%s), %u unchanged\n", a.n_added,
-                   a.n_chunks, plural(a.n_chunks), a.n_unchanged);
-    int printed = cmd_print(&p, &a.out);
-    buf_fini(&a.out);
+    if (rc == CMD_OK)
+        rc = add_all(&a, &o);
+    adding_fini(&a);
     index_site_close(&s);
     opts_fini(&o);
-    return rc != CMD_OK ? rc : printed;
+    return rc;
 }
 
 /* ---- query ---- */
@@ -338,18 +551,21 @@ int cmd_index_query(int argc, const char *const *argv)
 
 /* ---- stats ---- */
 
-static int put_docs(struct index_site *s, const char *name, struct buf *b, struct json_out *j)
+/* most: how many names; j NULL: as text. */
+static int put_docs(struct index_site *s, const char *name, uint64_t most, struct buf *b,
+                    struct json_out *j)
 {
     struct collection *c = NULL;
     struct arena arena;
     const char **names, *after = "";
     uint32_t n = 1;
+    uint64_t shown = 0;
     struct err e = {0};
     int rc = collections_hold(s->collections, name, &c, &e);
-    while (rc == 0 && n > 0) {
+    while (rc == 0 && n > 0 && shown < most) {
         arena_init(&arena, (size_t)16 << 20);
         rc = collection_docs(c, after, 1000, &arena, &names, &n, &e);
-        for (uint32_t i = 0; i < n && rc == 0; i++)
+        for (uint32_t i = 0; i < n && rc == 0 && shown < most; i++, shown++)
             if (j)
                 json_out_str(j, names[i]);
             else
@@ -380,7 +596,7 @@ static int put_stats(struct index_site *s, const char *name, bool docs, struct b
         if (docs) {
             json_out_key(&j, "names");
             json_out_array(&j);
-            rc = put_docs(s, name, b, &j);
+            rc = put_docs(s, name, UINT64_MAX, b, &j);
             json_out_array_end(&j);
         }
         json_out_object_end(&j);
@@ -391,7 +607,12 @@ static int put_stats(struct index_site *s, const char *name, bool docs, struct b
     buf_printf(b, "%-24s %6" PRIu64 " document%-1s %8" PRIu64 " passage%-1s %10s  %s\n", name,
                info.n_docs, plural(info.n_docs), info.n_chunks, plural(info.n_chunks), bytes,
                info.model);
-    return docs ? put_docs(s, name, b, NULL) : CMD_OK;
+    const bool all = docs && (opts_flag(s->o, "all") || info.n_docs <= SHOWN_DOCS);
+    if (docs)
+        rc = put_docs(s, name, all ? UINT64_MAX : SHOWN_DOCS, b, NULL);
+    if (docs && !all)
+        buf_printf(b, "  and %" PRIu64 " more: --all names them\n", info.n_docs - SHOWN_DOCS);
+    return rc;
 }
 
 int cmd_index_stats(int argc, const char *const *argv)
@@ -405,7 +626,8 @@ int cmd_index_stats(int argc, const char *const *argv)
     struct err e = {0};
     uint32_t n = 0;
     int rc;
-    p.groups[0] = index_site_group;
+    p.groups[0] = (struct opts_group)OPTS_GROUP("What", stats_defs);
+    p.groups[1] = index_site_group;
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     rc = index_site_open(&s, &o);

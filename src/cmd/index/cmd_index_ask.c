@@ -9,8 +9,9 @@
 cmd_fn cmd_index_ask;
 
 static const struct opts_def defs[] = {
-    {"model", 'm', OPTS_TEXT, "MODEL", "reply", 0, 0,
-     "the model that answers: a file, a folder, or a name in models/"},
+    {"model", 'm', OPTS_TEXT, "MODEL", NULL, 0, 0,
+     "a model that answers in its own words, if the passages support them: a file, a folder, or a "
+     "name; default: none"},
     {"top", 'n', OPTS_UINT, "N", "5", 1, CITING_MAX_PASSAGES,
      "number of passages given to the model"},
     {"max-tokens", 0, OPTS_UINT, "N", "256", 1, 4096, "maximum length of the answer"},
@@ -24,13 +25,17 @@ static const struct opts_page page = {
     .arguments = "COLLECTION QUESTION",
     .min_args = 2,
     .max_args = 2,
-    .summary = "Answers a question from the passages of a collection, and cites them.",
-    .details = "Each sentence of the answer is checked against the passages: its numbers, names, "
-               "negations and\nwords.  The last line says whether all of it is supported: true, "
-               "false or partly.",
+    .summary = "Answers a question with the sentence of a collection that answers it.",
+    .details =
+        "The sentence, where it is from, and how likely it answers: 0 to 1.  If nothing does, "
+        "the answer is\n\"not found\" and the exit code is 3.\n"
+        "With -m, a model answers from the passages.  Each of its sentences is checked "
+        "against them: its numbers,\nnames, negations and words.  If one is not supported, "
+        "the answer is the passage's sentence.",
     .groups = {OPTS_GROUP("Answer", defs)},
-    .examples = "  shoal index ask manuals -m smollm2.gguf \"when does the pump run hot?\"\n"
-                "  shoal index ask manuals --json \"how long is the warranty?\" | jq .supported\n",
+    .examples = "  shoal index ask manuals \"how long is the warranty?\"\n"
+                "  shoal index ask manuals --json \"how long is the warranty?\" | jq .score\n"
+                "  shoal index ask manuals -m smollm2 \"when does the pump run hot?\"\n",
 };
 
 struct asking {
@@ -40,27 +45,53 @@ struct asking {
     int exit_code;
 };
 
-static void put_text(struct buf *b, const struct citing *x)
+static void put_source(struct buf *b, const struct collection_hit *h)
 {
-    buf_put(b, buf_str(&x->answer), x->answer.len);
-    buf_puts(b, "\n\n");
-    for (uint32_t i = 0; i < x->n_cited; i++)
-        for (uint32_t k = 0; k < x->n_passages; k++) {
-            const struct collection_hit *h = &x->retrieval.hits[k];
-            if (h->id != x->cited[i])
-                continue;
-            buf_printf(b, "[%" PRId64 "] %s", h->id, h->doc);
-            if (h->page)
-                buf_printf(b, ", page %u", h->page);
-            buf_printf(b, "%s%s\n", h->heading[0] ? ": " : "", h->heading);
-        }
+    buf_puts(b, h->doc);
+    if (h->page)
+        buf_printf(b, ", page %u", h->page);
+    buf_printf(b, "%s%s", h->heading[0] ? ": " : "", h->heading);
+}
+
+/* What the model wrote, if it is not the answer. */
+static void put_refused(struct buf *b, const struct citing *x)
+{
     for (uint32_t i = 0; i < x->support.n; i++)
         if (!x->support.sentences[i].supported)
             buf_printf(b, "not supported (%s): %.*s\n",
                        support_reason_text(x->support.sentences[i].reason),
                        (int)x->support.sentences[i].n,
                        buf_str(&x->answer) + x->support.sentences[i].at);
-    buf_printf(b, "supported: %s\n", support_verdict_name(x->support.verdict));
+}
+
+static void put_text(struct buf *b, struct citing *x)
+{
+    const struct quoting *q = &x->quoting;
+    if (!q->found) {
+        buf_puts(b, "not found\n");
+        if (q->n_sentences == 0)
+            return;
+        buf_printf(b, "\nnearest (score %.2f): %s\n  ", q->sentences[0].score,
+                   q->sentences[0].text);
+        put_source(b, &q->retrieval.hits[q->sentences[0].hit]);
+        buf_putc(b, '\n');
+        return;
+    }
+    buf_printf(b, "%s\n\n", citing_answer(x));
+    if (!x->written) {
+        put_source(b, &q->retrieval.hits[q->sentences[0].hit]);
+        buf_printf(b, " (score %.2f)\n", q->sentences[0].score);
+        if (x->model_name[0])
+            put_refused(b, x);
+        return;
+    }
+    for (uint32_t i = 0; i < x->n_cited; i++)
+        for (uint32_t k = 0; k < x->n_passages; k++)
+            if (q->retrieval.hits[k].id == x->cited[i]) {
+                buf_printf(b, "[%" PRId64 "] ", x->cited[i]);
+                put_source(b, &q->retrieval.hits[k]);
+                buf_putc(b, '\n');
+            }
 }
 
 static void on_answered(struct citing *x, const struct failure *f)
@@ -84,6 +115,8 @@ static void on_answered(struct citing *x, const struct failure *f)
         put_text(&b, x);
     }
     a->exit_code = cmd_print(o->page, &b);
+    if (a->exit_code == CMD_OK && !x->quoting.found)
+        a->exit_code = CMD_NOT_WELL;
     buf_fini(&b);
 }
 
@@ -105,23 +138,24 @@ int cmd_index_ask(int argc, const char *const *argv)
     if (!cmd_begin(&o, &p, argc, argv, &rc))
         return rc;
     rc = index_site_open(&s, &o);
-    a.citing = (struct citing){.retrieval = {.owner = &s.local.owner,
-                                             .collections = s.collections,
-                                             .collection = o.args[0],
-                                             .query = o.args[1],
-                                             .n_results = opts_u32(&o, "top")},
+    a.citing = (struct citing){.quoting = {.retrieval = {.owner = &s.local.owner,
+                                                         .collections = s.collections,
+                                                         .collection = o.args[0],
+                                                         .query = o.args[1]}},
+                               .n_given = opts_u32(&o, "top"),
+                               .write = opts_text(&o, "model") != NULL,
                                .model = opts_text(&o, "model"),
                                .max_tokens = opts_u32(&o, "max-tokens"),
                                .temperature = (float)opts_real(&o, "temp"),
                                .seed = opts_uint(&o, "seed"),
                                .done = on_answered};
-    if (rc == CMD_OK && !retrieval_mode_find(opts_text(&o, "by"), &a.citing.retrieval.mode))
+    if (rc == CMD_OK && !retrieval_mode_find(opts_text(&o, "by"), &a.citing.quoting.retrieval.mode))
         rc = CMD_USAGE;
     if (rc == CMD_OK)
         rc = index_site_info(&s, o.args[0], &info);
     if (rc == CMD_OK)
         rc = index_site_lend(&s, info.model);
-    if (rc == CMD_OK)
+    if (rc == CMD_OK && a.citing.write)
         rc = index_site_lend(&s, a.citing.model);
     if (rc == CMD_OK) {
         citing_run(&a.citing);

@@ -165,6 +165,7 @@ static const struct script_differs differs[] = {
     {" in ", "[0-9.]+", " s\n"},
     {"\\(", "[0-9.]+", " s on this machine"},
     {"%", " +[0-9.]+", " %\n"},
+    {" - ", " +[0-9.]+", " %\n"},
     {"ms, ", "[a-z0-9-]+ kernels, [0-9]+ threads?, seed [0-9]+", ""},
 };
 

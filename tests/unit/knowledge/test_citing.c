@@ -41,6 +41,7 @@ static struct {
     uint64_t seed;
     float temperature;
     size_t input_bytes;
+    uint32_t n_asked, most_passages; /* most_passages: more are too long a prompt; 0: no limit */
 } model;
 
 static void make_vector(float *v, const char *text, size_t n)
@@ -96,9 +97,18 @@ static void generate(const struct request *r, struct sink *s)
     model.temperature = g->sampling.temperature;
     model.seed = g->sampling.seed;
     model.input_bytes = r->input_bytes;
+    model.n_asked++;
     assert_true(g->has_seed && g->seeded && g->n == 1 && g->n_prompts == 1);
     s->ops->token(s, &t);
     s->ops->done(s, &done);
+}
+
+static bool is_too_long(const struct request *r)
+{
+    uint32_t n = 0;
+    for (const char *p = r->generate.chat.messages[1].content; (p = strstr(p, "\n[")); p++)
+        n++;
+    return model.most_passages > 0 && n > model.most_passages;
 }
 
 static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
@@ -108,7 +118,11 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
     (void)d;
     snprintf(model.model, sizeof(model.model), "%s", r->model ? r->model : "");
     assert_string_equal(r->client.name, "ann");
-    if (kind == model.broken) {
+    if (kind == SHOAL_KIND_GENERATE && is_too_long(r)) {
+        struct failure f;
+        failure_of(&f, SHOAL_ELIMIT, "the prompt is too long");
+        (s->ops->fail)(s, &f);
+    } else if (kind == model.broken) {
         struct failure f;
         failure_set(&f, FAILURE_BUSY, SHOAL_EBUSY, NULL, "broken", "broken");
         (s->ops->fail)(s, &f);
@@ -322,7 +336,10 @@ static void cite(struct citing *x, const char *query, const char *answer)
 {
     memset(&ended, 0, sizeof(ended));
     model.answer = answer;
-    x->retrieval = question(query);
+    model.n_asked = 0;
+    x->quoting.retrieval = question(query);
+    x->n_given = 2;
+    x->write = answer != NULL;
     x->done = on_cited;
     citing_run(x);
     wait_for_it();
@@ -339,7 +356,7 @@ static void hide(struct buf *b, const char *key)
     }
 }
 
-static const char *json_of(const struct citing *x, struct buf *b)
+static const char *json_of(struct citing *x, struct buf *b)
 {
     struct json_out j = json_out_make(b);
     json_out_object(&j);
@@ -355,7 +372,6 @@ static const char *json_of(const struct citing *x, struct buf *b)
 #define VALVE                                                                                      \
     "{'id':2,'document':'manual.md','title':'Manual','heading':'Valves','score':,'similarity':,"   \
     "'rank_by_meaning':2,'rank_by_words':1,'text':'The valve opens at 5 bar.'}"
-#define USAGE(n) "'usage':{'prompt_tokens':11,'completion_tokens':7,'embedding_tokens':" #n "}}"
 
 static void test_the_prompt(void **state)
 {
@@ -390,41 +406,41 @@ static void test_the_prompt(void **state)
 
 static void test_answers(void **state)
 {
+    /* by: who the answer is from; told: the end of the JSON of what the model wrote */
     static const struct {
-        const char *answer, *want;
+        const char *answer, *by, *told;
         enum shoal_finish finish;
     } rows[] = {
-        {"The valve opens at 5 bar [2].",
-         "{'answer':'The valve opens at 5 bar [2].','supported':true,'sentences':[{'text':'The "
-         "valve opens at 5 bar [2].','supported':true,'passage':2}],'citations':[" VALVE
-         "],'model':'answerer','finish_reason':'stop'," USAGE(12),
+        {"The valve opens at 5 bar [2].", "model",
+         "'supported':true,'sentences':[{'text':'The valve opens at 5 bar "
+         "[2].','supported':true,'passage':2}],'model':'answerer','finish_reason':'stop'}",
          SHOAL_FINISH_STOP},
-        {"The valve opens at 5 bar.",
-         "{'answer':'The valve opens at 5 bar.','supported':true,'sentences':[{'text':'The valve "
-         "opens at 5 bar.','supported':true,'passage':2}],'citations':[" VALVE
-         "],'model':'answerer','finish_reason':'length'," USAGE(12),
+        {"The valve opens at 5 bar.", "quote", /* it was cut */
+         "'supported':true,'sentences':[{'text':'The valve opens at 5 "
+         "bar.','supported':true,'passage':2}],'model':'answerer','finish_reason':'length'}",
          SHOAL_FINISH_LENGTH},
-        {"The valve opens at 7 bar [2].",
-         "{'answer':'The valve opens at 7 bar [2].','supported':false,'sentences':[{'text':'The "
-         "valve opens at 7 bar [2].','supported':false,'reason':'a number that no passage "
-         "has'}],'citations':[" VALVE "],'model':'answerer','finish_reason':'stop'," USAGE(12),
+        {"The valve opens at 7 bar [2].", "quote",
+         "'supported':false,'sentences':[{'text':'The valve opens at 7 bar "
+         "[2].','supported':false,'reason':'a number that no passage "
+         "has'}],'model':'answerer','finish_reason':'stop'}",
          SHOAL_FINISH_STOP},
-        {"The valve opens at 5 bar [2]. Zebras eat honey in Berlin [99].",
-         "{'answer':'The valve opens at 5 bar [2]. Zebras eat honey in Berlin "
-         "[99].','supported':'partly','sentences':[{'text':'The valve opens at 5 bar "
+        {"The pump is in the cellar [4].", "quote", /* true, but not what was asked */
+         "'supported':false,'sentences':[{'text':'The pump is in the cellar "
+         "[4].','supported':false,'reason':'it does not answer the "
+         "question'}],'model':'answerer','finish_reason':'stop'}",
+         SHOAL_FINISH_STOP},
+        {"The valve opens at 5 bar [2]. Zebras eat honey in Berlin [99].", "quote",
+         "'supported':'partly','sentences':[{'text':'The valve opens at 5 bar "
          "[2].','supported':true,'passage':2},{'text':' Zebras eat honey in Berlin "
-         "[99].','supported':false,'reason':'a name that no passage has'}],'citations':[" VALVE
-         "],'unknown_citations':1,'model':'answerer','finish_reason':'stop'," USAGE(15),
+         "[99].','supported':false,'reason':'a name that no passage "
+         "has'}],'unknown_citations':1,'model':'answerer','finish_reason':'stop'}",
          SHOAL_FINISH_STOP},
-        {"It opens [2, 3] and [3][2,77] and [x] [] [2",
-         "{'answer':'It opens [2, 3] and [3][2,77] and [x] [] "
-         "[2','supported':false,'sentences':[{'text':'It opens [2, 3] and [3][2,77] and [x] [] "
-         "[2','supported':false,'reason':'a number that no passage has'}],'citations':[" VALVE
-         "],'unknown_citations':3,'model':'answerer','finish_reason':'stop'," USAGE(12),
+        {"It opens [2, 3] and [3][2,77] and [x] [] [2", "quote",
+         "'supported':false,'sentences':[{'text':'It opens [2, 3] and [3][2,77] and [x] [] "
+         "[2','supported':false,'reason':'a number that no passage "
+         "has'}],'unknown_citations':3,'model':'answerer','finish_reason':'stop'}",
          SHOAL_FINISH_STOP},
-        {"",
-         "{'answer':'','supported':false,'sentences':[],'citations':[],'model':'answerer','finish_"
-         "reason':'stop'," USAGE(3),
+        {"", "quote", "'supported':false,'sentences':[],'model':'answerer','finish_reason':'stop'}",
          SHOAL_FINISH_STOP},
     };
     size_t n_wrong = 0;
@@ -432,13 +448,21 @@ static void test_answers(void **state)
     for (size_t i = 0; i < N(rows); i++) {
         struct citing x = {.max_tokens = 50};
         struct buf b;
+        char answer[160], by[32];
+        const bool written = strcmp(rows[i].by, "model") == 0;
         buf_init(&b, 1 << 16);
         model.finish = rows[i].finish;
         cite(&x, "when does the valve open?", rows[i].answer);
         assert_false(ended.failed);
+        snprintf(answer, sizeof(answer), "{'answer':'%s','found':true,'supported':true,'score':,",
+                 written ? rows[i].answer : passages[1]);
+        snprintf(by, sizeof(by), "'by':'%s'", rows[i].by);
         const char *got = json_of(&x, &b);
-        if (strcmp(got, rows[i].want) != 0) {
-            print_error("%s\n  got  %s\n  want %s\n", rows[i].answer, got, rows[i].want);
+        if (strncmp(got, answer, strlen(answer)) != 0 || !strstr(got, by) ||
+            !strstr(got, rows[i].told) || !strstr(got, "'citations':[" VALVE) ||
+            !strstr(got, "'prompt_tokens':11,'completion_tokens':7")) {
+            print_error("%s\n  got  %s\n  want %s %s %s\n", rows[i].answer, got, answer, by,
+                        rows[i].told);
             n_wrong++;
         }
         buf_fini(&b);
@@ -447,29 +471,80 @@ static void test_answers(void **state)
     assert_int_equal(n_wrong, 0);
 }
 
+/* Without a model: the sentence, where it is from, its score. */
+static void test_quotes(void **state)
+{
+    struct citing x = {.max_tokens = 50};
+    struct buf b;
+    (void)state;
+    buf_init(&b, 1 << 16);
+    cite(&x, "when does the valve open?", NULL);
+    assert_false(ended.failed);
+    assert_true(x.quoting.found && x.quoting.sentences[0].score > QUOTING_ENOUGH);
+    assert_int_equal(model.n_asked, 0);
+    assert_string_equal(citing_answer(&x), passages[1]);
+    assert_string_equal(
+        json_of(&x, &b),
+        "{'answer':'The valve opens at 5 bar.','found':true,'supported':true,'score':,'by':'quote',"
+        "'quotes':[{'text':'The valve opens at 5 bar.','score':,'document':'manual.md','heading':"
+        "'Valves','passage':2}],'citations':[" VALVE "],'usage':{'prompt_tokens':0,"
+        "'completion_tokens':0,'embedding_tokens':18}}");
+    citing_fini(&x);
+    buf_clear(&b);
+    x = (struct citing){.max_tokens = 50};
+    cite(&x, "who painted the zebra in Madrid?", "Picasso.");
+    assert_false(ended.failed || x.quoting.found);
+    assert_int_equal(model.n_asked, 0); /* it would invent something */
+    assert_string_equal(citing_answer(&x), "");
+    const char *got = json_of(&x, &b);
+    assert_int_equal(strncmp(got, "{'answer':'','found':false,'supported':false,", 45), 0);
+    assert_non_null(strstr(got, "'closest':[{'text':"));
+    assert_non_null(strstr(got, "'citations':[],'usage'"));
+    citing_fini(&x);
+    buf_fini(&b);
+}
+
+/* A small context: half of the passages are given, then a quarter. */
+static void test_a_prompt_that_is_too_long(void **state)
+{
+    struct citing x = {.max_tokens = 50};
+    (void)state;
+    model.most_passages = 1;
+    cite(&x, "when does the valve open?", "The valve opens at 5 bar [2].");
+    assert_false(ended.failed);
+    assert_true(x.written);
+    assert_int_equal(x.n_passages, 1);
+    citing_fini(&x);
+}
+
 static void test_questions_that_fail(void **state)
 {
     struct citing x = {.max_tokens = 5};
     (void)state;
     model.broken = SHOAL_KIND_GENERATE;
-    cite(&x, "valve?", "x");
+    cite(&x, "when does the valve open?", "x");
     assert_true(ended.failed);
+    assert_string_equal(ended.why.reason, "broken");
+    citing_fini(&x);
+    model.broken = SHOAL_KIND_EMBED;
+    x = (struct citing){.max_tokens = 5};
+    cite(&x, "when does the valve open?", NULL);
     assert_string_equal(ended.why.reason, "broken");
     citing_fini(&x);
     model.broken = 0;
     x = (struct citing){.max_tokens = 5};
     memset(&ended, 0, sizeof(ended));
-    x.retrieval = question("valve?");
-    x.retrieval.collection = "empty";
+    x.quoting.retrieval = question("valve?");
+    x.quoting.retrieval.collection = "empty";
     x.done = on_cited;
     citing_run(&x);
     wait_for_it();
-    assert_string_equal(ended.why.reason, "nothing_found");
-    assert_int_equal(ended.why.kind, FAILURE_NOT_FOUND);
+    assert_false(ended.failed || x.quoting.found);
+    assert_int_equal(x.quoting.n_sentences, 0);
     citing_fini(&x);
     x = (struct citing){.max_tokens = 5};
     memset(&ended, 0, sizeof(ended));
-    x.retrieval = question("valve?");
+    x.quoting.retrieval = question("valve?");
     x.done = on_cited;
     citing_run(&x);
     citing_cancel(&x);
@@ -482,9 +557,14 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_site, close_site)
     const struct CMUnitTest tests[] = {
-        TEST(test_what_is_found), TEST(test_searches_that_fail),
-        TEST(test_modes),         TEST(test_the_prompt),
-        TEST(test_answers),       TEST(test_questions_that_fail),
+        TEST(test_what_is_found),
+        TEST(test_searches_that_fail),
+        TEST(test_modes),
+        TEST(test_the_prompt),
+        TEST(test_answers),
+        TEST(test_quotes),
+        TEST(test_a_prompt_that_is_too_long),
+        TEST(test_questions_that_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,35 @@ static void test_verdicts(void **state)
     }
 }
 
+/* A line of a table of contents is no support, neither copied nor without its dots. */
+static void test_contents(void **state)
+{
+    static const char *const book[] = {"2.2 Installing the driver . . . . . . . . 13\n"
+                                       "2.3 Pump settings . . . . . . . . . . 14\n"
+                                       "The valve opens at 5 bar."};
+    static const struct {
+        const char *answer;
+        enum support_verdict verdict;
+    } cases[] = {{"2.3 Pump settings . . . . . . . . . . 14", SUPPORT_FALSE},
+                 {"2.3 Pump settings are on page 14.", SUPPORT_FALSE},
+                 {"Installing the driver", SUPPORT_FALSE},
+                 {"The valve opens at 5 bar.", SUPPORT_TRUE}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct support s;
+        support_split(&s, cases[i].answer, strlen(cases[i].answer));
+        support_judge(&s, cases[i].answer, book, 1, NULL);
+        if (s.verdict != cases[i].verdict)
+            fail_msg("'%s': %s", cases[i].answer, support_verdict_name(s.verdict));
+    }
+    /* what a passage without such lines would support */
+    static const char *const dotted[] = {"The valve opens at 5 bar . . . . . 14"};
+    struct support s;
+    support_split(&s, dotted[0], strlen(dotted[0]));
+    support_judge(&s, dotted[0], &book[0], 1, NULL);
+    assert_int_equal(s.verdict, SUPPORT_FALSE);
+}
+
 /* A number or a name in one sentence does not belong to the next one. */
 static void test_neighbours_are_not_mixed(void **state)
 {
@@ -174,9 +203,13 @@ static void test_questions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_verdicts),  cmocka_unit_test(test_neighbours_are_not_mixed),
-        cmocka_unit_test(test_codes),     cmocka_unit_test(test_vectors_help_where_words_differ),
-        cmocka_unit_test(test_sentences), cmocka_unit_test(test_questions),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_neighbours_are_not_mixed),
+        cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_vectors_help_where_words_differ),
+        cmocka_unit_test(test_sentences),
+        cmocka_unit_test(test_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

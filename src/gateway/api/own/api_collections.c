@@ -30,6 +30,7 @@ struct post_body {
     const char *document, *query, *by, *rerank, *question, *model;
     int64_t n, max_tokens, seed;
     double temperature, latency_budget_ms;
+    bool explain;
 };
 
 #define MAKE(member) offsetof(struct make_body, member)
@@ -50,7 +51,10 @@ const struct field api_collections_post_fields[] = {
     {"n", FIELD_INT, AT(n), 1, COLLECTION_MAX_HITS, "query, answer: how many passages", NULL},
     {"by", FIELD_STR, AT(by), 0, 0, "query, answer: both, meaning or words", NULL},
     {"rerank", FIELD_STR, AT(rerank), 0, 0, "query, answer: a model that re-sorts them", NULL},
-    {"model", FIELD_STR, AT(model), 0, 0, "answer: the model that answers", NULL},
+    {"model", FIELD_STR, AT(model), 0, 0,
+     "answer: a model that answers in its own words; default: the sentence that answers", NULL},
+    {"explain", FIELD_BOOL, AT(explain), 0, 0, "answer: all sentences, and how each was judged",
+     NULL},
     {"max_tokens", FIELD_INT, AT(max_tokens), 1, 4096, "answer: maximum number of tokens", NULL},
     {"temperature", FIELD_NUM, AT(temperature), 0, 2, "answer: 0 takes the likeliest token", NULL},
     {"seed", FIELD_INT, AT(seed), 0, 9007199254740991.0, "answer: random seed of the sampling",
@@ -529,7 +533,7 @@ static void on_answered(struct citing *x, const struct failure *f)
     struct work *w = EXECUTOR_OF(x, struct work, citing);
     struct json_out j = json_out_make(&w->out);
     w->n_tokens =
-        x->retrieval.n_tokens + x->embedding.n_tokens + x->prompt_tokens + x->generated_tokens;
+        x->quoting.n_tokens + x->embedding.n_tokens + x->prompt_tokens + x->generated_tokens;
     if (f) {
         citing_fini(x);
         work_fail_flow(w, f);
@@ -588,7 +592,10 @@ static void look_up(struct call *c, struct work *w, const struct post_body *b, b
     if (w->arena.rc < 0) {
         work_fail_code(w, SHOAL_ENOMEM, "out of memory");
     } else if (answer) {
-        w->citing = (struct citing){.retrieval = q,
+        w->citing = (struct citing){.quoting = {.retrieval = q},
+                                    .n_given = (uint32_t)b->n,
+                                    .write = model != NULL,
+                                    .explain = b->explain,
                                     .model = model,
                                     .max_tokens = b->max_tokens ? (uint32_t)b->max_tokens : 256,
                                     .temperature = (float)b->temperature,
@@ -627,8 +634,9 @@ void api_collections_post(struct call *c)
     static const char *const of_remove[] = {"document", NULL};
     static const char *const of_query[] = {"query", "n", "by", "rerank", "latency_budget_ms", NULL};
     static const char *const of_answer[] = {
-        "question",          "n", "by", "rerank", "model", "max_tokens", "seed", "temperature",
-        "latency_budget_ms", NULL};
+        "question",   "n",    "by",          "rerank",  "model",
+        "max_tokens", "seed", "temperature", "explain", "latency_budget_ms",
+        NULL};
     static const struct {
         const char *name;
         const char *const *fields;
