@@ -1,4 +1,4 @@
-/* shoal_infer.h - specialists: classify, tag, embed, rerank, summarize, score.
+/* shoal_infer.h - specialists: classify, tag, embed, rerank, summarize, score, transcribe.
  *
  * An inference is a task like a generation: shoal_task_wait, _cancel and _free apply to it.
  *
@@ -30,7 +30,7 @@
  *     }
  *
  * Thread:    any; the done callback comes on the engine's thread, as events do (shoal_task.h).
- * Ownership: texts and values are copied at submit.
+ * Ownership: texts, values and samples are copied at submit.
  * Lifetime:  a result and everything it points to live until the task is freed.  Label and input
  *            names live as long as the engine. */
 #ifndef SHOAL_SHOAL_INFER_H
@@ -75,6 +75,8 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     uint64_t client; /* as in shoal_task_opts */
     const char *stream; /* SCORE: name of a stream, at most 128 bytes: the rows continue those that
                            this client submitted under the same name; NULL: a series of its own */
+    uint32_t n_samples; /* TRANSCRIBE: at most 30 seconds; silence has an empty text */
+    const int16_t *samples; /* one channel, 16,000 a second */
 };
 
 struct shoal_label {
@@ -96,7 +98,8 @@ struct shoal_result {
     const char *message; /* with a code: what was wrong */
     /* CLASSIFY */
     const char *label; /* the answer: the best one, or the set's out-of-scope label */
-    float confidence;  /* of label; out of scope by threshold: 1 - the best score */
+    float confidence;  /* of label; out of scope by threshold: 1 - the best score.  TRANSCRIBE: the
+                          mean probability of a token */
     const struct shoal_label *labels; /* all of the set, best first */
     uint32_t n_labels;
     /* TAG, SUMMARIZE (the sentences that were taken, in their order) */
@@ -108,11 +111,11 @@ struct shoal_result {
     /* RERANK: values[0]; SCORE: n_outputs for each row */
     const double *values;
     uint32_t n_values;
-    /* SUMMARIZE */
+    /* SUMMARIZE, TRANSCRIBE */
     const char *text;
     size_t text_bytes;
 
-    uint32_t n_tokens;                   /* of the input */
+    uint32_t n_tokens;                   /* of the input; TRANSCRIBE: frames */
     bool truncated;                      /* the input was longer than the model can read */
     uint32_t batch;                      /* tasks that were computed together */
     uint64_t queue_ns, run_ns, total_ns; /* from submit */

@@ -271,6 +271,8 @@ static int submit_one(struct inference *f, struct shoal_infer_opts *o, uint32_t 
         o->text_bytes = in->text_bytes;
         o->values = in->values;
         o->n_values = in->n_values;
+        o->samples = in->samples;
+        o->n_samples = in->n_samples;
         if (f->rows) /* the model reads any number of values: an input is one row */
             o->n_columns = in->n_values;
         if (in->ids)

@@ -110,12 +110,14 @@ struct request_generate {
 };
 
 struct request_input {
-    const char *text; /* RERANK: a document.  NULL: ids, or values */
+    const char *text; /* RERANK: a document.  NULL: ids, values or samples */
     size_t text_bytes;
     const int32_t *ids; /* EMBED: the tokens of a text, without those that the model adds */
     uint32_t n_ids;
     const double *values; /* SCORE */
     uint32_t n_values;
+    const int16_t *samples; /* TRANSCRIBE: one channel, 16,000 a second */
+    uint32_t n_samples;
 };
 
 struct request_infer {

@@ -1,0 +1,42 @@
+/* transcript.h - what was heard in a sound, written in the forms that people use.
+ *
+ * Thread:    one at a time.
+ * Ownership: init/fini over the caller's storage; texts are copied.
+ * Failure:   sticks in the buffers' rc. */
+#ifndef SHOAL_AUDIO_TRANSCRIPT_H
+#define SHOAL_AUDIO_TRANSCRIPT_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct json_out;
+
+enum transcript_form { TRANSCRIPT_TEXT, TRANSCRIPT_SRT, TRANSCRIPT_VTT };
+
+struct transcript_part { /* one window */
+    double start, end;   /* seconds */
+    size_t text_at, text_bytes;
+    float confidence; /* mean probability of a token; 0: nothing was said */
+};
+
+struct transcript {
+    struct buf text;  /* of all parts, separated by spaces */
+    struct buf parts; /* struct transcript_part */
+    double seconds;   /* the end of the last part, also of silence */
+};
+
+void transcript_init(struct transcript *t);
+void transcript_fini(struct transcript *t);
+void transcript_clear(struct transcript *t);
+/* Silence (an empty text) only counts as time. */
+void transcript_add(struct transcript *t, double start, double end, const char *text, size_t n,
+                    float confidence);
+uint32_t transcript_n(const struct transcript *t);
+const struct transcript_part *transcript_part(const struct transcript *t, uint32_t i);
+/* Writes all of it: the text on one line, or numbered captions with their times. */
+void transcript_put(const struct transcript *t, struct buf *out, enum transcript_form form);
+/* "text", "duration" and "segments" of an object. */
+void transcript_json(const struct transcript *t, struct json_out *j);
+
+#endif

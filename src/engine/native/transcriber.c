@@ -1,0 +1,390 @@
+/* transcriber.c - see transcriber.h. */
+#include "engine/native/transcriber.h"
+
+#include <limits.h>
+#include <math.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/batcher.h"
+#include "engine/cache_dir.h"
+#include "engine/decode/kv_pages.h"
+#include "engine/memory_plan.h"
+#include "engine/task.h"
+#include "model/t5.h"
+#include "text/tokenizer/tokenizer.h"
+
+#define DEFAULT_MAX_JOBS 4u
+#define TOKENS_PER_SECOND 6.5 /* nobody speaks faster; what is above is invented */
+#define LEAST_TOKENS 8u
+#define SILENCE 8 /* peak of the samples: the noise of a digital recording of nothing */
+#define LONGEST_LOOP 8u
+#define MAX_TEXT_BYTES ((size_t)1 << 20)
+
+struct hearing {
+    const struct model_file *file; /* borrowed from the engine, like the tokenizer */
+    const struct tokenizer *tokenizer;
+    struct t5 *t5;
+    int32_t end; /* token */
+    uint32_t max_jobs, n_pages, max_tokens;
+    size_t kv_bytes;
+    uint8_t *kv;
+    /* the engine's thread only */
+    struct kv_pages *pages;
+    float *row;   /* [n_vocab] */
+    float *sound; /* [most samples] */
+    uint32_t pages_promised;
+    struct job **active; /* [max_jobs] */
+    struct t5_row *rows; /* [max_jobs] */
+    uint32_t n_active;
+};
+
+struct input { /* of a job */
+    uint32_t n_frames, n_source_pages, need, max_tokens;
+    uint32_t n_tokens, n_pages; /* written, and pages taken for them */
+    uint32_t *source_pages;     /* [n_source_pages], followed by the pages of the target */
+    uint32_t *pages;
+    int32_t *tokens; /* [max_tokens + 1], the first is the start */
+    double logprob;  /* sum */
+    struct buf text;
+};
+
+uint32_t transcriber_unrepeated(const int32_t *tokens, uint32_t n)
+{
+    for (uint32_t len = 1; len <= LONGEST_LOOP; len++) {
+        /* "no no no no" is said; eight times is not, and longer phrases are said three times. */
+        const uint32_t times = len == 1 ? 8 : len == 2 ? 6 : 4;
+        uint32_t same = 0;
+        while (same + len < n && tokens[n - 1 - same] == tokens[n - 1 - same - len])
+            same++;
+        if (same >= (times - 1) * len)
+            return n - same;
+    }
+    return n;
+}
+
+/* ---- preparing ------------------------------------------------------------------------------ */
+
+static uint32_t pages_for(uint32_t n_tokens)
+{
+    return (n_tokens + KERN_PAGE - 1) / KERN_PAGE;
+}
+
+static int check(const struct hearing *h, const struct shoal_infer_opts *o, struct err *e)
+{
+    const uint32_t most = t5_most_samples(h->t5);
+    if (o->n_samples > most)
+        return err_set(e, SHOAL_ELIMIT,
+                       "the sound has %.1f seconds, the model hears at most %.1f at a time: cut it "
+                       "at a pause",
+                       (double)o->n_samples / T5_SAMPLE_RATE, (double)most / T5_SAMPLE_RATE);
+    return 0;
+}
+
+static bool is_silent(const int16_t *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (x[i] > SILENCE || x[i] < -SILENCE)
+            return false;
+    return true;
+}
+
+static int prepare(const void *self, struct job *j, struct err *e)
+{
+    const struct hearing *h = self;
+    struct input *in = mem_zalloc(sizeof(*in));
+    if (!in)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
+    j->input = in;
+    buf_init(&in->text, MAX_TEXT_BYTES);
+    int rc = check(h, &j->o, e);
+    if (rc < 0)
+        return rc;
+    /* a sound that is too short for the stem has no speech, either */
+    if (j->o.n_samples >= t5_least_samples(h->t5) && !is_silent(j->o.samples, j->o.n_samples))
+        in->n_frames = t5_frames(h->t5, j->o.n_samples);
+    const double seconds = (double)j->o.n_samples / T5_SAMPLE_RATE;
+    in->max_tokens = (uint32_t)(seconds * TOKENS_PER_SECOND) + LEAST_TOKENS;
+    in->max_tokens = in->max_tokens < h->max_tokens ? in->max_tokens : h->max_tokens;
+    in->n_source_pages = pages_for(in->n_frames);
+    in->need = in->n_source_pages + pages_for(in->max_tokens);
+    if (in->need > h->n_pages)
+        return err_set(e, SHOAL_ELIMIT,
+                       "a sound of %.1f seconds needs %u pages of keys and values, there are %u",
+                       seconds, in->need, h->n_pages);
+    in->source_pages = mem_zalloc_n(in->need, sizeof(*in->source_pages));
+    in->tokens = mem_zalloc_n(in->max_tokens + 1, sizeof(*in->tokens));
+    if (!in->source_pages || !in->tokens)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
+    in->pages = in->source_pages + in->n_source_pages;
+    j->cost = in->n_frames ? in->n_frames : 1;
+    j->result.n_tokens = in->n_frames;
+    return 0;
+}
+
+static void drop(struct job *j)
+{
+    struct input *in = j->input;
+    if (!in)
+        return;
+    buf_fini(&in->text);
+    mem_free(in->source_pages);
+    mem_free(in->tokens);
+    mem_free(in);
+}
+
+/* ---- the tasks of a batch -------------------------------------------------------------------- */
+
+/* Ends the i-th active task; code 0: its text is the result. */
+static void end(struct hearing *h, uint32_t i, int code)
+{
+    struct job *j = h->active[i];
+    struct input *in = j->input;
+    for (uint32_t p = 0; p < in->n_source_pages; p++)
+        kv_pages_release(h->pages, in->source_pages[p]);
+    for (uint32_t p = 0; p < in->n_pages; p++)
+        kv_pages_release(h->pages, in->pages[p]);
+    h->pages_promised -= in->need;
+    h->active[i] = h->active[--h->n_active];
+    if (code == 0) {
+        tokenizer_decode(h->tokenizer, &in->text, in->tokens + 1, in->n_tokens, 0);
+        code = in->text.rc;
+        j->result.text = buf_str(&in->text);
+        j->result.text_bytes = in->text.len;
+        j->result.confidence = in->n_tokens ? (float)exp(in->logprob / in->n_tokens) : 0;
+    }
+    if (code < 0)
+        job_fail(j, code, err_text(code));
+    batcher_finish(j);
+}
+
+/* Encodes a job's sound; a state that is not finite spreads over its frame through the norms, and
+ * would be hidden by rounding. */
+static int listen_to(struct hearing *h, const struct job *j)
+{
+    const struct input *in = j->input;
+    for (uint32_t i = 0; i < j->o.n_samples; i++)
+        h->sound[i] = (float)j->o.samples[i] / 32768.0f;
+    t5_hear(h->t5, h->sound, j->o.n_samples, in->source_pages);
+    for (uint32_t i = 0; i < in->n_frames; i++)
+        if (!isfinite(t5_encoded(h->t5, 0, i)[0]))
+            return SHOAL_ENOTFINITE;
+    return 0;
+}
+
+static void begin(struct hearing *h, struct job *j)
+{
+    struct input *in = j->input;
+    h->pages_promised += in->need;
+    for (uint32_t p = 0; p < in->n_source_pages; p++)
+        in->source_pages[p] = kv_pages_take(h->pages);
+    in->tokens[0] = t5_config(h->t5)->start_token;
+    h->active[h->n_active++] = j;
+    const int code = in->n_frames ? listen_to(h, j) : 0;
+    if (code < 0 || in->n_frames == 0)
+        end(h, h->n_active - 1, code);
+}
+
+/* Starts the jobs that fit; returns the next one. */
+static uint32_t admit(struct hearing *h, struct job *const *jobs, uint32_t at, uint32_t n)
+{
+    for (; at < n; at++) {
+        const struct input *in = jobs[at]->input;
+        const int code = task_gave_up(jobs[at]->task, clock_ns());
+        if (code < 0) {
+            job_fail(jobs[at], code, err_text(code));
+            continue;
+        }
+        if (h->n_active == h->max_jobs || h->pages_promised + in->need > h->n_pages)
+            break;
+        begin(h, jobs[at]);
+    }
+    return at;
+}
+
+/* Takes the best token; false: the text is complete. */
+static bool take_token(struct hearing *h, struct input *in, const float *logits)
+{
+    const struct kern_ops *k = t5_kernels(h->t5);
+    const uint32_t n_vocab = t5_config(h->t5)->n_vocab, best = k->argmax(logits, n_vocab);
+    const float sum = k->softmax_exp(h->row, logits, n_vocab, logits[best]);
+    if ((int32_t)best == h->end)
+        return false;
+    in->logprob -= log((double)sum);
+    in->tokens[++in->n_tokens] = (int32_t)best;
+    const uint32_t kept = transcriber_unrepeated(in->tokens + 1, in->n_tokens);
+    const bool repeats = kept < in->n_tokens;
+    in->n_tokens = kept;
+    return !repeats && in->n_tokens < in->max_tokens;
+}
+
+/* One token of every task. */
+static void step(struct hearing *h)
+{
+    for (uint32_t i = 0; i < h->n_active; i++) {
+        struct input *in = h->active[i]->input;
+        if (in->n_tokens % KERN_PAGE == 0)
+            in->pages[in->n_pages++] = kv_pages_take(h->pages);
+        h->rows[i] = (struct t5_row){.token = in->tokens[in->n_tokens],
+                                     .pos = in->n_tokens,
+                                     .pages = in->pages,
+                                     .source_pages = in->source_pages,
+                                     .n_source = in->n_frames};
+    }
+    t5_decode(h->t5, h->rows, h->n_active);
+    for (uint32_t i = h->n_active; i-- > 0;) { /* backwards, since the last one fills a gap */
+        const float *logits = t5_logits(h->t5, i);
+        int code = task_gave_up(h->active[i]->task, clock_ns());
+        if (code == 0 && !isfinite(logits[0]))
+            code = SHOAL_ENOTFINITE;
+        if (code < 0 || !take_token(h, h->active[i]->input, logits))
+            end(h, i, code);
+    }
+}
+
+static void run(void *self, struct job *const *jobs, uint32_t n)
+{
+    struct hearing *h = self;
+    uint32_t at = admit(h, jobs, 0, n);
+    while (h->n_active > 0) {
+        const uint32_t before = h->n_active;
+        step(h);
+        if (h->n_active < before)
+            at = admit(h, jobs, at, n);
+    }
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static void info(const void *self, struct shoal_engine_info *out)
+{
+    const struct hearing *h = self;
+    const struct t5_config *c = t5_config(h->t5);
+    const struct t5_sizes sizes = t5_sizes(h->t5);
+    out->arch = c->arch;
+    out->kernels = t5_kernels(h->t5)->name;
+    out->n_vocab = c->n_vocab;
+    out->n_ctx = sizes.n_ctx;
+    out->n_ctx_train = c->n_ctx_train;
+    out->n_layers = c->n_enc + c->n_dec;
+    out->dim = c->dim;
+    out->n_threads = t5_n_threads(h->t5);
+    out->n_params = model_file_n_params(h->file);
+    out->file_bytes = h->file->n_bytes;
+    out->weights_bytes = sizes.weights;
+    out->scratch_bytes = sizes.scratch;
+    out->kv_bytes = h->kv_bytes;
+    out->kv_pages = h->n_pages;
+    out->page_tokens = KERN_PAGE;
+    out->from_cache = t5_from_cache(h->t5);
+}
+
+static void close_(void *self)
+{
+    struct hearing *h = self;
+    t5_destroy(h->t5);
+    kv_pages_destroy(h->pages);
+    if (h->kv)
+        mem_pages_free(h->kv, h->kv_bytes);
+    mem_free(h->row);
+    mem_free(h->sound);
+    mem_free(h->active);
+    mem_free(h->rows);
+    mem_free(h);
+}
+
+static const struct specialist_ops ops = {
+    .engine = "native",
+    .prepare = prepare,
+    .run = run,
+    .drop = drop,
+    .info = info,
+    .close = close_,
+};
+
+static int check_vocabulary(struct hearing *h, struct err *e)
+{
+    const struct tokenizer_info *t = tokenizer_info(h->tokenizer);
+    const struct t5_config *c = t5_config(h->t5);
+    h->end = t->eos;
+    h->max_tokens = c->n_ctx_train - 1; /* the start is one of them */
+    if (t->n_vocab > c->n_vocab)
+        return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, but the model only %u",
+                       t->n_vocab, c->n_vocab);
+    if (t->eos == TOKENIZER_NONE)
+        return err_set(e, SHOAL_EFORMAT, "the tokenizer has no end token");
+    return 0;
+}
+
+static int reserve(struct hearing *h, struct err *e)
+{
+    h->kv_bytes = h->n_pages * t5_sizes(h->t5).kv_page;
+    h->kv = mem_pages(h->kv_bytes);
+    if (!h->kv)
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache", h->kv_bytes);
+    t5_set_kv(h->t5, h->kv);
+    h->row = mem_aligned((t5_config(h->t5)->n_vocab + 16) * sizeof(*h->row));
+    h->sound = mem_aligned((t5_most_samples(h->t5) + 16) * sizeof(*h->sound));
+    h->active = mem_zalloc_n(h->max_jobs, sizeof(*h->active));
+    h->rows = mem_zalloc_n(h->max_jobs, sizeof(*h->rows));
+    if (!h->row || !h->sound || !h->active || !h->rows)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %u tasks", h->max_jobs);
+    return kv_pages_create(&h->pages, h->n_pages, KERN_PAGE, e);
+}
+
+static int load(struct hearing *h, const char *path, struct crew *crew,
+                const struct shoal_engine_opts *o, struct err *e)
+{
+    char dir[PATH_MAX];
+    struct t5_sizes sizes;
+    struct t5_opts to = {.crew = crew,
+                         .n_threads = o->n_threads,
+                         .n_ctx = o->n_ctx,
+                         .max_seqs = 1,
+                         .max_rows = h->max_jobs,
+                         .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
+                         .int8 = o->int8,
+                         .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
+                         .progress = o->progress,
+                         .progress_ctx = o->progress_ctx};
+    if (o->kernels && !(to.kernels = kern_select(o->kernels, e)))
+        return SHOAL_EUNSUPPORTED;
+    int rc = t5_measure(&sizes, h->file, &to, e);
+    if (rc < 0)
+        return rc;
+    const struct memory_plan_need need = {sizes.weights, sizes.scratch, sizes.kv_page};
+    const size_t each = pages_for(sizes.n_ctx) + pages_for(sizes.n_ctx / 6);
+    rc =
+        memory_plan_pages(&h->n_pages, &need, each * (h->max_jobs > 1 ? h->max_jobs / 2 : 1), o, e);
+    if (rc == 0)
+        rc = t5_create(&h->t5, h->file, path, &to, e);
+    if (rc == 0)
+        rc = check_vocabulary(h, e);
+    return rc < 0 ? rc : reserve(h, e);
+}
+
+int transcriber_open(struct specialist *sp, const struct model_file *file,
+                     const struct tokenizer *t, const char *path, struct crew *crew,
+                     const struct shoal_engine_opts *o, struct err *e)
+{
+    struct hearing *h = mem_zalloc(sizeof(*h));
+    if (!h)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a speech recognizer");
+    h->file = file;
+    h->tokenizer = t;
+    h->max_jobs = o->max_tasks ? o->max_tasks : DEFAULT_MAX_JOBS;
+    int rc = load(h, path, crew, o, e);
+    if (rc < 0) {
+        close_(h);
+        return err_wrap(e, "%s", path);
+    }
+    *sp = (struct specialist){.ops = &ops,
+                              .self = h,
+                              .kinds = SHOAL_KIND_TRANSCRIBE,
+                              .max_jobs = h->max_jobs,
+                              .lane = t5_lane(h->t5),
+                              .weights = t5_weights(h->t5),
+                              .max_cost = h->max_jobs * t5_sizes(h->t5).n_ctx};
+    return 0;
+}
