@@ -8,6 +8,12 @@
 
 #define MAX_BYTES ((size_t)64 << 20)
 
+struct part {          /* one window */
+    double start, end; /* seconds */
+    size_t text_at, text_bytes;
+    float confidence; /* mean probability of a token; 0: nothing was said */
+};
+
 void transcript_init(struct transcript *t)
 {
     buf_init(&t->text, MAX_BYTES);
@@ -40,19 +46,19 @@ void transcript_add(struct transcript *t, double start, double end, const char *
         return;
     if (t->text.len > 0)
         buf_putc(&t->text, ' ');
-    const struct transcript_part p = {start, end, t->text.len, n, confidence};
+    const struct part p = {start, end, t->text.len, n, confidence};
     buf_put(&t->text, text, n);
     buf_put(&t->parts, &p, sizeof(p));
 }
 
 uint32_t transcript_n(const struct transcript *t)
 {
-    return (uint32_t)(t->parts.len / sizeof(struct transcript_part));
+    return (uint32_t)(t->parts.len / sizeof(struct part));
 }
 
-const struct transcript_part *transcript_part(const struct transcript *t, uint32_t i)
+static const struct part *part_at(const struct transcript *t, uint32_t i)
 {
-    return (const struct transcript_part *)(const void *)buf_str(&t->parts) + i;
+    return (const struct part *)(const void *)buf_str(&t->parts) + i;
 }
 
 /* 00:00:01,500: SubRip has a comma, WebVTT a point. */
@@ -75,7 +81,7 @@ void transcript_put(const struct transcript *t, struct buf *out, enum transcript
     if (form == TRANSCRIPT_VTT)
         buf_puts(out, "WEBVTT\n\n");
     for (uint32_t i = 0; i < transcript_n(t); i++) {
-        const struct transcript_part *p = transcript_part(t, i);
+        const struct part *p = part_at(t, i);
         if (form == TRANSCRIPT_SRT)
             buf_printf(out, "%u\n", i + 1);
         put_time(out, p->start, point);
@@ -97,7 +103,7 @@ void transcript_json(const struct transcript *t, struct json_out *j)
     json_out_key(j, "segments");
     json_out_array(j);
     for (uint32_t i = 0; i < transcript_n(t); i++) {
-        const struct transcript_part *p = transcript_part(t, i);
+        const struct part *p = part_at(t, i);
         json_out_object(j);
         json_out_key(j, "id");
         json_out_uint(j, i);

@@ -14,15 +14,9 @@ struct json_out;
 
 enum transcript_form { TRANSCRIPT_TEXT, TRANSCRIPT_SRT, TRANSCRIPT_VTT };
 
-struct transcript_part { /* one window */
-    double start, end;   /* seconds */
-    size_t text_at, text_bytes;
-    float confidence; /* mean probability of a token; 0: nothing was said */
-};
-
 struct transcript {
     struct buf text;  /* of all parts, separated by spaces */
-    struct buf parts; /* struct transcript_part */
+    struct buf parts; /* private: their times and places in the text */
     double seconds;   /* the end of the last part, also of silence */
 };
 
@@ -33,7 +27,6 @@ void transcript_clear(struct transcript *t);
 void transcript_add(struct transcript *t, double start, double end, const char *text, size_t n,
                     float confidence);
 uint32_t transcript_n(const struct transcript *t);
-const struct transcript_part *transcript_part(const struct transcript *t, uint32_t i);
 /* Writes all of it: the text on one line, or numbered captions with their times. */
 void transcript_put(const struct transcript *t, struct buf *out, enum transcript_form form);
 /* "text", "duration" and "segments" of an object. */

@@ -501,7 +501,7 @@ uint32_t t5_hear(struct t5 *t, const float *samples, uint32_t n, const uint32_t 
     t->rows = NULL;
     t->sound_pages = pages;
     t->n_tokens = t->n_units = 0;
-    add_source(t, 0, t5_frames(t, n));
+    add_source(t, 0, stem_frames(&t->shape.stem, n));
     struct program g = {t, t->phases, t->n_tokens <= PRODUCTS_FEW};
     g.next += stem_phases(&t->stem, t->phases, samples, n, crew_lane_size(t->lane));
     encode(&g);
