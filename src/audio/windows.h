@@ -9,8 +9,8 @@
 
 #include "audio/audio_read.h"
 
-#define WINDOWS_MOST (28u * AUDIO_RATE) /* samples of a window: models are trained on up to 30 s   \
-                                         */
+/* Samples of a window: models are trained on up to 30 seconds. */
+#define WINDOWS_MOST (28u * AUDIO_RATE)
 
 /* Length of the first window of a sound whose next n samples are at x; last: nothing follows them.
  * If there are more than WINDOWS_MOST, it ends in the middle of the quietest 0.2 seconds of the
