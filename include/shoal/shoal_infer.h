@@ -62,7 +62,8 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
                                default */
     float temperature;      /* SUMMARIZE, where text is generated: above 0 samples, by the seed */
     uint64_t seed;
-    bool raw;             /* SCORE: before the objective's transform; RERANK: the logit */
+    bool raw;             /* SCORE: before the objective's transform; RERANK: the logit; TRANSCRIBE:
+                             hear all of it, whether somebody speaks or not */
     uint64_t deadline_ns; /* absolute, CLOCK_MONOTONIC; 0: none */
     int32_t priority;     /* higher first */
     bool held;            /* as in shoal_task_opts */
@@ -108,7 +109,8 @@ struct shoal_result {
     /* EMBED */
     const float *vector;
     uint32_t n_dims;
-    /* RERANK: values[0]; SCORE: n_outputs for each row */
+    /* RERANK: values[0]; SCORE: n_outputs for each row; TRANSCRIBE: start and end of each piece of
+     * speech in seconds, none if the model has no detector of speech */
     const double *values;
     uint32_t n_values;
     /* SUMMARIZE, TRANSCRIBE */

@@ -34,10 +34,14 @@ void transcript_clear(struct transcript *t)
     t->seconds = 0;
 }
 
-void transcript_add(struct transcript *t, double start, double end, const char *text, size_t n,
-                    float confidence)
+void transcript_add(struct transcript *t, double start, double end, const double *speech,
+                    uint32_t n_speech, const char *text, size_t n, float confidence)
 {
     t->seconds = end;
+    if (n_speech >= 2) {
+        end = start + speech[n_speech - 1];
+        start += speech[0];
+    }
     for (; n > 0 && text[0] == ' '; n--)
         text++;
     for (; n > 0 && text[n - 1] == ' '; n--)

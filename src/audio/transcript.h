@@ -23,9 +23,12 @@ struct transcript {
 void transcript_init(struct transcript *t);
 void transcript_fini(struct transcript *t);
 void transcript_clear(struct transcript *t);
-/* Silence (an empty text) only counts as time. */
-void transcript_add(struct transcript *t, double start, double end, const char *text, size_t n,
-                    float confidence);
+/* A window from start to end.  speech: start and end of each piece of speech in it, counted from
+ * its
+ * start: the part begins with the first and ends with the last; n_speech 0: not known.  Silence (an
+ * empty text) only counts as time. */
+void transcript_add(struct transcript *t, double start, double end, const double *speech,
+                    uint32_t n_speech, const char *text, size_t n, float confidence);
 uint32_t transcript_n(const struct transcript *t);
 /* Writes all of it: the text on one line, or numbered captions with their times. */
 void transcript_put(const struct transcript *t, struct buf *out, enum transcript_form form);

@@ -18,6 +18,8 @@ cmd_fn cmd_transcribe;
 
 static const struct opts_def defs[] = {
     {"output", 'o', OPTS_CHOICE, "text|srt|vtt", "text", 0, 0, "form of the result"},
+    {"no-vad", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "hear all of the sound, whether somebody speaks or not"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per file"},
 };
 
@@ -58,7 +60,8 @@ static int take(void *ctx, void *row, const struct shoal_result *r, struct err *
     struct work *w = ctx;
     const struct span *at = row;
     char note[48];
-    transcript_add(&w->heard, at->start, at->end, r->text, r->text_bytes, r->confidence);
+    transcript_add(&w->heard, at->start, at->end, r->values, r->n_values, r->text, r->text_bytes,
+                   r->confidence);
     snprintf(note, sizeof(note), "%.0f s", at->end);
     term_progress_show(&w->bar, w->file_seconds > 0 ? at->end / w->file_seconds : 0.0, note);
     return w->heard.text.rc < 0 ? err_set(e, w->heard.text.rc, "transcript") : 0;
@@ -83,8 +86,10 @@ static int put_window(struct work *w, uint32_t n, struct err *e)
     r->kind = REQUEST_INFER;
     r->model = opts_text(w->o, "model");
     r->received_ns = clock_ns();
-    r->infer =
-        (struct request_infer){.kind = SHOAL_KIND_TRANSCRIBE, .inputs = input, .n_inputs = 1};
+    r->infer = (struct request_infer){.kind = SHOAL_KIND_TRANSCRIBE,
+                                      .inputs = input,
+                                      .n_inputs = 1,
+                                      .raw = opts_flag(w->o, "no-vad")};
     r->input_bytes = n * sizeof(int16_t);
     w->n_put += n;
     w->n_sound -= n;

@@ -29,8 +29,8 @@ async function forms(ai) {
     t.same(verbose.segments[0].text, jfk, 'the segment');
     t.check(verbose.segments[0].avg_logprob < 0 && verbose.segments[0].avg_logprob > -0.5, 'avg_logprob');
     t.same(await ask('amiable.wav', { response_format: 'text' }), `${amiable}\n`, 'text');
-    t.same(await ask('amiable.wav', { response_format: 'srt' }), `1\n00:00:00,000 --> 00:00:03,290\n${amiable}\n\n`, 'srt');
-    t.same(await ask('amiable.wav', { response_format: 'vtt' }), `WEBVTT\n\n00:00:00.000 --> 00:00:03.290\n${amiable}\n\n`, 'vtt');
+    t.same(await ask('amiable.wav', { response_format: 'srt' }), `1\n00:00:00,000 --> 00:00:03,172\n${amiable}\n\n`, 'srt');
+    t.same(await ask('amiable.wav', { response_format: 'vtt' }), `WEBVTT\n\n00:00:00.000 --> 00:00:03.172\n${amiable}\n\n`, 'vtt');
     const events = [];
     for await (const e of await ask('jfk.flac', { stream: true }))
         events.push(e);
@@ -51,7 +51,7 @@ async function long(ai) {
     t.same(Math.round(v.duration * 10), 658, 'duration of all windows');
     t.check(v.segments.length >= 3, `${v.segments.length} windows`);
     for (let i = 1; i < v.segments.length; i++)
-        t.same(v.segments[i].start, v.segments[i - 1].end, 'windows follow each other');
+        t.check(v.segments[i].start >= v.segments[i - 1].end, 'windows follow each other');
     t.check(v.text.split('amiable').length - 1 >= 15, `20 sentences: ${v.text}`);
     const again = await OpenAI.toFile(Buffer.concat([head, whole]), 'long.wav');
     let text = '', n = 0;

@@ -11,10 +11,12 @@ run 0 transcribe "$audio/amiable.wav" "$audio/amiable.mp3" "$audio/amiable.opus"
 same "three formats" "$(cat out)" "$(printf '%s\n%s\n%s' "$amiable" "$amiable" "$amiable")"
 run 0 transcribe --json "$audio/jfk.flac"; same "json" "$(field text)" "$jfk"
 same "duration" "$(field duration)" 11
-same "end" "$(field 'segments[0].end')" 11
+same "end of speech" "$(field 'segments[0].end')" 10.692
+run 0 transcribe --json --no-vad "$audio/jfk.flac"; same "without the detector of speech" "$(field text)" "$jfk"
+same "the end of all" "$(field 'segments[0].end')" 11
 run 0 transcribe -o srt "$audio/amiable.wav"
-same "srt" "$(cat out)" "$(printf '1\n00:00:00,000 --> 00:00:03,290\n%s' "$amiable")"
-run 0 transcribe -o vtt "$audio/amiable.wav"; has out "WEBVTT"; has out "00:00:00.000 --> 00:00:03.290"
+same "srt" "$(cat out)" "$(printf '1\n00:00:00,000 --> 00:00:03,172\n%s' "$amiable")"
+run 0 transcribe -o vtt "$audio/amiable.wav"; has out "WEBVTT"; has out "00:00:00.000 --> 00:00:03.172"
 
 # half an hour of silence has no text, and costs as much memory as a minute
 { head -c 40 "$audio/amiable.wav"; printf '\000\350\156\003'; } >silence.wav && truncate -s 57600044 silence.wav

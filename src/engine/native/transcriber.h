@@ -4,8 +4,10 @@
  * A job is one sound of at most as many seconds as the engine was opened for (30); who has more
  * cuts it at a pause (src/audio/windows.h).  The jobs of a batch are decoded together.
  *
- * Guards: a text that begins to repeat itself is cut where the repetition starts; no more tokens
- * are written than can be said in the time; digital silence has no text. */
+ * Guards: what the file's detector of speech (src/score/vad.h; metadata keys shoal.vad.config and
+ * shoal.vad.weights) calls no speech has no text, long pauses at both ends are not heard; a text
+ * that begins to repeat itself is cut where the repetition starts; no more tokens are written than
+ * can be said in the time; digital silence has no text. */
 #ifndef SHOAL_ENGINE_NATIVE_TRANSCRIBER_H
 #define SHOAL_ENGINE_NATIVE_TRANSCRIBER_H
 

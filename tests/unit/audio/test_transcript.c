@@ -15,13 +15,14 @@ static struct buf out;
 
 static int setup(void **state)
 {
+    static const double speech[] = {1, 5, 7.5, 3723.0625};
     (void)state;
     transcript_init(&heard);
     buf_init(&out, 1 << 20);
-    transcript_add(&heard, 0, 1.5, " One. ", 6, 0.5f);
-    transcript_add(&heard, 1.5, 3, "", 0, 0);
-    transcript_add(&heard, 3, 3725.0625, "Two \"three\"", 11, 1.0f);
-    transcript_add(&heard, 3725.0625, 4000, "  ", 2, 0);
+    transcript_add(&heard, 0, 1.5, NULL, 0, " One. ", 6, 0.5f);
+    transcript_add(&heard, 1.5, 3, NULL, 0, "", 0, 0);
+    transcript_add(&heard, 2, 3730, speech, 4, "Two \"three\"", 11, 1.0f);
+    transcript_add(&heard, 3725.0625, 4000, NULL, 0, "  ", 2, 0);
     return 0;
 }
 

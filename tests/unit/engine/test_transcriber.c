@@ -142,6 +142,29 @@ static void test_silence(void **state)
     expect(submit(engine, 700), "");
 }
 
+/* What is no speech has no text, and long pauses around speech change nothing. */
+static void test_no_speech(void **state)
+{
+    uint32_t seed = 1;
+    (void)state;
+    for (uint32_t i = 0; i < 3 * 16000; i++) /* noise */
+        sound[i] = (int16_t)((int32_t)((seed = seed * 1664525u + 1013904223u) >> 20) - 2048);
+    assert_true(expect(submit(engine, 3 * 16000), "") == 0);
+    const uint32_t n = load("amiable.wav"), before = 3 * 16000;
+    memmove(sound + before, sound, n * sizeof(*sound));
+    for (uint32_t i = 0; i < before + n + 2 * 16000; i++)
+        if (i < before || i >= before + n)
+            sound[i] = (int16_t)((seed = seed * 1664525u + 1013904223u) >> 28);
+    struct shoal_task *t = submit(engine, before + n + 2 * 16000);
+    assert_int_equal(shoal_task_wait(t), 0);
+    const struct shoal_result *r = shoal_task_result(t);
+    assert_true(r->n_values >= 2);
+    assert_true(r->values[0] > 2.9 && r->values[0] < 3.5);
+    assert_true(r->values[r->n_values - 1] > 5.5 && r->values[r->n_values - 1] < 6.6);
+    assert_true(r->n_tokens < 41 * 5); /* frames: not the long pauses */
+    expect(t, AMIABLE);
+}
+
 static void test_refused(void **state)
 {
     struct shoal_infer_opts o = {
@@ -193,9 +216,9 @@ static void test_repetition(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_speech),     cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_silence),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_repetition),
+        cmocka_unit_test(test_speech),  cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_silence), cmocka_unit_test(test_no_speech),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_repetition),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -26,7 +26,8 @@ static struct transcription *of(struct answer_sink *a)
 static void add(struct transcription *t, uint32_t i, const struct shoal_result *r)
 {
     const double end = t->at + (double)t->inputs[i].n_samples / AUDIO_RATE;
-    transcript_add(&t->heard, t->at, end, r->text, r->text_bytes, r->confidence);
+    transcript_add(&t->heard, t->at, end, r->values, r->n_values, r->text, r->text_bytes,
+                   r->confidence);
     t->at = end;
 }
 
