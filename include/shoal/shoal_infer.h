@@ -69,7 +69,9 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
     bool held;            /* as in shoal_task_opts */
     void (*done)(void *ctx, const struct shoal_result *result); /* called once; may be NULL */
     void *done_ctx;
-    const char *prompt; /* EMBED: name of a prompt of the model; NULL: its default; "": none */
+    const char *prompt; /* EMBED: name of a prompt of the model; NULL: its default; "": none.
+                           TRANSCRIBE: phrases that are likely to be said, separated by commas or
+                           line ends; NULL: none */
     uint32_t whole;  /* 1: refuse a text that is longer than the model can read (SHOAL_ELIMIT); 0:
                         truncate it and report that in the result */
     float weight;    /* as in shoal_task_opts */

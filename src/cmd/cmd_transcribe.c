@@ -18,6 +18,8 @@ cmd_fn cmd_transcribe;
 
 static const struct opts_def defs[] = {
     {"output", 'o', OPTS_CHOICE, "text|srt|vtt", "text", 0, 0, "form of the result"},
+    {"phrases", 0, OPTS_TEXT, "TEXT", NULL, 0, 0,
+     "names and words that are likely to be said, separated by commas"},
     {"no-vad", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "hear all of the sound, whether somebody speaks or not"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object per file"},
@@ -89,7 +91,8 @@ static int put_window(struct work *w, uint32_t n, struct err *e)
     r->infer = (struct request_infer){.kind = SHOAL_KIND_TRANSCRIBE,
                                       .inputs = input,
                                       .n_inputs = 1,
-                                      .raw = opts_flag(w->o, "no-vad")};
+                                      .raw = opts_flag(w->o, "no-vad"),
+                                      .prompt = opts_text(w->o, "phrases")};
     r->input_bytes = n * sizeof(int16_t);
     w->n_put += n;
     w->n_sound -= n;

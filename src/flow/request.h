@@ -126,9 +126,10 @@ struct request_infer {
     uint32_t n_inputs;
     const char *query;  /* RERANK */
     const char *labels; /* NULL: the model's default set */
-    const char *prompt; /* EMBED: NULL: the model's default prompt; "": none */
-    const char *title;  /* SUMMARIZE, extractive: title of the text; NULL: none */
-    float temperature;  /* SUMMARIZE, text is generated: above 0 samples, by the seed */
+    /* EMBED: NULL: the model's default prompt; "": none.  TRANSCRIBE: likely phrases */
+    const char *prompt;
+    const char *title; /* SUMMARIZE, extractive: title of the text; NULL: none */
+    float temperature; /* SUMMARIZE, text is generated: above 0 samples, by the seed */
     uint64_t seed;
     const char *stream; /* SCORE: the rows continue this stream of the client; NULL: none */
     uint32_t n_columns, dimensions, max_sentences, max_tokens, beams;

@@ -31,6 +31,9 @@ async function forms(ai) {
     t.same(await ask('amiable.wav', { response_format: 'text' }), `${amiable}\n`, 'text');
     t.same(await ask('amiable.wav', { response_format: 'srt' }), `1\n00:00:00,000 --> 00:00:03,172\n${amiable}\n\n`, 'srt');
     t.same(await ask('amiable.wav', { response_format: 'vtt' }), `WEBVTT\n\n00:00:00.000 --> 00:00:03.172\n${amiable}\n\n`, 'vtt');
+    t.check(/four of cloves/.test((await ask('cards.flac')).text), 'a word that is heard wrong');
+    t.check(/four of clubs/.test((await ask('cards.flac', { prompt: 'four of clubs' })).text), 'a likely phrase');
+    t.same((await ask('amiable.wav', { prompt: 'mitre, kitchen lamp' })).text, amiable, 'unlikely phrases');
     const events = [];
     for await (const e of await ask('jfk.flac', { stream: true }))
         events.push(e);
@@ -79,7 +82,7 @@ async function refused(server, ai) {
     await bad('format', ask(file('amiable.wav'), { response_format: 'xml' }), 400, 'invalid_value', /response_format/);
     await bad('words', ask(file('amiable.wav'), { timestamp_granularities: ['word'] }), 400, 'unsupported_parameter', /segment/);
     await bad('language', ask(file('amiable.wav'), { language: 'de' }), 400, 'unsupported_parameter', /English/);
-    await bad('prompt', ask(file('amiable.wav'), { prompt: 'x' }), 400, 'unsupported_parameter', /prompt/);
+    await bad('prompt', ask(file('amiable.wav'), { prompt: 'x'.repeat(300) }), 400, null, /phrase has 300 bytes/);
     await bad('stream of srt', ask(file('amiable.wav'), { stream: true, response_format: 'srt' }), 400, 'invalid_value', /stream/);
     await bad('unknown field', ask(file('amiable.wav'), { colour: 'red' }), 400, 'unknown_parameter', /colour/);
     await bad('no such model', ai.audio.transcriptions.create({ model: 'no', file: file('amiable.wav') }), 404, 'model_not_found', /no/);

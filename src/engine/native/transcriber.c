@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "engine/cache_dir.h"
 #include "engine/decode/kv_pages.h"
 #include "engine/memory_plan.h"
+#include "engine/native/phrases.h"
 #include "engine/task.h"
 #include "model/t5.h"
 #include "score/vad.h"
@@ -50,9 +52,14 @@ struct input {        /* of a job */
     uint32_t n_tokens, n_pages; /* written, and pages taken for them */
     uint32_t *source_pages;     /* [n_source_pages], followed by the pages of the target */
     uint32_t *pages;
-    int32_t *tokens; /* [max_tokens + 1], the first is the start */
-    double logprob;  /* sum */
-    double *spans;   /* of speech: start and end, in seconds */
+    int32_t *tokens;         /* [max_tokens + 1], the first is the start */
+    double logprob;          /* sum */
+    struct phrases *phrases; /* or NULL */
+    struct phrases_place place;
+    bool helped; /* a word of a phrase was begun at helped_at tokens, and is not complete */
+    uint32_t helped_at, plain_until; /* plain_until: before so many tokens no phrase begins */
+    double helped_logprob;
+    double *spans; /* of speech: start and end, in seconds */
     struct buf text;
 };
 
@@ -138,6 +145,8 @@ static int prepare(const void *self, struct job *j, struct err *e)
     in->n = is_silent(j->o.samples, j->o.n_samples) ? 0 : j->o.n_samples;
     if (rc == 0 && in->n > 0 && h->vad && !j->o.raw)
         rc = find_speech(h, j, e);
+    if (rc == 0 && in->n > 0 && j->o.prompt && j->o.prompt[0])
+        rc = phrases_create(&in->phrases, h->tokenizer, j->o.prompt, strlen(j->o.prompt), e);
     if (rc < 0)
         return rc;
     /* a sound that is too short for the stem has no speech, either */
@@ -169,6 +178,7 @@ static void drop(struct job *j)
         return;
     buf_fini(&in->text);
     mem_free(in->source_pages);
+    phrases_destroy(in->phrases);
     mem_free(in->spans);
     mem_free(in->tokens);
     mem_free(in);
@@ -243,15 +253,53 @@ static uint32_t admit(struct hearing *h, struct job *const *jobs, uint32_t at, u
     return at;
 }
 
+/* Goes back to where a word of a phrase was begun that is none. */
+static void take_back(struct input *in)
+{
+    in->n_tokens = in->helped_at;
+    in->logprob = in->helped_logprob;
+    in->place = (struct phrases_place){.n = 0};
+    in->plain_until = in->helped_at + 1;
+    in->helped = false;
+}
+
+/* The best token with the help of the phrases; false: the text went back instead. */
+static bool help(struct hearing *h, struct input *in, const float *logits, uint32_t *best)
+{
+    const struct kern_ops *k = t5_kernels(h->t5);
+    const uint32_t n_vocab = t5_config(h->t5)->n_vocab, likeliest = *best;
+    memcpy(h->row, logits, n_vocab * sizeof(*h->row));
+    phrases_help(in->phrases, &in->place, h->row, logits[likeliest],
+                 in->n_tokens >= in->plain_until);
+    *best = k->argmax(h->row, n_vocab);
+    if (*best != likeliest && !in->helped) {
+        in->helped = true;
+        in->helped_at = in->n_tokens;
+        in->helped_logprob = in->logprob;
+    }
+    const enum phrases_state state = phrases_take(in->phrases, &in->place, (int32_t)*best);
+    if (in->helped && state == PHRASES_OUTSIDE) {
+        take_back(in);
+        return false;
+    }
+    if (state == PHRASES_WORD)
+        in->helped = false;
+    return true;
+}
+
 /* Takes the best token; false: the text is complete. */
 static bool take_token(struct hearing *h, struct input *in, const float *logits)
 {
     const struct kern_ops *k = t5_kernels(h->t5);
-    const uint32_t n_vocab = t5_config(h->t5)->n_vocab, best = k->argmax(logits, n_vocab);
-    const float sum = k->softmax_exp(h->row, logits, n_vocab, logits[best]);
+    const uint32_t n_vocab = t5_config(h->t5)->n_vocab, likeliest = k->argmax(logits, n_vocab);
+    const float top = logits[likeliest];
+    const double sum = (double)k->softmax_exp(h->row, logits, n_vocab, top);
+    uint32_t best = likeliest;
+    if (in->phrases && !help(h, in, logits, &best))
+        return true;
     if ((int32_t)best == h->end)
         return false;
-    in->logprob -= log((double)sum);
+    in->logprob += (double)(logits[best] - top) - log(sum); /* as the model alone sees it */
     in->tokens[++in->n_tokens] = (int32_t)best;
     const uint32_t kept = transcriber_unrepeated(in->tokens + 1, in->n_tokens);
     const bool repeats = kept < in->n_tokens;
@@ -264,7 +312,7 @@ static void step(struct hearing *h)
 {
     for (uint32_t i = 0; i < h->n_active; i++) {
         struct input *in = h->active[i]->input;
-        if (in->n_tokens % KERN_PAGE == 0)
+        if (in->n_tokens / KERN_PAGE == in->n_pages)
             in->pages[in->n_pages++] = kv_pages_take(h->pages);
         h->rows[i] = (struct t5_row){.token = in->tokens[in->n_tokens],
                                      .pos = in->n_tokens,

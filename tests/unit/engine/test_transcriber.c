@@ -165,6 +165,25 @@ static void test_no_speech(void **state)
     expect(t, AMIABLE);
 }
 
+/* A likely phrase is written right; others change nothing, also where their words begin alike. */
+static void test_phrases(void **state)
+{
+    const uint32_t n = load("cards.flac");
+    struct shoal_infer_opts o = {
+        .size = sizeof(o), .kind = SHOAL_KIND_TRANSCRIBE, .samples = sound, .n_samples = n};
+    struct shoal_task *t;
+    (void)state;
+    const float plain =
+        expect(submit(engine, n), "Eight of spades, four of cloves, seven of hearts.");
+    o.prompt = "Four of Clubs";
+    assert_int_equal(shoal_infer_submit(engine, &o, &t, NULL), 0);
+    const float helped = expect(t, "Eight of spades four of clubs, seven of hearts.");
+    assert_true(helped < plain); /* the model's own opinion */
+    o.prompt = "eighty lamps, spadework\nclovis, seventh heater";
+    assert_int_equal(shoal_infer_submit(engine, &o, &t, NULL), 0);
+    assert_true(expect(t, "Eight of spades, four of cloves, seven of hearts.") == plain);
+}
+
 static void test_refused(void **state)
 {
     struct shoal_infer_opts o = {
@@ -216,9 +235,10 @@ static void test_repetition(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_speech),  cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_silence), cmocka_unit_test(test_no_speech),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_repetition),
+        cmocka_unit_test(test_speech),     cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_silence),    cmocka_unit_test(test_no_speech),
+        cmocka_unit_test(test_phrases),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_repetition),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -133,7 +133,7 @@ static bool charge(void *ctx, size_t n)
 static void on_pool(struct pool_task *p)
 {
     struct decoding *d = LOOP_OF(p, struct decoding, pool_task);
-    d->rc = transcriptions_hear(d->request, &d->ask.sound, charge, d->call, &d->error);
+    d->rc = transcriptions_hear(d->request, &d->ask, charge, d->call, &d->error);
     mem_free(d->body);
     d->body = NULL;
     executor_post(d->call->gl->flow.executor, &d->finished);

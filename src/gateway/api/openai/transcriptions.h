@@ -25,7 +25,8 @@ enum transcriptions_form {
 struct transcriptions_ask { /* what the form says; texts point into the body */
     enum transcriptions_form form;
     bool stream;
-    const char *model; /* in the request's arena; NULL: the default */
+    const char *model;  /* in the request's arena; NULL: the default */
+    const char *prompt; /* there too; NULL: none */
     struct str sound;
 };
 
@@ -33,9 +34,9 @@ struct transcriptions_ask { /* what the form says; texts point into the body */
 SHOAL_MUST_CHECK int transcriptions_read(struct request *r, struct transcriptions_ask *ask,
                                          const char *type, const char *body, size_t n, bool lenient,
                                          struct fields_error *e);
-/* Decodes the sound into inputs of the request.  charge: counts bytes before they are used; false:
- * too many. */
-SHOAL_MUST_CHECK int transcriptions_hear(struct request *r, const struct str *sound,
+/* Decodes the sound of the form into inputs of the request.  charge: counts bytes before they are
+ * used; false: too many. */
+SHOAL_MUST_CHECK int transcriptions_hear(struct request *r, const struct transcriptions_ask *ask,
                                          bool (*charge)(void *ctx, size_t n), void *ctx,
                                          struct err *e);
 

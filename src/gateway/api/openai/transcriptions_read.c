@@ -7,7 +7,7 @@
 #include "gateway/api/openai/transcriptions.h"
 #include "wire/multipart.h"
 
-#define MAX_FIELD ((size_t)1 << 12)
+#define MAX_FIELD ((size_t)1 << 16)
 
 static bool is(struct str s, const char *text)
 {
@@ -69,11 +69,10 @@ static int read_field(struct request *r, struct transcriptions_ask *ask, const c
                    ? 0
                    : fields_fail(e, name, "unsupported_parameter",
                                  "timestamp_granularities can only be segment");
-    if (strcmp(name, "prompt") == 0)
-        return v.n == 0 || lenient
-                   ? 0
-                   : fields_fail(e, name, "unsupported_parameter",
-                                 "prompt is not supported: it would have no effect");
+    if (strcmp(name, "prompt") == 0) { /* phrases that are likely to be said */
+        ask->prompt = request_copy_utf8(r, v.p, v.n, NULL);
+        return 0;
+    }
     return lenient ? 0
                    : fields_fail(e, name, "unknown_parameter", "unknown field '%.60s' of the form",
                                  name);
@@ -162,12 +161,12 @@ static int read_sound(struct hearing *h, struct audio *a, struct err *e)
     return h->n_inputs > 0 ? 0 : err_set(e, SHOAL_EFORMAT, "there is no sound in the file");
 }
 
-int transcriptions_hear(struct request *r, const struct str *sound,
+int transcriptions_hear(struct request *r, const struct transcriptions_ask *ask,
                         bool (*charge)(void *ctx, size_t n), void *ctx, struct err *e)
 {
     struct audio *a = NULL;
     struct hearing *h = mem_zalloc(sizeof(*h));
-    int rc = h ? audio_open_memory(&a, sound->p, sound->n, e)
+    int rc = h ? audio_open_memory(&a, ask->sound.p, ask->sound.n, e)
                : err_set(e, SHOAL_ENOMEM, "out of memory for a sound");
     if (rc == 0) {
         h->request = r;
@@ -180,8 +179,10 @@ int transcriptions_hear(struct request *r, const struct str *sound,
         if (list)
             memcpy(list, h->inputs, h->n_inputs * sizeof(*list));
         r->kind = REQUEST_INFER;
-        r->infer = (struct request_infer){
-            .kind = SHOAL_KIND_TRANSCRIBE, .inputs = list, .n_inputs = h->n_inputs};
+        r->infer = (struct request_infer){.kind = SHOAL_KIND_TRANSCRIBE,
+                                          .inputs = list,
+                                          .n_inputs = h->n_inputs,
+                                          .prompt = ask->prompt};
         rc = list ? 0 : err_set(e, SHOAL_ENOMEM, "out of memory for a sound");
     }
     audio_close(a);
