@@ -23,6 +23,10 @@
 #define LEAST_TOKENS 8u
 #define SILENCE 8 /* peak of the samples: the noise of a digital recording of nothing */
 #define LONGEST_LOOP 8u
+/* A single word that is cut tight is heard better with some silence around it. */
+#define SHORT_SOUND T5_SAMPLE_RATE
+#define SHORT_BEFORE (T5_SAMPLE_RATE / 5)
+#define SHORT_AFTER (T5_SAMPLE_RATE * 3 / 10)
 #define LONG_PAUSE (T5_SAMPLE_RATE / 2)      /* at the ends of a sound: it is cut */
 #define KEPT_PAUSE (T5_SAMPLE_RATE * 3 / 10) /* so much of it stays */
 #define MAX_TEXT_BYTES ((size_t)1 << 20)
@@ -46,8 +50,9 @@ struct hearing {
     uint32_t n_active;
 };
 
-struct input {        /* of a job */
-    uint32_t from, n; /* samples that are heard */
+struct input {              /* of a job */
+    uint32_t from, n;       /* samples that are heard */
+    uint32_t before, after; /* zeros around them */
     uint32_t n_frames, n_source_pages, need, max_tokens;
     uint32_t n_tokens, n_pages; /* written, and pages taken for them */
     uint32_t *source_pages;     /* [n_source_pages], followed by the pages of the target */
@@ -149,9 +154,13 @@ static int prepare(const void *self, struct job *j, struct err *e)
         rc = phrases_create(&in->phrases, h->tokenizer, j->o.prompt, strlen(j->o.prompt), e);
     if (rc < 0)
         return rc;
-    /* a sound that is too short for the stem has no speech, either */
-    if (in->n >= t5_least_samples(h->t5))
-        in->n_frames = t5_frames(h->t5, in->n);
+    if (in->n > 0 && in->n < SHORT_SOUND) {
+        in->before = SHORT_BEFORE;
+        in->after = SHORT_AFTER;
+    }
+    const uint32_t all = in->before + in->n + in->after;
+    if (all >= t5_least_samples(h->t5))
+        in->n_frames = t5_frames(h->t5, all);
     const double seconds = (double)in->n / T5_SAMPLE_RATE;
     in->max_tokens = (uint32_t)(seconds * TOKENS_PER_SECOND) + LEAST_TOKENS;
     in->max_tokens = in->max_tokens < h->max_tokens ? in->max_tokens : h->max_tokens;
@@ -214,9 +223,11 @@ static void end(struct hearing *h, uint32_t i, int code)
 static int listen_to(struct hearing *h, const struct job *j)
 {
     const struct input *in = j->input;
+    memset(h->sound, 0, in->before * sizeof(*h->sound));
     for (uint32_t i = 0; i < in->n; i++)
-        h->sound[i] = (float)j->o.samples[in->from + i] / 32768.0f;
-    t5_hear(h->t5, h->sound, in->n, in->source_pages);
+        h->sound[in->before + i] = (float)j->o.samples[in->from + i] / 32768.0f;
+    memset(h->sound + in->before + in->n, 0, in->after * sizeof(*h->sound));
+    t5_hear(h->t5, h->sound, in->before + in->n + in->after, in->source_pages);
     for (uint32_t i = 0; i < in->n_frames; i++)
         if (!isfinite(t5_encoded(h->t5, 0, i)[0]))
             return SHOAL_ENOTFINITE;

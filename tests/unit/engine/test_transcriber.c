@@ -120,6 +120,7 @@ static void test_same_bits(void **state)
         }
     struct shoal_task *first = submit(engine, 12000); /* less for the slow sets */
     assert_int_equal(shoal_task_wait(first), 0);
+    assert_int_equal(shoal_task_result(first)->n_tokens, 50); /* with half a second of silence */
     for (size_t i = 0; i < n_sets; i++) {
         struct shoal_engine *en = open_with(sets[i]->name, i % 2 ? 1 : 3);
         const struct shoal_result *r = shoal_task_result(first);
@@ -127,6 +128,10 @@ static void test_same_bits(void **state)
         assert_true(expect(submit(en, 12000), r->text) == r->confidence);
         shoal_engine_close(en);
     }
+    shoal_task_free(first);
+    first = submit(engine, 17000); /* long enough to be heard as it is */
+    assert_int_equal(shoal_task_wait(first), 0);
+    assert_int_equal(shoal_task_result(first)->n_tokens, 42);
     shoal_task_free(first);
 }
 
