@@ -62,10 +62,12 @@ def dequant(x, kind):
 
 
 def write(path, meta, tensors):
-    """meta: {key: value}; tensors: [(name, array, type name)] with rows last as numpy has them."""
+    """meta: {key: value}; tensors: [(name, array, type name)] with rows last as numpy has them.
+
+    What stands in for an array may encode itself: then it has shape and q8_0()."""
     blobs, infos, at = [], [], 0
     for name, x, kind in tensors:
-        data = x.astype(np.float32).tobytes() if kind == "F32" else x.astype(np.float16).tobytes() if kind == "F16" else q8_0(x) if kind == "Q8_0" else q4_0(x)
+        data = x.q8_0() if hasattr(x, "q8_0") else x.astype(np.float32).tobytes() if kind == "F32" else x.astype(np.float16).tobytes() if kind == "F16" else q8_0(x) if kind == "Q8_0" else q4_0(x)
         dims = list(x.shape)[::-1]
         infos.append(_str(name) + struct.pack("<I", len(dims)) + struct.pack(f"<{len(dims)}Q", *dims) + struct.pack("<IQ", TYPES[kind], at))
         pad = -len(data) % ALIGN

@@ -7,7 +7,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent / "models"
-LIMIT = 48 << 20  # 40 MiB and the 8 MiB that the reader may add
+LIMIT = 80 << 20  # 40 MiB, 8 MiB that the reader may add, 32 MiB for the recognizer of speech
 ENCODER = ["encoder/config.json", "encoder/vocab.txt", "encoder/tokenizer.json", "encoder/tokenizer_config.json"]
 MODELS = [
     dict(name="reply", task="generate", format="gguf", file="reply.gguf", licence="CC-BY-SA-4.0"),
@@ -19,6 +19,7 @@ MODELS = [
     dict(name="command", task="tag", format="gguf", file="command.gguf", licence="Apache-2.0"),
     dict(name="embed", task="embed", format="hf-bert", file="encoder/model.safetensors", also=ENCODER, head="embed", int8=True, licence="Apache-2.0"),
     dict(name="summary", task="summarize", format="shoal-summary", file="summary.json", also=["encoder/model.safetensors"] + ENCODER, int8=True, licence="CC-BY-SA-4.0"),
+    dict(name="hear", task="transcribe", format="gguf", file="hear.gguf", licence="MIT"),
     dict(name="anomaly", task="score", format="folder", file="anomaly/config.json", also=["anomaly/trees.txt", "anomaly/lstm/config.json", "anomaly/lstm/model.safetensors"], licence="MIT"),
 ]
 TABLES = [

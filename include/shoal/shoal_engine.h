@@ -87,13 +87,14 @@ struct shoal_engine_opts { /* zero means default; strings are copied */
 
 /* What a model can do; an engine may have several bits. */
 enum shoal_kind {
-    SHOAL_KIND_GENERATE = 1 << 0,  /* shoal_task_submit */
-    SHOAL_KIND_CLASSIFY = 1 << 1,  /* the others: shoal_infer_submit */
-    SHOAL_KIND_TAG = 1 << 2,       /* spans of a text: entities, slots, personal data */
-    SHOAL_KIND_EMBED = 1 << 3,     /* a vector for a text */
-    SHOAL_KIND_RERANK = 1 << 4,    /* how well a document answers a query */
-    SHOAL_KIND_SUMMARIZE = 1 << 5, /* a short text for a long one */
-    SHOAL_KIND_SCORE = 1 << 6,     /* numbers for numbers */
+    SHOAL_KIND_GENERATE = 1 << 0,   /* shoal_task_submit */
+    SHOAL_KIND_CLASSIFY = 1 << 1,   /* the others: shoal_infer_submit */
+    SHOAL_KIND_TAG = 1 << 2,        /* spans of a text: entities, slots, personal data */
+    SHOAL_KIND_EMBED = 1 << 3,      /* a vector for a text */
+    SHOAL_KIND_RERANK = 1 << 4,     /* how well a document answers a query */
+    SHOAL_KIND_SUMMARIZE = 1 << 5,  /* a short text for a long one */
+    SHOAL_KIND_SCORE = 1 << 6,      /* numbers for numbers */
+    SHOAL_KIND_TRANSCRIBE = 1 << 7, /* the words of a sound */
 };
 /* "classify", ...; a constant, NULL when kind is not one of the bits. */
 SHOAL_API const char *shoal_kind_name(enum shoal_kind kind);

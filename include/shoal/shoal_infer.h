@@ -1,4 +1,4 @@
-/* shoal_infer.h - specialists: classify, tag, embed, rerank, summarize, score.
+/* shoal_infer.h - specialists: classify, tag, embed, rerank, summarize, score, transcribe.
  *
  * An inference is a task like a generation: shoal_task_wait, _cancel and _free apply to it.
  *
@@ -30,7 +30,7 @@
  *     }
  *
  * Thread:    any; the done callback comes on the engine's thread, as events do (shoal_task.h).
- * Ownership: texts and values are copied at submit.
+ * Ownership: texts, values and samples are copied at submit.
  * Lifetime:  a result and everything it points to live until the task is freed.  Label and input
  *            names live as long as the engine. */
 #ifndef SHOAL_SHOAL_INFER_H
@@ -62,19 +62,24 @@ struct shoal_infer_opts { /* members that do not belong to the kind are ignored;
                                default */
     float temperature;      /* SUMMARIZE, where text is generated: above 0 samples, by the seed */
     uint64_t seed;
-    bool raw;             /* SCORE: before the objective's transform; RERANK: the logit */
+    bool raw;             /* SCORE: before the objective's transform; RERANK: the logit; TRANSCRIBE:
+                             hear all of it, whether somebody speaks or not */
     uint64_t deadline_ns; /* absolute, CLOCK_MONOTONIC; 0: none */
     int32_t priority;     /* higher first */
     bool held;            /* as in shoal_task_opts */
     void (*done)(void *ctx, const struct shoal_result *result); /* called once; may be NULL */
     void *done_ctx;
-    const char *prompt; /* EMBED: name of a prompt of the model; NULL: its default; "": none */
+    const char *prompt; /* EMBED: name of a prompt of the model; NULL: its default; "": none.
+                           TRANSCRIBE: phrases that are likely to be said, separated by commas or
+                           line ends; NULL: none */
     uint32_t whole;  /* 1: refuse a text that is longer than the model can read (SHOAL_ELIMIT); 0:
                         truncate it and report that in the result */
     float weight;    /* as in shoal_task_opts */
     uint64_t client; /* as in shoal_task_opts */
     const char *stream; /* SCORE: name of a stream, at most 128 bytes: the rows continue those that
                            this client submitted under the same name; NULL: a series of its own */
+    uint32_t n_samples; /* TRANSCRIBE: at most 30 seconds; silence has an empty text */
+    const int16_t *samples; /* one channel, 16,000 a second */
 };
 
 struct shoal_label {
@@ -96,7 +101,8 @@ struct shoal_result {
     const char *message; /* with a code: what was wrong */
     /* CLASSIFY */
     const char *label; /* the answer: the best one, or the set's out-of-scope label */
-    float confidence;  /* of label; out of scope by threshold: 1 - the best score */
+    float confidence;  /* of label; out of scope by threshold: 1 - the best score.  TRANSCRIBE: the
+                          mean probability of a token */
     const struct shoal_label *labels; /* all of the set, best first */
     uint32_t n_labels;
     /* TAG, SUMMARIZE (the sentences that were taken, in their order) */
@@ -105,14 +111,15 @@ struct shoal_result {
     /* EMBED */
     const float *vector;
     uint32_t n_dims;
-    /* RERANK: values[0]; SCORE: n_outputs for each row */
+    /* RERANK: values[0]; SCORE: n_outputs for each row; TRANSCRIBE: start and end of each piece of
+     * speech in seconds, none if the model has no detector of speech */
     const double *values;
     uint32_t n_values;
-    /* SUMMARIZE */
+    /* SUMMARIZE, TRANSCRIBE */
     const char *text;
     size_t text_bytes;
 
-    uint32_t n_tokens;                   /* of the input */
+    uint32_t n_tokens;                   /* of the input; TRANSCRIBE: frames */
     bool truncated;                      /* the input was longer than the model can read */
     uint32_t batch;                      /* tasks that were computed together */
     uint64_t queue_ns, run_ns, total_ns; /* from submit */

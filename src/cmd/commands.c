@@ -26,7 +26,7 @@ cmd_fn cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_bench, cmd_ca_init, cmd_ca
     cmd_rollout_promote, cmd_rollout_start, cmd_rollout_status, cmd_rollout_undo, cmd_route,
     cmd_router_fit, cmd_run, cmd_score, cmd_serve, cmd_show, cmd_sim, cmd_store_add,
     cmd_store_fetch, cmd_store_gc, cmd_store_list, cmd_store_remove, cmd_store_tag,
-    cmd_store_verify, cmd_summarize, cmd_tag, cmd_tokenize;
+    cmd_store_verify, cmd_summarize, cmd_tag, cmd_tokenize, cmd_transcribe;
 
 #define MAX_NAMES 64u
 
@@ -198,6 +198,7 @@ const struct command commands_all[] = {
     {"score", cmd_score, "score rows of numbers: trees, networks, anomalies", NULL},
     {"anomaly", NULL, "learn what is normal for a machine, and monitor it", NULL},
     {"summarize", cmd_summarize, "summarize a long text", NULL},
+    {"transcribe", cmd_transcribe, "write down what is said in a sound", NULL},
     {"tokenize", cmd_tokenize, "convert text to token ids", NULL},
     {"detokenize", cmd_detokenize, "convert token ids to text", NULL},
     {"logits", cmd_logits, "show the probabilities of the next token", NULL},

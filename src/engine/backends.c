@@ -17,6 +17,7 @@
 #include "engine/native/scorer_specialist.h"
 #include "engine/native/reader.h"
 #include "engine/native/seq2seq.h"
+#include "engine/native/transcriber.h"
 #include "engine/onnx/onnx_files.h"
 #include "engine/onnx/onnx_lm.h"
 #include "engine/onnx/onnx_session.h"
@@ -59,6 +60,8 @@ static int open_specialist(struct shoal_engine *en, const char *path,
         return err_wrap(e, "%s", path);
     if (!found && reader_knows(en->file))
         return reader_open(&en->specialist, en->file, en->tokenizer, path, en->crew, o, e);
+    if (!found && t5_hears(en->file))
+        return transcriber_open(&en->specialist, en->file, en->tokenizer, path, en->crew, o, e);
     if (!found && t5_knows(en->file))
         return seq2seq_open(&en->specialist, en->file, en->tokenizer, path, en->crew, o, e);
     struct onnx_session *onnx = en->onnx;

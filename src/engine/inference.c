@@ -14,6 +14,7 @@
 /* Longer texts are a mistake: a model reads a few hundred tokens of them anyway. */
 #define MAX_TEXT_BYTES ((size_t)16 << 20)
 #define MAX_VALUES (1u << 24)
+#define MAX_SAMPLES (1u << 26) /* more than an hour */
 
 static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o, struct err *e)
 {
@@ -23,6 +24,10 @@ static int check(const struct shoal_engine *en, const struct shoal_infer_opts *o
         if (!o->values || o->n_values == 0 || o->n_values > MAX_VALUES)
             return err_set(e, SHOAL_EINVAL, "cannot score %u values, expected 1 to %u", o->n_values,
                            MAX_VALUES);
+    } else if (o->kind == SHOAL_KIND_TRANSCRIBE) {
+        if (!o->samples || o->n_samples == 0 || o->n_samples > MAX_SAMPLES)
+            return err_set(e, SHOAL_EINVAL, "cannot hear %u samples, expected 1 to %u",
+                           o->n_samples, MAX_SAMPLES);
     } else if (!o->text || o->text_bytes > MAX_TEXT_BYTES || o->document_bytes > MAX_TEXT_BYTES) {
         return err_set(
             e, SHOAL_EINVAL,

@@ -14,26 +14,32 @@ struct job *job_create(const struct shoal_infer_opts *o)
     j->o = *o;
     j->result.size = sizeof(j->result);
     j->result.kind = o->kind;
-    bool score = o->kind == SHOAL_KIND_SCORE;
-    j->text = score ? NULL : mem_strndup(o->text, o->text_bytes);
+    const bool score = o->kind == SHOAL_KIND_SCORE, sound = o->kind == SHOAL_KIND_TRANSCRIBE;
+    const bool text = !score && !sound;
+    j->text = text ? mem_strndup(o->text, o->text_bytes) : NULL;
     j->document = o->document ? mem_strndup(o->document, o->document_bytes) : NULL;
     j->labels = o->labels ? mem_strdup(o->labels) : NULL;
     j->prompt = o->prompt ? mem_strdup(o->prompt) : NULL;
     j->stream = o->stream ? mem_strdup(o->stream) : NULL;
     j->values = score ? mem_alloc(o->n_values * sizeof(*j->values)) : NULL;
-    if ((!score && !j->text) || (o->document && !j->document) || (o->labels && !j->labels) ||
-        (o->prompt && !j->prompt) || (o->stream && !j->stream) || (score && !j->values)) {
+    j->samples = sound ? mem_alloc(o->n_samples * sizeof(*j->samples)) : NULL;
+    if ((text && !j->text) || (sound && !j->samples) || (o->document && !j->document) ||
+        (o->labels && !j->labels) || (o->prompt && !j->prompt) || (o->stream && !j->stream) ||
+        (score && !j->values)) {
         job_destroy(j);
         return NULL;
     }
     if (score)
         memcpy(j->values, o->values, o->n_values * sizeof(*j->values));
+    if (sound)
+        memcpy(j->samples, o->samples, o->n_samples * sizeof(*j->samples));
     j->o.text = j->text;
     j->o.document = j->document;
     j->o.labels = j->labels;
     j->o.prompt = j->prompt;
     j->o.stream = j->stream;
     j->o.values = j->values;
+    j->o.samples = j->samples;
     return j;
 }
 
@@ -55,6 +61,7 @@ void job_destroy(struct job *j)
     mem_free(j->prompt);
     mem_free(j->stream);
     mem_free(j->values);
+    mem_free(j->samples);
     mem_free(j);
 }
 

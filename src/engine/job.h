@@ -17,6 +17,7 @@ struct job {
     struct shoal_infer_opts o; /* as submitted; texts and values are copies */
     char *text, *document, *labels, *prompt, *stream;
     double *values;
+    int16_t *samples;
     struct shoal_task *task;
     uint32_t cost;               /* tokens or rows, set by prepare */
     uint32_t place;              /* index in the current batch */

@@ -11,7 +11,7 @@ static const struct {
     {SHOAL_KIND_GENERATE, "generate"}, {SHOAL_KIND_CLASSIFY, "classify"},
     {SHOAL_KIND_TAG, "tag"},           {SHOAL_KIND_EMBED, "embed"},
     {SHOAL_KIND_RERANK, "rerank"},     {SHOAL_KIND_SUMMARIZE, "summarize"},
-    {SHOAL_KIND_SCORE, "score"},
+    {SHOAL_KIND_SCORE, "score"},       {SHOAL_KIND_TRANSCRIBE, "transcribe"},
 };
 
 const char *shoal_kind_name(enum shoal_kind kind)

@@ -12,6 +12,13 @@
 #define INLINE_INPUTS 256u             /* more go to the pool */
 #define MAX_AHEAD 128u /* maximum inputs submitted at a time: others need the engine too */
 
+struct inference;
+
+struct ready { /* of one input, if the client reads the results as they come */
+    struct inference *inference;
+    bool done; /* guarded by the inference's lock */
+};
+
 struct inference {
     struct flow_job job; /* first */
     struct flow_owner *owner;
@@ -25,14 +32,18 @@ struct inference {
     const struct shoal_result **calibrated;
     struct acquire acquire;
     struct pool_task pool_task;
-    struct executor_task wake, more;
+    struct executor_task wake, more, some;
+    struct ready *ready; /* [n_inputs] there too, or NULL: results are sent when all are done */
+    uint32_t n_sent;     /* this and the next: the owner's thread alone */
+    bool wake_waits;
     /* Inputs are submitted by one thread at a time, at most MAX_AHEAD before their results. */
     pthread_mutex_t lock; /* guards everything below, and the tasks while no thread submits */
     uint32_t next;        /* the first input that is not submitted yet */
     uint32_t n_running;
     bool rows;                /* SCORE: each input has as many columns as it has values */
     bool submitting, stopped; /* stopped: nothing more is submitted */
-    int rc;                   /* result of submitting */
+    bool some_posted;
+    int rc; /* result of submitting */
     struct err error;
 };
 
@@ -159,10 +170,38 @@ static void send_results(struct inference *f)
         return;
     }
     f->quiet = true;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct sink_result e = {i, result_of(f, i), i + 1 == n};
+    for (; f->n_sent < n; f->n_sent++) {
+        const struct sink_result e = {f->n_sent, result_of(f, f->n_sent), f->n_sent + 1 == n};
         f->sink->ops->result(f->sink, &e);
     }
+}
+
+static void on_wake(struct executor_task *t);
+
+/* Results that are ready while others are not, in the order of their inputs.  The last one is left
+ * to on_wake, and so are failures. */
+static void on_some(struct executor_task *t)
+{
+    struct inference *f = EXECUTOR_OF(t, struct inference, some);
+    bool ready = true;
+    pthread_mutex_lock(&f->lock);
+    f->some_posted = false;
+    pthread_mutex_unlock(&f->lock);
+    while (ready && !f->quiet && !sink_is_full(f->sink)) {
+        const uint32_t i = f->n_sent;
+        pthread_mutex_lock(&f->lock);
+        ready = i + 1 < f->request->infer.n_inputs && i < f->next && f->ready[i].done;
+        pthread_mutex_unlock(&f->lock);
+        if (!ready || result_of(f, i)->code < 0)
+            break;
+        const struct sink_result e = {i, result_of(f, i), false};
+        f->n_sent++;
+        f->sink->ops->result(f->sink, &e);
+    }
+    if (!f->quiet)
+        sink_flush(f->sink);
+    if (f->wake_waits)
+        on_wake(&f->wake);
 }
 
 /* All is done. */
@@ -170,7 +209,11 @@ static void on_wake(struct executor_task *t)
 {
     struct inference *f = EXECUTOR_OF(t, struct inference, wake);
     pthread_mutex_lock(&f->lock); /* the thread that posted may still hold it */
+    f->wake_waits =
+        f->some_posted; /* then on_some calls again: it must not outlive the inference */
     pthread_mutex_unlock(&f->lock);
+    if (f->wake_waits)
+        return;
     if (!f->quiet && sink_is_full(f->sink)) {
         f->held = true; /* on_resume continues */
         return;
@@ -200,6 +243,21 @@ static void on_done(void *ctx, const struct shoal_result *result)
         executor_post(f->owner->executor, &f->more);
     }
     pthread_mutex_unlock(&f->lock);
+}
+
+/* The same for one of the results that are sent as they come. */
+static void on_ready(void *ctx, const struct shoal_result *result)
+{
+    struct ready *r = ctx;
+    struct inference *f = r->inference;
+    pthread_mutex_lock(&f->lock);
+    r->done = true;
+    if (!f->some_posted) {
+        f->some_posted = true;
+        executor_post(f->owner->executor, &f->some);
+    }
+    pthread_mutex_unlock(&f->lock);
+    on_done(f, result);
 }
 
 /* ---- starting ---- */
@@ -263,6 +321,11 @@ static int submit_one(struct inference *f, struct shoal_infer_opts *o, uint32_t 
 {
     const struct request_input *in = &f->request->infer.inputs[i];
     int rc = 0;
+    if (f->ready) {
+        f->ready[i].inference = f;
+        o->done = on_ready;
+        o->done_ctx = &f->ready[i];
+    }
     if (o->kind == SHOAL_KIND_RERANK) {
         o->document = in->text;
         o->document_bytes = in->text_bytes;
@@ -271,6 +334,8 @@ static int submit_one(struct inference *f, struct shoal_infer_opts *o, uint32_t 
         o->text_bytes = in->text_bytes;
         o->values = in->values;
         o->n_values = in->n_values;
+        o->samples = in->samples;
+        o->n_samples = in->n_samples;
         if (f->rows) /* the model reads any number of values: an input is one row */
             o->n_columns = in->n_values;
         if (in->ids)
@@ -388,6 +453,8 @@ static void on_model(struct acquire *a, struct registry_model *m)
     f->tasks = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(struct shoal_task *));
     if (is_calibrated(f))
         f->calibrated = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(*f->calibrated));
+    if (r->streams && r->infer.n_inputs > 1) /* without memory for it: all at the end */
+        f->ready = arena_zalloc_n(&r->arena, r->infer.n_inputs, sizeof(*f->ready));
     f->submitting = true;
     f->rows = reads_rows(f);
     if (f->tasks) {
@@ -413,6 +480,7 @@ void infer_run(struct flow_owner *o, struct request *r, struct sink *s)
     f->sink = s;
     f->wake.fn = on_wake;
     f->more.fn = on_more;
+    f->some.fn = on_some;
     pthread_mutex_init(&f->lock, NULL);
     s->job = &f->job;
     o->n_jobs++;

@@ -110,12 +110,14 @@ struct request_generate {
 };
 
 struct request_input {
-    const char *text; /* RERANK: a document.  NULL: ids, or values */
+    const char *text; /* RERANK: a document.  NULL: ids, values or samples */
     size_t text_bytes;
     const int32_t *ids; /* EMBED: the tokens of a text, without those that the model adds */
     uint32_t n_ids;
     const double *values; /* SCORE */
     uint32_t n_values;
+    const int16_t *samples; /* TRANSCRIBE: one channel, 16,000 a second */
+    uint32_t n_samples;
 };
 
 struct request_infer {
@@ -124,9 +126,10 @@ struct request_infer {
     uint32_t n_inputs;
     const char *query;  /* RERANK */
     const char *labels; /* NULL: the model's default set */
-    const char *prompt; /* EMBED: NULL: the model's default prompt; "": none */
-    const char *title;  /* SUMMARIZE, extractive: title of the text; NULL: none */
-    float temperature;  /* SUMMARIZE, text is generated: above 0 samples, by the seed */
+    /* EMBED: NULL: the model's default prompt; "": none.  TRANSCRIBE: likely phrases */
+    const char *prompt;
+    const char *title; /* SUMMARIZE, extractive: title of the text; NULL: none */
+    float temperature; /* SUMMARIZE, text is generated: above 0 samples, by the seed */
     uint64_t seed;
     const char *stream; /* SCORE: the rows continue this stream of the client; NULL: none */
     uint32_t n_columns, dimensions, max_sentences, max_tokens, beams;

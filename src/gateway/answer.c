@@ -383,8 +383,16 @@ static void on_result(struct sink *s, const struct sink_result *e)
 {
     struct answer_sink *a = answer_of(s);
     a->results[e->index] = e->result;
-    if (e->last && a->call->req)
+    if (!a->call->req)
+        return;
+    if (a->stream) {
+        answer_begin(a);
+        a->dialect->result(a, e);
+        if (e->last)
+            end_stream(a, NULL);
+    } else if (e->last) {
         send_whole(a, NULL);
+    }
 }
 
 static void on_fail(struct sink *s, const struct failure *f)

@@ -89,6 +89,8 @@ struct answer_dialect {
     void (*prompt)(struct answer_sink *a, const struct sink_prompt *e);
     void (*text)(struct answer_sink *a, const struct sink_token *t);
     void (*call)(struct answer_sink *a, const struct sink_call *e);
+    /* Of a specialist, in the order of the inputs. */
+    void (*result)(struct answer_sink *a, const struct sink_result *e);
     /* For answer_open_part and answer_close_part. e: NULL: a text; d: NULL: more follows. */
     void (*open_part)(struct answer_sink *a, const struct sink_call *e);
     void (*close_part)(struct answer_sink *a, const struct sink_done *d);
@@ -99,7 +101,8 @@ struct answer_dialect {
     /* What was sent is void.  NULL: a stream that has begun cannot be replaced. */
     void (*replace)(struct answer_sink *a, const struct sink_replace *e);
 
-    /* An answer that is sent whole, from what was gathered.  d: NULL: results of specialists. */
+    /* An answer that is sent whole, from what was gathered.  d: NULL: results of specialists, also
+     * for `end`. */
     void (*whole)(struct answer_sink *a, const struct sink_done *d);
 
     /* Frees what the interface holds. */

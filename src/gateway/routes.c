@@ -15,6 +15,7 @@
 #include "gateway/api/openai/input_tokens.h"
 #include "gateway/api/openai/openai.h"
 #include "gateway/api/openai/responses.h"
+#include "gateway/api/openai/transcriptions.h"
 #include "gateway/api/own/alarms.h"
 #include "gateway/api/own/api_collections.h"
 #include "gateway/api/own/api_deferred.h"
@@ -53,6 +54,11 @@ static const struct route routes[] = {
      NULL, NULL},
     {"POST", "/v1/embeddings", WORK, specialists_embeddings, "embeddings of texts",
      specialists_embed_fields, &specialists_n_embed_fields, "OpenAI", NULL, NULL},
+    {"POST", "/v1/audio/transcriptions", ROUTE_WORK, transcriptions_create,
+     "the words of a sound: a form with 'file', and the other fields of OpenAI", NULL, NULL,
+     "OpenAI", NULL, NULL},
+    {"POST", "/v1/audio/translations", 0, transcriptions_translate,
+     "not supported: refused by name", NULL, NULL, "OpenAI", NULL, NULL},
     {"POST", "/v1/moderations", 0, openai_moderations, "not supported: refused by name", NULL, NULL,
      "OpenAI", NULL, NULL},
     {"POST", "/v1/messages", WORK, anthropic_messages, "answer a conversation", anthropic_fields,

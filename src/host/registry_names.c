@@ -346,7 +346,7 @@ int registry_check(const struct registry_model *m, enum shoal_kind kind, struct 
     size_t n = 0;
     if (m->slot->kinds & kind)
         return 0;
-    for (unsigned k = 1; k <= SHOAL_KIND_SCORE; k <<= 1)
+    for (unsigned k = 1; k <= SHOAL_KIND_TRANSCRIBE; k <<= 1)
         if ((m->slot->kinds & k) && n < sizeof(can))
             n += (size_t)snprintf(can + n, sizeof(can) - n, "%s%s", n ? ", " : "",
                                   shoal_kind_name((enum shoal_kind)k));

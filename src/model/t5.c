@@ -9,11 +9,23 @@
 #include "model/arch/arch.h"
 #include "model/t5_int.h"
 
-bool t5_knows(const struct model_file *file)
+#define USUAL_SECONDS 30u /* of a sound */
+
+static bool is_arch(const struct model_file *file, const char *name)
 {
     struct str s;
-    return model_file_get_str(file, "general.architecture", &s) && s.n == 2 &&
-           memcmp(s.p, "t5", 2) == 0;
+    return model_file_get_str(file, "general.architecture", &s) && s.n == strlen(name) &&
+           memcmp(s.p, name, s.n) == 0;
+}
+
+bool t5_hears(const struct model_file *file)
+{
+    return is_arch(file, "moonshine");
+}
+
+bool t5_knows(const struct model_file *file)
+{
+    return is_arch(file, "t5") || t5_hears(file);
 }
 
 /* ---- configuration ------------------------------------------------------------------------- */
@@ -32,29 +44,30 @@ static int read_act(struct t5 *t, struct err *e)
         {"silu", PRODUCTS_ACT_SILU, true, false},
     };
     struct str s;
-    t->c.gated = model_file_find_tensor(t->file, "enc.blk.0.ffn_gate.weight") != NULL;
-    t->act = t->c.gated ? PRODUCTS_ACT_GELU : PRODUCTS_ACT_RELU;
+    const bool gated = model_file_find_tensor(t->file, "enc.blk.0.ffn_gate.weight") != NULL;
+    t->shape.gated[0] = t->shape.gated[1] = gated;
+    t->shape.act[0] = t->shape.act[1] = gated ? PRODUCTS_ACT_GELU : PRODUCTS_ACT_RELU;
     if (!model_file_get_str(t->file, "t5.activation", &s))
         return 0;
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
         if (strlen(acts[i].name) == s.n && memcmp(acts[i].name, s.p, s.n) == 0 &&
-            (t->c.gated ? acts[i].gated : acts[i].plain)) {
-            t->act = acts[i].act;
+            (gated ? acts[i].gated : acts[i].plain)) {
+            t->shape.act[0] = t->shape.act[1] = acts[i].act;
             return 0;
         }
     return err_set(e, SHOAL_EUNSUPPORTED, "t5.activation \"%.*s\" is not supported%s",
-                   (int)(s.n < 64 ? s.n : 64), s.p, t->c.gated ? " with a gate" : "");
+                   (int)(s.n < 64 ? s.n : 64), s.p, gated ? " with a gate" : "");
 }
 
-static int read_config(struct t5 *t, struct err *e)
+static int read_t5(struct t5 *t, struct err *e)
 {
     const struct decoder_config as = {.arch = "t5"}; /* only its name is read */
     const struct model_file *file = t->file;
     struct t5_config *c = &t->c;
     uint32_t value_len, start;
     int rc;
-    if (!t5_knows(file))
-        return err_set(e, SHOAL_EUNSUPPORTED, "general.architecture is not t5");
+    c->arch = as.arch;
+    t->shape.attn_scale = 1.0f;
     if ((rc = arch_u32(&as, file, "context_length", 1, 1u << 24, &c->n_ctx_train, e)) < 0 ||
         (rc = arch_u32(&as, file, "embedding_length", 1, 65536, &c->dim, e)) < 0 ||
         (rc = arch_u32(&as, file, "block_count", 1, 1024, &c->n_enc, e)) < 0 ||
@@ -88,6 +101,13 @@ static int read_config(struct t5 *t, struct err *e)
         return err_set(e, SHOAL_EFORMAT, "metadata key t5.scale_decoder_outputs is not a bool");
     c->output_scale = scaled ? 1.0f / sqrtf((float)c->dim) : 1.0f;
     return read_act(t, e);
+}
+
+static int read_config(struct t5 *t, struct err *e)
+{
+    if (!t5_knows(t->file))
+        return err_set(e, SHOAL_EUNSUPPORTED, "general.architecture is not t5 or moonshine");
+    return t5_hears(t->file) ? arch_moonshine(&t->c, &t->shape, t->file, e) : read_t5(t, e);
 }
 
 /* ---- tensors ------------------------------------------------------------------------------- */
@@ -155,7 +175,7 @@ static int layer(struct loading *o, struct t5_layer *l)
     if (rc == 0)
         rc = norm(o, &l->ffn_norm, "ffn_norm");
     l->gate.mat = NO_MAT;
-    if (rc == 0 && c->gated)
+    if (rc == 0 && o->t->shape.gated[o->dec])
         rc = matrix(o, &l->gate, "ffn_gate", c->ffn_dim, c->dim, 0);
     if (rc == 0)
         rc = matrix(o, &l->up, "ffn_up", c->ffn_dim, c->dim, 0);
@@ -167,7 +187,7 @@ static int side(struct loading *o, bool dec)
 {
     struct t5 *t = o->t;
     char name[64];
-    uint32_t n_buckets;
+    uint32_t n_buckets = 0;
     int rc = 0;
     o->dec = dec;
     for (uint32_t i = 0; rc == 0 && i < (dec ? t->c.n_dec : t->c.n_enc); i++) {
@@ -175,11 +195,11 @@ static int side(struct loading *o, bool dec)
         rc = layer(o, &t->layers[(dec ? t->c.n_enc : 0) + i]);
     }
     o->layer = 0;
-    if (rc == 0)
+    if (rc == 0 && t->shape.rope_dim == 0)
         rc =
             plan_table(&o->p, &t->rel_b[dec], part_name(o, name, sizeof(name), "attn_rel_b.weight"),
                        &n_buckets, t->c.n_heads, true);
-    if (rc == 0 && n_buckets != t->c.n_buckets)
+    if (rc == 0 && t->shape.rope_dim == 0 && n_buckets != t->c.n_buckets)
         rc = err_set(o->p.e, SHOAL_EFORMAT, "tensor %s has %u buckets, expected %u", name,
                      n_buckets, t->c.n_buckets);
     return rc < 0
@@ -199,8 +219,8 @@ static int embeddings(struct loading *o)
     t->c.n_vocab = (uint32_t)t->embd->dims[1];
     if ((uint32_t)t->c.start_token >= t->c.n_vocab)
         return err_set(o->p.e, SHOAL_EFORMAT,
-                       "t5.decoder_start_token_id is %d, but the vocabulary has %u tokens",
-                       t->c.start_token, t->c.n_vocab);
+                       "%s.decoder_start_token_id is %d, but the vocabulary has %u tokens",
+                       t->c.arch, t->c.start_token, t->c.n_vocab);
     int rc = plan_linear(&o->p, &t->output, -1, "output", t->c.n_vocab, t->c.dim, false);
     if (rc == 0 && t->output.mat == NO_MAT) /* tied to the embedding */
         rc = weights_add(&t->weights, t->embd, &t->output.mat, o->p.e);
@@ -215,13 +235,15 @@ static int plan_tensors(struct t5 *t, struct err *e)
     if (rc == 0 && !t->layers)
         rc = err_set(e, SHOAL_ENOMEM, "out of memory for the tensor plan");
     if (rc == 0)
+        rc = stem_plan(&t->stem, &o.p, &t->shape.stem, t->c.dim);
+    if (rc == 0)
         rc = side(&o, false);
     if (rc == 0)
         rc = side(&o, true);
     if (rc == 0)
         rc = embeddings(&o);
     if (rc == 0)
-        rc = plan_check_all_claimed(&o.p, "t5");
+        rc = plan_check_all_claimed(&o.p, t->c.arch);
     plan_fini(&o.p);
     return rc;
 }
@@ -246,7 +268,8 @@ static void which_inputs_are_rounded(struct t5 *t)
     t->in_x = plan_linear_wants(w, &t->output, t->in_x);
 }
 
-/* ---- biases -------------------------------------------------------------------------------- */
+/* ---- positions --------------------------------------------------------------------------------
+ */
 
 uint32_t t5_bucket(int64_t d, bool both_ways, uint32_t n_buckets, uint32_t max_distance)
 {
@@ -270,7 +293,7 @@ uint32_t t5_bucket(int64_t d, bool both_ways, uint32_t n_buckets, uint32_t max_d
 static void fill_biases(struct t5 *t)
 {
     const struct t5_config *c = &t->c;
-    const size_t n = t->n_ctx;
+    const size_t n = t->shape.rope_dim ? 0 : t->n_ctx;
     for (size_t i = 0; i < 2 * n; i++) {
         const int64_t d = (int64_t)i - (int64_t)n;
         const float *both =
@@ -282,6 +305,21 @@ static void fill_biases(struct t5 *t)
             t->enc_bias[h * 2 * n + i] = both[h];
             if (i < n)
                 t->dec_bias[h * n + i] = back[h];
+        }
+    }
+}
+
+/* Cosines and sines of every position, as kern_ops.rope wants them for pairs of neighbours. */
+static void fill_rotations(struct t5 *t)
+{
+    const uint32_t rot = t->shape.rope_dim;
+    for (uint32_t pos = 0; rot && pos < t->n_ctx; pos++) {
+        float *cs = t->rope_cs + (size_t)pos * 2 * rot;
+        for (uint32_t i = 0; i < rot; i += 2) {
+            const double angle = pos * pow((double)t->shape.rope_base, -(double)i / rot);
+            cs[i] = cs[i + 1] = (float)cos(angle);
+            cs[rot + i] = -(float)sin(angle);
+            cs[rot + i + 1] = (float)sin(angle);
         }
     }
 }
@@ -298,7 +336,12 @@ static int configure(struct t5 *t, const struct model_file *file, const struct t
     t->k = o->kernels ? o->kernels : kern_select(NULL, e);
     if (!t->k)
         return e ? e->code : SHOAL_EUNSUPPORTED;
-    t->n_ctx = o->n_ctx ? o->n_ctx : t->c.n_ctx_train < 4096 ? t->c.n_ctx_train : 4096;
+    t->n_ctx = o->n_ctx     ? o->n_ctx
+               : t->c.hears ? stem_frames(&t->shape.stem, USUAL_SECONDS * T5_SAMPLE_RATE)
+               : t->c.n_ctx_train < 4096 ? t->c.n_ctx_train
+                                         : 4096;
+    if (t->c.hears && t->n_ctx < t->c.n_ctx_train)
+        t->n_ctx = t->c.n_ctx_train; /* of the target */
     t->max_tokens = o->max_tokens > t->n_ctx ? o->max_tokens : t->n_ctx;
     t->max_seqs = o->max_seqs ? o->max_seqs : 8;
     t->max_rows = o->max_rows ? o->max_rows : 16;
@@ -324,7 +367,9 @@ static int reserve(struct t5 *t, struct err *e)
         return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of scratch", t->scratch_bytes);
     t5_lay_out(t, t->scratch, crew_lane_size(t->lane));
     which_inputs_are_rounded(t);
+    stem_set_up(&t->stem, t->k, &t->weights);
     fill_biases(t);
+    fill_rotations(t);
     return 0;
 }
 
@@ -421,6 +466,21 @@ bool t5_from_cache(const struct t5 *t)
 const struct weights *t5_weights(const struct t5 *t)
 {
     return &t->weights;
+}
+
+uint32_t t5_frames(const struct t5 *t, uint32_t n_samples)
+{
+    return stem_frames(&t->shape.stem, n_samples);
+}
+
+uint32_t t5_least_samples(const struct t5 *t)
+{
+    return (uint32_t)stem_least(&t->shape.stem, 1);
+}
+
+uint32_t t5_most_samples(const struct t5 *t)
+{
+    return t->stem.max_in;
 }
 
 void t5_set_kv(struct t5 *t, uint8_t *kv)

@@ -1,5 +1,6 @@
 /* t5.h - T5 and its relatives: an encoder reads the source text, a decoder writes the target and
- * attends to the encoder's output.
+ * attends to the encoder's output.  Speech recognizers (Moonshine) are built alike: their sources
+ * are sounds, which a stem of convolutions turns into the frames that the encoder reads.
  *
  * Sources of different length are packed one after the other, without padding; one decoder step
  * computes one token for each of several rows (beam hypotheses, tasks).  Keys and values, also
@@ -22,14 +23,17 @@
 #include "kernels/kern.h"
 #include "format/model_file.h"
 
+#define T5_SAMPLE_RATE 16000u /* of sounds */
+
 struct t5_config {
+    const char *arch; /* "t5", "moonshine" */
     uint32_t n_vocab, n_ctx_train, dim, n_heads, head_dim, ffn_dim;
     uint32_t n_enc, n_dec; /* layers */
     uint32_t n_buckets, max_distance;
     int32_t start_token; /* first token of every target */
     float norm_eps;
     float output_scale; /* factor on the decoder's result before the output matrix; 1: none */
-    bool gated;         /* act(gate) * up; false: act(up) */
+    bool hears;         /* sources are sounds */
 };
 
 struct crew;
@@ -40,7 +44,7 @@ struct t5_opts {                    /* all zero means defaults */
     struct crew *crew;              /* compute threads to share; NULL: its own */
     uint32_t n_threads;             /* 0: number of cores */
     uint32_t n_ctx;                 /* longest source and longest target; 0: the model's own, at
-                                       most 4096 */
+                                       most 4096; of sounds, the frames of 30 seconds */
     uint32_t max_tokens;            /* source tokens per pass; 0: n_ctx */
     uint32_t max_seqs;              /* sources per pass; 0: 8 */
     uint32_t max_rows;              /* rows per step; 0: 16 */
@@ -75,8 +79,10 @@ struct t5_sizes { /* memory in bytes, by purpose */
 struct weights;
 struct t5;
 
-/* True if general.architecture is t5. */
+/* True if general.architecture is t5 or one of its relatives; hears: only those whose sources are
+ * sounds. */
 bool t5_knows(const struct model_file *file);
+bool t5_hears(const struct model_file *file);
 SHOAL_MUST_CHECK int t5_create(struct t5 **out, const struct model_file *file, const char *path,
                                const struct t5_opts *o, struct err *e);
 void t5_destroy(struct t5 *t);
@@ -99,6 +105,12 @@ void t5_copy_page(struct t5 *t, uint32_t to, uint32_t from);
 
 /* Encodes the sources into their pages; at most max_seqs, together at most max_tokens tokens. */
 void t5_encode(struct t5 *t, const struct t5_source *sources, uint32_t n);
+/* The same for one sound of n samples, t5_least_samples to t5_most_samples; returns the frames that
+ * it became, at most n_ctx. */
+uint32_t t5_hear(struct t5 *t, const float *samples, uint32_t n, const uint32_t *pages);
+uint32_t t5_frames(const struct t5 *t, uint32_t n_samples);
+uint32_t t5_least_samples(const struct t5 *t);
+uint32_t t5_most_samples(const struct t5 *t);
 /* The encoder's output for a token of the last t5_encode, [dim]; valid until the next pass. */
 const float *t5_encoded(const struct t5 *t, uint32_t source, uint32_t token);
 /* Computes one token of each row; at most max_rows rows. */

@@ -24,6 +24,7 @@ enum product { /* which matrices a phase multiplies */
 enum step { /* per-token work */
             STEP_NONE,
             STEP_START,  /* embed, first norm */
+            STEP_ROTATE, /* queries and keys by their position */
             STEP_ATTEND, /* quantize attention's result for the next product */
             STEP_SELF,   /* residual after self attention */
             STEP_CROSS,  /* residual after cross attention */
@@ -59,17 +60,22 @@ void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
     const struct t5_config *c = &t->c;
     struct carve at = {.base = base};
     const uint32_t tokens = t->max_tokens > t->max_rows ? t->max_tokens : t->max_rows;
-    const size_t b = tokens, f = sizeof(float), n_ctx = t->n_ctx;
+    const size_t b = tokens, f = sizeof(float), n_ctx = t->n_ctx, rot = t->shape.rope_dim;
     t->x = plan_carve_take(&at, b * c->dim * f);
     t->xn = plan_carve_take(&at, b * c->dim * f);
     t->qkv = plan_carve_take(&at, b * 3 * t->inner * f);
     t->att = plan_carve_take(&at, b * t->inner * f);
     t->proj = plan_carve_take(&at, b * c->dim * f);
     t->hidden = plan_carve_take(&at, b * c->ffn_dim * f);
-    t->hidden_up = c->gated ? plan_carve_take(&at, b * c->ffn_dim * f) : NULL;
+    t->hidden_up =
+        t->shape.gated[0] || t->shape.gated[1] ? plan_carve_take(&at, b * c->ffn_dim * f) : NULL;
     t->logits = plan_carve_take(&at, (size_t)t->max_rows * c->n_vocab * f);
-    t->enc_bias = plan_carve_take(&at, c->n_heads * 2 * n_ctx * f);
-    t->dec_bias = plan_carve_take(&at, c->n_heads * n_ctx * f);
+    t->enc_bias = rot ? NULL : plan_carve_take(&at, c->n_heads * 2 * n_ctx * f);
+    t->dec_bias = rot ? NULL : plan_carve_take(&at, c->n_heads * n_ctx * f);
+    t->rope_cs = rot ? plan_carve_take(&at, n_ctx * 2 * rot * f) : NULL;
+    if (c->hears)
+        stem_lay_out(&t->stem, &at, &t->shape.stem,
+                     (uint32_t)stem_least(&t->shape.stem, t->max_tokens), t->x);
     plan_carve_act(&at, &t->act_x, t->xn, tokens, c->dim);
     plan_carve_act(&at, &t->act_att, t->att, tokens, t->inner);
     plan_carve_act(&at, &t->act_hidden, t->hidden, tokens, c->ffn_dim);
@@ -91,7 +97,8 @@ void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
     t->units =
         plan_carve_take(&at, (size_t)c->n_heads * (t->max_seqs + t->max_tokens / ROWS_PER_UNIT) *
                                  sizeof(*t->units));
-    t->phases = plan_carve_take(&at, (c->n_enc * 8 + c->n_dec * 14 + 8) * sizeof(*t->phases));
+    t->phases = plan_carve_take(&at, (c->n_enc * 9 + c->n_dec * 15 + 8 + STEM_MAX_PHASES) *
+                                         sizeof(*t->phases));
     t->seq_of = plan_carve_take(&at, b * sizeof(uint32_t));
     t->seq_first = plan_carve_take(&at, (t->max_seqs + 1) * sizeof(uint32_t));
     t->scratch_bytes = at.bytes;
@@ -102,13 +109,16 @@ void t5_lay_out(struct t5 *t, uint8_t *base, uint32_t n_members)
 static void norm_in(struct t5 *t, const float *w, uint32_t token)
 {
     size_t at = (size_t)token * t->c.dim;
-    t->k->rmsnorm(t->xn + at, t->x + at, w, t->c.dim, t->c.norm_eps);
+    if (t->shape.layer_norm)
+        t->k->layernorm(t->xn + at, t->x + at, w, NULL, t->c.dim, t->c.norm_eps);
+    else
+        t->k->rmsnorm(t->xn + at, t->x + at, w, t->c.dim, t->c.norm_eps);
     if (w == t->dec_norm && t->c.output_scale != 1.0f)
         t->k->scale(t->xn + at, t->c.output_scale, t->c.dim);
     plan_linear_round_all(t->k, &t->act_x, t->in_x, token);
 }
 
-static void embed(struct t5 *t, uint32_t layer, uint32_t token)
+static void embed(struct t5 *t, uint32_t token)
 {
     const uint32_t seq = t->seq_of[token];
     const int32_t id =
@@ -118,7 +128,12 @@ static void embed(struct t5 *t, uint32_t layer, uint32_t token)
     const size_t row = t->embd->n_bytes / t->c.n_vocab;
     model_file_read(t->embd, (size_t)id * row, raw, row);
     quant_to_f32(t->embd->type, raw, x, t->c.dim);
-    norm_in(t, t->layers[layer].attn_norm, token);
+}
+
+static void rotate(struct t5 *t, float *qk, uint32_t n_heads, uint32_t pos)
+{
+    const uint32_t rot = t->shape.rope_dim;
+    t->k->rope(qk, n_heads, t->c.head_dim, rot, t->rope_cs + (size_t)pos * 2 * rot, false);
 }
 
 static void join(struct t5 *t, const float *next_norm, uint32_t token)
@@ -137,7 +152,8 @@ static uint8_t *kv_at(const struct t5 *t, uint32_t page, uint32_t layer, uint32_
 static void store(struct t5 *t, uint32_t layer, uint32_t token)
 {
     const uint32_t seq = t->seq_of[token], pos = token - t->seq_first[seq], hd = t->c.head_dim;
-    const uint32_t page = t->sources[seq].pages[pos / KERN_PAGE];
+    const uint32_t *pages = t->sources ? t->sources[seq].pages : t->sound_pages;
+    const uint32_t page = pages[pos / KERN_PAGE];
     const float *k = t->qkv + (size_t)token * 2 * t->inner, *v = k + t->inner;
     for (uint32_t h = 0; h < t->c.n_heads; h++)
         t->k->kv_store(kv_at(t, page, layer, h), t->kv_kind, hd, pos % KERN_PAGE, k + h * hd,
@@ -150,7 +166,13 @@ static void run_step(struct t5 *t, uint32_t arg, uint32_t token)
     const struct t5_layer *l = &t->layers[layer];
     switch (step_of(arg)) {
     case STEP_START:
-        embed(t, layer, token);
+        if (t->rows || t->sources) /* a sound's frames are there already */
+            embed(t, token);
+        norm_in(t, l->attn_norm, token);
+        break;
+    case STEP_ROTATE: /* of a source: keys follow the queries */
+        rotate(t, t->qkv + (size_t)token * 3 * t->inner, 2 * t->c.n_heads,
+               token - t->seq_first[t->seq_of[token]]);
         break;
     case STEP_ATTEND:
         plan_linear_round_all(t->k, &t->act_att, t->in_att, token);
@@ -206,19 +228,20 @@ static void attend_source(struct t5 *t, const struct t5_unit *u, uint32_t member
     const uint32_t hd = t->c.head_dim;
     const size_t first = t->seq_first[u->seq], ld = 3 * (size_t)t->inner;
     const float *q = t->qkv + first * ld + (size_t)u->head * hd;
-    const struct kern_attn_full job = {.q = q,
-                                       .q_ld = ld,
-                                       .k = q + t->inner,
-                                       .v = q + (size_t)2 * t->inner,
-                                       .kv_ld = ld,
-                                       .out = t->att + first * t->inner + (size_t)u->head * hd,
-                                       .out_ld = t->inner,
-                                       .n_keys = t->sources[u->seq].n,
-                                       .head_dim = hd,
-                                       .scale = 1.0f,
-                                       .bias = t->enc_bias + (2 * (size_t)u->head + 1) * t->n_ctx,
-                                       .bias_ld = -1,
-                                       .scratch = t->attn_scratch[member]};
+    const struct kern_attn_full job = {
+        .q = q,
+        .q_ld = ld,
+        .k = q + t->inner,
+        .v = q + (size_t)2 * t->inner,
+        .kv_ld = ld,
+        .out = t->att + first * t->inner + (size_t)u->head * hd,
+        .out_ld = t->inner,
+        .n_keys = t->seq_first[u->seq + 1] - t->seq_first[u->seq],
+        .head_dim = hd,
+        .scale = t->shape.attn_scale,
+        .bias = t->enc_bias ? t->enc_bias + (2 * (size_t)u->head + 1) * t->n_ctx : NULL,
+        .bias_ld = -1,
+        .scratch = t->attn_scratch[member]};
     t->k->attend_full(&job, u->row0, u->row1);
 }
 
@@ -238,24 +261,30 @@ static void attend_row(struct t5 *t, uint32_t arg, uint32_t unit, uint32_t membe
     const uint32_t row = unit / t->c.n_heads, head = unit % t->c.n_heads;
     const bool cross = product_of(arg) == PRODUCT_CROSS_Q;
     const struct t5_row *r = &t->rows[row];
-    const float *q = t->qkv + (size_t)row * (cross ? 1 : 3) * t->inner + (size_t)head * hd;
+    float *q = t->qkv + (size_t)row * (cross ? 1 : 3) * t->inner + (size_t)head * hd;
+    if (!cross && t->shape.rope_dim) {
+        rotate(t, q, 1, r->pos);
+        rotate(t, q + t->inner, 1, r->pos);
+    }
     if (!cross)
         t->k->kv_store(kv_at(t, r->pages[r->pos / KERN_PAGE], layer, head), t->kv_kind, hd,
                        r->pos % KERN_PAGE, q + t->inner, q + (size_t)2 * t->inner);
-    const struct kern_attn job = {
-        .q = q,
-        .out = t->att + (size_t)row * t->inner + (size_t)head * hd,
-        .n_tokens = 1,
-        .n_heads = 1,
-        .head_dim = hd,
-        .scale = 1.0f,
-        .pos0 = cross ? r->n_source - 1 : r->pos,
-        .bias = cross ? NULL : t->dec_bias + (size_t)head * t->n_ctx + (t->n_ctx - 1 - r->pos),
-        .kind = t->kv_kind,
-        .kv = kv_at(t, 0, layer, head),
-        .page_stride = t->kv_page_bytes,
-        .pages = cross ? r->source_pages : r->pages,
-        .scratch = t->attn_scratch[member]};
+    const struct kern_attn job = {.q = q,
+                                  .out = t->att + (size_t)row * t->inner + (size_t)head * hd,
+                                  .n_tokens = 1,
+                                  .n_heads = 1,
+                                  .head_dim = hd,
+                                  .scale = t->shape.attn_scale,
+                                  .pos0 = cross ? r->n_source - 1 : r->pos,
+                                  .bias = cross || !t->dec_bias
+                                              ? NULL
+                                              : t->dec_bias + (size_t)head * t->n_ctx +
+                                                    (t->n_ctx - 1 - r->pos),
+                                  .kind = t->kv_kind,
+                                  .kv = kv_at(t, 0, layer, head),
+                                  .page_stride = t->kv_page_bytes,
+                                  .pages = cross ? r->source_pages : r->pages,
+                                  .scratch = t->attn_scratch[member]};
     t->k->attend(&job, 0, 1);
 }
 
@@ -323,7 +352,8 @@ static void product_commit(void *ctx, const struct crew_phase *p, uint32_t c, ui
 static struct products_ffn ffn_of(const struct t5 *t, uint32_t arg)
 {
     const struct t5_layer *l = &t->layers[layer_of(arg)];
-    return (struct products_ffn){&l->gate,       &l->up,    t->act,       &t->act_x,
+    const enum products_act act = t->shape.act[layer_of(arg) >= t->c.n_enc];
+    return (struct products_ffn){&l->gate,       &l->up,    act,          &t->act_x,
                                  &t->act_hidden, t->hidden, t->hidden_up, t->in_hidden};
 }
 
@@ -424,34 +454,58 @@ static void run(struct program *g)
     crew_run(g->t->lane, g->t, g->t->phases, (uint32_t)(g->next - g->t->phases), NULL);
 }
 
+/* A source of n tokens or frames joins the pass. */
+static void add_source(struct t5 *t, uint32_t seq, uint32_t n)
+{
+    t->seq_first[seq] = t->n_tokens;
+    for (uint32_t i = 0; i < n; i++)
+        t->seq_of[t->n_tokens++] = seq;
+    t->seq_first[seq + 1] = t->n_tokens;
+    for (uint32_t h = 0; h < t->c.n_heads; h++)
+        for (uint32_t r = 0; r < n; r += ROWS_PER_UNIT)
+            t->units[t->n_units++] =
+                (struct t5_unit){seq, h, r, r + ROWS_PER_UNIT < n ? r + ROWS_PER_UNIT : n};
+}
+
+static void encode(struct program *g)
+{
+    struct t5 *t = g->t;
+    add_step(g, phase_arg(0, PRODUCT_NONE, STEP_START));
+    for (uint32_t i = 0; i < t->c.n_enc; i++) {
+        add_product(g, i, PRODUCT_QKV, t->shape.rope_dim ? STEP_ROTATE : STEP_NONE);
+        add_attention(g, i, PRODUCT_QKV, t->n_units, false);
+        add_product(g, i, PRODUCT_ATTN_OUT, STEP_SELF);
+        add_ffn(g, i);
+    }
+    for (uint32_t i = t->c.n_enc; i < t->c.n_enc + t->c.n_dec; i++)
+        add_product(g, i, PRODUCT_CROSS_KV, STEP_STORE);
+    run(g);
+}
+
 void t5_encode(struct t5 *t, const struct t5_source *sources, uint32_t n)
 {
     t->sources = sources;
     t->rows = NULL;
     t->n_tokens = t->n_units = 0;
-    for (uint32_t s = 0; s < n; s++) {
-        t->seq_first[s] = t->n_tokens;
-        for (uint32_t i = 0; i < sources[s].n; i++)
-            t->seq_of[t->n_tokens++] = s;
-        for (uint32_t h = 0; h < t->c.n_heads; h++)
-            for (uint32_t r = 0; r < sources[s].n; r += ROWS_PER_UNIT) {
-                uint32_t end = r + ROWS_PER_UNIT < sources[s].n ? r + ROWS_PER_UNIT : sources[s].n;
-                t->units[t->n_units++] = (struct t5_unit){s, h, r, end};
-            }
-    }
+    for (uint32_t s = 0; s < n; s++)
+        add_source(t, s, sources[s].n);
     if (t->n_tokens == 0)
         return;
     struct program g = {t, t->phases, t->n_tokens <= PRODUCTS_FEW};
-    add_step(&g, phase_arg(0, PRODUCT_NONE, STEP_START));
-    for (uint32_t i = 0; i < t->c.n_enc; i++) {
-        add_product(&g, i, PRODUCT_QKV, STEP_NONE);
-        add_attention(&g, i, PRODUCT_QKV, t->n_units, false);
-        add_product(&g, i, PRODUCT_ATTN_OUT, STEP_SELF);
-        add_ffn(&g, i);
-    }
-    for (uint32_t i = t->c.n_enc; i < t->c.n_enc + t->c.n_dec; i++)
-        add_product(&g, i, PRODUCT_CROSS_KV, STEP_STORE);
-    run(&g);
+    encode(&g);
+}
+
+uint32_t t5_hear(struct t5 *t, const float *samples, uint32_t n, const uint32_t *pages)
+{
+    t->sources = NULL;
+    t->rows = NULL;
+    t->sound_pages = pages;
+    t->n_tokens = t->n_units = 0;
+    add_source(t, 0, stem_frames(&t->shape.stem, n));
+    struct program g = {t, t->phases, t->n_tokens <= PRODUCTS_FEW};
+    g.next += stem_phases(&t->stem, t->phases, samples, n, crew_lane_size(t->lane));
+    encode(&g);
+    return t->n_tokens;
 }
 
 const float *t5_encoded(const struct t5 *t, uint32_t source, uint32_t token)

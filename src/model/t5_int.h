@@ -3,7 +3,21 @@
 #define SHOAL_MODEL_T5_INT_H
 
 #include "model/products.h"
+#include "model/stem.h"
 #include "model/t5.h"
+
+struct t5_shape {      /* what the relatives differ in, besides sizes */
+    bool gated[2];     /* encoder, decoder: act(gate) * up; false: act(up) */
+    bool layer_norm;   /* false: RMS */
+    uint32_t rope_dim; /* rotated values of a head; 0: positions are biases by distance */
+    float rope_base, attn_scale;
+    enum products_act act[2];
+    struct stem_config stem; /* n 0: sources are tokens */
+};
+
+/* Reads the metadata of a relative (arch/). */
+int arch_moonshine(struct t5_config *c, struct t5_shape *s, const struct model_file *file,
+                   struct err *e);
 
 struct t5_layer { /* encoder layer or, with the cross attention, decoder layer */
     const float *attn_norm, *cross_norm, *ffn_norm;
@@ -17,7 +31,9 @@ struct t5_unit { /* rows of one head of one source */
 };
 
 struct t5 {
+    struct stem stem; /* first: its phases get the same context */
     struct t5_config c;
+    struct t5_shape shape;
     const struct kern_ops *k;
     const struct model_file *file;
     struct crew_lane *lane;
@@ -28,7 +44,6 @@ struct t5 {
     const float *rel_b[2]; /* of the encoder and the decoder: [n_buckets][n_heads] */
     struct linear output;
     const struct model_file_tensor *embd;
-    enum products_act act;
     uint32_t n_ctx, max_tokens, max_seqs, max_rows;
     enum linear_input in_x, in_att, in_hidden;
     enum kern_kv kv_kind;
@@ -49,6 +64,7 @@ struct t5 {
     /* Biases by distance: the encoder's [n_heads][2 * n_ctx] has distance d at n_ctx + d, the
      * decoder's [n_heads][n_ctx] has distance -d at n_ctx - 1 - d. */
     float *enc_bias, *dec_bias;
+    float *rope_cs;                /* [n_ctx][2 * rope_dim]: for kern_ops.rope, by position */
     float **attn_scratch, **stage; /* per member */
     uint32_t stage_rows;
     struct kern_act act_x, act_att, act_hidden;
@@ -57,7 +73,8 @@ struct t5 {
     uint32_t *seq_of, *seq_first; /* per token of a pass; per source */
 
     /* the current pass */
-    const struct t5_source *sources;
+    const struct t5_source *sources; /* NULL: a sound */
+    const uint32_t *sound_pages;
     const struct t5_row *rows;
     uint32_t n_tokens, n_units;
 };

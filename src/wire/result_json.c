@@ -87,6 +87,10 @@ void result_json_answer(struct json_out *j, const struct shoal_result *r, const 
         if (r->n_spans > 0)
             put_spans(j, "sentences", r, text);
         break;
+    case SHOAL_KIND_TRANSCRIBE:
+        json_out_key(j, "text");
+        json_out_strn(j, r->text, r->text_bytes);
+        break;
     case SHOAL_KIND_GENERATE:
         break;
     }

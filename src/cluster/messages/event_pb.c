@@ -337,7 +337,8 @@ static int get_result(struct event_pb *out, const pb_result *m, struct arena *ke
     struct shoal_result *r = arena_zalloc(keep, sizeof(*r));
     if (!r)
         return keep->rc;
-    if (m->kind < SHOAL_KIND_CLASSIFY || m->kind > SHOAL_KIND_SCORE || (m->kind & (m->kind - 1)))
+    if (m->kind < SHOAL_KIND_CLASSIFY || m->kind > SHOAL_KIND_TRANSCRIBE ||
+        (m->kind & (m->kind - 1)))
         return SHOAL_EFORMAT;
     *r = (struct shoal_result){.size = sizeof(*r),
                                .kind = (enum shoal_kind)m->kind,

@@ -249,6 +249,9 @@ static void put_infer(struct arena *a, pb_request *m, const struct request_infer
         list[i].n_values = in->n_values;
         list[i].ids = (int32_t *)(uintptr_t)in->ids;
         list[i].n_ids = in->n_ids;
+        if (in->samples)
+            list[i].samples =
+                pb_bytes((const char *)in->samples, in->n_samples * sizeof(*in->samples));
     }
     out->n_inputs = list ? q->n_inputs : 0;
     out->kind = q->kind;
@@ -625,6 +628,13 @@ static int read_inputs(struct request *r, const pb_infer *m, struct err *e)
             list[i].values = from->values;
             list[i].n_values = (uint32_t)from->n_values;
             r->input_bytes += 8 * from->n_values;
+        } else if (m->kind == SHOAL_KIND_TRANSCRIBE) {
+            int16_t *samples = arena_zalloc_n(&r->arena, from->samples.len / 2, sizeof(*samples));
+            list[i].samples = samples;
+            list[i].n_samples = samples ? (uint32_t)(from->samples.len / 2) : 0;
+            if (samples)
+                memcpy(samples, from->samples.data, from->samples.len / 2 * 2);
+            r->input_bytes += from->samples.len;
         } else if (from->n_ids > 0) {
             list[i].ids = from->ids;
             list[i].n_ids = (uint32_t)from->n_ids;
@@ -643,7 +653,8 @@ static int read_infer(struct request *r, const pb_infer *m, struct err *e)
 {
     struct request_infer *q = &r->infer;
     r->kind = REQUEST_INFER;
-    if (m->kind < SHOAL_KIND_CLASSIFY || m->kind > SHOAL_KIND_SCORE || (m->kind & (m->kind - 1)))
+    if (m->kind < SHOAL_KIND_CLASSIFY || m->kind > SHOAL_KIND_TRANSCRIBE ||
+        (m->kind & (m->kind - 1)))
         return err_set(e, SHOAL_EINVAL, "%u is not a kind of inference", m->kind);
     q->kind = (enum shoal_kind)m->kind;
     if (m->set_query_case == SHOAL__NODE__V1__INFER__SET_QUERY_QUERY)
@@ -699,7 +710,7 @@ static int read_tokens(struct request *r, const Shoal__Node__V1__Tokens *m, stru
     const unsigned known = SHOAL_TEXT_ADD_SPECIAL | SHOAL_TEXT_PARSE_SPECIAL | SHOAL_TEXT_SPECIAL;
     if (m->flags & ~known)
         return err_set(e, SHOAL_EINVAL, "the request has unknown flags for its text");
-    if (m->kind > SHOAL_KIND_SCORE || (m->kind & (m->kind - 1)))
+    if (m->kind > SHOAL_KIND_TRANSCRIBE || (m->kind & (m->kind - 1)))
         return err_set(e, SHOAL_EINVAL, "the request is for an unknown kind of model");
     r->kind = REQUEST_TOKENS;
     r->tokens = (struct request_tokens){

@@ -119,7 +119,8 @@ static void gather_model(struct facts *f, struct str name, uint32_t n_ctx)
         struct t5_opts to = {.n_threads = 1, .n_ctx = n_ctx};
         struct t5_sizes ts;
         f->kind = "encoder-decoder";
-        f->config.arch = "t5";
+        snprintf(f->arch, sizeof(f->arch), "%.*s", (int)name.n, name.p);
+        f->config.arch = f->arch;
         gather_shape(f, name);
         f->has_sizes = f->has_config && t5_measure(&ts, f->file, &to, &f->sizes_error) == 0;
         if (f->has_sizes)

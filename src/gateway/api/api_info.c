@@ -65,7 +65,7 @@ static void put_model(struct json_out *j, const char *name, uint64_t created_s, 
     json_out_str(j, task);
     json_out_key(j, "kinds");
     json_out_array(j);
-    for (unsigned k = 1; k <= SHOAL_KIND_SCORE; k <<= 1)
+    for (unsigned k = 1; k <= SHOAL_KIND_TRANSCRIBE; k <<= 1)
         if (kinds & k)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
     json_out_array_end(j);

@@ -242,6 +242,8 @@ static void test_prompts_inputs_and_commands(void **state)
                                              {.ids = ids, .n_ids = 2}};
     const double values[] = {1.5, NAN, -3};
     const struct request_input rows[] = {{.values = values, .n_values = 3}};
+    static const int16_t samples[] = {1, -2, INT16_MAX};
+    const struct request_input sounds[] = {{.samples = samples, .n_samples = 3}};
     const struct request_input docs[] = {{.text = "a", .text_bytes = 1},
                                          {.text = "", .text_bytes = 0}};
     struct request r = {.kind = REQUEST_GENERATE,
@@ -293,6 +295,14 @@ static void test_prompts_inputs_and_commands(void **state)
     assert_string_equal(to->infer.title, "t");
     assert_true(to->infer.temperature == 0.5f && to->infer.seed == UINT64_MAX);
     assert_int_equal(to->infer.beams, 4);
+    request_destroy(to);
+    r.infer =
+        (struct request_infer){.kind = SHOAL_KIND_TRANSCRIBE, .inputs = sounds, .n_inputs = 1};
+    to = send_on(&r, 0);
+    assert_int_equal(to->infer.inputs[0].n_samples, 3);
+    assert_memory_equal(to->infer.inputs[0].samples, samples, sizeof(samples));
+    assert_null(to->infer.inputs[0].text);
+    assert_int_equal(to->input_bytes, sizeof(samples));
     request_destroy(to);
     r = (struct request){.kind = REQUEST_ASK, .ask = {.text = "lights off", .explain = true}};
     to = send_on(&r, 0);

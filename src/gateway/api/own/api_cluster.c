@@ -26,7 +26,7 @@ static void put_model(struct json_out *j, const struct node_model *m)
     json_out_member_str(j, "state", registry_state_name(m->state));
     json_out_key(j, "kinds");
     json_out_array(j);
-    for (unsigned k = 1; k <= SHOAL_KIND_SCORE; k <<= 1)
+    for (unsigned k = 1; k <= SHOAL_KIND_TRANSCRIBE; k <<= 1)
         if (m->kinds & k)
             json_out_str(j, shoal_kind_name((enum shoal_kind)k));
     json_out_array_end(j);

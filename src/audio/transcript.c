@@ -1,0 +1,125 @@
+/* transcript.c - see transcript.h. */
+#include "audio/transcript.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "wire/json_out.h"
+
+#define MAX_BYTES ((size_t)64 << 20)
+
+struct part {          /* one window */
+    double start, end; /* seconds */
+    size_t text_at, text_bytes;
+    float confidence; /* mean probability of a token; 0: nothing was said */
+};
+
+void transcript_init(struct transcript *t)
+{
+    buf_init(&t->text, MAX_BYTES);
+    buf_init(&t->parts, MAX_BYTES);
+    t->seconds = 0;
+}
+
+void transcript_fini(struct transcript *t)
+{
+    buf_fini(&t->text);
+    buf_fini(&t->parts);
+}
+
+void transcript_clear(struct transcript *t)
+{
+    buf_clear(&t->text);
+    buf_clear(&t->parts);
+    t->seconds = 0;
+}
+
+void transcript_add(struct transcript *t, double start, double end, const double *speech,
+                    uint32_t n_speech, const char *text, size_t n, float confidence)
+{
+    t->seconds = end;
+    if (n_speech >= 2) {
+        end = start + speech[n_speech - 1];
+        start += speech[0];
+    }
+    for (; n > 0 && text[0] == ' '; n--)
+        text++;
+    for (; n > 0 && text[n - 1] == ' '; n--)
+        ;
+    if (n == 0)
+        return;
+    if (t->text.len > 0)
+        buf_putc(&t->text, ' ');
+    const struct part p = {start, end, t->text.len, n, confidence};
+    buf_put(&t->text, text, n);
+    buf_put(&t->parts, &p, sizeof(p));
+}
+
+uint32_t transcript_n(const struct transcript *t)
+{
+    return (uint32_t)(t->parts.len / sizeof(struct part));
+}
+
+static const struct part *part_at(const struct transcript *t, uint32_t i)
+{
+    return (const struct part *)(const void *)buf_str(&t->parts) + i;
+}
+
+/* 00:00:01,500: SubRip has a comma, WebVTT a point. */
+static void put_time(struct buf *out, double seconds, char point)
+{
+    const uint64_t ms = (uint64_t)llround(seconds * 1000);
+    buf_printf(out, "%02llu:%02llu:%02llu%c%03llu", (unsigned long long)(ms / 3600000),
+               (unsigned long long)(ms / 60000 % 60), (unsigned long long)(ms / 1000 % 60), point,
+               (unsigned long long)(ms % 1000));
+}
+
+void transcript_put(const struct transcript *t, struct buf *out, enum transcript_form form)
+{
+    const char *text = buf_str(&t->text), point = form == TRANSCRIPT_SRT ? ',' : '.';
+    if (form == TRANSCRIPT_TEXT) {
+        buf_put(out, text, t->text.len);
+        buf_putc(out, '\n');
+        return;
+    }
+    if (form == TRANSCRIPT_VTT)
+        buf_puts(out, "WEBVTT\n\n");
+    for (uint32_t i = 0; i < transcript_n(t); i++) {
+        const struct part *p = part_at(t, i);
+        if (form == TRANSCRIPT_SRT)
+            buf_printf(out, "%u\n", i + 1);
+        put_time(out, p->start, point);
+        buf_puts(out, " --> ");
+        put_time(out, p->end, point);
+        buf_putc(out, '\n');
+        buf_put(out, text + p->text_at, p->text_bytes);
+        buf_puts(out, "\n\n");
+    }
+}
+
+void transcript_json(const struct transcript *t, struct json_out *j)
+{
+    const char *text = buf_str(&t->text);
+    json_out_key(j, "duration");
+    json_out_num(j, t->seconds);
+    json_out_key(j, "text");
+    json_out_strn(j, text, t->text.len);
+    json_out_key(j, "segments");
+    json_out_array(j);
+    for (uint32_t i = 0; i < transcript_n(t); i++) {
+        const struct part *p = part_at(t, i);
+        json_out_object(j);
+        json_out_key(j, "id");
+        json_out_uint(j, i);
+        json_out_key(j, "start");
+        json_out_num(j, p->start);
+        json_out_key(j, "end");
+        json_out_num(j, p->end);
+        json_out_key(j, "text");
+        json_out_strn(j, text + p->text_at, p->text_bytes);
+        json_out_key(j, "avg_logprob");
+        json_out_num(j, log((double)p->confidence));
+        json_out_object_end(j);
+    }
+    json_out_array_end(j);
+}

@@ -1,0 +1,38 @@
+/* transcript.h - what was heard in a sound, written in the forms that people use.
+ *
+ * Thread:    one at a time.
+ * Ownership: init/fini over the caller's storage; texts are copied.
+ * Failure:   sticks in the buffers' rc. */
+#ifndef SHOAL_AUDIO_TRANSCRIPT_H
+#define SHOAL_AUDIO_TRANSCRIPT_H
+
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct json_out;
+
+enum transcript_form { TRANSCRIPT_TEXT, TRANSCRIPT_SRT, TRANSCRIPT_VTT };
+
+struct transcript {
+    struct buf text;  /* of all parts, separated by spaces */
+    struct buf parts; /* private: their times and places in the text */
+    double seconds;   /* the end of the last part, also of silence */
+};
+
+void transcript_init(struct transcript *t);
+void transcript_fini(struct transcript *t);
+void transcript_clear(struct transcript *t);
+/* A window from start to end.  speech: start and end of each piece of speech in it, counted from
+ * its
+ * start: the part begins with the first and ends with the last; n_speech 0: not known.  Silence (an
+ * empty text) only counts as time. */
+void transcript_add(struct transcript *t, double start, double end, const double *speech,
+                    uint32_t n_speech, const char *text, size_t n, float confidence);
+uint32_t transcript_n(const struct transcript *t);
+/* Writes all of it: the text on one line, or numbered captions with their times. */
+void transcript_put(const struct transcript *t, struct buf *out, enum transcript_form form);
+/* "text", "duration" and "segments" of an object. */
+void transcript_json(const struct transcript *t, struct json_out *j);
+
+#endif

@@ -1,0 +1,503 @@
+/* transcriber.c - see transcriber.h. */
+#include "engine/native/transcriber.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/batcher.h"
+#include "engine/cache_dir.h"
+#include "engine/decode/kv_pages.h"
+#include "engine/memory_plan.h"
+#include "engine/native/phrases.h"
+#include "engine/task.h"
+#include "model/t5.h"
+#include "score/vad.h"
+#include "text/tokenizer/tokenizer.h"
+
+#define DEFAULT_MAX_JOBS 4u
+#define TOKENS_PER_SECOND 6.5 /* nobody speaks faster; what is above is invented */
+#define LEAST_TOKENS 8u
+#define SILENCE 8 /* peak of the samples: the noise of a digital recording of nothing */
+#define LONGEST_LOOP 8u
+/* A single word that is cut tight is heard better with some silence around it. */
+#define SHORT_SOUND T5_SAMPLE_RATE
+#define SHORT_BEFORE (T5_SAMPLE_RATE / 5)
+#define SHORT_AFTER (T5_SAMPLE_RATE * 3 / 10)
+#define LONG_PAUSE (T5_SAMPLE_RATE / 2)      /* at the ends of a sound: it is cut */
+#define KEPT_PAUSE (T5_SAMPLE_RATE * 3 / 10) /* so much of it stays */
+#define MAX_TEXT_BYTES ((size_t)1 << 20)
+
+struct hearing {
+    const struct model_file *file; /* borrowed from the engine, like the tokenizer */
+    const struct tokenizer *tokenizer;
+    struct t5 *t5;
+    struct vad *vad; /* NULL: the file has none */
+    int32_t end;     /* token */
+    uint32_t max_jobs, n_pages, max_tokens;
+    size_t kv_bytes;
+    uint8_t *kv;
+    /* the engine's thread only */
+    struct kv_pages *pages;
+    float *row;   /* [n_vocab] */
+    float *sound; /* [most samples] */
+    uint32_t pages_promised;
+    struct job **active; /* [max_jobs] */
+    struct t5_row *rows; /* [max_jobs] */
+    uint32_t n_active;
+};
+
+struct input {              /* of a job */
+    uint32_t from, n;       /* samples that are heard */
+    uint32_t before, after; /* zeros around them */
+    uint32_t n_frames, n_source_pages, need, max_tokens;
+    uint32_t n_tokens, n_pages; /* written, and pages taken for them */
+    uint32_t *source_pages;     /* [n_source_pages], followed by the pages of the target */
+    uint32_t *pages;
+    int32_t *tokens;         /* [max_tokens + 1], the first is the start */
+    double logprob;          /* sum */
+    struct phrases *phrases; /* or NULL */
+    struct phrases_place place;
+    bool helped; /* a word of a phrase was begun at helped_at tokens, and is not complete */
+    uint32_t helped_at, plain_until; /* plain_until: before so many tokens no phrase begins */
+    double helped_logprob;
+    double *spans; /* of speech: start and end, in seconds */
+    struct buf text;
+};
+
+uint32_t transcriber_unrepeated(const int32_t *tokens, uint32_t n)
+{
+    for (uint32_t len = 1; len <= LONGEST_LOOP; len++) {
+        /* "no no no no" is said; eight times is not, and longer phrases are said three times. */
+        const uint32_t times = len == 1 ? 8 : len == 2 ? 6 : 4;
+        uint32_t same = 0;
+        while (same + len < n && tokens[n - 1 - same] == tokens[n - 1 - same - len])
+            same++;
+        if (same >= (times - 1) * len)
+            return n - same;
+    }
+    return n;
+}
+
+/* ---- preparing ------------------------------------------------------------------------------ */
+
+static uint32_t pages_for(uint32_t n_tokens)
+{
+    return (n_tokens + KERN_PAGE - 1) / KERN_PAGE;
+}
+
+static int check(const struct hearing *h, const struct shoal_infer_opts *o, struct err *e)
+{
+    const uint32_t most = t5_most_samples(h->t5);
+    if (o->n_samples > most)
+        return err_set(e, SHOAL_ELIMIT,
+                       "the sound has %.1f seconds, the model hears at most %.1f at a time: cut it "
+                       "at a pause",
+                       (double)o->n_samples / T5_SAMPLE_RATE, (double)most / T5_SAMPLE_RATE);
+    return 0;
+}
+
+static bool is_silent(const int16_t *x, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (x[i] > SILENCE || x[i] < -SILENCE)
+            return false;
+    return true;
+}
+
+/* Finds the speech in the sound, and what to hear of it. */
+static int find_speech(const struct hearing *h, struct job *j, struct err *e)
+{
+    struct input *in = j->input;
+    struct vad_span *spans;
+    uint32_t n_spans;
+    int rc = vad_listen(h->vad, j->o.samples, j->o.n_samples, &spans, &n_spans, e);
+    in->spans = rc == 0 ? mem_zalloc_n(2 * (n_spans + 1u), sizeof(*in->spans)) : NULL;
+    if (rc == 0 && !in->spans)
+        rc = err_set(e, SHOAL_ENOMEM, "out of memory for a task");
+    for (uint32_t i = 0; rc == 0 && i < n_spans; i++) {
+        in->spans[2 * i] = (double)spans[i].start / T5_SAMPLE_RATE;
+        in->spans[2 * i + 1] = (double)spans[i].end / T5_SAMPLE_RATE;
+    }
+    if (rc == 0) {
+        uint32_t end = n_spans ? spans[n_spans - 1].end : 0;
+        if (j->o.n_samples - end <= LONG_PAUSE)
+            end = j->o.n_samples;
+        else if (n_spans)
+            end += KEPT_PAUSE;
+        if (n_spans && spans[0].start > LONG_PAUSE)
+            in->from = spans[0].start - KEPT_PAUSE;
+        in->n = n_spans ? end - in->from : 0;
+        j->result.values = in->spans;
+        j->result.n_values = 2 * n_spans;
+    }
+    mem_free(spans);
+    return rc;
+}
+
+static int prepare(const void *self, struct job *j, struct err *e)
+{
+    const struct hearing *h = self;
+    struct input *in = mem_zalloc(sizeof(*in));
+    if (!in)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
+    j->input = in;
+    buf_init(&in->text, MAX_TEXT_BYTES);
+    int rc = check(h, &j->o, e);
+    in->n = is_silent(j->o.samples, j->o.n_samples) ? 0 : j->o.n_samples;
+    if (rc == 0 && in->n > 0 && h->vad && !j->o.raw)
+        rc = find_speech(h, j, e);
+    if (rc == 0 && in->n > 0 && j->o.prompt && j->o.prompt[0])
+        rc = phrases_create(&in->phrases, h->tokenizer, j->o.prompt, strlen(j->o.prompt), e);
+    if (rc < 0)
+        return rc;
+    if (in->n > 0 && in->n < SHORT_SOUND) {
+        in->before = SHORT_BEFORE;
+        in->after = SHORT_AFTER;
+    }
+    const uint32_t all = in->before + in->n + in->after;
+    if (all >= t5_least_samples(h->t5))
+        in->n_frames = t5_frames(h->t5, all);
+    const double seconds = (double)in->n / T5_SAMPLE_RATE;
+    in->max_tokens = (uint32_t)(seconds * TOKENS_PER_SECOND) + LEAST_TOKENS;
+    in->max_tokens = in->max_tokens < h->max_tokens ? in->max_tokens : h->max_tokens;
+    in->n_source_pages = pages_for(in->n_frames);
+    in->need = in->n_source_pages + pages_for(in->max_tokens);
+    if (in->need > h->n_pages)
+        return err_set(e, SHOAL_ELIMIT,
+                       "a sound of %.1f seconds needs %u pages of keys and values, there are %u",
+                       seconds, in->need, h->n_pages);
+    in->source_pages = mem_zalloc_n(in->need, sizeof(*in->source_pages));
+    in->tokens = mem_zalloc_n(in->max_tokens + 1, sizeof(*in->tokens));
+    if (!in->source_pages || !in->tokens)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a task");
+    in->pages = in->source_pages + in->n_source_pages;
+    j->cost = in->n_frames ? in->n_frames : 1;
+    j->result.n_tokens = in->n_frames;
+    return 0;
+}
+
+static void drop(struct job *j)
+{
+    struct input *in = j->input;
+    if (!in)
+        return;
+    buf_fini(&in->text);
+    mem_free(in->source_pages);
+    phrases_destroy(in->phrases);
+    mem_free(in->spans);
+    mem_free(in->tokens);
+    mem_free(in);
+}
+
+/* ---- the tasks of a batch -------------------------------------------------------------------- */
+
+/* Ends the i-th active task; code 0: its text is the result. */
+static void end(struct hearing *h, uint32_t i, int code)
+{
+    struct job *j = h->active[i];
+    struct input *in = j->input;
+    for (uint32_t p = 0; p < in->n_source_pages; p++)
+        kv_pages_release(h->pages, in->source_pages[p]);
+    for (uint32_t p = 0; p < in->n_pages; p++)
+        kv_pages_release(h->pages, in->pages[p]);
+    h->pages_promised -= in->need;
+    h->active[i] = h->active[--h->n_active];
+    if (code == 0) {
+        tokenizer_decode(h->tokenizer, &in->text, in->tokens + 1, in->n_tokens, 0);
+        code = in->text.rc;
+        j->result.text = buf_str(&in->text);
+        j->result.text_bytes = in->text.len;
+        j->result.confidence = in->n_tokens ? (float)exp(in->logprob / in->n_tokens) : 0;
+    }
+    if (code < 0)
+        job_fail(j, code, err_text(code));
+    batcher_finish(j);
+}
+
+/* Encodes a job's sound; a state that is not finite spreads over its frame through the norms, and
+ * would be hidden by rounding. */
+static int listen_to(struct hearing *h, const struct job *j)
+{
+    const struct input *in = j->input;
+    memset(h->sound, 0, in->before * sizeof(*h->sound));
+    for (uint32_t i = 0; i < in->n; i++)
+        h->sound[in->before + i] = (float)j->o.samples[in->from + i] / 32768.0f;
+    memset(h->sound + in->before + in->n, 0, in->after * sizeof(*h->sound));
+    t5_hear(h->t5, h->sound, in->before + in->n + in->after, in->source_pages);
+    for (uint32_t i = 0; i < in->n_frames; i++)
+        if (!isfinite(t5_encoded(h->t5, 0, i)[0]))
+            return SHOAL_ENOTFINITE;
+    return 0;
+}
+
+static void begin(struct hearing *h, struct job *j)
+{
+    struct input *in = j->input;
+    h->pages_promised += in->need;
+    for (uint32_t p = 0; p < in->n_source_pages; p++)
+        in->source_pages[p] = kv_pages_take(h->pages);
+    in->tokens[0] = t5_config(h->t5)->start_token;
+    h->active[h->n_active++] = j;
+    const int code = in->n_frames ? listen_to(h, j) : 0;
+    if (code < 0 || in->n_frames == 0)
+        end(h, h->n_active - 1, code);
+}
+
+/* Starts the jobs that fit; returns the next one. */
+static uint32_t admit(struct hearing *h, struct job *const *jobs, uint32_t at, uint32_t n)
+{
+    for (; at < n; at++) {
+        const struct input *in = jobs[at]->input;
+        const int code = task_gave_up(jobs[at]->task, clock_ns());
+        if (code < 0) {
+            job_fail(jobs[at], code, err_text(code));
+            continue;
+        }
+        if (h->n_active == h->max_jobs || h->pages_promised + in->need > h->n_pages)
+            break;
+        begin(h, jobs[at]);
+    }
+    return at;
+}
+
+/* Goes back to where a word of a phrase was begun that is none. */
+static void take_back(struct input *in)
+{
+    in->n_tokens = in->helped_at;
+    in->logprob = in->helped_logprob;
+    in->place = (struct phrases_place){.n = 0};
+    in->plain_until = in->helped_at + 1;
+    in->helped = false;
+}
+
+/* The best token with the help of the phrases; false: the text went back instead. */
+static bool help(struct hearing *h, struct input *in, const float *logits, uint32_t *best)
+{
+    const struct kern_ops *k = t5_kernels(h->t5);
+    const uint32_t n_vocab = t5_config(h->t5)->n_vocab, likeliest = *best;
+    memcpy(h->row, logits, n_vocab * sizeof(*h->row));
+    phrases_help(in->phrases, &in->place, h->row, logits[likeliest],
+                 in->n_tokens >= in->plain_until);
+    *best = k->argmax(h->row, n_vocab);
+    if (*best != likeliest && !in->helped) {
+        in->helped = true;
+        in->helped_at = in->n_tokens;
+        in->helped_logprob = in->logprob;
+    }
+    const enum phrases_state state = phrases_take(in->phrases, &in->place, (int32_t)*best);
+    if (in->helped && state == PHRASES_OUTSIDE) {
+        take_back(in);
+        return false;
+    }
+    if (state == PHRASES_WORD)
+        in->helped = false;
+    return true;
+}
+
+/* Takes the best token; false: the text is complete. */
+static bool take_token(struct hearing *h, struct input *in, const float *logits)
+{
+    const struct kern_ops *k = t5_kernels(h->t5);
+    const uint32_t n_vocab = t5_config(h->t5)->n_vocab, likeliest = k->argmax(logits, n_vocab);
+    const float top = logits[likeliest];
+    const double sum = (double)k->softmax_exp(h->row, logits, n_vocab, top);
+    uint32_t best = likeliest;
+    if (in->phrases && !help(h, in, logits, &best))
+        return true;
+    if ((int32_t)best == h->end)
+        return false;
+    in->logprob += (double)(logits[best] - top) - log(sum); /* as the model alone sees it */
+    in->tokens[++in->n_tokens] = (int32_t)best;
+    const uint32_t kept = transcriber_unrepeated(in->tokens + 1, in->n_tokens);
+    const bool repeats = kept < in->n_tokens;
+    in->n_tokens = kept;
+    return !repeats && in->n_tokens < in->max_tokens;
+}
+
+/* One token of every task. */
+static void step(struct hearing *h)
+{
+    for (uint32_t i = 0; i < h->n_active; i++) {
+        struct input *in = h->active[i]->input;
+        if (in->n_tokens / KERN_PAGE == in->n_pages)
+            in->pages[in->n_pages++] = kv_pages_take(h->pages);
+        h->rows[i] = (struct t5_row){.token = in->tokens[in->n_tokens],
+                                     .pos = in->n_tokens,
+                                     .pages = in->pages,
+                                     .source_pages = in->source_pages,
+                                     .n_source = in->n_frames};
+    }
+    t5_decode(h->t5, h->rows, h->n_active);
+    for (uint32_t i = h->n_active; i-- > 0;) { /* backwards, since the last one fills a gap */
+        const float *logits = t5_logits(h->t5, i);
+        int code = task_gave_up(h->active[i]->task, clock_ns());
+        if (code == 0 && !isfinite(logits[0]))
+            code = SHOAL_ENOTFINITE;
+        if (code < 0 || !take_token(h, h->active[i]->input, logits))
+            end(h, i, code);
+    }
+}
+
+static void run(void *self, struct job *const *jobs, uint32_t n)
+{
+    struct hearing *h = self;
+    uint32_t at = admit(h, jobs, 0, n);
+    while (h->n_active > 0) {
+        const uint32_t before = h->n_active;
+        step(h);
+        if (h->n_active < before)
+            at = admit(h, jobs, at, n);
+    }
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static void info(const void *self, struct shoal_engine_info *out)
+{
+    const struct hearing *h = self;
+    const struct t5_config *c = t5_config(h->t5);
+    const struct t5_sizes sizes = t5_sizes(h->t5);
+    out->arch = c->arch;
+    out->kernels = t5_kernels(h->t5)->name;
+    out->n_vocab = c->n_vocab;
+    out->n_ctx = sizes.n_ctx;
+    out->n_ctx_train = c->n_ctx_train;
+    out->n_layers = c->n_enc + c->n_dec;
+    out->dim = c->dim;
+    out->n_threads = t5_n_threads(h->t5);
+    out->n_params = model_file_n_params(h->file);
+    out->file_bytes = h->file->n_bytes;
+    out->weights_bytes = sizes.weights;
+    out->scratch_bytes = sizes.scratch;
+    out->kv_bytes = h->kv_bytes;
+    out->kv_pages = h->n_pages;
+    out->page_tokens = KERN_PAGE;
+    out->from_cache = t5_from_cache(h->t5);
+}
+
+static void close_(void *self)
+{
+    struct hearing *h = self;
+    t5_destroy(h->t5);
+    vad_destroy(h->vad);
+    kv_pages_destroy(h->pages);
+    if (h->kv)
+        mem_pages_free(h->kv, h->kv_bytes);
+    mem_free(h->row);
+    mem_free(h->sound);
+    mem_free(h->active);
+    mem_free(h->rows);
+    mem_free(h);
+}
+
+static const struct specialist_ops ops = {
+    .engine = "native",
+    .prepare = prepare,
+    .run = run,
+    .drop = drop,
+    .info = info,
+    .close = close_,
+};
+
+static int check_vocabulary(struct hearing *h, struct err *e)
+{
+    const struct tokenizer_info *t = tokenizer_info(h->tokenizer);
+    const struct t5_config *c = t5_config(h->t5);
+    h->end = t->eos;
+    h->max_tokens = c->n_ctx_train - 1; /* the start is one of them */
+    if (t->n_vocab > c->n_vocab)
+        return err_set(e, SHOAL_EFORMAT, "the tokenizer has %u tokens, but the model only %u",
+                       t->n_vocab, c->n_vocab);
+    if (t->eos == TOKENIZER_NONE)
+        return err_set(e, SHOAL_EFORMAT, "the tokenizer has no end token");
+    return 0;
+}
+
+static int reserve(struct hearing *h, struct err *e)
+{
+    h->kv_bytes = h->n_pages * t5_sizes(h->t5).kv_page;
+    h->kv = mem_pages(h->kv_bytes);
+    if (!h->kv)
+        return err_set(e, SHOAL_ENOMEM, "cannot reserve %zu bytes of key-value cache", h->kv_bytes);
+    t5_set_kv(h->t5, h->kv);
+    h->row = mem_aligned((t5_config(h->t5)->n_vocab + 16) * sizeof(*h->row));
+    h->sound = mem_aligned((t5_most_samples(h->t5) + 16) * sizeof(*h->sound));
+    h->active = mem_zalloc_n(h->max_jobs, sizeof(*h->active));
+    h->rows = mem_zalloc_n(h->max_jobs, sizeof(*h->rows));
+    if (!h->row || !h->sound || !h->active || !h->rows)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for %u tasks", h->max_jobs);
+    return kv_pages_create(&h->pages, h->n_pages, KERN_PAGE, e);
+}
+
+/* The file's detector of speech, if it has one. */
+static int load_vad(struct hearing *h, const char *kernels, struct err *e)
+{
+    struct str config, weights;
+    if (!model_file_get_str(h->file, "shoal.vad.config", &config) ||
+        !model_file_get_str(h->file, "shoal.vad.weights", &weights))
+        return 0;
+    int rc = vad_create(&h->vad, config.p, config.n, weights.p, weights.n, kernels, e);
+    return rc < 0 ? err_wrap(e, "shoal.vad") : 0;
+}
+
+static int load(struct hearing *h, const char *path, struct crew *crew,
+                const struct shoal_engine_opts *o, struct err *e)
+{
+    char dir[PATH_MAX];
+    struct t5_sizes sizes;
+    struct t5_opts to = {.crew = crew,
+                         .n_threads = o->n_threads,
+                         .n_ctx = o->n_ctx,
+                         .max_seqs = 1,
+                         .max_rows = h->max_jobs,
+                         .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
+                         .int8 = o->int8,
+                         .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
+                         .progress = o->progress,
+                         .progress_ctx = o->progress_ctx};
+    if (o->kernels && !(to.kernels = kern_select(o->kernels, e)))
+        return SHOAL_EUNSUPPORTED;
+    int rc = t5_measure(&sizes, h->file, &to, e);
+    if (rc < 0)
+        return rc;
+    const struct memory_plan_need need = {sizes.weights, sizes.scratch, sizes.kv_page};
+    const size_t each = pages_for(sizes.n_ctx) + pages_for(sizes.n_ctx / 6);
+    rc =
+        memory_plan_pages(&h->n_pages, &need, each * (h->max_jobs > 1 ? h->max_jobs / 2 : 1), o, e);
+    if (rc == 0)
+        rc = t5_create(&h->t5, h->file, path, &to, e);
+    if (rc == 0)
+        rc = check_vocabulary(h, e);
+    if (rc == 0)
+        rc = load_vad(h, o->kernels, e);
+    return rc < 0 ? rc : reserve(h, e);
+}
+
+int transcriber_open(struct specialist *sp, const struct model_file *file,
+                     const struct tokenizer *t, const char *path, struct crew *crew,
+                     const struct shoal_engine_opts *o, struct err *e)
+{
+    struct hearing *h = mem_zalloc(sizeof(*h));
+    if (!h)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a speech recognizer");
+    h->file = file;
+    h->tokenizer = t;
+    h->max_jobs = o->max_tasks ? o->max_tasks : DEFAULT_MAX_JOBS;
+    int rc = load(h, path, crew, o, e);
+    if (rc < 0) {
+        close_(h);
+        return err_wrap(e, "%s", path);
+    }
+    *sp = (struct specialist){.ops = &ops,
+                              .self = h,
+                              .kinds = SHOAL_KIND_TRANSCRIBE,
+                              .max_jobs = h->max_jobs,
+                              .lane = t5_lane(h->t5),
+                              .weights = t5_weights(h->t5),
+                              .max_cost = h->max_jobs * t5_sizes(h->t5).n_ctx};
+    return 0;
+}

@@ -1,0 +1,233 @@
+/* transcriptions.c - see transcriptions.h: the handler, and results to answers. */
+#include "gateway/api/openai/transcriptions.h"
+
+#include "audio/audio_read.h"
+#include "base/mem.h"
+#include "flow/pool.h"
+#include "flow/stages.h"
+#include "gateway/answer.h"
+#include "wire/json_out.h"
+
+struct transcription {
+    struct answer_sink answer; /* first */
+    enum transcriptions_form form;
+    const struct request_input *inputs;
+    struct transcript heard;
+    double at; /* seconds: the end of the last window */
+};
+
+/* ---- answers ---- */
+
+static struct transcription *of(struct answer_sink *a)
+{
+    return (struct transcription *)(void *)a; /* its first member */
+}
+
+static void add(struct transcription *t, uint32_t i, const struct shoal_result *r)
+{
+    const double end = t->at + (double)t->inputs[i].n_samples / AUDIO_RATE;
+    transcript_add(&t->heard, t->at, end, r->values, r->n_values, r->text, r->text_bytes,
+                   r->confidence);
+    t->at = end;
+}
+
+static void put_usage(struct transcription *t, struct json_out *j)
+{
+    json_out_key(j, "usage");
+    json_out_object(j);
+    json_out_member_str(j, "type", "duration");
+    json_out_member_num(j, "seconds", t->at);
+    json_out_object_end(j);
+}
+
+static void put_whole(struct answer_sink *a, const struct sink_done *d)
+{
+    struct transcription *t = of(a);
+    struct buf *out = &a->call->out;
+    struct json_out j = json_out_make(out);
+    (void)d;
+    for (uint32_t i = 0; i < a->n_results; i++)
+        add(t, i, a->results[i]);
+    if (t->heard.text.rc < 0 || t->heard.parts.rc < 0)
+        out->rc = SHOAL_ENOMEM;
+    if (t->form == TRANSCRIPTIONS_TEXT || t->form == TRANSCRIPTIONS_SRT ||
+        t->form == TRANSCRIPTIONS_VTT) {
+        transcript_put(&t->heard, out,
+                       t->form == TRANSCRIPTIONS_SRT   ? TRANSCRIPT_SRT
+                       : t->form == TRANSCRIPTIONS_VTT ? TRANSCRIPT_VTT
+                                                       : TRANSCRIPT_TEXT);
+        return;
+    }
+    json_out_object(&j);
+    if (t->form == TRANSCRIPTIONS_VERBOSE) {
+        json_out_member_str(&j, "task", "transcribe");
+        json_out_member_str(&j, "language", "english");
+        transcript_json(&t->heard, &j);
+    } else {
+        json_out_key(&j, "text");
+        json_out_strn(&j, buf_str(&t->heard.text), t->heard.text.len);
+    }
+    put_usage(t, &j);
+    json_out_object_end(&j);
+    buf_putc(out, '\n');
+}
+
+static void send_plain(struct call *c)
+{
+    call_text(c, 200, "text/plain; charset=utf-8", buf_str(&c->out), c->out.len);
+}
+
+/* A window of a stream: its text, with the space that parts it from the one before. */
+static void put_delta(struct answer_sink *a, const struct sink_result *e)
+{
+    struct transcription *t = of(a);
+    const size_t before = t->heard.text.len;
+    add(t, e->index, e->result);
+    if (t->heard.text.rc < 0 || t->heard.text.len == before)
+        return;
+    struct json_out j = answer_event(a, "transcript.text.delta");
+    json_out_key(&j, "delta");
+    json_out_strn(&j, buf_str(&t->heard.text) + before, t->heard.text.len - before);
+    answer_event_end(a, &j);
+}
+
+static void put_end(struct answer_sink *a, const struct sink_done *d)
+{
+    struct transcription *t = of(a);
+    (void)d;
+    if (t->heard.text.rc < 0) {
+        a->call->out.rc = SHOAL_ENOMEM;
+        return;
+    }
+    struct json_out j = answer_event(a, "transcript.text.done");
+    json_out_key(&j, "text");
+    json_out_strn(&j, buf_str(&t->heard.text), t->heard.text.len);
+    put_usage(t, &j);
+    answer_event_end(a, &j);
+    call_event_last(a->call);
+}
+
+static void closed(struct answer_sink *a)
+{
+    transcript_fini(&of(a)->heard);
+}
+
+/* ---- decoding: on the pool ---- */
+
+struct decoding {
+    struct pool_task pool_task;
+    struct executor_task finished;
+    struct call *call;       /* held */
+    struct request *request; /* owned */
+    struct transcriptions_ask ask;
+    char *body; /* that ask.sound points into */
+    int rc;
+    struct err error;
+};
+
+static bool charge(void *ctx, size_t n)
+{
+    return call_count_input(ctx, n);
+}
+
+static void on_pool(struct pool_task *p)
+{
+    struct decoding *d = LOOP_OF(p, struct decoding, pool_task);
+    d->rc = transcriptions_hear(d->request, &d->ask, charge, d->call, &d->error);
+    mem_free(d->body);
+    d->body = NULL;
+    executor_post(d->call->gl->flow.executor, &d->finished);
+}
+
+static void decoding_free(struct decoding *d)
+{
+    struct call *c = d->call;
+    if (d->request)
+        flow_give_request(&c->gl->flow, d->request);
+    mem_free(d->body);
+    c->gl->flow.n_jobs--;
+    mem_free(d);
+    call_release(c);
+}
+
+static void start(struct call *c, struct request *r, const struct transcriptions_ask *ask)
+{
+    static const struct answer_frame plain = {.type = "text/plain", .send = send_plain};
+    static const struct answer_dialect json = {.frame = &answer_events,
+                                               .result = put_delta,
+                                               .end = put_end,
+                                               .whole = put_whole,
+                                               .closed = closed};
+    static const struct answer_dialect text = {
+        .frame = &plain, .whole = put_whole, .closed = closed};
+    const bool is_json = ask->form == TRANSCRIPTIONS_JSON || ask->form == TRANSCRIPTIONS_VERBOSE;
+    struct transcription *t = answer_create(c, r, sizeof(*t), is_json ? &json : &text, ask->stream);
+    if (!t)
+        return;
+    t->form = ask->form;
+    t->inputs = r->infer.inputs;
+    transcript_init(&t->heard);
+    stages_run(&c->gl->flow, r, c->sink);
+}
+
+static void on_finished(struct executor_task *task)
+{
+    struct decoding *d = LOOP_OF(task, struct decoding, finished);
+    struct call *c = d->call;
+    struct request *r = d->request;
+    if (c->req && d->rc == SHOAL_EFORMAT) {
+        call_fail(c, 400, NULL, "file", "invalid_file", "%s", d->error.msg);
+    } else if (c->req && d->rc == SHOAL_ELIMIT) {
+        call_fail(c, 413, NULL, "file", "file_too_large", "%s", d->error.msg);
+    } else if (c->req && d->rc < 0) {
+        call_fail_code(c, d->rc, d->error.msg);
+    } else if (c->req) {
+        d->request = NULL;
+        start(c, r, &d->ask);
+    }
+    decoding_free(d);
+}
+
+void transcriptions_create(struct call *c)
+{
+    struct fields_error e = {{0}, {0}, NULL};
+    const char *type = http_header(c->req, "content-type");
+    const size_t n = c->req->body_bytes;
+    struct request *r = call_request(c);
+    if (!r)
+        return;
+    struct decoding *d = mem_zalloc(sizeof(*d));
+    char *body = d ? http_take_body(c->req) : NULL;
+    if (!body) {
+        mem_free(d);
+        flow_give_request(&c->gl->flow, r);
+        call_fail_code(c, SHOAL_ENOMEM, "out of memory");
+        return;
+    }
+    d->pool_task.fn = on_pool;
+    d->finished.fn = on_finished;
+    d->call = c;
+    d->request = r;
+    d->body = body;
+    call_hold(c);
+    c->gl->flow.n_jobs++;
+    if (transcriptions_read(r, &d->ask, type, body, n, c->lenient, &e) < 0) {
+        call_fail_fields(c, &e);
+        decoding_free(d);
+    } else if (!call_count_input(c, n)) {
+        call_refuse(c, GW_REFUSED_BUSY, 503, 1,
+                    "the sound does not fit into the memory for clients (limits.buffers, "
+                    "limits.client_buffers): try again later");
+        decoding_free(d);
+    } else if (pool_submit(c->gl->gw->pool, &d->pool_task) < 0) {
+        call_refuse(c, GW_REFUSED_BUSY, 429, 1, "too many sounds are waiting to be decoded");
+        decoding_free(d);
+    }
+}
+
+void transcriptions_translate(struct call *c)
+{
+    call_fail(c, 404, NULL, NULL, "unsupported_endpoint",
+              "translation of speech is not supported: no model here hears one language and writes "
+              "another; /v1/audio/transcriptions writes what was said");
+}

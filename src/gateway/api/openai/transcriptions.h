@@ -1,0 +1,47 @@
+/* transcriptions.h - OpenAI's /v1/audio/transcriptions: a form with a sound in, its words out.
+ *
+ * The sound is decoded on the pool, window by window, into a request with one input for each
+ * window; its memory is charged to the client.  It is never written anywhere.
+ *
+ * Thread:    the loop's; transcriptions_read and transcriptions_hear have no state. */
+#ifndef SHOAL_GATEWAY_API_OPENAI_TRANSCRIPTIONS_H
+#define SHOAL_GATEWAY_API_OPENAI_TRANSCRIPTIONS_H
+
+#include "audio/transcript.h"
+#include "base/str.h"
+#include "flow/request.h"
+#include "gateway/fields.h"
+
+struct call;
+
+enum transcriptions_form {
+    TRANSCRIPTIONS_JSON,
+    TRANSCRIPTIONS_VERBOSE,
+    TRANSCRIPTIONS_TEXT,
+    TRANSCRIPTIONS_SRT,
+    TRANSCRIPTIONS_VTT
+};
+
+struct transcriptions_ask { /* what the form says; texts point into the body */
+    enum transcriptions_form form;
+    bool stream;
+    const char *model;  /* in the request's arena; NULL: the default */
+    const char *prompt; /* there too; NULL: none */
+    struct str sound;
+};
+
+/* The form into an empty request, without its sound.  lenient: unknown fields are skipped. */
+SHOAL_MUST_CHECK int transcriptions_read(struct request *r, struct transcriptions_ask *ask,
+                                         const char *type, const char *body, size_t n, bool lenient,
+                                         struct fields_error *e);
+/* Decodes the sound of the form into inputs of the request.  charge: counts bytes before they are
+ * used; false: too many. */
+SHOAL_MUST_CHECK int transcriptions_hear(struct request *r, const struct transcriptions_ask *ask,
+                                         bool (*charge)(void *ctx, size_t n), void *ctx,
+                                         struct err *e);
+
+/* Handlers. */
+void transcriptions_create(struct call *c);
+void transcriptions_translate(struct call *c); /* refused: no included model translates */
+
+#endif

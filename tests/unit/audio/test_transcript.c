@@ -1,0 +1,76 @@
+/* test_transcript.c - what was heard, as text, captions and JSON. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "audio/transcript.h"
+#include "wire/json_out.h"
+
+static struct transcript heard;
+static struct buf out;
+
+static int setup(void **state)
+{
+    static const double speech[] = {1, 5, 7.5, 3723.0625};
+    (void)state;
+    transcript_init(&heard);
+    buf_init(&out, 1 << 20);
+    transcript_add(&heard, 0, 1.5, NULL, 0, " One. ", 6, 0.5f);
+    transcript_add(&heard, 1.5, 3, NULL, 0, "", 0, 0);
+    transcript_add(&heard, 2, 3730, speech, 4, "Two \"three\"", 11, 1.0f);
+    transcript_add(&heard, 3725.0625, 4000, NULL, 0, "  ", 2, 0);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    transcript_fini(&heard);
+    buf_fini(&out);
+    return 0;
+}
+
+static void test_forms(void **state)
+{
+    (void)state;
+    transcript_put(&heard, &out, TRANSCRIPT_TEXT);
+    assert_string_equal(buf_str(&out), "One. Two \"three\"\n");
+    buf_clear(&out);
+    transcript_put(&heard, &out, TRANSCRIPT_SRT);
+    assert_string_equal(buf_str(&out), "1\n00:00:00,000 --> 00:00:01,500\nOne.\n\n"
+                                       "2\n00:00:03,000 --> 01:02:05,063\nTwo \"three\"\n\n");
+    buf_clear(&out);
+    transcript_put(&heard, &out, TRANSCRIPT_VTT);
+    assert_string_equal(buf_str(&out), "WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nOne.\n\n"
+                                       "00:00:03.000 --> 01:02:05.063\nTwo \"three\"\n\n");
+}
+
+static void test_json(void **state)
+{
+    struct json_out j = json_out_make(&out);
+    (void)state;
+    json_out_object(&j);
+    transcript_json(&heard, &j);
+    json_out_object_end(&j);
+    assert_string_equal(buf_str(&out),
+                        "{\"duration\":4000,\"text\":\"One. Two \\\"three\\\"\",\"segments\":["
+                        "{\"id\":0,\"start\":0,\"end\":1.5,\"text\":\"One.\",\"avg_logprob\":"
+                        "-0.6931471805599453},"
+                        "{\"id\":1,\"start\":3,\"end\":3725.0625,\"text\":\"Two \\\"three\\\"\","
+                        "\"avg_logprob\":0}]}");
+    transcript_clear(&heard);
+    assert_int_equal(transcript_n(&heard), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_forms, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_json, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
