@@ -1,0 +1,1212 @@
+/* step.cu - the whole step of a decoder as one kernel: no launch between two products.
+ *
+ * The blocks share the rows of every product.  Between two products they meet at a barrier, and
+ * each block reads the whole result and computes residual, norm and rounding for itself.  The
+ * weights of the next product do not depend on that, so their first pieces are on their way into
+ * registers before the barrier.
+ *
+ * Every sum has the order of kern.h, so the bits are those of the CPU: integer products are exact;
+ * their threads write (sum, scale) pairs to shared memory, and one thread a row adds them up in
+ * ascending order of columns.  Compiled with -fmad=false: only what is written as fma is fused.
+ *
+ * The language is the part of C that nvcc also accepts: tests compile this file with the C compiler
+ * and run it on an emulator of blocks and threads. */
+#include "step.h"
+
+#ifndef STEP_THREADS
+#define STEP_THREADS 512
+#endif
+#define STEP_HELD (STEP_PIECES / STEP_THREADS) /* by each thread */
+#ifdef __CUDACC__
+#include <cuda_fp16.h>
+#define STEP_FN static __device__ __forceinline__
+#define STEP_KERNEL extern "C" __global__ void __launch_bounds__(STEP_THREADS, 1)
+#define STEP_PARAM const __grid_constant__
+extern __shared__ __align__(128) unsigned char step_shared_memory[];
+#define STEP_UNROLL(n) _Pragma("unroll")
+
+/* Weights are read once a step: they pass the first cache by, but may stay in the second. */
+static __device__ __forceinline__ uint4 step_stream16(const void *p)
+{
+    uint4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p));
+    return v;
+}
+#endif
+
+#define STEP_WARPS (STEP_THREADS / 32)
+#define STEP_ALL 0xffffffffu
+
+/* ---- arithmetic of kern.h ------------------------------------------------------------------ */
+
+STEP_FN float step_max(float a, float b)
+{
+    return a > b ? a : b;
+}
+
+STEP_FN float step_min(float a, float b)
+{
+    return a < b ? a : b;
+}
+
+/* ops_exp of ops_body.h */
+STEP_FN float step_exp(float x)
+{
+    x = step_min(step_max(x, -87.0f), 88.0f);
+    float n = rintf(__fmul_rn(x, 1.44269504088896341f));
+    float r = __fmaf_rn(n, -0.693359375f, x);
+    r = __fmaf_rn(n, 2.12194440e-4f, r);
+    float p = 1.9875691500e-4f;
+    p = __fmaf_rn(p, r, 1.3981999507e-3f);
+    p = __fmaf_rn(p, r, 8.3334519073e-3f);
+    p = __fmaf_rn(p, r, 4.1665795894e-2f);
+    p = __fmaf_rn(p, r, 1.6666665459e-1f);
+    p = __fmaf_rn(p, r, 5.0000001201e-1f);
+    p = __fadd_rn(__fmaf_rn(p, __fmul_rn(r, r), r), 1.0f);
+    return __fmul_rn(p, __uint_as_float((uint32_t)((int32_t)n + 127) << 23));
+}
+
+STEP_FN float step_gate(float x, float k)
+{
+    return __fdiv_rn(x, __fadd_rn(1.0f, step_exp(__fsub_rn(0.0f, k))));
+}
+
+STEP_FN float step_gelu(float x)
+{
+    float cube = __fmul_rn(__fmul_rn(x, x), x);
+    float u = __fmul_rn(__fmaf_rn(cube, 0.044715f, x), 1.5957691216057308f);
+    return step_gate(x, u);
+}
+
+STEP_FN float step_half(uint32_t h)
+{
+    return __half2float(__ushort_as_half((unsigned short)h));
+}
+
+/* The 16 partial sums of a vector, one a lane, added in the order of kern.h; all 16 lanes get it.
+ * Addition commutes, so both lanes of a pair compute the same bits. */
+STEP_FN float step_sum16(float part)
+{
+    for (int half = 8; half >= 1; half /= 2)
+        part = __fadd_rn(part, __shfl_xor_sync(STEP_ALL, part, half));
+    return part;
+}
+
+STEP_FN float step_warp_max(float v)
+{
+    for (int half = 16; half >= 1; half /= 2)
+        v = step_max(v, __shfl_xor_sync(STEP_ALL, v, half));
+    return v;
+}
+
+/* ---- barrier over all blocks ---------------------------------------------------------------- */
+
+STEP_FN void step_barrier(const struct step_model *m)
+{
+#ifdef STEP_EMULATED
+    (void)m;
+    step_emulated_barrier();
+#else
+#if __CUDA_ARCH__ >= 900
+    if (m->cluster) {
+        asm volatile(
+            "barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::
+                : "memory");
+        return;
+    }
+#endif
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        /* The top bit flips when all have come, whatever the counter was before. */
+        const uint32_t mine = blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1;
+        __threadfence();
+        const uint32_t old = atomicAdd(m->barrier, mine);
+        while (((old ^ *(volatile uint32_t *)m->barrier) & 0x80000000u) == 0)
+            ;
+        __threadfence();
+    }
+    __syncthreads();
+#endif
+}
+
+/* ---- a block's memory ---------------------------------------------------------------------- */
+
+struct step_block {
+    float *x;  /* [tokens][dim]: the residual stream */
+    float *xf; /* [tokens][ld]: input of the next product as floats */
+    int8_t *xq;
+    float *scale;  /* [tokens][ld / 32] */
+    int32_t *sums; /* [tokens][ld / 16] */
+    float2 *work;
+    uint32_t ld, work_pairs;
+};
+
+STEP_FN struct step_block step_block_of(const struct step_model *m, unsigned char *base)
+{
+    struct step_block b;
+    b.x = (float *)(base + m->shared.x);
+    b.xf = (float *)(base + m->shared.xf);
+    b.xq = (int8_t *)(base + m->shared.xq);
+    b.scale = (float *)(base + m->shared.scale);
+    b.sums = (int32_t *)(base + m->shared.sums);
+    b.work = (float2 *)(base + m->shared.work);
+    b.ld = m->shared.ld;
+    b.work_pairs = m->shared.work_bytes / 8;
+    return b;
+}
+
+/* ---- inputs of products -------------------------------------------------------------------- */
+
+/* Stores value v of column `at + lane` of token t; called by whole warps, at is a multiple of 32.
+ * Columns from n on do not exist. */
+STEP_FN void step_put_input(const struct step_model *m, const struct step_block *b, uint32_t t,
+                            uint32_t at, uint32_t n, float v)
+{
+    const uint32_t lane = threadIdx.x & 31, c = at + lane;
+    if (m->any_float && c < n)
+        b->xf[t * b->ld + c] = v;
+    if (!m->any_int || at + 32 > n)
+        return;
+    const float amax = step_warp_max(fabsf(v));
+    float inv = amax > 0.0f ? __fdiv_rn(127.0f, amax) : 0.0f;
+    if (!(inv <= 3.0e38f)) /* amax is so small that 127/amax overflows, or it is NaN */
+        inv = 0.0f;
+    const float r = step_min(step_max(__fmul_rn(v, inv), -127.0f), 127.0f);
+    const int32_t q = __float2int_rn(r);
+    b->xq[t * b->ld + c] = (int8_t)q;
+    if (lane == 0)
+        b->scale[t * (b->ld / 32) + at / 32] = inv > 0.0f ? __fdiv_rn(amax, 127.0f) : 0.0f;
+    if (!m->any_sums)
+        return;
+    int32_t s = q;
+    for (int half = 8; half >= 1; half /= 2)
+        s += __shfl_xor_sync(STEP_ALL, s, half);
+    if ((lane & 15) == 0)
+        b->sums[t * (b->ld / 16) + c / 16] = s;
+}
+
+/* The factor of an RMS norm, or (mean, factor) of a layer norm, of n values; called by 16 lanes
+ * (the other half of the warp may do the same for other values). */
+STEP_FN float2 step_norm_factor(const float *x, uint32_t n, float eps, uint32_t layer_norm)
+{
+    const uint32_t lane = threadIdx.x & 15;
+    float mean = 0.0f, ss = 0.0f;
+    if (layer_norm) {
+        float sum = 0.0f;
+        for (uint32_t i = lane; i < n; i += 16)
+            sum = __fadd_rn(sum, x[i]);
+        mean = __fdiv_rn(step_sum16(sum), (float)n);
+        for (uint32_t i = lane; i < n; i += 16) {
+            const float d = __fsub_rn(x[i], mean);
+            ss = __fmaf_rn(d, d, ss);
+        }
+    } else {
+        uint32_t i = lane;
+        for (; i + 112 < n; i += 128) { /* loads first: only the sum is a chain */
+            float v[8];
+            STEP_UNROLL(8)
+            for (uint32_t k = 0; k < 8; k++)
+                v[k] = x[i + 16 * k];
+            STEP_UNROLL(8)
+            for (int k = 0; k < 8; k++)
+                ss = __fmaf_rn(v[k], v[k], ss);
+        }
+        for (; i < n; i += 16)
+            ss = __fmaf_rn(x[i], x[i], ss);
+    }
+    const float var = __fadd_rn(__fdiv_rn(step_sum16(ss), (float)n), eps);
+    float2 r;
+    r.x = mean;
+    r.y = __fdiv_rn(1.0f, __fsqrt_rn(var));
+    return r;
+}
+
+STEP_FN float step_normalized(float x, float2 f, uint32_t layer_norm, const float *w,
+                              const float *bias, uint32_t i)
+{
+    if (layer_norm)
+        return __fmaf_rn(__fmul_rn(__fsub_rn(x, f.x), f.y), w[i], bias ? bias[i] : 0.0f);
+    const float v = __fmul_rn(x, f.y);
+    return w ? __fmul_rn(v, w[i]) : v;
+}
+
+/* Factors of nt rows of n values into work. */
+STEP_FN void step_norm_factors(float2 *to, const float *x, uint32_t nt, uint32_t n, float eps,
+                               uint32_t layer_norm)
+{
+    for (uint32_t i = threadIdx.x / 32; i < (nt + 1) / 2; i += STEP_WARPS) {
+        const uint32_t t = 2 * i + ((threadIdx.x & 31) >= 16);
+        const float2 f = step_norm_factor(x + (t < nt ? t : 2 * i) * n, n, eps, layer_norm);
+        if ((threadIdx.x & 15) == 0 && t < nt)
+            to[t] = f;
+    }
+    __syncthreads();
+}
+
+/* The input of the next product, n columns of each token: from memory that other blocks wrote, or
+ * (from == NULL) the residual stream after a norm. */
+STEP_FN void step_input(const struct step_model *m, const struct step_block *b, uint32_t nt,
+                        const float *from, uint32_t n, const float *w, const float *bias)
+{
+    const uint32_t blocks = (n + 31) / 32, lane = threadIdx.x & 31;
+    if (!from)
+        step_norm_factors(b->work, b->x, nt, n, m->norm_eps, m->layer_norm);
+    for (uint32_t i = threadIdx.x / 32; i < nt * blocks; i += STEP_WARPS) {
+        const uint32_t t = i / blocks, at = (i - t * blocks) * 32, c = at + lane;
+        float v = 0.0f;
+        if (c < n)
+            v = from ? __ldcg(from + t * n + c)
+                     : step_normalized(b->x[t * n + c], b->work[t], m->layer_norm, w, bias, c);
+        step_put_input(m, b, t, at, n, v);
+    }
+    __syncthreads();
+}
+
+/* Adds what other blocks computed to the residual stream: first `also`, if it is not NULL, then
+ * `from`, after a norm if it has one. */
+STEP_FN void step_join(const struct step_model *m, const struct step_block *b, uint32_t nt,
+                       const float *also, const float *from, const float *post_norm)
+{
+    const uint32_t n = m->dim;
+    float *o = (float *)(b->work + STEP_MAX_TOKENS);
+    if (post_norm) {
+        for (uint32_t i = threadIdx.x; i < nt * n; i += STEP_THREADS)
+            o[i] = __ldcg(from + i);
+        __syncthreads();
+        step_norm_factors(b->work, o, nt, n, m->norm_eps, 0);
+    }
+    for (uint32_t i = threadIdx.x; i < nt * n; i += STEP_THREADS) {
+        const uint32_t t = i / n;
+        float v = post_norm ? __fmul_rn(__fmul_rn(o[i], b->work[t].y), post_norm[i - t * n])
+                            : __ldcg(from + i);
+        float x = b->x[i];
+        if (also)
+            x = __fadd_rn(x, __ldcg(also + i));
+        b->x[i] = __fadd_rn(x, v);
+    }
+    __syncthreads();
+}
+
+/* ---- products ------------------------------------------------------------------------------ */
+
+/* The rows of up to three matrices of the same shape that this block computes: one after the
+ * other, or (pairs) row by row in turns. */
+struct step_rows {
+    const uint8_t *base;
+    int64_t jump[2];   /* added from row `from[i]` on; pairs: jump[0] for odd rows */
+    uint32_t from[2];  /* number of rows before each jump */
+    uint32_t n, first; /* rows; the first one's number in the whole product */
+    uint32_t pairs;
+    uint32_t fmt, n_cols, row_bytes, mins, quants, pieces, magic;
+    const struct step_mat *mats;
+    uint32_t n_mats;
+};
+
+STEP_FN void step_rows_shape(struct step_rows *w, const struct step_mat *mat)
+{
+    w->fmt = mat->fmt;
+    w->n_cols = mat->n_cols;
+    w->row_bytes = mat->row_bytes;
+    w->mins = mat->mins;
+    w->quants = mat->quants;
+    w->pieces = mat->pieces;
+    w->magic = mat->magic;
+}
+
+STEP_FN struct step_rows step_rows_of(const struct step_mat *mats, uint32_t n_mats)
+{
+    struct step_rows w;
+    uint32_t all = 0, start = 0, seg = 0;
+    for (uint32_t j = 0; j < n_mats; j++)
+        all += mats[j].n_rows;
+    const uint32_t r0 = (uint32_t)((uint64_t)all * blockIdx.x / gridDim.x);
+    const uint32_t r1 = (uint32_t)((uint64_t)all * (blockIdx.x + 1) / gridDim.x);
+    step_rows_shape(&w, mats);
+    w.base = mats[0].data;
+    w.jump[0] = w.jump[1] = 0;
+    w.from[0] = w.from[1] = UINT32_MAX;
+    w.n = r1 - r0;
+    w.first = r0;
+    w.pairs = 0;
+    w.mats = mats;
+    w.n_mats = n_mats;
+    for (uint32_t j = 0; j < n_mats; j++) {
+        const uint32_t end = start + mats[j].n_rows;
+        const uint32_t lo = r0 > start ? r0 : start, hi = r1 < end ? r1 : end;
+        if (lo < hi) {
+            const uint8_t *at = mats[j].data + (uint64_t)(lo - start) * w.row_bytes;
+            const uint8_t *here = at - (uint64_t)(lo - r0) * w.row_bytes; /* as if row 0 */
+            if (seg == 0) {
+                w.base = here;
+            } else if (seg == 1) {
+                w.jump[0] = (int64_t)(here - w.base);
+                w.from[0] = lo - r0;
+            } else {
+                w.jump[1] = (int64_t)(here - w.base) - w.jump[0];
+                w.from[1] = lo - r0;
+            }
+            seg++;
+        }
+        start = end;
+    }
+    return w;
+}
+
+STEP_FN const uint8_t *step_row(const struct step_rows *w, uint32_t k)
+{
+    if (w->pairs)
+        return w->base + (uint64_t)(k >> 1) * w->row_bytes + (k & 1 ? w->jump[0] : 0);
+    return w->base + (uint64_t)k * w->row_bytes + (k >= w->from[0] ? w->jump[0] : 0) +
+           (k >= w->from[1] ? w->jump[1] : 0);
+}
+
+STEP_FN uint32_t step_is_float(uint32_t fmt)
+{
+    return fmt <= STEP_BF16;
+}
+
+STEP_FN uint32_t step_has_min(uint32_t fmt)
+{
+    return fmt == STEP_Q4M || fmt == STEP_Q5M;
+}
+
+/* Terms of a row's sum: one a block, two with a min or with two scales. */
+STEP_FN uint32_t step_terms(const struct step_rows *w)
+{
+    return w->n_cols / 32 * (step_has_min(w->fmt) || w->fmt == STEP_Q6 ? 2 : 1);
+}
+
+/* Rows whose pieces the threads hold, and whose terms fit into work. */
+STEP_FN uint32_t step_chunk(const struct step_block *b, const struct step_rows *w, uint32_t nt)
+{
+    if (step_is_float(w->fmt)) /* never held */
+        return 0;
+    uint32_t rows = STEP_PIECES / w->pieces;
+    const uint32_t fit = b->work_pairs / (nt * (step_terms(w) | 1));
+    rows = rows < fit ? rows : fit;
+    rows = w->pairs ? rows & ~1u : rows;
+    return rows < w->n ? rows : w->n;
+}
+
+struct step_held {
+    uint4 q[STEP_HELD];
+    uint32_t scale[STEP_HELD]; /* F16, and the min above it */
+};
+
+STEP_FN uint32_t step_row_of_piece(const struct step_rows *w, uint32_t i)
+{
+    return w->pieces == 1 ? i : __umulhi(i, w->magic);
+}
+
+/* Formats whose pieces are 16 bytes and are held; the others are read when they are needed. */
+STEP_FN uint32_t step_is_held(uint32_t fmt)
+{
+    return fmt == STEP_Q8 || fmt == STEP_Q4 || fmt == STEP_Q4M;
+}
+
+/* Starts reading `rows` rows from row k0. */
+STEP_FN void step_fetch(const struct step_rows *w, uint32_t k0, uint32_t rows, struct step_held *h)
+{
+    const uint32_t items = rows * w->pieces;
+    if (!step_is_held(w->fmt))
+        return;
+    STEP_UNROLL(8)
+    for (int u = 0; u < STEP_HELD; u++) {
+        const uint32_t i = (uint32_t)u * STEP_THREADS + threadIdx.x;
+        if (i < items) {
+            const uint32_t k = step_row_of_piece(w, i), j = i - k * w->pieces;
+            const uint8_t *row = step_row(w, k0 + k);
+            const uint32_t block = w->fmt == STEP_Q8 ? j >> 1 : j;
+            h->q[u] = step_stream16((const uint4 *)(row + w->quants) + j);
+            h->scale[u] = __ldg((const unsigned short *)row + block);
+            if (w->fmt == STEP_Q4M)
+                h->scale[u] |= (uint32_t)__ldg((const unsigned short *)(row + w->mins) + block)
+                               << 16;
+        }
+    }
+}
+
+STEP_FN int32_t step_dot16(uint4 w, uint4 a)
+{
+    int32_t s = __dp4a((int)w.x, (int)a.x, 0);
+    s = __dp4a((int)w.y, (int)a.y, s);
+    s = __dp4a((int)w.z, (int)a.z, s);
+    return __dp4a((int)w.w, (int)a.w, s);
+}
+
+STEP_FN uint4 step_nibbles(uint4 w, int shift)
+{
+    w.x = w.x >> shift & 0x0f0f0f0fu;
+    w.y = w.y >> shift & 0x0f0f0f0fu;
+    w.z = w.z >> shift & 0x0f0f0f0fu;
+    w.w = w.w >> shift & 0x0f0f0f0fu;
+    return w;
+}
+
+STEP_FN float2 step_pair(float a, float b)
+{
+    float2 r;
+    r.x = a;
+    r.y = b;
+    return r;
+}
+
+/* Four bits, one to each byte. */
+STEP_FN uint32_t step_spread(uint32_t bits, int to)
+{
+    return ((bits & 1) | (bits & 2) << 7 | (bits & 4) << 14 | (bits & 8) << 21) << to;
+}
+
+/* Columns 16 * half .. of a block of 5 or 6 bits: its nibbles with the high bits added. */
+STEP_FN uint4 step_high(const struct step_rows *w, uint4 low, const uint8_t *high, int half)
+{
+    if (w->fmt == STEP_Q6) {
+        const uint2 h = __ldg((const uint2 *)high);
+        /* byte c of high has the bits of columns c, c + 8, c + 16, c + 24 */
+        const int s = 4 * half;
+        low.x |= (h.x >> s & 0x03030303u) << 4;
+        low.y |= (h.y >> s & 0x03030303u) << 4;
+        low.z |= (h.x >> (s + 2) & 0x03030303u) << 4;
+        low.w |= (h.y >> (s + 2) & 0x03030303u) << 4;
+    } else {
+        const uint32_t h = __ldg((const uint32_t *)high) >> (16 * half);
+        low.x |= step_spread(h, 4);
+        low.y |= step_spread(h >> 4, 4);
+        low.z |= step_spread(h >> 8, 4);
+        low.w |= step_spread(h >> 12, 4);
+    }
+    return low;
+}
+
+/* The terms of one piece, to where its row keeps them (those of token t: t * stride further). */
+STEP_FN void step_piece_q8(const struct step_block *b, uint32_t nt, uint4 q, uint32_t scale,
+                           uint32_t j, float2 *to, uint32_t stride, uint32_t valid)
+{
+    for (uint32_t t = 0; t < nt; t++) {
+        int32_t s = 0;
+        if (valid)
+            s = step_dot16(q, *((const uint4 *)(b->xq + t * b->ld) + j));
+        s += __shfl_xor_sync(STEP_ALL, s, 1); /* a block is two pieces */
+        if (valid && (j & 1) == 0)
+            to[t * stride + (j >> 1)] = step_pair(
+                (float)s, __fmul_rn(step_half(scale), b->scale[t * (b->ld / 32) + (j >> 1)]));
+    }
+}
+
+STEP_FN void step_piece_q4(const struct step_block *b, const struct step_rows *w, uint32_t nt,
+                           uint4 q, uint32_t scale, uint32_t j, float2 *to, uint32_t stride)
+{
+    const uint4 low = step_nibbles(q, 0), high = step_nibbles(q, 4);
+    for (uint32_t t = 0; t < nt; t++) {
+        const uint4 *a = (const uint4 *)(b->xq + t * b->ld) + 2 * j;
+        const int32_t *sums = b->sums + t * (b->ld / 16) + 2 * j;
+        const float sa = b->scale[t * (b->ld / 32) + j];
+        const int32_t sum = sums[0] + sums[1];
+        const int32_t s = step_dot16(low, a[0]) + step_dot16(high, a[1]);
+        const float k = __fmul_rn(step_half(scale & 0xffff), sa);
+        if (w->fmt == STEP_Q4) {
+            to[t * stride + j] = step_pair((float)(s - 8 * sum), k);
+        } else {
+            to[t * stride + 2 * j] = step_pair((float)s, k);
+            to[t * stride + 2 * j + 1] =
+                step_pair(step_half(scale >> 16), __fmul_rn(sa, (float)sum));
+        }
+    }
+}
+
+/* 5 and 6 bits: read here, 20 or 24 bytes a block. */
+STEP_FN void step_piece_q56(const struct step_block *b, const struct step_rows *w, uint32_t nt,
+                            const uint8_t *row, uint32_t j, float2 *to, uint32_t stride)
+{
+    const uint32_t bytes = w->fmt == STEP_Q6 ? 24 : 20;
+    const uint8_t *at = row + w->quants + j * bytes;
+    uint4 q;
+    q.x = __ldg((const uint32_t *)at);
+    q.y = __ldg((const uint32_t *)at + 1);
+    q.z = __ldg((const uint32_t *)at + 2);
+    q.w = __ldg((const uint32_t *)at + 3);
+    const uint4 low = step_high(w, step_nibbles(q, 0), at + 16, 0);
+    const uint4 high = step_high(w, step_nibbles(q, 4), at + 16, 1);
+    for (uint32_t t = 0; t < nt; t++) {
+        const uint4 *a = (const uint4 *)(b->xq + t * b->ld) + 2 * j;
+        const int32_t *sums = b->sums + t * (b->ld / 16) + 2 * j;
+        const float sa = b->scale[t * (b->ld / 32) + j];
+        const int32_t s0 = step_dot16(low, a[0]), s1 = step_dot16(high, a[1]);
+        float2 *e = to + t * stride;
+        if (w->fmt == STEP_Q6) {
+            const unsigned short *scale = (const unsigned short *)row + 2 * j;
+            e[2 * j] =
+                step_pair((float)(s0 - 32 * sums[0]), __fmul_rn(step_half(__ldg(scale)), sa));
+            e[2 * j + 1] =
+                step_pair((float)(s1 - 32 * sums[1]), __fmul_rn(step_half(__ldg(scale + 1)), sa));
+            continue;
+        }
+        const float k = __fmul_rn(step_half(__ldg((const unsigned short *)row + j)), sa);
+        const int32_t sum = sums[0] + sums[1];
+        if (w->fmt == STEP_Q5) {
+            e[j] = step_pair((float)(s0 + s1 - 16 * sum), k);
+        } else {
+            const float min = step_half(__ldg((const unsigned short *)(row + w->mins) + j));
+            e[2 * j] = step_pair((float)(s0 + s1), k);
+            e[2 * j + 1] = step_pair(min, __fmul_rn(sa, (float)sum));
+        }
+    }
+}
+
+/* Terms of `rows` rows from row k0, to work: [row][token][stride]. */
+STEP_FN void step_make_terms(const struct step_block *b, const struct step_rows *w, uint32_t nt,
+                             uint32_t k0, uint32_t rows, const struct step_held *h)
+{
+    const uint32_t items = rows * w->pieces, stride = step_terms(w) | 1;
+    if (w->fmt == STEP_Q8) {
+        STEP_UNROLL(8)
+        for (int u = 0; u < STEP_HELD; u++) {
+            const uint32_t i = (uint32_t)u * STEP_THREADS + threadIdx.x;
+            if ((uint32_t)u * STEP_THREADS >= items)
+                break;
+            const uint32_t k = step_row_of_piece(w, i), j = i - k * w->pieces;
+            step_piece_q8(b, nt, h->q[u], h->scale[u], j, b->work + k * nt * stride, stride,
+                          i < items);
+        }
+    } else if (step_is_held(w->fmt)) {
+        STEP_UNROLL(8)
+        for (int u = 0; u < STEP_HELD; u++) {
+            const uint32_t i = (uint32_t)u * STEP_THREADS + threadIdx.x;
+            if (i < items) {
+                const uint32_t k = step_row_of_piece(w, i), j = i - k * w->pieces;
+                step_piece_q4(b, w, nt, h->q[u], h->scale[u], j, b->work + k * nt * stride, stride);
+            }
+        }
+    } else {
+        for (uint32_t i = threadIdx.x; i < items; i += STEP_THREADS) {
+            const uint32_t k = step_row_of_piece(w, i), j = i - k * w->pieces;
+            step_piece_q56(b, w, nt, step_row(w, k0 + k), j, b->work + k * nt * stride, stride);
+        }
+    }
+}
+
+/* The sum of a row's terms, in order. */
+STEP_FN float step_chain(const float2 *e, uint32_t n)
+{
+    float acc = 0.0f;
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        float2 v[8];
+        STEP_UNROLL(8)
+        for (uint32_t u = 0; u < 8; u++)
+            v[u] = e[i + u];
+        STEP_UNROLL(8)
+        for (int u = 0; u < 8; u++)
+            acc = __fmaf_rn(v[u].x, v[u].y, acc);
+    }
+    for (; i < n; i++)
+        acc = __fmaf_rn(e[i].x, e[i].y, acc);
+    return acc;
+}
+
+/* What becomes of a product's results. */
+enum step_end { STEP_STORE, STEP_ACTIVATE, STEP_ACTIVATE_WITH };
+struct step_out {
+    enum step_end end;
+    float *to; /* [tokens][ld] */
+    uint32_t ld;
+    uint32_t gelu;
+    const uint32_t *rows; /* of each token, in shared memory; NULL: 0, 1, ... */
+};
+
+/* Row k of the block, as the matrix has it: times its factor, plus its bias. */
+STEP_FN float step_finish_row(const struct step_rows *w, uint32_t k, float acc)
+{
+    uint32_t r = w->first + (w->pairs ? k >> 1 : k), j = w->pairs ? k & 1 : 0;
+    while (!w->pairs && j + 1 < w->n_mats && r >= w->mats[j].n_rows)
+        r -= w->mats[j++].n_rows;
+    const struct step_mat *mat = &w->mats[j];
+    const float v = __fmul_rn(acc, mat->mul);
+    return mat->bias ? __fadd_rn(v, mat->bias[r]) : v;
+}
+
+STEP_FN float step_act(const struct step_out *o, float gate)
+{
+    return o->gelu ? step_gelu(gate) : step_gate(gate, gate);
+}
+
+/* Stores a result; pairs: the product of an activated gate and v. */
+STEP_FN void step_emit(const struct step_out *o, uint32_t t, uint32_t column, uint32_t pairs,
+                       float gate, float v)
+{
+    float *to = o->to + (uint64_t)(o->rows ? o->rows[t] : t) * o->ld + column;
+    if (o->end == STEP_ACTIVATE_WITH) /* the gate was stored here */
+        gate = *to;
+    if (o->end == STEP_ACTIVATE)
+        v = step_act(o, v);
+    else if (o->end == STEP_ACTIVATE_WITH || pairs)
+        v = __fmul_rn(step_act(o, gate), v);
+    *to = v;
+}
+
+STEP_FN void step_add_up(const struct step_block *b, const struct step_rows *w, uint32_t nt,
+                         uint32_t k0, uint32_t rows, const struct step_out *o)
+{
+    const uint32_t n = step_terms(w), stride = n | 1, each = w->pairs ? 2 : 1;
+    for (uint32_t i = threadIdx.x; i < rows / each * nt; i += STEP_THREADS) {
+        const uint32_t k = i / nt * each, t = i - i / nt * nt;
+        const float2 *e = b->work + (k * nt + t) * stride;
+        float v = 0.0f, gate = 0.0f;
+        for (uint32_t half = 0; half < each; half++, e += nt * stride) {
+            gate = v;
+            v = step_finish_row(w, k0 + k + half, step_chain(e, n));
+        }
+        step_emit(o, t, w->first + (k0 + k) / each, w->pairs, gate, v);
+    }
+}
+
+/* Integer weights.  held: whether h has the first chunk already.  Fetches the first chunk of next,
+ * which may have no rows. */
+STEP_FN void step_product_int(const struct step_block *b, const struct step_rows *w, uint32_t nt,
+                              const struct step_out *o, struct step_held *h, uint32_t held,
+                              const struct step_rows *next)
+{
+    const uint32_t rows = step_chunk(b, w, nt);
+    uint32_t k0 = 0, here = held ? rows : 0; /* the first round may only fetch */
+    do {
+        const uint32_t k1 = k0 + here, left = w->n - k1;
+        if (here)
+            step_make_terms(b, w, nt, k0, here, h);
+        const uint32_t more = left < rows ? left : rows;
+        const struct step_rows from = more ? *w : *next;
+        step_fetch(&from, more ? k1 : 0, more ? more : step_chunk(b, next, nt), h);
+        __syncthreads();
+        step_add_up(b, w, nt, k0, here, o);
+        __syncthreads();
+        k0 = k1;
+        here = more;
+    } while (here);
+}
+
+/* ---- products with float weights ------------------------------------------------------------ */
+
+STEP_FN float step_weight(uint32_t fmt, const unsigned char *p, uint32_t i)
+{
+    return fmt == STEP_F32   ? ((const float *)p)[i]
+           : fmt == STEP_F16 ? step_half(((const unsigned short *)p)[i])
+                             : __uint_as_float((uint32_t)((const unsigned short *)p)[i] << 16);
+}
+
+/* One column after the other: a thread a row and token; all threads bring the weights into shared
+ * memory first. */
+STEP_FN void step_product_float(const struct step_block *b, const struct step_rows *w, uint32_t nt,
+                                const struct step_out *o)
+{
+    const uint32_t size = w->fmt == STEP_F32 ? 4 : 2, each = w->pairs ? 2 : 1;
+    uint32_t most = STEP_THREADS / nt * each;
+    most = most < 512 ? most : 512;
+    const uint32_t rows = w->n < most ? w->n : most;
+    unsigned char *stage = (unsigned char *)b->work;
+    for (uint32_t k0 = 0; k0 < w->n; k0 += rows) {
+        const uint32_t here = w->n - k0 < rows ? w->n - k0 : rows;
+        /* columns of a stage: whole lines of 64 bytes, 16 more a row against bank conflicts */
+        uint32_t lines = (b->work_pairs * 8 / here - 16) / 64;
+        const uint32_t all = w->row_bytes / 64;
+        lines = lines < all ? lines : all;
+        const uint32_t cols = lines * 64 / size, ld = lines * 64 + 16;
+        const uint32_t k = threadIdx.x / nt * each, t = threadIdx.x % nt;
+        const uint32_t mine = k < here && threadIdx.x < here / each * nt;
+        float acc[2] = {0.0f, 0.0f};
+        for (uint32_t c0 = 0; c0 < w->n_cols; c0 += cols) {
+            const uint32_t left = all - c0 * size / 64, now = left < lines ? left : lines;
+            for (uint32_t i = threadIdx.x; i < here * now * 4; i += STEP_THREADS) {
+                const uint32_t r = i / (now * 4), j = i - r * (now * 4);
+                *(uint4 *)(stage + r * ld + j * 16) =
+                    step_stream16((const uint4 *)(step_row(w, k0 + r) + c0 * size) + j);
+            }
+            __syncthreads();
+            const uint32_t n = w->n_cols - c0 < cols ? w->n_cols - c0 : cols;
+            const float *x = b->xf + t * b->ld + c0;
+            for (uint32_t p = 0; mine && p < each; p++) {
+                const unsigned char *row = stage + (k + p) * ld;
+                uint32_t c = 0;
+                float a = acc[p];
+                for (; c + 8 <= n; c += 8) {
+                    float wv[8], xv[8];
+                    STEP_UNROLL(8)
+                    for (uint32_t u = 0; u < 8; u++) {
+                        wv[u] = step_weight(w->fmt, row, c + u);
+                        xv[u] = x[c + u];
+                    }
+                    STEP_UNROLL(8)
+                    for (int u = 0; u < 8; u++)
+                        a = __fmaf_rn(wv[u], xv[u], a);
+                }
+                for (; c < n; c++)
+                    a = __fmaf_rn(step_weight(w->fmt, row, c), x[c], a);
+                acc[p] = a;
+            }
+            __syncthreads();
+        }
+        if (mine) {
+            float v = step_finish_row(w, k0 + k, acc[0]), gate = v;
+            if (w->pairs)
+                v = step_finish_row(w, k0 + k + 1, acc[1]);
+            step_emit(o, t, w->first + (k0 + k) / each, w->pairs, gate, v);
+        }
+    }
+}
+
+/* *held: whether h has the first chunk of w; afterwards, whether it has that of next. */
+STEP_FN void step_product(const struct step_block *b, const struct step_rows *w, uint32_t nt,
+                          const struct step_out *o, struct step_held *h, uint32_t *held,
+                          const struct step_rows *next)
+{
+    if (step_is_float(w->fmt)) {
+        step_product_float(b, w, nt, o);
+        *held = 0;
+    } else {
+        step_product_int(b, w, nt, o, h, *held, next);
+        *held = step_is_held(next->fmt);
+    }
+}
+
+/* ---- attention ----------------------------------------------------------------------------- */
+
+/* Consecutive tokens of one sequence, and one KV head: the work of one block. */
+struct step_unit {
+    uint32_t t0, n, kv_head; /* token t0 of the group, n tokens */
+    uint32_t pos0;           /* of token t0 */
+    const uint32_t *pages;
+};
+
+/* Norm and rotation of one head in shared memory, by one warp. */
+STEP_FN void step_prepare_head(const struct step_model *m, const struct step_layer *l, float *x,
+                               uint32_t pos, const float *norm)
+{
+    const uint32_t lane = threadIdx.x & 31, hd = m->head_dim, rot = m->rope_dim;
+    if (norm) {
+        const float2 f = step_norm_factor(x, hd, m->norm_eps, 0);
+        __syncwarp();
+        for (uint32_t i = lane; i < hd; i += 32)
+            x[i] = __fmul_rn(__fmul_rn(x[i], f.y), norm[i]);
+        __syncwarp();
+    }
+    if (rot) {
+        const float *cs = m->rope[l->local_rope] + (uint64_t)pos * 2 * rot;
+        for (uint32_t i = lane; i < rot / 2; i += 32) {
+            const uint32_t a = m->rope_neox ? i : 2 * i, b = m->rope_neox ? i + rot / 2 : a + 1;
+            const float xa = x[a], xb = x[b];
+            x[a] = __fadd_rn(__fmul_rn(xa, cs[a]), __fmul_rn(xb, cs[rot + a]));
+            x[b] = __fadd_rn(__fmul_rn(xb, cs[b]), __fmul_rn(xa, cs[rot + b]));
+        }
+        __syncwarp();
+    }
+}
+
+/* One token's key (values == 0) or value of one head into its page, by one warp. */
+STEP_FN void step_store_head(const struct step_model *m, uint8_t *page, uint32_t at, const float *x,
+                             uint32_t values)
+{
+    const uint32_t lane = threadIdx.x & 31, hd = m->head_dim;
+    if (!m->kv_q8) {
+        unsigned short *to = (unsigned short *)page + (values ? 16 * hd + at * hd : at);
+        for (uint32_t i = lane; i < hd; i += 32)
+            to[values ? i : i * 16] = __half_as_ushort(__float2half_rn(x[i]));
+        return;
+    }
+    float max = 0.0f;
+    for (uint32_t i = lane; i < hd; i += 32)
+        max = step_max(max, fabsf(x[i]));
+    max = step_warp_max(max);
+    const float inv = max > 1e-30f ? __fdiv_rn(127.0f, max) : 0.0f;
+    int8_t *to = (int8_t *)page + (values ? 16 * hd + at * hd : at);
+    for (uint32_t i = lane; i < hd; i += 32)
+        to[values ? i : i * 16] =
+            (int8_t)__float2int_rn(step_min(step_max(__fmul_rn(x[i], inv), -127.0f), 127.0f));
+    if (lane == 0)
+        ((float *)(page + 32 * hd))[(values ? 16 : 0) + at] =
+            max > 1e-30f ? __fdiv_rn(max, 127.0f) : 0.0f;
+}
+
+STEP_FN const uint8_t *step_page(const struct step_model *m, const uint8_t *kv,
+                                 const uint32_t *pages, uint32_t t)
+{
+    return kv + (uint64_t)pages[t / 16] * m->kv_page_bytes;
+}
+
+STEP_FN float step_key(const struct step_model *m, const uint8_t *page, uint32_t at)
+{
+    return m->kv_q8 ? (float)(int8_t)__ldcg((const signed char *)page + at)
+                    : step_half(__ldcg((const unsigned short *)page + at));
+}
+
+#define STEP_SCORE_ROWS 4
+
+/* Scores of nr rows (up to four) from row r against one key; dims in ascending order.  own: queries
+ * of a unit, see step_attend_unit. */
+STEP_FN void step_scores(const struct step_model *m, const float *own, uint32_t group, uint32_t r,
+                         uint32_t nr, const uint8_t *page, uint32_t at, float *out, uint32_t out_ld)
+{
+    const uint32_t hd = m->head_dim;
+    float s[STEP_SCORE_ROWS];
+    const float *q[STEP_SCORE_ROWS];
+    STEP_UNROLL(4)
+    for (uint32_t i = 0; i < STEP_SCORE_ROWS; i++) {
+        const uint32_t row = i < nr ? r + i : r;
+        s[i] = 0.0f;
+        q[i] = own + (row / group * (group + 2) + row % group) * hd;
+    }
+    for (uint32_t d = 0; d < hd; d += 8) {
+        float k[8];
+        STEP_UNROLL(8)
+        for (uint32_t u = 0; u < 8; u++)
+            k[u] = d + u < hd ? step_key(m, page, (d + u) * 16 + at) : 0.0f;
+        STEP_UNROLL(4)
+        for (uint32_t i = 0; i < STEP_SCORE_ROWS; i++)
+            if (i < nr) {
+                STEP_UNROLL(8)
+                for (uint32_t u = 0; u < 8; u++)
+                    if (d + u < hd)
+                        s[i] = __fmaf_rn(q[i][d + u], k[u], s[i]);
+            }
+    }
+    STEP_UNROLL(4)
+    for (uint32_t i = 0; i < STEP_SCORE_ROWS; i++)
+        if (i < nr) {
+            float v = __fmul_rn(s[i], m->attn_scale);
+            if (m->kv_q8)
+                v = __fmul_rn(v, __ldcg((const float *)(page + 32 * hd) + at));
+            out[i * out_ld] = v;
+        }
+}
+
+/* Scores lo .. hi - 1 of a row become weights; returns 1 / their sum.  One warp; key t is added to
+ * partial sum t % 16. */
+STEP_FN float step_weights(const struct step_model *m, const struct step_unit *u, const uint8_t *kv,
+                           float *s, uint32_t first, uint32_t lo, uint32_t hi)
+{
+    const uint32_t lane = threadIdx.x & 31;
+    float max = s[lo - first];
+    for (uint32_t t = lo + lane; t < hi; t += 32)
+        max = step_max(max, s[t - first]);
+    max = step_warp_max(max);
+    for (uint32_t t = lo + lane; t < hi; t += 32)
+        s[t - first] = step_exp(__fsub_rn(s[t - first], max));
+    __syncwarp();
+    float sum = 0.0f;
+    const uint32_t mine = lo / 16 * 16 + (lane & 15);
+    for (uint32_t t = mine < lo ? mine + 16 : mine; t < hi; t += 16)
+        sum = __fadd_rn(sum, s[t - first]);
+    sum = step_sum16(sum);
+    if (m->kv_q8) {
+        __syncwarp();
+        for (uint32_t t = lo + lane; t < hi; t += 32) {
+            const float *scales = (const float *)(step_page(m, kv, u->pages, t) + 32 * m->head_dim);
+            s[t - first] = __fmul_rn(s[t - first], __ldcg(scales + 16 + t % 16));
+        }
+    }
+    return __fdiv_rn(1.0f, sum);
+}
+
+/* Column d of a row: the weighted sum of values, keys in ascending order. */
+STEP_FN float step_values(const struct step_model *m, const struct step_unit *u, const uint8_t *kv,
+                          const float *s, uint32_t first, uint32_t lo, uint32_t hi, uint32_t d)
+{
+    const uint32_t hd = m->head_dim;
+    float o = 0.0f;
+    for (uint32_t t = lo; t < hi;) {
+        const uint8_t *page = step_page(m, kv, u->pages, t);
+        const uint32_t at = t % 16;
+        uint32_t n = 16 - at < hi - t ? 16 - at : hi - t;
+        if (n == 16) {
+            float v[16];
+            STEP_UNROLL(16)
+            for (uint32_t i = 0; i < 16; i++)
+                v[i] = step_key(m, page, (16 + i) * hd + d);
+            STEP_UNROLL(16)
+            for (uint32_t i = 0; i < 16; i++)
+                o = __fmaf_rn(s[t - first + i], v[i], o);
+        } else {
+            for (uint32_t i = 0; i < n; i++)
+                o = __fmaf_rn(s[t - first + i], step_key(m, page, (16 + at + i) * hd + d), o);
+        }
+        t += n;
+    }
+    return o;
+}
+
+STEP_FN void step_attend_unit(const struct step_model *m, const struct step_block *b,
+                              const struct step_layer *l, uint32_t layer, const struct step_unit *u)
+{
+    const uint32_t hd = m->head_dim, group = m->n_heads / m->n_kv_heads, warp = threadIdx.x / 32;
+    const uint32_t lane = threadIdx.x & 31, heads = m->n_heads * hd;
+    const uint32_t width = heads + 2 * m->n_kv_heads * hd;
+    uint8_t *kv = m->kv + ((uint64_t)layer * m->n_kv_heads + u->kv_head) * m->kv_head_bytes;
+    float *own = (float *)b->work; /* [n][group + 2][hd]: queries, key, value; then 1 / sums */
+    float *inv = own + u->n * (group + 2) * hd;
+    float *score = inv + u->n * group;
+    for (uint32_t i = warp; i < u->n * (group + 2); i += STEP_WARPS) {
+        const uint32_t t = i / (group + 2), h = i - t * (group + 2), pos = u->pos0 + t;
+        const uint32_t from = h < group    ? (u->kv_head * group + h) * hd
+                              : h == group ? heads + u->kv_head * hd
+                                           : heads + (m->n_kv_heads + u->kv_head) * hd;
+        float *x = own + i * hd;
+        for (uint32_t j = lane; j < hd; j += 32)
+            x[j] = __ldcg(m->qkv + (u->t0 + t) * width + from + j);
+        __syncwarp();
+        if (h <= group)
+            step_prepare_head(m, l, x, pos, h < group ? l->q_norm : l->k_norm);
+        if (h >= group)
+            step_store_head(m, kv + (uint64_t)u->pages[pos / 16] * m->kv_page_bytes, pos % 16, x,
+                            h > group);
+    }
+    __syncthreads();
+    /* as many rows at a time as there is room for scores */
+    const uint32_t end = u->pos0 + u->n;
+    const uint32_t low = l->window && u->pos0 + 1 > l->window ? u->pos0 + 1 - l->window : 0;
+    const uint32_t first = low / 16 * 16, ld = (end - first + 15) / 16 * 16;
+    const uint32_t room = b->work_pairs * 2 - (uint32_t)(score - (float *)b->work);
+    uint32_t at_once = room / ld;
+    if (at_once == 0) { /* a long context: scores in the memory of the GPU */
+        score = m->scores + (uint64_t)blockIdx.x * m->score_ld;
+        at_once = m->score_ld / ld;
+    }
+    for (uint32_t r0 = 0; r0 < u->n * group; r0 += at_once) {
+        const uint32_t nr = u->n * group - r0 < at_once ? u->n * group - r0 : at_once;
+        const uint32_t sets = (nr + STEP_SCORE_ROWS - 1) / STEP_SCORE_ROWS, keys = end - first;
+        for (uint32_t i = threadIdx.x; i < sets * keys; i += STEP_THREADS) {
+            const uint32_t set = i / keys, t = first + (i - set * keys);
+            const uint32_t r = set * STEP_SCORE_ROWS, left = nr - r;
+            step_scores(m, own, group, r0 + r, left < STEP_SCORE_ROWS ? left : STEP_SCORE_ROWS,
+                        step_page(m, kv, u->pages, t), t % 16, score + r * ld + (t - first), ld);
+        }
+        __syncthreads();
+        for (uint32_t r = warp; r < nr; r += STEP_WARPS) {
+            const uint32_t hi = u->pos0 + (r0 + r) / group + 1;
+            const uint32_t lo = l->window && hi > l->window ? hi - l->window : 0;
+            const float k = step_weights(m, u, kv, score + r * ld, first, lo, hi);
+            if (lane == 0)
+                inv[r0 + r] = k;
+        }
+        __syncthreads();
+        for (uint32_t i = threadIdx.x; i < nr * hd; i += STEP_THREADS) {
+            const uint32_t r = i / hd, d = i - r * hd, tok = (r0 + r) / group;
+            const uint32_t hi = u->pos0 + tok + 1;
+            const uint32_t lo = l->window && hi > l->window ? hi - l->window : 0;
+            const float o = step_values(m, u, kv, score + r * ld, first, lo, hi, d);
+            m->att[(u->t0 + tok) * heads + (u->kv_head * group + (r0 + r) % group) * hd + d] =
+                __fmul_rn(o, inv[r0 + r]);
+        }
+        __syncthreads();
+    }
+}
+
+STEP_FN void step_attend(const struct step_model *m, const struct step_block *b,
+                         const struct step_layer *l, uint32_t layer, const struct step_pass *p,
+                         uint32_t g0, uint32_t nt)
+{
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < nt;) { /* runs of the group */
+        const struct step_token *k = &p->tokens[g0 + t];
+        uint32_t end = t + 1;
+        while (end < nt && p->tokens[g0 + end].run == k->run)
+            end++;
+        for (uint32_t h = 0; h < m->n_kv_heads; h++, n++)
+            if (n % gridDim.x == blockIdx.x) {
+                struct step_unit u;
+                u.t0 = t;
+                u.n = end - t;
+                u.kv_head = h;
+                u.pos0 = k->pos;
+                u.pages = p->pages + k->pages_at;
+                step_attend_unit(m, b, l, layer, &u);
+            }
+        t = end;
+    }
+}
+
+/* ---- the step ------------------------------------------------------------------------------ */
+
+/* The products of a layer, in order; a part is one matrix where one product cannot cover all. */
+enum step_phase { STEP_QKV, STEP_OUT, STEP_FFN, STEP_DOWN, STEP_OUTPUT };
+struct step_at {
+    enum step_phase phase;
+    uint32_t layer, part;
+};
+
+STEP_FN uint32_t step_parts(const struct step_model *m, const struct step_layer *l,
+                            enum step_phase phase)
+{
+    if (phase == STEP_QKV)
+        return l->qkv_alike ? 1 : l->n_qkv;
+    return phase == STEP_FFN && m->gated && !l->ffn_alike ? 2 : 1;
+}
+
+STEP_FN struct step_at step_after(const struct step_model *m, const struct step_layer *l,
+                                  struct step_at at)
+{
+    if (++at.part < step_parts(m, l, at.phase))
+        return at;
+    at.part = 0;
+    if (at.phase < STEP_DOWN) {
+        at.phase = (enum step_phase)(at.phase + 1);
+    } else {
+        at.phase = ++at.layer < m->n_layers ? STEP_QKV : STEP_OUTPUT;
+    }
+    return at;
+}
+
+STEP_FN struct step_rows step_rows_at(const struct step_model *m, const struct step_layer *l,
+                                      struct step_at at)
+{
+    const struct step_mat *mats = at.phase == STEP_QKV       ? l->qkv + at.part
+                                  : at.phase == STEP_OUT     ? &l->out
+                                  : at.phase == STEP_DOWN    ? &l->down
+                                  : at.phase == STEP_OUTPUT  ? &m->output
+                                  : m->gated && at.part == 0 ? &l->gate
+                                                             : &l->up;
+    struct step_rows w = step_rows_of(mats, at.phase == STEP_QKV && l->qkv_alike ? l->n_qkv : 1);
+    if (at.phase == STEP_FFN && m->gated && l->ffn_alike) { /* rows of gate and up in turns */
+        w.jump[0] = (int64_t)(l->up.data - l->gate.data);
+        w.n *= 2;
+        w.pairs = 1;
+    }
+    return w;
+}
+
+/* Where the results go. */
+STEP_FN struct step_out step_out_at(const struct step_model *m, const struct step_layer *l,
+                                    struct step_at at, float *logits, const uint32_t *rows)
+{
+    struct step_out o;
+    o.end = STEP_STORE;
+    o.gelu = m->gelu;
+    o.rows = at.phase == STEP_OUTPUT ? rows : (const uint32_t *)0;
+    o.to = m->proj;
+    o.ld = m->dim;
+    if (at.phase == STEP_QKV) {
+        o.to = m->qkv;
+        o.ld = (m->n_heads + 2 * m->n_kv_heads) * m->head_dim;
+        for (uint32_t j = 0; j < at.part; j++)
+            o.to += l->qkv[j].n_rows;
+    } else if (at.phase == STEP_OUT && m->parallel) {
+        o.to = m->keep;
+    } else if (at.phase == STEP_FFN) {
+        o.to = m->hidden;
+        o.ld = m->ffn_dim;
+        o.end = !m->gated ? STEP_ACTIVATE : at.part ? STEP_ACTIVATE_WITH : STEP_STORE;
+    } else if (at.phase == STEP_OUTPUT) {
+        o.to = logits;
+        o.ld = m->n_vocab;
+    }
+    return o;
+}
+
+/* Moves the tokens that want logits to the front; returns how many. */
+STEP_FN uint32_t step_gather(const struct step_model *m, const struct step_block *b,
+                             const struct step_token *tokens, uint32_t nt, uint32_t *rows)
+{
+    uint32_t n = 0;
+    for (uint32_t t = 0; t < nt; t++) {
+        const uint32_t row = tokens[t].logit_row;
+        if (row == STEP_NO_ROW)
+            continue;
+        for (uint32_t i = threadIdx.x; n != t && i < m->dim; i += STEP_THREADS)
+            b->x[n * m->dim + i] = b->x[t * m->dim + i];
+        if (threadIdx.x == 0)
+            rows[n] = row;
+        n++;
+    }
+    __syncthreads();
+    return n;
+}
+
+/* Copies a layer's description into shared memory. */
+STEP_FN void step_copy_layer(struct step_layer *to, const struct step_layer *from)
+{
+    uint32_t *t = (uint32_t *)to;
+    const uint32_t *f = (const uint32_t *)from;
+    for (uint32_t i = threadIdx.x; i < sizeof(*to) / 4; i += STEP_THREADS)
+        t[i] = f[i];
+}
+
+STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct step_pass pass)
+{
+#ifdef STEP_EMULATED
+    unsigned char *memory = step_emulated_shared();
+#else
+    unsigned char *memory = step_shared_memory;
+#endif
+    /* shared memory begins with two layers (this one and the next) and the rows of logits */
+    struct step_layer *layers = (struct step_layer *)memory;
+    uint32_t *logit_rows = (uint32_t *)(layers + 2);
+    const struct step_model *m = &model;
+    const struct step_pass *p = &pass;
+    const struct step_block b = step_block_of(m, memory);
+    const uint32_t dim = m->dim, heads = m->n_heads * m->head_dim;
+    struct step_held held;
+
+    for (uint32_t g0 = 0; g0 < p->n_tokens; g0 += m->tokens) {
+        uint32_t nt = p->n_tokens - g0 < m->tokens ? p->n_tokens - g0 : m->tokens;
+        uint32_t has = 0; /* held has the first chunk of the next product */
+        struct step_at at = {STEP_QKV, 0, 0};
+        step_copy_layer(&layers[0], &m->layers[0]);
+        for (uint32_t i = threadIdx.x; i < nt * dim; i += STEP_THREADS)
+            b.x[i] = p->embedded[(uint64_t)g0 * dim + i];
+        __syncthreads();
+        struct step_rows now = step_rows_at(m, &layers[0], at);
+        for (;;) {
+            const struct step_layer *l = &layers[at.layer & 1];
+            const uint32_t whole = at.part == 0; /* the other parts have the same input */
+            const uint32_t first = at.phase == STEP_QKV || at.phase == STEP_OUTPUT;
+            if (at.phase == STEP_OUT && at.layer + 1 < m->n_layers) /* nobody needs the last one */
+                step_copy_layer(&layers[(at.layer + 1) & 1], &m->layers[at.layer + 1]);
+            /* the end of the product before */
+            if (whole && ((first && at.layer > 0) || (at.phase == STEP_FFN && !m->parallel)))
+                step_join(m, &b, nt, first && m->parallel ? m->keep : (const float *)0, m->proj,
+                          first ? layers[(at.layer - 1) & 1].post_ffn_norm : l->post_attn_norm);
+            if (at.phase == STEP_OUTPUT &&
+                !(nt = step_gather(m, &b, p->tokens + g0, nt, logit_rows)))
+                break;
+            if (whole) {
+                const float *from = at.phase == STEP_OUT    ? m->att
+                                    : at.phase == STEP_DOWN ? m->hidden
+                                                            : (const float *)0;
+                const uint32_t attn = at.phase == STEP_QKV || m->parallel;
+                const float *w = at.phase == STEP_OUTPUT ? m->final_norm_w
+                                 : attn                  ? l->attn_norm_w
+                                                         : l->ffn_norm_w;
+                const float *bias = at.phase == STEP_OUTPUT ? m->final_norm_b
+                                    : attn                  ? l->attn_norm_b
+                                                            : l->ffn_norm_b;
+                step_input(m, &b, nt, from,
+                           at.phase == STEP_OUT    ? heads
+                           : at.phase == STEP_DOWN ? m->ffn_dim
+                                                   : dim,
+                           w, bias);
+            }
+            const struct step_out o = step_out_at(m, l, at, p->logits, logit_rows);
+            const struct step_at after = step_after(m, l, at);
+            const uint32_t last = at.phase == STEP_OUTPUT;
+            struct step_rows next = step_rows_at(m, &layers[after.layer & 1], after);
+            const uint32_t n = next.n;
+            if (after.phase == STEP_OUTPUT) /* how many tokens want logits is not known yet */
+                next.n = 0;
+            step_product(&b, &now, nt, &o, &held, &has, &next);
+            if (last)
+                break;
+            if (after.phase == STEP_OUTPUT)
+                has = 0;
+            next.n = n;
+            if (after.part == 0)
+                step_barrier(m);
+            else
+                __syncthreads();
+            if (after.phase == STEP_OUT) {
+                step_attend(m, &b, l, at.layer, p, g0, nt);
+                step_barrier(m);
+            }
+            at = after;
+            now = next;
+        }
+        __syncthreads();
+    }
+}
