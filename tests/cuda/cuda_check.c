@@ -42,17 +42,20 @@ struct model {
     size_t cpu_kv_bytes;
 };
 
-static void model_load(struct model *m, const char *path, enum kern_kv kv)
+static void model_load(struct model *m, const char *path, enum kern_kv kv, bool cpu)
 {
     struct err e = {0};
     struct decoder_opts o = {
         .max_batch = MAX_BATCH, .max_logits = MAX_ROWS, .kv_kind = kv, .n_ctx = 0};
     *m = (struct model){.path = path};
-    if (model_open(&m->file, path, &e) < 0 || decoder_create(&m->cpu, m->file, path, &o, &e) < 0)
+    if (model_open(&m->file, path, &e) < 0 ||
+        (cpu && decoder_create(&m->cpu, m->file, path, &o, &e) < 0))
         die(path, &e);
     o.kernels = &kern_scalar;
     if (decoder_create(&m->rows, m->file, path, &o, &e) < 0)
         die(path, &e);
+    if (!cpu)
+        return;
     m->cpu_kv_bytes = decoder_kv_page_bytes(m->cpu) * N_PAGES;
     m->cpu_kv = mem_pages(m->cpu_kv_bytes);
     decoder_set_kv(m->cpu, m->cpu_kv);
@@ -62,7 +65,8 @@ static void model_close(struct model *m)
 {
     decoder_destroy(m->cpu);
     decoder_destroy(m->rows);
-    mem_pages_free(m->cpu_kv, m->cpu_kv_bytes);
+    if (m->cpu_kv)
+        mem_pages_free(m->cpu_kv, m->cpu_kv_bytes);
     model_file_close(m->file);
 }
 
@@ -236,9 +240,9 @@ static int bits(const char *path, bool small, int n_sms)
     int bad = 0;
     for (int kv = 0; kv < (small ? 1 : 2); kv++) {
         struct model m;
-        model_load(&m, path, kv ? KERN_KV_Q8 : KERN_KV_F16);
+        model_load(&m, path, kv ? KERN_KV_Q8 : KERN_KV_F16, true);
         const uint32_t ctx = decoder_n_ctx(m.cpu), longest = small ? 20 : ctx < 96 ? ctx / 2 : 75;
-        for (size_t i = 0; i < (small ? 2 : sizeof(cases) / sizeof(cases[0])); i++) {
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i += small ? 4 : 1) {
             struct on_gpu o;
             if (!gpu_open(&o, m.rows, cases[i].grid, cases[i].tokens))
                 continue;
@@ -305,12 +309,34 @@ static double pass_ms(struct on_gpu *o, struct model *m, uint32_t pos, uint32_t 
     return (now_ms() - from) / times;
 }
 
+/* Cycles of the first block in one step, if the kernels were compiled with STEP_PROFILE. */
+static void profile(struct on_gpu *o)
+{
+    static const char *const names[] = {"norm qkv/out", "norm ffn", "load",       "qkv",
+                                        "attn_out",     "ffn",      "down",       "output",
+                                        "barrier",      "attend",   "barrier att"};
+    enum { N = sizeof(names) / sizeof(names[0]) };
+    struct err e = {0};
+    long long *cycles = (void *)o->in, all = 0;
+    memset(cycles, 0, N * sizeof(*cycles));
+    if (cuda_gpu_copy_in(o->g, o->m.scores, cycles, N * sizeof(*cycles), &e) < 0 ||
+        cuda_gpu_step(o->g, &o->m, &o->p, &o->grid, &e) < 0 ||
+        cuda_gpu_copy_out(o->g, cycles, o->m.scores, N * sizeof(*cycles), &e) < 0 ||
+        cuda_gpu_wait(o->g, &e) < 0)
+        die("profile", &e);
+    for (int i = 0; i < N; i++)
+        all += cycles[i];
+    printf("  cycles %lld:", all);
+    for (int i = 0; i < N; i++)
+        printf(" %s %lld%s", names[i], cycles[i], i + 1 < N ? "," : "\n");
+}
+
 static void times(const char *path, int n_sms)
 {
     const struct cuda_gpu_grid grids[] = {{16, true},  {8, true},   {16, false},
                                           {32, false}, {66, false}, {(uint32_t)n_sms, false}};
     struct model m;
-    model_load(&m, path, KERN_KV_F16);
+    model_load(&m, path, KERN_KV_F16, false);
     const struct decoder_sizes sizes = decoder_sizes(m.rows);
     printf("time %s: %.1f MB of weights by rows; ms a step\n", short_name(path),
            (double)sizes.weights / 1e6);
@@ -325,6 +351,12 @@ static void times(const char *path, int n_sms)
         const bool longer = decoder_n_ctx(m.rows) > 1600;
         printf("  %3u%-11s", grids[i].n_blocks, grids[i].cluster ? " cluster" : "");
         printf(" %8.4f", step_ms(&o, &m, 1, 1, 16, 100));
+        if (getenv("STEP_PROFILE")) {
+            printf("\n");
+            profile(&o);
+            gpu_close(&o);
+            continue;
+        }
         printf(" %8.4f", decoder_n_ctx(m.rows) > 501 ? step_ms(&o, &m, 1, 1, 500, 50) : NAN);
         printf(" %8.4f", longer ? step_ms(&o, &m, 1, 1, 1500, 20) : NAN);
         printf(" %8.4f", step_ms(&o, &m, 4, 1, 16, 50));
@@ -356,11 +388,15 @@ int main(int argc, char **argv)
            info.name, info.major, info.minor, info.n_sms, info.memory_bytes >> 20,
            info.shared_bytes >> 10, info.l2_bytes >> 20, info.driver / 1000,
            info.driver % 1000 / 10);
+    struct cuda_gpu *whole; /* keeps the driver's context, which takes long to make */
+    if (cuda_gpu_open(&whole, &e) < 0)
+        die("GPU", &e);
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[1], "time") == 0)
             times(argv[i], info.n_sms);
         else
             bad |= bits(argv[i], strcmp(argv[1], "small") == 0, info.n_sms);
     }
+    cuda_gpu_close(whole);
     return bad;
 }

@@ -36,6 +36,20 @@ static __device__ __forceinline__ uint4 step_stream16(const void *p)
 }
 #endif
 
+/* For finding out where time goes: cycles of the first block by kind of work, in `scores`. */
+#ifdef STEP_PROFILE
+#define STEP_CLOCK long long step_from = clock64();
+#define STEP_LAP(i)                                                                                \
+    do {                                                                                           \
+        const long long step_now = clock64();                                                      \
+        if (threadIdx.x == 0 && blockIdx.x == 0)                                                   \
+            ((long long *)m->scores)[i] += step_now - step_from;                                   \
+        step_from = step_now;                                                                      \
+    } while (0)
+#else
+#define STEP_CLOCK
+#define STEP_LAP(i) ((void)0)
+#endif
 #define STEP_WARPS (STEP_THREADS / 32)
 #define STEP_ALL 0xffffffffu
 
@@ -291,19 +305,6 @@ STEP_FN void step_join(const struct step_model *m, const struct step_block *b, u
 
 /* ---- products ------------------------------------------------------------------------------ */
 
-/* The rows of up to three matrices of the same shape that this block computes: one after the
- * other, or (pairs) row by row in turns. */
-struct step_rows {
-    const uint8_t *base;
-    int64_t jump[2];   /* added from row `from[i]` on; pairs: jump[0] for odd rows */
-    uint32_t from[2];  /* number of rows before each jump */
-    uint32_t n, first; /* rows; the first one's number in the whole product */
-    uint32_t pairs;
-    uint32_t fmt, n_cols, row_bytes, mins, quants, pieces, magic;
-    const struct step_mat *mats;
-    uint32_t n_mats;
-};
-
 STEP_FN void step_rows_shape(struct step_rows *w, const struct step_mat *mat)
 {
     w->fmt = mat->fmt;
@@ -381,7 +382,7 @@ STEP_FN uint32_t step_terms(const struct step_rows *w)
 /* Rows whose pieces the threads hold, and whose terms fit into work. */
 STEP_FN uint32_t step_chunk(const struct step_block *b, const struct step_rows *w, uint32_t nt)
 {
-    if (step_is_float(w->fmt)) /* never held */
+    if (step_is_float(w->fmt) || nt == 0) /* never held; not wanted */
         return 0;
     uint32_t rows = STEP_PIECES / w->pieces;
     const uint32_t fit = b->work_pairs / (nt * (step_terms(w) | 1));
@@ -395,9 +396,9 @@ struct step_held {
     uint32_t scale[STEP_HELD]; /* F16, and the min above it */
 };
 
-STEP_FN uint32_t step_row_of_piece(const struct step_rows *w, uint32_t i)
+STEP_FN uint32_t step_row_of_piece(uint32_t pieces, uint32_t magic, uint32_t i)
 {
-    return w->pieces == 1 ? i : __umulhi(i, w->magic);
+    return pieces == 1 ? i : __umulhi(i, magic);
 }
 
 /* Formats whose pieces are 16 bytes and are held; the others are read when they are needed. */
@@ -407,22 +408,24 @@ STEP_FN uint32_t step_is_held(uint32_t fmt)
 }
 
 /* Starts reading `rows` rows from row k0. */
-STEP_FN void step_fetch(const struct step_rows *w, uint32_t k0, uint32_t rows, struct step_held *h)
+STEP_FN void step_fetch(const struct step_rows *rows_of, uint32_t k0, uint32_t rows,
+                        struct step_held *h)
 {
-    const uint32_t items = rows * w->pieces;
-    if (!step_is_held(w->fmt))
+    const struct step_rows w = *rows_of; /* in registers */
+    const uint32_t items = rows * w.pieces;
+    if (!step_is_held(w.fmt))
         return;
     STEP_UNROLL(8)
     for (int u = 0; u < STEP_HELD; u++) {
         const uint32_t i = (uint32_t)u * STEP_THREADS + threadIdx.x;
         if (i < items) {
-            const uint32_t k = step_row_of_piece(w, i), j = i - k * w->pieces;
-            const uint8_t *row = step_row(w, k0 + k);
-            const uint32_t block = w->fmt == STEP_Q8 ? j >> 1 : j;
-            h->q[u] = step_stream16((const uint4 *)(row + w->quants) + j);
+            const uint32_t k = step_row_of_piece(w.pieces, w.magic, i), j = i - k * w.pieces;
+            const uint8_t *row = step_row(&w, k0 + k);
+            const uint32_t block = w.fmt == STEP_Q8 ? j >> 1 : j;
+            h->q[u] = step_stream16((const uint4 *)(row + w.quants) + j);
             h->scale[u] = __ldg((const unsigned short *)row + block);
-            if (w->fmt == STEP_Q4M)
-                h->scale[u] |= (uint32_t)__ldg((const unsigned short *)(row + w->mins) + block)
+            if (w.fmt == STEP_Q4M)
+                h->scale[u] |= (uint32_t)__ldg((const unsigned short *)(row + w.mins) + block)
                                << 16;
         }
     }
@@ -495,8 +498,8 @@ STEP_FN void step_piece_q8(const struct step_block *b, uint32_t nt, uint4 q, uin
     }
 }
 
-STEP_FN void step_piece_q4(const struct step_block *b, const struct step_rows *w, uint32_t nt,
-                           uint4 q, uint32_t scale, uint32_t j, float2 *to, uint32_t stride)
+STEP_FN void step_piece_q4(const struct step_block *b, uint32_t fmt, uint32_t nt, uint4 q,
+                           uint32_t scale, uint32_t j, float2 *to, uint32_t stride)
 {
     const uint4 low = step_nibbles(q, 0), high = step_nibbles(q, 4);
     for (uint32_t t = 0; t < nt; t++) {
@@ -506,7 +509,7 @@ STEP_FN void step_piece_q4(const struct step_block *b, const struct step_rows *w
         const int32_t sum = sums[0] + sums[1];
         const int32_t s = step_dot16(low, a[0]) + step_dot16(high, a[1]);
         const float k = __fmul_rn(step_half(scale & 0xffff), sa);
-        if (w->fmt == STEP_Q4) {
+        if (fmt == STEP_Q4) {
             to[t * stride + j] = step_pair((float)(s - 8 * sum), k);
         } else {
             to[t * stride + 2 * j] = step_pair((float)s, k);
@@ -559,29 +562,31 @@ STEP_FN void step_piece_q56(const struct step_block *b, const struct step_rows *
 STEP_FN void step_make_terms(const struct step_block *b, const struct step_rows *w, uint32_t nt,
                              uint32_t k0, uint32_t rows, const struct step_held *h)
 {
-    const uint32_t items = rows * w->pieces, stride = step_terms(w) | 1;
-    if (w->fmt == STEP_Q8) {
+    const uint32_t pieces = w->pieces, magic = w->magic, fmt = w->fmt;
+    const uint32_t items = rows * pieces, stride = step_terms(w) | 1;
+    if (fmt == STEP_Q8) {
         STEP_UNROLL(8)
         for (int u = 0; u < STEP_HELD; u++) {
             const uint32_t i = (uint32_t)u * STEP_THREADS + threadIdx.x;
             if ((uint32_t)u * STEP_THREADS >= items)
                 break;
-            const uint32_t k = step_row_of_piece(w, i), j = i - k * w->pieces;
+            const uint32_t k = step_row_of_piece(pieces, magic, i), j = i - k * pieces;
             step_piece_q8(b, nt, h->q[u], h->scale[u], j, b->work + k * nt * stride, stride,
                           i < items);
         }
-    } else if (step_is_held(w->fmt)) {
+    } else if (step_is_held(fmt)) {
         STEP_UNROLL(8)
         for (int u = 0; u < STEP_HELD; u++) {
             const uint32_t i = (uint32_t)u * STEP_THREADS + threadIdx.x;
             if (i < items) {
-                const uint32_t k = step_row_of_piece(w, i), j = i - k * w->pieces;
-                step_piece_q4(b, w, nt, h->q[u], h->scale[u], j, b->work + k * nt * stride, stride);
+                const uint32_t k = step_row_of_piece(pieces, magic, i), j = i - k * pieces;
+                step_piece_q4(b, fmt, nt, h->q[u], h->scale[u], j, b->work + k * nt * stride,
+                              stride);
             }
         }
     } else {
         for (uint32_t i = threadIdx.x; i < items; i += STEP_THREADS) {
-            const uint32_t k = step_row_of_piece(w, i), j = i - k * w->pieces;
+            const uint32_t k = step_row_of_piece(pieces, magic, i), j = i - k * pieces;
             step_piece_q56(b, w, nt, step_row(w, k0 + k), j, b->work + k * nt * stride, stride);
         }
     }
@@ -666,7 +671,7 @@ STEP_FN void step_add_up(const struct step_block *b, const struct step_rows *w, 
  * which may have no rows. */
 STEP_FN void step_product_int(const struct step_block *b, const struct step_rows *w, uint32_t nt,
                               const struct step_out *o, struct step_held *h, uint32_t held,
-                              const struct step_rows *next)
+                              const struct step_rows *next, uint32_t next_nt)
 {
     const uint32_t rows = step_chunk(b, w, nt);
     uint32_t k0 = 0, here = held ? rows : 0; /* the first round may only fetch */
@@ -675,8 +680,8 @@ STEP_FN void step_product_int(const struct step_block *b, const struct step_rows
         if (here)
             step_make_terms(b, w, nt, k0, here, h);
         const uint32_t more = left < rows ? left : rows;
-        const struct step_rows from = more ? *w : *next;
-        step_fetch(&from, more ? k1 : 0, more ? more : step_chunk(b, next, nt), h);
+        const struct step_rows *from = more ? w : next;
+        step_fetch(from, more ? k1 : 0, more ? more : step_chunk(b, next, next_nt), h);
         __syncthreads();
         step_add_up(b, w, nt, k0, here, o);
         __syncthreads();
@@ -757,13 +762,13 @@ STEP_FN void step_product_float(const struct step_block *b, const struct step_ro
 /* *held: whether h has the first chunk of w; afterwards, whether it has that of next. */
 STEP_FN void step_product(const struct step_block *b, const struct step_rows *w, uint32_t nt,
                           const struct step_out *o, struct step_held *h, uint32_t *held,
-                          const struct step_rows *next)
+                          const struct step_rows *next, uint32_t next_nt)
 {
     if (step_is_float(w->fmt)) {
         step_product_float(b, w, nt, o);
         *held = 0;
     } else {
-        step_product_int(b, w, nt, o, h, *held, next);
+        step_product_int(b, w, nt, o, h, *held, next, next_nt);
         *held = step_is_held(next->fmt);
     }
 }
@@ -826,16 +831,24 @@ STEP_FN void step_store_head(const struct step_model *m, uint8_t *page, uint32_t
             max > 1e-30f ? __fdiv_rn(max, 127.0f) : 0.0f;
 }
 
-STEP_FN const uint8_t *step_page(const struct step_model *m, const uint8_t *kv,
-                                 const uint32_t *pages, uint32_t t)
-{
-    return kv + (uint64_t)pages[t / 16] * m->kv_page_bytes;
-}
-
+/* Element `at` of a page in shared memory. */
 STEP_FN float step_key(const struct step_model *m, const uint8_t *page, uint32_t at)
 {
-    return m->kv_q8 ? (float)(int8_t)__ldcg((const signed char *)page + at)
-                    : step_half(__ldcg((const unsigned short *)page + at));
+    return m->kv_q8 ? (float)((const int8_t *)page)[at]
+                    : step_half(((const unsigned short *)page)[at]);
+}
+
+/* Brings n pages from page p of the unit's KV head into shared memory. */
+STEP_FN void step_stage(const struct step_model *m, const uint8_t *kv, const uint32_t *pages,
+                        uint32_t p, uint32_t n, uint8_t *to)
+{
+    const uint32_t each = (uint32_t)m->kv_head_bytes / 16;
+    for (uint32_t i = threadIdx.x; i < n * each; i += STEP_THREADS) {
+        const uint32_t k = i / each;
+        const uint4 *from = (const uint4 *)(kv + (uint64_t)pages[p + k] * m->kv_page_bytes);
+        ((uint4 *)to)[i] = __ldcg(from + (i - k * each));
+    }
+    __syncthreads();
 }
 
 #define STEP_SCORE_ROWS 4
@@ -873,15 +886,14 @@ STEP_FN void step_scores(const struct step_model *m, const float *own, uint32_t 
         if (i < nr) {
             float v = __fmul_rn(s[i], m->attn_scale);
             if (m->kv_q8)
-                v = __fmul_rn(v, __ldcg((const float *)(page + 32 * hd) + at));
+                v = __fmul_rn(v, ((const float *)(page + 32 * hd))[at]);
             out[i * out_ld] = v;
         }
 }
 
 /* Scores lo .. hi - 1 of a row become weights; returns 1 / their sum.  One warp; key t is added to
  * partial sum t % 16. */
-STEP_FN float step_weights(const struct step_model *m, const struct step_unit *u, const uint8_t *kv,
-                           float *s, uint32_t first, uint32_t lo, uint32_t hi)
+STEP_FN float step_weights(float *s, uint32_t first, uint32_t lo, uint32_t hi)
 {
     const uint32_t lane = threadIdx.x & 31;
     float max = s[lo - first];
@@ -895,40 +907,20 @@ STEP_FN float step_weights(const struct step_model *m, const struct step_unit *u
     const uint32_t mine = lo / 16 * 16 + (lane & 15);
     for (uint32_t t = mine < lo ? mine + 16 : mine; t < hi; t += 16)
         sum = __fadd_rn(sum, s[t - first]);
-    sum = step_sum16(sum);
-    if (m->kv_q8) {
-        __syncwarp();
-        for (uint32_t t = lo + lane; t < hi; t += 32) {
-            const float *scales = (const float *)(step_page(m, kv, u->pages, t) + 32 * m->head_dim);
-            s[t - first] = __fmul_rn(s[t - first], __ldcg(scales + 16 + t % 16));
-        }
-    }
-    return __fdiv_rn(1.0f, sum);
+    return __fdiv_rn(1.0f, step_sum16(sum));
 }
 
-/* Column d of a row: the weighted sum of values, keys in ascending order. */
-STEP_FN float step_values(const struct step_model *m, const struct step_unit *u, const uint8_t *kv,
-                          const float *s, uint32_t first, uint32_t lo, uint32_t hi, uint32_t d)
+/* Adds keys lo .. hi - 1 to column d of a row, in ascending order; pages begin at key `at`. */
+STEP_FN float step_values(const struct step_model *m, const uint8_t *pages, uint32_t at,
+                          const float *s, uint32_t lo, uint32_t hi, uint32_t d, float o)
 {
     const uint32_t hd = m->head_dim;
-    float o = 0.0f;
-    for (uint32_t t = lo; t < hi;) {
-        const uint8_t *page = step_page(m, kv, u->pages, t);
-        const uint32_t at = t % 16;
-        uint32_t n = 16 - at < hi - t ? 16 - at : hi - t;
-        if (n == 16) {
-            float v[16];
-            STEP_UNROLL(16)
-            for (uint32_t i = 0; i < 16; i++)
-                v[i] = step_key(m, page, (16 + i) * hd + d);
-            STEP_UNROLL(16)
-            for (uint32_t i = 0; i < 16; i++)
-                o = __fmaf_rn(s[t - first + i], v[i], o);
-        } else {
-            for (uint32_t i = 0; i < n; i++)
-                o = __fmaf_rn(s[t - first + i], step_key(m, page, (16 + at + i) * hd + d), o);
-        }
-        t += n;
+    for (uint32_t t = lo; t < hi; t++) {
+        const uint8_t *page = pages + (t - at) / 16 * m->kv_head_bytes;
+        float w = s[t];
+        if (m->kv_q8)
+            w = __fmul_rn(w, ((const float *)(page + 32 * hd))[16 + t % 16]);
+        o = __fmaf_rn(w, step_key(m, page, (16 + t % 16) * hd + d), o);
     }
     return o;
 }
@@ -941,8 +933,8 @@ STEP_FN void step_attend_unit(const struct step_model *m, const struct step_bloc
     const uint32_t width = heads + 2 * m->n_kv_heads * hd;
     uint8_t *kv = m->kv + ((uint64_t)layer * m->n_kv_heads + u->kv_head) * m->kv_head_bytes;
     float *own = (float *)b->work; /* [n][group + 2][hd]: queries, key, value; then 1 / sums */
-    float *inv = own + u->n * (group + 2) * hd;
-    float *score = inv + u->n * group;
+    float *inv = own + (u->n * (group + 2) * hd + 3) / 4 * 4;
+    float *score = inv + (u->n * group + 3) / 4 * 4; /* staged pages need 16 bytes' alignment */
     for (uint32_t i = warp; i < u->n * (group + 2); i += STEP_WARPS) {
         const uint32_t t = i / (group + 2), h = i - t * (group + 2), pos = u->pos0 + t;
         const uint32_t from = h < group    ? (u->kv_head * group + h) * hd
@@ -959,41 +951,65 @@ STEP_FN void step_attend_unit(const struct step_model *m, const struct step_bloc
                             h > group);
     }
     __syncthreads();
-    /* as many rows at a time as there is room for scores */
-    const uint32_t end = u->pos0 + u->n;
+    /* as many rows at a time as there is room for scores; pages get the rest */
+    const uint32_t end = u->pos0 + u->n, rows = u->n * group;
     const uint32_t low = l->window && u->pos0 + 1 > l->window ? u->pos0 + 1 - l->window : 0;
-    const uint32_t first = low / 16 * 16, ld = (end - first + 15) / 16 * 16;
-    const uint32_t room = b->work_pairs * 2 - (uint32_t)(score - (float *)b->work);
-    uint32_t at_once = room / ld;
+    const uint32_t first = low / 16 * 16, ld = (end - first + 15) / 16 * 16, n_pages = ld / 16;
+    const uint32_t page_bytes = (uint32_t)m->kv_head_bytes;
+    uint32_t room = (b->work_pairs * 2 - (uint32_t)(score - (float *)b->work)) & ~3u;
+    uint32_t at_once = room / 2 / ld < rows ? room / 2 / ld : rows;
+    uint8_t *stage = (uint8_t *)(score + at_once * ld);
+    room -= at_once * ld;
     if (at_once == 0) { /* a long context: scores in the memory of the GPU */
         score = m->scores + (uint64_t)blockIdx.x * m->score_ld;
-        at_once = m->score_ld / ld;
+        at_once = 1;
     }
-    for (uint32_t r0 = 0; r0 < u->n * group; r0 += at_once) {
-        const uint32_t nr = u->n * group - r0 < at_once ? u->n * group - r0 : at_once;
-        const uint32_t sets = (nr + STEP_SCORE_ROWS - 1) / STEP_SCORE_ROWS, keys = end - first;
-        for (uint32_t i = threadIdx.x; i < sets * keys; i += STEP_THREADS) {
-            const uint32_t set = i / keys, t = first + (i - set * keys);
-            const uint32_t r = set * STEP_SCORE_ROWS, left = nr - r;
-            step_scores(m, own, group, r0 + r, left < STEP_SCORE_ROWS ? left : STEP_SCORE_ROWS,
-                        step_page(m, kv, u->pages, t), t % 16, score + r * ld + (t - first), ld);
+    uint32_t fit = room * 4 / page_bytes;
+    fit = fit < n_pages ? fit : n_pages;
+    for (uint32_t r0 = 0; r0 < rows; r0 += at_once) {
+        const uint32_t nr = rows - r0 < at_once ? rows - r0 : at_once;
+        const uint32_t sets = (nr + STEP_SCORE_ROWS - 1) / STEP_SCORE_ROWS;
+        for (uint32_t p = 0; p < n_pages; p += fit) {
+            const uint32_t n = n_pages - p < fit ? n_pages - p : fit, keys = n * 16;
+            step_stage(m, kv, u->pages, first / 16 + p, n, stage);
+            for (uint32_t i = threadIdx.x; i < sets * keys; i += STEP_THREADS) {
+                const uint32_t set = i / keys, k = i - set * keys, r = set * STEP_SCORE_ROWS;
+                const uint32_t left = nr - r;
+                if (first + p * 16 + k < end)
+                    step_scores(
+                        m, own, group, r0 + r, left < STEP_SCORE_ROWS ? left : STEP_SCORE_ROWS,
+                        stage + k / 16 * page_bytes, k % 16, score + r * ld + p * 16 + k, ld);
+            }
+            __syncthreads();
         }
-        __syncthreads();
         for (uint32_t r = warp; r < nr; r += STEP_WARPS) {
             const uint32_t hi = u->pos0 + (r0 + r) / group + 1;
             const uint32_t lo = l->window && hi > l->window ? hi - l->window : 0;
-            const float k = step_weights(m, u, kv, score + r * ld, first, lo, hi);
+            const float k = step_weights(score + r * ld, first, lo, hi);
             if (lane == 0)
                 inv[r0 + r] = k;
         }
         __syncthreads();
-        for (uint32_t i = threadIdx.x; i < nr * hd; i += STEP_THREADS) {
-            const uint32_t r = i / hd, d = i - r * hd, tok = (r0 + r) / group;
+        /* a thread has the same column of the same row for all pages; many rows take turns */
+        for (uint32_t i0 = 0; i0 < nr * hd; i0 += STEP_THREADS) {
+            const uint32_t i = i0 + threadIdx.x, r = i / hd, d = i - r * hd, tok = (r0 + r) / group;
             const uint32_t hi = u->pos0 + tok + 1;
             const uint32_t lo = l->window && hi > l->window ? hi - l->window : 0;
-            const float o = step_values(m, u, kv, score + r * ld, first, lo, hi, d);
-            m->att[(u->t0 + tok) * heads + (u->kv_head * group + (r0 + r) % group) * hd + d] =
-                __fmul_rn(o, inv[r0 + r]);
+            float o = 0.0f;
+            for (uint32_t p = 0; p < n_pages; p += fit) {
+                const uint32_t n = n_pages - p < fit ? n_pages - p : fit;
+                const uint32_t from = first + p * 16, to = from + n * 16;
+                if (fit < n_pages) /* otherwise they are still there */
+                    step_stage(m, kv, u->pages, first / 16 + p, n, stage);
+                if (i < nr * hd)
+                    o = step_values(m, stage, from, score + r * ld - first, lo > from ? lo : from,
+                                    hi < to ? hi : to, d, o);
+                if (fit < n_pages)
+                    __syncthreads();
+            }
+            if (i < nr * hd)
+                m->att[(u->t0 + tok) * heads + (u->kv_head * group + (r0 + r) % group) * hd + d] =
+                    __fmul_rn(o, inv[r0 + r]);
         }
         __syncthreads();
     }
@@ -1135,25 +1151,30 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
 #else
     unsigned char *memory = step_shared_memory;
 #endif
-    /* shared memory begins with two layers (this one and the next) and the rows of logits */
-    struct step_layer *layers = (struct step_layer *)memory;
-    uint32_t *logit_rows = (uint32_t *)(layers + 2);
+    struct step_head *head = (struct step_head *)memory;
+    struct step_layer *layers = head->layers;
+    uint32_t *logit_rows = head->logit_rows;
     const struct step_model *m = &model;
     const struct step_pass *p = &pass;
     const struct step_block b = step_block_of(m, memory);
     const uint32_t dim = m->dim, heads = m->n_heads * m->head_dim;
     struct step_held held;
+    STEP_CLOCK
 
     for (uint32_t g0 = 0; g0 < p->n_tokens; g0 += m->tokens) {
         uint32_t nt = p->n_tokens - g0 < m->tokens ? p->n_tokens - g0 : m->tokens;
         uint32_t has = 0; /* held has the first chunk of the next product */
         struct step_at at = {STEP_QKV, 0, 0};
+        uint32_t wanted = 0, slot = 0; /* rows of logits; where head has the rows of this product */
+        for (uint32_t t = 0; t < nt; t++)
+            wanted += p->tokens[g0 + t].logit_row != STEP_NO_ROW;
         step_copy_layer(&layers[0], &m->layers[0]);
         for (uint32_t i = threadIdx.x; i < nt * dim; i += STEP_THREADS)
             b.x[i] = p->embedded[(uint64_t)g0 * dim + i];
         __syncthreads();
-        struct step_rows now = step_rows_at(m, &layers[0], at);
-        for (;;) {
+        if (threadIdx.x == 0)
+            head->rows[0] = step_rows_at(m, &layers[0], at);
+        for (;; slot ^= 1) {
             const struct step_layer *l = &layers[at.layer & 1];
             const uint32_t whole = at.part == 0; /* the other parts have the same input */
             const uint32_t first = at.phase == STEP_QKV || at.phase == STEP_OUTPUT;
@@ -1166,6 +1187,9 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
             if (at.phase == STEP_OUTPUT &&
                 !(nt = step_gather(m, &b, p->tokens + g0, nt, logit_rows)))
                 break;
+            const struct step_at after = step_after(m, l, at);
+            if (threadIdx.x == 0) /* the others wait for it below, for their input */
+                head->rows[slot ^ 1] = step_rows_at(m, &layers[after.layer & 1], after);
             if (whole) {
                 const float *from = at.phase == STEP_OUT    ? m->att
                                     : at.phase == STEP_DOWN ? m->hidden
@@ -1182,30 +1206,31 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
                            : at.phase == STEP_DOWN ? m->ffn_dim
                                                    : dim,
                            w, bias);
+            } else {
+                __syncthreads();
             }
+            STEP_LAP(first ? 0 : at.phase == STEP_FFN ? 1 : 2);
             const struct step_out o = step_out_at(m, l, at, p->logits, logit_rows);
-            const struct step_at after = step_after(m, l, at);
             const uint32_t last = at.phase == STEP_OUTPUT;
-            struct step_rows next = step_rows_at(m, &layers[after.layer & 1], after);
-            const uint32_t n = next.n;
-            if (after.phase == STEP_OUTPUT) /* how many tokens want logits is not known yet */
-                next.n = 0;
-            step_product(&b, &now, nt, &o, &held, &has, &next);
+            step_product(&b, &head->rows[slot], nt, &o, &held, &has, &head->rows[slot ^ 1],
+                         last                         ? 0
+                         : after.phase == STEP_OUTPUT ? wanted
+                                                      : nt);
+            STEP_LAP(3 + at.phase);
             if (last)
                 break;
-            if (after.phase == STEP_OUTPUT)
-                has = 0;
-            next.n = n;
             if (after.part == 0)
                 step_barrier(m);
             else
                 __syncthreads();
+            STEP_LAP(8);
             if (after.phase == STEP_OUT) {
                 step_attend(m, &b, l, at.layer, p, g0, nt);
+                STEP_LAP(9);
                 step_barrier(m);
+                STEP_LAP(10);
             }
             at = after;
-            now = next;
         }
         __syncthreads();
     }

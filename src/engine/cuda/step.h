@@ -52,6 +52,26 @@ struct step_layer {
     uint32_t window, local_rope;
 };
 
+/* The rows of up to three matrices of the same shape that a block computes: one after the other, or
+ * (pairs) those of two matrices in turns. */
+struct step_rows {
+    const uint8_t *base;
+    int64_t jump[2];   /* added from row `from[i]` on; pairs: jump[0] for odd rows */
+    uint32_t from[2];  /* number of rows before each jump */
+    uint32_t n, first; /* rows; the first one's number in the whole product */
+    uint32_t pairs;
+    uint32_t fmt, n_cols, row_bytes, mins, quants, pieces, magic;
+    const struct step_mat *mats;
+    uint32_t n_mats;
+};
+
+/* What a block's shared memory begins with. */
+struct step_head {
+    struct step_layer layers[2]; /* this one and the next */
+    struct step_rows rows[2];    /* of this product and of the next */
+    uint32_t logit_rows[STEP_MAX_TOKENS];
+};
+
 /* Offsets in a block's shared memory. */
 struct step_shared {
     uint32_t x, xf, xq, scale, sums, work, bytes;

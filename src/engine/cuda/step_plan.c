@@ -164,7 +164,9 @@ static size_t least_work(const struct step_model *m, const struct step_place *at
 {
     const size_t group = m->n_heads / m->n_kv_heads;
     const size_t terms = (size_t)2 * tokens * (widest / 16 + 1) * 8;
-    const size_t heads = (tokens * (group + 2) * m->head_dim + tokens * group + 64) * 4;
+    /* queries, and a page of keys and values beside them */
+    const size_t heads = (tokens * (group + 2) * m->head_dim + tokens * group + 64) * 4 +
+                         2 * m->kv_head_bytes + 1024;
     const size_t joined = (STEP_MAX_TOKENS * 2 + (size_t)tokens * m->dim) * 4;
     const size_t lines =
         m->any_float ? (size_t)(at->n_threads < 512 ? at->n_threads : 512) * 80 : 0;
@@ -181,7 +183,7 @@ static bool divide(struct step_model *m, const struct step_place *at, uint32_t t
     widest = heads > widest ? heads : widest;
     struct step_shared *s = &m->shared;
     *s = (struct step_shared){.ld = (widest + 31) / 32 * 32};
-    (void)take(&to, 2 * sizeof(struct step_layer) + STEP_MAX_TOKENS * sizeof(uint32_t));
+    (void)take(&to, sizeof(struct step_head));
     s->x = take(&to, (size_t)tokens * m->dim * 4);
     s->xf = take(&to, m->any_float ? (size_t)tokens * s->ld * 4 : 0);
     s->xq = take(&to, m->any_int ? (size_t)tokens * s->ld : 0);
