@@ -187,6 +187,13 @@ static inline unsigned char *step_emulated_shared(void)
     return step_emulated.shared[blockIdx.x];
 }
 
+/* The same place in the shared memory of another block. */
+static inline float *step_emulated_remote(float *at, uint32_t block)
+{
+    return (float *)(step_emulated.shared[block] +
+                     ((unsigned char *)at - step_emulated.shared[blockIdx.x]));
+}
+
 static inline void step_emulated_barrier(void)
 {
     step_emulated_meet(&step_emulated.grid);

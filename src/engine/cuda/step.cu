@@ -145,6 +145,32 @@ STEP_FN void step_barrier(const struct step_model *m)
 #endif
 }
 
+/* ---- exchange between blocks --------------------------------------------------------------- */
+
+/* A value that some block sent before the last barrier. */
+STEP_FN float step_take(const struct step_model *m, const float *from)
+{
+    return m->cluster ? *from : __ldcg(from);
+}
+
+/* Sends a value to where every block takes it from. */
+STEP_FN void step_send(const struct step_model *m, float *to, float v)
+{
+#if defined(STEP_EMULATED)
+    for (uint32_t i = 0; m->cluster && i < gridDim.x; i++)
+        *step_emulated_remote(to, i) = v;
+#elif __CUDA_ARCH__ >= 900
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    for (uint32_t i = 0; m->cluster && i < gridDim.x; i++) {
+        uint32_t there;
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(i));
+        asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(there), "f"(v) : "memory");
+    }
+#endif
+    if (!m->cluster)
+        *to = v;
+}
+
 /* ---- a block's memory ---------------------------------------------------------------------- */
 
 struct step_block {
@@ -271,34 +297,30 @@ STEP_FN void step_input(const struct step_model *m, const struct step_block *b, 
         const uint32_t t = i / blocks, at = (i - t * blocks) * 32, c = at + lane;
         float v = 0.0f;
         if (c < n)
-            v = from ? __ldcg(from + t * n + c)
+            v = from ? step_take(m, from + t * n + c)
                      : step_normalized(b->x[t * n + c], b->work[t], m->layer_norm, w, bias, c);
         step_put_input(m, b, t, at, n, v);
     }
     __syncthreads();
 }
 
-/* Adds what other blocks computed to the residual stream: first `also`, if it is not NULL, then
- * `from`, after a norm if it has one. */
+/* Adds what other blocks sent to the residual stream, after a norm if it has one. */
 STEP_FN void step_join(const struct step_model *m, const struct step_block *b, uint32_t nt,
-                       const float *also, const float *from, const float *post_norm)
+                       const float *from, const float *post_norm)
 {
     const uint32_t n = m->dim;
     float *o = (float *)(b->work + STEP_MAX_TOKENS);
     if (post_norm) {
         for (uint32_t i = threadIdx.x; i < nt * n; i += STEP_THREADS)
-            o[i] = __ldcg(from + i);
+            o[i] = step_take(m, from + i);
         __syncthreads();
         step_norm_factors(b->work, o, nt, n, m->norm_eps, 0);
     }
     for (uint32_t i = threadIdx.x; i < nt * n; i += STEP_THREADS) {
         const uint32_t t = i / n;
-        float v = post_norm ? __fmul_rn(__fmul_rn(o[i], b->work[t].y), post_norm[i - t * n])
-                            : __ldcg(from + i);
-        float x = b->x[i];
-        if (also)
-            x = __fadd_rn(x, __ldcg(also + i));
-        b->x[i] = __fadd_rn(x, v);
+        const float v = post_norm ? __fmul_rn(__fmul_rn(o[i], b->work[t].y), post_norm[i - t * n])
+                                  : step_take(m, from + i);
+        b->x[i] = __fadd_rn(b->x[i], v);
     }
     __syncthreads();
 }
@@ -618,7 +640,8 @@ struct step_out {
     float *to; /* [tokens][ld] */
     uint32_t ld;
     uint32_t gelu;
-    const uint32_t *rows; /* of each token, in shared memory; NULL: 0, 1, ... */
+    const uint32_t *rows; /* logits: the row of each token; NULL: a result for all blocks */
+    const struct step_model *m;
 };
 
 /* Row k of the block, as the matrix has it: times its factor, plus its bias. */
@@ -648,7 +671,10 @@ STEP_FN void step_emit(const struct step_out *o, uint32_t t, uint32_t column, ui
         v = step_act(o, v);
     else if (o->end == STEP_ACTIVATE_WITH || pairs)
         v = __fmul_rn(step_act(o, gate), v);
-    *to = v;
+    if (o->rows)
+        *to = v;
+    else
+        step_send(o->m, to, v);
 }
 
 STEP_FN void step_add_up(const struct step_block *b, const struct step_rows *w, uint32_t nt,
@@ -926,7 +952,8 @@ STEP_FN float step_values(const struct step_model *m, const uint8_t *pages, uint
 }
 
 STEP_FN void step_attend_unit(const struct step_model *m, const struct step_block *b,
-                              const struct step_layer *l, uint32_t layer, const struct step_unit *u)
+                              const struct step_layer *l, uint32_t layer, const struct step_unit *u,
+                              const float *qkv, float *att)
 {
     const uint32_t hd = m->head_dim, group = m->n_heads / m->n_kv_heads, warp = threadIdx.x / 32;
     const uint32_t lane = threadIdx.x & 31, heads = m->n_heads * hd;
@@ -942,7 +969,7 @@ STEP_FN void step_attend_unit(const struct step_model *m, const struct step_bloc
                                            : heads + (m->n_kv_heads + u->kv_head) * hd;
         float *x = own + i * hd;
         for (uint32_t j = lane; j < hd; j += 32)
-            x[j] = __ldcg(m->qkv + (u->t0 + t) * width + from + j);
+            x[j] = step_take(m, qkv + (u->t0 + t) * width + from + j);
         __syncwarp();
         if (h <= group)
             step_prepare_head(m, l, x, pos, h < group ? l->q_norm : l->k_norm);
@@ -1008,8 +1035,10 @@ STEP_FN void step_attend_unit(const struct step_model *m, const struct step_bloc
                     __syncthreads();
             }
             if (i < nr * hd)
-                m->att[(u->t0 + tok) * heads + (u->kv_head * group + (r0 + r) % group) * hd + d] =
-                    __fmul_rn(o, inv[r0 + r]);
+                step_send(m,
+                          att + (u->t0 + tok) * heads +
+                              (u->kv_head * group + (r0 + r) % group) * hd + d,
+                          __fmul_rn(o, inv[r0 + r]));
         }
         __syncthreads();
     }
@@ -1017,7 +1046,7 @@ STEP_FN void step_attend_unit(const struct step_model *m, const struct step_bloc
 
 STEP_FN void step_attend(const struct step_model *m, const struct step_block *b,
                          const struct step_layer *l, uint32_t layer, const struct step_pass *p,
-                         uint32_t g0, uint32_t nt)
+                         uint32_t g0, uint32_t nt, const float *qkv, float *att)
 {
     uint32_t n = 0;
     for (uint32_t t = 0; t < nt;) { /* runs of the group */
@@ -1033,7 +1062,7 @@ STEP_FN void step_attend(const struct step_model *m, const struct step_block *b,
                 u.kv_head = h;
                 u.pos0 = k->pos;
                 u.pages = p->pages + k->pages_at;
-                step_attend_unit(m, b, l, layer, &u);
+                step_attend_unit(m, b, l, layer, &u, qkv, att);
             }
         t = end;
     }
@@ -1090,28 +1119,27 @@ STEP_FN struct step_rows step_rows_at(const struct step_model *m, const struct s
 
 /* Where the results go. */
 STEP_FN struct step_out step_out_at(const struct step_model *m, const struct step_layer *l,
-                                    struct step_at at, float *logits, const uint32_t *rows)
+                                    struct step_at at, float *exchange, float *logits,
+                                    const uint32_t *rows)
 {
     struct step_out o;
+    o.m = m;
     o.end = STEP_STORE;
     o.gelu = m->gelu;
-    o.rows = at.phase == STEP_OUTPUT ? rows : (const uint32_t *)0;
-    o.to = m->proj;
+    o.rows = (const uint32_t *)0;
+    o.to = exchange;
     o.ld = m->dim;
     if (at.phase == STEP_QKV) {
-        o.to = m->qkv;
         o.ld = (m->n_heads + 2 * m->n_kv_heads) * m->head_dim;
         for (uint32_t j = 0; j < at.part; j++)
             o.to += l->qkv[j].n_rows;
-    } else if (at.phase == STEP_OUT && m->parallel) {
-        o.to = m->keep;
     } else if (at.phase == STEP_FFN) {
-        o.to = m->hidden;
         o.ld = m->ffn_dim;
         o.end = !m->gated ? STEP_ACTIVATE : at.part ? STEP_ACTIVATE_WITH : STEP_STORE;
     } else if (at.phase == STEP_OUTPUT) {
         o.to = logits;
         o.ld = m->n_vocab;
+        o.rows = rows;
     }
     return o;
 }
@@ -1158,14 +1186,20 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
     const struct step_pass *p = &pass;
     const struct step_block b = step_block_of(m, memory);
     const uint32_t dim = m->dim, heads = m->n_heads * m->head_dim;
+    float *const exchange = m->cluster ? (float *)(memory + m->shared.exchange) : m->exchange;
+    const uint32_t far = m->tokens * m->exchange_ld; /* from one part of it to the other */
     struct step_held held;
     STEP_CLOCK
+    if (m->cluster) /* nobody may send to a block that has not begun */
+        step_barrier(m);
 
     for (uint32_t g0 = 0; g0 < p->n_tokens; g0 += m->tokens) {
         uint32_t nt = p->n_tokens - g0 < m->tokens ? p->n_tokens - g0 : m->tokens;
         uint32_t has = 0; /* held has the first chunk of the next product */
         struct step_at at = {STEP_QKV, 0, 0};
-        uint32_t wanted = 0, slot = 0; /* rows of logits; where head has the rows of this product */
+        uint32_t wanted = 0; /* rows of logits */
+        uint32_t slot = 0;   /* where head has the rows of this product */
+        uint32_t turn = 0;   /* the part of the exchange that is read now */
         for (uint32_t t = 0; t < nt; t++)
             wanted += p->tokens[g0 + t].logit_row != STEP_NO_ROW;
         step_copy_layer(&layers[0], &m->layers[0]);
@@ -1180,9 +1214,10 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
             const uint32_t first = at.phase == STEP_QKV || at.phase == STEP_OUTPUT;
             if (at.phase == STEP_OUT && at.layer + 1 < m->n_layers) /* nobody needs the last one */
                 step_copy_layer(&layers[(at.layer + 1) & 1], &m->layers[at.layer + 1]);
+            const float *in = exchange + turn * far;
             /* the end of the product before */
             if (whole && ((first && at.layer > 0) || (at.phase == STEP_FFN && !m->parallel)))
-                step_join(m, &b, nt, first && m->parallel ? m->keep : (const float *)0, m->proj,
+                step_join(m, &b, nt, in,
                           first ? layers[(at.layer - 1) & 1].post_ffn_norm : l->post_attn_norm);
             if (at.phase == STEP_OUTPUT &&
                 !(nt = step_gather(m, &b, p->tokens + g0, nt, logit_rows)))
@@ -1191,9 +1226,8 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
             if (threadIdx.x == 0) /* the others wait for it below, for their input */
                 head->rows[slot ^ 1] = step_rows_at(m, &layers[after.layer & 1], after);
             if (whole) {
-                const float *from = at.phase == STEP_OUT    ? m->att
-                                    : at.phase == STEP_DOWN ? m->hidden
-                                                            : (const float *)0;
+                const float *from =
+                    at.phase == STEP_OUT || at.phase == STEP_DOWN ? in : (const float *)0;
                 const uint32_t attn = at.phase == STEP_QKV || m->parallel;
                 const float *w = at.phase == STEP_OUTPUT ? m->final_norm_w
                                  : attn                  ? l->attn_norm_w
@@ -1206,11 +1240,14 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
                            : at.phase == STEP_DOWN ? m->ffn_dim
                                                    : dim,
                            w, bias);
+                if (at.phase == STEP_FFN && m->parallel) /* it had the same input as attention */
+                    step_join(m, &b, nt, in, (const float *)0);
             } else {
                 __syncthreads();
             }
             STEP_LAP(first ? 0 : at.phase == STEP_FFN ? 1 : 2);
-            const struct step_out o = step_out_at(m, l, at, p->logits, logit_rows);
+            const struct step_out o =
+                step_out_at(m, l, at, exchange + (turn ^ 1) * far, p->logits, logit_rows);
             const uint32_t last = at.phase == STEP_OUTPUT;
             step_product(&b, &head->rows[slot], nt, &o, &held, &has, &head->rows[slot ^ 1],
                          last                         ? 0
@@ -1219,15 +1256,19 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
             STEP_LAP(3 + at.phase);
             if (last)
                 break;
-            if (after.part == 0)
+            if (after.part == 0) {
                 step_barrier(m);
-            else
+                turn ^= 1;
+            } else {
                 __syncthreads();
+            }
             STEP_LAP(8);
             if (after.phase == STEP_OUT) {
-                step_attend(m, &b, l, at.layer, p, g0, nt);
+                step_attend(m, &b, l, at.layer, p, g0, nt, exchange + turn * far,
+                            exchange + (turn ^ 1) * far);
                 STEP_LAP(9);
                 step_barrier(m);
+                turn ^= 1;
                 STEP_LAP(10);
             }
             at = after;

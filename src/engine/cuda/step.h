@@ -74,7 +74,7 @@ struct step_head {
 
 /* Offsets in a block's shared memory. */
 struct step_shared {
-    uint32_t x, xf, xq, scale, sums, work, bytes;
+    uint32_t x, xf, xq, scale, sums, exchange, work, bytes;
     uint32_t work_bytes;
     uint32_t ld; /* columns of a row of xf and xq */
 };
@@ -90,8 +90,10 @@ struct step_model {
     uint32_t any_float, any_int, any_sums; /* forms of a product's input that some matrix needs */
     uint32_t tokens;                       /* that a step computes together */
     struct step_shared shared;
-    /* exchanged between blocks: [tokens][width] */
-    float *qkv, *att, *proj, *keep, *hidden;
+    /* Results that blocks exchange, [2][tokens * exchange_ld]: one is read while the other is
+     * written.  In a cluster it is in the shared memory of every block instead. */
+    float *exchange;
+    uint32_t exchange_ld;
     float *scores; /* [blocks][score_ld]: for contexts that do not fit into shared memory */
     uint32_t score_ld;
     uint8_t *kv;

@@ -181,6 +181,8 @@ static bool divide(struct step_model *m, const struct step_place *at, uint32_t t
     const uint32_t heads = m->n_heads * m->head_dim;
     uint32_t widest = m->dim > m->ffn_dim ? m->dim : m->ffn_dim, to = 0;
     widest = heads > widest ? heads : widest;
+    m->exchange_ld = heads + 2 * m->n_kv_heads * m->head_dim;
+    m->exchange_ld = widest > m->exchange_ld ? widest : m->exchange_ld;
     struct step_shared *s = &m->shared;
     *s = (struct step_shared){.ld = (widest + 31) / 32 * 32};
     (void)take(&to, sizeof(struct step_head));
@@ -189,6 +191,7 @@ static bool divide(struct step_model *m, const struct step_place *at, uint32_t t
     s->xq = take(&to, m->any_int ? (size_t)tokens * s->ld : 0);
     s->scale = take(&to, m->any_int ? (size_t)tokens * s->ld / 32 * 4 : 0);
     s->sums = take(&to, m->any_sums ? (size_t)tokens * s->ld / 16 * 4 : 0);
+    s->exchange = take(&to, m->cluster ? (size_t)2 * tokens * m->exchange_ld * 4 : 0);
     s->work = to;
     size_t least = least_work(m, at, tokens, widest);
     least = least > WORK_LEAST ? least : WORK_LEAST;
@@ -217,19 +220,9 @@ static int share(struct making *k)
 static int buffers(struct making *k)
 {
     struct step_model *m = k->m;
-    const uint32_t heads = m->n_heads * m->head_dim;
-    const size_t each = (size_t)m->tokens * sizeof(float);
     static const uint32_t zero;
     m->score_ld = (k->d.n_ctx + 31) / 16 * 16;
-    int rc = place(k, &m->qkv, NULL, each * (heads + 2 * m->n_kv_heads * m->head_dim));
-    if (rc == 0)
-        rc = place(k, &m->att, NULL, each * heads);
-    if (rc == 0)
-        rc = place(k, &m->proj, NULL, each * m->dim);
-    if (rc == 0)
-        rc = place(k, &m->keep, NULL, m->parallel ? each * m->dim : 0);
-    if (rc == 0)
-        rc = place(k, &m->hidden, NULL, each * m->ffn_dim);
+    int rc = place(k, &m->exchange, NULL, (size_t)2 * m->tokens * m->exchange_ld * sizeof(float));
     if (rc == 0)
         rc = place(k, &m->scores, NULL, (size_t)k->at->n_blocks * m->score_ld * sizeof(float));
     if (rc == 0)

@@ -56,6 +56,7 @@ struct variant {
     uint32_t blocks, tokens; /* of the kernel */
     uint32_t batch;          /* tokens of a pass */
     size_t shared;
+    bool cluster;
 };
 
 /* Logits of all positions, in passes of v->batch tokens. */
@@ -68,6 +69,7 @@ static void emulate(const struct decoder_rig *r, const struct variant *v, const 
     struct step_place at = {.n_blocks = v->blocks,
                             .n_threads = STEP_THREADS,
                             .shared_bytes = v->shared,
+                            .cluster = v->cluster,
                             .max_tokens = v->tokens,
                             .place = place,
                             .ctx = &mem};
@@ -148,7 +150,7 @@ static const char *const names[] = {"gemma3-scaled", "gemma3",      "gpt2",     
 static void test_every_model_has_the_bits_of_the_cpu(void **state)
 {
     (void)state;
-    static const struct variant v = {3, 8, 18, 227u << 10};
+    static const struct variant v = {3, 8, 18, 227u << 10, true};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         check_model(names[i], i % 3 == 0 ? KERN_KV_Q8 : KERN_KV_F16, &v, 1);
 }
@@ -156,11 +158,11 @@ static void test_every_model_has_the_bits_of_the_cpu(void **state)
 static void test_blocks_tokens_and_memory_do_not_change_bits(void **state)
 {
     (void)state;
-    static const struct variant v[] = {{1, 1, 1, 227u << 10},
-                                       {1, 8, 21, 64u << 10},
-                                       {5, 3, 21, 100u << 10},
-                                       {7, 2, 1, 48u << 10},
-                                       {16, 8, 13, 227u << 10}};
+    static const struct variant v[] = {{1, 1, 1, 227u << 10, false},
+                                       {1, 8, 21, 64u << 10, true},
+                                       {5, 3, 21, 100u << 10, false},
+                                       {7, 2, 1, 48u << 10, true},
+                                       {16, 8, 13, 227u << 10, false}};
     check_model("llama-gqa", KERN_KV_F16, v, sizeof(v) / sizeof(v[0]));
     check_model("quant-c", KERN_KV_Q8, v, sizeof(v) / sizeof(v[0]));
 }
