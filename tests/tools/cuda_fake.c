@@ -169,6 +169,12 @@ FAKE(cuMemFree_v2, (uint64_t at))
     return 0;
 }
 
+FAKE(cuMemsetD8_v2, (uint64_t at, unsigned char value, size_t bytes))
+{
+    memset((void *)(uintptr_t)at, value, bytes);
+    return 0;
+}
+
 FAKE(cuMemHostAlloc, (void **at, size_t bytes, unsigned flags))
 {
     (void)flags;

@@ -225,9 +225,9 @@ int cuda_gpu_place(void *gpu, void **out, const void *from, size_t bytes, struct
         (void)g->lib->api.memory_free(at);
         return rc;
     }
-    return from ? cuda_lib_check(g->lib, g->lib->api.copy_in(at, from, bytes),
-                                 "cannot copy to the GPU", e)
-                : 0;
+    return cuda_lib_check(
+        g->lib, from ? g->lib->api.copy_in(at, from, bytes) : g->lib->api.memory_set(at, 0, bytes),
+        "cannot copy to the GPU", e);
 }
 
 int cuda_gpu_pin(struct cuda_gpu *g, void **out, size_t bytes, struct err *e)

@@ -81,6 +81,7 @@ struct cu_launch_config {
       (int *n, struct cu_function *function, const struct cu_launch_config *config))               \
     X(memory_alloc, "cuMemAlloc_v2", (uint64_t * at, size_t bytes))                                \
     X(memory_free, "cuMemFree_v2", (uint64_t at))                                                  \
+    X(memory_set, "cuMemsetD8_v2", (uint64_t at, unsigned char value, size_t bytes))               \
     X(host_alloc, "cuMemHostAlloc", (void **at, size_t bytes, unsigned flags))                     \
     X(host_free, "cuMemFreeHost", (void *at))                                                      \
     X(copy_in, "cuMemcpyHtoD_v2", (uint64_t to, const void *from, size_t bytes))                   \

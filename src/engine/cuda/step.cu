@@ -65,6 +65,14 @@ STEP_FN float step_min(float a, float b)
     return a < b ? a : b;
 }
 
+STEP_FN float2 step_pair(float a, float b)
+{
+    float2 r;
+    r.x = a;
+    r.y = b;
+    return r;
+}
+
 /* ops_exp of ops_body.h */
 STEP_FN float step_exp(float x)
 {
@@ -171,6 +179,42 @@ STEP_FN void step_send(const struct step_model *m, float *to, float v)
         *to = v;
 }
 
+/* ---- copies into shared memory that nobody waits for yet ------------------------------------ */
+
+#if !defined(STEP_EMULATED) && __CUDA_ARCH__ >= 800
+#define STEP_ASYNC 1
+#else
+#define STEP_ASYNC 0
+#endif
+
+/* Starts copying 16 bytes; what other blocks wrote before a barrier is seen. */
+STEP_FN void step_copy16(void *to, const void *from)
+{
+#if STEP_ASYNC
+    asm volatile(
+        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(to)),
+        "l"(from)
+        : "memory");
+#else
+    *(uint4 *)to = __ldcg((const uint4 *)from);
+#endif
+}
+
+/* Waits for this thread's copies; the others see them after the next __syncthreads. */
+STEP_FN void step_copied(void)
+{
+#if STEP_ASYNC
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+/* Starts copying a layer's description. */
+STEP_FN void step_copy_layer(struct step_layer *to, const struct step_layer *from)
+{
+    for (uint32_t i = threadIdx.x; i < sizeof(*to) / 16; i += STEP_THREADS)
+        step_copy16((uint4 *)to + i, (const uint4 *)from + i);
+}
+
 /* ---- a block's memory ---------------------------------------------------------------------- */
 
 struct step_block {
@@ -199,32 +243,57 @@ STEP_FN struct step_block step_block_of(const struct step_model *m, unsigned cha
 
 /* ---- inputs of products -------------------------------------------------------------------- */
 
-/* Stores value v of column `at + lane` of token t; called by whole warps, at is a multiple of 32.
- * Columns from n on do not exist. */
-STEP_FN void step_put_input(const struct step_model *m, const struct step_block *b, uint32_t t,
-                            uint32_t at, uint32_t n, float v)
+#define STEP_INPUTS 4 /* blocks of 32 columns that a warp rounds at once */
+
+/* The largest of the absolute values of a warp. */
+STEP_FN float step_absmax(float v)
 {
-    const uint32_t lane = threadIdx.x & 31, c = at + lane;
-    if (m->any_float && c < n)
-        b->xf[t * b->ld + c] = v;
-    if (!m->any_int || at + 32 > n)
+#if !defined(STEP_EMULATED) && __CUDA_ARCH__ >= 800
+    /* floats without a sign are ordered as their bits */
+    return __uint_as_float(__reduce_max_sync(STEP_ALL, __float_as_uint(v) & 0x7fffffffu));
+#else
+    return step_warp_max(fabsf(v));
+#endif
+}
+
+/* Stores values v[k] of columns at[k] + lane of token t; called by whole warps, at is a multiple of
+ * 32.  Columns from n on do not exist. */
+STEP_FN void step_put_inputs(const struct step_model *m, const struct step_block *b, uint32_t t,
+                             const uint32_t *at, uint32_t n, const float *v)
+{
+    const uint32_t lane = threadIdx.x & 31;
+    float amax[STEP_INPUTS];
+    if (m->any_float)
+        STEP_UNROLL(4)
+    for (int k = 0; k < STEP_INPUTS; k++)
+        if (at[k] + lane < n)
+            b->xf[t * b->ld + at[k] + lane] = v[k];
+    if (!m->any_int)
         return;
-    const float amax = step_warp_max(fabsf(v));
-    float inv = amax > 0.0f ? __fdiv_rn(127.0f, amax) : 0.0f;
-    if (!(inv <= 3.0e38f)) /* amax is so small that 127/amax overflows, or it is NaN */
-        inv = 0.0f;
-    const float r = step_min(step_max(__fmul_rn(v, inv), -127.0f), 127.0f);
-    const int32_t q = __float2int_rn(r);
-    b->xq[t * b->ld + c] = (int8_t)q;
-    if (lane == 0)
-        b->scale[t * (b->ld / 32) + at / 32] = inv > 0.0f ? __fdiv_rn(amax, 127.0f) : 0.0f;
-    if (!m->any_sums)
-        return;
-    int32_t s = q;
-    for (int half = 8; half >= 1; half /= 2)
-        s += __shfl_xor_sync(STEP_ALL, s, half);
-    if ((lane & 15) == 0)
-        b->sums[t * (b->ld / 16) + c / 16] = s;
+    STEP_UNROLL(4)
+    for (int k = 0; k < STEP_INPUTS; k++)
+        amax[k] = step_absmax(v[k]);
+    STEP_UNROLL(4)
+    for (int k = 0; k < STEP_INPUTS; k++) {
+        const uint32_t c = at[k] + lane;
+        float inv = amax[k] > 0.0f ? __fdiv_rn(127.0f, amax[k]) : 0.0f;
+        if (!(inv <= 3.0e38f)) /* amax is so small that 127/amax overflows, or it is NaN */
+            inv = 0.0f;
+        const float r = step_min(step_max(__fmul_rn(v[k], inv), -127.0f), 127.0f);
+        const int32_t q = __float2int_rn(r);
+        int32_t s = q;
+        if (m->any_sums) /* by the whole warp */
+            for (int half = 8; half >= 1; half /= 2)
+                s += __shfl_xor_sync(STEP_ALL, s, half);
+        if (at[k] + 32 > n)
+            continue;
+        b->xq[t * b->ld + c] = (int8_t)q;
+        if (lane == 0)
+            b->scale[t * (b->ld / 32) + at[k] / 32] =
+                inv > 0.0f ? __fdiv_rn(amax[k], 127.0f) : 0.0f;
+        if (m->any_sums && (lane & 15) == 0)
+            b->sums[t * (b->ld / 16) + c / 16] = s;
+    }
 }
 
 /* The factor of an RMS norm, or (mean, factor) of a layer norm, of n values; called by 16 lanes
@@ -263,13 +332,12 @@ STEP_FN float2 step_norm_factor(const float *x, uint32_t n, float eps, uint32_t 
     return r;
 }
 
-STEP_FN float step_normalized(float x, float2 f, uint32_t layer_norm, const float *w,
-                              const float *bias, uint32_t i)
+/* Norms of decoders always have weights. */
+STEP_FN float step_normalized(float x, float2 f, uint32_t layer_norm, float w, float bias)
 {
     if (layer_norm)
-        return __fmaf_rn(__fmul_rn(__fsub_rn(x, f.x), f.y), w[i], bias ? bias[i] : 0.0f);
-    const float v = __fmul_rn(x, f.y);
-    return w ? __fmul_rn(v, w[i]) : v;
+        return __fmaf_rn(__fmul_rn(__fsub_rn(x, f.x), f.y), w, bias);
+    return __fmul_rn(__fmul_rn(x, f.y), w);
 }
 
 /* Factors of nt rows of n values into work. */
@@ -285,22 +353,53 @@ STEP_FN void step_norm_factors(float2 *to, const float *x, uint32_t nt, uint32_t
     __syncthreads();
 }
 
-/* The input of the next product, n columns of each token: from memory that other blocks wrote, or
- * (from == NULL) the residual stream after a norm. */
-STEP_FN void step_input(const struct step_model *m, const struct step_block *b, uint32_t nt,
-                        const float *from, uint32_t n, const float *w, const float *bias)
+/* Norm weights of the first columns of a warp, which can be read before the barrier. */
+struct step_ahead {
+    float w[STEP_INPUTS];
+};
+
+STEP_FN void step_read_ahead(struct step_ahead *a, const float *w, uint32_t n)
 {
-    const uint32_t blocks = (n + 31) / 32, lane = threadIdx.x & 31;
-    if (!from)
-        step_norm_factors(b->work, b->x, nt, n, m->norm_eps, m->layer_norm);
-    for (uint32_t i = threadIdx.x / 32; i < nt * blocks; i += STEP_WARPS) {
-        const uint32_t t = i / blocks, at = (i - t * blocks) * 32, c = at + lane;
-        float v = 0.0f;
-        if (c < n)
-            v = from ? step_take(m, from + t * n + c)
-                     : step_normalized(b->x[t * n + c], b->work[t], m->layer_norm, w, bias, c);
-        step_put_input(m, b, t, at, n, v);
+    STEP_UNROLL(4)
+    for (int k = 0; k < STEP_INPUTS; k++) {
+        const uint32_t c = (threadIdx.x / 32 + (uint32_t)k * STEP_WARPS) * 32 + (threadIdx.x & 31);
+        a->w[k] = c < n ? __ldg(w + c) : 0.0f;
     }
+}
+
+/* The input of the next product, n columns of each token: what other blocks sent, or (from == NULL)
+ * the residual stream after a norm. */
+STEP_FN void step_input(const struct step_model *m, const struct step_block *b, uint32_t nt,
+                        const float *from, uint32_t n, const float *w, const float *bias,
+                        const struct step_ahead *ahead)
+{
+    const uint32_t lane = threadIdx.x & 31;
+    float2 f = step_pair(0.0f, 0.0f);
+    if (!from && nt == 1) /* every warp for itself: that is faster than to wait for one */
+        f = step_norm_factor(b->x, n, m->norm_eps, m->layer_norm);
+    else if (!from)
+        step_norm_factors(b->work, b->x, nt, n, m->norm_eps, m->layer_norm);
+    for (uint32_t c0 = threadIdx.x / 32 * 32; c0 < n; c0 += STEP_INPUTS * STEP_THREADS)
+        for (uint32_t t = 0; t < nt; t++) {
+            uint32_t at[STEP_INPUTS];
+            float v[STEP_INPUTS];
+            STEP_UNROLL(4)
+            for (uint32_t k = 0; k < STEP_INPUTS; k++) {
+                at[k] = c0 + k * STEP_THREADS;
+                const uint32_t c = at[k] + lane;
+                v[k] = 0.0f;
+                if (c >= n)
+                    continue;
+                if (from) {
+                    v[k] = step_take(m, from + t * n + c);
+                } else {
+                    const float own = c0 < STEP_THREADS ? ahead->w[k] : w[c];
+                    v[k] = step_normalized(b->x[t * n + c], nt == 1 ? f : b->work[t], m->layer_norm,
+                                           own, bias ? bias[c] : 0.0f);
+                }
+            }
+            step_put_inputs(m, b, t, at, n, v);
+        }
     __syncthreads();
 }
 
@@ -317,7 +416,7 @@ STEP_FN void step_join(const struct step_model *m, const struct step_block *b, u
         step_norm_factors(b->work, o, nt, n, m->norm_eps, 0);
     }
     for (uint32_t i = threadIdx.x; i < nt * n; i += STEP_THREADS) {
-        const uint32_t t = i / n;
+        const uint32_t t = nt == 1 || !post_norm ? 0 : i / n;
         const float v = post_norm ? __fmul_rn(__fmul_rn(o[i], b->work[t].y), post_norm[i - t * n])
                                   : step_take(m, from + i);
         b->x[i] = __fadd_rn(b->x[i], v);
@@ -413,9 +512,9 @@ STEP_FN uint32_t step_chunk(const struct step_block *b, const struct step_rows *
     return rows < w->n ? rows : w->n;
 }
 
-struct step_held {
+struct step_held { /* F16: scale and min */
     uint4 q[STEP_HELD];
-    uint32_t scale[STEP_HELD]; /* F16, and the min above it */
+    unsigned short scale[STEP_HELD], min[STEP_HELD];
 };
 
 STEP_FN uint32_t step_row_of_piece(uint32_t pieces, uint32_t magic, uint32_t i)
@@ -429,7 +528,8 @@ STEP_FN uint32_t step_is_held(uint32_t fmt)
     return fmt == STEP_Q8 || fmt == STEP_Q4 || fmt == STEP_Q4M;
 }
 
-/* Starts reading `rows` rows from row k0. */
+/* Starts reading `rows` rows from row k0.  Nothing here may use what is read: even an instruction
+ * that is not executed would wait for it. */
 STEP_FN void step_fetch(const struct step_rows *rows_of, uint32_t k0, uint32_t rows,
                         struct step_held *h)
 {
@@ -446,9 +546,16 @@ STEP_FN void step_fetch(const struct step_rows *rows_of, uint32_t k0, uint32_t r
             const uint32_t block = w.fmt == STEP_Q8 ? j >> 1 : j;
             h->q[u] = step_stream16((const uint4 *)(row + w.quants) + j);
             h->scale[u] = __ldg((const unsigned short *)row + block);
-            if (w.fmt == STEP_Q4M)
-                h->scale[u] |= (uint32_t)__ldg((const unsigned short *)(row + w.mins) + block)
-                               << 16;
+        }
+    }
+    if (w.fmt != STEP_Q4M)
+        return;
+    STEP_UNROLL(8)
+    for (int u = 0; u < STEP_HELD; u++) {
+        const uint32_t i = (uint32_t)u * STEP_THREADS + threadIdx.x;
+        if (i < items) {
+            const uint32_t k = step_row_of_piece(w.pieces, w.magic, i), j = i - k * w.pieces;
+            h->min[u] = __ldg((const unsigned short *)(step_row(&w, k0 + k) + w.mins) + j);
         }
     }
 }
@@ -468,14 +575,6 @@ STEP_FN uint4 step_nibbles(uint4 w, int shift)
     w.z = w.z >> shift & 0x0f0f0f0fu;
     w.w = w.w >> shift & 0x0f0f0f0fu;
     return w;
-}
-
-STEP_FN float2 step_pair(float a, float b)
-{
-    float2 r;
-    r.x = a;
-    r.y = b;
-    return r;
 }
 
 /* Four bits, one to each byte. */
@@ -521,7 +620,7 @@ STEP_FN void step_piece_q8(const struct step_block *b, uint32_t nt, uint4 q, uin
 }
 
 STEP_FN void step_piece_q4(const struct step_block *b, uint32_t fmt, uint32_t nt, uint4 q,
-                           uint32_t scale, uint32_t j, float2 *to, uint32_t stride)
+                           uint32_t scale, uint32_t min, uint32_t j, float2 *to, uint32_t stride)
 {
     const uint4 low = step_nibbles(q, 0), high = step_nibbles(q, 4);
     for (uint32_t t = 0; t < nt; t++) {
@@ -530,13 +629,12 @@ STEP_FN void step_piece_q4(const struct step_block *b, uint32_t fmt, uint32_t nt
         const float sa = b->scale[t * (b->ld / 32) + j];
         const int32_t sum = sums[0] + sums[1];
         const int32_t s = step_dot16(low, a[0]) + step_dot16(high, a[1]);
-        const float k = __fmul_rn(step_half(scale & 0xffff), sa);
+        const float k = __fmul_rn(step_half(scale), sa);
         if (fmt == STEP_Q4) {
             to[t * stride + j] = step_pair((float)(s - 8 * sum), k);
         } else {
             to[t * stride + 2 * j] = step_pair((float)s, k);
-            to[t * stride + 2 * j + 1] =
-                step_pair(step_half(scale >> 16), __fmul_rn(sa, (float)sum));
+            to[t * stride + 2 * j + 1] = step_pair(step_half(min), __fmul_rn(sa, (float)sum));
         }
     }
 }
@@ -602,8 +700,8 @@ STEP_FN void step_make_terms(const struct step_block *b, const struct step_rows 
             const uint32_t i = (uint32_t)u * STEP_THREADS + threadIdx.x;
             if (i < items) {
                 const uint32_t k = step_row_of_piece(pieces, magic, i), j = i - k * pieces;
-                step_piece_q4(b, fmt, nt, h->q[u], h->scale[u], j, b->work + k * nt * stride,
-                              stride);
+                step_piece_q4(b, fmt, nt, h->q[u], h->scale[u], h->min[u], j,
+                              b->work + k * nt * stride, stride);
             }
         }
     } else {
@@ -682,7 +780,7 @@ STEP_FN void step_add_up(const struct step_block *b, const struct step_rows *w, 
 {
     const uint32_t n = step_terms(w), stride = n | 1, each = w->pairs ? 2 : 1;
     for (uint32_t i = threadIdx.x; i < rows / each * nt; i += STEP_THREADS) {
-        const uint32_t k = i / nt * each, t = i - i / nt * nt;
+        const uint32_t k = (nt == 1 ? i : i / nt) * each, t = nt == 1 ? 0 : i % nt;
         const float2 *e = b->work + (k * nt + t) * stride;
         float v = 0.0f, gate = 0.0f;
         for (uint32_t half = 0; half < each; half++, e += nt * stride) {
@@ -693,11 +791,73 @@ STEP_FN void step_add_up(const struct step_block *b, const struct step_rows *w, 
     }
 }
 
+/* The products of a layer, in order; a part is one matrix where one product cannot cover all. */
+enum step_phase { STEP_QKV, STEP_OUT, STEP_FFN, STEP_DOWN, STEP_OUTPUT };
+struct step_at {
+    enum step_phase phase;
+    uint32_t layer, part;
+};
+
+STEP_FN uint32_t step_parts(const struct step_model *m, const struct step_layer *l,
+                            enum step_phase phase)
+{
+    if (phase == STEP_QKV)
+        return l->qkv_alike ? 1 : l->n_qkv;
+    return phase == STEP_FFN && m->gated && !l->ffn_alike ? 2 : 1;
+}
+
+STEP_FN struct step_at step_after(const struct step_model *m, const struct step_layer *l,
+                                  struct step_at at)
+{
+    if (++at.part < step_parts(m, l, at.phase))
+        return at;
+    at.part = 0;
+    if (at.phase < STEP_DOWN) {
+        at.phase = (enum step_phase)(at.phase + 1);
+    } else {
+        at.phase = ++at.layer < m->n_layers ? STEP_QKV : STEP_OUTPUT;
+    }
+    return at;
+}
+
+STEP_FN struct step_rows step_rows_at(const struct step_model *m, const struct step_layer *l,
+                                      struct step_at at)
+{
+    const struct step_mat *mats = at.phase == STEP_QKV       ? l->qkv + at.part
+                                  : at.phase == STEP_OUT     ? &l->out
+                                  : at.phase == STEP_DOWN    ? &l->down
+                                  : at.phase == STEP_OUTPUT  ? &m->output
+                                  : m->gated && at.part == 0 ? &l->gate
+                                                             : &l->up;
+    struct step_rows w = step_rows_of(mats, at.phase == STEP_QKV && l->qkv_alike ? l->n_qkv : 1);
+    if (at.phase == STEP_FFN && m->gated && l->ffn_alike) { /* rows of gate and up in turns */
+        w.jump[0] = (int64_t)(l->up.data - l->gate.data);
+        w.n *= 2;
+        w.pairs = 1;
+    }
+    return w;
+}
+
+/* What one thread does while others add up: the rows of the product after the next. */
+struct step_later {
+    const struct step_model *m;
+    const struct step_layer *layers; /* two, see step_head */
+    struct step_at at;
+    struct step_rows *to;
+};
+
+STEP_FN void step_do_later(const struct step_later *a)
+{
+    if (threadIdx.x == STEP_THREADS - 1)
+        *a->to = step_rows_at(a->m, &a->layers[a->at.layer & 1], a->at);
+}
+
 /* Integer weights.  held: whether h has the first chunk already.  Fetches the first chunk of next,
  * which may have no rows. */
 STEP_FN void step_product_int(const struct step_block *b, const struct step_rows *w, uint32_t nt,
                               const struct step_out *o, struct step_held *h, uint32_t held,
-                              const struct step_rows *next, uint32_t next_nt)
+                              const struct step_rows *next, uint32_t next_nt,
+                              const struct step_later *later)
 {
     const uint32_t rows = step_chunk(b, w, nt);
     uint32_t k0 = 0, here = held ? rows : 0; /* the first round may only fetch */
@@ -710,6 +870,8 @@ STEP_FN void step_product_int(const struct step_block *b, const struct step_rows
         step_fetch(from, more ? k1 : 0, more ? more : step_chunk(b, next, next_nt), h);
         __syncthreads();
         step_add_up(b, w, nt, k0, here, o);
+        if (k0 == 0)
+            step_do_later(later);
         __syncthreads();
         k0 = k1;
         here = more;
@@ -788,13 +950,15 @@ STEP_FN void step_product_float(const struct step_block *b, const struct step_ro
 /* *held: whether h has the first chunk of w; afterwards, whether it has that of next. */
 STEP_FN void step_product(const struct step_block *b, const struct step_rows *w, uint32_t nt,
                           const struct step_out *o, struct step_held *h, uint32_t *held,
-                          const struct step_rows *next, uint32_t next_nt)
+                          const struct step_rows *next, uint32_t next_nt,
+                          const struct step_later *later)
 {
     if (step_is_float(w->fmt)) {
+        step_do_later(later);
         step_product_float(b, w, nt, o);
         *held = 0;
     } else {
-        step_product_int(b, w, nt, o, h, *held, next, next_nt);
+        step_product_int(b, w, nt, o, h, *held, next, next_nt, later);
         *held = step_is_held(next->fmt);
     }
 }
@@ -832,29 +996,31 @@ STEP_FN void step_prepare_head(const struct step_model *m, const struct step_lay
     }
 }
 
-/* One token's key (values == 0) or value of one head into its page, by one warp. */
-STEP_FN void step_store_head(const struct step_model *m, uint8_t *page, uint32_t at, const float *x,
-                             uint32_t values)
+/* One token's key (values == 0) or value of one head into its page and a copy of that (or NULL), by
+ * one warp. */
+STEP_FN void step_store_head(const struct step_model *m, uint8_t *page, uint8_t *copy, uint32_t at,
+                             const float *x, uint32_t values)
 {
     const uint32_t lane = threadIdx.x & 31, hd = m->head_dim;
-    if (!m->kv_q8) {
-        unsigned short *to = (unsigned short *)page + (values ? 16 * hd + at * hd : at);
+    const uint32_t to = values ? 16 * hd + at * hd : at, step = values ? 1 : 16;
+    float max = 0.0f, inv = 0.0f;
+    if (m->kv_q8) {
         for (uint32_t i = lane; i < hd; i += 32)
-            to[values ? i : i * 16] = __half_as_ushort(__float2half_rn(x[i]));
-        return;
+            max = step_max(max, fabsf(x[i]));
+        max = step_warp_max(max);
+        inv = max > 1e-30f ? __fdiv_rn(127.0f, max) : 0.0f;
     }
-    float max = 0.0f;
-    for (uint32_t i = lane; i < hd; i += 32)
-        max = step_max(max, fabsf(x[i]));
-    max = step_warp_max(max);
-    const float inv = max > 1e-30f ? __fdiv_rn(127.0f, max) : 0.0f;
-    int8_t *to = (int8_t *)page + (values ? 16 * hd + at * hd : at);
-    for (uint32_t i = lane; i < hd; i += 32)
-        to[values ? i : i * 16] =
-            (int8_t)__float2int_rn(step_min(step_max(__fmul_rn(x[i], inv), -127.0f), 127.0f));
-    if (lane == 0)
-        ((float *)(page + 32 * hd))[(values ? 16 : 0) + at] =
-            max > 1e-30f ? __fdiv_rn(max, 127.0f) : 0.0f;
+    for (uint8_t *p = page; p; p = p == page ? copy : (uint8_t *)0) {
+        for (uint32_t i = lane; i < hd; i += 32)
+            if (m->kv_q8)
+                ((int8_t *)p)[to + i * step] = (int8_t)__float2int_rn(
+                    step_min(step_max(__fmul_rn(x[i], inv), -127.0f), 127.0f));
+            else
+                ((unsigned short *)p)[to + i * step] = __half_as_ushort(__float2half_rn(x[i]));
+        if (m->kv_q8 && lane == 0)
+            ((float *)(p + 32 * hd))[(values ? 16 : 0) + at] =
+                max > 1e-30f ? __fdiv_rn(max, 127.0f) : 0.0f;
+    }
 }
 
 /* Element `at` of a page in shared memory. */
@@ -864,7 +1030,7 @@ STEP_FN float step_key(const struct step_model *m, const uint8_t *page, uint32_t
                     : step_half(((const unsigned short *)page)[at]);
 }
 
-/* Brings n pages from page p of the unit's KV head into shared memory. */
+/* Starts bringing n pages from page p of the unit's KV head into shared memory. */
 STEP_FN void step_stage(const struct step_model *m, const uint8_t *kv, const uint32_t *pages,
                         uint32_t p, uint32_t n, uint8_t *to)
 {
@@ -872,8 +1038,13 @@ STEP_FN void step_stage(const struct step_model *m, const uint8_t *kv, const uin
     for (uint32_t i = threadIdx.x; i < n * each; i += STEP_THREADS) {
         const uint32_t k = i / each;
         const uint4 *from = (const uint4 *)(kv + (uint64_t)pages[p + k] * m->kv_page_bytes);
-        ((uint4 *)to)[i] = __ldcg(from + (i - k * each));
+        step_copy16((uint4 *)to + i, from + (i - k * each));
     }
+}
+
+STEP_FN void step_staged(void)
+{
+    step_copied();
     __syncthreads();
 }
 
@@ -941,27 +1112,91 @@ STEP_FN float step_values(const struct step_model *m, const uint8_t *pages, uint
                           const float *s, uint32_t lo, uint32_t hi, uint32_t d, float o)
 {
     const uint32_t hd = m->head_dim;
-    for (uint32_t t = lo; t < hi; t++) {
-        const uint8_t *page = pages + (t - at) / 16 * m->kv_head_bytes;
-        float w = s[t];
-        if (m->kv_q8)
-            w = __fmul_rn(w, ((const float *)(page + 32 * hd))[16 + t % 16]);
-        o = __fmaf_rn(w, step_key(m, page, (16 + t % 16) * hd + d), o);
+    for (uint32_t p = (lo - at) / 16; at + p * 16 < hi; p++) {
+        const uint8_t *page = pages + p * (uint32_t)m->kv_head_bytes;
+        const uint32_t t = at + p * 16;
+        float w[16], v[16];
+        STEP_UNROLL(16)
+        for (uint32_t i = 0; i < 16; i++) { /* loads first: only the sum is a chain */
+            w[i] = s[t + i];
+            if (m->kv_q8)
+                w[i] = __fmul_rn(w[i], ((const float *)(page + 32 * hd))[16 + i]);
+            v[i] = step_key(m, page, (16 + i) * hd + d);
+        }
+        STEP_UNROLL(16)
+        for (uint32_t i = 0; i < 16; i++)
+            if (t + i >= lo && t + i < hi)
+                o = __fmaf_rn(w[i], v[i], o);
     }
     return o;
 }
 
+/* How a unit divides the work memory. */
+struct step_room {
+    float *own;     /* [n][group + 2][head_dim]: queries, key, value */
+    float *inv;     /* [rows] */
+    float *score;   /* [at_once][ld] */
+    uint8_t *stage; /* [fit] pages */
+    uint32_t rows, at_once, ld, first, n_pages, fit; /* first: key, the first of a page */
+};
+
+STEP_FN struct step_room step_room_of(const struct step_model *m, const struct step_block *b,
+                                      const struct step_layer *l, const struct step_unit *u)
+{
+    struct step_room r;
+    const uint32_t hd = m->head_dim, group = m->n_heads / m->n_kv_heads, end = u->pos0 + u->n;
+    const uint32_t low = l->window && u->pos0 + 1 > l->window ? u->pos0 + 1 - l->window : 0;
+    const uint32_t own = (u->n * (group + 2) * hd + 3) / 4 * 4; /* pages need 16 bytes' alignment */
+    r.rows = u->n * group;
+    r.own = (float *)b->work;
+    r.inv = r.own + own;
+    r.score = r.inv + (r.rows + 3) / 4 * 4;
+    r.first = low / 16 * 16;
+    r.ld = (end - r.first + 15) / 16 * 16;
+    r.n_pages = r.ld / 16;
+    /* as many rows at a time as there is room for scores; pages get the rest */
+    uint32_t room = (b->work_pairs * 2 - (uint32_t)(r.score - (float *)b->work)) & ~3u;
+    r.at_once = room / 2 / r.ld < r.rows ? room / 2 / r.ld : r.rows;
+    r.stage = (uint8_t *)(r.score + r.at_once * r.ld);
+    room -= r.at_once * r.ld;
+    if (r.at_once == 0) { /* a long context: scores in the memory of the GPU */
+        r.score = m->scores + (uint64_t)blockIdx.x * m->score_ld;
+        r.at_once = 1;
+    }
+    r.fit = room * 4 / (uint32_t)m->kv_head_bytes;
+    r.fit = r.fit < r.n_pages ? r.fit : r.n_pages;
+    return r;
+}
+
+/* Whether all pages are in shared memory at once.  Those of a block's first unit are then copied
+ * before the barrier; its new keys and values go into the copy as well. */
+STEP_FN uint32_t step_fits(const struct step_room *r)
+{
+    return r->fit == r->n_pages && r->at_once == r->rows;
+}
+
+/* ahead: only starts copying, before the barrier. */
 STEP_FN void step_attend_unit(const struct step_model *m, const struct step_block *b,
                               const struct step_layer *l, uint32_t layer, const struct step_unit *u,
-                              const float *qkv, float *att)
+                              const float *qkv, float *att, uint32_t ahead, uint32_t is_first)
 {
     const uint32_t hd = m->head_dim, group = m->n_heads / m->n_kv_heads, warp = threadIdx.x / 32;
     const uint32_t lane = threadIdx.x & 31, heads = m->n_heads * hd;
-    const uint32_t width = heads + 2 * m->n_kv_heads * hd;
+    const uint32_t width = heads + 2 * m->n_kv_heads * hd, page_bytes = (uint32_t)m->kv_head_bytes;
     uint8_t *kv = m->kv + ((uint64_t)layer * m->n_kv_heads + u->kv_head) * m->kv_head_bytes;
-    float *own = (float *)b->work; /* [n][group + 2][hd]: queries, key, value; then 1 / sums */
-    float *inv = own + (u->n * (group + 2) * hd + 3) / 4 * 4;
-    float *score = inv + (u->n * group + 3) / 4 * 4; /* staged pages need 16 bytes' alignment */
+    const struct step_room room = step_room_of(m, b, l, u);
+    const uint32_t staged = is_first && step_fits(&room);
+    float *own = room.own, *inv = room.inv, *score = room.score;
+    uint8_t *stage = room.stage;
+    const uint32_t first = room.first, ld = room.ld, n_pages = room.n_pages, fit = room.fit;
+    const uint32_t rows = room.rows, at_once = room.at_once, end = u->pos0 + u->n;
+    if (ahead) {
+        if (staged)
+            step_stage(m, kv, u->pages, first / 16, n_pages, stage);
+        return;
+    }
+    if (staged)
+        step_staged();
     for (uint32_t i = warp; i < u->n * (group + 2); i += STEP_WARPS) {
         const uint32_t t = i / (group + 2), h = i - t * (group + 2), pos = u->pos0 + t;
         const uint32_t from = h < group    ? (u->kv_head * group + h) * hd
@@ -974,31 +1209,20 @@ STEP_FN void step_attend_unit(const struct step_model *m, const struct step_bloc
         if (h <= group)
             step_prepare_head(m, l, x, pos, h < group ? l->q_norm : l->k_norm);
         if (h >= group)
-            step_store_head(m, kv + (uint64_t)u->pages[pos / 16] * m->kv_page_bytes, pos % 16, x,
-                            h > group);
+            step_store_head(m, kv + (uint64_t)u->pages[pos / 16] * m->kv_page_bytes,
+                            staged ? stage + (pos - first) / 16 * page_bytes : (uint8_t *)0,
+                            pos % 16, x, h > group);
     }
     __syncthreads();
-    /* as many rows at a time as there is room for scores; pages get the rest */
-    const uint32_t end = u->pos0 + u->n, rows = u->n * group;
-    const uint32_t low = l->window && u->pos0 + 1 > l->window ? u->pos0 + 1 - l->window : 0;
-    const uint32_t first = low / 16 * 16, ld = (end - first + 15) / 16 * 16, n_pages = ld / 16;
-    const uint32_t page_bytes = (uint32_t)m->kv_head_bytes;
-    uint32_t room = (b->work_pairs * 2 - (uint32_t)(score - (float *)b->work)) & ~3u;
-    uint32_t at_once = room / 2 / ld < rows ? room / 2 / ld : rows;
-    uint8_t *stage = (uint8_t *)(score + at_once * ld);
-    room -= at_once * ld;
-    if (at_once == 0) { /* a long context: scores in the memory of the GPU */
-        score = m->scores + (uint64_t)blockIdx.x * m->score_ld;
-        at_once = 1;
-    }
-    uint32_t fit = room * 4 / page_bytes;
-    fit = fit < n_pages ? fit : n_pages;
     for (uint32_t r0 = 0; r0 < rows; r0 += at_once) {
         const uint32_t nr = rows - r0 < at_once ? rows - r0 : at_once;
         const uint32_t sets = (nr + STEP_SCORE_ROWS - 1) / STEP_SCORE_ROWS;
         for (uint32_t p = 0; p < n_pages; p += fit) {
             const uint32_t n = n_pages - p < fit ? n_pages - p : fit, keys = n * 16;
-            step_stage(m, kv, u->pages, first / 16 + p, n, stage);
+            if (!staged) {
+                step_stage(m, kv, u->pages, first / 16 + p, n, stage);
+                step_staged();
+            }
             for (uint32_t i = threadIdx.x; i < sets * keys; i += STEP_THREADS) {
                 const uint32_t set = i / keys, k = i - set * keys, r = set * STEP_SCORE_ROWS;
                 const uint32_t left = nr - r;
@@ -1026,9 +1250,11 @@ STEP_FN void step_attend_unit(const struct step_model *m, const struct step_bloc
             for (uint32_t p = 0; p < n_pages; p += fit) {
                 const uint32_t n = n_pages - p < fit ? n_pages - p : fit;
                 const uint32_t from = first + p * 16, to = from + n * 16;
-                if (fit < n_pages) /* otherwise they are still there */
+                if (fit < n_pages) { /* otherwise they are still there */
                     step_stage(m, kv, u->pages, first / 16 + p, n, stage);
-                if (i < nr * hd)
+                    step_staged();
+                }
+                if (i < nr * hd && (lo > from ? lo : from) < (hi < to ? hi : to))
                     o = step_values(m, stage, from, score + r * ld - first, lo > from ? lo : from,
                                     hi < to ? hi : to, d, o);
                 if (fit < n_pages)
@@ -1046,7 +1272,7 @@ STEP_FN void step_attend_unit(const struct step_model *m, const struct step_bloc
 
 STEP_FN void step_attend(const struct step_model *m, const struct step_block *b,
                          const struct step_layer *l, uint32_t layer, const struct step_pass *p,
-                         uint32_t g0, uint32_t nt, const float *qkv, float *att)
+                         uint32_t g0, uint32_t nt, const float *qkv, float *att, uint32_t ahead)
 {
     uint32_t n = 0;
     for (uint32_t t = 0; t < nt;) { /* runs of the group */
@@ -1062,60 +1288,13 @@ STEP_FN void step_attend(const struct step_model *m, const struct step_block *b,
                 u.kv_head = h;
                 u.pos0 = k->pos;
                 u.pages = p->pages + k->pages_at;
-                step_attend_unit(m, b, l, layer, &u, qkv, att);
+                step_attend_unit(m, b, l, layer, &u, qkv, att, ahead, n == blockIdx.x);
             }
         t = end;
     }
 }
 
 /* ---- the step ------------------------------------------------------------------------------ */
-
-/* The products of a layer, in order; a part is one matrix where one product cannot cover all. */
-enum step_phase { STEP_QKV, STEP_OUT, STEP_FFN, STEP_DOWN, STEP_OUTPUT };
-struct step_at {
-    enum step_phase phase;
-    uint32_t layer, part;
-};
-
-STEP_FN uint32_t step_parts(const struct step_model *m, const struct step_layer *l,
-                            enum step_phase phase)
-{
-    if (phase == STEP_QKV)
-        return l->qkv_alike ? 1 : l->n_qkv;
-    return phase == STEP_FFN && m->gated && !l->ffn_alike ? 2 : 1;
-}
-
-STEP_FN struct step_at step_after(const struct step_model *m, const struct step_layer *l,
-                                  struct step_at at)
-{
-    if (++at.part < step_parts(m, l, at.phase))
-        return at;
-    at.part = 0;
-    if (at.phase < STEP_DOWN) {
-        at.phase = (enum step_phase)(at.phase + 1);
-    } else {
-        at.phase = ++at.layer < m->n_layers ? STEP_QKV : STEP_OUTPUT;
-    }
-    return at;
-}
-
-STEP_FN struct step_rows step_rows_at(const struct step_model *m, const struct step_layer *l,
-                                      struct step_at at)
-{
-    const struct step_mat *mats = at.phase == STEP_QKV       ? l->qkv + at.part
-                                  : at.phase == STEP_OUT     ? &l->out
-                                  : at.phase == STEP_DOWN    ? &l->down
-                                  : at.phase == STEP_OUTPUT  ? &m->output
-                                  : m->gated && at.part == 0 ? &l->gate
-                                                             : &l->up;
-    struct step_rows w = step_rows_of(mats, at.phase == STEP_QKV && l->qkv_alike ? l->n_qkv : 1);
-    if (at.phase == STEP_FFN && m->gated && l->ffn_alike) { /* rows of gate and up in turns */
-        w.jump[0] = (int64_t)(l->up.data - l->gate.data);
-        w.n *= 2;
-        w.pairs = 1;
-    }
-    return w;
-}
 
 /* Where the results go. */
 STEP_FN struct step_out step_out_at(const struct step_model *m, const struct step_layer *l,
@@ -1144,6 +1323,15 @@ STEP_FN struct step_out step_out_at(const struct step_model *m, const struct ste
     return o;
 }
 
+/* The weights of the norm before a product. */
+STEP_FN const float *step_norm_at(const struct step_model *m, const struct step_layer *l,
+                                  struct step_at at)
+{
+    return at.phase == STEP_OUTPUT               ? m->final_norm_w
+           : at.phase == STEP_QKV || m->parallel ? l->attn_norm_w
+                                                 : l->ffn_norm_w;
+}
+
 /* Moves the tokens that want logits to the front; returns how many. */
 STEP_FN uint32_t step_gather(const struct step_model *m, const struct step_block *b,
                              const struct step_token *tokens, uint32_t nt, uint32_t *rows)
@@ -1163,15 +1351,6 @@ STEP_FN uint32_t step_gather(const struct step_model *m, const struct step_block
     return n;
 }
 
-/* Copies a layer's description into shared memory. */
-STEP_FN void step_copy_layer(struct step_layer *to, const struct step_layer *from)
-{
-    uint32_t *t = (uint32_t *)to;
-    const uint32_t *f = (const uint32_t *)from;
-    for (uint32_t i = threadIdx.x; i < sizeof(*to) / 4; i += STEP_THREADS)
-        t[i] = f[i];
-}
-
 STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct step_pass pass)
 {
 #ifdef STEP_EMULATED
@@ -1189,6 +1368,7 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
     float *const exchange = m->cluster ? (float *)(memory + m->shared.exchange) : m->exchange;
     const uint32_t far = m->tokens * m->exchange_ld; /* from one part of it to the other */
     struct step_held held;
+    struct step_ahead ahead;
     STEP_CLOCK
     if (m->cluster) /* nobody may send to a block that has not begun */
         step_barrier(m);
@@ -1203,17 +1383,22 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
         for (uint32_t t = 0; t < nt; t++)
             wanted += p->tokens[g0 + t].logit_row != STEP_NO_ROW;
         step_copy_layer(&layers[0], &m->layers[0]);
+        step_copied();
         for (uint32_t i = threadIdx.x; i < nt * dim; i += STEP_THREADS)
             b.x[i] = p->embedded[(uint64_t)g0 * dim + i];
         __syncthreads();
-        if (threadIdx.x == 0)
-            head->rows[0] = step_rows_at(m, &layers[0], at);
-        for (;; slot ^= 1) {
+        if (threadIdx.x < 2) /* of the first two products; the others while there is time */
+            head->rows[threadIdx.x] =
+                step_rows_at(m, &layers[0], threadIdx.x ? step_after(m, &layers[0], at) : at);
+        step_read_ahead(&ahead, layers[0].attn_norm_w, dim);
+        for (;; slot = slot == 2 ? 0 : slot + 1) {
             const struct step_layer *l = &layers[at.layer & 1];
             const uint32_t whole = at.part == 0; /* the other parts have the same input */
             const uint32_t first = at.phase == STEP_QKV || at.phase == STEP_OUTPUT;
             if (at.phase == STEP_OUT && at.layer + 1 < m->n_layers) /* nobody needs the last one */
                 step_copy_layer(&layers[(at.layer + 1) & 1], &m->layers[at.layer + 1]);
+            if (at.phase == STEP_FFN)
+                step_copied();
             const float *in = exchange + turn * far;
             /* the end of the product before */
             if (whole && ((first && at.layer > 0) || (at.phase == STEP_FFN && !m->parallel)))
@@ -1223,23 +1408,21 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
                 !(nt = step_gather(m, &b, p->tokens + g0, nt, logit_rows)))
                 break;
             const struct step_at after = step_after(m, l, at);
-            if (threadIdx.x == 0) /* the others wait for it below, for their input */
-                head->rows[slot ^ 1] = step_rows_at(m, &layers[after.layer & 1], after);
+            const struct step_later later = {m, layers,
+                                             step_after(m, &layers[after.layer & 1], after),
+                                             &head->rows[slot == 0 ? 2 : slot - 1]};
+            const uint32_t next_slot = slot == 2 ? 0 : slot + 1;
             if (whole) {
                 const float *from =
                     at.phase == STEP_OUT || at.phase == STEP_DOWN ? in : (const float *)0;
-                const uint32_t attn = at.phase == STEP_QKV || m->parallel;
-                const float *w = at.phase == STEP_OUTPUT ? m->final_norm_w
-                                 : attn                  ? l->attn_norm_w
-                                                         : l->ffn_norm_w;
-                const float *bias = at.phase == STEP_OUTPUT ? m->final_norm_b
-                                    : attn                  ? l->attn_norm_b
-                                                            : l->ffn_norm_b;
+                const float *bias = at.phase == STEP_OUTPUT               ? m->final_norm_b
+                                    : at.phase == STEP_QKV || m->parallel ? l->attn_norm_b
+                                                                          : l->ffn_norm_b;
                 step_input(m, &b, nt, from,
                            at.phase == STEP_OUT    ? heads
                            : at.phase == STEP_DOWN ? m->ffn_dim
                                                    : dim,
-                           w, bias);
+                           step_norm_at(m, l, at), bias, &ahead);
                 if (at.phase == STEP_FFN && m->parallel) /* it had the same input as attention */
                     step_join(m, &b, nt, in, (const float *)0);
             } else {
@@ -1249,27 +1432,32 @@ STEP_KERNEL shoal_step(STEP_PARAM struct step_model model, STEP_PARAM struct ste
             const struct step_out o =
                 step_out_at(m, l, at, exchange + (turn ^ 1) * far, p->logits, logit_rows);
             const uint32_t last = at.phase == STEP_OUTPUT;
-            step_product(&b, &head->rows[slot], nt, &o, &held, &has, &head->rows[slot ^ 1],
+            step_product(&b, &head->rows[slot], nt, &o, &held, &has, &head->rows[next_slot],
                          last                         ? 0
                          : after.phase == STEP_OUTPUT ? wanted
-                                                      : nt);
+                                                      : nt,
+                         &later);
             STEP_LAP(3 + at.phase);
             if (last)
                 break;
-            if (after.part == 0) {
-                step_barrier(m);
-                turn ^= 1;
-            } else {
-                __syncthreads();
-            }
+            if (after.phase != STEP_OUT && after.phase != STEP_DOWN)
+                step_read_ahead(&ahead, step_norm_at(m, &layers[after.layer & 1], after), dim);
             STEP_LAP(8);
-            if (after.phase == STEP_OUT) {
-                step_attend(m, &b, l, at.layer, p, g0, nt, exchange + turn * far,
-                            exchange + (turn ^ 1) * far);
+            const uint32_t attends = after.phase == STEP_OUT;
+            for (uint32_t ahead_of = attends;; ahead_of = 0) {
+                if (attends)
+                    step_attend(m, &b, l, at.layer, p, g0, nt, exchange + turn * far,
+                                exchange + (turn ^ 1) * far, ahead_of);
                 STEP_LAP(9);
-                step_barrier(m);
-                turn ^= 1;
+                if (after.part == 0) {
+                    step_barrier(m);
+                    turn ^= 1;
+                } else {
+                    __syncthreads();
+                }
                 STEP_LAP(10);
+                if (!ahead_of)
+                    break;
             }
             at = after;
         }

@@ -50,6 +50,7 @@ struct step_layer {
     uint32_t qkv_alike; /* one product can cover all qkv matrices */
     uint32_t ffn_alike; /* the same for gate and up */
     uint32_t window, local_rope;
+    uint32_t pad[5]; /* to a multiple of 16 bytes: it is copied in such pieces */
 };
 
 /* The rows of up to three matrices of the same shape that a block computes: one after the other, or
@@ -68,7 +69,7 @@ struct step_rows {
 /* What a block's shared memory begins with. */
 struct step_head {
     struct step_layer layers[2]; /* this one and the next */
-    struct step_rows rows[2];    /* of this product and of the next */
+    struct step_rows rows[3];    /* of this product and of the next two, in turns */
     uint32_t logit_rows[STEP_MAX_TOKENS];
 };
 

@@ -11,6 +11,8 @@
 #define WORK_LEAST ((size_t)24 << 10)
 #define WORK_ENOUGH ((size_t)96 << 10)
 
+_Static_assert(sizeof(struct step_layer) % 16 == 0, "the kernel copies whole pieces of 16 bytes");
+
 struct making {
     const struct step_place *at;
     struct decoder_parts d;

@@ -22,7 +22,7 @@ struct step_place {
     bool cluster;
     size_t shared_bytes; /* that a block may have */
     uint32_t max_tokens; /* of a step; 0: STEP_MAX_TOKENS */
-    /* Memory of the GPU with a copy of `from` (NULL: not initialized), 256-byte aligned. */
+    /* Memory of the GPU with a copy of `from` (NULL: any contents), 256-byte aligned. */
     int (*place)(void *ctx, void **out, const void *from, size_t bytes, struct err *e);
     void *ctx;
 };
