@@ -333,18 +333,19 @@ static void profile(struct on_gpu *o)
 
 static void times(const char *path, int n_sms)
 {
-    const struct cuda_gpu_grid grids[] = {{16, true},  {8, true},   {16, false},
-                                          {32, false}, {66, false}, {(uint32_t)n_sms, false}};
+    const struct cuda_gpu_grid grids[] = {
+        {16, true}, {8, true}, {66, false}, {(uint32_t)n_sms, false}};
     struct model m;
     model_load(&m, path, KERN_KV_F16, false);
     const struct decoder_sizes sizes = decoder_sizes(m.rows);
     printf("time %s: %.1f MB of weights by rows; ms a step\n", short_name(path),
            (double)sizes.weights / 1e6);
+    printf("  columns: sequences@position, a prompt of 512 tokens, a whole pass with its copies\n");
     printf("  %-14s %8s %8s %8s %8s %8s %8s %8s %8s\n", "blocks", "1@16", "1@500", "1@1500", "4@16",
            "8@16", "16@16", "512", "pass1");
     for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
         struct on_gpu o;
-        if (sizes.weights > (size_t)400 << 20 && grids[i].n_blocks < 66)
+        if (sizes.weights > (size_t)400 << 20 && grids[i].cluster)
             continue;
         if (!gpu_open(&o, m.rows, grids[i], 0))
             continue;

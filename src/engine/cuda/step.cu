@@ -608,14 +608,23 @@ STEP_FN uint4 step_high(const struct step_rows *w, uint4 low, const uint8_t *hig
 STEP_FN void step_piece_q8(const struct step_block *b, uint32_t nt, uint4 q, uint32_t scale,
                            uint32_t j, float2 *to, uint32_t stride, uint32_t valid)
 {
-    for (uint32_t t = 0; t < nt; t++) {
-        int32_t s = 0;
-        if (valid)
-            s = step_dot16(q, *((const uint4 *)(b->xq + t * b->ld) + j));
-        s += __shfl_xor_sync(STEP_ALL, s, 1); /* a block is two pieces */
-        if (valid && (j & 1) == 0)
-            to[t * stride + (j >> 1)] = step_pair(
-                (float)s, __fmul_rn(step_half(scale), b->scale[t * (b->ld / 32) + (j >> 1)]));
+    const float sw = step_half(scale);
+    for (uint32_t t0 = 0; t0 < nt; t0 += 4) { /* four tokens at a time, independent of each other */
+        int32_t s[4];
+        float sa[4];
+        STEP_UNROLL(4)
+        for (uint32_t v = 0; v < 4; v++) {
+            const uint32_t t = t0 + v < nt ? t0 + v : t0;
+            s[v] = step_dot16(q, *((const uint4 *)(b->xq + t * b->ld) + j));
+            sa[v] = b->scale[t * (b->ld / 32) + (j >> 1)];
+        }
+        STEP_UNROLL(4)
+        for (uint32_t v = 0; v < 4; v++)
+            s[v] += __shfl_xor_sync(STEP_ALL, s[v], 1); /* a block is two pieces */
+        STEP_UNROLL(4)
+        for (uint32_t v = 0; v < 4; v++)
+            if (valid && (j & 1) == 0 && t0 + v < nt)
+                to[(t0 + v) * stride + (j >> 1)] = step_pair((float)s[v], __fmul_rn(sw, sa[v]));
     }
 }
 
@@ -678,13 +687,77 @@ STEP_FN void step_piece_q56(const struct step_block *b, const struct step_rows *
     }
 }
 
+/* The same for one token: independent of each other, STEP_TOGETHER pieces at a time. */
+#define STEP_TOGETHER 4
+
+STEP_FN void step_make_terms_q8(const struct step_block *b, uint32_t pieces, uint32_t magic,
+                                uint32_t items, uint32_t stride, const struct step_held *h)
+{
+    STEP_UNROLL(2)
+    for (int g = 0; g < STEP_HELD; g += STEP_TOGETHER) {
+        int32_t sum[STEP_TOGETHER];
+        float scale[STEP_TOGETHER];
+        if ((uint32_t)g * STEP_THREADS >= items)
+            break;
+        STEP_UNROLL(4)
+        for (int u = 0; u < STEP_TOGETHER; u++) { /* past the end: any piece of the input */
+            const uint32_t i = (uint32_t)(g + u) * STEP_THREADS + threadIdx.x;
+            const uint32_t j = i - step_row_of_piece(pieces, magic, i) * pieces;
+            sum[u] = step_dot16(h->q[g + u], ((const uint4 *)b->xq)[j]);
+            scale[u] = __fmul_rn(step_half(h->scale[g + u]), b->scale[j >> 1]);
+        }
+        STEP_UNROLL(4)
+        for (int u = 0; u < STEP_TOGETHER; u++)
+            sum[u] += __shfl_xor_sync(STEP_ALL, sum[u], 1); /* a block is two pieces */
+        STEP_UNROLL(4)
+        for (int u = 0; u < STEP_TOGETHER; u++) {
+            const uint32_t i = (uint32_t)(g + u) * STEP_THREADS + threadIdx.x;
+            const uint32_t k = step_row_of_piece(pieces, magic, i), j = i - k * pieces;
+            if (i < items && (j & 1) == 0)
+                b->work[k * stride + (j >> 1)] = step_pair((float)sum[u], scale[u]);
+        }
+    }
+}
+
+STEP_FN void step_make_terms_q4(const struct step_block *b, uint32_t pieces, uint32_t magic,
+                                uint32_t items, uint32_t stride, const struct step_held *h)
+{
+    STEP_UNROLL(2)
+    for (int g = 0; g < STEP_HELD; g += STEP_TOGETHER) {
+        float2 e[STEP_TOGETHER];
+        if ((uint32_t)g * STEP_THREADS >= items)
+            break;
+        STEP_UNROLL(4)
+        for (int u = 0; u < STEP_TOGETHER; u++) {
+            const uint32_t i = (uint32_t)(g + u) * STEP_THREADS + threadIdx.x;
+            const uint32_t j = i - step_row_of_piece(pieces, magic, i) * pieces;
+            const uint4 *a = (const uint4 *)b->xq + 2 * j;
+            const int32_t s = step_dot16(step_nibbles(h->q[g + u], 0), a[0]) +
+                              step_dot16(step_nibbles(h->q[g + u], 4), a[1]);
+            e[u] = step_pair((float)(s - 8 * (b->sums[2 * j] + b->sums[2 * j + 1])),
+                             __fmul_rn(step_half(h->scale[g + u]), b->scale[j]));
+        }
+        STEP_UNROLL(4)
+        for (int u = 0; u < STEP_TOGETHER; u++) {
+            const uint32_t i = (uint32_t)(g + u) * STEP_THREADS + threadIdx.x;
+            const uint32_t k = step_row_of_piece(pieces, magic, i);
+            if (i < items)
+                b->work[k * stride + (i - k * pieces)] = e[u];
+        }
+    }
+}
+
 /* Terms of `rows` rows from row k0, to work: [row][token][stride]. */
 STEP_FN void step_make_terms(const struct step_block *b, const struct step_rows *w, uint32_t nt,
                              uint32_t k0, uint32_t rows, const struct step_held *h)
 {
     const uint32_t pieces = w->pieces, magic = w->magic, fmt = w->fmt;
     const uint32_t items = rows * pieces, stride = step_terms(w) | 1;
-    if (fmt == STEP_Q8) {
+    if (fmt == STEP_Q8 && nt == 1) {
+        step_make_terms_q8(b, pieces, magic, items, stride, h);
+    } else if (fmt == STEP_Q4 && nt == 1) {
+        step_make_terms_q4(b, pieces, magic, items, stride, h);
+    } else if (fmt == STEP_Q8) {
         STEP_UNROLL(8)
         for (int u = 0; u < STEP_HELD; u++) {
             const uint32_t i = (uint32_t)u * STEP_THREADS + threadIdx.x;
