@@ -88,7 +88,7 @@ static bool gpu_open(struct on_gpu *o, const struct decoder *d, struct cuda_gpu_
     if (cuda_gpu_open(&o->g, &e) < 0)
         die("GPU", &e);
     if (!grid.n_blocks)
-        o->grid = cuda_gpu_grid(o->g, decoder_sizes(d).weights);
+        o->grid = cuda_gpu_grid(o->g);
     const struct cuda_gpu_info *info = cuda_gpu_info(o->g);
     const struct step_place at = {.n_blocks = o->grid.n_blocks,
                                   .n_threads = cuda_gpu_threads(o->g),

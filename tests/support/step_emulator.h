@@ -24,9 +24,9 @@
 #endif
 
 #ifndef STEP_THREADS
-#define STEP_THREADS 64
+#define STEP_THREADS 96 /* as on the GPU, no power of two */
 #endif
-#define STEP_PIECES 512
+#define STEP_PIECES (8 * STEP_THREADS)
 #define STEP_EMULATED 1
 #define STEP_FN static inline __attribute__((unused))
 #define STEP_KERNEL static void

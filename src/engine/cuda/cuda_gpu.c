@@ -11,9 +11,6 @@
 extern const uint8_t cuda_code[];
 extern const size_t cuda_code_bytes;
 
-#define CLUSTER_BLOCKS 16u
-/* Up to this size one cluster of 16 blocks is faster than all blocks: its barrier takes a third. */
-#define CLUSTER_BYTES ((size_t)160 << 20)
 #define MOST_CODE_BYTES (64l << 20)
 
 struct placed {
@@ -257,12 +254,9 @@ static struct cu_launch_config config_of(const struct cuda_gpu *g, const struct 
                                      .n_attributes = 1};
 }
 
-struct cuda_gpu_grid cuda_gpu_grid(struct cuda_gpu *g, size_t weight_bytes)
+struct cuda_gpu_grid cuda_gpu_grid(const struct cuda_gpu *g)
 {
-    const bool cluster = g->info.clusters && weight_bytes <= CLUSTER_BYTES &&
-                         (uint32_t)g->info.n_sms >= CLUSTER_BLOCKS &&
-                         g->lib->api.function_set(g->step, CU_FUNCTION_ANY_CLUSTER, 1) == 0;
-    return (struct cuda_gpu_grid){cluster ? CLUSTER_BLOCKS : (uint32_t)g->info.n_sms, cluster};
+    return (struct cuda_gpu_grid){(uint32_t)g->info.n_sms, false};
 }
 
 int cuda_gpu_prepare(struct cuda_gpu *g, const struct step_model *m,

@@ -46,11 +46,10 @@ SHOAL_MUST_CHECK int cuda_gpu_pin(struct cuda_gpu *g, void **out, size_t bytes, 
 /* How the step kernel is launched. */
 struct cuda_gpu_grid {
     uint32_t n_blocks;
-    bool cluster;
+    bool cluster; /* the blocks are one cluster, at most 16; compute capability 9.0 or later */
 };
-/* The best grid for a model with so many bytes of weights: one cluster where its barriers are worth
- * more than the bandwidth of the whole GPU. */
-struct cuda_gpu_grid cuda_gpu_grid(struct cuda_gpu *g, size_t weight_bytes);
+/* A block for every multiprocessor: so far that was the fastest for all sizes (docs/CUDA.md). */
+struct cuda_gpu_grid cuda_gpu_grid(const struct cuda_gpu *g);
 /* Must precede the first step with this much shared memory. */
 SHOAL_MUST_CHECK int cuda_gpu_prepare(struct cuda_gpu *g, const struct step_model *m,
                                       const struct cuda_gpu_grid *grid, struct err *e);

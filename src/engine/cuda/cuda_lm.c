@@ -181,7 +181,7 @@ int cuda_lm_create(struct lm *out, struct decoder *d, struct cuda_gpu *g, uint32
     lm->g = g;
     lm->max_batch = decoder_max_batch(d);
     lm->max_logits = decoder_max_logits(d);
-    lm->grid = cuda_gpu_grid(g, decoder_sizes(d).weights);
+    lm->grid = cuda_gpu_grid(g);
     snprintf(lm->label, sizeof(lm->label), "cuda sm_%d%d, %s", info->major, info->minor,
              info->name);
     const struct step_place at = {.n_blocks = lm->grid.n_blocks,

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #ifndef STEP_PIECES
-#define STEP_PIECES 4096 /* pieces of weights that the threads of a block hold in registers */
+#define STEP_PIECES 3072 /* pieces of weights that the threads of a block hold in registers */
 #endif
 #define STEP_MAX_TOKENS 8 /* tokens that one step computes together */
 #define STEP_NO_ROW UINT32_MAX

@@ -98,24 +98,22 @@ static void test_a_gpu_is_described(void **state)
     assert_true(cuda_gpu_has_code());
 }
 
-static void test_large_models_get_all_blocks(void **state)
+static void test_every_multiprocessor_gets_a_block(void **state)
 {
     (void)state;
-    struct cuda_gpu *g = NULL;
-    struct err e = {0};
-    pretend("");
-    assert_int_equal(cuda_gpu_open(&g, &e), 0);
-    struct cuda_gpu_grid small = cuda_gpu_grid(g, 140 << 20), large = cuda_gpu_grid(g, 200 << 20);
-    assert_true(small.cluster);
-    assert_int_equal(small.n_blocks, 16);
-    assert_false(large.cluster);
-    cuda_gpu_close(g);
-    pretend("turing");
-    assert_int_equal(cuda_gpu_open(&g, &e), 0);
-    small = cuda_gpu_grid(g, 140 << 20);
-    assert_false(small.cluster);
-    assert_int_equal(small.n_blocks, 3);
-    cuda_gpu_close(g);
+    static const struct {
+        const char *gpu;
+        uint32_t n;
+    } want[] = {{"", 16}, {"turing", 3}};
+    for (size_t i = 0; i < 2; i++) {
+        struct cuda_gpu *g = NULL;
+        struct err e = {0};
+        pretend(want[i].gpu);
+        assert_int_equal(cuda_gpu_open(&g, &e), 0);
+        assert_int_equal(cuda_gpu_grid(g).n_blocks, want[i].n);
+        assert_false(cuda_gpu_grid(g).cluster);
+        cuda_gpu_close(g);
+    }
 }
 
 /* ---- the engine ---- */
@@ -239,7 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_missing_is_said),
         cmocka_unit_test(test_a_gpu_is_described),
-        cmocka_unit_test(test_large_models_get_all_blocks),
+        cmocka_unit_test(test_every_multiprocessor_gets_a_block),
         cmocka_unit_test(test_an_engine_generates_the_tokens_of_the_cpu),
         cmocka_unit_test(test_what_does_not_fit_is_refused),
         cmocka_unit_test(test_a_gpu_that_dies_fails_its_tasks), /* the last: it stays dead */
