@@ -1,7 +1,7 @@
 # A front end for CMake.  Each target first installs the Debian packages it needs; `make help` lists them.
 PREFIX ?= /usr/local
 DESTDIR ?=
-.PHONY: all conformance-llama-server conformance-manual conformance-ollama conformance-python conformance-tools help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster schedulers fmt clean
+.PHONY: all conformance-llama-server conformance-manual conformance-ollama conformance-python conformance-tools help deps configure build install uninstall unit test check mutate chaos nightly bench run demo-cluster schedulers fmt clean test-cuda
 all: build
 
 help: ## show this list
@@ -52,6 +52,9 @@ unit: ## unit and fuzz tests: about 15 seconds, no network
 test: ## every test, then some of them again under the sanitizers
 	@tools/install-deps test
 	@tools/run-tests $(TESTS)
+
+test-cuda: ## on a machine with an NVIDIA GPU and nvcc: every model's bits against the CPU, the sanitizer, times
+	@tools/test-cuda
 
 conformance-llama-server: configure ## run llama.cpp's own server tests against ours and print a table; STORIES=FILE.gguf: path of stories260K
 	@cmake --build build --target shoal

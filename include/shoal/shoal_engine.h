@@ -45,7 +45,7 @@ struct shoal_engine;
 
 struct shoal_engine_opts { /* zero means default; strings are copied */
     size_t size;
-    const char *kernels; /* name of a kernel set; NULL: the best that runs here */
+    const char *kernels; /* name of a kernel set, or "cuda"; NULL: the best set for the CPU */
     /* Compute threads: the engine's own and others that all engines of the process share.  0: by
      * the size of the model and the number of cores; 1: only its own. */
     uint32_t n_threads;
@@ -104,7 +104,7 @@ struct shoal_engine_info { /* strings live as long as the engine */
     unsigned kinds;      /* enum shoal_kind bits; members that do not apply to them are 0 */
     const char *arch;    /* "llama" */
     const char *name;    /* general.name of the file, or "" */
-    const char *engine;  /* "native" or "onnx" */
+    const char *engine;  /* "native", "onnx" or "cuda" */
     const char *kernels; /* the kernel set in use, or the library with its version */
     uint32_t n_vocab, n_ctx, n_ctx_train, n_layers, dim, n_threads, max_tasks;
     uint64_t n_params, file_bytes;

@@ -13,6 +13,7 @@
 #include "cmd/cmd.h"
 #include "cmd/machine.h"
 #include "engine/cache_dir.h"
+#include "engine/cuda/cuda_gpu.h"
 #include "engine/onnx/onnx_api.h"
 #include "kernels/kern.h"
 #include "shoal/shoal.h"
@@ -54,6 +55,12 @@ struct onnx {
     struct err why;
 };
 
+struct gpu {
+    struct cuda_gpu_info info;
+    bool code;      /* this build has kernels */
+    struct err why; /* code 0: there is a GPU */
+};
+
 struct problem {
     char what[160], fix[200];
 };
@@ -74,6 +81,7 @@ struct report {
     size_t n_bandwidth, n_peak;
     struct cache cache;
     struct onnx onnx;
+    struct gpu gpu;
     struct sandbox_support sandbox;
     struct problem problems[MAX_PROBLEMS];
     size_t n_problems;
@@ -110,6 +118,12 @@ static void read_onnx(struct onnx *x)
     snprintf(x->version, sizeof(x->version), "%s", lib->version);
     snprintf(x->path, sizeof(x->path), "%s", lib->path);
     onnx_lib_close(lib);
+}
+
+static void read_gpu(struct gpu *g)
+{
+    g->code = cuda_gpu_has_code();
+    (void)!cuda_gpu_describe(&g->info, &g->why);
 }
 
 static void measure(struct report *r)
@@ -174,6 +188,11 @@ static void find_problems(struct report *r)
     if (r->onnx.why.code < 0 && r->onnx.why.code != SHOAL_ENOTFOUND)
         add_problem(r, "unset SHOAL_ONNXRUNTIME and run " ONNX_INSTALL_COMMAND,
                     "ONNX Runtime cannot be used: %s", r->onnx.why.msg);
+    if (r->gpu.why.code < 0 && r->gpu.why.code != SHOAL_ENOTFOUND)
+        add_problem(r, "models run on the CPU", "the GPU cannot be used: %s", r->gpu.why.msg);
+    if (r->gpu.why.code == 0 && !r->gpu.code)
+        add_problem(r, "build shoal where nvcc is installed, or set SHOAL_CUDA_CODE to its kernels",
+                    "there is a GPU, but this build of shoal has no CUDA kernels");
     if (m->available_bytes && m->available_bytes < 512 * MIB)
         add_problem(r, "close other programs, or use smaller models and --kv q8",
                     "only %llu MiB of memory are available",
@@ -262,6 +281,33 @@ static void json_measured(struct json_out *j, const struct report *r)
     json_out_array_end(j);
 }
 
+static void json_gpu(struct json_out *j, const struct gpu *g)
+{
+    json_out_object(j);
+    json_out_key(j, "name");
+    json_out_str(j, "cuda");
+    json_out_key(j, "kernels");
+    json_out_bool(j, g->code);
+    if (g->why.code < 0) {
+        json_out_key(j, "problem");
+        json_out_str(j, g->why.msg);
+    } else {
+        char arch[16];
+        snprintf(arch, sizeof(arch), "sm_%d%d", g->info.major, g->info.minor);
+        json_out_key(j, "gpu");
+        json_out_str(j, g->info.name);
+        json_out_key(j, "arch");
+        json_out_str(j, arch);
+        json_out_key(j, "multiprocessors");
+        json_out_uint(j, (uint64_t)g->info.n_sms);
+        json_out_key(j, "memory_bytes");
+        json_out_uint(j, g->info.memory_bytes);
+        json_out_key(j, "cuda");
+        json_out_num(j, (double)(g->info.driver / 10) / 100);
+    }
+    json_out_object_end(j);
+}
+
 static void json_engines(struct json_out *j, const struct report *r)
 {
     json_out_key(j, "engines");
@@ -280,6 +326,7 @@ static void json_engines(struct json_out *j, const struct report *r)
     json_out_key(j, r->onnx.version[0] ? "path" : "problem");
     json_out_str(j, r->onnx.version[0] ? r->onnx.path : r->onnx.why.msg);
     json_out_object_end(j);
+    json_gpu(j, &r->gpu);
     json_out_array_end(j);
 }
 
@@ -348,6 +395,20 @@ static void put_kernels(struct buf *b, const struct report *r)
     }
 }
 
+static void put_gpu(struct buf *b, const struct gpu *g)
+{
+    char x[32];
+    buf_printf(b, "  %-14s ", "cuda");
+    if (g->why.code < 0)
+        buf_printf(b, "%s\n",
+                   g->why.code == SHOAL_ENOTFOUND ? g->why.msg : "not usable, see below");
+    else
+        buf_printf(b, "%s, sm_%d%d, %s, driver for CUDA %d.%d%s\n", g->info.name, g->info.major,
+                   g->info.minor, bytes_text(x, (double)g->info.memory_bytes),
+                   g->info.driver / 1000, g->info.driver % 1000 / 10,
+                   g->code ? ": decoders with --kernels cuda" : "; no kernels, see below");
+}
+
 static void put_engines(struct buf *b, const struct report *r)
 {
     buf_printf(b, "engines\n  %-14s %s kernels\n  %-14s ", "native", r->chosen->name, "onnx");
@@ -357,6 +418,7 @@ static void put_engines(struct buf *b, const struct report *r)
         buf_printf(b, "%s\n", r->onnx.why.msg);
     else
         buf_printf(b, "not usable, see below\n");
+    put_gpu(b, &r->gpu);
 }
 
 static void put_isolation(struct buf *b, const struct sandbox_support *s)
@@ -439,6 +501,7 @@ int cmd_doctor(int argc, const char *const *argv)
     } else {
         read_cache(&r.cache);
         read_onnx(&r.onnx);
+        read_gpu(&r.gpu);
         r.sandbox = sandbox_support();
         find_problems(&r);
         if (!opts_flag(&o, "no-measure"))

@@ -2,6 +2,7 @@
 #include "engine/backends.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "base/arg.h"
 #include "base/hash.h"
@@ -9,6 +10,7 @@
 #include "engine/decode/average_lm.h"
 #include "engine/cache_dir.h"
 #include "engine/chat/chat.h"
+#include "engine/cuda/cuda_lm.h"
 #include "engine/engine_state.h"
 #include "engine/memory_plan.h"
 #include "engine/native/encoder_specialist.h"
@@ -128,6 +130,51 @@ static int open_native(struct shoal_engine *en, const char *path, const struct s
                        en->kv_bytes);
     decoder_set_kv(decoder, en->kv);
     return 0;
+}
+
+/* ---- a GPU ---- */
+
+static bool wants_cuda(const struct shoal_engine_opts *o)
+{
+    return o->kernels && strcmp(o->kernels, "cuda") == 0;
+}
+
+/* As open_native, but weights, keys and values are in the GPU's memory, and its free bytes are a
+ * limit too. */
+static int open_cuda(struct shoal_engine *en, const char *path, const struct shoal_engine_opts *o,
+                     struct err *e)
+{
+    struct cuda_gpu *gpu = NULL;
+    struct decoder *decoder = NULL;
+    char dir[PATH_MAX];
+    struct decoder_sizes sizes;
+    struct decoder_opts d;
+    struct shoal_engine_opts here = *o;
+    here.kernels = NULL;
+    int rc = cuda_gpu_open(&gpu, e);
+    if (rc == 0)
+        rc = decoder_options(&d, en, &here, dir, e);
+    d.kernels = &kern_scalar;
+    if (rc == 0)
+        rc = decoder_measure(&sizes, en->file, &d, e);
+    if (rc == 0)
+        rc = tokenizer_create(&en->tokenizer, en->file, e);
+    if (rc == 0) {
+        const size_t left = cuda_gpu_free_bytes(gpu);
+        here.memory_bytes = o->memory_bytes && o->memory_bytes < left ? o->memory_bytes : left;
+        rc = plan_memory(en, &here, &sizes, e);
+    }
+    if (rc == 0)
+        rc = decoder_create(&decoder, en->file, path, &d, e);
+    if (rc == 0 && !(en->kernels = kern_select(NULL, e)))
+        rc = SHOAL_EUNSUPPORTED;
+    if (rc < 0) {
+        decoder_destroy(decoder);
+        cuda_gpu_close(gpu);
+        return err_wrap(e, "%s", path);
+    }
+    rc = cuda_lm_create(&en->lm, decoder, gpu, en->n_pages, e);
+    return rc < 0 ? err_wrap(e, "%s", path) : 0;
 }
 
 /* ---- several decoders, averaged ---- */
@@ -322,6 +369,7 @@ static int open_decoder(struct shoal_engine *en, const char *path,
 {
     int rc = o->n_average > 0 ? open_average(en, path, o, e)
              : en->onnx       ? open_onnx(en, path, o, e)
+             : wants_cuda(o)  ? open_cuda(en, path, o, e)
                               : open_native(en, path, o, e);
     if (rc < 0)
         return rc;

@@ -1,6 +1,7 @@
 /* backends.h - detects the kind of model at a path and opens it.
  *
- * The one place that knows every kind: native decoders and specialists, and ONNX Runtime. */
+ * The one place that knows every kind: native decoders and specialists, CUDA, and ONNX
+ * Runtime. */
 #ifndef SHOAL_ENGINE_BACKENDS_H
 #define SHOAL_ENGINE_BACKENDS_H
 

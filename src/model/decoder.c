@@ -377,6 +377,20 @@ const struct weights *decoder_weights(const struct decoder *d)
     return &d->weights;
 }
 
+struct decoder_parts decoder_parts(const struct decoder *d)
+{
+    return (struct decoder_parts){.c = &d->c,
+                                  .layers = d->layers,
+                                  .final_norm_w = d->final_norm_w,
+                                  .final_norm_b = d->final_norm_b,
+                                  .output = &d->output,
+                                  .weights = &d->weights,
+                                  .n_ctx = d->n_ctx,
+                                  .kv_kind = d->kv_kind,
+                                  .kv_head_bytes = d->kv_head_bytes,
+                                  .kv_page_bytes = d->kv_page_bytes};
+}
+
 size_t decoder_kv_page_bytes(const struct decoder *d)
 {
     return d->kv_page_bytes;

@@ -48,36 +48,42 @@ static void quantize(const struct decoder *d, const struct kern_act *a, bool wan
         d->k->quantize(a, t, 0, a->n_cols / 32);
 }
 
-static void embed(struct decoder *d, uint32_t t)
+void decoder_embed(const struct decoder *d, uint32_t token, uint32_t pos, float *x, float *raw,
+                   float *place)
 {
-    const struct decoder_run *r = &d->runs[d->run_of[t]];
-    uint32_t at = t - d->run_first[d->run_of[t]], token = (uint32_t)r->tokens[at];
-    uint32_t pos = r->pos0 + at;
-    /* a row in the file's encoding is never longer than as floats */
-    float *x = d->x + (size_t)t * d->c.dim, *raw = d->xn + (size_t)t * d->c.dim;
     size_t row = d->embd->n_bytes / d->c.n_vocab;
     model_file_read(d->embd, token * row, raw, row);
     quant_to_f32(d->embd->type, raw, x, d->c.dim);
     if (d->c.embed_scale != 1.0f)
         d->k->scale(x, d->c.embed_scale, d->c.dim);
     if (d->pos_embd) {
-        float *place = d->proj + (size_t)t * d->c.dim;
         row = d->pos_embd->n_bytes / (size_t)d->pos_embd->dims[1];
         model_file_read(d->pos_embd, pos * row, raw, row);
         quant_to_f32(d->pos_embd->type, raw, place, d->c.dim);
         d->k->add(x, place, d->c.dim);
     }
-    for (int which = 0; which < (d->c.rope_base_local > 0.0f ? 2 : 1); which++) {
-        const uint32_t rot = d->c.rope_dim, half = rot / 2;
-        float *cs = d->rope_cs[which] + (size_t)t * rot * 2;
-        for (uint32_t i = 0; i < half; i++) {
-            const uint32_t a = d->c.rope_neox ? i : 2 * i, b = d->c.rope_neox ? i + half : a + 1;
-            double angle = (double)((float)pos * d->inv_freq[which][i]);
-            cs[a] = cs[b] = (float)cos(angle);
-            cs[rot + b] = (float)sin(angle);
-            cs[rot + a] = -cs[rot + b];
-        }
+}
+
+void decoder_rotation(const struct decoder *d, bool local, uint32_t pos, float *cs)
+{
+    const uint32_t rot = d->c.rope_dim, half = rot / 2;
+    for (uint32_t i = 0; i < half; i++) {
+        const uint32_t a = d->c.rope_neox ? i : 2 * i, b = d->c.rope_neox ? i + half : a + 1;
+        double angle = (double)((float)pos * d->inv_freq[local][i]);
+        cs[a] = cs[b] = (float)cos(angle);
+        cs[rot + b] = (float)sin(angle);
+        cs[rot + a] = -cs[rot + b];
     }
+}
+
+static void embed(struct decoder *d, uint32_t t)
+{
+    const struct decoder_run *r = &d->runs[d->run_of[t]];
+    uint32_t at = t - d->run_first[d->run_of[t]], pos = r->pos0 + at;
+    const size_t row = (size_t)t * d->c.dim;
+    decoder_embed(d, (uint32_t)r->tokens[at], pos, d->x + row, d->xn + row, d->proj + row);
+    for (int which = 0; which < (d->c.rope_base_local > 0.0f ? 2 : 1); which++)
+        decoder_rotation(d, which == 1, pos, d->rope_cs[which] + (size_t)t * d->c.rope_dim * 2);
 }
 
 static void norm_in(struct decoder *d, uint32_t layer, uint32_t t)

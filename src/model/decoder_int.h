@@ -4,17 +4,8 @@
 #define SHOAL_MODEL_DECODER_INT_H
 
 #include "model/decoder.h"
+#include "model/decoder_parts.h"
 #include "model/products.h"
-
-struct layer {
-    const float *attn_norm_w, *attn_norm_b, *ffn_norm_w, *ffn_norm_b;
-    const float *q_norm, *k_norm, *post_attn_norm, *post_ffn_norm;
-    struct linear qkv[3];
-    uint32_t n_qkv; /* number of matrices; 1: fused in the file */
-    struct linear attn_out, gate, up, down;
-    uint32_t window;
-    bool local_rope;
-};
 
 struct attn_unit { /* rows of one KV head of one run: the smallest unit of a chunk */
     uint32_t run, kv_head, row0, row1;

@@ -19,8 +19,8 @@ struct decoder_rig {
     uint32_t pages[256];
 };
 
-static inline void decoder_rig_open(struct decoder_rig *r, const char *name,
-                                    const struct kern_ops *k, uint32_t threads)
+static inline void decoder_rig_open_kv(struct decoder_rig *r, const char *name,
+                                       const struct kern_ops *k, uint32_t threads, enum kern_kv kv)
 {
     char path[512];
     struct err e = {0};
@@ -31,7 +31,8 @@ static inline void decoder_rig_open(struct decoder_rig *r, const char *name,
                              .n_threads = threads,
                              .n_ctx = 2048,
                              .max_batch = DECODER_RIG_BATCH,
-                             .max_logits = DECODER_RIG_BATCH};
+                             .max_logits = DECODER_RIG_BATCH,
+                             .kv_kind = kv};
     if (strcmp(name, "gpt2") == 0)
         o.n_ctx = 0; /* learned positions: no more than the file has */
     if (decoder_create(&r->d, r->g, path, &o, &e) < 0)
@@ -42,6 +43,12 @@ static inline void decoder_rig_open(struct decoder_rig *r, const char *name,
     decoder_set_kv(r->d, r->kv);
     for (uint32_t i = 0; i < 256; i++)
         r->pages[i] = (i * 37 + 11) % 256; /* any order */
+}
+
+static inline void decoder_rig_open(struct decoder_rig *r, const char *name,
+                                    const struct kern_ops *k, uint32_t threads)
+{
+    decoder_rig_open_kv(r, name, k, threads, KERN_KV_F16);
 }
 
 static inline void decoder_rig_close(struct decoder_rig *r)

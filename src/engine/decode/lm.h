@@ -4,6 +4,7 @@
  *          share (native/native_lm.h).
  * onnx     ONNX Runtime: one run after another, each slot owns its keys and values; pages are only
  *          counted (onnx_lm.h).
+ * cuda     a GPU: as native, with pages in the GPU's memory (cuda/cuda_lm.h).
  * average  several of them, whose next-token probabilities are averaged (average_lm.h).
  *
  * Thread:    belongs to the engine's thread once that runs.
@@ -19,7 +20,7 @@
 #include "model/decoder.h"
 
 struct lm_info {
-    const char *engine;  /* "native", "onnx" */
+    const char *engine;  /* "native", "onnx", "cuda" */
     const char *kernels; /* the kernel set, or the library with its version */
     const char *arch;
     uint32_t n_vocab, n_ctx, n_ctx_train, n_layers, dim, n_threads;

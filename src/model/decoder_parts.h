@@ -1,0 +1,42 @@
+/* decoder_parts.h - what a decoder consists of, for an engine that computes it somewhere else.
+ *
+ * Thread:    as decoder.h.
+ * Ownership: all pointers are borrowed from the decoder. */
+#ifndef SHOAL_MODEL_DECODER_PARTS_H
+#define SHOAL_MODEL_DECODER_PARTS_H
+
+#include "model/plan.h"
+
+struct decoder;
+struct decoder_config;
+
+struct layer {
+    const float *attn_norm_w, *attn_norm_b, *ffn_norm_w, *ffn_norm_b;
+    const float *q_norm, *k_norm, *post_attn_norm, *post_ffn_norm;
+    struct linear qkv[3];
+    uint32_t n_qkv; /* number of matrices; 1: fused in the file */
+    struct linear attn_out, gate, up, down;
+    uint32_t window;
+    bool local_rope;
+};
+
+struct decoder_parts {
+    const struct decoder_config *c;
+    const struct layer *layers;
+    const float *final_norm_w, *final_norm_b;
+    const struct linear *output;
+    const struct weights *weights;
+    uint32_t n_ctx;
+    enum kern_kv kv_kind;
+    size_t kv_head_bytes, kv_page_bytes;
+};
+
+struct decoder_parts decoder_parts(const struct decoder *d);
+/* The beginning of a token's residual stream, x [dim].  raw and place: memory of that size; a row
+ * in the file's encoding is never longer than as floats. */
+void decoder_embed(const struct decoder *d, uint32_t token, uint32_t pos, float *x, float *raw,
+                   float *place);
+/* Cosines and sines of a position as kern_ops.rope reads them, cs [2][rope_dim]. */
+void decoder_rotation(const struct decoder *d, bool local, uint32_t pos, float *cs);
+
+#endif
