@@ -27,7 +27,7 @@ function client(server, key) {
         try {
             json = JSON.parse(text);
         } catch {}
-        return { status: r.status, text, json };
+        return { status: r.status, text, json, allow: r.headers.get('allow') };
     };
 }
 
@@ -46,6 +46,10 @@ async function names() {
     const m = await ask('POST', '/v1/moderations', { input: 'hello' });
     t.same(`${m.status} ${m.json.error.code}`, '404 unsupported_endpoint', 'moderations');
     t.check(m.json.error.message.includes('/v1/classify'), 'says what to do');
+    const put = await ask('POST', '/v1/responses/resp_1', {});
+    t.same(`${put.status} ${put.allow}`, '405 GET, HEAD, DELETE', 'methods of a response');
+    t.same((await ask('POST', '/v1/responses/resp_1/cancel', {})).status, 404, 'one that does not exist cannot be cancelled');
+    t.same((await ask('POST', '/v1/responses/resp_1/x/cancel', {})).status, 405, 'a star between slashes is no path');
     const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'], additionalProperties: false };
     const a = await ask('POST', '/v1/messages', { model: 'long', max_tokens: 64, messages, output_config: { format: { type: 'json_schema', schema } } });
     t.same(typeof JSON.parse(a.json.content[0].text).ok, 'boolean', 'a schema of Anthropic');
@@ -234,8 +238,29 @@ async function slots() {
     await server.stop();
 }
 
+// Habits of llama.cpp's clients: what is computed again, kept when the context is shifted, and told of each token.
+async function llamacpp() {
+    const server = await t.start(shoal, ['-m', `long=${long}`]);
+    const ask = client(server);
+    const prompt = 'The quick brown fox jumps over the lazy dog. '.repeat(4);
+    const complete = async (more) => (await ask('POST', '/completion', { prompt, n_predict: 2, temperature: 0, seed: 1, ...more })).json;
+    const first = await complete({ n_predict: 4 });
+    t.check((await complete({})).timings.cache_n > 16, 'the beginning is cached');
+    const again = await complete({ n_predict: 4, cache_prompt: false });
+    t.same(again.timings.cache_n, 0, 'cache_prompt: false');
+    t.same(again.content, first.content, 'the same text');
+    const chat = await ask('POST', '/v1/chat/completions', { messages: [{ role: 'user', content: prompt }], max_tokens: 1, cache_prompt: false });
+    t.same(chat.json.usage.prompt_tokens_details.cached_tokens, 0, 'in a chat');
+    const many = await complete({ n_probs: 100 });
+    const tops = many.completion_probabilities[0].top_logprobs;
+    t.same(tops.length, 100, 'n_probs');
+    t.check(tops.every((x, i) => i === 0 || x.logprob <= tops[i - 1].logprob), 'the likeliest first');
+    await server.stop();
+}
+
 (async () => {
     await names();
+    await llamacpp();
     await slots();
     await loopback();
     await ollama();

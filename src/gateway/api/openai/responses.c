@@ -624,7 +624,7 @@ static const struct response_entry *named(struct call *c, const char *const know
 
 void responses_cancel(struct call *c)
 {
-    static const char *const known[2] = {"/cancel", "/cancel"};
+    static const char *const known[2] = {"/cancel", "/cancel"}; /* as the route has it */
     struct response_store *store = c->gl->gw->response_store;
     const char *rest;
     const struct response_entry *e = named(c, known, &rest);
