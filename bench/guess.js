@@ -4,7 +4,8 @@
 // sent, so every guess is of a fresh secret. Prints how often the attacker is right when it takes the faster of a right and
 // a wrong guess, the one with more cached tokens, or the one whose headers tell of a
 // hit or are rare: 50 % is chance. With `cache: shared` beside
-// it, where the attack works. Fails if one of them is better than chance (by 4 standard errors) without sharing.
+// it, where the attack works. The same with keys: whether one that is nearly right is refused later. Fails if
+// something is better than chance (by 4 standard errors) without sharing.
 // Usage: bench/run guess [--shoal FILE] [--guesses N]
 'use strict';
 const crypto = require('crypto');
@@ -79,6 +80,26 @@ async function attack(port, model) {
     return worst;
 }
 
+// Is a key that shares all but its last letter with the right one refused later than one that shares nothing?
+async function keys(port) {
+    const right = 'victim-key', letters = 'abcdefghijklmnopqrstuvwxyz';
+    const random = (n) => Array.from({ length: n }, () => letters[crypto.randomInt(letters.length)]).join('');
+    const refused = async (key) => {
+        const from = process.hrtime.bigint();
+        await post(port, key, 'private', 'x').catch((e) => { if (!e.message.startsWith('status 401')) throw e; });
+        return Number(process.hrtime.bigint() - from);
+    };
+    let later = 0;
+    for (let i = 0; i < pairs; i++) {
+        const both = [right.slice(0, -1) + '_', random(right.length)], swap = crypto.randomInt(2);
+        const times = [await refused(both[swap]), await refused(both[1 - swap])];
+        later += times[swap] > times[1 - swap];
+    }
+    const error = 100 * Math.sqrt(0.25 / pairs), p = 100 * later / pairs;
+    console.log(`keys     by time     ${2 * pairs} guesses: the nearer one is refused later in ${p.toFixed(1)} % of ${pairs} pairs; chance: 50 +- ${(1.96 * error).toFixed(1)} %`);
+    return Math.abs(p - 50) / error;
+}
+
 (async () => {
     const file = path.join(tmp, 'guess.yaml');
     fs.writeFileSync(file, `models:\n  - {name: reply, path: "${root}/models/reply.gguf"}\nroutes:\n  - {name: private, models: [reply]}\n`
@@ -97,7 +118,7 @@ async function attack(port, model) {
     });
     while (await new Promise((done) => http.get({ port, path: '/readyz' }, (r) => { r.resume(); done(r.statusCode !== 200); })))
         await new Promise((done) => setTimeout(done, 20));
-    const worst = await attack(port, 'private'), shared = await attack(port, 'shared');
+    const worst = Math.max(await attack(port, 'private'), await keys(port)), shared = await attack(port, 'shared');
     server.kill();
     fs.rmSync(tmp, { recursive: true });
     if (shared < 4)
