@@ -152,7 +152,7 @@ struct config {
     uint32_t collections_max_passages, collections_exact_passages;
     char *similar_model; /* embeds prompts for the semantic cache; NULL: embed */
     /* Store of conversations, NULL: the default file; "off": none. */
-    char *sessions_store, *sessions_key_file;
+    char *sessions_store, *sessions_key_file, *sessions_summary;
     uint32_t sessions_ttl_ms, sessions_tokens;
     bool watch;             /* read the file again when it changes */
     char *quota_file;       /* tokens of the day; NULL: in the cache folder */
