@@ -81,7 +81,7 @@ async function startRegistry() {
     r = await o('show', '--modelfile', 'me/polite');
     count('show', r.code === 0 && /Be polite/.test(r.out) && /num_predict/.test(r.out), `Modelfile: ${r.out}`);
     r = await o('push', 'me/polite');
-    count('push', r.code === 0, r.out);
+    count('push', r.code === 0 && /You can find your model at/.test(r.out), r.out);
     r = await o('rm', 'me/polite', 'other');
     count('rm', r.code === 0 && /deleted/.test(r.out), r.out);
     r = await o('pull', 'me/polite');

@@ -238,12 +238,17 @@ async function slots() {
     await server.stop();
 }
 
-// Habits of llama.cpp's clients: what is computed again, kept when the context is shifted, and told of each token.
-async function llamacpp() {
+// Habits of llama.cpp's and Ollama's clients: what is computed again, kept when the context is shifted, and told of each token.
+async function habits() {
     const server = await t.start(shoal, ['-m', `long=${long}`]);
     const ask = client(server);
     const prompt = 'The quick brown fox jumps over the lazy dog. '.repeat(4);
     const complete = async (more) => (await ask('POST', '/completion', { prompt, n_predict: 2, temperature: 0, seed: 1, ...more })).json;
+    // what Ollama's own command line sends and needs
+    t.same((await ask('POST', '/api/show', { model: '', name: 'long' })).status, 200, 'an empty model beside a name');
+    t.check((await ask('GET', '/api/tags')).json.models.every((m) => /^[0-9a-f]{64}$/.test(m.digest)), 'every model has a digest');
+    t.same((await ask('POST', '/api/me')).status, 401, 'nobody is signed in without a registry');
+    t.same((await ask('GET', '/api/status')).json.cloud.disabled, true, 'no cloud');
     const first = await complete({ n_predict: 4 });
     t.check((await complete({})).timings.cache_n > 16, 'the beginning is cached');
     const again = await complete({ n_predict: 4, cache_prompt: false });
@@ -260,7 +265,7 @@ async function llamacpp() {
 
 (async () => {
     await names();
-    await llamacpp();
+    await habits();
     await slots();
     await loopback();
     await ollama();

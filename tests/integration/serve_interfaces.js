@@ -138,7 +138,7 @@ async function completion() {
     const off = { mirostat: 0, typical_p: 1, xtc_probability: 0, dry_multiplier: 0, dynatemp_range: 0, cache_prompt: true, id_slot: -1,
         samplers: ['top_k'], min_keep: 0, n_keep: 0, grammar: '', lora: [] };
     t.same((await post('/completion', { ...base, ...off })).body.content, whole.content, 'samplers that are off');
-    for (const [bad, param] of [[{ mirostat: 2 }, 'mirostat'], [{ n_probs: 21 }, 'n_probs'], [{ prompt: 5 }, 'prompt'],
+    for (const [bad, param] of [[{ mirostat: 2 }, 'mirostat'], [{ n_probs: 257 }, 'n_probs'], [{ prompt: 5 }, 'prompt'],
         [{ logit_bias: [[1]] }, 'logit_bias'], [{ response_fields: [5] }, 'response_fields'], [{ response_fields: 'content' }, 'response_fields'],
         [{ prompt: { prompt_string: 'a', multimodal_data: ['x'] } }, 'prompt'], [{ frob: 1 }, 'frob']]) {
         const r = await post('/completion', { ...base, ...bad });

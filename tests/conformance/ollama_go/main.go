@@ -285,10 +285,9 @@ func manage(c *api.Client, file string) {
 		r, err := c.CloudStatusExperimental(ctx)
 		return err == nil && r.Cloud.Disabled, err
 	})
-	call("Whoami: nobody is signed in", func() (bool, error) {
-		_, err := c.Whoami(ctx)
-		var a api.AuthorizationError
-		return errors.As(err, &a), nil
+	call("Whoami", func() (bool, error) {
+		u, err := c.Whoami(ctx)
+		return err == nil && u.Name == "local", err
 	})
 	call("Signout", func() (bool, error) { err := c.Signout(ctx); return err == nil, err })
 	// what only Ollama's own server has is refused as an old one of theirs does

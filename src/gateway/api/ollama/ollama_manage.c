@@ -591,7 +591,7 @@ static bool read_body(struct call *c, const struct field *table, size_t n, struc
         call_fail_fields(c, &e);
         return false;
     }
-    if (!b->model)
+    if (!b->model || !b->model[0]) /* Ollama's own client sends both, one of them empty */
         b->model = b->name;
     return true;
 }

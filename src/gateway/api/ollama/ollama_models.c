@@ -54,11 +54,11 @@ static void put_head(struct json_out *j, const char *name, uint64_t created_s, u
 {
     struct tm tm;
     time_t at = (time_t)created_s;
-    char stamp[40], digest[2 * SHA256_BYTES + 1] = "";
+    static const uint8_t unknown[SHA256_BYTES] = {0}; /* Ollama's own client cuts off 12 digits */
+    char stamp[40], digest[2 * SHA256_BYTES + 1];
     gmtime_r(&at, &tm);
     strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    if (sum)
-        sha256_hex(digest, sum);
+    sha256_hex(digest, sum ? sum : unknown);
     json_out_object(j);
     json_out_member_str(j, "name", name);
     json_out_member_str(j, "model", name);
@@ -240,7 +240,7 @@ static void put_shown(void *ctx, const struct registry_model *m)
 void ollama_show(struct call *c)
 {
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(c->json, "model");
-    if (!name)
+    if (!cJSON_IsString(name) || !name->valuestring[0]) /* Ollama's own client sends both */
         name = cJSON_GetObjectItemCaseSensitive(c->json, "name");
     if (!cJSON_IsString(name)) {
         call_fail(c, 400, NULL, "model", "missing_required_parameter", "'model' is missing");
@@ -258,7 +258,7 @@ void ollama_show(struct call *c)
                   name->valuestring);
 }
 
-/* There is no cloud behind this server, and nobody to be there. */
+/* There is no cloud behind this server. */
 
 void ollama_status(struct call *c)
 {
@@ -266,10 +266,22 @@ void ollama_status(struct call *c)
     call_json(c, 200);
 }
 
+/* Ollama's own client pushes only if somebody is signed in: here that is the key's owner, to the
+ * registry of the configuration. */
 void ollama_me(struct call *c)
 {
-    call_fail(c, 401, NULL, NULL, "unauthorized",
-              "nobody is signed in: this server has no models of a cloud");
+    if (!c->gl->config->ollama_registry) {
+        call_fail(c, 401, NULL, NULL, "unauthorized",
+                  "there is nothing to be signed in to: set 'ollama.registry'");
+        return;
+    }
+    struct json_out j = json_out_make(&c->out);
+    json_out_object(&j);
+    json_out_member_str(&j, "id", "00000000-0000-0000-0000-000000000000");
+    json_out_member_str(&j, "name", c->client ? c->client->name : "local");
+    json_out_member_str(&j, "email", "");
+    json_out_object_end(&j);
+    call_json(c, 200);
 }
 
 void ollama_signout(struct call *c)
