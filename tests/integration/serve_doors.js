@@ -263,7 +263,36 @@ async function habits() {
     await server.stop();
 }
 
+// What a model thinks is an item of its own of a response, whole and streamed, and is not read again.
+async function thoughts() {
+    const flow = (name, text) => `  - {name: ${name}, output: "\${out.text}", steps: [{name: out, do: template, text: "${text}"}]}\n`;
+    const server = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nflows:\n` +
+        flow('thinker', '<think>\\nIt asks for \${input.text}.\\n</think>\\n\\nFine: \${input.text}') + flow('plain', 'a <think>b</think>') + flow('dreamer', '<think>for ever'))]);
+    const ask = client(server);
+    const whole = (await ask('POST', '/v1/responses', { model: 'thinker', input: 'tea' })).json;
+    t.same(whole.output.map((o) => o.type).join(), 'reasoning,message', JSON.stringify(whole));
+    t.same(whole.output[0].content[0].text.trim(), 'It asks for tea.', 'the thought');
+    t.same(whole.output[1].content[0].text, 'Fine: tea', 'the answer');
+    t.same((await ask('GET', `/v1/responses/${whole.id}`)).json.output.length, 2, 'stored');
+    const events = (await ask('POST', '/v1/responses', { model: 'thinker', input: 'tea', stream: true })).text.split('\n').filter((l) => l.startsWith('data: {'))
+        .map((l) => JSON.parse(l.slice(6)));
+    const types = events.map((e) => e.type.replace('response.', '')).filter((x, i, all) => x !== all[i - 1]).join();
+    t.same(types, 'created,in_progress,output_item.added,content_part.added,reasoning_text.delta,reasoning_text.done,content_part.done,output_item.done,' +
+        'output_item.added,content_part.added,output_text.delta,output_text.done,content_part.done,output_item.done,completed', 'events');
+    const joined = (type) => events.filter((e) => e.type === type).map((e) => e.delta).join('');
+    t.same(joined('response.reasoning_text.delta').trim(), 'It asks for tea.', 'the thought, streamed');
+    t.same(joined('response.output_text.delta'), 'Fine: tea', 'the answer, streamed');
+    t.same(JSON.stringify(events.at(-1).response.output.map((o) => o.content)), JSON.stringify(whole.output.map((o) => o.content)), 'the same at the end');
+    t.check(events.filter((e) => e.item?.type === 'message').every((e) => e.output_index === 1), 'places');
+    const plain = (await ask('POST', '/v1/responses', { model: 'plain', input: 'x' })).json;
+    t.same(plain.output.map((o) => `${o.type} ${o.content[0].text}`).join(), 'message a <think>b</think>', 'not at the beginning');
+    const dream = (await ask('POST', '/v1/responses', { model: 'dreamer', input: 'x' })).json;
+    t.same(dream.output.map((o) => `${o.type} ${o.status}`).join(), 'reasoning incomplete', 'a thought without an end');
+    await server.stop();
+}
+
 (async () => {
+    await thoughts();
     await names();
     await habits();
     await slots();
