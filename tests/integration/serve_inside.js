@@ -68,6 +68,11 @@ flows:
         t.check(asked.slice(before).every((u) => u.startsWith('/t/') && !/[\s#\\]|\/\.\.\/|\/\//.test(u)), `the path is what the flow says: ${asked.slice(before)}`);
         safe(`a flow with ${JSON.stringify(text)}`);
     }
+    for (const text of ['..', '.']) { // a value that would change the path of the flow
+        const before = asked.length, r = await post('/v1/process', { model: 'outside', text });
+        t.check(r.text.includes('failed'), `${text}: ${r.text}`);
+        t.same(asked.length, before, `${text}: nothing is called`);
+    }
     // webhooks
     const before = asked.length;
     await post('/v1/readings', { readings: [{ sensor: 'vib', value: 8 }] });
