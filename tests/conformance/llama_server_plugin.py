@@ -62,7 +62,7 @@ def pytest_runtest_logreport(report):
         n[word] += 1
     if report.outcome == "failed":
         crash = getattr(report.longrepr, "reprcrash", None)
-        name = report.nodeid.split("/")[-1].replace(".py::", "::")
+        name = file.removesuffix(".py") + "::" + report.nodeid.split("::", 1)[1]
         failures.append((file, name, crash.message if crash else str(report.longrepr)))
 
 
