@@ -108,7 +108,7 @@ models: [{name: long, path: ${long}}]
 keys: [{name: anna, sha256: ${sha('a')}}, {name: ben, sha256: ${sha('b')}}]
 `)]);
     const ask = client(server, 'a'), other = client(server, 'b');
-    const short = (await ask('POST', '/v1/responses', { input: 'hi', max_output_tokens: 5, background: true })).json;
+    const short = (await ask('POST', '/v1/responses', { input: 'hi', max_output_tokens: 5, temperature: 0, background: true })).json;
     t.same(`${short.status} ${short.background} ${short.output.length}`, 'in_progress true 0', 'begins');
     let now;
     await t.until(async () => {
