@@ -22,6 +22,7 @@ help: ## show this list
 	@echo "  PARTS=...    what make schedulers runs (image compose systemd kubernetes nomad)"
 	@echo "  SAMPLE=N     lines that make mutate changes (100)"
 	@echo "  SEED=N       what make chaos does to whom, and when; which lines make mutate changes (a random one, which is printed)"
+	@echo "  SOAK=N       minutes of mixed load on the release build in make nightly (120)"
 	@echo "  TESTS=...    what make test runs: arguments of ctest, for example '-R serve' (all);"
 	@echo "               with make mutate: unit, quick (and integration tests of up to 10 s) or all (quick)"
 
@@ -91,9 +92,9 @@ chaos: configure ## kill nodes and break the network under 32 streams; no token 
 	@$(if $(CROSS),tools/build-cross build-cross)
 	@$(if $(CROSS),CROSS=build-cross/run) NETNS=$(NETNS) node tests/chaos/chaos.js build/shoal build/tests/chaos_proxy $(or $(DURATION),60) $(SEED)
 
-nightly: ## mixed load, chaos and elections under AddressSanitizer
+nightly: ## mixed load, chaos and elections under AddressSanitizer, then two hours of load on the release build
 	@tools/install-deps test
-	@tools/run-nightly $(DURATION)
+	@SOAK=$(or $(SOAK),120) tools/run-nightly $(DURATION)
 
 bench: build ## run the benchmarks, with the peers beside us
 	@tools/install-deps bench

@@ -52,6 +52,8 @@ struct shoal_bias {
     float bias; /* added to the logit; -INFINITY forbids the token */
 };
 
+#define SHOAL_MAX_LOGPROBS 256u
+
 /* Applied in this order: bias, repetition, presence and frequency penalties, temperature, top-k,
  * top-p, min-p.  Keeps its layout: later versions add sampling options to shoal_task_opts. */
 struct shoal_sampling {
@@ -66,7 +68,7 @@ struct shoal_sampling {
     uint64_t seed;           /* the draw at position p depends on (seed, p) alone */
     const struct shoal_bias *bias;
     uint32_t n_bias;
-    uint32_t n_logprobs; /* alternatives to report with each token, at most 20 */
+    uint32_t n_logprobs; /* alternatives to report with each token, SHOAL_MAX_LOGPROBS at most */
     bool logprobs;       /* report each token's log-probability */
 };
 
@@ -166,7 +168,14 @@ struct shoal_task_opts { /* zero means default */
     /* Find and leave cached prompt prefixes among those of all clients. Otherwise a task finds only
      * those of its client: nobody learns by a fast answer what another client has sent. */
     bool shared_prefix;
-    uint8_t reserved[3]; /* for a later member */
+    /* The whole prompt is computed: none of it is taken from the cache, of this client or others.
+     */
+    bool fresh_prefix;
+    bool no_shift; /* the answer ends at the context, also with shoal_engine_opts.context_shift */
+    uint8_t reserved[1]; /* for a later member */
+    /* With context_shift: this many of the first tokens stay, in whole pages and at most half of
+     * the context; 0: the prompt, at most a quarter. */
+    uint64_t keep_tokens;
 };
 
 struct shoal_task;

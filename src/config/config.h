@@ -153,7 +153,7 @@ struct config {
     struct yaml_in_strs collections_watch; /* NAME=FOLDER */
     char *similar_model;                   /* embeds prompts for the semantic cache; NULL: embed */
     /* Store of conversations, NULL: the default file; "off": none. */
-    char *sessions_store, *sessions_key_file;
+    char *sessions_store, *sessions_key_file, *sessions_summary;
     uint32_t sessions_ttl_ms, sessions_tokens;
     bool watch;             /* read the file again when it changes */
     char *quota_file;       /* tokens of the day; NULL: in the cache folder */

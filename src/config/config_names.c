@@ -44,6 +44,7 @@ static const struct {
     {"routes[].callers", NAMES_KEY, NULL, NULL},
     {"privacy.model", NAMES_MODEL, NULL, NULL},
     {"cache.similar_model", NAMES_MODEL, NULL, NULL},
+    {"sessions.summary", NAMES_MODEL, NULL, NULL},
     {"cluster.hedge_models", NAMES_MODEL, NULL, NULL},
     {"flows[].steps[].model", NAMES_ANSWERER, NULL, NULL},
     {"flows[].steps[].reranker", NAMES_MODEL, NULL, NULL},

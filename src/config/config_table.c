@@ -657,6 +657,10 @@ const struct config_key config_keys[] = {
         "A conversation is deleted this long after its last turn."),
     ROW("sessions.history_tokens", U32, AT(sessions_tokens), "2048", 16, 1e7, START,
         "About this many tokens of earlier messages are kept and read again."),
+    ROW("sessions.summary", STR, AT(sessions_summary), NULL, 0, 0, START,
+        "A model that condenses older messages into a note, which is read again in their place: "
+        "one "
+        "that summarizes, such as `summary`, or one that chats. Default: they are dropped."),
     MAP("quota", "Storage of the token counts of keys."),
     ROW("quota.file", STR, AT(quota_file), NULL, 0, 0, START,
         "File that keeps the tokens of the day across restarts. Default: `quota` in the cache "

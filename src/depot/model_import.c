@@ -164,6 +164,8 @@ static int take_manifest(struct importing *x, const char *path, const char *name
         ref.parameters = buf_str(&parts[OCI_PART_PARAMETERS]);
     if (parts[OCI_PART_LICENSE].len)
         ref.license = buf_str(&parts[OCI_PART_LICENSE]);
+    if (parts[OCI_PART_MESSAGES].len)
+        ref.messages = buf_str(&parts[OCI_PART_MESSAGES]);
     if (rc == 0)
         rc = model_refs_put(model_store_dir(x->o->source->store), &ref, e);
     for (int i = 0; i < OCI_PART_CONFIG; i++)

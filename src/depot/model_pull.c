@@ -187,6 +187,7 @@ static int name_it(struct pulling *p, struct model_pulled *out, struct err *e)
                             .template = p->d.template,
                             .parameters = p->d.parameters,
                             .license = p->d.license,
+                            .messages = p->d.messages,
                             .task = p->d.task};
     memcpy(ref.sha256, out->sha256, SHA256_BYTES);
     int rc = model_refs_put(model_store_dir(p->o->store), &ref, e);

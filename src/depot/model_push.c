@@ -187,6 +187,8 @@ int model_push(struct model_pushed *out, const struct model_push_opts *a,
         rc = send_text(&p, OCI_PART_PARAMETERS, a->parameters, e);
     if (rc == 0)
         rc = send_text(&p, OCI_PART_LICENSE, a->license, e);
+    if (rc == 0)
+        rc = send_text(&p, OCI_PART_MESSAGES, a->messages, e);
     if (rc == 0) {
         oci_manifest_config(p.manifest, config);
         rc = send_text(&p, OCI_PART_CONFIG, config, e);

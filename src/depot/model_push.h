@@ -9,9 +9,9 @@
 #include "depot/model_source.h"
 
 struct model_push_opts {
-    const char *base, *name;                   /* as oci_registry_open */
-    const char *path;                          /* the model: a file or a folder */
-    const char *system, *parameters, *license; /* or NULL */
+    const char *base, *name;                              /* as oci_registry_open */
+    const char *path;                                     /* the model: a file or a folder */
+    const char *system, *parameters, *license, *messages; /* or NULL */
 };
 
 struct model_pushed {

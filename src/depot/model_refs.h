@@ -29,7 +29,7 @@ struct model_ref { /* texts may be NULL, except name */
     const char *path;   /* of a model outside of the store */
     const char *source; /* where it was pulled from */
     const char *from;   /* the model that it was created from */
-    const char *system, *template, *parameters, *license;
+    const char *system, *template, *parameters, *license, *messages;
     const char *task, *labels;
     uint64_t added_s;
     uint32_t context, parallel;

@@ -29,7 +29,7 @@ struct model_described {
     struct model_manifest manifest; /* initialised by the caller */
     uint8_t sha256[SHA256_BYTES];
     char name[MODEL_SOURCE_NAME_BYTES]; /* that it gets if the user gives none */
-    const char *system, *template, *parameters, *license, *task;
+    const char *system, *template, *parameters, *license, *messages, *task;
     const char *source; /* where it is from; NULL: what the user said */
 };
 

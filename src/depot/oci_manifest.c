@@ -19,7 +19,7 @@
 #define ONLY_FILE "model.gguf" /* the name of a file whose layer has none */
 
 static const char *const part_types[OCI_N_PARTS] = {
-    OLLAMA "system", OLLAMA "params", OLLAMA "license",
+    OLLAMA "system", OLLAMA "params", OLLAMA "license", OLLAMA "messages",
     "application/vnd.docker.container.image.v1+json"};
 
 static bool starts(const char *text, const char *with)

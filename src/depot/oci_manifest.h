@@ -33,6 +33,7 @@ enum oci_part {
     OCI_PART_SYSTEM,
     OCI_PART_PARAMETERS,
     OCI_PART_LICENSE,
+    OCI_PART_MESSAGES, /* of the conversations' beginning, a JSON array */
     OCI_PART_CONFIG,
     OCI_N_PARTS
 };

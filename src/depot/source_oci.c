@@ -90,6 +90,8 @@ static int describe(struct model_source *source, struct model_described *d, stru
         rc = get_text(s, OCI_PART_PARAMETERS, d, &d->parameters, e);
     if (rc == 0)
         rc = get_text(s, OCI_PART_LICENSE, d, &d->license, e);
+    if (rc == 0)
+        rc = get_text(s, OCI_PART_MESSAGES, d, &d->messages, e);
     return rc;
 }
 

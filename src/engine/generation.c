@@ -59,8 +59,9 @@ static int check(const struct shoal_engine *en, const struct shoal_task_opts *o,
  * of it, and half of the context is at least a page. */
 static bool may_shift(const struct shoal_engine *en, const struct shoal_task_opts *o)
 {
-    return en->context_shift && o->max_tokens > 0 && o->constraint == SHOAL_CONSTRAINT_NONE &&
-           !o->prompt_logprobs && en->lm.info.n_ctx >= LEAST_SHIFTED;
+    return en->context_shift && !o->no_shift && o->max_tokens > 0 &&
+           o->constraint == SHOAL_CONSTRAINT_NONE && !o->prompt_logprobs &&
+           en->lm.info.n_ctx >= LEAST_SHIFTED;
 }
 
 /* Requested number of tokens; 0: unlimited, until the model ends. */
@@ -116,6 +117,8 @@ static int task_create(struct shoal_task **out, struct shoal_engine *en,
     t->prompt_only = t->prompt_logprobs && o->prompt_only;
     t->progress = o->progress;
     t->drawn_logprobs = o->drawn_logprobs;
+    t->fresh = o->fresh_prefix;
+    t->keep_tokens = o->keep_tokens < n_ctx ? (uint32_t)o->keep_tokens : n_ctx;
     t->deadline_ns = o->deadline_ns;
     t->priority = o->priority;
     t->client_id = o->client;

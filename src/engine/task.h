@@ -51,11 +51,13 @@ struct shoal_task {
     /* the engine's thread only, from here on */
     int32_t *tokens; /* the prompt and the generated tokens */
     uint32_t n_tokens, n_computed, n_cached;
-    bool shifts;        /* the context may be shifted, see shoal_engine_opts */
-    uint32_t n_shifted; /* tokens that were dropped for it */
-    uint32_t n_scored;  /* tokens of the prompt whose log-probabilities were sent */
-    bool reported;      /* progress: the first event was sent */
-    uint32_t *pages;    /* [n_pages] held */
+    bool fresh;           /* computes all of its prompt */
+    uint32_t keep_tokens; /* by a shift; 0: part of the prompt */
+    bool shifts;          /* the context may be shifted, see shoal_engine_opts */
+    uint32_t n_shifted;   /* tokens that were dropped for it */
+    uint32_t n_scored;    /* tokens of the prompt whose log-probabilities were sent */
+    bool reported;        /* progress: the first event was sent */
+    uint32_t *pages;      /* [n_pages] held */
     uint32_t n_pages, n_published, need_pages;
     uint32_t slot;     /* while active: its slot in the model, else TASK_NO_SLOT */
     double charged;    /* charged to its client at the start, see fair.h */

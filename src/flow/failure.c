@@ -37,7 +37,7 @@ void failure_of(struct failure *f, int code, const char *msg)
         failure_set(f, FAILURE_INVALID, code, NULL, NULL, "%s", msg);
         break;
     case SHOAL_ELIMIT:
-        failure_set(f, FAILURE_INVALID, code, NULL, "context_length_exceeded", "%s", msg);
+        failure_set(f, FAILURE_INVALID, code, NULL, "limit_exceeded", "%s", msg);
         break;
     case SHOAL_ENOTFOUND:
         failure_set(f, FAILURE_NOT_FOUND, code, NULL, "model_not_found", "%s", msg);
@@ -60,6 +60,13 @@ void failure_of(struct failure *f, int code, const char *msg)
         failure_set(f, FAILURE_INTERNAL, code, NULL, NULL, "%s", msg);
         break;
     }
+}
+
+void failure_of_model(struct failure *f, int code, const char *msg)
+{
+    failure_of(f, code, msg);
+    if (code == SHOAL_ELIMIT)
+        f->reason = "context_length_exceeded";
 }
 
 void failure_count(struct model_stats *m, const struct failure *f)

@@ -32,6 +32,8 @@ struct failure {
 
 /* An error of the library, with the matching kind and reason. */
 void failure_of(struct failure *f, int code, const char *msg);
+/* The same of a model, whose limit is its context. */
+void failure_of_model(struct failure *f, int code, const char *msg);
 /* A missed deadline, or one that cannot be met (refused: no work was started).  others: other work
  * was in the way, so a retry may succeed. */
 void failure_late(struct failure *f, bool refused, bool others, const char *msg);

@@ -165,7 +165,7 @@ static void send_results(struct inference *f)
         if (rc == SHOAL_EDEADLINE)
             failure_late(&why, f->rc < 0, model_stats_others(m), f->error.msg);
         else
-            failure_of(&why, rc, f->error.msg);
+            failure_of_model(&why, rc, f->error.msg);
         send_failure(f, &why);
         return;
     }

@@ -107,6 +107,9 @@ struct request_generate {
     bool prompt_only;    /* nothing is generated */
     bool progress;       /* the sink wants prefill progress */
     bool drawn_logprobs; /* see struct shoal_task_opts */
+    bool fresh_prefix;   /* the same; and the answer is not taken from a cache */
+    bool no_shift;       /* see struct shoal_task_opts */
+    uint32_t keep_tokens;
 };
 
 struct request_input {

@@ -93,7 +93,7 @@ static void answer(struct tokens *t)
     const struct sink_done done = {.finish = SHOAL_FINISH_STOP, .last = true};
     if (t->rc < 0) {
         struct failure f;
-        failure_of(&f, t->rc, t->error.msg);
+        failure_of_model(&f, t->rc, t->error.msg);
         tell(t, &f);
     }
     if (!t->quiet) {

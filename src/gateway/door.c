@@ -41,12 +41,15 @@ static void read_trace(struct call *c)
     snprintf(c->trace, sizeof(c->trace), "%.35s-%016" PRIx64 "%s", tp, span, tp + 52);
 }
 
+/* A star at the end is any text, one between slashes is the text up to the next slash. */
 static bool matches(const struct route *r, const char *path)
 {
-    size_t n = strlen(r->path);
-    if (n > 0 && r->path[n - 1] == '*')
-        return strncmp(r->path, path, n - 1) == 0;
-    return strcmp(r->path, path) == 0;
+    const char *star = strchr(r->path, '*');
+    if (!star)
+        return strcmp(r->path, path) == 0;
+    const size_t n = (size_t)(star - r->path);
+    return strncmp(r->path, path, n) == 0 &&
+           (!star[1] || strcmp(path + n + strcspn(path + n, "/"), star + 1) == 0);
 }
 
 /* NULL: none. allow: the methods of the path, if it exists; otherwise "". */

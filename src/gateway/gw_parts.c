@@ -225,7 +225,8 @@ static int open_sessions(struct gw *gw, struct err *e)
     const struct sessions_opts o = {.place = c->sessions_store,
                                     .key_file = c->sessions_key_file,
                                     .ttl_s = (c->sessions_ttl_ms + 999) / 1000,
-                                    .history_tokens = c->sessions_tokens};
+                                    .history_tokens = c->sessions_tokens,
+                                    .summary = c->sessions_summary};
     struct err why = {0};
     if (c->sessions_store && strcmp(c->sessions_store, "off") == 0)
         return 0;

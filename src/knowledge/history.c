@@ -24,6 +24,8 @@ int history_read(struct history *h, const char *text, size_t n, struct arena *a,
         cJSON_Delete(j);
         return err_set(e, SHOAL_EFORMAT, "a stored conversation is damaged");
     }
+    const char *note = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(j, "note"));
+    h->note = note ? arena_copy(a, note, strlen(note) + 1) : NULL;
     h->messages = arena_zalloc_n(a, (size_t)many + 1, sizeof(*h->messages));
     cJSON_ArrayForEach(m, list)
     {
@@ -46,6 +48,8 @@ void history_write(const struct history *h, struct buf *out)
 {
     struct json_out j = json_out_make(out);
     json_out_object(&j);
+    if (h->note)
+        json_out_member_str(&j, "note", h->note);
     json_out_key(&j, "messages");
     json_out_array(&j);
     for (uint32_t i = 0; i < h->n; i++) {
@@ -91,7 +95,7 @@ int history_join(struct history *to, const struct history *old, const struct cha
     for (uint32_t i = 0; i < n_add; i++)
         if (!is_system(&add[i]))
             list[n++] = add[i];
-    *to = (struct history){list, n};
+    *to = (struct history){list, n, old->note};
     return 0;
 }
 
@@ -106,7 +110,7 @@ static uint32_t tokens_of(const struct chat_message *m)
     return n;
 }
 
-void history_trim(struct history *h, uint32_t max_tokens, uint32_t keep)
+uint32_t history_excess(const struct history *h, uint32_t max_tokens, uint32_t keep)
 {
     uint64_t sum = 0;
     uint32_t from = h->n > 0 && is_system(&h->messages[0]) ? 1 : 0, drop = 0;
@@ -116,7 +120,50 @@ void history_trim(struct history *h, uint32_t max_tokens, uint32_t keep)
     while (drop < most && (sum > max_tokens || h->n - drop > HISTORY_MAX_MESSAGES ||
                            (drop > 0 && !is_role(&h->messages[from + drop], "user"))))
         sum -= tokens_of(&h->messages[from + drop++]);
-    memmove(h->messages + from, h->messages + from + drop,
-            (h->n - from - drop) * sizeof(*h->messages));
-    h->n -= drop;
+    return drop;
+}
+
+void history_drop(struct history *h, uint32_t n)
+{
+    const uint32_t from = h->n > 0 && is_system(&h->messages[0]) ? 1 : 0;
+    memmove(h->messages + from, h->messages + from + n, (h->n - from - n) * sizeof(*h->messages));
+    h->n -= n;
+}
+
+void history_trim(struct history *h, uint32_t max_tokens, uint32_t keep)
+{
+    history_drop(h, history_excess(h, max_tokens, keep));
+}
+
+void history_tell(const struct history *h, uint32_t n, struct buf *out)
+{
+    const uint32_t from = h->n > 0 && is_system(&h->messages[0]) ? 1 : 0;
+    if (h->note)
+        buf_printf(out, "%s\n", h->note);
+    for (uint32_t i = from; i < from + n; i++) {
+        const struct chat_message *m = &h->messages[i];
+        buf_puts(out, is_role(m, "assistant") ? "Assistant: " : "User: ");
+        buf_put(out, m->content, m->content_bytes);
+        buf_putc(out, '\n');
+    }
+}
+
+int history_use_note(struct history *h, struct arena *a, struct err *e)
+{
+    const bool has = h->n > 0 && is_system(&h->messages[0]);
+    if (!h->note)
+        return 0;
+    const char *text = arena_printf(a, "%.*s%s%s%s", has ? (int)h->messages[0].content_bytes : 0,
+                                    has ? h->messages[0].content : "", has ? "\n\n" : "",
+                                    "What was said earlier in this conversation: ", h->note);
+    if (!text || a->rc < 0)
+        return err_set(e, SHOAL_ENOMEM, "out of memory for a conversation");
+    if (!has) {
+        memmove(h->messages + 1, h->messages, h->n * sizeof(*h->messages));
+        h->messages[0] = (struct chat_message){.role = "system"};
+        h->n++;
+    }
+    h->messages[0].content = text;
+    h->messages[0].content_bytes = strlen(text);
+    return 0;
 }

@@ -17,6 +17,7 @@
 struct history {
     struct chat_message *messages;
     uint32_t n;
+    const char *note; /* what was said before them, condensed; NULL: nothing */
 };
 
 /* Stored text to messages, in the arena. */
@@ -31,5 +32,12 @@ SHOAL_MUST_CHECK int history_join(struct history *to, const struct history *old,
 /* Drops the oldest messages, but neither the system message nor the last `keep`, until about
  * max_tokens are left; the rest begins with a user's message. */
 void history_trim(struct history *h, uint32_t max_tokens, uint32_t keep);
+/* How many messages that would drop; the first ones after the system message. */
+uint32_t history_excess(const struct history *h, uint32_t max_tokens, uint32_t keep);
+void history_drop(struct history *h, uint32_t n);
+/* The note and the first n messages as a text to condense. */
+void history_tell(const struct history *h, uint32_t n, struct buf *out);
+/* Puts the note into the system message, for the model; h has room for one more message. */
+SHOAL_MUST_CHECK int history_use_note(struct history *h, struct arena *a, struct err *e);
 
 #endif

@@ -15,6 +15,7 @@
 #include "flow/routing_choice.h"
 #include "knowledge/history.h"
 #include "knowledge/offload.h"
+#include "knowledge/session_note.h"
 #include "store/session/session_keys.h"
 #include "store/session/session_store.h"
 
@@ -23,6 +24,11 @@
 #define MIN_TOKENS 32u /* minimum of earlier messages; below, none are sent */
 #define TRIES 4        /* against other gateways that save the same conversation */
 #define MAX_ANSWER_BYTES ((size_t)4 << 20)
+#define MAX_TOLD_BYTES ((size_t)1 << 20)
+/* With a model for notes, messages stay until they are in a note, but not longer than until there
+ * are this many times history_tokens: the model may be unable to write one. */
+#define UNNOTED_TIMES 4u
+#define NOTE_PRIORITY (-100) /* nobody waits for it */
 
 /* Turns that could not be saved, since `version`. */
 struct pending {
@@ -34,7 +40,7 @@ struct pending {
 struct sessions {
     struct dispatch stage; /* first */
     struct sessions_opts opts;
-    char place[PATH_MAX], key_file[PATH_MAX];
+    char place[PATH_MAX], key_file[PATH_MAX], summary[128];
     pthread_mutex_t lock; /* guards the rest */
     struct session_keys *keys;
     struct session_store *store; /* NULL: not opened yet */
@@ -53,6 +59,10 @@ int sessions_open(struct sessions **out, const struct sessions_opts *o, struct e
     if (!s)
         return err_set(e, SHOAL_ENOMEM, "out of memory for sessions");
     s->opts = *o;
+    if (o->summary) {
+        snprintf(s->summary, sizeof(s->summary), "%s", o->summary);
+        s->opts.summary = s->summary;
+    }
     pthread_mutex_init(&s->lock, NULL);
     bool ok = true;
     if (o->place)
@@ -213,35 +223,44 @@ static int load(struct sessions *s, const char *tenant, const char *id, struct h
     return rc;
 }
 
-/* Appends messages to the stored ones, whoever wrote them. */
-static int append(struct sessions *s, const char *tenant, const char *id,
-                  const struct chat_message *add, uint32_t n_add, struct arena *a, struct err *e)
+/* Writes a conversation over its version. SHOAL_EBUSY: another one was faster. */
+static int save(struct sessions *s, const char *tenant, const char *id, const struct history *h,
+                uint64_t *version, struct err *e)
 {
     struct session_store *store;
-    struct history old, all;
     struct buf text;
-    uint64_t version;
+    buf_init(&text, 2 * SESSION_STORE_MAX_BYTES);
+    history_write(h, &text);
+    int rc = text.rc < 0 ? err_set(e, text.rc, "the conversation is too long") : 0;
+    if (rc == 0)
+        rc = open_store(s, &store, e);
+    if (rc == 0)
+        rc = session_store_save(store, tenant, id, buf_str(&text), text.len, version, e);
+    buf_fini(&text);
+    return rc;
+}
+
+/* Appends messages to the stored ones, whoever wrote them. out: all of them, in the arena. */
+static int append(struct sessions *s, const char *tenant, const char *id,
+                  const struct chat_message *add, uint32_t n_add, struct arena *a,
+                  struct history *out, uint64_t *version, struct err *e)
+{
+    const uint32_t most = s->opts.history_tokens * (s->opts.summary ? UNNOTED_TIMES : 1);
+    struct history old;
     int rc = SHOAL_EBUSY;
     for (int i = 0; i < TRIES && rc == SHOAL_EBUSY; i++) {
-        rc = load(s, tenant, id, &old, &version, a, e);
+        rc = load(s, tenant, id, &old, version, a, e);
         if (rc == SHOAL_EFORMAT) { /* another key: start afresh, replacing it */
             log_warn("sessions", "%s", e->msg);
-            old.n = 0;
+            old = (struct history){.n = 0};
             rc = 0;
         }
         if (rc == 0)
-            rc = history_join(&all, &old, add, n_add, a, e);
+            rc = history_join(out, &old, add, n_add, a, e);
         if (rc < 0)
             break;
-        history_trim(&all, s->opts.history_tokens, n_add);
-        buf_init(&text, 2 * SESSION_STORE_MAX_BYTES);
-        history_write(&all, &text);
-        rc = text.rc < 0 ? err_set(e, text.rc, "the conversation is too long") : 0;
-        if (rc == 0)
-            rc = open_store(s, &store, e);
-        if (rc == 0)
-            rc = session_store_save(store, tenant, id, buf_str(&text), text.len, &version, e);
-        buf_fini(&text);
+        history_trim(out, most, n_add);
+        rc = save(s, tenant, id, out, version, e);
     }
     return rc;
 }
@@ -253,12 +272,13 @@ static void flush(struct sessions *s)
     bool more = true;
     while (more && take_pending(s, NULL, NULL, &p)) {
         struct arena a;
-        struct history h;
+        struct history h, all;
+        uint64_t version;
         struct err e = {0};
         arena_init(&a, (size_t)64 << 20);
         int rc = history_read(&h, p.text, p.n, &a, &e);
         if (rc == 0)
-            rc = append(s, p.tenant, p.id, h.messages, h.n, &a, &e);
+            rc = append(s, p.tenant, p.id, h.messages, h.n, &a, &all, &version, &e);
         if (rc < 0) {
             pthread_mutex_lock(&s->lock);
             more = false;
@@ -322,6 +342,12 @@ struct turn {
     struct sink_done done;
     bool has_done;
     struct routing_ensemble *ensemble; /* of the decision shown to the client; NULL: none */
+    /* the note that is due after the turn */
+    uint64_t version; /* of the saved conversation */
+    uint32_t n_noted; /* its first messages, which the note replaces; 0: none is due */
+    struct buf told;  /* their text */
+    const char *new_note;
+    struct session_note note;
     int rc;
     struct err error;
 };
@@ -331,15 +357,24 @@ static struct turn *turn_of(struct sink *s)
     return EXECUTOR_OF(s, struct turn, inner);
 }
 
+/* The client's part is over; the turn itself may go on. */
+static void turn_leave(struct turn *t)
+{
+    struct sink *to = t->to;
+    t->to = NULL;
+    to->job = NULL;
+    to->ops->closed(to);
+}
+
 static void turn_close(struct turn *t)
 {
     struct flow_owner *o = t->owner;
     struct request *r = t->request;
-    struct sink *to = t->to;
     buf_fini(&t->answer);
-    to->job = NULL;
+    buf_fini(&t->told);
     o->n_jobs--;
-    to->ops->closed(to);
+    if (t->to)
+        turn_leave(t);
     flow_give_request(o, r);
 }
 
@@ -514,6 +549,69 @@ static bool on_full(struct sink *s)
     return t->to->ops->full && t->to->ops->full(t->to);
 }
 
+/* ---- the note of what is dropped, after the turn: nobody waits for it ---- */
+
+/* On the pool. Half of the history is left, so that a note is not due after every turn. */
+static void plan_note(struct turn *t, const struct history *all)
+{
+    const uint32_t most = t->sessions->opts.history_tokens;
+    if (!t->sessions->opts.summary || history_excess(all, most, 1) == 0)
+        return;
+    t->n_noted = history_excess(all, most / 2, 1);
+    history_tell(all, t->n_noted, &t->told);
+}
+
+/* The messages leave the conversation, unless it has changed meanwhile: then the next turn plans
+ * again. */
+static void save_note(void *ctx)
+{
+    struct turn *t = ctx;
+    const struct request *r = t->request;
+    struct history h;
+    uint64_t version;
+    t->rc =
+        load(t->sessions, r->client.name, r->session, &h, &version, &t->request->arena, &t->error);
+    if (t->rc < 0 || version != t->version)
+        return;
+    history_drop(&h, t->n_noted);
+    h.note = t->new_note;
+    t->rc = save(t->sessions, r->client.name, r->session, &h, &version, &t->error);
+}
+
+static void on_note_saved(void *ctx)
+{
+    struct turn *t = ctx;
+    if (t->rc < 0 && t->rc != SHOAL_EBUSY)
+        log_warn("sessions", "a note was not saved: %s", t->error.msg);
+    turn_close(t);
+}
+
+static void on_note(struct session_note *x, const struct failure *f)
+{
+    struct turn *t = EXECUTOR_OF(x, struct turn, note);
+    if (f)
+        log_warn("sessions", "%s writes no note: %s", x->model, f->message);
+    t->new_note = f ? NULL : request_copy_utf8(t->request, buf_str(&x->note), x->note.len, NULL);
+    t->rc = 0;
+    t->offload = (struct offload){.work = save_note, .then = on_note_saved, .ctx = t};
+    if (!t->new_note || offload_run(&t->offload, t->owner) < 0)
+        turn_close(t);
+}
+
+static void write_note(struct turn *t)
+{
+    const struct request *r = t->request;
+    t->note = (struct session_note){.owner = t->owner,
+                                    .model = t->sessions->opts.summary,
+                                    .text = buf_str(&t->told),
+                                    .text_bytes = t->told.len,
+                                    .done = on_note};
+    t->note.who = (struct embedding_who){.client = r->client, .priority = NOTE_PRIORITY};
+    memcpy(t->note.who.id, r->id, sizeof(r->id));
+    memcpy(t->note.who.trace, r->trace, sizeof(r->trace));
+    session_note_run(&t->note);
+}
+
 /* ---- the end of a turn ---- */
 
 static void save_it(void *ctx)
@@ -523,6 +621,7 @@ static void save_it(void *ctx)
     const struct request *r = t->request;
     const struct chat *c = &r->generate.chat;
     struct chat_message *add = arena_zalloc_n(&t->request->arena, c->n_messages + 1, sizeof(*add));
+    struct history all;
     if (!add || t->answer.rc < 0) {
         t->rc = err_set(&t->error, SHOAL_ENOMEM, "out of memory for a conversation");
         return;
@@ -536,8 +635,11 @@ static void save_it(void *ctx)
     pthread_mutex_unlock(&s->lock);
     if (waits)
         flush(s); /* in order */
-    t->rc = append(s, r->client.name, r->session, add, n, &t->request->arena, &t->error);
+    t->rc = append(s, r->client.name, r->session, add, n, &t->request->arena, &all, &t->version,
+                   &t->error);
     note_away(s, t->rc == SHOAL_EIO, t->error.msg);
+    if (t->rc == 0)
+        plan_note(t, &all);
     if (t->rc < 0)
         t->rc = hold_back(s, r->client.name, r->session, add, n, &t->request->arena, &t->error);
     else
@@ -554,7 +656,12 @@ static void on_saved(void *ctx)
         log_warn("sessions", "a turn was not saved: %s", t->error.msg);
     if (!t->cancelled)
         t->to->ops->done(t->to, &t->done);
-    turn_close(t);
+    if (t->n_noted == 0 || t->told.rc < 0) {
+        turn_close(t);
+        return;
+    }
+    turn_leave(t);
+    write_note(t);
 }
 
 static void turn_fail(struct turn *t, int rc, const char *msg)
@@ -652,7 +759,9 @@ static void on_loaded(void *ctx)
     }
     history_trim(&all, t->max_tokens, r->generate.chat.n_messages);
     t->n_sent = all.n;
-    request_borrow(copy, r); /* which stays until the turn is closed */
+    if (t->max_tokens > 0 && history_use_note(&all, &r->arena, &t->error) < 0)
+        log_warn("sessions", "%s", t->error.msg); /* it goes on without it */
+    request_borrow(copy, r);                      /* which stays until the turn is closed */
     copy->generate.chat.messages = all.messages;
     copy->generate.chat.n_messages = all.n;
     copy->input_bytes = 0;
@@ -696,6 +805,7 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
                        .to = to,
                        .max_tokens = s->opts.history_tokens};
     buf_init(&t->answer, MAX_ANSWER_BYTES);
+    buf_init(&t->told, MAX_TOLD_BYTES);
     to->job = &t->job;
     o->n_jobs++;
     t->offload = (struct offload){.work = load_it, .then = on_loaded, .ctx = t};

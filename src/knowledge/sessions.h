@@ -21,6 +21,7 @@ struct sessions_opts {
     const char *key_file;    /* NULL: beside it */
     uint32_t ttl_s;          /* after the last turn */
     uint32_t history_tokens; /* estimated limit of the earlier messages of a request */
+    const char *summary; /* model that condenses older ones into a note; NULL: they are dropped */
 };
 
 struct sessions_counts {

@@ -464,6 +464,19 @@ static void put_key(const struct pipeline_work *w, char *out, size_t n)
     snprintf(out, n, "%.40s-%.20s-%u", once[0] ? once : w->from->id, w->step->spec.name, w->index);
 }
 
+/* Whether a URL has a segment of dots: a server would go up from the path that the flow names. */
+static bool climbs(const char *url)
+{
+    const char *path = strstr(url, "://");
+    path = path ? path + 3 : url;
+    for (const char *end = path + strcspn(path, "?#"); (path = strchr(path, '/')) && path < end;) {
+        const size_t n = strcspn(++path, "/?#");
+        if ((n == 1 && path[0] == '.') || (n == 2 && path[0] == '.' && path[1] == '.'))
+            return true;
+    }
+    return false;
+}
+
 static bool has_nul(const struct value *v)
 {
     return v->kind == VALUE_TEXT && memchr(v->text.p, '\0', v->text.n);
@@ -509,6 +522,8 @@ static void start_call(struct pipeline_work *w)
     buf_init(&c->answer, MAX_TEXT_BYTES);
     if (bad)
         finish_rc(w, SHOAL_EINVAL, "a value of the call has a NUL");
+    else if (c->url && climbs(c->url))
+        finish_rc(w, SHOAL_EINVAL, "the URL of the call has a segment '.' or '..'");
     else
         w->outside->ops->run(w->outside, c);
 }

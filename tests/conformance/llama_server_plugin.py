@@ -1,13 +1,21 @@
-"""A plugin of pytest for llama.cpp's server tests: a table of files, and texts that depend on llama.cpp's random numbers.
+"""A plugin of pytest for llama.cpp's server tests: a table of files, every failure with its class and reason, and texts that
+depend on llama.cpp's random numbers.  A failure without a reason (llama_server_classes.py) is listed and fails the run; others do
+not.  With TABLE=FILE the table replaces the one in that file.
 
 The tests expect words that llama-server draws at temperature 0.8 with its own random numbers.  Another server draws other
 ones.  A test whose only difference are such words counts as `text differs`, not as passed."""
 import collections
 import importlib
+import os
+import pathlib
 
+import llama_server_classes
 from requests.structures import CaseInsensitiveDict
 
+BEGIN, END = "<!-- made by make conformance-llama-server: begin -->\n", "<!-- end -->\n"
 counts = collections.OrderedDict()
+failures = []
+unknown = []
 differs = set()
 current = None
 
@@ -52,14 +60,25 @@ def pytest_runtest_logreport(report):
     if report.when == "call" or report.outcome != "passed":
         word = "text differs" if report.outcome == "passed" and report.nodeid in differs else report.outcome
         n[word] += 1
+    if report.outcome == "failed":
+        crash = getattr(report.longrepr, "reprcrash", None)
+        name = file.removesuffix(".py") + "::" + report.nodeid.split("::", 1)[1]
+        failures.append((file, name, crash.message if crash else str(report.longrepr)))
 
 
-def pytest_terminal_summary(terminalreporter):
-    words = ("passed", "text differs", "failed", "skipped")
-    terminalreporter.write_line("")
-    terminalreporter.write_line("| file | " + " | ".join(words) + " |")
-    terminalreporter.write_line("|---|" + "---|" * len(words))
-    for file, n in counts.items():
-        terminalreporter.write_line(f"| {file} | " + " | ".join(str(n[w]) for w in words) + " |")
-    total = sum(counts.values(), collections.Counter())
-    terminalreporter.write_line("| total | " + " | ".join(str(total[w]) for w in words) + " |")
+def pytest_sessionfinish(session, exitstatus):
+    lines, more = llama_server_classes.tables(counts, failures)
+    session.config.llama_lines = lines
+    unknown.extend(more)
+    file = os.environ.get("TABLE")
+    if file:
+        text = pathlib.Path(file).read_text()
+        before, rest = text.split(BEGIN)
+        pathlib.Path(file).write_text(before + BEGIN + "\n".join(lines) + "\n" + END + rest.split(END, 1)[1])
+    if exitstatus in (0, 1):
+        session.exitstatus = 1 if unknown else 0
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for line in ["", *config.llama_lines, *(f"no reason: {u[:300]}" for u in unknown)]:
+        terminalreporter.write_line(line)

@@ -94,8 +94,12 @@ def main():
         lines.append(f"    parallel: {slots}")
         if each and not options.has("--embedding") and not options.has("--reranking"):
             lines.append(f"    context: {each}")
+            if options.has("--context-shift"):
+                lines.append("    context_shift: true")
     else:
         lines += ["models: []"]
+    if options.get("--slot-save-path"):
+        lines.append(f"slots: {{dir: {options.get('--slot-save-path')}}}")
     if options.get("--api-key"):
         sha = hashlib.sha256(options.get("--api-key").encode()).hexdigest()
         lines.append(f"keys: [{{name: test, sha256: {sha}, admin: true}}]")

@@ -1,20 +1,20 @@
 #!/usr/bin/env node
-// Ollama's own command line against `shoal serve` with `admin: loopback`: counts of what works, by command.
-// Usage: ollama_cli.js SHOAL OLLAMA
+// Ollama's own command line and its Go package against `shoal serve` with `admin: loopback`: counts of what works, by command.
+// Usage: ollama_cli.js SHOAL OLLAMA PACKAGE      (PACKAGE: ollama_go/main.go, built)
 'use strict';
 const { spawn } = require('child_process');
 const fs = require('fs');
 const path = require('path');
 const t = require('../integration/serve.js');
 
-const shoal = path.resolve(process.argv[2]), cli = path.resolve(process.argv[3]);
+const [shoal, cli, calls] = process.argv.slice(2).map((p) => path.resolve(p));
 const file = path.join(t.root, 'models/reply-draft.gguf');
 const counts = {};
 
 // Runs a command; resolves with its exit code and what it wrote.
-function run(server, args, input = '') {
+function run(server, args, input = '', program = cli) {
     return new Promise((done) => {
-        const child = spawn(cli, args, { env: { ...process.env, OLLAMA_HOST: server.url, HOME: t.tmp, NO_COLOR: '1' }, stdio: ['pipe', 'pipe', 'pipe'] });
+        const child = spawn(program, args, { env: { ...process.env, OLLAMA_HOST: server.url, HOME: t.tmp, NO_COLOR: '1' }, stdio: ['pipe', 'pipe', 'pipe'] });
         const timer = setTimeout(() => child.kill('SIGKILL'), 60000); // only ends a test that hangs
         let out = '';
         for (const s of [child.stdout, child.stderr])
@@ -47,7 +47,7 @@ async function startRegistry() {
 (async () => {
     const registry = await startRegistry();
     const config = path.join(t.tmp, 'cli.yaml');
-    fs.writeFileSync(config, `admin: loopback\nollama: {dir: ${t.tmp}/models, registry: "${registry.url}"}\nmodels: [{name: reply, path: ${file}}]\n`);
+    fs.writeFileSync(config, `admin: loopback\nollama: {dir: ${t.tmp}/models, registry: "${registry.url}"}\nmodels: [{name: reply, path: ${file}}, {name: enc, path: ${t.root}/models/encoder}]\n`);
     const server = await t.start(shoal, ['--config', config]);
     const o = (...args) => run(server, args);
     let r = await o('--version');
@@ -81,7 +81,7 @@ async function startRegistry() {
     r = await o('show', '--modelfile', 'me/polite');
     count('show', r.code === 0 && /Be polite/.test(r.out) && /num_predict/.test(r.out), `Modelfile: ${r.out}`);
     r = await o('push', 'me/polite');
-    count('push', r.code === 0, r.out);
+    count('push', r.code === 0 && /You can find your model at/.test(r.out), r.out);
     r = await o('rm', 'me/polite', 'other');
     count('rm', r.code === 0 && /deleted/.test(r.out), r.out);
     r = await o('pull', 'me/polite');
@@ -92,11 +92,14 @@ async function startRegistry() {
     count('stop', r.code === 0, r.out);
     r = await o('list');
     count('list', r.code === 0 && /^me\/polite/m.test(r.out) && !/^other/m.test(r.out), `at the end: ${r.out}`);
-    await server.stop();
-    registry.child.kill('SIGTERM');
     for (const [command, c] of Object.entries(counts))
         console.log(`${command.padEnd(8)} ${c.good} of ${c.all}`);
     const all = Object.values(counts);
     console.log(`ollama CLI: ${all.reduce((n, c) => n + c.good, 0)} of ${all.reduce((n, c) => n + c.all, 0)}`);
+    r = await run(server, ['reply', 'enc', file], '', calls);
+    console.log(r.out);
+    t.check(r.code === 0, 'the Go package');
+    await server.stop();
+    registry.child.kill('SIGTERM');
     t.finish();
 })().catch(t.abandon);

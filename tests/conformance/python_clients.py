@@ -5,8 +5,10 @@ usage: python_clients.py SHOAL [CLIENT...]      (make conformance-python install
 
 Each call checks its answer.  A call that fails is printed with its error; the exit status is 1 if one failed that is not
 listed in EXPECTED."""
+import asyncio
 import hashlib
 import importlib.metadata
+import json
 import os
 import pathlib
 import re
@@ -23,7 +25,7 @@ KEY = "boss"
 GREEDY = {"temperature": 0, "repeat_penalty": 1}
 
 # Calls that Shoal does not support, and why.
-EXPECTED = {}
+EXPECTED = {"openai conversations": "conversations of OpenAI's kind are not kept; session_id and previous_response_id are"}
 
 os.environ.update(OPENAI_API_KEY=KEY, OLLAMA_API_KEY=KEY, LITELLM_LOCAL_MODEL_COST_MAP="True", LITELLM_LOG="ERROR")
 
@@ -69,6 +71,7 @@ keys: [{{name: boss, sha256: {sha}, admin: true}}]
 
 def use_openai(call, url):
     import openai
+    import pydantic
     ai = openai.OpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0)
     want = ai.chat.completions.create(model="reply", messages=MESSAGES, temperature=0).choices[0].message.content
     chat = lambda **more: ai.chat.completions.create(model="reply", messages=MESSAGES, temperature=0, **more)
@@ -117,6 +120,61 @@ def use_openai(call, url):
     call("responses, delete", lambda: (lambda r: ai.responses.delete(r.id) is None)(answer()))
     call("responses, cut", lambda: answer(max_output_tokens=2).incomplete_details.reason == "max_output_tokens")
     call("an unknown model", lambda: refused(lambda: ai.chat.completions.create(model="no", messages=MESSAGES), "no"))
+    required = lambda **more: chat(tools=[tool], tool_choice="required", max_tokens=200, **more).choices[0].message
+    call("chat, required tool", lambda: json.loads(required().tool_calls[0].function.arguments)["on"] in (True, False))
+    call("chat, result of a tool", lambda: ai.chat.completions.create(model="reply", max_tokens=16, tools=[tool], messages=MESSAGES + [required(), {"role": "tool", "tool_call_id": required().tool_calls[0].id, "content": "done"}]).choices[0].message)
+    schema = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"], "additionalProperties": False}}}
+    call("chat, json_schema", lambda: json.loads(chat(response_format=schema).choices[0].message.content)["on"] in (True, False))
+    light = pydantic.create_model("Light", on=(bool, ...))
+    call("chat, parse", lambda: ai.chat.completions.parse(model="reply", messages=MESSAGES, response_format=light).choices[0].message.parsed.on in (True, False))
+    call("chat, stream helper", lambda: streamed(ai.chat.completions.stream(model="reply", messages=MESSAGES, temperature=0)) == want)
+    call("chat, seed", lambda: len({ai.chat.completions.create(model="long", messages=MESSAGES, temperature=1.5, seed=7, max_tokens=8).choices[0].message.content for _ in range(2)}) == 1)
+    call("chat, streaming response", lambda: raw_lines(ai.chat.completions.with_streaming_response.create(model="reply", messages=MESSAGES, stream=True))[-1] == "data: [DONE]")
+    call("chat, async", lambda: asyncio.run(async_chat(openai.AsyncOpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0))) == [want, want])
+    call("embeddings, base64", lambda: isinstance(ai.embeddings.with_raw_response.create(model="enc", input="a", encoding_format="base64").http_response.json()["data"][0]["embedding"], str))
+    call("completion, logit_bias", lambda: text(logit_bias={"5": -100}).usage.completion_tokens == 6)
+    call("responses, parse", lambda: ai.responses.parse(model="reply", input=ASK, text_format=light).output_parsed.on in (True, False))
+    call("responses, tools", lambda: answer(tools=[{"type": "function", "strict": True, **{k: v for k, v in tool["function"].items()}}], tool_choice="required", max_output_tokens=200).output[0].name == "light")
+    call("responses, truncation", lambda: answer(model="long", input=[{"role": "user", "content": "old " * 400}, {"role": "assistant", "content": "yes"}] * 20 + MESSAGES, truncation="auto", max_output_tokens=2).status == "incomplete")
+    call("responses, background", lambda: waited(ai, answer(background=True).id).output_text == want)
+    call("responses, cancel", lambda: cancelled(ai, answer(model="long", input="Once", background=True, max_output_tokens=900).id))
+    call("responses, input tokens", lambda: ai.responses.input_tokens.count(model="reply", input=ASK).input_tokens > 3)
+    call("moderations are refused by name", lambda: refused(lambda: ai.moderations.create(input="x"), "classify"))
+    call("images are refused", lambda: refused(lambda: ai.images.generate(prompt="x"), "404"))
+    call("conversations", lambda: ai.conversations.create().id)
+
+
+def streamed(manager):
+    with manager as stream:
+        return "".join(e.delta for e in stream if e.type == "content.delta")
+
+
+def raw_lines(manager):
+    with manager as response:
+        return [line for line in response.iter_lines() if line]
+
+
+async def async_chat(ai):
+    whole = await ai.chat.completions.create(model="reply", messages=MESSAGES, temperature=0)
+    parts = [c.choices[0].delta.content or "" async for c in await ai.chat.completions.create(model="reply", messages=MESSAGES, temperature=0, stream=True) if c.choices]
+    return [whole.choices[0].message.content, "".join(parts)]
+
+
+def waited(ai, name):
+    for _ in range(600):
+        r = ai.responses.retrieve(name)
+        if r.status not in ("queued", "in_progress"):
+            return r
+        time.sleep(0.1)
+    return r
+
+
+def cancelled(ai, name):
+    """Cancelled, or too late: an answer of a small model may be complete before."""
+    try:
+        return ai.responses.cancel(name).status == "cancelled"
+    except Exception as e:
+        return "not in progress" in str(e) and waited(ai, name).status in ("completed", "incomplete")
 
 
 def gathered(manager):
@@ -175,6 +233,119 @@ def use_ollama(call, url):
     call("push", lambda: o.push("reply").status == "success")
     call("an unknown model", lambda: refused(lambda: o.chat(model="no", messages=MESSAGES), "no"))
     call("chat, unload", lambda: o.generate(model="pulled", prompt="", keep_alive=0).done_reason == "unload")
+    schema = {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}
+    call("chat, schema", lambda: json.loads(o.chat(model="reply", messages=MESSAGES, format=schema, options=GREEDY).message.content)["on"] in (True, False))
+    call("generate, schema", lambda: json.loads(o.generate(model="reply", prompt=ASK, format=schema, options=GREEDY).response)["on"] in (True, False))
+
+    def switch(on: bool) -> str:
+        """Switch the light.
+
+        Args:
+            on: whether it shall be on
+        """
+        return "done"
+    call("chat, a function as a tool", lambda: o.chat(model="reply", messages=MESSAGES, tools=[switch], options={"num_predict": 16}).done)
+    calls = [{"function": {"name": "switch", "arguments": {"on": True}}}]
+    call("chat, result of a tool", lambda: o.chat(model="reply", messages=MESSAGES + [{"role": "assistant", "content": "", "tool_calls": calls}, {"role": "tool", "content": "done", "tool_name": "switch"}], options={"num_predict": 8}).done)
+    call("chat, logprobs", lambda: len(o.chat(model="reply", messages=MESSAGES, logprobs=True, top_logprobs=2, options=GREEDY).logprobs[0].top_logprobs) == 2)
+    call("generate, logprobs", lambda: len(o.generate(model="reply", prompt=ASK, logprobs=True, options=GREEDY).logprobs) > 2)
+    go = "{{ if .System }}{{ .System }} {{ end }}{{ .Prompt }}"
+    call("generate, a Go template", lambda: o.generate(model="reply", prompt="x", template=go, options={"num_predict": 1}).done)
+    call("create, template, license, messages", lambda: o.create(model="full", from_="reply", template=go, license="MIT", messages=[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}]).status == "success")
+    call("show, what was created", lambda: o.show("full").modelfile.count("MESSAGE") == 2)
+    call("embed, token limit", lambda: len(o.embed(model="enc", input="word " * 2000, truncate=True).embeddings) == 1)
+    call("async", lambda: asyncio.run(ollama.AsyncClient(host=url, headers={"Authorization": f"Bearer {KEY}"}).chat(model="reply", messages=MESSAGES, options=GREEDY)).message.content == want)
+
+
+def use_grpcio(call, url):
+    """Google's own gRPC library, with stubs made from our proto file."""
+    import grpc
+    sys.path.insert(0, str(ROOT / "proto"))
+    protos, services = grpc.protos_and_services("shoal/v1/shoal.proto")
+    channel = grpc.insecure_channel(url.removeprefix("http://"))
+    stub, key = services.ShoalStub(channel), (("authorization", f"Bearer {KEY}"),)
+    make = lambda kind, **fields: getattr(protos, kind)(**fields)
+    ask = lambda **more: make("GenerateRequest", model="reply", messages=MESSAGES, temperature=0, **more)
+    endless = lambda: make("GenerateRequest", model="long", prompt="Once", max_tokens=900, ignore_eos=True)
+    want = stub.Generate(ask(), metadata=key).text
+    call("Generate", lambda: len(want) > 3)
+    call("GenerateStream", lambda: "".join(e.text for e in stub.GenerateStream(ask(), metadata=key)) == want)
+    call("Generate, max_tokens", lambda: stub.Generate(ask(max_tokens=2), metadata=key).usage.completion_tokens == 2)
+    call("Generate, future", lambda: stub.Generate.future(ask(), metadata=key).result().text == want)
+    call("Generate, choice", lambda: stub.Generate(ask(choice=protos.Choices(texts=["on", "off"])), metadata=key).text in ("on", "off"))
+    call("Generate, with_call", lambda: stub.Generate.with_call(ask(), metadata=key)[1].code() == grpc.StatusCode.OK)
+    call("Classify", lambda: stub.Classify(make("ClassifyRequest", model="enc", input=["turn off the lights"]), metadata=key).data[0].labels)
+    call("Tag", lambda: stub.Tag(make("TagRequest", model="enc", input=["turn off the kitchen lights"]), metadata=key).data)
+    call("Embed", lambda: len(stub.Embed(make("EmbedRequest", model="enc", input=["a", "b"]), metadata=key).data) == 2)
+
+    def status(fn):
+        try:
+            fn()
+        except grpc.RpcError as e:
+            return e.code()
+    call("an unknown model", lambda: status(lambda: stub.Generate(make("GenerateRequest", model="no", prompt="x"), metadata=key)) == grpc.StatusCode.NOT_FOUND)
+    call("no key", lambda: status(lambda: stub.Generate(ask())) == grpc.StatusCode.UNAUTHENTICATED)
+    call("a deadline", lambda: status(lambda: stub.Generate(endless(), metadata=key, timeout=0.001)) == grpc.StatusCode.DEADLINE_EXCEEDED)
+
+    def cancel():
+        stream = stub.GenerateStream(endless(), metadata=key)
+        next(stream)
+        stream.cancel()
+        return status(lambda: list(stream)) == grpc.StatusCode.CANCELLED
+    call("a cancelled stream", cancel)
+    health = channel.unary_unary("/grpc.health.v1.Health/Check", request_serializer=bytes, response_deserializer=bytes)
+    call("health", lambda: health(b"") == b"\x08\x01")
+    channel.close()
+
+
+def use_home_assistant(call, url):
+    """The calls that Home Assistant's integrations for Ollama, OpenAI and Anthropic make, with their clients and arguments."""
+    import anthropic
+    import ollama
+    import openai
+    names = {"on": {"type": "boolean", "description": "on or off"}}
+    schema = {"type": "object", "properties": names, "required": []}
+    system = "You are a voice assistant for Home Assistant.\nAnswer in plain text. Keep it simple and to the point."
+    o = ollama.AsyncClient(host=url, headers={"Authorization": f"Bearer {KEY}"})
+    tool = {"type": "function", "function": {"name": "HassTurnOff", "description": "Turns off", "parameters": schema}}
+    turn = [{"role": "system", "content": system}, {"role": "user", "content": ASK}]
+    done = turn + [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "HassTurnOff", "arguments": {"on": False}}}]},
+                   {"role": "tool", "content": json.dumps({"speech": {}, "response_type": "action_done"})}]
+
+    async def local(messages, **more):
+        stream = await o.chat(model="reply", messages=messages, stream=True, keep_alive="-1s", options={"num_ctx": 8192}, **more)
+        return [p async for p in stream]
+    run = asyncio.new_event_loop().run_until_complete  # as there, one for all
+    call("ollama: list", lambda: run(o.list()).models)
+    call("ollama: chat", lambda: run(local(turn, tools=None, think=False))[-1].done)
+    call("ollama: chat with tools", lambda: run(local(turn, tools=[tool]))[-1].done)
+    call("ollama: result of a tool", lambda: run(local(done, tools=[tool]))[-1].done)
+    call("ollama: structured", lambda: json.loads("".join(p.message.content for p in run(local(turn, format=schema | {"required": ["on"]}))))["on"] in (True, False))
+
+    async def responses(items, **more):
+        ai = openai.AsyncOpenAI(base_url=url + "/v1", api_key=KEY, max_retries=0)
+        stream = await ai.responses.create(model="reply", input=items, max_output_tokens=150, top_p=1.0, temperature=1.0, user="01K", store=False, stream=True, **more)
+        return [e async for e in stream]
+    items = [{"type": "message", "role": "developer", "content": system}, {"type": "message", "role": "user", "content": ASK}]
+    function = {"type": "function", "name": "HassTurnOff", "parameters": schema, "description": "Turns off", "strict": False}
+    later = items + [{"type": "function_call", "name": "HassTurnOff", "arguments": "{}", "call_id": "call_1"},
+                     {"type": "function_call_output", "call_id": "call_1", "output": "{}"}]
+    strict = {"format": {"type": "json_schema", "name": "x", "schema": schema | {"required": ["on"], "additionalProperties": False}, "strict": True}}
+    ends = ("response.completed", "response.incomplete")
+    call("openai: models", lambda: openai.OpenAI(base_url=url + "/v1", api_key=KEY).with_options(timeout=10.0).models.list().data)
+    call("openai: response", lambda: run(responses(items))[-1].type in ends)
+    call("openai: response with tools", lambda: run(responses(items, tools=[function]))[-1].type in ends)
+    call("openai: result of a tool", lambda: run(responses(later, tools=[function]))[-1].type in ends)
+    call("openai: reasoning settings", lambda: run(responses(items, reasoning={"effort": "low", "summary": "auto"}, include=["reasoning.encrypted_content"], text={"verbosity": "medium"}))[-1].type in ends)
+    call("openai: structured", lambda: json.loads([e for e in run(responses(items, text=strict)) if e.type == "response.output_text.done"][0].text)["on"] in (True, False))
+
+    async def claude(**more):
+        client = anthropic.AsyncAnthropic(base_url=url, api_key=KEY, max_retries=0)
+        stream = await client.messages.create(model="reply", messages=[{"role": "user", "content": ASK}], max_tokens=150, stream=True,
+                                              system=[{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}], **more)
+        return [e.type async for e in stream]
+    call("anthropic: message", lambda: run(claude(thinking={"type": "disabled"}, extra_body={"temperature": 1.0}))[-1] == "message_stop")
+    call("anthropic: message with tools", lambda: run(claude(tools=[{"name": "HassTurnOff", "description": "Turns off", "input_schema": schema}]))[-1] == "message_stop")
 
 
 def use_litellm(call, url):
@@ -448,13 +619,13 @@ def use_agno(call, url):
     call("agent", lambda: agent.run(ASK).content)
 
 
-CLIENTS = {"openai": use_openai, "ollama": use_ollama, "litellm": use_litellm, "langchain": use_langchain,
+CLIENTS = {"openai": use_openai, "ollama": use_ollama, "grpcio": use_grpcio, "home-assistant": use_home_assistant, "litellm": use_litellm, "langchain": use_langchain,
            "llama-index": use_llama_index, "huggingface_hub": use_huggingface_hub, "instructor": use_instructor,
            "pydantic-ai": use_pydantic_ai, "openai-agents": use_openai_agents, "text-generation": use_text_generation,
            "anthropic": use_anthropic, "dspy": use_dspy, "haystack": use_haystack, "semantic-kernel": use_semantic_kernel,
            "outlines": use_outlines, "smolagents": use_smolagents, "autogen": use_autogen, "crewai": use_crewai,
            "guidance": use_guidance, "agno": use_agno}
-PACKAGES = {"langchain": "langchain-openai", "llama-index": "llama-index-core", "pydantic-ai": "pydantic-ai-slim", "haystack": "haystack-ai",
+PACKAGES = {"home-assistant": "ollama", "langchain": "langchain-openai", "llama-index": "llama-index-core", "pydantic-ai": "pydantic-ai-slim", "haystack": "haystack-ai",
             "autogen": "autogen-agentchat"}
 
 

@@ -88,6 +88,7 @@ async function wrong() {
         ['/manuals/documents', { documents: [{ name: 'x', text: 'y', format: 'docx' }] }, 400, 'markdown'],
         ['/manuals/documents', { documents: [{ name: 'x.jsonl', text: '{"a":1}' }] }, 400, 'line 1'],
         ['/manuals/documents', { documents: [{ name: 'big', text: 'word. '.repeat(20000) }] }, 400, 'passages'],
+        ['/manuals/documents', { documents: [{ name: 'big', text: 'word. '.repeat(20000) }] }, 400, 'limit_exceeded'],
         ['/manuals/answer', { question: 'x', rerank: 'nosuch' }, 404, 'nosuch'],
         ['/manuals/answer', { question: 'when does the pump run hot', model: 'nosuch' }, 404, 'nosuch']]) {
         const r = await post(at, body);

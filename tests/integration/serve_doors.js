@@ -27,7 +27,7 @@ function client(server, key) {
         try {
             json = JSON.parse(text);
         } catch {}
-        return { status: r.status, text, json };
+        return { status: r.status, text, json, allow: r.headers.get('allow') };
     };
 }
 
@@ -46,6 +46,10 @@ async function names() {
     const m = await ask('POST', '/v1/moderations', { input: 'hello' });
     t.same(`${m.status} ${m.json.error.code}`, '404 unsupported_endpoint', 'moderations');
     t.check(m.json.error.message.includes('/v1/classify'), 'says what to do');
+    const put = await ask('POST', '/v1/responses/resp_1', {});
+    t.same(`${put.status} ${put.allow}`, '405 GET, HEAD, DELETE', 'methods of a response');
+    t.same((await ask('POST', '/v1/responses/resp_1/cancel', {})).status, 404, 'one that does not exist cannot be cancelled');
+    t.same((await ask('POST', '/v1/responses/resp_1/x/cancel', {})).status, 405, 'a star between slashes is no path');
     const schema = { type: 'object', properties: { ok: { type: 'boolean' } }, required: ['ok'], additionalProperties: false };
     const a = await ask('POST', '/v1/messages', { model: 'long', max_tokens: 64, messages, output_config: { format: { type: 'json_schema', schema } } });
     t.same(typeof JSON.parse(a.json.content[0].text).ok, 'boolean', 'a schema of Anthropic');
@@ -104,7 +108,7 @@ models: [{name: long, path: ${long}}]
 keys: [{name: anna, sha256: ${sha('a')}}, {name: ben, sha256: ${sha('b')}}]
 `)]);
     const ask = client(server, 'a'), other = client(server, 'b');
-    const short = (await ask('POST', '/v1/responses', { input: 'hi', max_output_tokens: 5, background: true })).json;
+    const short = (await ask('POST', '/v1/responses', { input: 'hi', max_output_tokens: 5, temperature: 0, background: true })).json;
     t.same(`${short.status} ${short.background} ${short.output.length}`, 'in_progress true 0', 'begins');
     let now;
     await t.until(async () => {
@@ -234,8 +238,63 @@ async function slots() {
     await server.stop();
 }
 
+// Habits of llama.cpp's and Ollama's clients: what is computed again, kept when the context is shifted, and told of each token.
+async function habits() {
+    const server = await t.start(shoal, ['-m', `long=${long}`]);
+    const ask = client(server);
+    const prompt = 'The quick brown fox jumps over the lazy dog. '.repeat(4);
+    const complete = async (more) => (await ask('POST', '/completion', { prompt, n_predict: 2, temperature: 0, seed: 1, ...more })).json;
+    // what Ollama's own command line sends and needs
+    t.same((await ask('POST', '/api/show', { model: '', name: 'long' })).status, 200, 'an empty model beside a name');
+    t.check((await ask('GET', '/api/tags')).json.models.every((m) => /^[0-9a-f]{64}$/.test(m.digest)), 'every model has a digest');
+    t.same((await ask('POST', '/api/me')).status, 401, 'nobody is signed in without a registry');
+    t.same((await ask('GET', '/api/status')).json.cloud.disabled, true, 'no cloud');
+    const first = await complete({ n_predict: 4 });
+    t.check((await complete({})).timings.cache_n > 16, 'the beginning is cached');
+    const again = await complete({ n_predict: 4, cache_prompt: false });
+    t.same(again.timings.cache_n, 0, 'cache_prompt: false');
+    t.same(again.content, first.content, 'the same text');
+    const chat = await ask('POST', '/v1/chat/completions', { messages: [{ role: 'user', content: prompt }], max_tokens: 1, cache_prompt: false });
+    t.same(chat.json.usage.prompt_tokens_details.cached_tokens, 0, 'in a chat');
+    const many = await complete({ n_probs: 100 });
+    const tops = many.completion_probabilities[0].top_logprobs;
+    t.same(tops.length, 100, 'n_probs');
+    t.check(tops.every((x, i) => i === 0 || x.logprob <= tops[i - 1].logprob), 'the likeliest first');
+    await server.stop();
+}
+
+// What a model thinks is an item of its own of a response, whole and streamed, and is not read again.
+async function thoughts() {
+    const flow = (name, text) => `  - {name: ${name}, output: "\${out.text}", steps: [{name: out, do: template, text: "${text}"}]}\n`;
+    const server = await t.start(shoal, ['--config', config(`models: [{name: long, path: ${long}}]\nflows:\n` +
+        flow('thinker', '<think>\\nIt asks for \${input.text}.\\n</think>\\n\\nFine: \${input.text}') + flow('plain', 'a <think>b</think>') + flow('dreamer', '<think>for ever'))]);
+    const ask = client(server);
+    const whole = (await ask('POST', '/v1/responses', { model: 'thinker', input: 'tea' })).json;
+    t.same(whole.output.map((o) => o.type).join(), 'reasoning,message', JSON.stringify(whole));
+    t.same(whole.output[0].content[0].text.trim(), 'It asks for tea.', 'the thought');
+    t.same(whole.output[1].content[0].text, 'Fine: tea', 'the answer');
+    t.same((await ask('GET', `/v1/responses/${whole.id}`)).json.output.length, 2, 'stored');
+    const events = (await ask('POST', '/v1/responses', { model: 'thinker', input: 'tea', stream: true })).text.split('\n').filter((l) => l.startsWith('data: {'))
+        .map((l) => JSON.parse(l.slice(6)));
+    const types = events.map((e) => e.type.replace('response.', '')).filter((x, i, all) => x !== all[i - 1]).join();
+    t.same(types, 'created,in_progress,output_item.added,content_part.added,reasoning_text.delta,reasoning_text.done,content_part.done,output_item.done,' +
+        'output_item.added,content_part.added,output_text.delta,output_text.done,content_part.done,output_item.done,completed', 'events');
+    const joined = (type) => events.filter((e) => e.type === type).map((e) => e.delta).join('');
+    t.same(joined('response.reasoning_text.delta').trim(), 'It asks for tea.', 'the thought, streamed');
+    t.same(joined('response.output_text.delta'), 'Fine: tea', 'the answer, streamed');
+    t.same(JSON.stringify(events.at(-1).response.output.map((o) => o.content)), JSON.stringify(whole.output.map((o) => o.content)), 'the same at the end');
+    t.check(events.filter((e) => e.item?.type === 'message').every((e) => e.output_index === 1), 'places');
+    const plain = (await ask('POST', '/v1/responses', { model: 'plain', input: 'x' })).json;
+    t.same(plain.output.map((o) => `${o.type} ${o.content[0].text}`).join(), 'message a <think>b</think>', 'not at the beginning');
+    const dream = (await ask('POST', '/v1/responses', { model: 'dreamer', input: 'x' })).json;
+    t.same(dream.output.map((o) => `${o.type} ${o.status}`).join(), 'reasoning incomplete', 'a thought without an end');
+    await server.stop();
+}
+
 (async () => {
+    await thoughts();
     await names();
+    await habits();
     await slots();
     await loopback();
     await ollama();

@@ -67,6 +67,20 @@ function rename_tokens(from, to, names) {
     return to;
 }
 
+// A copy of a RoBERTa folder with a tokenizer of single characters.
+function with_letters(from, to) {
+    fs.cpSync(from, to, { recursive: true });
+    const vocab = Object.fromEntries(['<s>', '<pad>', '</s>', '<unk>', '\u0120', ...'abcdefghijklmnopqrstuvwxyz'].map((c, i) => [c, i]));
+    const special = (id, content) => ({ id, content, single_word: false, lstrip: false, rstrip: false, normalized: false, special: true });
+    fs.writeFileSync(`${to}/tokenizer.json`, JSON.stringify({ version: '1.0', truncation: null, padding: null, normalizer: null,
+        added_tokens: [special(0, '<s>'), special(1, '<pad>'), special(2, '</s>'), special(3, '<unk>')],
+        pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
+        post_processor: { type: 'RobertaProcessing', sep: ['</s>', 2], cls: ['<s>', 0], trim_offsets: true, add_prefix_space: false },
+        decoder: { type: 'ByteLevel', add_prefix_space: true, trim_offsets: true, use_regex: true },
+        model: { type: 'BPE', dropout: null, unk_token: null, continuing_subword_prefix: '', end_of_word_suffix: '', fuse_unk: false, vocab, merges: [] } }));
+    return to;
+}
+
 async function completion() {
     const base = { model: 'long', prompt: 'Once upon a time', n_predict: 6, temperature: 0 };
     const whole = (await post('/completion', { ...base, n_probs: 2, return_tokens: true })).body;
@@ -113,7 +127,7 @@ async function completion() {
     const off = { mirostat: 0, typical_p: 1, xtc_probability: 0, dry_multiplier: 0, dynatemp_range: 0, cache_prompt: true, id_slot: -1,
         samplers: ['top_k'], min_keep: 0, n_keep: 0, grammar: '', lora: [] };
     t.same((await post('/completion', { ...base, ...off })).body.content, whole.content, 'samplers that are off');
-    for (const [bad, param] of [[{ mirostat: 2 }, 'mirostat'], [{ n_probs: 21 }, 'n_probs'], [{ prompt: 5 }, 'prompt'],
+    for (const [bad, param] of [[{ mirostat: 2 }, 'mirostat'], [{ n_probs: 257 }, 'n_probs'], [{ prompt: 5 }, 'prompt'],
         [{ logit_bias: [[1]] }, 'logit_bias'], [{ response_fields: [5] }, 'response_fields'], [{ response_fields: 'content' }, 'response_fields'],
         [{ prompt: { prompt_string: 'a', multimodal_data: ['x'] } }, 'prompt'], [{ frob: 1 }, 'frob']]) {
         const r = await post('/completion', { ...base, ...bad });
@@ -329,6 +343,12 @@ async function ranks() {
     const [first, second] = own.results ?? [];
     t.check(own.results?.length === 2 && first.document.text === documents[first.index], `Cohere: ${JSON.stringify(own)}`);
     t.check(typeof own.id === 'string' && first?.relevance_score > second?.relevance_score, 'in order');
+    for (const model of ['rank-distilbert', 'rank-roberta']) { // any folder of a classifier with one label
+        const { results } = (await post('/v1/rerank', { model, query, documents })).body;
+        t.check(results?.length === 3 && results.every((x, i) => i === 0 || x.relevance_score <= results[i - 1].relevance_score), `${model}: ${JSON.stringify(results)}`);
+        const alone = (await post('/v1/rerank', { model, query, documents: [documents[results[0].index]] })).body.results[0].relevance_score;
+        t.check(Math.abs(alone - results[0].relevance_score) < 1e-5, `${model}: a score does not depend on the others`);
+    }
     for (const where of ['/v2/rerank', '/rerank', '/reranking', '/v1/reranking'])
         t.same((await post(where, { query, documents, max_chunks_per_doc: 3 })).body.results?.[0].index, first?.index, where);
     const tei = (await post('/rerank', { query, texts: documents, return_text: true, truncate: true })).body;
@@ -385,7 +405,9 @@ async function forgiving() {
 (async () => {
     const fill = rename_tokens(long, path.join(t.tmp, 'fill.gguf'), ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>']);
     const server = await t.start(shoal, ['-m', `long=${long}`, '-m', `reply=${t.root}/models/reply-draft.gguf`, '-m', `fill=${fill}`,
-        '-m', `enc=${t.root}/models/encoder`, '-m', `rank=${reranker(`${t.root}/tests/data/encoders/bert-cls`, `${t.tmp}/rank`)}`]);
+        '-m', `enc=${t.root}/models/encoder`, '-m', `rank=${reranker(`${t.root}/tests/data/encoders/bert-cls`, `${t.tmp}/rank`)}`,
+        '-m', `rank-distilbert=${reranker(`${t.root}/tests/data/encoders/distilbert-cls`, `${t.tmp}/rank2`)}`,
+        '-m', `rank-roberta=${with_letters(`${t.root}/tests/data/encoders/roberta-cls`, `${t.tmp}/rank3`)}`]);
     url = server.url;
     await completion();
     await extras();

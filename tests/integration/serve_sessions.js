@@ -2,7 +2,7 @@
 // Sessions: a conversation continues by its id, on any gateway, after kill -9, encrypted for its key; Redis goes down
 // and comes back. Usage: serve_sessions.js SHOAL
 'use strict';
-const { spawn } = require('child_process');
+const { spawn, spawnSync } = require('child_process');
 const crypto = require('crypto');
 const fs = require('fs');
 const net = require('net');
@@ -215,7 +215,42 @@ async function on_redis() {
     await stop(redis);
 }
 
+// What no longer fits is condensed into a note, by a model that summarizes or by one that chats, and read again.
+async function notes() {
+    const facts = ['My name is Ada and I live in Bern with two cats.', 'The code of the garden gate is 4417.', 'The plumber comes on Friday at nine.'];
+    const filler = 'Please tell me something about the weather of the next days, it does not matter much what it is.';
+    for (const [writer, path_] of [['summary', 'models/summary.json'], ['writer', 'models/reply-draft.gguf']]) {
+        const file = config(`notes-${writer}`, `  store: "sqlite:${t.tmp}/notes-${writer}.db"\n  history_tokens: 120\n  summary: ${writer}\n`);
+        fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace('models:\n', `models:\n  - {name: ${writer}, path: "${t.root}/${path_}"}\n`));
+        const server = await t.start(shoal, ['--config', file]);
+        const talk = async (text) => t.same((await say(server, 'n', text)).status, 200, 'a turn');
+        for (const text of facts)
+            await talk(text);
+        t.same((await show(server, 'n')).json.note, undefined, `${writer}: everything fits`);
+        await talk(filler);
+        await talk(filler);
+        await t.until(async () => (await show(server, 'n')).json.note, `${writer}: a note`);
+        const first = (await show(server, 'n')).json;
+        t.check(first.note.length > 5 && first.messages[0].role === 'user' && !first.messages.some((m) => m.content === facts[0]),
+            `${writer}: in place of the oldest: ${JSON.stringify(first)}`);
+        if (writer === 'summary') // its notes are sentences of the conversation
+            t.check(facts.some((f) => first.note.includes(f)), `a fact is kept: ${first.note}`);
+        // the model reads it: the same messages without a note are shorter by its tokens
+        const told = (await say(server, 'n', 'So?')).json.usage.prompt_tokens;
+        const plain = (await say(server, 'other', 'So?', { more: { messages: [...first.messages, { role: 'user', content: 'So?' }] } })).json.usage.prompt_tokens;
+        t.check(told > plain + 4, `${writer}: the note is read: ${told} and ${plain} tokens`);
+        for (let i = 0; i < 3; i++)
+            await talk(filler);
+        await t.until(async () => (await show(server, 'n')).json.note !== first.note, `${writer}: the next note`);
+        t.same((await server.stop()).code, 0, 'ends well');
+    }
+    const bad = config('notes-bad', '  summary: sumary\n');
+    const check = spawnSync(shoal, ['config', 'check', bad]);
+    t.check(check.status !== 0 && /there is no model 'sumary'/.test(`${check.stdout}${check.stderr}`), `an unknown model: ${check.stdout}${check.stderr}`);
+}
+
 (async () => {
+    await notes();
     await on_sqlite();
     await ends();
     await decisions();

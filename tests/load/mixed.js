@@ -1,16 +1,20 @@
 #!/usr/bin/env node
 // Mixed load: every protocol and interface at once, clients that abort, read slowly or send nonsense, models that come
 // and go, reloads; then SIGTERM. Fails on an unexpected status, a server that dies, a sanitizer report (so it is mainly
-// for the ASan build: `make nightly`), a leak, or memory that keeps growing.
-// Usage: mixed.js SHOAL [SECONDS]     SEED=n: repeats the choices (the order of answers is up to the machine)
+// for the ASan build: `make nightly`), a leak, or memory, descriptors or threads that keep growing.
+// Usage: mixed.js SHOAL [SECONDS, or MINUTESm]     SEED=n: repeats the choices (the order of answers is up to the machine)
 'use strict';
+const fs = require('fs');
 const path = require('path');
 const t = require('../integration/serve.js');
 const { open } = require('./mixed_site.js');
 
-const shoal = path.resolve(process.argv[2]), seconds = Number(process.argv[3] ?? 10);
+const shoal = path.resolve(process.argv[2]), length = process.argv[3] ?? '10';
+const seconds = parseFloat(length) * (length.endsWith('m') ? 60 : 1);
 const seed = Number(process.env.SEED ?? Date.now() % 1000000);
-const maxGrowth = 48 << 10; // KiB, between quarters of the answers: caches, arenas, the sanitizer's own tables
+// Between quarters of the answers.  KiB: caches, arenas, the sanitizer's own tables; descriptors: connections of the moment;
+// threads: of the models that are loaded at the moment.
+const maxGrowth = { rss: 48 << 10, descriptors: 32, threads: 8 };
 const sampleMs = 200, minSamples = 16;
 const shown = 20;
 
@@ -60,6 +64,15 @@ async function client(turn, number, site, goes) {
         }
 }
 
+// Entries of a folder of the process.
+function count(server, folder) {
+    try {
+        return fs.readdirSync(`/proc/${server.child.pid}/${folder}`).length;
+    } catch {
+        return 0; // it is dead
+    }
+}
+
 // Samples memory and reports progress, until the end.
 async function watch(site, goes, memory) {
     const began = Date.now(), every = Math.max(5, Math.ceil(seconds / 40)) * 1000;
@@ -68,28 +81,31 @@ async function watch(site, goes, memory) {
         const rss = t.memory(site.server)?.rss;
         if (!rss) // it is dead
             return;
-        memory.push({ rss, answers });
+        const now = { rss, descriptors: count(site.server, 'fd'), threads: count(site.server, 'task'), answers };
+        memory.push(now);
         if (Date.now() < next)
             continue;
         next += every;
         console.log(`${Math.round((Date.now() - began) / 1000)} s: ${answers} answers, ${wrong} wrong, ` +
-            `${Math.round(rss / 1024)} MiB`);
+            `${Math.round(rss / 1024)} MiB, ${now.descriptors} descriptors, ${now.threads} threads`);
     }
 }
 
-// The median of memory use in one quarter of the answers. Not of the time: what a server has loaded and cached depends
+// The median of a figure in one quarter of the answers. Not of the time: what a server has loaded and cached depends
 // on the requests so far, and a busy machine may give us little CPU time at first.
-function quarter(memory, n) {
+function quarter(memory, n, of) {
     const all = memory.at(-1).answers, part = memory.filter((m) => m.answers > all * n / 4 && m.answers <= all * (n + 1) / 4);
     const nearest = (m) => Math.abs(m.answers - all * (n + 0.5) / 4);
     const some = part.length > 0 ? part : [memory.reduce((a, b) => (nearest(a) <= nearest(b) ? a : b))];
-    return median(some.map((m) => m.rss));
+    return median(some.map((m) => m[of]));
 }
 
 function judge(memory) {
-    const before = quarter(memory, 1), after = quarter(memory, 3);
-    console.log(`memory: ${Math.round(before / 1024)} MiB in the second quarter, ${Math.round(after / 1024)} MiB in the last`);
-    t.check(after - before < maxGrowth, `memory grew by ${after - before} KiB`);
+    for (const of of Object.keys(maxGrowth)) {
+        const [before, after] = [1, 3].map((n) => quarter(memory, n, of)), unit = of === 'rss' ? ' KiB' : '';
+        console.log(`${of}: ${before}${unit} in the second quarter, ${after}${unit} in the last`);
+        t.check(after - before < maxGrowth[of], `${of} grew by ${after - before}${unit}`);
+    }
 }
 
 // Running requests finish after SIGTERM, and nothing is left.

@@ -14,7 +14,7 @@ typedef Shoal__Node__V1__RunEvent pb_event;
 typedef Shoal__Node__V1__Result pb_result;
 
 #define MAX_BYTES ((size_t)256 << 20)
-#define MAX_LOGPROBS 64u
+#define MAX_LOGPROBS (1 + SHOAL_MAX_LOGPROBS)
 
 /* ---- writing ---- */
 

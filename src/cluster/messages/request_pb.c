@@ -226,6 +226,9 @@ static void put_generate(struct arena *a, pb_request *m, const struct request_ge
     out->prompt_logprobs = g->prompt_logprobs;
     out->progress = g->progress;
     out->drawn_logprobs = g->drawn_logprobs;
+    out->fresh_prefix = g->fresh_prefix;
+    out->no_shift = g->no_shift;
+    out->keep_tokens = g->keep_tokens;
     out->constraint = (uint32_t)g->constraint.kind;
     out->constraint_text = pb_bytes(g->constraint.text, g->constraint.text_bytes);
     m->work_case = SHOAL__NODE__V1__RUN_REQUEST__WORK_GENERATE;
@@ -601,6 +604,9 @@ static int read_generate(struct request *r, const pb_generate *m, struct err *e)
     g->prompt_logprobs = m->prompt_logprobs && m->echo;
     g->progress = m->progress;
     g->drawn_logprobs = m->drawn_logprobs;
+    g->fresh_prefix = m->fresh_prefix;
+    g->no_shift = m->no_shift;
+    g->keep_tokens = m->keep_tokens;
     int rc = m->n_messages > 0 ? read_messages(r, m, e) : read_prompts(r, m, e);
     if (rc == 0 && (g->n == 0 || g->n > REQUEST_MAX_CHOICES / g->n_prompts))
         rc = err_set(e, SHOAL_EINVAL, "there are %u answers to each of %u prompts, allowed are %u",

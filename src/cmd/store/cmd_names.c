@@ -278,6 +278,7 @@ static int show(const struct opts *o, struct model_store *s, struct model_refs *
     put_fact(&l, "template", ref->template);
     put_fact(&l, "parameters", ref->parameters);
     put_fact(&l, "license", ref->license);
+    put_fact(&l, "messages", ref->messages);
     if (l.json) {
         json_out_object_end(&l.j);
         buf_putc(&l.b, '\n');

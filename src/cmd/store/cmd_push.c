@@ -75,7 +75,8 @@ static int push(const struct opts *o, struct model_store *s)
                                           .path = ref->stored ? path : ref->path,
                                           .system = ref->system,
                                           .parameters = ref->parameters,
-                                          .license = ref->license};
+                                          .license = ref->license,
+                                          .messages = ref->messages};
         rc = model_push(&m, &p, &r.source, &e);
     }
     snprintf(shown.name, sizeof(shown.name), "%s", to);

@@ -69,9 +69,9 @@ int sampler_check(const struct shoal_sampling *o, uint32_t n_vocab, struct err *
         if (!(ranges[i].v >= ranges[i].min && ranges[i].v <= ranges[i].max))
             return err_set(e, SHOAL_EINVAL, "%s is %g, expected %g to %g", ranges[i].name,
                            (double)ranges[i].v, (double)ranges[i].min, (double)ranges[i].max);
-    if (o->n_logprobs > SAMPLER_MAX_TOP)
+    if (o->n_logprobs > SHOAL_MAX_LOGPROBS)
         return err_set(e, SHOAL_EINVAL, "cannot report %u log-probabilities per token, at most %u",
-                       o->n_logprobs, SAMPLER_MAX_TOP);
+                       o->n_logprobs, SHOAL_MAX_LOGPROBS);
     for (uint32_t i = 0; i < o->n_bias; i++)
         if (o->bias[i].token < 0 || (uint32_t)o->bias[i].token >= n_vocab || isnan(o->bias[i].bias))
             return err_set(e, SHOAL_EINVAL,

@@ -12,15 +12,13 @@
 #include "kernels/kern.h"
 #include "shoal/shoal.h"
 
-#define SAMPLER_MAX_TOP 20u
-
 struct sampler;
 
 struct sampler_pick {
     int32_t token;
     float logprob; /* of the model's own distribution, before bias and penalties */
     uint32_t n_top;
-    struct shoal_logprob top[SAMPLER_MAX_TOP];
+    struct shoal_logprob top[SHOAL_MAX_LOGPROBS];
 };
 
 SHOAL_MUST_CHECK int sampler_create(struct sampler **out, const struct kern_ops *k,

@@ -256,7 +256,7 @@ static bool scores_prompt(const struct shoal_task *t)
  * its logits. */
 static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
 {
-    if (scores_prompt(t))
+    if (scores_prompt(t) || t->fresh)
         return;
     while (en->lm.info.pages_hold_kv && t->n_computed % KERN_PAGE == 0 &&
            t->n_computed / KERN_PAGE == t->n_pages && t->n_computed + KERN_PAGE < t->n_tokens) {
@@ -278,7 +278,7 @@ static void adopt_pages(struct shoal_engine *en, struct shoal_task *t)
 static bool being_computed(const struct shoal_engine *en, uint32_t n_runs,
                            const struct shoal_task *t)
 {
-    if (!en->lm.info.pages_hold_kv || t->n_computed % KERN_PAGE != 0 ||
+    if (!en->lm.info.pages_hold_kv || t->fresh || t->n_computed % KERN_PAGE != 0 ||
         t->n_tokens - t->n_computed <= KERN_PAGE)
         return false;
     for (uint32_t i = 0; i < n_runs; i++) {
@@ -419,12 +419,22 @@ static bool constrain(struct shoal_engine *en, struct shoal_task *t, struct cons
     return true;
 }
 
+/* How many of the first tokens a shift keeps: whole pages, and at least half of the context is left
+ * for what follows. */
+static uint32_t kept_by_shift(const struct shoal_task *t)
+{
+    const uint32_t part = t->capacity / SHIFT_KEEPS, half = t->capacity / 2;
+    uint32_t keep = t->n_prompt < part ? t->n_prompt : part;
+    if (t->keep_tokens > 0) /* those that were asked for, and the rest of their last page */
+        keep = t->keep_tokens < half ? t->keep_tokens + KERN_PAGE - 1 : half;
+    return (keep < half ? keep : half) / KERN_PAGE * KERN_PAGE;
+}
+
 /* The context is full: the start of the prompt and the later half of the rest stay. Their pages are
  * of other positions now, so they are computed again, as those of any prompt with these tokens. */
 static void shift(struct shoal_engine *en, struct shoal_task *t)
 {
-    const uint32_t part = t->capacity / SHIFT_KEEPS;
-    const uint32_t keep = (t->n_prompt < part ? t->n_prompt : part) / KERN_PAGE * KERN_PAGE;
+    const uint32_t keep = kept_by_shift(t);
     const uint32_t drop = (t->n_tokens - keep) / 2 / KERN_PAGE * KERN_PAGE;
     memmove(t->tokens + keep, t->tokens + keep + drop,
             (t->n_tokens - keep - drop) * sizeof(*t->tokens));

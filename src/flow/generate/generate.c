@@ -19,7 +19,7 @@
 #include "host/kept_answer.h"
 
 #define INLINE_BYTES ((size_t)8 << 10) /* shorter prompts are prepared on the owner's thread */
-#define MAX_LOGPROBS 21u               /* the token's own and 20 others */
+#define MAX_LOGPROBS (1 + SHOAL_MAX_LOGPROBS) /* the token's own and the others */
 
 struct choice {
     struct generation *generation;
@@ -104,7 +104,7 @@ static void send_error(struct generation *g, int code, const char *msg)
     if (code == SHOAL_EDEADLINE)
         failure_late(&f, g->refused, model_stats_others(&g->model->stats), msg);
     else
-        failure_of(&f, code, msg);
+        failure_of_model(&f, code, msg);
     send_failure(g, &f);
 }
 
@@ -554,6 +554,9 @@ static void submit(struct generation *g)
                                 .prompt_only = q->prompt_only,
                                 .progress = g->progressed != NULL,
                                 .drawn_logprobs = q->drawn_logprobs,
+                                .fresh_prefix = q->fresh_prefix,
+                                .no_shift = q->no_shift,
+                                .keep_tokens = q->keep_tokens,
                                 .constraint = q->constraint.kind,
                                 .constraint_text = q->constraint.text,
                                 .constraint_bytes = q->constraint.text_bytes,
@@ -630,7 +633,7 @@ static void run_prepared(struct generation *g)
     if (g->quiet) {
         generation_close(g);
     } else if (g->prepare_rc < 0) {
-        failure_of(&f, g->prepare_rc, g->error.msg);
+        failure_of_model(&f, g->prepare_rc, g->error.msg);
         send_failure(g, &f);
         generation_close(g);
     } else if (!can_make_it(g, &f)) {

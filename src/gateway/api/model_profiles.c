@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cjson/cJSON.h>
+
 #include "base/file/file_open.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -38,8 +40,9 @@ static const size_t texts[] = {
     offsetof(struct model_profile, name),     offsetof(struct model_profile, path),
     offsetof(struct model_profile, from),     offsetof(struct model_profile, system),
     offsetof(struct model_profile, template), offsetof(struct model_profile, parameters),
-    offsetof(struct model_profile, license),  offsetof(struct model_profile, source),
-    offsetof(struct model_profile, task),     offsetof(struct model_profile, labels)};
+    offsetof(struct model_profile, license),  offsetof(struct model_profile, messages),
+    offsetof(struct model_profile, source),   offsetof(struct model_profile, task),
+    offsetof(struct model_profile, labels)};
 #define N_TEXTS (sizeof(texts) / sizeof(texts[0]))
 
 static const char **text_at(struct model_profile *p, size_t i)
@@ -101,6 +104,7 @@ static int profile_of(struct model_profiles *s, const struct model_ref *ref, cha
                                   .template = ref->template,
                                   .parameters = ref->parameters,
                                   .license = ref->license,
+                                  .messages = ref->messages,
                                   .source = ref->source,
                                   .task = ref->task,
                                   .labels = ref->labels,
@@ -266,6 +270,7 @@ int model_profiles_put(struct model_profiles *s, const struct model_profile *p, 
                             .template = p->template,
                             .parameters = p->parameters,
                             .license = p->license,
+                            .messages = p->messages,
                             .source = p->source,
                             .task = p->task,
                             .labels = p->labels,
@@ -498,6 +503,35 @@ static void add_system(struct request *r, const char *text)
     chat->n_messages++;
 }
 
+/* The profile's messages, behind the system message, in front of the client's. */
+static void add_messages(struct request *r, const char *text)
+{
+    struct chat *chat = &r->generate.chat;
+    cJSON *list = cJSON_Parse(text);
+    const uint32_t n = (uint32_t)cJSON_GetArraySize(list);
+    const cJSON *v = list ? list->child : NULL;
+    const uint32_t first = strcmp(chat->messages[0].role, "system") == 0;
+    struct chat_message *all = arena_zalloc_n(&r->arena, chat->n_messages + n, sizeof(*all));
+    struct chat_message *m = all ? all + first : NULL;
+    for (; m && v; v = v->next) {
+        const char *role = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(v, "role"));
+        const char *content = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(v, "content"));
+        if (!role || !content)
+            continue;
+        m->role = request_copy(r, role, strlen(role));
+        m->content = request_copy_utf8(r, content, strlen(content), &m->content_bytes);
+        r->input_bytes += m->content_bytes;
+        m++;
+    }
+    cJSON_Delete(list);
+    if (!m)
+        return; /* request_rc tells */
+    memcpy(all, chat->messages, first * sizeof(*all));
+    memcpy(m, chat->messages + first, (chat->n_messages - first) * sizeof(*all));
+    chat->n_messages += (uint32_t)(m - all) - first;
+    chat->messages = all;
+}
+
 void model_profiles_apply(struct model_profiles *s, struct request *r)
 {
     struct chat *chat = &r->generate.chat;
@@ -508,6 +542,8 @@ void model_profiles_apply(struct model_profiles *s, struct request *r)
         return;
     if (p->system && p->system[0] && !has_system(chat))
         add_system(r, p->system);
+    if (p->messages)
+        add_messages(r, p->messages);
     if (p->template && !chat->template)
         chat->template = request_copy_utf8(r, p->template, strlen(p->template), NULL);
     model_profiles_unref(s, p);

@@ -34,6 +34,7 @@ struct model_profile { /* texts may be NULL, except name and path */
     const char *template;   /* chat template, Jinja */
     const char *parameters; /* default options, a JSON object */
     const char *license;
+    const char *messages;      /* in front of those of every conversation, a JSON array */
     const char *source;        /* where it was pulled from */
     const char *task, *labels; /* as in registry_spec */
     uint32_t context, parallel;
@@ -61,8 +62,8 @@ bool model_profiles_is_name(const char *name);
 const struct model_profile *model_profiles_get(struct model_profiles *s, const char *name);
 void model_profiles_unref(struct model_profiles *s,
                           const struct model_profile *p); /* NULL is fine */
-/* Applies a profile to a conversation with its model: its template, and its system message if the
- * request has none.  s: NULL is fine. */
+/* Applies a profile to a conversation with its model: its template, its first messages, and its
+ * system message if the request has none.  s: NULL is fine. */
 void model_profiles_apply(struct model_profiles *s, struct request *r);
 /* Copies p; one of the same name is replaced. */
 SHOAL_MUST_CHECK int model_profiles_put(struct model_profiles *s, const struct model_profile *p,

@@ -128,11 +128,8 @@ static void put_paths(struct json_out *j, const struct gw *gw)
             continue;
         struct buf path;
         buf_init(&path, 256);
-        size_t n = strlen(r->path);
-        bool open = r->path[n - 1] == '*';
-        buf_put(&path, r->path, open ? n - 1 : n);
-        if (open)
-            buf_puts(&path, "{name}");
+        for (const char *p = r->path; *p; p++)
+            buf_puts(&path, *p == '*' ? "{name}" : (const char[]){*p, '\0'});
         json_out_key(j, buf_str(&path));
         buf_fini(&path);
         json_out_object(j);

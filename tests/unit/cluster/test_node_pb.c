@@ -58,11 +58,15 @@ static void test_pieces(void **state)
                                            .bias_texts = texts,
                                            .n_bias_texts = 1,
                                            .progress = true,
-                                           .drawn_logprobs = true};
+                                           .drawn_logprobs = true,
+                                           .fresh_prefix = true,
+                                           .no_shift = true,
+                                           .keep_tokens = 5};
     struct request *to = send_on(&r, 0);
     const struct request_generate *g = &to->generate;
     const struct request_prompt *p = g->prompts;
-    assert_true(g->progress && g->drawn_logprobs);
+    assert_true(g->progress && g->drawn_logprobs && g->fresh_prefix && g->no_shift);
+    assert_int_equal(g->keep_tokens, 5);
     assert_null(p[0].text);
     assert_int_equal(p[0].n_ids, 0);
     assert_int_equal(p[0].n_pieces, 2);

@@ -174,6 +174,13 @@ static void test_generates_and_reports(void **state)
     assert_int_equal(run(en, task_opts(&b)), 0);
     assert_int_equal(b.done.cached_tokens, N_PROMPT / 16 * 16);
     assert_memory_equal(a.tokens, b.tokens, a.n * sizeof(a.tokens[0]));
+    /* but none of it for a task that wants it computed */
+    struct shoal_task_opts fresh = task_opts(&b);
+    memset(&b, 0, sizeof(b));
+    fresh.fresh_prefix = true;
+    assert_int_equal(run(en, fresh), 0);
+    assert_int_equal(b.done.cached_tokens, 0);
+    assert_memory_equal(a.tokens, b.tokens, a.n * sizeof(a.tokens[0]));
     shoal_engine_info(en, &info);
     assert_int_equal(info.kv_pages, info.kv_pages_free);
     shoal_engine_close(en);
@@ -683,17 +690,12 @@ static void on_long(void *ctx, const struct shoal_event *ev)
         a->done = *ev;
 }
 
-static void answer(struct shoal_engine *en, const int32_t *first, uint32_t n, uint32_t max,
-                   enum shoal_constraint constraint, struct long_answer *out)
+static void answer_with(struct shoal_engine *en, struct shoal_task_opts o, struct long_answer *out)
 {
-    const struct shoal_task_opts o = {.size = sizeof(o),
-                                      .tokens = first,
-                                      .n_tokens = n,
-                                      .max_tokens = max,
-                                      .ignore_end = true,
-                                      .constraint = constraint,
-                                      .event = on_long,
-                                      .event_ctx = out};
+    o.size = sizeof(o);
+    o.ignore_end = true;
+    o.event = on_long;
+    o.event_ctx = out;
     struct shoal_task *t;
     struct err e = {0};
     memset(out, 0, sizeof(*out));
@@ -703,40 +705,62 @@ static void answer(struct shoal_engine *en, const int32_t *first, uint32_t n, ui
     shoal_task_free(t);
 }
 
+static void answer(struct shoal_engine *en, const int32_t *first, uint32_t n, uint32_t max,
+                   enum shoal_constraint constraint, struct long_answer *out)
+{
+    answer_with(en,
+                (struct shoal_task_opts){
+                    .tokens = first, .n_tokens = n, .max_tokens = max, .constraint = constraint},
+                out);
+}
+
 /* An answer of three contexts: after each shift it goes on as a new prompt of what stayed would. */
 static void test_answers_longer_than_the_context(void **state)
 {
+    /* the first page stays, of the other 48 tokens the later half, in whole pages; or what was
+     * asked for, in whole pages */
+    static const struct {
+        uint32_t asked, keep, drop;
+    } rows[] = {{0, 16, 16}, {1, 16, 16}, {17, 32, 16}, {1u << 24, 32, 16}};
     static struct long_answer got, fresh;
     int32_t first[20], seen[SHIFT_CTX];
-    uint32_t n = 20, at = 0;
     struct shoal_engine_opts o = {
         .size = sizeof(o), .n_ctx = SHIFT_CTX, .n_threads = 1, .cache_dir = "", .context_shift = 1};
     struct shoal_engine *en, *plain;
     struct err e = {0};
     (void)state;
     for (int32_t i = 0; i < 20; i++)
-        first[i] = seen[i] = 1 + 7 * i % 250;
+        first[i] = 1 + 7 * i % 250;
     if (shoal_engine_open(&en, MODEL, &o, &e) < 0)
         fail_msg("%s", e.msg);
     o.context_shift = 0;
     if (shoal_engine_open(&plain, MODEL, &o, &e) < 0)
         fail_msg("%s", e.msg);
-    answer(en, first, 20, 200, SHOAL_CONSTRAINT_NONE, &got);
-    assert_int_equal(got.n, 200);
-    assert_int_equal(got.done.finish, SHOAL_FINISH_LENGTH);
-    assert_int_equal(got.done.generated_tokens, 200);
-    assert_int_equal(got.done.prompt_tokens, 20);
-    while (at < 200) { /* one context after the other */
-        answer(plain, seen, n, 512, SHOAL_CONSTRAINT_NONE, &fresh);
-        assert_int_equal(n + fresh.n, SHIFT_CTX);
-        for (uint32_t i = 0; i < fresh.n && at < 200; i++) {
-            assert_int_equal(got.tokens[at++], fresh.tokens[i]);
-            seen[n + i] = fresh.tokens[i];
+    struct shoal_task_opts a = {.tokens = first, .n_tokens = 20, .max_tokens = 200};
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        const uint32_t keep = rows[row].keep, drop = rows[row].drop;
+        uint32_t n = 20, at = 0;
+        memcpy(seen, first, sizeof(first));
+        a.keep_tokens = rows[row].asked;
+        answer_with(en, a, &got);
+        assert_int_equal(got.n, 200);
+        assert_int_equal(got.done.finish, SHOAL_FINISH_LENGTH);
+        assert_int_equal(got.done.generated_tokens, 200);
+        assert_int_equal(got.done.prompt_tokens, 20);
+        while (at < 200) { /* one context after the other */
+            answer(plain, seen, n, 512, SHOAL_CONSTRAINT_NONE, &fresh);
+            assert_int_equal(n + fresh.n, SHIFT_CTX);
+            for (uint32_t i = 0; i < fresh.n && at < 200; i++) {
+                assert_int_equal(got.tokens[at++], fresh.tokens[i]);
+                seen[n + i] = fresh.tokens[i];
+            }
+            n = SHIFT_CTX - drop;
+            memmove(seen + keep, seen + keep + drop, (n - keep) * sizeof(*seen));
         }
-        /* the first page stays, of the other 48 tokens the later half, in whole pages */
-        memmove(seen + 16, seen + 32, 32 * sizeof(*seen));
-        n = 48;
     }
+    a.no_shift = true;
+    answer_with(en, a, &got);
+    assert_int_equal(got.n, SHIFT_CTX - 20);
     /* without a limit, or with a constraint, it ends at the context */
     answer(en, first, 20, 0, SHOAL_CONSTRAINT_NONE, &fresh);
     assert_int_equal(fresh.n, SHIFT_CTX - 20);

@@ -99,7 +99,7 @@ static void answer(struct flow_owner *o, struct request *r, struct sink *s)
     }
     s->ops->start(s, &start); /* a prompt that is too long fails after it */
     if (n_last > room) {
-        failure_of(&f, SHOAL_ELIMIT, "too long");
+        failure_of_model(&f, SHOAL_ELIMIT, "too long");
         s->ops->fail(s, &f);
     } else {
         s->ops->done(s, &done);

@@ -92,7 +92,7 @@ static void test_errors_become_failures(void **state)
     } cases[] = {
         {SHOAL_EINVAL, FAILURE_INVALID, NULL, 0},
         {SHOAL_EUNSUPPORTED, FAILURE_INVALID, NULL, 0},
-        {SHOAL_ELIMIT, FAILURE_INVALID, "context_length_exceeded", 0},
+        {SHOAL_ELIMIT, FAILURE_INVALID, "limit_exceeded", 0},
         {SHOAL_ENOTFOUND, FAILURE_NOT_FOUND, "model_not_found", 0},
         {SHOAL_EBUSY, FAILURE_BUSY, "overloaded", 1},
         {SHOAL_EDEADLINE, FAILURE_DEADLINE, "deadline", 0},
@@ -112,6 +112,10 @@ static void test_errors_become_failures(void **state)
         else
             assert_null(f.reason);
     }
+    failure_of_model(&f, SHOAL_ELIMIT, "why"); /* the limit of a model is its context */
+    assert_string_equal(f.reason, "context_length_exceeded");
+    failure_of_model(&f, SHOAL_EBUSY, "why");
+    assert_string_equal(f.reason, "overloaded");
     failure_late(&f, true, false, "never");
     assert_string_equal(f.reason, "deadline_unreachable");
     assert_int_equal(f.retry_after_s, 0);

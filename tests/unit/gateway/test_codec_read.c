@@ -169,6 +169,10 @@ static void put_generate(struct buf *b, const struct request_generate *g)
     put_flag(b, "prompt_only", g->prompt_only);
     put_flag(b, "progress", g->progress);
     put_flag(b, "drawn", g->drawn_logprobs);
+    put_flag(b, "fresh", g->fresh_prefix);
+    put_flag(b, "no_shift", g->no_shift);
+    if (g->keep_tokens)
+        buf_printf(b, " keep:%u", g->keep_tokens);
     put_prompts(b, g);
     put_chat(b, &g->chat);
 }
@@ -1044,6 +1048,10 @@ static void test_llamacpp(void **state)
         {"/completion", "{'prompt':'hi','max_tokens':3,'seed':0,'stop':['x'],'top_p':1}",
          "max=3 temp=0.8 top_k=40 top_p=1 min_p=0.05 repeat=1 last=64 seed=0 stop='x' parse 'hi' "
          "no_cache bytes=2"},
+        {"/completion", "{'prompt':'hi','cache_prompt':false,'n_keep':5}",
+         LLAMA "parse fresh keep:5 'hi' no_cache bytes=2"},
+        {"/completion", "{'prompt':'hi','cache_prompt':true,'n_keep':-1}",
+         LLAMA "parse keep:16777216 'hi' bytes=2"},
         {"/completion", "{'prompt':'hi','n_predict':-2}", LLAMA "parse 'hi' bytes=2"},
         {"/completion", "{'prompt':'hi','logit_bias':[[5,1.5],[6,false],['word',2]]}",
          LLAMA "bias(5 1.5) bias(6 -inf) bias('word' 2) parse 'hi' no_cache bytes=2"},
@@ -1166,6 +1174,10 @@ static void test_ollama(void **state)
          "max=1.677722e+07 temp=100 top_k=1e+09 top_p=1 repeat=1 user:'hi' streams bytes=2"},
         {"/api/chat", "{" HI ",'options':{'repeat_last_n':2e9,'num_predict':1}}",
          "max=1 temp=0.8 top_k=40 top_p=0.9 repeat=1.1 last=1048576 user:'hi' streams bytes=2"},
+        {"/api/chat", "{" HI ",'shift':false,'options':{'num_keep':4.7}}",
+         OLLAMA "no_shift keep:4 user:'hi' streams bytes=2"},
+        {"/api/chat", "{" HI ",'shift':true,'options':{'num_keep':-1}}",
+         OLLAMA "keep:16777216 user:'hi' streams bytes=2"},
         {"/api/chat", "{" HI ",'options':5}", "400 'options' must be an object"},
         {"/api/chat", "{" HI ",'options':{'seed':'a'}}", "400 'seed' must be a number"},
         {"/api/generate", "{'prompt':'hi'}", OLLAMA "user:'hi' streams bytes=2"},
@@ -1571,7 +1583,8 @@ static void test_ranges(void **state)
         {"/completion", "repeat_last_n", -1, 1048576},
         {"/completion", "presence_penalty", -10, 10},
         {"/completion", "frequency_penalty", -10, 10},
-        {"/completion", "n_probs", 0, 20},
+        {"/completion", "n_probs", 0, 256},
+        {"/completion", "n_keep", -1, 1 << 24},
         {"/completion", "priority", -100, 0},
         {"/completion", "latency_budget_ms", 1, 86400000},
         {"/generate", "parameters.max_new_tokens", 1, 16777216},

@@ -12,7 +12,7 @@
 /* "u1 a1 s2": role and content; in the arena. */
 static struct history make(struct arena *a, const char *text)
 {
-    struct history h = {arena_zalloc_n(a, 32, sizeof(struct chat_message)), 0};
+    struct history h = {arena_zalloc_n(a, 32, sizeof(struct chat_message)), 0, NULL};
     char *copy = arena_copy(a, text, strlen(text) + 1), *save = NULL;
     for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save))
         h.messages[h.n++] = (struct chat_message){.role = *w == 'u'   ? "user"
@@ -81,6 +81,46 @@ static void test_trim(void **state)
     }
 }
 
+/* What a note replaces, and where the model finds it. */
+static void test_notes(void **state)
+{
+    static const struct {
+        const char *all, *note, *told; /* told: of the first two messages */
+        const char *used;
+    } cases[] = {
+        {"u1 a1 u2", NULL, "User: 1\nAssistant: 1\n", "u1 a1 u2"},
+        {"u1 a1 u2", "N", "N\nUser: 1\nAssistant: 1\n",
+         "sWhat was said earlier in this conversation: N u1 a1 u2"},
+        {"sx u1 a1 u2", "N", "N\nUser: 1\nAssistant: 1\n",
+         "sx\n\nWhat was said earlier in this conversation: N u1 a1 u2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct arena a;
+        struct buf b;
+        struct history back, joined;
+        struct err e = {0};
+        arena_init(&a, 1 << 20);
+        buf_init(&b, 1 << 20);
+        struct history h = make(&a, cases[i].all);
+        h.note = cases[i].note;
+        history_tell(&h, 2, &b);
+        assert_string_equal(buf_str(&b), cases[i].told);
+        buf_clear(&b);
+        history_write(&h, &b);
+        assert_int_equal(history_read(&back, buf_str(&b), b.len, &a, &e), 0);
+        assert_int_equal(history_join(&joined, &back, NULL, 0, &a, &e), 0);
+        assert_int_equal(history_use_note(&joined, &a, &e), 0);
+        assert_string_equal(text_of(&a, &joined), cases[i].used);
+        assert_int_equal(history_excess(&h, 1, 1), 2);
+        history_drop(&h, 2);
+        assert_int_equal(h.n, back.n - 2);
+        assert_string_equal(h.messages[h.n - 1].content, "2");
+        buf_fini(&b);
+        arena_fini(&a);
+    }
+}
+
 static void test_written_and_read(void **state)
 {
     struct arena a;
@@ -105,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_join),
         cmocka_unit_test(test_trim),
+        cmocka_unit_test(test_notes),
         cmocka_unit_test(test_written_and_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

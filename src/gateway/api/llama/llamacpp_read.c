@@ -13,8 +13,8 @@ struct body {
     const cJSON *prompt, *stop, *logit_bias, *messages, *template_vars, *tools, *generation_prompt,
         *response_fields, *extra;
     struct constraint_fields constraint;
-    bool stream, ignore_eos, return_tokens, echo, progress, post_sampling;
-    int64_t n_predict, seed, top_k, repeat_last_n, n_probs, priority, id_slot;
+    bool stream, ignore_eos, return_tokens, echo, progress, post_sampling, cache_prompt;
+    int64_t n_predict, seed, top_k, repeat_last_n, n_probs, n_keep, priority, id_slot;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty,
         latency_budget_ms;
 };
@@ -61,7 +61,9 @@ struct body {
          0,                                                                                          \
          "[[token id or text, number or false], ...], or an object of them",                         \
          "{}"},                                                                                      \
-        {"n_probs", FIELD_INT, AT(n_probs), 0, 20, "most likely tokens to return with each", NULL},  \
+        {"n_probs", FIELD_INT,          AT(n_probs),                                                 \
+         0,         SHOAL_MAX_LOGPROBS, "most likely tokens to return with each",                    \
+         NULL},                                                                                      \
         {"return_tokens", FIELD_BOOL, AT(return_tokens), 0, 0, "return the token ids", NULL},        \
         {"priority", FIELD_INT, AT(priority), -100, 0, "below that of the key", NULL},               \
         {"latency_budget_ms",                                                                        \
@@ -76,11 +78,22 @@ struct body {
         OFF("lora", NULL), OFF("n_cmpl", "1"), IGNORED("mirostat_tau"), IGNORED("mirostat_eta"),     \
         IGNORED("dynatemp_exponent"), IGNORED("xtc_threshold"), IGNORED("dry_base"),                 \
         IGNORED("dry_allowed_length"), IGNORED("dry_penalty_last_n"),                                \
-        IGNORED("dry_sequence_breakers"), IGNORED("cache_prompt"),                                   \
+        IGNORED("dry_sequence_breakers"),                                                            \
+        {"cache_prompt",                                                                             \
+         FIELD_BOOL,                                                                                 \
+         AT(cache_prompt),                                                                           \
+         0,                                                                                          \
+         0,                                                                                          \
+         "false: compute all of the prompt, even if its beginning is cached",                        \
+         NULL},                                                                                      \
         {"id_slot", FIELD_INT, AT(id_slot),                                                          \
          -1,        255,       "the slot that holds the text afterwards, for /slots",                \
          NULL},                                                                                      \
-        IGNORED("n_keep"), IGNORED("n_discard"), IGNORED("min_keep"), IGNORED("samplers"),           \
+        {"n_keep",   FIELD_INT,                                                                      \
+         AT(n_keep), -1,                                                                             \
+         1 << 24,    "first tokens that a shift of the context keeps; -1: the whole prompt",         \
+         NULL},                                                                                      \
+        IGNORED("n_discard"), IGNORED("min_keep"), IGNORED("samplers"),                              \
         IGNORED("timings_per_token"), IGNORED("t_max_predict_ms"), IGNORED("n_indent"),              \
         IGNORED("backend_sampling"), {"return_progress",                                             \
                                       FIELD_BOOL,                                                    \
@@ -255,6 +268,9 @@ static int use_body(struct request *r, struct llamacpp_shape *shape, const struc
         .logprobs = b->n_probs > 0};
     g->progress = b->stream && b->progress;
     g->drawn_logprobs = b->post_sampling && b->n_probs > 0;
+    g->fresh_prefix = !b->cache_prompt;
+    g->keep_tokens = b->n_keep < 0 ? 1u << 24 : (uint32_t)b->n_keep;
+    r->no_cache |= g->fresh_prefix;
     r->no_cache |= g->drawn_logprobs; /* cached answers have the model's own probabilities */
     r->streams = b->stream;
     *shape = (struct llamacpp_shape){.stream = b->stream,
@@ -332,6 +348,7 @@ int llamacpp_read(struct request *r, struct llamacpp_shape *shape, const cJSON *
 {
     /* the server's own defaults */
     struct body b = {.n_predict = -1,
+                     .cache_prompt = true,
                      .id_slot = -1,
                      .seed = -1,
                      .temperature = 0.8,

@@ -47,7 +47,7 @@ struct served {
 /* The parts of a profile's model, from the hashes that the store knows. */
 static int describe(struct served *s, const struct model_profile *p, struct err *e)
 {
-    const char *const texts[] = {p->system, p->parameters, p->license};
+    const char *const texts[] = {p->system, p->parameters, p->license, p->messages};
     struct model_store *store = model_profiles_store(s->profiles);
     struct oci_manifest *m = &s->manifest;
     char config[OCI_MANIFEST_CONFIG_BYTES], hex[2 * SHA256_BYTES + 1];
@@ -104,7 +104,7 @@ static int find_manifest(struct served *s)
 
 static void find_in(void *ctx, const struct model_profile *p)
 {
-    const char *const texts[] = {p->system, p->parameters, p->license};
+    const char *const texts[] = {p->system, p->parameters, p->license, p->messages};
     struct served *s = ctx;
     char path[PATH_MAX], config[OCI_MANIFEST_CONFIG_BYTES];
     struct model_manifest files;

@@ -27,12 +27,12 @@ struct body {
     const cJSON *messages, *options, *think, *tools, *format, *context, *keep_alive;
     int64_t top_logprobs;
     double num_predict;
-    bool stream, raw, logprobs, truncate;
+    bool stream, raw, logprobs, truncate, shift;
 };
 
 /* Counts are read like in Ollama: decimals are cut off. */
 struct options {
-    double seed, top_k, num_predict, repeat_last_n;
+    double seed, top_k, num_predict, repeat_last_n, num_keep;
     double temperature, top_p, min_p, repeat_penalty, presence_penalty, frequency_penalty;
     const cJSON *stop;
 };
@@ -68,7 +68,10 @@ struct options {
          0,                                                                                         \
          "leave out the oldest turns of a chat that is too long; default: true",                    \
          NULL},                                                                                     \
-        {"shift", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                           \
+        {"shift",   FIELD_BOOL,                                                                     \
+         AT(shift), 0,                                                                              \
+         0,         "false: the answer ends at the context, also if the model has context_shift",   \
+         NULL},                                                                                     \
         {"num_predict", FIELD_NUM, AT(num_predict),                                                 \
          -1e300,        1e300,     "as in options, where it takes precedence",                      \
          NULL},                                                                                     \
@@ -121,7 +124,7 @@ static const struct field option_fields[] = {
     {"num_thread", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"num_batch", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"num_gpu", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
-    {"num_keep", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
+    {"num_keep", FIELD_NUM, OPT(num_keep), ANY, NULL, NULL},
     {"main_gpu", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"numa", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
     {"use_mmap", FIELD_IGNORED, 0, 0, 0, NULL, NULL},
@@ -177,6 +180,7 @@ static int read_options(struct request *r, const cJSON *defaults, const cJSON *o
     if (rc == 0)
         rc = prompt_read_stop(r, v.stop, e);
     g->has_seed = !isnan(v.seed);
+    g->keep_tokens = v.num_keep < 0 ? 1u << 24 : (uint32_t)within(v.num_keep, 0, 1 << 24);
     g->max_tokens = v.num_predict >= 1 ? (uint32_t)within(v.num_predict, 1, 1 << 24) : 0;
     bool no_window = v.repeat_last_n >= 0 && v.repeat_last_n < 1; /* 0: no penalty; -1: all */
     g->sampling = (struct shoal_sampling){
@@ -436,7 +440,7 @@ static int use_template(struct request *r, const char *text, struct fields_error
 int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body,
                 const cJSON *defaults, bool chat, bool lenient, struct fields_error *e)
 {
-    struct body b = {.stream = true, .truncate = true, .prompt = ""};
+    struct body b = {.stream = true, .truncate = true, .shift = true, .prompt = ""};
     struct request_generate *g = &r->generate;
     int rc =
         chat ? fields_read(ollama_chat_fields, ollama_n_chat_fields, body, &b, lenient, e)
@@ -449,6 +453,7 @@ int ollama_read(struct request *r, struct ollama_shape *shape, const cJSON *body
         rc = read_shape(shape, &b, chat, e);
     r->streams = b.stream;
     r->truncates = b.truncate;
+    g->no_shift = !b.shift;
     if (rc < 0)
         return rc;
     g->sampling.logprobs = b.logprobs;

@@ -36,5 +36,8 @@ void ollama_tags(struct call *c);
 void ollama_show(struct call *c);
 void ollama_ps(struct call *c);
 void ollama_version(struct call *c);
+void ollama_status(struct call *c);
+void ollama_me(struct call *c);
+void ollama_signout(struct call *c);
 
 #endif

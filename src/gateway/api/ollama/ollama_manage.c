@@ -41,7 +41,7 @@ enum action { ACTION_CREATE, ACTION_COPY, ACTION_DELETE, ACTION_PULL, ACTION_PUS
 
 struct body {
     const char *model, *name, *from, *template, *system, *source, *destination, *digest, *modelfile;
-    const cJSON *files, *parameters, *license;
+    const cJSON *files, *parameters, *license, *messages;
     bool stream, insecure;
 };
 
@@ -68,7 +68,8 @@ const struct field ollama_create_fields[] = {
     STREAM,
     {"quantize", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
     {"adapters", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
-    {"messages", FIELD_UNBUILT, 0, 0, 0, NULL, NULL},
+    {"messages", FIELD_VALUE, AT(messages), 0, 0, "messages in front of every conversation",
+     "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"},
     {"modelfile", FIELD_UNBUILT, 0, 0, 0, NULL, NULL}};
 const size_t ollama_n_create_fields =
     sizeof(ollama_create_fields) / sizeof(ollama_create_fields[0]);
@@ -262,7 +263,8 @@ static int push_remote(struct manage_job *j, const struct model_source_opts *o)
                                       .path = j->profile.path,
                                       .system = j->profile.system,
                                       .parameters = j->profile.parameters,
-                                      .license = j->profile.license};
+                                      .license = j->profile.license,
+                                      .messages = j->profile.messages};
     struct model_pushed m;
     int rc = model_push(&m, &p, o, &j->error);
     set_sum(j, m.sha256);
@@ -576,6 +578,7 @@ static void inherit(struct manage_job *j, const char *name)
     j->profile.template = keep(j, p->template);
     j->profile.parameters = keep(j, p->parameters);
     j->profile.license = keep(j, p->license);
+    j->profile.messages = keep(j, p->messages);
     model_profiles_unref(j->store, p);
 }
 
@@ -588,7 +591,7 @@ static bool read_body(struct call *c, const struct field *table, size_t n, struc
         call_fail_fields(c, &e);
         return false;
     }
-    if (!b->model)
+    if (!b->model || !b->model[0]) /* Ollama's own client sends both, one of them empty */
         b->model = b->name;
     return true;
 }
@@ -672,6 +675,30 @@ static bool use_template(struct manage_job *j, const char *text)
     return rc == 0;
 }
 
+/* The first messages of a new model's conversations.  False: the call is answered. */
+static bool use_messages(struct manage_job *j, const cJSON *list)
+{
+    const cJSON *v;
+    bool ok = cJSON_IsArray(list);
+    cJSON_ArrayForEach(v, list)
+    {
+        const char *role = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(v, "role"));
+        ok = ok && role && cJSON_IsString(cJSON_GetObjectItemCaseSensitive(v, "content")) &&
+             (strcmp(role, "user") == 0 || strcmp(role, "assistant") == 0 ||
+              strcmp(role, "system") == 0);
+    }
+    if (!ok) {
+        fail(j, 400, "messages", "invalid_value",
+             "'messages' must be a list of messages of the roles system, user and assistant, with "
+             "texts as content");
+        return false;
+    }
+    char *text = list->child ? cJSON_PrintUnformatted(list) : NULL;
+    j->profile.messages = keep(j, text);
+    cJSON_free(text);
+    return true;
+}
+
 void ollama_create(struct call *c)
 {
     struct body b = {.model = NULL};
@@ -692,6 +719,8 @@ void ollama_create(struct call *c)
     if (b.system)
         j->profile.system = keep(j, b.system);
     if (b.template && b.template[0] && !use_template(j, b.template))
+        return;
+    if (b.messages && !use_messages(j, b.messages))
         return;
     if (cJSON_IsString(b.license))
         j->profile.license = keep(j, b.license->valuestring);

@@ -54,11 +54,11 @@ static void put_head(struct json_out *j, const char *name, uint64_t created_s, u
 {
     struct tm tm;
     time_t at = (time_t)created_s;
-    char stamp[40], digest[2 * SHA256_BYTES + 1] = "";
+    static const uint8_t unknown[SHA256_BYTES] = {0}; /* Ollama's own client cuts off 12 digits */
+    char stamp[40], digest[2 * SHA256_BYTES + 1];
     gmtime_r(&at, &tm);
     strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    if (sum)
-        sha256_hex(digest, sum);
+    sha256_hex(digest, sum ? sum : unknown);
     json_out_object(j);
     json_out_member_str(j, "name", name);
     json_out_member_str(j, "model", name);
@@ -138,8 +138,8 @@ void ollama_ps(struct call *c)
     list(c, true);
 }
 
-/* A number, text or truth value of an option as a modelfile has it. */
-static void put_parameter(struct buf *b, const cJSON *v)
+/* Options, a line for each value: with the word in front of it in a modelfile, or in columns. */
+static void put_parameters(struct buf *b, const char *word, const cJSON *v)
 {
     const cJSON *one;
     cJSON_ArrayForEach(one, v)
@@ -147,7 +147,8 @@ static void put_parameter(struct buf *b, const cJSON *v)
         const cJSON *item = cJSON_IsArray(one) ? one->child : one;
         for (; item; item = cJSON_IsArray(one) ? item->next : NULL) {
             char *text = cJSON_PrintUnformatted(item);
-            buf_printf(b, "%s%-30s %s", b->len > 0 ? "\n" : "", one->string, text ? text : "");
+            buf_printf(b, "%s%s%-*s %s", b->len > 0 ? "\n" : "", word, *word ? 0 : 30, one->string,
+                       text ? text : "");
             cJSON_free(text);
         }
     }
@@ -159,21 +160,36 @@ static void put_profile(struct json_out *j, const struct registry_model *m,
 {
     const char *template = p && p->template ? p->template : own_template;
     cJSON *parameters = p && p->parameters ? cJSON_Parse(p->parameters) : NULL;
+    cJSON *messages = p && p->messages ? cJSON_Parse(p->messages) : NULL;
+    const cJSON *one;
     struct buf file, list;
     buf_init(&file, MAX_MODELFILE_BYTES);
     buf_init(&list, MAX_MODELFILE_BYTES);
-    buf_printf(&file, "FROM %s\n", p && p->from ? p->from : m->name);
+    buf_printf(&file, "FROM %s", p && p->from ? p->from : m->name);
     if (template[0])
-        buf_printf(&file, "TEMPLATE \"\"\"%s\"\"\"\n", template);
+        buf_printf(&file, "\nTEMPLATE \"\"\"%s\"\"\"", template);
     if (p && p->system)
-        buf_printf(&file, "SYSTEM \"\"\"%s\"\"\"\n", p->system);
-    put_parameter(&list, parameters);
+        buf_printf(&file, "\nSYSTEM \"\"\"%s\"\"\"", p->system);
+    put_parameters(&file, "PARAMETER ", parameters);
+    put_parameters(&list, "", parameters);
+    cJSON_ArrayForEach(one, messages)
+        buf_printf(&file, "\nMESSAGE %s \"\"\"%s\"\"\"",
+                   cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "role")),
+                   cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(one, "content")));
+    if (p && p->license)
+        buf_printf(&file, "\nLICENSE \"\"\"%s\"\"\"", p->license);
+    buf_putc(&file, '\n');
     json_out_member_str(j, "modelfile", buf_str(&file));
     json_out_member_str(j, "template", template);
     json_out_member_str(j, "parameters", buf_str(&list));
     json_out_member_str(j, "system", p && p->system ? p->system : "");
     json_out_member_str(j, "license", p && p->license ? p->license : "");
+    if (messages) {
+        json_out_key(j, "messages");
+        json_out_raw(j, p->messages, strlen(p->messages));
+    }
     cJSON_Delete(parameters);
+    cJSON_Delete(messages);
     buf_fini(&file);
     buf_fini(&list);
 }
@@ -182,6 +198,7 @@ static void put_shown(void *ctx, const struct registry_model *m)
 {
     struct listing *l = ctx;
     struct shoal_engine_info info = {.size = sizeof(info)};
+    char key[80];
     if (strncmp(m->name, l->name, l->name_bytes) != 0 || m->name[l->name_bytes])
         return;
     l->found = true;
@@ -201,6 +218,10 @@ static void put_shown(void *ctx, const struct registry_model *m)
     json_out_uint(&l->j, info.n_params);
     json_out_key(&l->j, "context_length");
     json_out_uint(&l->j, info.n_ctx);
+    if (info.arch) { /* clients look for this one */
+        snprintf(key, sizeof(key), "%.48s.context_length", info.arch);
+        json_out_member_uint(&l->j, key, info.n_ctx);
+    }
     json_out_object_end(&l->j);
     json_out_key(&l->j, "capabilities");
     json_out_array(&l->j);
@@ -208,6 +229,10 @@ static void put_shown(void *ctx, const struct registry_model *m)
         json_out_str(&l->j, "completion");
     if (m->slot->kinds & SHOAL_KIND_EMBED)
         json_out_str(&l->j, "embedding");
+    if (info.chat_template && strstr(info.chat_template, "tools"))
+        json_out_str(&l->j, "tools");
+    if (info.chat_template && strstr(info.chat_template, "think"))
+        json_out_str(&l->j, "thinking");
     json_out_array_end(&l->j);
     json_out_object_end(&l->j);
 }
@@ -215,7 +240,7 @@ static void put_shown(void *ctx, const struct registry_model *m)
 void ollama_show(struct call *c)
 {
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(c->json, "model");
-    if (!name)
+    if (!cJSON_IsString(name) || !name->valuestring[0]) /* Ollama's own client sends both */
         name = cJSON_GetObjectItemCaseSensitive(c->json, "name");
     if (!cJSON_IsString(name)) {
         call_fail(c, 400, NULL, "model", "missing_required_parameter", "'model' is missing");
@@ -231,6 +256,38 @@ void ollama_show(struct call *c)
     else
         call_fail(c, 404, NULL, "model", "model_not_found", "model '%.64s' not found",
                   name->valuestring);
+}
+
+/* There is no cloud behind this server. */
+
+void ollama_status(struct call *c)
+{
+    buf_puts(&c->out, "{\"cloud\":{\"disabled\":true,\"source\":\"config\"}}");
+    call_json(c, 200);
+}
+
+/* Ollama's own client pushes only if somebody is signed in: here that is the key's owner, to the
+ * registry of the configuration. */
+void ollama_me(struct call *c)
+{
+    if (!c->gl->config->ollama_registry) {
+        call_fail(c, 401, NULL, NULL, "unauthorized",
+                  "there is nothing to be signed in to: set 'ollama.registry'");
+        return;
+    }
+    struct json_out j = json_out_make(&c->out);
+    json_out_object(&j);
+    json_out_member_str(&j, "id", "00000000-0000-0000-0000-000000000000");
+    json_out_member_str(&j, "name", c->client ? c->client->name : "local");
+    json_out_member_str(&j, "email", "");
+    json_out_object_end(&j);
+    call_json(c, 200);
+}
+
+void ollama_signout(struct call *c)
+{
+    buf_puts(&c->out, "null");
+    call_json(c, 200);
 }
 
 void ollama_version(struct call *c)

@@ -14,7 +14,7 @@ struct openai_body {
     const char *model, *reasoning_effort, *verbosity, *suffix;
     const cJSON *messages, *prompt, *stop, *logit_bias, *logprobs, *stream_options, *template_vars,
         *continue_final, *generation_prompt, *tools, *tool_choice, *functions, *function_call;
-    bool parallel_calls, stream, echo, ignore_eos, explain, progress;
+    bool parallel_calls, stream, echo, ignore_eos, explain, progress, cache_prompt;
     struct constraint_fields constraint;
     int64_t max_tokens, max_completion_tokens, n, best_of, seed, top_logprobs, top_k, priority;
     double temperature, top_p, min_p, presence_penalty, frequency_penalty, repeat_penalty,
@@ -85,7 +85,13 @@ _Static_assert(REQUEST_MAX_PROMPTS == 64, "as in SEVERAL");
         {"safety_identifier", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},               \
         {"prompt_cache_key", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},                \
         {"prompt_cache_retention", FIELD_IGNORED, 0, 0, 0, "accepted and not used", NULL},          \
-        {"cache_prompt", FIELD_IGNORED, 0, 0, 0, "prompts are always cached", NULL},                \
+        {"cache_prompt",                                                                            \
+         FIELD_BOOL,                                                                                \
+         AT(cache_prompt),                                                                          \
+         0,                                                                                         \
+         0,                                                                                         \
+         "false: compute all of the prompt, even if its beginning is cached",                       \
+         NULL},                                                                                     \
         {"top_k", FIELD_INT, AT(top_k), 0, INT_MAX, "number of most likely tokens to keep; 0: all", \
          NULL},                                                                                     \
         {"min_p", FIELD_NUM, AT(min_p), 0, 1, "minimum probability, relative to the best", NULL},   \
@@ -235,6 +241,8 @@ static int read_params(struct request *r, struct openai_shape *shape, const stru
     g->max_tokens = most > 0 ? (uint32_t)most : 0;
     g->prompt_only = most == 0;
     g->ignore_end = b->ignore_eos;
+    g->fresh_prefix = !b->cache_prompt;
+    r->no_cache |= g->fresh_prefix;
     g->has_seed = b->seed != INT64_MIN;
     g->sampling = (struct shoal_sampling){.temperature = (float)b->temperature,
                                           .top_k = (uint32_t)b->top_k,
@@ -268,6 +276,7 @@ static int finish(struct request *r, struct openai_shape *shape, const char *par
 static struct openai_body defaults(void)
 {
     return (struct openai_body){.max_tokens = -1,
+                                .cache_prompt = true,
                                 .n = 1,
                                 .temperature = 1,
                                 .top_p = 1,

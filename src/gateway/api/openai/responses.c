@@ -12,6 +12,7 @@
 #include "gateway/api/logprob_json.h"
 #include "gateway/api/openai/response_background.h"
 #include "gateway/api/openai/response_store.h"
+#include "gateway/api/thinking.h"
 #include "wire/json_out.h"
 
 #define MAX_WHOLE_BYTES ((size_t)128 << 20)
@@ -27,6 +28,11 @@ struct responses_answer {
     struct answer_sink answer; /* first */
     struct responses_shape shape;
     uint64_t n_events;
+    /* of a stream */
+    struct thinking thinking;
+    bool thought, thought_ended;    /* that item was sent */
+    struct buf thought_text;        /* so far */
+    const struct sink_token *token; /* that is being sent; NULL: the end */
 };
 
 static struct responses_answer *responses_of(struct answer_sink *a)
@@ -54,8 +60,41 @@ static void put_or_null(struct json_out *j, const char *key, const char *value)
     value ? json_out_str(j, value) : json_out_null(j);
 }
 
+/* What the gathered text says. The thought is an item of its own, in front of the others. */
+static struct thinking_parts split(const struct answer_sink *a)
+{
+    const struct buf *text = &a->choices[0].text;
+    return thinking_split(buf_str(text), text->len);
+}
+
+/* Tokens of the thought. */
+static uint32_t thought_tokens(struct answer_sink *a)
+{
+    const struct thinking_parts parts = split(a);
+    struct answer_cursor at = {0};
+    struct sink_token t;
+    uint32_t n = 0;
+    while (parts.thought && at.text < parts.answer_at && answer_next_token(&a->choices[0], &at, &t))
+        n += t.token >= 0 && at.text <= parts.answer_at;
+    return n;
+}
+
+/* The part without the thought. */
+static struct answer_part without_thought(const struct answer_sink *a, const struct answer_part *p)
+{
+    const size_t begin = split(a).answer_at;
+    struct answer_part left = *p;
+    if (p->is_call || begin <= p->from.text)
+        return left;
+    const size_t skip = begin - p->from.text < p->text_bytes ? begin - p->from.text : p->text_bytes;
+    left.text += skip;
+    left.text_bytes -= skip;
+    return left;
+}
+
 static void put_logprobs(struct answer_sink *a, struct json_out *j, const struct answer_part *p)
 {
+    const size_t begin = split(a).answer_at;
     struct answer_cursor at = p->from;
     struct sink_token t;
     bool began = !has_tools(a);
@@ -63,7 +102,7 @@ static void put_logprobs(struct answer_sink *a, struct json_out *j, const struct
     json_out_array(j);
     while (at.tokens < p->tokens_end && answer_next_token(&a->choices[0], &at, &t)) {
         began |= t.text_bytes > 0;
-        if (began && t.logprobs)
+        if (began && t.logprobs && at.text > begin)
             logprob_json(j, &t);
     }
     json_out_array_end(j);
@@ -83,19 +122,54 @@ static void put_part(struct answer_sink *a, struct json_out *j, const struct ans
 }
 
 /* The id of item i: that of the response and its place. */
-static void put_item_id(struct answer_sink *a, struct json_out *j, const char *key, bool is_call,
-                        uint32_t i)
+static void put_item_id(struct answer_sink *a, struct json_out *j, const char *key,
+                        const char *kind, uint32_t i)
 {
     char id[RESPONSE_STORE_ID_BYTES + 16];
-    snprintf(id, sizeof(id), "%s_%.40s_%u", is_call ? "fc" : "msg", a->id + 5, i);
+    snprintf(id, sizeof(id), "%s_%.40s_%u", kind, a->id + 5, i);
     json_out_member_str(j, key, id);
+}
+
+static const char *kind_of(bool is_call)
+{
+    return is_call ? "fc" : "msg";
+}
+
+static void put_thought_part(struct json_out *j, const struct thinking_parts *p)
+{
+    json_out_object(j);
+    json_out_member_str(j, "type", "reasoning_text");
+    json_out_key(j, "text");
+    json_out_strn(j, p->thought, p->thought_bytes);
+    json_out_object_end(j);
+}
+
+/* p: NULL: it has just begun. */
+static void put_thought(struct answer_sink *a, struct json_out *j, const struct thinking_parts *p)
+{
+    json_out_object(j);
+    put_item_id(a, j, "id", "rs", 0);
+    json_out_member_str(j, "type", "reasoning");
+    json_out_key(j, "summary");
+    json_out_array(j);
+    json_out_array_end(j);
+    json_out_key(j, "content");
+    json_out_array(j);
+    if (p)
+        put_thought_part(j, p);
+    json_out_array_end(j);
+    json_out_member_str(j, "status",
+                        status_names[!p        ? STATUS_IN_PROGRESS
+                                     : p->open ? STATUS_INCOMPLETE
+                                               : STATUS_COMPLETED]);
+    json_out_object_end(j);
 }
 
 static void put_item(struct answer_sink *a, struct json_out *j, uint32_t i,
                      const struct answer_part *p, enum status status)
 {
     json_out_object(j);
-    put_item_id(a, j, "id", p->is_call, i);
+    put_item_id(a, j, "id", kind_of(p->is_call), i);
     json_out_member_str(j, "type", p->is_call ? "function_call" : "message");
     json_out_member_str(j, "status", status_names[status]);
     if (p->is_call) {
@@ -120,22 +194,27 @@ static void put_items(struct answer_sink *a, struct json_out *j, enum status sta
     const enum status last = status == STATUS_INCOMPLETE ? status : STATUS_COMPLETED;
     const struct answer_choice *ch = &a->choices[0];
     static const struct answer_part empty = {.text = ""};
+    const struct thinking_parts parts = split(a);
+    const uint32_t first = parts.thought != NULL; /* item behind the thought */
     struct answer_cursor at = {0};
     struct answer_part p;
     uint32_t i = 0;
     json_out_key(j, "output");
     json_out_array(j);
+    if (parts.thought)
+        put_thought(a, j, &parts);
     while ((!a->stream || i < a->n_parts) && answer_next_part(ch, &at, &p)) {
         const bool ends = at.calls >= ch->calls.len; /* nothing follows a text */
-        if (p.is_call || p.text_bytes > 0 || !has_tools(a))
-            put_item(a, j, i++, &p, p.is_call || !ends ? STATUS_COMPLETED : last);
+        p = without_thought(a, &p);
+        if (p.is_call || p.text_bytes > 0 || (!has_tools(a) && !parts.thought))
+            put_item(a, j, first + i++, &p, p.is_call || !ends ? STATUS_COMPLETED : last);
     }
-    if (i == 0 && (a->stream ? a->n_parts > 0 : status != STATUS_IN_PROGRESS))
-        put_item(a, j, 0, &empty, last);
+    if (i == 0 && (a->stream ? a->n_parts > 0 : status != STATUS_IN_PROGRESS && !parts.open))
+        put_item(a, j, first, &empty, last);
     json_out_array_end(j);
 }
 
-static void put_usage(struct json_out *j, const struct sink_usage *u)
+static void put_usage(struct answer_sink *a, struct json_out *j, const struct sink_usage *u)
 {
     json_out_key(j, "usage");
     if (!u) {
@@ -151,7 +230,7 @@ static void put_usage(struct json_out *j, const struct sink_usage *u)
     json_out_member_uint(j, "output_tokens", u->generated_tokens);
     json_out_key(j, "output_tokens_details");
     json_out_object(j);
-    json_out_member_uint(j, "reasoning_tokens", 0);
+    json_out_member_uint(j, "reasoning_tokens", thought_tokens(a));
     json_out_object_end(j);
     json_out_member_uint(j, "total_tokens", (uint64_t)u->prompt_tokens + u->generated_tokens);
     json_out_object_end(j);
@@ -216,7 +295,7 @@ static void put_response(struct answer_sink *a, struct json_out *j, enum status 
     json_out_member_str(j, "model", a->model);
     put_items(a, j, status);
     put_asked(&responses_of(a)->shape, j);
-    put_usage(j, usage);
+    put_usage(a, j, usage);
     json_out_object_end(j);
 }
 
@@ -238,13 +317,19 @@ static void send_response(struct answer_sink *a, const char *type, enum status s
     answer_event_end(a, &j);
 }
 
+/* The place of the open item of a stream, behind the thought. */
+static uint32_t place(struct answer_sink *a)
+{
+    return a->n_parts + responses_of(a)->thought;
+}
+
 /* Begins an event about the open item. */
 static struct json_out place_begin(struct answer_sink *a, const char *type)
 {
     const bool is_call = a->part == ANSWER_OPEN_CALL;
     struct json_out j = event_begin(a, type);
-    put_item_id(a, &j, "item_id", is_call, a->n_parts);
-    json_out_member_uint(&j, "output_index", a->n_parts);
+    put_item_id(a, &j, "item_id", kind_of(is_call), place(a));
+    json_out_member_uint(&j, "output_index", place(a));
     if (!is_call)
         json_out_member_uint(&j, "content_index", 0);
     return j;
@@ -254,10 +339,76 @@ static void send_item(struct answer_sink *a, const char *type, const struct answ
                       enum status status)
 {
     struct json_out j = event_begin(a, type);
-    json_out_member_uint(&j, "output_index", a->n_parts);
+    json_out_member_uint(&j, "output_index", place(a));
     json_out_key(&j, "item");
-    put_item(a, &j, a->n_parts, p, status);
+    put_item(a, &j, place(a), p, status);
     answer_event_end(a, &j);
+}
+
+/* An event about the item of the thought: an item, or a part or text of it. */
+static struct json_out thought_begin(struct answer_sink *a, const char *type, bool is_item)
+{
+    struct json_out j = event_begin(a, type);
+    if (!is_item)
+        put_item_id(a, &j, "item_id", "rs", 0);
+    json_out_member_uint(&j, "output_index", 0);
+    if (!is_item)
+        json_out_member_uint(&j, "content_index", 0);
+    return j;
+}
+
+static void send_thought_item(struct answer_sink *a, const char *type,
+                              const struct thinking_parts *p)
+{
+    struct json_out j = thought_begin(a, type, true);
+    json_out_key(&j, "item");
+    put_thought(a, &j, p);
+    answer_event_end(a, &j);
+}
+
+static void send_thought_part(struct answer_sink *a, const char *type,
+                              const struct thinking_parts *p)
+{
+    struct json_out j = thought_begin(a, type, false);
+    json_out_key(&j, "part");
+    put_thought_part(&j, p);
+    answer_event_end(a, &j);
+}
+
+static void add_thought(struct answer_sink *a, const char *text, size_t n)
+{
+    static const struct thinking_parts empty = {.thought = ""};
+    struct responses_answer *r = responses_of(a);
+    if (!r->thought) {
+        r->thought = true;
+        buf_init(&r->thought_text, MAX_WHOLE_BYTES);
+        send_thought_item(a, "response.output_item.added", NULL);
+        send_thought_part(a, "response.content_part.added", &empty);
+    }
+    if (n == 0)
+        return;
+    buf_put(&r->thought_text, text, n);
+    struct json_out j = thought_begin(a, "response.reasoning_text.delta", false);
+    json_out_key(&j, "delta");
+    json_out_strn(&j, text, n);
+    answer_event_end(a, &j);
+}
+
+static void end_thought(struct answer_sink *a)
+{
+    struct responses_answer *r = responses_of(a);
+    if (!r->thought || r->thought_ended)
+        return;
+    const struct thinking_parts p = {.thought = buf_str(&r->thought_text),
+                                     .thought_bytes = r->thought_text.len,
+                                     .open = r->thinking.state == THINKING_ON};
+    r->thought_ended = true;
+    struct json_out j = thought_begin(a, "response.reasoning_text.done", false);
+    json_out_key(&j, "text");
+    json_out_strn(&j, p.thought, p.thought_bytes);
+    answer_event_end(a, &j);
+    send_thought_part(a, "response.content_part.done", &p);
+    send_thought_item(a, "response.output_item.done", &p);
 }
 
 static void send_part(struct answer_sink *a, const char *type, const struct answer_part *p)
@@ -287,7 +438,7 @@ static void open_item(struct answer_sink *a, const struct sink_call *e)
 /* Closes the open item with its final content. */
 static void close_item(struct answer_sink *a, const struct sink_done *d)
 {
-    const struct answer_part p = answer_get_part(a);
+    const struct answer_part whole = answer_get_part(a), p = without_thought(a, &whole);
     struct json_out j = place_begin(a, p.is_call ? "response.function_call_arguments.done"
                                                  : "response.output_text.done");
     if (p.is_call) {
@@ -306,26 +457,54 @@ static void close_item(struct answer_sink *a, const struct sink_done *d)
               d && d->finish == SHOAL_FINISH_LENGTH ? STATUS_INCOMPLETE : STATUS_COMPLETED);
 }
 
-static void stream_text(struct answer_sink *a, const struct sink_token *t)
+/* A piece of the thought or of the answer. */
+static void stream_piece(void *ctx, bool thought, const char *text, size_t n)
 {
-    if (t->text_bytes == 0 && a->part != ANSWER_OPEN_TEXT && has_tools(a))
+    struct answer_sink *a = ctx;
+    const struct sink_token *t = responses_of(a)->token;
+    if (thought) {
+        add_thought(a, text, n);
         return;
+    }
+    end_thought(a);
     answer_open_part(a, NULL);
     struct json_out j = place_begin(a, "response.output_text.delta");
     json_out_key(&j, "delta");
-    json_out_strn(&j, t->text, t->text_bytes);
+    json_out_strn(&j, text, n);
     json_out_key(&j, "logprobs");
     json_out_array(&j);
-    if (t->logprobs)
+    if (t && t->logprobs)
         logprob_json(&j, t);
     json_out_array_end(&j);
     answer_event_end(a, &j);
 }
 
+static void stream_text(struct answer_sink *a, const struct sink_token *t)
+{
+    struct responses_answer *r = responses_of(a);
+    if (t->text_bytes == 0 && a->part != ANSWER_OPEN_TEXT && has_tools(a))
+        return;
+    r->token = t;
+    if (r->thinking.state == THINKING_OFF || a->part == ANSWER_OPEN_TEXT)
+        stream_piece(a, false, t->text, t->text_bytes);
+    else
+        thinking_push(&r->thinking, t->text, t->text_bytes, stream_piece, a);
+    r->token = NULL;
+}
+
+/* Nothing more can belong to the thought. */
+static void settle_thought(struct answer_sink *a)
+{
+    thinking_end(&responses_of(a)->thinking, stream_piece, a);
+    end_thought(a);
+}
+
 static void stream_call(struct answer_sink *a, const struct sink_call *e)
 {
-    if (e->begins)
+    if (e->begins) {
+        settle_thought(a);
         answer_open_part(a, e);
+    }
     if (e->text_bytes > 0) {
         struct json_out j = place_begin(a, "response.function_call_arguments.delta");
         json_out_key(&j, "delta");
@@ -371,9 +550,10 @@ static void keep(struct answer_sink *a, const struct buf *json, bool running)
                                       .arguments_bytes = call.arguments_bytes};
     if (n > 0)
         memcpy(messages, chat->messages + shape->n_instructions, n * sizeof(*messages));
+    const size_t begin = split(a).answer_at; /* thoughts are not read again */
     messages[n] = (struct chat_message){.role = "assistant",
-                                        .content = buf_str(&ch->text),
-                                        .content_bytes = ch->text.len,
+                                        .content = buf_str(&ch->text) + begin,
+                                        .content_bytes = ch->text.len - begin,
                                         .calls = calls,
                                         .n_calls = ch->n_calls};
     e.messages = messages;
@@ -395,7 +575,9 @@ static void stream_end(struct answer_sink *a, const struct sink_done *d)
 {
     const bool length = d->finish == SHOAL_FINISH_LENGTH;
     struct buf whole;
-    if (a->n_parts == 0)
+    const bool open = responses_of(a)->thinking.state == THINKING_ON;
+    settle_thought(a);
+    if (a->n_parts == 0 && !open)
         answer_open_part(a, NULL); /* an answer has a message, be it empty */
     answer_close_part(a, d);
     buf_init(&whole, MAX_WHOLE_BYTES);
@@ -409,6 +591,11 @@ static void stream_end(struct answer_sink *a, const struct sink_done *d)
         j.b->rc = whole.rc;
     answer_event_end(a, &j);
     buf_fini(&whole);
+}
+
+static void closed(struct answer_sink *a)
+{
+    buf_fini(&responses_of(a)->thought_text);
 }
 
 static void start(struct answer_sink *a, const struct sink_start *e)
@@ -431,15 +618,14 @@ static struct responses_answer *make_answer(struct call *c, struct request *r,
                                                   .close_part = close_item,
                                                   .end = stream_end,
                                                   .failure = stream_failure,
-                                                  .whole = put_whole};
+                                                  .whole = put_whole,
+                                                  .closed = closed};
     struct responses_answer *a = answer_create(c, r, sizeof(*a), &dialect, shape->stream);
     if (!a)
         return NULL;
     a->shape = *shape;
-    a->answer.keeps |=
-        ANSWER_KEEPS_TEXT | ANSWER_KEEPS_CALLS; /* a stream repeats them at its end */
-    if (r->generate.sampling.logprobs)
-        a->answer.keeps |= ANSWER_KEEPS_TOKENS;
+    /* a stream repeats them at its end; tokens of thoughts are counted */
+    a->answer.keeps |= ANSWER_KEEPS_TEXT | ANSWER_KEEPS_CALLS | ANSWER_KEEPS_TOKENS;
     uint64_t h = answer_make_id(&a->answer, "resp_");
     hash_hex(a->answer.id + 21, hash_mix(h ^ c->gl->gw->id_salt)); /* ids must not be guessable */
     return a;
@@ -624,7 +810,7 @@ static const struct response_entry *named(struct call *c, const char *const know
 
 void responses_cancel(struct call *c)
 {
-    static const char *const known[2] = {"/cancel", "/cancel"};
+    static const char *const known[2] = {"/cancel", "/cancel"}; /* as the route has it */
     struct response_store *store = c->gl->gw->response_store;
     const char *rest;
     const struct response_entry *e = named(c, known, &rest);
