@@ -10,6 +10,7 @@
  *     == METHOD PATH [HEADERS]  a request with its body; headers are joined by "; "
  *     == until METHOD PATH TEXT the request is sent until the answer contains the text
  *     == out                    the status of the answer and its body
+ * $id in a request is the id with which the last answer began that has one.
  * What differs from run to run is written as T.  SHOAL_GOLDEN=1 writes the answers into the scripts
  * of the source tree. */
 #include <setjmp.h>
@@ -32,7 +33,7 @@
 
 #define MAX_NODES 4u
 
-static char dir[64];
+static char dir[64], last_id[128];
 
 static const struct script_differs differs[] = {
     {"\"created\":|\"expires\":|\"since\":|\"size\":|duration\":|_per_second\":", "[0-9.e+-]+", ""},
@@ -43,6 +44,7 @@ static const struct script_differs differs[] = {
     {"\"known\":", "[a-z]+", ""},               /* whether its speed was measured yet */
     {"\"merged\":|\"indexed\":", "[0-9]+", ""}, /* readings of one millisecond; how far it is */
     {"\"id\":\"", "[a-z]+[-_][A-Za-z0-9_-]{16,}", "\""},
+    {"resp_|msg_|req_|fc_", "[0-9a-f]{12,}", ""},
     {"_at\":\"|time\":\"|\"due\":\"|created\":\"|updated\":\"", "20[0-9TZ:.+-]+", "\""},
     {"version\":\"|digest\":\"", "[a-z0-9_:]{12,}", "\""},
     {"kernels\":\"|isa\":\"", "[a-z0-9-]+", "\""},
@@ -71,32 +73,49 @@ static void drop_versions(struct buf *b)
     buf_fini(&out);
 }
 
+static void remember_id(const char *answer)
+{
+    static const char head[] = "{\"id\":\"";
+    const size_t n = sizeof(head) - 1;
+    if (strncmp(answer, head, n) == 0)
+        snprintf(last_id, sizeof(last_id), "%.*s", (int)strcspn(answer + n, "\""), answer + n);
+}
+
 /* One request; returns the status, with the body in *out. */
-static int ask(const char *head, const char *body, size_t n, struct buf *out)
+static int ask(const char *head, const char *text, size_t n, struct buf *out)
 {
     char method[16], path[256], headers[512] = "";
     struct err e = {0};
     int status = 0;
-    assert_true(sscanf(head, "%15s %255s %511[^\n]", method, path, headers) >= 2);
-    struct buf more;
+    struct buf line, more, body;
+    buf_init(&line, 4096);
     buf_init(&more, 4096);
+    buf_init(&body, 1 << 24);
+    buf_puts(&line, head);
+    script_replace(&line, "$id", last_id);
+    assert_true(sscanf(buf_str(&line), "%15s %255s %511[^\n]", method, path, headers) >= 2);
+    buf_fini(&line);
     buf_puts(&more, headers);
     script_replace(&more, "; ", "\r\n");
-    while (n > 0 && body[n - 1] == '\n')
+    while (n > 0 && text[n - 1] == '\n')
         n--;
+    buf_put(&body, text, n);
+    script_replace(&body, "$id", last_id);
     const struct http_ask a = {.server = "unix:sock",
                                .method = method,
                                .path = path,
                                .header = more.len > 0 ? buf_str(&more) : NULL,
                                .content_type = "application/json",
-                               .content = body,
-                               .content_bytes = n,
+                               .content = buf_str(&body),
+                               .content_bytes = body.len,
                                .timeout_ms = 60000};
     buf_init(out, 1 << 24);
     if (http_ask(&a, &status, out, &e) < 0)
         fail_msg("%s: %s", head, e.msg);
+    remember_id(buf_str(out));
     drop_versions(out);
     buf_fini(&more);
+    buf_fini(&body);
     return status;
 }
 
