@@ -7,6 +7,10 @@
  *     == reload NAME            gives the running server another configuration
  *     == node NAME              another member of the shoal, without an address for clients
  *     == end                    ends the member that was started last
+ *     == broker                 a broker for MQTT; $port in files is its port
+ *     == publish TOPIC [NAME=VALUE...]  a message with this payload, which the server has handled
+ *                               when the script goes on; response=TOPIC, others are user properties
+ *     == message TOPIC TEXT     the next message of the server on the topic that has the text
  *     == METHOD PATH [HEADERS]  a request with its body; headers are joined by "; "
  *     == until METHOD PATH TEXT the request is sent until the answer contains the text
  *     == out                    the status of the answer and its body
@@ -28,12 +32,15 @@
 #include "config/config.h"
 #include "gateway/gateway.h"
 #include "net/http_ask.h"
+#include "support/mqtt_broker.h"
 #include "support/script.h"
 #include "support/watchdog.h"
 
 #define MAX_NODES 4u
 
 static char dir[64], last_id[128];
+static struct mqtt_broker broker;
+static bool has_broker;
 
 static const struct script_differs differs[] = {
     {"\"created\":|\"expires\":|\"since\":|\"size\":|duration\":|_per_second\":", "[0-9.e+-]+", ""},
@@ -41,8 +48,9 @@ static const struct script_differs differs[] = {
     {"\"node\":\"", "n[12]", "\""}, /* either has the model */
     {"\"id\":|\"alarm\":", "[0-9]{9,}", ""},
     {"\"token\":\"", "[0-9a-f]{16,}", "\""},
-    {"\"known\":", "[a-z]+", ""},               /* whether its speed was measured yet */
-    {"\"merged\":|\"indexed\":", "[0-9]+", ""}, /* readings of one millisecond; how far it is */
+    {"\"known\":", "[a-z]+", ""}, /* whether its speed was measured yet */
+    {"\"merged\":|\"indexed\":|\"duplicates\":", "[0-9]+",
+     ""}, /* readings of one millisecond; how far it is */
     {"\"id\":\"", "[a-z]+[-_][A-Za-z0-9_-]{16,}", "\""},
     {"resp_|msg_|req_|fc_", "[0-9a-f]{12,}", ""},
     {"_at\":\"|time\":\"|\"due\":\"|created\":\"|updated\":\"", "20[0-9TZ:.+-]+", "\""},
@@ -191,6 +199,48 @@ static void answer(const char *head, const struct script_block *b, struct buf *o
     script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
 }
 
+static size_t put_text(uint8_t *out, const char *text, size_t n)
+{
+    out[0] = (uint8_t)(n >> 8);
+    out[1] = (uint8_t)n;
+    memcpy(out + 2, text, n);
+    return n + 2;
+}
+
+static void publish(const char *head, const struct script_block *b)
+{
+    uint8_t properties[128];
+    char words[512], *save = NULL;
+    size_t n = 0, bytes = b->n;
+    snprintf(words, sizeof(words), "%s", head);
+    const char *topic = strtok_r(words, " ", &save);
+    for (char *w; (w = strtok_r(NULL, " ", &save));) {
+        char *value = strchr(w, '=');
+        assert_non_null(value);
+        const bool response = strncmp(w, "response=", 9) == 0;
+        properties[n++] = response ? 8 : 0x26; /* the latter has a name and a value */
+        if (!response)
+            n += put_text(properties + n, w, (size_t)(value - w));
+        n += put_text(properties + n, value + 1, strlen(value + 1));
+    }
+    while (bytes > 0 && b->body[bytes - 1] == '\n')
+        bytes--;
+    mqtt_broker_publish(&broker, topic, properties, n, b->body, bytes);
+}
+
+static void put_message(const char *head, struct buf *out)
+{
+    char topic[256];
+    const size_t n = strcspn(head, " ");
+    snprintf(topic, sizeof(topic), "%.*s", (int)n, head);
+    const struct mqtt_broker_message m =
+        mqtt_broker_take(&broker, topic, head[n] ? head + n + 1 : "");
+    buf_init(out, 1 << 16);
+    buf_printf(out, "qos %u%s\n%s\n", m.qos, m.retain ? ", retained" : "", m.payload);
+    script_replace(out, dir, "~");
+    script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
+}
+
 static size_t run_script(const char *name, const char *text, struct buf *golden)
 {
     size_t n_wrong = 0;
@@ -210,6 +260,9 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
             buf_put(&file, b.body, b.n);
             script_replace(&file, "$/", SHOAL_TEST_DATA "/");
             script_replace(&file, "~", dir);
+            char port[16];
+            snprintf(port, sizeof(port), "%u", broker.port);
+            script_replace(&file, "$port", port);
             script_write(b.head + 5, buf_str(&file), file.len);
             buf_fini(&file);
             continue;
@@ -235,13 +288,25 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
             nodes[n_nodes++] = start_member(b.head + 5, false);
             continue;
         }
+        if (strcmp(b.head, "broker") == 0) {
+            mqtt_broker_begin(&broker);
+            has_broker = true;
+            continue;
+        }
+        if (strncmp(b.head, "publish ", 8) == 0) {
+            publish(b.head + 8, &b);
+            continue;
+        }
         if (strcmp(b.head, "end") == 0) {
             assert_true(n_nodes > 0);
             gateway_drain(nodes[--n_nodes]);
             gateway_destroy(nodes[n_nodes]);
             continue;
         }
-        answer(b.head, &b, &out);
+        if (strncmp(b.head, "message ", 8) == 0)
+            put_message(b.head + 8, &out);
+        else
+            answer(b.head, &b, &out);
         if (golden) {
             buf_printf(golden, "== out\n%s", buf_str(&out));
             buf_fini(&out);
@@ -257,6 +322,9 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
     assert_string_equal(p, ""); /* all of it was read */
     if (g)
         stop(g);
+    if (has_broker)
+        mqtt_broker_end(&broker);
+    has_broker = false;
     while (n_nodes > 0)
         gateway_destroy(nodes[--n_nodes]);
     return n_wrong;
