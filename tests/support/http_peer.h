@@ -1,6 +1,6 @@
 /* http_peer.h - a small HTTP server in a thread, for tests of what calls other servers: it answers
- * with given statuses, one after the other (the last one for all that follow), and keeps the
- * requests.
+ * with given statuses, one after the other (the last one for all that follow), or with files, and
+ * keeps the requests.
  *
  * Include it after cmocka.h.
  *
@@ -21,15 +21,26 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define HTTP_PEER_REQUESTS 16u
+#define HTTP_PEER_REQUESTS 64u
 
 struct http_peer_request {
     char line[256]; /* "POST /path HTTP/1.1" */
     char head[4096], body[8192];
 };
 
+struct http_peer_file {
+    const char *path; /* with its query */
+    const char *head; /* further lines of the answer's head, each with \r\n; "": none */
+    const void *bytes;
+    size_t n;
+    size_t cut; /* the first answer breaks off after so many bytes; 0: none does */
+};
+
 struct http_peer {
-    char server[64]; /* "http://127.0.0.1:PORT" */
+    const struct http_peer_file *files; /* NULL: statuses */
+    uint32_t n_files;
+    bool cut[HTTP_PEER_REQUESTS]; /* by file: it has broken off */
+    char server[64];              /* "http://127.0.0.1:PORT" */
     int statuses[HTTP_PEER_REQUESTS];
     uint32_t n_statuses;
     const char *answer; /* NULL: {} */
@@ -91,6 +102,51 @@ static inline bool http_peer_read(int fd, struct http_peer_request *r)
     return true;
 }
 
+static inline void http_peer_write(int fd, const void *p, size_t n)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t sent = send(fd, (const char *)p + at, n - at, MSG_NOSIGNAL);
+        if (sent <= 0) /* who called may be gone */
+            return;
+        at += (size_t)sent;
+    }
+}
+
+/* With the lock. */
+static inline void http_peer_give(struct http_peer *p, int fd, const struct http_peer_request *r)
+{
+    char head[1024], path[256] = "", method[16] = "";
+    unsigned long long from = 0;
+    sscanf(r->line, "%15s %255s", method, path);
+    const char *range = http_peer_header(r, "Range");
+    const bool part = sscanf(range, "bytes=%llu-", &from) == 1;
+    for (uint32_t i = 0; i < p->n_files; i++) {
+        const struct http_peer_file *f = &p->files[i];
+        if (strcmp(f->path, path) != 0)
+            continue;
+        const bool beyond = part && from >= f->n;
+        const size_t n = beyond ? 0 : f->n - (size_t)from;
+        int k = snprintf(head, sizeof(head), "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n%s",
+                         beyond ? 416
+                         : part ? 206
+                                : 200,
+                         n, f->head);
+        if (part && !beyond)
+            k += snprintf(head + k, sizeof(head) - (size_t)k,
+                          "Content-Range: bytes %llu-%zu/%zu\r\n", from, f->n - 1, f->n);
+        k += snprintf(head + k, sizeof(head) - (size_t)k, "Connection: close\r\n\r\n");
+        http_peer_write(fd, head, (size_t)k);
+        const bool cuts = f->cut > 0 && !p->cut[i] && n > f->cut && strcmp(method, "GET") == 0 &&
+                          strcmp(range, "bytes=0-0") != 0;
+        p->cut[i] |= cuts;
+        if (strcmp(method, "HEAD") != 0)
+            http_peer_write(fd, (const char *)f->bytes + from, cuts ? f->cut : n);
+        return;
+    }
+    static const char none[] = "HTTP/1.1 404 X\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+    http_peer_write(fd, none, sizeof(none) - 1);
+}
+
 static inline void *http_peer_run(void *arg)
 {
     struct http_peer *p = arg;
@@ -110,10 +166,10 @@ static inline void *http_peer_run(void *arg)
             int n = snprintf(out, sizeof(out),
                              "HTTP/1.1 %d X\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
                              status, strlen(body), body);
-            pthread_mutex_unlock(&p->lock);
-            ssize_t sent = write(fd, out, (size_t)n);
-            (void)sent; /* who called may be gone */
-            pthread_mutex_lock(&p->lock);
+            if (p->files)
+                http_peer_give(p, fd, &r);
+            else
+                http_peer_write(fd, out, (size_t)n);
             pthread_cond_broadcast(&p->changed);
             pthread_mutex_unlock(&p->lock);
         }
