@@ -5,8 +5,8 @@
  *     NAME CORPUS OUTCOMES    SHOAL_GOLDEN=1 writes OUTCOMES; SHOAL_FUZZ_LIST=1 prints what was made
  *                             of every input, to compare two builds
  *
- * The changes are the same in every run: bytes replaced, removed, repeated, inserted, cut off, and
- * ends of other files. */
+ * The changes are the same in every run: bytes and words replaced, removed, repeated, inserted, cut
+ * off, and ends of other files. */
 #include <dirent.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 
 #include "support/fuzz_note.h"
 
-#define N_CHANGED 48u      /* copies of each file */
+#define N_CHANGED 128u     /* copies of each file */
 #define MAX_SHOWN 200u     /* bytes of an outcome that are written in full */
 #define MAX_CHANGED 65536u /* a longer file is not changed: that would take too long */
 #define MAX_FILES 256u
@@ -141,6 +141,34 @@ static void replace(struct bytes *b, size_t at, size_t n, const void *p, size_t 
     *b = out;
 }
 
+static bool is_word(uint8_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+}
+
+/* The word, or the single byte, around a place. */
+static size_t word_at(const struct bytes *b, size_t *at)
+{
+    size_t end = *at;
+    if (b->n == 0 || *at >= b->n)
+        return 0;
+    if (!is_word(b->p[end]))
+        return 1;
+    while (*at > 0 && is_word(b->p[*at - 1]))
+        (*at)--;
+    while (end < b->n && is_word(b->p[end]))
+        end++;
+    return end - *at;
+}
+
+/* A word of this file or another one in place of a word: what is a language stays one. */
+static void change_word(struct bytes *b, const struct bytes *other)
+{
+    size_t at = draw(b->n + 1), from = draw(other->n + 1);
+    const size_t n = word_at(b, &at), n_new = word_at(other, &from);
+    replace(b, at, n, other->p + from, n_new);
+}
+
 static void change(struct bytes *b)
 {
     static const char marks[] = "{}[]()<>\"'`|%-+*.,:;=\\/_ #!?&^$~0123456789aefnrstuAZ\n\t\0\x01"
@@ -151,7 +179,16 @@ static void change(struct bytes *b)
     size_t cut = draw(other->n + 1);
     uint8_t copy[8];
     memcpy(copy, b->p + at, n);
-    switch (draw(9)) {
+    switch (draw(14)) {
+    case 9:
+    case 10:
+    case 11:
+    case 12:
+        change_word(b, other);
+        break;
+    case 13:
+        change_word(b, &(struct bytes){b->p, b->n, b->cap});
+        break;
     case 0:
         replace(b, at, n, NULL, 0);
         break;
