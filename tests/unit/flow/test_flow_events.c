@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/thread/executor_queue.h"
 #include "flow/flow_run.h"
 #include "flow/pool.h"
@@ -622,6 +623,75 @@ static void test_events(void **state)
     buf_fini(&want);
 }
 
+/* ---- without memory ---- */
+
+static struct request *memory_case(uint32_t i)
+{
+    static const char *const lines[] = {"turn off the kitchen lights", "hello there"};
+    static const struct chat_tool tools[] = {{.name = "lamp", .description = "switches"}};
+    static const struct request_bias bias[] = {{"lamp", 1}};
+    static const int32_t ids[] = {5, 6, 7};
+    static const struct request_piece pieces[] = {{.text = "ask: ", .text_bytes = 5},
+                                                  {.ids = ids, .n_ids = 3}};
+    struct request *r;
+    switch (i) {
+    case 0:
+        r = prompt("ask: never asked before", 2);
+        r->generate.n_prompts = r->generate.n = 2;
+        break;
+    case 1:
+        r = prompt("", 1);
+        first_prompt(r)[0] = (struct request_prompt){.pieces = pieces, .n_pieces = 2};
+        r->generate.echo = true;
+        break;
+    case 2:
+        r = prompt("ask: never asked before", 1);
+        r->generate.bias_texts = bias;
+        r->generate.n_bias_texts = 1;
+        break;
+    case 3:
+        r = chat("hello");
+        r->generate.chat.tools = tools;
+        r->generate.chat.n_tools = 1;
+        r->generate.chat.tool_choice = CHAT_TOOLS_REQUIRED;
+        break;
+    case 4:
+        r = infer(SHOAL_KIND_CLASSIFY, lines, 2);
+        break;
+    default:
+        r = texts("lamp <|im_start|>", i == 5, 0);
+    }
+    r->no_cache = true;
+    return r;
+}
+
+/* Whichever allocation fails: the request ends once, with an answer or a failure, and nothing is
+ * left of it. */
+static void test_every_allocation_may_fail(void **state)
+{
+    (void)state;
+    buf_clear(&site.out);
+    for (uint32_t i = 0; i < 7; i++)
+        for (uint64_t k = 1; k < 500; k++) {
+            struct writer w = {.sink = {.ops = &ops}};
+            struct request *r = memory_case(i);
+            const uint64_t before = mem_calls();
+            mem_fail_at(k);
+            flow_run(&site.requests, r, &w.sink);
+            for (int turn = 0; turn < MAX_TURNS && w.n_closed == 0; turn++)
+                executor_queue_turn(&site.owner, 1000);
+            mem_fail_at(0);
+            assert_int_equal(w.n_closed, 1);
+            assert_null(w.sink.job);
+            assert_int_equal(site.requests.n_jobs, 0);
+            for (uint32_t m = 0; m < 2; m++)
+                assert_int_equal(site.models[m]->stats.in_flight, 0);
+            buf_clear(&site.out);
+            if (mem_calls() - before < k)
+                break;
+        }
+}
+
 static int open_site(void **state)
 {
     static const struct registry_spec specs[] = {
@@ -677,6 +747,7 @@ static int close_site(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_events)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_events),
+                                       cmocka_unit_test(test_every_allocation_may_fail)};
     return cmocka_run_group_tests(tests, open_site, close_site);
 }
