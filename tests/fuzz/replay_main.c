@@ -2,8 +2,10 @@
  * without libFuzzer.  It fails on a crash, a sanitizer report, an empty corpus, or when the target
  * makes something else of an input than outcomes/NAME.txt says (support/fuzz_note.h).
  *
- *     NAME CORPUS OUTCOMES    SHOAL_GOLDEN=1 writes OUTCOMES; SHOAL_FUZZ_LIST=1 prints what was made
- *                             of every input, to compare two builds
+ *     NAME CORPUS OUTCOMES
+ *
+ * SHOAL_GOLDEN=1 writes OUTCOMES; SHOAL_FUZZ_LIST=1 prints what was made of every input, to compare
+ * two builds.
  *
  * The changes are the same in every run: bytes and words replaced, removed, repeated, inserted, cut
  * off, and ends of other files. */
