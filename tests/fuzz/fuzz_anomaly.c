@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "score/anomaly.h"
+#include "support/fuzz_note.h"
 
 enum { MAX_VALUES = 4096 };
 
@@ -54,6 +55,7 @@ static void run(const struct anomaly *a, const uint8_t *data, size_t size)
             anomaly_step(a, state, row, &p, scratch);
             if (!isfinite(p.value) || !(p.score >= 0 && p.score <= 1))
                 abort();
+            FUZZ_NOTE(" %.4g %.4g", (double)p.value, (double)p.score);
         }
     }
     mem_free(state);
@@ -79,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (anomaly_parse(&a, &b, &e) < 0) {
         if (e.code == 0 || a)
             abort();
+        FUZZ_NOTE("%s", e.msg);
         return 0;
     }
     if (nul)

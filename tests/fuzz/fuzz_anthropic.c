@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gateway/api/anthropic/anthropic.h"
+#include "support/fuzz_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int rc = anthropic_read(r, &stream, body, data[0] & 1, data[0] & 2, &e);
         cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
+        fuzz_request(r, rc, &e);
         if (rc < 0 && !e.msg[0])
             abort(); /* an error must have a message */
         if (rc == 0)

@@ -7,6 +7,7 @@
 
 #include "depot/archive.h"
 #include "depot/byte_sink.h"
+#include "support/fuzz_note.h"
 
 #define MEMBER "a/b.bin"
 #define BYTES 700u
@@ -33,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = archive_member(fd, MEMBER, BYTES, SKIP, &to, &e);
     if ((rc == 0 && got != BYTES - SKIP) || (rc < 0 && !e.msg[0]) || got > BYTES - SKIP)
         abort();
+    FUZZ_NOTE("%d %s %zu", rc, e.msg, got);
     close(fd);
     return 0;
 }

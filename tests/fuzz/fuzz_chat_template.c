@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "text/chat_template.h"
 #include "base/utf8.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,6 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     if (utf8_valid_prefix(buf_str(&out), out.len) != out.len) /* prompts are always valid text */
         abort();
+    FUZZ_NOTE("%d %s", rc, e.msg);
+    FUZZ_NOTE_BYTES(out.data, out.len);
     chat_template_destroy(t);
     buf_fini(&out);
     return 0;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "net/coding.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
@@ -18,6 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     const int rc = coding_decode(&out, codings[data[0] % 3], data + 1, n - 1, max);
     if (out.len > max || rc > 0)
         abort();
+    FUZZ_NOTE("%d ", rc);
+    FUZZ_NOTE_BYTES(out.data, rc == 0 ? out.len : 0);
     buf_fini(&out);
     return 0;
 }

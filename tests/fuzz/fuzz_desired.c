@@ -10,6 +10,7 @@
 #include "cluster/control/desired_code.h"
 #include "cluster/control/event_log.h"
 #include "cluster/control/lease.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,13 +22,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf again;
     struct err e;
     void *memory;
-    if (lease_parse(&lease, data, size, &e) == 0 && lease.ttl_ms == 0)
+    int rc = lease_parse(&lease, data, size, &e);
+    if (rc == 0 && lease.ttl_ms == 0)
         abort();
-    if (event_log_parse(&entry, &memory, data, size, &e) == 0 &&
-        strlen(entry.text) > EVENT_LOG_MAX_TEXT)
+    FUZZ_NOTE("%d %s|", rc, rc < 0 ? e.msg : "");
+    rc = event_log_parse(&entry, &memory, data, size, &e);
+    if (rc == 0 && strlen(entry.text) > EVENT_LOG_MAX_TEXT)
         abort();
+    FUZZ_NOTE("%d %s|", rc, rc < 0 ? e.msg : entry.text);
     event_log_free(memory);
-    if (desired_code_get(&d, data, size, &e) < 0)
+    rc = desired_code_get(&d, data, size, &e);
+    FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
+    if (rc < 0)
         return 0;
     buf_init(&again, size + 1);
     if (desired_code_put(&again, d, &e) < 0 || again.len != size ||

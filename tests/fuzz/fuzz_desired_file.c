@@ -7,6 +7,7 @@
 
 #include "cluster/control/desired.h"
 #include "cluster/control/desired_file.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,7 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct desired *d;
     struct sha256 s;
     struct err e;
-    if (desired_file_parse(&d, data, size, &e) == 0)
+    int rc = desired_file_parse(&d, data, size, &e);
+    FUZZ_NOTE("%d %s|", rc, rc < 0 ? e.msg : "");
+    if (rc == 0)
         desired_destroy(d);
     if (size < SHA256_BYTES)
         return 0;
@@ -25,7 +28,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data, size);
     sha256_begin(&s);
     sha256_add(&s, copy, size - SHA256_BYTES);
-    if (sha256_end(&s, copy + size - SHA256_BYTES) && desired_file_parse(&d, copy, size, &e) == 0)
+    if (!sha256_end(&s, copy + size - SHA256_BYTES))
+        abort();
+    rc = desired_file_parse(&d, copy, size, &e);
+    FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
+    if (rc == 0)
         desired_destroy(d);
     free(copy);
     return 0;

@@ -7,6 +7,7 @@
 #include "config/deed_text.h"
 #include "mqtt/mqtt_topic.h"
 #include "site/deeds/discovery_read.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -45,6 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(&x);
     else if (!e.msg[0])
         abort();
+    FUZZ_NOTE("%d %s", rc, e.msg);
+    for (uint32_t i = 0; rc == 0 && i < x.n_ways; i++)
+        FUZZ_NOTE(" %s %s %s %s %u", x.id, x.ways[i].topic, x.ways[i].state ? x.ways[i].state : "",
+                  x.ways[i].payload, x.ways[i].n_values);
     arena_fini(&a);
     free(topic);
     return 0;

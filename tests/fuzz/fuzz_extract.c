@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "score/extract.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,8 +37,10 @@ static void summarize(const struct extract *x, const char *text, size_t n)
             if (chosen[i] >= d->n || s->end > n || s->start > s->end || s->label > s->n)
                 __builtin_trap();
             len = extract_append(summary, len, before, s);
+            FUZZ_NOTE(" %u", chosen[i]);
             before = s;
         }
+        FUZZ_NOTE_BYTES(summary, len);
         free(summary);
     }
     extract_doc_destroy(d);
@@ -47,7 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct extract *x;
     struct err e;
-    if (extract_parse(&x, (const char *)data, size, &e) == 0) {
+    const int rc = extract_parse(&x, (const char *)data, size, &e);
+    FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
+    if (rc == 0) {
         summarize(x, "A text. It is short.", 20);
         extract_close(x);
     }

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "cluster/store/fetch_pb.h"
 #include "depot/model_manifest.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,6 +37,7 @@ static void check_manifest(const struct model_manifest *m, const uint8_t model[S
     expect(fetch_pb_put_manifest(&b, m) == 0);
     expect(fetch_pb_read_chunk(&c, &again, model, (const uint8_t *)b.data, b.len, NULL) == 0);
     expect(c.manifest && again.n_files == m->n_files && strcmp(again.open, m->open) == 0);
+    FUZZ_NOTE_BYTES(b.data, b.len);
     model_manifest_fini(&again);
     buf_fini(&b);
 }
@@ -44,7 +46,10 @@ static void read_request(const uint8_t *p, size_t n)
 {
     struct fetch_request r, again;
     struct buf b;
-    if (fetch_pb_read_request(&r, p, n, NULL) < 0)
+    struct err e = {0};
+    const int rc = fetch_pb_read_request(&r, p, n, &e);
+    FUZZ_NOTE("%d %s", rc, e.msg);
+    if (rc < 0)
         return;
     buf_init(&b, FETCH_PB_MAX_REQUEST);
     expect(fetch_pb_put_request(&b, &r) == 0);
@@ -59,7 +64,10 @@ static void read_chunk(const uint8_t *p, size_t n, const uint8_t model[SHA256_BY
     struct fetch_chunk c;
     struct model_manifest m;
     model_manifest_init(&m);
-    if (fetch_pb_read_chunk(&c, &m, model, p, n, NULL) == 0) {
+    struct err e = {0};
+    const int rc = fetch_pb_read_chunk(&c, &m, model, p, n, &e);
+    FUZZ_NOTE("%d %s %zu", rc, e.msg, rc == 0 && !c.manifest ? c.n_data : 0);
+    if (rc == 0) {
         if (c.manifest)
             check_manifest(&m, model);
         else
@@ -72,7 +80,10 @@ static void read_json(const uint8_t *p, size_t n, const uint8_t model[SHA256_BYT
 {
     struct model_manifest m;
     model_manifest_init(&m);
-    if (model_manifest_read(&m, p, n, model, NULL) == 0)
+    struct err e = {0};
+    const int rc = model_manifest_read(&m, p, n, model, &e);
+    FUZZ_NOTE("%d %s", rc, e.msg);
+    if (rc == 0)
         check_manifest(&m, model);
     model_manifest_fini(&m);
 }

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "format/gguf.h"
 #include "model/decoder.h"
+#include "support/fuzz_note.h"
 
 static volatile uint64_t sink; /* so that reads are not optimized away */
 
@@ -40,8 +41,9 @@ static void run(const struct model_file *g)
     struct err e;
     struct decoder_opts o = {.kernels = &kern_scalar, .n_threads = 1, .n_ctx = 16, .max_batch = 2};
     struct decoder_sizes s;
-    if (decoder_measure(&s, g, &o, &e) < 0 || s.weights > (4u << 20) || s.scratch > (4u << 20) ||
-        s.kv_page > (4u << 20))
+    const int rc = decoder_measure(&s, g, &o, &e);
+    FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
+    if (rc < 0 || s.weights > (4u << 20) || s.scratch > (4u << 20) || s.kv_page > (4u << 20))
         return;
     if (decoder_create(&d, g, "fuzz", &o, &e) < 0)
         return;
@@ -63,7 +65,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct model_file *g = NULL;
     struct err e;
-    if (gguf_parse(&g, data, size, &e) == 0) {
+    const int rc = gguf_parse(&g, data, size, &e);
+    FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
+    if (rc == 0) {
         touch(g, data);
         run(g);
         model_file_close(g);

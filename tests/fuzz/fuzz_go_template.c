@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "text/chat_template.h"
 #include "gateway/api/ollama/go_template.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,7 +17,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err e = {0};
     struct buf jinja;
     buf_init(&jinja, 1 << 20);
-    if (text && go_template_translate(&jinja, text, &e) == 0) {
+    const int read = text ? go_template_translate(&jinja, text, &e) : SHOAL_ENOMEM;
+    FUZZ_NOTE("%d %s", read, e.msg);
+    FUZZ_NOTE_BYTES(jinja.data, jinja.len);
+    if (read == 0) {
         const int rc = chat_template_parse(&t, jinja.data, jinja.len, &e);
         if (rc < 0 && rc != SHOAL_ENOMEM && rc != SHOAL_ELIMIT)
             abort();

@@ -7,6 +7,8 @@
 
 #include "pipeline/graph/graph_expr.h"
 #include "pipeline/graph/graph_kind.h"
+#include "support/fuzz_note.h"
+#include "wire/value_bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,10 +57,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         rc = graph_expr_check(x, &scope, NULL, &bad);
     if (rc < 0 && (bad.at > size - 1 || !bad.msg[0]))
         abort(); /* an error without a position */
+    FUZZ_NOTE("%d %zu %s", rc, (size_t)bad.at, bad.msg);
     if (rc == 0 &&
         graph_expr_eval(&v, x, &values, (enum graph_expr_form)(data[0] / 2 % 3), &a, &e) < 0 &&
         !e.msg[0])
         abort();
+    if (rc == 0 && !e.msg[0]) {
+        struct buf b;
+        buf_init(&b, 1 << 20);
+        value_bytes_put(&b, &v);
+        FUZZ_NOTE_BYTES(b.data, b.len);
+        buf_fini(&b);
+    }
+    FUZZ_NOTE("%s", e.msg);
     arena_fini(&a);
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "net/grpc_frame.h"
 #include "gateway/grpc/grpc_read.h"
 #include "gateway/grpc/reflection.h"
+#include "support/fuzz_request.h"
 
 #define MAX_PLAIN 4096u
 
@@ -21,6 +22,7 @@ static void ask_reflection(const uint8_t *p, size_t n)
     buf_init(&out, 1 << 24);
     if (reflection_answer(&out, p, n) == 0 && out.len == 0)
         abort(); /* every question gets an answer */
+    FUZZ_NOTE_BYTES(out.data, out.len);
     buf_fini(&out);
 }
 
@@ -39,6 +41,7 @@ static void read_frames(const uint8_t *p, size_t n)
             ask_reflection(f.p, f.n);
         if (plain.len > MAX_PLAIN + 16384)
             abort(); /* a decompression bomb */
+        FUZZ_NOTE(" %zu %zu", bytes, plain.len);
         p += bytes;
         n -= bytes;
     }
@@ -70,6 +73,7 @@ static void read_message(const struct grpc_method *m, const uint8_t *p, size_t n
     if (!r)
         return;
     int rc = grpc_read(r, &top, m, p, n, 1000, &e);
+    fuzz_request(r, rc, &e);
     if (rc == SHOAL_EINVAL && !e.msg[0])
         abort(); /* an error must have a message */
     if (rc == 0 && r->kind == REQUEST_GENERATE) {

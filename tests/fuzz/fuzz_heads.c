@@ -7,6 +7,7 @@
 
 #include "format/model_file.h"
 #include "model/heads.h"
+#include "support/fuzz_note.h"
 
 enum { ROWS = 12, DIM = 16, WORDS = 6 };
 
@@ -22,6 +23,7 @@ static void use_classes(const struct heads *h)
             p[j] = (float)(j * 7 % 5);
         heads_probabilities(&kern_scalar, s, p);
         assert(heads_answer(s, p).label < s->count);
+        FUZZ_NOTE(" %u", heads_answer(s, p).label);
     }
 }
 
@@ -47,6 +49,8 @@ static void use_tags(const struct heads *h)
         for (uint32_t j = 0; j < m; j++)
             assert(spans[j].start < spans[j].end && spans[j].end < sizeof(text) &&
                    strlen(spans[j].label) < 65536);
+        for (uint32_t j = 0; j < m; j++)
+            FUZZ_NOTE(" %u-%u %s", spans[j].start, spans[j].end, spans[j].label);
     }
     heads_work_destroy(w);
 }
@@ -125,7 +129,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                                               : 0,
                                    .n_tags = data[0] & 2 ? ROWS : 0,
                                    .has_pooler = data[0] & 16};
-    if (heads_create(&h, &s, &e) == 0) {
+    const int rc = heads_create(&h, &s, &e);
+    FUZZ_NOTE("%d %s", rc, e.msg);
+    if (rc == 0) {
         use_classes(h);
         use_tags(h);
         use_vector(h);

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "model/decoder.h"
 #include "format/model_open.h"
+#include "support/fuzz_note.h"
 
 static volatile uint64_t sink; /* so that reads are not optimized away */
 static char folder[64], config_path[96], model_path[96];
@@ -73,7 +74,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         make_folder();
     put(config_path, data + 2, n);
     put(model_path, data + 2 + n, size - 2 - n);
-    if (model_open(&g, folder, &e) < 0)
+    const int rc = model_open(&g, folder, &e);
+    FUZZ_NOTE("%d %s", rc, rc < 0 && strlen(e.msg) > strlen(folder) ? e.msg + strlen(folder) : "");
+    if (rc < 0)
         return 0;
     for (size_t i = 0; i < g->n_tensors; i++) {
         const struct model_file_tensor *t = &g->tensors[i];

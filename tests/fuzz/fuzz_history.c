@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "knowledge/history.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,9 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint32_t n = all.n;
         history_trim(&all, 50, 1);
         history_write(&all, &b);
+        FUZZ_NOTE_BYTES(b.data, b.len);
         if (all.n > n || (b.rc == 0 && history_read(&back, buf_str(&b), b.len, &a, &e) < 0))
             abort();
     }
+    FUZZ_NOTE("%s", e.msg);
     buf_fini(&b);
     arena_fini(&a);
     return 0;

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "net/http_answer.h"
+#include "support/fuzz_note.h"
 
 #define MAX_BODY_BYTES 500u
 
@@ -40,6 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (a >= 0 && (a < 200 || whole.len != pieces.len ||
                    memcmp(buf_str(&whole), buf_str(&pieces), whole.len) != 0))
         abort();
+    FUZZ_NOTE("%d ", a);
+    FUZZ_NOTE_BYTES(whole.data, whole.len);
     buf_fini(&whole);
     buf_fini(&pieces);
     return 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "depot/hub_files.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,6 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             rc = hub_files_choose(&f, tags[i], &e);
         if (rc < 0 && !e.msg[0])
             abort();
+        FUZZ_NOTE("%d %s", rc, e.msg);
+        for (uint32_t k = 0; rc == 0 && k < f.n; k++)
+            FUZZ_NOTE(" %s", f.v[k].path);
         for (uint32_t k = 0; rc == 0 && k < f.n; k++)
             if (f.v[k].path[0] == '/' || f.v[k].path[0] == '.' || strstr(f.v[k].path, "/."))
                 abort();

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "text/chat_template.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,6 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         rc = chat_template_render_opts(t, &out, context, sizeof(context) - 1, &o, &e);
     if (rc < 0 && (e.code != rc || !e.msg[0] || out.len != 0)) /* a failure says why */
         abort();
+    FUZZ_NOTE("%d %s", rc, e.msg);
+    FUZZ_NOTE_BYTES(out.data, out.len);
     chat_template_destroy(t);
     buf_fini(&out);
     return 0;

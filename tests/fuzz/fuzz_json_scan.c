@@ -8,6 +8,7 @@
 #include <cjson/cJSON.h>
 
 #include "wire/json_scan.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -49,6 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = json_scan(&scan, text, size - 1, data[0], &e); /* few values: always counted */
     if (strlen(scan.path) >= sizeof(scan.path) || (rc < 0 && !e.msg[0]))
         abort();
+    FUZZ_NOTE("%d %s %s", rc, scan.path, e.msg);
     cJSON *j = rc == 0 ? cJSON_ParseWithLength(text, size - 1) : NULL;
     look(&seen, j);
     if (seen.n_values > data[0])

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "host/kept_answer.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,14 +18,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct kept_token t;
     struct buf tokens, out;
     struct err e;
-    if (kept_answer_open(&a, data, size, &e) < 0)
+    if (kept_answer_open(&a, data, size, &e) < 0) {
+        FUZZ_NOTE("%s", e.msg);
         return 0;
+    }
     buf_init(&tokens, size + 1);
     buf_init(&out, size + 1);
     for (uint32_t i = 0; i < a.n_choices; i++)
         choices[i] = kept_answer_choice(&a, i);
     while (kept_answer_next(&a, &t))
         kept_answer_put_token(&tokens, &t);
+    FUZZ_NOTE("%u %zu", a.n_choices, tokens.len);
     if (kept_answer_put(&out, choices, a.n_choices, &tokens) < 0 || out.len != size ||
         memcmp(out.data, data, size) != 0)
         abort();

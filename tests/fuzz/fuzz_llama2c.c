@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "format/convert/convert_llama2c.h"
+#include "support/fuzz_note.h"
 
 static volatile float sink; /* so that reads are not optimized away */
 
@@ -13,8 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct llama2c m;
     struct err e = {0};
 
-    if (size == 0 || convert_llama2c_parse(&m, data, size, &e) < 0)
+    if (size == 0 || convert_llama2c_parse(&m, data, size, &e) < 0) {
+        FUZZ_NOTE("%s", e.msg);
         return 0;
+    }
+    FUZZ_NOTE("%u %u %u %d", m.dim, m.n_hidden, m.n_layers, m.shared);
     /* A parsed file is as large as its header says, so this is bounded by the input. */
     float *row = malloc(sizeof(float) * (m.dim > m.n_hidden ? m.dim : m.n_hidden));
     for (int part = 0; row && part < LLAMA2C_N_PARTS; part++) {

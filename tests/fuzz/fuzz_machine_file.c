@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "things/joint.h"
 #include "things/machine_file.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,10 +18,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct machine_file *m, *again;
     struct err e;
     struct buf b;
-    if (machine_file_parse(&m, (const char *)data, size, &e) < 0)
+    if (machine_file_parse(&m, (const char *)data, size, &e) < 0) {
+        FUZZ_NOTE("%s", e.msg);
         return 0;
+    }
     buf_init(&b, (size_t)64 << 20);
     machine_file_write(m, &b);
+    FUZZ_NOTE_BYTES(b.data, b.len);
     if (b.rc == 0 && (machine_file_parse(&again, b.data, b.len, &e) < 0 || again->n != m->n))
         abort();
     for (uint32_t i = 0; i < m->n; i++) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gateway/api/mcp/mcp_read.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,6 +26,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(m.body, "input")) !=
             cJSON_GetArraySize(m.texts) + 1)
         abort();
+    char *text = m.body ? cJSON_PrintUnformatted(m.body) : NULL;
+    FUZZ_NOTE("%d %s %d %s %s", m.error, m.error ? m.text : "", (int)m.method,
+              m.error || !m.path ? "" : m.path, text ? text : "");
+    cJSON_free(text);
     cJSON_Delete(m.body);
     cJSON_Delete(json);
     return 0;

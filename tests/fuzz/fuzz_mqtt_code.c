@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "mqtt/mqtt_code.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,8 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mqtt_property room[MQTT_MAX_PROPERTIES];
     struct mqtt_message m;
     struct buf b;
-    if (mqtt_code_get(&m, room, data, size) < 0)
+    const int rc = mqtt_code_get(&m, room, data, size);
+    FUZZ_NOTE("%d", rc);
+    if (rc < 0)
         return 0;
+    FUZZ_NOTE(" %s %zu %u", m.topic, m.n, (unsigned)m.n_properties);
     buf_init(&b, 1 << 24);
     mqtt_code_put(&b, &m);
     if (b.rc == 0 && (b.len != size || memcmp(b.data, data, 4) != 0 ||

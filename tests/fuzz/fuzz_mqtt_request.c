@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gateway/mqtt/mqtt_request.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -60,6 +61,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         arena_init(&a, 1 << 20);
         const char *wrong = mqtt_request_read(&r, &a, &m, name, kinds, 1000);
         check(&r, wrong, &a);
+        FUZZ_NOTE("%s|%s", wrong ? wrong : "", wrong ? "" : r.path);
+        for (size_t i = 0; !wrong && i < r.n_headers; i++)
+            FUZZ_NOTE(" %s=%s", r.headers[i].name, r.headers[i].value);
         cJSON_Delete(r.body);
         arena_fini(&a);
     }

@@ -9,6 +9,7 @@
 #include "cluster/messages/event_pb.h"
 #include "cluster/messages/node_state.h"
 #include "cluster/messages/request_pb.h"
+#include "support/fuzz_note.h"
 
 #define NOW 1000u
 #define MAX_BYTES ((size_t)1 << 26)
@@ -59,6 +60,7 @@ static void read_request(const uint8_t *p, size_t n)
         abort();
     int rc = request_pb_read(r, p, n, NOW, &e);
     expect(rc == 0 || e.msg[0]); /* the sender gets the reason */
+    FUZZ_NOTE("%d %s ", rc, e.msg);
     if (rc == 0) {
         if (r->kind == REQUEST_GENERATE)
             check_generate(&r->generate);
@@ -70,6 +72,7 @@ static void read_request(const uint8_t *p, size_t n)
         expect(request_pb_read(again, (const uint8_t *)first.data, first.len, NOW, &e) == 0);
         put_request(&second, again);
         expect(first.len == second.len && memcmp(first.data, second.data, first.len) == 0);
+        FUZZ_NOTE_BYTES(first.data, first.len);
         buf_fini(&first);
         buf_fini(&second);
     }
@@ -149,6 +152,8 @@ static void read_answer(const uint8_t *p, size_t n)
     size_t n_first = read_events(&first, p, n);
     size_t n_second = read_events(&second, (const uint8_t *)first.data, first.len);
     expect(n_first == n_second && first.len == second.len);
+    FUZZ_NOTE("%zu ", n_first);
+    FUZZ_NOTE_BYTES(first.data, first.len);
     expect(first.len == 0 || memcmp(first.data, second.data, first.len) == 0);
     buf_fini(&first);
     buf_fini(&second);
@@ -180,10 +185,12 @@ static bool read_state(struct buf *out, const uint8_t *p, size_t n)
     arena_init(&a, MAX_BYTES);
     buf_init(out, MAX_BYTES);
     int rc = node_state_read(&s, &a, p, n, &e);
+    FUZZ_NOTE("%d %s ", rc, e.msg);
     expect(rc == 0 || e.msg[0]);
     if (rc == 0) {
         check_state(&s);
         expect(node_state_put(out, &s) == 0);
+        FUZZ_NOTE_BYTES(out->data, out->len);
     }
     arena_fini(&a);
     return rc == 0;

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "depot/oci_manifest.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,6 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (oci_manifest_read(&m, (const char *)data, size, most, &e) < 0) {
         if (!e.msg[0])
             abort(); /* an error must have a message */
+        FUZZ_NOTE("%s", e.msg);
         return 0;
     }
     for (uint32_t i = 0; i < m.n_files; i++)
@@ -32,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
     buf_init(&b, OCI_MANIFEST_MAX_BYTES);
     oci_manifest_write(&m, &b);
+    FUZZ_NOTE_BYTES(b.data, b.len);
     m.parts[OCI_PART_CONFIG] = (struct oci_blob){.bytes = 0}; /* is written, not read */
     if (b.rc == 0 && (oci_manifest_read(&again, buf_str(&b), b.len, most, &e) < 0 ||
                       m.n_files != again.n_files || m.folder != again.folder ||

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gateway/api/ollama/ollama.h"
+#include "support/fuzz_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,6 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct request_generate *g = &r->generate;
         cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
+        fuzz_request(r, rc, &e);
         if (rc < 0 && !e.msg[0])
             abort(); /* an error must have a message */
         if (rc == 0 && (request_choices(g) != 1 || g->n_stop > REQUEST_MAX_STOPS ||

@@ -6,6 +6,7 @@
 
 #include "cluster/messages/event_pb.h"
 #include "cluster/once/once_record.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -38,6 +39,7 @@ static void read_answer(const uint8_t *p, size_t n)
         struct once_record_about about;
         struct err e = {0};
         expect((size_t)used <= n && message >= p && message + bytes == p + used);
+        FUZZ_NOTE(" %zu", bytes);
         if (i > 0)
             read_events(message, bytes);
         else if (once_record_read_about(&about, message, bytes, &e) == 0)
@@ -55,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf out;
     if (once_record_read(&r, data, size, &e) < 0) {
         expect(e.msg[0] != '\0');
+        FUZZ_NOTE("%s", e.msg);
         return 0;
     }
     expect(r.state <= ONCE_RECORD_PARTS && strlen(r.owner) <= ONCE_RECORD_MAX_OWNER);
@@ -65,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     expect(once_record_read(&again, (const uint8_t *)out.data, out.len, &e) == 0);
     expect(again.state == r.state && again.until_ms == r.until_ms &&
            strcmp(again.owner, r.owner) == 0 && again.n_answer == r.n_answer);
+    FUZZ_NOTE("%d %llu %s %zu", (int)r.state, (unsigned long long)r.until_ms, r.owner, r.n_answer);
     read_answer(r.answer, r.n_answer);
     struct once_record_parts p;
     if (once_record_read_parts(&p, r.answer, r.n_answer, &e) == 0) {

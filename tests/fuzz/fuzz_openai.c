@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gateway/api/openai/openai.h"
+#include "support/fuzz_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,6 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                              : openai_read_completion(r, &shape, body, lenient, &e);
         cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
+        fuzz_request(r, rc, &e);
         if (rc == 0)
             check(r, &shape);
         else if (!e.msg[0])

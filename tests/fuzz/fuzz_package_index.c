@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "depot/package_index.h"
 #include "depot/web.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,12 +18,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = package_index_pypi(&url, text, size, "https://index.test/simple/a/", "a-1.whl", &e);
     if ((rc == 0 && !web_is_url(buf_str(&url))) || (rc < 0 && !e.msg[0]))
         abort();
+    FUZZ_NOTE("%d %s %s|", rc, e.msg, rc == 0 ? buf_str(&url) : "");
     buf_fini(&url);
     buf_init(&url, WEB_MAX_URL);
     e.msg[0] = '\0';
     rc = package_index_npm(&url, text, size, &e);
     if ((rc == 0 && !web_is_url(buf_str(&url))) || (rc < 0 && !e.msg[0]))
         abort();
+    FUZZ_NOTE("%d %s %s", rc, e.msg, rc == 0 ? buf_str(&url) : "");
     buf_fini(&url);
     return 0;
 }

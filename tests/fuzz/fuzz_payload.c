@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mqtt/payload.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,6 +17,7 @@ static void check(void *ctx, const struct payload_reading *r)
         abort();
     if (!r->name.p)
         abort();
+    FUZZ_NOTE(" %.*s=%.9g@%lld", (int)r->name.n, r->name.p, r->value, (long long)r->time_ms);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -44,6 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             }
             if (payload_read(&m, payload, left, check, NULL, &e) < 0 && !e.msg[0])
                 abort();
+            FUZZ_NOTE("|%s", e.msg);
         }
     (void)payload_time_text(path);
     free(path);

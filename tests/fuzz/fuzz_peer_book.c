@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cluster/peer_book.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,6 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = peer_book_parse((const char *)data, size, take, &b, &e);
     if (rc < 0 ? b.len != empty : b.len != size || memcmp(b.data, data, size) != 0)
         abort();
+    FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
     buf_fini(&b);
     return 0;
 }

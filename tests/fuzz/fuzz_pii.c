@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "privacy/pii.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,6 +20,7 @@ static void on_hit(void *ctx, const struct pii_hit *h)
     if (h->start < s->last || h->end <= h->start || h->end > s->n || h->kind >= PII_PERSON)
         abort();
     s->last = h->end;
+    FUZZ_NOTE(" %d:%zu-%zu", (int)h->kind, h->start, h->end);
     size_t n = h->end - h->start;
     if (utf8_valid_prefix(s->text + h->start, n) != n)
         abort();

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "site/deeds/plugin_frame.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,5 +34,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(why, data + PLUGIN_FRAME_HEAD_BYTES, n);
     plugin_frame_clean(why, n);
     check_clean(why, n);
+    FUZZ_NOTE_BYTES(why, n);
     return 0;
 }

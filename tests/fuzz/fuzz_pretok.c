@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "text/tokenizer/split/tok_pretok.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -58,6 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (ascii && (a.lengths.len != b.lengths.len ||
                   memcmp(a.lengths.data, b.lengths.data, a.lengths.len) != 0))
         abort();
+    FUZZ_NOTE("%s", name);
+    for (size_t i = 0; i < a.lengths.len / sizeof(size_t); i++)
+        FUZZ_NOTE(" %zu", ((const size_t *)(const void *)a.lengths.data)[i]);
     buf_fini(&a.lengths);
     buf_fini(&b.lengths);
     return 0;

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "host/quota_file.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,6 +23,7 @@ static void take(void *ctx, const struct quota_file_row *row)
     if (strnlen(row->name, sizeof(row->name)) >= sizeof(row->name) || !row->name[0])
         abort();
     quota_file_put(&s->again, row);
+    FUZZ_NOTE("%s ", row->name);
     s->n++;
 }
 
@@ -38,7 +40,7 @@ static void read_rows(const char *p, size_t n)
         if (s.again.rc == 0 && s.again.len <= QUOTA_FILE_MAX_BYTES &&
             (quota_file_read(buf_str(&s.again), s.again.len, take, &t, &e) < 0 || t.n != s.n))
             abort();
-    } else if (s.n > 0) {
+    } else if (FUZZ_NOTE("%s", e.msg), s.n > 0) {
         abort(); /* rows of a rejected file */
     }
     buf_fini(&s.again);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "depot/recipe.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -14,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (recipes_parse(&r, (const char *)data, size, &e) < 0) {
         if (!e.msg[0])
             abort(); /* an error must have a message */
+        FUZZ_NOTE("%s", e.msg);
         return 0;
     }
     for (uint32_t i = 0; i < r->n; i++) {
@@ -27,6 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                     abort();
                 sum += f->parts[p].bytes;
             }
+            FUZZ_NOTE(" %s %llu", f->name, (unsigned long long)sum);
             if (sum != f->bytes || f->name[0] == '/' || strstr(f->name, ".."))
                 abort();
         }

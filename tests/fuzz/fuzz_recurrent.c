@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "score/recurrent.h"
+#include "support/fuzz_note.h"
 
 enum { MAX_SCRATCH = 1 << 22, SAMPLES = 4 };
 
@@ -23,6 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (recurrent_parse(&r, data, n, weights, (size_t)(data + size - weights), &o, &e) < 0) {
         if (e.code == 0 || r)
             abort();
+        FUZZ_NOTE("%s", e.msg);
         return 0;
     }
     struct recurrent_info info = recurrent_info(r);
@@ -37,6 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             x[i] = (float)(i % 17) - 8;
         if (x && out && scratch)
             recurrent_series(r, x, samples, out, scratch);
+        for (size_t i = 0; out && i < recurrent_n_scores(r, samples) * info.n_outputs; i++)
+            FUZZ_NOTE(" %.3g", (double)out[i]);
         free(x);
         free(out);
         mem_free(scratch);

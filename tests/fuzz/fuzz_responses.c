@@ -6,6 +6,7 @@
 
 #include "gateway/api/openai/response_store.h"
 #include "gateway/api/openai/responses.h"
+#include "support/fuzz_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,6 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const struct chat *chat = &r->generate.chat;
         cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
+        fuzz_request(r, rc, &e);
         if (rc < 0 && !e.msg[0])
             abort(); /* an error must have a message */
         if (rc == 0 && (request_choices(&r->generate) != 1 || shape.n_input == 0 ||

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "router/router_rule.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,8 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = router_regex_create(&x, pattern, &e);
     if ((rc < 0) != (x == NULL) || (rc < 0 && e.msg[0] == '\0'))
         abort(); /* an error has a message */
+    FUZZ_NOTE("%d %s", rc, e.msg);
     if (rc == 0)
-        (void)router_regex_matches(x, (const char *)end + 1, size - n - 1);
+        FUZZ_NOTE("%d", router_regex_matches(x, (const char *)end + 1, size - n - 1));
     router_regex_destroy(x);
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "format/safetensors.h"
+#include "support/fuzz_note.h"
 
 static volatile uint64_t sink; /* so that reads are not optimized away */
 
@@ -12,7 +13,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct safetensors *s = NULL;
     struct err e;
-    if (safetensors_parse(&s, data, size, &e) < 0)
+    const int rc = safetensors_parse(&s, data, size, &e);
+    FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
+    if (rc < 0)
         return 0;
     for (size_t i = 0; i < s->n_tensors; i++) {
         const struct safetensors_tensor *t = &s->tensors[i];
@@ -22,6 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             sink += t->data[0] + t->data[t->n_bytes - 1];
         if (safetensors_find(s, t->name) != t)
             abort(); /* names are unique */
+        FUZZ_NOTE(" %s %s %zu", t->name, safetensors_type_name(t->type), (size_t)t->n_bytes);
         sink += strlen(safetensors_type_name(t->type));
     }
     safetensors_close(s);

@@ -6,6 +6,7 @@
 
 #include "knowledge/same_ask.h"
 #include "knowledge/support.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,10 +20,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     if (!same_ask(text, n, text, n, &why) && strcmp(why, "too long or empty") != 0)
         abort();
+    FUZZ_NOTE("%d %s %s", same, same ? "" : why, same ? "" : back);
     struct support s;
     support_split(&s, text, size);
     for (uint32_t i = 0; i < s.n; i++)
         if (s.sentences[i].at + s.sentences[i].n > size)
             abort();
+    for (uint32_t i = 0; i < s.n; i++)
+        FUZZ_NOTE(" %zu+%zu", (size_t)s.sentences[i].at, (size_t)s.sentences[i].n);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/native/seq2seq_opts.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,12 +22,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (seq2seq_opts_read(&o, config, generation, &e) < 0) {
         if (e.code == 0 || o.prefix)
             abort();
+        FUZZ_NOTE("%s", e.msg);
         return 0;
     }
     const struct beams_opts *w = &o.write;
     if (w->n_beams < 1 || w->n_beams > BEAMS_MAX || w->max_tokens < 1 || w->max_tokens > 65536 ||
         w->n_ends > BEAMS_MAX_ENDS || !isfinite(w->length_penalty) || !o.prefix)
         abort();
+    FUZZ_NOTE("%u %u %u %u %g %g %d %d %u ends %g %u %g %g '%s'", w->n_beams, w->max_tokens,
+              w->min_tokens, w->no_repeat_ngram, (double)w->repeat_penalty,
+              (double)w->length_penalty, (int)w->early, w->start, w->n_ends,
+              (double)w->sampling.temperature, w->sampling.top_k, (double)w->sampling.top_p,
+              (double)w->sampling.min_p, o.prefix);
+    for (uint32_t i = 0; i < w->n_ends; i++)
+        FUZZ_NOTE(" %d", w->ends[i]);
     seq2seq_opts_fini(&o);
     return 0;
 }

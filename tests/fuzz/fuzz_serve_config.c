@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "config/config.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -12,8 +13,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err e = {0};
     if (config_create(&c, &e) < 0)
         return 0;
-    if (config_parse(c, (const char *)data, size, "fuzz", &e) < 0 && e.msg[0] == '\0')
+    const int rc = config_parse(c, (const char *)data, size, "fuzz", &e);
+    if (rc < 0 && e.msg[0] == '\0')
         abort(); /* an error has a message */
+    FUZZ_NOTE("%d %s", rc, e.msg);
     config_unref(c);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "store/session/session_keys.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -14,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = session_keys_parse(&k, (const char *)data, size, "keys", &e);
     if (rc < 0 && (k || !e.msg[0]))
         abort();
+    FUZZ_NOTE("%d %s", rc, e.msg);
     buf_init(&out, 1 << 20);
     if (rc == 0 && session_keys_unseal(k, "anna", "s", data, size, &out, &e) == 0)
         abort(); /* a forgery */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cluster/sim/sim_run.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = sim_scenario_parse(&s, (const char *)data, size, "fuzz", &e);
     if (rc < 0 && e.msg[0] == '\0')
         abort(); /* an error has a message */
+    FUZZ_NOTE("%d %s", rc, e.msg);
     if (rc == 0 && sim_scenario_nodes(&s) <= 64 && s.n_models <= 16 && s.models[0].copies <= 16) {
         struct sim_result r;
         int calls = 0;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "mqtt/sparkplug.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -11,6 +12,7 @@ static void check(void *ctx, const struct payload_reading *r)
     (void)ctx;
     if (!r->name.p || r->name.n == 0 || r->name.n >= PAYLOAD_MAX_NAME)
         abort();
+    FUZZ_NOTE(" %.*s=%.9g", (int)r->name.n, r->name.p, r->value);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -28,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         e.msg[0] = '\0';
         if (sparkplug_read(s, &t, data, size, check, NULL, &e) < 0 && !e.msg[0])
             abort();
+        FUZZ_NOTE("|%s", e.msg);
     }
     return 0;
 }

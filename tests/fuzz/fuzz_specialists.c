@@ -5,6 +5,7 @@
 
 #include "gateway/api/own/process.h"
 #include "gateway/api/own/specialists.h"
+#include "support/fuzz_request.h"
 
 #define PROCESS (SPECIALIST_SCORE + 1u) /* corpus files predate the bodies added below */
 
@@ -55,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             read_body(r, (data[0] & 127) % (SPECIALIST_N_BODIES + 1u), body, data[0] & 128, &e);
         cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
+        fuzz_request(r, rc, &e);
         if (rc == 0)
             check(r);
         else if (!e.msg[0])

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gateway/stream_ws.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *wrong = stream_ws_read(&m, (const char *)data, size, true, 1000);
     if (wrong ? m.body != NULL : !m.id[0] || m.path[0] != '/' || m.cancel == (m.body != NULL))
         abort();
+    FUZZ_NOTE("%s|%s|%s|%d", wrong ? wrong : "", m.id, wrong ? "" : m.path, m.cancel);
     cJSON_Delete(m.body);
     if (!stream_ws_read(&m, (const char *)data, size, false, 1000))
         abort(); /* a binary message is refused */

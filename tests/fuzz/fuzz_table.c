@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "eval/table.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,7 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err e;
     char *text = mem_strndup((const char *)data, size);
     volatile double sum = 0;
-    if (text && table_parse(&t, text, &e) == 0) {
+    const int rc = text ? table_parse(&t, text, &e) : SHOAL_ENOMEM;
+    FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
+    if (rc == 0) {
+        for (size_t i = 0; i < t.n_rows * t.n_cols; i++)
+            FUZZ_NOTE(" %.9g", t.values[i]);
         for (size_t i = 0; i < t.n_rows * t.n_cols; i++)
             sum += t.values[i];
         for (uint32_t i = 0; i < t.n_cols; i++)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "gateway/api/hf/tgi.h"
+#include "support/fuzz_request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int rc = tgi_read(r, &shape, body, data[0] & 1, lenient, &e);
         cJSON_Delete(body); /* the request is independent of it */
         body = NULL;
+        fuzz_request(r, rc, &e);
         if (rc == 0)
             check(r, &shape);
         else if (!e.msg[0])

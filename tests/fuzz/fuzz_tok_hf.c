@@ -8,6 +8,7 @@
 
 #include "text/tokenizer/tokenizer.h"
 #include "support/gguf_build.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,14 +38,19 @@ static void use(const struct tokenizer *t, const char *text, size_t n)
             check(x.ids[i] >= 0 && (uint32_t)x.ids[i] < n_vocab);
             check(rc < 0 || x.ids[i] == ids.ids[i]);
             check(x.start[i] <= x.end[i] && x.end[i] <= n);
+            FUZZ_NOTE(" %d@%u-%u", x.ids[i], (unsigned)x.start[i], (unsigned)x.end[i]);
         }
         if (rc2 == 0)
             tokenizer_decode(t, &out, x.ids, x.n, flags & 1 ? TOKENIZER_RENDER_SPECIAL : 0);
+        FUZZ_NOTE("|");
+        FUZZ_NOTE_BYTES(out.data, out.len);
         buf_clear(&out);
         rc2 = tokenizer_encode_pair(t, &x, text, n / 2, text + n / 2, n - n / 2, 5,
                                     flags | (n & 1 ? TOKENIZER_CUT_SECOND : 0), &e);
         for (size_t i = 0; rc2 == 0 && i < x.n; i++)
             check(x.end[i] <= n);
+        for (size_t i = 0; rc2 == 0 && i < x.n; i++)
+            FUZZ_NOTE("/%d", x.ids[i]);
     }
     tokenizer_encoding_fini(&x);
     tok_ids_fini(&ids);
@@ -92,7 +98,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             nul ? n - (size_t)(nul - doc) - 1 : 0);
     }
     check(b.rc == 0 && gguf_parse(&g, b.data, b.len, &e) == 0);
-    if (tokenizer_create(&t, g, &e) == 0)
+    const int rc = tokenizer_create(&t, g, &e);
+    FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
+    if (rc == 0)
         use(t, text, n_text < 4000 ? n_text : 4000);
     tokenizer_destroy(t);
     model_file_close(g);

@@ -9,6 +9,7 @@
 #include "support/gguf_build.h"
 #include "text/tokenizer/split/tok_pretok.h"
 #include "text/tokenizer/tokenizer.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,12 +38,15 @@ static void use(const struct tokenizer *t, const char *text, size_t n)
             check(ids.ids[i] >= 0 && (uint32_t)ids.ids[i] < in->n_vocab);
             check((flags & 3) || tokenizer_token_type(t, ids.ids[i]) != TOKEN_TYPE_CONTROL ||
                   ids.ids[i] == in->unk);
+            FUZZ_NOTE(" %d", ids.ids[i]);
             tokenizer_stream_push(&s, &streamed, ids.ids[i]);
         }
         tokenizer_stream_flush(&s, &streamed);
         tokenizer_decode(t, &whole, ids.ids, ids.n, flags);
         check(whole.len == streamed.len &&
               (whole.len == 0 || memcmp(whole.data, streamed.data, whole.len) == 0));
+        FUZZ_NOTE("|");
+        FUZZ_NOTE_BYTES(whole.data, whole.len);
         tok_ids_fini(&ids);
         buf_fini(&whole);
         buf_fini(&streamed);
@@ -113,7 +117,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     } else {
         build(&b, &r);
         check(b.rc == 0 && gguf_parse(&g, b.data, b.len, &e) == 0);
-        if (tokenizer_create(&t, g, &e) == 0)
+        const int rc = tokenizer_create(&t, g, &e);
+        FUZZ_NOTE("%d %s", rc, rc < 0 ? e.msg : "");
+        if (rc == 0)
             use(t, (const char *)r.p, rd_left(&r) < 4000 ? rd_left(&r) : 4000);
         buf_fini(&b);
     }

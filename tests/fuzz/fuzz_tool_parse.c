@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 
 #include "flow/tools/tool_parse.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -92,6 +93,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     same(&whole, &cut);
     if (whole.n_begun == 0 && whole.all.len > size - 1)
         abort();
+    FUZZ_NOTE_BYTES(whole.all.data, whole.all.len);
+    FUZZ_NOTE("|");
+    FUZZ_NOTE_BYTES(bytes.all.data, bytes.all.len);
     fini(&whole);
     fini(&cut);
     fini(&bytes);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "score/trees.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,6 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (trees_parse(&t, data, size, &e) < 0) {
         if (e.code == 0 || t)
             abort();
+        FUZZ_NOTE("%s", e.msg);
         return 0;
     }
     struct trees_info info = trees_info(t);
@@ -30,6 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             row[f] = values[(r + f) % n];
         trees_predict(t, row, 1, r % 2, out, scratch);
         trees_leaves(t, row, leaves, scratch);
+        for (uint32_t i = 0; i < info.n_outputs; i++)
+            FUZZ_NOTE(" %.6g", out[i]);
         for (uint32_t i = 0; i < info.n_trees; i++)
             if (leaves[i] >= 131072)
                 abort();

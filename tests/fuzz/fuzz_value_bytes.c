@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "wire/value_bytes.h"
+#include "support/fuzz_note.h"
 
 #define MAX_BYTES ((size_t)1 << 26)
 
@@ -17,7 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf again;
     arena_init(&a, MAX_BYTES);
     buf_init(&again, size + 1);
-    if (value_bytes_get(&v, &a, data, size) == 0) {
+    const int rc = value_bytes_get(&v, &a, data, size);
+    FUZZ_NOTE("%d", rc);
+    if (rc == 0) {
         value_bytes_put(&again, &v);
         if (again.rc < 0 || again.len != size || memcmp(again.data, data, size) != 0)
             abort();

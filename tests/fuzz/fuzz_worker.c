@@ -8,6 +8,7 @@
 #include "cluster/messages/event_pb.h"
 #include "cluster/worker/worker_frame.h"
 #include "cluster/worker/worker_pb.h"
+#include "support/fuzz_note.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,6 +38,7 @@ static void read_frames(const uint8_t *p, size_t n)
     while (worker_frame_next(&f, p, n) > 0) {
         expect(f.bytes <= n && f.n <= f.bytes && f.p == p + WORKER_FRAME_HEAD_BYTES);
         expect(f.kind >= WORKER_FRAME_RUN && f.kind <= WORKER_FRAME_CLOSED);
+        FUZZ_NOTE(" %d %zu", (int)f.kind, (size_t)f.n);
         if (f.kind == WORKER_FRAME_EVENTS)
             read_events(&f);
         p += f.bytes;
@@ -56,6 +58,8 @@ static void read_state(const uint8_t *p, size_t n)
         expect(isfinite(s.token_ns) && s.token_ns >= 0 && isfinite(s.prefill_ns));
         for (const char *c = s.error; *c; c++)
             expect((unsigned char)*c >= 0x20 && *c != 0x7f);
+        FUZZ_NOTE("%d %u %d %s %g %g", (int)s.state, s.progress, s.code, s.error, s.token_ns,
+                  s.prefill_ns);
     }
     arena_fini(&a);
 }

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "store/chunk.h"
 #include "store/doc/doc_read.h"
+#include "support/fuzz_note.h"
 
 static inline void doc_check_part(const struct doc *d, size_t at, size_t n)
 {
@@ -80,6 +81,13 @@ static inline void doc_check_read(enum doc_format f, const void *bytes, size_t n
         abort();
     if (rc == 0)
         doc_check(&d);
+    FUZZ_NOTE("%d %s ", rc, e.msg);
+    for (uint32_t i = 0; rc == 0 && i < d.n_sections; i++) {
+        const struct doc_section *s = &d.sections[i];
+        FUZZ_NOTE("|%s %zu %u ", d.title, (size_t)s->heading_bytes, s->page);
+        FUZZ_NOTE_BYTES(buf_str(&d.text) + s->heading_at, s->heading_bytes);
+        FUZZ_NOTE_BYTES(buf_str(&d.text) + s->text_at, s->text_bytes);
+    }
     doc_fini(&d);
 }
 

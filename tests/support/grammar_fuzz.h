@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "support/grammar_walk.h"
+#include "support/fuzz_note.h"
 
 #define GRAMMAR_FUZZ_STEPS 64u
 
@@ -23,6 +24,7 @@ static inline int grammar_fuzz(enum shoal_constraint kind, const uint8_t *data, 
         return 0;
     if (rc < 0 && (e.code != rc || !e.msg[0])) /* a failure says why */
         abort();
+    FUZZ_NOTE("%d %s", rc, e.msg);
     if (rc == 0)
         rc = grammar_mask_start(w.mask, &place);
     if (rc == 0 && place == GRAMMAR_MASK_DEAD)
@@ -33,6 +35,8 @@ static inline int grammar_fuzz(enum shoal_constraint kind, const uint8_t *data, 
             break;
         if (n == 0 && !grammar_mask_complete(w.mask, place))
             abort();
+        FUZZ_NOTE(" %u%s:", n, grammar_mask_complete(w.mask, place) ? "." : "");
+        FUZZ_NOTE_BYTES(next, n);
         if ((n == 0) != grammar_mask_over(w.mask, place))
             abort();
         if (n == 0)

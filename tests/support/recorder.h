@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "flow/flow.h"
 #include "flow/sink.h"
+#include "support/trace.h"
 
 #define RECORDER_CHOICES 4u
 
@@ -60,6 +61,7 @@ static inline void recorder_reach(struct recorder *r, enum recorder_point point,
 static inline void recorder_on_start(struct sink *s, const struct sink_start *e)
 {
     struct recorder *r = recorder_of(s);
+    trace_start(s, e);
     r->start = *e;
     snprintf(r->model, sizeof(r->model), "%s", e->model);
     snprintf(r->version, sizeof(r->version), "%s", e->version);
@@ -81,6 +83,7 @@ static inline void recorder_on_plan(struct sink *s, const struct sink_plan *e)
 static inline void recorder_on_token(struct sink *s, const struct sink_token *t)
 {
     struct recorder *r = recorder_of(s);
+    trace_token(t);
     assert_true(t->choice < RECORDER_CHOICES);
     if (r->n_plans > 0) { /* a chunk of the reply */
         assert_int_equal(t->token, -1);
@@ -104,6 +107,7 @@ static inline void recorder_on_token(struct sink *s, const struct sink_token *t)
 static inline void recorder_on_result(struct sink *s, const struct sink_result *e)
 {
     struct recorder *r = recorder_of(s);
+    trace_result(e);
     assert_int_equal(e->index, r->n_results);
     recorder_reach(r, 0, 0);
     if (r->n_results < 8)
@@ -116,6 +120,7 @@ static inline void recorder_on_done(struct sink *s, const struct sink_done *d)
 {
     struct recorder *r = recorder_of(s);
     size_t n = 0;
+    trace_done("done", s, d);
     recorder_reach(r, 0, 0);
     r->done = *d;
     r->n_done++;
@@ -129,6 +134,8 @@ static inline void recorder_on_done(struct sink *s, const struct sink_done *d)
 static inline void recorder_on_broke_off(struct sink *s, const struct sink_done *d, int code)
 {
     struct recorder *r = recorder_of(s);
+    trace_done("broke off", s, d);
+    trace("  code=%d\n", code);
     assert_int_equal(r->n_closed, 0);
     r->broke_off = *d;
     r->broke_off_code = code;
@@ -138,6 +145,7 @@ static inline void recorder_on_broke_off(struct sink *s, const struct sink_done 
 static inline void recorder_on_fail(struct sink *s, const struct failure *f)
 {
     struct recorder *r = recorder_of(s);
+    trace_fail(f);
     assert_int_equal(r->n_last + r->n_fails + r->n_closed, 0);
     r->failure = *f;
     snprintf(r->reason, sizeof(r->reason), "%s", f->reason ? f->reason : "");
@@ -148,8 +156,11 @@ static inline void recorder_on_closed(struct sink *s)
 {
     struct recorder *r = recorder_of(s);
     struct json_out j = json_out_make(&r->json);
+    trace("closed\n");
     if (r->plan) /* it must stay valid until now, whatever happened */
         ask_plan_json(&j, r->plan);
+    if (r->plan)
+        trace("%s\n", buf_str(&r->json));
     r->n_closed++;
 }
 

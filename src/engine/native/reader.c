@@ -8,11 +8,11 @@
 
 #include <cjson/cJSON.h>
 
-#include "base/ascii.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/cache_dir.h"
+#include "engine/native/plan_words.h"
+#include "engine/native/t5_engine.h"
 #include "engine/task.h"
 #include "model/t5.h"
 
@@ -24,18 +24,13 @@
 #define SOURCE_PAGES ((MAX_SOURCE + KERN_PAGE - 1) / KERN_PAGE)
 #define N_PAGES (SOURCE_PAGES + 2 * BEAMS * PLAN_PAGES)
 
-struct pointer { /* of a word of the language; kind '\0': it is none */
-    char kind;
-    uint32_t number;
-};
-
 struct reader {
     const struct model_file *file; /* borrowed from the engine, like the tokenizer */
     const struct tokenizer *tokenizer;
     struct t5 *t5;
-    uint32_t n_plan;          /* tokens of the language; the ends of texts are among them */
-    int32_t end;              /* of a plan, and of the source */
-    struct pointer *pointers; /* [n_plan] */
+    uint32_t n_plan;               /* tokens of the language; the ends of texts are among them */
+    int32_t end;                   /* of a plan, and of the source */
+    struct plan_pointer *pointers; /* [n_plan] */
     size_t kv_bytes;
     uint8_t *kv;
     uint32_t pages[N_PAGES]; /* all page numbers: the source's, then two sets of the beams' */
@@ -55,45 +50,12 @@ struct input { /* of a job */
     struct buf names[BEAMS];
 };
 
-/* ---- the language --------------------------------------------------------------------------- */
-
-static struct pointer pointer_of(struct str name)
-{
-    struct pointer none = {0};
-    uint32_t number = 0;
-    if (name.n < 4 || name.n > 6 || name.p[0] != '<' || name.p[name.n - 1] != '>')
-        return none;
-    for (size_t i = 2; i + 1 < name.n; i++) {
-        if (!ascii_is_digit(name.p[i]))
-            return none;
-        number = number * 10 + (uint32_t)(name.p[i] - '0');
-    }
-    return (struct pointer){name.p[1], number};
-}
-
 static bool reads(const struct input *in, int32_t token)
 {
     for (size_t i = 0; i < in->source.n; i++)
         if (in->source.ids[i] == token)
             return true;
     return false;
-}
-
-/* May the token follow? A span is two words of the text, in order; what is pointed to must be
- * there. */
-static bool may_follow(const struct reader *r, const bool *read, const struct beam *b, uint32_t id)
-{
-    const struct pointer p = r->pointers[id];
-    uint32_t n_words = 0;
-    while (n_words < b->n && r->pointers[b->tokens[b->n - 1 - n_words]].kind == 'w')
-        n_words++;
-    if (n_words % 2 == 1) /* the end of a span is missing */
-        return p.kind == 'w' && read[id] && p.number >= r->pointers[b->tokens[b->n - 1]].number;
-    if (p.kind == 'w' && (b->n == 0 || n_words > 0))
-        return false;
-    if (p.kind)
-        return read[id];
-    return (int32_t)id == r->end ? b->n > 0 : id > (uint32_t)r->end;
 }
 
 /* ---- preparing ------------------------------------------------------------------------------ */
@@ -180,11 +142,12 @@ static void keep(struct beam *list, uint32_t *n, const struct beam *b)
 static bool rate(const struct reader *r, const struct search *s, const struct beam *b,
                  const float *logits)
 {
+    const struct plan_so_far plan = {r->pointers, s->read, r->end, b->tokens, b->n};
     float max = -INFINITY, sum = 0.0f;
     if (!isfinite(logits[0]))
         return false;
     for (uint32_t i = 0; i < r->n_plan; i++) {
-        r->scores[i] = may_follow(r, s->read, b, i) ? logits[i] : -INFINITY;
+        r->scores[i] = plan_may_follow(&plan, i) ? logits[i] : -INFINITY;
         max = r->scores[i] > max ? r->scores[i] : max;
     }
     for (uint32_t i = 0; i < r->n_plan; i++)
@@ -332,24 +295,10 @@ bool reader_knows(const struct model_file *file)
 static void info(const void *self, struct shoal_engine_info *out)
 {
     const struct reader *r = self;
-    const struct t5_config *c = t5_config(r->t5);
-    const struct t5_sizes sizes = t5_sizes(r->t5);
-    out->arch = "t5";
-    out->kernels = t5_kernels(r->t5)->name;
-    out->n_vocab = c->n_vocab;
+    t5_engine_info(r->t5, r->file, out);
     out->n_ctx = MAX_SOURCE;
-    out->n_ctx_train = c->n_ctx_train;
-    out->n_layers = c->n_enc + c->n_dec;
-    out->dim = c->dim;
-    out->n_threads = t5_n_threads(r->t5);
-    out->n_params = model_file_n_params(r->file);
-    out->file_bytes = r->file->n_bytes;
-    out->weights_bytes = sizes.weights;
-    out->scratch_bytes = sizes.scratch;
     out->kv_bytes = r->kv_bytes;
     out->kv_pages = N_PAGES;
-    out->page_tokens = KERN_PAGE;
-    out->from_cache = t5_from_cache(r->t5);
 }
 
 static void close_(void *self)
@@ -389,7 +338,7 @@ static int read_language(struct reader *r, struct err *e)
         return err_set(e, SHOAL_ENOMEM, "out of memory for a reader");
     for (uint32_t i = 0; i < r->n_plan; i++)
         r->pointers[i] =
-            pointer_of(tokenizer_piece(r->tokenizer, (int32_t)i, TOKENIZER_RENDER_SPECIAL));
+            plan_pointer_of(tokenizer_piece(r->tokenizer, (int32_t)i, TOKENIZER_RENDER_SPECIAL));
     for (uint32_t i = 0; i < N_PAGES; i++)
         r->pages[i] = i;
     return 0;
@@ -399,19 +348,10 @@ static int load(struct reader *r, const char *path, struct crew *crew,
                 const struct shoal_engine_opts *o, struct err *e)
 {
     char dir[PATH_MAX];
-    struct t5_opts to = {.crew = crew,
-                         .n_threads = o->n_threads,
-                         .n_ctx = MAX_SOURCE,
-                         .max_seqs = 1,
-                         .max_rows = BEAMS,
-                         .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
-                         .int8 = o->int8,
-                         .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
-                         .progress = o->progress,
-                         .progress_ctx = o->progress_ctx};
-    if (o->kernels && !(to.kernels = kern_select(o->kernels, e)))
-        return SHOAL_EUNSUPPORTED;
-    int rc = read_language(r, e);
+    struct t5_opts to = {.crew = crew, .n_ctx = MAX_SOURCE, .max_seqs = 1, .max_rows = BEAMS};
+    int rc = t5_engine_opts(&to, o, dir, e);
+    if (rc == 0)
+        rc = read_language(r, e);
     if (rc == 0)
         rc = t5_create(&r->t5, r->file, path, &to, e);
     if (rc < 0)

@@ -14,12 +14,12 @@
 #include "base/mem.h"
 #include "model/t5.h"
 #include "engine/native/beams.h"
-#include "engine/cache_dir.h"
 #include "engine/task.h"
 #include "engine/batcher.h"
 #include "engine/decode/kv_pages.h"
 #include "engine/memory_plan.h"
 #include "engine/native/seq2seq_opts.h"
+#include "engine/native/t5_engine.h"
 
 #define MAX_ROWS BEAMS_MAX /* hypotheses in a step, of all tasks together */
 #define DEFAULT_MAX_JOBS 8u
@@ -343,24 +343,10 @@ static void run(void *self, struct job *const *jobs, uint32_t n)
 static void info(const void *self, struct shoal_engine_info *out)
 {
     const struct s2s *s = self;
-    const struct t5_config *c = t5_config(s->t5);
-    const struct t5_sizes sizes = t5_sizes(s->t5);
-    out->arch = "t5";
-    out->kernels = t5_kernels(s->t5)->name;
-    out->n_vocab = c->n_vocab;
+    t5_engine_info(s->t5, s->file, out);
     out->n_ctx = s->n_ctx;
-    out->n_ctx_train = c->n_ctx_train;
-    out->n_layers = c->n_enc + c->n_dec;
-    out->dim = c->dim;
-    out->n_threads = t5_n_threads(s->t5);
-    out->n_params = model_file_n_params(s->file);
-    out->file_bytes = s->file->n_bytes;
-    out->weights_bytes = sizes.weights;
-    out->scratch_bytes = sizes.scratch;
     out->kv_bytes = s->kv_bytes;
     out->kv_pages = s->n_pages;
-    out->page_tokens = KERN_PAGE;
-    out->from_cache = t5_from_cache(s->t5);
 }
 
 static void close_(void *self)
@@ -444,19 +430,11 @@ static int load(struct s2s *s, const char *path, struct crew *crew,
 {
     char dir[PATH_MAX];
     struct t5_sizes sizes;
-    struct t5_opts to = {.crew = crew,
-                         .n_threads = o->n_threads,
-                         .n_ctx = o->n_ctx,
-                         .max_seqs = s->max_jobs,
-                         .max_rows = MAX_ROWS,
-                         .kv_kind = o->kv_q8 ? KERN_KV_Q8 : KERN_KV_F16,
-                         .int8 = o->int8,
-                         .cache_dir = cache_dir_wanted(o->cache_dir, dir, sizeof(dir)),
-                         .progress = o->progress,
-                         .progress_ctx = o->progress_ctx};
-    if (o->kernels && !(to.kernels = kern_select(o->kernels, e)))
-        return SHOAL_EUNSUPPORTED;
-    int rc = t5_measure(&sizes, s->file, &to, e);
+    struct t5_opts to = {
+        .crew = crew, .n_ctx = o->n_ctx, .max_seqs = s->max_jobs, .max_rows = MAX_ROWS};
+    int rc = t5_engine_opts(&to, o, dir, e);
+    if (rc == 0)
+        rc = t5_measure(&sizes, s->file, &to, e);
     if (rc == 0)
         rc = seq2seq_opts_init(&s->opts, s->file, e);
     if (rc < 0)

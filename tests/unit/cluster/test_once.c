@@ -55,6 +55,7 @@ static void on_cancel(struct flow_job *j)
 
 static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
 {
+    trace_request("passed on:", r);
     static const struct flow_job_ops ops = {on_cancel, NULL};
     (void)d;
     o->n_jobs++;
@@ -254,6 +255,7 @@ static int close_site(void **state)
 static void test_one_run_for_all(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 0, false);
     send(&a, call(1, "x"));
     assert_int_equal(site.n_runs, 1);
@@ -296,6 +298,7 @@ static void test_one_run_for_all(void **state)
 static void test_what_is_the_same(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 0, false);
     struct request *r = call(1, "x");
     snprintf(r->id, sizeof(r->id), "first");
@@ -336,6 +339,7 @@ static void test_what_is_the_same(void **state)
 static void test_a_failure_is_not_kept(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 0, false);
     send(&a, call(1, "x"));
     send(&b, call(1, "x"));
@@ -367,6 +371,7 @@ static void test_a_failure_is_not_kept(void **state)
 static void test_clients_that_go(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 0, false);
     send(&a, call(1, "x"));
     begin(0);
@@ -395,6 +400,7 @@ static void test_clients_that_go(void **state)
 static void test_slow_readers(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 0, false);
     send(&a, call(1, "x"));
     send(&b, call(1, "x"));
@@ -420,6 +426,7 @@ static void test_slow_readers(void **state)
 static void test_what_is_forgotten(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 0, false);
     send(&a, call(1, "x"));
     begin(0);
@@ -468,6 +475,7 @@ static void test_what_is_forgotten(void **state)
 static void test_too_many(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 2, false);
     send(&a, call(1, "x"));
     send(&b, call(2, "x"));
@@ -500,6 +508,7 @@ static void test_too_many(void **state)
 static void test_deadlines(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 0, false);
     struct request *r = call(1, "x");
     r->deadline_ns = clock_ns() + 1;
@@ -525,6 +534,7 @@ static void test_leaving(void **state)
 {
     struct flow_owner other = {0};
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 0, false);
     once_leave(NULL, &site.owner);
     send(&a, call(1, "x"));
@@ -546,6 +556,7 @@ static void test_leaving(void **state)
 static void test_shared_mine(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 0, true);
     send(&a, call(1, "x"));
     assert_int_equal(site.n_claims, 1);
@@ -597,6 +608,7 @@ static void test_shared_mine(void **state)
 static void test_shared_failures(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_with(1 << 20, 600000, 0, true);
     send(&a, call(1, "x"));
     decide(ONCE_CLAIMED_MINE);
@@ -650,6 +662,7 @@ static void test_shared_failures(void **state)
 static void test_records(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     for (int s = ONCE_RECORD_FREE; s <= ONCE_RECORD_PARTS + 1; s++)
         for (size_t n_owner = 0; n_owner <= ONCE_RECORD_MAX_OWNER; n_owner += 16) {
             struct once_record r = {.state = (enum once_record_state)s,
@@ -703,6 +716,7 @@ static void test_parts(void **state)
          SHOAL_EFORMAT},
     };
     (void)state;
+    trace("== %s\n", __func__);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct once_record_parts p = {.run = 77, .bytes = rows[i].bytes, .sum = {3}}, back;
         struct buf bytes;
@@ -730,6 +744,7 @@ static void test_about(void **state)
     size_t n;
     struct err e = {0};
     (void)state;
+    trace("== %s\n", __func__);
     for (size_t length = 0; length < sizeof(about.node); length += 9) {
         struct buf bytes;
         memset(about.node, 0, sizeof(about.node));
@@ -758,8 +773,15 @@ static void test_about(void **state)
 
 #define TEST(t) cmocka_unit_test_setup_teardown(t, open_site, close_site)
 
+static void the_whole_trace(void **state)
+{
+    (void)state;
+    trace_end("once");
+}
+
 int main(void)
 {
+    const struct CMUnitTest whole[] = {cmocka_unit_test(the_whole_trace)};
     const struct CMUnitTest tests[] = {
         TEST(test_one_run_for_all),
         TEST(test_what_is_the_same),
@@ -776,5 +798,7 @@ int main(void)
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_about),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    trace_begin();
+    int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

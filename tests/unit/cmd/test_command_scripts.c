@@ -156,6 +156,9 @@ static const struct script_differs differs[] = {
      ""}, /* of a CA */
     {"Shoal CA ", "[0-9a-f]{6,16}", ""},
     {"", "20[0-9][0-9]-[0-9-]+ [0-9:]+ UTC", ""},
+    {"", "20[0-9][0-9]-[0-9-]+ [0-9:]{5}", "  "},
+    {"", "[0-9a-f-]+ +[0-9.]+ [KM]iB", "  - +included"}, /* models come and go */
+    {"\"sha256\":\"", "[0-9a-f]*\",\"bytes\":[0-9]+", ",\"added_s\":T,\"source\":\"included"},
     {"not_before_s\":|not_after_s\":|days_left\":", "[0-9]+", ""},
     {"step_ms_min\":|step_ms_p50\":|step_ms_max\":|load_ms\":", "[0-9.e+-]+", ""},
     {"kernels\":\"|engine\":\"", "[a-z0-9-]+", "\""},

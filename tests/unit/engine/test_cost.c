@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "engine/cost.h"
+#include "support/trace.h"
 
 #define MS UINT64_C(1000000)
 #define NOW UINT64_C(1000000000000)
@@ -591,9 +592,87 @@ static void test_extremes(void **state)
     assert_true(cost_expected_tokens(&c, 0, false) >= 1);
 }
 
+/* ---- a long history ---- */
+
+static uint64_t drawn;
+
+static uint32_t draw(uint32_t below)
+{
+    drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(drawn >> 33) % below;
+}
+
+static void see_something(struct cost *c, uint64_t now)
+{
+    const struct cost_time took = {.ns = (1 + draw(40)) * MS / 4,
+                                   .ran_ns = draw(8) ? COST_RAN : draw(100) * MS,
+                                   .stolen = draw(5) ? 0.0 : draw(100) / 100.0};
+    switch (draw(6)) {
+    case 0:
+        cost_saw_answer(c, now, draw(200), draw(4) > 0);
+        break;
+    case 1:
+        cost_saw_prompt(c, now, 1 + draw(500), draw(100));
+        break;
+    case 2:
+        cost_saw_units(c, now, took, draw(1000));
+        break;
+    case 3:
+        cost_saw_total(c, now, draw(5) ? 1e6 * draw(100) : 0.0, draw(100) * MS);
+        break;
+    default:
+        cost_saw_step(c, now, took, draw(20), draw(3) ? 0 : draw(600));
+    }
+}
+
+/* Whatever came before: what is predicted, told and expected, for random loads and requests. */
+static void test_a_long_history(void **state)
+{
+    struct cost c = {.n_odd = 0};
+    uint64_t now = NOW;
+    double prefill, token;
+    (void)state;
+    drawn = 7;
+    trace_begin();
+    for (uint32_t i = 0; i < 600; i++) {
+        now += draw(30) ? draw(100) * MS : draw(5000) * MS;
+        see_something(&c, now);
+        const struct cost_load l = {.n_active = draw(6),
+                                    .n_waiting = draw(3) ? 0 : draw(10),
+                                    .max_active = 1 + draw(8),
+                                    .shared_chunk = draw(2) * draw(64),
+                                    .prompt_tokens = draw(2) * draw(2000),
+                                    .decode_tokens = draw(500),
+                                    .waiting_decode = draw(2) * draw(300),
+                                    .units = draw(2) * draw(5000),
+                                    .batch_units = 1 + draw(2000)};
+        const struct cost_request r = {.prompt_tokens = draw(1000),
+                                       .cached_tokens = draw(2) * draw(1000),
+                                       .max_tokens = draw(2) * draw(300),
+                                       .n_choices = draw(4),
+                                       .ignore_end = draw(4) == 0,
+                                       .units = draw(3) ? 0 : draw(1000)};
+        const struct cost_estimate x = cost_predict(&c, &l, &r, now);
+        const struct cost_telemetry t = cost_tell(&c, &l, now);
+        struct err e = {0};
+        const int rc = cost_check(&x, now + draw(2000) * MS, now, &e);
+        cost_speed(&c, now, &prefill, &token);
+        trace("%u: %d%d %u %.4g %.4g %.4g %.4g %.4g | %.4g %.4g %.4g %.4g %.4g %.4g %u %u", i,
+              x.known, x.idle, x.n_ahead, x.first_ns, x.total_ns, x.long_ns, x.alone_ns, x.error,
+              t.prefill_ns, t.token_ns, t.unit_ns, t.queue_ns, t.answer_tokens, t.error,
+              t.in_flight, t.parallel);
+        const uint32_t usual = cost_expected_tokens(&c, r.max_tokens, r.ignore_end),
+                       most = cost_longest_tokens(&c, r.max_tokens, r.ignore_end);
+        trace(" | %.4g %.4g %.4g %u %u %u %d %s\n", prefill, token, cost_pace(&c, l.n_active, now),
+              usual, most, cost_remaining_tokens(&c, draw(100), usual, most), rc, e.msg);
+    }
+    trace_end("cost");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_long_history),
         cmocka_unit_test(test_nothing_is_known_at_first),
         cmocka_unit_test(test_a_request_alone),
         cmocka_unit_test(test_what_is_ahead_counts),

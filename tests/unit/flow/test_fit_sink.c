@@ -53,6 +53,7 @@ static void test_whole_turns_are_left_out(void **state)
     };
     struct chat_message from[16], to[16];
     (void)state;
+    trace("== %s\n", __func__);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char left[16] = "";
         uint32_t n = write_chat(from, rows[i].from);
@@ -139,6 +140,7 @@ static void test_it_is_sent_again_until_it_fits(void **state)
 {
     static const char long_chat[] = "suauauauauauauauauauauauauauauauauauau"; /* 19 turns */
     (void)state;
+    trace("== %s\n", __func__);
     struct recorder *to = run("suauau", 6);
     assert_int_equal(n_tries, 1);
     assert_int_equal(to->start.n_dropped, 0);
@@ -162,6 +164,7 @@ static void test_who_is_taken(void **state)
 {
     struct recorder to;
     (void)state;
+    trace("== %s\n", __func__);
     recorder_init(&to);
     for (int i = 0; i < 4; i++) {
         struct request *r = chat(i == 0 ? "sua" : "uau");
@@ -179,6 +182,7 @@ static void test_cancel(void **state)
 {
     struct recorder to;
     (void)state;
+    trace("== %s\n", __func__);
     recorder_init(&to);
     hold = true; /* while a try runs */
     assert_true(fit_sink_take(&site.owner, chat("uau"), &to.sink));
@@ -217,13 +221,22 @@ static int close_site(void **state)
     return 0;
 }
 
+static void the_whole_trace(void **state)
+{
+    (void)state;
+    trace_end("fit_sink");
+}
+
 int main(void)
 {
+    const struct CMUnitTest whole[] = {cmocka_unit_test(the_whole_trace)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_turns_are_left_out),
         cmocka_unit_test(test_it_is_sent_again_until_it_fits),
         cmocka_unit_test(test_who_is_taken),
         cmocka_unit_test(test_cancel),
     };
-    return cmocka_run_group_tests(tests, open_site, close_site);
+    trace_begin();
+    int n_failed = cmocka_run_group_tests(tests, open_site, close_site);
+    return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

@@ -41,6 +41,7 @@ static struct {
 static void on_cancel(struct flow_job *j)
 {
     ((struct call *)(void *)j)->cancelled = true;
+    trace("cancelled: %s\n", ((struct call *)(void *)j)->model);
 }
 
 static void on_resume(struct flow_job *j)
@@ -55,6 +56,7 @@ static bool take(struct dispatch *d, struct flow_owner *o, struct request *r, st
     (void)o;
     assert_true(site.n_calls < 16);
     struct call *c = &site.calls[site.n_calls++];
+    trace_request("to a model:", r);
     *c = (struct call){.job = {&ops}, .sink = s, .request = r};
     snprintf(c->model, sizeof(c->model), "%s", r->model);
     if (r->kind == REQUEST_GENERATE && r->generate.prompts)
@@ -155,6 +157,8 @@ static void on_replace(struct sink *s, const struct sink_replace *e)
 {
     struct recorder *r = (struct recorder *)(void *)s;
     n_replaced++;
+    trace("replaced: %s\n", e->why);
+    trace_start(s, e->start);
     snprintf(why, sizeof(why), "%s", e->why);
     snprintf(model_now, sizeof(model_now), "%s", e->start->model);
     memset(r->text, 0, sizeof(r->text));
@@ -259,6 +263,7 @@ static void test_the_first_is_sure(void **state)
 {
     struct router_route route = make_route(ENSEMBLE_CASCADE, 2);
     (void)state;
+    trace("== %s\n", __func__);
     route.ensemble.hold = 2;
     ask(&route, prompt());
     assert_int_equal(site.n_calls, 1);
@@ -300,6 +305,7 @@ static void test_an_unsure_one_is_left(void **state)
 {
     struct router_route route = make_route(ENSEMBLE_CASCADE, 3);
     (void)state;
+    trace("== %s\n", __func__);
     route.ensemble.hold = 9;
     ask(&route, prompt());
     begin(0);
@@ -337,6 +343,7 @@ static void test_an_unsure_one_is_left(void **state)
 static void test_after_tokens_were_sent(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     for (int can = 0; can < 2; can++) {
         struct router_route route = make_route(ENSEMBLE_CASCADE, 2);
         route.ensemble.replace = true;
@@ -382,6 +389,7 @@ static void test_a_cascade_with_failures(void **state)
 {
     struct router_route route = make_route(ENSEMBLE_CASCADE, 2);
     (void)state;
+    trace("== %s\n", __func__);
     route.ensemble.hold = 9;
     ask(&route, prompt()); /* the first fails: the next answers */
     break_down(0, FAILURE_UNAVAILABLE);
@@ -432,6 +440,7 @@ static void test_cancelled(void **state)
 {
     struct router_route route = make_route(ENSEMBLE_CASCADE, 2);
     (void)state;
+    trace("== %s\n", __func__);
     ask(&route, prompt());
     flow_cancel(&rec.sink);
     assert_true(site.calls[0].cancelled);
@@ -451,6 +460,7 @@ static void test_refine(void **state)
 {
     struct router_route route = make_route(ENSEMBLE_REFINE, 2);
     (void)state;
+    trace("== %s\n", __func__);
     may_take_back = true;
     ask(&route, prompt());
     assert_int_equal(site.n_calls, 2);
@@ -548,6 +558,7 @@ static void test_a_cascade_of_classifiers(void **state)
 {
     struct router_route route = make_route(ENSEMBLE_CASCADE, 2);
     (void)state;
+    trace("== %s\n", __func__);
     ask(&route, texts(1));
     classify(0, 0, "cat", 0.5f, "dog", true); /* at the threshold: sure enough */
     check_step(0, "small", "answered", true);
@@ -647,6 +658,7 @@ static void test_vote(void **state)
         {ENSEMBLE_BY_PROBABILITY, {"cat", "cat", "dog"}, {1, 1, 0.9f}, "...", "dog", 0.54f},
     };
     (void)state;
+    trace("== %s\n", __func__);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct router_route route = make_route(ENSEMBLE_VOTE, 3);
         route.ensemble.by = rows[i].by;
@@ -695,6 +707,7 @@ static void test_consensus(void **state)
 {
     struct router_route route = make_route(ENSEMBLE_CONSENSUS, 1);
     (void)state;
+    trace("== %s\n", __func__);
     ask(&route, prompt());
     assert_int_equal(site.n_calls, 1);
     assert_int_equal(site.calls[0].request->generate.n, 3);
@@ -754,6 +767,7 @@ static void test_rerank(void **state)
 {
     struct router_route route = make_route(ENSEMBLE_RERANK, 2);
     (void)state;
+    trace("== %s\n", __func__);
     ask(&route, prompt());
     write_three("red", "blue", "red");
     assert_int_equal(site.n_calls, 3); /* equal answers are read once */
@@ -802,6 +816,7 @@ static void test_rerank_of_a_conversation(void **state)
     static const struct value_member thinks = {.key = "thinks"};
     static const char *const stops[] = {"x"};
     (void)state;
+    trace("== %s\n", __func__);
     struct request *r = prompt();
     r->input_bytes = 2;
     r->generate.chat =
@@ -838,6 +853,7 @@ static void test_events_of_another_kind(void **state)
 {
     struct router_route route = make_route(ENSEMBLE_CASCADE, 2);
     (void)state;
+    trace("== %s\n", __func__);
     ask(&route, prompt());
     classify(0, 0, "cat", 0.9f, "dog", true);
     say_in(0, 1, "no such choice", 0.9, false);
@@ -887,6 +903,7 @@ static void test_refused(void **state)
         {ENSEMBLE_RERANK, 4, "prompt", "send text, not tokens"},
     };
     (void)state;
+    trace("== %s\n", __func__);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct router_route route = make_route(rows[i].kind, 2);
         struct request *r = rows[i].request % 4 == 1 ? texts(1) : prompt();
@@ -941,8 +958,15 @@ static int close_site(void **state)
     return 0;
 }
 
+static void the_whole_trace(void **state)
+{
+    (void)state;
+    trace_end("panel");
+}
+
 int main(void)
 {
+    const struct CMUnitTest whole[] = {cmocka_unit_test(the_whole_trace)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_first_is_sure),
         cmocka_unit_test(test_an_unsure_one_is_left),
@@ -958,5 +982,7 @@ int main(void)
         cmocka_unit_test(test_events_of_another_kind),
         cmocka_unit_test(test_refused),
     };
-    return cmocka_run_group_tests(tests, open_site, close_site);
+    trace_begin();
+    int n_failed = cmocka_run_group_tests(tests, open_site, close_site);
+    return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

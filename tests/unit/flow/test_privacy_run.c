@@ -36,6 +36,7 @@ static struct {
 static void on_next(struct flow_owner *o, struct request *r, struct sink *s)
 {
     assert_ptr_equal(o, &site.owner);
+    trace_request("passed on:", r);
     seen.request = r;
     seen.sink = s;
 }
@@ -43,6 +44,8 @@ static void on_next(struct flow_owner *o, struct request *r, struct sink *s)
 static void on_call(struct sink *s, const struct sink_call *e)
 {
     (void)s;
+    trace("call %u.%u %d%d %s %s '%.*s'\n", e->choice, e->index, e->begins, e->ends,
+          e->id ? e->id : "-", e->name ? e->name : "-", (int)e->text_bytes, e->text);
     buf_put(&seen.calls, e->text, e->text_bytes);
     buf_puts(&seen.calls, e->begins ? "{" : e->ends ? "}" : ".");
 }
@@ -127,6 +130,7 @@ static void finish(void)
 static void test_masks(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     struct recorder *to = fresh();
     struct request *r = run(chat("write " MAIL " or call " PHONE, ""), to, PRIVACY_MASK);
     assert_string_equal(content(r), "write [email] or call [phone]");
@@ -144,6 +148,7 @@ static void test_masks(void **state)
 static void test_text_without_personal_data_is_not_touched(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     struct recorder *to = fresh();
     struct request *r = chat("turn on the light in room 12", "");
     const char *before = r->generate.chat.messages[0].content;
@@ -157,6 +162,7 @@ static void test_text_without_personal_data_is_not_touched(void **state)
 static void test_refusals_name_kinds_and_not_values(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     struct recorder *to = fresh();
     assert_null(run(chat("I am " MAIL ", " PHONE, ""), to, PRIVACY_REFUSE));
     assert_int_equal(to->n_fails, 1);
@@ -173,6 +179,7 @@ static void test_refusals_name_kinds_and_not_values(void **state)
 static void test_token_ids_are_refused(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     static const int32_t ids[] = {1, 2, 3};
     struct recorder *to = fresh();
     struct request *r = chat("x", "");
@@ -191,6 +198,7 @@ static void test_token_ids_are_refused(void **state)
 static void test_pseudonyms_come_back_however_the_answer_is_cut(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     for (size_t cut = 1; cut < 60; cut++) {
         struct recorder *to = fresh();
         struct request *r = run(chat("mail " MAIL " and " PHONE, ""), to, PRIVACY_PSEUDONYM);
@@ -220,6 +228,7 @@ static void test_pseudonyms_come_back_however_the_answer_is_cut(void **state)
 static void test_marks_of_others_stay(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     struct recorder *to = fresh();
     assert_non_null(run(chat("mail " MAIL, ""), to, PRIVACY_PSEUDONYM));
     start();
@@ -231,6 +240,7 @@ static void test_marks_of_others_stay(void **state)
 static void test_arguments_of_calls(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     struct recorder *to = fresh();
     struct request *r = run(chat("mail " MAIL, ""), to, PRIVACY_PSEUDONYM);
     char text[128];
@@ -274,6 +284,7 @@ static void test_pseudonyms_are_stable_in_a_conversation(void **state)
 {
     char a[64], b[64], c[64], d[64], e[64];
     (void)state;
+    trace("== %s\n", __func__);
     mark_of(a, sizeof(a), "+49 171 2345678", "shop", "s1");
     mark_of(b, sizeof(b), "+49-171-2345678", "shop", "s1"); /* the same number */
     mark_of(c, sizeof(c), "+49 171 2345678", "shop", "s2");
@@ -301,6 +312,7 @@ static void test_a_command_and_its_actions(void **state)
 {
     static const char *const items[] = {"milk", NULL};
     (void)state;
+    trace("== %s\n", __func__);
     struct recorder *to = fresh();
     struct request *r = flow_take_request(&site.owner);
     assert_non_null(r);
@@ -350,6 +362,7 @@ static void test_a_command_and_its_actions(void **state)
 static void test_the_input_of_a_flow(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     struct recorder *to = fresh();
     struct request *r = chat("x", "");
     const struct value list[] = {value_text(MAIL, strlen(MAIL)),
@@ -375,6 +388,7 @@ static void test_places_of_spans_are_those_of_the_clients_text(void **state)
 {
     static const char text[] = "M\xc3\xbcller " MAIL " lives in Rome";
     (void)state;
+    trace("== %s\n", __func__);
     struct recorder *to = fresh();
     struct request *r = flow_take_request(&site.owner);
     assert_non_null(r);
@@ -423,6 +437,7 @@ static bool taken(struct request *r)
 static void test_who_wants_it(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     char name[] = "support";
     struct router_route route = {.name = name,
                                  .privacy = {.action = PRIVACY_REFUSE, .zone = PRIVACY_NODES}};
@@ -468,8 +483,15 @@ static int close_site(void **state)
     return 0;
 }
 
+static void the_whole_trace(void **state)
+{
+    (void)state;
+    trace_end("privacy_run");
+}
+
 int main(void)
 {
+    const struct CMUnitTest whole[] = {cmocka_unit_test(the_whole_trace)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_text_without_personal_data_is_not_touched),
@@ -484,5 +506,7 @@ int main(void)
         cmocka_unit_test(test_places_of_spans_are_those_of_the_clients_text),
         cmocka_unit_test(test_who_wants_it),
     };
-    return cmocka_run_group_tests(tests, open_site, close_site);
+    trace_begin();
+    int n_failed = cmocka_run_group_tests(tests, open_site, close_site);
+    return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

@@ -67,6 +67,7 @@ static void end(struct flow_owner *o, struct request *r, struct sink *s)
 /* The stage behind. */
 static void on_pass(struct flow_owner *o, struct request *r, struct sink *s)
 {
+    trace_request("passed on:", r);
     snprintf(site.passed, sizeof(site.passed), "%s", r->model ? r->model : "");
     snprintf(site.node, sizeof(site.node), "%s", r->node ? r->node : "-");
     site.here = r->here;
@@ -100,6 +101,7 @@ static bool take_other(struct dispatch *d, struct flow_owner *o, struct request 
     static const struct flow_job_ops ops = {on_cancel, NULL};
     (void)d;
     (void)o;
+    trace_request("to the router model:", r);
     site.asked = r;
     site.asked_sink = s;
     site.asked_job.ops = &ops;
@@ -214,6 +216,7 @@ static int close_site(void **state)
 static void test_not_a_route(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     struct request *r = make("small");
     assert_false(run(r)); /* a model */
     assert_false(r->here);
@@ -256,6 +259,7 @@ static void test_who_may_call(void **state)
 {
     char *names[] = {TEXT("app")};
     (void)state;
+    trace("== %s\n", __func__);
     site.routes[0].callers = (struct router_names){names, 1};
     assert_true(run(make("r")));
     check_refused(FAILURE_NOT_FOUND, "model_not_found", "there is no route 'r' for this client");
@@ -269,6 +273,7 @@ static void test_who_may_call(void **state)
 static void test_a_choice(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     assert_true(run(make("r")));
     assert_string_equal(site.passed, "large");
     assert_string_equal(site.node, "pc");
@@ -300,6 +305,7 @@ static void test_a_choice(void **state)
 static void test_what_stays_together(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     site.routes[0].policy.steps[0] = ROUTER_HASH;
     uint32_t n_small = 0;
     for (int i = 0; i < 32; i++) {
@@ -335,6 +341,7 @@ static void test_what_a_route_changes(void **state)
 {
     struct router_route *route = &site.routes[0];
     (void)state;
+    trace("== %s\n", __func__);
     route->priority = 3;
     route->no_cache = route->shares_cache = true;
     struct request *r = make("r");
@@ -411,6 +418,7 @@ static void on_dry(struct sink *s, const struct sink_done *e)
 static void test_dry(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     struct request *r = make("r");
     r->dry = true;
     r->way.pass_on = on_pass;
@@ -435,6 +443,7 @@ static void test_a_rule(void **state)
         {.field = ROUTER_FIELD_PATH, .is = paths[1], .n_is = 1, .use = use, .n_use = 1},
     };
     (void)state;
+    trace("== %s\n", __func__);
     site.routes[0].rules = rules;
     site.routes[0].n_rules = 2;
     struct request *r = make("r");
@@ -455,6 +464,7 @@ static void test_nobody_can(void **state)
 {
     struct node nodes[2] = {both[0], both[1]};
     (void)state;
+    trace("== %s\n", __func__);
     site.n_nodes = 0;
     assert_true(run(make("r")));
     check_refused(FAILURE_NOT_FOUND, "model_not_found", "no model of the route 'r' can generate");
@@ -477,6 +487,7 @@ static void test_nobody_can(void **state)
 static void test_a_flow(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     site.routes[1].flow = TEXT("steps");
     site.flows_take = true;
     assert_true(run(make("q")));
@@ -503,6 +514,7 @@ static void test_an_average(void **state)
     static char *models[] = {TEXT("small"), TEXT("large")};
     static double weights[] = {0.25, 0};
     (void)state;
+    trace("== %s\n", __func__);
     site.routes[1].ensemble = (struct ensemble){
         .kind = ENSEMBLE_AVERAGE, .models = models, .weights = weights, .n_models = 2};
     assert_true(run(make("q")));
@@ -547,6 +559,7 @@ static void test_the_router_model(void **state)
     };
     struct router_route *route = &site.routes[0];
     (void)state;
+    trace("== %s\n", __func__);
     route->classifier = TEXT("router");
     route->labels = TEXT("set");
     route->threshold = 0.5;
@@ -619,6 +632,7 @@ static void test_the_router_model(void **state)
 static void test_nodes_not_heard_yet(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     site.n_nodes = 0;
     site.unsettled = true;
     assert_true(run(make("r")));
@@ -664,8 +678,15 @@ static void test_nodes_not_heard_yet(void **state)
 
 #define TEST(t) cmocka_unit_test_setup_teardown(t, open_site, close_site)
 
+static void the_whole_trace(void **state)
+{
+    (void)state;
+    trace_end("routing");
+}
+
 int main(void)
 {
+    const struct CMUnitTest whole[] = {cmocka_unit_test(the_whole_trace)};
     const struct CMUnitTest tests[] = {
         TEST(test_not_a_route),
         TEST(test_who_may_call),
@@ -680,5 +701,7 @@ int main(void)
         TEST(test_the_router_model),
         TEST(test_nodes_not_heard_yet),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    trace_begin();
+    int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

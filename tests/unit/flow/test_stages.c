@@ -104,6 +104,7 @@ static void test_who_takes_it(void **state)
 {
     struct request *r = chat();
     (void)state;
+    trace("== %s\n", __func__);
     run(r);
     assert_string_equal(seen, "similar flows nodes");
     r = chat();
@@ -140,6 +141,7 @@ static void test_a_route_is_behind_the_caches(void **state)
     char name[] = "m";
     struct router_route route = {.name = name, .flow = name};
     (void)state;
+    trace("== %s\n", __func__);
     site.routes = (struct router_table){.routes = &route, .n_routes = 1};
     flows.takes = ANSWERS;
     struct recorder *to = run(chat());
@@ -155,6 +157,7 @@ static void test_conversations_that_cannot_continue(void **state)
 {
     static const struct chat_tool tool = {.name = "f"};
     (void)state;
+    trace("== %s\n", __func__);
     const struct {
         const char *param, *reason;
         bool off, prompts, tools, many;
@@ -225,6 +228,7 @@ static void test_a_deadline_holds_whatever_is_silent(void **state)
     const struct sink_done done = {.finish = SHOAL_FINISH_STOP, .last = true};
     struct recorder to;
     (void)state;
+    trace("== %s\n", __func__);
     site.owner.dispatch = &to_silent;
     for (int started = 0; started < 2; started++) {
         struct request *r = chat();
@@ -280,6 +284,7 @@ static void test_the_explanation(void **state)
     struct sink_ops mine;
     struct request *r = chat();
     (void)state;
+    trace("== %s\n", __func__);
     recorder_init(&to);
     mine = *to.sink.ops;
     mine.start = on_start;
@@ -334,8 +339,15 @@ static int close_site(void **state)
     return 0;
 }
 
+static void the_whole_trace(void **state)
+{
+    (void)state;
+    trace_end("stages");
+}
+
 int main(void)
 {
+    const struct CMUnitTest whole[] = {cmocka_unit_test(the_whole_trace)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_takes_it),
         cmocka_unit_test(test_a_route_is_behind_the_caches),
@@ -343,5 +355,7 @@ int main(void)
         cmocka_unit_test(test_a_deadline_holds_whatever_is_silent),
         cmocka_unit_test(test_the_explanation),
     };
-    return cmocka_run_group_tests(tests, open_site, close_site);
+    trace_begin();
+    int n_failed = cmocka_run_group_tests(tests, open_site, close_site);
+    return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

@@ -7,9 +7,14 @@
  *     == reload NAME            gives the running server another configuration
  *     == node NAME              another member of the shoal, without an address for clients
  *     == end                    ends the member that was started last
+ *     == broker                 a broker for MQTT; $port in files is its port
+ *     == publish TOPIC [NAME=VALUE...]  a message with this payload, which the server has handled
+ *                               when the script goes on; response=TOPIC, others are user properties
+ *     == message TOPIC TEXT     the next message of the server on the topic that has the text
  *     == METHOD PATH [HEADERS]  a request with its body; headers are joined by "; "
  *     == until METHOD PATH TEXT the request is sent until the answer contains the text
  *     == out                    the status of the answer and its body
+ * $id in a request is the id with which the last answer began that has one.
  * What differs from run to run is written as T.  SHOAL_GOLDEN=1 writes the answers into the scripts
  * of the source tree. */
 #include <setjmp.h>
@@ -27,22 +32,31 @@
 #include "config/config.h"
 #include "gateway/gateway.h"
 #include "net/http_ask.h"
+#include "support/mqtt_broker.h"
 #include "support/script.h"
 #include "support/watchdog.h"
 
 #define MAX_NODES 4u
 
-static char dir[64];
+static char dir[64], last_id[128];
+static struct mqtt_broker broker;
+static bool has_broker;
 
 static const struct script_differs differs[] = {
+    {"_bucket\\{[^}]*\\} |_sum\\{[^}]*\\} |_seconds\\{[^}]*\\} |_bytes\\{[^}]*\\} ", "[0-9.e+-]+",
+     "\n"},                                                       /* of metrics */
+    {"5xx\"\\} |not_loaded\"\\} |/readyz\"\\} ", "[0-9]+", "\n"}, /* until models are loaded */
+    {"_sum |_seconds |_bytes |_total\\{[^}]*\\} ", "[0-9.e+-]{5,}", "\n"},
     {"\"created\":|\"expires\":|\"since\":|\"size\":|duration\":|_per_second\":", "[0-9.e+-]+", ""},
     {"_at\":|_s\":|_ms\":|_us\":|_ns\":|_time\":", "[0-9.e+-]+", ""},
     {"\"node\":\"", "n[12]", "\""}, /* either has the model */
     {"\"id\":|\"alarm\":", "[0-9]{9,}", ""},
     {"\"token\":\"", "[0-9a-f]{16,}", "\""},
-    {"\"known\":", "[a-z]+", ""},               /* whether its speed was measured yet */
-    {"\"merged\":|\"indexed\":", "[0-9]+", ""}, /* readings of one millisecond; how far it is */
+    {"\"known\":", "[a-z]+", ""}, /* whether its speed was measured yet */
+    {"\"merged\":|\"indexed\":|\"duplicates\":", "[0-9]+",
+     ""}, /* readings of one millisecond; how far it is */
     {"\"id\":\"", "[a-z]+[-_][A-Za-z0-9_-]{16,}", "\""},
+    {"resp_|msg_|req_|fc_", "[0-9a-f]{12,}", ""},
     {"_at\":\"|time\":\"|\"due\":\"|created\":\"|updated\":\"", "20[0-9TZ:.+-]+", "\""},
     {"version\":\"|digest\":\"", "[a-z0-9_:]{12,}", "\""},
     {"kernels\":\"|isa\":\"", "[a-z0-9-]+", "\""},
@@ -71,32 +85,49 @@ static void drop_versions(struct buf *b)
     buf_fini(&out);
 }
 
+static void remember_id(const char *answer)
+{
+    static const char head[] = "{\"id\":\"";
+    const size_t n = sizeof(head) - 1;
+    if (strncmp(answer, head, n) == 0)
+        snprintf(last_id, sizeof(last_id), "%.*s", (int)strcspn(answer + n, "\""), answer + n);
+}
+
 /* One request; returns the status, with the body in *out. */
-static int ask(const char *head, const char *body, size_t n, struct buf *out)
+static int ask(const char *head, const char *text, size_t n, struct buf *out)
 {
     char method[16], path[256], headers[512] = "";
     struct err e = {0};
     int status = 0;
-    assert_true(sscanf(head, "%15s %255s %511[^\n]", method, path, headers) >= 2);
-    struct buf more;
+    struct buf line, more, body;
+    buf_init(&line, 4096);
     buf_init(&more, 4096);
+    buf_init(&body, 1 << 24);
+    buf_puts(&line, head);
+    script_replace(&line, "$id", last_id);
+    assert_true(sscanf(buf_str(&line), "%15s %255s %511[^\n]", method, path, headers) >= 2);
+    buf_fini(&line);
     buf_puts(&more, headers);
     script_replace(&more, "; ", "\r\n");
-    while (n > 0 && body[n - 1] == '\n')
+    while (n > 0 && text[n - 1] == '\n')
         n--;
+    buf_put(&body, text, n);
+    script_replace(&body, "$id", last_id);
     const struct http_ask a = {.server = "unix:sock",
                                .method = method,
                                .path = path,
                                .header = more.len > 0 ? buf_str(&more) : NULL,
                                .content_type = "application/json",
-                               .content = body,
-                               .content_bytes = n,
+                               .content = buf_str(&body),
+                               .content_bytes = body.len,
                                .timeout_ms = 60000};
     buf_init(out, 1 << 24);
     if (http_ask(&a, &status, out, &e) < 0)
         fail_msg("%s: %s", head, e.msg);
+    remember_id(buf_str(out));
     drop_versions(out);
     buf_fini(&more);
+    buf_fini(&body);
     return status;
 }
 
@@ -172,6 +203,48 @@ static void answer(const char *head, const struct script_block *b, struct buf *o
     script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
 }
 
+static size_t put_text(uint8_t *out, const char *text, size_t n)
+{
+    out[0] = (uint8_t)(n >> 8);
+    out[1] = (uint8_t)n;
+    memcpy(out + 2, text, n);
+    return n + 2;
+}
+
+static void publish(const char *head, const struct script_block *b)
+{
+    uint8_t properties[128];
+    char words[512], *save = NULL;
+    size_t n = 0, bytes = b->n;
+    snprintf(words, sizeof(words), "%s", head);
+    const char *topic = strtok_r(words, " ", &save);
+    for (char *w; (w = strtok_r(NULL, " ", &save));) {
+        char *value = strchr(w, '=');
+        assert_non_null(value);
+        const bool response = strncmp(w, "response=", 9) == 0;
+        properties[n++] = response ? 8 : 0x26; /* the latter has a name and a value */
+        if (!response)
+            n += put_text(properties + n, w, (size_t)(value - w));
+        n += put_text(properties + n, value + 1, strlen(value + 1));
+    }
+    while (bytes > 0 && b->body[bytes - 1] == '\n')
+        bytes--;
+    mqtt_broker_publish(&broker, topic, properties, n, b->body, bytes);
+}
+
+static void put_message(const char *head, struct buf *out)
+{
+    char topic[256];
+    const size_t n = strcspn(head, " ");
+    snprintf(topic, sizeof(topic), "%.*s", (int)n, head);
+    const struct mqtt_broker_message m =
+        mqtt_broker_take(&broker, topic, head[n] ? head + n + 1 : "");
+    buf_init(out, 1 << 16);
+    buf_printf(out, "qos %u%s\n%s\n", m.qos, m.retain ? ", retained" : "", m.payload);
+    script_replace(out, dir, "~");
+    script_hide(out, differs, sizeof(differs) / sizeof(differs[0]));
+}
+
 static size_t run_script(const char *name, const char *text, struct buf *golden)
 {
     size_t n_wrong = 0;
@@ -191,6 +264,9 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
             buf_put(&file, b.body, b.n);
             script_replace(&file, "$/", SHOAL_TEST_DATA "/");
             script_replace(&file, "~", dir);
+            char port[16];
+            snprintf(port, sizeof(port), "%u", broker.port);
+            script_replace(&file, "$port", port);
             script_write(b.head + 5, buf_str(&file), file.len);
             buf_fini(&file);
             continue;
@@ -216,13 +292,25 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
             nodes[n_nodes++] = start_member(b.head + 5, false);
             continue;
         }
+        if (strcmp(b.head, "broker") == 0) {
+            mqtt_broker_begin(&broker);
+            has_broker = true;
+            continue;
+        }
+        if (strncmp(b.head, "publish ", 8) == 0) {
+            publish(b.head + 8, &b);
+            continue;
+        }
         if (strcmp(b.head, "end") == 0) {
             assert_true(n_nodes > 0);
             gateway_drain(nodes[--n_nodes]);
             gateway_destroy(nodes[n_nodes]);
             continue;
         }
-        answer(b.head, &b, &out);
+        if (strncmp(b.head, "message ", 8) == 0)
+            put_message(b.head + 8, &out);
+        else
+            answer(b.head, &b, &out);
         if (golden) {
             buf_printf(golden, "== out\n%s", buf_str(&out));
             buf_fini(&out);
@@ -238,6 +326,9 @@ static size_t run_script(const char *name, const char *text, struct buf *golden)
     assert_string_equal(p, ""); /* all of it was read */
     if (g)
         stop(g);
+    if (has_broker)
+        mqtt_broker_end(&broker);
+    has_broker = false;
     while (n_nodes > 0)
         gateway_destroy(nodes[--n_nodes]);
     return n_wrong;
@@ -254,7 +345,8 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_scripts)};
     log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT);
     if (setenv("SHOAL_MODELS", SHOAL_TEST_DATA "/../../models", 1) != 0 ||
-        setenv("SHOAL_CACHE_DIR", "", 1) != 0 || setenv("XDG_STATE_HOME", "state", 1) != 0)
+        setenv("SHOAL_CACHE_DIR", "", 1) != 0 || setenv("SHOAL_STORE", "store", 1) != 0 ||
+        setenv("XDG_STATE_HOME", "state", 1) != 0)
         return 2;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

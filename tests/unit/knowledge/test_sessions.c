@@ -49,6 +49,7 @@ static void refuse(struct sink *s, const char *reason)
 /* Runs the request, as the stages behind would. */
 static void run_model(struct flow_owner *o, struct request *r, struct sink *s)
 {
+    trace_request("passed on:", r);
     const struct chat *c = &r->generate.chat;
     const struct sink_start start = {.model = "m", .version = "v", .question = (uint8_t[32]){1}};
     size_t n = 0;
@@ -164,6 +165,7 @@ static void test_turns_follow_each_other(void **state)
     struct err e = {0};
     struct buf b;
     (void)state;
+    trace("== %s\n", __func__);
     open_sessions("sqlite:%s/s.db", 1000);
     say_text("ann", "a", "one", "1");
     assert_string_equal(model.seen, "user:one|");
@@ -203,6 +205,7 @@ static void test_only_the_first_answer_is_kept(void **state)
     static const uint8_t none[32];
     struct recorder got;
     (void)state;
+    trace("== %s\n", __func__);
     open_sessions("sqlite:%s/s.db", 1000);
     model.n_choices = 2;
     model.answer = "x";
@@ -229,6 +232,7 @@ static void test_a_new_system_message_replaces_the_old(void **state)
         {.role = "user", .content = "ho", .content_bytes = 2}};
     struct recorder got;
     (void)state;
+    trace("== %s\n", __func__);
     open_sessions("sqlite:%s/s.db", 1000);
     say("c", "a", first, 2, &got);
     say_text("c", "a", "go", "y");
@@ -248,6 +252,7 @@ static void test_failures_leave_no_turn(void **state)
     struct sessions_counts n;
     struct recorder got;
     (void)state;
+    trace("== %s\n", __func__);
     open_sessions("sqlite:%s/s.db", 1000);
     say_text("c", "a", "hi", "1");
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -273,6 +278,7 @@ static void test_what_does_not_fit_is_shortened(void **state)
     char text[256];
     struct recorder got;
     (void)state;
+    trace("== %s\n", __func__);
     open_sessions("sqlite:%s/s.db", 1000);
     memset(text, 0, sizeof(text));
     for (int i = 0; i < 40; i++)
@@ -303,6 +309,7 @@ static void test_what_does_not_fit_is_shortened(void **state)
 static void test_old_messages_are_dropped(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_sessions("sqlite:%s/s.db", 40);
     for (int i = 0; i < 20; i++)
         say_text("c", "a", "one two three four five", "six seven eight");
@@ -320,6 +327,7 @@ static void test_the_store_may_be_away(void **state)
     struct err e = {0};
     struct buf b;
     (void)state;
+    trace("== %s\n", __func__);
     snprintf(path, sizeof(path), "%s/s.db", dir);
     snprintf(moved, sizeof(moved), "%s/s.db/keep", dir);
     assert_int_equal(mkdir(path, 0700), 0); /* a folder is no database */
@@ -361,6 +369,7 @@ static void test_places(void **state)
     static const char *const bad[] = {"mysql://x", "sqlite", "redis:x", ""};
     struct err e;
     (void)state;
+    trace("== %s\n", __func__);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         const struct sessions_opts o = {.place = bad[i], .key_file = "/tmp/x"};
         assert_int_equal(sessions_open(&site.sessions, &o, &e), SHOAL_EINVAL);
@@ -371,9 +380,16 @@ static void test_places(void **state)
     assert_int_equal(sessions_open(&site.sessions, &o, &e), 0); /* connects on first use */
 }
 
+static void the_whole_trace(void **state)
+{
+    (void)state;
+    trace_end("sessions");
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_site, close_site)
+    const struct CMUnitTest whole[] = {cmocka_unit_test(the_whole_trace)};
     const struct CMUnitTest tests[] = {
         TEST(test_turns_follow_each_other),
         TEST(test_only_the_first_answer_is_kept),
@@ -384,5 +400,7 @@ int main(void)
         TEST(test_the_store_may_be_away),
         TEST(test_places),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    trace_begin();
+    int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }

@@ -43,6 +43,7 @@ static struct {
 
 static bool embed(struct dispatch *d, struct flow_owner *o, struct request *r, struct sink *s)
 {
+    trace_request("passed on:", r);
     const struct sink_start start = {.model = "embedder", .version = model.version};
     const struct request_input *in = &r->infer.inputs[0];
     float v[DIMS] = {0};
@@ -77,6 +78,7 @@ static bool embed(struct dispatch *d, struct flow_owner *o, struct request *r, s
 
 static void answer(struct flow_owner *o, struct request *r, struct sink *s)
 {
+    trace_request("passed on:", r);
     const struct sink_start start = {.model = "m", .version = "v"};
     const struct sink_token t = {
         .text = model.answer, .text_bytes = strlen(model.answer), .token = 1};
@@ -183,6 +185,7 @@ static void test_same_questions_share_an_answer(void **state)
 {
     struct similar_counts n;
     (void)state;
+    trace("== %s\n", __func__);
     assert_false(asks_text("turn on the kitchen light"));
     model.answer = "second";
     assert_true(asks_text("turn on the kitchen light"));
@@ -206,6 +209,7 @@ static void test_scopes(void **state)
     static const char *const stop[] = {"x"};
     static const char text[] = "turn on the kitchen light";
     (void)state;
+    trace("== %s\n", __func__);
     assert_false(asks_text(text));
     for (int i = 0; i < 12; i++) {
         struct request *r = question(text);
@@ -267,6 +271,7 @@ static void test_which_requests(void **state)
     struct dispatch *stage = similar_stage(site.similar);
     struct recorder got;
     (void)state;
+    trace("== %s\n", __func__);
     memset(long_text, 'a', sizeof(long_text) - 1);
     for (int i = 0; i < 28; i++) {
         struct request *r = question("turn on the light");
@@ -379,6 +384,7 @@ static void test_which_answers(void **state)
 {
     struct similar_counts n;
     (void)state;
+    trace("== %s\n", __func__);
     model.finish = SHOAL_FINISH_LENGTH; /* not the whole answer */
     assert_false(asks_text("turn on the light"));
     model.finish = SHOAL_FINISH_STOP;
@@ -401,6 +407,7 @@ static void test_which_answers(void **state)
 static void test_answers_expire(void **state)
 {
     (void)state;
+    trace("== %s\n", __func__);
     open_cache(1 << 20, 0);
     assert_false(asks_text("turn on the light"));
     assert_false(asks_text("turn on the light"));
@@ -414,6 +421,7 @@ static void test_the_size_is_limited(void **state)
     const size_t entry = strlen(texts[0]) + 5 + DIMS * sizeof(float);
     struct similar_counts n;
     (void)state;
+    trace("== %s\n", __func__);
     open_cache(entry, 3600000000000u);
     assert_false(asks_text(texts[0]));
     assert_true(asks_text(texts[0]));
@@ -432,9 +440,16 @@ static void test_the_size_is_limited(void **state)
     assert_false(asks_text(texts[0]));
 }
 
+static void the_whole_trace(void **state)
+{
+    (void)state;
+    trace_end("similar");
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_site, close_site)
+    const struct CMUnitTest whole[] = {cmocka_unit_test(the_whole_trace)};
     const struct CMUnitTest tests[] = {
         TEST(test_same_questions_share_an_answer),
         TEST(test_scopes),
@@ -443,5 +458,7 @@ int main(void)
         TEST(test_answers_expire),
         TEST(test_the_size_is_limited),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    trace_begin();
+    int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return n_failed ? n_failed : cmocka_run_group_tests(whole, NULL, NULL);
 }
