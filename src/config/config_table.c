@@ -843,7 +843,8 @@ const struct config_key config_keys[] = {
         "File of `shoal anomaly fit`: what is normal for its sensors, whose names are the file's "
         "channels. Default: learned from the readings."),
     ROW("machines[].joint", BOOL, MACHINE(joint), "true", 0, 0, START,
-        "Whether its sensors are also monitored together."),
+        "Whether its sensors are also monitored together, and a fault that several of them show is "
+        "one alarm."),
     ROW("machines[].delay", MS, MACHINE(policy.delay_ms), NULL, 0, 0, START,
         "A cause must persist this long before it raises an alarm. Default: no delay."),
     ROW("machines[].clear", MS, MACHINE(policy.clear_ms), NULL, 0, 0, START,
@@ -852,7 +853,9 @@ const struct config_key config_keys[] = {
     ROW("machines[].hold_off", MS, MACHINE(policy.hold_off_ms), NULL, 0, 0, START,
         "If the same cause returns within this time, the alarm continues. Default: 60s."),
     ROW("machines[].false_alarms", NUM, MACHINE(policy.false_alarms), NULL, 0, 1e6, START,
-        "Target for false alarms of the statistics, per day and sensor. Default: 0.1."),
+        "Target for false alarms of the statistics, per day and sensor. A sensor that was seen for "
+        "less than five days may spend what these allow on the time that it was seen. Default: "
+        "0.02."),
     ROW("machines[].cascade", BOOL, MACHINE(cascade), "true", 0, 0, START,
         "Whether a fast detector handles clear readings, and the precise one sees only doubtful "
         "ones. The alarms are the same; `false` takes more time."),
@@ -875,7 +878,8 @@ const struct config_key config_keys[] = {
         "After this long without a reading the signal is lost. Default: five intervals, at least "
         "5s."),
     ROW("sensors[].learn", U32, SENSOR(learn), NULL, 0, 1024, START,
-        "Number of readings to learn from. Default: 256."),
+        "Number of readings to learn from. Large changes are found from the 33rd reading on. "
+        "Default: 512."),
     ROW("sensors[].delay", MS, SENSOR(policy.delay_ms), NULL, 0, 0, START,
         "As `machines[].delay`."),
     ROW("sensors[].clear", MS, SENSOR(policy.clear_ms), NULL, 0, 0, START,

@@ -167,7 +167,7 @@ static bool read_event(const struct plant *p, const cJSON *o, struct alarm_event
     const char *name = text_of(first, "sensor");
     *sensor = name ? things_find(p->things, name) : THINGS_NONE;
     *e = (struct alarm_event){
-        .change = (enum alarm_change)index_of(o, "change", ALARM_EXPLAINED + 1, change_name),
+        .change = (enum alarm_change)index_of(o, "change", ALARM_N_CHANGES, change_name),
         .id = (uint64_t)number(o, "id"),
         .kind = (enum alarm_kind)index_of(o, "kind", ALARM_N_KINDS, kind_name),
         .severity = (enum alarm_severity)index_of(o, "severity", ALARM_CRITICAL + 1, severity_name),
