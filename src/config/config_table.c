@@ -138,6 +138,11 @@ static int take_deed(struct yaml_in *r, yaml_node_t *at, void *item, void *paren
     return config_deeds_take(r, at, item, &((struct config *)parent)->deeds);
 }
 
+static int take_modbus(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    return config_modbus_take(r, at, item, &((struct config *)parent)->modbus);
+}
+
 static int take_flow(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
 {
     return config_flows_take(r, at, item, &((struct config *)parent)->flows);
@@ -156,6 +161,8 @@ static int take_flow(struct yaml_in *r, yaml_node_t *at, void *item, void *paren
 #define SUBSCRIPTION(member) offsetof(struct config_subscription, member)
 #define WEBHOOK(member) offsetof(struct config_webhook, member)
 #define DEED(member) offsetof(struct config_deed, member)
+#define MODBUS(member) offsetof(struct config_modbus, member)
+#define TAG(member) offsetof(struct config_modbus_tag, member)
 #define FLOW(member) offsetof(struct config_flow, member)
 #define INPUT(member) offsetof(struct config_flow_input, member)
 #define STEP(member) offsetof(struct config_flow_step, member)
@@ -923,6 +930,37 @@ const struct config_key config_keys[] = {
         "The simulated plant of `make run` (examples/plant.yaml): `here`, readings come from this "
         "process; `mqtt`, from devices at the broker."),
 
+    {.path = "modbus",
+     .type = CONFIG_ITEMS,
+     .offset = sizeof(struct config_modbus),
+     .max = CONFIG_MAX_MODBUS,
+     .take = take_modbus,
+     .drop = config_modbus_drop,
+     .text = "Controllers that are read, and set by `deeds`, over Modbus TCP (docs/SENSORS.md)."},
+    NEEDED("modbus[].name", STR, MODBUS(name), START, "Its name, for `deeds` and messages."),
+    NEEDED("modbus[].address", STR, MODBUS(host), START, "HOST:PORT; the usual port is 502."),
+    ROW("modbus[].unit", U32, MODBUS(unit), "1", 0, 255, START, "Its unit identifier."),
+    ROW("modbus[].every", MS, MODBUS(every_ms), "1s", 10, 86400000.0, START,
+        "How often its tags are read."),
+    ROW("modbus[].timeout", MS, MODBUS(timeout_ms), "1s", 10, 60000, START,
+        "How long it may take to connect, or to answer."),
+    ITEMS("modbus[].tags", struct config_modbus_tag, CONFIG_MAX_TAGS, config_modbus_take_tag,
+          "Its values."),
+    NEEDED("modbus[].tags[].name", STR, TAG(name), START, "Its name."),
+    ROW("modbus[].tags[].sensor", STR, TAG(sensor), NULL, 0, 0, START,
+        "The sensor that it is a reading of. Default: none, it is only set."),
+    CHOICE("modbus[].tags[].table", TAG(table), CONFIG_MODBUS_TABLES, "holding", START,
+           "Where it is; coils and holding registers can be set."),
+    ROW("modbus[].tags[].register", U32, TAG(address), "0", 0, 65535, START,
+        "Its address, from 0; manuals that count from 1 (40001) say one more."),
+    CHOICE("modbus[].tags[].type", TAG(type), CONFIG_MODBUS_TYPES, "int16", START,
+           "Its type; coils and discrete inputs are `bool`."),
+    CHOICE("modbus[].tags[].order", TAG(order), CONFIG_MODBUS_ORDERS, "abcd", START,
+           "How the bytes of a value, A the highest, lie in its registers."),
+    ROW("modbus[].tags[].scale", NUM, TAG(scale), "1", -1e12, 1e12, START,
+        "The value is the number in the registers times this,"),
+    ROW("modbus[].tags[].offset", NUM, TAG(offset), "0", -1e12, 1e12, START, "... and this added."),
+
     ITEMS("deeds", struct config_deed, CONFIG_MAX_DEEDS, take_deed,
           "How actions on things of the `home` are carried out; the first matching entry is used. "
           "None: the home is simulated (docs/MQTT.md)."),
@@ -930,7 +968,9 @@ const struct config_key config_keys[] = {
            "Ids of things, `*` for any characters: `light.*`."),
     ROW("deeds[].ability", STR, DEED(ability), NULL, 0, 0, START,
         "The ability to set, such as `power`. Default: any."),
-    CHOICE("deeds[].via", DEED(via), "mqtt|http|command", "mqtt", START, "The transport."),
+    CHOICE("deeds[].via", DEED(via), "mqtt|http|command|modbus", "mqtt", START, "The transport."),
+    ROW("deeds[].tag", STR, DEED(tag), NULL, 0, 0, START,
+        "modbus: the tag to write, CONTROLLER.TAG, such as `press.setpoint`. It is read back."),
     ROW("deeds[].topic", STR, DEED(topic), NULL, 0, 0, START,
         "mqtt: the topic, such as `home/{id}/set`. Placeholders, here and below: id, ability, "
         "value, unit, action."),

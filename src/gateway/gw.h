@@ -155,8 +155,10 @@ struct gw {
     struct node_measure *measure;          /* measures this machine; NULL: this is not a node */
     struct node_store *store;              /* models on disk; NULL: this is not a node */
     struct model_watch *model_watch;
-    struct plant *plant;         /* sensors and machines; NULL: none */
-    struct live_answers live;    /* answers from it, if there is one */
+    struct plant *plant;        /* sensors and machines; NULL: none */
+    struct live_answers live;   /* answers from it, if there is one */
+    struct modbus_site *modbus; /* controllers; NULL: none */
+    struct config *modbus_config;
     struct webhooks *webhooks;   /* receivers of alarms; NULL: none */
     struct explainer *explainer; /* finds passages for alarms; NULL: none */
     struct demo *demo;           /* a simulated plant; NULL: none */
