@@ -140,7 +140,10 @@ struct config {
     char *cache_dir;
     struct config_cluster cluster;
     struct config_mqtt mqtt;
-    struct config_things things;     /* sensors, and where their readings come from */
+    struct config_things things; /* sensors, and where their readings come from */
+    char *history;               /* file of the readings; NULL: they are not kept */
+    uint32_t history_days;
+    size_t history_bytes;
     struct config_modbuses modbus;   /* controllers that are read and set */
     struct config_deeds deeds;       /* how actions are carried out */
     uint32_t demo;                   /* enum demo_mode: a simulated plant */

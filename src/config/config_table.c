@@ -930,6 +930,15 @@ const struct config_key config_keys[] = {
         "The simulated plant of `make run` (examples/plant.yaml): `here`, readings come from this "
         "process; `mqtt`, from devices at the broker."),
 
+    MAP("history", "The history of readings, in a local file of bounded size."),
+    ROW("history.file", STR, AT(history), NULL, 0, 0, START,
+        "SQLite file with the good readings of all sensors; `shoal anomaly export` prints them. "
+        "Default: none, they are not kept."),
+    ROW("history.days", U32, AT(history_days), "30", 1, 36500, START,
+        "Days after which a reading is removed."),
+    ROW("history.max", BYTES, AT(history_bytes), "1GiB", 1048576, 1e15, START,
+        "Maximum size of the file: the oldest readings are removed first."),
+
     {.path = "modbus",
      .type = CONFIG_ITEMS,
      .offset = sizeof(struct config_modbus),
@@ -958,8 +967,8 @@ const struct config_key config_keys[] = {
     CHOICE("modbus[].tags[].order", TAG(order), CONFIG_MODBUS_ORDERS, "abcd", START,
            "How the bytes of a value, A the highest, lie in its registers."),
     ROW("modbus[].tags[].scale", NUM, TAG(scale), "1", -1e12, 1e12, START,
-        "The value is the number in the registers times this,"),
-    ROW("modbus[].tags[].offset", NUM, TAG(offset), "0", -1e12, 1e12, START, "... and this added."),
+        "The value is the number in the registers times this, plus `offset`."),
+    ROW("modbus[].tags[].offset", NUM, TAG(offset), "0", -1e12, 1e12, START, "See `scale`."),
 
     ITEMS("deeds", struct config_deed, CONFIG_MAX_DEEDS, take_deed,
           "How actions on things of the `home` are carried out; the first matching entry is used. "

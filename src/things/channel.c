@@ -83,7 +83,7 @@ double channel_usual(const struct profile *p, int64_t time_ms)
 /* How far the tail of a statistic is trusted, and after how many steps half of that: a few steps
  * show little of a channel's behaviour. */
 static const double trust[CHANNEL_N_STATS] = {1, 1, 1, 1, 1, 0.5};
-static const double few[CHANNEL_N_STATS] = {32, 32, 128, 128, 320, 128};
+static const double few[CHANNEL_N_STATS] = {32, 128, 128, 128, 320, 128};
 
 static double clamp(double x, double most)
 {
@@ -390,7 +390,8 @@ static bool is_learning(const struct channel *c)
  * that is found only later, and must not be in what it is measured with. */
 static bool begins_a_state(struct channel *c, double z)
 {
-    c->n_far = is_learning(c) && fabs(z) > CLIP ? c->n_far + 1 : 0;
+    c->n_far =
+        is_learning(c) && fabs(z) > fmax(CLIP, BEYOND * c->usual.most_out) ? c->n_far + 1 : 0;
     for (uint32_t back = 2; c->n_far == FAR && back <= FAR; back++)
         doubt(c, back);
     return c->n_far >= FAR;
@@ -478,7 +479,9 @@ static void tails_follow(struct profile *p, const double stats[CHANNEL_N_STATS],
 static void learn_step(struct channel *c, double value, const double stats[CHANNEL_N_STATS],
                        struct channel_result *r)
 {
-    const bool drifts = stats[CHANNEL_LONG] > 0, learns = !r->doubtful || c->reported;
+    /* A profile that was learned before stays, so how often its channel leaves it can be counted.
+     */
+    const bool drifts = stats[CHANNEL_LONG] > 0, learns = !r->doubtful || c->reported || c->fixed;
     if (r->checked)
         tails_follow(&c->usual, stats, learns);
     else

@@ -3,8 +3,8 @@
  * A search always finds something. A passage counts only if one of its sentences, with its heading,
  * names what is measured and near it how it is wrong ("excessive vibration"), and the passage names
  * the machine, another sensor that shows it, or what to do ("the bearing is worn: replace it").
- * Words are compared by their stems. The floor was chosen on manuals of power supplies (related) and
- * on encyclopedias, abstracts and dialogues (not related).
+ * Words are compared by their stems. The floor was chosen on manuals of power supplies (related)
+ * and on encyclopedias, abstracts and dialogues (not related).
  *
  * Thread:    pure functions.
  * Failure:   cannot fail. */
