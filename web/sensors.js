@@ -119,7 +119,7 @@ function draw(card) {
     const unit = s.unit ? ` ${s.unit}` : '', known = s.normal_low !== null && s.normal_high !== null;
     card.value.textContent = `${figure(s.value)}${unit}`;
     card.normal.textContent = s.value === null ? 'No reading yet.' : known ?
-        `Normal is ${figure(s.normal_low)} to ${figure(s.normal_high)}${unit}${s.learning ? ', learning the rest' : ''}.` :
+        `Normal is ${figure(s.normal_low)} to ${figure(s.normal_high)}${unit}${s.learning ? `, still learning (${s.learned} of ${s.learn} readings)` : ''}.` :
         'Learning what is normal.';
     card.fill.style.width = `${Math.round(100 * s.score)}%`;
     card.score.textContent = s.score.toFixed(2);

@@ -163,11 +163,3 @@ int readings_store_each(struct readings_store *s, const struct readings_store_qu
     db_unlock(d);
     return !st ? SHOAL_EIO : rc < 0 ? rc : got < 0 ? got : 0;
 }
-
-int readings_store_bytes(struct readings_store *s, uint64_t *out, struct err *e)
-{
-    db_lock(&s->db);
-    int rc = used_bytes(&s->db, out, e);
-    db_unlock(&s->db);
-    return rc;
-}

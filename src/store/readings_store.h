@@ -48,7 +48,5 @@ SHOAL_MUST_CHECK int readings_store_each(struct readings_store *s,
                                          const struct readings_store_query *q,
                                          int (*fn)(void *ctx, const struct readings_store_row *r),
                                          void *ctx, struct err *e);
-/* Bytes of the file that hold readings. */
-SHOAL_MUST_CHECK int readings_store_bytes(struct readings_store *s, uint64_t *out, struct err *e);
 
 #endif

@@ -97,11 +97,3 @@ int modbus_tag_encode(const struct config_modbus_tag *t, double value,
     arrange(t->order, w, words, n);
     return 0;
 }
-
-int modbus_tag_same(const struct config_modbus_tag *t, double a, double b)
-{
-    uint16_t x[MODBUS_TAG_MAX_WORDS], y[MODBUS_TAG_MAX_WORDS];
-    struct err e = {0};
-    return modbus_tag_encode(t, a, x, &e) == 0 && modbus_tag_encode(t, b, y, &e) == 0 &&
-           memcmp(x, y, config_modbus_width(t) * sizeof(x[0])) == 0;
-}

@@ -18,7 +18,5 @@ double modbus_tag_decode(const struct config_modbus_tag *t, const uint16_t *word
 /* The registers to write; whole numbers are rounded. */
 SHOAL_MUST_CHECK int modbus_tag_encode(const struct config_modbus_tag *t, double value,
                                        uint16_t words[MODBUS_TAG_MAX_WORDS], struct err *e);
-/* Whether two values are the same in the registers. */
-int modbus_tag_same(const struct config_modbus_tag *t, double a, double b);
 
 #endif

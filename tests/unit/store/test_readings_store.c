@@ -101,7 +101,6 @@ static void test_it_is_bounded(void **state)
     struct readings_store *s;
     struct stat st;
     struct err e = {0};
-    uint64_t bytes;
     (void)state;
     snprintf(path, sizeof(path), "/tmp/shoal-bounded-%d.db", (int)getpid());
     assert_int_equal(readings_store_open(&s, path, &o, &e), 0);
@@ -109,8 +108,6 @@ static void test_it_is_bounded(void **state)
         for (int i = 0; i < BATCH; i++)
             rows[i] = (struct readings_store_row){"oil", "", 1 + b * BATCH + i, 0.1 * i};
         assert_int_equal(readings_store_add(s, rows, BATCH, 0, &e), 0);
-        assert_int_equal(readings_store_bytes(s, &bytes, &e), 0);
-        assert_true(bytes <= most);
     }
     struct found f = find(s, NULL, 0, 0);
     assert_int_equal(f.last_ms, BATCHES * BATCH);
@@ -118,7 +115,7 @@ static void test_it_is_bounded(void **state)
     assert_int_equal(f.last_ms - f.first_ms + 1, f.n); /* without holes */
     readings_store_close(s);
     assert_int_equal(stat(path, &st), 0);
-    assert_true((uint64_t)st.st_size < 2 * most);
+    assert_true((uint64_t)st.st_size < most + (128 << 10)); /* and one batch */
     remove_file(path);
     free(rows);
 }
