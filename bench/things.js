@@ -1,5 +1,6 @@
 // Sensors over a real broker.
 // Time from a reading that is too high to the alarm and to its explanation on the alarm topic; lost readings; memory per sensor.
+// With recordings (--data): F1 of the detector and of plain methods, each at the settings it comes with, on machines held back.
 // The server has one core (taskset); broker and load share the others.  Peer: paho-mqtt, a rolling window and LightGBM in Python.
 "use strict";
 const fs = require("fs");
@@ -9,13 +10,15 @@ const path = require("path");
 const { spawn, spawnSync, execFileSync } = require("child_process");
 const { ROOT, printTable, writeRows } = require("./lib.js");
 
-const USAGE = `usage: bench/run things [--seconds N] [--sensors N] [--many N] [--spikes N] [--no-peer]
+const USAGE = `usage: bench/run things [--seconds N] [--sensors N] [--many N] [--spikes N] [--no-peer] [--data FOLDER] [--only-detector]
   --seconds N  length of one run (10)
   --sensors N  sensors of the first run (200)
   --many N     sensors of the second run (2000)
   --spikes N   readings that are too high (50)
-  --no-peer    measure ours only`;
-const known = ["--seconds", "--sensors", "--many", "--spikes", "--no-peer", "--help"];
+  --no-peer    measure ours only
+  --data FOLDER    recordings for the detector (training/detectors.py); default: SHOAL_SENSOR_DATA, or none
+  --only-detector  nothing but the detector`;
+const known = ["--seconds", "--sensors", "--many", "--spikes", "--no-peer", "--data", "--only-detector", "--help"];
 const wrong = process.argv.slice(2).find((a) => a.startsWith("-") && !known.includes(a));
 if (wrong || process.argv.includes("--help")) {
   (wrong ? console.error : console.log)(wrong ? `unknown option ${wrong}\n${USAGE}` : USAGE);
@@ -112,7 +115,7 @@ function venv() {
   const at = path.join(ROOT, ".cache/bench-things-venv"), python = path.join(at, "bin/python");
   if (!fs.existsSync(path.join(at, "ready"))) {
     execFileSync("python3", ["-m", "venv", at]);
-    execFileSync(path.join(at, "bin/pip"), ["install", "-q", "--disable-pip-version-check", "lightgbm==4.7.0", "paho-mqtt==2.1.0", "numpy"],
+    execFileSync(path.join(at, "bin/pip"), ["install", "-q", "--disable-pip-version-check", "lightgbm==4.7.0", "paho-mqtt==2.1.0", "numpy", "scikit-learn"],
       { stdio: ["ignore", "inherit", "inherit"] });
     fs.writeFileSync(path.join(at, "ready"), "");
   }
@@ -128,7 +131,32 @@ async function peer(port, sensors) {
   return { ...got, ...JSON.parse(child.out.split("\n").find((l) => l.startsWith("{"))) };
 }
 
+// F1 of events on the machines that nothing was chosen on: ours beside the best of the plain methods.
+function detector(folder, rows) {
+  const file = path.join(dir, "detectors.json");
+  execFileSync(venv(), [path.join(ROOT, "training/detectors.py"), "--data", folder, "--shoal", shoal, "--defaults", "--sets", "nab,skab,cmapss,tep",
+    "--json", file], { stdio: ["ignore", "inherit", "inherit"] });
+  const judged = JSON.parse(fs.readFileSync(file, "utf8")).filter((r) => r.part === "judged");
+  for (const set of [...new Set(judged.map((r) => r.set))]) {
+    const of = (ours) => judged.filter((r) => r.set === set && r.method.startsWith("shoal") === ours);
+    const best = of(false).reduce((a, b) => (b.f1 > a.f1 ? b : a));
+    for (const r of of(true))
+      rows.push({ part: "things", name: `${set}: F1 of ${r.method.replace("shoal anomaly, ", "")}, beside ${best.method}`, ours: r.f1, peer: best.f1,
+        unit: "F1", ratio: best.f1 ? r.f1 / best.f1 : null, roofline: null, target: "> peer", met: r.f1 > best.f1,
+        found: r.found, windows: r.windows, false_alarms: r.false, plain: Object.fromEntries(of(false).map((p) => [p.method, p.f1])) });
+  }
+}
+
 (async () => {
+  const data = option("data") === undefined ? process.env.SHOAL_SENSOR_DATA : process.argv[process.argv.indexOf("--data") + 1];
+  if (process.argv.includes("--only-detector")) {
+    const found = [];
+    if (!data) throw new Error("--only-detector needs recordings: --data FOLDER, or SHOAL_SENSOR_DATA");
+    detector(data, found);
+    printTable(found);
+    writeRows("things", found, { data });
+    process.exit(0);
+  }
   const rows = [], b = await broker(), python = process.argv.includes("--no-peer") ? null : {};
   const row = (name, us, them, unit, target, met, more = {}) => rows.push({ part: "things", name, ours: us, peer: them ?? null, unit,
     ratio: us && them ? them / us : null, roofline: null, target: target ?? null, met: met ?? null, ...more });
@@ -160,6 +188,8 @@ async function peer(port, sensors) {
     { alarms: m.alarms_ms.length, spikes: m.spikes, peer_alarms: more?.alarms_ms.length });
   row("memory per sensor", (large - small) / (many - 1), null, "KiB", "< 16", (large - small) / (many - 1) < 16);
   await end(b.child);
+  if (data)
+    detector(data, rows);
   printTable(rows);
   writeRows("things", rows, { seconds, spikes, hz, peer: "paho-mqtt 2.1.0, rolling window of 32, LightGBM 4.7.0, CPython" });
   process.exit(0);

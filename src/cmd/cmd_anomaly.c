@@ -54,8 +54,8 @@ static const struct opts_def run_defs[] = {
      "file of `shoal anomaly fit`; default: the first rows define what is normal"},
     {"columns", 'c', OPTS_TEXT, "A,B,...", NULL, 0, 0,
      "channels, without a learned machine; default: all columns of numbers"},
-    {"learn", 0, OPTS_UINT, "N", "256", 32, 1024, "without a learned machine: rows to learn from"},
-    {"false-alarms", 0, OPTS_REAL, "N", "0.1", 1e-300, 86400, "target for false alarms per day"},
+    {"learn", 0, OPTS_UINT, "N", "512", 32, 1024, "without a learned machine: rows to learn from"},
+    {"false-alarms", 0, OPTS_REAL, "N", "0.02", 1e-300, 86400, "target for false alarms per day"},
     {"no-cascade", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "run the precise detector on every row, not only on doubtful ones"},
     {"interval", 0, OPTS_REAL, "S", "0", 0, 1e6,
@@ -286,8 +286,10 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
 static int add_sensors(struct watch *w, const struct table *t, struct err *e)
 {
     const char *title = opts_text(w->o, "name");
-    struct things_machine_opts m = {
-        .name = MACHINE, .title = title, .joint = w->learned ? w->learned->joint : NULL};
+    struct things_machine_opts m = {.name = MACHINE,
+                                    .title = title,
+                                    .policy.false_alarms = opts_real(w->o, "false-alarms"),
+                                    .joint = w->learned ? w->learned->joint : NULL};
     int rc = things_add_machine(w->things, &m, e);
     for (uint32_t i = 0; rc == 0 && i < w->columns.n; i++) {
         char name[128];
@@ -345,9 +347,8 @@ static int begin(struct watch *w, const struct table *t, struct err *e)
 static void put_scores(struct watch *w)
 {
     struct json_out j = json_out_make(&w->out);
-    double n = things_machine_expected(w->things, MACHINE),
-           wanted = opts_real(w->o, "false-alarms");
-    double score = isfinite(n) ? 1 / (1 + n / wanted) : 0;
+    double n = things_machine_expected(w->things, MACHINE);
+    double score = things_machine_score(w->things, MACHINE);
     if (!opts_flag(w->o, "json")) {
         buf_printf(&w->out, "%.6g %d %.6g\n", score, w->n_open > 0, n);
         return;
@@ -418,6 +419,23 @@ static int watch_lines(struct watch *w, int fd, int interrupt_fd, struct err *e)
     return rc;
 }
 
+/* Whoever reads no alarm should know how much that says. */
+static void tell_learning(const struct watch *w)
+{
+    uint32_t learned = UINT32_MAX, learn = 0;
+    for (uint32_t i = 0; i < things_count(w->things); i++) {
+        struct things_view v;
+        things_view(w->things, i, &v);
+        if (!v.learning || v.learned >= learned)
+            continue;
+        learned = v.learned;
+        learn = v.learn;
+    }
+    if (learn > 0)
+        fprintf(stderr, "shoal: still learning: %u of %u rows are known%s\n", learned, learn,
+                learned == 0 ? "; there is no verdict before 32" : "");
+}
+
 static int watch(struct watch *w, int interrupt_fd, struct err *e)
 {
     const struct things_opts to = {.alarm = on_alarm, .ctx = w, .max_skew_ms = UINT32_MAX};
@@ -432,6 +450,8 @@ static int watch(struct watch *w, int interrupt_fd, struct err *e)
     if (fd < 0)
         return err_set(e, SHOAL_EIO, "cannot open %s: %m", file);
     rc = watch_lines(w, fd, interrupt_fd, e);
+    if (rc == 0)
+        tell_learning(w);
     if (!in)
         close(fd);
     return rc;

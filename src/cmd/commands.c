@@ -9,9 +9,9 @@
 #include "cmd/cmd_completion.h"
 
 /* Each is defined in a file of its own. */
-cmd_fn cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_bench, cmd_ca_init, cmd_ca_issue, cmd_ca_list,
-    cmd_ca_revoke, cmd_ca_rotate, cmd_ca_show, cmd_calibrate, cmd_chat, cmd_classify,
-    cmd_cluster_deploy, cmd_cluster_desired, cmd_cluster_drain, cmd_cluster_events,
+cmd_fn cmd_anomaly_export, cmd_anomaly_fit, cmd_anomaly_run, cmd_ask, cmd_bench, cmd_ca_init,
+    cmd_ca_issue, cmd_ca_list, cmd_ca_revoke, cmd_ca_rotate, cmd_ca_show, cmd_calibrate, cmd_chat,
+    cmd_classify, cmd_cluster_deploy, cmd_cluster_desired, cmd_cluster_drain, cmd_cluster_events,
     cmd_cluster_init, cmd_cluster_join, cmd_cluster_models, cmd_cluster_nodes, cmd_cluster_plan,
     cmd_cluster_remove, cmd_cluster_status, cmd_cluster_top, cmd_cluster_undrain, cmd_config_check,
     cmd_config_explain, cmd_config_reference, cmd_config_schema, cmd_cp, cmd_detokenize, cmd_doctor,
@@ -43,6 +43,8 @@ static const struct command model_verbs[] = {
 
 static const struct command anomaly_verbs[] = {
     {"fit", cmd_anomaly_fit, "learn what is normal for a machine from a recording", NULL},
+    {"export", cmd_anomaly_export, "print the readings that a server keeps: CSV, columns, InfluxDB",
+     NULL},
     {"run", cmd_anomaly_run, "monitor a machine: print alarms as they are raised and cleared",
      NULL},
     {0},

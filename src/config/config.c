@@ -60,6 +60,7 @@ void config_unref(struct config *c)
     }
     router_table_fini(&c->router);
     config_things_fini(&c->things);
+    config_modbus_fini(&c->modbus);
     config_deeds_fini(&c->deeds);
     config_flows_fini(&c->flows);
     config_webhooks_fini(&c->webhooks);
@@ -232,7 +233,7 @@ int config_parse(struct config *c, const char *text, size_t n, const char *name,
     if (rc == 0)
         rc = config_routes_finish(&c->router, &c->privacy, name, e);
     if (rc == 0)
-        rc = config_deeds_finish(&c->deeds, name, e);
+        rc = config_deeds_finish(&c->deeds, &c->modbus, name, e);
     if (rc == 0)
         rc = config_flows_finish(&c->flows, &c->router, name, e);
     if (rc == 0)

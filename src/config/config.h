@@ -18,6 +18,7 @@
 #include "config/config_flows.h"
 #include "config/config_read.h"
 #include "config/config_routes.h"
+#include "config/config_modbus.h"
 #include "config/config_things.h"
 #include "config/config_webhooks.h"
 #include "host/admission.h"
@@ -139,7 +140,11 @@ struct config {
     char *cache_dir;
     struct config_cluster cluster;
     struct config_mqtt mqtt;
-    struct config_things things;     /* sensors, and where their readings come from */
+    struct config_things things; /* sensors, and where their readings come from */
+    char *history;               /* file of the readings; NULL: they are not kept */
+    uint32_t history_days;
+    size_t history_bytes;
+    struct config_modbuses modbus;   /* controllers that are read and set */
     struct config_deeds deeds;       /* how actions are carried out */
     uint32_t demo;                   /* enum demo_mode: a simulated plant */
     struct config_webhooks webhooks; /* receivers of alarms */

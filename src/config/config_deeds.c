@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "config/config_modbus.h"
 #include "config/config_url.h"
 #include "config/deed_text.h"
 #include "mqtt/mqtt_topic.h"
@@ -20,6 +21,10 @@ static const char *check_way(struct config_deed *k)
         if (!k->url || !deed_text_ok(k->url))
             return "via: http needs a url";
         return config_url_split(k->url, &k->server, &k->path);
+    case CONFIG_DEED_MODBUS:
+        if (!k->tag)
+            return "via: modbus needs a tag, such as press.setpoint";
+        break;
     default:
         if (k->command.n == 0 || k->command.v[0][0] != '/' || strchr(k->command.v[0], '{'))
             return "via: command needs a list whose first entry is the absolute path of a program";
@@ -77,10 +82,33 @@ int config_deeds_take(struct yaml_in *r, yaml_node_t *at, void *item, struct con
     return 0;
 }
 
-int config_deeds_finish(const struct config_deeds *c, const char *file, struct err *e)
+static int check_tag(const struct config_deed *k, const struct config_modbuses *modbus,
+                     const char *file, struct err *e)
+{
+    uint32_t at;
+    const struct config_modbus_tag *t = config_modbus_find(modbus, k->tag, &at);
+    if (!t)
+        return err_set(e, SHOAL_EFORMAT,
+                       "%s: deeds: there is no tag %.100s; modbus has controllers with tags, as in "
+                       "press.setpoint",
+                       file, k->tag);
+    if (t->table != CONFIG_MODBUS_COIL && t->table != CONFIG_MODBUS_HOLDING)
+        return err_set(
+            e, SHOAL_EFORMAT,
+            "%s: deeds: the tag %.100s can only be read; coils and holding registers can "
+            "be set",
+            file, k->tag);
+    return 0;
+}
+
+int config_deeds_finish(const struct config_deeds *c, const struct config_modbuses *modbus,
+                        const char *file, struct err *e)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         const struct config_deed *k = &c->v[i];
+        int rc = k->via == CONFIG_DEED_MODBUS ? check_tag(k, modbus, file, e) : 0;
+        if (rc < 0)
+            return rc;
         if (k->via == CONFIG_DEED_COMMAND && !yaml_in_strs_has(&c->commands, k->command.v[0]))
             return err_set(e, SHOAL_EFORMAT,
                            "%s: deeds: add %.100s to deeds_allow.commands to run it", file,
@@ -97,8 +125,8 @@ void config_deeds_fini(struct config_deeds *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         struct config_deed *k = &c->v[i];
-        char *texts[] = {k->ability, k->topic, k->payload,     k->url, k->server,
-                         k->path,    k->state, k->state_value, k->unit};
+        char *texts[] = {k->ability, k->topic, k->payload,     k->url,  k->server,
+                         k->path,    k->state, k->state_value, k->unit, k->tag};
         for (size_t t = 0; t < sizeof(texts) / sizeof(texts[0]); t++)
             mem_free(texts[t]);
         yaml_in_strs_fini(&k->things);

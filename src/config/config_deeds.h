@@ -11,16 +11,24 @@
 
 #include "wire/yaml_in.h"
 
+struct config_modbuses;
+
 #define CONFIG_MAX_DEEDS 256u
 #define CONFIG_MAX_ARGUMENTS 32u
 
-enum config_deed_via { CONFIG_DEED_MQTT, CONFIG_DEED_HTTP, CONFIG_DEED_COMMAND };
+enum config_deed_via {
+    CONFIG_DEED_MQTT,
+    CONFIG_DEED_HTTP,
+    CONFIG_DEED_COMMAND,
+    CONFIG_DEED_MODBUS
+};
 
 struct config_deed { /* an entry of deeds */
     struct yaml_in_strs things;
     char *ability; /* NULL: all */
     uint32_t via;  /* enum config_deed_via */
     char *topic, *payload;
+    char *tag; /* modbus: "CONTROLLER.TAG" */
     char *url;
     char *server, *path; /* of the URL: "http[s]://HOST:PORT", "/..." */
     uint32_t method;     /* POST, PUT, GET */
@@ -38,8 +46,9 @@ struct config_deeds {
 };
 
 int config_deeds_take(struct yaml_in *r, yaml_node_t *at, void *item, struct config_deeds *c);
-/* After the whole file was read: checks programs and hosts against the allowlists. */
-SHOAL_MUST_CHECK int config_deeds_finish(const struct config_deeds *c, const char *file,
+/* After the whole file was read: checks programs and hosts against the allowlists, and tags. */
+SHOAL_MUST_CHECK int config_deeds_finish(const struct config_deeds *c,
+                                         const struct config_modbuses *modbus, const char *file,
                                          struct err *e);
 void config_deeds_fini(struct config_deeds *c); /* the allowlists are freed by their keys */
 

@@ -138,6 +138,11 @@ static int take_deed(struct yaml_in *r, yaml_node_t *at, void *item, void *paren
     return config_deeds_take(r, at, item, &((struct config *)parent)->deeds);
 }
 
+static int take_modbus(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
+{
+    return config_modbus_take(r, at, item, &((struct config *)parent)->modbus);
+}
+
 static int take_flow(struct yaml_in *r, yaml_node_t *at, void *item, void *parent)
 {
     return config_flows_take(r, at, item, &((struct config *)parent)->flows);
@@ -156,6 +161,8 @@ static int take_flow(struct yaml_in *r, yaml_node_t *at, void *item, void *paren
 #define SUBSCRIPTION(member) offsetof(struct config_subscription, member)
 #define WEBHOOK(member) offsetof(struct config_webhook, member)
 #define DEED(member) offsetof(struct config_deed, member)
+#define MODBUS(member) offsetof(struct config_modbus, member)
+#define TAG(member) offsetof(struct config_modbus_tag, member)
 #define FLOW(member) offsetof(struct config_flow, member)
 #define INPUT(member) offsetof(struct config_flow_input, member)
 #define STEP(member) offsetof(struct config_flow_step, member)
@@ -851,7 +858,8 @@ const struct config_key config_keys[] = {
         "File of `shoal anomaly fit`: what is normal for its sensors, whose names are the file's "
         "channels. Default: learned from the readings."),
     ROW("machines[].joint", BOOL, MACHINE(joint), "true", 0, 0, START,
-        "Whether its sensors are also monitored together."),
+        "Whether its sensors are also monitored together, and a fault that several of them show is "
+        "one alarm."),
     ROW("machines[].delay", MS, MACHINE(policy.delay_ms), NULL, 0, 0, START,
         "A cause must persist this long before it raises an alarm. Default: no delay."),
     ROW("machines[].clear", MS, MACHINE(policy.clear_ms), NULL, 0, 0, START,
@@ -860,7 +868,9 @@ const struct config_key config_keys[] = {
     ROW("machines[].hold_off", MS, MACHINE(policy.hold_off_ms), NULL, 0, 0, START,
         "If the same cause returns within this time, the alarm continues. Default: 60s."),
     ROW("machines[].false_alarms", NUM, MACHINE(policy.false_alarms), NULL, 0, 1e6, START,
-        "Target for false alarms of the statistics, per day and sensor. Default: 0.1."),
+        "Target for false alarms of the statistics, per day and sensor. A sensor that was seen for "
+        "less than five days may spend what these allow on the time that it was seen. Default: "
+        "0.02."),
     ROW("machines[].cascade", BOOL, MACHINE(cascade), "true", 0, 0, START,
         "Whether a fast detector handles clear readings, and the precise one sees only doubtful "
         "ones. The alarms are the same; `false` takes more time."),
@@ -883,7 +893,8 @@ const struct config_key config_keys[] = {
         "After this long without a reading the signal is lost. Default: five intervals, at least "
         "5s."),
     ROW("sensors[].learn", U32, SENSOR(learn), NULL, 0, 1024, START,
-        "Number of readings to learn from. Default: 256."),
+        "Number of readings to learn from. Large changes are found from the 33rd reading on. "
+        "Default: 512."),
     ROW("sensors[].delay", MS, SENSOR(policy.delay_ms), NULL, 0, 0, START,
         "As `machines[].delay`."),
     ROW("sensors[].clear", MS, SENSOR(policy.clear_ms), NULL, 0, 0, START,
@@ -927,6 +938,46 @@ const struct config_key config_keys[] = {
         "The simulated plant of `make run` (examples/plant.yaml): `here`, readings come from this "
         "process; `mqtt`, from devices at the broker."),
 
+    MAP("history", "The history of readings, in a local file of bounded size."),
+    ROW("history.file", STR, AT(history), NULL, 0, 0, START,
+        "SQLite file with the good readings of all sensors; `shoal anomaly export` prints them. "
+        "Default: none, they are not kept."),
+    ROW("history.days", U32, AT(history_days), "30", 1, 36500, START,
+        "Days after which a reading is removed."),
+    ROW("history.max", BYTES, AT(history_bytes), "1GiB", 1048576, 1e15, START,
+        "Maximum size of the file: the oldest readings are removed first."),
+
+    {.path = "modbus",
+     .type = CONFIG_ITEMS,
+     .offset = sizeof(struct config_modbus),
+     .max = CONFIG_MAX_MODBUS,
+     .take = take_modbus,
+     .drop = config_modbus_drop,
+     .text = "Controllers that are read, and set by `deeds`, over Modbus TCP (docs/SENSORS.md)."},
+    NEEDED("modbus[].name", STR, MODBUS(name), START, "Its name, for `deeds` and messages."),
+    NEEDED("modbus[].address", STR, MODBUS(host), START, "HOST:PORT; the usual port is 502."),
+    ROW("modbus[].unit", U32, MODBUS(unit), "1", 0, 255, START, "Its unit identifier."),
+    ROW("modbus[].every", MS, MODBUS(every_ms), "1s", 10, 86400000.0, START,
+        "How often its tags are read."),
+    ROW("modbus[].timeout", MS, MODBUS(timeout_ms), "1s", 10, 60000, START,
+        "How long it may take to connect, or to answer."),
+    ITEMS("modbus[].tags", struct config_modbus_tag, CONFIG_MAX_TAGS, config_modbus_take_tag,
+          "Its values."),
+    NEEDED("modbus[].tags[].name", STR, TAG(name), START, "Its name."),
+    ROW("modbus[].tags[].sensor", STR, TAG(sensor), NULL, 0, 0, START,
+        "The sensor that it is a reading of. Default: none, it is only set."),
+    CHOICE("modbus[].tags[].table", TAG(table), CONFIG_MODBUS_TABLES, "holding", START,
+           "Where it is; coils and holding registers can be set."),
+    ROW("modbus[].tags[].register", U32, TAG(address), "0", 0, 65535, START,
+        "Its address, from 0; manuals that count from 1 (40001) say one more."),
+    CHOICE("modbus[].tags[].type", TAG(type), CONFIG_MODBUS_TYPES, "int16", START,
+           "Its type; coils and discrete inputs are `bool`."),
+    CHOICE("modbus[].tags[].order", TAG(order), CONFIG_MODBUS_ORDERS, "abcd", START,
+           "How the bytes of a value, A the highest, lie in its registers."),
+    ROW("modbus[].tags[].scale", NUM, TAG(scale), "1", -1e12, 1e12, START,
+        "The value is the number in the registers times this, plus `offset`."),
+    ROW("modbus[].tags[].offset", NUM, TAG(offset), "0", -1e12, 1e12, START, "See `scale`."),
+
     ITEMS("deeds", struct config_deed, CONFIG_MAX_DEEDS, take_deed,
           "How actions on things of the `home` are carried out; the first matching entry is used. "
           "None: the home is simulated (docs/MQTT.md)."),
@@ -934,7 +985,9 @@ const struct config_key config_keys[] = {
            "Ids of things, `*` for any characters: `light.*`."),
     ROW("deeds[].ability", STR, DEED(ability), NULL, 0, 0, START,
         "The ability to set, such as `power`. Default: any."),
-    CHOICE("deeds[].via", DEED(via), "mqtt|http|command", "mqtt", START, "The transport."),
+    CHOICE("deeds[].via", DEED(via), "mqtt|http|command|modbus", "mqtt", START, "The transport."),
+    ROW("deeds[].tag", STR, DEED(tag), NULL, 0, 0, START,
+        "modbus: the tag to write, CONTROLLER.TAG, such as `press.setpoint`. It is read back."),
     ROW("deeds[].topic", STR, DEED(topic), NULL, 0, 0, START,
         "mqtt: the topic, such as `home/{id}/set`. Placeholders, here and below: id, ability, "
         "value, unit, action."),

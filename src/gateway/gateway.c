@@ -58,6 +58,7 @@
 #include "site/deeds/deeds.h"
 #include "site/deeds/discovery.h"
 #include "site/deferred/deferred.h"
+#include "site/modbus/modbus_site.h"
 #include "site/mqtt/mqtt_site.h"
 #include "site/things/demo.h"
 #include "site/things/explainer.h"
@@ -628,6 +629,8 @@ static int start_all(struct gateway *g, struct err *e)
         rc = demo_create(&gw->demo, (enum demo_mode)gw->config->demo, gw->plant,
                          mqtt_site_client(gw->mqtt), e);
     if (rc == 0)
+        rc = modbus_site_start(gw->modbus, e);
+    if (rc == 0)
         rc = start_threads(g, e);
     if (rc == 0)
         rc = mqtt_site_start(gw->mqtt, e);
@@ -729,7 +732,8 @@ void gateway_destroy(struct gateway *g)
     later_site_stop(gw->later);
     deeds_stop(gw->deeds);        /* asks that wait for one end */
     later_site_settle(gw->later); /* publishes the resulting results */
-    mqtt_site_stop(gw->mqtt);     /* until then readings arrive, and may raise alarms */
+    modbus_site_stop(gw->modbus);
+    mqtt_site_stop(gw->mqtt); /* until then readings arrive, and may raise alarms */
     webhooks_destroy(gw->webhooks);
     workers_release(gw->workers);
     for (uint32_t i = 0; i < gw->n_loops; i++)
@@ -746,6 +750,8 @@ void gateway_destroy(struct gateway *g)
     mqtt_door_destroy(gw->mqtt_door);
     discovery_destroy(gw->discovery);
     deeds_destroy(gw->deeds);
+    modbus_site_destroy(gw->modbus);
+    config_unref(gw->modbus_config);
     config_unref(gw->deeds_config);
     explainer_destroy(gw->explainer);
     plant_destroy(gw->plant);

@@ -157,8 +157,10 @@ struct gw {
     _Atomic(struct node_measure *) measure; /* measures this machine; see measured.h */
     struct node_store *store;               /* models on disk; NULL: this is not a node */
     struct model_watch *model_watch;
-    struct plant *plant;         /* sensors and machines; NULL: none */
-    struct live_answers live;    /* answers from it, if there is one */
+    struct plant *plant;        /* sensors and machines; NULL: none */
+    struct live_answers live;   /* answers from it, if there is one */
+    struct modbus_site *modbus; /* controllers; NULL: none */
+    struct config *modbus_config;
     struct webhooks *webhooks;   /* receivers of alarms; NULL: none */
     struct explainer *explainer; /* finds passages for alarms; NULL: none */
     struct demo *demo;           /* a simulated plant; NULL: none */

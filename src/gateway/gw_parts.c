@@ -35,6 +35,7 @@
 #include "site/deeds/deeds.h"
 #include "site/deeds/discovery.h"
 #include "site/deferred/deferred.h"
+#include "site/modbus/modbus_site.h"
 #include "site/mqtt/mqtt_site.h"
 #include "site/things/explainer.h"
 #include "site/things/later_site.h"
@@ -292,7 +293,8 @@ static int open_deeds(struct gw *gw, struct err *e)
     if (!gw->home.things)
         return err_set(e, SHOAL_EINVAL, "deeds need a home: set 'home', or use the models' own");
     gw->deeds_config = config_ref(gw->config);
-    int rc = deeds_create(&gw->deeds, &gw->deeds_config->deeds, client, gw->home.things, e);
+    int rc =
+        deeds_create(&gw->deeds, &gw->deeds_config->deeds, client, gw->modbus, gw->home.things, e);
     if (rc == 0)
         home_things_set_sink(gw->home.things, deeds_sink(gw->deeds));
     if (rc == 0 && prefix)
@@ -347,6 +349,12 @@ static int open_plant(struct gw *gw, struct err *e)
     return rc;
 }
 
+static int open_modbus(struct gw *gw, struct err *e)
+{
+    gw->modbus_config = config_ref(gw->config); /* a change of the file needs a restart */
+    return modbus_site_create(&gw->modbus, &gw->modbus_config->modbus, gw->plant, e);
+}
+
 static int open_mqtt(struct gw *gw, struct err *e)
 {
     const struct mqtt_site_opts o = {.config = gw->config,
@@ -370,6 +378,8 @@ static int open_later(struct gw *gw, struct err *e)
 int gw_parts_things(struct gw *gw, struct err *e)
 {
     int rc = open_plant(gw, e);
+    if (rc == 0)
+        rc = open_modbus(gw, e);
     if (rc == 0)
         rc = open_mqtt(gw, e);
     if (rc == 0)

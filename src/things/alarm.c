@@ -10,7 +10,8 @@
 static const char *const kinds[ALARM_N_KINDS] = {"limit", "rate",  "range", "spike", "shift",
                                                  "drift", "noise", "stuck", "lost",  "pattern"};
 static const char *const severities[] = {"info", "warning", "critical"};
-static const char *const changes[] = {"raised", "worsened", "acknowledged", "cleared", "explained"};
+static const char *const changes[ALARM_N_CHANGES] = {"raised",  "worsened",  "acknowledged",
+                                                     "cleared", "explained", "extended"};
 
 const char *alarm_kind_name(enum alarm_kind k)
 {
@@ -42,6 +43,23 @@ static void put_channel(struct json_out *j, const struct alarm_channel *c)
     json_out_object_end(j);
 }
 
+static void put_evidence(struct json_out *j, const struct alarm_evidence *v)
+{
+    json_out_object(j);
+    json_out_member_str(j, "sensor", v->sensor);
+    json_out_member_str(j, "title", v->title);
+    json_out_member_str(j, "unit", v->unit);
+    json_out_member_str(j, "kind", kinds[v->kind]);
+    json_out_member_str(j, "severity", severities[v->severity]);
+    json_out_member_num(j, "value", v->value);
+    json_out_member_num(j, "before", v->before);
+    json_out_key(j, "since_ms");
+    json_out_int(j, v->since_ms);
+    json_out_key(j, "seen_ms");
+    json_out_int(j, v->seen_ms);
+    json_out_object_end(j);
+}
+
 /* Which detector decides about this kind: "fast" or "precise". */
 static const char *detector_name(enum alarm_kind k)
 {
@@ -70,9 +88,18 @@ void alarm_json(struct json_out *j, const struct alarm_event *e)
     for (uint32_t i = 0; i < e->n_channels; i++)
         put_channel(j, &e->channels[i]);
     json_out_array_end(j);
+    json_out_key(j, "evidence");
+    json_out_array(j);
+    for (uint32_t i = 0; i < e->n_evidence; i++)
+        put_evidence(j, &e->evidence[i]);
+    json_out_array_end(j);
     json_out_member_num(j, "score", e->score);
     json_out_member_str(j, "detector", detector_name(e->kind));
     json_out_member_num(j, "limit", e->limit);
+    json_out_key(j, "learning");
+    json_out_bool(j, e->learned > 0);
+    if (e->learned > 0)
+        json_out_member_uint(j, "learned", e->learned);
     json_out_key(j, "since_ms");
     json_out_int(j, e->since_ms);
     json_out_key(j, "raised_ms");
@@ -245,4 +272,6 @@ void alarm_explain(struct buf *out, const struct alarm_event *e)
     buf_putc(out, '.');
     if (e->kind != ALARM_LIMIT && e->kind != ALARM_STUCK && e->kind != ALARM_LOST)
         put_normal(out, c);
+    if (e->learned > 0)
+        buf_printf(out, " Still learning: only %u readings are known.", e->learned);
 }

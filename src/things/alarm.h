@@ -12,6 +12,7 @@ struct buf;
 struct json_out;
 
 #define ALARM_MAX_CHANNELS 8u
+#define ALARM_MAX_EVIDENCE 8u
 #define ALARM_MAX_TEXT 400u
 
 enum alarm_kind {
@@ -36,6 +37,17 @@ enum alarm_change {
     ALARM_ACKNOWLEDGED, /* by a person */
     ALARM_CLEARED,      /* the cause is gone */
     ALARM_EXPLAINED,    /* a passage of the manuals was found for it */
+    ALARM_EXTENDED,     /* another sensor of the machine shows it too */
+    ALARM_N_CHANGES
+};
+
+/* One observation of those that led to the alarm: the same cause may show in several sensors. */
+struct alarm_evidence {
+    const char *sensor, *title, *unit;
+    enum alarm_kind kind;
+    enum alarm_severity severity;
+    double value, before;      /* as in struct alarm_channel, when it was observed */
+    int64_t since_ms, seen_ms; /* when it began, as far as known; when it was observed */
 };
 
 /* One channel of an alarm, the one that raised it first. */
@@ -55,9 +67,13 @@ struct alarm_event {
     const char *machine, *machine_title; /* "" if the sensor belongs to none */
     struct alarm_channel channels[ALARM_MAX_CHANNELS];
     uint32_t n_channels;
-    double score;     /* 0 to 1; at least 0.5 for an alarm */
-    double limit;     /* LIMIT, RATE: the limit that was exceeded; otherwise NaN */
-    int64_t since_ms; /* when the cause began, as far as known */
+    struct alarm_evidence evidence[ALARM_MAX_EVIDENCE]; /* in the order of observation */
+    uint32_t n_evidence;
+    double score; /* 0 to 1; at least 0.5 for an alarm */
+    double limit; /* LIMIT, RATE: the limit that was exceeded; otherwise NaN */
+    uint32_t
+        learned; /* readings that the verdict rests on, while the sensor still learns; else 0 */
+    int64_t since_ms;                          /* when the cause began, as far as known */
     int64_t raised_ms, changed_ms, cleared_ms; /* since 1970; cleared_ms 0: still open */
     bool acknowledged;
     const char *acknowledged_by;  /* or "" */

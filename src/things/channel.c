@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEARN 256u
+#define LEARN 512u
 #define MIN_LEARN 32u
 #define SHORT 16.0      /* steps of the short means */
 #define MIDDLE 64.0     /* steps of the middle means */
@@ -29,6 +29,10 @@
 #define MIN_DAYS 2 /* days needed to learn a daily pattern */
 #define ENOUGH 4   /* windows of a statistic that it is learned from */
 #define NORMAL_MAD 1.4826
+#define DOUBT 10.0   /* a step is in doubt at this many times the target */
+#define FAR 4u       /* far values in a row that may be the beginning of a state */
+#define AGAIN 256u   /* steps that the moving values see again after learning */
+#define SETTLE 1024u /* steps after which a state that lasts becomes the usual one, at least */
 
 /* ---- numbers ---- */
 
@@ -79,7 +83,7 @@ double channel_usual(const struct profile *p, int64_t time_ms)
 /* How far the tail of a statistic is trusted, and after how many steps half of that: a few steps
  * show little of a channel's behaviour. */
 static const double trust[CHANNEL_N_STATS] = {1, 1, 1, 1, 1, 0.5};
-static const double few[CHANNEL_N_STATS] = {128, 128, 128, 128, 320, 128};
+static const double few[CHANNEL_N_STATS] = {32, 128, 128, 128, 320, 128};
 
 static double clamp(double x, double most)
 {
@@ -180,7 +184,6 @@ static void step_stats(const struct profile *p, struct channel_motion *m, double
     extend_blocks(m, c);
     out[CHANNEL_LONG] = long_record(m, fmin(now, fabs(slow)), slow);
     out[CHANNEL_SPREAD] = m->spread.weight < SPREAD / 2 ? 0 : spread;
-    extend_all(m, z);
     *z_out = z;
 }
 
@@ -225,6 +228,7 @@ static void learn_tails(struct profile *p, const double *v, const int64_t *times
         for (size_t i = 0; i < n; i++) {
             m.most_out = m.most_jump = m.most_long = 0; /* every value is a record here */
             step_stats(p, &m, v[i], channel_usual(p, times ? times[i] : -1), out, &z);
+            extend_all(&m, z);
             one[i] = log1p(out[s]);
             p->most_long = fmax(p->most_long, out[CHANNEL_LONG]);
         }
@@ -276,20 +280,66 @@ void channel_learn(struct profile *p, const double *v, const int64_t *times, siz
     learn_tails(p, v, times, n, b, c);
 }
 
-/* From the ring, oldest first. */
+static uint32_t slot_of(const struct channel *c, uint32_t back)
+{
+    return (c->next + CHANNEL_MAX_LEARN - back) % CHANNEL_MAX_LEARN;
+}
+
+double channel_kept(const struct channel *c, uint32_t back)
+{
+    return (double)c->kept[slot_of(c, back)];
+}
+
+bool channel_is_doubtful(const struct channel *c, uint32_t back)
+{
+    const uint32_t slot = slot_of(c, back);
+    return c->doubtful[slot / 32] >> slot % 32 & 1;
+}
+
+static void set_doubtful(struct channel *c, uint32_t back)
+{
+    const uint32_t slot = slot_of(c, back);
+    c->doubtful[slot / 32] |= 1u << slot % 32;
+}
+
+/* The last steps that can be learned from, at most `learn`, the oldest first. */
+static uint32_t good_steps(const struct channel *c, double out[CHANNEL_MAX_LEARN])
+{
+    uint32_t n = 0, from = 0;
+    while (from < c->n_kept && n < c->learn)
+        n += !channel_is_doubtful(c, ++from);
+    n = 0;
+    for (uint32_t back = from; back > 0; back--)
+        if (!channel_is_doubtful(c, back))
+            out[n++] = channel_kept(c, back);
+    return n;
+}
+
+/* From the last good steps of the ring. What is happening goes on: the moving values see the last
+ * steps again, in the new units. */
 static void learn_now(struct channel *c)
 {
-    double v[CHANNEL_MAX_LEARN], scratch[3 * CHANNEL_MAX_LEARN];
-    uint32_t first = c->n_kept == c->learn ? c->next : 0;
-    struct profile old = c->usual;
-    for (uint32_t i = 0; i < c->n_kept; i++)
-        v[i] = (double)c->kept[(first + i) % c->learn];
-    channel_learn(&c->usual, v, NULL, c->n_kept, old.interval_ms, scratch);
-    begin_motion(&c->motion, &c->usual, c->n_kept);
+    double v[CHANNEL_MAX_LEARN] = {0}, scratch[3 * CHANNEL_MAX_LEARN], out[CHANNEL_N_STATS], z;
+    const uint32_t n = good_steps(c, v);
+    const double interval_ms = c->usual.interval_ms;
+    channel_learn(&c->usual, v, NULL, n, interval_ms, scratch);
+    begin_motion(&c->motion, &c->usual, n);
+    for (uint32_t i = n > AGAIN ? n - AGAIN : 0; i < n; i++)
+        step_stats(&c->usual, &c->motion, v[i], c->usual.mean, out, &z);
     c->motion.started = true;
     c->motion.last = c->last;
-    c->n_unusual = 0;
     c->n_since = 0;
+}
+
+/* The state that lasts is the usual one from now on. */
+static void settle(struct channel *c)
+{
+    memset(c->doubtful, 0, sizeof(c->doubtful));
+    for (uint32_t back = c->learn + 1; back <= c->n_kept; back++)
+        set_doubtful(c, back); /* those before it */
+    c->n_unusual = 0;
+    c->reported = false;
+    learn_now(c);
 }
 
 void channel_init(struct channel *c, const struct profile *p, uint32_t learn, double interval_ms)
@@ -298,6 +348,7 @@ void channel_init(struct channel *c, const struct profile *p, uint32_t learn, do
                                    : learn < MIN_LEARN         ? MIN_LEARN
                                    : learn > CHANNEL_MAX_LEARN ? CHANNEL_MAX_LEARN
                                                                : learn,
+                          .wanted = CHANNEL_FALSE_ALARMS,
                           .fixed = p && p->n > 0};
     if (c->fixed) {
         c->usual = *p;
@@ -311,8 +362,45 @@ void channel_init(struct channel *c, const struct profile *p, uint32_t learn, do
 static void keep(struct channel *c, double value)
 {
     c->kept[c->next] = (float)value;
-    c->next = (c->next + 1) % c->learn;
-    c->n_kept += c->n_kept < c->learn;
+    c->doubtful[c->next / 32] &= ~(1u << c->next % 32);
+    c->next = (c->next + 1) % CHANNEL_MAX_LEARN;
+    c->n_kept += c->n_kept < CHANNEL_MAX_LEARN;
+}
+
+static void doubt(struct channel *c, uint32_t back)
+{
+    if (c->n_kept < back || channel_is_doubtful(c, back))
+        return;
+    set_doubtful(c, back);
+    c->n_good -= c->n_good > 0;
+    c->n_doubtful++;
+}
+
+void channel_doubt(struct channel *c)
+{
+    doubt(c, 1);
+}
+
+static bool is_learning(const struct channel *c)
+{
+    return !c->fixed && c->usual.n < c->learn;
+}
+
+/* A few far values belong to a channel with spikes. More in a row may be the beginning of a state
+ * that is found only later, and must not be in what it is measured with. */
+static bool begins_a_state(struct channel *c, double z)
+{
+    c->n_far =
+        is_learning(c) && fabs(z) > fmax(CLIP, BEYOND * c->usual.most_out) ? c->n_far + 1 : 0;
+    for (uint32_t back = 2; c->n_far == FAR && back <= FAR; back++)
+        doubt(c, back);
+    return c->n_far >= FAR;
+}
+
+double channel_target(double wanted, double steps, double interval_ms)
+{
+    double days = steps * fmax(interval_ms, 1) / DAY_MS;
+    return wanted * CHANNEL_DAYS / fmin(CHANNEL_DAYS, fmax(days, 1e-9));
 }
 
 static void follow(struct channel *c, double value, double z)
@@ -363,20 +451,56 @@ static void tails_below(struct profile *p)
 }
 
 /* The precise detector: how often each statistic reaches its value by chance. */
-static void weigh(struct channel *c, const double stats[CHANNEL_N_STATS], struct channel_result *r)
+static void weigh(const struct channel *c, const double stats[CHANNEL_N_STATS],
+                  struct channel_result *r)
 {
     const double per_day = r->expected, seen = (double)c->usual.n + c->n_since;
     r->expected = INFINITY;
     for (uint32_t s = 0; s < CHANNEL_N_STATS; s++) {
-        double v = log1p(stats[s]);
-        double n = tail_expected(&c->usual.tails[s], v, per_day, trust[s] * seen / (seen + few[s]));
-        if (follows(s))
-            tail_follow(&c->usual.tails[s], v);
-        tail_gauge(&c->usual.tails[s]);
+        double n = tail_expected(&c->usual.tails[s], log1p(stats[s]), per_day,
+                                 trust[s] * seen / (seen + few[s]));
         if (n < r->expected) {
             r->expected = n;
             r->stat = (enum channel_stat)s;
         }
+    }
+}
+
+static void tails_follow(struct profile *p, const double stats[CHANNEL_N_STATS], bool learns)
+{
+    for (uint32_t s = 0; s < CHANNEL_N_STATS; s++) {
+        if (learns && follows(s))
+            tail_follow(&p->tails[s], log1p(stats[s]));
+        tail_gauge(&p->tails[s]);
+    }
+}
+
+/* What the channel learns from a step. */
+static void learn_step(struct channel *c, double value, const double stats[CHANNEL_N_STATS],
+                       struct channel_result *r)
+{
+    /* A profile that was learned before stays, so how often its channel leaves it can be counted.
+     */
+    const bool drifts = stats[CHANNEL_LONG] > 0, learns = !r->doubtful || c->reported || c->fixed;
+    if (r->checked)
+        tails_follow(&c->usual, stats, learns);
+    else
+        tails_below(&c->usual);
+    if (learns)
+        extend_all(&c->motion, r->z);
+    if (c->fixed)
+        return;
+    if (!r->doubtful && !drifts) /* otherwise it would follow the change that it must find */
+        follow(c, value, r->z);
+    const uint32_t more = c->usual.n + c->usual.n / 2;
+    if (is_learning(c) && c->n_far == 0 && c->n_good >= (more < c->learn ? more : c->learn))
+        learn_now(c);
+    if (c->n_unusual > (4 * c->learn > SETTLE ? 4 * c->learn : SETTLE)) {
+        if (!c->reported) { /* nobody has been told about it yet */
+            r->expected = fmin(r->expected, r->target);
+            r->stat = CHANNEL_LONG;
+        }
+        settle(c);
     }
 }
 
@@ -388,30 +512,28 @@ struct channel_result channel_step(struct channel *c, double value, int64_t time
     c->last = value;
     keep(c, value);
     c->n_since++;
+    c->n_good++;
     if (c->usual.n == 0) {
-        if (c->n_kept < c->learn)
-            return r;
-        learn_now(c);
+        if (c->n_kept >= MIN_LEARN)
+            learn_now(c);
         return r;
     }
     step_stats(&c->usual, &c->motion, value, channel_usual(&c->usual, time_ms), stats, &r.z);
     r.expected = DAY_MS / fmax(c->usual.interval_ms, 1);
+    r.target = channel_target(c->wanted, (double)c->usual.n + c->n_since, c->usual.interval_ms);
     r.checked = c->always || !surely_usual(&c->usual, stats);
     if (r.checked)
         weigh(c, stats, &r);
-    else
-        tails_below(&c->usual);
     r.stuck = is_stuck(c);
     r.ready = true;
     bool away = fabs(c->motion.short16.sum) > AWAY * c->motion.short16.weight;
     bool drifts = stats[CHANNEL_LONG] > 0;
-    c->n_unusual = r.expected < 1 || away || drifts ? c->n_unusual + 1 : 0;
-    r.away = away && c->n_unusual <= 4 * c->learn;
-    if (!c->fixed) {
-        if (!drifts) /* otherwise it would follow the change that it must find */
-            follow(c, value, r.z);
-        if (c->n_unusual > 4 * c->learn)
-            learn_now(c);
-    }
+    r.doubtful = begins_a_state(c, r.z) || away || r.expected <= DOUBT * r.target;
+    c->n_unusual = r.doubtful || drifts ? c->n_unusual + 1 : 0;
+    c->reported = c->n_unusual > 0 && (c->reported || r.expected <= r.target);
+    r.away = away;
+    if (r.doubtful)
+        channel_doubt(c);
+    learn_step(c, value, stats, &r);
     return r;
 }

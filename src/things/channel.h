@@ -16,8 +16,16 @@
  *  - The spread of the changes.
  *
  * The usual level comes from a profile learned before (which stays fixed), or from the first steps
- * of the channel itself; then it follows the channel slowly, and is relearned when an unusual state
- * persists. With times of day, the daily pattern is subtracted if that reduces the deviation.
+ * of the channel itself: after 32 of them, again at each half more until there are `learn`; then it
+ * follows the channel slowly. With times of day, the daily pattern is subtracted if that reduces
+ * the deviation.
+ *
+ * A target of false alarms per day means little for a channel that was seen for a minute, so until
+ * CHANNEL_DAYS it may spend what these days allow on the time that it was seen (channel_target).
+ *
+ * Steps in doubt, those near or beyond the target, are in quarantine: nothing is learned from them
+ * until their state was reported. A state that lasts is reported at the latest when it becomes the
+ * usual one.
  *
  * Thread:    belongs to its caller.
  * Ownership: plain data in the caller's storage; no pointers inside.
@@ -32,6 +40,8 @@
 #include "things/tail.h"
 
 #define CHANNEL_MAX_LEARN 1024u
+#define CHANNEL_FALSE_ALARMS 0.02 /* per day, unless told otherwise */
+#define CHANNEL_DAYS 5.0          /* a channel is new until it was seen this long */
 #define CHANNEL_DAY_BINS 24u
 #define CHANNEL_BLOCKS 12u /* blocks whose means show a trend */
 #define CHANNEL_BLOCK 64u  /* steps of each */
@@ -87,12 +97,14 @@ struct channel_motion {
 
 struct channel_result {
     double expected; /* false alarms per day that the most unusual statistic corresponds to */
+    double target;   /* an alarm, if it expects no more than this */
     enum channel_stat stat; /* the most unusual statistic */
     bool checked;           /* the fast detector was in doubt: the precise one decided */
     double z;               /* distance from the usual level in usual deviations, with its sign */
     bool away;              /* the last steps are far from the usual level: the event is not over */
     bool stuck;             /* the value has not changed for unusually many steps */
-    bool ready;             /* false: still learning, no verdict */
+    bool doubtful;          /* nothing was learned from this step */
+    bool ready;             /* false: too few steps for any verdict */
 };
 
 struct channel {
@@ -100,19 +112,32 @@ struct channel {
     struct channel_motion motion;
     bool fixed;            /* the profile was learned before and is kept */
     bool always;           /* the precise detector sees every step */
-    uint32_t learn;        /* steps to learn from */
+    bool reported;         /* the present doubtful state was beyond the target */
+    double wanted;         /* target of false alarms per day */
+    uint32_t learn;        /* steps to learn from; fewer: still learning */
     uint32_t n_kept, next; /* of `kept`, a ring */
+    uint32_t n_good;       /* steps so far that can be learned from */
+    uint32_t n_doubtful;   /* steps in quarantine so far */
+    uint32_t n_far;        /* steps in a row that are far from the usual level, while it learns */
     uint32_t run;          /* equal values so far */
-    uint32_t n_unusual;    /* steps since the channel is unusual, or away */
+    uint32_t n_unusual;    /* steps since the channel is in doubt, or away */
     uint32_t n_since;      /* steps since it was learned */
     double last;
-    float kept[CHANNEL_MAX_LEARN]; /* the last steps, to learn from */
+    float kept[CHANNEL_MAX_LEARN];             /* the last steps, to learn from */
+    uint32_t doubtful[CHANNEL_MAX_LEARN / 32]; /* which of them are in quarantine */
 };
 
-/* profile: NULL: the first `learn` steps (0: 256) define what is usual. */
+/* profile: NULL: the first `learn` steps (0: 512) define what is usual. */
 void channel_init(struct channel *c, const struct profile *p, uint32_t learn, double interval_ms);
 /* time_ms: for the time of day; negative: unknown. */
 struct channel_result channel_step(struct channel *c, double value, int64_t time_ms);
+/* Puts the last step in quarantine: others know that it is in doubt. */
+void channel_doubt(struct channel *c);
+/* One of the n_kept last steps: 1 is the last one. */
+double channel_kept(const struct channel *c, uint32_t back);
+bool channel_is_doubtful(const struct channel *c, uint32_t back);
+/* False alarms per day that are accepted after `steps` steps. */
+double channel_target(double wanted, double steps, double interval_ms);
 /* The usual level at a time. */
 double channel_usual(const struct profile *p, int64_t time_ms);
 

@@ -132,6 +132,29 @@ static int grow(void *list, uint32_t n)
     return 0;
 }
 
+static double first_above_0(double a, double b, double c)
+{
+    return a > 0 ? a : b > 0 ? b : c;
+}
+
+static struct things_policy policy_of(const struct things_policy *own,
+                                      const struct things_machine *m)
+{
+    static const struct things_policy none = {0};
+    const struct things_policy *up = m ? &m->policy : &none;
+    return (struct things_policy){
+        .false_alarms = first_above_0(own->false_alarms, up->false_alarms, CHANNEL_FALSE_ALARMS),
+        .delay_ms = own->delay_ms ? own->delay_ms : up->delay_ms,
+        .clear_ms = own->clear_ms ? own->clear_ms : up->clear_ms,
+        .hold_off_ms = own->hold_off_ms  ? own->hold_off_ms
+                       : up->hold_off_ms ? up->hold_off_ms
+                                         : 60000,
+        .hysteresis = first_above_0(own->hysteresis, up->hysteresis, 0.02),
+        .no_cascade = own->no_cascade || up->no_cascade,
+        .no_statistics = own->no_statistics || up->no_statistics,
+    };
+}
+
 int things_add_machine(struct things *t, const struct things_machine_opts *o, struct err *e)
 {
     if (!good_name(o->name))
@@ -144,9 +167,11 @@ int things_add_machine(struct things *t, const struct things_machine_opts *o, st
     if (m) {
         m->name = mem_strdup(o->name);
         m->title = mem_strdup(o->title ? o->title : o->name);
-        m->policy = o->policy;
-        m->no_joint = o->no_joint;
+        m->policy = policy_of(&o->policy, NULL);
+        m->apart = m->no_joint = o->no_joint;
         m->expected = INFINITY;
+        m->learns = !o->joint;
+        m->n_seen = o->joint ? joint_facts(o->joint)->rows : 0;
     }
     if (!m || !m->name || !m->title || grow(&t->machines, t->n_machines) < 0 ||
         (o->joint && !o->no_joint && joint_copy(&m->joint, o->joint, e) < 0)) {
@@ -175,29 +200,6 @@ static int extend_joint(struct things_machine *m, struct err *e)
     joint_destroy(m->joint);
     m->joint = joint;
     return 0;
-}
-
-static double first_above_0(double a, double b, double c)
-{
-    return a > 0 ? a : b > 0 ? b : c;
-}
-
-static struct things_policy policy_of(const struct things_policy *own,
-                                      const struct things_machine *m)
-{
-    static const struct things_policy none = {0};
-    const struct things_policy *up = m ? &m->policy : &none;
-    return (struct things_policy){
-        .false_alarms = first_above_0(own->false_alarms, up->false_alarms, 0.1),
-        .delay_ms = own->delay_ms ? own->delay_ms : up->delay_ms,
-        .clear_ms = own->clear_ms ? own->clear_ms : up->clear_ms,
-        .hold_off_ms = own->hold_off_ms  ? own->hold_off_ms
-                       : up->hold_off_ms ? up->hold_off_ms
-                                         : 60000,
-        .hysteresis = first_above_0(own->hysteresis, up->hysteresis, 0.02),
-        .no_cascade = own->no_cascade || up->no_cascade,
-        .no_statistics = own->no_statistics || up->no_statistics,
-    };
 }
 
 struct things_sensor_opts things_sensor_defaults(void)
@@ -250,6 +252,7 @@ static struct things_sensor *make_sensor(const struct things_sensor_opts *o,
     channel_init(&s->channel, o->profile, o->learn,
                  o->interval_ms ? (double)o->interval_ms : DEFAULT_INTERVAL_MS);
     s->channel.always = s->policy.no_cascade;
+    s->channel.wanted = s->policy.false_alarms;
     if (s->channel.fixed && s->learns_interval) {
         s->interval_ms = s->channel.usual.interval_ms;
         s->learns_interval = false;
@@ -294,6 +297,15 @@ size_t things_bytes(const struct things *t)
            t->opts.max_alarms * sizeof(*t->alarms);
 }
 
+double things_machine_score(const struct things *t, const char *machine)
+{
+    const struct things_machine *m = find_machine(t, machine);
+    double most = m ? m->score : 0;
+    for (uint32_t i = 0; m && i < m->n_members; i++)
+        most = fmax(most, m->members[i]->score);
+    return most;
+}
+
 double things_machine_expected(const struct things *t, const char *machine)
 {
     const struct things_machine *m = find_machine(t, machine);
@@ -321,9 +333,12 @@ void things_view(const struct things *t, uint32_t sensor, struct things_view *ou
                                 .limit_high = s->limit_high,
                                 .score = s->score,
                                 .expected = s->expected,
-                                .alarm = s->alarm ? s->alarm->id : 0,
+                                .alarm = s->held ? s->alarm->id : 0,
                                 .serial = s->serial,
-                                .learning = s->channel.usual.n == 0,
+                                .learning = things_is_learning(s),
+                                .learned = s->channel.usual.n,
+                                .learn = s->channel.learn,
+                                .doubtful = s->channel.n_doubtful,
                                 .counts = s->counts};
 }
 
@@ -339,7 +354,7 @@ uint32_t things_history(const struct things *t, uint32_t sensor, float *out, uin
     const struct channel *c = &s->channel;
     uint32_t n = c->n_kept < max ? c->n_kept : max;
     for (uint32_t i = 0; i < n; i++)
-        out[i] = c->kept[(c->next + c->learn - n + i) % c->learn];
+        out[i] = c->kept[(c->next + CHANNEL_MAX_LEARN - n + i) % CHANNEL_MAX_LEARN];
     *interval_ms = s->interval_ms > 0 ? s->interval_ms : DEFAULT_INTERVAL_MS;
     *end_ms = s->step_ms;
     return n;

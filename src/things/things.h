@@ -29,7 +29,7 @@ struct things;
 
 /* When an alarm is raised and cleared. Zero: the default, or the machine's setting. */
 struct things_policy {
-    double false_alarms;  /* target of the statistics, per day and sensor; 0: 0.1 */
+    double false_alarms;  /* target of the statistics, per day and sensor; 0: 0.02 */
     uint32_t delay_ms;    /* a cause must persist this long to raise an alarm; 0: no delay */
     uint32_t clear_ms;    /* ... and be gone this long before the alarm clears; 0: 10 intervals, at
                              least 10 s */
@@ -59,7 +59,7 @@ struct things_sensor_opts {         /* begin with things_sensor_defaults() */
     uint32_t interval_ms;           /* expected between readings; 0: learned */
     uint32_t lost_ms; /* without a reading for this long the signal is lost; 0: 5 intervals, at
                          least 5 s; UINT32_MAX: never */
-    uint32_t learn;   /* readings to learn from, at most 1024; 0: 256 */
+    uint32_t learn;   /* readings to learn from, at most 1024; 0: 512 */
     struct things_policy policy;   /* overrides the machine's */
     const struct profile *profile; /* learned by `shoal anomaly fit`; copied; NULL: none */
 };
@@ -89,7 +89,10 @@ struct things_view {
     double expected;              /* false alarms per day that its current state corresponds to */
     uint64_t alarm;               /* id of its open alarm; 0: none */
     uint64_t serial;              /* serial of its last change: grows over all sensors and alarms */
-    bool learning;
+    bool learning;                /* the normal range and the levels are those of few readings */
+    uint32_t learned;             /* readings that they come from; 0: none yet, so no verdict */
+    uint32_t learn;               /* ... and how many are wanted */
+    uint32_t doubtful;            /* readings that nothing was learned from */
     struct reading_counts counts;
 };
 
@@ -112,6 +115,8 @@ uint64_t things_serial(const struct things *t); /* of the last change of any sen
 /* False alarms per day that the current state of a machine corresponds to: of its channels
  * together, and of the most unusual one. Infinite: not known yet. */
 double things_machine_expected(const struct things *t, const char *machine);
+/* The largest score of a machine: of its channels together, and of each. */
+double things_machine_score(const struct things *t, const char *machine);
 size_t things_bytes(const struct things *t); /* memory of all */
 
 /* now_ms: our own clock, since 1970; must not go back. */

@@ -23,15 +23,19 @@ static void put_channel(struct alarm_event *e, const struct things_sensor *s, do
                                                           .high = things_high(s)};
 }
 
-/* Channels of the same machine that also left their usual level. */
-static void put_others(struct alarm_event *e, const struct things_sensor *s)
+/* Channels of the same machine that show it too, or also left their usual level. */
+static void put_others(struct alarm_event *e, const struct things_alarm *a)
 {
-    const struct things_machine *m = s->machine;
+    const struct things_machine *m = a->lead->machine;
     for (uint32_t i = 0; m && i < m->n_members && e->n_channels < ALARM_MAX_CHANNELS; i++) {
         const struct things_sensor *o = m->members[i];
         const struct profile *p = &o->channel.usual;
         double usual = channel_usual(p, o->time_ms);
-        if (o != s && p->n && fabs(o->value - usual) > OTHERS_Z * p->spread)
+        if (o == a->lead)
+            continue;
+        if (o->held && o->alarm == a)
+            put_channel(e, o, o->before);
+        else if (p->n && fabs(o->value - usual) > OTHERS_Z * p->spread)
             put_channel(e, o, usual);
     }
 }
@@ -42,37 +46,135 @@ static void mark(struct things *t, struct things_alarm *a)
     t->alarm_serial = a->event.serial = a->sensor->serial = ++t->serial;
 }
 
+static void describe(struct things_alarm *a)
+{
+    struct buf text;
+    buf_init(&text, 4096);
+    alarm_explain(&text, &a->event);
+    snprintf(a->text, sizeof(a->text), "%s", buf_str(&text));
+    buf_fini(&text);
+}
+
 static void send(struct things *t, struct things_alarm *a, enum alarm_change change,
                  int64_t time_ms)
 {
-    struct buf text;
     a->event.change = change;
     mark(t, a);
     a->event.changed_ms = time_ms;
-    if (change == ALARM_RAISED || change == ALARM_WORSENED) {
-        buf_init(&text, 4096);
-        alarm_explain(&text, &a->event);
-        snprintf(a->text, sizeof(a->text), "%s", buf_str(&text));
-        buf_fini(&text);
-    }
+    if (change == ALARM_RAISED || change == ALARM_WORSENED || change == ALARM_EXTENDED)
+        describe(a);
     a->event.text = a->text;
     a->event.acknowledged_by = a->by;
     if (t->opts.alarm)
         t->opts.alarm(t->opts.ctx, &a->event);
 }
 
-static void fill(struct things_alarm *a, const struct things_cause *c, int64_t time_ms)
+static void fill_channels(struct things_alarm *a)
 {
-    const struct things_sensor *s = a->sensor;
+    a->event.n_channels = 0;
+    put_channel(&a->event, a->lead, a->lead->before);
+    put_others(&a->event, a);
+}
+
+/* The cause of a sensor is what the alarm is about. */
+static void fill(struct things_alarm *a, struct things_sensor *s, const struct things_cause *c,
+                 int64_t time_ms)
+{
     struct alarm_event *e = &a->event;
+    a->lead = s;
     e->kind = c->kind;
     e->severity = c->severity;
     e->score = c->score;
     e->limit = c->limit;
+    e->learned = c->kind >= ALARM_SPIKE && c->kind != ALARM_LOST && things_is_learning(s)
+                     ? s->channel.usual.n
+                     : 0;
     e->changed_ms = time_ms;
-    e->n_channels = 0;
-    put_channel(e, s, s->before);
-    put_others(e, s);
+    fill_channels(a);
+}
+
+static const struct alarm_evidence *find_evidence(const struct alarm_event *e,
+                                                  const struct things_sensor *s)
+{
+    for (uint32_t i = 0; i < e->n_evidence; i++)
+        if (e->evidence[i].sensor == s->name)
+            return &e->evidence[i];
+    return NULL;
+}
+
+/* The chain of what was observed: each kind of each sensor once. */
+static void add_evidence(struct things_alarm *a, const struct things_sensor *s,
+                         const struct things_cause *c, int64_t time_ms)
+{
+    struct alarm_event *e = &a->event;
+    for (uint32_t i = 0; i < e->n_evidence; i++)
+        if (e->evidence[i].sensor == s->name && e->evidence[i].kind == c->kind)
+            return;
+    if (e->n_evidence < ALARM_MAX_EVIDENCE)
+        e->evidence[e->n_evidence++] =
+            (struct alarm_evidence){.sensor = s->name,
+                                    .title = s->title,
+                                    .unit = s->unit,
+                                    .kind = c->kind,
+                                    .severity = c->severity,
+                                    .value = s->value,
+                                    .before = s->before,
+                                    .since_ms = c->since_ms ? c->since_ms : time_ms,
+                                    .seen_ms = time_ms};
+}
+
+/* ---- the sensors of an alarm ---- */
+
+static void take_cause(struct things_sensor *s, struct things_alarm *a, enum alarm_kind kind)
+{
+    s->alarm = a;
+    s->old = NULL;
+    s->held = true;
+    s->kind = kind;
+    s->calm_ms = 0;
+}
+
+/* Calls fn for each sensor of the alarm. */
+static void each_sensor(struct things_alarm *a, void (*fn)(struct things_sensor *s, void *arg),
+                        void *arg)
+{
+    const struct things_machine *m = a->sensor->machine;
+    if (!m)
+        fn(a->sensor, arg);
+    for (uint32_t i = 0; m && i < m->n_members; i++)
+        if (m->members[i]->alarm == a || m->members[i]->old == a)
+            fn(m->members[i], arg);
+}
+
+static void count_held(struct things_sensor *s, void *arg)
+{
+    *(uint32_t *)arg += s->held;
+}
+
+static void let_go(struct things_sensor *s, void *old)
+{
+    s->alarm = NULL;
+    s->old = old;
+    s->held = false;
+    s->calm_ms = 0;
+}
+
+/* Whether two sensors of a machine with these causes show the same fault. A lost signal says
+ * something about the line, not about the machine. */
+static bool same_fault(enum alarm_kind a, enum alarm_kind b)
+{
+    bool line_a = a == ALARM_LOST || a == ALARM_STUCK, line_b = b == ALARM_LOST || b == ALARM_STUCK;
+    return line_a || line_b ? a == b : true;
+}
+
+/* The alarm that a new cause belongs to: one of the same machine whose causes persist. */
+static struct things_alarm *find_group(const struct things_sensor *s, const struct things_cause *c)
+{
+    const struct things_machine *m = s->machine;
+    for (uint32_t i = 0; m && !m->apart && i < m->n_members; i++)
+        if (m->members[i]->held && same_fault(m->members[i]->kind, c->kind))
+            return m->members[i]->alarm;
+    return NULL;
 }
 
 /* The oldest slot that is free or whose alarm has ended; otherwise the oldest of all. */
@@ -88,10 +190,7 @@ static struct things_alarm *take_place(struct things *t)
         if (a->id == 0)
             return a;
     }
-    if (best->sensor && best->sensor->alarm == best)
-        best->sensor->alarm = NULL;
-    if (best->sensor && best->sensor->old == best)
-        best->sensor->old = NULL;
+    each_sensor(best, let_go, NULL);
     return best;
 }
 
@@ -107,9 +206,9 @@ static void raise_alarm(struct things *t, struct things_sensor *s, const struct 
                                     .machine_title = s->machine ? s->machine->title : "",
                                     .since_ms = c->since_ms ? c->since_ms : time_ms,
                                     .raised_ms = time_ms};
-    fill(a, c, time_ms);
-    s->alarm = a;
-    s->old = NULL;
+    take_cause(s, a, c->kind);
+    fill(a, s, c, time_ms);
+    add_evidence(a, s, c, time_ms);
     send(t, a, ALARM_RAISED, time_ms);
 }
 
@@ -135,7 +234,7 @@ int things_restore(struct things *t, const struct alarm_event *e, struct err *er
     struct things_alarm *a = take_place(t);
     mem_free(a->passage);
     mem_free(a->source);
-    *a = (struct things_alarm){.id = e->id, .sensor = s};
+    *a = (struct things_alarm){.id = e->id, .sensor = s, .lead = s};
     if (!copy_passage(a, e)) {
         mem_free(a->passage);
         mem_free(a->source);
@@ -154,8 +253,11 @@ int things_restore(struct things *t, const struct alarm_event *e, struct err *er
     a->event.text = a->text;
     a->event.passage = a->passage;
     a->event.source = a->source;
+    a->event.n_evidence = 0;
     s->before = e->channels[0].before;
-    s->alarm = a;
+    take_cause(s, a, e->kind);
+    const struct things_cause c = {true, e->kind, e->severity, e->score, e->limit, e->since_ms};
+    add_evidence(a, s, &c, e->raised_ms);
     mark(t, a);
     if (t->next_id <= e->id)
         t->next_id = e->id + 1;
@@ -170,50 +272,82 @@ static int64_t clear_ms(const struct things_sensor *s)
                               : (int64_t)fmax(MIN_CLEAR_MS, 10 * s->interval_ms);
 }
 
-static void end_alarm(struct things *t, struct things_sensor *s, int64_t time_ms)
+static void end_alarm(struct things *t, struct things_alarm *a, int64_t time_ms)
 {
-    struct things_alarm *a = s->alarm;
     a->event.cleared_ms = time_ms;
-    a->event.channels[0].value = s->value;
-    s->alarm = NULL;
-    s->old = a;
+    a->event.channels[0].value = a->lead->value;
+    each_sensor(a, let_go, a);
     send(t, a, ALARM_CLEARED, time_ms);
 }
 
-/* An alarm that ended a moment ago continues, without a new event unless it is worse. */
+/* An alarm that ended a moment ago continues, without a new event, if the same cause of the sensor
+ * returns and is not worse. */
 static bool continues(const struct things_sensor *s, const struct things_cause *c, int64_t time_ms)
 {
-    return s->old && c->severity <= s->old->event.severity &&
-           time_ms - s->old->event.cleared_ms < s->policy.hold_off_ms;
+    const struct things_alarm *old = s->old;
+    if (!old || old->sensor->alarm || c->severity > old->event.severity ||
+        time_ms - old->event.cleared_ms >= s->policy.hold_off_ms)
+        return false;
+    const struct alarm_evidence *v = find_evidence(&old->event, s);
+    return v && (v->kind == c->kind ||
+                 (things_is_statistical(v->kind) && things_is_statistical(c->kind)));
+}
+
+static void reopen(struct things *t, struct things_sensor *s, const struct things_cause *c)
+{
+    struct things_alarm *a = s->old;
+    take_cause(s, a, c->kind);
+    if (a->sensor != s) { /* it keeps the alarm, but has no cause */
+        a->sensor->alarm = a;
+        a->sensor->old = NULL;
+    }
+    a->event.cleared_ms = 0;
+    a->event.change = ALARM_RAISED;
+    mark(t, a);
 }
 
 static void hold(struct things *t, struct things_sensor *s, const struct things_cause *c,
                  int64_t time_ms)
 {
     struct things_alarm *a = s->alarm;
-    a->calm_ms = 0;
-    bool worse = c->severity > a->event.severity;
+    bool known = find_evidence(&a->event, s) != NULL, worse = c->severity > a->event.severity;
+    take_cause(s, a, c->kind);
     if (c->score > a->event.score)
         a->event.score = c->score;
-    if (!worse)
+    add_evidence(a, s, c, time_ms);
+    if (known && !worse)
         return;
-    fill(a, c, time_ms);
+    if (worse)
+        fill(a, s, c, time_ms);
+    else
+        fill_channels(a);
     a->event.acknowledged = false; /* a person has seen less than this */
     a->by[0] = '\0';
-    send(t, a, ALARM_WORSENED, time_ms);
+    send(t, a, worse ? ALARM_WORSENED : ALARM_EXTENDED, time_ms);
+}
+
+static void calm(struct things *t, struct things_sensor *s, int64_t time_ms)
+{
+    struct things_alarm *a = s->alarm;
+    uint32_t n_held = 0;
+    s->pending_ms = 0;
+    if (!s->held)
+        return;
+    if (s->calm_ms == 0)
+        s->calm_ms = time_ms;
+    if (time_ms - s->calm_ms < clear_ms(s))
+        return;
+    s->held = false;
+    each_sensor(a, count_held, &n_held);
+    if (n_held == 0)
+        end_alarm(t, a, time_ms);
 }
 
 void things_judge(struct things *t, struct things_sensor *s, const struct things_cause *c,
                   int64_t time_ms)
 {
     if (!c->holds) {
-        s->pending_ms = 0;
-        if (!s->alarm)
-            return;
-        if (s->alarm->calm_ms == 0)
-            s->alarm->calm_ms = time_ms;
-        if (time_ms - s->alarm->calm_ms >= clear_ms(s))
-            end_alarm(t, s, time_ms);
+        calm(t, s, time_ms);
         return;
     }
     if (s->alarm) {
@@ -224,16 +358,15 @@ void things_judge(struct things *t, struct things_sensor *s, const struct things
         s->pending_ms = time_ms;
     if (time_ms - s->pending_ms < s->policy.delay_ms)
         return;
-    if (continues(s, c, time_ms)) {
-        s->alarm = s->old;
-        s->old = NULL;
-        s->alarm->calm_ms = 0;
-        s->alarm->event.cleared_ms = 0;
-        s->alarm->event.change = ALARM_RAISED;
-        mark(t, s->alarm);
-        return;
+    struct things_alarm *group = find_group(s, c);
+    if (group) {
+        s->alarm = group;
+        hold(t, s, c, time_ms);
+    } else if (continues(s, c, time_ms)) {
+        reopen(t, s, c);
+    } else {
+        raise_alarm(t, s, c, time_ms);
     }
-    raise_alarm(t, s, c, time_ms);
 }
 
 /* ---- lists ---- */

@@ -13,10 +13,10 @@
 
 /* A remembered alarm. Its slot is reused when it is the oldest cleared one. */
 struct things_alarm {
-    uint64_t id; /* 0: free */
-    struct things_sensor *sensor;
+    uint64_t id;                  /* 0: free */
+    struct things_sensor *sensor; /* the one that raised it: it keeps the alarm until it ends */
+    struct things_sensor *lead;   /* the one with the worst cause: the text is about it */
     struct alarm_event event;
-    int64_t calm_ms; /* its cause has been gone since then; 0: it persists */
     char by[THINGS_MAX_BY], text[ALARM_MAX_TEXT];
     char *passage, *source; /* NULL: none */
 };
@@ -26,11 +26,16 @@ struct things_machine {
     struct things_policy policy;
     struct things_sensor **members;
     uint32_t n_members;
+    bool apart; /* its sensors have nothing to do with each other */
     bool no_joint;
     struct joint *joint;          /* of n_members channels; NULL: none */
     uint32_t n_fresh;             /* members with a step since the last row */
-    uint32_t n_rows;              /* rows collected so far, to learn from */
-    double expected;              /* of the last row */
+    bool learns;                  /* the joint was not learned before */
+    uint32_t n_learned;           /* rows that it was learned from */
+    uint32_t n_waiting;           /* rows since then, if they are steps made together */
+    uint32_t n_rows;              /* otherwise: rows collected so far, to learn from */
+    double n_seen;                /* rows, with those that it was learned from */
+    double expected, score;       /* of the last row */
     struct things_sensor *holder; /* the sensor whose alarm represents the pattern; NULL: none */
 };
 
@@ -69,6 +74,9 @@ struct things_sensor {
     float zs[THINGS_JOINT_ROWS];
     /* the alarm */
     struct things_alarm *alarm, *old; /* old: cleared, may continue within the hold-off */
+    bool held;                        /* it has a cause of its alarm, or had one a moment ago */
+    enum alarm_kind kind;             /* ... of this kind */
+    int64_t calm_ms;                  /* that cause has been gone since then; 0: it persists */
     int64_t pending_ms; /* a cause persists since then, and waits for the delay; 0: none */
 };
 
@@ -94,6 +102,18 @@ static inline double things_high(const struct things_sensor *s)
 {
     const struct profile *p = &s->channel.usual;
     return !isnan(s->normal_high) ? s->normal_high : p->n ? p->high : (double)NAN;
+}
+
+/* Kinds of one cause: a value that is unlike those before it. */
+static inline bool things_is_statistical(enum alarm_kind kind)
+{
+    return kind == ALARM_SPIKE || kind == ALARM_SHIFT || kind == ALARM_DRIFT || kind == ALARM_NOISE;
+}
+
+/* True until the sensor has seen as many readings as it should learn from. */
+static inline bool things_is_learning(const struct things_sensor *s)
+{
+    return !s->channel.fixed && s->channel.usual.n < s->channel.learn;
 }
 
 /* A member has made a step: the machine's row may be complete. */

@@ -64,7 +64,7 @@ static void consider(struct things_cause *c, enum alarm_kind kind, enum alarm_se
 /* By how much a value must be back inside before its alarm may end. */
 static double margin(const struct things_sensor *s, double low, double high)
 {
-    if (!s->alarm)
+    if (!s->held)
         return 0;
     double range = isfinite(low) && isfinite(high) ? high - low
                    : isfinite(high)                ? fabs(high)
@@ -75,15 +75,12 @@ static double margin(const struct things_sensor *s, double low, double high)
 
 static void check_limits(const struct things_sensor *s, double v, struct things_cause *c)
 {
-    double in = s->alarm && s->alarm->event.kind == ALARM_LIMIT
-                    ? margin(s, s->limit_low, s->limit_high)
-                    : 0;
+    double in = s->kind == ALARM_LIMIT ? margin(s, s->limit_low, s->limit_high) : 0;
     if (v > s->limit_high - in)
         consider(c, ALARM_LIMIT, ALARM_CRITICAL, 1, s->limit_high, 0);
     else if (v < s->limit_low + in)
         consider(c, ALARM_LIMIT, ALARM_CRITICAL, 1, s->limit_low, 0);
-    in = s->alarm && s->alarm->event.kind == ALARM_RANGE ? margin(s, s->normal_low, s->normal_high)
-                                                         : 0;
+    in = s->kind == ALARM_RANGE ? margin(s, s->normal_low, s->normal_high) : 0;
     if (v > s->normal_high - in || v < s->normal_low + in)
         consider(c, ALARM_RANGE, ALARM_WARNING, 0.5, (double)NAN, 0);
 }
@@ -103,11 +100,6 @@ static enum alarm_kind kind_of(enum channel_stat s)
     }
 }
 
-static bool is_statistical(enum alarm_kind kind)
-{
-    return kind == ALARM_SPIKE || kind == ALARM_SHIFT || kind == ALARM_DRIFT || kind == ALARM_NOISE;
-}
-
 /* ---- statistics ---- */
 
 static void step(struct things_sensor *s, int64_t time_ms, struct things_cause *c)
@@ -120,7 +112,7 @@ static void step(struct things_sensor *s, int64_t time_ms, struct things_cause *
     s->step_ms = time_ms;
     struct channel_result r = channel_step(&s->channel, v, time_ms);
     s->last_step = v;
-    if (!s->alarm)
+    if (!s->held)
         s->before = usual;
     if (!r.ready || s->policy.no_statistics)
         return;
@@ -129,15 +121,15 @@ static void step(struct things_sensor *s, int64_t time_ms, struct things_cause *
     s->counts.steps++;
     s->counts.checked += r.checked;
     s->expected = r.expected;
-    s->score = 1 / (1 + r.expected / s->policy.false_alarms);
+    s->score = 1 / (1 + r.expected / r.target);
     if (r.stuck)
         consider(c, ALARM_STUCK, ALARM_WARNING, 0.5, (double)NAN,
                  time_ms - (int64_t)(s->channel.run * s->interval_ms));
-    double wanted = s->policy.false_alarms * (s->alarm ? RELEASE : 1);
+    double wanted = r.target * (s->held ? RELEASE : 1);
     if (r.expected <= wanted)
         consider(c, kind_of(r.stat), ALARM_WARNING, s->score, (double)NAN, 0);
-    else if (r.away && s->alarm && is_statistical(s->alarm->event.kind))
-        consider(c, s->alarm->event.kind, ALARM_WARNING, s->score, (double)NAN, 0);
+    else if (r.away && s->held && things_is_statistical(s->kind))
+        consider(c, s->kind, ALARM_WARNING, s->score, (double)NAN, 0);
 }
 
 /* Several readings within an interval are one step. */
@@ -153,8 +145,8 @@ static void use(struct things_sensor *s, double v, int64_t time_ms, struct thing
     if (passed < 0.5 * s->interval_ms) {
         s->counts.merged++;
         /* The statistics have nothing new: their alarm continues until the next step. */
-        if (s->alarm && s->alarm->calm_ms == 0 && s->alarm->event.kind > ALARM_RANGE)
-            consider(c, s->alarm->event.kind, s->alarm->event.severity, s->score, (double)NAN, 0);
+        if (s->held && s->calm_ms == 0 && s->kind > ALARM_RANGE)
+            consider(c, s->kind, ALARM_WARNING, s->score, (double)NAN, 0);
         return;
     }
     step(s, time_ms, c);
@@ -187,10 +179,10 @@ void things_reading(struct things *t, const struct reading *r, int64_t now_ms)
     s->time_ms = time_ms;
     s->heard_ms = now_ms;
     s->serial = ++t->serial;
-    if (!s->alarm && isnan(s->before))
+    if (!s->held && isnan(s->before))
         s->before = last;
     if (passed_ms > 0 && fabs(r->value - last) / (passed_ms / 1000) > s->max_rate) {
-        if (!s->alarm)
+        if (!s->held)
             s->before = last;
         consider(&c, ALARM_RATE, ALARM_CRITICAL, 1, s->max_rate, time_ms - (int64_t)passed_ms);
     }
@@ -224,7 +216,7 @@ void things_tick(struct things *t, int64_t now_ms)
         struct things_cause c = {.holds = false, .limit = (double)NAN};
         if ((double)(now_ms - s->heard_ms) > lost_after(s))
             consider(&c, ALARM_LOST, ALARM_WARNING, 1, (double)NAN, s->heard_ms);
-        if (c.holds || (s->alarm && s->alarm->calm_ms))
+        if (c.holds || (s->held && s->calm_ms))
             things_judge(t, s, &c, now_ms);
     }
 }

@@ -5,6 +5,7 @@
 #include "things/things_int.h"
 
 #define DAY_MS 86400000.0
+#define MIN_ROWS 32u /* to learn from */
 #define RELEASE 10.0 /* as for a single channel: the alarm ends a little below where it began */
 
 static double per_day(const struct things_machine *m)
@@ -21,41 +22,62 @@ static uint32_t rows_wanted(const struct things_machine *m)
     uint32_t n = 0;
     for (uint32_t i = 0; i < m->n_members; i++)
         n = m->members[i]->channel.learn > n ? m->members[i]->channel.learn : n;
-    return n < THINGS_JOINT_ROWS ? n : THINGS_JOINT_ROWS;
+    return n;
 }
 
-/* How many of the last steps that the members remember are rows: all of them if they learned in the
- * same row and have stepped together since; otherwise 0. */
-static uint32_t rows_in_step(const struct things_machine *m)
+/* Whether the steps that the members remember are rows: they were made together. */
+static bool in_step(const struct things_machine *m)
 {
-    const struct channel *first = &m->members[0]->channel;
+    const struct things_sensor *first = m->members[0];
     for (uint32_t i = 0; i < m->n_members; i++) {
         const struct things_sensor *s = m->members[i];
-        const struct channel *c = &s->channel;
-        if (c->n_kept != first->n_kept || c->n_since != first->n_since ||
-            c->learn != first->learn || s->step_ms != m->members[0]->step_ms || c->usual.daily)
-            return 0;
+        if (s->channel.n_kept != first->channel.n_kept || s->channel.next != first->channel.next ||
+            s->step_ms != first->step_ms || s->channel.usual.daily)
+            return false;
     }
-    return first->n_kept >= rows_wanted(m) ? first->n_kept : 0;
+    return true;
 }
 
-/* The steps that the channels have just learned from show how they fit together, as in a recording,
- * so the machine need not wait for as many again. False: they are not in step. */
-static bool learn_from_steps(struct things_machine *m)
+/* The rows without a step in doubt, the oldest first; rows NULL: only counts them. */
+static uint32_t good_rows(const struct things_machine *m, double *rows)
 {
-    uint32_t n = m->n_members, n_rows = rows_in_step(m);
-    struct err e = {0};
-    double *rows = n_rows ? mem_zalloc_n((size_t)n_rows * n, sizeof(*rows)) : NULL;
-    for (uint32_t i = 0; rows && i < n; i++) {
-        const struct channel *c = &m->members[i]->channel;
-        uint32_t oldest = c->n_kept == c->learn ? c->next : 0;
-        for (uint32_t r = 0; r < n_rows; r++)
-            rows[(size_t)r * n + i] =
-                ((double)c->kept[(oldest + r) % c->learn] - c->usual.mean) / c->usual.spread;
+    const struct channel *first = &m->members[0]->channel;
+    uint32_t n = m->n_members, n_rows = 0, back = first->n_kept;
+    for (; back > 0; back--) {
+        bool good = true;
+        for (uint32_t i = 0; i < n && good; i++)
+            good = !channel_is_doubtful(&m->members[i]->channel, back);
+        for (uint32_t i = 0; i < n && good && rows; i++) {
+            const struct channel *c = &m->members[i]->channel;
+            rows[(size_t)n_rows * n + i] =
+                (channel_kept(c, back) - c->usual.mean) / c->usual.spread;
+        }
+        n_rows += good;
     }
-    bool ok = rows && joint_learn(m->joint, rows, n_rows, &e) == 0;
+    return n_rows;
+}
+
+/* The steps that the channels have learned from show how they fit together, as in a recording: from
+ * the first verdict of the channels on, and again at each half more. */
+static void learn_from_steps(struct things_machine *m)
+{
+    uint32_t n = m->n_members, has = m->n_learned, wanted = rows_wanted(m);
+    uint32_t next = has + has / 2 < wanted ? has + has / 2 : wanted;
+    struct err e = {0};
+    if (has >= wanted || ++m->n_waiting < next - has)
+        return;
+    uint32_t n_rows = good_rows(m, NULL);
+    double *rows = n_rows >= next && n_rows >= MIN_ROWS
+                       ? mem_zalloc_n((size_t)n_rows * n, sizeof(*rows))
+                       : NULL;
+    if (!rows)
+        return; /* too few, or without memory: at one of the next rows */
+    good_rows(m, rows);
+    if (joint_learn(m->joint, rows, n_rows, &e) == 0) {
+        m->n_learned = n_rows;
+        m->n_waiting = 0;
+    }
     mem_free(rows);
-    return ok;
 }
 
 /* The members keep rows until there are enough. */
@@ -63,6 +85,7 @@ static void keep_row(struct things_machine *m)
 {
     uint32_t n = m->n_members, wanted = rows_wanted(m);
     struct err e = {0};
+    wanted = wanted < THINGS_JOINT_ROWS ? wanted : THINGS_JOINT_ROWS;
     if (m->n_rows < wanted) {
         for (uint32_t i = 0; i < n; i++)
             m->members[i]->zs[m->n_rows] = (float)m->members[i]->z;
@@ -76,6 +99,8 @@ static void keep_row(struct things_machine *m)
             rows[r * n + i] = (double)m->members[i]->zs[r];
     if (!rows || joint_learn(m->joint, rows, wanted, &e) < 0)
         m->n_rows = 0; /* without memory: from the next rows */
+    else
+        m->n_learned = UINT32_MAX; /* once: their steps are not rows */
     mem_free(rows);
 }
 
@@ -83,25 +108,28 @@ static void keep_row(struct things_machine *m)
 static struct things_sensor *choose_holder(const struct things_machine *m, uint32_t worst)
 {
     for (uint32_t i = 0; i < m->n_members; i++)
-        if (m->members[i]->alarm)
+        if (m->members[i]->held)
             return m->members[i];
     return m->members[worst];
 }
 
 static void judge_row(struct things *t, struct things_machine *m, uint32_t worst, int64_t time_ms)
 {
-    const struct things_policy *p = &m->members[0]->policy;
     struct things_sensor *h = m->holder;
-    if (p->no_statistics)
+    if (m->members[0]->policy.no_statistics)
         return;
-    if (m->expected > p->false_alarms * (h ? RELEASE : 1)) {
+    const double target = channel_target(m->policy.false_alarms, m->n_seen, DAY_MS / per_day(m));
+    m->score = 1 / (1 + m->expected / target);
+    for (uint32_t i = 0; i < m->n_members && m->expected <= RELEASE * target; i++)
+        channel_doubt(&m->members[i]->channel);
+    if (m->expected > target * (h ? RELEASE : 1)) {
         if (h)
             h->pattern = 0; /* its alarm ends after its next calm readings */
         m->holder = NULL;
         return;
     }
     h = m->holder = h ? h : choose_holder(m, worst);
-    h->pattern = 1 / (1 + m->expected / p->false_alarms);
+    h->pattern = m->score;
     struct things_cause c = {true, ALARM_PATTERN, ALARM_WARNING, h->pattern, (double)NAN, 0};
     things_judge(t, h, &c, time_ms);
 }
@@ -124,11 +152,15 @@ void things_row(struct things *t, struct things_sensor *s, int64_t time_ms)
     m->n_fresh = 0;
     if (!m->joint || m->n_members < 2 || joint_channels(m->joint) != m->n_members)
         return;
-    if (!joint_ready(m->joint)) {
-        if (n_known == m->n_members && (m->n_rows > 0 || !learn_from_steps(m)))
+    m->n_seen += 1;
+    if (n_known == m->n_members && m->learns) {
+        if (m->n_rows == 0 && in_step(m))
+            learn_from_steps(m);
+        else if (!joint_ready(m->joint))
             keep_row(m);
-        return;
     }
+    if (!joint_ready(m->joint))
+        return;
     m->expected = joint_step(m->joint, row, per_day(m), &worst);
     judge_row(t, m, worst, time_ms);
 }

@@ -13,7 +13,7 @@ done
 for v in show convert quantize list load unload; do
     run 0 model $v --help; golden "help-model-$v"; empty err
 done
-for v in fit run; do
+for v in export fit run; do
     run 0 anomaly $v --help; golden "help-anomaly-$v"; empty err
 done
 for v in init issue list revoke rotate show; do

@@ -21,6 +21,7 @@
 #include "site/deeds/deed_call.h"
 #include "site/deeds/deeds.h"
 #include "site/deferred/deferred.h"
+#include "site/modbus/modbus_site.h"
 #include "site/mqtt/mqtt_site.h"
 #include "site/things/plant.h"
 #include "site/things/webhooks.h"
@@ -598,6 +599,7 @@ static void put_server(struct gw *gw, struct buf *b)
     mqtt_door_metrics(gw->mqtt_door, b);
     plant_metrics(gw->plant, b);
     webhooks_metrics(gw->webhooks, b);
+    modbus_site_metrics(gw->modbus, b);
     if (gw->deeds)
         put_deeds(gw->deeds, b);
     if (gw->calls)

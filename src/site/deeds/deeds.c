@@ -23,6 +23,7 @@
 #include "net/http_ask.h"
 #include "net/tls.h"
 #include "site/deeds/deed_command.h"
+#include "site/modbus/modbus_site.h"
 
 #define MAX_TEXT_BYTES ((size_t)64 << 10)
 #define MAX_ANSWER_BYTES ((size_t)1 << 20)
@@ -56,6 +57,7 @@ struct deeds {
     struct home_sink sink; /* first */
     const struct config_deeds *config;
     struct mqtt *client;
+    struct modbus_site *modbus;
     struct tls_client *tls; /* for https; NULL: no way needs it */
     struct home_things *home;
     struct source *sources;
@@ -186,6 +188,22 @@ static int run_command(const struct deed_job *j, struct err *e)
     return rc;
 }
 
+/* The controller has the value when this returns, so the home knows it, too. */
+static int set_tag(struct deed_job *j, struct err *e)
+{
+    double value = payload_number(j->value, strlen(j->value)),
+           wanted = payload_number(j->wanted, strlen(j->wanted));
+    if (isnan(value))
+        return err_set(e, SHOAL_EINVAL, "'%.60s' is not a number: add it to values", j->value);
+    int rc = modbus_site_write(j->deeds->modbus, j->way->tag, value, e);
+    if (rc == 0) {
+        j->confirmed = true;
+        home_things_report(j->deeds->home, j->id, j->ability, isnan(wanted) ? j->wanted : NULL,
+                           isnan(wanted) ? 0 : wanted, j->way->unit ? j->way->unit : j->unit);
+    }
+    return rc;
+}
+
 static enum home_sink_result result_of(int rc)
 {
     return rc == 0                                      ? HOME_SINK_SENT
@@ -203,7 +221,9 @@ static void *work(void *arg)
     int rc = -1;
     for (uint32_t i = 0; rc < 0 && i <= j->way->retry && clock_ns() < j->until_ns; i++) {
         e.msg[0] = '\0';
-        rc = j->way->via == CONFIG_DEED_HTTP ? call_http(j, &e) : run_command(j, &e);
+        rc = j->way->via == CONFIG_DEED_HTTP     ? call_http(j, &e)
+             : j->way->via == CONFIG_DEED_MODBUS ? set_tag(j, &e)
+                                                 : run_command(j, &e);
     }
     pthread_mutex_lock(&d->lock);
     j->taken = false;
@@ -536,7 +556,7 @@ static int subscribe(struct deeds *d, struct err *e)
 }
 
 int deeds_create(struct deeds **out, const struct config_deeds *config, struct mqtt *client,
-                 struct home_things *home, struct err *e)
+                 struct modbus_site *modbus, struct home_things *home, struct err *e)
 {
     struct deeds *d = mem_zalloc(sizeof(*d));
     pthread_condattr_t attr;
@@ -546,6 +566,7 @@ int deeds_create(struct deeds **out, const struct config_deeds *config, struct m
     d->sink.ops = &ops;
     d->config = config;
     d->client = client;
+    d->modbus = modbus;
     d->home = home;
     pthread_mutex_init(&d->lock, NULL);
     pthread_condattr_init(&attr);

@@ -1,10 +1,11 @@
-/* deeds.h - carries out actions of the home flow with MQTT messages, HTTP calls and commands, and
- * receives the states of things.
+/* deeds.h - carries out actions of the home flow with MQTT messages, HTTP calls, commands and set
+ * points of controllers, and receives the states of things.
  *
  * The result of a deed is DONE only if the thing's state topic reports the new value in time.
- * Without a state topic it is SENT: the broker, the server or the program has accepted it. FAILED:
- * it was refused, or not confirmed even after the retries. NOT_CONNECTED: the broker or the server
- * is unreachable, or nothing is configured for the thing.
+ * Without a state topic it is SENT: the broker, the server or the program has accepted it. A set
+ * point is read back, so it is DONE. FAILED: it was refused, or not confirmed even after the
+ * retries. NOT_CONNECTED: the broker or the server is unreachable, or nothing is configured for the
+ * thing.
  *
  * Thread:    carry: any. Messages come on the client's thread; a thread "deeds" enforces the
  *            timeouts; HTTP calls and commands have a thread each, at most DEEDS_MAX_RUNNING.
@@ -19,6 +20,7 @@
 
 struct deeds;
 struct home_things;
+struct modbus_site;
 struct mqtt;
 
 #define DEEDS_MAX_WAITING 1024u
@@ -36,9 +38,10 @@ struct deeds_way {
     uint32_t n_values;
 };
 
-/* client: NULL if no broker is configured. */
+/* client: NULL if no broker is configured; modbus: NULL if no controllers are. */
 SHOAL_MUST_CHECK int deeds_create(struct deeds **out, const struct config_deeds *config,
-                                  struct mqtt *client, struct home_things *home, struct err *e);
+                                  struct mqtt *client, struct modbus_site *modbus,
+                                  struct home_things *home, struct err *e);
 /* Any thread; the newest way to a thing is used. Ways of the configuration take precedence.
  * Copies. */
 SHOAL_MUST_CHECK int deeds_add(struct deeds *d, const struct deeds_way *w, struct err *e);

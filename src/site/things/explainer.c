@@ -1,7 +1,6 @@
 /* explainer.c - see explainer.h. */
 #include "site/things/explainer.h"
 
-#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,14 +10,16 @@
 #include "base/mem.h"
 #include "base/thread/thread.h"
 #include "site/things/plant.h"
+#include "site/things/relevance.h"
 #include "store/collections.h"
 
 #define MAX_QUERY_BYTES 1024u
 #define MAX_PASSAGE_BYTES 800u
 #define MAX_SOURCE_BYTES 300u
+#define MAX_CANDIDATES 8u /* passages that are read for a relevant one */
 
 struct explain_job {
-    uint64_t id; /* id of the alarm, as reported */
+    struct alarm_event event; /* as reported; the names of its sensors stay */
     char query[MAX_QUERY_BYTES];
 };
 
@@ -36,38 +37,13 @@ struct explainer {
 
 /* ---- the query ---- */
 
-static const char *words_of(const struct alarm_event *e)
-{
-    const struct alarm_channel *c = &e->channels[0];
-    double than = isfinite(e->limit) && e->kind == ALARM_LIMIT ? e->limit : c->before;
-    switch (e->kind) {
-    case ALARM_NOISE:
-        return "unstable fluctuating noise";
-    case ALARM_STUCK:
-        return "stuck frozen sensor";
-    case ALARM_LOST:
-        return "lost signal sensor cable connection";
-    case ALARM_PATTERN:
-        return "unusual wear";
-    case ALARM_LIMIT:
-    case ALARM_RATE:
-    case ALARM_RANGE:
-    case ALARM_SPIKE:
-    case ALARM_SHIFT:
-    case ALARM_DRIFT:
-    case ALARM_N_KINDS:
-        break;
-    }
-    return c->value > than ? "high excessive increased" : c->value < than ? "low decreased" : "";
-}
-
 /* The words that a manual would use for this alarm. */
 static void put_query(struct buf *out, const struct alarm_event *e)
 {
     for (uint32_t i = 0; i < e->n_channels; i++)
         buf_printf(out, "%s ", e->channels[i].title);
     if (e->n_channels > 0)
-        buf_printf(out, "%s %s", words_of(e), e->machine_title);
+        buf_printf(out, "%s %s", relevance_words(e), e->machine_title);
 }
 
 /* Events come one at a time. */
@@ -82,7 +58,7 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
     pthread_mutex_lock(&x->lock);
     if (b.rc == 0 && x->n < EXPLAINER_MAX_WAITING) {
         struct explain_job *j = &x->jobs[(x->first + x->n++) % EXPLAINER_MAX_WAITING];
-        j->id = e->id;
+        j->event = *e;
         snprintf(j->query, sizeof(j->query), "%s", buf_str(&b));
         pthread_cond_signal(&x->changed);
     }
@@ -115,6 +91,16 @@ static const char *source_of(struct arena *a, const struct collection_hit *h)
                MAX_SOURCE_BYTES);
 }
 
+/* No passage is better than one about something else. */
+static const struct collection_hit *first_relevant(const struct alarm_event *e,
+                                                   const struct collection_hit *hits, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (relevance_of(e, hits[i].heading, hits[i].text) >= RELEVANCE_FLOOR)
+            return &hits[i];
+    return NULL;
+}
+
 static void explain(struct explainer *x, const struct explain_job *j)
 {
     struct arena a;
@@ -122,16 +108,16 @@ static void explain(struct explainer *x, const struct explain_job *j)
     struct collection_hit *hits = NULL;
     uint32_t n = 0;
     struct err e = {0};
-    const struct collection_query q = {.text = j->query, .n_results = 1};
+    const struct collection_query q = {.text = j->query, .n_results = MAX_CANDIDATES};
     arena_init(&a, 1 << 20);
     int rc = collections_hold(x->collections, x->collection, &c, &e);
     if (rc == 0)
         rc = collection_search(c, &q, &a, &hits, &n, &e);
-    if (rc == 0 && n > 0) {
-        const char *passage = cut(&a, hits[0].text, MAX_PASSAGE_BYTES),
-                   *source = source_of(&a, &hits[0]);
+    const struct collection_hit *best = rc == 0 ? first_relevant(&j->event, hits, n) : NULL;
+    if (best) {
+        const char *passage = cut(&a, best->text, MAX_PASSAGE_BYTES), *source = source_of(&a, best);
         rc = a.rc < 0 ? err_set(&e, a.rc, "out of memory")
-                      : plant_explain(x->plant, j->id, passage, source, &e);
+                      : plant_explain(x->plant, j->event.id, passage, source, &e);
         if (rc == SHOAL_ENOTFOUND)
             rc = 0; /* the alarm has already ended */
     }

@@ -1,5 +1,5 @@
 /* explainer.h - finds the passage of the manuals that best matches an alarm, and adds it to the
- * alarm as a second event.
+ * alarm as a second event. If no passage is about it (relevance.h), there is none.
  *
  * The search is by words: it needs no model and takes milliseconds.
  *

@@ -20,11 +20,14 @@
 #include "config/config.h"
 #include "host/confidence_watch.h"
 #include "host/prometheus.h"
+#include "site/things/reading_log.h"
 #include "things/machine_file.h"
 #include "wire/json_in.h"
 #include "wire/json_out.h"
 
 #define TICK_MS 500
+#define DAY_MS 86400000
+#define MAX_SKEW_MS 60000 /* as things.h */
 #define MAX_FILE_BYTES ((size_t)64 << 20)
 #define MAX_EVENT_BYTES ((size_t)64 << 10)
 
@@ -51,6 +54,7 @@ struct plant {
     pthread_t thread;
     bool has_thread, stop;
     struct things *things;
+    struct reading_log *log;    /* NULL: no history */
     struct told *first, **last; /* undelivered events, in order */
     uint64_t n_events;          /* so far */
     struct plant_job *jobs, **last_job;
@@ -167,7 +171,7 @@ static bool read_event(const struct plant *p, const cJSON *o, struct alarm_event
     const char *name = text_of(first, "sensor");
     *sensor = name ? things_find(p->things, name) : THINGS_NONE;
     *e = (struct alarm_event){
-        .change = (enum alarm_change)index_of(o, "change", ALARM_EXPLAINED + 1, change_name),
+        .change = (enum alarm_change)index_of(o, "change", ALARM_N_CHANGES, change_name),
         .id = (uint64_t)number(o, "id"),
         .kind = (enum alarm_kind)index_of(o, "kind", ALARM_N_KINDS, kind_name),
         .severity = (enum alarm_severity)index_of(o, "severity", ALARM_CRITICAL + 1, severity_name),
@@ -563,6 +567,9 @@ int plant_create(struct plant **out, const struct config *config, const char *fi
         rc = add_all(p, config, e);
     if (rc == 0)
         rc = add_models(p, config, e);
+    if (rc == 0)
+        rc = reading_log_create(&p->log, config->history, config->history_days * (int64_t)DAY_MS,
+                                config->history_bytes, e);
     if (rc < 0) {
         plant_destroy(p);
         return rc;
@@ -614,6 +621,7 @@ void plant_destroy(struct plant *p)
     if (!p)
         return;
     plant_stop(p);
+    reading_log_destroy(p->log); /* its names belong to the things */
     for (uint32_t i = 0; p->open && p->things && i < things_count(p->things); i++)
         mem_free(p->open[i].json);
     things_destroy(p->things);
@@ -633,12 +641,26 @@ uint32_t plant_find(struct plant *p, const char *sensor)
     return i;
 }
 
+/* A clock that is off by more than the statistics accept is not believed here either. */
+static void keep(struct plant *p, const struct reading *r, int64_t now)
+{
+    struct things_view v;
+    if (!p->log || !isfinite(r->value) || r->quality == READING_BAD)
+        return;
+    things_view(p->things, r->sensor, &v);
+    const bool clock = r->time_ms > now - MAX_SKEW_MS && r->time_ms < now + MAX_SKEW_MS;
+    reading_log_put(p->log, v.name, v.unit, clock ? r->time_ms : now, r->value);
+}
+
 void plant_readings(struct plant *p, const struct reading *list, size_t n)
 {
     pthread_mutex_lock(&p->lock);
     uint64_t before = p->n_events;
-    for (size_t i = 0; i < n; i++)
-        things_reading(p->things, &list[i], now_ms(p));
+    for (size_t i = 0; i < n; i++) {
+        const int64_t now = now_ms(p);
+        things_reading(p->things, &list[i], now);
+        keep(p, &list[i], now);
+    }
     bool any = p->n_events != before;
     pthread_mutex_unlock(&p->lock);
     if (any) /* before the sender gets its acknowledgement */
@@ -711,4 +733,5 @@ void plant_metrics(struct plant *p, struct buf *b)
     prometheus_help(b, "shoal_readings_checked_total", "counter",
                     "Of them, steps that went on to the precise detector.");
     buf_printf(b, "shoal_readings_checked_total %" PRIu64 "\n", n.checked);
+    reading_log_metrics(p->log, b);
 }

@@ -12,6 +12,8 @@
  *            never wait for one.  Listeners are called one at a time, in the order of events, by
  *            the thread that caused them or another; they must not call back, and may block for a
  *            file.
+ * Good readings go into the history, if there is one (reading_log.h).
+ *
  * Ownership: create/destroy (NULL is fine); the configuration is not kept.
  * Failure:   create names the invalid sensor or machine. A file that cannot be written is logged.
  */

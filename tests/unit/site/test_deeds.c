@@ -222,7 +222,7 @@ static void test_a_change_is_not_added_here(void **state)
             fail_msg("%s", e.msg);
         assert_int_equal(home_things_create(&home, f, NULL, &e), 0);
         home_file_unref(f);
-        assert_int_equal(deeds_create(&d, &c->deeds, NULL, home, &e), 0);
+        assert_int_equal(deeds_create(&d, &c->deeds, NULL, NULL, home, &e), 0);
         if (cases[i].text || !isnan(cases[i].known))
             assert_true(home_things_report(home, "light.a", "brightness", cases[i].text,
                                            cases[i].known, NULL));
@@ -317,7 +317,7 @@ static void test_words_of_a_deed(void **state)
         fail_msg("%s", e.msg);
     assert_int_equal(home_things_create(&home, f, NULL, &e), 0);
     home_file_unref(f);
-    assert_int_equal(deeds_create(&d, &c->deeds, NULL, home, &e), 0);
+    assert_int_equal(deeds_create(&d, &c->deeds, NULL, NULL, home, &e), 0);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct outcome o;
         char made[256];
@@ -358,7 +358,7 @@ static void test_no_broker(void **state)
     (void)state;
     assert_int_equal(config_create(&c, &e), 0);
     assert_int_equal(config_parse(c, text, strlen(text), "f", &e), 0);
-    assert_int_equal(deeds_create(&d, &c->deeds, NULL, NULL, &e), SHOAL_EINVAL);
+    assert_int_equal(deeds_create(&d, &c->deeds, NULL, NULL, NULL, &e), SHOAL_EINVAL);
     assert_string_equal(e.msg, "deeds: entry 2 needs mqtt.broker");
     assert_null(d);
     config_unref(c);

@@ -24,7 +24,7 @@ struct seen {
     enum alarm_severity severity;
     uint64_t id;
     int64_t at, since;
-    uint32_t n_channels;
+    uint32_t n_channels, n_evidence;
     char text[ALARM_MAX_TEXT];
 };
 
@@ -47,7 +47,8 @@ static void on_alarm(void *ctx, const struct alarm_event *e)
                        .id = e->id,
                        .at = e->changed_ms,
                        .since = e->since_ms,
-                       .n_channels = e->n_channels};
+                       .n_channels = e->n_channels,
+                       .n_evidence = e->n_evidence};
     snprintf(s->text, sizeof(s->text), "%s", e->text);
 }
 
@@ -609,6 +610,117 @@ static void test_changes_and_history(void **state)
     things_destroy(k.t);
 }
 
+/* A lost signal is not the limit alarm that ended a moment ago. */
+static void test_lost_after_a_limit(void **state)
+{
+    struct kit k;
+    struct things_sensor_opts o = vibration();
+    (void)state;
+    open_kit(&k);
+    o.limit_high = 7;
+    o.interval_ms = 1000;
+    o.policy = (struct things_policy){.clear_ms = 3000, .hold_off_ms = 60000};
+    uint32_t s = add(&k, o);
+    calm(&k, s, 5);
+    second(&k, s, 8);
+    calm(&k, s, 5);
+    assert_int_equal(k.n, 2);
+    assert_int_equal(k.events[1].change, ALARM_CLEARED);
+    for (int i = 0; i < 10; i++) {
+        k.now += 1000;
+        things_tick(k.t, k.now);
+    }
+    assert_int_equal(k.n, 3);
+    assert_int_equal(k.events[2].change, ALARM_RAISED);
+    assert_int_equal(k.events[2].kind, ALARM_LOST);
+    assert_int_equal(k.events[2].severity, ALARM_WARNING);
+    assert_true(k.events[2].id != k.events[0].id);
+    things_destroy(k.t);
+}
+
+/* Two sensors of a machine beyond their limits: one alarm with both as evidence, which ends when
+ * both are calm. A lost signal of a third one is another matter. */
+static void test_one_cause_is_one_alarm(void **state)
+{
+    struct kit k;
+    struct things_sensor_opts o = vibration();
+    struct alarm_event e;
+    struct things_view v;
+    (void)state;
+    open_kit(&k);
+    o.limit_high = 7;
+    o.policy =
+        (struct things_policy){.clear_ms = 2000, .hold_off_ms = 60000, .no_statistics = true};
+    uint32_t s = add(&k, o);
+    o.name = "temp";
+    o.title = "bearing temperature";
+    o.limit_high = (double)NAN;
+    o.normal_high = 80;
+    uint32_t b = add(&k, o);
+    o.name = "flow";
+    o.interval_ms = 1000;
+    uint32_t f = add(&k, o);
+    second(&k, s, 2.5), put(&k, b, 60), put(&k, f, 1);
+    second(&k, s, 2.5), put(&k, b, 60), put(&k, f, 1);
+    second(&k, s, 2.5), put(&k, b, 90), put(&k, f, 1); /* first a warning, */
+    second(&k, s, 9), put(&k, b, 91);                  /* ... then it is critical */
+    assert_int_equal(k.n, 2);
+    assert_int_equal(k.events[0].kind, ALARM_RANGE);
+    assert_int_equal(k.events[1].change, ALARM_WORSENED);
+    assert_int_equal(k.events[1].id, k.events[0].id);
+    assert_int_equal(k.events[1].n_evidence, 2);
+    assert_non_null(strstr(k.events[1].text,
+                           "Vibration on motor 3 rose from 2.5 to 9 mm/s within 1 s, "
+                           "above the limit of 7 mm/s; bearing temperature is up"));
+    assert_true(things_alarm(k.t, k.events[0].id, &e));
+    assert_string_equal(e.evidence[0].sensor, "temp");
+    assert_int_equal(e.evidence[0].kind, ALARM_RANGE);
+    assert_string_equal(e.evidence[1].sensor, "vib");
+    assert_true(e.evidence[0].seen_ms < e.evidence[1].seen_ms);
+    for (int i = 0; i < 8; i++)
+        second(&k, s, 2.5), put(&k, b, 91);
+    assert_int_equal(k.n, 3); /* the third one is silent */
+    assert_int_equal(k.events[2].kind, ALARM_LOST);
+    assert_true(k.events[2].id != k.events[0].id);
+    things_view(k.t, s, &v);
+    assert_int_equal(v.alarm, 0); /* it is calm, but the alarm is not over */
+    things_view(k.t, b, &v);
+    assert_int_equal(v.alarm, k.events[0].id);
+    for (int i = 0; i < 4; i++)
+        second(&k, s, 2.5), put(&k, b, 60);
+    assert_int_equal(k.events[3].change, ALARM_CLEARED);
+    assert_int_equal(k.events[3].id, k.events[0].id);
+    second(&k, s, 9); /* within the hold-off: the same alarm */
+    things_view(k.t, s, &v);
+    assert_int_equal(v.alarm, k.events[0].id);
+    assert_int_equal(k.n, 4);
+    put(&k, b, 92);
+    things_view(k.t, b, &v);
+    assert_int_equal(v.alarm, k.events[0].id);
+    things_destroy(k.t);
+}
+
+/* Sensors that have nothing to do with each other keep their own alarms. */
+static void test_sensors_apart(void **state)
+{
+    struct kit k;
+    struct things_sensor_opts o = vibration();
+    const struct things_machine_opts m = {.name = "hall", .no_joint = true};
+    struct err e = {0};
+    (void)state;
+    open_kit(&k);
+    assert_int_equal(things_add_machine(k.t, &m, &e), 0);
+    o.machine = "hall";
+    o.limit_high = 7;
+    uint32_t s = add(&k, o);
+    o.name = "temp";
+    uint32_t b = add(&k, o);
+    second(&k, s, 9), put(&k, b, 9);
+    assert_int_equal(k.n, 2);
+    assert_true(k.events[0].id != k.events[1].id);
+    things_destroy(k.t);
+}
+
 /* The plant of the demo: quiet, then an alarm within a second, then quiet again. */
 static void test_the_demo_plant(void **state)
 {
@@ -644,6 +756,9 @@ static void test_the_demo_plant(void **state)
         }
     }
     assert_int_equal(n_before, 0);
+    for (uint32_t i = 0; i < k.n; i++) /* a broken bearing is one alarm, whatever shows it */
+        assert_int_equal(k.events[i].id, k.events[0].id);
+    assert_true(k.events[k.n - 1].n_evidence >= 3);
     things_view(k.t, 0, &view);
     assert_true(view.alarm == 0 && fabs(view.value - 2.5) < 0.5);
     things_destroy(k.t);
@@ -670,6 +785,9 @@ int main(void)
         cmocka_unit_test(test_what_is_refused),
         cmocka_unit_test(test_memory_of_a_sensor),
         cmocka_unit_test(test_changes_and_history),
+        cmocka_unit_test(test_lost_after_a_limit),
+        cmocka_unit_test(test_one_cause_is_one_alarm),
+        cmocka_unit_test(test_sensors_apart),
         cmocka_unit_test(test_the_demo_plant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

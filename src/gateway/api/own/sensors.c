@@ -60,6 +60,9 @@ static void put_now(struct json_out *j, const struct things_view *v)
     json_out_member_num(j, "score", v->score);
     json_out_key(j, "learning");
     json_out_bool(j, v->learning);
+    json_out_member_uint(j, "learned", v->learned);
+    json_out_member_uint(j, "learn", v->learn);
+    json_out_member_uint(j, "doubtful", v->doubtful);
     json_out_member_uint(j, "alarm", v->alarm);
 }
 
