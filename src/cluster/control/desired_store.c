@@ -101,10 +101,27 @@ static int load(struct desired_store *s, struct desired **out, uint64_t *revisio
     return rc;
 }
 
-int desired_store_load(struct desired_store *s, struct desired **out, struct err *e)
+int desired_store_load(struct desired_store *s, struct desired **out, struct err *unsure,
+                       struct err *e)
 {
+    const uint64_t until = clock_ns() + (uint64_t)s->retry_ms * MS;
+    uint32_t backoff = 4;
     uint64_t revision;
-    return load(s, out, &revision, e);
+    for (;;) {
+        int rc = load(s, out, &revision, e);
+        if (rc < 0 || !unsure)
+            return rc;
+        *unsure = (struct err){0};
+        if (bucket_confirm(s->bucket, revision, unsure) <= 0)
+            return 0;
+        if (clock_ns() >= until) {
+            err_set(unsure, SHOAL_EBUSY, "it changed faster than it could be read");
+            return 0;
+        }
+        desired_destroy(*out);
+        sleep_ms(1 + random_below(backoff));
+        backoff = backoff * 2 > MAX_BACKOFF_MS ? MAX_BACKOFF_MS : backoff * 2;
+    }
 }
 
 static void write_id(char out[40])
@@ -446,7 +463,8 @@ void desired_store_look(struct desired_store *s)
 bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t since_ns)
 {
     pthread_mutex_lock(&s->lock);
-    bool confirmed = s->seen_ns >= since_ns && s->status.version == version;
+    bool confirmed = s->seen_ns >= since_ns && s->status.version == version &&
+                     s->heard_version <= version; /* a server that just woke may not know */
     pthread_mutex_unlock(&s->lock);
     return confirmed;
 }

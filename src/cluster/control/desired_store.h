@@ -71,9 +71,11 @@ void desired_store_close(struct desired_store *s);
 const struct desired *desired_store_current(const struct desired_store *s);
 void desired_store_get_status(struct desired_store *s, struct desired_store_status *out);
 
-/* The state in the bucket now, for the caller to destroy.  SHOAL_ENOTFOUND: none yet. */
+/* The state in the bucket now, for the caller to destroy.  SHOAL_ENOTFOUND: none yet.  unsure: why
+ * no majority of the servers could confirm that it is the newest, so that it may be one of seconds
+ * before; code 0: one did.  NULL: that does not matter. */
 SHOAL_MUST_CHECK int desired_store_load(struct desired_store *s, struct desired **out,
-                                        struct err *e);
+                                        struct err *unsure, struct err *e);
 /* fence: of the controller's lease; a state that a newer controller wrote is left alone
  * (SHOAL_ECHANGED). 0: an administrator, who may always write. If NATS has no state, the controller
  * restores the one that this member knows; SHOAL_ENOTFOUND: others know one, this member does not.
@@ -84,7 +86,8 @@ SHOAL_MUST_CHECK int desired_store_update(struct desired_store *s, uint64_t fenc
                                           struct err *e);
 /* Compares with NATS now.  Any thread. */
 void desired_store_look(struct desired_store *s);
-/* The version in force was compared with NATS at or after this time, and it was the newest. */
+/* The version in force was compared with NATS at or after this time, and it was the newest; no
+ * other member knows a newer one. */
 bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t since_ns);
 /* Another member knows this version of the state, written with the fence `writer`. fence: it is the
  * controller, with this one; 0: it is not. Any thread. */

@@ -1,6 +1,8 @@
 /* cluster_site.c - see cluster_site.h. */
 #include "cmd/cluster/cluster_site.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "cluster/control/bus.h"
 #include "cluster/control/desired.h"
@@ -72,7 +74,7 @@ int cluster_site_change(struct cluster_site *s, desired_update_fn fn, void *ctx,
 {
     struct desired *d = NULL;
     struct err e = {0};
-    if (desired_store_load(s->store, &d, &e) == SHOAL_ENOTFOUND)
+    if (desired_store_load(s->store, &d, NULL, &e) == SHOAL_ENOTFOUND)
         listen_for(s, LISTEN_MS); /* a new shoal, or has NATS lost what its members know? */
     desired_destroy(d);
     if (desired_store_update(s->store, 0, fn, ctx, out, &e) < 0)
@@ -80,10 +82,21 @@ int cluster_site_change(struct cluster_site *s, desired_update_fn fn, void *ctx,
     return CMD_OK;
 }
 
+int cluster_site_read(struct desired_store *s, const struct opts *o, struct desired **out,
+                      struct err *e)
+{
+    struct err unsure = {0};
+    int rc = desired_store_load(s, out, &unsure, e);
+    if (rc == 0 && unsure.code)
+        fprintf(stderr, "shoal %s: this state may be old, nobody could confirm it: %s\n",
+                o->page->command, unsure.msg);
+    return rc;
+}
+
 int cluster_site_load(struct cluster_site *s, struct desired **out)
 {
     struct err e = {0};
-    int rc = desired_store_load(s->store, out, &e);
+    int rc = cluster_site_read(s->store, s->o, out, &e);
     if (rc == SHOAL_ENOTFOUND)
         rc = desired_create(out, &e);
     return rc < 0 ? cmd_fail(s->o->page, "%s", e.msg) : CMD_OK;

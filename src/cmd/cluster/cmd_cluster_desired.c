@@ -9,6 +9,7 @@
 #include "cluster/control/desired_file.h"
 #include "cluster/control/desired_store.h"
 #include "cmd/cluster/cluster_opts.h"
+#include "cmd/cluster/cluster_site.h"
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
@@ -49,7 +50,7 @@ static int load(struct desired **d, const struct opts *o)
     so.wait_ms = opts_u32(o, "timeout") * 1000;
     int failed = desired_store_open(&s, &so, NULL, NULL, NULL, &e);
     if (failed == 0)
-        failed = desired_store_load(s, d, &e);
+        failed = cluster_site_read(s, o, d, &e);
     if (failed == SHOAL_ENOTFOUND)
         rc = cmd_fail(o->page,
                       "the shoal '%s' has no desired state yet: the first change creates it, or "
