@@ -225,7 +225,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
             return;
         }
         memcpy(y->sum, e->sum, SHA256_BYTES);
-        y->has_sum = !y->trial;
+        y->has_sum |= !y->trial; /* a version on trial that has answered stays known */
     }
     g->has_start = true;
     if (y->started)

@@ -451,12 +451,17 @@ static void test_server_away(void **state)
     assert_non_null(strstr(e.msg, "checksum"));
 }
 
+static void hear_of_one(void *ctx)
+{
+    desired_store_heard(*(struct desired_store **)ctx, 7, 0, 0);
+}
+
 /* ---- the server has lost its data ----------------------------------------------------------- */
 
 static void test_lost_data(void **state)
 {
     struct lease_known known = {.fence = 0};
-    struct desired_store *admin;
+    struct desired_store *admin, *newcomer;
     struct desired_store_opts so = {.retry_ms = 1, .wait_ms = 1000};
     struct member m;
     struct desired *d;
@@ -477,6 +482,13 @@ static void test_lost_data(void **state)
     /* an administrator who heard of it, and one who did not hear, but is a member */
     open_bus(&so.bus, NULL, NULL, NULL);
     assert_int_equal(desired_store_open(&admin, &so, NULL, NULL, NULL, &e), 0);
+    /* one who begins a state listens first, and learns that there is one */
+    struct desired_store_opts lo = {.bus = so.bus, .retry_ms = 1, .listen = hear_of_one};
+    lo.listen_ctx = &newcomer;
+    assert_int_equal(desired_store_open(&newcomer, &lo, NULL, NULL, NULL, &e), 0);
+    assert_int_equal(desired_store_update(newcomer, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
+    assert_non_null(strstr(e.msg, "NATS has lost the desired state"));
+    desired_store_close(newcomer);
     desired_store_heard(admin, 1, 0, 0);
     assert_int_equal(desired_store_update(admin, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
     assert_non_null(strstr(e.msg, "NATS has lost the desired state"));

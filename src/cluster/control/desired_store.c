@@ -42,6 +42,8 @@ struct desired_store {
     char *file;
     uint32_t poll_ms, retry_ms;
     unsigned replicas;
+    void (*listen)(void *ctx);
+    void *listen_ctx;
     struct desired *current; /* owner's */
     struct bus_sub *notices;
     pthread_t thread;
@@ -200,8 +202,12 @@ static uint64_t find_copy(struct desired_store *s, struct desired **out)
 static int begin(struct desired_store *s, uint64_t fence, struct desired **out, struct err *e)
 {
     struct desired *copy;
-    const unsigned long long newest = find_copy(s, &copy);
+    unsigned long long newest = find_copy(s, &copy);
     int rc = 0;
+    if (newest == 0 && fence == 0 && s->listen) {
+        s->listen(s->listen_ctx);
+        newest = find_copy(s, &copy);
+    }
     if (newest > 0 && fence == 0)
         rc = err_set(e, SHOAL_EBUSY,
                      "NATS has lost the desired state, of which members know version %llu: "
@@ -238,7 +244,7 @@ static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn
         rc = begin(s, fence, &d, e);
     if (rc < 0)
         return rc;
-    desired_store_heard(s, 0, d->fence, 0);
+    desired_store_heard(s, d->version, d->fence, 0); /* NATS may lose it before the next attempt */
     if (fence && d->fence > fence)
         rc = err_set(e, SHOAL_ECHANGED,
                      "a newer controller (fence %llu) has written the desired state; this one "
@@ -507,6 +513,8 @@ int desired_store_open(struct desired_store **out, const struct desired_store_op
     s->poll_ms = o->poll_ms ? o->poll_ms : DEFAULT_POLL_MS;
     s->retry_ms = o->retry_ms ? o->retry_ms : DEFAULT_RETRY_MS;
     s->replicas = o->replicas;
+    s->listen = o->listen;
+    s->listen_ctx = o->listen_ctx;
     s->task.fn = run_task;
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&monotonic);

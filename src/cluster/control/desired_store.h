@@ -45,6 +45,10 @@ struct desired_store_opts {
     uint32_t poll_ms;  /* 0: 5000, plus up to half as much jitter */
     uint32_t retry_ms; /* an update retries for this long; 0: 15000 */
     unsigned replicas; /* servers that hold the bucket; 0: by the bus's addresses */
+    /* NATS has no state, and an administrator's change would begin an empty one: listens to members
+     * for a while, which may know one (desired_store_heard).  Called by update; NULL: it begins. */
+    void (*listen)(void *ctx);
+    void *listen_ctx;
 };
 
 enum desired_origin { DESIRED_FROM_NOWHERE, DESIRED_FROM_FILE, DESIRED_FROM_NATS };

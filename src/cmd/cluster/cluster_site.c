@@ -32,6 +32,18 @@ static void on_heartbeat(void *ctx, const char *subject, const void *bytes, size
     arena_fini(&a);
 }
 
+static void listen_for(struct cluster_site *s, uint32_t ms)
+{
+    for (uint64_t now = clock_ns(), end = now + (uint64_t)ms * MS_NS; now < end; now = clock_ns())
+        executor_queue_turn(&s->queue, (int)((end - now) / MS_NS) + 1);
+}
+
+/* A new shoal, or has NATS lost what its members know? */
+static void ask_members(void *ctx)
+{
+    listen_for(ctx, LISTEN_MS);
+}
+
 int cluster_site_open(struct cluster_site *s, const struct opts *o, bool hears)
 {
     struct err e = {0};
@@ -44,7 +56,11 @@ int cluster_site_open(struct cluster_site *s, const struct opts *o, bool hears)
         return rc;
     const uint32_t wait_ms = opts_u32(o, "timeout") * 1000;
     const uint32_t retry_ms = wait_ms > LEAST_RETRY_MS ? wait_ms : LEAST_RETRY_MS;
-    const struct desired_store_opts so = {.bus = s->bus, .wait_ms = wait_ms, .retry_ms = retry_ms};
+    const struct desired_store_opts so = {.bus = s->bus,
+                                          .wait_ms = wait_ms,
+                                          .retry_ms = retry_ms,
+                                          .listen = ask_members,
+                                          .listen_ctx = s};
     if (desired_store_open(&s->store, &so, NULL, NULL, NULL, &e) < 0 ||
         (hears && controller_view_create(&s->view, &e) < 0) ||
         bus_subscribe(s->bus, "hb.*", on_heartbeat, s, NULL, &e) < 0)
@@ -63,20 +79,10 @@ void cluster_site_close(struct cluster_site *s)
     controller_view_destroy(s->view);
 }
 
-static void listen_for(struct cluster_site *s, uint32_t ms)
-{
-    for (uint64_t now = clock_ns(), end = now + (uint64_t)ms * MS_NS; now < end; now = clock_ns())
-        executor_queue_turn(&s->queue, (int)((end - now) / MS_NS) + 1);
-}
-
 int cluster_site_change(struct cluster_site *s, desired_update_fn fn, void *ctx,
                         struct desired **out)
 {
-    struct desired *d = NULL;
     struct err e = {0};
-    if (desired_store_load(s->store, &d, NULL, &e) == SHOAL_ENOTFOUND)
-        listen_for(s, LISTEN_MS); /* a new shoal, or has NATS lost what its members know? */
-    desired_destroy(d);
     if (desired_store_update(s->store, 0, fn, ctx, out, &e) < 0)
         return cmd_fail(s->o->page, "%s", e.msg);
     return CMD_OK;

@@ -219,6 +219,9 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
                                struct replica **out)
 {
     (void)s;
+    /* only the version that wrote the client's tokens can continue them */
+    if (q->request->kind == REQUEST_GENERATE && q->request->generate.resume)
+        assert_non_null(q->version);
     if (q->expect_ns)
         *q->expect_ns = expected_ns;
     if (canary_sum && q->chosen && !q->version)
@@ -515,6 +518,12 @@ static void test_a_canary_that_fails_costs_nothing(void **state)
     set_replicas(2, BREAKS, 1, WORKS); /* lost after its start, during its trial */
     canary_sum = sum;
     assert_whole(relay(story(), LONG_MS));
+    /* it answers, falls silent, and a second one that overtakes it is lost */
+    stall_ms = 30;
+    set_replicas(3, STALLS, 5, BREAKS);
+    expected_ns = 1;
+    assert_whole(relay(story(), LONG_MS));
+    stall_ms = 0;
     canary_sum = usual_sum = NULL;
 }
 
