@@ -24,7 +24,9 @@
 #define KEY "state"
 #define NOTICE "desired" /* the subject's tail */
 #define MS 1000000u
-#define MAX_HEARD (UINT64_C(1) << 62) /* more is nonsense, or malice */
+#define DOUBT_NS (10000 * (uint64_t)MS) /* a server that woke has heard from the others by then */
+#define AGAIN_NS (500 * (uint64_t)MS)   /* between two looks because others know more */
+#define MAX_HEARD (UINT64_C(1) << 62)   /* more is nonsense, or malice */
 enum {
     DEFAULT_WAIT_MS = 2000,
     DEFAULT_POLL_MS = 5000,
@@ -53,8 +55,9 @@ struct desired_store {
     uint8_t id[DESIRED_ID_BYTES];
     bool known; /* a state with this id is in force */
     uint64_t version, fence, last_revision;
-    uint64_t n_connects; /* of the bus, when it was looked at */
-    struct err refusal;  /* error of the value at last_revision; code 0: it was accepted */
+    uint64_t doubt_revision, doubt_ns; /* see is_doubtful; since when */
+    uint64_t n_connects;               /* of the bus, when it was looked at */
+    struct err refusal; /* error of the value at last_revision; code 0: it was accepted */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
@@ -63,6 +66,7 @@ struct desired_store {
     uint64_t seen_ns;                    /* NATS last confirmed the state */
     uint64_t heard_version, heard_fence; /* the highest that others know, or NATS had */
     uint64_t heard_writer;               /* the highest fence that has written heard_version */
+    uint64_t behind_ns;                  /* when it last looked because others know more */
     uint64_t controller_ns;              /* when a controller was last heard; 0: never */
     struct executor_task task;
     bool posted, notice, stop;
@@ -168,6 +172,11 @@ void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t wri
     if (version == s->heard_version)
         raise_to(&s->heard_writer, writer);
     raise_to(&s->heard_fence, fence > writer ? fence : writer);
+    if (s->heard_version > s->status.version && clock_ns() - s->behind_ns >= AGAIN_NS) {
+        s->behind_ns = clock_ns(); /* the notice of that change was lost */
+        s->notice = true;
+        pthread_cond_signal(&s->wake);
+    }
     if (fence)
         s->controller_ns = clock_ns();
     pthread_mutex_unlock(&s->lock);
@@ -331,11 +340,12 @@ static void hand_over(struct desired_store *s, struct desired *d, enum desired_o
 /* Takes the value in NATS, unless it is not newer than the state in force.  Of one version there
  * may be two when NATS lost its data, a controller restored them, and NATS lost them again: that of
  * the later controller counts. */
-static int take(struct desired_store *s, struct err *e)
+static int take(struct desired_store *s, uint64_t *read, struct err *e)
 {
     struct desired *d = NULL;
     uint64_t revision;
     int rc = load(s, &d, &revision, e);
+    *read = revision;
     if (rc < 0)
         return rc;
     if (s->known && memcmp(d->id, s->id, sizeof(s->id)) != 0) {
@@ -364,12 +374,33 @@ static int take(struct desired_store *s, struct err *e)
     return rc;
 }
 
+/* What was read is older than the bucket's last write.  That may have been one of another key, or a
+ * server has answered that stood still and does not know it yet: so it is read again, until that
+ * cannot be the reason any more. */
+static bool is_doubtful(struct desired_store *s, uint64_t last, uint64_t read, uint64_t now_ns)
+{
+    if (read >= last)
+        return false;
+    if (s->doubt_revision != last)
+        s->doubt_ns = now_ns;
+    s->doubt_revision = last;
+    return now_ns - s->doubt_ns < DOUBT_NS;
+}
+
+static bool is_behind(struct desired_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool behind = s->heard_version > s->status.version;
+    pthread_mutex_unlock(&s->lock);
+    return behind;
+}
+
 static void look(struct desired_store *s)
 {
     const uint64_t began = clock_ns();
     struct err e = {0};
     struct bus_status bus;
-    uint64_t last = 0;
+    uint64_t last = 0, read = 0;
     bool refused = false;
     bus_get_status(s->bus, &bus);
     if (bus.n_connects != s->n_connects) /* another server may count its revisions from 1 */
@@ -378,11 +409,12 @@ static void look(struct desired_store *s)
     int rc = bucket_last(s->bucket, &last, &e);
     if (rc == SHOAL_ENOTFOUND)
         s->last_revision = 0;
-    if (rc == 0 && last != s->last_revision) {
-        rc = take(s, &e);
+    if (rc == 0 && (last != s->last_revision || is_behind(s))) {
+        rc = take(s, &read, &e);
         refused = rc == SHOAL_EFORMAT || rc == SHOAL_ECHANGED;
         if (rc == 0 || refused) {
-            s->last_revision = last; /* not looked at again until it changes */
+            /* not looked at again until it changes */
+            s->last_revision = is_doubtful(s, last, read, began) ? 0 : last;
             s->refusal = refused ? e : (struct err){0};
         }
     } else if (rc == 0 && s->refusal.code) {

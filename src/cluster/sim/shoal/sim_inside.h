@@ -130,6 +130,7 @@ struct sim_site {
     uint64_t away_ns;          /* NATS, until then */
     uint64_t stale_ns;         /* NATS may answer from the past until then */
     uint32_t n_lost;           /* data of NATS */
+    bool forgot;               /* a full disk: what a member knew may be gone with it */
     bool calm;                 /* the faults are over */
     /* checks */
     uint64_t fence;

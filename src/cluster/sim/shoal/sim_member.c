@@ -24,8 +24,10 @@ int sim_desired_file_write(const char *path, const struct desired *d, struct err
     struct sim_member *m = &sim.members[sim.current];
     struct buf b;
     (void)path;
-    if (m->dead || sim.now_ns < m->full_ns)
+    if (m->dead || sim.now_ns < m->full_ns) {
+        sim.forgot |= !m->dead;
         return err_set(e, SHOAL_EIO, "the disk is full");
+    }
     buf_init(&b, DISK_BYTES);
     int rc = desired_code_put(&b, d, e);
     if (rc == 0) {
@@ -409,7 +411,7 @@ void sim_check_members(void)
         sim_broken("%u members hold the lease", n);
     if (n == 0 || fence == sim.fence)
         return;
-    if (fence < sim.fence)
+    if (fence < sim.fence && !(sim.forgot && sim.n_lost))
         sim_broken("fence %llu after %llu", (unsigned long long)fence,
                    (unsigned long long)sim.fence);
     sim.fence = fence;

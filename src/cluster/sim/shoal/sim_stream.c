@@ -16,7 +16,7 @@
 #define WATCH_NS (100 * SIM_MS)
 #define WAIT_MS 10000u
 #define MAX_HELD 64u
-#define KNOWN_NS (3 * SIM_S) /* until all know that an update is done */
+#define KNOWN_NS (10 * SIM_S) /* until all know that an update is done, or that they cannot */
 
 /* The real one; the relay's goes through sim_flow_give_request. */
 #undef flow_give_request
