@@ -115,14 +115,17 @@ int desired_store_load(struct desired_store *s, struct desired **out, struct err
     uint64_t revision;
     for (;;) {
         int rc = load(s, out, &revision, e);
-        if (rc < 0 || !unsure)
+        const bool late = clock_ns() >= until;
+        if ((rc < 0 && (rc != SHOAL_EBUSY || late)) || (rc == 0 && !unsure))
             return rc;
-        *unsure = (struct err){0};
-        if (bucket_confirm(s->bucket, revision, unsure) <= 0)
-            return 0;
-        if (clock_ns() >= until) {
-            err_set(unsure, SHOAL_EBUSY, "it changed faster than it could be read");
-            return 0;
+        if (rc == 0) {
+            *unsure = (struct err){0};
+            if (bucket_confirm(s->bucket, revision, unsure) <= 0)
+                return 0;
+            if (late) {
+                err_set(unsure, SHOAL_EBUSY, "it changed faster than it could be read");
+                return 0;
+            }
         }
         desired_destroy(*out);
         sleep_ms(1 + random_below(backoff));

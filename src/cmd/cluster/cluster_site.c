@@ -13,6 +13,7 @@
 
 #define MS_NS 1000000u
 #define LEAST_RETRY_MS 15000u /* for a change that others' changes hold up */
+#define MAX_WAIT_MS 4000u     /* a request to a server that has died is never answered */
 #define LISTEN_MS 3000u       /* longer than the pause between two heartbeats */
 
 static void on_heartbeat(void *ctx, const char *subject, const void *bytes, size_t n)
@@ -38,6 +39,12 @@ static void listen_for(struct cluster_site *s, uint32_t ms)
         executor_queue_turn(&s->queue, (int)((end - now) / MS_NS) + 1);
 }
 
+uint32_t cluster_site_wait_ms(const struct opts *o)
+{
+    const uint32_t timeout_ms = opts_u32(o, "timeout") * 1000;
+    return timeout_ms < MAX_WAIT_MS ? timeout_ms : MAX_WAIT_MS;
+}
+
 /* A new shoal, or has NATS lost what its members know? */
 static void ask_members(void *ctx)
 {
@@ -54,8 +61,9 @@ int cluster_site_open(struct cluster_site *s, const struct opts *o, bool hears)
     int rc = cluster_opts_connect(&s->bus, o, &s->queue.executor);
     if (rc != CMD_OK)
         return rc;
-    const uint32_t wait_ms = opts_u32(o, "timeout") * 1000;
-    const uint32_t retry_ms = wait_ms > LEAST_RETRY_MS ? wait_ms : LEAST_RETRY_MS;
+    const uint32_t timeout_ms = opts_u32(o, "timeout") * 1000;
+    const uint32_t wait_ms = cluster_site_wait_ms(o);
+    const uint32_t retry_ms = timeout_ms > LEAST_RETRY_MS ? timeout_ms : LEAST_RETRY_MS;
     const struct desired_store_opts so = {.bus = s->bus,
                                           .wait_ms = wait_ms,
                                           .retry_ms = retry_ms,

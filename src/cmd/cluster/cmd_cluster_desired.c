@@ -47,7 +47,8 @@ static int load(struct desired **d, const struct opts *o)
     rc = cluster_opts_connect(&so.bus, o, NULL);
     if (rc != CMD_OK)
         return rc;
-    so.wait_ms = opts_u32(o, "timeout") * 1000;
+    so.wait_ms = cluster_site_wait_ms(o);
+    so.retry_ms = opts_u32(o, "timeout") * 1000;
     int failed = desired_store_open(&s, &so, NULL, NULL, NULL, &e);
     if (failed == 0)
         failed = cluster_site_read(s, o, d, &e);
