@@ -307,13 +307,16 @@ static void turn_until_closed(struct recorder *r)
 }
 
 enum { LONG_MS = 60000 }; /* longer than a busy machine needs */
-static uint32_t stall_ms, hedge_ms;
+static uint32_t stall_ms, hedge_ms, total_ms;
 
 static struct recorder *relay(struct request *q, uint32_t wait_ms)
 {
     struct recorder *r = fresh();
-    const struct relay_opts o = {
-        .source = &source, .wait_ms = wait_ms, .stall_ms = stall_ms, .hedge_ms = hedge_ms};
+    const struct relay_opts o = {.source = &source,
+                                 .wait_ms = wait_ms,
+                                 .total_ms = total_ms,
+                                 .stall_ms = stall_ms,
+                                 .hedge_ms = hedge_ms};
     relay_run(&o, &site.requests, q, &r->sink);
     turn_until_closed(r);
     assert_int_equal(counts.n_running, 0);
@@ -527,6 +530,22 @@ static void test_a_canary_that_fails_costs_nothing(void **state)
     canary_sum = usual_sum = NULL;
 }
 
+/* They have the request, live, and send nothing: it ends all the same. */
+static void test_replicas_that_are_silent_for_ever(void **state)
+{
+    (void)state;
+    total_ms = 100;
+    stall_ms = 30;
+    for (uint64_t known = 0; known < 2; known++) { /* how long a token takes is known, or not */
+        set_replicas(2, STALLS, 3, STALLS);
+        expected_ns = known;
+        const struct recorder *r = relay(story(), LONG_MS);
+        assert_int_equal(r->n_fails, 1);
+        assert_int_equal(r->failure.kind, FAILURE_UNAVAILABLE);
+    }
+    total_ms = stall_ms = 0;
+}
+
 static void test_replicas_that_lie_or_say_nothing(void **state)
 {
     (void)state;
@@ -715,6 +734,7 @@ int main(void)
         cmocka_unit_test(test_two_replicas_are_cancelled),
         cmocka_unit_test(test_another_version_does_not_continue),
         cmocka_unit_test(test_a_canary_that_fails_costs_nothing),
+        cmocka_unit_test(test_replicas_that_are_silent_for_ever),
         cmocka_unit_test(test_replicas_that_lie_or_say_nothing),
         cmocka_unit_test(test_what_a_replica_refuses),
         cmocka_unit_test(test_a_lost_replica_is_waited_for),

@@ -229,7 +229,15 @@ static void reach_node(void *ctx)
     struct sim_call *c = ctx;
     struct sim_member *m = &sim.members[c->link->node];
     struct sim_loaded *k = node_has(c) ? serving(m, c) : NULL;
-    if (!node_has(c) || c->cancelled || sim.now_ns < m->cable_ns) {
+    if (!node_has(c) || c->cancelled) {
+        release(c);
+        return;
+    }
+    if (sim.now_ns < m->cable_ns && sim_pick(4) > 0) { /* else a node that has it, and is silent */
+        sim_again(m->cable_ns);
+        return;
+    }
+    if (sim.now_ns < m->cable_ns) {
         release(c);
         return;
     }
