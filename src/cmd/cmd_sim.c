@@ -311,6 +311,8 @@ static int print_counts(const struct opts *o, const struct sim_shoal_counts *c, 
     put_count(&b, j, "nats_stale", c->n_stale, "answers of NATS from the past");
     put_count(&b, j, "changes", c->n_changes, "changes of the desired state");
     put_count(&b, j, "updates", c->n_rollouts, "updates done");
+    put_count(&b, j, "restored", c->n_restored, "states written back after NATS had lost them");
+    put_count(&b, j, "minority", c->n_minority, "of them known to less than half of the members");
     put_count(&b, j, "streams", c->n_streams, "streams");
     put_count(&b, j, "moved", c->n_moved, "moved to another node");
     put_count(&b, j, "doubled", c->n_doubled, "also sent to a second node");

@@ -21,6 +21,7 @@
 #define CALM_NS (300 * SIM_S) /* at most, until all is well again */
 #define STREAMS_NS (6 * SIM_S)
 #define LOOK_NS (250 * SIM_MS)
+#define TOLD_NS (12 * SIM_S) /* longer than an election takes, with the time that others wait */
 #define QUOTA 1000u
 
 /* ---- the administrator ---- */
@@ -350,10 +351,56 @@ static void check_done(const struct desired *d)
     }
 }
 
+static uint32_t changes_in(const struct desired *d)
+{
+    return d->policy.placement.max_moves - placement_policy_default().max_moves;
+}
+
+static void see_changes(void *ctx, const struct desired *d)
+{
+    *(uint32_t *)ctx = changes_in(d);
+}
+
+/* Who knows how much, and since when he can tell the others. */
+static void note_members(bool known)
+{
+    for (uint32_t i = 0; i < sim.n_nodes; i++) {
+        struct sim_member *m = &sim.members[i];
+        if (!m->join || m->paused_ns > sim.now_ns || m->cut_ns > sim.now_ns ||
+            sim.away_ns > sim.now_ns)
+            m->away_ns = sim.now_ns;
+        if (m->join && known)
+            join_with_desired(m->join, see_changes, &m->n_known);
+    }
+}
+
+/* The state was written back.  The newest copy counts, not that of the majority: a change that was
+ * acknowledged may have reached just one member.  As long as he was there to tell, it is in it. */
+static void check_restored(const struct desired *d)
+{
+    uint32_t most = 0, n = 0;
+    for (uint32_t i = 0; i < sim.n_nodes; i++) {
+        const struct sim_member *m = &sim.members[i];
+        most = m->n_known > most ? m->n_known : most;
+        if (m->n_known > changes_in(d) && sim.now_ns - m->away_ns > TOLD_NS && sim.loss < 10 &&
+            sim.slow_ns < 100 * SIM_MS)
+            sim_broken("%s knew %u changes, and %u were written back", m->name, m->n_known,
+                       changes_in(d));
+    }
+    for (uint32_t i = 0; i < sim.n_nodes; i++)
+        n += sim.members[i].n_known == most;
+    sim.counts->n_restored++;
+    sim.counts->n_minority += most > 0 && 2 * n < sim.n_nodes;
+}
+
 static void look(void)
 {
     struct desired *d = sim_nats_state();
     sim_nats_links();
+    if (d && sim.empty)
+        check_restored(d);
+    sim.empty = !d && sim.n_lost > 0;
+    note_members(d != NULL);
     if (d)
         check_done(d);
     else
@@ -417,8 +464,7 @@ static const char *not_well(void)
 static void check_changes(void)
 {
     struct desired *d = sim_nats_state();
-    const uint32_t base = placement_policy_default().max_moves;
-    const uint32_t n = d ? d->policy.placement.max_moves - base : 0;
+    const uint32_t n = d ? changes_in(d) : 0;
     if (sim.n_lost == 0 && (n < sim.acked || n > sim.acked + admin.unknown))
         sim_broken("%u changes were acknowledged and %u may have happened, but there are %u",
                    sim.acked, admin.unknown, n);

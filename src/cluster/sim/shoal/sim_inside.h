@@ -90,6 +90,8 @@ struct sim_member {
     struct executor_timer tell; /* its state, to the gateway */
     struct deployed *deployed;
     uint64_t version;  /* of the desired state, in this life */
+    uint32_t n_known;  /* the administrator's changes in it */
+    uint64_t away_ns;  /* when it was last not there, or could not reach NATS */
     uint64_t cable_ns; /* no connection with the gateway until then */
     struct quota_bucket *quota;
     pthread_t quota_user;
@@ -130,6 +132,7 @@ struct sim_site {
     uint64_t away_ns;          /* NATS, until then */
     uint64_t stale_ns;         /* NATS may answer from the past until then */
     uint32_t n_lost;           /* data of NATS */
+    bool empty;                /* NATS has lost its data, and nobody has written them back yet */
     bool forgot;               /* a full disk: what a member knew may be gone with it */
     bool calm;                 /* the faults are over */
     /* checks */

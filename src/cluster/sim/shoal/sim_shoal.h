@@ -12,6 +12,8 @@
  *   - a client gets every token of one version once, in order;
  *   - an epoch is answered by one version;
  *   - after an update is done, only a node that says that it is isolated answers with the old one;
+ *   - after NATS lost its data, a change that a member knew, who was there all the time, is in what
+ *     is written back, however few knew it;
  *   - gateways together take no more of a quota than there is, once for each loss of NATS's data.
  * In the end, when the faults are over, all of it works again.
  *
@@ -33,6 +35,8 @@ struct sim_shoal_counts {
     uint64_t n_lost, n_stale;     /* data of NATS; answers from the past */
     uint64_t n_changes;           /* of the desired state, acknowledged */
     uint64_t n_rollouts;          /* done */
+    uint64_t n_restored;          /* states written back after NATS had lost its data, and those */
+    uint64_t n_minority;          /* of them whose newest copy less than half of the members had */
     uint64_t n_streams, n_moved, n_doubled, n_failed;
     uint64_t n_tokens;
     double seconds; /* simulated */
