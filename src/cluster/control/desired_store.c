@@ -62,6 +62,8 @@ struct desired_store {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
     struct desired *next; /* for the owner */
+    struct buf copy;      /* the state in force, encoded; len 0: none */
+    uint64_t copy_version;
     struct desired_store_status status;
     uint64_t seen_ns;                    /* NATS last confirmed the state */
     uint64_t heard_version, heard_fence; /* the highest that others know, or NATS had */
@@ -204,7 +206,15 @@ static uint64_t find_copy(struct desired_store *s, struct desired **out)
     pthread_mutex_unlock(&s->lock);
     if (!s->file || desired_file_read(out, s->file, NULL) < 0)
         *out = NULL;
-    else if ((*out)->version > newest)
+    pthread_mutex_lock(&s->lock);
+    struct desired *kept = NULL; /* the disk may have been full */
+    if (s->copy.len > 0 && s->copy_version > (*out ? (*out)->version : 0) &&
+        desired_code_get(&kept, buf_str(&s->copy), s->copy.len, NULL) == 0) {
+        desired_destroy(*out);
+        *out = kept;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (*out && (*out)->version > newest)
         newest = (*out)->version;
     return newest;
 }
@@ -237,8 +247,8 @@ static int begin(struct desired_store *s, uint64_t fence, struct desired **out, 
     }
     if (!copy)
         return desired_create(out, e);
-    log_warn("control", "NATS has lost the desired state: restoring version %llu of %s as %llu",
-             (unsigned long long)copy->version, s->file, newest + 1);
+    log_warn("control", "NATS has lost the desired state: restoring version %llu as %llu",
+             (unsigned long long)copy->version, newest + 1);
     copy->version = newest;
     copy->fence = 0;
     *out = copy;
@@ -340,6 +350,22 @@ static void hand_over(struct desired_store *s, struct desired *d, enum desired_o
     desired_destroy(old);
 }
 
+/* For when NATS loses its data.  Without memory for it, the file is what there is. */
+static void keep_copy(struct desired_store *s, const struct desired *d)
+{
+    struct buf b;
+    buf_init(&b, DESIRED_CODE_MAX_BYTES);
+    if (desired_code_put(&b, d, NULL) < 0) {
+        buf_fini(&b);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    buf_fini(&s->copy);
+    s->copy = b;
+    s->copy_version = d->version;
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* Takes the value in NATS, unless it is not newer than the state in force.  Of one version there
  * may be two when NATS lost its data, a controller restored them, and NATS lost them again: that of
  * the later controller counts. */
@@ -370,6 +396,7 @@ static int take(struct desired_store *s, uint64_t *read, struct err *e)
         struct err file = {0};
         if (s->file && desired_file_write(s->file, d, &file) < 0)
             log_warn("control", "snapshot not written: %s", file.msg);
+        keep_copy(s, d);
         hand_over(s, d, DESIRED_FROM_NATS);
         d = NULL;
     }
@@ -465,6 +492,7 @@ static void free_store(struct desired_store *s)
     bucket_close(s->bucket);
     desired_destroy(s->current);
     desired_destroy(s->next);
+    buf_fini(&s->copy);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     mem_free(s->file);
