@@ -240,7 +240,7 @@ void sim_quota_start(uint32_t member)
 static void start_again(void *ctx)
 {
     const uint32_t i = (uint32_t)(uintptr_t)ctx;
-    if (!sim.members[i].dead)
+    if (!sim.members[i].dead || sim.closing)
         return;
     sim_member_start(i);
     if (!sim.streams && i < 2)
@@ -515,7 +515,7 @@ static void close_site(void)
     sim.failed = false; /* it may still run, to end */
     struct err unused = {0};
     sim.error = &unused;
-    sim.calm = true;
+    sim.calm = sim.closing = true;
     for (uint32_t i = 0; i < SIM_MEMBERS; i++)
         sim.members[i].paused_ns = sim.members[i].cable_ns = 0;
     sim_stream_fini();

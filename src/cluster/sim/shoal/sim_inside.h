@@ -135,6 +135,7 @@ struct sim_site {
     bool empty;                /* NATS has lost its data, and nobody has written them back yet */
     bool forgot;               /* a full disk: what a member knew may be gone with it */
     bool calm;                 /* the faults are over */
+    bool closing;              /* members that have ended stay away */
     /* checks */
     uint64_t fence;
     uint32_t holder;
