@@ -327,6 +327,14 @@ uint64_t sim_stream_oldest(uint32_t node)
 
 /* ---- the nodes as the gateway knows them ---- */
 
+static struct sim_call *next_of(const struct sim_link *k, uint32_t life)
+{
+    struct sim_call *c = sim.calls;
+    while (c && (c->link != k || c->life != life || !c->sink))
+        c = c->next;
+    return c;
+}
+
 static void fail_all(struct sim_link *k, uint32_t life, const char *reason)
 {
     uint32_t n = 0;
@@ -334,14 +342,8 @@ static void fail_all(struct sim_link *k, uint32_t life, const char *reason)
     for (const struct sim_call *c = sim.calls; c; c = c->next)
         n += c->link == k && c->life == life && c->sink;
     k->replica.n_ended = n;
-    for (bool again = true; again;) { /* failing one may start others */
-        again = false;
-        for (struct sim_call *c = sim.calls; c && !again; c = c->next)
-            if (c->link == k && c->life == life && c->sink) {
-                fail_call(c, FAILURE_UNAVAILABLE, reason);
-                again = true;
-            }
-    }
+    for (struct sim_call *c; (c = next_of(k, life));) /* failing one may start others */
+        fail_call(c, FAILURE_UNAVAILABLE, reason);
     k->replica.n_ended = 0;
 }
 
