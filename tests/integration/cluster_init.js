@@ -70,7 +70,7 @@ function join(name) {
     process.kill(before[0][0], 'SIGKILL');
     cluster('deploy', 'reply', '--priority', '2');
     await t.until(() => servers_of(members[0].child.pid).some((pid) => pid !== before[0][0]), 'the server is started again');
-    t.check(/started again/.test(members[0].log), 'and it says so');
+    await t.until(() => /started again/.test(members[0].log), 'and it says so');
 
     // a member that ends takes its server with it, however it ends
     const [own] = servers_of(members[1].child.pid), [other] = servers_of(members[2].child.pid);
