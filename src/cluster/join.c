@@ -66,7 +66,7 @@ struct join {
     uint64_t isolated_ns; /* since when */
     uint64_t gate_ns;     /* since when the agent waits for the present state; 0: it does not */
     _Atomic bool up;
-    uint64_t up_ns; /* since when */
+    uint64_t up_ns; /* since when; or since when it is not */
     _Atomic uint64_t n_heard;
 
     pthread_mutex_t lock;          /* all below */
@@ -241,6 +241,17 @@ static void on_gate(struct executor_timer *t)
     agent_wait(j->agent, false);
 }
 
+/* A node that runs, and loses NATS, misses the updates from then on. */
+static void begin_isolation(struct join *j, uint64_t now)
+{
+    if (!j->agent || j->up || !j->up_ns || join_is_isolated(j) || now - j->up_ns < ISOLATED_NS)
+        return;
+    j->isolated_ns = j->up_ns;
+    atomic_store_explicit(&j->isolated, true, memory_order_relaxed);
+    log_warn("cluster", "isolated: NATS is away, so the desired state that this node serves may be "
+                        "outdated");
+}
+
 /* NATS has confirmed the version that this node serves, or sent a newer one. */
 static void end_isolation(struct join *j)
 {
@@ -278,6 +289,7 @@ static void on_timer(struct executor_timer *t)
         peer_book_read(j->book, remember, j);
     }
     send_heartbeat(j);
+    begin_isolation(j, now);
     end_isolation(j);
     if (j->found)
         forget(j, now);
@@ -289,8 +301,8 @@ static void on_link(void *ctx, const struct bus_status *s)
 {
     struct join *j = ctx;
     j->up = s->link == BUS_UP;
+    j->up_ns = clock_ns();
     if (j->up) {
-        j->up_ns = clock_ns();
         control_look(j->control);
         log_info("cluster", "NATS is there: %s", s->server);
         for (uint32_t i = 0; i < j->n_nodes; i++) /* give all nodes time to be heard again */

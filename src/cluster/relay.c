@@ -225,7 +225,7 @@ static void on_start(struct sink *s, const struct sink_start *e)
             return;
         }
         memcpy(y->sum, e->sum, SHA256_BYTES);
-        y->has_sum = !y->trial;
+        y->has_sum |= !y->trial; /* a version on trial that has answered stays known */
     }
     g->has_start = true;
     if (y->started)
@@ -645,9 +645,10 @@ static uint64_t patience(const struct relay *y)
 
 static void set_watch(struct relay *y)
 {
+    const uint64_t most = y->patience.total_ns; /* replicas may be silent for ever */
     y->n_seen = y->n_pieces;
-    if (patience(y) != UINT64_MAX)
-        executor_timer_set(y->owner->executor, &y->watch, clock_ns() + patience(y));
+    executor_timer_set(y->owner->executor, &y->watch,
+                       clock_ns() + (patience(y) < most ? patience(y) : most));
 }
 
 static void set_patience(struct relay *y, uint64_t expect_ns)
@@ -735,6 +736,19 @@ static void start_rival(struct relay *y, bool hedged)
     run_on(y, g, p);
 }
 
+/* Its replicas work, or say so, but nothing comes: it ends when they have closed. */
+static void end_fruitless(struct relay *y)
+{
+    struct failure f;
+    failure_set(&f, FAILURE_UNAVAILABLE, SHOAL_EIO, NULL, REPLICA_ABSENT,
+                "no node made progress with this request for too long");
+    log_warn("cluster", "giving up on request %s after %u attempts: %s", y->request->id,
+             y->n_attempts, patience_text(PATIENCE_FRUITLESS));
+    tell_failure(y, &f);
+    for (int i = 0; i < 2; i++)
+        drop(&y->legs[i]);
+}
+
 static void on_watch(struct executor_timer *t)
 {
     struct relay *y = EXECUTOR_OF(t, struct relay, watch);
@@ -743,7 +757,11 @@ static void on_watch(struct executor_timer *t)
     bool held = sink_is_full(y->sink);
     if (y->quiet)
         return;
-    if (y->n_pieces == y->n_seen && !held && may_double(y))
+    if (!held && patience_judge(&y->patience, REPLICA_FOUND, clock_ns()) == PATIENCE_FRUITLESS) {
+        end_fruitless(y);
+        return;
+    }
+    if (y->n_pieces == y->n_seen && patience(y) != UINT64_MAX && !held && may_double(y))
         start_rival(y, hedged);
     if (hedged)
         y->opts.hedge_ms = 0; /* once */

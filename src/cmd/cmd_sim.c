@@ -3,7 +3,9 @@
 
 #include "base/clock.h"
 #include "base/file/file_read.h"
+#include "base/log.h"
 #include "base/plural.h"
+#include "cluster/sim/shoal/sim_shoal.h"
 #include "cluster/sim/sim_run.h"
 #include "cmd/cli/term.h"
 #include "cmd/cmd.h"
@@ -23,24 +25,34 @@ static const struct opts_def defs[] = {
     {"steps", 0, OPTS_FLAG, NULL, NULL, 0, 0,
      "also print every step of every plan, with its time and reason"},
     {"json", 0, OPTS_FLAG, NULL, NULL, 0, 0, "print one JSON object"},
+    {"schedules", 0, OPTS_UINT, "N", NULL, 1, 4294967295.0,
+     "search for races instead: run this many schedules of faults, from --seed on"},
+    {"streams", 0, OPTS_FLAG, NULL, NULL, 0, 0,
+     "with --schedules: only clients and nodes, without a control plane; far faster"},
 };
 
 static const struct opts_page page = {
     .command = "sim",
-    .arguments = "SCENARIO",
-    .min_args = 1,
+    .arguments = "[SCENARIO]",
+    .min_args = 0,
     .max_args = 1,
     .summary = "Simulates a cluster: placement, autoscaling and churn in virtual time.",
     .details =
         "The planner and the autoscaler are those of a real cluster; nodes, requests and failures "
         "are\nsimulated.  Every plan is checked: no node holds more than its memory, no model "
         "falls below\nits minimum.  The same seed gives the same figures on every machine, except "
-        "for the planner's\ntime.  docs/CLUSTER.md describes scenario files.",
+        "for the planner's\ntime.  docs/CLUSTER.md describes scenario files.\n\n"
+        "--schedules needs no scenario: it runs the real code of relay, controller, lease, rollout "
+        "and\nagent in simulated time, with members that pause and crash, messages that are late "
+        "or "
+        "lost, and\na NATS that forgets.  It ends with the first rule that is broken, and its "
+        "seed.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal sim examples/sim/home.yaml\n"
                 "  shoal sim examples/sim/campus.yaml --nodes 500 --seed 7\n"
                 "  shoal sim examples/sim/home.yaml --steps | less\n"
-                "  shoal sim --json examples/sim/factory.yaml | jq .availability\n",
+                "  shoal sim --json examples/sim/factory.yaml | jq .availability\n"
+                "  shoal sim --schedules 1000\n",
 };
 
 struct steps { /* steps of all plans, in printed form */
@@ -270,6 +282,75 @@ static int run(const struct opts *o, const struct sim_scenario *s)
     return rc;
 }
 
+/* ---- schedules of faults ---- */
+
+static void put_count(struct buf *b, struct json_out *j, const char *key, uint64_t n,
+                      const char *what)
+{
+    if (j) {
+        json_out_key(j, key);
+        json_out_uint(j, n);
+    } else {
+        buf_printf(b, "%12llu  %s\n", (unsigned long long)n, what);
+    }
+}
+
+static int print_counts(const struct opts *o, const struct sim_shoal_counts *c, double seconds)
+{
+    struct buf b;
+    buf_init(&b, MAX_OUTPUT_BYTES);
+    struct json_out json = json_out_make(&b), *j = opts_flag(o, "json") ? &json : NULL;
+    if (j)
+        json_out_object(j);
+    put_count(&b, j, "schedules", c->n_schedules, "schedules, no rule broken");
+    put_count(&b, j, "events", c->n_events, "events");
+    put_count(&b, j, "terms", c->n_terms, "terms of a controller");
+    put_count(&b, j, "crashes", c->n_crashes, "crashes");
+    put_count(&b, j, "pauses", c->n_pauses, "pauses");
+    put_count(&b, j, "nats_lost", c->n_lost, "times NATS lost its data");
+    put_count(&b, j, "nats_stale", c->n_stale, "answers of NATS from the past");
+    put_count(&b, j, "changes", c->n_changes, "changes of the desired state");
+    put_count(&b, j, "updates", c->n_rollouts, "updates done");
+    put_count(&b, j, "restored", c->n_restored, "states written back after NATS had lost them");
+    put_count(&b, j, "minority", c->n_minority, "of them known to less than half of the members");
+    put_count(&b, j, "streams", c->n_streams, "streams");
+    put_count(&b, j, "moved", c->n_moved, "moved to another node");
+    put_count(&b, j, "doubled", c->n_doubled, "also sent to a second node");
+    put_count(&b, j, "given_up", c->n_failed, "given up: no node for too long");
+    put_count(&b, j, "tokens", c->n_tokens, "tokens");
+    put_count(&b, j, "simulated_s", (uint64_t)c->seconds, "simulated seconds");
+    if (j) {
+        json_out_key(j, "this_machine");
+        json_out_object(j);
+        json_out_key(j, "seconds");
+        json_out_num(j, seconds);
+        json_out_object_end(j);
+        json_out_object_end(j);
+        buf_putc(&b, '\n');
+    }
+    int rc = cmd_print(&page, &b);
+    buf_fini(&b);
+    return rc;
+}
+
+static int run_schedules(const struct opts *o)
+{
+    const uint32_t n = opts_u32(o, "schedules");
+    const uint64_t first = opts_given(o, "seed") ? opts_u32(o, "seed") : 1, start = clock_ns();
+    struct sim_shoal_counts c = {0};
+    struct watch w = {.interrupt_fd = term_catch_interrupt()};
+    struct err e = {0};
+    int failed = 0;
+    log_setup(LOG_LEVEL_ERROR, LOG_FORMAT_LOGFMT); /* what its members say is about no real one */
+    for (uint32_t i = 0; i < n && failed == 0 && !term_interrupted(w.interrupt_fd); i++)
+        failed = sim_shoal_run(first + i, opts_flag(o, "streams"), &c, &e);
+    term_release_interrupt(w.interrupt_fd);
+    if (failed < 0)
+        return cmd_fail(o->page, "%s: repeat it with --schedules 1 --seed %llu", e.msg,
+                        (unsigned long long)(first + c.n_schedules - 1));
+    return print_counts(o, &c, (double)(clock_ns() - start) / 1e9);
+}
+
 int cmd_sim(int argc, const char *const *argv)
 {
     struct sim_scenario s = {0};
@@ -279,6 +360,14 @@ int cmd_sim(int argc, const char *const *argv)
     int rc;
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
+    const bool search = opts_given(&o, "schedules");
+    if (search || o.n_args == 0) {
+        rc = search && o.n_args == 0 ? run_schedules(&o) : CMD_USAGE;
+        if (rc == CMD_USAGE)
+            (void)!cmd_fail(&page, "give it a SCENARIO, or --schedules without one; see --help");
+        opts_fini(&o);
+        return rc;
+    }
     buf_init(&text, MAX_SCENARIO_BYTES);
     if (file_read(o.args[0], &text, &e) < 0 ||
         sim_scenario_parse(&s, buf_str(&text), text.len, o.args[0], &e) < 0 ||

@@ -108,7 +108,8 @@ function readWhole(text) {
 
 // What a client has of a stream that broke off; the last event may be incomplete.
 function readPart(text) {
-    return readStream(text.slice(0, text.lastIndexOf('\n\n') + 2)).texts ?? [];
+    const end = text.lastIndexOf('\n\n');
+    return end < 0 ? [] : readStream(text.slice(0, end + 2)).texts ?? []; // not even one, or no stream
 }
 
 // Whether what came of a stream before its gateway was lost is the beginning of the answer.

@@ -1,5 +1,7 @@
 // chaos_events.js - seeded random faults of the chaos test: nodes, their workers, the links to them, gateways, and NATS.
 'use strict';
+const { execFile } = require('child_process');
+const { promisify } = require('util');
 const t = require('../integration/serve.js');
 const { keepFigures, restart, restartGateway, wipe, workerOf } = require('./chaos_site.js');
 
@@ -58,6 +60,9 @@ const events = {
     async orphaned(site, node, r) {
         for (const l of some(r, node))
             await site.proxy.say(`orphan ${l} 0`);
+    },
+    async renewed(site, node) { // a new key and certificate under its connections
+        await promisify(execFile)(site.shoal, ['ca', 'issue', node.name, '--force', '--dir', site.ca]);
     },
     async workerKilled(site, node) {
         signalWorker(node, 'SIGKILL');

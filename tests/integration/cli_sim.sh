@@ -71,6 +71,17 @@ bad "bad.yaml:3:9: no nodes above have class b" "${nodes}models: {name: m, memor
 bad "bad.yaml: 3600 million requests" "${nodes}models: {name: m, memory: 1MiB, arrivals: {rate: 1000000}}\n"
 run 1 sim nowhere.yaml; has err "cannot open nowhere.yaml"
 run 2 sim; has err "SCENARIO"
+run 2 sim one.yaml --schedules 1; has err "SCENARIO"
+
+# Schedules of faults: nothing is broken, and a seed decides everything but the time that it takes.
+run 0 sim --schedules 10 --seed 7 --json; empty err
+same "schedules" "$(field schedules)" 10
+[ "$(field terms)" -ge 10 ] || fail "only $(field terms) controllers"
+cp out first
+run 0 sim --schedules 10 --seed 7 --json
+same "schedules with the same seed" "$(figures out)" "$(figures first)"
+run 0 sim --schedules 100 --streams --json
+[ "$(field tokens)" -gt 10000 ] || fail "only $(field tokens) tokens"
 run 2 sim --nodes 0 one.yaml; has err "nodes"
 run 1 sim "$scenarios/campus.yaml" --nodes 65536; has err "65536"
 finish

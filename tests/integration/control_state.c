@@ -98,7 +98,7 @@ static void test_no_update_is_lost(void **state)
     }
     open_bus(&b, NULL, NULL, NULL);
     struct desired_store *s = open_store(b);
-    if (desired_store_load(s, &d, &e) < 0)
+    if (desired_store_load(s, &d, NULL, &e) < 0)
         fail_msg("%s", e.msg);
     printf("%d writers, %d updates each: version %llu, %u conflicts\n", N_WRITERS, N_UPDATES,
            (unsigned long long)d->version, calls - N_WRITERS * N_UPDATES);
@@ -151,7 +151,7 @@ static void test_a_large_state(void **state)
     if (desired_store_update(s, 0, fill_large, NULL, NULL, &e) < 0)
         fail_msg("%s", e.msg);
     double written = nats_site_now();
-    if (desired_store_load(s, &d, &e) < 0)
+    if (desired_store_load(s, &d, NULL, &e) < 0)
         fail_msg("%s", e.msg);
     double loaded = nats_site_now();
     assert_int_equal(d->n_assignments, N_REPLICAS);
@@ -252,6 +252,73 @@ static void test_changes_reach_a_member(void **state)
     assert_int_equal(desired_store_current(m.store)->version, before + 1);
     UNTIL(&m, (desired_store_get_status(m.store, &st), st.fresh));
     assert_int_equal(st.origin, DESIRED_FROM_NATS);
+    member_close(&m);
+}
+
+/* ---- reads that are known to be the newest -------------------------------------------------- */
+
+static uint64_t read_state(struct bucket *k)
+{
+    struct buf b;
+    struct err e = {0};
+    uint64_t revision = 0;
+    buf_init(&b, 1 << 20);
+    if (bucket_get(k, "state", &b, &revision, &e) != 0)
+        fail_msg("%s", e.msg);
+    buf_fini(&b);
+    return revision;
+}
+
+static void change_state(struct desired_store *s)
+{
+    struct err e = {0};
+    unsigned calls = 0;
+    if (desired_store_update(s, 0, add_one, &calls, NULL, &e) < 0)
+        fail_msg("%s", e.msg);
+}
+
+/* What a server that woke up answers is an old revision: it is not confirmed, whoever has read or
+ * written since. */
+static void test_an_old_read_is_not_confirmed(void **state)
+{
+    struct desired *d = NULL;
+    struct bucket *k;
+    struct bus *b;
+    struct err e = {0}, unsure = {.code = 1};
+    (void)state;
+    open_bus(&b, NULL, NULL, NULL);
+    struct desired_store *s = open_store(b);
+    assert_int_equal(bucket_open(&k, b, "desired", 60000, &e), 0);
+    change_state(s);
+    const uint64_t old = read_state(k);
+    assert_int_equal(bucket_confirm(k, old, &e), 0);
+    assert_int_equal(bucket_confirm(k, old, &e), 0); /* after the first one: it still is */
+    change_state(s);
+    assert_int_equal(bucket_confirm(k, old, &e), 1); /* the change came after the last read */
+    const uint64_t now = read_state(k);
+    assert_int_equal(bucket_confirm(k, now, &e), 0);
+    assert_int_equal(bucket_confirm(k, old, &e), 1); /* a read came after the change */
+    assert_int_equal(desired_store_load(s, &d, &unsure, &e), 0);
+    assert_int_equal(unsure.code, 0);
+    assert_int_equal(d->revision, now);
+    desired_destroy(d);
+    bucket_close(k);
+    desired_store_close(s);
+    bus_close(b);
+}
+
+/* A node that comes back is not told by an old answer that its version is the present one. */
+static void test_members_know_better_than_an_old_answer(void **state)
+{
+    struct member m;
+    struct desired_store_status st;
+    (void)state;
+    member_open(&m, NULL);
+    UNTIL(&m, m.version > 0);
+    UNTIL(&m, (desired_store_get_status(m.store, &st), st.fresh));
+    assert_true(desired_store_confirmed(m.store, m.version, 1));
+    desired_store_heard(m.store, m.version + 1, 0, 0);
+    assert_false(desired_store_confirmed(m.store, m.version, 1));
     member_close(&m);
 }
 
@@ -384,12 +451,17 @@ static void test_server_away(void **state)
     assert_non_null(strstr(e.msg, "checksum"));
 }
 
+static void hear_of_one(void *ctx)
+{
+    desired_store_heard(*(struct desired_store **)ctx, 7, 0, 0);
+}
+
 /* ---- the server has lost its data ----------------------------------------------------------- */
 
 static void test_lost_data(void **state)
 {
     struct lease_known known = {.fence = 0};
-    struct desired_store *admin;
+    struct desired_store *admin, *newcomer;
     struct desired_store_opts so = {.retry_ms = 1, .wait_ms = 1000};
     struct member m;
     struct desired *d;
@@ -410,6 +482,13 @@ static void test_lost_data(void **state)
     /* an administrator who heard of it, and one who did not hear, but is a member */
     open_bus(&so.bus, NULL, NULL, NULL);
     assert_int_equal(desired_store_open(&admin, &so, NULL, NULL, NULL, &e), 0);
+    /* one who begins a state listens first, and learns that there is one */
+    struct desired_store_opts lo = {.bus = so.bus, .retry_ms = 1, .listen = hear_of_one};
+    lo.listen_ctx = &newcomer;
+    assert_int_equal(desired_store_open(&newcomer, &lo, NULL, NULL, NULL, &e), 0);
+    assert_int_equal(desired_store_update(newcomer, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
+    assert_non_null(strstr(e.msg, "NATS has lost the desired state"));
+    desired_store_close(newcomer);
     desired_store_heard(admin, 1, 0, 0);
     assert_int_equal(desired_store_update(admin, 0, add_one, &calls, NULL, &e), SHOAL_EBUSY);
     assert_non_null(strstr(e.msg, "NATS has lost the desired state"));
@@ -417,7 +496,7 @@ static void test_lost_data(void **state)
     /* a controller without a copy must not begin another one */
     assert_int_equal(desired_store_claim(admin, 1, &e), SHOAL_ENOTFOUND);
     assert_int_equal(calls, 0);
-    assert_int_equal(desired_store_load(admin, &d, &e), SHOAL_ENOTFOUND);
+    assert_int_equal(desired_store_load(admin, &d, NULL, &e), SHOAL_ENOTFOUND);
 
     /* a member whose copy is not the newest writes it back above all that is known */
     desired_store_heard(m.store, version, 4999, 0); /* another copy of it, of a later writer */
@@ -858,6 +937,8 @@ int main(void)
         cmocka_unit_test(test_no_update_is_lost),
         cmocka_unit_test(test_a_large_state),
         cmocka_unit_test(test_changes_reach_a_member),
+        cmocka_unit_test(test_an_old_read_is_not_confirmed),
+        cmocka_unit_test(test_members_know_better_than_an_old_answer),
         cmocka_unit_test(test_garbage_is_refused),
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_server_away),

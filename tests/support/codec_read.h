@@ -166,6 +166,10 @@ static inline void codec_read_put_generate(struct buf *b, const struct request_g
     codec_read_put_flag(b, "prompt_only", g->prompt_only);
     codec_read_put_flag(b, "progress", g->progress);
     codec_read_put_flag(b, "drawn", g->drawn_logprobs);
+    codec_read_put_flag(b, "fresh", g->fresh_prefix);
+    codec_read_put_flag(b, "no_shift", g->no_shift);
+    if (g->keep_tokens)
+        buf_printf(b, " keep:%u", g->keep_tokens);
     codec_read_put_prompts(b, g);
     codec_read_put_chat(b, &g->chat);
 }

@@ -6,12 +6,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "cluster/control/bus.h"
 
 #define MAX_VALUE_BYTES (6 << 20) /* leaves headroom above the largest state */
+#define MAX_CONFIRM_MS 2000u      /* without a majority there is no answer */
+#define READ "read"               /* the key of confirmed reads */
 
 /* A context of a closed connection. Another thread may still wait for it. */
 struct old {
@@ -267,4 +270,46 @@ int bucket_put(struct bucket *k, const char *key, const void *bytes, size_t n, u
     if (code == JSStreamWrongLastSequenceErr)
         return 1;
     return failed(k, s, code, before, "write", e);
+}
+
+/* The value of the key READ, at sequence `at` of the stream: the revision of the other key that was
+ * the newest then.  It is written only if the sequence before it is known to be the last one, so by
+ * induction every such value is true. */
+static int newest_at(struct bucket *k, uint64_t *at, uint64_t *revision, struct err *e)
+{
+    struct buf b;
+    buf_init(&b, 64);
+    int rc = bucket_get(k, READ, &b, at, e);
+    *revision = rc == 0 ? strtoull(buf_str(&b), NULL, 10) : 0;
+    buf_fini(&b);
+    if (rc != SHOAL_ENOTFOUND)
+        return rc;
+    *e = (struct err){0}; /* nobody has confirmed a read yet */
+    return 0;
+}
+
+int bucket_confirm(struct bucket *k, uint64_t revision, struct err *e)
+{
+    char subject[BUS_MAX_SUBJECT], text[24];
+    uint64_t at = 0, newest = 0;
+    jsPubAck *ack = NULL;
+    jsPubOptions o;
+    jsErrCode code = 0;
+    int rc = newest_at(k, &at, &newest, e);
+    if (rc < 0)
+        return rc;
+    if (at > revision && newest != revision)
+        return 1;
+    jsPubOptions_Init(&o);
+    o.MaxWait = k->wait_ms < MAX_CONFIRM_MS ? k->wait_ms : MAX_CONFIRM_MS;
+    o.ExpectStream = k->stream;
+    o.ExpectLastSeq = at > revision ? at : revision;
+    subject_of(k, subject, READ);
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)revision);
+    uint64_t before = denied(k);
+    natsStatus s = js_Publish(&ack, context(k), subject, text, (int)strlen(text), &o, &code);
+    jsPubAck_Destroy(ack);
+    if (s == NATS_OK)
+        return 0;
+    return code == JSStreamWrongLastSequenceErr ? 1 : failed(k, s, code, before, "confirm", e);
 }

@@ -45,6 +45,14 @@ SHOAL_MUST_CHECK int bucket_get(struct bucket *k, const char *key, struct buf *o
 SHOAL_MUST_CHECK int bucket_put(struct bucket *k, const char *key, const void *bytes, size_t n,
                                 uint64_t expected, const char *id, uint64_t *revision,
                                 struct err *e);
+/* Proves a read: 0 if at some moment during this call the revision was the newest of the key.  1:
+ * another one is, or is about to be: read again.
+ *
+ * A read alone proves nothing.  A server that stood still and wakes believes for a moment that it
+ * still leads, and answers with what it had.  What it cannot do is write: that takes a majority. So
+ * this writes a small value beside the key, on the condition that nothing else was written since.
+ * Its user needs the right to write the key "read", and uses one other key of the bucket only. */
+SHOAL_MUST_CHECK int bucket_confirm(struct bucket *k, uint64_t revision, struct err *e);
 /* The revision of the newest write to any key: a cheap way to detect changes. */
 SHOAL_MUST_CHECK int bucket_last(struct bucket *k, uint64_t *revision, struct err *e);
 

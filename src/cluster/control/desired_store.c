@@ -24,7 +24,9 @@
 #define KEY "state"
 #define NOTICE "desired" /* the subject's tail */
 #define MS 1000000u
-#define MAX_HEARD (UINT64_C(1) << 62) /* more is nonsense, or malice */
+#define DOUBT_NS (10000 * (uint64_t)MS) /* a server that woke has heard from the others by then */
+#define AGAIN_NS (500 * (uint64_t)MS)   /* between two looks because others know more */
+#define MAX_HEARD (UINT64_C(1) << 62)   /* more is nonsense, or malice */
 enum {
     DEFAULT_WAIT_MS = 2000,
     DEFAULT_POLL_MS = 5000,
@@ -42,6 +44,8 @@ struct desired_store {
     char *file;
     uint32_t poll_ms, retry_ms;
     unsigned replicas;
+    void (*listen)(void *ctx);
+    void *listen_ctx;
     struct desired *current; /* owner's */
     struct bus_sub *notices;
     pthread_t thread;
@@ -51,16 +55,20 @@ struct desired_store {
     uint8_t id[DESIRED_ID_BYTES];
     bool known; /* a state with this id is in force */
     uint64_t version, fence, last_revision;
-    uint64_t n_connects; /* of the bus, when it was looked at */
-    struct err refusal;  /* error of the value at last_revision; code 0: it was accepted */
+    uint64_t doubt_revision, doubt_ns; /* see is_doubtful; since when */
+    uint64_t n_connects;               /* of the bus, when it was looked at */
+    struct err refusal; /* error of the value at last_revision; code 0: it was accepted */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t wake;
     struct desired *next; /* for the owner */
+    struct buf copy;      /* the state in force, encoded; len 0: none */
+    uint64_t copy_version;
     struct desired_store_status status;
     uint64_t seen_ns;                    /* NATS last confirmed the state */
     uint64_t heard_version, heard_fence; /* the highest that others know, or NATS had */
     uint64_t heard_writer;               /* the highest fence that has written heard_version */
+    uint64_t behind_ns;                  /* when it last looked because others know more */
     uint64_t controller_ns;              /* when a controller was last heard; 0: never */
     struct executor_task task;
     bool posted, notice, stop;
@@ -101,10 +109,30 @@ static int load(struct desired_store *s, struct desired **out, uint64_t *revisio
     return rc;
 }
 
-int desired_store_load(struct desired_store *s, struct desired **out, struct err *e)
+int desired_store_load(struct desired_store *s, struct desired **out, struct err *unsure,
+                       struct err *e)
 {
+    const uint64_t until = clock_ns() + (uint64_t)s->retry_ms * MS;
+    uint32_t backoff = 4;
     uint64_t revision;
-    return load(s, out, &revision, e);
+    for (;;) {
+        int rc = load(s, out, &revision, e);
+        const bool late = clock_ns() >= until;
+        if ((rc < 0 && (rc != SHOAL_EBUSY || late)) || (rc == 0 && !unsure))
+            return rc;
+        if (rc == 0) {
+            *unsure = (struct err){0};
+            if (bucket_confirm(s->bucket, revision, unsure) <= 0)
+                return 0;
+            if (late) {
+                err_set(unsure, SHOAL_EBUSY, "it changed faster than it could be read");
+                return 0;
+            }
+        }
+        desired_destroy(*out);
+        sleep_ms(1 + random_below(backoff));
+        backoff = backoff * 2 > MAX_BACKOFF_MS ? MAX_BACKOFF_MS : backoff * 2;
+    }
 }
 
 static void write_id(char out[40])
@@ -149,6 +177,11 @@ void desired_store_heard(struct desired_store *s, uint64_t version, uint64_t wri
     if (version == s->heard_version)
         raise_to(&s->heard_writer, writer);
     raise_to(&s->heard_fence, fence > writer ? fence : writer);
+    if (s->heard_version > s->status.version && clock_ns() - s->behind_ns >= AGAIN_NS) {
+        s->behind_ns = clock_ns(); /* the notice of that change was lost */
+        s->notice = true;
+        pthread_cond_signal(&s->wake);
+    }
     if (fence)
         s->controller_ns = clock_ns();
     pthread_mutex_unlock(&s->lock);
@@ -173,7 +206,15 @@ static uint64_t find_copy(struct desired_store *s, struct desired **out)
     pthread_mutex_unlock(&s->lock);
     if (!s->file || desired_file_read(out, s->file, NULL) < 0)
         *out = NULL;
-    else if ((*out)->version > newest)
+    pthread_mutex_lock(&s->lock);
+    struct desired *kept = NULL; /* the disk may have been full */
+    if (s->copy.len > 0 && s->copy_version > (*out ? (*out)->version : 0) &&
+        desired_code_get(&kept, buf_str(&s->copy), s->copy.len, NULL) == 0) {
+        desired_destroy(*out);
+        *out = kept;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (*out && (*out)->version > newest)
         newest = (*out)->version;
     return newest;
 }
@@ -183,8 +224,12 @@ static uint64_t find_copy(struct desired_store *s, struct desired **out)
 static int begin(struct desired_store *s, uint64_t fence, struct desired **out, struct err *e)
 {
     struct desired *copy;
-    const unsigned long long newest = find_copy(s, &copy);
+    unsigned long long newest = find_copy(s, &copy);
     int rc = 0;
+    if (newest == 0 && fence == 0 && s->listen) {
+        s->listen(s->listen_ctx);
+        newest = find_copy(s, &copy);
+    }
     if (newest > 0 && fence == 0)
         rc = err_set(e, SHOAL_EBUSY,
                      "NATS has lost the desired state, of which members know version %llu: "
@@ -202,8 +247,8 @@ static int begin(struct desired_store *s, uint64_t fence, struct desired **out, 
     }
     if (!copy)
         return desired_create(out, e);
-    log_warn("control", "NATS has lost the desired state: restoring version %llu of %s as %llu",
-             (unsigned long long)copy->version, s->file, newest + 1);
+    log_warn("control", "NATS has lost the desired state: restoring version %llu as %llu",
+             (unsigned long long)copy->version, newest + 1);
     copy->version = newest;
     copy->fence = 0;
     *out = copy;
@@ -221,7 +266,7 @@ static int attempt(struct desired_store *s, uint64_t fence, desired_update_fn fn
         rc = begin(s, fence, &d, e);
     if (rc < 0)
         return rc;
-    desired_store_heard(s, 0, d->fence, 0);
+    desired_store_heard(s, d->version, d->fence, 0); /* NATS may lose it before the next attempt */
     if (fence && d->fence > fence)
         rc = err_set(e, SHOAL_ECHANGED,
                      "a newer controller (fence %llu) has written the desired state; this one "
@@ -305,14 +350,31 @@ static void hand_over(struct desired_store *s, struct desired *d, enum desired_o
     desired_destroy(old);
 }
 
+/* For when NATS loses its data.  Without memory for it, the file is what there is. */
+static void keep_copy(struct desired_store *s, const struct desired *d)
+{
+    struct buf b;
+    buf_init(&b, DESIRED_CODE_MAX_BYTES);
+    if (desired_code_put(&b, d, NULL) < 0) {
+        buf_fini(&b);
+        return;
+    }
+    pthread_mutex_lock(&s->lock);
+    buf_fini(&s->copy);
+    s->copy = b;
+    s->copy_version = d->version;
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* Takes the value in NATS, unless it is not newer than the state in force.  Of one version there
  * may be two when NATS lost its data, a controller restored them, and NATS lost them again: that of
  * the later controller counts. */
-static int take(struct desired_store *s, struct err *e)
+static int take(struct desired_store *s, uint64_t *read, struct err *e)
 {
     struct desired *d = NULL;
     uint64_t revision;
     int rc = load(s, &d, &revision, e);
+    *read = revision;
     if (rc < 0)
         return rc;
     if (s->known && memcmp(d->id, s->id, sizeof(s->id)) != 0) {
@@ -334,6 +396,7 @@ static int take(struct desired_store *s, struct err *e)
         struct err file = {0};
         if (s->file && desired_file_write(s->file, d, &file) < 0)
             log_warn("control", "snapshot not written: %s", file.msg);
+        keep_copy(s, d);
         hand_over(s, d, DESIRED_FROM_NATS);
         d = NULL;
     }
@@ -341,12 +404,33 @@ static int take(struct desired_store *s, struct err *e)
     return rc;
 }
 
+/* What was read is older than the bucket's last write.  That may have been one of another key, or a
+ * server has answered that stood still and does not know it yet: so it is read again, until that
+ * cannot be the reason any more. */
+static bool is_doubtful(struct desired_store *s, uint64_t last, uint64_t read, uint64_t now_ns)
+{
+    if (read >= last)
+        return false;
+    if (s->doubt_revision != last)
+        s->doubt_ns = now_ns;
+    s->doubt_revision = last;
+    return now_ns - s->doubt_ns < DOUBT_NS;
+}
+
+static bool is_behind(struct desired_store *s)
+{
+    pthread_mutex_lock(&s->lock);
+    bool behind = s->heard_version > s->status.version;
+    pthread_mutex_unlock(&s->lock);
+    return behind;
+}
+
 static void look(struct desired_store *s)
 {
     const uint64_t began = clock_ns();
     struct err e = {0};
     struct bus_status bus;
-    uint64_t last = 0;
+    uint64_t last = 0, read = 0;
     bool refused = false;
     bus_get_status(s->bus, &bus);
     if (bus.n_connects != s->n_connects) /* another server may count its revisions from 1 */
@@ -355,11 +439,12 @@ static void look(struct desired_store *s)
     int rc = bucket_last(s->bucket, &last, &e);
     if (rc == SHOAL_ENOTFOUND)
         s->last_revision = 0;
-    if (rc == 0 && last != s->last_revision) {
-        rc = take(s, &e);
+    if (rc == 0 && (last != s->last_revision || is_behind(s))) {
+        rc = take(s, &read, &e);
         refused = rc == SHOAL_EFORMAT || rc == SHOAL_ECHANGED;
         if (rc == 0 || refused) {
-            s->last_revision = last; /* not looked at again until it changes */
+            /* not looked at again until it changes */
+            s->last_revision = is_doubtful(s, last, read, began) ? 0 : last;
             s->refusal = refused ? e : (struct err){0};
         }
     } else if (rc == 0 && s->refusal.code) {
@@ -407,6 +492,7 @@ static void free_store(struct desired_store *s)
     bucket_close(s->bucket);
     desired_destroy(s->current);
     desired_destroy(s->next);
+    buf_fini(&s->copy);
     pthread_cond_destroy(&s->wake);
     pthread_mutex_destroy(&s->lock);
     mem_free(s->file);
@@ -446,7 +532,8 @@ void desired_store_look(struct desired_store *s)
 bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t since_ns)
 {
     pthread_mutex_lock(&s->lock);
-    bool confirmed = s->seen_ns >= since_ns && s->status.version == version;
+    bool confirmed = s->seen_ns >= since_ns && s->status.version == version &&
+                     s->heard_version <= version; /* a server that just woke may not know */
     pthread_mutex_unlock(&s->lock);
     return confirmed;
 }
@@ -489,6 +576,8 @@ int desired_store_open(struct desired_store **out, const struct desired_store_op
     s->poll_ms = o->poll_ms ? o->poll_ms : DEFAULT_POLL_MS;
     s->retry_ms = o->retry_ms ? o->retry_ms : DEFAULT_RETRY_MS;
     s->replicas = o->replicas;
+    s->listen = o->listen;
+    s->listen_ctx = o->listen_ctx;
     s->task.fn = run_task;
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&monotonic);

@@ -45,6 +45,10 @@ struct desired_store_opts {
     uint32_t poll_ms;  /* 0: 5000, plus up to half as much jitter */
     uint32_t retry_ms; /* an update retries for this long; 0: 15000 */
     unsigned replicas; /* servers that hold the bucket; 0: by the bus's addresses */
+    /* NATS has no state, and an administrator's change would begin an empty one: listens to members
+     * for a while, which may know one (desired_store_heard).  Called by update; NULL: it begins. */
+    void (*listen)(void *ctx);
+    void *listen_ctx;
 };
 
 enum desired_origin { DESIRED_FROM_NOWHERE, DESIRED_FROM_FILE, DESIRED_FROM_NATS };
@@ -71,9 +75,11 @@ void desired_store_close(struct desired_store *s);
 const struct desired *desired_store_current(const struct desired_store *s);
 void desired_store_get_status(struct desired_store *s, struct desired_store_status *out);
 
-/* The state in the bucket now, for the caller to destroy.  SHOAL_ENOTFOUND: none yet. */
+/* The state in the bucket now, for the caller to destroy.  SHOAL_ENOTFOUND: none yet.  unsure: why
+ * no majority of the servers could confirm that it is the newest, so that it may be one of seconds
+ * before; code 0: one did.  NULL: that does not matter. */
 SHOAL_MUST_CHECK int desired_store_load(struct desired_store *s, struct desired **out,
-                                        struct err *e);
+                                        struct err *unsure, struct err *e);
 /* fence: of the controller's lease; a state that a newer controller wrote is left alone
  * (SHOAL_ECHANGED). 0: an administrator, who may always write. If NATS has no state, the controller
  * restores the one that this member knows; SHOAL_ENOTFOUND: others know one, this member does not.
@@ -84,7 +90,8 @@ SHOAL_MUST_CHECK int desired_store_update(struct desired_store *s, uint64_t fenc
                                           struct err *e);
 /* Compares with NATS now.  Any thread. */
 void desired_store_look(struct desired_store *s);
-/* The version in force was compared with NATS at or after this time, and it was the newest. */
+/* The version in force was compared with NATS at or after this time, and it was the newest; no
+ * other member knows a newer one. */
 bool desired_store_confirmed(struct desired_store *s, uint64_t version, uint64_t since_ns);
 /* Another member knows this version of the state, written with the fence `writer`. fence: it is the
  * controller, with this one; 0: it is not. Any thread. */

@@ -392,10 +392,23 @@ static uint64_t pause_ns(struct lease *l)
     return l->my_fence ? base : base + base * (r % 100) / 200;
 }
 
+/* NATS lost its data, and with it a fence that this member had not heard of: members that follow it
+ * would refuse every command. It is taken again with a higher one. */
+static void heed_fences(struct lease *l)
+{
+    struct lease_known k = {.fence = 0};
+    if (!l->my_fence || !l->known)
+        return;
+    l->known(l->claim_ctx, &k);
+    if (k.fence > l->my_fence)
+        set_lost(l, "members know a higher fence");
+}
+
 static void *run(void *arg)
 {
     struct lease *l = arg;
     for (;;) {
+        heed_fences(l);
         if (!l->my_fence)
             contend(l);
         else

@@ -40,6 +40,7 @@ static const struct permission {
         /* changes the desired state */
         {ROLE_CONTROLLER, "$JS.API.STREAM.CREATE.KV_shoal-%s-desired"},
         {ROLE_CONTROLLER, "$KV.shoal-%s-desired.state"},
+        {ROLE_CONTROLLER, "$KV.shoal-%s-desired.read"},
         {ROLE_CONTROLLER, "shoal.%s.desired"},
         /* the controller's lease */
         {ROLE_CONTROLLER, "$JS.API.STREAM.CREATE.KV_shoal-%s-lease"},

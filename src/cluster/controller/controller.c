@@ -35,8 +35,9 @@ struct controller {
     const struct desired *known; /* the desired state in force; NULL: none yet */
     uint64_t silent_ns;
     bool up, held;
-    uint64_t from_ns; /* decides from then on */
-    uint64_t last_ns; /* time of the last decision */
+    uint64_t from_ns;          /* decides from then on */
+    uint64_t last_ns;          /* time of the last decision */
+    uint64_t term_ns, term_ms; /* when it became the controller: monotonic, and Unix time */
     bool due;
 
     /* the running decision; meanwhile its parts belong to the thread of control.h */
@@ -132,6 +133,9 @@ static void begin(struct controller *c, uint64_t now)
         log_warn("controller", "no decision: %s", e.msg);
         return;
     }
+    /* so that a time of day that jumps means nothing to what it has begun */
+    c->snapshot->now_ms = c->term_ms + (now - c->term_ns) / MS_NS;
+    c->snapshot->term_ms = c->term_ms;
     c->read = false;
     c->busy = true;
     c->change =
@@ -219,6 +223,8 @@ void controller_on_lease(struct controller *c, bool held, uint64_t fence)
     pthread_mutex_unlock(&c->lock);
     if (held && !c->held) {
         c->from_ns = now + c->silent_ns + LISTEN_NS;
+        c->term_ns = now;
+        c->term_ms = clock_unix_ms();
         if (!c->busy) { /* otherwise the next one starts with the knowledge of the last one */
             controller_memory_fini(&c->memory);
         }

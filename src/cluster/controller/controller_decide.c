@@ -225,7 +225,7 @@ int controller_decide(struct desired *d, const struct controller_snapshot *s,
                       struct controller_memory *m, struct controller_outcome *out, struct err *e)
 {
     struct deciding k = {d, s, m, out};
-    const struct rollout_input in = {s->nodes, s->n_nodes, s->oldest_epoch, s->now_ms};
+    const struct rollout_input in = {s->nodes, s->n_nodes, s->oldest_epoch, s->now_ms, s->term_ms};
     int rc = rollout_step(d, &in, &out->changed, on_step, &k, e);
     if (rc < 0)
         return rc;

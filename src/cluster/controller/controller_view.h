@@ -53,6 +53,7 @@ struct controller_snapshot {
     uint32_t n_wanted;
     uint64_t oldest_epoch; /* oldest epoch of any running request; 0: none */
     uint64_t now_ms;       /* Unix time, for the state */
+    uint64_t term_ms;      /* when the controller's term began, in Unix time; 0: it is none */
     uint64_t clock_ms;     /* monotonic, for durations */
     struct strmap by_name; /* maps a name to its index in nodes */
     struct arena arena;

@@ -23,7 +23,7 @@ struct stepping {
     struct rollout_view v;
     struct desired_rollout *r;
     struct desired_model *model;
-    uint64_t oldest_epoch; /* as of the input */
+    uint64_t oldest_epoch, term_ms; /* as of the input */
     rollout_tell_fn tell;
     void *ctx;
 };
@@ -64,8 +64,12 @@ static uint64_t entered_ms(const struct stepping *k)
     return k->r->n_steps ? k->r->steps[k->r->n_steps - 1].at_ms : 0;
 }
 
+/* Members' clocks may differ by hours.  What another controller began counts from the beginning of
+ * this one's term: rather too late than too early, and never never. */
 static bool passed(const struct stepping *k, uint64_t since_ms, uint64_t ms)
 {
+    if (k->term_ms && (since_ms < k->term_ms || since_ms > k->v.now_ms))
+        since_ms = k->term_ms;
     return k->v.now_ms >= since_ms && k->v.now_ms - since_ms >= ms;
 }
 
@@ -623,8 +627,11 @@ int rollout_step(struct desired *d, const struct rollout_input *in, bool *change
     int rc = 0;
     arena_init(&a, MAX_VIEW_BYTES);
     for (uint32_t i = 0; rc == 0 && i < d->n_rollouts; i++) {
-        struct stepping k = {
-            .r = &d->rollouts[i], .oldest_epoch = in->oldest_epoch, .tell = tell, .ctx = ctx};
+        struct stepping k = {.r = &d->rollouts[i],
+                             .oldest_epoch = in->oldest_epoch,
+                             .term_ms = in->term_ms,
+                             .tell = tell,
+                             .ctx = ctx};
         if (rollout_of(d, k.r->model) != k.r) /* ended, or not its turn */
             continue;
         k.model = desired_find_model(d, k.r->model);

@@ -33,6 +33,9 @@ struct rollout_input {
     uint32_t n_nodes;
     uint64_t oldest_epoch; /* oldest epoch of a request at any member; 0: none */
     uint64_t now_ms;       /* Unix time */
+    /* When this controller's term began, on the same clock: times before it, and those that are
+     * still to come, were written by a clock that may be wrong.  0: there is one clock. */
+    uint64_t term_ms;
 };
 
 /* Reports a step for the event log. Texts are borrowed during the call. */

@@ -31,6 +31,11 @@ void cluster_site_close(struct cluster_site *s);
  * message. */
 int cluster_site_change(struct cluster_site *s, desired_update_fn fn, void *ctx,
                         struct desired **out);
+/* How long to wait for one answer of NATS; what takes --timeout is asked again. */
+uint32_t cluster_site_wait_ms(const struct opts *o);
+/* As desired_store_load; a state that could not be confirmed is one to warn about. */
+int cluster_site_read(struct desired_store *s, const struct opts *o, struct desired **out,
+                      struct err *e);
 /* The desired state; an empty one if there is none yet. */
 int cluster_site_load(struct cluster_site *s, struct desired **out);
 /* Listens for this long, then takes a snapshot. Members silent for longer than the state's policy

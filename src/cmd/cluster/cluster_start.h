@@ -8,8 +8,8 @@
 struct opts_page;
 
 /* Replaces this process.  folder: with a shoal.yaml and certificates.  nats: folder of a NATS
- * server to start beside it, which ends with this process; or NULL.  Returns only if it fails: an
- * exit code, after a message. */
+ * server to start beside it (nats_keeper.h); NULL: FOLDER/nats, if there is one.  Returns only if
+ * it fails: an exit code, after a message. */
 int cluster_start(const struct opts_page *page, const char *folder, const char *nats);
 
 #endif

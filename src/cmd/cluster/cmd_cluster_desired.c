@@ -9,6 +9,7 @@
 #include "cluster/control/desired_file.h"
 #include "cluster/control/desired_store.h"
 #include "cmd/cluster/cluster_opts.h"
+#include "cmd/cluster/cluster_site.h"
 #include "cmd/cmd.h"
 #include "wire/json_out.h"
 
@@ -46,10 +47,11 @@ static int load(struct desired **d, const struct opts *o)
     rc = cluster_opts_connect(&so.bus, o, NULL);
     if (rc != CMD_OK)
         return rc;
-    so.wait_ms = opts_u32(o, "timeout") * 1000;
+    so.wait_ms = cluster_site_wait_ms(o);
+    so.retry_ms = opts_u32(o, "timeout") * 1000;
     int failed = desired_store_open(&s, &so, NULL, NULL, NULL, &e);
     if (failed == 0)
-        failed = desired_store_load(s, d, &e);
+        failed = cluster_site_read(s, o, d, &e);
     if (failed == SHOAL_ENOTFOUND)
         rc = cmd_fail(o->page,
                       "the shoal '%s' has no desired state yet: the first change creates it, or "

@@ -4,8 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file/file_read.h"
 #include "cluster/trust/ca.h"
 #include "cluster/control/nats_conf.h"
 #include "cluster/trust/roles.h"
@@ -22,10 +24,11 @@ enum { CA_DAYS = 3650, CERT_DAYS = 365 };
 static const struct opts_def defs[] = {
     {"dir", 'd', OPTS_TEXT, "DIR", "ca", 0, 0, "folder of the CA ('shoal ca'); created if missing"},
     {"name", 0, OPTS_TEXT, "NAME", "shoal", 0, 0, "name of the shoal: up to 32 of a-z, 0-9 and -"},
-    {"servers", 0, OPTS_CHOICE, "1|3|5", "1", 0, 0,
-     "NATS servers; the shoal can be changed while more than half of them are up"},
+    {"servers", 0, OPTS_CHOICE, "1|3|5", NULL, 0, 0,
+     "NATS servers; the shoal can be changed while more than half of them are up (default: 3 if "
+     "three members have a HOST, else 1)"},
     {"host", 0, OPTS_LIST, "HOST", NULL, 0, 0,
-     "name or address of a server, once for each; default: all of them on 127.0.0.1"},
+     "name or address of a server, once for each; default: the first members, else 127.0.0.1"},
     {"port", 0, OPTS_UINT, "N", "4222", 1, 65000,
      "port for members; servers on the same host count up from it"},
     {"route-port", 0, OPTS_UINT, "N", "6222", 1, 65000, "port between servers, likewise"},
@@ -48,7 +51,9 @@ static const struct opts_page page = {
         "its server needs: copy\nit to the server's machine and start nats-server in it.  "
         "DIR/members/admin is for you.\nEach --member gets a folder too: copy it to its machine "
         "and "
-        "run 'shoal cluster join FOLDER' there.",
+        "run 'shoal cluster join FOLDER' there.\nThe first members run the NATS servers, unless "
+        "--host says otherwise: 'cluster join' starts, watches\nand stops them, from the folder "
+        "nats in the member's.  One server is enough until it fails; of three,\nany one may.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples =
         "  shoal cluster init\n"
@@ -70,6 +75,8 @@ struct site {
         char folder[CERT_PATH_BYTES];
     } members[OPTS_MAX_LIST];
     size_t n_members;
+    const struct member *runs[NATS_CONF_MAX_SERVERS]; /* who runs the servers, if embedded */
+    bool embedded;
 };
 
 /* "NAME" or "NAME=HOST". */
@@ -93,14 +100,39 @@ static int read_members(struct site *s)
                  : opts_usage(s->o->page, "--join %s needs --member %s[=HOST]", join, join);
 }
 
+/* How many servers: three if three members can run one. */
+static size_t count_servers(const struct site *s)
+{
+    const char *given = opts_text(s->o, "servers");
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_members; i++)
+        n += s->members[i].host[0] != '\0';
+    if (given)
+        return (size_t)(given[0] - '0');
+    return n >= 3 ? 3 : 1;
+}
+
+/* The first members run the servers, if there are enough of them and no hosts are given. */
+static void take_members(struct site *s, size_t n)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < s->n_members && k < n; i++)
+        if (s->members[i].host[0]) {
+            s->runs[k] = &s->members[i];
+            s->hosts[k++] = s->members[i].host;
+        }
+    s->embedded = k == n;
+}
+
 /* Servers on one host have ports of their own. */
 static int fill(struct site *s)
 {
     const char *const *hosts;
     const struct opts *o = s->o;
-    size_t n_hosts = opts_list(o, "host", &hosts);
-    size_t n = (size_t)(opts_text(o, "servers")[0] - '0');
+    size_t n_hosts = opts_list(o, "host", &hosts), n = count_servers(s);
     uint64_t secret[2];
+    if (n_hosts && !opts_text(o, "servers") && n_hosts <= 5 && n_hosts % 2)
+        n = n_hosts;
     if (n_hosts && n_hosts != n)
         return opts_usage(o->page, "%zu servers and %zu times --host: give one for each", n,
                           n_hosts);
@@ -110,9 +142,12 @@ static int fill(struct site *s)
              (unsigned long long)secret[1]);
     s->conf = (struct nats_conf){
         .cluster = opts_text(o, "name"), .hosts = s->hosts, .n_servers = n, .secret = s->secret};
+    if (!n_hosts)
+        take_members(s, n);
     for (size_t i = 0; i < n; i++) {
         unsigned before = 0;
-        s->hosts[i] = n_hosts ? hosts[i] : "127.0.0.1";
+        if (!s->embedded)
+            s->hosts[i] = n_hosts ? hosts[i] : "127.0.0.1";
         for (size_t k = 0; k < i; k++)
             before += strcmp(s->hosts[k], s->hosts[i]) == 0;
         s->conf.port[i] = opts_u32(o, "port") + before;
@@ -237,6 +272,44 @@ static int write_member(struct site *s, struct member *m)
     return rc;
 }
 
+/* Puts a server's files into the folder of the member that runs it. */
+static int embed_server(const struct site *s, size_t i)
+{
+    static const char *const files[] = {"cert.pem", "key.pem", "ca.pem", "crl.pem", "nats.conf"};
+    char folder[CERT_PATH_BYTES + 8], from[CERT_PATH_BYTES + 16], to[CERT_PATH_BYTES + 24];
+    int rc = CMD_OK;
+    snprintf(folder, sizeof(folder), "%s/nats", s->runs[i]->folder);
+    if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+        return cmd_fail(s->o->page, "cannot create %s: %s", folder, strerror(errno));
+    for (size_t k = 0; rc == CMD_OK && k < sizeof(files) / sizeof(files[0]); k++) {
+        struct buf b;
+        struct err e = {0};
+        snprintf(from, sizeof(from), "%s/%s", s->folder[i], files[k]);
+        snprintf(to, sizeof(to), "%s/%s", folder, files[k]);
+        buf_init(&b, MAX_CONF_BYTES);
+        rc =
+            file_read(from, &b, &e) < 0 ? cmd_fail(s->o->page, "%s", e.msg) : write_file(s, to, &b);
+        buf_fini(&b);
+    }
+    return rc;
+}
+
+static void put_servers(struct buf *b, const struct site *s)
+{
+    if (!s->embedded) {
+        buf_puts(b, "Next: copy each folder to its server's machine and start the server there:\n"
+                    "  cd nats-1 && nats-server -c nats.conf\n");
+        return;
+    }
+    buf_puts(b, "'shoal cluster join' starts them, with the members");
+    for (size_t i = 0; i < s->conf.n_servers; i++)
+        buf_printf(b, "%s%s", i ? ", " : " ", s->runs[i]->name);
+    buf_puts(b, s->conf.n_servers == 1
+                    ? ".  While it is down, nothing can be changed;\nwith three members that have "
+                      "a HOST there are three servers, of which any one may fail.\n"
+                    : ".  The shoal can be\nchanged while more than half of them are up.\n");
+}
+
 static void put_report(struct buf *b, const struct site *s)
 {
     buf_printf(b, "shoal %s: %zu NATS server%s\n", s->conf.cluster, s->conf.n_servers,
@@ -246,8 +319,7 @@ static void put_report(struct buf *b, const struct site *s)
         put_url(b, s, i);
         buf_printf(b, "  %s\n", s->folder[i]);
     }
-    buf_printf(b, "Next: copy each folder to its server's machine and start the server there:\n"
-                  "  cd nats-1 && nats-server -c nats.conf\n");
+    put_servers(b, s);
     for (size_t i = 0; i < s->n_members; i++)
         buf_printf(b, "%s  %s  on %s: shoal cluster join %s\n",
                    i ? "" : "Then copy each member's folder to its machine and start it there:\n",
@@ -302,7 +374,7 @@ static int join_here(const struct site *s)
     while (strcmp(s->members[i].name, name) != 0)
         i++;
     fflush(stdout);
-    return cluster_start(s->o->page, s->members[i].folder, s->folder[0]);
+    return cluster_start(s->o->page, s->members[i].folder, s->embedded ? NULL : s->folder[0]);
 }
 
 int cmd_cluster_init(int argc, const char *const *argv)
@@ -314,9 +386,9 @@ int cmd_cluster_init(int argc, const char *const *argv)
     if (!cmd_begin(&o, &page, argc, argv, &rc))
         return rc;
     s.o = &o;
-    rc = fill(&s);
+    rc = read_members(&s);
     if (rc == CMD_OK)
-        rc = read_members(&s);
+        rc = fill(&s);
     if (rc == CMD_OK)
         rc = open_ca(&s);
     for (size_t i = 0; rc == CMD_OK && i < s.conf.n_servers; i++)
@@ -325,6 +397,8 @@ int cmd_cluster_init(int argc, const char *const *argv)
         rc = write_admin(&s);
     for (size_t i = 0; rc == CMD_OK && i < s.n_members; i++)
         rc = write_member(&s, &s.members[i]);
+    for (size_t i = 0; rc == CMD_OK && s.embedded && i < s.conf.n_servers; i++)
+        rc = embed_server(&s, i);
     buf_init(&b, MAX_CONF_BYTES);
     if (rc == CMD_OK) {
         if (opts_flag(&o, "json"))

@@ -17,7 +17,8 @@ static const struct opts_page page = {
     .summary = "Starts this machine as a member of a shoal: it serves models and clients.",
     .details = "FOLDER is what 'shoal cluster init --member NAME=HOST' wrote: certificate, key, CA "
                "and a\nshoal.yaml, which can be edited.  It runs 'shoal serve --config shoal.yaml' "
-               "in it.",
+               "in it, and\nthe NATS server of FOLDER/nats beside it, if there is one: "
+               "it is started again when it ends, and\nstopped with the member.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples = "  shoal cluster join hub2\n"
                 "  shoal cluster join ca/members/hub1 --with-nats ca/members/nats-1\n",

@@ -219,6 +219,9 @@ static enum replica_found find(struct replica_source *s, const struct replica_qu
                                struct replica **out)
 {
     (void)s;
+    /* only the version that wrote the client's tokens can continue them */
+    if (q->request->kind == REQUEST_GENERATE && q->request->generate.resume)
+        assert_non_null(q->version);
     if (q->expect_ns)
         *q->expect_ns = expected_ns;
     if (canary_sum && q->chosen && !q->version)
@@ -304,13 +307,16 @@ static void turn_until_closed(struct recorder *r)
 }
 
 enum { LONG_MS = 60000 }; /* longer than a busy machine needs */
-static uint32_t stall_ms, hedge_ms;
+static uint32_t stall_ms, hedge_ms, total_ms;
 
 static struct recorder *relay(struct request *q, uint32_t wait_ms)
 {
     struct recorder *r = fresh();
-    const struct relay_opts o = {
-        .source = &source, .wait_ms = wait_ms, .stall_ms = stall_ms, .hedge_ms = hedge_ms};
+    const struct relay_opts o = {.source = &source,
+                                 .wait_ms = wait_ms,
+                                 .total_ms = total_ms,
+                                 .stall_ms = stall_ms,
+                                 .hedge_ms = hedge_ms};
     relay_run(&o, &site.requests, q, &r->sink);
     turn_until_closed(r);
     assert_int_equal(counts.n_running, 0);
@@ -515,7 +521,29 @@ static void test_a_canary_that_fails_costs_nothing(void **state)
     set_replicas(2, BREAKS, 1, WORKS); /* lost after its start, during its trial */
     canary_sum = sum;
     assert_whole(relay(story(), LONG_MS));
+    /* it answers, falls silent, and a second one that overtakes it is lost */
+    stall_ms = 30;
+    set_replicas(3, STALLS, 5, BREAKS);
+    expected_ns = 1;
+    assert_whole(relay(story(), LONG_MS));
+    stall_ms = 0;
     canary_sum = usual_sum = NULL;
+}
+
+/* They have the request, live, and send nothing: it ends all the same. */
+static void test_replicas_that_are_silent_for_ever(void **state)
+{
+    (void)state;
+    total_ms = 100;
+    stall_ms = 30;
+    for (uint64_t known = 0; known < 2; known++) { /* how long a token takes is known, or not */
+        set_replicas(2, STALLS, 3, STALLS);
+        expected_ns = known;
+        const struct recorder *r = relay(story(), LONG_MS);
+        assert_int_equal(r->n_fails, 1);
+        assert_int_equal(r->failure.kind, FAILURE_UNAVAILABLE);
+    }
+    total_ms = stall_ms = 0;
 }
 
 static void test_replicas_that_lie_or_say_nothing(void **state)
@@ -706,6 +734,7 @@ int main(void)
         cmocka_unit_test(test_two_replicas_are_cancelled),
         cmocka_unit_test(test_another_version_does_not_continue),
         cmocka_unit_test(test_a_canary_that_fails_costs_nothing),
+        cmocka_unit_test(test_replicas_that_are_silent_for_ever),
         cmocka_unit_test(test_replicas_that_lie_or_say_nothing),
         cmocka_unit_test(test_what_a_replica_refuses),
         cmocka_unit_test(test_a_lost_replica_is_waited_for),

@@ -24,6 +24,7 @@
 #define MAX_NODES 7
 #define MAX_REQUESTS 24
 #define TICK_MS 250u
+#define HOUR_MS UINT64_C(3600000)
 #define MAX_EPOCHS 16
 
 static const uint8_t sum_old[SHA256_BYTES] = {1}, sum_new[SHA256_BYTES] = {2};
@@ -67,6 +68,7 @@ static struct world {
     int version_of[MAX_EPOCHS]; /* the version that an epoch got, plus 1; strong */
     bool strong;
     uint64_t now_ms, seed;
+    uint64_t term_ms; /* of the controller; 0: it is always the same one */
     uint32_t n_refused, n_served[2];
     uint32_t fail_nodes;  /* bits: nodes on which the new version cannot be loaded */
     uint32_t error_every; /* one in this many requests of the new version fails; 0: none */
@@ -268,7 +270,7 @@ static void open_world(uint32_t n, uint64_t seed)
     struct err e = {0};
     struct desired_model m = {
         .name = "m", .replicas_min = 1, .replicas_max = n, .memory_bytes = 100, .source = "old"};
-    w = (struct world){.n = n, .seed = seed, .now_ms = 1000000, .memory_free = 1000};
+    w = (struct world){.n = n, .seed = seed, .now_ms = 10 * HOUR_MS, .memory_free = 1000};
     assert_int_equal(desired_create(&w.d, &e), 0);
     memcpy(m.sha256, sum_old, SHA256_BYTES);
     assert_int_equal(desired_put_model(w.d, &m), 0);
@@ -314,7 +316,7 @@ static void decide(void)
     for (uint32_t i = 0; i < w.n; i++)
         if (w.nodes[i].alive && w.nodes[i].seen)
             report(&states[n++], &w.nodes[i]);
-    const struct rollout_input in = {states, n, w.held_epoch, w.now_ms};
+    const struct rollout_input in = {states, n, w.held_epoch, w.now_ms, w.term_ms};
     if (rollout_step(w.d, &in, &changed, on_told, NULL, &e) < 0)
         fail_msg("%s", e.msg);
     if (desired_check(w.d, &e) < 0)
@@ -452,6 +454,31 @@ static void test_strong_does_not_wait_for_ever(void **state)
     run_until_over(3, 1);
     assert_int_equal(last()->state, DESIRED_DONE);
     close_world();
+}
+
+/* Another member becomes the controller after the switch, and its clock is wrong by an hour:
+ * nothing hangs until then, and the old version stays as long as it would have. */
+static void test_clocks_of_controllers_differ(void **state)
+{
+    (void)state;
+    for (int ahead = 0; ahead < 2; ahead++) {
+        open_world(3, 5);
+        start(DESIRED_STRONG);
+        for (int i = 0; i < 400 && w.d->epoch == 0; i++)
+            tick(1);
+        assert_true(w.d->epoch > 0);
+        w.now_ms = ahead ? w.now_ms + HOUR_MS : w.now_ms - HOUR_MS;
+        w.term_ms = w.now_ms;
+        for (uint32_t i = 0; i < 2500 / TICK_MS; i++) {
+            tick(1);
+            for (uint32_t k = 0; k < w.n; k++)
+                assert_true(usable(&w.nodes[k], OLD, 1)); /* gateways may not know yet */
+        }
+        run_until_over(3, 1);
+        assert_int_equal(last()->state, DESIRED_DONE);
+        assert_true(w.now_ms - w.term_ms < 60000);
+        close_world();
+    }
 }
 
 static void test_what_cannot_be_loaded_changes_nothing(void **state)
@@ -739,6 +766,7 @@ int main(void)
         cmocka_unit_test(test_rolling_changes_one_node_at_a_time),
         cmocka_unit_test(test_strong_keeps_the_old_version_for_a_flow),
         cmocka_unit_test(test_strong_does_not_wait_for_ever),
+        cmocka_unit_test(test_clocks_of_controllers_differ),
         cmocka_unit_test(test_what_cannot_be_loaded_changes_nothing),
         cmocka_unit_test(test_a_late_failure_is_undone),
         cmocka_unit_test(test_a_worse_canary_goes_by_itself),
