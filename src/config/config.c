@@ -235,6 +235,8 @@ int config_parse(struct config *c, const char *text, size_t n, const char *name,
     if (rc == 0)
         rc = config_deeds_finish(&c->deeds, &c->modbus, name, e);
     if (rc == 0)
+        rc = config_modbus_finish(&c->modbus, &c->things, name, e);
+    if (rc == 0)
         rc = config_flows_finish(&c->flows, &c->router, name, e);
     if (rc == 0)
         rc = config_webhooks_finish(&c->webhooks, name, e);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "config/config_things.h"
+#include "things/things.h"
 
 uint32_t config_modbus_width(const struct config_modbus_tag *t)
 {
@@ -109,6 +111,29 @@ void config_modbus_fini(struct config_modbuses *c)
         mem_free(c->v[i].host);
     }
     mem_free(c->v);
+}
+
+static bool has_sensor(const struct config_things *things, const char *name)
+{
+    for (uint32_t i = 0; i < things->n_sensors; i++)
+        if (strcmp(things->sensors[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+int config_modbus_finish(const struct config_modbuses *c, const struct config_things *things,
+                         const char *file, struct err *e)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        for (uint32_t k = 0; k < c->v[i].n_tags; k++) {
+            const struct config_modbus_tag *t = &c->v[i].tags[k];
+            if (t->sensor && !has_sensor(things, t->sensor))
+                return err_set(e, SHOAL_EFORMAT,
+                               "%s: modbus: the tag %.60s.%.60s is of the sensor '%.60s', which "
+                               "sensors does not have",
+                               file, c->v[i].name, t->name, t->sensor);
+        }
+    return 0;
 }
 
 const struct config_modbus_tag *config_modbus_find(const struct config_modbuses *c,

@@ -10,6 +10,8 @@
 
 #include "wire/yaml_in.h"
 
+struct config_things;
+
 #define CONFIG_MAX_MODBUS 32u
 #define CONFIG_MAX_TAGS 1024u
 
@@ -64,6 +66,10 @@ int config_modbus_take_tag(struct yaml_in *r, yaml_node_t *at, void *item, void 
 int config_modbus_take(struct yaml_in *r, yaml_node_t *at, void *item, struct config_modbuses *c);
 void config_modbus_drop(void *item); /* an entry that was not taken: its tags */
 void config_modbus_fini(struct config_modbuses *c);
+/* After the whole file was read: the sensors of tags must exist. */
+SHOAL_MUST_CHECK int config_modbus_finish(const struct config_modbuses *c,
+                                          const struct config_things *things, const char *file,
+                                          struct err *e);
 /* The registers, or coils, of a tag. */
 uint32_t config_modbus_width(const struct config_modbus_tag *t);
 /* "CONTROLLER.TAG"; NULL: there is none.  *at: the controller. */

@@ -81,6 +81,17 @@ static void test_wrong_things_are_refused(void **state)
         {"mqtt: {subscribe: [{topic: a, sensor: x, payload: json, value: 'b['}]}\n", "path"},
         {"mqtt: {subscribe: [{topic: a, sensor: x, columns: [b]}]}\n", "payload: csv"},
         {"mqtt: {subscribe: [{topic: a, sensor: x, payload: xml}]}\n", "must be one of"},
+        {"modbus: [{name: p, address: 'h:502', tags: [{name: x, sensor: b}]}]\n",
+         "which sensors does not have"},
+        {"modbus: [{name: p, address: h, tags: [{name: x}]}]\n", "HOST:PORT"},
+        {"modbus: [{name: p, address: 'h:502'}]\n", "has no tags"},
+        {"modbus: [{name: p, address: 'h:502', tags: [{name: x}, {name: x}]}]\n", "two tags"},
+        {"modbus: [{name: p, address: 'h:502', tags: [{name: x, register: 65535, type: int32}]}]\n",
+         "end after 65535"},
+        {"modbus: [{name: p, address: 'h:502', tags: [{name: x, table: input}]}]\n"
+         "deeds: [{things: a, via: modbus, tag: p.x}]\n",
+         "can only be read"},
+        {"deeds: [{things: a, via: modbus, tag: p.x}]\n", "there is no tag p.x"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
