@@ -30,7 +30,7 @@ struct model_suggestion model_suggest(const struct recipe *r, const struct model
     return s;
 }
 
-void model_suggest_reason(char out[96], const struct model_suggestion *s,
+void model_suggest_reason(char out[112], const struct model_suggestion *s,
                           const struct model_room *room)
 {
     char need[32], have[32];
@@ -40,6 +40,6 @@ void model_suggest_reason(char out[96], const struct model_suggestion *s,
         return;
     bytes_text(need, (double)(disk ? s->bytes + s->download_bytes : s->memory_bytes));
     bytes_text(have, (double)(disk ? room->disk_bytes : room->memory_bytes));
-    snprintf(out, 96, "needs about %s %s, and there are %s", need,
+    snprintf(out, 112, "needs about %s %s, and there are %s", need,
              disk ? "on the disk" : "of memory", have);
 }

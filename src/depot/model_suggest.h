@@ -33,7 +33,7 @@ struct model_suggestion {
 struct model_suggestion model_suggest(const struct recipe *r, const struct model_room *room,
                                       bool present);
 /* "needs about 1.2 GiB of memory, and there are 0.5 GiB"; "" if it fits. */
-void model_suggest_reason(char out[96], const struct model_suggestion *s,
+void model_suggest_reason(char out[112], const struct model_suggestion *s,
                           const struct model_room *room);
 
 #endif

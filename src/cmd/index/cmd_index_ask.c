@@ -27,11 +27,12 @@ static const struct opts_page page = {
     .max_args = 2,
     .summary = "Answers a question with the sentence of a collection that answers it.",
     .details =
-        "The sentence, where it is from, and how likely it answers: 0 to 1.  If nothing does, "
-        "the answer is\n\"not found\" and the exit code is 3.\n"
-        "With -m, a model answers from the passages.  Each of its sentences is checked "
-        "against them: its numbers,\nnames, negations and words.  If one is not supported, "
-        "the answer is the passage's sentence.",
+        "The sentence, where it is from, and how likely it answers: 0 to 1.  If nothing does, the\n"
+        "answer is \"not found\" and the exit code is 3.\n"
+        "With -m, a model answers from the passages.  Each of its sentences is checked against\n"
+        "them: its numbers, names, negations and words.  If one is not supported, the answer is "
+        "the\n"
+        "passage's sentence.",
     .groups = {OPTS_GROUP("Answer", defs)},
     .examples = "  shoal index ask manuals \"how long is the warranty?\"\n"
                 "  shoal index ask manuals --json \"how long is the warranty?\" | jq .score\n"

@@ -184,8 +184,7 @@ static void test_failures_are_typed(void **state)
     check_failure(run(fresh(), ask(" \n", true)), FAILURE_INVALID, NULL, "empty");
     memset(many, 'x', sizeof(many) - 1);
     many[sizeof(many) - 1] = '\0';
-    check_failure(run(fresh(), ask(many, true)), FAILURE_INVALID, "context_length_exceeded",
-                  "bytes");
+    check_failure(run(fresh(), ask(many, true)), FAILURE_INVALID, "limit_exceeded", "bytes");
     struct home_table *table = site.home.table;
     site.home.table = NULL;
     check_failure(run(fresh(), ask(BOTH, true)), FAILURE_NOT_FOUND, "model_not_found", "table");

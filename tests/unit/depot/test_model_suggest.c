@@ -54,7 +54,7 @@ static void test_misfits(void **state)
     (void)state;
     struct recipe r = make("generate");
     struct model_room room = {.memory_bytes = 150 * MIB, .disk_bytes = 1024 * MIB};
-    char why[96];
+    char why[112];
     struct model_suggestion s = model_suggest(&r, &room, false);
     assert_int_equal(s.misfit, MODEL_LACKS_MEMORY);
     model_suggest_reason(why, &s, &room);

@@ -61,7 +61,7 @@ static void test_paths_and_methods(void **state)
         {"GET", "/health", NULL, NULL, 0, false, 200, "ok"},
         {"POST", "/healthz", NULL, NULL, 0, false, 405, "allow: GET, HEAD\n"},
         {"GET", "/v1/chat/completions", NULL, NULL, 0, false, 405, "allow: POST\n"},
-        {"PUT", "/v1/responses/x", NULL, NULL, 0, false, 405, "allow: POST, GET, HEAD, DELETE\n"},
+        {"PUT", "/v1/responses/x", NULL, NULL, 0, false, 405, "allow: GET, HEAD, DELETE\n"},
         {"GET", "/v1/responses/x", NULL, NULL, 0, false, 404, "response_not_found"},
         {"GET", "/nothing", NULL, NULL, 0, false, 404, "nothing at /nothing"},
         {"POST", "/nothing", NULL, NULL, 0, false, 404, "nothing at /nothing"},

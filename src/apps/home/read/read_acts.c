@@ -616,7 +616,11 @@ static void recall_entries(struct read_acts *r, const struct read_plan_act *p, b
             make(r, action, &d);
         return;
     }
-    const struct home_recall found = recall(r, p, !cancel);
+    struct home_recall found = recall(r, p, !cancel);
+    if (cancel && found.n == 0) { /* "the heating timer" may switch the heating */
+        const struct home_recall_query all = {.plain = words_of(r, r->text), .action = action};
+        found = home_recall_find(r->a, r->t, r->here->later, &all);
+    }
     const bool unclear = cancel && found.n > 1 && !p->all;
     struct home_act x = begin(r, action);
     if (!x.o)

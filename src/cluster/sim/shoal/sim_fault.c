@@ -182,7 +182,7 @@ static void *administrate(void *arg)
     return NULL;
 }
 
-void sim_admin_start(void)
+static void start_admin(void)
 {
     struct sim_member *m = &sim.members[SIM_ADMIN];
     struct err e = {0};
@@ -197,7 +197,7 @@ void sim_admin_start(void)
         sim_broken("%s", e.msg);
 }
 
-void sim_admin_end(void)
+static void end_admin(void)
 {
     sim.current = SIM_ADMIN;
     sim.members[SIM_ADMIN].dead = true;
@@ -225,7 +225,7 @@ static void *use_quota(void *arg)
     return NULL;
 }
 
-void sim_quota_start(uint32_t member)
+static void start_quota(uint32_t member)
 {
     struct sim_member *m = &sim.members[member];
     struct err e = {0};
@@ -244,7 +244,7 @@ static void start_again(void *ctx)
         return;
     sim_member_start(i);
     if (!sim.streams && i < 2)
-        sim_quota_start(i);
+        start_quota(i);
 }
 
 static void crash(uint32_t i)
@@ -305,7 +305,7 @@ static void fault_of_member(struct sim_member *m)
     }
 }
 
-void sim_fault(void)
+static void strike(void)
 {
     const uint32_t i = sim_pick(sim.n_nodes);
     switch (sim_pick(10)) {
@@ -504,9 +504,9 @@ static void open_site(uint64_t seed, bool streams, struct sim_shoal_counts *coun
         sim_member_start(i);
     sim_member_start(SIM_GATEWAY);
     for (uint32_t i = 0; !streams && i < 2; i++)
-        sim_quota_start(i);
+        start_quota(i);
     if (!streams)
-        sim_admin_start();
+        start_admin();
     sim_at(SIM_S, SIM_GATEWAY, new_client, NULL);
 }
 
@@ -521,7 +521,7 @@ static void close_site(void)
     sim_stream_fini();
     sim_run_tasks(&sim.members[SIM_GATEWAY]);
     if (!sim.streams)
-        sim_admin_end();
+        end_admin();
     for (uint32_t i = 0; i < sim.n_nodes; i++)
         sim_member_end(i);
     for (uint32_t i = 0; i < 100000 && (sim.n_clients > 0 || sim.calls || sim.n_events > 1); i++)
@@ -563,7 +563,7 @@ static void run_schedule(void)
          at += sim_between(20 * SIM_MS, gap)) {
         fine = run_until(at, false);
         if (fine)
-            sim_fault();
+            strike();
     }
     if (!fine)
         return;

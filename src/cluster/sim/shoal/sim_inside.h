@@ -8,6 +8,7 @@
 
 #include "cluster/sim/shoal/sim_names.h"
 
+#include <string.h>
 #include <ucontext.h>
 
 #include "base/arena.h"
@@ -173,7 +174,6 @@ bool sim_step(uint64_t until_ns);
 /* The calling thread sleeps; false: its member ended. */
 bool sim_sleep_until(uint64_t at_ns);
 uint64_t sim_local_ns(const struct sim_member *m, uint64_t at_ns);
-void sim_executor_init(struct sim_member *m);
 void sim_run_tasks(struct sim_member *m);
 /* Never NULL: without memory the schedule ends. */
 void *sim_zalloc(size_t n);
@@ -187,15 +187,26 @@ void sim_nats_lose(void);
 void sim_nats_links(void);
 /* The state in NATS, or NULL; the caller destroys it. */
 struct desired *sim_nats_state(void);
-bool sim_lost_message(void);
 bool sim_nats_held(uint32_t member, uint64_t *fence);
 
 /* ---- sim_member ---- */
 void sim_member_start(uint32_t i);
 void sim_member_end(uint32_t i);
 bool sim_member_up(const struct sim_member *m);
-struct sim_loaded *sim_member_model(struct sim_member *m, const uint8_t *sum);
-void sim_version_sum(uint8_t out[SHA256_BYTES], uint8_t version);
+/* NULL: it has none of that sum. */
+static inline struct sim_loaded *sim_member_model(const struct sim_member *m, const uint8_t *sum)
+{
+    struct sim_loaded *k = m->models;
+    while (k && memcmp(k->model.sum, sum, SHA256_BYTES) != 0)
+        k = k->next;
+    return k;
+}
+
+static inline void sim_version_sum(uint8_t out[SHA256_BYTES], uint8_t version)
+{
+    memset(out, 0, SHA256_BYTES);
+    out[0] = version;
+}
 void sim_check_members(void);
 
 /* ---- sim_stream ---- */
@@ -209,13 +220,5 @@ uint64_t sim_stream_oldest(uint32_t node);
 uint64_t sim_stream_held(void);
 void sim_stream_client(void);
 uint32_t sim_stream_open(void);
-
-/* ---- sim_fault ---- */
-void sim_fault(void);
-/* The administrator, who is a member of his own. */
-void sim_admin_start(void);
-void sim_admin_end(void);
-/* A gateway or node that takes parts of a quota. */
-void sim_quota_start(uint32_t member);
 
 #endif

@@ -51,23 +51,9 @@ int sim_desired_file_read(struct desired **out, const char *path, struct err *e)
 
 /* ---- the models of a node ---- */
 
-void sim_version_sum(uint8_t out[SHA256_BYTES], uint8_t version)
-{
-    memset(out, 0, SHA256_BYTES);
-    out[0] = version;
-}
-
 static struct sim_member *member_of(struct registry *r)
 {
     return (struct sim_member *)(void *)r; /* a registry is its member here */
-}
-
-struct sim_loaded *sim_member_model(struct sim_member *m, const uint8_t *sum)
-{
-    struct sim_loaded *k = m->models;
-    while (k && memcmp(k->model.sum, sum, SHA256_BYTES) != 0)
-        k = k->next;
-    return k;
 }
 
 struct loading {

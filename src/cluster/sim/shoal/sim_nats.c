@@ -199,7 +199,7 @@ static void arrive(void *ctx)
     forget_ask(a);
 }
 
-bool sim_lost_message(void)
+static bool lost_message(void)
 {
     return sim_pick(1000) < sim.loss;
 }
@@ -228,10 +228,10 @@ static int call(struct bucket *bucket, enum what what, const char *key, const vo
         set_bytes(&a->bytes, &a->n, bytes, n);
     const uint64_t there = sim.now_ns + sim_between(0, sim.slow_ns);
     uint64_t back = there + sim_between(0, sim.slow_ns);
-    a->arrived = is_cut(m) || sim_lost_message();
+    a->arrived = is_cut(m) || lost_message();
     if (!a->arrived)
         sim_at(there, SIM_MEMBERS, arrive, a);
-    if (a->arrived || sim_lost_message())
+    if (a->arrived || lost_message())
         back = UINT64_MAX;
     const bool alive = sim_sleep_until(back < late ? back : late);
     if (!alive || back > late || !a->applied || is_cut(m)) {
@@ -448,7 +448,7 @@ int sim_bus_publish(struct bus *bus, const char *tail, const void *bytes, size_t
         return err_set(e, SHOAL_EBUSY, "NATS is away");
     for (uint32_t i = 0; i < SIM_MEMBERS && !is_cut(from); i++) {
         const struct sim_member *to = &sim.members[i];
-        const uint32_t times = sim_lost_message() ? 0 : sim_pick(1000) < sim.loss ? 2 : 1;
+        const uint32_t times = lost_message() ? 0 : sim_pick(1000) < sim.loss ? 2 : 1;
         for (uint32_t k = 0; to->bus && listens(bus_of(to->bus), tail) && k < times; k++) {
             struct parcel *p = sim_zalloc(sizeof(*p));
             *p = (struct parcel){.member = i, .life = to->life};

@@ -300,7 +300,7 @@ static void timer_set(struct executor *x, struct executor_timer *t, uint64_t at_
     ring->next = t;
 }
 
-void sim_executor_init(struct sim_member *m)
+static void init_executor(struct sim_member *m)
 {
     static const struct executor_ops ops = {post, later, timer_set, timer_clear};
     m->executor.ops = &ops;
@@ -396,7 +396,7 @@ bool sim_step(uint64_t until_ns)
 void sim_time_init(void)
 {
     for (uint32_t i = 0; i < SIM_MEMBERS; i++)
-        sim_executor_init(&sim.members[i]);
+        init_executor(&sim.members[i]);
 }
 
 void sim_time_fini(void)

@@ -70,7 +70,7 @@ static void put_suggestion(struct json_out *j, struct registry *all, const struc
                            const struct model_room *room)
 {
     double measured = 0;
-    char reason[96];
+    char reason[112];
     const char *here = present_as(all, r, &measured);
     const struct model_suggestion s = model_suggest(r, room, here != NULL);
     model_suggest_reason(reason, &s, room);
