@@ -279,7 +279,7 @@ function clausesBlock(clauses) {
 
 // ---- the waterfall
 
-const steps = { act: 'Act', split: 'Split', understand: 'Understand', decide: 'Decide', reply: 'Reply' };
+const steps = { read: 'Read', act: 'Act', split: 'Split', understand: 'Understand', decide: 'Decide', reply: 'Reply' };
 
 function nice(v) {
     const unit = 10 ** Math.floor(Math.log10(v));

@@ -99,6 +99,7 @@ models:
   - {name: reply, path: "${file('reply.gguf')}"}
   - {name: intent, path: "${file('encoder')}", task: classify}
   - {name: command, path: "${file('command.gguf')}"}
+  - {name: reader, path: "${file('reader.gguf')}"}
   - {name: story, path: "${path.join(t.tmp, 'story.gguf')}"${apart ? ', isolation: process' : ''}}
 `; // no cache: a cached answer cannot be interrupted in the middle
 }

@@ -47,7 +47,7 @@ async function hostile(server) {
     const stop = await json(server, { text: fill('stop the pump ') });
     t.same(stop.actions.map((a) => `${a.action} ${a.machine}`).join(), 'stop_machine pump', 'but a stop is obeyed, however often it is said');
     let r = await json(server, { text: 'when dinner is ready, turn off the oven' });
-    t.same(r.reply, 'Sorry, I can\'t help with that.', 'the same answer to three parts of a text is given once');
+    t.same(r.reply, 'I did nothing: I can\'t wait for a condition.', 'a condition is said once');
     r = await json(server, { text: fill('stop the pump ') });
     t.same(r.actions.map((a) => `${a.action} ${a.id} ${a.result}`).join(), 'stop_machine pump_3 simulated', 'stopping one thing is never too long');
     r = await json(server, { text: fill('stop ') });
@@ -96,7 +96,7 @@ async function answers(server) {
     t.same(JSON.stringify(r), JSON.stringify(cli), 'the same as shoal ask');
     r = await json(server, { text: 'what is 7 times 8', explain: true });
     t.same(r.actions[0].answer, 56, 'calculate');
-    t.same(r.steps.map((s) => s.step).join(), 'act,split,understand,decide,reply', 'steps');
+    t.same(r.steps.map((s) => s.step).join(), 'read,decide,reply', 'steps');
     t.check(r.clauses[0].confidence > 0.5 && r.total_ms > 0, 'explained');
     r = await json(server, { text: both, reply: false });
     t.same(`${r.actions.length} ${r.reply}`, '2 ', 'actions only');
@@ -111,13 +111,13 @@ async function streams(server) {
     const all = events(r.text), last = all.at(-1);
     t.same(all[0].event, 'plan', 'first event');
     t.same(all[0].data.actions.length, 2, 'actions come first');
-    t.check(all[0].data.clauses.every((c) => c.confidence > 0.5 && c.entities.length > 0), 'clauses in the plan');
+    t.check(all[0].data.clauses.every((c) => c.confidence > 0.5 && / sep /.test(c.intent)), 'the plan as it was read');
     t.same(last.event, 'done', 'last event');
     t.check(all.every((e) => e.data.type === e.event), 'types');
     const pieces = all.filter((e) => e.event === 'text');
     t.check(pieces.length > 5 && pieces.length === all.length - 2, `${pieces.length} pieces`);
     t.same(pieces.map((e) => e.data.text).join(''), last.data.reply, 'pieces are the reply');
-    t.check(last.data.steps.length === 5 && last.data.total_ms > 0, 'steps at the end');
+    t.check(last.data.steps.length === 3 && last.data.total_ms > 0, 'steps at the end');
 }
 
 // The same events over the WebSocket.
@@ -141,7 +141,6 @@ async function refusals(server) {
     const cases = [
         [{}, 400, 'text'], [{ text: 5 }, 400, 'text'], [{ text: '' }, 400, null], [{ text: ' \n ' }, 400, null],
         [{ text: 'x', what: 1 }, 400, 'what'], [{ text: 'x'.repeat(5000) }, 400, null], ['[]', 400, null],
-        [{ text: Array(20).fill('turn off the lights.').join(' ') }, 400, null],
         [{ text: both, latency_budget_ms: -1 }, 400, 'latency_budget_ms'],
     ];
     for (const [body, status, param] of cases) {
@@ -159,7 +158,7 @@ async function refusals(server) {
 }
 
 async function abandoned(server) {
-    const before = await t.metric(server, 'shoal_cancelled_total{model="command"}');
+    const before = await t.metric(server, 'shoal_cancelled_total{model="reader"}');
     // a reply in several parts: it must not be over before the client is gone
     const rooms = ['kitchen', 'bedroom', 'hall', 'office', 'bathroom', 'living room', 'garage', 'garden', 'attic', 'cellar', 'dining room', 'study'];
     const give = new AbortController();
@@ -169,7 +168,7 @@ async function abandoned(server) {
     });
     await r.body.getReader().read();
     give.abort();
-    await t.until(async () => await t.metric(server, 'shoal_cancelled_total{model="command"}') === before + 1,
+    await t.until(async () => await t.metric(server, 'shoal_cancelled_total{model="reader"}') === before + 1,
         'cancelled');
     await t.until(async () => await t.metric(server, 'shoal_in_flight') === 0, 'nothing in flight');
 }

@@ -53,7 +53,7 @@ static const struct opts_page page = {
         "and "
         "run 'shoal cluster join FOLDER' there.\nThe first members run the NATS servers, unless "
         "--host says otherwise: 'cluster join' starts, watches\nand stops them, from the folder "
-        "nats in the member's.  One server is enough until it fails; of three,\nany one may.",
+        "nats in the member's.  One server is enough until it fails;\nof three, any one may.",
     .groups = {OPTS_GROUP("Options", defs)},
     .examples =
         "  shoal cluster init\n"

@@ -12,8 +12,8 @@ static void arrange(uint32_t order, const uint16_t *in, uint16_t *out, uint32_t 
     bool words = order == CONFIG_MODBUS_CDAB || order == CONFIG_MODBUS_DCBA;
     bool bytes = order == CONFIG_MODBUS_BADC || order == CONFIG_MODBUS_DCBA;
     for (uint32_t i = 0; i < n; i++) {
-        uint16_t w = in[words ? n - 1 - i : i];
-        out[i] = bytes ? (uint16_t)(w << 8 | w >> 8) : w;
+        const uint32_t w = in[words ? n - 1 - i : i];
+        out[i] = (uint16_t)(bytes ? (w & 0xffu) << 8 | w >> 8 : w);
     }
 }
 

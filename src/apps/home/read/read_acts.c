@@ -616,11 +616,14 @@ static void recall_entries(struct read_acts *r, const struct read_plan_act *p, b
             make(r, action, &d);
         return;
     }
-    struct home_recall found = recall(r, p, !cancel);
-    if (cancel && found.n == 0) { /* "the heating timer" may switch the heating */
-        const struct home_recall_query all = {.plain = words_of(r, r->text), .action = action};
+    /* "the heating timer" may switch the heating: then the words of the text say which */
+    const struct home_recall_query all = {.plain = words_of(r, r->text), .action = action};
+    const bool open = cancel && !p->all && !p->name.to && !p->what.to && !p->duration.to;
+    struct home_recall found = {0};
+    if (open)
         found = home_recall_find(r->a, r->t, r->here->later, &all);
-    }
+    if (found.n == 0)
+        found = recall(r, p, !cancel);
     const bool unclear = cancel && found.n > 1 && !p->all;
     struct home_act x = begin(r, action);
     if (!x.o)
@@ -757,12 +760,38 @@ static void tell(struct read_acts *r, const struct read_plan_act *p, const struc
     aim(r, action, &d);
 }
 
+/* The one thing that the text names and that can be switched on; NULL: none, or several. */
+static const struct home_thing *named_switch(const struct read_acts *r)
+{
+    struct home_words plain = home_words_plain_all(r->a, &r->lines->words);
+    const struct home_action *on = home_table_verb(r->t, "on");
+    const struct home_thing *found = NULL;
+    for (uint32_t i = 0; i < r->lines->n_things; i++) {
+        const struct home_thing *x = r->lines->things[i].thing;
+        bool named = false;
+        for (uint32_t k = 0; k < plain.n && !named; k++)
+            named = home_table_phrase(&x->names, &plain, k) > 0;
+        if (named && can(x, on) && found)
+            return NULL;
+        found = named && can(x, on) ? x : found;
+    }
+    return found;
+}
+
 static void play(struct read_acts *r, const struct read_plan_act *p, const struct read_target *x)
 {
     const struct home_action *action = home_table_verb(r->t, p->verb);
+    const struct home_thing *one = is(p->verb, "play") && p->what.to == 0 ? named_switch(r) : NULL;
     struct doing d = {.p = p};
     if (!action)
         return;
+    if (one) { /* "turn on the radio" plays nothing that has a name: the radio itself is meant */
+        struct read_target radio = {
+            .result = READ_TARGET_THINGS, .things = &one, .n = 1, .device = one->names.w[0]};
+        radio.room = one->room ? one->room->names.w[0] : NULL;
+        act_on(r, p, "on", &radio);
+        return;
+    }
     (void)fill(r, action, &d.s, "media", said(r, p->what));
     (void)fill(r, action, &d.s, "room", x->room);
     if (x->result == READ_TARGET_UNKNOWN) {
