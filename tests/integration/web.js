@@ -66,7 +66,7 @@ async function commands(browser, server) {
     t.check(/Happens at .*\d\d:\d\d:\d\d/.test(await text(page, '.turn:first-child .action')), 'and when');
     t.check(/It will only be simulated/.test(await text(page, '.turn:first-child .action')), 'what will only be simulated is said');
     await ask(page, 'open the blinds and water the plants');
-    t.check(/Not understood: water the plants/.test(await page.textContent('.turn:first-child')), 'what was not understood is shown');
+    t.check(/can't help with that/.test(await page.textContent('.turn:first-child')), 'what cannot be done is said');
     await page.context().close();
 }
 
@@ -122,7 +122,8 @@ async function answers(browser, server) {
     await shown(page, '.turn:first-child .wf');
     t.check(!await page.$('.error'), 'asked again');
     page.allowed = /status of 400/;
-    await ask(page, 'turn off the lights. '.repeat(200));
+    await page.evaluate(() => document.getElementById('ask-text').removeAttribute('maxlength'));
+    await ask(page, Array(200).fill('turn off the lights.').join(' '));
     t.check(/maximum is 4096/.test(await text(page, '.turn:first-child .error')), 'says what the server said');
     await page.click('#ask-clear');
     await page.reload();

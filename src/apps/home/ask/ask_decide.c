@@ -333,6 +333,7 @@ bool ask_decide_stop(struct ask_request *r)
 bool ask_decide_answered(struct ask_request *r, const char *token)
 {
     const struct home_table *t = r->ask->table;
+    home_memory_focus(r->ask->memory, r->conversation, r->start_ns, &r->arena, &r->focus);
     if (token) {
         confirm(r, token);
         return true;

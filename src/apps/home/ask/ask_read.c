@@ -6,6 +6,8 @@
 
 #include "apps/home/read/read_acts.h"
 
+#define MAX_ANSWER_WORDS 6u
+
 static void on_read(void *ctx, const struct shoal_result *res)
 {
     struct ask_request *r = ctx;
@@ -30,6 +32,12 @@ static const struct home_thing *room_named(const struct home_file *f, const char
     return NULL;
 }
 
+/* May the text answer the question that was asked? What is longer is something new. */
+static bool is_answerable(const struct ask_request *r, const char *pending)
+{
+    return pending && *pending && r->words.n <= MAX_ANSWER_WORDS;
+}
+
 static void submit(struct ask_request *r)
 {
     struct err e = {0};
@@ -39,7 +47,7 @@ static void submit(struct ask_request *r)
     r->read_state =
         (struct read_lines_state){.here = room_named(r->file, r->room),
                                   .last = f.last,
-                                  .pending = f.pending && *f.pending ? f.pending : NULL};
+                                  .pending = is_answerable(r, f.pending) ? f.pending : NULL};
     r->read_kept = f.kept;
     r->lines = arena_zalloc(&r->arena, sizeof(*r->lines));
     const int rc = !r->lines ? r->arena.rc
@@ -309,8 +317,11 @@ bool ask_read_decide(struct ask_request *r, const struct home_here *here)
 
 void ask_read_remember(struct ask_request *r, struct home_focus *f)
 {
-    if (!r->is_read)
+    if (!r->is_read) { /* a yes is about what was read before it */
+        f->last = r->reads ? r->focus.last : NULL;
+        f->pending = f->kept = NULL;
         return;
+    }
     f->last = r->read_focus.last;
     f->pending = r->read_focus.pending;
     f->kept = r->read_focus.kept;

@@ -285,9 +285,13 @@ static void remember(struct read_acts *r, const struct doing *d, const struct as
         r->last_out = head_of(r, d->p, &(struct read_target){0});
         r->pending_out = arena_printf(r->a, "ask_which%s", ids_of(r, d->target));
     } else {
-        r->pending_out = !slot || slot->type == HOME_SLOT_TEXT ? "ask_text"
-                         : slot->type == HOME_SLOT_VALUE       ? "ask_value"
-                                                               : "ask_time";
+        /* which thing is meant is said by a new sentence */
+        const bool thing = is(ask, "device") || is(ask, "room") || is(ask, "machine") ||
+                           is(ask, "person") || is(ask, "scene") || is(ask, "sensor");
+        r->pending_out = thing                                   ? ""
+                         : !slot || slot->type == HOME_SLOT_TEXT ? "ask_text"
+                         : slot->type == HOME_SLOT_VALUE         ? "ask_value"
+                                                                 : "ask_time";
     }
 }
 
