@@ -140,7 +140,8 @@ static inline int step_emulate(uint32_t n_blocks, size_t shared_bytes, void (*ru
     }
     for (uint32_t w = 0; w < n_blocks * warps; w++)
         step_emulated.warps[w].n = 32;
-    for (uint32_t i = 0; i < n; i++) {
+    for (volatile uint32_t i = 0; i < n;
+         i++) { /* getcontext returns twice, for all a compiler knows */
         struct step_fiber *f = &step_emulated.fibers[i];
         f->block = i / STEP_THREADS;
         f->thread = i % STEP_THREADS;
