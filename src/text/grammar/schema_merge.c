@@ -219,8 +219,8 @@ static int join_branches(struct merge *m, cJSON *acc, const char *key, const cJS
 
 static bool is_one_of(const char *key, const char *list)
 {
-    const char *at = strstr(list, key);
-    size_t n = strlen(key);
+    const size_t n = strlen(key);
+    const char *at = n > 0 ? strstr(list, key) : NULL;
     for (; at; at = strstr(at + 1, key))
         if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
             return true;
